@@ -1,0 +1,83 @@
+# A thin layer over Meson. Every target first installs what it needs (tools/setup), so a fresh Debian 12
+# or Ubuntu 24.04 machine needs nothing by hand.
+
+MESON        ?= meson
+NINJA        ?= ninja
+PREFIX       ?= /usr/local
+DESTDIR      ?=
+FUZZ_SECONDS ?= 30
+# What `test`, `clang`, `asan` and `tsan` run: SUITES="unit contract", or test names; empty means all.
+SUITES       ?=
+TESTS        ?=
+
+export ASAN_OPTIONS  ?= detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
+export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
+export TSAN_OPTIONS  ?= halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions=$(CURDIR)/tests/tsan.supp
+
+# $(call compile,DIR,OPTIONS): configure DIR once, then build it.
+compile = @test -f $(1)/build.ninja || $(MESON) setup $(1) $(2) && $(NINJA) -C $(1)
+select  = $(foreach suite,$(SUITES),--suite $(suite)) $(TESTS)
+
+.PHONY: build run test check lint asan tsan clang fuzz mutants bench install clean help
+
+build: ## build/interlock, and the library in build/src (the default)
+	@tools/setup build
+	$(call compile,build,-Dtests=false)
+	@ln -sfn src/cli/interlock build/interlock
+
+run: build ## see it work: wrappers that race for a key
+	@tools/demo build/interlock
+
+test: ## every suite; prints "N passed, N failed, N skipped"
+	@tools/setup build test
+	@test ! -f build/build.ninja || $(MESON) configure build -Dtests=true
+	$(call compile,build,-Dtests=true)
+	@ln -sfn src/cli/interlock build/interlock
+	@tools/run-tests build $(select)
+
+check: lint test ## what to run before sending a change
+
+lint: ## format, static analysis, layers, symbols, words
+	@tools/setup lint
+	$(call compile,build-clang,--native-file tools/clang.ini)
+	@tools/lint build-clang
+
+clang: ## every suite, built by clang
+	@tools/setup build test
+	$(call compile,build-clang,--native-file tools/clang.ini)
+	@tools/run-tests build-clang $(select)
+
+asan: ## the suites under AddressSanitizer and UndefinedBehaviorSanitizer (gcc)
+	@tools/setup build test
+	$(call compile,build-asan,-Db_sanitize=address$(comma)undefined)
+	@tools/run-tests build-asan --timeout-multiplier 4 $(select)
+
+tsan: ## the suites under ThreadSanitizer (clang)
+	@tools/setup build test
+	$(call compile,build-tsan,--native-file tools/clang.ini -Db_sanitize=thread -Db_lundef=false)
+	@tools/run-tests build-tsan --timeout-multiplier 6 $(select)
+
+fuzz: ## each fuzz target for FUZZ_SECONDS, from its corpus
+	@tools/setup fuzz
+	$(call compile,build-fuzz,--native-file tools/clang.ini -Dfuzz=true -Db_sanitize=address$(comma)undefined -Db_lundef=false)
+	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
+
+mutants: ## seeded bugs: each must be detected by the suite
+	@tools/setup build test
+	@tools/mutants
+
+bench: build ## speed, as ratios to bare loops: a table, and build/bench.json
+	@tools/setup bench
+	@build/bench/interlock-bench --binary build/interlock --json build/bench.json
+
+install: build ## into PREFIX (/usr/local), below DESTDIR
+	@$(MESON) configure build -Dprefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) $(MESON) install -C build
+
+clean: ## remove every build folder
+	rm -rf build build-clang build-asan build-tsan build-fuzz build-mutants
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
+
+comma := ,

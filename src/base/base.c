@@ -1,0 +1,92 @@
+/*
+ * base.c: failed checks and the allocator hooks.
+ */
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+_Noreturn void
+il__check_failed(const char *expr, const char *file, int line, const char *func)
+{
+    char line_text[512];
+    int  n = snprintf(line_text, sizeof line_text, "interlock: %s:%d: %s: check failed: %s\n", file,
+                      line, func, expr);
+
+    if (n > 0) {
+        size_t n_bytes = MIN((size_t)n, sizeof line_text - 1);
+        /* Nothing can be done about a failed write on the way out. */
+        if (write(STDERR_FILENO, line_text, n_bytes) < 0)
+            errno = 0;
+    }
+    abort();
+}
+
+static il_allocator hooks; /* all NULL: malloc and kin */
+
+void
+il_set_allocator(const il_allocator *allocator)
+{
+    static const il_allocator none;
+
+    hooks = allocator != NULL ? *allocator : none;
+}
+
+void *
+il__alloc(size_t n_bytes)
+{
+    if (n_bytes == 0)
+        n_bytes = 1;
+    return hooks.alloc != NULL ? hooks.alloc(hooks.cookie, n_bytes) : malloc(n_bytes);
+}
+
+void *
+il__calloc(size_t n, size_t size)
+{
+    size_t n_bytes;
+
+    if (__builtin_mul_overflow(n, size, &n_bytes))
+        return NULL;
+    void *p = il__alloc(n_bytes);
+    if (p != NULL)
+        memset(p, 0, n_bytes);
+    return p;
+}
+
+void *
+il__realloc(void *p, size_t n_bytes)
+{
+    if (n_bytes == 0)
+        n_bytes = 1;
+    return hooks.realloc != NULL ? hooks.realloc(hooks.cookie, p, n_bytes) : realloc(p, n_bytes);
+}
+
+void
+il__free(void *p)
+{
+    if (p == NULL)
+        return;
+    if (hooks.free != NULL)
+        hooks.free(hooks.cookie, p);
+    else
+        free(p);
+}
+
+char *
+il__strndup(const char *s, size_t n_bytes)
+{
+    char *copy = il__alloc(n_bytes + 1);
+
+    if (copy != NULL) {
+        memcpy(copy, s, n_bytes);
+        copy[n_bytes] = '\0';
+    }
+    return copy;
+}
+
+char *
+il__strdup(const char *s)
+{
+    return il__strndup(s, strlen(s));
+}

@@ -1,0 +1,58 @@
+/*
+ * board.h: the wake-up board: an array of 32-bit words that waiters sleep on (futex) and that whoever
+ * gives a key on bumps. In memory for one process, in a mapped file for several.
+ *
+ * A word only ever says "look again": a wake-up too many costs a look, and nothing is read from the board
+ * but whether a word has changed. So its content needs no protection, and a damaged file cannot do harm.
+ *
+ * No wake-up is lost: read the word, then look at the store, then sleep only while the word is still
+ * what was read. A change after the look has bumped the word, so the sleep ends at once.
+ */
+#ifndef IL_BASE_BOARD_H
+#define IL_BASE_BOARD_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+
+#define IL__BOARD_WORDS 4096
+#define IL__BOARD_BYTES (IL__BOARD_WORDS * sizeof(uint32_t))
+#define IL__BOARD_LOCK_FREED 0  /* the store's write lock was given up */
+#define IL__BOARD_LOCK_WANTED 1 /* somebody waits for it */
+#define IL__BOARD_LOCK_TAKEN 2  /* somebody who waited has it */
+#define IL__BOARD_BREAK 3       /* a lease was broken: holders look whether it was theirs */
+#define IL__BOARD_WAITER 16     /* the first of the waiters' words */
+
+struct il__board {
+    _Atomic uint32_t *words;
+    bool              mapped;
+};
+
+/* In memory of this process. False: no memory. */
+bool il__board_init_private(struct il__board *b) MUST_USE;
+/* In a file of at least IL__BOARD_BYTES; `fd` may be closed afterwards. False: cannot be mapped. */
+bool il__board_init_file(struct il__board *b, int fd) MUST_USE;
+void il__board_release(struct il__board *b);
+
+/* The word of a waiter; waiters may share one. The same in every process. */
+uint32_t il__board_slot(const char *tenant, const char *key, const char *holder);
+
+uint32_t il__board_read(const struct il__board *b, uint32_t slot);
+/* Bump the word. */
+void il__board_bump(struct il__board *b, uint32_t slot);
+/* Bump the word and wake who sleeps on it. */
+void il__board_wake(struct il__board *b, uint32_t slot);
+/* Sleep while the word is `seen`, at most timeout_ns. True when it has changed. */
+bool il__board_sleep(struct il__board *b, uint32_t slot, uint32_t seen, int64_t timeout_ns);
+
+/*
+ * Sleep until the word changes, or `own` (a word of this process) is no longer `own_seen`, or timeout_ns
+ * has passed. Kernels before 5.16 notice a change of the board's word only after IL__BOARD_BLIND_NS.
+ */
+#define IL__BOARD_BLIND_NS 1000000000
+void il__board_sleep_or(struct il__board *b, uint32_t slot, uint32_t seen, _Atomic uint32_t *own,
+                        uint32_t own_seen, int64_t timeout_ns);
+/* Bump a word of this process and wake who sleeps on it. */
+void il__word_wake(_Atomic uint32_t *word);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * clock.c: reading the machine's clocks. What leases make of them is in src/store/lease_clock.c.
+ */
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t
+il__clock_boot_ns(void)
+{
+    struct timespec ts;
+
+    CHECK(clock_gettime(CLOCK_BOOTTIME, &ts) == 0);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int64_t
+il__clock_wall_ms(void)
+{
+    struct timespec ts;
+
+    CHECK(clock_gettime(CLOCK_REALTIME, &ts) == 0);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / IL__NS_PER_MS;
+}
+
+/* Read a small file of /proc into text; an unreadable one gives "". */
+static void
+read_small(const char *path, char *text, size_t n_bytes)
+{
+    ssize_t n  = -1;
+    int     fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        n = read(fd, text, n_bytes - 1);
+        (void)close(fd); /* was only read from */
+    }
+    text[n > 0 ? n : 0] = '\0';
+}
+
+static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
+static int64_t        timens_offset_ms;
+static char           machine_boot_id[IL__BOOT_ID_BYTES];
+
+static void
+machine_init(void)
+{
+    char text[256];
+
+    read_small("/proc/sys/kernel/random/boot_id", machine_boot_id, sizeof machine_boot_id);
+    machine_boot_id[strcspn(machine_boot_id, "\n")] = '\0';
+
+    /* Lines "monotonic SEC NSEC" and "boottime SEC NSEC": what the namespace adds to each clock. */
+    read_small("/proc/self/timens_offsets", text, sizeof text);
+    const char *line = strstr(text, "boottime");
+    long long   sec  = 0;
+    long long   nsec = 0;
+    if (line != NULL && sscanf(line, "boottime %lld %lld", &sec, &nsec) == 2)
+        timens_offset_ms = sec * 1000 + nsec / IL__NS_PER_MS;
+}
+
+static int64_t
+machine_boot_ms(void *cookie UNUSED)
+{
+    return il__clock_boot_ns() / IL__NS_PER_MS - timens_offset_ms;
+}
+
+static int64_t
+machine_wall_ms(void *cookie UNUSED)
+{
+    return il__clock_wall_ms();
+}
+
+static const char *
+machine_boot_id_text(void *cookie UNUSED)
+{
+    return machine_boot_id;
+}
+
+const il_clock *
+il__clock_machine(void)
+{
+    static const il_clock machine = { machine_boot_ms, machine_wall_ms, machine_boot_id_text, NULL };
+
+    CHECK(pthread_once(&machine_once, machine_init) == 0);
+    return &machine;
+}

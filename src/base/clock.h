@@ -1,0 +1,25 @@
+/*
+ * clock.h: the two clocks of the machine, and the hooks that replace them in tests.
+ *
+ * Boot time (CLOCK_BOOTTIME) counts on while the machine sleeps and does not move when the wall clock is
+ * set: every lease, wait and deadline uses it. Wall time is for people to read.
+ */
+#ifndef IL_BASE_CLOCK_H
+#define IL_BASE_CLOCK_H
+
+#include "base/base.h"
+
+#define IL__NS_PER_MS 1000000
+
+int64_t il__clock_boot_ns(void);
+int64_t il__clock_wall_ms(void);
+
+#define IL__BOOT_ID_BYTES 64
+
+/*
+ * The machine's clock as an il_clock. Its boot_ms is CLOCK_BOOTTIME without the offset of a time
+ * namespace, so that processes in different containers of one machine agree.
+ */
+const il_clock *il__clock_machine(void);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * hash.h: one fast hash for tables in memory. Never an identity: equal hashes are followed by a
+ * comparison of the whole names. Seeded per process, so that nobody can prepare colliding names.
+ */
+#ifndef IL_BASE_HASH_H
+#define IL_BASE_HASH_H
+
+#include "base/base.h"
+
+uint64_t il__hash_bytes(const void *data, size_t n_bytes);
+uint64_t il__hash_mix(uint64_t a, uint64_t b);
+
+/* The same in every process and forever: for what is shared through a file. */
+uint64_t il__hash_stable(const void *data, size_t n_bytes, uint64_t seed);
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * mutex.c: ranked mutexes; the contract is in mutex.h.
+ */
+#include "base/mutex.h"
+
+#include <errno.h>
+#include <time.h>
+
+static _Thread_local unsigned held; /* bit per class */
+
+_Static_assert(IL__MUTEX_CLASS_COUNT <= 32, "one bit per class");
+
+static const struct {
+    const char *name;
+    const char *text;
+} classes[] = {
+#define X(name, text) { #name, text },
+#include "base/mutex.def"
+#undef X
+};
+
+const char *
+il__mutex_class_name(enum il__mutex_class rank)
+{
+    CHECK(rank < IL__MUTEX_CLASS_COUNT);
+    return classes[rank].name;
+}
+
+const char *
+il__mutex_class_text(enum il__mutex_class rank)
+{
+    CHECK(rank < IL__MUTEX_CLASS_COUNT);
+    return classes[rank].text;
+}
+
+void
+il__mutex_init(struct il__mutex *m, enum il__mutex_class rank)
+{
+    pthread_mutexattr_t attr;
+
+    /* Adaptive: the sections are short, so a little spinning saves most of the sleeps. */
+    CHECK(pthread_mutexattr_init(&attr) == 0);
+    CHECK(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP) == 0);
+    CHECK(pthread_mutex_init(&m->m, &attr) == 0);
+    CHECK(pthread_mutexattr_destroy(&attr) == 0);
+    m->rank = rank;
+}
+
+void
+il__mutex_destroy(struct il__mutex *m)
+{
+    CHECK(pthread_mutex_destroy(&m->m) == 0);
+}
+
+void
+il__mutex_lock(struct il__mutex *m)
+{
+    CHECK((held >> m->rank) == 0); /* nothing of this class or of one further down is held */
+    CHECK(pthread_mutex_lock(&m->m) == 0);
+    held |= 1U << m->rank;
+}
+
+void
+il__mutex_unlock(struct il__mutex *m)
+{
+    CHECK(il__mutex_held(m));
+    held &= ~(1U << m->rank);
+    CHECK(pthread_mutex_unlock(&m->m) == 0);
+}
+
+bool
+il__mutex_held(const struct il__mutex *m)
+{
+    return (held & (1U << m->rank)) != 0;
+}
+
+void
+il__cond_init(pthread_cond_t *c)
+{
+    pthread_condattr_t attr;
+
+    CHECK(pthread_condattr_init(&attr) == 0);
+    CHECK(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
+    CHECK(pthread_cond_init(c, &attr) == 0);
+    CHECK(pthread_condattr_destroy(&attr) == 0);
+}
+
+bool
+il__cond_wait(pthread_cond_t *c, struct il__mutex *m, int64_t timeout_ns)
+{
+    CHECK(il__mutex_held(m));
+    if (timeout_ns < 0) {
+        CHECK(pthread_cond_wait(c, &m->m) == 0);
+        return true;
+    }
+    struct timespec until;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
+    int64_t nsec = until.tv_nsec + timeout_ns % 1000000000;
+    until.tv_sec += (time_t)(timeout_ns / 1000000000 + nsec / 1000000000);
+    until.tv_nsec = (long)(nsec % 1000000000);
+    int rc = pthread_cond_timedwait(c, &m->m, &until);
+    CHECK(rc == 0 || rc == ETIMEDOUT);
+    return rc == 0;
+}

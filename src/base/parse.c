@@ -1,0 +1,175 @@
+/*
+ * parse.c: numbers, durations, UTF-8. Strict: a text is either all of what it should be, or refused.
+ */
+#include "base/parse.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/error.h"
+
+bool
+il__parse_u64(const char *text, uint64_t max, uint64_t *ret)
+{
+    uint64_t value = 0;
+
+    if (text == NULL || text[0] == '\0')
+        return false;
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p < '0' || *p > '9')
+            return false;
+        if (__builtin_mul_overflow(value, 10U, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            return false;
+    }
+    if (value > max)
+        return false;
+    *ret = value;
+    return true;
+}
+
+static const struct duration_unit {
+    const char *suffix;
+    int64_t     ms;
+} duration_units[] = { { "d", 86400000 }, { "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 } };
+
+#define DURATION_MS_MAX (INT64_C(366) * 86400000)
+
+il_status
+il_parse_duration(const char *text, int64_t *ret_ms, il_error *reterr)
+{
+    char digits[24];
+
+    if (text == NULL || ret_ms == NULL)
+        return il__error_set(reterr, IL_INVAL, "no duration given");
+    if (strcmp(text, "forever") == 0) {
+        *ret_ms = IL_FOREVER;
+        return IL_OK;
+    }
+    if (strcmp(text, "0") == 0) {
+        *ret_ms = 0;
+        return IL_OK;
+    }
+    size_t n_digits = strspn(text, "0123456789");
+    if (n_digits == 0 || n_digits >= sizeof digits)
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a duration (try 250ms, 30s, 5m, 1h)", text);
+    memcpy(digits, text, n_digits);
+    digits[n_digits] = '\0';
+
+    for (size_t i = 0; i < ARRAY_LEN(duration_units); i++) {
+        uint64_t value;
+        if (strcmp(text + n_digits, duration_units[i].suffix) != 0)
+            continue;
+        if (!il__parse_u64(digits, (uint64_t)(DURATION_MS_MAX / duration_units[i].ms), &value))
+            return il__error_set(reterr, IL_INVAL, "the duration '%.40s' is longer than 366 days", text);
+        *ret_ms = (int64_t)value * duration_units[i].ms;
+        return IL_OK;
+    }
+    return il__error_set(reterr, IL_INVAL, "'%.40s' is not a duration (try 250ms, 30s, 5m, 1h)", text);
+}
+
+const char *
+il__duration_text(int64_t ms, char out[IL__DURATION_TEXT_BYTES])
+{
+    if (ms == 0 || ms == IL_FOREVER) {
+        (void)snprintf(out, IL__DURATION_TEXT_BYTES, "%s", ms == 0 ? "0" : "forever");
+        return out;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(duration_units); i++) {
+        if (ms % duration_units[i].ms != 0)
+            continue;
+        (void)snprintf(out, IL__DURATION_TEXT_BYTES, "%" PRId64 "%s", ms / duration_units[i].ms,
+                       duration_units[i].suffix);
+        break;
+    }
+    return out;
+}
+
+const char *
+il__time_text(int64_t wall_ms, char out[IL__TIME_TEXT_BYTES])
+{
+    /* Division that rounds down, so that times before 1970 have their milliseconds right too. */
+    int64_t   ms_part = ((wall_ms % 1000) + 1000) % 1000;
+    time_t    sec     = (time_t)((wall_ms - ms_part) / 1000);
+    struct tm tm;
+    char      date[24];
+
+    if (gmtime_r(&sec, &tm) == NULL || strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
+        out[0] = '\0';
+        return out;
+    }
+    (void)snprintf(out, IL__TIME_TEXT_BYTES, "%s.%03dZ", date, (int)ms_part);
+    return out;
+}
+
+/*
+ * Decode one code point of valid or invalid UTF-8; 0 bytes means invalid. The ranges are those of the
+ * Unicode standard's table 3-7: they exclude overlong forms and surrogates.
+ */
+static size_t
+utf8_decode(const unsigned char *s, size_t n_bytes, uint32_t *ret)
+{
+    size_t   n_more;
+    uint32_t code;
+    uint32_t least;
+
+    if (s[0] < 0x80) {
+        *ret = s[0];
+        return 1;
+    }
+    if (s[0] >= 0xC2 && s[0] <= 0xDF) {
+        n_more = 1;
+        code   = s[0] & 0x1FU;
+        least  = 0x80;
+    } else if ((s[0] & 0xF0U) == 0xE0) {
+        n_more = 2;
+        code   = s[0] & 0x0FU;
+        least  = 0x800;
+    } else if (s[0] >= 0xF0 && s[0] <= 0xF4) {
+        n_more = 3;
+        code   = s[0] & 0x07U;
+        least  = 0x10000;
+    } else {
+        return 0;
+    }
+    if (n_more >= n_bytes)
+        return 0;
+    for (size_t i = 1; i <= n_more; i++) {
+        if ((s[i] & 0xC0U) != 0x80)
+            return 0;
+        code = (code << 6) | (s[i] & 0x3FU);
+    }
+    if (code < least || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
+        return 0;
+    *ret = code;
+    return n_more + 1;
+}
+
+bool
+il__utf8_valid(const char *s, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes;) {
+        uint32_t code;
+        size_t   n = utf8_decode((const unsigned char *)s + i, n_bytes - i, &code);
+        if (n == 0)
+            return false;
+        i += n;
+    }
+    return true;
+}
+
+bool
+il__utf8_has_control(const char *s, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c < 0x20 || c == 0x7F)
+            return true;
+        /* U+0080..U+009F are the two bytes C2 80..C2 9F. */
+        if (c == 0xC2 && i + 1 < n_bytes && (unsigned char)s[i + 1] <= 0x9F)
+            return true;
+    }
+    return false;
+}

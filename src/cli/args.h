@@ -1,0 +1,50 @@
+/*
+ * args.h: a command line taken apart by the tables. Nothing is printed here and nothing is
+ * allocated.
+ */
+#ifndef IL_CLI_ARGS_H
+#define IL_CLI_ARGS_H
+
+#include "cli/table.h"
+
+#define CLI_OPERANDS_MAX 4
+
+struct cli_value {
+    bool        given;
+    const char *text;   /* as written; "" for a flag */
+    int64_t     number; /* what il__cli_spec_parse() made of it */
+};
+
+struct cli_args {
+    struct cli_value values[CLI_OPT_COUNT]; /* by enum cli_option_id; of a repeated one, the last */
+    const char      *operands[CLI_OPERANDS_MAX];
+    size_t           n_operands;
+    char **tail; /* CLI_TAIL: the other command line, NULL-terminated; NULL = none given */
+};
+
+/*
+ * Read options and operands from argv[*i_arg] on. Without a command (NULL) it stops at the first
+ * operand, which is the command's name; with one it goes to the end. *i_arg is where it stopped.
+ * The texts in *args are argv's own. IL_OK, or IL_INVAL with a sentence that names the argument.
+ */
+MUST_USE il_status il__cli_args_parse(struct cli_args *args, const struct cli_command *command,
+                                      char **argv, int *i_arg, il_error *reterr);
+
+/*
+ * Are there as many operands as the command needs, and are they what it knows? IL_OK or IL_INVAL.
+ */
+MUST_USE il_status il__cli_args_complete(const struct cli_args    *args,
+                                         const struct cli_command *command, il_error *reterr);
+
+/*
+ * The name in `names` that `word` was probably meant to be, or NULL. `next(cookie, i)` is NULL at
+ * the end.
+ */
+const char *il__cli_suggest(const char *word, const char *(*next)(const void *cookie, size_t i),
+                            const void *cookie);
+/* " (did you mean 'x'?)" for a command name, or "". */
+void il__cli_suggest_command(const char *word, char *hint, size_t n_bytes);
+/* The same for a configuration key. */
+void il__cli_suggest_key(const char *word, char *hint, size_t n_bytes);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * cli.h: what a command gets from the dispatcher (dispatch.c).
+ */
+#ifndef IL_CLI_CLI_H
+#define IL_CLI_CLI_H
+
+#include "cli/args.h"
+#include "cli/config.h"
+#include "cli/out.h"
+#include "cli/store.h"
+#include "cli/table.h"
+
+struct cli {
+    const struct cli_command *command;
+    struct cli_args           args;
+    struct cli_config         config; /* empty for a CLI_NO_CONFIG command */
+    il                       *store;  /* open for a CLI_STORE command, else NULL */
+    char        *ranks_text; /* config's `ranks`, cut into the names that ranks points to */
+    const char **ranks;
+    size_t       n_ranks;
+    void (*sigpipe)(int); /* what SIGPIPE did when we were started */
+    bool json;
+    bool quiet;
+};
+
+/* The value of an option: `CLI_GIVEN(cli, run, ttl)`, `CLI_OPTION(cli, run, ttl)->number`. */
+#define CLI_OPTION(cli, command, id) (&(cli)->args.values[CLI_OPT_##command##_##id])
+#define CLI_GIVEN(cli, command, id) (CLI_OPTION(cli, command, id)->given)
+/* The effective value of a configuration key: `CLI_SETTING(cli, ttl)->number`. */
+#define CLI_SETTING(cli, key) (&(cli)->config.settings[CLI_KEY_##key])
+
+/* One line on stderr for people, unless they asked for quiet. */
+void il__cli_note(const struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* IL_OK, or IL_INVAL with a sentence that shows the key and what is wrong with it. */
+MUST_USE il_status il__cli_check_key(const struct cli *cli, const char *key, il_error *reterr);
+
+/* Everything main() does; returns the exit status. */
+int il__cli_main(char **argv);
+
+/* Help texts, from the tables, on stdout (help.c). */
+void il__cli_help(void);
+void il__cli_help_command(const struct cli_command *command);
+
+/* One file per command: cmd_NAME.c. */
+#define X(name, ...) cli_command_fn il__cli_cmd_##name;
+#include "cli/commands.def"
+#undef X
+
+#endif

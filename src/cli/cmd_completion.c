@@ -1,0 +1,275 @@
+/*
+ * cmd_completion.c: completion scripts for three shells, from the tables: commands, options, and
+ * the values that a table names.
+ */
+#include "cli/cli.h"
+
+/* Print `a|b|c` with another separator. */
+static void
+print_values(const char *values, const char *separator)
+{
+    const char *value;
+    size_t      n_bytes;
+
+    for (size_t i = 0; (value = il__cli_choice(values, i, &n_bytes)) != NULL; i++)
+        (void)printf("%s%.*s", i > 0 ? separator : "", (int)n_bytes, value);
+}
+
+static bool
+visible(const struct cli_command *command)
+{
+    return (command->flags & CLI_HIDDEN) == 0;
+}
+
+static void
+print_command_names(const char *separator)
+{
+    const char *before = "";
+
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        if (!visible(&il__cli_commands[i]))
+            continue;
+        (void)printf("%s%s", before, il__cli_commands[i].name);
+        before = separator;
+    }
+}
+
+/*
+ * Double the quote that would end a '...' string of sh; help texts are ours, so this is all there
+ * is.
+ */
+static void
+print_quoted(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            (void)fputs("'\\''", stdout);
+        else
+            (void)putchar(*text);
+    }
+}
+
+static void
+bash_option_values(void)
+{
+    (void)puts("    case $prev in");
+    for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
+        const struct cli_option *option = &il__cli_options[i];
+        if (option->spec.type == CLI_FLAG)
+            continue;
+        (void)printf("    --%s) COMPREPLY=(", option->name);
+        if (option->spec.type == CLI_CHOICE) {
+            (void)fputs("$(compgen -W '", stdout);
+            print_values(option->spec.values, " ");
+            (void)fputs("' -- \"$cur\")", stdout);
+        } else if (option->spec.type == CLI_FILE || i == CLI_OPT_common_store) {
+            (void)fputs("$(compgen -f -- \"$cur\")", stdout);
+        }
+        (void)puts("); return ;;");
+    }
+    (void)puts("    esac");
+}
+
+static void
+bash_words(const struct cli_command *command)
+{
+    (void)printf("    %s) words='", command->name);
+    for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
+        if (il__cli_options[i].command == command->id)
+            (void)printf("--%s ", il__cli_options[i].name);
+    }
+    if (command->id == CLI_CMD_help)
+        print_command_names(" ");
+    else
+        print_values(command->operand_values, " ");
+    (void)puts("' ;;");
+}
+
+static void
+print_bash(void)
+{
+    (void)puts("# bash completion for interlock; made by `interlock completion bash`.\n"
+               "_interlock() {\n"
+               "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= "
+               "words= common= i\n"
+               "    COMPREPLY=()");
+    (void)fputs("    common='", stdout);
+    for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
+        if (il__cli_options[i].command == CLI_CMD_common)
+            (void)printf("%s--%s", i > 0 ? " " : "", il__cli_options[i].name);
+    }
+    (void)puts("'\n"
+               "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+               "        case ${COMP_WORDS[i]} in");
+    (void)fputs("        ", stdout);
+    for (size_t i = 0, n = 0; i < CLI_OPT_COUNT; i++) {
+        const struct cli_option *option = &il__cli_options[i];
+        if (option->command == CLI_CMD_common && option->spec.type != CLI_FLAG)
+            (void)printf("%s--%s", n++ > 0 ? "|" : "", option->name);
+    }
+    (void)puts(
+        ") ((i++)) ;;\n"
+        "        --) [[ $(type -t _command_offset) ]] && _command_offset $((i + 1)); return ;;\n"
+        "        -*) ;;\n"
+        "        *) [[ $command ]] || command=${COMP_WORDS[i]} ;;\n"
+        "        esac\n"
+        "    done");
+    bash_option_values();
+    (void)puts("    case $command in");
+    (void)fputs("    '') words='", stdout);
+    print_command_names(" ");
+    (void)puts("' ;;");
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        if (visible(&il__cli_commands[i]))
+            bash_words(&il__cli_commands[i]);
+    }
+    (void)puts("    esac\n"
+               "    COMPREPLY=($(compgen -W \"$words $common\" -- \"$cur\"))\n"
+               "}\n"
+               "complete -o default -F _interlock interlock");
+}
+
+static void
+zsh_option(const struct cli_option *option)
+{
+    if (option->letter != 0)
+        (void)printf("        '(-%c --%s)'{-%c,--%s", option->letter, option->name, option->letter,
+                     option->name);
+    else
+        (void)printf("        '--%s", option->name);
+    (void)printf("%s%s[", option->spec.type == CLI_FLAG || option->letter != 0 ? "" : "=",
+                 option->letter != 0 ? "}'" : "");
+    print_quoted(option->help);
+    (void)putchar(']');
+    if (option->spec.type != CLI_FLAG)
+        (void)printf(":%s:", option->argument);
+    if (option->spec.type == CLI_CHOICE) {
+        (void)putchar('(');
+        print_values(option->spec.values, " ");
+        (void)putchar(')');
+    } else if (option->spec.type == CLI_FILE || option == &il__cli_options[CLI_OPT_common_store]) {
+        (void)fputs("_files", stdout);
+    }
+    (void)puts("' \\");
+}
+
+static void
+zsh_options(enum cli_command_id scope)
+{
+    for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
+        if (il__cli_options[i].command == scope)
+            zsh_option(&il__cli_options[i]);
+    }
+}
+
+static void
+zsh_command(const struct cli_command *command)
+{
+    (void)printf("    %s) _arguments \\\n", command->name);
+    zsh_options(command->id);
+    zsh_options(CLI_CMD_common);
+    if (command->operand_values[0] != '\0' || command->id == CLI_CMD_help) {
+        (void)fputs("        '1:what:(", stdout);
+        if (command->id == CLI_CMD_help)
+            print_command_names(" ");
+        else
+            print_values(command->operand_values, " ");
+        (void)fputs(")' ", stdout);
+    } else {
+        (void)fputs("        '1: :' ", stdout);
+    }
+    (void)puts((command->flags & CLI_TAIL) != 0 ? "'*::command:_normal' ;;" : "'*: :_files' ;;");
+}
+
+static void
+print_zsh(void)
+{
+    (void)puts("#compdef interlock\n"
+               "# zsh completion for interlock; made by `interlock completion zsh`.\n"
+               "_interlock() {\n"
+               "    local curcontext=$curcontext state line\n"
+               "    _arguments -C \\");
+    zsh_options(CLI_CMD_common);
+    (void)puts("        '1:command:->command' '*::argument:->argument'\n"
+               "    case $state in\n"
+               "    command) local -a commands=(");
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        if (!visible(&il__cli_commands[i]))
+            continue;
+        (void)printf("        '%s:", il__cli_commands[i].name);
+        print_quoted(il__cli_commands[i].summary);
+        (void)puts("'");
+    }
+    (void)puts("        )\n"
+               "        _describe command commands; return ;;\n"
+               "    esac\n"
+               "    [[ $state == argument ]] || return\n"
+               "    case $line[1] in");
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        if (visible(&il__cli_commands[i]))
+            zsh_command(&il__cli_commands[i]);
+    }
+    (void)puts("    esac\n"
+               "}\n"
+               "if [ \"$funcstack[1]\" = _interlock ]; then _interlock \"$@\"; else compdef "
+               "_interlock interlock; fi");
+}
+
+static void
+fish_option(const struct cli_option *option)
+{
+    (void)fputs("complete -c interlock", stdout);
+    if (option->command != CLI_CMD_common)
+        (void)printf(" -n '__fish_seen_subcommand_from %s'", il__cli_commands[option->command].name);
+    (void)printf(" -l %s", option->name);
+    if (option->letter != 0)
+        (void)printf(" -s %c", option->letter);
+    if (option->spec.type == CLI_FILE || option == &il__cli_options[CLI_OPT_common_store])
+        (void)fputs(" -r -F", stdout);
+    else if (option->spec.type != CLI_FLAG)
+        (void)fputs(" -x", stdout);
+    if (option->spec.type == CLI_CHOICE) {
+        (void)fputs(" -a '", stdout);
+        print_values(option->spec.values, " ");
+        (void)putchar('\'');
+    }
+    (void)fputs(" -d '", stdout);
+    print_quoted(option->help);
+    (void)puts("'");
+}
+
+static void
+print_fish(void)
+{
+    (void)puts("# fish completion for interlock; made by `interlock completion fish`.");
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        const struct cli_command *command = &il__cli_commands[i];
+        if (!visible(command))
+            continue;
+        (void)printf("complete -c interlock -n __fish_use_subcommand -f -a %s -d '", command->name);
+        print_quoted(command->summary);
+        (void)puts("'");
+        if (command->operand_values[0] == '\0')
+            continue;
+        (void)printf("complete -c interlock -n '__fish_seen_subcommand_from %s' -f -a '",
+                     command->name);
+        print_values(command->operand_values, " ");
+        (void)puts("'");
+    }
+    for (size_t i = 0; i < CLI_OPT_COUNT; i++)
+        fish_option(&il__cli_options[i]);
+}
+
+int
+il__cli_cmd_completion(struct cli *cli)
+{
+    const char *shell = cli->args.operands[0];
+
+    if (strcmp(shell, "bash") == 0)
+        print_bash();
+    else if (strcmp(shell, "zsh") == 0)
+        print_zsh();
+    else
+        print_fish();
+    return 0;
+}

@@ -1,0 +1,55 @@
+/*
+ * cmd_debug.c: `interlock debug`: hidden; what the build and the documentation need from the
+ * tables.
+ */
+#include "cli/cli.h"
+#include "cli/debug.h"
+
+static void
+join(struct il__buf *b, const char *text, bool *any)
+{
+    il__buf_addf(b, "%s%s", *any ? "; " : "", text);
+    *any = true;
+}
+
+bool
+il__cli_exit_text(int exit_status, struct il__buf *b)
+{
+    bool any = false;
+
+    for (int s = 0; s < IL_STATUS_COUNT; s++) {
+        if (il_status_exit((il_status)s) == exit_status)
+            join(b, il_status_text((il_status)s), &any);
+    }
+    for (size_t i = 0; i < il__cli_n_exits; i++) {
+        if (il__cli_exits[i].number == exit_status)
+            join(b, il__cli_exits[i].text, &any);
+    }
+    return any;
+}
+
+/* debug man [COMMAND [PROSE]]; COMMAND `interlock` is the page of interlock itself. */
+static int
+man(const char *name, const char *prose_path)
+{
+    const struct cli_command *command = NULL;
+
+    if (name != NULL && strcmp(name, "interlock") != 0) {
+        command = il__cli_command_find(name);
+        if (command == NULL)
+            return il__cli_usage("debug: unknown command '%.80s'", name);
+    }
+    return il__cli_man(command, prose_path);
+}
+
+int
+il__cli_cmd_debug(struct cli *cli)
+{
+    const char *const *operands = cli->args.operands;
+
+    if (strcmp(operands[0], "man") == 0)
+        return man(operands[1], operands[2]);
+    if (operands[1] == NULL)
+        return il__cli_usage("debug: docs needs the name of a table");
+    return il__cli_docs(operands[1], operands[2]);
+}

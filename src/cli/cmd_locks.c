@@ -1,0 +1,100 @@
+/*
+ * cmd_locks.c: `interlock locks`: who holds what, one page at a time.
+ */
+#include <inttypes.h>
+
+#include "cli/cli.h"
+#include "cli/lease.h"
+
+/* When the lease ends, and what is unusual about it. */
+static void
+add_expiry(struct cli_grid *g, const il_lease_info *info)
+{
+    char age[CLI_AGE_BYTES];
+
+    il__cli_age(info->remaining_ms, age);
+    if (info->state == IL_LEASE_HELD)
+        il__cli_grid_add(g, "%s", age);
+    else
+        il__cli_grid_add(g, "%s (%s)", age, il_lease_state_name(info->state));
+}
+
+static int
+print_leases(const il_op *op)
+{
+    static const char *const  headers[] = { "KEY",  "HOLDER",   ">FENCE",  "MODE",
+                                            ">AGE", ">EXPIRES", ">WAITERS" };
+    AUTO_GRID struct cli_grid g         = { 0 };
+
+    il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
+    for (size_t i = 0; i < op->out.n_items; i++) {
+        const il_lease_info *info = &op->out.items[i];
+        char                 age[CLI_AGE_BYTES];
+        char                 mode[CLI_MODE_BYTES];
+        il__cli_grid_add(&g, "%s", info->key);
+        il__cli_grid_add(&g, "%s", info->holder);
+        il__cli_grid_add(&g, "%" PRIu64, info->fence);
+        il__cli_grid_add(&g, "%s", il__cli_mode_text(info, mode));
+        il__cli_grid_add(&g, "%s", il__cli_age(info->age_ms, age));
+        add_expiry(&g, info);
+        il__cli_grid_add(&g, "%" PRIu32, info->n_waiters);
+    }
+    return il__cli_grid_print(&g);
+}
+
+static int
+print_waiters(const il_op *op)
+{
+    static const char *const  headers[] = { "KEY",  "HOLDER",   ">TICKET",
+                                            "MODE", ">WAITING", ">GIVES UP IN" };
+    AUTO_GRID struct cli_grid g         = { 0 };
+
+    il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
+    for (size_t i = 0; i < op->out.n_items; i++) {
+        const il_lease_info *info = &op->out.items[i];
+        char                 age[CLI_AGE_BYTES];
+        char                 rest[CLI_AGE_BYTES];
+        char                 mode[CLI_MODE_BYTES];
+        il__cli_grid_add(&g, "%s", info->key);
+        il__cli_grid_add(&g, "%s", info->holder);
+        il__cli_grid_add(&g, "%" PRIu64, info->ticket);
+        il__cli_grid_add(&g, "%s", il__cli_mode_text(info, mode));
+        il__cli_grid_add(&g, "%s", il__cli_age(info->age_ms, age));
+        il__cli_grid_add(&g, "%s",
+                         info->remaining_ms == IL_FOREVER ? "never"
+                                                          : il__cli_age(info->remaining_ms, rest));
+    }
+    return il__cli_grid_print(&g);
+}
+
+static int
+print_page(struct cli *cli, const il_op *op, bool waiters)
+{
+    if (cli->json)
+        return il__cli_json_print(json_pack(
+            "{s:o, s:o}", "items", il__cli_lease_array(op->out.items, op->out.n_items, waiters),
+            "next", il__cli_json_text(op->out.next)));
+    if (op->out.n_items == 0) {
+        il__cli_note(cli, "nobody %s", waiters ? "waits" : "holds anything");
+        return 0;
+    }
+    int status = waiters ? print_waiters(op) : print_leases(op);
+    if (op->out.next != NULL)
+        il__cli_note(cli, "there is more: --cursor '%s'", op->out.next);
+    return status;
+}
+
+int
+il__cli_cmd_locks(struct cli *cli)
+{
+    bool      waiters = CLI_GIVEN(cli, locks, waiters);
+    il_op     op      = { 0 };
+    il_error  err;
+    il_status st = il_list(cli->store, cli->args.operands[0], CLI_OPTION(cli, locks, cursor)->text,
+                           (uint32_t)CLI_OPTION(cli, locks, limit)->number,
+                           waiters ? IL_LIST_WAITERS : 0, &op, &err);
+
+    int status = st == IL_OK ? print_page(cli, &op, waiters) : il__cli_fail(&err);
+    il_op_release(&op);
+    return status;
+}

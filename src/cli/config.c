@@ -1,0 +1,282 @@
+/*
+ * config.c: the layers of the configuration, each over the one before. Reading YAML is in
+ * config_file.c.
+ */
+#include "cli/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "cli/store.h"
+
+#define ETC_FILE "/etc/interlock/config.yml"
+#define CONFIG_VARIABLE "INTERLOCK_CONFIG"
+
+static il_status
+no_memory(il_error *reterr)
+{
+    return il__error_set(reterr, IL_NOMEM, "out of memory while reading the configuration");
+}
+
+/* Where a value comes from: the source, its name, and the folder that relative paths start in. */
+struct origin {
+    enum cli_source source;
+    const char     *name;
+    const char     *folder; /* NULL = the current one */
+    size_t          i_file;
+};
+
+/*
+ * Check `text` and make it the value of the key. The message of a failure does not name the origin.
+ */
+static il_status
+set(struct cli_config *config, const struct cli_key *key, const char *text,
+    const struct origin *from, il_error *reterr)
+{
+    struct cli_setting *setting = &config->settings[key - il__cli_keys];
+    int64_t             number;
+    il_status           st = il__cli_spec_parse(&key->spec, text, &number, reterr);
+
+    if (st == IL_OK && key == &il__cli_keys[CLI_KEY_tenant])
+        st = il_check_tenant(text, reterr);
+    if (st != IL_OK)
+        return st;
+
+    bool            url    = key == &il__cli_keys[CLI_KEY_store];
+    AUTO_FREE char *value  = url ? il__cli_store_url(text, from->folder) : il__strdup(text);
+    AUTO_FREE char *origin = il__strdup(from->name);
+    if (value == NULL && url)
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is too long, or there is no home folder", text);
+    if (value == NULL || origin == NULL)
+        return no_memory(reterr);
+    il__free(setting->text);
+    il__free(setting->origin);
+    setting->text   = TAKE(value);
+    setting->origin = TAKE(origin);
+    setting->number = number;
+    setting->source = from->source;
+    setting->i_file = from->i_file;
+    return IL_OK;
+}
+
+static il_status
+set_defaults(struct cli_config *config, il_error *reterr)
+{
+    /* Without a home folder there is no default store; the commands that need one say so. */
+    AUTO_FREE char *store = il__cli_store_default();
+    struct origin   from  = { CLI_FROM_DEFAULT, "default", NULL, 0 };
+
+    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
+        if (i == CLI_KEY_store && store == NULL)
+            continue;
+        il_status st = set(config, &il__cli_keys[i],
+                           i == CLI_KEY_store ? store : il__cli_keys[i].fallback, &from, reterr);
+        if (st != IL_OK)
+            return st;
+    }
+    return IL_OK;
+}
+
+/* Reading one file. */
+struct file {
+    struct cli_config *config;
+    const char        *path;
+    char              *folder;
+    size_t             i_file;
+    size_t             n_keys;
+};
+
+static il_status
+set_entry(void *cookie, const struct cli_config_entry *entry, il_error *reterr)
+{
+    struct file          *file = cookie;
+    const struct cli_key *key  = il__cli_key_find(entry->name, strlen(entry->name));
+    char                  hint[80];
+
+    if (key == NULL) {
+        il__cli_suggest_key(entry->name, hint, sizeof hint);
+        return il__error_set(reterr, IL_INVAL, "unknown key '%.80s'%s", entry->name, hint);
+    }
+    struct cli_setting *setting = &file->config->settings[key - il__cli_keys];
+    if (setting->source == CLI_FROM_FILE && setting->i_file == file->i_file)
+        return il__error_set(reterr, IL_INVAL, "%s: given twice", key->name);
+    if (entry->text == NULL)
+        return il__error_set(reterr, IL_INVAL, "%s: has no value", key->name);
+    if (entry->list && key->spec.type != CLI_LIST)
+        return il__error_set(reterr, IL_INVAL, "%s: takes one value, not a list", key->name);
+
+    AUTO_BUF struct il__buf name = { 0 };
+    il__buf_init(&name, 8192);
+    il__buf_addf(&name, "%s:%zu", file->path, entry->line);
+    struct origin from = { CLI_FROM_FILE, il__buf_str(&name), file->folder, file->i_file };
+    il_error      why;
+    il_status     st = set(file->config, key, entry->text, &from, &why);
+    if (st != IL_OK)
+        return il__error_set(reterr, st, "%s: %s", key->name, why.message);
+    file->n_keys++;
+    return IL_OK;
+}
+
+static il_status
+slurp(const char *path, int fd, struct il__buf *data, il_error *reterr)
+{
+    char    chunk[4096];
+    ssize_t n;
+
+    while ((n = read(fd, chunk, sizeof chunk)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return il__error_set(reterr, IL_INVAL, "%s: %s", path, strerror(errno));
+        il__buf_add(data, chunk, (size_t)n);
+        if (data->failed)
+            return il__error_set(reterr, IL_INVAL, "%s: larger than 1 MiB", path);
+    }
+    return IL_OK;
+}
+
+/* Read one file into the configuration; one that is not there is fine unless it is required. */
+static il_status
+load_file(struct cli_config *config, const char *path, size_t i_file, bool required,
+          size_t *ret_n_keys, il_error *reterr)
+{
+    AUTO_BUF struct il__buf data  = { 0 };
+    const char             *slash = strrchr(path, '/');
+
+    il__buf_init(&data, CLI_CONFIG_BYTES_MAX);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 && !required && (errno == ENOENT || errno == ENOTDIR))
+        return IL_OK;
+    if (fd < 0)
+        return il__error_set(reterr, IL_INVAL, "%s: %s", path, strerror(errno));
+    il_status st = slurp(path, fd, &data, reterr);
+    (void)close(fd); /* was only read from */
+    if (st != IL_OK)
+        return st;
+
+    AUTO_FREE char *folder =
+        slash != NULL ? il__strndup(path, (size_t)(slash - path + 1)) : il__strdup("");
+    if (folder == NULL)
+        return no_memory(reterr);
+    struct file file = { config, path, folder, i_file, 0 };
+    st = il__cli_config_parse(path, il__buf_str(&data), data.n_bytes, set_entry, &file, reterr);
+    if (st == IL_OK && ret_n_keys != NULL)
+        *ret_n_keys = file.n_keys;
+    return st;
+}
+
+static il_status
+load_environment(struct cli_config *config, il_error *reterr)
+{
+    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
+        const char *text = getenv(il__cli_keys[i].env);
+        char        name[64];
+        il_error    why;
+
+        if (text == NULL || text[0] == '\0')
+            continue;
+        (void)snprintf(name, sizeof name, "$%s", il__cli_keys[i].env);
+        struct origin from = { CLI_FROM_ENVIRONMENT, name, NULL, 0 };
+        il_status     st   = set(config, &il__cli_keys[i], text, &from, &why);
+        if (st != IL_OK)
+            return il__error_set(reterr, st, "%s: %s", name, why.message);
+    }
+    return IL_OK;
+}
+
+static il_status
+load_flags(struct cli_config *config, const struct cli_args *args, il_error *reterr)
+{
+    for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
+        const struct cli_option *option = &il__cli_options[i];
+        const struct cli_key    *key    = il__cli_key_find(option->name, strlen(option->name));
+        char                     name[64];
+        il_error                 why;
+
+        if (key == NULL || !args->values[i].given)
+            continue;
+        (void)snprintf(name, sizeof name, "--%s", option->name);
+        struct origin from = { CLI_FROM_FLAG, name, NULL, 0 };
+        il_status     st   = set(config, key, args->values[i].text, &from, &why);
+        if (st != IL_OK)
+            return il__error_set(reterr, st, "%s: %s", name, why.message);
+    }
+    return IL_OK;
+}
+
+il_status
+il__cli_config_files(const struct cli_args *args, struct cli_config_files *ret, il_error *reterr)
+{
+    const char     *flag   = args->values[CLI_OPT_common_config].text;
+    const char     *named  = flag != NULL ? flag : getenv(CONFIG_VARIABLE);
+    AUTO_FREE char *folder = il__cli_xdg_folder("XDG_CONFIG_HOME", ".config");
+    bool            asked  = named != NULL && named[0] != '\0';
+
+    *ret                 = (struct cli_config_files){ 0 };
+    ret->paths[ret->n++] = il__strdup(ETC_FILE);
+    if (folder != NULL) {
+        AUTO_BUF struct il__buf path = { 0 };
+        il__buf_init(&path, 8192);
+        il__buf_addf(&path, "%s/interlock/config.yml", folder);
+        ret->paths[ret->n++] = il__buf_take(&path);
+    }
+    if (asked) {
+        ret->required[ret->n] = true;
+        ret->paths[ret->n++]  = il__strdup(named);
+    }
+    for (size_t i = 0; i < ret->n; i++) {
+        if (ret->paths[i] == NULL) {
+            il__cli_config_files_release(ret);
+            return no_memory(reterr);
+        }
+    }
+    return IL_OK;
+}
+
+void
+il__cli_config_files_release(struct cli_config_files *files)
+{
+    for (size_t i = 0; i < files->n; i++)
+        il__free(files->paths[i]);
+    *files = (struct cli_config_files){ 0 };
+}
+
+il_status
+il__cli_config_load(struct cli_config *config, const struct cli_args *args, il_error *reterr)
+{
+    AUTO(il__cli_config_files_release) struct cli_config_files files = { 0 };
+    il_status                                                  st    = set_defaults(config, reterr);
+
+    if (st == IL_OK)
+        st = il__cli_config_files(args, &files, reterr);
+    for (size_t i = 0; st == IL_OK && i < files.n; i++)
+        st = load_file(config, files.paths[i], i, files.required[i], NULL, reterr);
+    if (st == IL_OK)
+        st = load_environment(config, reterr);
+    if (st == IL_OK)
+        st = load_flags(config, args, reterr);
+    return st;
+}
+
+il_status
+il__cli_config_check(const char *path, size_t *ret_n_keys, il_error *reterr)
+{
+    AUTO(il__cli_config_release) struct cli_config config = { 0 };
+    il_status                                      st     = set_defaults(&config, reterr);
+
+    return st == IL_OK ? load_file(&config, path, 0, true, ret_n_keys, reterr) : st;
+}
+
+void
+il__cli_config_release(struct cli_config *config)
+{
+    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
+        il__free(config->settings[i].text);
+        il__free(config->settings[i].origin);
+    }
+    *config = (struct cli_config){ 0 };
+}

@@ -1,0 +1,74 @@
+/*
+ * config.h: the effective configuration: every key of config.def, its value and where that came
+ * from.
+ */
+#ifndef IL_CLI_CONFIG_H
+#define IL_CLI_CONFIG_H
+
+#include "cli/args.h"
+
+enum cli_source {
+    CLI_FROM_DEFAULT,
+    CLI_FROM_FILE,
+    CLI_FROM_ENVIRONMENT,
+    CLI_FROM_FLAG
+};
+
+struct cli_setting {
+    char           *text;   /* il__free */
+    int64_t         number; /* what il__cli_spec_parse() made of it */
+    enum cli_source source;
+    char  *origin; /* "default", "/etc/interlock/config.yml:3", "$INTERLOCK_TTL", "--ttl" */
+    size_t i_file; /* CLI_FROM_FILE: which of the files; a key must not stand in one twice */
+};
+
+struct cli_config {
+    struct cli_setting settings[CLI_KEY_COUNT]; /* by enum cli_key_id */
+};
+
+/* The files that are read, in order. The last one was asked for by name and must be there. */
+#define CLI_CONFIG_FILES_MAX 3
+struct cli_config_files {
+    char  *paths[CLI_CONFIG_FILES_MAX];
+    bool   required[CLI_CONFIG_FILES_MAX];
+    size_t n;
+};
+
+/*
+ * Read everything: defaults, files, environment, flags. *config may be used (and must be released)
+ * also after a failure. IL_OK; IL_INVAL naming file, line and key, or variable, or option;
+ * IL_NOMEM.
+ */
+MUST_USE il_status il__cli_config_load(struct cli_config *config, const struct cli_args *args,
+                                       il_error *reterr);
+/* Read defaults and this one file: does it stand on its own? *ret_n_keys is how many it sets. */
+MUST_USE il_status il__cli_config_check(const char *path, size_t *ret_n_keys, il_error *reterr);
+void               il__cli_config_release(struct cli_config *config);
+
+MUST_USE il_status il__cli_config_files(const struct cli_args *args, struct cli_config_files *ret,
+                                        il_error *reterr);
+void               il__cli_config_files_release(struct cli_config_files *files);
+
+/*
+ * One key of a configuration file. Names of nested mappings are joined by dots:
+ * `usage.source.type`.
+ */
+struct cli_config_entry {
+    const char *name;
+    const char *text; /* of a list: its items joined by commas */
+    bool        list;
+    size_t      line;
+};
+typedef il_status cli_config_entry_fn(void *cookie, const struct cli_config_entry *entry,
+                                      il_error *reterr);
+
+/*
+ * Take YAML text apart: `fn` is called for each entry and ends the reading by not returning IL_OK;
+ * its message gets "PATH:LINE: " in front. `path` is only a name here.
+ */
+MUST_USE il_status il__cli_config_parse(const char *path, const char *data, size_t n_bytes,
+                                        cli_config_entry_fn *fn, void *cookie, il_error *reterr);
+
+#define CLI_CONFIG_BYTES_MAX (1 << 20)
+
+#endif

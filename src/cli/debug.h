@@ -1,0 +1,24 @@
+/*
+ * debug.h: what `interlock debug` prints for the build and for the documentation.
+ */
+#ifndef IL_CLI_DEBUG_H
+#define IL_CLI_DEBUG_H
+
+#include "base/buf.h"
+#include "cli/table.h"
+
+/*
+ * The man page of a command, or of interlock itself (NULL). prose_path may be NULL. Returns the
+ * exit status.
+ */
+int il__cli_man(const struct cli_command *command, const char *prose_path);
+/*
+ * A Markdown table by its name (docs.c); `name` chooses a command's options. Returns the exit
+ * status.
+ */
+int il__cli_docs(const char *table, const char *name);
+
+/* Everything an exit status can mean, joined; false when it means nothing of ours. */
+bool il__cli_exit_text(int exit_status, struct il__buf *b);
+
+#endif

@@ -1,0 +1,117 @@
+/*
+ * dispatch.c: from argv to a command: options, configuration, store, as the command's row in
+ * commands.def asks for, then the command itself, then the flush of what it printed.
+ */
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+
+il_status
+il__cli_check_key(const struct cli *cli, const char *key, il_error *reterr)
+{
+    enum {
+        SHOWN_BYTES = 40
+    };
+    il_error  why;
+    il_status st = il_check_key(key, &why);
+
+    if (st == IL_OK)
+        return IL_OK;
+    return il__error_set(reterr, st, "%s: '%.*s%s': %s", cli->command->name, SHOWN_BYTES, key,
+                         strlen(key) > SHOWN_BYTES ? "..." : "", why.message);
+}
+
+static int
+print_version(const struct cli *cli)
+{
+    if (cli->json)
+        return il__cli_json_print(json_pack("{s:s}", "version", il_version()));
+    (void)printf("interlock %s\n", il_version());
+    return 0;
+}
+
+static il_status
+find_command(struct cli *cli, const char *name, il_error *reterr)
+{
+    char hint[80];
+
+    cli->command = il__cli_command_find(name);
+    if (cli->command != NULL)
+        return IL_OK;
+    il__cli_suggest_command(name, hint, sizeof hint);
+    return il__error_set(reterr, IL_INVAL, "unknown command '%.80s'%s; see interlock --help", name,
+                         hint);
+}
+
+/* Set up what the command's row asks for. */
+static il_status
+set_up(struct cli *cli, il_error *reterr)
+{
+    unsigned  flags = cli->command->flags;
+    il_status st    = il__cli_args_complete(&cli->args, cli->command, reterr);
+
+    if ((flags & CLI_EXEC) != 0)
+        (void)signal(SIGPIPE, cli->sigpipe); /* cannot fail */
+    if (st == IL_OK && (flags & CLI_NO_CONFIG) == 0)
+        st = il__cli_config_load(&cli->config, &cli->args, reterr);
+    if (st == IL_OK && (flags & CLI_STORE) != 0)
+        st = il__cli_store_open(cli, (flags & CLI_CREATE) != 0, reterr);
+    return st;
+}
+
+static int
+dispatch(struct cli *cli, char **argv)
+{
+    il_error  err;
+    int       i_arg = argv[0] != NULL ? 1 : 0;
+    il_status st    = il__cli_args_parse(&cli->args, NULL, argv, &i_arg, &err);
+
+    if (st == IL_OK && argv[i_arg] != NULL) {
+        st = find_command(cli, argv[i_arg++], &err);
+        if (st == IL_OK)
+            st = il__cli_args_parse(&cli->args, cli->command, argv, &i_arg, &err);
+    }
+    if (st != IL_OK)
+        return il__cli_fail(&err);
+    cli->json  = CLI_GIVEN(cli, common, json);
+    cli->quiet = CLI_GIVEN(cli, common, quiet);
+
+    if (CLI_GIVEN(cli, common, version))
+        return print_version(cli);
+    if (cli->command == NULL && CLI_GIVEN(cli, common, help)) {
+        il__cli_help();
+        return 0;
+    }
+    if (cli->command == NULL)
+        return il__cli_usage("no command given; see interlock --help");
+    if (CLI_GIVEN(cli, common, help)) {
+        il__cli_help_command(cli->command);
+        return 0;
+    }
+    st = set_up(cli, &err);
+    return st == IL_OK ? cli->command->fn(cli) : il__cli_fail(&err);
+}
+
+int
+il__cli_main(char **argv)
+{
+    struct cli *cli;
+    int         status;
+
+    il__cli_out_init();
+    cli = il__calloc(1, sizeof *cli);
+    if (cli == NULL)
+        return il__cli_fail_memory();
+    /* A reader that went away is then a failed write with an error of its own, no sudden death. */
+    cli->sigpipe = signal(SIGPIPE, SIG_IGN);
+
+    status = il__cli_out_finish(dispatch(cli, argv));
+    il_close(cli->store);
+    il__cli_config_release(&cli->config);
+    il__free(cli->ranks);
+    il__free(cli->ranks_text);
+    il__free(cli);
+    return status;
+}

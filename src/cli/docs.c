@@ -1,0 +1,166 @@
+/*
+ * docs.c: `interlock debug docs`: the tables as Markdown, for the parts of the files in docs
+ * between `<!-- generated: NAME -->` and `<!-- end -->`. tools/docs-tables puts them there and
+ * finds drift.
+ */
+#include "cli/cli.h"
+#include "cli/debug.h"
+
+/* What a `|` in a cell would break. */
+static void
+cell(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '|')
+            (void)putchar('\\');
+        (void)putchar(*text);
+    }
+}
+
+static void
+code_cell(const char *text)
+{
+    (void)fputs(text[0] != '\0' ? "`" : "", stdout);
+    cell(text);
+    (void)fputs(text[0] != '\0' ? "`" : "", stdout);
+}
+
+static void
+docs_statuses(const struct cli_command *command UNUSED)
+{
+    (void)puts("| status | number | wire name | HTTP | exit | retry | meaning "
+               "|\n|---|---|---|---|---|---|---|");
+#define X(name, num, wire, http, exit_status, retry, text)                                \
+    (void)printf("| `IL_%s` | %d | `%s` | %d | %d | %s | %s |\n", #name, num, wire, http, \
+                 exit_status, retry ? "yes" : "no", text);
+    IL_STATUS_MAP(X)
+#undef X
+}
+
+static void
+docs_exits(const struct cli_command *command UNUSED)
+{
+    (void)puts("| exit status | meaning |\n|---|---|");
+    for (int e = 0; e < 256; e++) {
+        AUTO_BUF struct il__buf b = { 0 };
+        il__buf_init(&b, 4096);
+        if (il__cli_exit_text(e, &b))
+            (void)printf("| %d | %s |\n", e, il__buf_str(&b));
+    }
+}
+
+static void
+docs_ops(const struct cli_command *command UNUSED)
+{
+    (void)puts("| op | number | wire name | writes | does |\n|---|---|---|---|---|");
+#define X(name, num, wire, writes, text)                                     \
+    (void)printf("| `IL_OP_%s` | %d | `%s` | %s | %s |\n", #name, num, wire, \
+                 writes ? "yes" : "no", text);
+    IL_OP_MAP(X)
+#undef X
+}
+
+static void
+docs_commands(const struct cli_command *command UNUSED)
+{
+    (void)puts("| command | does |\n|---|---|");
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        const struct cli_command *row = &il__cli_commands[i];
+        if ((row->flags & CLI_HIDDEN) != 0)
+            continue;
+        (void)printf("| `interlock %s ", row->name);
+        cell(row->synopsis);
+        (void)fputs("` | ", stdout);
+        cell(row->summary);
+        (void)puts(" |");
+    }
+}
+
+static void
+docs_options(const struct cli_command *command)
+{
+    enum cli_command_id scope = command != NULL ? command->id : CLI_CMD_common;
+
+    (void)puts("| option | does | default |\n|---|---|---|");
+    for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
+        const struct cli_option *option   = &il__cli_options[i];
+        const char              *fallback = il__cli_option_default(option);
+        if (option->command != scope)
+            continue;
+        (void)fputs("| ", stdout);
+        if (option->letter != 0)
+            (void)printf("`-%c`, ", option->letter);
+        (void)printf("`--%s%s%s` | ", option->name, option->argument[0] != '\0' ? " " : "",
+                     option->argument);
+        cell(option->help);
+        if (option->spec.values[0] != '\0') {
+            (void)fputs(": ", stdout);
+            code_cell(option->spec.values);
+        }
+        (void)fputs(" | ", stdout);
+        code_cell(fallback != NULL ? fallback : "");
+        (void)puts(" |");
+    }
+}
+
+static void
+docs_config(const struct cli_command *command UNUSED)
+{
+    (void)puts("| key | environment | default | meaning |\n|---|---|---|---|");
+    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
+        const struct cli_key *key = &il__cli_keys[i];
+        (void)printf("| `%s` | `%s` | ", key->name, key->env);
+        code_cell(key->fallback);
+        (void)fputs(" | ", stdout);
+        cell(key->help);
+        (void)puts(" |");
+    }
+}
+
+static void
+print_metric(void *cookie UNUSED, const char *name, const char *help, uint64_t value UNUSED)
+{
+    (void)printf("| `%s` | ", name);
+    cell(help);
+    (void)puts(" |");
+}
+
+static void
+docs_metrics(const struct cli_command *command UNUSED)
+{
+    il      *store;
+    il_error err;
+
+    (void)puts("| metric | counts |\n|---|---|");
+    if (il_open("memory:", NULL, &store, &err) != IL_OK) {
+        il__cli_error("%s", err.message);
+        return;
+    }
+    il_metrics(store, print_metric, NULL);
+    il_close(store);
+}
+
+static const struct docs_table {
+    const char *name;
+    void (*print)(const struct cli_command *command);
+} tables[] = {
+    { "statuses", docs_statuses }, { "exits", docs_exits },     { "ops", docs_ops },
+    { "commands", docs_commands }, { "options", docs_options }, { "config", docs_config },
+    { "metrics", docs_metrics },
+};
+
+int
+il__cli_docs(const char *table, const char *name)
+{
+    const struct cli_command *command = name != NULL ? il__cli_command_find(name) : NULL;
+
+    if (name != NULL && command == NULL)
+        return il__cli_usage("debug: unknown command '%.80s'", name);
+    for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+        if (strcmp(tables[i].name, table) == 0) {
+            tables[i].print(command);
+            return 0;
+        }
+    }
+    return il__cli_usage("debug: unknown table '%.80s'", table);
+}

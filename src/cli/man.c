@@ -1,0 +1,211 @@
+/*
+ * man.c: `interlock debug man`: man pages from the tables and from the prose in docs/man. Run at
+ * build time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "cli/debug.h"
+#include "cli/roff.h"
+
+static void
+text(const char *s)
+{
+    il__cli_roff_text(s, strlen(s));
+}
+
+static void
+section(const char *name)
+{
+    (void)printf(".SH %s\n", name);
+}
+
+/* A sentence: the tables' texts start small and have no full stop. */
+static void
+sentence(const char *s)
+{
+    char first = s[0];
+
+    if (first >= 'a' && first <= 'z')
+        first = (char)(first - 'a' + 'A');
+    il__cli_roff_text(&first, 1);
+    text(s + 1);
+    (void)fputs(".\n", stdout);
+}
+
+static void
+print_options(const char *heading, enum cli_command_id scope)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
+        const struct cli_option *option   = &il__cli_options[i];
+        const char              *fallback = il__cli_option_default(option);
+        if (option->command != scope)
+            continue;
+        if (!any)
+            section(heading);
+        any = true;
+        (void)puts(".TP");
+        if (option->letter != 0)
+            (void)printf("\\fB\\-%c\\fR, ", option->letter);
+        (void)fputs("\\fB\\-\\-", stdout);
+        text(option->name);
+        (void)printf("\\fR%s\\fI%s\\fR\n", option->argument[0] != '\0' ? " " : "", option->argument);
+        sentence(option->help);
+        if (option->spec.values[0] != '\0')
+            (void)printf("One of %s.\n", option->spec.values);
+        if (fallback != NULL)
+            (void)printf("Default: %s, or the configuration key \\fB%s\\fR.\n", fallback, option->name);
+    }
+}
+
+static void
+print_exits(const struct cli_command *command)
+{
+    section("EXIT STATUS");
+    if (command != NULL && (command->flags & CLI_EXEC) != 0)
+        (void)puts("That of the command, or one of these:");
+    for (int e = 0; e < 256; e++) {
+        AUTO_BUF struct il__buf b = { 0 };
+        il__buf_init(&b, 4096);
+        if (!il__cli_exit_text(e, &b))
+            continue;
+        (void)printf(".TP\n%d\n", e);
+        sentence(il__buf_str(&b));
+    }
+}
+
+static void
+print_environment(void)
+{
+    section("CONFIGURATION");
+    (void)puts("Each key can stand in a configuration file (YAML) and in the environment. Later "
+               "wins: the default,\n"
+               "\\fI/etc/interlock/config.yml\\fR, \\fI$XDG_CONFIG_HOME/interlock/config.yml\\fR\n"
+               "(\\fI~/.config\\fR), the file named by \\fB\\-\\-config\\fR or "
+               "\\fB$INTERLOCK_CONFIG\\fR,\n"
+               "the environment, the command line.");
+    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
+        const struct cli_key *key = &il__cli_keys[i];
+        (void)printf(".TP\n\\fB%s\\fR, \\fB$%s\\fR\n", key->name, key->env);
+        sentence(key->help);
+        if (key->fallback[0] != '\0') {
+            (void)fputs("Default: ", stdout);
+            text(key->fallback);
+            (void)puts(".");
+        }
+    }
+    (void)puts(".TP\n\\fB$NO_COLOR\\fR\nNo colours, even on a terminal.");
+}
+
+static void
+print_commands(void)
+{
+    section("COMMANDS");
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        const struct cli_command *command = &il__cli_commands[i];
+        if ((command->flags & CLI_HIDDEN) != 0)
+            continue;
+        (void)printf(".TP\n\\fB%s\\fR ", command->name);
+        text(command->synopsis);
+        (void)putchar('\n');
+        sentence(command->summary);
+    }
+}
+
+static void
+print_see_also(const struct cli_command *command)
+{
+    const char *before = "";
+
+    section("SEE ALSO");
+    if (command != NULL) {
+        (void)fputs("\\fBinterlock\\fR(1)", stdout);
+        before = ", ";
+    }
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        if ((il__cli_commands[i].flags & CLI_HIDDEN) != 0 || &il__cli_commands[i] == command)
+            continue;
+        (void)printf("%s\\fBinterlock\\-%s\\fR(1)", before, il__cli_commands[i].name);
+        before = ",\n";
+    }
+    (void)putchar('\n');
+}
+
+static void
+print_head(const struct cli_command *command)
+{
+    const char *name = command != NULL ? command->name : "";
+    const char *dash = command != NULL ? "\\-" : "";
+
+    (void)printf(".TH INTERLOCK%s", dash);
+    for (const char *p = name; *p != '\0'; p++)
+        (void)putchar(*p - 'a' + 'A');
+    (void)printf(" 1 \"\" \"Interlock %s\" \"Interlock manual\"\n", il_version());
+    section("NAME");
+    (void)printf("interlock%s%s \\- ", dash, name);
+    text(command != NULL ? command->summary : CLI_SUMMARY);
+    (void)putchar('\n');
+    section("SYNOPSIS");
+    (void)printf("\\fBinterlock%s%s\\fR ", command != NULL ? " " : "", name);
+    text(command != NULL ? command->synopsis : "[OPTIONS] COMMAND [ARGUMENTS]");
+    (void)putchar('\n');
+}
+
+/* The prose of a page; a page without any describes itself by its summary. */
+static il_status
+read_prose(const char *path, struct il__buf *b, il_error *reterr)
+{
+    FILE  *file;
+    char   chunk[4096];
+    size_t n;
+
+    if (path == NULL)
+        return IL_OK;
+    file = fopen(path, "re");
+    if (file == NULL)
+        return il__error_set(reterr, IL_INVAL, "%s: %s", path, strerror(errno));
+    while ((n = fread(chunk, 1, sizeof chunk, file)) > 0)
+        il__buf_add(b, chunk, n);
+    bool bad = ferror(file) != 0 || b->failed;
+    (void)fclose(file); /* was only read from */
+    return bad ? il__error_set(reterr, IL_INVAL, "%s: cannot be read, or is too long", path) : IL_OK;
+}
+
+int
+il__cli_man(const struct cli_command *command, const char *prose_path)
+{
+    AUTO_BUF struct il__buf prose = { 0 };
+    il_error                err;
+
+    il__buf_init(&prose, 1 << 20);
+    if (read_prose(prose_path, &prose, &err) != IL_OK)
+        return il__cli_fail(&err);
+    /* The description comes before the options, the other sections after them. */
+    const char *all  = il__buf_str(&prose);
+    const char *rest = all[0] == '#' ? all : strstr(all, "\n#");
+    size_t      n    = rest != NULL ? (size_t)(rest - all) : prose.n_bytes;
+
+    print_head(command);
+    section("DESCRIPTION");
+    if (n > 0)
+        il__cli_roff_prose(all, n);
+    else
+        sentence(command != NULL ? command->summary : CLI_SUMMARY);
+    if (command == NULL)
+        print_commands();
+    else
+        print_options("OPTIONS", command->id);
+    print_options(command == NULL ? "OPTIONS" : "COMMON OPTIONS", CLI_CMD_common);
+    if (rest != NULL)
+        il__cli_roff_prose(all + n, prose.n_bytes - n);
+    print_exits(command);
+    if (command == NULL)
+        print_environment();
+    print_see_also(command);
+    return 0;
+}

@@ -1,0 +1,227 @@
+/*
+ * out.c: messages, colours, escaping, JSON. Tables are in grid.c.
+ */
+#include "cli/out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "cli/cli.h"
+
+#define LINE_BYTES_MAX 8192
+
+const char *
+il__cli_style(FILE *file, enum cli_style style)
+{
+    static const char *const codes[] = {
+        [CLI_PLAIN] = "\033[0m", [CLI_BOLD] = "\033[1m",   [CLI_DIM] = "\033[2m",
+        [CLI_RED] = "\033[31m",  [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m",
+    };
+    const char *no_color = getenv("NO_COLOR");
+    const char *term     = getenv("TERM");
+
+    if (isatty(fileno(file)) == 0 || (no_color != NULL && no_color[0] != '\0') || term == NULL ||
+        strcmp(term, "dumb") == 0)
+        return "";
+    return codes[style];
+}
+
+/* Bytes of the UTF-8 character at s, which has n bytes left; 0 when it is none. */
+static size_t
+utf8_bytes(const char *s, size_t n)
+{
+    for (size_t len = 1; len <= MIN(n, 4); len++) {
+        if (il__utf8_valid(s, len))
+            return len;
+    }
+    return 0;
+}
+
+void
+il__cli_escape(struct il__buf *b, const char *text)
+{
+    size_t n = strlen(text);
+
+    for (size_t i = 0; i < n;) {
+        size_t len = utf8_bytes(text + i, n - i);
+        if (len > 0 && !il__utf8_has_control(text + i, len)) {
+            il__buf_add(b, text + i, len);
+            i += len;
+        } else if (text[i] == '\n' || text[i] == '\t') {
+            il__buf_adds(b, text[i] == '\n' ? "\\n" : "\\t");
+            i++;
+        } else {
+            il__buf_addf(b, "\\x%02x", (unsigned)(unsigned char)text[i]);
+            i++;
+        }
+    }
+}
+
+void
+il__cli_puts(const char *text)
+{
+    AUTO_BUF struct il__buf b = { 0 };
+
+    il__buf_init(&b, 16 * strlen(text) + 1);
+    il__cli_escape(&b, text);
+    /* stdout remembers its errors; il__cli_out_finish() asks once. */
+    (void)fputs(il__buf_str(&b), stdout);
+}
+
+static void message(enum cli_style style, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+
+static void
+message(enum cli_style style, const char *fmt, va_list ap)
+{
+    AUTO_BUF struct il__buf raw  = { 0 };
+    AUTO_BUF struct il__buf line = { 0 };
+
+    il__buf_init(&raw, LINE_BYTES_MAX);
+    il__buf_init(&line, 4 * LINE_BYTES_MAX);
+    il__buf_vaddf(&raw, fmt, ap);
+    il__cli_escape(&line, il__buf_str(&raw));
+    /*
+     * What was printed before comes first, also when both go to one terminal; stdout remembers its
+     * errors. When stderr is gone there is nobody left to tell.
+     */
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "%sinterlock:%s %s\n", il__cli_style(stderr, style),
+                  il__cli_style(stderr, CLI_PLAIN), il__buf_str(&line));
+}
+
+void
+il__cli_error(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    message(CLI_RED, fmt, ap);
+    va_end(ap);
+}
+
+void
+il__cli_note(const struct cli *cli, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (cli->quiet)
+        return;
+    va_start(ap, fmt);
+    message(CLI_DIM, fmt, ap);
+    va_end(ap);
+}
+
+int
+il__cli_usage(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    message(CLI_RED, fmt, ap);
+    va_end(ap);
+    return il_status_exit(IL_INVAL);
+}
+
+int
+il__cli_fail(const il_error *err)
+{
+    il__cli_error("%s", err->message[0] != '\0' ? err->message : il_status_text(err->status));
+    return il_status_exit(err->status);
+}
+
+int
+il__cli_fail_memory(void)
+{
+    il__cli_error("%s", il_status_text(IL_NOMEM));
+    return il_status_exit(IL_NOMEM);
+}
+
+/*
+ * A closed descriptor gets /dev/null opened the wrong way round: reading from stdin and writing to
+ * stdout then fail, as they would have failed before, instead of meeting a file of ours.
+ */
+void
+il__cli_out_init(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        int null = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+        CHECK(null == fd || null < 0);
+    }
+}
+
+int
+il__cli_out_finish(int status)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return status;
+    il__cli_error("cannot write to standard output: %s", strerror(errno != 0 ? errno : EIO));
+    return status != 0 ? status : CLI_EXIT_IO;
+}
+
+int
+il__cli_json_print(json_t *value)
+{
+    size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(10) |
+                   (isatty(STDOUT_FILENO) != 0 ? JSON_INDENT(2) : JSON_COMPACT);
+
+    if (value == NULL)
+        return il__cli_fail_memory();
+    char *text = json_dumps(value, flags);
+    json_decref(value);
+    if (text == NULL)
+        return il__cli_fail_memory();
+    (void)puts(text); /* stdout remembers its errors */
+    free(text);
+    return 0;
+}
+
+json_t *
+il__cli_json_text(const char *text)
+{
+    if (text == NULL)
+        return json_null();
+    if (il__utf8_valid(text, strlen(text)))
+        return json_string(text);
+
+    AUTO_BUF struct il__buf b = { 0 };
+    il__buf_init(&b, 16 * strlen(text) + 1);
+    il__cli_escape(&b, text);
+    return json_string(il__buf_str(&b));
+}
+
+json_t *
+il__cli_json_time(int64_t wall_ms)
+{
+    char text[IL__TIME_TEXT_BYTES];
+
+    return json_string(il__time_text(wall_ms, text));
+}
+
+const char *
+il__cli_age(int64_t ms, char out[CLI_AGE_BYTES])
+{
+    int64_t s = ms / 1000;
+
+    if (ms == IL_FOREVER)
+        (void)snprintf(out, CLI_AGE_BYTES, "forever");
+    else if (ms < 1000)
+        (void)snprintf(out, CLI_AGE_BYTES, "%" PRId64 "ms", MAX(ms, 0));
+    else if (s < 10)
+        (void)snprintf(out, CLI_AGE_BYTES, "%" PRId64 ".%" PRId64 "s", s, ms % 1000 / 100);
+    else if (s < 60)
+        (void)snprintf(out, CLI_AGE_BYTES, "%" PRId64 "s", s);
+    else if (s < 3600)
+        (void)snprintf(out, CLI_AGE_BYTES, "%" PRId64 "m%02" PRId64 "s", s / 60, s % 60);
+    else if (s < 86400)
+        (void)snprintf(out, CLI_AGE_BYTES, "%" PRId64 "h%02" PRId64 "m", s / 3600, s % 3600 / 60);
+    else
+        (void)snprintf(out, CLI_AGE_BYTES, "%" PRId64 "d%" PRId64 "h", s / 86400, s % 86400 / 3600);
+    return out;
+}

@@ -1,0 +1,173 @@
+/*
+ * conclude.c: what is said, kept and returned at the end of a run.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "cli/run/run_state.h"
+#include "cli/run/spawn.h"
+#include "cli/run/sys.h"
+
+/* How long output may still be passed on once the command was stopped. */
+#define PUMP_PATIENCE_MS 1000
+
+static int
+lost(struct il__run_state *r, const char *why)
+{
+    r->outcome = "lost";
+    if (atomic_load(&r->lost))
+        why = r->lost_why;
+    il__run_say("%s: the lease was lost: %s", r->opts->key, why);
+    return il_status_exit(IL_LOST);
+}
+
+static int
+timed_out(struct il__run_state *r)
+{
+    char text[IL__DURATION_TEXT_BYTES];
+
+    r->outcome = "timeout";
+    il__run_say("%s: the command took longer than %s and was stopped", r->opts->key,
+                il__duration_text(r->opts->timeout_ms, text));
+    return il_status_exit(IL_TIMEOUT);
+}
+
+static int
+failed(struct il__run_state *r, const struct il__reaper_report *report)
+{
+    r->outcome = "failed";
+    if (report->is_exec)
+        return il__run_exec_failed(r->opts->argv[0], r->path, report->error);
+    il__run_say("%s: the command could not be started: %s", r->opts->key, strerror(report->error));
+    return IL__EXIT_OS;
+}
+
+/* The command's own status, as a shell would give it. */
+static int
+own_status(struct il__run_state *r, int wait_status)
+{
+    if (wait_status < 0)
+        return IL__EXIT_SOFTWARE;
+    r->outcome = WIFSIGNALED(wait_status) ? "signalled" : "exited";
+    return WIFSIGNALED(wait_status) ? IL__EXIT_SIGNAL + WTERMSIG(wait_status)
+                                    : WEXITSTATUS(wait_status);
+}
+
+static int
+status_of(struct il__run_state *r, const struct il__reaper_report *report)
+{
+    switch ((enum il__reaper_end)report->end) {
+    case IL__END_EXITED:
+        return own_status(r, report->wait_status);
+    case IL__END_LOST:
+    case IL__END_DEADLINE:
+        return lost(r, "it was not renewed in time");
+    case IL__END_TIMEOUT:
+        return timed_out(r);
+    case IL__END_FAILED:
+        return failed(r, report);
+    case IL__END_REAPER:
+        il__run_say("%s: the reaper was killed; the command was stopped", r->opts->key);
+        return own_status(r, report->wait_status);
+    case IL__END_NONE:
+    case IL__END_ORPHANED:
+        break;
+    }
+    il__check_failed("a report says how it ended", __FILE__, __LINE__, __func__);
+}
+
+/*
+ * Pass on the rest of the output. That may take as long as somebody reads it slowly; a signal ends the
+ * wait, and after a stop there is little patience.
+ */
+static int
+finish_output(struct il__run_state *r, const struct il__reaper_report *report, int status)
+{
+    int64_t give_up_ns = il__clock_boot_ns() + (int64_t)PUMP_PATIENCE_MS * IL__NS_PER_MS;
+    bool    patient    = report->end == IL__END_EXITED;
+
+    if (!r->pump.running)
+        return status;
+    il__run_pump_quit(&r->pump);
+    for (;;) {
+        struct pollfd fds[]   = { { r->pump.done_fd, POLLIN, 0 }, { r->sig_fd, POLLIN, 0 } };
+        int64_t       left_ns = MAX(give_up_ns - il__clock_boot_ns(), 0);
+        int           n       = poll(fds, ARRAY_LEN(fds), patient ? -1 : (int)(left_ns / IL__NS_PER_MS));
+        if (n == 0 || fds[0].revents != 0)
+            break;
+        int sig = n > 0 ? il__run_signals_ending(r) : 0;
+        if (sig != 0) {
+            r->outcome = "interrupted";
+            status     = IL__EXIT_SIGNAL + sig;
+            break;
+        }
+    }
+    il__run_pump_finish(&r->pump);
+    return status;
+}
+
+static int
+release(struct il__run_state *r, const struct il__reaper_report *report, int status)
+{
+    il_error  error;
+    il_status released = il_lease_release(r->lease, &error);
+
+    r->released = true;
+    /* After a loss this is only a courtesy to whoever is next, if the lease is still there at all. */
+    if (released == IL_OK || report->end == IL__END_LOST || report->end == IL__END_DEADLINE)
+        return status;
+    if (released == IL_LOST || released == IL_STALE || released == IL_NOT_HELD) {
+        r->outcome = "lost";
+        il__run_say("%s: the command has ended, but the lease had been lost before: somebody else may "
+                    "have worked at the same time",
+                    r->opts->key);
+        return il_status_exit(IL_LOST);
+    }
+    il__run_say("%s: the lease could not be released and will expire: %s", r->opts->key, error.message);
+    return status;
+}
+
+int
+il__run_conclude(struct il__run_state *r, const struct il__reaper_report *report)
+{
+    int status = status_of(r, report);
+
+    il__run_fd_close(&r->reaper.ctl); /* dismissed: it leaves while the store is busy */
+    status = finish_output(r, report, status);
+    /* Before the release: whoever finds the key free finds the end of the run, too. */
+    il__spool_end(&r->spool, status);
+    return release(r, report, status);
+}
+
+/* Seconds are enough for people, except below one. */
+static int64_t
+rounded(int64_t ms)
+{
+    return ms < 1000 ? MAX(ms, 1) : ms - ms % 1000;
+}
+
+void
+il__run_say_held(struct il__run_state *r, const il_error *error, const char *more)
+{
+    il_op op   = { .type = IL_OP_NONE };
+    char  text[IL__DURATION_TEXT_BYTES];
+    char  age[IL__DURATION_TEXT_BYTES + 8] = "";
+
+    if (r->opts->quiet)
+        return;
+    /* How long is a courtesy; the holder may have gone meanwhile, or the store. */
+    if (il_get(r->store, r->opts->key, &op, NULL) == IL_OK) {
+        for (size_t i = 0; i < op.out.n_items; i++) {
+            if (op.out.items[i].fence == error->fence)
+                (void)snprintf(age, sizeof age, " for %s",
+                               il__duration_text(rounded(op.out.items[i].age_ms), text));
+        }
+    }
+    il_op_release(&op);
+    il__run_say("%s is held by %s (fence %" PRIu64 ")%s%s", r->opts->key, error->holder, error->fence,
+                age, more);
+}

@@ -1,0 +1,25 @@
+/*
+ * meta.h: what a lease tells about its holder, as JSON: pid, host, user, command, cwd, spool.
+ *
+ * Shown to everybody who may read the store, so nothing of the environment is in it.
+ */
+#ifndef IL_CLI_RUN_META_H
+#define IL_CLI_RUN_META_H
+
+#include "base/base.h"
+
+#define IL__META_COMMAND_BYTES_MAX 1000
+
+/* Describe this process. `spool` may be NULL. "" when there is no memory: meta is a courtesy. */
+void il__run_meta(char *const *argv, const char *spool, char out[IL_META_BYTES_MAX + 1]);
+
+struct il__run_meta_spool {
+    bool same_host; /* as far as the meta says */
+    char host[256];
+    char spool[IL_META_BYTES_MAX]; /* "" = it has none */
+};
+
+/* Read the meta of somebody else's lease. What is not there or not JSON is "". */
+void il__run_meta_read(const char *meta, struct il__run_meta_spool *ret);
+
+#endif

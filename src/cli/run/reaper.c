@@ -1,0 +1,388 @@
+/*
+ * reaper.c: the process between wrapper and command; what it is for is explained in reaper.h.
+ *
+ * It is one poll() loop, without threads, handlers or sleeps: every signal is blocked and SIGCHLD is
+ * read from a descriptor. Which event has woken it hardly matters: after each it asks the clock.
+ */
+#include "cli/run/reaper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/run/spawn.h"
+#include "cli/run/stop.h"
+#include "cli/run/sys.h"
+
+/*
+ * What the command leaves behind may be about to end: `cmd > >(tee log)` outlives its shell by the time
+ * tee needs to write the rest. Only what is still there after this is ended.
+ */
+#define LINGER_NS (INT64_C(200) * IL__NS_PER_MS)
+#define TTY_POLL_MS 500 /* there is no event for becoming the foreground */
+
+struct reaper {
+    const struct il__reaper_opts *opts;
+    struct il__reaper_shared     *shared;
+    struct il__run_tty            tty;
+    struct il__stop               stop;
+    struct il__reaper_report      report;
+    struct il__reaper_wrapper     wrapper;
+    int64_t                       timeout_at_ns; /* 0 = none */
+    int64_t                       linger_at_ns;  /* the command has ended, not all below it; 0 = not so */
+    int                           sig_fd;
+    int                           timer_fd;
+    int                           exec_fd; /* open until the command is executed */
+    pid_t                         leader;  /* 0 before its start, and after it was reaped */
+    bool                          started;
+    bool                          over; /* nothing is left below us */
+    bool                          wants_tty;
+};
+
+/*
+ * When the stop must begin. Always from the shared page, never remembered: the wrapper moves the
+ * deadline without a message, so a timer that fires may have been set for a time that no longer counts.
+ */
+static int64_t
+stop_by_ns(const struct reaper *r)
+{
+    int64_t deadline_ns = atomic_load(&r->shared->deadline_ns);
+
+    return deadline_ns == 0 ? IL__NEVER_NS : deadline_ns - r->opts->grace_ns;
+}
+
+/* Stop everything. The first reason counts; a command that has ended by itself keeps that. */
+static void
+begin_stop(struct reaper *r, enum il__reaper_end end)
+{
+    if (r->report.end == IL__END_NONE)
+        r->report.end = (int32_t)end;
+    if (r->stop.began_ns != 0 || !r->started)
+        return;
+    int64_t now_ns = il__clock_boot_ns();
+    il__stop_begin(&r->stop, r->leader, now_ns, now_ns + r->opts->grace_ns);
+}
+
+/* Write down that nothing was started; the loop ends. */
+static void
+fail(struct reaper *r, int error)
+{
+    r->report.end   = IL__END_FAILED;
+    r->report.error = error;
+    r->over         = true;
+}
+
+static void
+start_command(struct reaper *r)
+{
+    const struct il__reaper_opts *o    = r->opts;
+    bool                          lend = il__run_tty_lend_at_start(&r->tty);
+    struct il__run_spawn s = { o->path, o->argv, o->out_fd, o->err_fd, lend ? &r->tty : NULL };
+
+    CHECK(!r->started);
+    if (il__clock_boot_ns() >= stop_by_ns(r))
+        begin_stop(r, IL__END_DEADLINE); /* the wrapper slept between the grant and this order */
+    if (r->report.end != IL__END_NONE) {
+        r->over = true;
+        return;
+    }
+    if (!il__run_export(o->key, o->holder, atomic_load(&r->shared->fence),
+                        atomic_load(&r->shared->deadline_ns))) {
+        fail(r, ENOMEM);
+        return;
+    }
+    pid_t pid = il__run_spawn(&s, &r->exec_fd);
+    if (pid < 0) {
+        fail(r, errno);
+        return;
+    }
+    r->leader   = pid;
+    r->started  = true;
+    r->tty.lent = lend;
+    atomic_store(&r->shared->tty_lent, lend);
+    atomic_store(&r->shared->leader_pid, pid);
+    if (o->timeout_ns > 0)
+        r->timeout_at_ns = il__clock_boot_ns() + o->timeout_ns;
+    /* End of file must mean that the command and all below it have closed their ends. */
+    int fds[2] = { o->out_fd, o->err_fd };
+    il__run_fd_close(&fds[0]);
+    il__run_fd_close(&fds[1]);
+}
+
+/* Let the command have the terminal, if it is there to be had, and let it go on. */
+static bool
+lend_tty(struct reaper *r)
+{
+    if (!il__run_tty_lend(&r->tty, r->leader))
+        return false;
+    atomic_store(&r->shared->tty_lent, true);
+    r->wants_tty = false;
+    (void)kill(-r->leader, SIGCONT);
+    return true;
+}
+
+/*
+ * The command was stopped. A lease is not held by somebody who sleeps: it goes on at once. Unless it
+ * was stopped for wanting the terminal, which may be somebody else's for now: going on, it would only be
+ * stopped again.
+ */
+static void
+on_leader_stopped(struct reaper *r, int sig)
+{
+    if (r->tty.fd >= 0 && (sig == SIGTTIN || sig == SIGTTOU)) {
+        if (lend_tty(r))
+            return;
+        if (!r->wants_tty && !r->opts->quiet)
+            il__run_say("%s: the command waits for the terminal; bring it to the foreground",
+                        r->opts->key);
+        r->wants_tty = true;
+        return;
+    }
+    if (!r->opts->quiet)
+        il__run_say("%s: a command under a lease cannot be suspended; it goes on", r->opts->key);
+    if (!r->tty.lent || !lend_tty(r))
+        (void)kill(-r->leader, SIGCONT);
+}
+
+/*
+ * The command ended. Work under the key must be over before the key is given on, and what it left in
+ * the background is work under the key: it is ended before the wrapper is told and can release.
+ */
+static void
+on_leader_ended(struct reaper *r, int wait_status)
+{
+    r->leader             = 0;
+    r->wants_tty          = false;
+    r->report.wait_status = wait_status;
+    il__stop_leader_reaped(&r->stop);
+    if (r->report.end == IL__END_NONE)
+        r->report.end = IL__END_EXITED;
+}
+
+static void
+reap(struct reaper *r)
+{
+    for (;;) {
+        int   status;
+        pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
+        if (pid == 0)
+            break;
+        if (pid < 0) {
+            CHECK(errno == ECHILD || errno == EINTR);
+            if (errno == EINTR)
+                continue;
+            r->over = r->started; /* no child, so nothing below: orphans would be children of ours */
+            return;
+        }
+        if (pid == r->leader && WIFSTOPPED(status))
+            on_leader_stopped(r, WSTOPSIG(status));
+        if (WIFSTOPPED(status))
+            continue;
+        if (pid == r->leader)
+            on_leader_ended(r, status);
+        il__stop_child_reaped(&r->stop);
+    }
+    if (r->started && r->leader == 0 && r->linger_at_ns == 0)
+        r->linger_at_ns = il__clock_boot_ns() + MIN(LINGER_NS, r->opts->grace_ns);
+}
+
+static void
+end_leftovers(struct reaper *r)
+{
+    begin_stop(r, IL__END_EXITED);
+    if (r->stop.n_found > 0 && !r->opts->quiet)
+        il__run_say("%s: ending %u process%s that the command left behind", r->opts->key,
+                    r->stop.n_found, r->stop.n_found == 1 ? "" : "es");
+}
+
+static void
+on_signal(struct reaper *r)
+{
+    struct signalfd_siginfo info;
+
+    /* Several deaths may be one signal; how many it were is what waitpid() says. */
+    while (read(r->sig_fd, &info, sizeof info) == (ssize_t)sizeof info)
+        continue;
+    reap(r);
+}
+
+static void
+on_exec(struct reaper *r)
+{
+    int     error;
+    ssize_t n = read(r->exec_fd, &error, sizeof error);
+
+    if (n < 0 && errno == EINTR)
+        return;
+    if (n == (ssize_t)sizeof error) {
+        r->report.end     = IL__END_FAILED;
+        r->report.error   = error;
+        r->report.is_exec = 1;
+    }
+    il__run_fd_close(&r->exec_fd);
+}
+
+/* An order, or the end of the wrapper. */
+static void
+on_ctl(struct reaper *r)
+{
+    struct il__reaper_order order;
+    ssize_t                 n = recv(r->wrapper.ctl, &order, sizeof order, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n != (ssize_t)sizeof order) {
+        il__run_fd_close(&r->wrapper.ctl);
+        if (r->started && !r->opts->quiet)
+            il__run_say("%s: the wrapper is gone; stopping the command", r->opts->key);
+        begin_stop(r, IL__END_ORPHANED);
+        r->over |= !r->started;
+        return;
+    }
+    if (order.type == IL__ORDER_START)
+        start_command(r);
+    if (order.type == IL__ORDER_STOP)
+        begin_stop(r, IL__END_LOST);
+    /* The leader has not been reaped here, so its number still is that of its group. */
+    if (order.type == IL__ORDER_SIGNAL && r->leader > 0) {
+        (void)kill(-r->leader, order.arg);
+        if (r->wants_tty)
+            (void)kill(-r->leader, SIGCONT); /* it would not see the signal until it gets the terminal */
+    }
+}
+
+/* What the clock says, whatever has woken us. */
+static void
+on_time(struct reaper *r)
+{
+    int64_t now_ns = il__clock_boot_ns();
+
+    if (r->started && now_ns >= stop_by_ns(r))
+        begin_stop(r, IL__END_DEADLINE);
+    if (r->started && r->timeout_at_ns != 0 && now_ns >= r->timeout_at_ns)
+        begin_stop(r, IL__END_TIMEOUT);
+    if (r->linger_at_ns != 0 && now_ns >= r->linger_at_ns && r->stop.began_ns == 0)
+        end_leftovers(r);
+    il__stop_tick(&r->stop, now_ns, il__reaper_kill_by_ns(r->shared, r->opts->grace_ns));
+    if (r->wants_tty)
+        (void)lend_tty(r); /* not yet: asked again at the next turn */
+}
+
+static int64_t
+next_ns(const struct reaper *r)
+{
+    if (!r->started)
+        return IL__NEVER_NS;
+    if (r->stop.began_ns != 0)
+        return il__stop_next_ns(&r->stop, il__reaper_kill_by_ns(r->shared, r->opts->grace_ns));
+    int64_t at_ns = stop_by_ns(r);
+    if (r->timeout_at_ns != 0)
+        at_ns = MIN(at_ns, r->timeout_at_ns);
+    return r->linger_at_ns != 0 ? MIN(at_ns, r->linger_at_ns) : at_ns;
+}
+
+/* Sleep until something happens, and see to it. */
+static void
+turn(struct reaper *r)
+{
+    struct pollfd fds[] = {
+        { r->sig_fd, POLLIN, 0 },  { r->timer_fd, POLLIN, 0 },      { r->exec_fd, POLLIN, 0 },
+        { r->wrapper.ctl, POLLIN, 0 },     { r->wrapper.pidfd, POLLIN, 0 },
+    };
+
+    il__run_timer_arm(r->timer_fd, next_ns(r));
+    if (poll(fds, ARRAY_LEN(fds), r->wants_tty ? TTY_POLL_MS : -1) < 0) {
+        CHECK(errno == EINTR);
+        return;
+    }
+    if (fds[1].revents != 0)
+        il__run_timer_drain(r->timer_fd);
+    if (fds[2].revents != 0)
+        on_exec(r); /* before the reaping, so that a failed exec is not taken for an exit */
+    if (fds[3].revents != 0)
+        on_ctl(r);
+    if (fds[4].revents != 0) {
+        il__run_fd_close(&r->wrapper.pidfd);
+        begin_stop(r, IL__END_ORPHANED);
+        r->over |= !r->started;
+    }
+    if (fds[0].revents != 0)
+        on_signal(r);
+    if (!r->over)
+        on_time(r);
+}
+
+/*
+ * Everything is over and the wrapper has been told. It dismisses us at once, unless it is stopped (or
+ * hangs): then the lease runs to its deadline, and the wrapper is killed rather than left to wake up
+ * long after and go on as if nothing had happened.
+ */
+static void
+await_dismissal(struct reaper *r)
+{
+    for (;;) {
+        struct pollfd fds[] = {
+            { r->wrapper.ctl, POLLIN, 0 }, { r->wrapper.pidfd, POLLIN, 0 }, { r->timer_fd, POLLIN, 0 },
+        };
+        int64_t deadline_ns = atomic_load(&r->shared->deadline_ns);
+        il__run_timer_arm(r->timer_fd, deadline_ns != 0 ? deadline_ns : IL__NEVER_NS);
+        if (poll(fds, ARRAY_LEN(fds), -1) < 0)
+            continue;
+        if (fds[1].revents != 0)
+            return;
+        struct il__reaper_order order;
+        if (fds[0].revents != 0 && recv(r->wrapper.ctl, &order, sizeof order, MSG_DONTWAIT) == 0)
+            return;
+        il__run_timer_drain(r->timer_fd);
+        deadline_ns = atomic_load(&r->shared->deadline_ns);
+        if (deadline_ns == 0 || il__clock_boot_ns() < deadline_ns)
+            continue;
+        if (r->wrapper.pidfd >= 0)
+            (void)il__run_pidfd_kill(r->wrapper.pidfd, SIGKILL); /* it may just have ended */
+        else if (getppid() == r->wrapper.pid)
+            (void)kill(r->wrapper.pid, SIGKILL);
+        return;
+    }
+}
+
+_Noreturn void
+il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *shared,
+                const struct il__reaper_wrapper *wrapper)
+{
+    struct reaper state = {
+        .opts     = opts,
+        .shared   = shared,
+        .tty      = *opts->tty,
+        .wrapper  = *wrapper,
+        .report   = { .wait_status = -1 },
+        .exec_fd  = -1,
+    };
+    struct reaper *r = &state;
+    sigset_t       all;
+    sigset_t       child;
+
+    CHECK(sigfillset(&all) == 0);
+    CHECK(sigprocmask(SIG_SETMASK, &all, NULL) == 0);
+    CHECK(sigemptyset(&child) == 0);
+    CHECK(sigaddset(&child, SIGCHLD) == 0);
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would hide how the command ended */
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_NAME, "il-reaper"); /* for those who read ps */
+    r->sig_fd   = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    r->timer_fd = il__run_timer_new();
+    if (r->sig_fd < 0 || r->timer_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        fail(r, errno);
+    while (!r->over)
+        turn(r);
+
+    il__run_tty_take_back(&r->tty, r->report.wait_status >= 0 && WIFSIGNALED(r->report.wait_status));
+    if (r->wrapper.ctl >= 0 && send(r->wrapper.ctl, &r->report, sizeof r->report, MSG_NOSIGNAL) > 0 && r->timer_fd >= 0)
+        await_dismissal(r);
+    _exit(0);
+}

@@ -1,0 +1,111 @@
+/*
+ * reaper.h: the small process between wrapper and command.
+ *
+ * wrapper → reaper → command. The wrapper talks to the store; the reaper, forked before the store is
+ * opened, knows nothing of it. It owns the command: starts it, passes signals on, ends it and everything
+ * below it. It keeps the lease's deadline itself, from a page shared with the wrapper, so that the
+ * command ends in time also when the wrapper is killed (seen through a pidfd) or stopped (the deadline
+ * comes and nobody has moved it; the wrapper is then killed as well). It has a process group of its own,
+ * so that a KILL at the wrapper's group does not take both.
+ *
+ * If the reaper is killed, the command is killed with it (parent-death signal) and the rest comes to the
+ * wrapper, a subreaper too, which ends it (supervise.c).
+ */
+#ifndef IL_CLI_RUN_REAPER_H
+#define IL_CLI_RUN_REAPER_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "cli/run/tty.h"
+
+/* One page, shared by wrapper and reaper. Each field has one writer. */
+struct il__reaper_shared {
+    _Atomic int64_t  deadline_ns; /* wrapper: CLOCK_BOOTTIME; 0 = no lease yet. It only grows. */
+    _Atomic uint64_t fence;       /* wrapper: before IL__ORDER_START */
+    _Atomic int      leader_pid;  /* reaper: the command, also after its end; 0 = not started */
+    _Atomic bool     tty_lent;    /* reaper */
+};
+
+/* Wrapper to reaper: one packet each. Closing the socket dismisses the reaper. */
+enum il__reaper_order_type {
+    IL__ORDER_START = 1,
+    IL__ORDER_SIGNAL, /* arg: pass this signal on to the command's group */
+    IL__ORDER_STOP,   /* the lease is lost: stop everything */
+};
+
+struct il__reaper_order {
+    int32_t type;
+    int32_t arg;
+};
+
+/* Why it is over. */
+enum il__reaper_end {
+    IL__END_NONE = 0,
+    IL__END_EXITED,   /* the command ended by itself */
+    IL__END_LOST,     /* stopped: the wrapper said that the lease is lost */
+    IL__END_DEADLINE, /* stopped: nobody had moved the deadline */
+    IL__END_TIMEOUT,  /* stopped: it took longer than --timeout */
+    IL__END_ORPHANED, /* stopped: the wrapper is gone; nobody reads this */
+    IL__END_FAILED,   /* it could not be started, `error` says why */
+    IL__END_REAPER,   /* said by the wrapper to itself: the reaper is gone */
+};
+
+/* Reaper to wrapper, once, when nothing is left below the reaper. */
+struct il__reaper_report {
+    int32_t end;         /* enum il__reaper_end */
+    int32_t wait_status; /* of the command, as waitpid() gives it; -1 = unknown */
+    int32_t error;       /* IL__END_FAILED: errno */
+    int32_t is_exec;     /* IL__END_FAILED: of the execve() */
+};
+
+struct il__reaper_opts {
+    const char         *path;
+    char *const        *argv;
+    const char         *key;
+    const char         *holder;
+    int64_t             grace_ns;
+    int64_t             timeout_ns; /* 0 = none */
+    int                 out_fd;     /* for the command, closed here once it has them; -1 = none */
+    int                 err_fd;
+    int                 wrapper_fds[2]; /* the other ends, the wrapper's alone: closed here; -1 = none */
+    bool                quiet;
+    struct il__run_tty *tty;
+};
+
+struct il__reaper {
+    struct il__reaper_shared *shared;
+    pid_t                     pid; /* 0 = none */
+    int                       ctl; /* packets both ways; -1 = closed */
+};
+
+/* What the reaper knows of the wrapper. */
+struct il__reaper_wrapper {
+    pid_t pid;
+    int   pidfd; /* -1 on kernels that have none: the end of the socket tells as well */
+    int   ctl;
+};
+
+/* The reaper itself: what runs in the forked process. */
+_Noreturn void il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *shared,
+                               const struct il__reaper_wrapper *wrapper);
+
+/* Fork it. IL_OK, or IL_NOMEM when the machine has no process or memory to give. */
+il_status il__reaper_start(const struct il__reaper_opts *opts, struct il__reaper *ret, il_error *reterr);
+
+/* Give an order. Callable from any thread; never blocks. */
+void il__reaper_order(const struct il__reaper *r, enum il__reaper_order_type type, int arg);
+
+/*
+ * The latest moment for a KILL: a little before the deadline, at which the wrapper loses patience with
+ * a reaper that is alive but does nothing. IL__NEVER_NS when there is no lease.
+ */
+int64_t il__reaper_kill_by_ns(const struct il__reaper_shared *shared, int64_t grace_ns);
+
+/* Kill it. What is below it still becomes the caller's, the command itself dies with it. */
+void il__reaper_kill(struct il__reaper *r);
+/* Dismiss and collect it. Safe to repeat. */
+void il__reaper_finish(struct il__reaper *r);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * reaper_link.c: the wrapper's side of the reaper: starting it, orders, collecting it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/run/reaper.h"
+#include "cli/run/sys.h"
+
+#define KILL_AHEAD_NS (INT64_C(20) * IL__NS_PER_MS)
+
+int64_t
+il__reaper_kill_by_ns(const struct il__reaper_shared *shared, int64_t grace_ns)
+{
+    int64_t deadline_ns = atomic_load(&shared->deadline_ns);
+
+    return deadline_ns == 0 ? IL__NEVER_NS : deadline_ns - MIN(KILL_AHEAD_NS, grace_ns / 2);
+}
+
+il_status
+il__reaper_start(const struct il__reaper_opts *opts, struct il__reaper *ret, il_error *reterr)
+{
+    int ctl[2];
+
+    struct il__reaper_shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) != 0)
+        return il__error_set(reterr, IL_NOMEM, "cannot start the reaper: %s", strerror(errno));
+    /* Of ourselves, before the fork: asked for later, our number might be somebody else's. */
+    AUTO_FD int pidfd = il__run_pidfd_open(getpid());
+    struct il__reaper_wrapper wrapper = { .pid = getpid(), .pidfd = pidfd, .ctl = ctl[1] };
+    pid_t                     pid     = fork();
+    if (pid == 0) {
+        il__run_fd_close(&ctl[0]); /* only the wrapper has it now: its end is the wrapper's end */
+        for (size_t i = 0; i < ARRAY_LEN(opts->wrapper_fds); i++) {
+            int fd = opts->wrapper_fds[i];
+            il__run_fd_close(&fd);
+        }
+        il__reaper_main(opts, shared, &wrapper);
+    }
+    il__run_fd_close(&ctl[1]);
+    if (pid < 0) {
+        il__run_fd_close(&ctl[0]);
+        return il__error_set(reterr, IL_NOMEM, "cannot start the reaper: %s", strerror(errno));
+    }
+    (void)setpgid(pid, pid); /* both sides do it */
+    *ret = (struct il__reaper){ shared, pid, ctl[0] };
+    return IL_OK;
+}
+
+void
+il__reaper_order(const struct il__reaper *r, enum il__reaper_order_type type, int arg)
+{
+    struct il__reaper_order order = { (int32_t)type, arg };
+
+    /* What a dead or stopped reaper does not take is seen to at its end or at the deadline. */
+    (void)send(r->ctl, &order, sizeof order, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void
+il__reaper_kill(struct il__reaper *r)
+{
+    il__run_fd_close(&r->ctl);
+    if (r->pid > 0)
+        (void)kill(r->pid, SIGKILL); /* ours and not yet reaped: the number is right */
+}
+
+void
+il__reaper_finish(struct il__reaper *r)
+{
+    /* With the socket closed it would leave by itself, unless somebody has stopped it. */
+    il__reaper_kill(r);
+    if (r->pid <= 0)
+        return;
+    while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    r->pid = 0;
+}

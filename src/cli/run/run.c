@@ -1,0 +1,311 @@
+/*
+ * run.c: `interlock run`, the wrapper: from the options to the exit status.
+ *
+ *     prepare    nothing is held: find the command, block signals, fork the reaper
+ *     hold       open the store, acquire, or deal with the conflict
+ *     run_held   let the reaper start the command, supervise it (supervise.c), conclude (conclude.c)
+ *
+ * The reaper is forked before the store is opened: it must not inherit a descriptor of the store, whose
+ * locks would outlive the wrapper, and forking is cheap while the process is small.
+ */
+#include "cli/run/run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/run/meta.h"
+#include "cli/run/run_state.h"
+#include "cli/run/spawn.h"
+#include "cli/run/sys.h"
+
+#define GO_ON (-1)        /* instead of an exit status: not at the end yet */
+#define JOIN_TRIES_MAX 16 /* holders that come and go between our acquire and our look */
+
+/* Say what went wrong; the exit status. */
+static int
+give_up(struct il__run_state *r, const il_error *error)
+{
+    r->outcome = "failed";
+    il__run_say("%s", error->message);
+    return il_status_exit(error->status);
+}
+
+/*
+ * The holder: given, or new. Within another `interlock run` it is PARENT/NEW, so that both count as one
+ * for the detection of deadlocks: a nested run that waits for what its own parent holds is told so.
+ */
+static il_status
+name_holder(struct il__run_state *r, il_error *reterr)
+{
+    const char *parent = getenv("INTERLOCK_HOLDER");
+    char        uuid[37];
+
+    if (r->opts->holder != NULL) {
+        il_status status = il_check_holder(r->opts->holder, reterr);
+        if (status == IL_OK)
+            (void)snprintf(r->holder, sizeof r->holder, "%s", r->opts->holder);
+        return status;
+    }
+    if (il_uuid(uuid) != IL_OK)
+        return il__error_set(reterr, IL_STORE, "there is no randomness to name the holder");
+    if (parent != NULL && strlen(parent) + sizeof uuid <= IL_HOLDER_BYTES_MAX &&
+        il_check_holder(parent, NULL) == IL_OK)
+        (void)snprintf(r->holder, sizeof r->holder, "%s/%s", parent, uuid);
+    else
+        (void)snprintf(r->holder, sizeof r->holder, "%s", uuid);
+    return IL_OK;
+}
+
+static il_status
+check(struct il__run_state *r, il_error *reterr)
+{
+    const struct il__run_opts *o      = r->opts;
+    il_status                  status = il_check_key(o->key, reterr);
+
+    r->ttl_ms   = o->ttl_ms != 0 ? o->ttl_ms : IL_TTL_MS_DEFAULT;
+    r->grace_ms = MIN(MAX(o->grace_ms, 0), r->ttl_ms / 3);
+    if (status != IL_OK)
+        return status;
+    if (r->ttl_ms < IL_TTL_MS_MIN || r->ttl_ms > IL_TTL_MS_MAX)
+        return il__error_set(reterr, IL_INVAL, "the ttl of %" PRId64 " ms is not within 1s and 24h",
+                             r->ttl_ms);
+    return name_holder(r, reterr);
+}
+
+/* Everything that can fail before anything is touched, then the reaper. */
+static int
+prepare(struct il__run_state *r)
+{
+    const struct il__run_opts *o    = r->opts;
+    bool                       join = o->on_conflict == IL__RUN_JOIN;
+    il_error                   error;
+
+    CHECK(o->argv[0] != NULL);
+    il__run_fds_ensure();
+    if (check(r, &error) != IL_OK)
+        return give_up(r, &error);
+    int status = il__run_resolve(o->argv[0], &r->path);
+    if (status != 0) {
+        r->outcome = "failed";
+        return status;
+    }
+    il__run_tty_open(&r->tty);
+    /* A subreaper as well: if the reaper is killed, what was below it comes to us. */
+    if (!il__run_signals_open(r) || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
+        (join && !il__run_pump_init(&r->pump))) {
+        il__error_set(&error, IL_NOMEM, "cannot prepare the run: %s", strerror(errno));
+        return give_up(r, &error);
+    }
+    struct il__reaper_opts reaper = {
+        .path       = r->path,
+        .argv       = o->argv,
+        .key        = o->key,
+        .holder     = r->holder,
+        .grace_ns   = r->grace_ms * IL__NS_PER_MS,
+        .timeout_ns = o->timeout_ms > 0 ? o->timeout_ms * IL__NS_PER_MS : 0,
+        .out_fd     = r->pump.write_fds[0],
+        .err_fd     = r->pump.write_fds[1],
+        .wrapper_fds = { r->pump.read_fds[0], r->pump.read_fds[1] },
+        .quiet      = o->quiet,
+        .tty        = &r->tty,
+    };
+    if (il__reaper_start(&reaper, &r->reaper, &error) != IL_OK)
+        return give_up(r, &error);
+    il__run_pump_forked(&r->pump);
+    return GO_ON;
+}
+
+/* The shared deadline only grows, whoever of the two below comes first. */
+static void
+publish_deadline(struct il__run_state *r, int64_t deadline_ns)
+{
+    int64_t known_ns = atomic_load(&r->reaper.shared->deadline_ns);
+
+    while (known_ns < deadline_ns && !atomic_compare_exchange_weak(&r->reaper.shared->deadline_ns,
+                                                                   &known_ns, deadline_ns))
+        continue;
+}
+
+/* On the watchdog's thread. */
+static void
+on_renewed(void *cookie, il_lease *lease UNUSED, int64_t deadline_ns)
+{
+    publish_deadline(cookie, deadline_ns);
+}
+
+/* On the watchdog's thread: the reaper is told here, not by the main thread, which may be busy. */
+static void
+on_lost(void *cookie, il_lease *lease UNUSED, const char *why)
+{
+    struct il__run_state *r = cookie;
+
+    (void)snprintf(r->lost_why, sizeof r->lost_why, "%s", why);
+    atomic_store(&r->lost, true);
+    il__reaper_order(&r->reaper, IL__ORDER_STOP, 0);
+}
+
+static il_status
+acquire(struct il__run_state *r, int64_t wait_ms, int *ret_sig, il_error *reterr)
+{
+    const struct il__run_opts *o = r->opts;
+    il_acquire_opts            a = IL_ACQUIRE_OPTS_INIT;
+
+    a.holder     = r->holder;
+    a.ttl_ms     = r->ttl_ms;
+    a.wait_ms    = wait_ms;
+    a.settle_ms  = o->settle_ms;
+    a.mode       = o->mode;
+    a.permits    = o->permits;
+    a.meta       = r->meta;
+    a.place      = "interlock run";
+    a.stop_ms    = r->grace_ms;
+    a.on_lost    = on_lost;
+    a.on_renewed = on_renewed;
+    a.cookie     = r;
+    return il__run_signals_acquire(r, &a, ret_sig, reterr);
+}
+
+static int
+interrupted(struct il__run_state *r, int sig)
+{
+    r->outcome = "interrupted";
+    return IL__EXIT_SIGNAL + sig;
+}
+
+static int
+run_held(struct il__run_state *r)
+{
+    bool join = r->opts->on_conflict == IL__RUN_JOIN;
+
+    r->fence = il_lease_fence(r->lease);
+    publish_deadline(r, il_lease_deadline_ns(r->lease));
+    atomic_store(&r->reaper.shared->fence, r->fence);
+    /* Came while the store was busy: it was meant for us, and the command need not start. */
+    int sig = il__run_signals_ending(r);
+    if (sig != 0)
+        return interrupted(r, sig);
+    il__spool_begin(&r->spool, r->fence);
+    if (join && !il__run_pump_start(&r->pump, &r->spool)) {
+        il__run_say("%s: there is no thread to pass the output on", r->opts->key);
+        r->outcome = "failed";
+        return IL__EXIT_OS;
+    }
+    struct il__reaper_report report = il__run_supervise(r);
+    return il__run_conclude(r, &report);
+}
+
+static int
+conflict(struct il__run_state *r, const il_error *error)
+{
+    bool skip = r->opts->on_conflict == IL__RUN_SKIP;
+
+    r->outcome = skip ? "skipped" : "held";
+    if (r->opts->on_conflict != IL__RUN_JOIN) /* else it has been said, with the reason */
+        il__run_say_held(r, error, skip ? "; skipped" : "");
+    return skip ? 0 : r->opts->conflict_exit;
+}
+
+/* Acquire and run, or join who holds. */
+static int
+hold_or_join(struct il__run_state *r)
+{
+    bool     join    = r->opts->on_conflict == IL__RUN_JOIN;
+    int64_t  wait_ms = join ? 0 : r->opts->wait_ms; /* who can be joined is not waited for */
+    il_error error;
+
+    for (int tries = 0; tries < JOIN_TRIES_MAX; tries++) {
+        int       sig;
+        int       status;
+        il_status held = acquire(r, wait_ms, &sig, &error);
+        if (sig != 0)
+            return interrupted(r, sig);
+        if (held == IL_OK)
+            return run_held(r);
+        if (held != IL_HELD)
+            return give_up(r, &error);
+        if (!join)
+            break;
+        enum il__run_joined joined = il__run_join(r, &error, &status);
+        if (joined == IL__JOIN_DONE)
+            return status;
+        if (joined == IL__JOIN_CANNOT && wait_ms == r->opts->wait_ms)
+            break;
+        if (joined == IL__JOIN_CANNOT)
+            wait_ms = r->opts->wait_ms;
+    }
+    return conflict(r, &error);
+}
+
+static int
+hold(struct il__run_state *r)
+{
+    const struct il__run_opts *o = r->opts;
+    il_error                   error;
+
+    if (o->on_conflict == IL__RUN_JOIN &&
+        il__spool_create(&r->spool, o->open_opts != NULL ? o->open_opts->tenant : NULL, o->key, r->holder,
+                         &error) != IL_OK &&
+        !o->quiet)
+        il__run_say("%s: others will not be able to join: %s", o->key, error.message);
+    il__run_meta(o->argv, r->spool.fd >= 0 ? r->spool.path : NULL, r->meta);
+    if (il_open(o->store_url, o->open_opts, &r->store, &error) != IL_OK)
+        return give_up(r, &error);
+    return hold_or_join(r);
+}
+
+/* What is still there is given back, in the order in which it depends on each other. */
+static void
+clean_up(struct il__run_state *r)
+{
+    il__run_pump_finish(&r->pump);
+    il__spool_drop(&r->spool);
+    if (r->lease != NULL && !r->released)
+        (void)il_lease_release(r->lease, NULL); /* nothing was run under it; at worst it expires */
+    il_lease_free(r->lease);
+    il_close(r->store);
+    il__reaper_finish(&r->reaper);
+    il__run_fd_close(&r->tty.fd);
+    il__run_signals_close(r);
+    il__free(r->path);
+}
+
+static void
+print_json(const struct il__run_state *r, int status)
+{
+    int64_t ran_ms = r->began_ns != 0 ? (r->ended_ns - r->began_ns) / IL__NS_PER_MS : 0;
+    json_t *object = json_pack("{s:s, s:s, s:I, s:s, s:i, s:I}", "key", r->opts->key, "holder", r->holder,
+                               "fence", (json_int_t)r->fence, "outcome", r->outcome, "exit_status",
+                               status, "ran_ms", (json_int_t)ran_ms);
+    char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
+
+    if (text != NULL) {
+        (void)il__run_write_all(STDERR_FILENO, text, strlen(text));
+        (void)il__run_write_all(STDERR_FILENO, "\n", 1);
+    }
+    free(text);
+    json_decref(object);
+}
+
+int
+il__run(const struct il__run_opts *opts)
+{
+    struct il__run_state r = {
+        .opts = opts, .outcome = "failed", .sig_fd = -1, .tty = { .fd = -1 }, .reaper = { .ctl = -1 }
+    };
+    r.spool.fd = -1;
+    r.pump = (struct il__run_pump){ { -1, -1 }, { -1, -1 }, NULL, NULL, -1, -1, 0, false };
+
+    int status = prepare(&r);
+    if (status == GO_ON)
+        status = hold(&r);
+    clean_up(&r);
+    if (opts->json)
+        print_json(&r, status);
+    return status;
+}

@@ -1,0 +1,197 @@
+/*
+ * spawn.c: finding and starting the command. Watching and ending it is reaper.c and stop.c.
+ */
+#include "cli/run/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "cli/run/sys.h"
+
+#define PATH_DEFAULT "/bin:/usr/bin"
+#define PATH_BYTES_MAX 8192
+
+/* May we execute it? 0, or the errno that execve() would give. */
+static int
+look_at(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return errno;
+    if (S_ISDIR(st.st_mode))
+        return EISDIR;
+    if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) != 0)
+        return errno;
+    return 0;
+}
+
+static int
+refuse(const char *name, int error)
+{
+    bool missing = error == ENOENT || error == ENOTDIR;
+
+    il__run_say("%.500s: %s", name, error == ENOENT ? "command not found" : strerror(error));
+    return missing ? IL__EXIT_NOT_FOUND : IL__EXIT_NOT_EXECUTABLE;
+}
+
+/* Search $PATH. 0 and the path in *found, else the errno to report. */
+static int
+search(const char *name, struct il__buf *found)
+{
+    const char *dirs   = getenv("PATH");
+    int         result = ENOENT;
+
+    if (dirs == NULL)
+        dirs = PATH_DEFAULT;
+    for (const char *p = dirs;; p++) {
+        size_t n_bytes = strcspn(p, ":");
+        il__buf_clear(found);
+        il__buf_add(found, p, n_bytes);
+        il__buf_adds(found, n_bytes > 0 ? "/" : "./"); /* an empty entry is the current folder */
+        il__buf_adds(found, name);
+        int error = found->failed ? ENAMETOOLONG : look_at(il__buf_str(found));
+        if (error == 0)
+            return 0;
+        /* As execvp(): one that is there but may not be run counts when nothing better follows. */
+        if (error == EACCES)
+            result = error;
+        p += n_bytes;
+        if (*p == '\0')
+            return result;
+    }
+}
+
+int
+il__run_resolve(const char *name, char **ret)
+{
+    AUTO_BUF struct il__buf found;
+    int                     error;
+
+    il__buf_init(&found, PATH_BYTES_MAX);
+    if (name[0] == '\0') {
+        error = ENOENT;
+    } else if (strchr(name, '/') != NULL) {
+        il__buf_adds(&found, name);
+        error = found.failed ? ENAMETOOLONG : look_at(name);
+    } else {
+        error = search(name, &found);
+    }
+    if (error != 0)
+        return refuse(name, error);
+    *ret = il__buf_take(&found);
+    return *ret != NULL ? 0 : refuse(name, ENOMEM);
+}
+
+int
+il__run_exec_failed(const char *name, const char *path, int error)
+{
+    /* ENOENT of a file that is there: the interpreter it names is not. */
+    if (error == ENOENT && access(path, F_OK) == 0) {
+        il__run_say("%.500s: its interpreter is not found", name);
+        return IL__EXIT_NOT_EXECUTABLE;
+    }
+    return refuse(name, error);
+}
+
+bool
+il__run_export(const char *key, const char *holder, uint64_t fence, int64_t deadline_ns)
+{
+    char    fence_text[24];
+    char    deadline_text[24];
+    int64_t left_ms = (deadline_ns - il__clock_boot_ns()) / IL__NS_PER_MS;
+
+    (void)snprintf(fence_text, sizeof fence_text, "%" PRIu64, fence);
+    (void)snprintf(deadline_text, sizeof deadline_text, "%" PRId64, il__clock_wall_ms() + left_ms);
+    const char *const pairs[][2] = {
+        { "INTERLOCK_KEY", key },
+        { "INTERLOCK_HOLDER", holder },
+        { "INTERLOCK_FENCE", fence_text },
+        { "INTERLOCK_DEADLINE", deadline_text },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        /* An outer `interlock run` has set them too, and somebody may have doubled them: all go. */
+        if (unsetenv(pairs[i][0]) != 0 || setenv(pairs[i][0], pairs[i][1], 1) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* What execvp() does with a script that names no interpreter. */
+static void
+exec_with_shell(const struct il__run_spawn *s)
+{
+    size_t n_args = 0;
+
+    while (s->argv[n_args] != NULL)
+        n_args++;
+    const char **argv = il__calloc(n_args + 2, sizeof *argv);
+    if (argv == NULL)
+        return;
+    argv[0] = "sh";
+    argv[1] = s->path;
+    for (size_t i = 1; i < n_args; i++)
+        argv[i + 1] = s->argv[i];
+    (void)execve("/bin/sh", (char *const *)(uintptr_t)argv, environ);
+    il__free(argv);
+}
+
+/* The child's side: everything between fork and exec. All signals are still blocked. */
+_Noreturn static void
+become_command(const struct il__run_spawn *s, pid_t parent, int exec_fd)
+{
+    sigset_t none;
+
+    /* A parent that died before the prctl() sends nothing any more: hence the look afterwards. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(IL__EXIT_NOT_EXECUTABLE);
+    /* Both sides call setpgid(): whoever comes first, neither signals nor runs before it is done. */
+    (void)setpgid(0, 0);
+    if (s->tty != NULL)
+        (void)tcsetpgrp(s->tty->fd, getpid()); /* SIGTTOU is blocked; the terminal may have gone */
+    if ((s->out_fd >= 0 && dup2(s->out_fd, STDOUT_FILENO) < 0) ||
+        (s->err_fd >= 0 && dup2(s->err_fd, STDERR_FILENO) < 0))
+        goto failed;
+    /* An ignored SIGCHLD would make the command's own waits fail; who started us may have set it. */
+    (void)signal(SIGCHLD, SIG_DFL);
+    CHECK(sigemptyset(&none) == 0);
+    CHECK(sigprocmask(SIG_SETMASK, &none, NULL) == 0);
+    (void)execve(s->path, s->argv, environ);
+    if (errno == ENOEXEC)
+        exec_with_shell(s);
+failed:;
+    int error = errno;
+    (void)il__run_write_all(exec_fd, &error, sizeof error); /* a dead reader needs no answer */
+    _exit(IL__EXIT_NOT_EXECUTABLE);
+}
+
+pid_t
+il__run_spawn(const struct il__run_spawn *s, int *ret_exec_fd)
+{
+    int   exec_pipe[2];
+    pid_t parent = getpid();
+
+    if (pipe2(exec_pipe, O_CLOEXEC) != 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0)
+        become_command(s, parent, exec_pipe[1]);
+    il__run_fd_close(&exec_pipe[1]);
+    if (pid < 0) {
+        int error = errno;
+        il__run_fd_close(&exec_pipe[0]);
+        errno = error;
+        return -1;
+    }
+    (void)setpgid(pid, pid); /* fails once the child has executed: then it has done so itself */
+    *ret_exec_fd = exec_pipe[0];
+    return pid;
+}

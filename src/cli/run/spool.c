@@ -1,0 +1,240 @@
+/*
+ * spool.c: writing the spool; format and rules are in spool.h, reading is spool_read.c.
+ *
+ * Nothing here may hurt the command: every failure turns the capture off and is remembered in the head.
+ */
+#include "cli/run/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "cli/run/sys.h"
+
+#define SPOOL_SUFFIX ".spool"
+#define OLD_SECONDS 3600
+#define SWEEP_ENTRIES_MAX 1000
+
+static uint64_t
+fnv1a(uint64_t hash, const char *s)
+{
+    do {
+        hash = (hash ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
+    } while (*s++ != '\0'); /* the NUL too, so that "a","bc" and "ab","c" differ */
+    return hash;
+}
+
+/* The folder, without a slash at its end. */
+static bool
+add_folder(struct il__buf *path)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home  = getenv("HOME");
+
+    if (state != NULL && state[0] == '/')
+        il__buf_adds(path, state);
+    else if (home != NULL && home[0] == '/')
+        il__buf_addf(path, "%s/.local/state", home);
+    else
+        return false;
+    il__buf_adds(path, "/interlock/spool");
+    return !path->failed;
+}
+
+il_status
+il__spool_path(const char *tenant, const char *key, const char *holder,
+               char out[IL__SPOOL_PATH_BYTES_MAX + 1], il_error *reterr)
+{
+    AUTO_BUF struct il__buf path;
+    uint64_t                hash = UINT64_C(0xcbf29ce484222325);
+
+    il__buf_init(&path, IL__SPOOL_PATH_BYTES_MAX);
+    if (!add_folder(&path))
+        return il__error_set(reterr, IL_STORE, "neither HOME nor XDG_STATE_HOME is a usable path");
+    /* The start of the holder is for people; the hash over all of it makes the name. */
+    il__buf_addc(&path, '/');
+    for (size_t i = 0; holder[i] != '\0' && i < 64; i++) {
+        char c    = holder[i];
+        bool safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    (c == '-' && i > 0);
+        il__buf_addc(&path, safe ? c : '_');
+    }
+    hash = fnv1a(fnv1a(fnv1a(hash, tenant != NULL ? tenant : "default"), key), holder);
+    il__buf_addf(&path, "-%016" PRIx64 SPOOL_SUFFIX, hash);
+    if (path.failed)
+        return il__error_set(reterr, IL_STORE, "the path of the state folder is too long");
+    (void)snprintf(out, IL__SPOOL_PATH_BYTES_MAX + 1, "%s", il__buf_str(&path)); /* it fits */
+    return IL_OK;
+}
+
+/* Make every folder on the way to `path` that is not there, for this user alone. */
+static bool
+make_folders(const char *path)
+{
+    char part[IL__SPOOL_PATH_BYTES_MAX + 1];
+
+    for (const char *p = strchr(path + 1, '/'); p != NULL; p = strchr(p + 1, '/')) {
+        (void)snprintf(part, sizeof part, "%.*s", (int)(p - path), path);
+        if (mkdir(part, 0700) != 0 && errno != EEXIST)
+            return false;
+    }
+    return true;
+}
+
+/* Remove one spool if it is old and nobody writes to it. Its name is not used again: holders are not. */
+static void
+sweep_one(int dir_fd, const char *name)
+{
+    struct stat st;
+
+    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
+        time(NULL) - st.st_mtime < OLD_SECONDS)
+        return;
+    AUTO_FD int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    /* A command may be silent for hours; what says that it is over is the lock. */
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(dir_fd, name, 0); /* another sweep may have been faster */
+}
+
+static void
+sweep(const char *path)
+{
+    char folder[IL__SPOOL_PATH_BYTES_MAX + 1];
+
+    (void)snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return;
+    for (int i = 0; i < SWEEP_ENTRIES_MAX; i++) {
+        struct dirent *e = readdir(dir);
+        if (e == NULL)
+            break;
+        if (strstr(e->d_name, SPOOL_SUFFIX) != NULL)
+            sweep_one(dirfd(dir), e->d_name);
+    }
+    (void)closedir(dir); /* was only read from */
+}
+
+/* Change the head in place. */
+static bool
+put_head(const struct il__spool *s)
+{
+    return pwrite(s->fd, &s->head, sizeof s->head, 0) == (ssize_t)sizeof s->head;
+}
+
+/* The file, locked and with its head, under its final name; -1 and errno when that fails. */
+static bool
+make_file(struct il__spool *s)
+{
+    char temporary[sizeof s->path + 32];
+
+    (void)snprintf(temporary, sizeof temporary, "%s.%d", s->path, (int)getpid());
+    (void)unlink(temporary); /* of a dead process that had our number */
+    s->fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (s->fd < 0)
+        return false;
+    /* A file system without flock() is fine: joiners then ask the store whether we still hold. */
+    (void)flock(s->fd, LOCK_EX | LOCK_NB);
+    if (put_head(s) && rename(temporary, s->path) == 0)
+        return true;
+    int error = errno;
+    (void)unlink(temporary);
+    il__run_fd_close(&s->fd);
+    errno = error;
+    return false;
+}
+
+il_status
+il__spool_create(struct il__spool *s, const char *tenant, const char *key, const char *holder,
+                 il_error *reterr)
+{
+    *s = (struct il__spool){ .fd = -1, .n_bytes = sizeof s->head };
+    memcpy(s->head.magic, IL__SPOOL_MAGIC, sizeof s->head.magic);
+    s->head.state = IL__SPOOL_WAITING;
+
+    il_status status = il__spool_path(tenant, key, holder, s->path, reterr);
+    if (status != IL_OK)
+        return status;
+    if (!make_folders(s->path) || !make_file(s))
+        return il__error_set(reterr, IL_STORE, "%.300s: %s", s->path, strerror(errno));
+    sweep(s->path);
+    return IL_OK;
+}
+
+void
+il__spool_begin(struct il__spool *s, uint64_t fence)
+{
+    if (s->fd < 0)
+        return;
+    s->head.fence = fence;
+    s->head.state = IL__SPOOL_RUNNING;
+    if (!put_head(s))
+        il__spool_drop(s); /* joiners find nothing, and say so */
+}
+
+void
+il__spool_incomplete(struct il__spool *s)
+{
+    if (s->fd < 0 || s->head.incomplete != 0)
+        return;
+    s->head.incomplete = 1;
+    (void)put_head(s); /* in place; repeated by il__spool_end() */
+}
+
+void
+il__spool_add(struct il__spool *s, uint32_t stream, const void *data, size_t n_bytes)
+{
+    struct il__spool_frame frame = { stream, (uint32_t)n_bytes };
+    struct iovec           parts[2];
+    int64_t                n_all = (int64_t)(sizeof frame + n_bytes);
+
+    CHECK(n_bytes > 0);
+    CHECK(n_bytes <= IL__SPOOL_FRAME_BYTES_MAX);
+    if (s->fd < 0 || s->head.incomplete != 0)
+        return;
+    parts[0] = (struct iovec){ &frame, sizeof frame };
+    parts[1] = (struct iovec){ (void *)(uintptr_t)data, n_bytes };
+    if (s->n_bytes + n_all <= IL__SPOOL_BYTES_MAX &&
+        pwritev(s->fd, parts, 2, (off_t)s->n_bytes) == (ssize_t)n_all) {
+        s->n_bytes += n_all;
+        return;
+    }
+    /*
+     * Too much, or no space. Readers take whole frames only, so none has gone past n_bytes, and what was
+     * half written can be cut off; if even that fails, it is the last frame and never becomes whole.
+     */
+    (void)!ftruncate(s->fd, (off_t)s->n_bytes);
+    il__spool_incomplete(s);
+}
+
+void
+il__spool_end(struct il__spool *s, int exit_status)
+{
+    if (s->fd < 0)
+        return;
+    /* The status first, the state after it: a reader that sees ENDED and reads again sees all of it. */
+    s->head.exit_status = exit_status;
+    if (put_head(s)) {
+        s->head.state = IL__SPOOL_ENDED;
+        (void)put_head(s); /* without it joiners say that the run has died: wrong, but not silent */
+    }
+    il__run_fd_close(&s->fd);
+}
+
+void
+il__spool_drop(struct il__spool *s)
+{
+    if (s->fd < 0)
+        return;
+    (void)unlink(s->path); /* if it stays, a sweep finds it */
+    il__run_fd_close(&s->fd);
+}

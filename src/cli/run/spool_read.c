@@ -1,0 +1,94 @@
+/*
+ * spool_read.c: reading a spool while it grows; format and rules are in spool.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/run/spool.h"
+#include "cli/run/sys.h"
+
+static bool
+read_head(int fd, struct il__spool_head *head)
+{
+    return pread(fd, head, sizeof *head, 0) == (ssize_t)sizeof *head &&
+           memcmp(head->magic, IL__SPOOL_MAGIC, sizeof head->magic) == 0;
+}
+
+il_status
+il__spool_open(struct il__spool_reader *r, const char *path, uint64_t fence, il_error *reterr)
+{
+    struct il__spool_head head;
+    struct stat           st;
+    /* The path may come from somebody else's meta: no links, no devices, no waiting for a pipe's writer. */
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+    *r = (struct il__spool_reader){ .fd = -1, .offset = sizeof head };
+    if (fd < 0)
+        return il__error_set(reterr, errno == ENOENT ? IL_NOT_HELD : IL_INVAL, "%.300s: %s", path,
+                             strerror(errno));
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+        return il__error_set(reterr, IL_INVAL, "%.300s is not a file of this user", path);
+    if (!read_head(fd, &head))
+        return il__error_set(reterr, IL_INVAL, "%.300s is not a spool of this version", path);
+    /* While it waits for its lease it has no fence yet; it gets one before the command starts. */
+    if (head.state != IL__SPOOL_WAITING && head.fence != fence)
+        return il__error_set(reterr, IL_NOT_HELD, "%.300s is of another lease", path);
+    r->fd = fd;
+    fd    = -1;
+    return IL_OK;
+}
+
+/* Copy one frame. 1 = copied, 0 = there is no whole one yet, -1 = cannot be read or written. */
+static int
+copy_frame(struct il__spool_reader *r)
+{
+    static char            data[IL__SPOOL_FRAME_BYTES_MAX];
+    struct il__spool_frame frame;
+    int64_t                at = r->offset + (int64_t)sizeof frame;
+
+    ssize_t n = pread(r->fd, &frame, sizeof frame, (off_t)r->offset);
+    if (n >= 0 && n < (ssize_t)sizeof frame)
+        return 0;
+    if (n < 0 || frame.n_bytes == 0 || frame.n_bytes > sizeof data ||
+        (frame.stream != STDOUT_FILENO && frame.stream != STDERR_FILENO))
+        return -1;
+    n = pread(r->fd, data, frame.n_bytes, (off_t)at);
+    if (n >= 0 && n < (ssize_t)frame.n_bytes)
+        return 0;
+    if (n < 0 || !il__run_write_all((int)frame.stream, data, frame.n_bytes))
+        return -1;
+    r->offset = at + (int64_t)frame.n_bytes;
+    return 1;
+}
+
+enum il__spool_news
+il__spool_copy(struct il__spool_reader *r, struct il__spool_head *ret_head)
+{
+    int copied;
+
+    /* The head first: what it calls the end was written after the last frame, so all frames are there. */
+    if (!read_head(r->fd, ret_head))
+        return IL__SPOOL_BROKEN;
+    do {
+        copied = copy_frame(r);
+    } while (copied > 0);
+    if (copied < 0)
+        return IL__SPOOL_BROKEN;
+    if (ret_head->state != IL__SPOOL_ENDED)
+        return IL__SPOOL_MORE;
+    return read_head(r->fd, ret_head) ? IL__SPOOL_COMPLETE : IL__SPOOL_BROKEN;
+}
+
+int
+il__spool_writer_gone(const struct il__spool_reader *r)
+{
+    if (flock(r->fd, LOCK_SH | LOCK_NB) == 0) {
+        (void)flock(r->fd, LOCK_UN);
+        return 1;
+    }
+    return errno == EWOULDBLOCK ? 0 : -1;
+}

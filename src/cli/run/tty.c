@@ -1,0 +1,56 @@
+/*
+ * tty.c: the terminal's foreground; why and when is explained in tty.h.
+ */
+#include "cli/run/tty.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void
+il__run_tty_open(struct il__run_tty *t)
+{
+    struct stat st;
+
+    *t = (struct il__run_tty){ .fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY),
+                               .home = getpgrp() };
+    if (t->fd < 0)
+        return;
+    bool to_pipe = fstat(STDOUT_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
+    t->eager     = isatty(STDIN_FILENO) && !to_pipe;
+    if (tcgetpgrp(t->fd) == t->home)
+        t->have_modes = tcgetattr(t->fd, &t->modes) == 0;
+}
+
+bool
+il__run_tty_lend_at_start(const struct il__run_tty *t)
+{
+    return t->fd >= 0 && t->eager && tcgetpgrp(t->fd) == t->home;
+}
+
+bool
+il__run_tty_lend(struct il__run_tty *t, pid_t group)
+{
+    CHECK(group > 0);
+    if (t->fd < 0)
+        return false;
+    pid_t current = tcgetpgrp(t->fd);
+    if (current != group && current != t->home && !t->lent)
+        return false; /* the wrapper is a background job: the shell's foreground is not ours to give */
+    if (tcsetpgrp(t->fd, group) != 0)
+        return false;
+    t->lent = true;
+    return true;
+}
+
+void
+il__run_tty_take_back(struct il__run_tty *t, bool reset)
+{
+    if (t->fd < 0 || !t->lent)
+        return;
+    t->lent = false;
+    /* Both fail when the terminal has gone away, or the wrapper's group: then nobody misses it. */
+    (void)tcsetpgrp(t->fd, t->home);
+    if (reset && t->have_modes)
+        (void)tcsetattr(t->fd, TCSANOW, &t->modes);
+}

@@ -1,0 +1,216 @@
+/*
+ * walk.c: the processes below this one, from /proc; the contract is in walk.h.
+ *
+ * /proc/PID/task/TID/children names the children of one thread; kernels without it get a scan of all
+ * processes and their parents instead, once per walk.
+ */
+#include "cli/run/walk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/parse.h"
+#include "cli/run/sys.h"
+
+#define DEPTH_MAX 256 /* a descriptor each; deeper ones move up when their parents die */
+#define LIST_BYTES_MAX (1 << 20)
+
+struct pair {
+    pid_t pid;
+    pid_t parent;
+};
+
+struct walk {
+    il__run_visit_fn *visit;
+    void             *cookie;
+    bool              by_scan; /* no `children` files here: `pairs` is what there is */
+    struct pair      *pairs;
+    size_t            n_pairs;
+};
+
+/* Read a file of /proc whole. false when it is not there (any more). */
+static bool
+slurp(const char *path, struct il__buf *text)
+{
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char        chunk[1024];
+
+    if (fd < 0)
+        return false;
+    for (;;) {
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n == 0;
+        il__buf_add(text, chunk, (size_t)n);
+    }
+}
+
+/* Fill *p, but not its pidfd, from /proc/PID/stat. */
+static bool
+look_up(pid_t pid, struct il__run_process *p)
+{
+    AUTO_BUF struct il__buf text;
+    char                    path[64];
+    int                     parent;
+    int                     group;
+    unsigned long long      started;
+
+    il__buf_init(&text, 4096);
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (!slurp(path, &text))
+        return false;
+    /* The name, in parentheses, may hold anything, parentheses too: what follows it is found from behind. */
+    const char *rest = strrchr(il__buf_str(&text), ')');
+    if (rest == NULL || sscanf(rest,
+                               ") %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                               "%*d %llu",
+                               &p->state, &parent, &group, &started) != 4)
+        return false;
+    p->pid           = pid;
+    p->parent        = parent;
+    p->group         = group;
+    p->started_ticks = (int64_t)started;
+    return true;
+}
+
+/* A folder of /proc has an entry per process or thread; others give 0. */
+static pid_t
+entry_pid(const struct dirent *entry)
+{
+    uint64_t pid;
+
+    return il__parse_u64(entry->d_name, INT32_MAX, &pid) ? (pid_t)pid : 0;
+}
+
+static void
+closedirp(DIR **dir)
+{
+    if (*dir != NULL)
+        (void)closedir(*dir); /* was only read from */
+}
+
+static void
+scan(struct walk *w)
+{
+    AUTO(closedirp) DIR *dir = opendir("/proc");
+    size_t               capacity = 0;
+
+    w->by_scan = true;
+    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+        struct il__run_process p;
+        pid_t                  pid = entry_pid(e);
+        if (pid == 0 || !look_up(pid, &p))
+            continue;
+        if (w->n_pairs == capacity) {
+            capacity           = MAX(capacity * 2, 256);
+            struct pair *pairs = il__realloc(w->pairs, capacity * sizeof *pairs);
+            if (pairs == NULL)
+                return; /* what is known already is better than nothing; there are more looks */
+            w->pairs = pairs;
+        }
+        w->pairs[w->n_pairs++] = (struct pair){ pid, p.parent };
+    }
+}
+
+static void walk_below(struct walk *w, const struct il__run_process *parent, int depth);
+
+/*
+ * Visit `pid`, said to be a child of `parent`, and what is below it. The pidfd is opened first and the
+ * parent is asked for afterwards. If the pidfd still is of a living process when it is used, then the
+ * number has meant that process all the time, also when its parent was read; and if the parent, pinned
+ * in the same way one level up, is then still there, its number has not been reused either. A child
+ * whose parent has died meanwhile has moved up to us and is found by the next walk.
+ */
+static void
+walk_child(struct walk *w, const struct il__run_process *parent, pid_t pid, int depth)
+{
+    struct il__run_process p;
+    AUTO_FD int            pidfd = il__run_pidfd_open(pid);
+
+    if (pidfd < 0 && errno == ESRCH)
+        return;
+    if (!look_up(pid, &p) || p.parent != parent->pid)
+        return;
+    if (parent->pidfd >= 0 && il__run_pidfd_kill(parent->pidfd, 0) != 0 && errno == ESRCH)
+        return;
+    p.pidfd = pidfd;
+    w->visit(w->cookie, &p);
+    if (depth < DEPTH_MAX)
+        walk_below(w, &p, depth + 1);
+}
+
+/* The children of one thread. false when this kernel does not tell, or the thread is gone. */
+static bool
+walk_thread(struct walk *w, const struct il__run_process *parent, pid_t tid, int depth)
+{
+    AUTO_BUF struct il__buf list;
+    char                    path[64];
+
+    il__buf_init(&list, LIST_BYTES_MAX);
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent->pid, (int)tid);
+    if (!slurp(path, &list))
+        return false;
+    for (char *p = list.data; p != NULL && *p != '\0';) {
+        long pid = strtol(p, &p, 10);
+        if (pid <= 0 || pid > INT32_MAX)
+            break;
+        walk_child(w, parent, (pid_t)pid, depth);
+        p += strspn(p, " ");
+    }
+    return true;
+}
+
+static void
+walk_below(struct walk *w, const struct il__run_process *parent, int depth)
+{
+    char path[64];
+
+    if (w->by_scan) {
+        for (size_t i = 0; i < w->n_pairs; i++) {
+            if (w->pairs[i].parent == parent->pid)
+                walk_child(w, parent, w->pairs[i].pid, depth);
+        }
+        return;
+    }
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)parent->pid);
+    AUTO(closedirp) DIR *dir = opendir(path);
+    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+        pid_t tid = entry_pid(e);
+        if (tid != 0)
+            (void)walk_thread(w, parent, tid, depth); /* a thread that has gone has no children */
+    }
+}
+
+void
+il__run_walk(il__run_visit_fn *visit, void *cookie)
+{
+    struct walk            w    = { .visit = visit, .cookie = cookie };
+    struct il__run_process self = { .pid = getpid(), .pidfd = -1 };
+
+    if (access("/proc/thread-self/children", R_OK) != 0)
+        scan(&w);
+    walk_below(&w, &self, 0);
+    il__free(w.pairs);
+}
+
+int
+il__run_process_kill(const struct il__run_process *p, int sig)
+{
+    return p->pidfd >= 0 ? il__run_pidfd_kill(p->pidfd, sig) : kill(p->pid, sig);
+}
+
+int64_t
+il__run_ticks(int64_t boot_ns)
+{
+    int64_t hz = sysconf(_SC_CLK_TCK);
+
+    CHECK(hz > 0);
+    return boot_ns / (INT64_C(1000000000) / hz);
+}

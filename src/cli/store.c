@@ -1,0 +1,242 @@
+/*
+ * store.c: the store's URL, its folder, and opening it. What a URL means beyond its scheme is the
+ * library's business.
+ */
+#include "cli/store.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "cli/cli.h"
+
+#define PATH_BYTES_MAX 4096
+#define SQLITE "sqlite:"
+
+/*
+ * $HOME; services may run without it, and must still find the store that the same user's shell
+ * uses.
+ */
+static char *
+home_folder(void)
+{
+    const char    *home = getenv("HOME");
+    char           text[4096];
+    struct passwd  row;
+    struct passwd *found = NULL;
+
+    if (home != NULL && home[0] == '/')
+        return il__strdup(home);
+    if (getpwuid_r(geteuid(), &row, text, sizeof text, &found) != 0 || found == NULL ||
+        found->pw_dir == NULL || found->pw_dir[0] != '/')
+        return NULL;
+    return il__strdup(found->pw_dir);
+}
+
+char *
+il__cli_xdg_folder(const char *variable, const char *below)
+{
+    const char             *folder = getenv(variable);
+    AUTO_BUF struct il__buf path   = { 0 };
+
+    /* The XDG specification: a relative path is to be ignored. */
+    if (folder != NULL && folder[0] == '/')
+        return il__strdup(folder);
+    AUTO_FREE char *home = home_folder();
+    if (home == NULL)
+        return NULL;
+    il__buf_init(&path, PATH_BYTES_MAX);
+    il__buf_addf(&path, "%s/%s", home, below);
+    return il__buf_take(&path);
+}
+
+char *
+il__cli_store_default(void)
+{
+    AUTO_FREE char         *folder = il__cli_xdg_folder("XDG_STATE_HOME", ".local/state");
+    AUTO_BUF struct il__buf url    = { 0 };
+
+    if (folder == NULL)
+        return NULL;
+    il__buf_init(&url, PATH_BYTES_MAX);
+    il__buf_addf(&url, SQLITE "%s/interlock/interlock.db", folder);
+    return il__buf_take(&url);
+}
+
+/*
+ * Bytes of the scheme with its colon, 0 when there is none: RFC 3986, a letter and then ALPHA DIGIT
+ * + - .
+ */
+static size_t
+scheme_bytes(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+    bool   letter = (text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z');
+
+    return letter && text[n] == ':' ? n + 1 : 0;
+}
+
+char *
+il__cli_store_url(const char *text, const char *folder)
+{
+    AUTO_BUF struct il__buf url    = { 0 };
+    bool                    sqlite = strncmp(text, SQLITE, strlen(SQLITE)) == 0;
+    const char             *path   = sqlite ? text + strlen(SQLITE) : text;
+
+    if (!sqlite && scheme_bytes(text) > 0)
+        return il__strdup(text);
+    il__buf_init(&url, PATH_BYTES_MAX);
+    il__buf_adds(&url, SQLITE);
+    if (strncmp(path, "~/", 2) == 0) {
+        AUTO_FREE char *home = home_folder();
+        if (home == NULL)
+            return NULL;
+        il__buf_addf(&url, "%s%s", home, path + 1);
+    } else {
+        il__buf_addf(&url, "%s%s", path[0] != '/' && folder != NULL ? folder : "", path);
+    }
+    return il__buf_take(&url);
+}
+
+bool
+il__cli_store_is_private(const char *url)
+{
+    return strncmp(url, "memory:", strlen("memory:")) == 0;
+}
+
+/* Does the name of a query parameter say that its value is a secret? */
+static bool
+is_secret(const char *name, size_t n_bytes)
+{
+    static const char *const words[] = { "pass", "secret", "token", "pwd" };
+    char                     text[64];
+
+    (void)snprintf(text, sizeof text, "%.*s", (int)MIN(n_bytes, sizeof text - 1), name);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (strcasestr(text, words[i]) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Between the first `:` after `//` and the LAST `@` is a password. A stray `@` further on hides too
+ * much; taking the first one instead would show the rest of a password that has an unescaped `@` in
+ * it.
+ */
+char *
+il__cli_safe_url(const char *url)
+{
+    AUTO_BUF struct il__buf safe      = { 0 };
+    const char             *rest      = url;
+    const char             *authority = strstr(url, "://");
+    const char             *at        = authority != NULL ? strrchr(authority, '@') : NULL;
+    const char             *colon     = authority != NULL ? strchr(authority + 3, ':') : NULL;
+
+    il__buf_init(&safe, 16 * 1024);
+    if (at != NULL && colon != NULL && colon < at) {
+        il__buf_add(&safe, url, (size_t)(colon + 1 - url));
+        il__buf_adds(&safe, "***");
+        rest = at;
+    }
+    while (*rest != '\0') {
+        size_t n_text = strcspn(rest, "?&");
+        il__buf_add(&safe, rest, n_text);
+        rest += n_text;
+        if (*rest == '\0')
+            break;
+        size_t n_name = strcspn(rest + 1, "=&") + 1;
+        il__buf_add(&safe, rest, n_name);
+        if (rest[n_name] == '=' && is_secret(rest + 1, n_name - 1)) {
+            il__buf_adds(&safe, "=***");
+            n_name += strcspn(rest + n_name, "&");
+        }
+        rest += n_name;
+    }
+    return il__buf_take(&safe);
+}
+
+/* mkdir -p of everything before the last `/`, readable by nobody else. */
+static il_status
+make_folder(const char *path, il_error *reterr)
+{
+    AUTO_FREE char *copy = il__strdup(path);
+
+    if (copy == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(copy, 0700) != 0 && errno != EEXIST)
+            return il__error_set(reterr, IL_STORE, "cannot make the folder %.400s: %s", copy,
+                                 strerror(errno));
+        *slash = '/';
+    }
+    return IL_OK;
+}
+
+/* Cut `ranks` into names. */
+static il_status
+split_ranks(struct cli *cli, il_error *reterr)
+{
+    const char *text = CLI_SETTING(cli, ranks)->text;
+    size_t      n    = 1;
+
+    if (text[0] == '\0' || cli->ranks != NULL)
+        return IL_OK;
+    for (const char *p = text; *p != '\0'; p++)
+        n += *p == ',';
+    cli->ranks_text = il__strdup(text);
+    cli->ranks      = il__calloc(n, sizeof *cli->ranks);
+    if (cli->ranks_text == NULL || cli->ranks == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    for (char *p = cli->ranks_text; p != NULL;) {
+        cli->ranks[cli->n_ranks++] = p;
+        p                          = strchr(p, ',');
+        if (p != NULL)
+            *p++ = '\0';
+    }
+    CHECK(cli->n_ranks == n);
+    return IL_OK;
+}
+
+il_status
+il__cli_store_prepare(struct cli *cli, bool create, il_open_opts *ret_opts, il_error *reterr)
+{
+    const struct cli_setting *store    = CLI_SETTING(cli, store);
+    bool                      standard = store->source == CLI_FROM_DEFAULT;
+
+    if (store->text == NULL)
+        return il__error_set(reterr, IL_INVAL,
+                             "no store: there is no home folder; set --store or $INTERLOCK_STORE");
+    /* The default store may always be made: unlike a name that was typed, it cannot be a typo. */
+    if (standard) {
+        il_status st = make_folder(store->text + strlen(SQLITE), reterr);
+        if (st != IL_OK)
+            return st;
+    }
+    il_status st = split_ranks(cli, reterr);
+    if (st != IL_OK)
+        return st;
+
+    *ret_opts            = (il_open_opts)IL_OPEN_OPTS_INIT;
+    ret_opts->tenant     = CLI_SETTING(cli, tenant)->text;
+    ret_opts->ranks      = cli->ranks;
+    ret_opts->n_ranks    = cli->n_ranks;
+    ret_opts->timeout_ms = CLI_SETTING(cli, store_timeout)->number;
+    ret_opts->flags      = create || standard ? 0 : IL_OPEN_EXISTING;
+    return IL_OK;
+}
+
+il_status
+il__cli_store_open(struct cli *cli, bool create, il_error *reterr)
+{
+    il_open_opts opts;
+    il_status    st = il__cli_store_prepare(cli, create, &opts, reterr);
+
+    CHECK(cli->store == NULL);
+    return st == IL_OK ? il_open(CLI_SETTING(cli, store)->text, &opts, &cli->store, reterr) : st;
+}

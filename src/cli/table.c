@@ -1,0 +1,195 @@
+/*
+ * table.c: the rows of the .def files, and the values they allow.
+ */
+#include "cli/table.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/parse.h"
+#include "cli/cli.h"
+
+const struct cli_command il__cli_commands[CLI_CMD_COUNT] = {
+#define X(name, group, min, max, values, synopsis, summary, flags) \
+    { #name,  CLI_CMD_##name, CLI_GROUP_##group, min,   max,       \
+      values, synopsis,       summary,           flags, il__cli_cmd_##name },
+#include "cli/commands.def"
+#undef X
+};
+
+const struct cli_option il__cli_options[CLI_OPT_COUNT] = {
+#define X(command, id, name, letter, argument, type, min, max, values, required, help) \
+    { CLI_CMD_##command, name, letter, argument, { type, min, max, values }, required, help },
+#include "cli/options.def"
+#undef X
+};
+
+const struct cli_key il__cli_keys[CLI_KEY_COUNT] = {
+#define X(key, env, type, min, max, fallback, help) \
+    { #key, env, { type, min, max, "" }, fallback, help },
+#include "cli/config.def"
+#undef X
+};
+
+const char *const il__cli_groups[CLI_GROUP_COUNT] = {
+    [CLI_GROUP_WORK]  = "Do work once",
+    [CLI_GROUP_LOOK]  = "See and repair",
+    [CLI_GROUP_TRY]   = "Try and measure",
+    [CLI_GROUP_SETUP] = "Set up",
+};
+
+const struct cli_exit_row il__cli_exits[] = {
+#define X(name, number, text) { number, text },
+#include "cli/exits.def"
+#undef X
+};
+const size_t il__cli_n_exits = ARRAY_LEN(il__cli_exits);
+
+const struct cli_command *
+il__cli_command_find(const char *name)
+{
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        if (strcmp(il__cli_commands[i].name, name) == 0)
+            return &il__cli_commands[i];
+    }
+    return NULL;
+}
+
+const struct cli_key *
+il__cli_key_find(const char *name, size_t n_bytes)
+{
+    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
+        const char *key = il__cli_keys[i].name;
+        if (strlen(key) == n_bytes && memcmp(key, name, n_bytes) == 0)
+            return &il__cli_keys[i];
+    }
+    return NULL;
+}
+
+bool
+il__cli_option_fits(const struct cli_option *option, const struct cli_command *command)
+{
+    return option->command == CLI_CMD_common || (command != NULL && option->command == command->id);
+}
+
+const char *
+il__cli_option_default(const struct cli_option *option)
+{
+    const struct cli_key *key = il__cli_key_find(option->name, strlen(option->name));
+
+    /* The default store is too long for a line of help; interlock(1) names it. */
+    if (key == NULL || key->fallback[0] == '\0' || key == &il__cli_keys[CLI_KEY_store])
+        return NULL;
+    return key->fallback;
+}
+
+const char *
+il__cli_choice(const char *values, size_t i, size_t *ret_bytes)
+{
+    if (values[0] == '\0')
+        return NULL;
+    for (; i > 0; i--) {
+        values = strchr(values, '|');
+        if (values == NULL)
+            return NULL;
+        values++;
+    }
+    *ret_bytes = strcspn(values, "|");
+    return values;
+}
+
+static il_status
+parse_number(const struct cli_spec *spec, const char *text, int64_t *ret, il_error *reterr)
+{
+    uint64_t number;
+
+    CHECK(spec->min >= 0);
+    if (!il__parse_u64(text, (uint64_t)spec->max, &number) || number < (uint64_t)spec->min)
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a number from %" PRId64 " to %" PRId64,
+                             text, spec->min, spec->max);
+    *ret = (int64_t)number;
+    return IL_OK;
+}
+
+static il_status
+parse_duration(const struct cli_spec *spec, const char *text, int64_t *ret, il_error *reterr)
+{
+    char      min[IL__DURATION_TEXT_BYTES];
+    char      max[IL__DURATION_TEXT_BYTES];
+    int64_t   ms;
+    il_status st = il_parse_duration(text, &ms, reterr);
+
+    if (st != IL_OK)
+        return st;
+    if (ms == IL_FOREVER && spec->type == CLI_WAIT) {
+        *ret = ms;
+        return IL_OK;
+    }
+    if (ms < spec->min || ms > spec->max)
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a duration from %s to %s", text,
+                             il__duration_text(spec->min, min), il__duration_text(spec->max, max));
+    *ret = ms;
+    return IL_OK;
+}
+
+static il_status
+parse_choice(const struct cli_spec *spec, const char *text, int64_t *ret, il_error *reterr)
+{
+    const char *value;
+    size_t      n_bytes;
+
+    for (size_t i = 0; (value = il__cli_choice(spec->values, i, &n_bytes)) != NULL; i++) {
+        if (strlen(text) == n_bytes && memcmp(text, value, n_bytes) == 0) {
+            *ret = (int64_t)i;
+            return IL_OK;
+        }
+    }
+    return il__error_set(reterr, IL_INVAL, "'%.40s' is not one of %s", text, spec->values);
+}
+
+/* Classes of keys: each must be what can stand before the `:` of a key. */
+static il_status
+parse_list(const char *text, il_error *reterr)
+{
+    for (const char *p = text; p != NULL; p = strchr(p, ',') != NULL ? strchr(p, ',') + 1 : NULL) {
+        char   name[IL_KEY_BYTES_MAX + 1];
+        size_t n_bytes = strcspn(p, ",");
+        if (n_bytes == 0 || n_bytes >= sizeof name || memchr(p, ':', n_bytes) != NULL)
+            return il__error_set(reterr, IL_INVAL,
+                                 "'%.40s' is not a list of classes, such as event,user", text);
+        memcpy(name, p, n_bytes);
+        name[n_bytes] = '\0';
+        il_status st  = il_check_key(name, reterr);
+        if (st != IL_OK)
+            return st;
+    }
+    return IL_OK;
+}
+
+il_status
+il__cli_spec_parse(const struct cli_spec *spec, const char *text, int64_t *ret_number, il_error *reterr)
+{
+    if (text[0] == '\0' && spec->type != CLI_LIST)
+        return il__error_set(reterr, IL_INVAL, "the value is empty");
+    *ret_number = 0;
+    switch (spec->type) {
+    case CLI_NUMBER:
+        return parse_number(spec, text, ret_number, reterr);
+    case CLI_DURATION:
+    case CLI_WAIT:
+        return parse_duration(spec, text, ret_number, reterr);
+    case CLI_CHOICE:
+        return parse_choice(spec, text, ret_number, reterr);
+    case CLI_LIST:
+        return text[0] == '\0' ? IL_OK : parse_list(text, reterr);
+    case CLI_TEXT:
+        if (spec->max > 0 && strlen(text) > (size_t)spec->max)
+            return il__error_set(reterr, IL_INVAL, "the text is longer than %" PRId64 " bytes",
+                                 spec->max);
+        break;
+    case CLI_FLAG:
+    case CLI_FILE:
+        break;
+    }
+    return IL_OK;
+}

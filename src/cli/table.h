@@ -1,0 +1,156 @@
+/*
+ * table.h: the .def files as C tables. They are the single source of what users can type; --help,
+ * man pages, completion, docs tables and the parsers all read them here.
+ */
+#ifndef IL_CLI_TABLE_H
+#define IL_CLI_TABLE_H
+
+#include "base/base.h"
+
+/* What the program is for, in one line. */
+#define CLI_SUMMARY "make sure that work which must happen once happens once"
+
+/* Bounds that the tables name. */
+#define CLI_MS_MAX (INT64_C(366) * 86400000) /* the longest duration that can be written */
+#define CLI_FENCE_MAX (INT64_C(1) << 53)     /* fences stay exact in every JSON reader */
+#define CLI_RACE_MAX 1000
+#define CLI_BENCH_THREADS_MAX 256
+#define CLI_STORE_DEFAULT_TEXT "sqlite:${XDG_STATE_HOME:-~/.local/state}/interlock/interlock.db"
+
+enum cli_type {
+    CLI_FLAG,     /* given or not */
+    CLI_TEXT,     /* not empty; at most max bytes unless max is 0 */
+    CLI_FILE,     /* a path; differs from a text only for completion */
+    CLI_NUMBER,   /* a decimal number, min..max */
+    CLI_DURATION, /* min..max ms */
+    CLI_WAIT,     /* a duration, or `forever` (IL_FOREVER) */
+    CLI_CHOICE,   /* one of `values`; its number is the index */
+    CLI_LIST,     /* names separated by commas */
+};
+
+/* What a value may be; shared by options, environment and configuration files. */
+struct cli_spec {
+    enum cli_type type;
+    int64_t       min;
+    int64_t       max;
+    const char   *values;
+};
+
+enum cli_group {
+    CLI_GROUP_WORK,
+    CLI_GROUP_LOOK,
+    CLI_GROUP_TRY,
+    CLI_GROUP_SETUP,
+    CLI_GROUP_COUNT
+};
+
+enum cli_command_flags {
+    CLI_STORE     = 1 << 0, /* the dispatcher opens the store */
+    CLI_CREATE    = 1 << 1, /* ... and may create it */
+    CLI_TAIL      = 1 << 2, /* takes somebody else's command line after its operands */
+    CLI_EXEC      = 1 << 3, /* the child inherits our signal dispositions: leave them alone */
+    CLI_NO_CONFIG = 1 << 4, /* runs even if the configuration is broken */
+    CLI_HIDDEN    = 1 << 5, /* not shown in help */
+};
+
+enum cli_command_id {
+#define X(name, ...) CLI_CMD_##name,
+#include "cli/commands.def"
+#undef X
+    CLI_CMD_COUNT,
+    CLI_CMD_common = CLI_CMD_COUNT, /* the scope of options that every command has */
+};
+
+enum cli_option_id {
+#define X(command, id, ...) CLI_OPT_##command##_##id,
+#include "cli/options.def"
+#undef X
+    CLI_OPT_COUNT
+};
+
+enum cli_key_id {
+#define X(key, ...) CLI_KEY_##key,
+#include "cli/config.def"
+#undef X
+    CLI_KEY_COUNT
+};
+
+enum cli_exit {
+#define X(name, number, text) CLI_EXIT_##name = number,
+#include "cli/exits.def"
+#undef X
+};
+
+struct cli;
+
+/*
+ * Run a command; returns the exit status. What it printed on stdout is flushed by the dispatcher.
+ */
+typedef int cli_command_fn(struct cli *cli);
+
+struct cli_command {
+    const char         *name;
+    enum cli_command_id id;
+    enum cli_group      group;
+    size_t              operands_min;
+    size_t              operands_max;
+    const char         *operand_values;
+    const char         *synopsis;
+    const char         *summary;
+    unsigned            flags; /* enum cli_command_flags */
+    cli_command_fn     *fn;
+};
+
+struct cli_option {
+    enum cli_command_id command;
+    const char         *name;
+    char                letter; /* 0 = none */
+    const char         *argument;
+    struct cli_spec     spec;
+    bool                required;
+    const char         *help;
+};
+
+struct cli_key {
+    const char     *name;
+    const char     *env;
+    struct cli_spec spec;
+    const char     *fallback; /* the default */
+    const char     *help;
+};
+
+struct cli_exit_row {
+    int         number;
+    const char *text;
+};
+
+extern const struct cli_command  il__cli_commands[CLI_CMD_COUNT];
+extern const struct cli_option   il__cli_options[CLI_OPT_COUNT];
+extern const struct cli_key      il__cli_keys[CLI_KEY_COUNT];
+extern const char *const         il__cli_groups[CLI_GROUP_COUNT];
+extern const struct cli_exit_row il__cli_exits[];
+extern const size_t              il__cli_n_exits;
+
+/* Find a row by name; NULL when there is none. */
+const struct cli_command *il__cli_command_find(const char *name);
+const struct cli_key     *il__cli_key_find(const char *name, size_t n_bytes);
+
+/* May `command` (NULL = none yet) be given this option? */
+bool il__cli_option_fits(const struct cli_option *option, const struct cli_command *command);
+/*
+ * The default that help shows for an option: that of the configuration key of the same name, or
+ * NULL.
+ */
+const char *il__cli_option_default(const struct cli_option *option);
+
+/* Step through a `a|b|c` list: the i-th value and its length, or NULL after the last. */
+const char *il__cli_choice(const char *values, size_t i, size_t *ret_bytes);
+
+/*
+ * Check `text` against `spec`. IL_OK, or IL_INVAL with a reason that does not name where the text
+ * came from: the caller knows. *ret_number is the number, the ms, or the index of the choice.
+ */
+MUST_USE il_status il__cli_spec_parse(const struct cli_spec *spec, const char *text,
+                                      int64_t *ret_number, il_error *reterr);
+
+#endif

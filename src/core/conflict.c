@@ -1,0 +1,54 @@
+/*
+ * conflict.c: the mode conflict table.
+ */
+#include "core/conflict.h"
+
+#define BIT(mode) (1U << (mode))
+
+/* For each mode that is asked for, the live modes that stand in its way (compare LockConflicts[]). */
+static const unsigned conflicts[IL_MODE_COUNT] = {
+    [IL_MODE_EXCLUSIVE] = BIT(IL_MODE_EXCLUSIVE) | BIT(IL_MODE_SHARED) | BIT(IL_MODE_PERMIT),
+    [IL_MODE_SHARED]    = BIT(IL_MODE_EXCLUSIVE) | BIT(IL_MODE_PERMIT),
+    [IL_MODE_PERMIT]    = BIT(IL_MODE_EXCLUSIVE) | BIT(IL_MODE_SHARED),
+};
+
+const char *
+il_mode_name(il_mode mode)
+{
+    static const char *const names[IL_MODE_COUNT] = { "exclusive", "shared", "permit" };
+
+    return (unsigned)mode < IL_MODE_COUNT ? names[mode] : "unknown";
+}
+
+void
+il__load_add(struct il__load *load, il_mode mode, uint32_t permits)
+{
+    CHECK((unsigned)mode < IL_MODE_COUNT);
+    CHECK((mode == IL_MODE_PERMIT) == (permits > 0));
+    load->n[mode]++;
+    if (mode == IL_MODE_PERMIT)
+        load->permits = permits;
+}
+
+enum il__verdict
+il__conflict(const struct il__load *load, il_mode mode, uint32_t permits)
+{
+    CHECK((unsigned)mode < IL_MODE_COUNT);
+    for (unsigned live = 0; live < IL_MODE_COUNT; live++) {
+        if (load->n[live] > 0 && (conflicts[mode] & BIT(live)) != 0)
+            return IL__CONFLICT;
+    }
+    if (mode != IL_MODE_PERMIT || load->n[IL_MODE_PERMIT] == 0)
+        return IL__COMPATIBLE;
+    if (load->permits != permits)
+        return IL__OTHER_N;
+    return load->n[IL_MODE_PERMIT] < permits ? IL__COMPATIBLE : IL__CONFLICT;
+}
+
+bool
+il__modes_conflict(il_mode live, uint32_t live_permits, il_mode asked, uint32_t asked_permits)
+{
+    if ((conflicts[asked] & BIT(live)) != 0)
+        return true;
+    return asked == IL_MODE_PERMIT && live == IL_MODE_PERMIT && live_permits != asked_permits;
+}

@@ -1,0 +1,406 @@
+/*
+ * deadlock.c: the search for a cycle of units of work, by reduction. The rules and why they are right
+ * are in README.md, "Deadlock". Reads through il__deadlock_source only; changes nothing.
+ */
+#include "core/deadlock.h"
+
+#include "base/hash.h"
+#include "core/conflict.h"
+#include "core/key.h"
+#include "core/limits.h"
+
+struct unit { /* a root holder */
+    char  *name;
+    bool   finishes;
+    size_t met_at; /* step of the walk that tells the cycle; 0 = not met */
+};
+
+struct queued { /* a waiter, or a lease (ticket 0) */
+    char    *holder;
+    size_t   i_unit;
+    uint64_t ticket;
+    il_mode  mode;
+    uint32_t permits;
+    bool     satisfied; /* waits only: can be satisfied */
+};
+
+struct queue { /* a key: its leases, then its waits in ticket order */
+    char  *key;
+    size_t i_first;
+    size_t n_leases;
+    size_t n_waits;
+};
+
+struct il__deadlock {
+    struct unit   *units;
+    struct queued *queued;
+    struct queue  *queues;
+    size_t         n_units, units_capacity;
+    size_t         n_queued, queued_capacity;
+    size_t         n_queues, queues_capacity;
+    uint32_t      *unit_index; /* hash table over units: i_unit + 1, 0 = empty */
+    size_t         unit_index_size;
+    bool           failed; /* no memory, or too large to search */
+};
+
+/* Make room for one more element of an array; false marks the search as failed. */
+static bool
+reserve(struct il__deadlock *d, void *array, size_t n, size_t *capacity, size_t size)
+{
+    void *p;
+
+    if (d->failed)
+        return false;
+    if (n < *capacity)
+        return true;
+    size_t grown_capacity = *capacity == 0 ? 16 : *capacity * 2;
+    memcpy(&p, array, sizeof p);
+    p = il__realloc(p, grown_capacity * size);
+    if (p == NULL || n >= IL__GRAPH_WAITS_MAX) {
+        if (p != NULL)
+            memcpy(array, &p, sizeof p);
+        d->failed = true;
+        return false;
+    }
+    memcpy(array, &p, sizeof p);
+    *capacity = grown_capacity;
+    return true;
+}
+
+static void
+graph_release(struct il__deadlock *d)
+{
+    for (size_t i = 0; i < d->n_units; i++)
+        il__free(d->units[i].name);
+    for (size_t i = 0; i < d->n_queued; i++)
+        il__free(d->queued[i].holder);
+    for (size_t i = 0; i < d->n_queues; i++)
+        il__free(d->queues[i].key);
+    il__free(d->units);
+    il__free(d->queued);
+    il__free(d->queues);
+    il__free(d->unit_index);
+}
+
+static bool
+unit_index_grow(struct il__deadlock *d)
+{
+    size_t    size  = d->unit_index_size == 0 ? 64 : d->unit_index_size * 2;
+    uint32_t *index = il__calloc(size, sizeof *index);
+
+    if (index == NULL)
+        return false;
+    for (size_t i = 0; i < d->n_units; i++) {
+        size_t slot = il__hash_bytes(d->units[i].name, strlen(d->units[i].name)) & (size - 1);
+        while (index[slot] != 0)
+            slot = (slot + 1) & (size - 1);
+        index[slot] = (uint32_t)i + 1;
+    }
+    il__free(d->unit_index);
+    d->unit_index      = index;
+    d->unit_index_size = size;
+    return true;
+}
+
+/* The unit that `holder` belongs to, made when it is new; SIZE_MAX when the search has failed. */
+static size_t
+unit_of(struct il__deadlock *d, const char *holder)
+{
+    size_t n_bytes = il__holder_root_bytes(holder);
+
+    if (d->n_units * 2 >= d->unit_index_size && !unit_index_grow(d)) {
+        d->failed = true;
+        return SIZE_MAX;
+    }
+    size_t slot = il__hash_bytes(holder, n_bytes) & (d->unit_index_size - 1);
+    for (; d->unit_index[slot] != 0; slot = (slot + 1) & (d->unit_index_size - 1)) {
+        size_t i = d->unit_index[slot] - 1;
+        if (strlen(d->units[i].name) == n_bytes && memcmp(d->units[i].name, holder, n_bytes) == 0)
+            return i;
+    }
+    if (!reserve(d, &d->units, d->n_units, &d->units_capacity, sizeof *d->units))
+        return SIZE_MAX;
+    char *name = il__strndup(holder, n_bytes);
+    if (name == NULL) {
+        d->failed = true;
+        return SIZE_MAX;
+    }
+    d->units[d->n_units] = (struct unit){ .name = name };
+    d->unit_index[slot]  = (uint32_t)d->n_units + 1;
+    return d->n_units++;
+}
+
+void
+il__deadlock_add_wanted(struct il__deadlock *d, const char *key)
+{
+    for (size_t i = 0; i < d->n_queues; i++) {
+        if (strcmp(d->queues[i].key, key) == 0)
+            return;
+    }
+    if (!reserve(d, &d->queues, d->n_queues, &d->queues_capacity, sizeof *d->queues))
+        return;
+    char *copy = il__strdup(key);
+    if (copy == NULL) {
+        d->failed = true;
+        return;
+    }
+    d->queues[d->n_queues++] = (struct queue){ .key = copy, .i_first = SIZE_MAX };
+}
+
+/* The queue being read is the one whose i_first equals where reading began; see explore(). */
+static struct queue *
+queue_being_read(struct il__deadlock *d)
+{
+    for (size_t i = d->n_queues; i-- > 0;) {
+        struct queue *q = &d->queues[i];
+        if (q->i_first != SIZE_MAX && q->i_first + q->n_leases + q->n_waits == d->n_queued)
+            return q;
+    }
+    return NULL;
+}
+
+static bool
+add_queued(struct il__deadlock *d, struct queued item, const char *holder)
+{
+    item.i_unit = unit_of(d, holder);
+    if (d->failed || !reserve(d, &d->queued, d->n_queued, &d->queued_capacity, sizeof *d->queued))
+        return false;
+    item.holder = il__strdup(holder);
+    if (item.holder == NULL) {
+        d->failed = true;
+        return false;
+    }
+    d->queued[d->n_queued++] = item;
+    return true;
+}
+
+void
+il__deadlock_add_lease(struct il__deadlock *d, const char *holder, il_mode mode, uint32_t permits)
+{
+    struct queue *q = queue_being_read(d);
+
+    CHECK(q != NULL);
+    CHECK(q->n_waits == 0); /* leases come first */
+    if (add_queued(d, (struct queued){ .mode = mode, .permits = permits }, holder))
+        q->n_leases++;
+}
+
+void
+il__deadlock_add_wait(struct il__deadlock *d, uint64_t ticket, const char *holder, il_mode mode,
+                      uint32_t permits)
+{
+    struct queue *q = queue_being_read(d);
+
+    CHECK(q != NULL);
+    CHECK(ticket != 0);
+    if (add_queued(d, (struct queued){ .ticket = ticket, .mode = mode, .permits = permits }, holder))
+        q->n_waits++;
+}
+
+/* Read everything that can be reached from the units known so far. */
+static il_status
+explore(struct il__deadlock *d, const struct il__deadlock_source *source)
+{
+    size_t i_unit  = 0;
+    size_t i_queue = 0;
+
+    while (!d->failed && (i_unit < d->n_units || i_queue < d->n_queues)) {
+        if (i_queue < d->n_queues) {
+            d->queues[i_queue].i_first = d->n_queued;
+            if (!source->queue_of(source->cookie, d->queues[i_queue].key, d))
+                return IL_STORE;
+            i_queue++;
+            continue;
+        }
+        const char *name = d->units[i_unit++].name;
+        if (!source->waits_of(source->cookie, name, strlen(name), d))
+            return IL_STORE;
+    }
+    return d->failed ? IL_NOMEM : IL_OK;
+}
+
+/* Does `other` not stand for ever in the way of `w`? Siblings of one unit do not; an ancestor does. */
+static bool
+gets_out_of_the_way(const struct il__deadlock *d, const struct queued *w, const struct queued *other)
+{
+    if (other->i_unit == w->i_unit)
+        return !il__holder_is_ancestor(other->holder, w->holder);
+    return d->units[other->i_unit].finishes;
+}
+
+/* The first lease that keeps `w` from ever being satisfied, or NULL. */
+static const struct queued *
+lease_in_the_way(const struct il__deadlock *d, const struct queue *q, const struct queued *w)
+{
+    const struct queued *permit_in_the_way = NULL;
+    uint32_t             n_permits         = 0;
+    bool                 permit_comes_free = false;
+
+    for (size_t i = 0; i < q->n_leases; i++) {
+        const struct queued *lease = &d->queued[q->i_first + i];
+        bool                 goes  = gets_out_of_the_way(d, w, lease);
+        if (il__modes_conflict(lease->mode, lease->permits, w->mode, w->permits)) {
+            if (!goes)
+                return lease;
+        } else if (w->mode == IL_MODE_PERMIT) {
+            n_permits++;
+            permit_comes_free = permit_comes_free || goes;
+            if (!goes && permit_in_the_way == NULL)
+                permit_in_the_way = lease;
+        }
+    }
+    if (n_permits < w->permits || permit_comes_free)
+        return NULL;
+    return permit_in_the_way;
+}
+
+/*
+ * The first waiter ahead that keeps `w` (number i_wait of its queue) from ever being satisfied: one of
+ * the run of compatible waits just ahead of it when those conflict with it. NULL when there is none.
+ */
+static const struct queued *
+wait_in_the_way(const struct il__deadlock *d, const struct queue *q, size_t i_wait)
+{
+    const struct queued *waits = &d->queued[q->i_first + q->n_leases];
+    const struct queued *w     = &waits[i_wait];
+
+    if (i_wait == 0 || !il__modes_conflict(waits[i_wait - 1].mode, waits[i_wait - 1].permits, w->mode,
+                                           w->permits))
+        return NULL;
+    for (size_t i = i_wait; i-- > 0;) {
+        if (i + 1 < i_wait && il__modes_conflict(waits[i].mode, waits[i].permits, waits[i + 1].mode,
+                                                 waits[i + 1].permits))
+            return NULL;
+        if (!gets_out_of_the_way(d, w, &waits[i]))
+            return &waits[i];
+    }
+    return NULL;
+}
+
+/* Which units can finish, as far as is known: those with no wait that is still unsatisfied. */
+static void
+mark_units(struct il__deadlock *d)
+{
+    for (size_t i = 0; i < d->n_units; i++)
+        d->units[i].finishes = true;
+    for (size_t i = 0; i < d->n_queued; i++) {
+        if (d->queued[i].ticket != 0 && !d->queued[i].satisfied)
+            d->units[d->queued[i].i_unit].finishes = false;
+    }
+}
+
+/* Apply the rules once; true when something new was found to be possible. */
+static bool
+reduce_once(struct il__deadlock *d)
+{
+    bool changed = false;
+
+    mark_units(d);
+    for (size_t i = 0; i < d->n_queues; i++) {
+        struct queue  *q     = &d->queues[i];
+        struct queued *waits = &d->queued[q->i_first + q->n_leases];
+        for (size_t j = 0; j < q->n_waits && (j == 0 || waits[j - 1].satisfied); j++) {
+            if (waits[j].satisfied || lease_in_the_way(d, q, &waits[j]) != NULL ||
+                wait_in_the_way(d, q, j) != NULL)
+                continue;
+            waits[j].satisfied = true;
+            changed            = true;
+        }
+    }
+    return changed;
+}
+
+/* A wait of the unit that can never be satisfied: its queue and number. */
+static const struct queue *
+stuck_wait(const struct il__deadlock *d, size_t i_unit, size_t *ret_i_wait)
+{
+    for (size_t i = 0; i < d->n_queues; i++) {
+        const struct queue *q = &d->queues[i];
+        for (size_t j = 0; j < q->n_waits; j++) {
+            const struct queued *w = &d->queued[q->i_first + q->n_leases + j];
+            if (w->i_unit == i_unit && !w->satisfied) {
+                *ret_i_wait = j;
+                return q;
+            }
+        }
+    }
+    return NULL;
+}
+
+struct step {
+    size_t              i_unit;
+    size_t              i_next; /* the unit in its way */
+    const struct queue *q;
+    uint64_t            ticket;
+    bool                behind; /* in its way is a waiter, not a lease */
+};
+
+/* From one unit that cannot finish to the next one in its way. */
+static struct step
+step_from(const struct il__deadlock *d, size_t i_unit)
+{
+    size_t              i_wait;
+    const struct queue *q = stuck_wait(d, i_unit, &i_wait);
+
+    CHECK(q != NULL);
+    const struct queued *waits = &d->queued[q->i_first + q->n_leases];
+    struct step          step  = { .i_unit = i_unit, .q = q, .ticket = waits[i_wait].ticket };
+    /* When nothing stands in the way of the wait itself, the one ahead of it cannot be satisfied. */
+    for (;; i_wait--) {
+        const struct queued *other = lease_in_the_way(d, q, &waits[i_wait]);
+        step.behind                = other == NULL;
+        if (other == NULL)
+            other = wait_in_the_way(d, q, i_wait);
+        if (other != NULL) {
+            step.i_next = other->i_unit;
+            return step;
+        }
+        CHECK(i_wait > 0);
+    }
+}
+
+/* Walk from unit to unit until one comes twice, then tell the cycle and choose its youngest ticket. */
+static il_status
+tell_cycle(struct il__deadlock *d, size_t i_unit, uint64_t *ret_ticket, struct il__buf *why)
+{
+    uint64_t      youngest = 0;
+    size_t        n_steps  = 0;
+    AUTO_FREE struct step *steps = il__calloc(d->n_units + 1, sizeof *steps);
+
+    if (steps == NULL)
+        return IL_NOMEM;
+    while (d->units[i_unit].met_at == 0) {
+        CHECK(n_steps < d->n_units);
+        steps[n_steps]         = step_from(d, i_unit);
+        d->units[i_unit].met_at = ++n_steps;
+        i_unit                 = steps[n_steps - 1].i_next;
+    }
+    for (size_t i = d->units[i_unit].met_at - 1; i < n_steps; i++) {
+        const struct step *s = &steps[i];
+        il__buf_addf(why, "%s%s waits for '%s', %s %s", why->n_bytes > 0 ? "; " : "",
+                     d->units[s->i_unit].name, s->q->key, s->behind ? "behind" : "held by",
+                     d->units[s->i_next].name);
+        youngest = MAX(youngest, s->ticket);
+    }
+    *ret_ticket = youngest;
+    return IL_DEADLOCK;
+}
+
+il_status
+il__deadlock_find(const struct il__deadlock_source *source, const char *holder, uint64_t *ret_ticket,
+                  struct il__buf *why)
+{
+    struct il__deadlock AUTO(graph_release) d = { 0 };
+
+    size_t i_unit = unit_of(&d, holder);
+    if (d.failed)
+        return IL_NOMEM;
+    il_status st = explore(&d, source);
+    if (st != IL_OK)
+        return st;
+    while (reduce_once(&d))
+        ;
+    if (d.units[i_unit].finishes)
+        return IL_OK;
+    return tell_cycle(&d, i_unit, ret_ticket, why);
+}

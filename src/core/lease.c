@@ -1,0 +1,104 @@
+/*
+ * lease.c: the edge table, and the few comparisons of time that decide about a lease.
+ */
+#include "core/lease.h"
+
+#include "base/clock.h"
+#include "core/limits.h"
+
+static const struct il__lease_edge edges[] = {
+    { IL_LEASE_NONE, IL__EV_GRANT, IL_LEASE_HELD, "the key was free" },
+    { IL_LEASE_NONE, IL__EV_QUEUE, IL_LEASE_WAITING, "the key was not free" },
+    { IL_LEASE_WAITING, IL__EV_OFFER, IL_LEASE_OFFERED, "the waiter's turn has come" },
+    { IL_LEASE_WAITING, IL__EV_LEAVE, IL_LEASE_EXPIRED, "the waiter gave up or went silent" },
+    { IL_LEASE_OFFERED, IL__EV_CONFIRM, IL_LEASE_HELD, "the waiter confirmed its turn" },
+    { IL_LEASE_OFFERED, IL__EV_EXPIRE, IL_LEASE_EXPIRED, "the waiter did not confirm in time" },
+    { IL_LEASE_OFFERED, IL__EV_RELEASE, IL_LEASE_RELEASED, "the waiter turned the offer down" },
+    { IL_LEASE_OFFERED, IL__EV_BREAK, IL_LEASE_BROKEN, "an operator broke it before it was confirmed" },
+    { IL_LEASE_OFFERED, IL__EV_BREAK_NOW, IL_LEASE_BROKEN, "an operator broke it before it was confirmed" },
+    { IL_LEASE_HELD, IL__EV_RENEW, IL_LEASE_HELD, "a sign of life in time" },
+    { IL_LEASE_HELD, IL__EV_RELEASE, IL_LEASE_RELEASED, "the holder is done" },
+    { IL_LEASE_HELD, IL__EV_EXPIRE, IL_LEASE_EXPIRED, "no sign of life before the TTL ran out" },
+    { IL_LEASE_HELD, IL__EV_SETTLE, IL_LEASE_CLOSING, "expired; the key settles before it opens" },
+    { IL_LEASE_HELD, IL__EV_BREAK, IL_LEASE_CLOSING, "an operator broke it; the holder has to let go" },
+    { IL_LEASE_HELD, IL__EV_BREAK_NOW, IL_LEASE_BROKEN, "an operator broke it at once" },
+    { IL_LEASE_CLOSING, IL__EV_RELEASE, IL_LEASE_RELEASED, "the holder has let go" },
+    { IL_LEASE_CLOSING, IL__EV_EXPIRE, IL_LEASE_BROKEN, "the rest of its time is over" },
+    { IL_LEASE_CLOSING, IL__EV_BREAK, IL_LEASE_CLOSING, "broken again" },
+    { IL_LEASE_CLOSING, IL__EV_BREAK_NOW, IL_LEASE_BROKEN, "an operator broke it at once" },
+};
+
+il_lease_state
+il__lease_step(il_lease_state from, enum il__lease_event event)
+{
+    CHECK(event < IL__LEASE_EVENT_COUNT);
+    for (size_t i = 0; i < ARRAY_LEN(edges); i++) {
+        if (edges[i].from == from && edges[i].event == event)
+            return edges[i].to;
+    }
+    return IL_LEASE_NONE;
+}
+
+const struct il__lease_edge *
+il__lease_edges(size_t *ret_n)
+{
+    *ret_n = ARRAY_LEN(edges);
+    return edges;
+}
+
+const char *
+il__lease_event_name(enum il__lease_event event)
+{
+    static const char *const names[IL__LEASE_EVENT_COUNT] = {
+        [IL__EV_GRANT] = "grant",     [IL__EV_QUEUE] = "queue",         [IL__EV_OFFER] = "offer",
+        [IL__EV_CONFIRM] = "confirm", [IL__EV_RENEW] = "renew",         [IL__EV_RELEASE] = "release",
+        [IL__EV_EXPIRE] = "expire",   [IL__EV_SETTLE] = "settle",       [IL__EV_BREAK] = "break",
+        [IL__EV_LEAVE] = "leave",     [IL__EV_BREAK_NOW] = "break_now",
+    };
+
+    CHECK(event < IL__LEASE_EVENT_COUNT);
+    return names[event];
+}
+
+const char *
+il_lease_state_name(il_lease_state state)
+{
+    static const char *const names[IL_LEASE_STATE_COUNT] = {
+        [IL_LEASE_NONE] = "none",       [IL_LEASE_WAITING] = "waiting", [IL_LEASE_OFFERED] = "offered",
+        [IL_LEASE_HELD] = "held",       [IL_LEASE_CLOSING] = "closing", [IL_LEASE_RELEASED] = "released",
+        [IL_LEASE_EXPIRED] = "expired", [IL_LEASE_BROKEN] = "broken",
+    };
+
+    return (unsigned)state < IL_LEASE_STATE_COUNT ? names[state] : "unknown";
+}
+
+bool
+il__lease_ended(il_lease_state state)
+{
+    return state == IL_LEASE_RELEASED || state == IL_LEASE_EXPIRED || state == IL_LEASE_BROKEN;
+}
+
+bool
+il__lease_due(int64_t expires_ms, int64_t now_ms)
+{
+#ifdef IL_MUTANT_expiry_reversed
+    return now_ms <= expires_ms;
+#else
+    return now_ms >= expires_ms;
+#endif
+}
+
+int64_t
+il__offer_expires_ms(int64_t now_ms, int64_t ttl_ms)
+{
+    return now_ms + MIN(ttl_ms, IL__OFFER_MS);
+}
+
+int64_t
+il__lease_local_deadline_ns(int64_t sent_ns, int64_t ttl_ms)
+{
+    int64_t margin_ms = MIN(MAX(ttl_ms / 20, 20), 1000);
+
+    CHECK(ttl_ms > margin_ms);
+    return sent_ns + (ttl_ms - margin_ms) * IL__NS_PER_MS;
+}

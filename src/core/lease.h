@@ -1,0 +1,57 @@
+/*
+ * lease.h: the life of a lease as a table of edges.
+ *
+ * Engines keep leases where they like, but they change a lease's state only through
+ * il__lease_step(). The picture in docs/ARCHITECTURE.md is drawn from the same table.
+ */
+#ifndef IL_CORE_LEASE_H
+#define IL_CORE_LEASE_H
+
+#include "base/base.h"
+
+/* What can happen to a lease. */
+enum il__lease_event {
+    IL__EV_GRANT,     /* the key was free for it */
+    IL__EV_QUEUE,     /* the key was not free, and the caller wants to wait */
+    IL__EV_OFFER,     /* the head waiter's turn */
+    IL__EV_CONFIRM,   /* the waiter repeated its acquire in time */
+    IL__EV_RENEW,     /* the holder gave a sign of life */
+    IL__EV_RELEASE,   /* the holder gave it back */
+    IL__EV_EXPIRE,    /* now >= expires */
+    IL__EV_SETTLE,    /* now >= expires, and the key is to stay closed for a while */
+    IL__EV_BREAK,     /* an operator took it away; the holder still has to let go */
+    IL__EV_BREAK_NOW, /* an operator took it away at once */
+    IL__EV_LEAVE,     /* the waiter's deadline passed, it went silent, or it gave up */
+    IL__LEASE_EVENT_COUNT
+};
+
+struct il__lease_edge {
+    il_lease_state       from;
+    enum il__lease_event event;
+    il_lease_state       to;
+    const char          *why; /* what the log and the admin page show */
+};
+
+/* The state after `event`, or IL_LEASE_NONE when there is no such edge: then the op is refused. */
+il_lease_state il__lease_step(il_lease_state from, enum il__lease_event event);
+
+/* All edges, for tests and for drawing. */
+const struct il__lease_edge *il__lease_edges(size_t *ret_n);
+const char                  *il__lease_event_name(enum il__lease_event event);
+
+/* Has a lease in this state ended? (RELEASED, EXPIRED, BROKEN) */
+bool il__lease_ended(il_lease_state state);
+
+/* Expiry is strict: dead as soon as now reaches expires. */
+bool il__lease_due(int64_t expires_ms, int64_t now_ms);
+
+/* When an offer made now must be confirmed. */
+int64_t il__offer_expires_ms(int64_t now_ms, int64_t ttl_ms);
+
+/*
+ * Where the local deadline lies after a grant or renewal that was *sent* at sent_ns (CLOCK_BOOTTIME):
+ * plus TTL, minus a margin of 5 % but at least 20 ms and at most 1 s for clocks that do not agree.
+ */
+int64_t il__lease_local_deadline_ns(int64_t sent_ns, int64_t ttl_ms);
+
+#endif

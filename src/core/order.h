@@ -1,0 +1,68 @@
+/*
+ * order.h: lock order by class: ranks that were declared (refused) and edges that were learned
+ * (reported). The engine says what a unit of work holds; the reasoning is here, once.
+ */
+#ifndef IL_CORE_ORDER_H
+#define IL_CORE_ORDER_H
+
+#include "base/base.h"
+#include "base/buf.h"
+
+/* Declared order: class i must be taken before class j > i. Borrowed strings. */
+struct il__ranks {
+    const char *const *classes;
+    size_t             n;
+};
+
+/* One key that the unit of work holds. */
+struct il__order_hold {
+    const char *key;
+    const char *place;
+};
+
+/*
+ * May a unit of work that has `hold` now ask for `key`? False when both classes are ranked and `key`
+ * belongs before `hold`; then `why` (may be NULL) gets a sentence that names both places. Keys of one
+ * class never break the order.
+ */
+bool il__order_rank_ok(const struct il__ranks *ranks, const struct il__order_hold *hold,
+                       const char *key, const char *place, struct il__buf *why);
+
+/* A learned edge: `first` was held when `then` was taken. Owned strings. */
+struct il__order_edge {
+    char *tenant;
+    char *first;
+    char *then;
+    char *first_place;
+    char *then_place;
+};
+
+/* The learned edges of a store. */
+struct il__order {
+    struct il__order_edge *edges;
+    size_t                 n;
+    size_t                 capacity;
+};
+
+enum il__order_verdict {
+    IL__ORDER_FINE,    /* same class, known, or there is no more room to learn */
+    IL__ORDER_NEW,     /* a new edge; the engine records it and adds it */
+    IL__ORDER_AGAINST, /* the opposite is known, directly or through other classes */
+};
+
+void il__order_release(struct il__order *o);
+
+/*
+ * What does taking `key` while holding `hold` say? With IL__ORDER_AGAINST, `why` gets a sentence that
+ * names the edge it goes against and where that was seen; such an edge is never learned.
+ */
+enum il__order_verdict il__order_judge(const struct il__order *o, const char *tenant,
+                                       const struct il__order_hold *hold, const char *key,
+                                       const char *place, struct il__buf *why);
+
+/* Add an edge; classes are given with their length. False: no memory, nothing was changed. */
+bool il__order_add(struct il__order *o, const char *tenant, const char *first, size_t first_bytes,
+                   const char *then, size_t then_bytes, const char *first_place,
+                   const char *then_place);
+
+#endif

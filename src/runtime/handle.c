@@ -1,0 +1,248 @@
+/*
+ * handle.c: opening and closing a handle, applying ops, and the calls that are one op each.
+ */
+#include "runtime/handle.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/op.h"
+
+#ifndef IL__VERSION
+#define IL__VERSION "unknown"
+#endif
+
+const char *
+il_version(void)
+{
+    return IL__VERSION;
+}
+
+il_status
+il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_error *reterr)
+{
+    il *h = il__calloc(1, sizeof *h);
+
+    if (h != NULL)
+        h->tenant = il__strdup(opts != NULL && opts->tenant != NULL ? opts->tenant : "default");
+    if (h == NULL || h->tenant == NULL) {
+        il__free(h);
+        return il__error_set(reterr, IL_NOMEM, "no memory for a handle");
+    }
+    h->store  = store;
+    h->sweeps = opts == NULL || (opts->flags & IL_OPEN_NO_SWEEP) == 0;
+    il__exec_init(&h->exec, store);
+    il__mutex_init(&h->mutex, IL__MUTEX_handle);
+    il__cond_init(&h->unpinned);
+    h->watch_fd = -1;
+    *ret = h;
+    return IL_OK;
+}
+
+static il_status
+check_open(const char *url, const il_open_opts *opts, il **ret, il_error *reterr)
+{
+    if (url == NULL || ret == NULL)
+        return il__error_set(reterr, IL_INVAL, "no store given");
+    if (opts == NULL)
+        return IL_OK;
+    if (opts->struct_size != sizeof *opts)
+        return il__error_set(reterr, IL_INVAL, "il_open_opts was not made with IL_OPEN_OPTS_INIT");
+    if (opts->tenant != NULL && il_check_tenant(opts->tenant, reterr) != IL_OK)
+        return IL_INVAL;
+    if (opts->timeout_ms < 0)
+        return il__error_set(reterr, IL_INVAL, "the timeout is negative");
+    for (size_t i = 0; i < opts->n_ranks; i++) {
+        if (opts->ranks == NULL || il_check_key(opts->ranks[i], NULL) != IL_OK ||
+            strchr(opts->ranks[i], ':') != NULL)
+            return il__error_set(reterr, IL_INVAL, "rank %zu is not the name of a class", i + 1);
+    }
+    return IL_OK;
+}
+
+il_status
+il_open(const char *url, const il_open_opts *opts, il **ret, il_error *reterr)
+{
+    struct il__store *store;
+    struct il__store *traced;
+
+    if (check_open(url, opts, ret, reterr) != IL_OK)
+        return IL_INVAL;
+    il_status st = il__store_open(url, opts, &store, reterr);
+    if (st != IL_OK)
+        return st;
+    if (opts != NULL && opts->trace != NULL) {
+        st = il__store_trace_wrap(store, opts->trace, opts->trace_cookie, &traced, reterr);
+        if (st == IL_OK)
+            store = traced;
+    }
+    if (st == IL_OK)
+        st = il__handle_new(store, opts, ret, reterr);
+    if (st != IL_OK)
+        il__store_free(store);
+    return st;
+}
+
+void
+il_close(il *h)
+{
+    if (h == NULL)
+        return;
+    CHECK(h->leases == NULL);
+    CHECK(h->sleepers == NULL);
+    il__keeper_stop(h);
+    il__exec_release(&h->exec);
+    il__store_free(h->store);
+    il__mutex_destroy(&h->mutex);
+    CHECK(pthread_cond_destroy(&h->unpinned) == 0);
+    il__free(h->tenant);
+    il__free(h);
+}
+
+/* Check the ops and note what a waiter will sleep on, before anything can wake it. */
+static bool
+prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
+{
+    bool writes = false;
+
+    for (size_t i = 0; i < n; i++) {
+        il_op *op = &ops[i];
+        ptrs[i]   = op;
+        if (!il__op_prepare(op, h->tenant))
+            continue;
+        writes = writes || il__op_writes(op->type);
+        if (op->type == IL_OP_ACQUIRE && op->in.lock.wait_ms != 0) {
+            op->wake[0] = il__board_slot(op->tenant, op->key, op->holder);
+            op->wake[1] = il__board_read(h->store->board, op->wake[0]);
+        }
+    }
+    return writes;
+}
+
+static il_status
+apply_pointers(il *h, il_op *ops, il_op **ptrs, size_t n, il_error *reterr)
+{
+    bool      writes = prepare(h, ops, ptrs, n);
+    bool      timed  = (h->store->ops->caps & IL__STORE_DIRECT) == 0;
+    int64_t   began  = timed ? il__clock_boot_ns() : 0;
+    il_status st;
+
+    if (!writes)
+        st = il__store_read(h->store, ptrs, n, reterr);
+    else if ((h->store->ops->caps & IL__STORE_DIRECT) != 0)
+        st = il__store_apply(h->store, ptrs, n, reterr);
+    else
+        st = il__exec_apply(&h->exec, ptrs, n, reterr);
+
+    if (timed) {
+        il__count(h, IL__METRIC_batches, 1);
+        il__count(h, IL__METRIC_batch_ops, n);
+        il__count(h, IL__METRIC_commit_us, (uint64_t)((il__clock_boot_ns() - began) / 1000));
+    }
+    if (st != IL_OK)
+        il__count(h, IL__METRIC_batch_failures, 1);
+    for (size_t i = 0; st == IL_OK && i < n; i++)
+        il__count_op(h, &ops[i]);
+    return st;
+}
+
+il_status
+il_apply(il *h, il_op *ops, size_t n, il_error *reterr)
+{
+    il_op *few[16];
+
+    if (h == NULL || ops == NULL || n == 0 || n > IL_BATCH_OPS_MAX)
+        return il__error_set(reterr, IL_INVAL, "a batch has 1..%d operations, not %zu", IL_BATCH_OPS_MAX, n);
+    if (n <= ARRAY_LEN(few))
+        return apply_pointers(h, ops, few, n, reterr);
+    AUTO_FREE il_op **ptrs = il__alloc(n * sizeof *ptrs);
+    if (ptrs == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a batch of %zu", n);
+    return apply_pointers(h, ops, ptrs, n, reterr);
+}
+
+/* ---- errors of single ops ---------------------------------------------------------------------------- */
+
+static void
+describe_held(const il_op *op, il_error *reterr)
+{
+    const il_lease_info *held = op->out.items;
+
+    if (op->out.n_items == 0) {
+        il__error_set(reterr, op->status, "'%s' is held by somebody else", op->key);
+        return;
+    }
+    il__error_set(reterr, op->status, "'%s' is held by %s (fence %" PRIu64 ") for %" PRId64 " ms", op->key,
+                  held->holder, held->fence, held->age_ms);
+    (void)snprintf(reterr->holder, sizeof reterr->holder, "%s", held->holder); /* fits: limits agree */
+    reterr->fence = held->fence;
+}
+
+il_status
+il__error_of_op(const il_op *op, il_error *reterr)
+{
+    if (op->status == IL_OK || reterr == NULL)
+        return op->status;
+    if (op->status == IL_HELD) {
+        describe_held(op, reterr);
+        return op->status;
+    }
+    const char *detail = op->out.detail != NULL ? op->out.detail : il_status_text(op->status);
+    if (op->key != NULL && op->status != IL_INVAL)
+        il__error_set(reterr, op->status, "'%s': %s", op->key, detail);
+    else
+        il__error_set(reterr, op->status, "%s", detail);
+    reterr->fence = op->out.fence;
+    return op->status;
+}
+
+/* Apply one op and turn its status into the function's. */
+static il_status
+apply_one(il *h, il_op *op, il_error *reterr)
+{
+    il_status st = il_apply(h, op, 1, reterr);
+
+    return st != IL_OK ? st : il__error_of_op(op, reterr);
+}
+
+il_status
+il_check_fence(il *h, const char *key, uint64_t fence, il_error *reterr)
+{
+    il_op     op = { .type = IL_OP_CHECK_FENCE, .key = key, .fence = fence };
+    il_status st = apply_one(h, &op, reterr);
+
+    il_op_release(&op);
+    return st;
+}
+
+il_status
+il_break(il *h, const char *key, uint64_t fence, const char *reason, uint32_t flags, il_error *reterr)
+{
+    il_op op = { .type = IL_OP_BREAK, .key = key, .fence = fence, .flags = flags };
+
+    op.in.lock.reason = reason;
+    il_status st      = apply_one(h, &op, reterr);
+    il_op_release(&op);
+    return st;
+}
+
+il_status
+il_get(il *h, const char *key, il_op *op, il_error *reterr)
+{
+    if (op == NULL)
+        return il__error_set(reterr, IL_INVAL, "no place for the answer");
+    *op = (il_op){ .type = IL_OP_GET, .key = key };
+    return apply_one(h, op, reterr);
+}
+
+il_status
+il_list(il *h, const char *prefix, const char *cursor, uint32_t limit, uint32_t flags, il_op *op,
+        il_error *reterr)
+{
+    if (op == NULL)
+        return il__error_set(reterr, IL_INVAL, "no place for the answer");
+    *op = (il_op){ .type = IL_OP_LIST, .flags = flags };
+    op->in.list = (il_list_in){ .prefix = prefix, .cursor = cursor, .limit = limit };
+    return apply_one(h, op, reterr);
+}

@@ -1,0 +1,360 @@
+/*
+ * keeper.c: the two threads of a handle that holds leases or waits for some.
+ *
+ * The keeper renews at a third of the TTL, sweeps once a second, and renews at once when a lease was broken
+ * somewhere, to learn whether it was one of ours. It may block in the store. The watchdog never touches the
+ * store: it only compares local deadlines with CLOCK_BOOTTIME (so that a suspended machine wakes up to
+ * the truth) and tells the holder. Neither can be blocked by the holder's work.
+ *
+ * A lease that a thread uses outside the mutex is pinned; il__keeper_remove() waits for that, so a
+ * callback never sees a freed lease.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/lease.h"
+#include "core/limits.h"
+#include "core/op.h"
+#include "runtime/handle.h"
+
+#define RENEW_AT_ONCE 64 /* leases renewed in one batch */
+#define SWEEPS_AT_ONCE 16 /* sweeps in a row while there is more to do */
+
+void
+il__lease_renewal_sent(il_lease *lease, int64_t sent_ns)
+{
+    /* An answer that was overtaken by a later one must not move the deadline back. */
+    int64_t deadline_ns = il__lease_local_deadline_ns(sent_ns, lease->ttl_ms);
+    int64_t known_ns    = atomic_load(&lease->deadline_ns);
+
+    while (deadline_ns > known_ns &&
+           !atomic_compare_exchange_weak(&lease->deadline_ns, &known_ns, deadline_ns))
+        ;
+}
+
+static void
+poke_watchdog(const il *h)
+{
+    uint64_t one = 1;
+
+    /* Full means that it has been poked already. */
+    if (h->watch_fd >= 0 && write(h->watch_fd, &one, sizeof one) < 0)
+        CHECK(errno == EAGAIN);
+}
+
+/* Mark as lost; the watchdog tells. h->mutex is held. */
+static void
+lose(il_lease *lease, const char *why)
+{
+    uint64_t one      = 1;
+    int      expected = IL_OK;
+
+    CHECK(il__mutex_held(&lease->h->mutex));
+    if (!atomic_compare_exchange_strong(&lease->status, &expected, IL_LOST))
+        return;
+    (void)snprintf(lease->why, sizeof lease->why, "%s", why); /* cut when long */
+    if (write(lease->fd, &one, sizeof one) < 0)
+        CHECK(errno == EAGAIN);
+    poke_watchdog(lease->h);
+}
+
+static void
+unpin(il *h, il_lease *lease)
+{
+    CHECK(lease->n_pins > 0);
+    if (--lease->n_pins == 0)
+        CHECK(pthread_cond_broadcast(&h->unpinned) == 0);
+}
+
+/* ---- the keeper ------------------------------------------------------------------------------------------- */
+
+/* Pin what is to be renewed now; all of it after a break. */
+static size_t
+collect_due(il *h, int64_t now_ns, bool all, il_lease *due[RENEW_AT_ONCE])
+{
+    size_t n = 0;
+
+    for (il_lease *l = h->leases; l != NULL && n < RENEW_AT_ONCE; l = l->next) {
+        if (!l->renewed || atomic_load(&l->status) != IL_OK || (!all && l->renew_at_ns > now_ns))
+            continue;
+        l->n_pins++;
+        due[n++] = l;
+    }
+    return n;
+}
+
+/* What the store said about one renewal. Runs without the mutex; the lease is pinned. */
+static void
+take_answer(il *h, il_lease *l, const il_op *op, il_status applied, int64_t sent_ns)
+{
+    bool lost = applied == IL_OK && op->status != IL_OK && op->status != IL_NOMEM;
+
+    if (applied == IL_OK && op->status == IL_OK) {
+        il__lease_renewal_sent(l, sent_ns);
+        if (l->opts.on_renewed != NULL && atomic_load(&l->status) == IL_OK)
+            l->opts.on_renewed(l->opts.cookie, l, il_lease_deadline_ns(l));
+    }
+    il__mutex_lock(&h->mutex);
+    if (lost)
+        lose(l, op->out.detail != NULL ? op->out.detail : il_status_text(op->status));
+    int64_t pause_ms = l->ttl_ms / 3;
+    if (applied != IL_OK || op->status == IL_NOMEM)
+        pause_ms = MIN(l->ttl_ms / 10, 1000); /* the store is out of reach: try again soon */
+    l->renew_at_ns = sent_ns + pause_ms * IL__NS_PER_MS;
+    unpin(h, l);
+    il__mutex_unlock(&h->mutex);
+    poke_watchdog(h); /* the deadline has moved */
+}
+
+static void
+renew(il *h, il_lease *const due[RENEW_AT_ONCE], size_t n)
+{
+    il_op   ops[RENEW_AT_ONCE];
+    int64_t sent_ns = il__clock_boot_ns();
+
+    memset(ops, 0, n * sizeof *ops);
+    for (size_t i = 0; i < n; i++) {
+        ops[i] = (il_op){ .type   = IL_OP_RENEW,
+                          .key    = due[i]->key,
+                          .holder = due[i]->holder,
+                          .fence  = due[i]->fence };
+        ops[i].in.lock.ttl_ms = due[i]->ttl_ms;
+    }
+    il_status applied = il_apply(h, ops, n, NULL);
+    for (size_t i = 0; i < n; i++) {
+        take_answer(h, due[i], &ops[i], applied, sent_ns);
+        il_op_release(&ops[i]);
+    }
+}
+
+static void
+sweep(il *h)
+{
+    bool more = il__store_overdue(h->store);
+
+    for (unsigned i = 0; more && i < SWEEPS_AT_ONCE; i++) {
+        il_op op = { .type = IL_OP_SWEEP };
+        /* A store out of reach is swept later, or by somebody else. */
+        more = il_apply(h, &op, 1, NULL) == IL_OK && (op.out.flags & IL_OUT_MORE) != 0;
+        il_op_release(&op);
+    }
+}
+
+static int64_t
+next_renewal_ns(const il *h, int64_t latest_ns)
+{
+    for (const il_lease *l = h->leases; l != NULL; l = l->next) {
+        if (l->renewed && atomic_load(&l->status) == IL_OK)
+            latest_ns = MIN(latest_ns, l->renew_at_ns);
+    }
+    return latest_ns;
+}
+
+static void *
+keeper_main(void *arg)
+{
+    il       *h            = arg;
+    uint32_t  break_seen   = il__board_read(h->store->board, IL__BOARD_BREAK);
+    int64_t   next_sweep   = il__clock_boot_ns() + IL__SWEEP_MS * IL__NS_PER_MS;
+    il_lease *due[RENEW_AT_ONCE];
+
+    il__mutex_lock(&h->mutex);
+    while (!h->closing) {
+        uint32_t own_seen  = atomic_load(&h->keeper_word);
+        uint32_t break_now = il__board_read(h->store->board, IL__BOARD_BREAK);
+        int64_t  now_ns    = il__clock_boot_ns();
+        size_t   n         = collect_due(h, now_ns, break_now != break_seen, due);
+        bool     sweeps    = h->sweeps && now_ns >= next_sweep;
+        int64_t  wakes_ns  = next_renewal_ns(h, now_ns + IL__SWEEP_MS * IL__NS_PER_MS);
+        h->keeper_wakes_ns = wakes_ns;
+        il__mutex_unlock(&h->mutex);
+
+        break_seen = break_now;
+        if (n > 0)
+            renew(h, due, n);
+        if (sweeps) {
+            sweep(h);
+            next_sweep = now_ns + IL__SWEEP_MS * IL__NS_PER_MS;
+        }
+        if (n == 0 && !sweeps)
+            il__board_sleep_or(h->store->board, IL__BOARD_BREAK, break_seen, &h->keeper_word, own_seen,
+                               MIN(wakes_ns, h->sweeps ? next_sweep : wakes_ns) - now_ns);
+        il__mutex_lock(&h->mutex);
+    }
+    il__mutex_unlock(&h->mutex);
+    return NULL;
+}
+
+/* ---- the watchdog ------------------------------------------------------------------------------------------ */
+
+/* Mark what has reached its deadline; the earliest deadline still to come. h->mutex is held. */
+static int64_t
+check_deadlines(il *h, int64_t now_ns)
+{
+    int64_t next_ns = INT64_MAX;
+
+    for (il_lease *l = h->leases; l != NULL; l = l->next) {
+        int64_t stop_ns = il_lease_deadline_ns(l) - l->stop_ms * IL__NS_PER_MS;
+        if (atomic_load(&l->status) != IL_OK)
+            continue;
+        if (now_ns >= stop_ns) {
+            il__count(h, IL__METRIC_watchdog, 1);
+            lose(l, "it could not be renewed in time");
+        } else {
+            next_ns = MIN(next_ns, stop_ns);
+        }
+    }
+    return next_ns;
+}
+
+/* Tell one holder that has not been told; false when there is none. h->mutex is held, but not meanwhile. */
+static bool
+tell_one(il *h)
+{
+    il_lease *l = h->leases;
+
+    while (l != NULL && (l->told || l->why[0] == '\0'))
+        l = l->next;
+    if (l == NULL)
+        return false;
+    l->told = true;
+    if (l->opts.on_lost == NULL)
+        return true;
+    l->n_pins++;
+    il__mutex_unlock(&h->mutex);
+    l->opts.on_lost(l->opts.cookie, l, l->why);
+    il__mutex_lock(&h->mutex);
+    unpin(h, l);
+    return true;
+}
+
+static void *
+watchdog_main(void *arg)
+{
+    il           *h       = arg;
+    int           timer   = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    struct pollfd fds[2]  = { { .fd = timer, .events = POLLIN }, { .fd = h->watch_fd, .events = POLLIN } };
+    uint64_t      ignored;
+
+    il__mutex_lock(&h->mutex);
+    while (!h->closing) {
+        int64_t next_ns = check_deadlines(h, il__clock_boot_ns());
+        if (tell_one(h))
+            continue;
+        il__mutex_unlock(&h->mutex);
+
+        struct itimerspec at = { 0 };
+        if (next_ns != INT64_MAX) {
+            at.it_value.tv_sec  = (time_t)(next_ns / 1000000000);
+            at.it_value.tv_nsec = (long)(next_ns % 1000000000);
+        }
+        /* Without a timer descriptor, poll itself keeps time: late after a suspend, but not for ever. */
+        if (timer >= 0)
+            CHECK(timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL) == 0);
+        (void)poll(fds, 2, timer >= 0 ? -1 : 100);
+        /* What woke us does not matter: everything is looked at again. */
+        IGNORE(read(h->watch_fd, &ignored, sizeof ignored) < 0);
+        if (timer >= 0)
+            IGNORE(read(timer, &ignored, sizeof ignored) < 0);
+        il__mutex_lock(&h->mutex);
+    }
+    il__mutex_unlock(&h->mutex);
+    if (timer >= 0)
+        (void)close(timer);
+    return NULL;
+}
+
+/* ---- starting, stopping, adding, removing -------------------------------------------------------------------- */
+
+/* Threads of the library must not take the caller's signals. */
+static int
+start_thread(pthread_t *thread, void *(*main)(void *), il *h)
+{
+    sigset_t all, before;
+
+    CHECK(sigfillset(&all) == 0);
+    CHECK(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
+    int rc = pthread_create(thread, NULL, main, h);
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    return rc;
+}
+
+il_status
+il__keeper_start(il *h, bool with_watchdog, il_error *reterr)
+{
+    int rc = 0;
+
+    il__mutex_lock(&h->mutex);
+    if (with_watchdog && !h->watchdog_started) {
+        h->watch_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        rc          = h->watch_fd < 0 ? errno : start_thread(&h->watchdog, watchdog_main, h);
+        h->watchdog_started = rc == 0;
+        if (rc != 0 && h->watch_fd >= 0) {
+            (void)close(h->watch_fd);
+            h->watch_fd = -1;
+        }
+    }
+    if (rc == 0 && !h->keeper_started) {
+        rc                = start_thread(&h->keeper, keeper_main, h);
+        h->keeper_started = rc == 0;
+    }
+    il__mutex_unlock(&h->mutex);
+    if (rc != 0)
+        return il__error_set(reterr, IL_NOMEM, "cannot start the threads that keep leases: %s", strerror(rc));
+    return IL_OK;
+}
+
+void
+il__keeper_stop(il *h)
+{
+    il__mutex_lock(&h->mutex);
+    h->closing = true;
+    il__mutex_unlock(&h->mutex);
+    il__word_wake(&h->keeper_word);
+    poke_watchdog(h);
+    if (h->keeper_started)
+        CHECK(pthread_join(h->keeper, NULL) == 0);
+    if (h->watchdog_started)
+        CHECK(pthread_join(h->watchdog, NULL) == 0);
+    if (h->watch_fd >= 0)
+        (void)close(h->watch_fd);
+}
+
+void
+il__keeper_add(il *h, il_lease *lease)
+{
+    il__mutex_lock(&h->mutex);
+    int64_t deadline_ns = il_lease_deadline_ns(lease);
+    lease->renew_at_ns  = il__clock_boot_ns() + lease->ttl_ms / 3 * IL__NS_PER_MS;
+    lease->next         = h->leases;
+    h->leases           = lease;
+    bool earlier        = lease->renewed && lease->renew_at_ns < h->keeper_wakes_ns;
+    il__mutex_unlock(&h->mutex);
+    CHECK(deadline_ns > 0);
+    if (earlier)
+        il__word_wake(&h->keeper_word);
+    poke_watchdog(h);
+}
+
+void
+il__keeper_remove(il *h, il_lease *lease)
+{
+    il__mutex_lock(&h->mutex);
+    lease->told = true; /* nothing is told any more */
+    for (il_lease **p = &h->leases; *p != NULL; p = &(*p)->next) {
+        if (*p == lease) {
+            *p = lease->next;
+            break;
+        }
+    }
+    while (lease->n_pins > 0)
+        (void)il__cond_wait(&h->unpinned, &h->mutex, -1);
+    il__mutex_unlock(&h->mutex);
+}

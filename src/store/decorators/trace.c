@@ -1,0 +1,110 @@
+/*
+ * trace.c: a store over another one that tells every batch as one line: for each op its name, key and
+ * holder, the status it got, and the time the batch took. Meta, reasons and places are not told.
+ */
+#include <inttypes.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/store.h"
+
+struct trace_store {
+    struct il__store     base;
+    struct il__store    *inner;
+    struct il__store_ops ops; /* the inner engine's capabilities, our callbacks */
+    il_trace_fn         *trace;
+    void                *cookie;
+};
+
+#define LINE_BYTES_MAX 65536
+
+static struct trace_store *
+trace_from(struct il__store *s)
+{
+    return container_of(s, struct trace_store, base);
+}
+
+static void
+tell(struct trace_store *t, const char *verb, il_op *const *ops, size_t n, il_status st, int64_t took_ns)
+{
+    struct il__buf AUTO_BUF line = { .n_bytes_max = LINE_BYTES_MAX };
+
+    il__buf_addf(&line, "%s.%s n=%zu us=%" PRId64 " status=%s", t->inner->ops->name, verb, n,
+                 took_ns / 1000, il_status_name(st));
+    for (size_t i = 0; i < n; i++) {
+        const il_op *op = ops[i];
+        il__buf_addf(&line, " [%s", il_op_name(op->type));
+        if (op->key != NULL)
+            il__buf_addf(&line, " key='%s'", op->key);
+        if (op->holder != NULL)
+            il__buf_addf(&line, " holder='%s'", op->holder);
+        if (op->fence != 0)
+            il__buf_addf(&line, " asked=%" PRIu64, op->fence);
+        if (st == IL_OK)
+            il__buf_addf(&line, " -> %s fence=%" PRIu64, il_status_name(op->status), op->out.fence);
+        il__buf_addc(&line, ']');
+    }
+    t->trace(t->cookie, il__buf_str(&line)); /* a line too long is told as far as it fits */
+}
+
+static il_status
+trace_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr)
+{
+    struct trace_store *t     = trace_from(s);
+    int64_t             began = il__clock_boot_ns();
+    il_status           st    = il__store_apply(t->inner, ops, n, reterr);
+
+    tell(t, "apply", ops, n, st, il__clock_boot_ns() - began);
+    return st;
+}
+
+static il_status
+trace_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr)
+{
+    struct trace_store *t     = trace_from(s);
+    int64_t             began = il__clock_boot_ns();
+    il_status           st    = il__store_read(t->inner, ops, n, reterr);
+
+    tell(t, "read", ops, n, st, il__clock_boot_ns() - began);
+    return st;
+}
+
+static bool
+trace_overdue(struct il__store *s)
+{
+    return il__store_overdue(trace_from(s)->inner);
+}
+
+static void
+trace_free(struct il__store *s)
+{
+    struct trace_store *t = trace_from(s);
+
+    il__store_free(t->inner);
+    il__free(t);
+}
+
+il_status
+il__store_trace_wrap(struct il__store *inner, il_trace_fn *trace, void *cookie, struct il__store **ret,
+                     il_error *reterr)
+{
+    struct trace_store *t = il__calloc(1, sizeof *t);
+
+    if (t == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a trace");
+    t->inner  = inner;
+    t->trace  = trace;
+    t->cookie = cookie;
+    t->ops    = (struct il__store_ops){
+           .name    = "trace",
+           .caps    = inner->ops->caps,
+           .free    = trace_free,
+           .apply   = trace_apply,
+           .read    = trace_read,
+           .overdue = trace_overdue,
+    };
+    t->base = (struct il__store){ .ops = &t->ops, .board = inner->board };
+    *ret    = &t->base;
+    return IL_OK;
+}

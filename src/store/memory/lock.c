@@ -1,0 +1,394 @@
+/*
+ * lock.c: acquire, renew, release and break on the memory engine, as the tables of src/core/README.md say.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "core/lease.h"
+#include "core/limits.h"
+#include "core/op.h"
+#include "store/memory/memory_internal.h"
+
+#define SHORT_LIST 8
+
+/* The hold of `holder` in one of the key's lists: by the list, or when that is long, by the unit. */
+static struct mem_hold *
+find_holder(struct mem_store *m, const struct mem_key *k, const struct mem_list *list,
+            const char *holder)
+{
+    struct mem_hold *h = list->head;
+
+    if (list->n <= SHORT_LIST) {
+        while (h != NULL && strcmp(h->holder, holder) != 0)
+            h = h->next;
+        return h;
+    }
+    bool waits = list == &k->waiters;
+    for (h = il__mem_unit_first(m, k->tenant, holder); h != NULL; h = il__mem_unit_next(h)) {
+        if (h->key == k && (h->state == IL_LEASE_WAITING) == waits && strcmp(h->holder, holder) == 0)
+            return h;
+    }
+    return NULL;
+}
+
+static uint64_t
+newest_fence(const struct mem_key *k)
+{
+    return k->leases.tail != NULL ? k->leases.tail->fence : 0;
+}
+
+/* HELD, with the lease in the way: the oldest conflicting one, else the oldest. */
+static void
+answer_held(struct mem_store *m, il_op *op, struct mem_key *k)
+{
+    const struct mem_hold *in_the_way = k->leases.head;
+
+    if (op->type == IL_OP_ACQUIRE) {
+        for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next) {
+            if (il__modes_conflict(h->mode, h->permits, op->in.lock.mode, op->in.lock.permits)) {
+                in_the_way = h;
+                break;
+            }
+        }
+    }
+    op->status    = IL_HELD;
+    op->out.fence = newest_fence(k);
+    if (in_the_way != NULL && !il__mem_show(m, op, in_the_way))
+        op->status = IL_NOMEM;
+}
+
+static void
+answer_lost(struct mem_store *m, il_op *op, const struct mem_ended *ended)
+{
+    char text[160];
+
+    (void)snprintf(text, sizeof text,
+                   "the lease of this holder ended %" PRId64 " ms ago (%s); a new attempt needs a new holder",
+                   m->now_ms - ended->ended_ms, il_lease_state_name((il_lease_state)ended->how));
+    il__op_end(op, IL_LOST, text);
+}
+
+static void
+answer_queued(struct mem_store *m, il_op *op, const struct mem_hold *w)
+{
+    uint32_t position = 1;
+
+    for (const struct mem_hold *h = w->prev; h != NULL; h = h->prev)
+        position += h->verdict == NULL;
+    op->status           = IL_QUEUED;
+    op->out.ticket       = w->ticket;
+    op->out.position     = position;
+    op->out.remaining_ms = w->deadline_ms == IL__NEVER ? IL_FOREVER : w->deadline_ms - m->now_ms;
+}
+
+static void
+answer_lease(struct mem_store *m, il_op *op, const struct mem_hold *h)
+{
+    op->status           = IL_OK;
+    op->out.fence        = h->fence;
+    op->out.remaining_ms = h->due_ms - m->now_ms;
+}
+
+/* The holder has a lease on the key already: it confirms an offer, renews, or asks for something else. */
+static void
+acquire_own_lease(struct mem_store *m, il_op *op, struct mem_hold *h)
+{
+    const il_lock_in *in = &op->in.lock;
+
+    if (h->mode != in->mode || h->permits != in->permits) {
+        il__op_end(op, IL_MISMATCH, "this holder has the key in another mode");
+        return;
+    }
+    bool           offered = h->state == IL_LEASE_OFFERED;
+    il_lease_state state   = il__lease_step(h->state, offered ? IL__EV_CONFIRM : IL__EV_RENEW);
+    if (state == IL_LEASE_NONE) {
+        il__op_end(op, IL_LOST, "the lease was broken or has expired, and its key is closing");
+        return;
+    }
+    h->state      = state;
+    h->ttl_ms     = in->ttl_ms;
+    h->renewed_ms = m->now_ms;
+    il__mem_due_set(m, h, m->now_ms + in->ttl_ms);
+    answer_lease(m, op, h);
+    if (!offered)
+        op->out.flags |= IL_OUT_RENEWED;
+}
+
+/* Take a hold out of the queue, which may let those behind it pass. */
+static void
+leave_queue(struct mem_store *m, struct mem_hold *w)
+{
+    struct mem_key *k = w->key;
+
+    il__mem_end(m, w, il__lease_step(w->state, IL__EV_LEAVE));
+    il__mem_give_on(m, k, NULL);
+}
+
+static void
+refresh_waiter(struct mem_store *m, struct mem_hold *w, int64_t wait_ms)
+{
+    w->renewed_ms  = m->now_ms;
+    w->deadline_ms = wait_ms == IL_FOREVER ? IL__NEVER : m->now_ms + wait_ms;
+    il__mem_due_set(m, w, MIN(w->deadline_ms, m->now_ms + IL__WAITER_DROP_MS));
+}
+
+static void
+acquire_own_wait(struct mem_store *m, il_op *op, struct mem_hold *w)
+{
+    const il_lock_in *in = &op->in.lock;
+    struct mem_key   *k  = w->key;
+
+    if (w->verdict != NULL) {
+        il__op_end(op, IL_DEADLOCK, w->verdict);
+        leave_queue(m, w);
+    } else if (w->mode != in->mode || w->permits != in->permits) {
+        il__op_end(op, IL_MISMATCH, "this holder waits for the key in another mode");
+    } else if (in->wait_ms == 0) {
+        answer_held(m, op, k);
+        leave_queue(m, w);
+    } else {
+        refresh_waiter(m, w, in->wait_ms);
+        answer_queued(m, op, w);
+    }
+}
+
+static void
+grant(struct mem_store *m, il_op *op, struct mem_key *k)
+{
+    struct mem_hold *h = il__mem_hold_new(m, k, op);
+
+    if (h == NULL) {
+        op->status = IL_NOMEM;
+        return;
+    }
+    h->state = il__lease_step(IL_LEASE_NONE, IL__EV_GRANT);
+#ifdef IL_MUTANT_fence_not_incremented
+    h->fence = m->fence;
+#else
+    h->fence = ++m->fence;
+#endif
+    il__mem_list_append(&k->leases, h);
+    il__mem_due_set(m, h, m->now_ms + h->ttl_ms);
+    answer_lease(m, op, h);
+}
+
+/* Queue, then see whether that closed a cycle. */
+static void
+queue(struct mem_store *m, il_op *op, struct mem_key *k)
+{
+    struct mem_hold *w = il__mem_hold_new(m, k, op);
+    struct mem_hold *victim;
+
+    if (w == NULL) {
+        op->status = IL_NOMEM;
+        return;
+    }
+    w->state  = il__lease_step(IL_LEASE_NONE, IL__EV_QUEUE);
+    w->ticket = ++m->ticket;
+    il__mem_list_append(&k->waiters, w);
+    m->n_waiters++;
+    refresh_waiter(m, w, op->in.lock.wait_ms);
+
+    struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
+    il_status               st  = IL_OK;
+    if (il__mem_unit_next(w) != NULL || il__mem_unit_first(m, op->tenant, op->holder) != w)
+        st = il__mem_search_deadlock(m, op->tenant, op->holder, &victim, &why);
+    if (st == IL_DEADLOCK && victim == w) {
+        il__op_end(op, IL_DEADLOCK, il__buf_str(&why));
+        leave_queue(m, w);
+        return;
+    }
+    answer_queued(m, op, w);
+}
+
+/* Does somebody wait who is still to be served? */
+static bool
+has_queue(const struct mem_key *k)
+{
+    const struct mem_hold *w = k->waiters.head;
+
+    while (w != NULL && w->verdict != NULL)
+        w = w->next;
+    return w != NULL;
+}
+
+static void
+acquire_new(struct mem_store *m, il_op *op, struct mem_key *k)
+{
+    const il_lock_in *in   = &op->in.lock;
+    struct il__load   load = il__mem_load(k);
+
+    il_status ordered = il__mem_order(m, op);
+    if (ordered != IL_OK) {
+        op->status = ordered;
+        return;
+    }
+    enum il__verdict verdict = il__conflict(&load, in->mode, in->permits);
+    if (verdict == IL__OTHER_N)
+        il__op_end(op, IL_MISMATCH, "the key is a semaphore with another number of permits");
+    else if (verdict == IL__COMPATIBLE && !has_queue(k))
+        grant(m, op, k);
+    else if (in->wait_ms == 0)
+        answer_held(m, op, k);
+    else
+        queue(m, op, k);
+}
+
+void
+il__mem_acquire(struct mem_store *m, il_op *op)
+{
+    uint64_t                hash = il__mem_hash_key(op->tenant, op->key);
+    struct mem_key         *k    = il__mem_key_find(m, hash, op->tenant, op->key);
+    struct mem_hold        *own  = NULL;
+    const struct mem_ended *ended;
+
+    if (k != NULL) {
+        il__mem_settle(m, k, NULL);
+        own = find_holder(m, k, &k->leases, op->holder);
+    } else {
+        k = il__mem_key_add(m, hash, op->tenant, op->key);
+        if (k == NULL) {
+            op->status = IL_NOMEM;
+            return;
+        }
+    }
+    if (own != NULL)
+        acquire_own_lease(m, op, own);
+    else if ((ended = il__mem_ended_find(m, hash, il__hash_bytes(op->holder, strlen(op->holder)))) != NULL)
+        answer_lost(m, op, ended);
+    else if ((own = find_holder(m, k, &k->waiters, op->holder)) != NULL)
+        acquire_own_wait(m, op, own);
+    else
+        acquire_new(m, op, k);
+    il__mem_key_drop_if_idle(m, k);
+}
+
+/* renew and release of a lease that is not (or no longer) this holder's with this fence. */
+static void
+answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k, uint64_t hash)
+{
+    uint64_t                holder_hash = il__hash_bytes(op->holder, strlen(op->holder));
+    const struct mem_ended *ended       = il__mem_ended_find(m, hash, holder_hash);
+
+    if (k != NULL)
+        op->out.fence = newest_fence(k);
+    if (k != NULL && find_holder(m, k, &k->leases, op->holder) != NULL)
+        il__op_end(op, IL_STALE, "this holder has the key with another fence");
+    else if (ended != NULL && ended->fence == op->fence && ended->how == IL_LEASE_RELEASED &&
+             op->type == IL_OP_RELEASE)
+        op->status = IL_OK;
+    else if (ended != NULL)
+        answer_lost(m, op, ended);
+    else if (k != NULL && k->leases.n > 0)
+        answer_held(m, op, k);
+    else
+        op->status = IL_NOT_HELD;
+}
+
+/* Settle the key and find the lease that a renew or release names; NULL when it is not current. */
+static struct mem_hold *
+find_current(struct mem_store *m, const il_op *op, uint64_t hash, struct mem_key **ret_k)
+{
+    *ret_k = il__mem_key_find(m, hash, op->tenant, op->key);
+    if (*ret_k == NULL)
+        return NULL;
+    il__mem_settle(m, *ret_k, NULL);
+    struct mem_hold *h = find_holder(m, *ret_k, &(*ret_k)->leases, op->holder);
+#ifdef IL_MUTANT_release_without_compare
+    if (op->type == IL_OP_RELEASE && h == NULL)
+        return (*ret_k)->leases.head;
+    return h;
+#else
+    return h != NULL && h->fence == op->fence ? h : NULL;
+#endif
+}
+
+void
+il__mem_renew(struct mem_store *m, il_op *op)
+{
+    uint64_t         hash = il__mem_hash_key(op->tenant, op->key);
+    struct mem_key  *k;
+    struct mem_hold *h = find_current(m, op, hash, &k);
+
+    if (h == NULL) {
+        answer_not_current(m, op, k, hash);
+    } else if (il__lease_step(h->state, IL__EV_RENEW) != IL_LEASE_HELD) {
+        op->out.fence = newest_fence(k);
+        il__op_end(op, IL_LOST,
+                   h->state == IL_LEASE_OFFERED
+                       ? "the offer must be confirmed by repeating the acquire"
+                       : "the lease was broken or has expired, and its key is closing");
+    } else {
+        if (op->in.lock.ttl_ms != 0)
+            h->ttl_ms = op->in.lock.ttl_ms;
+        h->renewed_ms = m->now_ms;
+        il__mem_due_set(m, h, m->now_ms + h->ttl_ms);
+        answer_lease(m, op, h);
+    }
+    if (k != NULL)
+        il__mem_key_drop_if_idle(m, k);
+}
+
+void
+il__mem_release(struct mem_store *m, il_op *op)
+{
+    uint64_t         hash = il__mem_hash_key(op->tenant, op->key);
+    struct mem_key  *k;
+    struct mem_hold *h = find_current(m, op, hash, &k);
+
+    if (h == NULL) {
+        answer_not_current(m, op, k, hash);
+    } else {
+        il__mem_end(m, h, il__lease_step(h->state, IL__EV_RELEASE));
+        il__mem_give_on(m, k, NULL);
+        op->status    = IL_OK;
+        op->out.fence = newest_fence(k);
+    }
+    if (k != NULL)
+        il__mem_key_drop_if_idle(m, k);
+}
+
+static void
+break_lease(struct mem_store *m, il_op *op, struct mem_key *k, struct mem_hold *h)
+{
+    bool           now   = (op->flags & IL_BREAK_NOW) != 0;
+    il_lease_state state = il__lease_step(h->state, now ? IL__EV_BREAK_NOW : IL__EV_BREAK);
+
+    CHECK(state != IL_LEASE_NONE); /* every live state can be broken */
+    if (!il__mem_show(m, op, h)) {
+        op->status = IL_NOMEM;
+        return;
+    }
+    il__board_wake(&m->board, IL__BOARD_BREAK); /* the holder is told */
+    if (il__lease_ended(state)) {
+        il__mem_end(m, h, state);
+        il__mem_give_on(m, k, NULL);
+    } else {
+        h->state = state;
+    }
+    op->status    = IL_OK;
+    op->out.fence = newest_fence(k);
+}
+
+void
+il__mem_break(struct mem_store *m, il_op *op)
+{
+    struct mem_key  *k = il__mem_key_find(m, il__mem_hash_key(op->tenant, op->key), op->tenant, op->key);
+    struct mem_hold *h = NULL;
+
+    if (k == NULL) {
+        op->status = IL_NOT_HELD;
+        return;
+    }
+    il__mem_settle(m, k, NULL);
+    for (h = k->leases.head; h != NULL && h->fence != op->fence; h = h->next)
+        ;
+    if (h != NULL) {
+        break_lease(m, op, k, h);
+    } else {
+        op->out.fence = newest_fence(k);
+        op->status    = k->leases.n > 0 ? IL_STALE : IL_NOT_HELD;
+    }
+    il__mem_key_drop_if_idle(m, k);
+}

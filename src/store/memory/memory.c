@@ -1,0 +1,205 @@
+/*
+ * memory.c: the memory engine: opening, freeing, and carrying out a batch. It is the reference model that
+ * the other engines are compared with, so it is plain first and fast second.
+ *
+ * One mutex; every batch is carried out under it, at one `now`. Wake-ups happen under it too: a waiter
+ * that is woken finds its offer there.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/op.h"
+#include "store/memory/memory_internal.h"
+
+static const struct il__store_ops mem_ops;
+
+static struct mem_store *
+mem_from(struct il__store *s)
+{
+    CHECK(s->ops == &mem_ops);
+    return container_of(s, struct mem_store, base);
+}
+
+/* memory:NAME: stores of this process by name. */
+static struct il__mutex  registry_mutex = { PTHREAD_MUTEX_INITIALIZER, IL__MUTEX_registry };
+static struct mem_store *registry;
+
+static void
+carry_out(struct mem_store *m, il_op *op)
+{
+    switch (op->type) {
+    case IL_OP_ACQUIRE:
+        il__mem_acquire(m, op);
+        break;
+    case IL_OP_RENEW:
+        il__mem_renew(m, op);
+        break;
+    case IL_OP_RELEASE:
+        il__mem_release(m, op);
+        break;
+    case IL_OP_BREAK:
+        il__mem_break(m, op);
+        break;
+    case IL_OP_GET:
+        il__mem_get(m, op);
+        break;
+    case IL_OP_LIST:
+        il__mem_list(m, op);
+        break;
+    case IL_OP_CHECK_FENCE:
+        il__mem_check_fence(m, op);
+        break;
+    case IL_OP_SWEEP:
+        il__mem_sweep(m, op);
+        break;
+    case IL_OP_NONE:
+    case IL_OP_COUNT:
+    default:
+        CHECK(false); /* il__op_prepare() lets none of these through */
+    }
+}
+
+static il_status
+mem_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr UNUSED)
+{
+    struct mem_store *m = mem_from(s);
+
+    il__mutex_lock(&m->mutex);
+    /* Never backwards, whatever the clock does. */
+    m->now_ms  = MAX(m->now_ms, m->clock->boot_ms(m->clock->cookie));
+    m->wall_ms = m->clock->wall_ms(m->clock->cookie);
+    for (size_t i = 0; i < n; i++) {
+        if (!il__op_refused(ops[i]))
+            carry_out(m, ops[i]);
+    }
+    il__mutex_unlock(&m->mutex);
+    return IL_OK;
+}
+
+static bool
+mem_overdue(struct il__store *s)
+{
+    struct mem_store *m = mem_from(s);
+
+    il__mutex_lock(&m->mutex);
+    int64_t now_ms = MAX(m->now_ms, m->clock->boot_ms(m->clock->cookie));
+    bool    due    = m->n_waiters > 0 || m->ended.n > 0 || (m->n_due > 0 && m->due[0].due_ms <= now_ms);
+    il__mutex_unlock(&m->mutex);
+    return due;
+}
+
+static void
+mem_destroy(struct mem_store *m)
+{
+    il__mem_tables_release(m);
+    il__order_release(&m->order);
+    il__board_release(&m->board);
+    for (size_t i = 0; i < m->ranks.n; i++)
+        il__free(m->rank_names[i]);
+    il__free(m->rank_names);
+    il__free(m->name);
+    il__mutex_destroy(&m->mutex);
+    il__free(m);
+}
+
+static void
+mem_free(struct il__store *s)
+{
+    struct mem_store *m    = mem_from(s);
+    bool              last = true;
+
+    il__mutex_lock(&registry_mutex);
+    if (m->name != NULL) {
+        last = --m->n_refs == 0;
+        for (struct mem_store **p = &registry; last && *p != NULL; p = &(*p)->next_named) {
+            if (*p == m) {
+                *p = m->next_named;
+                break;
+            }
+        }
+    }
+    il__mutex_unlock(&registry_mutex);
+    if (last)
+        mem_destroy(m);
+}
+
+static const struct il__store_ops mem_ops = {
+    .name    = "memory",
+    .caps    = IL__STORE_DIRECT,
+    .free    = mem_free,
+    .apply   = mem_apply,
+    .read    = NULL,
+    .overdue = mem_overdue,
+};
+
+static struct mem_store *
+mem_new(const struct il__store_open *o)
+{
+    struct mem_store *m = il__calloc(1, sizeof *m);
+
+    if (m == NULL)
+        return NULL;
+    m->base.ops   = &mem_ops;
+    m->base.board = &m->board;
+    m->clock      = o->clock;
+    m->now_ms     = o->clock->boot_ms(o->clock->cookie);
+    m->fence      = (uint64_t)il__clock_wall_ms() * 1000; /* grows across restarts too */
+    il__mutex_init(&m->mutex, IL__MUTEX_store);
+    m->rank_names = il__calloc(o->ranks.n + 1, sizeof *m->rank_names);
+    bool ok       = m->rank_names != NULL && il__board_init_private(&m->board);
+    for (size_t i = 0; ok && i < o->ranks.n; i++) {
+        m->rank_names[i] = il__strdup(o->ranks.classes[i]);
+        ok               = m->rank_names[i] != NULL;
+        m->ranks.n += ok;
+    }
+    m->ranks.classes = (const char *const *)m->rank_names;
+    if (!ok) {
+        mem_destroy(m);
+        return NULL;
+    }
+    return m;
+}
+
+/* Find or make a named store; the mutex keeps two openers from making it twice. */
+static il_status
+open_named(const struct il__store_open *o, struct il__store **ret, il_error *reterr)
+{
+    struct mem_store *m;
+    il_status         st = IL_OK;
+
+    il__mutex_lock(&registry_mutex);
+    for (m = registry; m != NULL && strcmp(m->name, o->path) != 0; m = m->next_named)
+        ;
+    if (m == NULL && o->existing) {
+        st = il__error_set(reterr, IL_STORE, "there is no memory store '%s'", o->path);
+    } else if (m == NULL) {
+        m = mem_new(o);
+        if (m != NULL && (m->name = il__strdup(o->path)) != NULL) {
+            m->next_named = registry;
+            registry      = m;
+        } else {
+            if (m != NULL)
+                mem_destroy(m);
+            st = il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        }
+    }
+    if (st == IL_OK) {
+        m->n_refs++;
+        *ret = &m->base;
+    }
+    il__mutex_unlock(&registry_mutex);
+    return st;
+}
+
+il_status
+il__store_memory_open(const struct il__store_open *o, struct il__store **ret, il_error *reterr)
+{
+    if (o->path[0] != '\0')
+        return open_named(o, ret, reterr);
+    if (o->existing)
+        return il__error_set(reterr, IL_STORE, "a memory store without a name is always new");
+    struct mem_store *m = mem_new(o);
+    if (m == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    *ret = &m->base;
+    return IL_OK;
+}

@@ -1,0 +1,121 @@
+/*
+ * settle.c: how holds end and keys are given on. The rules are in src/core/README.md, "The ops".
+ */
+#include "core/lease.h"
+#include "core/limits.h"
+#include "store/memory/memory_internal.h"
+
+/* Take a hold out of its key and free it. A lease is remembered, unless it was never confirmed. */
+void
+il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how)
+{
+    CHECK(il__lease_ended(how));
+    if (h->state == IL_LEASE_WAITING) {
+        il__mem_list_remove(&h->key->waiters, h);
+        m->n_waiters--;
+    } else {
+        il__mem_list_remove(&h->key->leases, h);
+        if (h->state != IL_LEASE_OFFERED || how == IL_LEASE_RELEASED)
+            il__mem_ended_add(m, h, how);
+    }
+    il__mem_hold_free(m, h);
+}
+
+bool
+il__mem_dead(const struct mem_store *m, const struct mem_hold *h)
+{
+    return il__lease_due(h->due_ms, m->now_ms);
+}
+
+struct il__load
+il__mem_load(const struct mem_key *k)
+{
+    struct il__load load = { 0 };
+
+    for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next)
+        il__load_add(&load, h->mode, h->permits);
+    return load;
+}
+
+/* The head waiter's turn: it becomes an offered lease and is woken. */
+static void
+offer(struct mem_store *m, struct mem_key *k, struct mem_hold *h)
+{
+    il__mem_list_remove(&k->waiters, h);
+    m->n_waiters--;
+    h->state = il__lease_step(h->state, IL__EV_OFFER);
+    CHECK(h->state == IL_LEASE_OFFERED);
+    h->fence         = ++m->fence;
+    h->since_ms      = m->now_ms;
+    h->renewed_ms    = m->now_ms;
+    h->since_wall_ms = m->wall_ms;
+    il__mem_list_append(&k->leases, h);
+    il__mem_due_set(m, h, il__offer_expires_ms(m->now_ms, h->ttl_ms));
+    il__board_wake(&m->board, il__board_slot(k->tenant, k->key, h->holder));
+}
+
+void
+il__mem_give_on(struct mem_store *m, struct mem_key *k, il_sweep_out *counts)
+{
+    struct mem_hold *h    = k->waiters.head;
+    struct il__load  load = il__mem_load(k);
+
+    while (h != NULL) {
+        struct mem_hold *next = h->next;
+        if (h->verdict == NULL) {
+            if (il__conflict(&load, h->mode, h->permits) != IL__COMPATIBLE)
+                return; /* first in, first out: nobody overtakes */
+            il__load_add(&load, h->mode, h->permits);
+            offer(m, k, h);
+            if (counts != NULL)
+                counts->n_offered++;
+        }
+        h = next;
+    }
+}
+
+/* An overdue lease: it ends, or its key settles first. */
+static void
+expire(struct mem_store *m, struct mem_hold *h)
+{
+    if (h->state == IL_LEASE_HELD && h->settle_ms > 0) {
+        int64_t opens_ms = h->due_ms + h->settle_ms;
+        h->state         = il__lease_step(h->state, IL__EV_SETTLE);
+        if (!il__lease_due(opens_ms, m->now_ms)) {
+            il__mem_due_set(m, h, opens_ms);
+            return;
+        }
+    }
+    il__mem_end(m, h, il__lease_step(h->state, IL__EV_EXPIRE));
+}
+
+/* Remove what is overdue on a key and give it on. The key may be left idle; the caller drops it. */
+void
+il__mem_settle(struct mem_store *m, struct mem_key *k, il_sweep_out *counts)
+{
+    struct mem_hold *next;
+    bool             changed = false;
+
+    if (m->n_due == 0 || !il__lease_due(m->due[0].due_ms, m->now_ms))
+        return; /* nothing is overdue anywhere */
+    for (struct mem_hold *h = k->leases.head; h != NULL; h = next) {
+        next = h->next;
+        if (!il__mem_dead(m, h))
+            continue;
+        changed = true;
+        expire(m, h);
+        if (counts != NULL)
+            counts->n_expired++;
+    }
+    for (struct mem_hold *h = k->waiters.head; h != NULL; h = next) {
+        next = h->next;
+        if (!il__mem_dead(m, h))
+            continue;
+        changed = true;
+        il__mem_end(m, h, il__lease_step(h->state, IL__EV_LEAVE));
+        if (counts != NULL)
+            counts->n_dropped++;
+    }
+    if (changed)
+        il__mem_give_on(m, k, counts);
+}

@@ -1,0 +1,149 @@
+/*
+ * show.c: get, list and check_fence on the memory engine. They change nothing, not even what is overdue:
+ * that is only left out.
+ */
+#include "core/limits.h"
+#include "core/op.h"
+#include "store/memory/memory_internal.h"
+
+static uint32_t
+count_waiters(const struct mem_store *m, const struct mem_key *k)
+{
+    uint32_t n = 0;
+
+    for (const struct mem_hold *h = k->waiters.head; h != NULL; h = h->next)
+        n += h->verdict == NULL && !il__mem_dead(m, h);
+    return n;
+}
+
+/* Append the hold to the op's items. False: no memory. */
+bool
+il__mem_show(struct mem_store *m, il_op *op, const struct mem_hold *h)
+{
+    bool          waits = h->state == IL_LEASE_WAITING;
+    int64_t       ends  = waits ? h->deadline_ms : h->due_ms;
+    il_lease_info item  = {
+         .tenant         = h->key->tenant,
+         .key            = h->key->key,
+         .holder         = h->holder,
+         .meta           = h->meta,
+         .place          = h->place,
+         .fence          = h->fence,
+         .ticket         = waits ? h->ticket : 0,
+         .mode           = h->mode,
+         .permits        = h->permits,
+         .state          = h->state,
+         .n_waiters      = count_waiters(m, h->key),
+         .ttl_ms         = h->ttl_ms,
+         .age_ms         = m->now_ms - h->since_ms,
+         .remaining_ms   = ends == IL__NEVER ? IL_FOREVER : ends - m->now_ms,
+         .renewed_ms     = m->now_ms - h->renewed_ms,
+         .acquired_at_ms = h->since_wall_ms,
+         .expires_at_ms  = ends == IL__NEVER ? INT64_MAX : m->wall_ms + ends - m->now_ms,
+    };
+
+    return il__op_add_item(op, &item);
+}
+
+void
+il__mem_get(struct mem_store *m, il_op *op)
+{
+    struct mem_key *k = il__mem_key_find(m, il__mem_hash_key(op->tenant, op->key), op->tenant, op->key);
+
+    op->status = IL_NOT_HELD;
+    if (k == NULL)
+        return;
+    for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next) {
+        if (il__mem_dead(m, h))
+            continue;
+        op->status    = IL_OK;
+        op->out.fence = h->fence; /* the last one is the newest */
+        if (op->out.n_items < IL_PAGE_ITEMS_MAX && !il__mem_show(m, op, h)) {
+            op->status = IL_NOMEM;
+            return;
+        }
+    }
+}
+
+void
+il__mem_check_fence(struct mem_store *m, il_op *op)
+{
+    struct mem_key *k = il__mem_key_find(m, il__mem_hash_key(op->tenant, op->key), op->tenant, op->key);
+
+    op->status = IL_STALE;
+    if (k == NULL)
+        return;
+    for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next) {
+        if (il__mem_dead(m, h))
+            continue;
+        op->out.fence = h->fence;
+        if (h->fence == op->fence && h->state == IL_LEASE_HELD)
+            op->status = IL_OK;
+    }
+}
+
+/* ---- listing: collect the matching holds, sort them, show a page -------------------------------------- */
+
+static uint64_t
+number_of(const struct mem_hold *h)
+{
+    return h->state == IL_LEASE_WAITING ? h->ticket : h->fence;
+}
+
+static int
+compare_holds(const void *a, const void *b)
+{
+    const struct mem_hold *x = *(const struct mem_hold *const *)a;
+    const struct mem_hold *y = *(const struct mem_hold *const *)b;
+    int                    c = strcmp(x->key->key, y->key->key);
+
+    if (c != 0)
+        return c;
+    return number_of(x) < number_of(y) ? -1 : number_of(x) > number_of(y);
+}
+
+/* Does the hold belong on a page: right tenant, kind and prefix, alive, after the cursor? */
+static bool
+is_listed(const struct mem_store *m, const il_op *op, const struct mem_hold *h, const char *after_key,
+          uint64_t after_number)
+{
+    bool        waiters = (op->flags & IL_LIST_WAITERS) != 0;
+    const char *prefix  = op->in.list.prefix != NULL ? op->in.list.prefix : "";
+
+    if ((h->state == IL_LEASE_WAITING) != waiters || h->verdict != NULL || il__mem_dead(m, h) ||
+        strcmp(h->key->tenant, op->tenant) != 0 || strncmp(h->key->key, prefix, strlen(prefix)) != 0)
+        return false;
+    if (after_key == NULL)
+        return true;
+    int c = strcmp(h->key->key, after_key);
+    return c > 0 || (c == 0 && number_of(h) > after_number);
+}
+
+void
+il__mem_list(struct mem_store *m, il_op *op)
+{
+    const char *after_key    = NULL;
+    uint64_t    after_number = 0;
+    size_t      n            = 0;
+
+    if (op->in.list.cursor != NULL)
+        CHECK(il__cursor_parse(op->in.list.cursor, &after_key, &after_number));
+    AUTO_FREE const struct mem_hold **found = il__calloc(m->n_due + 1, sizeof *found);
+    op->status                              = found != NULL ? IL_OK : IL_NOMEM;
+    for (size_t i = 0; i < m->n_due && op->status == IL_OK; i++) {
+        if (is_listed(m, op, m->due[i].hold, after_key, after_number))
+            found[n++] = m->due[i].hold;
+    }
+    if (n > 0)
+        qsort(found, n, sizeof *found, compare_holds);
+    for (size_t i = 0; i < MIN(n, op->in.list.limit) && op->status == IL_OK; i++) {
+        if (!il__mem_show(m, op, found[i]))
+            op->status = IL_NOMEM;
+    }
+    if (op->status == IL_OK && n > op->in.list.limit) {
+        const struct mem_hold *last = found[op->in.list.limit - 1];
+        op->out.next                = il__op_cursor(op, last->key->key, number_of(last));
+        if (op->out.next == NULL)
+            op->status = IL_NOMEM;
+    }
+}

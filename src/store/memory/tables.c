@@ -1,0 +1,346 @@
+/*
+ * tables.c: the memory engine's hash tables and heap. Nothing here knows what a lock is.
+ *
+ * Growing can fail for lack of memory; whoever adds something reserves first and changes afterwards, so
+ * that a failed op leaves everything as it was.
+ */
+#include "base/hash.h"
+#include "core/key.h"
+#include "store/memory/memory_internal.h"
+
+uint64_t
+il__mem_hash_key(const char *tenant, const char *key)
+{
+    return il__hash_mix(il__hash_bytes(key, strlen(key)), il__hash_bytes(tenant, strlen(tenant)));
+}
+
+static uint64_t
+hash_unit(const char *tenant, const char *holder)
+{
+    return il__hash_mix(il__hash_bytes(holder, il__holder_root_bytes(holder)),
+                        il__hash_bytes(tenant, strlen(tenant)));
+}
+
+/* ---- keys: open addressing with linear probing; deletion moves the run up, no tombstones -------- */
+
+struct mem_key *
+il__mem_key_find(struct mem_store *m, uint64_t hash, const char *tenant, const char *key)
+{
+    if (m->keys_size == 0)
+        return NULL;
+    for (size_t i = hash & (m->keys_size - 1);; i = (i + 1) & (m->keys_size - 1)) {
+        struct mem_key *k = m->keys[i];
+        if (k == NULL)
+            return NULL;
+        if (k->hash == hash && strcmp(k->key, key) == 0 && strcmp(k->tenant, tenant) == 0)
+            return k;
+    }
+}
+
+static void
+keys_place(struct mem_key **keys, size_t size, struct mem_key *k)
+{
+    size_t i = k->hash & (size - 1);
+
+    while (keys[i] != NULL)
+        i = (i + 1) & (size - 1);
+    keys[i] = k;
+}
+
+static bool
+keys_reserve(struct mem_store *m)
+{
+    if (m->n_keys * 2 < m->keys_size)
+        return true;
+    size_t           size = m->keys_size == 0 ? 256 : m->keys_size * 2;
+    struct mem_key **keys = il__calloc(size, sizeof *keys);
+    if (keys == NULL)
+        return false;
+    for (size_t i = 0; i < m->keys_size; i++) {
+        if (m->keys[i] != NULL)
+            keys_place(keys, size, m->keys[i]);
+    }
+    il__free(m->keys);
+    m->keys      = keys;
+    m->keys_size = size;
+    return true;
+}
+
+struct mem_key *
+il__mem_key_add(struct mem_store *m, uint64_t hash, const char *tenant, const char *key)
+{
+    size_t tenant_bytes = strlen(tenant) + 1;
+    size_t key_bytes    = strlen(key) + 1;
+
+    if (!keys_reserve(m))
+        return NULL;
+    struct mem_key *k = il__alloc(sizeof *k + tenant_bytes + key_bytes);
+    if (k == NULL)
+        return NULL;
+    *k = (struct mem_key){ .hash = hash, .key = k->tenant + tenant_bytes };
+    memcpy(k->tenant, tenant, tenant_bytes);
+    memcpy(k->tenant + tenant_bytes, key, key_bytes);
+    keys_place(m->keys, m->keys_size, k);
+    m->n_keys++;
+    return k;
+}
+
+void
+il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k)
+{
+    size_t mask = m->keys_size - 1;
+    size_t i    = k->hash & mask;
+
+    if (k->leases.n > 0 || k->waiters.n > 0)
+        return;
+    while (m->keys[i] != k)
+        i = (i + 1) & mask;
+    /* Close the gap: move up every later key of the run that may stand at the gap. */
+    for (size_t j = (i + 1) & mask; m->keys[j] != NULL; j = (j + 1) & mask) {
+        size_t home = m->keys[j]->hash & mask;
+        if (((j - home) & mask) >= ((j - i) & mask)) {
+            m->keys[i] = m->keys[j];
+            i          = j;
+        }
+    }
+    m->keys[i] = NULL;
+    m->n_keys--;
+    il__free(k);
+}
+
+/* ---- lists ---------------------------------------------------------------------------------------- */
+
+void
+il__mem_list_append(struct mem_list *list, struct mem_hold *h)
+{
+    h->prev = list->tail;
+    h->next = NULL;
+    if (list->tail != NULL)
+        list->tail->next = h;
+    else
+        list->head = h;
+    list->tail = h;
+    list->n++;
+}
+
+void
+il__mem_list_remove(struct mem_list *list, struct mem_hold *h)
+{
+    CHECK(list->n > 0);
+    if (h->prev != NULL)
+        h->prev->next = h->next;
+    else
+        list->head = h->next;
+    if (h->next != NULL)
+        h->next->prev = h->prev;
+    else
+        list->tail = h->prev;
+    list->n--;
+}
+
+/* ---- units: chained buckets ------------------------------------------------------------------------ */
+
+static void
+unit_link(struct mem_hold **units, size_t size, struct mem_hold *h)
+{
+    struct mem_hold **bucket = &units[h->unit_hash & (size - 1)];
+
+    h->unit_prev = NULL;
+    h->unit_next = *bucket;
+    if (*bucket != NULL)
+        (*bucket)->unit_prev = h;
+    *bucket = h;
+}
+
+static void
+unit_unlink(struct mem_store *m, struct mem_hold *h)
+{
+    if (h->unit_prev != NULL)
+        h->unit_prev->unit_next = h->unit_next;
+    else
+        m->units[h->unit_hash & (m->units_size - 1)] = h->unit_next;
+    if (h->unit_next != NULL)
+        h->unit_next->unit_prev = h->unit_prev;
+}
+
+static bool
+units_reserve(struct mem_store *m)
+{
+    if (m->n_due < m->units_size)
+        return true;
+    size_t            size  = m->units_size == 0 ? 256 : m->units_size * 2;
+    struct mem_hold **units = il__calloc(size, sizeof *units);
+    if (units == NULL)
+        return false;
+    for (size_t i = 0; i < m->n_due; i++) /* the heap has every hold */
+        unit_link(units, size, m->due[i].hold);
+    il__free(m->units);
+    m->units      = units;
+    m->units_size = size;
+    return true;
+}
+
+static struct mem_hold *
+unit_match(struct mem_hold *h, uint64_t hash, const char *tenant, const char *holder)
+{
+    while (h != NULL && (h->unit_hash != hash || !il__holder_same_root(h->holder, holder) ||
+                         strcmp(h->key->tenant, tenant) != 0))
+        h = h->unit_next;
+    return h;
+}
+
+struct mem_hold *
+il__mem_unit_first(struct mem_store *m, const char *tenant, const char *holder)
+{
+    uint64_t hash = hash_unit(tenant, holder);
+
+    if (m->units_size == 0)
+        return NULL;
+    return unit_match(m->units[hash & (m->units_size - 1)], hash, tenant, holder);
+}
+
+struct mem_hold *
+il__mem_unit_next(struct mem_hold *h)
+{
+    return unit_match(h->unit_next, h->unit_hash, h->key->tenant, h->holder);
+}
+
+/* ---- the heap: what is overdue first ---------------------------------------------------------------- */
+
+static void
+heap_put(struct mem_store *m, size_t i, struct mem_due item)
+{
+    m->due[i]         = item;
+    item.hold->heap_i = i;
+}
+
+static void
+heap_up(struct mem_store *m, size_t i, struct mem_due item)
+{
+    while (i > 0 && m->due[(i - 1) / 2].due_ms > item.due_ms) {
+        heap_put(m, i, m->due[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    heap_put(m, i, item);
+}
+
+static void
+heap_down(struct mem_store *m, size_t i, struct mem_due item)
+{
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= m->n_due)
+            break;
+        if (child + 1 < m->n_due && m->due[child + 1].due_ms < m->due[child].due_ms)
+            child++;
+        if (m->due[child].due_ms >= item.due_ms)
+            break;
+        heap_put(m, i, m->due[child]);
+        i = child;
+    }
+    heap_put(m, i, item);
+}
+
+void
+il__mem_due_set(struct mem_store *m, struct mem_hold *h, int64_t due_ms)
+{
+    struct mem_due item = { .due_ms = due_ms, .hold = h };
+
+    CHECK(h->heap_i < m->n_due && m->due[h->heap_i].hold == h);
+    bool later = due_ms > h->due_ms;
+    h->due_ms  = due_ms;
+    if (later)
+        heap_down(m, h->heap_i, item);
+    else
+        heap_up(m, h->heap_i, item);
+}
+
+static bool
+heap_reserve(struct mem_store *m)
+{
+    if (m->n_due < m->due_capacity)
+        return true;
+    size_t          capacity = m->due_capacity == 0 ? 256 : m->due_capacity * 2;
+    struct mem_due *due      = il__realloc(m->due, capacity * sizeof *due);
+    if (due == NULL)
+        return false;
+    m->due          = due;
+    m->due_capacity = capacity;
+    return true;
+}
+
+/* ---- holds ---------------------------------------------------------------------------------------------- */
+
+/* A new hold for an acquire, in the heap and in its unit, but in neither list of the key yet. */
+struct mem_hold *
+il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op)
+{
+    const il_lock_in *in           = &op->in.lock;
+    const char       *meta         = in->meta != NULL ? in->meta : "";
+    const char       *place        = in->place != NULL ? in->place : "";
+    size_t            holder_bytes = strlen(op->holder) + 1;
+    size_t            meta_bytes   = strlen(meta) + 1;
+    size_t            place_bytes  = strlen(place) + 1;
+
+    if (!heap_reserve(m) || !units_reserve(m) || !il__mem_ended_reserve(m))
+        return NULL;
+    struct mem_hold *h = il__alloc(sizeof *h + holder_bytes + meta_bytes + place_bytes);
+    if (h == NULL)
+        return NULL;
+    *h = (struct mem_hold){
+        .key           = k,
+        .holder_hash   = il__hash_bytes(op->holder, holder_bytes - 1),
+        .unit_hash     = hash_unit(op->tenant, op->holder),
+        .mode          = in->mode,
+        .permits       = in->permits,
+        .ttl_ms        = in->ttl_ms,
+        .settle_ms     = in->settle_ms,
+        .since_ms      = m->now_ms,
+        .renewed_ms    = m->now_ms,
+        .due_ms        = INT64_MAX,
+        .since_wall_ms = m->wall_ms,
+        .meta          = h->holder + holder_bytes,
+        .place         = h->holder + holder_bytes + meta_bytes,
+    };
+    memcpy(h->holder, op->holder, holder_bytes);
+    memcpy(h->holder + holder_bytes, meta, meta_bytes);
+    memcpy(h->holder + holder_bytes + meta_bytes, place, place_bytes);
+    unit_link(m->units, m->units_size, h);
+    m->n_due++;
+    heap_put(m, m->n_due - 1, (struct mem_due){ .due_ms = INT64_MAX, .hold = h });
+    return h;
+}
+
+void
+il__mem_hold_free(struct mem_store *m, struct mem_hold *h)
+{
+    struct mem_due last = m->due[--m->n_due];
+
+    if (last.hold != h) {
+        /* The last one takes the place; it may belong further up or further down. */
+        size_t i = h->heap_i;
+        if (i > 0 && m->due[(i - 1) / 2].due_ms > last.due_ms)
+            heap_up(m, i, last);
+        else
+            heap_down(m, i, last);
+    }
+    unit_unlink(m, h);
+    il__free(h->verdict);
+    il__free(h);
+}
+
+void
+il__mem_tables_release(struct mem_store *m)
+{
+    for (size_t i = 0; i < m->n_due; i++) {
+        il__free(m->due[i].hold->verdict);
+        il__free(m->due[i].hold);
+    }
+    for (size_t i = 0; i < m->keys_size; i++)
+        il__free(m->keys[i]);
+    il__free(m->keys);
+    il__free(m->units);
+    il__free(m->due);
+    il__free(m->ended.ring);
+    il__free(m->ended.buckets);
+}

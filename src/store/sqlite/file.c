@@ -1,0 +1,203 @@
+/*
+ * file.c: the files of a store: DB (SQLite's, with DB-wal and DB-shm), DB-lock (flock) and DB-wake (the
+ * board). All are 0600.
+ *
+ * Why a lock file: SQLite before 3.51.3 can damage a WAL when a checkpoint meets a writer that starts the
+ * WAL anew. So every write transaction and every checkpoint, in any process, is taken under an exclusive
+ * flock of DB-lock. flock belongs to the open file description: it ends with the process, however that ends,
+ * and no descriptor of ours is inherited (close-on-exec; the command wrapper forks before it opens a store).
+ *
+ * Fairness: a process that writes all the time would take the lock again before those who wait for it have
+ * woken up. Who waits bumps the word WANTED; who gives the lock up and finds WANTED changed then waits
+ * (2 ms at most) until somebody has bumped TAKEN. The words are hints: a lost one costs those 2 ms.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/sqlite/sqlite_internal.h"
+
+#define YIELD_NS 2000000
+#define LOOK_AGAIN_NS 20000000 /* a wake-up may have been missed: the owner was killed */
+
+static il_status
+fail(il_error *reterr, const char *path)
+{
+    int       err = errno;
+    il_status st  = err == ENOSPC || err == EDQUOT ? IL_FULL : IL_STORE;
+
+    return il__error_set(reterr, st, "%s: %s", path, strerror(err));
+}
+
+/* Open or create a file, 0600 whatever the umask. */
+static int
+open_private(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+    if (fd >= 0 && fchmod(fd, 0600) != 0) {
+        int err = errno;
+        (void)close(fd);
+        errno = err;
+        return -1;
+    }
+    return fd;
+}
+
+/*
+ * See that the database is a file we may use, and make it when it is not there. An existing one is not opened
+ * here: closing a descriptor would drop the POSIX locks that SQLite has on it for another handle.
+ */
+static il_status
+check_database(const char *path, bool existing, il_error *reterr)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0) {
+        if (S_ISDIR(st.st_mode))
+            return il__error_set(reterr, IL_STORE, "%s: is a directory, not a database", path);
+        if (!S_ISREG(st.st_mode))
+            return il__error_set(reterr, IL_STORE, "%s: not a regular file", path);
+        return access(path, R_OK | W_OK) == 0 ? IL_OK : fail(reterr, path);
+    }
+    if (errno != ENOENT || existing)
+        return fail(reterr, path);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno == EEXIST ? IL_OK : fail(reterr, path);
+    int rc  = fchmod(fd, 0600);
+    int err = errno;
+    (void)close(fd); /* empty */
+    errno = err;
+    return rc == 0 ? IL_OK : fail(reterr, path);
+}
+
+static int
+open_beside(const char *path, const char *suffix, struct il__buf *name)
+{
+    il__buf_clear(name);
+    il__buf_addf(name, "%s%s", path, suffix);
+    if (name->failed) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return open_private(il__buf_str(name));
+}
+
+/* The board must be backed by disk blocks: a hole that cannot be filled later would be a SIGBUS. */
+static il_status
+open_board(struct sq_file *f, int fd, const char *name, il_error *reterr)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return fail(reterr, name);
+    if (st.st_size < (off_t)IL__BOARD_BYTES) {
+        errno = posix_fallocate(fd, 0, IL__BOARD_BYTES);
+        if (errno != 0)
+            return fail(reterr, name);
+    }
+    if (!il__board_init_file(&f->board, fd))
+        return fail(reterr, name);
+    return IL_OK;
+}
+
+il_status
+il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t timeout_ms,
+                 il_error *reterr)
+{
+    struct il__buf AUTO_BUF name = { .n_bytes_max = 8192 };
+
+    *f = (struct sq_file){ .lock_fd = -1, .timeout_ms = timeout_ms };
+    if (path[0] == '\0')
+        return il__error_set(reterr, IL_INVAL, "sqlite: needs a path");
+    f->path = il__strdup(path);
+    if (f->path == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    il_status st = check_database(path, existing, reterr);
+    if (st != IL_OK)
+        return st;
+    f->lock_fd = open_beside(path, "-lock", &name);
+    if (f->lock_fd < 0)
+        return fail(reterr, il__buf_str(&name));
+    int fd = open_beside(path, "-wake", &name);
+    if (fd < 0)
+        return fail(reterr, il__buf_str(&name));
+    st = open_board(f, fd, il__buf_str(&name), reterr);
+    (void)close(fd); /* the mapping stays */
+    return st;
+}
+
+void
+il__sq_file_close(struct sq_file *f)
+{
+    il__board_release(&f->board);
+    if (f->lock_fd >= 0)
+        (void)close(f->lock_fd); /* and gives up a lock */
+    il__free(f->path);
+    *f = (struct sq_file){ .lock_fd = -1 };
+}
+
+static bool
+try_lock(struct sq_file *f)
+{
+    int rc;
+
+    do
+        rc = flock(f->lock_fd, LOCK_EX | LOCK_NB);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0;
+}
+
+il_status
+il__sq_file_lock(struct sq_file *f, il_error *reterr)
+{
+    struct il__board *b        = &f->board;
+    int64_t           until_ns = il__clock_boot_ns() + f->timeout_ms * IL__NS_PER_MS;
+
+    if (f->yields)
+        (void)il__board_sleep(b, IL__BOARD_LOCK_TAKEN, f->taken_at, YIELD_NS);
+    f->yields   = false;
+    bool locked = try_lock(f);
+    bool waited = !locked;
+    while (!locked) {
+        if (errno != EWOULDBLOCK)
+            return fail(reterr, f->path);
+        int64_t left_ns = until_ns - il__clock_boot_ns();
+        if (left_ns <= 0)
+            return il__error_set(reterr, IL_STORE, "%s: another process has kept it locked for %lld ms",
+                                 f->path, (long long)f->timeout_ms);
+        /* Say that we want it, then look: whoever gives it up after the look sees that, and wakes us. */
+        uint32_t freed = il__board_read(b, IL__BOARD_LOCK_FREED);
+        il__board_bump(b, IL__BOARD_LOCK_WANTED);
+        locked = try_lock(f);
+        if (!locked && errno == EWOULDBLOCK) {
+            (void)il__board_sleep(b, IL__BOARD_LOCK_FREED, freed, MIN(left_ns, LOOK_AGAIN_NS));
+            locked = try_lock(f);
+        }
+    }
+    f->wanted_at = il__board_read(b, IL__BOARD_LOCK_WANTED);
+    if (waited)
+        il__board_wake(b, IL__BOARD_LOCK_TAKEN);
+    return IL_OK;
+}
+
+void
+il__sq_file_unlock(struct sq_file *f)
+{
+    struct il__board *b = &f->board;
+
+    f->yields   = il__board_read(b, IL__BOARD_LOCK_WANTED) != f->wanted_at;
+    f->taken_at = il__board_read(b, IL__BOARD_LOCK_TAKEN);
+    CHECK(flock(f->lock_fd, LOCK_UN) == 0);
+    if (f->yields)
+        il__board_wake(b, IL__BOARD_LOCK_FREED);
+}

@@ -1,0 +1,295 @@
+/*
+ * hold.c: rows of il_lease, il_waiter and il_ended. Reading a key, and the single changes; no decisions.
+ */
+#include "base/arena.h"
+#include "core/key.h"
+#include "core/lease.h"
+#include "store/sqlite/sqlite_internal.h"
+
+static bool
+no_memory(struct sq_conn *c)
+{
+    c->rc = SQLITE_NOMEM;
+    return false;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+/* A stored number that can only be wrong if the file is damaged is made harmless here. */
+static il_mode
+mode_of(int64_t value)
+{
+    return value >= 0 && value < IL_MODE_COUNT ? (il_mode)value : IL_MODE_EXCLUSIVE;
+}
+
+static il_lease_state
+state_of(int64_t value)
+{
+    return value == IL_LEASE_OFFERED || value == IL_LEASE_CLOSING ? (il_lease_state)value : IL_LEASE_HELD;
+}
+
+static uint32_t
+permits_of(il_mode mode, int64_t value)
+{
+    if (mode != IL_MODE_PERMIT)
+        return 0;
+    return value >= 1 && value <= IL_PERMITS_MAX ? (uint32_t)value : 1;
+}
+
+bool
+il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
+{
+    il_mode mode = mode_of(sqlite3_column_int64(row, 2));
+
+    *h = (struct sq_hold){
+        .number        = (uint64_t)sqlite3_column_int64(row, 0),
+        .holder        = il__arena_strdup(arena, il__sq_text(row, 1)),
+        .mode          = mode,
+        .permits       = permits_of(mode, sqlite3_column_int64(row, 3)),
+        .state         = state_of(sqlite3_column_int64(row, 4)),
+        .ttl_ms        = sqlite3_column_int64(row, 5),
+        .settle_ms     = sqlite3_column_int64(row, 6),
+        .since_ms      = sqlite3_column_int64(row, 7),
+        .since_wall_ms = sqlite3_column_int64(row, 8),
+        .renewed_ms    = sqlite3_column_int64(row, 9),
+        .due_ms        = sqlite3_column_int64(row, 10),
+        .meta          = il__arena_strdup(arena, il__sq_text(row, 11)),
+        .place         = il__arena_strdup(arena, il__sq_text(row, 12)),
+        .verdict       = "",
+    };
+    return h->holder != NULL && h->meta != NULL && h->place != NULL;
+}
+
+bool
+il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
+{
+    il_mode mode = mode_of(sqlite3_column_int64(row, 2));
+
+    *h = (struct sq_hold){
+        .number        = (uint64_t)sqlite3_column_int64(row, 0),
+        .holder        = il__arena_strdup(arena, il__sq_text(row, 1)),
+        .mode          = mode,
+        .permits       = permits_of(mode, sqlite3_column_int64(row, 3)),
+        .state         = IL_LEASE_WAITING,
+        .ttl_ms        = sqlite3_column_int64(row, 4),
+        .settle_ms     = sqlite3_column_int64(row, 5),
+        .since_ms      = sqlite3_column_int64(row, 6),
+        .since_wall_ms = sqlite3_column_int64(row, 7),
+        .renewed_ms    = sqlite3_column_int64(row, 8),
+        .deadline_ms   = sqlite3_column_int64(row, 9),
+        .due_ms        = sqlite3_column_int64(row, 10),
+        .meta          = il__arena_strdup(arena, il__sq_text(row, 11)),
+        .place         = il__arena_strdup(arena, il__sq_text(row, 12)),
+        .verdict       = il__arena_strdup(arena, il__sq_text(row, 13)),
+    };
+    return h->holder != NULL && h->meta != NULL && h->place != NULL && h->verdict != NULL;
+}
+
+/* Append to an array in the arena that doubles when it is full; old copies stay until the op ends. */
+static bool
+append(void **arena, struct sq_holds *holds, const struct sq_hold *h)
+{
+    if (holds->n == 0 || (holds->n & (holds->n - 1)) == 0) {
+        size_t          capacity = holds->n == 0 ? 1 : holds->n * 2;
+        struct sq_hold *grown    = il__arena_alloc(arena, capacity * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        if (holds->n > 0)
+            memcpy(grown, holds->items, holds->n * sizeof *grown);
+        holds->items = grown;
+    }
+    holds->items[holds->n++] = *h;
+    return true;
+}
+
+static bool
+load(struct sq_store *s, const struct sq_key *k, enum sq_stmt stmt, struct sq_holds *holds)
+{
+    struct sq_conn *c   = &s->conn;
+    sqlite3_stmt   *row = il__sq_use(c, stmt);
+    int             rc;
+
+    if (!il__sq_bind_text(c, row, 1, k->tenant) || !il__sq_bind_text(c, row, 2, k->key))
+        return false;
+    while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
+        struct sq_hold h;
+        bool           read = stmt == SQ_lease_of_key ? il__sq_lease_row(&s->scratch, row, &h)
+                                                      : il__sq_waiter_row(&s->scratch, row, &h);
+        if (!read || !append(&s->scratch, holds, &h)) {
+            (void)sqlite3_reset(row); /* the error to tell is the missing memory */
+            return no_memory(c);
+        }
+    }
+    return rc == SQLITE_DONE;
+}
+
+bool
+il__sq_key_load(struct sq_store *s, struct sq_key *k)
+{
+    return load(s, k, SQ_lease_of_key, &k->leases) &&
+           (!s->has_waiters || load(s, k, SQ_waiter_of_key, &k->waiters));
+}
+
+struct sq_hold *
+il__sq_find_holder(const struct sq_holds *holds, const char *holder)
+{
+    for (size_t i = 0; i < holds->n; i++) {
+        if (!holds->items[i].gone && strcmp(holds->items[i].holder, holder) == 0)
+            return &holds->items[i];
+    }
+    return NULL;
+}
+
+uint64_t
+il__sq_newest_fence(const struct sq_key *k)
+{
+    for (size_t i = k->leases.n; i-- > 0;) {
+        if (!k->leases.items[i].gone)
+            return k->leases.items[i].number;
+    }
+    return 0;
+}
+
+/* ---- changing ------------------------------------------------------------------------------------------- */
+
+bool
+il__sq_wake(struct sq_store *s, uint32_t slot)
+{
+    if (s->n_wakes == s->wakes_capacity) {
+        size_t    capacity = s->wakes_capacity == 0 ? 64 : s->wakes_capacity * 2;
+        uint32_t *grown    = il__realloc(s->wakes, capacity * sizeof *grown);
+        if (grown == NULL)
+            return no_memory(&s->conn);
+        s->wakes          = grown;
+        s->wakes_capacity = capacity;
+    }
+    s->wakes[s->n_wakes++] = slot;
+    return true;
+}
+
+static bool
+bind_place(struct sq_conn *c, sqlite3_stmt *stmt, int i, const struct sq_key *k, uint64_t fence)
+{
+    return il__sq_bind_text(c, stmt, i, k->tenant) && il__sq_bind_text(c, stmt, i + 1, k->key) &&
+           il__sq_bind_int(c, stmt, i + 2, (int64_t)fence);
+}
+
+bool
+il__sq_lease_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_lease_add);
+
+    CHECK(h->number > 0 && h->permits <= IL_PERMITS_MAX);
+    return append(&s->scratch, &k->leases, h)
+               ? bind_place(c, stmt, 1, k, h->number) && il__sq_bind_text(c, stmt, 4, h->holder) &&
+                     il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
+                     il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) &&
+                     il__sq_bind_int(c, stmt, 7, h->permits) &&
+                     il__sq_bind_int(c, stmt, 8, (int64_t)h->state) &&
+                     il__sq_bind_int(c, stmt, 9, h->ttl_ms) && il__sq_bind_int(c, stmt, 10, h->settle_ms) &&
+                     il__sq_bind_int(c, stmt, 11, h->since_ms) &&
+                     il__sq_bind_int(c, stmt, 12, h->since_wall_ms) &&
+                     il__sq_bind_int(c, stmt, 13, h->due_ms) && il__sq_bind_text(c, stmt, 14, h->meta) &&
+                     il__sq_bind_text(c, stmt, 15, h->place) && il__sq_run(c, stmt)
+               : no_memory(c);
+}
+
+bool
+il__sq_lease_change(struct sq_store *s, const struct sq_key *k, const struct sq_hold *h)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_lease_change);
+
+    return bind_place(c, stmt, 1, k, h->number) && il__sq_bind_int(c, stmt, 4, (int64_t)h->state) &&
+           il__sq_bind_int(c, stmt, 5, h->ttl_ms) && il__sq_bind_int(c, stmt, 6, h->renewed_ms) &&
+           il__sq_bind_int(c, stmt, 7, h->due_ms) && il__sq_run(c, stmt);
+}
+
+/* A lease is remembered, unless it was never confirmed. */
+bool
+il__sq_lease_end(struct sq_store *s, const struct sq_key *k, struct sq_hold *h, il_lease_state how)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_lease_remove);
+
+    CHECK(il__lease_ended(how));
+    h->gone = true;
+    if (!bind_place(c, stmt, 1, k, h->number) || !il__sq_run(c, stmt))
+        return false;
+    if (h->state == IL_LEASE_OFFERED && how != IL_LEASE_RELEASED)
+        return true;
+    stmt = il__sq_use(c, SQ_ended_add);
+    return il__sq_bind_int(c, stmt, 1, s->state.now_ms / IL__ENDED_KEEP_MS) &&
+           il__sq_bind_text(c, stmt, 2, k->tenant) && il__sq_bind_text(c, stmt, 3, k->key) &&
+           il__sq_bind_text(c, stmt, 4, h->holder) && il__sq_bind_int(c, stmt, 5, (int64_t)h->number) &&
+           il__sq_bind_int(c, stmt, 6, (int64_t)how) && il__sq_bind_int(c, stmt, 7, s->state.now_ms) &&
+           il__sq_run(c, stmt);
+}
+
+bool
+il__sq_ended_find(struct sq_store *s, const struct sq_key *k, const char *holder, struct sq_ended *ret)
+{
+    struct sq_conn *c   = &s->conn;
+    sqlite3_stmt   *row = il__sq_use(c, SQ_ended_find);
+
+    *ret = (struct sq_ended){ .known = false };
+    if (!il__sq_bind_int(c, row, 1, s->state.now_ms / IL__ENDED_KEEP_MS) ||
+        !il__sq_bind_text(c, row, 2, k->tenant) || !il__sq_bind_text(c, row, 3, k->key) ||
+        !il__sq_bind_text(c, row, 4, holder) ||
+        !il__sq_bind_int(c, row, 5, s->state.now_ms - IL__ENDED_KEEP_MS))
+        return false;
+    int rc = il__sq_step(c, row);
+    if (rc != SQLITE_ROW)
+        return rc == SQLITE_DONE;
+    int64_t how = sqlite3_column_int64(row, 1);
+    *ret        = (struct sq_ended){
+               .known    = true,
+               .fence    = (uint64_t)sqlite3_column_int64(row, 0),
+               .how      = how == IL_LEASE_RELEASED || how == IL_LEASE_BROKEN ? (il_lease_state)how
+                                                                              : IL_LEASE_EXPIRED,
+               .ended_ms = sqlite3_column_int64(row, 2),
+    };
+    return il__sq_run(c, row);
+}
+
+bool
+il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_waiter_add);
+
+    s->has_waiters = true;
+    if (!append(&s->scratch, &k->waiters, h))
+        return no_memory(c);
+    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) && il__sq_bind_text(c, stmt, 2, k->tenant) &&
+           il__sq_bind_text(c, stmt, 3, k->key) && il__sq_bind_text(c, stmt, 4, h->holder) &&
+           il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
+           il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) && il__sq_bind_int(c, stmt, 7, h->permits) &&
+           il__sq_bind_int(c, stmt, 8, h->ttl_ms) && il__sq_bind_int(c, stmt, 9, h->settle_ms) &&
+           il__sq_bind_int(c, stmt, 10, h->since_ms) && il__sq_bind_int(c, stmt, 11, h->since_wall_ms) &&
+           il__sq_bind_int(c, stmt, 12, h->deadline_ms) && il__sq_bind_int(c, stmt, 13, h->due_ms) &&
+           il__sq_bind_text(c, stmt, 14, h->meta) && il__sq_bind_text(c, stmt, 15, h->place) &&
+           il__sq_run(c, stmt);
+}
+
+bool
+il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_waiter_refresh);
+
+    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) && il__sq_bind_int(c, stmt, 2, h->renewed_ms) &&
+           il__sq_bind_int(c, stmt, 3, h->deadline_ms) && il__sq_bind_int(c, stmt, 4, h->due_ms) &&
+           il__sq_run(c, stmt);
+}
+
+bool
+il__sq_waiter_end(struct sq_store *s, struct sq_hold *h)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_waiter_remove);
+
+    h->gone = true;
+    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) && il__sq_run(c, stmt);
+}

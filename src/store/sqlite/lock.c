@@ -1,0 +1,400 @@
+/*
+ * lock.c: acquire, renew, release and break on the SQLite engine, as the tables of src/core/README.md say.
+ *
+ * Each op loads its key, settles it, decides, and writes, inside the batch's BEGIN IMMEDIATE transaction:
+ * only one writer is let in, so what was read is still true when it is acted upon.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "core/key.h"
+#include "core/lease.h"
+#include "core/op.h"
+#include "store/sqlite/sqlite_internal.h"
+
+/* ---- answers -------------------------------------------------------------------------------------------- */
+
+static int64_t
+live_waiters(const struct sq_store *s, const struct sq_key *k)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < k->waiters.n; i++) {
+        const struct sq_hold *w = &k->waiters.items[i];
+        n += !w->gone && w->verdict[0] == '\0' && !il__lease_due(w->due_ms, s->state.now_ms);
+    }
+    return n;
+}
+
+/* HELD, with the lease in the way: the oldest conflicting one, else the oldest. */
+static bool
+answer_held(struct sq_store *s, il_op *op, const struct sq_key *k)
+{
+    const struct sq_hold *in_the_way = NULL;
+
+    for (size_t i = 0; i < k->leases.n; i++) {
+        const struct sq_hold *h = &k->leases.items[i];
+        if (h->gone)
+            continue;
+        bool conflicts = op->type == IL_OP_ACQUIRE &&
+                         il__modes_conflict(h->mode, h->permits, op->in.lock.mode, op->in.lock.permits);
+        if (in_the_way == NULL || conflicts)
+            in_the_way = h;
+        if (conflicts || op->type != IL_OP_ACQUIRE)
+            break;
+    }
+    op->status    = IL_HELD;
+    op->out.fence = il__sq_newest_fence(k);
+    return in_the_way == NULL ||
+           il__sq_show(&s->conn, &s->state, op, k->key, in_the_way, live_waiters(s, k));
+}
+
+static bool
+answer_lost(struct sq_store *s, il_op *op, const struct sq_ended *ended)
+{
+    char text[160];
+
+    (void)snprintf(text, sizeof text,
+                   "the lease of this holder ended %" PRId64 " ms ago (%s); a new attempt needs a new holder",
+                   s->state.now_ms - ended->ended_ms, il_lease_state_name(ended->how));
+    il__op_end(op, IL_LOST, text);
+    return true;
+}
+
+static bool
+answer_queued(struct sq_store *s, il_op *op, const struct sq_key *k, const struct sq_hold *w)
+{
+    uint32_t position = 1;
+
+    for (size_t i = 0; i < k->waiters.n; i++) {
+        const struct sq_hold *other = &k->waiters.items[i];
+        position += !other->gone && other->verdict[0] == '\0' && other->number < w->number;
+    }
+    op->status           = IL_QUEUED;
+    op->out.ticket       = w->number;
+    op->out.position     = position;
+    op->out.remaining_ms = w->deadline_ms == IL__NEVER ? IL_FOREVER : w->deadline_ms - s->state.now_ms;
+    return true;
+}
+
+static bool
+answer_lease(struct sq_store *s, il_op *op, const struct sq_hold *h)
+{
+    op->status           = IL_OK;
+    op->out.fence        = h->number;
+    op->out.remaining_ms = h->due_ms - s->state.now_ms;
+    return true;
+}
+
+static bool
+answer(il_op *op, il_status status, const char *detail)
+{
+    il__op_end(op, status, detail);
+    return true;
+}
+
+/* ---- acquire --------------------------------------------------------------------------------------------- */
+
+/* The holder has a lease on the key already: it confirms an offer, renews, or asks for something else. */
+static bool
+acquire_own_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *h)
+{
+    const il_lock_in *in = &op->in.lock;
+
+    if (h->mode != in->mode || h->permits != in->permits)
+        return answer(op, IL_MISMATCH, "this holder has the key in another mode");
+    bool           offered = h->state == IL_LEASE_OFFERED;
+    il_lease_state state   = il__lease_step(h->state, offered ? IL__EV_CONFIRM : IL__EV_RENEW);
+    if (state == IL_LEASE_NONE)
+        return answer(op, IL_LOST, "the lease was broken or has expired, and its key is closing");
+    h->state      = state;
+    h->ttl_ms     = in->ttl_ms;
+    h->renewed_ms = s->state.now_ms;
+    h->due_ms     = s->state.now_ms + in->ttl_ms;
+    if (!offered)
+        op->out.flags |= IL_OUT_RENEWED;
+    return il__sq_lease_change(s, k, h) && answer_lease(s, op, h);
+}
+
+static void
+set_waiter_times(struct sq_store *s, struct sq_hold *w, int64_t wait_ms)
+{
+    w->renewed_ms  = s->state.now_ms;
+    w->deadline_ms = wait_ms == IL_FOREVER ? IL__NEVER : s->state.now_ms + wait_ms;
+    w->due_ms      = MIN(w->deadline_ms, s->state.now_ms + IL__WAITER_DROP_MS);
+}
+
+/* Take a waiter out of the queue, which may let those behind it pass. */
+static bool
+leave_queue(struct sq_store *s, struct sq_key *k, struct sq_hold *w)
+{
+    return il__sq_waiter_end(s, w) && il__sq_give_on(s, k, NULL);
+}
+
+static bool
+acquire_own_wait(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *w)
+{
+    const il_lock_in *in = &op->in.lock;
+
+    if (w->verdict[0] != '\0')
+        return answer(op, IL_DEADLOCK, w->verdict) && leave_queue(s, k, w);
+    if (w->mode != in->mode || w->permits != in->permits)
+        return answer(op, IL_MISMATCH, "this holder waits for the key in another mode");
+    if (in->wait_ms == 0)
+        return answer_held(s, op, k) && leave_queue(s, k, w);
+    set_waiter_times(s, w, in->wait_ms);
+    return il__sq_waiter_refresh(s, w) && answer_queued(s, op, k, w);
+}
+
+static struct sq_hold
+hold_of_op(const struct sq_store *s, const il_op *op)
+{
+    const il_lock_in *in = &op->in.lock;
+
+    return (struct sq_hold){
+        .holder        = op->holder,
+        .mode          = in->mode,
+        .permits       = in->permits,
+        .ttl_ms        = in->ttl_ms,
+        .settle_ms     = in->settle_ms,
+        .since_ms      = s->state.now_ms,
+        .since_wall_ms = s->state.wall_ms,
+        .renewed_ms    = s->state.now_ms,
+        .meta          = in->meta != NULL ? in->meta : "",
+        .place         = in->place != NULL ? in->place : "",
+        .verdict       = "",
+    };
+}
+
+static bool
+grant(struct sq_store *s, il_op *op, struct sq_key *k)
+{
+    struct sq_hold h = hold_of_op(s, op);
+
+    h.state = il__lease_step(IL_LEASE_NONE, IL__EV_GRANT);
+#ifdef IL_MUTANT_fence_not_incremented
+    h.number = s->state.fence;
+#else
+    h.number = ++s->state.fence;
+#endif
+    h.due_ms = s->state.now_ms + h.ttl_ms;
+    return il__sq_lease_add(s, k, &h) && answer_lease(s, op, &h);
+}
+
+/* Does the unit of work hold or wait for something beside its new wait? Only then a cycle can close. */
+static bool
+is_entangled(struct sq_store *s, const il_op *op, bool *ret)
+{
+    struct sq_conn *c       = &s->conn;
+    size_t          n_bytes = il__holder_root_bytes(op->holder);
+    sqlite3_stmt   *row     = il__sq_use(c, SQ_lease_of_unit);
+    int             n       = 0;
+    int             rc;
+
+    if (!il__sq_bind_text(c, row, 1, op->tenant) || !il__sq_bind_bytes(c, row, 2, op->holder, n_bytes) ||
+        !il__sq_bind_int(c, row, 3, INT64_MIN))
+        return false;
+    while ((rc = il__sq_step(c, row)) == SQLITE_ROW)
+        n += 2;
+    row = il__sq_use(c, SQ_waiter_of_unit);
+    if (rc != SQLITE_DONE || !il__sq_bind_text(c, row, 1, op->tenant) ||
+        !il__sq_bind_bytes(c, row, 2, op->holder, n_bytes))
+        return false;
+    while ((rc = il__sq_step(c, row)) == SQLITE_ROW)
+        n += 1;
+    *ret = n > 1;
+    return rc == SQLITE_DONE;
+}
+
+/* Queue, then see whether that closed a cycle. */
+static bool
+queue(struct sq_store *s, il_op *op, struct sq_key *k)
+{
+    struct sq_hold          w           = hold_of_op(s, op);
+    struct il__buf AUTO_BUF why         = { .n_bytes_max = 4096 };
+    uint64_t                victim      = 0;
+    bool                    entangled   = false;
+    bool                    found       = false;
+
+    w.state  = il__lease_step(IL_LEASE_NONE, IL__EV_QUEUE);
+    w.number = ++s->state.ticket;
+    set_waiter_times(s, &w, op->in.lock.wait_ms);
+    if (!il__sq_waiter_add(s, k, &w) || !is_entangled(s, op, &entangled))
+        return false;
+    if (entangled && !il__sq_search_deadlock(s, op->tenant, op->holder, &victim, &why, &found))
+        return false;
+    if (found && victim == w.number) {
+        struct sq_hold *self = il__sq_find_holder(&k->waiters, op->holder);
+        CHECK(self != NULL);
+        return answer(op, IL_DEADLOCK, il__buf_str(&why)) && leave_queue(s, k, self);
+    }
+    return answer_queued(s, op, k, &w);
+}
+
+static bool
+has_queue(const struct sq_key *k)
+{
+    for (size_t i = 0; i < k->waiters.n; i++) {
+        if (!k->waiters.items[i].gone && k->waiters.items[i].verdict[0] == '\0')
+            return true;
+    }
+    return false;
+}
+
+static bool
+acquire_new(struct sq_store *s, il_op *op, struct sq_key *k)
+{
+    const il_lock_in *in   = &op->in.lock;
+    struct il__load   load = il__sq_load(k);
+
+    if (!il__sq_order(s, op))
+        return false;
+    if (op->status != IL_OK)
+        return true;
+    enum il__verdict verdict = il__conflict(&load, in->mode, in->permits);
+    if (verdict == IL__OTHER_N)
+        return answer(op, IL_MISMATCH, "the key is a semaphore with another number of permits");
+    if (verdict == IL__COMPATIBLE && !has_queue(k))
+        return grant(s, op, k);
+    if (in->wait_ms == 0)
+        return answer_held(s, op, k);
+    return queue(s, op, k);
+}
+
+bool
+il__sq_acquire(struct sq_store *s, il_op *op)
+{
+    struct sq_key   k = { .tenant = op->tenant, .key = op->key };
+    struct sq_ended ended;
+
+    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
+        return false;
+    struct sq_hold *own = il__sq_find_holder(&k.leases, op->holder);
+    if (own != NULL)
+        return acquire_own_lease(s, op, &k, own);
+    if (!il__sq_ended_find(s, &k, op->holder, &ended))
+        return false;
+    if (ended.known)
+        return answer_lost(s, op, &ended);
+    own = il__sq_find_holder(&k.waiters, op->holder);
+    if (own != NULL)
+        return acquire_own_wait(s, op, &k, own);
+    return acquire_new(s, op, &k);
+}
+
+/* ---- renew, release, break --------------------------------------------------------------------------------- */
+
+/* renew and release of a lease that is not (or no longer) this holder's with this fence. */
+static bool
+answer_not_current(struct sq_store *s, il_op *op, const struct sq_key *k)
+{
+    struct sq_ended ended;
+
+    op->out.fence = il__sq_newest_fence(k);
+    if (il__sq_find_holder(&k->leases, op->holder) != NULL)
+        return answer(op, IL_STALE, "this holder has the key with another fence");
+    if (!il__sq_ended_find(s, k, op->holder, &ended))
+        return false;
+    if (ended.known && ended.fence == op->fence && ended.how == IL_LEASE_RELEASED &&
+        op->type == IL_OP_RELEASE)
+        return answer(op, IL_OK, NULL);
+    if (ended.known)
+        return answer_lost(s, op, &ended);
+    if (op->out.fence != 0)
+        return answer_held(s, op, k);
+    return answer(op, IL_NOT_HELD, NULL);
+}
+
+/* The lease that a renew or release names, of a loaded and settled key; NULL when it is not current. */
+static struct sq_hold *
+find_current(const il_op *op, const struct sq_key *k)
+{
+    struct sq_hold *h = il__sq_find_holder(&k->leases, op->holder);
+
+#ifdef IL_MUTANT_release_without_compare
+    if (op->type == IL_OP_RELEASE && h == NULL && k->leases.n > 0 && !k->leases.items[0].gone)
+        return &k->leases.items[0];
+    return h;
+#else
+    return h != NULL && h->number == op->fence ? h : NULL;
+#endif
+}
+
+bool
+il__sq_renew(struct sq_store *s, il_op *op)
+{
+    struct sq_key k = { .tenant = op->tenant, .key = op->key };
+
+    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
+        return false;
+    struct sq_hold *h = find_current(op, &k);
+    if (h == NULL)
+        return answer_not_current(s, op, &k);
+    if (il__lease_step(h->state, IL__EV_RENEW) != IL_LEASE_HELD) {
+        op->out.fence = il__sq_newest_fence(&k);
+        return answer(op, IL_LOST,
+                      h->state == IL_LEASE_OFFERED
+                          ? "the offer must be confirmed by repeating the acquire"
+                          : "the lease was broken or has expired, and its key is closing");
+    }
+    if (op->in.lock.ttl_ms != 0)
+        h->ttl_ms = op->in.lock.ttl_ms;
+    h->renewed_ms = s->state.now_ms;
+    h->due_ms     = s->state.now_ms + h->ttl_ms;
+    return il__sq_lease_change(s, &k, h) && answer_lease(s, op, h);
+}
+
+bool
+il__sq_release(struct sq_store *s, il_op *op)
+{
+    struct sq_key k = { .tenant = op->tenant, .key = op->key };
+
+    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
+        return false;
+    struct sq_hold *h = find_current(op, &k);
+    if (h == NULL)
+        return answer_not_current(s, op, &k);
+    if (!il__sq_lease_end(s, &k, h, il__lease_step(h->state, IL__EV_RELEASE)) ||
+        !il__sq_give_on(s, &k, NULL))
+        return false;
+    op->out.fence = il__sq_newest_fence(&k);
+    return answer(op, IL_OK, NULL);
+}
+
+static bool
+break_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *h)
+{
+    bool           now   = (op->flags & IL_BREAK_NOW) != 0;
+    il_lease_state state = il__lease_step(h->state, now ? IL__EV_BREAK_NOW : IL__EV_BREAK);
+
+    CHECK(state != IL_LEASE_NONE); /* every live state can be broken */
+    if (!il__sq_show(&s->conn, &s->state, op, k->key, h, live_waiters(s, k)) ||
+        !il__sq_wake(s, IL__BOARD_BREAK)) /* the holder is told */
+        return false;
+    if (il__lease_ended(state)) {
+        if (!il__sq_lease_end(s, k, h, state) || !il__sq_give_on(s, k, NULL))
+            return false;
+    } else {
+        h->state = state;
+        if (!il__sq_lease_change(s, k, h))
+            return false;
+    }
+    op->out.fence = il__sq_newest_fence(k);
+    return answer(op, IL_OK, NULL);
+}
+
+bool
+il__sq_break(struct sq_store *s, il_op *op)
+{
+    struct sq_key k = { .tenant = op->tenant, .key = op->key };
+
+    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
+        return false;
+    for (size_t i = 0; i < k.leases.n; i++) {
+        if (!k.leases.items[i].gone && k.leases.items[i].number == op->fence)
+            return break_lease(s, op, &k, &k.leases.items[i]);
+    }
+    op->out.fence = il__sq_newest_fence(&k);
+    return answer(op, op->out.fence != 0 ? IL_STALE : IL_NOT_HELD, NULL);
+}

@@ -1,0 +1,141 @@
+/*
+ * order.c: lock order on the SQLite engine. The learned edges are kept in memory too; il_state.order_n tells
+ * when another process has learned something.
+ */
+#include "core/order.h"
+
+#include "base/arena.h"
+#include "core/key.h"
+#include "core/op.h"
+#include "store/sqlite/sqlite_internal.h"
+
+static bool
+no_memory(struct sq_store *s)
+{
+    s->conn.rc = SQLITE_NOMEM;
+    return false;
+}
+
+static bool
+load_edges(struct sq_store *s)
+{
+    struct sq_conn *c   = &s->conn;
+    sqlite3_stmt   *row = il__sq_use(c, SQ_order_load);
+    int             rc;
+
+    if (s->order_n == s->state.order_n)
+        return true;
+    il__order_release(&s->order);
+    while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
+        const char *first = il__sq_text(row, 1);
+        const char *then  = il__sq_text(row, 2);
+        if (s->order.n >= IL__ORDER_EDGES_MAX)
+            continue;
+        if (!il__order_add(&s->order, il__sq_text(row, 0), first, strlen(first), then, strlen(then),
+                           il__sq_text(row, 3), il__sq_text(row, 4))) {
+            (void)sqlite3_reset(row);
+            return no_memory(s);
+        }
+    }
+    s->order_n = s->state.order_n;
+    return rc == SQLITE_DONE;
+}
+
+static bool
+learn(struct sq_store *s, const il_op *op, const struct il__order_hold *hold, const char *place)
+{
+    struct sq_conn *c           = &s->conn;
+    sqlite3_stmt   *stmt        = il__sq_use(c, SQ_order_add);
+    size_t          first_bytes = il__key_class_bytes(hold->key);
+    size_t          then_bytes  = il__key_class_bytes(op->key);
+
+    if (!il__order_add(&s->order, op->tenant, hold->key, first_bytes, op->key, then_bytes, hold->place,
+                       place))
+        return no_memory(s);
+    s->order_n = ++s->state.order_n;
+    return il__sq_bind_text(c, stmt, 1, op->tenant) && il__sq_bind_bytes(c, stmt, 2, hold->key, first_bytes) &&
+           il__sq_bind_bytes(c, stmt, 3, op->key, then_bytes) && il__sq_bind_text(c, stmt, 4, hold->place) &&
+           il__sq_bind_text(c, stmt, 5, place) && il__sq_run(c, stmt);
+}
+
+/* Against the learned order: say so once, the acquire goes on. New: learn it. */
+static bool
+judge(struct sq_store *s, il_op *op, const struct il__order_hold *hold)
+{
+    struct il__buf AUTO_BUF why   = { .n_bytes_max = 4096 };
+    const char             *place = op->in.lock.place != NULL ? op->in.lock.place : "";
+
+    switch (il__order_judge(&s->order, op->tenant, hold, op->key, place, &why)) {
+    case IL__ORDER_NEW:
+        return learn(s, op, hold, place);
+    case IL__ORDER_AGAINST:
+        if (op->out.detail == NULL) {
+            op->out.flags |= IL_OUT_ORDER_WARNING;
+            op->out.detail = il__op_strdup(op, il__buf_str(&why));
+        }
+        return true;
+    case IL__ORDER_FINE:
+    default:
+        return true;
+    }
+}
+
+/* What the unit of work holds, in the scratch arena. */
+static bool
+load_holds(struct sq_store *s, const il_op *op, struct il__order_hold **ret, size_t *ret_n)
+{
+    struct sq_conn        *c     = &s->conn;
+    sqlite3_stmt          *row   = il__sq_use(c, SQ_lease_of_unit);
+    struct il__order_hold *holds = NULL;
+    size_t                 n     = 0;
+    int                    rc;
+
+    if (!il__sq_bind_text(c, row, 1, op->tenant) ||
+        !il__sq_bind_bytes(c, row, 2, op->holder, il__holder_root_bytes(op->holder)) ||
+        !il__sq_bind_int(c, row, 3, s->state.now_ms))
+        return false;
+    while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
+        if ((n & (n - 1)) == 0) {
+            struct il__order_hold *grown = il__arena_alloc(&s->scratch, (n == 0 ? 1 : 2 * n) * sizeof *grown);
+            if (grown != NULL && n > 0)
+                memcpy(grown, holds, n * sizeof *grown);
+            holds = grown;
+        }
+        const char *key   = il__arena_strdup(&s->scratch, il__sq_text(row, 0));
+        const char *place = il__arena_strdup(&s->scratch, il__sq_text(row, 1));
+        if (holds == NULL || key == NULL || place == NULL) {
+            (void)sqlite3_reset(row);
+            return no_memory(s);
+        }
+        holds[n++] = (struct il__order_hold){ .key = key, .place = place };
+    }
+    *ret   = holds;
+    *ret_n = n;
+    return rc == SQLITE_DONE;
+}
+
+bool
+il__sq_order(struct sq_store *s, il_op *op)
+{
+    struct il__order_hold *holds;
+    size_t                 n;
+
+    if (!load_holds(s, op, &holds, &n))
+        return false;
+    if (n == 0)
+        return true; /* the usual case: nothing else is held, nothing can be out of order */
+    for (size_t i = 0; i < n; i++) {
+        struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
+        if (!il__order_rank_ok(&s->ranks, &holds[i], op->key, op->in.lock.place, &why)) {
+            il__op_end(op, IL_ORDER, il__buf_str(&why));
+            return true;
+        }
+    }
+    if (!load_edges(s))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (!judge(s, op, &holds[i]))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,95 @@
+/*
+ * settle.c: how what is overdue ends and keys are given on, on the SQLite engine. The rules are in
+ * src/core/README.md, "The ops". Race-free because all of it happens inside one BEGIN IMMEDIATE
+ * transaction: nobody else changes the key between the reading of its rows and the commit.
+ */
+#include "core/lease.h"
+#include "store/sqlite/sqlite_internal.h"
+
+struct il__load
+il__sq_load(const struct sq_key *k)
+{
+    struct il__load load = { 0 };
+
+    for (size_t i = 0; i < k->leases.n; i++) {
+        if (!k->leases.items[i].gone)
+            il__load_add(&load, k->leases.items[i].mode, k->leases.items[i].permits);
+    }
+    return load;
+}
+
+/* The head waiter's turn: its row becomes an offered lease, and it is woken after the commit. */
+static bool
+offer(struct sq_store *s, struct sq_key *k, struct sq_hold *w)
+{
+    struct sq_hold lease = *w;
+
+    lease.state         = il__lease_step(w->state, IL__EV_OFFER);
+    lease.number        = ++s->state.fence;
+    lease.since_ms      = s->state.now_ms;
+    lease.renewed_ms    = s->state.now_ms;
+    lease.since_wall_ms = s->state.wall_ms;
+    lease.due_ms        = il__offer_expires_ms(s->state.now_ms, w->ttl_ms);
+    return il__sq_waiter_end(s, w) && il__sq_lease_add(s, k, &lease) &&
+           il__sq_wake(s, il__board_slot(k->tenant, k->key, lease.holder));
+}
+
+bool
+il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
+{
+    struct il__load load = il__sq_load(k);
+
+    for (size_t i = 0; i < k->waiters.n; i++) {
+        struct sq_hold *w = &k->waiters.items[i];
+        if (w->gone || w->verdict[0] != '\0')
+            continue;
+        if (il__conflict(&load, w->mode, w->permits) != IL__COMPATIBLE)
+            return true; /* first in, first out: nobody overtakes */
+        il__load_add(&load, w->mode, w->permits);
+        if (!offer(s, k, w))
+            return false;
+        if (counts != NULL)
+            counts->n_offered++;
+    }
+    return true;
+}
+
+/* An overdue lease: it ends, or its key settles first. */
+static bool
+expire(struct sq_store *s, struct sq_key *k, struct sq_hold *h)
+{
+    if (h->state == IL_LEASE_HELD && h->settle_ms > 0) {
+        h->state = il__lease_step(h->state, IL__EV_SETTLE);
+        h->due_ms += h->settle_ms;
+        if (!il__lease_due(h->due_ms, s->state.now_ms))
+            return il__sq_lease_change(s, k, h);
+    }
+    return il__sq_lease_end(s, k, h, il__lease_step(h->state, IL__EV_EXPIRE));
+}
+
+/* End what is overdue among the loaded rows of the key, and give it on if that changed something. */
+bool
+il__sq_settle(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
+{
+    bool changed = false;
+
+    for (size_t i = 0; i < k->leases.n; i++) {
+        if (!il__lease_due(k->leases.items[i].due_ms, s->state.now_ms))
+            continue;
+        changed = true;
+        if (!expire(s, k, &k->leases.items[i]))
+            return false;
+        if (counts != NULL)
+            counts->n_expired++;
+    }
+    for (size_t i = 0; i < k->waiters.n; i++) {
+        if (!il__lease_due(k->waiters.items[i].due_ms, s->state.now_ms))
+            continue;
+        changed = true;
+        if (!il__sq_waiter_end(s, &k->waiters.items[i]))
+            return false;
+        if (counts != NULL)
+            counts->n_dropped++;
+    }
+    return !changed || il__sq_give_on(s, k, counts);
+}

@@ -1,0 +1,2 @@
+-- begin_read: one snapshot for all ops of the batch.
+BEGIN;

@@ -1,0 +1,2 @@
+-- commit: with synchronous = FULL this returns after the WAL was synced.
+COMMIT;

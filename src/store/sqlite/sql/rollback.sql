@@ -1,0 +1,2 @@
+-- rollback: undo the batch.
+ROLLBACK;

@@ -1,0 +1,5 @@
+-- state_load: counters and clock. Inside a write transaction this is the truth until the commit, because
+-- BEGIN IMMEDIATE lets only one writer in.
+-- returns: version, min_version, fence, ticket, boot_id, offset_ms, mark_ms, order_n, test_clock
+SELECT version, min_version, fence, ticket, boot_id, offset_ms, mark_ms, order_n, test_clock
+  FROM il_state WHERE id = 1;

@@ -1,0 +1,338 @@
+/*
+ * sqlite.c: the SQLite engine: opening, freeing, and batches as transactions.
+ *
+ * A batch that changes something: lock file, BEGIN IMMEDIATE, the counters and the clock, the ops in order,
+ * COMMIT (which syncs), a checkpoint when the WAL has grown, lock file given up, waiters woken. Replies leave
+ * after the commit and never before. A batch that only reads takes neither lock: one read transaction on a
+ * connection of its own.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/op.h"
+#include "store/sqlite/sqlite_internal.h"
+
+#define CHECKPOINT_FRAMES 1000 /* 4 MB of WAL */
+
+static const struct il__store_ops sq_ops;
+
+static struct sq_store *
+sq_from(struct il__store *s)
+{
+    CHECK(s->ops == &sq_ops);
+    return container_of(s, struct sq_store, base);
+}
+
+/* ---- one op, one transaction ----------------------------------------------------------------------------------- */
+
+static bool
+carry_out(struct sq_store *s, il_op *op)
+{
+    il__arena_clear(&s->scratch);
+    switch (op->type) {
+    case IL_OP_ACQUIRE:
+        return il__sq_acquire(s, op);
+    case IL_OP_RENEW:
+        return il__sq_renew(s, op);
+    case IL_OP_RELEASE:
+        return il__sq_release(s, op);
+    case IL_OP_BREAK:
+        return il__sq_break(s, op);
+    case IL_OP_GET:
+        return il__sq_get(&s->conn, &s->state, op);
+    case IL_OP_LIST:
+        return il__sq_list(&s->conn, &s->state, op);
+    case IL_OP_CHECK_FENCE:
+        return il__sq_check_fence(&s->conn, &s->state, op);
+    case IL_OP_SWEEP:
+        return il__sq_sweep(s, op);
+    case IL_OP_NONE:
+    case IL_OP_COUNT:
+    default:
+        CHECK(false); /* il__op_prepare() lets none of these through */
+        return false;
+    }
+}
+
+static bool
+someone_waits(struct sq_store *s)
+{
+    sqlite3_stmt *row = il__sq_use(&s->conn, SQ_waiter_any);
+
+    if (il__sq_step(&s->conn, row) != SQLITE_ROW)
+        return false;
+    s->has_waiters = sqlite3_column_int64(row, 0) != 0;
+    return il__sq_run(&s->conn, row);
+}
+
+/* The ops as one transaction; undone when something failed. The lock file is held. */
+static bool
+transaction(struct sq_store *s, il_op *const *ops, size_t n)
+{
+    struct sq_conn *c = &s->conn;
+
+    c->rc      = SQLITE_OK;
+    s->n_wakes = 0;
+    if (!il__sq_exec(c, SQ_begin_write))
+        return false;
+    bool ok = il__sq_state_load(c, s->clock, &s->state) && someone_waits(s);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = il__op_refused(ops[i]) || carry_out(s, ops[i]);
+#ifdef IL_MUTANT_reply_before_commit
+    /* Acknowledged, but not committed: lost when the process dies now. */
+    if (ok && s->n_uncommitted++ % 2 == 0)
+        return il__sq_exec(c, SQ_rollback);
+#endif
+    if (ok && il__sq_state_save(s) && il__sq_exec(c, SQ_commit))
+        return true;
+    int rc = c->rc;
+    s->order_n = -1; /* what was learned in memory may not be in the file */
+    if (!sqlite3_get_autocommit(c->db))
+        IGNORE(il__sq_exec(c, SQ_rollback)); /* the first error is the one to tell */
+    c->rc = rc;
+    return false;
+}
+
+/* Move the WAL into the database, when it has grown and no reader is in the way. The lock file is held. */
+static void
+checkpoint(struct sq_store *s)
+{
+    struct sq_conn *c = &s->conn;
+
+    if (c->n_frames < CHECKPOINT_FRAMES)
+        return;
+    /* Without waiting for readers: what cannot be done now is done after a later commit. Its failure loses
+     * nothing, since the WAL stays. */
+    (void)sqlite3_busy_timeout(c->db, 0);
+    if (sqlite3_wal_checkpoint_v2(c->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) == SQLITE_OK)
+        c->n_frames = 0;
+    (void)sqlite3_busy_timeout(c->db, (int)MIN(s->file.timeout_ms, INT32_MAX));
+}
+
+static void
+wake_all(struct sq_store *s)
+{
+    for (size_t i = 0; i < s->n_wakes; i++)
+        il__board_wake(&s->file.board, s->wakes[i]);
+    s->n_wakes = 0;
+}
+
+static il_status
+locked_transaction(struct sq_store *s, il_op *const *ops, size_t n, il_error *reterr)
+{
+    il_status st = il__sq_file_lock(&s->file, reterr);
+
+    if (st != IL_OK)
+        return st;
+    if (transaction(s, ops, n))
+        checkpoint(s);
+    else
+        st = il__sq_conn_error(&s->conn, s->file.path, reterr);
+    il__sq_file_unlock(&s->file);
+    if (st == IL_OK)
+        wake_all(s);
+    return st;
+}
+
+static void
+reset_ops(il_op *const *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!il__op_refused(ops[i]))
+            il__op_reset(ops[i]);
+    }
+}
+
+/* Is the failure one of the op's own, such as a lack of memory for its answer? The others may go on then. */
+static bool
+is_of_one_op(il_status st, const struct sq_conn *c)
+{
+    int rc = c->rc & 0xFF;
+
+    return st == IL_NOMEM || rc == SQLITE_CONSTRAINT || rc == SQLITE_TOOBIG || rc == SQLITE_MISMATCH;
+}
+
+static il_status
+sq_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+{
+    struct sq_store *s  = sq_from(base);
+    il_status        st = locked_transaction(s, ops, n, reterr);
+
+    if (st == IL_OK)
+        return st;
+    reset_ops(ops, n);
+    if (n == 1 || !is_of_one_op(st, &s->conn))
+        return st;
+    /* Each alone, so that the one that fails does not take the others with it. */
+    for (size_t i = 0; i < n; i++) {
+        if (il__op_refused(ops[i]))
+            continue;
+        st = locked_transaction(s, &ops[i], 1, reterr);
+        if (st == IL_OK)
+            continue;
+        reset_ops(&ops[i], 1);
+        if (!is_of_one_op(st, &s->conn))
+            return st;
+        ops[i]->status = st; /* undone for certain: it was rolled back alone */
+    }
+    return IL_OK;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------ */
+
+static bool
+read_ops(struct sq_store *s, il_op *const *ops, size_t n)
+{
+    struct sq_conn *c = &s->reader;
+    struct sq_state st;
+
+    c->rc   = SQLITE_OK;
+    bool ok = il__sq_exec(c, SQ_begin_read) && il__sq_state_load(c, s->clock, &st);
+    for (size_t i = 0; ok && i < n; i++) {
+        il_op *op = ops[i];
+        if (il__op_refused(op))
+            continue;
+        if (op->type == IL_OP_GET)
+            ok = il__sq_get(c, &st, op);
+        else if (op->type == IL_OP_LIST)
+            ok = il__sq_list(c, &st, op);
+        else
+            ok = il__sq_check_fence(c, &st, op);
+    }
+    int rc = c->rc;
+    if (!sqlite3_get_autocommit(c->db))
+        IGNORE(il__sq_exec(c, SQ_rollback)); /* nothing was written */
+    c->rc = rc;
+    return ok;
+}
+
+static il_status
+open_reader(struct sq_store *s, il_error *reterr)
+{
+    if (s->reader_open)
+        return IL_OK;
+    il_status st = il__sq_conn_open(&s->reader, s->file.path, true, s->file.timeout_ms, reterr);
+    s->reader_open = st == IL_OK;
+    return st;
+}
+
+static il_status
+sq_read(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+{
+    struct sq_store *s = sq_from(base);
+
+    il__mutex_lock(&s->read_mutex);
+    il_status st = open_reader(s, reterr);
+    if (st == IL_OK && !read_ops(s, ops, n)) {
+        st = il__sq_conn_error(&s->reader, s->file.path, reterr);
+        reset_ops(ops, n);
+    }
+    il__mutex_unlock(&s->read_mutex);
+    return st;
+}
+
+static bool
+sq_overdue(struct il__store *base)
+{
+    struct sq_store *s       = sq_from(base);
+    struct sq_conn  *c       = &s->reader;
+    bool             overdue = true;
+    struct sq_state  st;
+
+    il__mutex_lock(&s->read_mutex);
+    if (open_reader(s, NULL) == IL_OK && il__sq_state_load(c, s->clock, &st)) {
+        sqlite3_stmt *row = il__sq_use(c, SQ_overdue);
+        if (il__sq_bind_int(c, row, 1, st.now_ms) &&
+            il__sq_bind_int(c, row, 2, st.now_ms / IL__ENDED_KEEP_MS - 2) &&
+            il__sq_step(c, row) == SQLITE_ROW) {
+            overdue = sqlite3_column_int64(row, 0) != 0;
+            IGNORE(il__sq_run(c, row)); /* there is no second row */
+        }
+    }
+    il__mutex_unlock(&s->read_mutex);
+    return overdue;
+}
+
+/* ---- opening and freeing -------------------------------------------------------------------------------------------- */
+
+static void
+sq_free(struct il__store *base)
+{
+    struct sq_store *s = sq_from(base);
+
+    il__sq_conn_close(&s->reader);
+    il__sq_conn_close(&s->conn);
+    il__sq_file_close(&s->file);
+    il__order_release(&s->order);
+    il__arena_free(&s->scratch);
+    for (size_t i = 0; i < s->ranks.n; i++)
+        il__free(s->rank_names[i]);
+    il__free(s->rank_names);
+    il__free(s->wakes);
+    il__mutex_destroy(&s->read_mutex);
+    il__free(s);
+}
+
+static const struct il__store_ops sq_ops = {
+    .name    = "sqlite",
+    .caps    = IL__STORE_DURABLE | IL__STORE_SHARED,
+    .free    = sq_free,
+    .apply   = sq_apply,
+    .read    = sq_read,
+    .overdue = sq_overdue,
+};
+
+static bool
+copy_ranks(struct sq_store *s, const struct il__ranks *ranks)
+{
+    s->rank_names = il__calloc(ranks->n + 1, sizeof *s->rank_names);
+    if (s->rank_names == NULL)
+        return false;
+    s->ranks.classes = (const char *const *)s->rank_names;
+    for (size_t i = 0; i < ranks->n; i++) {
+        s->rank_names[i] = il__strdup(ranks->classes[i]);
+        if (s->rank_names[i] == NULL)
+            return false;
+        s->ranks.n++;
+    }
+    return true;
+}
+
+static il_status
+open_store(struct sq_store *s, const struct il__store_open *o, il_error *reterr)
+{
+    if (!copy_ranks(s, &o->ranks))
+        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    il_status st = il__sq_file_open(&s->file, o->path, o->existing, o->timeout_ms, reterr);
+    if (st == IL_OK)
+        st = il__sq_conn_open(&s->conn, o->path, false, o->timeout_ms, reterr);
+    if (st == IL_OK && sqlite3_db_readonly(s->conn.db, "main") == 1)
+        st = il__error_set(reterr, IL_STORE, "%s: it cannot be written", o->path);
+    if (st == IL_OK)
+        st = il__sq_schema_prepare(s, o->test_clock, reterr);
+    return st;
+}
+
+il_status
+il__store_sqlite_open(const struct il__store_open *o, struct il__store **ret, il_error *reterr)
+{
+    struct sq_store *s = il__calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    s->base         = (struct il__store){ .ops = &sq_ops, .board = &s->file.board };
+    s->clock        = o->clock;
+    s->order_n      = -1;
+    s->file.lock_fd = -1;
+    il__mutex_init(&s->read_mutex, IL__MUTEX_reader);
+    il_status st = open_store(s, o, reterr);
+    if (st != IL_OK) {
+        sq_free(&s->base);
+        return st;
+    }
+    *ret = &s->base;
+    return IL_OK;
+}

@@ -1,0 +1,201 @@
+/*
+ * sqlite_internal.h: the SQLite engine's own structures, shared by its files.
+ *
+ *   sqlite.c    opening, freeing, batches as transactions
+ *   file.c      the database file, the lock file, the wake file
+ *   conn.c      a connection: its settings, statements and errors
+ *   schema.c    creating and migrating
+ *   state.c     counters and clock: the one row of il_state
+ *   hold.c      rows of leases and waiters
+ *   settle.c    what is overdue, and giving keys on
+ *   lock.c      acquire, renew, release, break
+ *   order.c     lock order
+ *   show.c      get, list, check_fence
+ *   sweep.c     recovery and the deadlock search
+ *
+ * Only sqlite.c knows about transactions: everything else works in the one that is open. A function that
+ * uses the database returns false when that failed; the connection's `rc` says how, and the batch is undone.
+ */
+#ifndef IL_STORE_SQLITE_INTERNAL_H
+#define IL_STORE_SQLITE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "base/mutex.h"
+#include "core/conflict.h"
+#include "core/limits.h"
+#include "store/store.h"
+
+enum sq_stmt {
+#define X(name) SQ_##name,
+#include "store/sqlite/statements.def"
+#undef X
+    SQ_STMT_COUNT
+};
+
+/* conn.c: one connection. Used by one thread at a time. */
+struct sq_conn {
+    sqlite3      *db;
+    sqlite3_stmt *stmts[SQ_STMT_COUNT];
+    int           rc;       /* of the last call that failed; SQLITE_OK while none has */
+    int           n_frames; /* of the WAL after the last commit */
+};
+
+il_status     il__sq_conn_open(struct sq_conn *c, const char *path, bool read_only, int64_t timeout_ms,
+                               il_error *reterr) MUST_USE;
+void          il__sq_conn_close(struct sq_conn *c);
+il_status     il__sq_conn_error(const struct sq_conn *c, const char *path, il_error *reterr);
+il_status     il__sq_map(int extended_rc, int system_errno);
+const char   *il__sq_sql(enum sq_stmt stmt);
+sqlite3_stmt *il__sq_use(struct sq_conn *c, enum sq_stmt stmt); /* ready to bind; NULL: failed */
+bool          il__sq_bind_int(struct sq_conn *c, sqlite3_stmt *s, int i, int64_t value);
+bool          il__sq_bind_text(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text);
+bool          il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text, size_t n);
+int           il__sq_step(struct sq_conn *c, sqlite3_stmt *s); /* SQLITE_ROW, SQLITE_DONE, or failed: 0 */
+bool          il__sq_run(struct sq_conn *c, sqlite3_stmt *s);  /* to its end, rows ignored */
+bool          il__sq_exec(struct sq_conn *c, enum sq_stmt stmt); /* one without parameters */
+const char   *il__sq_text(sqlite3_stmt *s, int column);        /* never NULL */
+
+/* file.c */
+struct sq_file {
+    char            *path;
+    int              lock_fd;
+    struct il__board board;
+    int64_t          timeout_ms;
+    uint32_t         wanted_at; /* LOCK_WANTED when we took the lock */
+    uint32_t         taken_at;  /* LOCK_TAKEN when we gave it to somebody who wanted it */
+    bool             yields;    /* somebody wanted it: let him have it before we take it again */
+};
+
+il_status il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t timeout_ms,
+                           il_error *reterr) MUST_USE;
+void      il__sq_file_close(struct sq_file *f);
+il_status il__sq_file_lock(struct sq_file *f, il_error *reterr) MUST_USE;
+void      il__sq_file_unlock(struct sq_file *f);
+
+/* state.c: counters and clock as a transaction sees them. */
+struct sq_state {
+    int64_t  version;
+    int64_t  min_version;
+    uint64_t fence;
+    uint64_t ticket;
+    char     boot_id[64];
+    int64_t  offset_ms;
+    int64_t  mark_ms;
+    int64_t  order_n;
+    bool     test_clock;
+    int64_t  now_ms; /* of this transaction */
+    int64_t  wall_ms;
+};
+
+struct sq_store {
+    struct il__store base;
+    struct sq_file   file;
+    const il_clock  *clock;
+    char           **rank_names;
+    struct il__ranks ranks;
+
+    /* The write connection and what belongs to its transaction; one caller at a time (the executor). */
+    struct sq_conn   conn;
+    struct sq_state  state;
+    bool             has_waiters; /* does anybody wait? */
+    struct il__order order;       /* learned edges, as far as read */
+    int64_t          order_n;     /* of il_state when they were read */
+    uint32_t        *wakes;       /* words of the board to bump after the commit */
+    size_t           n_wakes, wakes_capacity;
+    void            *scratch; /* arena: what lives for one op */
+#ifdef IL_MUTANT_reply_before_commit
+    unsigned n_uncommitted;
+#endif
+
+    struct il__mutex read_mutex; /* protects what follows */
+    struct sq_conn   reader;
+    bool             reader_open;
+};
+
+bool il__sq_state_load(struct sq_conn *c, const il_clock *clock, struct sq_state *st);
+bool il__sq_state_save(struct sq_store *s);
+bool il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clock);
+
+/* schema.c: the version that this code writes. */
+#define SQ_SCHEMA_VERSION 1
+il_status il__sq_schema_prepare(struct sq_store *s, bool test_clock, il_error *reterr) MUST_USE;
+
+/* hold.c: a lease, or a waiter (state WAITING). Strings are in the scratch arena. */
+struct sq_hold {
+    uint64_t       number; /* fence, or ticket */
+    const char    *holder;
+    il_mode        mode;
+    uint32_t       permits;
+    il_lease_state state;
+    int64_t        ttl_ms;
+    int64_t        settle_ms;
+    int64_t        since_ms;
+    int64_t        since_wall_ms;
+    int64_t        renewed_ms;
+    int64_t        deadline_ms; /* a waiter's own */
+    int64_t        due_ms;      /* expiry; when a waiter is dead */
+    const char    *meta;
+    const char    *place;
+    const char    *verdict;
+    bool           gone; /* ended in this op */
+};
+
+struct sq_holds {
+    struct sq_hold *items;
+    size_t          n;
+};
+
+/* A key as an op sees it. */
+struct sq_key {
+    const char     *tenant;
+    const char     *key;
+    struct sq_holds leases;
+    struct sq_holds waiters;
+};
+
+bool il__sq_key_load(struct sq_store *s, struct sq_key *k);
+bool il__sq_lease_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h);
+bool il__sq_lease_change(struct sq_store *s, const struct sq_key *k, const struct sq_hold *h);
+bool il__sq_lease_end(struct sq_store *s, const struct sq_key *k, struct sq_hold *h, il_lease_state how);
+bool il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h);
+bool il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h);
+bool il__sq_waiter_end(struct sq_store *s, struct sq_hold *h);
+struct sq_hold *il__sq_find_holder(const struct sq_holds *holds, const char *holder);
+uint64_t        il__sq_newest_fence(const struct sq_key *k);
+bool            il__sq_wake(struct sq_store *s, uint32_t slot);
+/* Read one row of a statement whose columns are those of lease_of_key, or of waiter_of_key. */
+bool il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h);
+bool il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h);
+
+struct sq_ended {
+    bool           known;
+    uint64_t       fence;
+    il_lease_state how;
+    int64_t        ended_ms;
+};
+bool il__sq_ended_find(struct sq_store *s, const struct sq_key *k, const char *holder,
+                       struct sq_ended *ret);
+
+/* settle.c */
+bool            il__sq_settle(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
+bool            il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
+struct il__load il__sq_load(const struct sq_key *k);
+
+/* The ops; false: the database failed. */
+bool il__sq_acquire(struct sq_store *s, il_op *op);
+bool il__sq_renew(struct sq_store *s, il_op *op);
+bool il__sq_release(struct sq_store *s, il_op *op);
+bool il__sq_break(struct sq_store *s, il_op *op);
+bool il__sq_sweep(struct sq_store *s, il_op *op);
+bool il__sq_order(struct sq_store *s, il_op *op); /* op->status is IL_OK, or IL_ORDER, IL_NOMEM */
+bool il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *holder,
+                            uint64_t *ret_ticket, struct il__buf *why, bool *ret_found);
+/* get, list and check_fence work on either connection. */
+bool il__sq_get(struct sq_conn *c, const struct sq_state *st, il_op *op);
+bool il__sq_list(struct sq_conn *c, const struct sq_state *st, il_op *op);
+bool il__sq_check_fence(struct sq_conn *c, const struct sq_state *st, il_op *op);
+bool il__sq_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const char *key,
+                 const struct sq_hold *h, int64_t n_waiters);
+
+#endif

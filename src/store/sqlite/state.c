@@ -1,0 +1,81 @@
+/*
+ * state.c: the counters and the clock of a store, kept in the one row of il_state.
+ *
+ * Lease time = offset + CLOCK_BOOTTIME. Within one boot all processes add the same offset, so they agree, and
+ * setting the wall clock changes nothing. After a reboot (another boot id), or should the sum lie below the
+ * mark that the last commit left, the offset is chosen anew so that time goes on from the mark: a lease is
+ * then never shorter than promised, and no row has to be touched.
+ */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "store/sqlite/sqlite_internal.h"
+
+/* Set the transaction's now, and the offset if it has to be chosen anew. */
+static void
+read_clock(const il_clock *clock, struct sq_state *st)
+{
+    int64_t     boot_ms = clock->boot_ms(clock->cookie);
+    const char *boot_id = clock->boot_id(clock->cookie);
+
+    if (strcmp(st->boot_id, boot_id) != 0 || st->offset_ms + boot_ms < st->mark_ms) {
+        st->offset_ms = st->mark_ms - boot_ms;
+        (void)snprintf(st->boot_id, sizeof st->boot_id, "%s", boot_id); /* ids have 36 characters */
+    }
+    st->now_ms  = st->offset_ms + boot_ms;
+    st->wall_ms = clock->wall_ms(clock->cookie);
+}
+
+bool
+il__sq_state_load(struct sq_conn *c, const il_clock *clock, struct sq_state *st)
+{
+    sqlite3_stmt *row = il__sq_use(c, SQ_state_load);
+
+    if (il__sq_step(c, row) != SQLITE_ROW) {
+        if (c->rc == SQLITE_OK)
+            c->rc = SQLITE_CORRUPT; /* the row is missing */
+        return false;
+    }
+    *st = (struct sq_state){
+        .version     = sqlite3_column_int64(row, 0),
+        .min_version = sqlite3_column_int64(row, 1),
+        .fence       = (uint64_t)sqlite3_column_int64(row, 2),
+        .ticket      = (uint64_t)sqlite3_column_int64(row, 3),
+        .offset_ms   = sqlite3_column_int64(row, 5),
+        .mark_ms     = sqlite3_column_int64(row, 6),
+        .order_n     = sqlite3_column_int64(row, 7),
+        .test_clock  = sqlite3_column_int64(row, 8) != 0,
+    };
+    (void)snprintf(st->boot_id, sizeof st->boot_id, "%s", il__sq_text(row, 4));
+    read_clock(clock, st);
+    return il__sq_run(c, row);
+}
+
+bool
+il__sq_state_save(struct sq_store *s)
+{
+    const struct sq_state *st   = &s->state;
+    struct sq_conn        *c    = &s->conn;
+    sqlite3_stmt          *stmt = il__sq_use(c, SQ_state_save);
+
+    CHECK(st->fence < (UINT64_C(1) << 53));
+    return il__sq_bind_int(c, stmt, 1, (int64_t)st->fence) &&
+           il__sq_bind_int(c, stmt, 2, (int64_t)st->ticket) && il__sq_bind_text(c, stmt, 3, st->boot_id) &&
+           il__sq_bind_int(c, stmt, 4, st->offset_ms) && il__sq_bind_int(c, stmt, 5, st->now_ms) &&
+           il__sq_bind_int(c, stmt, 6, st->order_n) && il__sq_run(c, stmt);
+}
+
+bool
+il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clock)
+{
+    sqlite3_stmt *stmt    = il__sq_use(c, SQ_state_create);
+    int64_t       boot_ms = clock->boot_ms(clock->cookie);
+
+    /* Lease time begins where boot time is: offset 0. Fences begin at the wall clock's microseconds, so
+     * that they also grow when a store is deleted and made again. */
+    return il__sq_bind_int(c, stmt, 1, SQ_SCHEMA_VERSION) &&
+           il__sq_bind_int(c, stmt, 2, il__clock_wall_ms() * 1000) &&
+           il__sq_bind_text(c, stmt, 3, clock->boot_id(clock->cookie)) &&
+           il__sq_bind_int(c, stmt, 4, 0) && il__sq_bind_int(c, stmt, 5, boot_ms) &&
+           il__sq_bind_int(c, stmt, 6, test_clock) && il__sq_run(c, stmt);
+}

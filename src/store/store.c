@@ -1,0 +1,181 @@
+/*
+ * store.c: opening a store by its URL, and the wrappers around an engine's callbacks that hold what all
+ * engines must keep: checked before the call and after it.
+ */
+#include "store/store.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/limits.h"
+#include "core/op.h"
+
+#define TIMEOUT_MS_DEFAULT 5000
+
+static const struct engine {
+    const char *scheme;
+    il_status (*open)(const struct il__store_open *o, struct il__store **ret, il_error *reterr);
+} engines[] = {
+    { "memory:", il__store_memory_open },
+    { "sqlite:", il__store_sqlite_open },
+};
+
+static const struct engine *
+engine_of(const char *url)
+{
+    for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
+        if (strncmp(url, engines[i].scheme, strlen(engines[i].scheme)) == 0)
+            return &engines[i];
+    }
+    return NULL;
+}
+
+/* The part of a URL that is safe to show: the scheme. What follows may hold a password. */
+static il_status
+refuse_scheme(const char *url, il_error *reterr)
+{
+    size_t n = strcspn(url, ":/?@");
+
+    if (url[n] != ':')
+        return il__error_set(reterr, IL_INVAL,
+                             "the store must be a URL such as sqlite:PATH or memory:, this has no scheme");
+    return il__error_set(reterr, IL_INVAL, "there is no engine for '%.*s:' (there are memory: and sqlite:)",
+                         (int)MIN(n, 32), url);
+}
+
+/* The query: only clock=test is known. */
+static il_status
+parse_query(const char *query, struct il__store_open *o, il_error *reterr)
+{
+    if (query == NULL)
+        return IL_OK;
+    if (strcmp(query, "clock=test") != 0)
+        return il__error_set(reterr, IL_INVAL, "the store's URL has an unknown option after '?'");
+    o->test_clock = true;
+    return IL_OK;
+}
+
+static il_status
+check_clock(const struct il__store_open *o, const il_open_opts *opts, il_error *reterr)
+{
+    bool given = opts != NULL && opts->clock != NULL;
+
+    if (given && !o->test_clock)
+        return il__error_set(reterr, IL_INVAL, "a clock can only be given to a store made with ?clock=test");
+    if (!given && o->test_clock)
+        return il__error_set(reterr, IL_INVAL, "a store with ?clock=test needs a clock");
+    return IL_OK;
+}
+
+il_status
+il__store_open(const char *url, const il_open_opts *opts, struct il__store **ret, il_error *reterr)
+{
+    struct il__store_open o = {
+        .clock      = il__clock_machine(),
+        .timeout_ms = TIMEOUT_MS_DEFAULT,
+    };
+
+    const struct engine *engine = engine_of(url);
+    if (engine == NULL)
+        return refuse_scheme(url, reterr);
+    AUTO_FREE char *path = il__strdup(url + strlen(engine->scheme));
+    if (path == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    char *query = strchr(path, '?');
+    if (query != NULL)
+        *query++ = '\0';
+    o.path = path;
+    if (parse_query(query, &o, reterr) != IL_OK || check_clock(&o, opts, reterr) != IL_OK)
+        return IL_INVAL;
+    if (opts != NULL) {
+        o.existing = (opts->flags & IL_OPEN_EXISTING) != 0;
+        o.ranks    = (struct il__ranks){ .classes = opts->ranks, .n = opts->n_ranks };
+        if (opts->clock != NULL)
+            o.clock = opts->clock;
+        if (opts->timeout_ms != 0)
+            o.timeout_ms = opts->timeout_ms;
+    }
+    return engine->open(&o, ret, reterr);
+}
+
+void
+il__store_free(struct il__store *s)
+{
+    if (s != NULL)
+        s->ops->free(s);
+}
+
+/* What every engine must have kept, whatever it is made of. */
+static void
+check_result(const il_op *op)
+{
+    CHECK((unsigned)op->status < IL_STATUS_COUNT);
+    switch (op->type) {
+    case IL_OP_ACQUIRE:
+        if (op->status == IL_OK) {
+            CHECK(op->out.fence > 0 && op->out.fence < (UINT64_C(1) << 53));
+            CHECK(op->out.remaining_ms == op->in.lock.ttl_ms);
+        }
+        if (op->status == IL_QUEUED) {
+            CHECK(op->in.lock.wait_ms != 0);
+            CHECK(op->out.ticket > 0 && op->out.position > 0);
+        }
+        break;
+    case IL_OP_RENEW:
+        CHECK(op->status != IL_OK || op->out.fence == op->fence);
+        break;
+    case IL_OP_LIST:
+        CHECK(op->status != IL_OK || op->out.n_items <= op->in.list.limit);
+        break;
+    case IL_OP_GET:
+        CHECK((op->status == IL_OK) == (op->out.n_items > 0) || op->status == IL_NOMEM);
+        break;
+    case IL_OP_NONE:
+    case IL_OP_RELEASE:
+    case IL_OP_BREAK:
+    case IL_OP_CHECK_FENCE:
+    case IL_OP_SWEEP:
+    case IL_OP_COUNT:
+    default:
+        break;
+    }
+}
+
+static void
+check_before(il_op *const *ops, size_t n)
+{
+    CHECK(n > 0 && n <= IL_BATCH_OPS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        CHECK(ops[i]->tenant != NULL);
+        CHECK(il__op_refused(ops[i]) || ops[i]->type != IL_OP_NONE);
+    }
+}
+
+il_status
+il__store_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr)
+{
+    check_before(ops, n);
+    il_status st = s->ops->apply(s, ops, n, reterr);
+    for (size_t i = 0; st == IL_OK && i < n; i++)
+        check_result(ops[i]);
+    return st;
+}
+
+il_status
+il__store_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr)
+{
+    if (s->ops->read == NULL)
+        return il__store_apply(s, ops, n, reterr);
+    check_before(ops, n);
+    for (size_t i = 0; i < n; i++)
+        CHECK(il__op_refused(ops[i]) || !il__op_writes(ops[i]->type));
+    il_status st = s->ops->read(s, ops, n, reterr);
+    for (size_t i = 0; st == IL_OK && i < n; i++)
+        check_result(ops[i]);
+    return st;
+}
+
+bool
+il__store_overdue(struct il__store *s)
+{
+    return s->ops->overdue == NULL || s->ops->overdue(s);
+}

@@ -1,0 +1,102 @@
+/*
+ * store.h: what an engine is.
+ *
+ * An engine implements `apply` over a batch of ops: domain verbs, each atomic, all of them one commit. What
+ * each op must do is in src/core/README.md; how the engines do it is in README.md here. Callers
+ * use the il__store_* wrappers, which hold the pre- and post-conditions that all engines share.
+ * Differences between engines are capabilities, never their names.
+ */
+#ifndef IL_STORE_STORE_H
+#define IL_STORE_STORE_H
+
+#include "base/base.h"
+#include "base/board.h"
+#include "core/order.h"
+
+enum il__store_caps {
+    IL__STORE_DURABLE = 1 << 0, /* what apply acknowledged survives a crash of the machine */
+    IL__STORE_SHARED  = 1 << 1, /* several processes may use it at once */
+    IL__STORE_DIRECT  = 1 << 2, /* apply is cheap and safe from any thread: no executor needed */
+};
+
+struct il__store;
+
+struct il__store_ops {
+    const char *name;
+    unsigned    caps; /* enum il__store_caps */
+
+    void (*free)(struct il__store *s); /* required */
+
+    /*
+     * Carry out n prepared ops in order, in one commit, at one `now` of the store's clock. Each op's
+     * status and out are set; refused ops (il__op_refused) are passed over. IL_OK: all of it is as
+     * durable as the engine promises, and whoever has to be woken has been. Anything else: nothing may be
+     * concluded about any op (it may or may not have happened), except that repeating all of them is
+     * safe. One caller at a time unless DIRECT. Required.
+     */
+    il_status (*apply)(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr);
+
+    /*
+     * The same for ops that change nothing; safe from any thread, beside an `apply` under way, for
+     * which it does not wait. NULL: use apply.
+     */
+    il_status (*read)(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr);
+
+    /*
+     * Would a sweep find something to do? A look that takes no lock and writes nothing, so that idle
+     * processes cost an idle store nothing. NULL, or a failed look: sweep.
+     */
+    bool (*overdue)(struct il__store *s);
+};
+
+struct il__store {
+    const struct il__store_ops *ops;
+    struct il__board           *board; /* the engine's; waiters sleep here */
+};
+
+/* What every engine's open function gets. All borrowed for the call, except clock: until free. */
+struct il__store_open {
+    const char      *path;       /* what follows the scheme, without the query */
+    const il_clock  *clock;      /* never NULL */
+    bool             test_clock; /* the URL says clock=test */
+    bool             existing;   /* do not create */
+    int64_t          timeout_ms; /* give up on a busy store after */
+    struct il__ranks ranks;
+};
+
+/* Open by URL. IL_INVAL for an unknown scheme or query, else what the engine's open says. */
+il_status il__store_open(const char *url, const il_open_opts *opts, struct il__store **ret,
+                         il_error *reterr) MUST_USE;
+void      il__store_free(struct il__store *s); /* NULL is fine */
+
+/* The wrappers: check before and after. `ops` must have passed il__op_prepare() or be refused. */
+il_status il__store_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr) MUST_USE;
+il_status il__store_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr) MUST_USE;
+
+bool      il__store_overdue(struct il__store *s);
+
+/* The engines. */
+il_status il__store_memory_open(const struct il__store_open *o, struct il__store **ret,
+                                il_error *reterr) MUST_USE;
+il_status il__store_sqlite_open(const struct il__store_open *o, struct il__store **ret,
+                                il_error *reterr) MUST_USE;
+
+/*
+ * Decorators: a store over another one, which they own from then on (on IL_OK only).
+ */
+
+/* Every batch as one line to `trace`: ops with arguments, statuses, microseconds. */
+il_status il__store_trace_wrap(struct il__store *inner, il_trace_fn *trace, void *cookie,
+                               struct il__store **ret, il_error *reterr) MUST_USE;
+
+enum il__fault_kind {
+    IL__FAULT_BEFORE, /* the call fails and nothing happened */
+    IL__FAULT_AFTER,  /* it happened, but the caller is told that it failed */
+};
+/* Fail the n-th call (counted from 1; 0 = none) of apply or read with IL_STORE. */
+il_status il__store_fault_wrap(struct il__store *inner, unsigned n, enum il__fault_kind kind,
+                               struct il__store **ret, il_error *reterr) MUST_USE;
+/* Has the fault been injected? `s` is a fault store. */
+bool il__store_fault_fired(struct il__store *s);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * cmocka.h: cmocka with the headers it wants before it.
+ */
+#ifndef T_CMOCKA_H
+#define T_CMOCKA_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#endif

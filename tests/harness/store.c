@@ -1,0 +1,117 @@
+/*
+ * store.c: stores under test. The engine table is here; ops are in op.c.
+ */
+#include "harness/store.h"
+
+#include <stdio.h>
+
+const struct t_engine t_engines[] = {
+    { "memory", "memory:%s?clock=test", true, false, 1 },
+    { "sqlite", "sqlite:%s/x.db?clock=test", true, true, 1 },
+    { "sqlite-2", "sqlite:%s/x.db?clock=test", true, true, 2 }, /* two handles in turn */
+    { 0 },
+};
+
+const struct t_engine *
+t_engine_find(const char *name)
+{
+    for (const struct t_engine *e = t_engines; e->name != NULL; e++) {
+        if (strcmp(e->name, name) == 0)
+            return e;
+    }
+    T_FAIL("there is no engine '%s'", name);
+}
+
+il *
+t_store_open(struct t_store *s)
+{
+    il_open_opts opts = IL_OPEN_OPTS_INIT;
+    il          *h    = NULL;
+    il_error     err  = { 0 };
+
+    opts.clock   = &s->clock.il;
+    opts.ranks   = s->ranks;
+    opts.n_ranks = s->n_ranks;
+    opts.flags   = IL_OPEN_NO_SWEEP;
+    if (il_open(s->url, &opts, &h, &err) != IL_OK)
+        T_FAIL("%s: %s: %s", s->url, il_status_name(err.status), err.message);
+    return h;
+}
+
+static void
+open_handles(struct t_store *s)
+{
+    for (size_t i = 0; i < s->engine->n_handles; i++) {
+        s->handles[i] = t_store_open(s);
+        s->n_handles  = i + 1;
+    }
+}
+
+static void
+close_handles(struct t_store *s)
+{
+    for (size_t i = 0; i < s->n_handles; i++)
+        il_close(s->handles[i]);
+    s->n_handles = 0;
+}
+
+struct t_store *
+t_store_new(const struct t_engine *engine)
+{
+    struct t_store *s = calloc(1, sizeof *s);
+
+    CHECK(s != NULL);
+    s->engine  = engine;
+    s->results = calloc(T_RESULTS_MAX, sizeof *s->results);
+    CHECK(s->results != NULL);
+    t_clock_init(&s->clock);
+    t_tmp_make(s->dir);
+    /* The table's URLs have one %s or none. */
+    const char *hole = strstr(engine->url, "%s");
+    if (hole != NULL)
+        t_path(s->url, "%.*s%s%s", (int)(hole - engine->url), engine->url, s->dir, hole + 2);
+    else
+        t_path(s->url, "%s", engine->url);
+    open_handles(s);
+    return s;
+}
+
+void
+t_store_free(struct t_store *s)
+{
+    if (s == NULL)
+        return;
+    close_handles(s);
+    for (size_t i = 0; i < T_RESULTS_MAX; i++)
+        il_op_release(&s->results[i]);
+    t_tmp_remove(s->dir);
+    free(s->results);
+    free(s);
+}
+
+void
+t_store_reopen(struct t_store *s)
+{
+    close_handles(s);
+    open_handles(s);
+}
+
+void
+t_store_set_ranks(struct t_store *s, const char *const *ranks, size_t n)
+{
+    s->ranks   = ranks;
+    s->n_ranks = n;
+    t_store_reopen(s);
+}
+
+il *
+t_handle(struct t_store *s)
+{
+    return s->handles[s->i_turn++ % s->n_handles];
+}
+
+void
+t_pass(struct t_store *s, int64_t ms)
+{
+    t_clock_step(&s->clock, ms);
+}
