@@ -130,6 +130,7 @@ typedef struct il_lease_info {
     const char    *holder;
     const char    *meta;  /* "" when none was given */
     const char    *place; /* "" when none was given */
+    const char    *reason; /* CLOSING: why it was broken; else "" */
     uint64_t       fence; /* 0 for a waiter */
     uint64_t       ticket; /* waiters only; smaller is older */
     il_mode        mode;
@@ -140,8 +141,8 @@ typedef struct il_lease_info {
     int64_t        age_ms;         /* since the grant, or since the waiter queued, in lease time */
     int64_t        remaining_ms;   /* to the expiry, or to the waiter's deadline (IL_FOREVER) */
     int64_t        renewed_ms;     /* since the last renewal (or the grant); for a waiter, since its last sign of life */
-    int64_t        acquired_at_ms; /* wall clock, ms since 1970, for people to read */
-    int64_t        expires_at_ms;  /* wall clock estimate, for people to read */
+    int64_t        acquired_at_ms; /* the same as age_ms and remaining_ms, on the wall clock of whoever looks: */
+    int64_t        expires_at_ms;  /* ms since 1970, for people to read */
 } il_lease_info;
 
 /* ------------------------------------------------------------------------------------------------
@@ -203,7 +204,6 @@ typedef struct il_sweep_out {
     uint32_t n_offered;   /* waiters that got an offer */
     uint32_t n_dropped;   /* waiters whose deadline passed or who gave no sign of life */
     uint32_t n_deadlocks; /* waiters cancelled to open a cycle */
-    uint32_t n_purged;    /* memories of ended leases forgotten */
 } il_sweep_out;
 
 typedef struct il_op_out {

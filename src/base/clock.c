@@ -19,12 +19,18 @@ il__clock_boot_ns(void)
 }
 
 int64_t
-il__clock_wall_ms(void)
+il__clock_wall_us(void)
 {
     struct timespec ts;
 
     CHECK(clock_gettime(CLOCK_REALTIME, &ts) == 0);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / IL__NS_PER_MS;
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+int64_t
+il__clock_wall_ms(void)
+{
+    return il__clock_wall_us() / 1000;
 }
 
 /* Read a small file of /proc into text; an unreadable one gives "". */

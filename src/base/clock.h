@@ -13,6 +13,7 @@
 
 int64_t il__clock_boot_ns(void);
 int64_t il__clock_wall_ms(void);
+int64_t il__clock_wall_us(void);
 
 #define IL__BOOT_ID_BYTES 64
 

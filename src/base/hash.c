@@ -27,10 +27,15 @@ seed_init(void)
         seed = (uint64_t)(uintptr_t)&seed_once ^ ((uint64_t)getpid() << 32);
 }
 
+void
+il__hash_init(void)
+{
+    CHECK(pthread_once(&seed_once, seed_init) == 0);
+}
+
 uint64_t
 il__hash_bytes(const void *data, size_t n_bytes)
 {
-    CHECK(pthread_once(&seed_once, seed_init) == 0);
     return XXH3_64bits_withSeed(data, n_bytes, seed);
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/base.h"
 
+/* Before the first use in a process; repeatable. */
+void     il__hash_init(void);
 uint64_t il__hash_bytes(const void *data, size_t n_bytes);
 uint64_t il__hash_mix(uint64_t a, uint64_t b);
 

@@ -91,8 +91,8 @@ const char *
 il__time_text(int64_t wall_ms, char out[IL__TIME_TEXT_BYTES])
 {
     /* Division that rounds down, so that times before 1970 have their milliseconds right too. */
-    int64_t   ms_part = ((wall_ms % 1000) + 1000) % 1000;
-    time_t    sec     = (time_t)((wall_ms - ms_part) / 1000);
+    int64_t   ms_part = wall_ms % 1000;
+    time_t    sec     = (time_t)(wall_ms / 1000 - (ms_part < 0));
     struct tm tm;
     char      date[24];
 
@@ -100,7 +100,7 @@ il__time_text(int64_t wall_ms, char out[IL__TIME_TEXT_BYTES])
         out[0] = '\0';
         return out;
     }
-    (void)snprintf(out, IL__TIME_TEXT_BYTES, "%s.%03dZ", date, (int)ms_part);
+    (void)snprintf(out, IL__TIME_TEXT_BYTES, "%s.%03dZ", date, (int)(ms_part < 0 ? ms_part + 1000 : ms_part));
     return out;
 }
 
@@ -172,4 +172,26 @@ il__utf8_has_control(const char *s, size_t n_bytes)
             return true;
     }
     return false;
+}
+
+bool
+il__ascii_printable(const char *s, size_t n_bytes)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    const uint64_t tops = UINT64_C(0x8080808080808080);
+    size_t         i    = 0;
+
+    /* Eight at a time: no byte has its top bit set, is below 0x20 (subtracting borrows into the top bit), or
+     * is 0x7F (adding one carries into it). */
+    for (; i + 8 <= n_bytes; i += 8) {
+        uint64_t w;
+        memcpy(&w, s + i, sizeof w);
+        if (((w | (w - 0x20 * ones) | (w + ones)) & tops) != 0)
+            return false;
+    }
+    for (; i < n_bytes; i++) {
+        if (s[i] < 0x20 || s[i] == 0x7F)
+            return false;
+    }
+    return true;
 }

@@ -75,7 +75,9 @@ print_page(struct cli *cli, const il_op *op, bool waiters)
             "{s:o, s:o}", "items", il__cli_lease_array(op->out.items, op->out.n_items, waiters),
             "next", il__cli_json_text(op->out.next)));
     if (op->out.n_items == 0) {
-        il__cli_note(cli, "nobody %s", waiters ? "waits" : "holds anything");
+        const char *prefix = cli->args.operands[0];
+        il__cli_note(cli, "nobody %s a key%s%s", waiters ? "waits for" : "holds",
+                     prefix != NULL ? " that starts with " : "", prefix != NULL ? prefix : "");
         return 0;
     }
     int status = waiters ? print_waiters(op) : print_leases(op);

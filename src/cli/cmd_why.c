@@ -103,7 +103,8 @@ print_outlook(const il_lease_info *info)
                      rest);
         return;
     }
-    (void)printf("  If the holder died, the key is free in %s.\n", rest);
+    (void)printf("  If the holder died, %s in %s.\n",
+                 info->mode == IL_MODE_EXCLUSIVE ? "the key is free" : "its hold ends", rest);
     /* Renewals come at every third of the TTL: one missed can be chance, two are a sign. */
     if (info->renewed_ms > info->ttl_ms / 3 * 2)
         (void)printf("  %sIt has missed a renewal (ttl %s): the holder is probably dead, paused or "

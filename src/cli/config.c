@@ -149,10 +149,15 @@ load_file(struct cli_config *config, const char *path, size_t i_file, bool requi
 
     il__buf_init(&data, CLI_CONFIG_BYTES_MAX);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0 && !required && (errno == ENOENT || errno == ENOTDIR))
+    /*
+     * A folder that may not be looked into (the home of another user, after setpriv or sudo -E) holds
+     * nothing for us; a file that is there and cannot be read is an error.
+     */
+    int why = errno;
+    if (fd < 0 && !required && access(path, F_OK) != 0)
         return IL_OK;
     if (fd < 0)
-        return il__error_set(reterr, IL_INVAL, "%s: %s", path, strerror(errno));
+        return il__error_set(reterr, IL_INVAL, "%s: %s", path, strerror(why));
     il_status st = slurp(path, fd, &data, reterr);
     (void)close(fd); /* was only read from */
     if (st != IL_OK)

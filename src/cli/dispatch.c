@@ -64,7 +64,7 @@ set_up(struct cli *cli, il_error *reterr)
 static int
 dispatch(struct cli *cli, char **argv)
 {
-    il_error  err;
+    il_error  err   = { 0 };
     int       i_arg = argv[0] != NULL ? 1 : 0;
     il_status st    = il__cli_args_parse(&cli->args, NULL, argv, &i_arg, &err);
 

@@ -3,6 +3,7 @@
  * between `<!-- generated: NAME -->` and `<!-- end -->`. tools/docs-tables puts them there and
  * finds drift.
  */
+#include "base/mutex.h"
 #include "cli/cli.h"
 #include "cli/debug.h"
 
@@ -140,13 +141,23 @@ docs_metrics(const struct cli_command *command UNUSED)
     il_close(store);
 }
 
+static void
+docs_mutexes(const struct cli_command *command UNUSED)
+{
+    (void)puts("| class | protects |\n|---|---|");
+    for (unsigned i = 0; i < IL__MUTEX_CLASS_COUNT; i++) {
+        enum il__mutex_class rank = (enum il__mutex_class)i;
+        (void)printf("| %s | %s |\n", il__mutex_class_name(rank), il__mutex_class_text(rank));
+    }
+}
+
 static const struct docs_table {
     const char *name;
     void (*print)(const struct cli_command *command);
 } tables[] = {
     { "statuses", docs_statuses }, { "exits", docs_exits },     { "ops", docs_ops },
     { "commands", docs_commands }, { "options", docs_options }, { "config", docs_config },
-    { "metrics", docs_metrics },
+    { "metrics", docs_metrics },   { "mutexes", docs_mutexes },
 };
 
 int

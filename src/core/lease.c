@@ -88,6 +88,19 @@ il__lease_due(int64_t expires_ms, int64_t now_ms)
 #endif
 }
 
+bool
+il__lease_view(int64_t now_ms, int64_t settle_ms, il_lease_state *state, int64_t *expires_ms)
+{
+    if (!il__lease_due(*expires_ms, now_ms))
+        return true;
+    il_lease_state settled = il__lease_step(*state, IL__EV_SETTLE);
+    if (settle_ms == 0 || settled == IL_LEASE_NONE)
+        return false;
+    *state = settled;
+    *expires_ms += settle_ms;
+    return !il__lease_due(*expires_ms, now_ms);
+}
+
 int64_t
 il__offer_expires_ms(int64_t now_ms, int64_t ttl_ms)
 {

@@ -45,6 +45,12 @@ bool il__lease_ended(il_lease_state state);
 /* Expiry is strict: dead as soon as now reaches expires. */
 bool il__lease_due(int64_t expires_ms, int64_t now_ms);
 
+/*
+ * How a stored lease is to be shown at now, without changing it: false when it is over. A HELD one past its
+ * expiry whose key still settles is CLOSING, as the next op on the key will make it.
+ */
+bool il__lease_view(int64_t now_ms, int64_t settle_ms, il_lease_state *state, int64_t *expires_ms);
+
 /* When an offer made now must be confirmed. */
 int64_t il__offer_expires_ms(int64_t now_ms, int64_t ttl_ms);
 

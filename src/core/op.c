@@ -101,8 +101,9 @@ il__op_add_item(il_op *op, const il_lease_info *item)
     copy.holder = il__op_strdup(op, item->holder);
     copy.meta   = il__op_strdup(op, item->meta);
     copy.place  = il__op_strdup(op, item->place);
+    copy.reason = il__op_strdup(op, item->reason);
     if (copy.tenant == NULL || copy.key == NULL || copy.holder == NULL || copy.meta == NULL ||
-        copy.place == NULL || !grow_items(op))
+        copy.place == NULL || copy.reason == NULL || !grow_items(op))
         return false;
     il_lease_info *items;
     memcpy(&items, &op->out.items, sizeof items); /* ours to write, const for the caller */
@@ -171,6 +172,9 @@ check_acquire(il_op *op, il_error *reterr)
                              IL_PERMITS_MAX, in->permits);
     if (in->wait_ms < 0 && in->wait_ms != IL_FOREVER)
         return il__error_set(reterr, IL_INVAL, "a wait of %" PRId64 " ms is negative", in->wait_ms);
+    if (in->wait_ms > IL__WAIT_MS_MAX)
+        return il__error_set(reterr, IL_INVAL, "a wait of %" PRId64 " ms is over 366 days (use IL_FOREVER)",
+                             in->wait_ms);
     if (in->settle_ms < 0 || in->settle_ms > IL_TTL_MS_MAX)
         return il__error_set(reterr, IL_INVAL, "a settle time of %" PRId64 " ms is outside 0..24h",
                              in->settle_ms);
@@ -240,22 +244,26 @@ check_op(il_op *op, il_error *reterr)
     return op->type == IL_OP_RENEW ? check_ttl(op, reterr) : IL_OK;
 }
 
+/* Why the op is refused: checked once more, this time with a text. Apart, since an il_error is large. */
+static __attribute__((noinline)) bool
+refuse(il_op *op)
+{
+    il_error err = { .message = "not an operation" };
+
+    if (op->type == IL_OP_NONE || (unsigned)op->type >= IL_OP_COUNT)
+        op->type = IL_OP_NONE;
+    else
+        CHECK(check_op(op, &err) != IL_OK);
+    il__op_end(op, IL_INVAL, err.message);
+    return false;
+}
+
 bool
 il__op_prepare(il_op *op, const char *default_tenant)
 {
-    il_error err;
-
     il__op_reset(op);
     if (op->tenant == NULL)
         op->tenant = default_tenant;
-    if (op->type == IL_OP_NONE || (unsigned)op->type >= IL_OP_COUNT) {
-        op->type = IL_OP_NONE;
-        il__op_end(op, IL_INVAL, "not an operation");
-        return false;
-    }
-    if (check_op(op, &err) != IL_OK) {
-        il__op_end(op, IL_INVAL, err.message);
-        return false;
-    }
-    return true;
+    bool known = op->type != IL_OP_NONE && (unsigned)op->type < IL_OP_COUNT;
+    return (known && check_op(op, NULL) == IL_OK) || refuse(op);
 }

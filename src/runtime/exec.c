@@ -153,6 +153,7 @@ apply_batch(struct il__exec *x, struct il__exec_request *first, size_t n_ops)
         if (r != first) /* `first` is this thread's own */
             atomic_store(&r->state, DONE);
     }
+    pass_lead(x); /* first: the next batch starts while this one's callers wake up */
     for (unsigned i = 0; i < 2; i++) {
         if (sleep_on[i])
             futex_wake(&x->done[i], INT32_MAX);
@@ -166,7 +167,6 @@ lead(struct il__exec *x, struct il__exec_request *self)
 
     take_batch(x, self, &n_ops);
     apply_batch(x, self, n_ops);
-    pass_lead(x);
     return self->status;
 }
 

@@ -24,9 +24,15 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
 {
     il *h = il__calloc(1, sizeof *h);
 
-    if (h != NULL)
-        h->tenant = il__strdup(opts != NULL && opts->tenant != NULL ? opts->tenant : "default");
-    if (h == NULL || h->tenant == NULL) {
+    if (h != NULL) {
+        h->tenant   = il__strdup(opts != NULL && opts->tenant != NULL ? opts->tenant : "default");
+        h->counters = il__calloc(IL__COUNTER_SHARDS, sizeof *h->counters);
+    }
+    if (h == NULL || h->tenant == NULL || h->counters == NULL) {
+        if (h != NULL) {
+            il__free(h->tenant);
+            il__free(h->counters);
+        }
         il__free(h);
         return il__error_set(reterr, IL_NOMEM, "no memory for a handle");
     }
@@ -35,7 +41,8 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
     il__exec_init(&h->exec, store);
     il__mutex_init(&h->mutex, IL__MUTEX_handle);
     il__cond_init(&h->unpinned);
-    h->watch_fd = -1;
+    h->watch_fd   = -1;
+    h->break_seen = il__board_read(store->board, IL__BOARD_BREAK); /* before anything can be broken */
     *ret = h;
     return IL_OK;
 }
@@ -97,6 +104,7 @@ il_close(il *h)
     il__mutex_destroy(&h->mutex);
     CHECK(pthread_cond_destroy(&h->unpinned) == 0);
     il__free(h->tenant);
+    il__free(h->counters);
     il__free(h);
 }
 

@@ -30,13 +30,15 @@ struct il__sleeper {
     uint32_t            slot;
 };
 
+struct il__counters;
+
 struct il {
     struct il__store *store;
     struct il__exec   exec;
     char             *tenant;
     bool              sweeps;
     atomic_bool       interrupted;
-    atomic_ullong     metrics[IL__METRIC_COUNT];
+    struct il__counters *counters; /* IL__COUNTER_SHARDS of them */
 
     struct il__mutex    mutex; /* protects what follows */
     struct il__sleeper *sleepers;
@@ -45,6 +47,7 @@ struct il {
     pthread_t           keeper, watchdog;
     bool                keeper_started, watchdog_started;
     bool                closing;
+    uint32_t            break_seen;      /* the board's word for breaks, as far as the keeper has looked */
     int64_t             keeper_wakes_ns; /* when the keeper will look again */
     _Atomic uint32_t    keeper_word;     /* bumped to make it look now */
     int                 watch_fd;        /* eventfd: makes the watchdog look now */
@@ -76,10 +79,17 @@ struct il_lease {
 il_status il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret,
                          il_error *reterr) MUST_USE;
 
+/* Threads count on shards of their own as far as there are enough, so that they do not fight for a line. */
+#define IL__COUNTER_SHARDS 8
+struct il__counters {
+    _Alignas(64) atomic_ullong values[IL__METRIC_COUNT];
+};
+unsigned il__counter_shard(void);
+
 static inline void
 il__count(il *h, enum il__metric metric, uint64_t n)
 {
-    atomic_fetch_add_explicit(&h->metrics[metric], n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->counters[il__counter_shard()].values[metric], n, memory_order_relaxed);
 }
 void il__count_op(il *h, const il_op *op);
 

@@ -34,6 +34,9 @@ il__lease_renewal_sent(il_lease *lease, int64_t sent_ns)
     int64_t deadline_ns = il__lease_local_deadline_ns(sent_ns, lease->ttl_ms);
     int64_t known_ns    = atomic_load(&lease->deadline_ns);
 
+    /* Nor revive a lease whose deadline has passed: its holder may have been told, or have looked. */
+    if (known_ns != 0 && il__clock_boot_ns() >= known_ns)
+        return;
     while (deadline_ns > known_ns &&
            !atomic_compare_exchange_weak(&lease->deadline_ns, &known_ns, deadline_ns))
         ;
@@ -161,8 +164,7 @@ static void *
 keeper_main(void *arg)
 {
     il       *h            = arg;
-    uint32_t  break_seen   = il__board_read(h->store->board, IL__BOARD_BREAK);
-    int64_t   next_sweep   = il__clock_boot_ns() + IL__SWEEP_MS * IL__NS_PER_MS;
+    int64_t   next_sweep = il__clock_boot_ns() + IL__SWEEP_MS * IL__NS_PER_MS;
     il_lease *due[RENEW_AT_ONCE];
 
     il__mutex_lock(&h->mutex);
@@ -170,13 +172,13 @@ keeper_main(void *arg)
         uint32_t own_seen  = atomic_load(&h->keeper_word);
         uint32_t break_now = il__board_read(h->store->board, IL__BOARD_BREAK);
         int64_t  now_ns    = il__clock_boot_ns();
-        size_t   n         = collect_due(h, now_ns, break_now != break_seen, due);
+        size_t   n         = collect_due(h, now_ns, break_now != h->break_seen, due);
         bool     sweeps    = h->sweeps && now_ns >= next_sweep;
         int64_t  wakes_ns  = next_renewal_ns(h, now_ns + IL__SWEEP_MS * IL__NS_PER_MS);
         h->keeper_wakes_ns = wakes_ns;
         il__mutex_unlock(&h->mutex);
 
-        break_seen = break_now;
+        h->break_seen = break_now; /* this thread's own from now on */
         if (n > 0)
             renew(h, due, n);
         if (sweeps) {
@@ -184,7 +186,7 @@ keeper_main(void *arg)
             next_sweep = now_ns + IL__SWEEP_MS * IL__NS_PER_MS;
         }
         if (n == 0 && !sweeps)
-            il__board_sleep_or(h->store->board, IL__BOARD_BREAK, break_seen, &h->keeper_word, own_seen,
+            il__board_sleep_or(h->store->board, IL__BOARD_BREAK, break_now, &h->keeper_word, own_seen,
                                MIN(wakes_ns, h->sweeps ? next_sweep : wakes_ns) - now_ns);
         il__mutex_lock(&h->mutex);
     }

@@ -84,8 +84,12 @@ acquire_loop(il *h, il_op *op, int64_t wait_ms, int64_t *ret_sent_ns, il_error *
     for (;;) {
         *ret_sent_ns = il__clock_boot_ns();
         il_status st = il_apply(h, op, 1, reterr);
-        if (st != IL_OK)
+        if (st != IL_OK) {
+            /* It may have happened all the same. Not when the store's lock was never had. */
+            if (reterr == NULL || strcmp(reterr->native, IL__NATIVE_BUSY) != 0)
+                give_up(h, op);
             return st;
+        }
         if (op->status != IL_QUEUED)
             return il__error_of_op(op, reterr);
         if (il_wait(h, op, IL_FOREVER) == IL_CANCELLED) {

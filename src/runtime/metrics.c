@@ -12,13 +12,28 @@ static const struct {
 #undef X
 };
 
+unsigned
+il__counter_shard(void)
+{
+    static atomic_uint           n_threads;
+    static _Thread_local unsigned shard; /* counted from 1; 0 = not chosen yet */
+
+    if (shard == 0)
+        shard = 1 + atomic_fetch_add(&n_threads, 1) % IL__COUNTER_SHARDS;
+    return shard - 1;
+}
+
 void
 il_metrics(il *h, il_metric_fn *fn, void *cookie)
 {
     if (h == NULL || fn == NULL)
         return;
-    for (size_t i = 0; i < IL__METRIC_COUNT; i++)
-        fn(cookie, rows[i].name, rows[i].help, atomic_load(&h->metrics[i]));
+    for (size_t i = 0; i < IL__METRIC_COUNT; i++) {
+        uint64_t sum = 0;
+        for (size_t shard = 0; shard < IL__COUNTER_SHARDS; shard++)
+            sum += atomic_load_explicit(&h->counters[shard].values[i], memory_order_relaxed);
+        fn(cookie, rows[i].name, rows[i].help, sum);
+    }
 }
 
 static void

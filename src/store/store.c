@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "core/limits.h"
 #include "core/op.h"
 
@@ -74,6 +75,7 @@ il__store_open(const char *url, const il_open_opts *opts, struct il__store **ret
         .timeout_ms = TIMEOUT_MS_DEFAULT,
     };
 
+    il__hash_init();
     const struct engine *engine = engine_of(url);
     if (engine == NULL)
         return refuse_scheme(url, reterr);

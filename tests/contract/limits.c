@@ -32,12 +32,12 @@ T_TEST(key)
     is_refused(t_acquire(s, NULL, "a"), "key");
     is_refused(t_acquire(s, "a\nb", "a"), "key");
     is_refused(t_acquire(s, "a\x7f", "a"), "key");
-    is_refused(t_acquire(s, "a\xc2\x85", "a"), "key");         /* U+0085 */
-    is_refused(t_acquire(s, "\xff", "a"), "key");              /* never in UTF-8 */
-    is_refused(t_acquire(s, "\xc0\xaf", "a"), "key");          /* overlong */
-    is_refused(t_acquire(s, "\xed\xa0\x80", "a"), "key");      /* a surrogate */
-    is_refused(t_acquire(s, "\xf4\x90\x80\x80", "a"), "key");  /* over U+10FFFF */
-    is_refused(t_acquire(s, "abc\xe2\x82", "a"), "key");       /* cut off */
+    is_refused(t_acquire(s, "a\xc2\x85", "a"), "key");        /* U+0085 */
+    is_refused(t_acquire(s, "\xff", "a"), "key");             /* never in UTF-8 */
+    is_refused(t_acquire(s, "\xc0\xaf", "a"), "key");         /* overlong */
+    is_refused(t_acquire(s, "\xed\xa0\x80", "a"), "key");     /* a surrogate */
+    is_refused(t_acquire(s, "\xf4\x90\x80\x80", "a"), "key"); /* over U+10FFFF */
+    is_refused(t_acquire(s, "abc\xe2\x82", "a"), "key");      /* cut off */
     is_refused(t_renew(s, text(513), "a", 1), "key");
     is_refused(t_release(s, "", "a", 1), "key");
     is_refused(t_break(s, "\x01", 1), "key");
@@ -101,7 +101,8 @@ T_TEST(ttl)
         is_refused(t_acquire(s, "k2", "a", .ttl_ms = bad[i]), "ttl");
         is_refused(t_renew(s, "k", "a", fence, .ttl_ms = bad[i]), "ttl");
     }
-    T_EQ(T_IS(t_renew(s, "k", "a", fence, .ttl_ms = IL_TTL_MS_MAX), IL_OK)->out.remaining_ms, IL_TTL_MS_MAX);
+    T_EQ(T_IS(t_renew(s, "k", "a", fence, .ttl_ms = IL_TTL_MS_MAX), IL_OK)->out.remaining_ms,
+         IL_TTL_MS_MAX);
     t_pass(s, IL_TTL_MS_MAX - 1);
     (void)T_IS(t_check(s, "k", fence), IL_OK);
     t_pass(s, 1);
@@ -152,8 +153,10 @@ T_TEST(fence)
 
 T_TEST(page_and_cursor)
 {
-    static const char *const bad[] = { "", "x", "zz:k", "1", "1:", ":k", "fffffffffffffffff:k",
-                                       "ffffffffffffffff:k", "1:\n", "1:\xff" };
+    static const char *const bad[] = {
+        "",     "x",     "zz:k", "1", "1:", ":k", "fffffffffffffffff:k", "ffffffffffffffff:k",
+        "1:\n", "1:\xff"
+    };
 
     (void)T_IS(t_list(s, NULL, .limit = IL_PAGE_ITEMS_MAX), IL_OK);
     is_refused(t_list(s, NULL, .limit = IL_PAGE_ITEMS_MAX + 1), "limit");

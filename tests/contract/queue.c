@@ -37,7 +37,8 @@ T_TEST(a_waiter_is_shown)
     (void)T_IS(t_acquire(s, "k", "a"), IL_OK);
     uint64_t ticket = T_IS(t_acquire(s, "k", "b", .wait_ms = 9000, .ttl_ms = 4000, .meta = "m",
                                      .place = "p", T_PERMITS(3)),
-                           IL_QUEUED)->out.ticket;
+                           IL_QUEUED)
+                          ->out.ticket;
     t_pass(s, 2000);
     const il_lease_info *it = t_waiter_of(s, "k", "b");
     T_TRUE(it != NULL);
@@ -85,9 +86,9 @@ T_TEST(release_offers_to_the_head)
     T_EQU(op->out.items[0].fence, offer);
     T_EQ(op->out.items[0].remaining_ms, 2000);
     T_EQ(op->out.items[0].n_waiters, 2);
-    (void)T_IS(t_check(s, "k", offer), IL_STALE);       /* not confirmed: not usable */
+    (void)T_IS(t_check(s, "k", offer), IL_STALE); /* not confirmed: not usable */
     (void)T_IS(t_renew(s, "k", "b", offer), IL_LOST);
-    T_TRUE(t_waiter_of(s, "k", "b") == NULL);           /* a lease now, not both */
+    T_TRUE(t_waiter_of(s, "k", "b") == NULL); /* a lease now, not both */
     /* Nobody passes: neither the next in the queue nor a newcomer. */
     T_EQ(T_IS(t_acquire(s, "k", "c", .wait_ms = 60000), IL_QUEUED)->out.position, 1);
     (void)T_IS(t_acquire(s, "k", "e"), IL_HELD);

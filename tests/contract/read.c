@@ -13,8 +13,8 @@ T_TEST(get_of_a_free_key_is_not_held)
 
 T_TEST(get_shows_the_lease)
 {
-    uint64_t fence = T_IS(t_acquire(s, "k", "a", .ttl_ms = 9000, .meta = "why", .place = "here"),
-                          IL_OK)->out.fence;
+    uint64_t fence =
+        T_IS(t_acquire(s, "k", "a", .ttl_ms = 9000, .meta = "why", .place = "here"), IL_OK)->out.fence;
 
     t_pass(s, 1500);
     (void)T_IS(t_renew(s, "k", "a", fence), IL_OK);
@@ -114,7 +114,8 @@ T_TEST(reads_change_nothing_even_when_overdue)
     T_EQ(sum.n_offered, 1);
 }
 
-static const char *const keys[] = { "", "a", "a:", "a:1", "a:10", "a:2", "ab", "b", "\xc3\xa9", "\xf0\x9f\x98\x80" };
+static const char *const keys[] = { "",    "a",  "a:", "a:1",      "a:10",
+                                    "a:2", "ab", "b",  "\xc3\xa9", "\xf0\x9f\x98\x80" };
 
 T_TEST(list_is_ordered_by_key_bytes)
 {
@@ -149,7 +150,7 @@ T_TEST(list_by_prefix)
 static size_t
 page_through(struct t_store *s, uint32_t limit, uint32_t flags)
 {
-    char     cursor[IL_KEY_BYTES_MAX + 64] = "";
+    char     cursor[IL_KEY_BYTES_MAX + 64]  = "";
     char     last_key[IL_KEY_BYTES_MAX + 1] = "";
     uint64_t last_number                    = 0;
     size_t   n                              = 0;
@@ -225,8 +226,7 @@ T_TEST(list_pages_while_things_change)
     char     cursor[64] = "";
     unsigned seen[40]   = { 0 };
     for (unsigned round = 0;; round++) {
-        const il_op *op =
-            T_IS(t_list(s, "k", .limit = 5, .cursor = round > 0 ? cursor : NULL), IL_OK);
+        const il_op *op = T_IS(t_list(s, "k", .limit = 5, .cursor = round > 0 ? cursor : NULL), IL_OK);
         for (size_t i = 0; i < op->out.n_items; i++) {
             unsigned n = (unsigned)strtoul(op->out.items[i].key + 1, NULL, 10);
             if (strcmp(op->out.items[i].holder, "h") == 0)

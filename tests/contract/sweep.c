@@ -22,7 +22,6 @@ T_TEST(nothing_to_do)
     T_EQ(op->out.sweep.n_offered, 0);
     T_EQ(op->out.sweep.n_dropped, 0);
     T_EQ(op->out.sweep.n_deadlocks, 0);
-    T_EQ(op->out.sweep.n_purged, 0);
     take_many(s, "k", 5, 60000);
     T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_expired, 0);
     T_EQ(T_IS(t_list(s, NULL), IL_OK)->out.n_items, 5);
@@ -111,13 +110,12 @@ T_TEST(memories_are_forgotten)
         (void)T_IS(t_release(s, key, "h", fence), IL_OK);
     }
     t_pass(s, 59999);
-    T_EQ(t_sweep_all(s, 0).n_purged, 0);
+    (void)t_sweep_all(s, 0);
     (void)T_IS(t_acquire(s, "k0", "h"), IL_LOST);
     t_pass(s, 1);
     (void)T_IS(t_acquire(s, "k0", "h"), IL_OK); /* does not count any more, purged or not */
-    t_pass(s, 60000); /* whole minutes at a time: after two at the latest */
-    T_EQ(t_sweep_all(s, 3).n_purged, 10);
-    T_EQ(t_sweep_all(s, 0).n_purged, 0);
+    (void)t_sweep_all(s, 3);
+    (void)T_IS(t_acquire(s, "k1", "h"), IL_OK);
 }
 
 T_TEST(a_sweep_is_bounded)

@@ -8,7 +8,7 @@
 T_TEST(the_wall_clock_neither_frees_nor_extends)
 {
     static const int64_t steps[] = { DAY_MS, -DAY_MS, -2 * DAY_MS, 3 * DAY_MS, -1, 1 };
-    uint64_t fence = T_IS(t_acquire(s, "k", "a", .ttl_ms = 10000), IL_OK)->out.fence;
+    uint64_t             fence   = T_IS(t_acquire(s, "k", "a", .ttl_ms = 10000), IL_OK)->out.fence;
 
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         t_clock_set_wall(&s->clock, steps[i]);
@@ -37,7 +37,8 @@ T_TEST(the_wall_clock_does_not_touch_queue_and_memory)
     t_clock_set_wall(&s->clock, DAY_MS);
     (void)T_IS(t_acquire(s, "k", "a"), IL_LOST);
     t_clock_set_wall(&s->clock, -DAY_MS);
-    T_EQ(t_sweep_all(s, 0).n_purged, 0);
+    (void)t_sweep_all(s, 0);
+    (void)T_IS(t_acquire(s, "k", "a"), IL_LOST);
 }
 
 T_TEST(fences_grow_when_the_wall_clock_goes_back)

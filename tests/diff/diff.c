@@ -22,7 +22,7 @@ static void
 on_abort(int signo UNUSED)
 {
     char text[96];
-    int  n = snprintf(text, sizeof text, "aborted: IL_TEST_SEED=%" PRIu64 " replays it\n", seed_now);
+    int n = snprintf(text, sizeof text, "aborted: IL_TEST_SEED=%" PRIu64 " replays it\n", seed_now);
 
     if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
         _exit(2);
@@ -84,7 +84,8 @@ run_seed(const struct t_engine *e, uint64_t seed, size_t n_steps)
     history_make(seed, steps, n_steps);
     size_t n = world_run(e, ranked, steps, n_steps, why);
     if (n < n_steps) {
-        (void)fprintf(stderr, "seed %" PRIu64 " differs at step %zu of %zu:\n%s\n", seed, n, n_steps, why);
+        (void)fprintf(stderr, "seed %" PRIu64 " differs at step %zu of %zu:\n%s\n", seed, n,
+                      n_steps, why);
         n++;
         shrink(e, ranked, steps, &n, why);
         (void)fprintf(stderr, "%zu steps are enough%s:\n", n, ranked ? " (ranks a, b, c)" : "");
@@ -114,7 +115,7 @@ main(void)
         return run_seed(e, only, n_steps) ? EXIT_SUCCESS : EXIT_FAILURE;
     for (uint64_t seed = 0; seed < n_seeds && n_bad < 3; seed++)
         n_bad += !run_seed(e, seed, n_steps);
-    (void)printf("%s: %" PRIu64 " histories of %zu steps, %" PRIu64 " differ\n", e->name, n_seeds, n_steps,
-                 n_bad);
+    (void)printf("%s: %" PRIu64 " histories of %zu steps, %" PRIu64 " differ\n", e->name, n_seeds,
+                 n_steps, n_bad);
     return n_bad == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -6,8 +6,9 @@
 
 #include <inttypes.h>
 
-const char *const t_keys[N_KEYS]       = { "a:1", "a:2", "b:1", "b:2", "c", "d:x", "a:1:sub", "\xc3\xa9:1" };
-const char *const t_holders[N_HOLDERS] = { "h1", "h2", "h3", "h4", "j/1", "j/2", "j", "u/1", "u/1/2", "h5" };
+const char *const t_keys[N_KEYS] = { "a:1", "a:2", "b:1", "b:2", "c", "d:x", "a:1:sub", "\xc3\xa9:1" };
+const char *const t_holders[N_HOLDERS] = { "h1",  "h2", "h3",  "h4",    "j/1",
+                                           "j/2", "j",  "u/1", "u/1/2", "h5" };
 const char *const t_tenants[N_TENANTS] = { "default", "other" };
 
 /* What makes one history different from the next. */
@@ -61,8 +62,8 @@ make_acquire(struct t_rng *r, const struct taste *t, struct step *st)
 static void
 make_op(struct t_rng *r, const struct taste *t, struct step *st)
 {
-    static const il_op_type types[] = { IL_OP_RENEW, IL_OP_RENEW, IL_OP_RELEASE, IL_OP_RELEASE, IL_OP_RELEASE,
-                                        IL_OP_BREAK, IL_OP_GET,   IL_OP_CHECK_FENCE };
+    static const il_op_type types[] = { IL_OP_RENEW,   IL_OP_RENEW, IL_OP_RELEASE, IL_OP_RELEASE,
+                                        IL_OP_RELEASE, IL_OP_BREAK, IL_OP_GET,     IL_OP_CHECK_FENCE };
 
     st->kind      = STEP_OP;
     st->joins     = t_rng_below(r, 10) < t->batch_mix;
@@ -82,7 +83,7 @@ make_op(struct t_rng *r, const struct taste *t, struct step *st)
 static void
 make_step(struct t_rng *r, const struct taste *t, struct step *st)
 {
-    static const int64_t passes[] = { 1,    10,   500,   999,   1000,  1000,  1001,  1999, 2000,
+    static const int64_t passes[] = { 1,    10,   500,  999,   1000,  1000,  1001,  1999, 2000,
                                       2001, 3000, 5000, 14999, 15000, 30000, 59999, 60000 };
     static const int64_t walls[]  = { -86400000, 86400000, -1, 1000, -400 * INT64_C(86400000) };
     unsigned             dice     = t_rng_below(r, 100);
@@ -140,12 +141,14 @@ step_print(FILE *out, size_t i, const struct step *st)
 
     (void)fprintf(out, "%4zu %s", i, kinds[st->kind]);
     if (st->kind == STEP_OP)
-        (void)fprintf(out, " %s%s %s/%s %s ttl=%" PRId64 " wait=%" PRId64 " settle=%" PRId64
-                           " mode=%s/%u flags=%u fence=-%u%s handle=%u%s",
+        (void)fprintf(out,
+                      " %s%s %s/%s %s ttl=%" PRId64 " wait=%" PRId64 " settle=%" PRId64
+                      " mode=%s/%u flags=%u fence=-%u%s handle=%u%s",
                       st->joins ? "+" : "", il_op_name(st->type), t_tenants[st->i_tenant],
-                      t_keys[st->i_key], t_holders[st->i_holder], st->ttl_ms, st->wait_ms, st->settle_ms,
-                      il_mode_name(st->mode), st->permits, st->flags, st->i_fence,
-                      st->own_names ? " (its own names)" : "", st->i_handle, st->looks ? " looks" : "");
+                      t_keys[st->i_key], t_holders[st->i_holder], st->ttl_ms, st->wait_ms,
+                      st->settle_ms, il_mode_name(st->mode), st->permits, st->flags, st->i_fence,
+                      st->own_names ? " (its own names)" : "", st->i_handle,
+                      st->looks ? " looks" : "");
     else
         (void)fprintf(out, " ms=%" PRId64 " limit=%u flags=%u", st->ms, st->limit, st->flags);
     (void)fputc('\n', out);

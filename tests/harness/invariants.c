@@ -27,8 +27,7 @@ t_watch_release(struct t_watch *w)
     *w = (struct t_watch){ 0 };
 }
 
-static bool PRINTF_LIKE(2, 3)
-broken(char why[T_WHY_BYTES], const char *fmt, ...)
+static bool PRINTF_LIKE(2, 3) broken(char why[T_WHY_BYTES], const char *fmt, ...)
 {
     va_list ap;
 
@@ -68,11 +67,12 @@ look_at_lease(const il_lease_info *it, char why[T_WHY_BYTES])
     if (it->remaining_ms <= 0)
         return broken(why, "'%s': a dead lease of %s is shown", it->key, it->holder);
     if (it->state != IL_LEASE_CLOSING && it->remaining_ms + it->renewed_ms > most)
-        return broken(why, "'%s': %s has %" PRId64 " ms left %" PRId64 " ms after its renewal, of %" PRId64,
-                      it->key, it->holder, it->remaining_ms, it->renewed_ms, most);
+        return broken(
+            why, "'%s': %s has %" PRId64 " ms left %" PRId64 " ms after its renewal, of %" PRId64,
+            it->key, it->holder, it->remaining_ms, it->renewed_ms, most);
     if (it->renewed_ms < 0 || it->renewed_ms > it->age_ms)
-        return broken(why, "'%s': %s renewed %" PRId64 " ms ago, granted %" PRId64 " ms ago", it->key,
-                      it->holder, it->renewed_ms, it->age_ms);
+        return broken(why, "'%s': %s renewed %" PRId64 " ms ago, granted %" PRId64 " ms ago",
+                      it->key, it->holder, it->renewed_ms, it->age_ms);
     return true;
 }
 
@@ -83,9 +83,9 @@ look_at_modes(const il_lease_info *items, size_t n, struct il__load *load, char 
     *load = (struct il__load){ 0 };
     for (size_t i = 0; i < n; i++) {
         if (i > 0 && il__conflict(load, items[i].mode, items[i].permits) != IL__COMPATIBLE)
-            return broken(why, "'%s': %s (%s, %u) beside %s (%s, %u)", items[i].key, items[i].holder,
-                          il_mode_name(items[i].mode), items[i].permits, items[0].holder,
-                          il_mode_name(items[0].mode), items[0].permits);
+            return broken(why, "'%s': %s (%s, %u) beside %s (%s, %u)", items[i].key,
+                          items[i].holder, il_mode_name(items[i].mode), items[i].permits,
+                          items[0].holder, il_mode_name(items[0].mode), items[0].permits);
         il__load_add(load, items[i].mode, items[i].permits);
     }
     return true;

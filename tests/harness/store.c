@@ -5,10 +5,13 @@
 
 #include <stdio.h>
 
+#define SQLITE "sqlite:%s/x.db?clock=test", "sqlite:%s/real.db"
+
 const struct t_engine t_engines[] = {
-    { "memory", "memory:%s?clock=test", true, false, 1 },
-    { "sqlite", "sqlite:%s/x.db?clock=test", true, true, 1 },
-    { "sqlite-2", "sqlite:%s/x.db?clock=test", true, true, 2 }, /* two handles in turn */
+    /* name, URL on the test clock and on the real one, shared, durable, handles */
+    { "memory", "memory:%s?clock=test", "memory:%s/real", true, false, 1 },
+    { "sqlite", SQLITE, true, true, 1 },
+    { "sqlite-2", SQLITE, true, true, 2 }, /* two handles in turn */
     { 0 },
 };
 
@@ -36,6 +39,27 @@ t_store_open(struct t_store *s)
     if (il_open(s->url, &opts, &h, &err) != IL_OK)
         T_FAIL("%s: %s: %s", s->url, il_status_name(err.status), err.message);
     return h;
+}
+
+il *
+t_store_open_real(struct t_store *s)
+{
+    il      *h   = NULL;
+    il_error err = { 0 };
+
+    if (il_open(s->real_url, NULL, &h, &err) != IL_OK)
+        T_FAIL("%s: %s: %s", s->real_url, il_status_name(err.status), err.message);
+    return h;
+}
+
+/* The URLs of the table have one %s, for the folder. */
+static void
+fill_url(char url[T_PATH_BYTES], const char *pattern, const char *dir)
+{
+    const char *hole = strstr(pattern, "%s");
+
+    CHECK(hole != NULL);
+    t_path(url, "%.*s%s%s", (int)(hole - pattern), pattern, dir, hole + 2);
 }
 
 static void
@@ -66,12 +90,8 @@ t_store_new(const struct t_engine *engine)
     CHECK(s->results != NULL);
     t_clock_init(&s->clock);
     t_tmp_make(s->dir);
-    /* The table's URLs have one %s or none. */
-    const char *hole = strstr(engine->url, "%s");
-    if (hole != NULL)
-        t_path(s->url, "%.*s%s%s", (int)(hole - engine->url), engine->url, s->dir, hole + 2);
-    else
-        t_path(s->url, "%s", engine->url);
+    fill_url(s->url, engine->url, s->dir);
+    fill_url(s->real_url, engine->real_url, s->dir);
     open_handles(s);
     return s;
 }

@@ -17,6 +17,7 @@
 struct t_engine {
     const char *name;
     const char *url;       /* with one %s for the folder of the test */
+    const char *real_url;  /* another store of the same kind, on the machine's clock */
     bool        shared;    /* several handles can open one store */
     bool        durable;   /* what it knows survives a close */
     size_t      n_handles; /* ops go through this many handles in turn */
@@ -33,6 +34,7 @@ struct t_store {
     struct t_clock         clock;
     char                   dir[T_PATH_BYTES];
     char                   url[T_PATH_BYTES];
+    char                   real_url[T_PATH_BYTES];
     const char *const     *ranks;
     size_t                 n_ranks;
     il                    *handles[T_HANDLES_MAX];
@@ -48,6 +50,8 @@ void            t_store_free(struct t_store *s);
 
 /* Open one more handle of the same store (the caller's), only on a shared engine. */
 il *t_store_open(struct t_store *s);
+/* Open a handle of the store that lives on the machine's clock (the caller's). */
+il *t_store_open_real(struct t_store *s);
 /* Close every handle and open them anew. On an engine that is not durable the store is empty then. */
 void t_store_reopen(struct t_store *s);
 /* Declare lock order on every handle, by reopening; borrowed. Before the first op. */

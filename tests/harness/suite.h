@@ -8,15 +8,18 @@
 #include "harness/store.h"
 
 /* A test `static void name(struct t_store *s)`. */
-#define T_TEST(name)                  \
-    static void name(struct t_store *); \
+#define T_TEST(name)                     \
+    static void name(struct t_store *);  \
     static void name##_run(void **state) \
-    {                                   \
-        name(*state);                   \
-    }                                   \
+    {                                    \
+        name(*state);                    \
+    }                                    \
     static void name(struct t_store *s)
 
-#define T_ROW(name) { #name, name##_run, t_setup, t_teardown, NULL }
+#define T_ROW(name)                                  \
+    {                                                \
+#name, name##_run, t_setup, t_teardown, NULL \
+    }
 
 int t_setup(void **state);
 int t_teardown(void **state);

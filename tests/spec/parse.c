@@ -13,8 +13,7 @@ struct parser {
     struct session *session;
 };
 
-static _Noreturn void PRINTF_LIKE(2, 3)
-bad(const struct parser *p, const char *fmt, ...)
+static _Noreturn void PRINTF_LIKE(2, 3) bad(const struct parser *p, const char *fmt, ...)
 {
     va_list ap;
 
@@ -99,11 +98,11 @@ parse_option(const struct parser *p, struct command *c, const char *word)
 static void
 parse_command(const struct parser *p, struct command *c, char *text)
 {
-    static const char *const verbs[VERB_COUNT] = { "acquire", "renew", "release", "check", "break",
-                                                   "get",     "list",  "clock",   "jump",  "wall",
-                                                   "sweep",   "reopen", "freeze", "thaw" };
-    const char *word = next_word(&text);
-    enum verb   verb = VERB_ACQUIRE;
+    static const char *const verbs[VERB_COUNT] = { "acquire", "renew",  "release", "check", "break",
+                                                   "get",     "list",   "clock",   "jump",  "wall",
+                                                   "sweep",   "reopen", "freeze",  "thaw" };
+    const char              *word              = next_word(&text);
+    enum verb                verb              = VERB_ACQUIRE;
 
     while (verb < VERB_COUNT && strcmp(verbs[verb], word) != 0)
         verb++;
@@ -127,7 +126,7 @@ parse_block(const struct parser *p, struct step *st, char *text)
 
     if (open == NULL || close == NULL || close < open)
         bad(p, "a step is NAME { COMMAND; … }");
-    *close = '\0';
+    *close     = '\0';
     char *rest = open + 1;
     while (rest != NULL) {
         char *command = strsep(&rest, ";");
@@ -159,8 +158,8 @@ new_order(const struct parser *p)
         bad(p, "more than %d orders", ORDERS_MAX);
     struct order *orders = realloc(sp->orders, (sp->n_orders + 1) * sizeof *orders);
     CHECK(orders != NULL);
-    sp->orders              = orders;
-    orders[sp->n_orders]    = (struct order){ 0 };
+    sp->orders           = orders;
+    orders[sp->n_orders] = (struct order){ 0 };
     return &orders[sp->n_orders++];
 }
 
@@ -171,7 +170,7 @@ parse_permutation(const struct parser *p, char *text)
     size_t        n_taken[SESSIONS_MAX] = { 0 };
 
     for (const char *word = next_word(&text); word != NULL; word = next_word(&text)) {
-        size_t i                 = find_session_of_step(p, word, n_taken);
+        size_t i             = find_session_of_step(p, word, n_taken);
         o->i_session[o->n++] = (unsigned char)i;
         n_taken[i]++;
     }

@@ -4,89 +4,12 @@
  * for ever, and the last check of an order finds it.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "core/limits.h"
-#include "harness/invariants.h"
-#include "spec/spec.h"
+#include "spec/play_internal.h"
 
-#define FENCES_MAX 256
 #define TICK_MS 1000
-
-/* A session on its way through its steps. */
-struct player {
-    const struct session *session;
-    il                   *h;
-    size_t                i_step;  /* under way */
-    size_t                i_command;
-    size_t                n_given; /* steps that its turn has come for */
-    bool                  frozen;
-    bool                  waiting;
-    il_op                 op; /* the queued acquire */
-    int64_t               deadline_ms;
-    int64_t               asked_ms;
-};
-
-struct held { /* the fence that a holder got for a key */
-    char     key[NAME_BYTES];
-    char     holder[NAME_BYTES];
-    uint64_t fence;
-};
-
-struct play {
-    const struct spec *sp;
-    struct t_store    *s;
-    struct player      players[SESSIONS_MAX + 1]; /* the last one plays the setup */
-    size_t             n_players;
-    struct t_watch     watch;
-    char               tenant[32]; /* of this order: one store plays them all */
-    uint64_t           fences[FENCES_MAX]; /* by first appearance */
-    size_t             n_fences;
-    struct held        helds[FENCES_MAX];
-    size_t             n_helds;
-    char              *out;
-    size_t             n_out;
-    size_t             n_out_max;
-    const struct player *speaker; /* whose result was said last */
-};
-
-static void PRINTF_LIKE(2, 3)
-say(struct play *p, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    int n = vsnprintf(p->out + p->n_out, p->n_out_max - p->n_out, fmt, ap);
-    va_end(ap);
-    CHECK(n >= 0);
-    p->n_out = MIN(p->n_out + (size_t)n, p->n_out_max - 1);
-}
-
-/* `a1=` before the first result of a step, `,` between, `a1>` when a wait has ended, `a1+` when somebody
- * else spoke between. */
-static void
-say_where(struct play *p, const struct player *pl, char mark)
-{
-    if (mark == ',' && p->speaker == pl)
-        say(p, ",");
-    else
-        say(p, "%s%s%c", p->n_out > 0 ? " " : "", pl->session->steps[pl->i_step].name,
-            mark == ',' ? '+' : mark);
-    p->speaker = pl;
-}
-
-static unsigned
-rank_of(struct play *p, uint64_t fence)
-{
-    for (size_t i = 0; i < p->n_fences; i++) {
-        if (p->fences[i] == fence)
-            return (unsigned)i + 1;
-    }
-    CHECK(p->n_fences < FENCES_MAX);
-    p->fences[p->n_fences++] = fence;
-    return (unsigned)p->n_fences;
-}
 
 static const char *
 holder_of(const struct player *pl, const struct command *c)
@@ -122,43 +45,6 @@ apply(struct play *p, il *h, il_op *op)
     op->tenant = p->tenant;
     if (il_apply(h, op, 1, &err) != IL_OK)
         T_FAIL("%s: il_apply: %s", p->sp->path, err.message);
-}
-
-static void
-say_lease(struct play *p, const il_lease_info *it)
-{
-    static const char marks[IL_LEASE_STATE_COUNT] = { [IL_LEASE_OFFERED] = '?', [IL_LEASE_CLOSING] = 'x' };
-
-    say(p, "%s#%u", it->holder, rank_of(p, it->fence));
-    if (marks[it->state] != '\0')
-        say(p, "%c", marks[it->state]);
-}
-
-static void
-say_result(struct play *p, const il_op *op)
-{
-    bool lists = op->type == IL_OP_GET || op->type == IL_OP_LIST;
-
-    if (op->status != IL_OK || !lists)
-        say(p, "%s", op->status == IL_QUEUED ? "<waiting>" : il_status_name(op->status));
-    if (op->status == IL_QUEUED)
-        say(p, "@%u", op->out.position);
-    if (op->status == IL_OK && op->type == IL_OP_ACQUIRE)
-        say(p, "#%u", rank_of(p, op->out.fence));
-    if ((op->out.flags & IL_OUT_RENEWED) != 0)
-        say(p, "~");
-    if ((op->out.flags & IL_OUT_ORDER_WARNING) != 0)
-        say(p, "!");
-    if (op->status == IL_HELD)
-        say(p, ":%s", op->out.items[0].holder);
-    for (size_t i = 0; lists && op->status == IL_OK && i < op->out.n_items; i++) {
-        say(p, "%s", i > 0 ? "+" : "");
-        if (op->type == IL_OP_LIST)
-            say(p, "%s:", op->out.items[i].key);
-        say_lease(p, &op->out.items[i]);
-    }
-    if (op->type == IL_OP_LIST && op->out.n_items == 0)
-        say(p, "none");
 }
 
 /* ---- commands ------------------------------------------------------------------------------------ */
@@ -221,29 +107,29 @@ run_other(struct play *p, struct player *pl, const struct command *c)
 {
     switch (c->verb) {
     case VERB_CLOCK:
-        say(p, "+%" PRId64 "ms", c->ms);
+        play_say(p, "+%" PRId64 "ms", c->ms);
         pass_time(p, c->ms);
         return true;
     case VERB_JUMP:
-        say(p, "+%" PRId64 "ms", c->ms);
+        play_say(p, "+%" PRId64 "ms", c->ms);
         t_clock_step(&p->s->clock, c->ms);
         return true;
     case VERB_WALL:
-        say(p, "ok");
+        play_say(p, "ok");
         t_clock_set_wall(&p->s->clock, c->ms);
         return true;
     case VERB_SWEEP:
-        say(p, "ok");
+        play_say(p, "ok");
         sweep(p);
         return true;
     case VERB_REOPEN:
-        say(p, "ok");
+        play_say(p, "ok");
         il_close(pl->h);
         pl->h = t_store_open(p->s);
         return true;
     case VERB_FREEZE:
     case VERB_THAW:
-        say(p, "ok");
+        play_say(p, "ok");
         freeze(p, c->name, c->verb == VERB_FREEZE);
         return true;
     default:
@@ -266,8 +152,9 @@ static il_op
 op_of(struct play *p, struct player *pl, const struct command *c)
 {
     static const il_op_type types[VERB_COUNT] = {
-        [VERB_ACQUIRE] = IL_OP_ACQUIRE,   [VERB_RENEW] = IL_OP_RENEW, [VERB_RELEASE] = IL_OP_RELEASE,
-        [VERB_CHECK] = IL_OP_CHECK_FENCE, [VERB_BREAK] = IL_OP_BREAK, [VERB_GET] = IL_OP_GET,
+        [VERB_ACQUIRE] = IL_OP_ACQUIRE, [VERB_RENEW] = IL_OP_RENEW,
+        [VERB_RELEASE] = IL_OP_RELEASE, [VERB_CHECK] = IL_OP_CHECK_FENCE,
+        [VERB_BREAK] = IL_OP_BREAK,     [VERB_GET] = IL_OP_GET,
         [VERB_LIST] = IL_OP_LIST,
     };
     const char   *holder = holder_of(pl, c);
@@ -314,7 +201,7 @@ run_command(struct play *p, struct player *pl, const struct command *c)
         return true;
     il_op op = op_of(p, pl, c);
     apply(p, pl->h, &op);
-    say_result(p, &op);
+    play_say_result(p, &op);
     if (c->verb != VERB_ACQUIRE) {
         il_op_release(&op);
         return true;
@@ -337,7 +224,7 @@ go_on(struct play *p, struct player *pl)
             pl->i_command = 0;
             continue;
         }
-        say_where(p, pl, pl->i_command == 0 ? '=' : ',');
+        play_say_where(p, pl, pl->i_command == 0 ? '=' : ',');
         if (!run_command(p, pl, &st->commands[pl->i_command++]))
             return;
     }
@@ -356,8 +243,8 @@ ask_again(struct play *p, struct player *pl)
     apply(p, pl->h, &pl->op);
     if (!take_result(p, pl))
         return false;
-    say_where(p, pl, '>');
-    say_result(p, &pl->op);
+    play_say_where(p, pl, '>');
+    play_say_result(p, &pl->op);
     go_on(p, pl);
     return true;
 }
@@ -404,23 +291,23 @@ check_invariants(struct play *p)
 static void
 say_end(struct play *p)
 {
-    say(p, " |");
+    play_say(p, " |");
     for (unsigned waiters = 0; waiters < 2; waiters++) {
         il_op op = { .type = IL_OP_LIST, .flags = waiters != 0 ? IL_LIST_WAITERS : 0 };
         apply(p, p->players[0].h, &op);
         for (size_t i = 0; i < op.out.n_items; i++) {
-            say(p, " %s%c", op.out.items[i].key, waiters != 0 ? '<' : '=');
+            play_say(p, " %s%c", op.out.items[i].key, waiters != 0 ? '<' : '=');
             if (waiters != 0)
-                say(p, "%s", op.out.items[i].holder);
+                play_say(p, "%s", op.out.items[i].holder);
             else
-                say_lease(p, &op.out.items[i]);
+                play_say_lease(p, &op.out.items[i]);
         }
         il_op_release(&op);
     }
     for (size_t i = 0; i < p->n_players; i++) {
         struct player *pl = &p->players[i];
         if (pl->waiting && !pl->frozen && ask_again(p, pl))
-            say(p, " WAKE-UP LOST");
+            play_say(p, " WAKE-UP LOST");
     }
 }
 

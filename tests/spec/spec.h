@@ -8,8 +8,8 @@
 #include "harness/store.h"
 
 #define SESSIONS_MAX 6
-#define STEPS_MAX 12    /* of one session */
-#define COMMANDS_MAX 8  /* of one step */
+#define STEPS_MAX 12   /* of one session */
+#define COMMANDS_MAX 8 /* of one step */
 #define NAME_BYTES 64
 #define RANKS_MAX 8
 #define ORDERS_MAX 5000 /* permutations of one spec */
@@ -22,9 +22,9 @@ enum verb {
     VERB_BREAK,
     VERB_GET,
     VERB_LIST,
-    VERB_CLOCK,  /* time passes as it does in life: sweeps, wake-ups, signs of life */
-    VERB_JUMP,   /* time passes and nobody notices: a suspended machine */
-    VERB_WALL,   /* somebody sets the wall clock */
+    VERB_CLOCK, /* time passes as it does in life: sweeps, wake-ups, signs of life */
+    VERB_JUMP,  /* time passes and nobody notices: a suspended machine */
+    VERB_WALL,  /* somebody sets the wall clock */
     VERB_SWEEP,
     VERB_REOPEN,
     VERB_FREEZE, /* a session stops looking, as under SIGSTOP */

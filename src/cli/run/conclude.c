@@ -81,8 +81,8 @@ status_of(struct il__run_state *r, const struct il__reaper_report *report)
 }
 
 /*
- * Pass on the rest of the output. That may take as long as somebody reads it slowly; a signal ends the
- * wait, and after a stop there is little patience.
+ * Pass on the rest of the output. That may take as long as somebody reads it slowly; a signal ends
+ * the wait, and after a stop there is little patience.
  */
 static int
 finish_output(struct il__run_state *r, const struct il__reaper_report *report, int status)
@@ -96,7 +96,7 @@ finish_output(struct il__run_state *r, const struct il__reaper_report *report, i
     for (;;) {
         struct pollfd fds[]   = { { r->pump.done_fd, POLLIN, 0 }, { r->sig_fd, POLLIN, 0 } };
         int64_t       left_ns = MAX(give_up_ns - il__clock_boot_ns(), 0);
-        int           n       = poll(fds, ARRAY_LEN(fds), patient ? -1 : (int)(left_ns / IL__NS_PER_MS));
+        int           n = poll(fds, ARRAY_LEN(fds), patient ? -1 : (int)(left_ns / IL__NS_PER_MS));
         if (n == 0 || fds[0].revents != 0)
             break;
         int sig = n > 0 ? il__run_signals_ending(r) : 0;
@@ -117,17 +117,20 @@ release(struct il__run_state *r, const struct il__reaper_report *report, int sta
     il_status released = il_lease_release(r->lease, &error);
 
     r->released = true;
-    /* After a loss this is only a courtesy to whoever is next, if the lease is still there at all. */
+    /*
+     * After a loss this is only a courtesy to whoever is next, if the lease is still there at all.
+     */
     if (released == IL_OK || report->end == IL__END_LOST || report->end == IL__END_DEADLINE)
         return status;
     if (released == IL_LOST || released == IL_STALE || released == IL_NOT_HELD) {
         r->outcome = "lost";
-        il__run_say("%s: the command has ended, but the lease had been lost before: somebody else may "
-                    "have worked at the same time",
-                    r->opts->key);
+        il__run_say(
+            "%s: the command has ended, but the lease had been lost before: somebody else may "
+            "have worked at the same time",
+            r->opts->key);
         return il_status_exit(IL_LOST);
     }
-    il__run_say("%s: the lease could not be released and will expire: %s", r->opts->key, error.message);
+    il__run_say("%s: the lease was not released and will expire: %s", r->opts->key, error.message);
     return status;
 }
 
@@ -136,7 +139,7 @@ il__run_conclude(struct il__run_state *r, const struct il__reaper_report *report
 {
     int status = status_of(r, report);
 
-    il__run_fd_close(&r->reaper.ctl); /* dismissed: it leaves while the store is busy */
+    il__reaper_dismiss(&r->reaper); /* it leaves while the store is busy */
     status = finish_output(r, report, status);
     /* Before the release: whoever finds the key free finds the end of the run, too. */
     il__spool_end(&r->spool, status);
@@ -153,7 +156,7 @@ rounded(int64_t ms)
 void
 il__run_say_held(struct il__run_state *r, const il_error *error, const char *more)
 {
-    il_op op   = { .type = IL_OP_NONE };
+    il_op op = { .type = IL_OP_NONE };
     char  text[IL__DURATION_TEXT_BYTES];
     char  age[IL__DURATION_TEXT_BYTES + 8] = "";
 
@@ -168,6 +171,6 @@ il__run_say_held(struct il__run_state *r, const il_error *error, const char *mor
         }
     }
     il_op_release(&op);
-    il__run_say("%s is held by %s (fence %" PRIu64 ")%s%s", r->opts->key, error->holder, error->fence,
-                age, more);
+    il__run_say("%s is held by %s (fence %" PRIu64 ")%s%s", r->opts->key, error->holder,
+                error->fence, age, more);
 }

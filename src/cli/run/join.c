@@ -1,10 +1,11 @@
 /*
  * join.c: --on-conflict join: the output and exit status of the run that holds the key.
  *
- * Between "held" and our look the holder may end, and another may come. The order of things makes that
- * safe: the holder makes its spool before it asks for the lease and writes the end into it before it
- * releases. So the spool of a holder that was seen holding is there, running or ended; if it is not, the
- * holder was one that cannot be joined, or has been gone for long, and we start again from the acquire.
+ * Between "held" and our look the holder may end, and another may come. The order of things makes
+ * that safe: the holder makes its spool before it asks for the lease and writes the end into it
+ * before it releases. So the spool of a holder that was seen holding is there, running or ended; if
+ * it is not, the holder was one that cannot be joined, or has been gone for long, and we start
+ * again from the acquire.
  */
 #include <errno.h>
 #include <poll.h>
@@ -103,12 +104,17 @@ follow(struct il__run_state *r, const il_error *held, struct il__spool_reader *r
     char                  path[64];
     AUTO_FD int           inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 
-    /* By descriptor: the name may be gone, or be somebody else's file. Watched before the first look. */
+    /*
+     * By descriptor: the name may be gone, or be somebody else's file. Watched before the first
+     * look.
+     */
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", reader->fd);
     if (inotify_fd >= 0)
         (void)inotify_add_watch(inotify_fd, path, IN_MODIFY | IN_CLOSE_WRITE);
     for (;;) {
-        /* Gone or not is asked before the look: what a dying runner wrote last is then copied, too. */
+        /*
+         * Gone or not is asked before the look: what a dying runner wrote last is then copied, too.
+         */
         bool gone = runner_gone(r, reader, held->fence);
         news      = il__spool_copy(reader, &head);
         if (news != IL__SPOOL_MORE || gone)
@@ -116,9 +122,10 @@ follow(struct il__run_state *r, const il_error *held, struct il__spool_reader *r
         sleep_until_news(inotify_fd);
     }
     if (news != IL__SPOOL_COMPLETE) {
-        il__run_say("%s: the run of %s that was joined has died, or its output cannot be read; how it "
-                    "ended is not known",
-                    r->opts->key, held->holder);
+        il__run_say(
+            "%s: the run of %s that was joined has died, or its output cannot be read; how it "
+            "ended is not known",
+            r->opts->key, held->holder);
         r->outcome = "lost";
         return il_status_exit(IL_LOST);
     }

@@ -15,8 +15,8 @@
 #define CWD_BYTES_MAX 500
 
 /*
- * Make text fit for JSON: control characters and what is not UTF-8 become '?', and it ends after at most
- * n_bytes_max bytes, not within a character.
+ * Make text fit for JSON: control characters and what is not UTF-8 become '?', and it ends after at
+ * most n_bytes_max bytes, not within a character.
  */
 static void
 make_fit(char *text, size_t n_bytes_max)
@@ -114,10 +114,10 @@ il__run_meta(char *const *argv, const char *spool, char out[IL_META_BYTES_MAX + 
 void
 il__run_meta_read(const char *meta, struct il__run_meta_spool *ret)
 {
-    AUTO(json_decrefp) json_t *object = json_loads(meta, 0, NULL);
+    AUTO(json_decrefp) json_t *object                  = json_loads(meta, 0, NULL);
     char                       host[HOST_NAME_MAX + 1] = "";
 
-    *ret = (struct il__run_meta_spool){ .same_host = false };
+    *ret                   = (struct il__run_meta_spool){ .same_host = false };
     const char *their_host = json_string_value(json_object_get(object, "host"));
     const char *spool      = json_string_value(json_object_get(object, "spool"));
     if (gethostname(host, sizeof host - 1) == 0)

@@ -5,19 +5,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/run/sys.h"
+
+#define JOIN_SECONDS_MAX 1
 
 bool
 il__run_pump_init(struct il__run_pump *p)
 {
     int pipes[2][2];
 
-    *p = (struct il__run_pump){ { -1, -1 }, { -1, -1 }, NULL, NULL, -1, -1, 0, false };
+    *p = IL__RUN_PUMP_NONE;
     for (int i = 0; i < 2; i++) {
         if (pipe2(pipes[i], O_CLOEXEC) != 0)
             return false;
@@ -34,6 +38,31 @@ il__run_pump_forked(struct il__run_pump *p)
     il__run_fd_close(&p->write_fds[1]);
 }
 
+/*
+ * Write all of it, but never sit in a write that only the reader could end. A pipe that polls
+ * writable takes PIPE_BUF bytes without blocking. false: the reader has gone, or we were told to
+ * give up.
+ */
+static bool
+write_patiently(const struct il__run_pump *p, int fd, const char *data, size_t n_bytes)
+{
+    while (n_bytes > 0) {
+        struct pollfd fds[] = { { fd, POLLOUT, 0 }, { p->abort_fd, POLLIN, 0 } };
+        if (poll(fds, ARRAY_LEN(fds), -1) < 0)
+            continue;
+        if (fds[1].revents != 0)
+            return false;
+        ssize_t n = write(fd, data, MIN(n_bytes, PIPE_BUF));
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (n < 0)
+            return false;
+        data += n;
+        n_bytes -= (size_t)n;
+    }
+    return true;
+}
+
 /* Pass on what one pipe has. false when nothing more will come from it. */
 static bool
 pass(struct il__run_pump *p, int i)
@@ -46,7 +75,7 @@ pass(struct il__run_pump *p, int i)
     if (n <= 0)
         return false;
     il__spool_add(p->spool, (uint32_t)to, p->data, (size_t)n);
-    if (il__run_write_all(to, p->data, (size_t)n))
+    if (write_patiently(p, to, p->data, (size_t)n))
         return true;
     /*
      * Whoever read our output has gone. Our end is closed, so that the command gets the SIGPIPE or
@@ -69,8 +98,8 @@ pump_main(void *arg)
             { quit ? -1 : p->quit_fd, POLLIN, 0 },
         };
         /*
-         * Once all writers are gone the pipes hold all there is. An end of file may yet never come: a
-         * process that is not below the command can have been given a copy of its stdout.
+         * Once all writers are gone the pipes hold all there is. An end of file may yet never come:
+         * a process that is not below the command can have been given a copy of its stdout.
          */
         int n = poll(fds, ARRAY_LEN(fds), quit ? 0 : -1);
         if (n == 0)
@@ -91,11 +120,12 @@ il__run_pump_start(struct il__run_pump *p, struct il__spool *spool)
     sigset_t all;
     sigset_t before;
 
-    p->spool   = spool;
-    p->quit_fd = eventfd(0, EFD_CLOEXEC);
-    p->done_fd = eventfd(0, EFD_CLOEXEC);
-    p->data    = il__alloc(IL__SPOOL_FRAME_BYTES_MAX);
-    if (p->quit_fd < 0 || p->done_fd < 0 || p->data == NULL)
+    p->spool    = spool;
+    p->quit_fd  = eventfd(0, EFD_CLOEXEC);
+    p->done_fd  = eventfd(0, EFD_CLOEXEC);
+    p->abort_fd = eventfd(0, EFD_CLOEXEC);
+    p->data     = il__alloc(IL__SPOOL_FRAME_BYTES_MAX);
+    if (p->quit_fd < 0 || p->done_fd < 0 || p->abort_fd < 0 || p->data == NULL)
         return false;
     /* None of ours, nor SIGPIPE or SIGXFSZ of the writes: those are return values here. */
     CHECK(sigfillset(&all) == 0);
@@ -116,14 +146,18 @@ void
 il__run_pump_finish(struct il__run_pump *p)
 {
     if (p->running) {
-        void *result = NULL;
-        /* At its end already, or in a write that may never return. The cancellation points it has are
-           the system calls above, and it holds no lock in any of them. */
-        (void)pthread_cancel(p->thread);
-        CHECK(pthread_join(p->thread, &result) == 0);
+        struct timespec until;
+        CHECK(eventfd_write(p->quit_fd, 1) == 0);
+        CHECK(eventfd_write(p->abort_fd, 1) == 0); /* too late to matter when it is at its end */
+        CHECK(clock_gettime(CLOCK_REALTIME, &until) == 0);
+        until.tv_sec += JOIN_SECONDS_MAX;
+        /*
+         * A terminal may still block it, when whoever shows the terminal hangs. It is left behind
+         * then, with all it uses; the process is at its end.
+         */
+        if (pthread_timedjoin_np(p->thread, NULL, &until) != 0)
+            return;
         p->running = false;
-        if (result == PTHREAD_CANCELED)
-            il__spool_incomplete(p->spool);
     }
     il__free(p->data);
     p->data = NULL;
@@ -133,4 +167,5 @@ il__run_pump_finish(struct il__run_pump *p)
     }
     il__run_fd_close(&p->quit_fd);
     il__run_fd_close(&p->done_fd);
+    il__run_fd_close(&p->abort_fd);
 }

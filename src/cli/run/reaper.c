@@ -1,8 +1,8 @@
 /*
  * reaper.c: the process between wrapper and command; what it is for is explained in reaper.h.
  *
- * It is one poll() loop, without threads, handlers or sleeps: every signal is blocked and SIGCHLD is
- * read from a descriptor. Which event has woken it hardly matters: after each it asks the clock.
+ * It is one poll() loop, without threads, handlers or sleeps: every signal is blocked and SIGCHLD
+ * is read from a descriptor. Which event has woken it hardly matters: after each it asks the clock.
  */
 #include "cli/run/reaper.h"
 
@@ -21,10 +21,11 @@
 #include "cli/run/sys.h"
 
 /*
- * What the command leaves behind may be about to end: `cmd > >(tee log)` outlives its shell by the time
- * tee needs to write the rest. Only what is still there after this is ended.
+ * What the command leaves behind may be about to end: `cmd > >(tee log)` outlives its shell by the
+ * time tee needs to write the rest. Only what is still there after this is ended.
  */
 #define LINGER_NS (INT64_C(200) * IL__NS_PER_MS)
+#define REAP_AT_ONCE 1000
 #define TTY_POLL_MS 500 /* there is no event for becoming the foreground */
 
 struct reaper {
@@ -35,19 +36,21 @@ struct reaper {
     struct il__reaper_report      report;
     struct il__reaper_wrapper     wrapper;
     int64_t                       timeout_at_ns; /* 0 = none */
-    int64_t                       linger_at_ns;  /* the command has ended, not all below it; 0 = not so */
-    int                           sig_fd;
-    int                           timer_fd;
-    int                           exec_fd; /* open until the command is executed */
-    pid_t                         leader;  /* 0 before its start, and after it was reaped */
-    bool                          started;
-    bool                          over; /* nothing is left below us */
-    bool                          wants_tty;
+    int64_t linger_at_ns; /* the command has ended, not all below it; 0 = not so */
+    int     sig_fd;
+    int     timer_fd;
+    int     exec_fd; /* open until the command is executed */
+    pid_t   leader;  /* 0 before its start, and after it was reaped */
+    bool    started;
+    bool    over; /* nothing is left below us */
+    bool    wants_tty;
+    bool    reap_more; /* there may be more to reap than was seen to */
 };
 
 /*
  * When the stop must begin. Always from the shared page, never remembered: the wrapper moves the
- * deadline without a message, so a timer that fires may have been set for a time that no longer counts.
+ * deadline without a message, so a timer that fires may have been set for a time that no longer
+ * counts.
  */
 static int64_t
 stop_by_ns(const struct reaper *r)
@@ -110,9 +113,8 @@ start_command(struct reaper *r)
     if (o->timeout_ns > 0)
         r->timeout_at_ns = il__clock_boot_ns() + o->timeout_ns;
     /* End of file must mean that the command and all below it have closed their ends. */
-    int fds[2] = { o->out_fd, o->err_fd };
-    il__run_fd_close(&fds[0]);
-    il__run_fd_close(&fds[1]);
+    for (int fds[] = { o->out_fd, o->err_fd }, i = 0; i < 2; i++)
+        il__run_fd_close(&fds[i]);
 }
 
 /* Let the command have the terminal, if it is there to be had, and let it go on. */
@@ -128,9 +130,9 @@ lend_tty(struct reaper *r)
 }
 
 /*
- * The command was stopped. A lease is not held by somebody who sleeps: it goes on at once. Unless it
- * was stopped for wanting the terminal, which may be somebody else's for now: going on, it would only be
- * stopped again.
+ * The command was stopped. A lease is not held by somebody who sleeps: it goes on at once. Unless
+ * it was stopped for wanting the terminal, which may be somebody else's for now: going on, it would
+ * only be stopped again.
  */
 static void
 on_leader_stopped(struct reaper *r, int sig)
@@ -151,8 +153,8 @@ on_leader_stopped(struct reaper *r, int sig)
 }
 
 /*
- * The command ended. Work under the key must be over before the key is given on, and what it left in
- * the background is work under the key: it is ended before the wrapper is told and can release.
+ * The command ended. Work under the key must be over before the key is given on, and what it left
+ * in the background is work under the key: it is ended before the wrapper is told and can release.
  */
 static void
 on_leader_ended(struct reaper *r, int wait_status)
@@ -160,34 +162,46 @@ on_leader_ended(struct reaper *r, int wait_status)
     r->leader             = 0;
     r->wants_tty          = false;
     r->report.wait_status = wait_status;
+    atomic_store(&r->shared->wait_status, wait_status);
     il__stop_leader_reaped(&r->stop);
     if (r->report.end == IL__END_NONE)
         r->report.end = IL__END_EXITED;
 }
 
+/* Take one change of a child. False when there is none to take. */
+static bool
+reap_one(struct reaper *r, bool *ended)
+{
+    int   status;
+    pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
+
+    if (pid < 0) {
+        CHECK(errno == ECHILD);
+        r->over = r->started; /* no child, so nothing below: orphans would be ours */
+    }
+    if (pid <= 0)
+        return false;
+    if (!WIFSTOPPED(status))
+        *ended = true;
+    else if (pid == r->leader && !r->stop.killing) /* else we did that ourselves */
+        on_leader_stopped(r, WSTOPSIG(status));
+    if (pid == r->leader && !WIFSTOPPED(status))
+        on_leader_ended(r, status);
+    return true;
+}
+
 static void
 reap(struct reaper *r)
 {
-    for (;;) {
-        int   status;
-        pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
-        if (pid == 0)
-            break;
-        if (pid < 0) {
-            CHECK(errno == ECHILD || errno == EINTR);
-            if (errno == EINTR)
-                continue;
-            r->over = r->started; /* no child, so nothing below: orphans would be children of ours */
-            return;
-        }
-        if (pid == r->leader && WIFSTOPPED(status))
-            on_leader_stopped(r, WSTOPSIG(status));
-        if (WIFSTOPPED(status))
-            continue;
-        if (pid == r->leader)
-            on_leader_ended(r, status);
-        il__stop_child_reaped(&r->stop);
-    }
+    bool ended = false;
+    int  n     = 0;
+
+    /* Not all at once: a storm of them must not hide the clock. */
+    while (n < REAP_AT_ONCE && reap_one(r, &ended))
+        n++;
+    r->reap_more = n == REAP_AT_ONCE;
+    if (ended && !r->over)
+        il__stop_child_reaped(&r->stop); /* once for all: each look costs what is below us */
     if (r->started && r->leader == 0 && r->linger_at_ns == 0)
         r->linger_at_ns = il__clock_boot_ns() + MIN(LINGER_NS, r->opts->grace_ns);
 }
@@ -228,6 +242,16 @@ on_exec(struct reaper *r)
     il__run_fd_close(&r->exec_fd);
 }
 
+/* The wrapper is gone, as its socket or its pidfd says; the other will say so, too. */
+static void
+on_orphaned(struct reaper *r)
+{
+    if (r->started && r->report.end == IL__END_NONE && !r->opts->quiet)
+        il__run_say("%s: the wrapper is gone; stopping the command", r->opts->key);
+    begin_stop(r, IL__END_ORPHANED);
+    r->over |= !r->started;
+}
+
 /* An order, or the end of the wrapper. */
 static void
 on_ctl(struct reaper *r)
@@ -239,10 +263,7 @@ on_ctl(struct reaper *r)
         return;
     if (n != (ssize_t)sizeof order) {
         il__run_fd_close(&r->wrapper.ctl);
-        if (r->started && !r->opts->quiet)
-            il__run_say("%s: the wrapper is gone; stopping the command", r->opts->key);
-        begin_stop(r, IL__END_ORPHANED);
-        r->over |= !r->started;
+        on_orphaned(r);
         return;
     }
     if (order.type == IL__ORDER_START)
@@ -253,7 +274,7 @@ on_ctl(struct reaper *r)
     if (order.type == IL__ORDER_SIGNAL && r->leader > 0) {
         (void)kill(-r->leader, order.arg);
         if (r->wants_tty)
-            (void)kill(-r->leader, SIGCONT); /* it would not see the signal until it gets the terminal */
+            (void)kill(-r->leader, SIGCONT); /* else it sees the signal when it gets the terminal */
     }
 }
 
@@ -292,12 +313,13 @@ static void
 turn(struct reaper *r)
 {
     struct pollfd fds[] = {
-        { r->sig_fd, POLLIN, 0 },  { r->timer_fd, POLLIN, 0 },      { r->exec_fd, POLLIN, 0 },
-        { r->wrapper.ctl, POLLIN, 0 },     { r->wrapper.pidfd, POLLIN, 0 },
+        { r->sig_fd, POLLIN, 0 },      { r->timer_fd, POLLIN, 0 },      { r->exec_fd, POLLIN, 0 },
+        { r->wrapper.ctl, POLLIN, 0 }, { r->wrapper.pidfd, POLLIN, 0 },
     };
 
+    int timeout_ms = r->reap_more ? 0 : r->wants_tty ? TTY_POLL_MS : -1;
     il__run_timer_arm(r->timer_fd, next_ns(r));
-    if (poll(fds, ARRAY_LEN(fds), r->wants_tty ? TTY_POLL_MS : -1) < 0) {
+    if (poll(fds, ARRAY_LEN(fds), timeout_ms) < 0) {
         CHECK(errno == EINTR);
         return;
     }
@@ -309,46 +331,12 @@ turn(struct reaper *r)
         on_ctl(r);
     if (fds[4].revents != 0) {
         il__run_fd_close(&r->wrapper.pidfd);
-        begin_stop(r, IL__END_ORPHANED);
-        r->over |= !r->started;
+        on_orphaned(r);
     }
-    if (fds[0].revents != 0)
+    if (fds[0].revents != 0 || r->reap_more)
         on_signal(r);
     if (!r->over)
         on_time(r);
-}
-
-/*
- * Everything is over and the wrapper has been told. It dismisses us at once, unless it is stopped (or
- * hangs): then the lease runs to its deadline, and the wrapper is killed rather than left to wake up
- * long after and go on as if nothing had happened.
- */
-static void
-await_dismissal(struct reaper *r)
-{
-    for (;;) {
-        struct pollfd fds[] = {
-            { r->wrapper.ctl, POLLIN, 0 }, { r->wrapper.pidfd, POLLIN, 0 }, { r->timer_fd, POLLIN, 0 },
-        };
-        int64_t deadline_ns = atomic_load(&r->shared->deadline_ns);
-        il__run_timer_arm(r->timer_fd, deadline_ns != 0 ? deadline_ns : IL__NEVER_NS);
-        if (poll(fds, ARRAY_LEN(fds), -1) < 0)
-            continue;
-        if (fds[1].revents != 0)
-            return;
-        struct il__reaper_order order;
-        if (fds[0].revents != 0 && recv(r->wrapper.ctl, &order, sizeof order, MSG_DONTWAIT) == 0)
-            return;
-        il__run_timer_drain(r->timer_fd);
-        deadline_ns = atomic_load(&r->shared->deadline_ns);
-        if (deadline_ns == 0 || il__clock_boot_ns() < deadline_ns)
-            continue;
-        if (r->wrapper.pidfd >= 0)
-            (void)il__run_pidfd_kill(r->wrapper.pidfd, SIGKILL); /* it may just have ended */
-        else if (getppid() == r->wrapper.pid)
-            (void)kill(r->wrapper.pid, SIGKILL);
-        return;
-    }
 }
 
 _Noreturn void
@@ -356,12 +344,12 @@ il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *sh
                 const struct il__reaper_wrapper *wrapper)
 {
     struct reaper state = {
-        .opts     = opts,
-        .shared   = shared,
-        .tty      = *opts->tty,
-        .wrapper  = *wrapper,
-        .report   = { .wait_status = -1 },
-        .exec_fd  = -1,
+        .opts    = opts,
+        .shared  = shared,
+        .tty     = *opts->tty,
+        .wrapper = *wrapper,
+        .report  = { .wait_status = -1 },
+        .exec_fd = -1,
     };
     struct reaper *r = &state;
     sigset_t       all;
@@ -381,8 +369,10 @@ il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *sh
     while (!r->over)
         turn(r);
 
-    il__run_tty_take_back(&r->tty, r->report.wait_status >= 0 && WIFSIGNALED(r->report.wait_status));
-    if (r->wrapper.ctl >= 0 && send(r->wrapper.ctl, &r->report, sizeof r->report, MSG_NOSIGNAL) > 0 && r->timer_fd >= 0)
-        await_dismissal(r);
+    int ended = r->report.wait_status;
+    il__run_tty_take_back(&r->tty, ended >= 0 && WIFSIGNALED(ended));
+    if (r->wrapper.ctl >= 0 &&
+        send(r->wrapper.ctl, &r->report, sizeof r->report, MSG_NOSIGNAL) > 0 && r->timer_fd >= 0)
+        il__reaper_await_dismissal(&r->wrapper, r->shared, r->timer_fd);
     _exit(0);
 }

@@ -1,15 +1,15 @@
 /*
  * reaper.h: the small process between wrapper and command.
  *
- * wrapper → reaper → command. The wrapper talks to the store; the reaper, forked before the store is
- * opened, knows nothing of it. It owns the command: starts it, passes signals on, ends it and everything
- * below it. It keeps the lease's deadline itself, from a page shared with the wrapper, so that the
- * command ends in time also when the wrapper is killed (seen through a pidfd) or stopped (the deadline
- * comes and nobody has moved it; the wrapper is then killed as well). It has a process group of its own,
- * so that a KILL at the wrapper's group does not take both.
+ * wrapper → reaper → command. The wrapper talks to the store; the reaper, forked before the store
+ * is opened, knows nothing of it. It owns the command: starts it, passes signals on, ends it and
+ * everything below it. It keeps the lease's deadline itself, from a page shared with the wrapper,
+ * so that the command ends in time also when the wrapper is killed (seen through a pidfd) or
+ * stopped (the deadline comes and nobody has moved it; the wrapper is then killed as well). It has
+ * a process group of its own, so that a KILL at the wrapper's group does not take both.
  *
- * If the reaper is killed, the command is killed with it (parent-death signal) and the rest comes to the
- * wrapper, a subreaper too, which ends it (supervise.c).
+ * If the reaper is killed, the command is killed with it (parent-death signal) and the rest comes
+ * to the wrapper, a subreaper too, which ends it (supervise.c).
  */
 #ifndef IL_CLI_RUN_REAPER_H
 #define IL_CLI_RUN_REAPER_H
@@ -25,7 +25,8 @@ struct il__reaper_shared {
     _Atomic int64_t  deadline_ns; /* wrapper: CLOCK_BOOTTIME; 0 = no lease yet. It only grows. */
     _Atomic uint64_t fence;       /* wrapper: before IL__ORDER_START */
     _Atomic int      leader_pid;  /* reaper: the command, also after its end; 0 = not started */
-    _Atomic bool     tty_lent;    /* reaper */
+    _Atomic int  wait_status; /* reaper: how the command ended; -1 = it has not, or is not reaped */
+    _Atomic bool tty_lent;    /* reaper */
 };
 
 /* Wrapper to reaper: one packet each. Closing the socket dismisses the reaper. */
@@ -61,16 +62,16 @@ struct il__reaper_report {
 };
 
 struct il__reaper_opts {
-    const char         *path;
-    char *const        *argv;
-    const char         *key;
-    const char         *holder;
-    int64_t             grace_ns;
-    int64_t             timeout_ns; /* 0 = none */
-    int                 out_fd;     /* for the command, closed here once it has them; -1 = none */
-    int                 err_fd;
-    int                 wrapper_fds[2]; /* the other ends, the wrapper's alone: closed here; -1 = none */
-    bool                quiet;
+    const char  *path;
+    char *const *argv;
+    const char  *key;
+    const char  *holder;
+    int64_t      grace_ns;
+    int64_t      timeout_ns; /* 0 = none */
+    int          out_fd;     /* for the command, closed here once it has them; -1 = none */
+    int          err_fd;
+    int          wrapper_fds[2]; /* the other ends, the wrapper's alone: closed here; -1 = none */
+    bool         quiet;
     struct il__run_tty *tty;
 };
 
@@ -91,21 +92,30 @@ struct il__reaper_wrapper {
 _Noreturn void il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *shared,
                                const struct il__reaper_wrapper *wrapper);
 
+/* The reaper's last act: wait until the wrapper lets it go, or kill a wrapper that is stopped. */
+void il__reaper_await_dismissal(const struct il__reaper_wrapper *w,
+                                const struct il__reaper_shared *shared, int timer_fd);
+
 /* Fork it. IL_OK, or IL_NOMEM when the machine has no process or memory to give. */
-il_status il__reaper_start(const struct il__reaper_opts *opts, struct il__reaper *ret, il_error *reterr);
+il_status il__reaper_start(const struct il__reaper_opts *opts, struct il__reaper *ret,
+                           il_error *reterr);
 
 /* Give an order. Callable from any thread; never blocks. */
 void il__reaper_order(const struct il__reaper *r, enum il__reaper_order_type type, int arg);
 
 /*
- * The latest moment for a KILL: a little before the deadline, at which the wrapper loses patience with
- * a reaper that is alive but does nothing. IL__NEVER_NS when there is no lease.
+ * The latest moment for a KILL: a little before the deadline, at which the wrapper loses patience
+ * with a reaper that is alive but does nothing. IL__NEVER_NS when there is no lease.
  */
 int64_t il__reaper_kill_by_ns(const struct il__reaper_shared *shared, int64_t grace_ns);
 
+/* Let it go: it ends when nothing is left below it. */
+void il__reaper_dismiss(struct il__reaper *r);
 /* Kill it. What is below it still becomes the caller's, the command itself dies with it. */
 void il__reaper_kill(struct il__reaper *r);
-/* Dismiss and collect it. Safe to repeat. */
+/* Kill and wait for it. */
+void il__reaper_reap(struct il__reaper *r);
+/* The same and no more orders: not while a lease has a callback that gives some. Safe to repeat. */
 void il__reaper_finish(struct il__reaper *r);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * reaper_link.c: the wrapper's side of the reaper: starting it, orders, collecting it.
+ * reaper_link.c: what connects wrapper and reaper: the start, orders, and how they part.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,6 +15,8 @@
 #include "cli/run/sys.h"
 
 #define KILL_AHEAD_NS (INT64_C(20) * IL__NS_PER_MS)
+#define ANSWER_NS \
+    (INT64_C(200) * IL__NS_PER_MS) /* for a wrapper that is alive to answer a report */
 
 int64_t
 il__reaper_kill_by_ns(const struct il__reaper_shared *shared, int64_t grace_ns)
@@ -21,6 +24,45 @@ il__reaper_kill_by_ns(const struct il__reaper_shared *shared, int64_t grace_ns)
     int64_t deadline_ns = atomic_load(&shared->deadline_ns);
 
     return deadline_ns == 0 ? IL__NEVER_NS : deadline_ns - MIN(KILL_AHEAD_NS, grace_ns / 2);
+}
+
+/*
+ * Everything is over and the wrapper has been told. It dismisses us at once, unless it is stopped
+ * (or hangs): then the lease runs to its deadline, and the wrapper is killed rather than left to
+ * wake up long after and go on as if nothing had happened.
+ */
+void
+il__reaper_await_dismissal(const struct il__reaper_wrapper *w,
+                           const struct il__reaper_shared *shared, int timer_fd)
+{
+    int64_t answer_by_ns = il__clock_boot_ns() + ANSWER_NS;
+
+    for (;;) {
+        struct pollfd fds[] = {
+            { w->ctl, POLLIN, 0 },
+            { w->pidfd, POLLIN, 0 },
+            { timer_fd, POLLIN, 0 },
+        };
+        int64_t deadline_ns = atomic_load(&shared->deadline_ns);
+        int64_t kill_at_ns  = deadline_ns != 0 ? MAX(deadline_ns, answer_by_ns) : IL__NEVER_NS;
+        il__run_timer_arm(timer_fd, kill_at_ns);
+        if (poll(fds, ARRAY_LEN(fds), -1) < 0)
+            continue;
+        if (fds[1].revents != 0)
+            return;
+        struct il__reaper_order order;
+        if (fds[0].revents != 0 && recv(w->ctl, &order, sizeof order, MSG_DONTWAIT) == 0)
+            return;
+        il__run_timer_drain(timer_fd);
+        /* Renewed meanwhile: then it is alive. */
+        if (il__clock_boot_ns() < kill_at_ns || atomic_load(&shared->deadline_ns) != deadline_ns)
+            continue;
+        if (w->pidfd >= 0)
+            (void)il__run_pidfd_kill(w->pidfd, SIGKILL); /* it may just have ended */
+        else if (getppid() == w->pid)
+            (void)kill(w->pid, SIGKILL);
+        return;
+    }
 }
 
 il_status
@@ -32,8 +74,9 @@ il__reaper_start(const struct il__reaper_opts *opts, struct il__reaper *ret, il_
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) != 0)
         return il__error_set(reterr, IL_NOMEM, "cannot start the reaper: %s", strerror(errno));
+    atomic_init(&shared->wait_status, -1);
     /* Of ourselves, before the fork: asked for later, our number might be somebody else's. */
-    AUTO_FD int pidfd = il__run_pidfd_open(getpid());
+    AUTO_FD int               pidfd   = il__run_pidfd_open(getpid());
     struct il__reaper_wrapper wrapper = { .pid = getpid(), .pidfd = pidfd, .ctl = ctl[1] };
     pid_t                     pid     = fork();
     if (pid == 0) {
@@ -64,21 +107,37 @@ il__reaper_order(const struct il__reaper *r, enum il__reaper_order_type type, in
 }
 
 void
+il__reaper_dismiss(struct il__reaper *r)
+{
+    /*
+     * Not closed: the watchdog's thread may be about to give an order, and the number would be
+     * reused.
+     */
+    if (r->ctl >= 0)
+        (void)shutdown(r->ctl, SHUT_RDWR); /* at worst it is shut down already */
+}
+
+void
 il__reaper_kill(struct il__reaper *r)
 {
-    il__run_fd_close(&r->ctl);
+    il__reaper_dismiss(r);
     if (r->pid > 0)
         (void)kill(r->pid, SIGKILL); /* ours and not yet reaped: the number is right */
 }
 
 void
-il__reaper_finish(struct il__reaper *r)
+il__reaper_reap(struct il__reaper *r)
 {
-    /* With the socket closed it would leave by itself, unless somebody has stopped it. */
+    /* Dismissed, it would leave by itself, unless somebody has stopped it. */
     il__reaper_kill(r);
-    if (r->pid <= 0)
-        return;
-    while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
+    while (r->pid > 0 && waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     r->pid = 0;
+}
+
+void
+il__reaper_finish(struct il__reaper *r)
+{
+    il__reaper_reap(r);
+    il__run_fd_close(&r->ctl);
 }

@@ -3,10 +3,10 @@
  *
  *     prepare    nothing is held: find the command, block signals, fork the reaper
  *     hold       open the store, acquire, or deal with the conflict
- *     run_held   let the reaper start the command, supervise it (supervise.c), conclude (conclude.c)
+ *     run_held   let the reaper start the command, supervise.c, conclude.c
  *
- * The reaper is forked before the store is opened: it must not inherit a descriptor of the store, whose
- * locks would outlive the wrapper, and forking is cheap while the process is small.
+ * The reaper is forked before the store is opened: it must not inherit a descriptor of the store,
+ * whose locks would outlive the wrapper, and forking is cheap while the process is small.
  */
 #include "cli/run/run.h"
 
@@ -37,8 +37,9 @@ give_up(struct il__run_state *r, const il_error *error)
 }
 
 /*
- * The holder: given, or new. Within another `interlock run` it is PARENT/NEW, so that both count as one
- * for the detection of deadlocks: a nested run that waits for what its own parent holds is told so.
+ * The holder: given, or new. Within another `interlock run` it is PARENT/NEW, so that both count as
+ * one for the detection of deadlocks: a nested run that waits for what its own parent holds is told
+ * so.
  */
 static il_status
 name_holder(struct il__run_state *r, il_error *reterr)
@@ -103,17 +104,17 @@ prepare(struct il__run_state *r)
         return give_up(r, &error);
     }
     struct il__reaper_opts reaper = {
-        .path       = r->path,
-        .argv       = o->argv,
-        .key        = o->key,
-        .holder     = r->holder,
-        .grace_ns   = r->grace_ms * IL__NS_PER_MS,
-        .timeout_ns = o->timeout_ms > 0 ? o->timeout_ms * IL__NS_PER_MS : 0,
-        .out_fd     = r->pump.write_fds[0],
-        .err_fd     = r->pump.write_fds[1],
+        .path        = r->path,
+        .argv        = o->argv,
+        .key         = o->key,
+        .holder      = r->holder,
+        .grace_ns    = r->grace_ms * IL__NS_PER_MS,
+        .timeout_ns  = o->timeout_ms > 0 ? o->timeout_ms * IL__NS_PER_MS : 0,
+        .out_fd      = r->pump.write_fds[0],
+        .err_fd      = r->pump.write_fds[1],
         .wrapper_fds = { r->pump.read_fds[0], r->pump.read_fds[1] },
-        .quiet      = o->quiet,
-        .tty        = &r->tty,
+        .quiet       = o->quiet,
+        .tty         = &r->tty,
     };
     if (il__reaper_start(&reaper, &r->reaper, &error) != IL_OK)
         return give_up(r, &error);
@@ -127,8 +128,8 @@ publish_deadline(struct il__run_state *r, int64_t deadline_ns)
 {
     int64_t known_ns = atomic_load(&r->reaper.shared->deadline_ns);
 
-    while (known_ns < deadline_ns && !atomic_compare_exchange_weak(&r->reaper.shared->deadline_ns,
-                                                                   &known_ns, deadline_ns))
+    while (known_ns < deadline_ns &&
+           !atomic_compare_exchange_weak(&r->reaper.shared->deadline_ns, &known_ns, deadline_ns))
         continue;
 }
 
@@ -249,8 +250,8 @@ hold(struct il__run_state *r)
     il_error                   error;
 
     if (o->on_conflict == IL__RUN_JOIN &&
-        il__spool_create(&r->spool, o->open_opts != NULL ? o->open_opts->tenant : NULL, o->key, r->holder,
-                         &error) != IL_OK &&
+        il__spool_create(&r->spool, o->open_opts != NULL ? o->open_opts->tenant : NULL, o->key,
+                         r->holder, &error) != IL_OK &&
         !o->quiet)
         il__run_say("%s: others will not be able to join: %s", o->key, error.message);
     il__run_meta(o->argv, r->spool.fd >= 0 ? r->spool.path : NULL, r->meta);
@@ -279,10 +280,10 @@ static void
 print_json(const struct il__run_state *r, int status)
 {
     int64_t ran_ms = r->began_ns != 0 ? (r->ended_ns - r->began_ns) / IL__NS_PER_MS : 0;
-    json_t *object = json_pack("{s:s, s:s, s:I, s:s, s:i, s:I}", "key", r->opts->key, "holder", r->holder,
-                               "fence", (json_int_t)r->fence, "outcome", r->outcome, "exit_status",
-                               status, "ran_ms", (json_int_t)ran_ms);
-    char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_t *object = json_pack("{s:s, s:s, s:I, s:s, s:i, s:I}", "key", r->opts->key, "holder",
+                               r->holder, "fence", (json_int_t)r->fence, "outcome", r->outcome,
+                               "exit_status", status, "ran_ms", (json_int_t)ran_ms);
+    char   *text   = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
 
     if (text != NULL) {
         (void)il__run_write_all(STDERR_FILENO, text, strlen(text));
@@ -295,11 +296,17 @@ print_json(const struct il__run_state *r, int status)
 int
 il__run(const struct il__run_opts *opts)
 {
-    struct il__run_state r = {
-        .opts = opts, .outcome = "failed", .sig_fd = -1, .tty = { .fd = -1 }, .reaper = { .ctl = -1 }
+    static struct il__run_state r; /* static: a thread that hangs in a write outlives this call */
+
+    r = (struct il__run_state){
+        .opts    = opts,
+        .outcome = "failed",
+        .sig_fd  = -1,
+        .tty     = { .fd = -1 },
+        .reaper  = { .ctl = -1 },
+        .spool   = { .fd = -1 },
+        .pump    = IL__RUN_PUMP_NONE,
     };
-    r.spool.fd = -1;
-    r.pump = (struct il__run_pump){ { -1, -1 }, { -1, -1 }, NULL, NULL, -1, -1, 0, false };
 
     int status = prepare(&r);
     if (status == GO_ON)

@@ -14,9 +14,10 @@
 #include "cli/run/spool.h"
 #include "cli/run/tty.h"
 
-#define IL__EXIT_SIGNAL 128  /* plus the signal's number */
-#define IL__EXIT_SOFTWARE 70 /* sysexits.h: the reaper was killed and took the command's status along */
-#define IL__EXIT_OS 71       /* sysexits.h: no process or memory to be had */
+#define IL__EXIT_SIGNAL 128 /* plus the signal's number */
+#define IL__EXIT_SOFTWARE \
+    70                 /* sysexits.h: the reaper was killed and took the command's status along */
+#define IL__EXIT_OS 71 /* sysexits.h: no process or memory to be had */
 
 struct il__run_state {
     const struct il__run_opts *opts;
@@ -44,37 +45,43 @@ struct il__run_state {
     struct il__run_pump pump;
 };
 
-/* ---- signals.c ---------------------------------------------------------------------------------- */
+/* ---- signals.c ------------------------------------------------------------------------ */
 
 /*
- * Block what is passed on, and have it in r->sig_fd instead. What was ignored when we were started (HUP
- * under nohup) stays ignored, here and in the command.
+ * Block what is passed on, and have it in r->sig_fd instead. What was ignored when we were started
+ * (HUP under nohup) stays ignored, here and in the command.
  */
 bool il__run_signals_open(struct il__run_state *r);
 /* Back to how it was when we were started. */
 void il__run_signals_close(struct il__run_state *r);
 
-/* Has INT, TERM, HUP or QUIT come? Its number, else 0; what else has come is forgotten. Never blocks. */
+/*
+ * Has INT, TERM, HUP or QUIT come? Its number, else 0; what else has come is forgotten. Never
+ * blocks.
+ */
 int il__run_signals_ending(struct il__run_state *r);
 
 /* il_acquire(), ended by the same signals: IL_CANCELLED, and *ret_sig is the number. */
-il_status il__run_signals_acquire(struct il__run_state *r, const il_acquire_opts *opts, int *ret_sig,
-                                  il_error *reterr);
+il_status il__run_signals_acquire(struct il__run_state *r, const il_acquire_opts *opts,
+                                  int *ret_sig, il_error *reterr);
 
-/* ---- supervise.c -------------------------------------------------------------------------------- */
+/* ---- supervise.c ------------------------------------------------------------------------ */
 
 /* Start the command and see to it until nothing of it is left, whatever happens to the reaper. */
 struct il__reaper_report il__run_supervise(struct il__run_state *r);
 
-/* ---- conclude.c --------------------------------------------------------------------------------- */
+/* ---- conclude.c ------------------------------------------------------------------------ */
 
-/* The command is over: say what there is to say, keep the end for joiners, release. The exit status. */
+/*
+ * The command is over: say what there is to say, keep the end for joiners, release. The exit
+ * status.
+ */
 int il__run_conclude(struct il__run_state *r, const struct il__reaper_report *report);
 
 /* Somebody else holds the key: say who. `more` is added to the sentence. */
 void il__run_say_held(struct il__run_state *r, const il_error *error, const char *more);
 
-/* ---- join.c ------------------------------------------------------------------------------------- */
+/* ---- join.c ------------------------------------------------------------------------ */
 
 enum il__run_joined {
     IL__JOIN_DONE,   /* *ret_status is the exit status */
@@ -82,7 +89,9 @@ enum il__run_joined {
     IL__JOIN_CANNOT, /* it cannot be joined, and why has been said */
 };
 
-/* Follow the run of the holder named by `held`. When it can be followed, the reaper is dismissed. */
+/*
+ * Follow the run of the holder named by `held`. When it can be followed, the reaper is dismissed.
+ */
 enum il__run_joined il__run_join(struct il__run_state *r, const il_error *held, int *ret_status);
 
 #endif

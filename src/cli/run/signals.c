@@ -1,9 +1,9 @@
 /*
  * signals.c: the signals of the wrapper.
  *
- * They are blocked in every thread from before the store is opened and read from a descriptor; there is
- * no handler. While il_acquire() waits, a thread reads them, since the wait can be ended only by
- * il_interrupt(); without --wait there is no such thread.
+ * They are blocked in every thread from before the store is opened and read from a descriptor;
+ * there is no handler. While il_acquire() waits, a thread reads them, since the wait can be ended
+ * only by il_interrupt(); without --wait there is no such thread.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #include "cli/run/sys.h"
 
 /* Passed on to the command. */
-static const int forwarded[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+static const int forwarded[] = { SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
                                  SIGUSR2, SIGALRM, SIGWINCH, SIGCONT };
 /* Ours: the reaper's state, and Ctrl-Z. */
 static const int own[] = { SIGCHLD, SIGTSTP };
@@ -135,8 +135,8 @@ il__run_signals_acquire(struct il__run_state *r, const il_acquire_opts *opts, in
     CHECK(eventfd_write(quit_fd, 1) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
     /*
-     * The signal and the grant may have come together. Then the lease is held, and the caller, who looks
-     * at the signal first, gives it back.
+     * The signal and the grant may have come together. Then the lease is held, and the caller, who
+     * looks at the signal first, gives it back.
      */
     *ret_sig = atomic_load(&w.sig);
     return status;

@@ -153,14 +153,18 @@ become_command(const struct il__run_spawn *s, pid_t parent, int exec_fd)
     /* A parent that died before the prctl() sends nothing any more: hence the look afterwards. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         _exit(IL__EXIT_NOT_EXECUTABLE);
-    /* Both sides call setpgid(): whoever comes first, neither signals nor runs before it is done. */
+    /*
+     * Both sides call setpgid(): whoever comes first, neither signals nor runs before it is done.
+     */
     (void)setpgid(0, 0);
     if (s->tty != NULL)
         (void)tcsetpgrp(s->tty->fd, getpid()); /* SIGTTOU is blocked; the terminal may have gone */
     if ((s->out_fd >= 0 && dup2(s->out_fd, STDOUT_FILENO) < 0) ||
         (s->err_fd >= 0 && dup2(s->err_fd, STDERR_FILENO) < 0))
         goto failed;
-    /* An ignored SIGCHLD would make the command's own waits fail; who started us may have set it. */
+    /*
+     * An ignored SIGCHLD would make the command's own waits fail; who started us may have set it.
+     */
     (void)signal(SIGCHLD, SIG_DFL);
     CHECK(sigemptyset(&none) == 0);
     CHECK(sigprocmask(SIG_SETMASK, &none, NULL) == 0);

@@ -30,8 +30,9 @@ struct il__run_spawn {
 };
 
 /*
- * Start the command in a process group of its own, with an empty signal mask, the signals that we found
- * ignored still ignored (nohup) and all others at their default. If the caller dies, it is killed.
+ * Start the command in a process group of its own, with an empty signal mask, the signals that we
+ * found ignored still ignored (nohup) and all others at their default. If the caller dies, it is
+ * killed.
  *
  * Returns its pid, or -1 and errno. *ret_exec_fd, the caller's to close, gives end of file once the
  * command has been executed, or an int, the errno of a failed execve().
@@ -41,8 +42,8 @@ pid_t il__run_spawn(const struct il__run_spawn *s, int *ret_exec_fd);
 /*
  * Put what the command may know into our own environment, which it inherits: INTERLOCK_KEY,
  * INTERLOCK_HOLDER, INTERLOCK_FENCE, and INTERLOCK_DEADLINE: the local deadline of the lease at the
- * start, in milliseconds since 1970. Renewals move the deadline on; a command that outlives the printed
- * one asks `interlock why`. False when there is no memory.
+ * start, in milliseconds since 1970. Renewals move the deadline on; a command that outlives the
+ * printed one asks `interlock why`. False when there is no memory.
  */
 bool il__run_export(const char *key, const char *holder, uint64_t fence, int64_t deadline_ns);
 

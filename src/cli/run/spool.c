@@ -1,7 +1,8 @@
 /*
  * spool.c: writing the spool; format and rules are in spool.h, reading is spool_read.c.
  *
- * Nothing here may hurt the command: every failure turns the capture off and is remembered in the head.
+ * Nothing here may hurt the command: every failure turns the capture off and is remembered in the
+ * head.
  */
 #include "cli/run/spool.h"
 
@@ -62,7 +63,7 @@ il__spool_path(const char *tenant, const char *key, const char *holder,
         return il__error_set(reterr, IL_STORE, "neither HOME nor XDG_STATE_HOME is a usable path");
     /* The start of the holder is for people; the hash over all of it makes the name. */
     il__buf_addc(&path, '/');
-    for (size_t i = 0; holder[i] != '\0' && i < 64; i++) {
+    for (size_t i = 0; i < 64 && holder[i] != '\0'; i++) {
         char c    = holder[i];
         bool safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                     (c == '-' && i > 0);
@@ -90,7 +91,10 @@ make_folders(const char *path)
     return true;
 }
 
-/* Remove one spool if it is old and nobody writes to it. Its name is not used again: holders are not. */
+/*
+ * Remove one spool if it is old and nobody writes to it. Its name is not used again: holders are
+ * not.
+ */
 static void
 sweep_one(int dir_fd, const char *name)
 {
@@ -209,8 +213,9 @@ il__spool_add(struct il__spool *s, uint32_t stream, const void *data, size_t n_b
         return;
     }
     /*
-     * Too much, or no space. Readers take whole frames only, so none has gone past n_bytes, and what was
-     * half written can be cut off; if even that fails, it is the last frame and never becomes whole.
+     * Too much, or no space. Readers take whole frames only, so none has gone past n_bytes, and
+     * what was half written can be cut off; if even that fails, it is the last frame and never
+     * becomes whole.
      */
     (void)!ftruncate(s->fd, (off_t)s->n_bytes);
     il__spool_incomplete(s);
@@ -221,7 +226,10 @@ il__spool_end(struct il__spool *s, int exit_status)
 {
     if (s->fd < 0)
         return;
-    /* The status first, the state after it: a reader that sees ENDED and reads again sees all of it. */
+    /*
+     * The status first, the state after it: a reader that sees ENDED and reads again sees all of
+     * it.
+     */
     s->head.exit_status = exit_status;
     if (put_head(s)) {
         s->head.state = IL__SPOOL_ENDED;

@@ -2,17 +2,18 @@
  * spool.h: the output of a running command, kept in a file for those who join it.
  *
  * One file per run, `$XDG_STATE_HOME/interlock/spool/NAME` (0600 in a 0700 folder), NAME made from
- * tenant, key and holder, so that it is found also after the lease and its meta are gone. It holds a
- * head, changed in place, and frames, only ever added:
+ * tenant, key and holder, so that it is found also after the lease and its meta are gone. It holds
+ * a head, changed in place, and frames, only ever added:
  *
  *     head | frame | bytes | frame | bytes | …
  *
- * The end, too, is a change of the head: on a full disk there may be no room for one more frame. The
- * writer holds an exclusive flock() for as long as it lives; a reader that could take the lock knows
- * that nothing more will come. The file appears under its name only when lock and head are there.
+ * The end, too, is a change of the head: on a full disk there may be no room for one more frame.
+ * The writer holds an exclusive flock() for as long as it lives; a reader that could take the lock
+ * knows that nothing more will come. The file appears under its name only when lock and head are
+ * there.
  *
- * The format is read by processes of the same machine only, so numbers are as the machine has them. A
- * change of it changes the last byte of the magic; a reader does not join what it does not know.
+ * The format is read by processes of the same machine only, so numbers are as the machine has them.
+ * A change of it changes the last byte of the magic; a reader does not join what it does not know.
  */
 #ifndef IL_CLI_RUN_SPOOL_H
 #define IL_CLI_RUN_SPOOL_H
@@ -46,11 +47,13 @@ struct il__spool_frame {
 };
 _Static_assert(sizeof(struct il__spool_frame) == 8, "the frame is a file format");
 
-/* Where the spool of that holder is, or would be. IL_OK, or IL_STORE when there is no home for it. */
+/*
+ * Where the spool of that holder is, or would be. IL_OK, or IL_STORE when there is no home for it.
+ */
 il_status il__spool_path(const char *tenant, const char *key, const char *holder,
                          char out[IL__SPOOL_PATH_BYTES_MAX + 1], il_error *reterr);
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------
  * Writing. Not thread-safe.
  */
 struct il__spool {
@@ -68,10 +71,10 @@ void      il__spool_begin(struct il__spool *s, uint64_t fence);
 void il__spool_add(struct il__spool *s, uint32_t stream, const void *data, size_t n_bytes);
 /* From now on some output is missing. */
 void il__spool_incomplete(struct il__spool *s);
-void il__spool_end(struct il__spool *s, int exit_status); /* and close; the file stays for joiners */
+void il__spool_end(struct il__spool *s, int exit_status); /* and close; the file stays */
 void il__spool_drop(struct il__spool *s);                 /* close and remove, if there is one */
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------
  * Reading.
  */
 struct il__spool_reader {

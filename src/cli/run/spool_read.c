@@ -23,7 +23,10 @@ il__spool_open(struct il__spool_reader *r, const char *path, uint64_t fence, il_
 {
     struct il__spool_head head;
     struct stat           st;
-    /* The path may come from somebody else's meta: no links, no devices, no waiting for a pipe's writer. */
+    /*
+     * The path may come from somebody else's meta: no links, no devices, no waiting for a pipe's
+     * writer.
+     */
     AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
     *r = (struct il__spool_reader){ .fd = -1, .offset = sizeof head };
@@ -37,8 +40,7 @@ il__spool_open(struct il__spool_reader *r, const char *path, uint64_t fence, il_
     /* While it waits for its lease it has no fence yet; it gets one before the command starts. */
     if (head.state != IL__SPOOL_WAITING && head.fence != fence)
         return il__error_set(reterr, IL_NOT_HELD, "%.300s is of another lease", path);
-    r->fd = fd;
-    fd    = -1;
+    r->fd = il__run_fd_take(&fd);
     return IL_OK;
 }
 
@@ -70,7 +72,10 @@ il__spool_copy(struct il__spool_reader *r, struct il__spool_head *ret_head)
 {
     int copied;
 
-    /* The head first: what it calls the end was written after the last frame, so all frames are there. */
+    /*
+     * The head first: what it calls the end was written after the last frame, so all frames are
+     * there.
+     */
     if (!read_head(r->fd, ret_head))
         return IL__SPOOL_BROKEN;
     do {

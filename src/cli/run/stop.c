@@ -12,8 +12,8 @@
 #include "cli/run/walk.h"
 
 /*
- * The death of every process below us makes a SIGCHLD for us sooner or later, since its parents die too,
- * and a look follows each. The period is the safety net for what a look has missed.
+ * The death of every process below us makes a SIGCHLD for us sooner or later, since its parents die
+ * too, and a look follows each. The period is the safety net for what a look has missed.
  */
 #define KILL_AGAIN_NS (INT64_C(100) * IL__NS_PER_MS)
 
@@ -38,7 +38,7 @@ signal_one(void *cookie, const struct il__run_process *p)
     if (il__run_process_kill(p, g->sig) != 0 && errno == EPERM)
         g->denied = p->pid;
     if (g->sig == SIGTERM)
-        (void)il__run_process_kill(p, SIGCONT); /* same permission as the TERM; may be gone by now */
+        (void)il__run_process_kill(p, SIGCONT); /* may be gone by now */
 }
 
 static void
@@ -46,18 +46,19 @@ signal_all(struct il__stop *s, struct signalling *g)
 {
     if (s->group > 0 && g->since_ticks == 0) {
         /*
-         * The leader has not been reaped, so the number is still our group's. A group is signalled at
-         * one moment, forks included, which no walk can do.
+         * The leader has not been reaped, so the number is still our group's. A group is signalled
+         * at one moment, forks included, which no walk can do.
          */
         (void)kill(-s->group, g->sig);
         if (g->sig == SIGTERM)
             (void)kill(-s->group, SIGCONT);
-        g->but_group = s->group;
+        g->but_group = g->sig == SIGTERM ? s->group : 0;
     }
     il__run_walk(signal_one, g);
     if (g->denied != 0 && g->sig == SIGKILL && !s->denied) {
         s->denied = true;
-        il__run_say("process %d may not be signalled by this user; waiting for it to end", (int)g->denied);
+        il__run_say("process %d may not be signalled by this user; waiting for it to end",
+                    (int)g->denied);
     }
 }
 
@@ -74,9 +75,9 @@ il__stop_begin(struct il__stop *s, pid_t group, int64_t now_ns, int64_t kill_at_
 }
 
 /*
- * Signalling twice is tolerable for KILL, not for TERM, which some programs take as "hurry up", and a
- * TERM at what a trap of the command has just started would spoil its cleaning up. So there is one look
- * for TERM, and one more, for the newborn only, when the command itself has ended.
+ * Signalling twice is tolerable for KILL, not for TERM, which some programs take as "hurry up", and
+ * a TERM at what a trap of the command has just started would spoil its cleaning up. So there is
+ * one look for TERM, and one more, for the newborn only, when the command itself has ended.
  */
 void
 il__stop_leader_reaped(struct il__stop *s)
@@ -88,12 +89,21 @@ il__stop_leader_reaped(struct il__stop *s)
     signal_all(s, &g);
 }
 
+/*
+ * Killed from the top, a tree that keeps forking would fall apart while we walk it, its lower parts
+ * moving up to us unseen. So it is frozen first: what is stopped neither forks nor dies, the second
+ * look finds what the first ones had forked before, and then all of it is there to be killed. What
+ * even that misses is found after the next SIGCHLD.
+ */
 static void
 kill_all(struct il__stop *s)
 {
-    struct signalling g = { .sig = SIGKILL };
+    static const int signals[] = { SIGSTOP, SIGSTOP, SIGKILL };
 
-    signal_all(s, &g);
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        struct signalling g = { .sig = signals[i] };
+        signal_all(s, &g);
+    }
 }
 
 void
@@ -108,12 +118,6 @@ il__stop_tick(struct il__stop *s, int64_t now_ns, int64_t latest_ns)
 {
     if (s->began_ns == 0 || now_ns < il__stop_next_ns(s, latest_ns))
         return;
-    /*
-     * A process with a KILL pending cannot fork any more, so the second look finds what the first ones
-     * had forked before their KILL came; what even that misses is found after the next SIGCHLD.
-     */
-    if (!s->killing)
-        kill_all(s);
     s->killing = true;
     kill_all(s);
     s->again_ns = now_ns + KILL_AGAIN_NS;

@@ -1,10 +1,10 @@
 /*
  * supervise.c: the wrapper while the command runs.
  *
- * The reaper does the work (reaper.h). Here signals are passed to it, and it is watched in turn: if it
- * is stopped it is told to go on; if it is killed, or does not end the command in time after the lease
- * was lost, the wrapper takes its place. That works because the wrapper is a child subreaper too, so that
- * with the reaper's end everything below it comes to us.
+ * The reaper does the work (reaper.h). Here signals are passed to it, and it is watched in turn: if
+ * it is stopped it is told to go on; if it is killed, or does not end the command in time after the
+ * lease was lost, the wrapper takes its place. That works because the wrapper is a child subreaper
+ * too, so that with the reaper's end everything below it comes to us.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,9 @@
 #include "cli/run/stop.h"
 #include "cli/run/sys.h"
 
-/* How long a reaper that was told to stop may be later than its grace before it counts as hanging. */
+/*
+ * How long a reaper that was told to stop may be later than its grace before it counts as hanging.
+ */
 #define PATIENCE_NS (INT64_C(1000) * IL__NS_PER_MS)
 
 /* A stopped reaper would not pass signals on or see the command's end: it is continued at once. */
@@ -32,7 +34,7 @@ check_reaper(struct il__run_state *r)
     if (WIFSTOPPED(status))
         (void)kill(r->reaper.pid, SIGCONT);
     else
-        r->reaper.pid = 0; /* the end of the socket, behind a report if there is one, says the rest */
+        r->reaper.pid = 0; /* the end of the socket, perhaps behind a report, says the rest */
 }
 
 static void
@@ -55,27 +57,31 @@ on_signals(struct il__run_state *r)
 static bool
 reap_all(struct il__run_state *r, struct il__stop *stop, struct il__reaper_report *report)
 {
-    int leader = atomic_load(&r->reaper.shared->leader_pid);
+    int  leader = atomic_load(&r->reaper.shared->leader_pid);
+    bool reaped = false;
 
     for (;;) {
         int   status;
         pid_t pid = waitpid(-1, &status, WNOHANG);
-        if (pid == 0)
-            return false;
         if (pid < 0)
             return errno == ECHILD;
+        if (pid == 0) {
+            if (reaped)
+                il__stop_child_reaped(stop);
+            return false;
+        }
         if (pid == r->reaper.pid)
             r->reaper.pid = 0;
         if (pid == leader)
             report->wait_status = status;
-        il__stop_child_reaped(stop);
+        reaped = true;
     }
 }
 
 /*
- * Do the reaper's work: it is gone, or it hangs (`kill_now`) and is killed. The command's process gets
- * its parent-death KILL with that; the others are ended here. Numbers of processes are not trusted, as
- * the reaper may have reaped the command: only what is found below us is signalled.
+ * Do the reaper's work: it is gone, or it hangs (`kill_now`) and is killed. The command's process
+ * gets its parent-death KILL with that; the others are ended here. Numbers of processes are not
+ * trusted, as the reaper may have reaped the command: only what is found below us is signalled.
  */
 static void
 take_over(struct il__run_state *r, int timer_fd, bool kill_now, struct il__reaper_report *report)
@@ -84,7 +90,14 @@ take_over(struct il__run_state *r, int timer_fd, bool kill_now, struct il__reape
     int64_t         now_ns   = il__clock_boot_ns();
     struct il__stop stop     = { .began_ns = 0 };
 
-    il__reaper_kill(&r->reaper); /* reaped below, with the others: nothing waits for it alone */
+    /*
+     * One that has closed its socket is dying: when it is dead, the command is, too. One that hangs
+     * is not waited for; it is reaped below with the others.
+     */
+    if (kill_now)
+        il__reaper_kill(&r->reaper);
+    else
+        il__reaper_reap(&r->reaper);
     il__stop_begin(&stop, 0, now_ns, kill_now ? now_ns : now_ns + grace_ns);
     while (!reap_all(r, &stop, report)) {
         int64_t       latest_ns = il__reaper_kill_by_ns(r->reaper.shared, grace_ns);
@@ -96,6 +109,8 @@ take_over(struct il__run_state *r, int timer_fd, bool kill_now, struct il__reape
         il__run_timer_drain(timer_fd);
         (void)il__run_signals_ending(r); /* it is being ended already */
     }
+    if (report->wait_status < 0) /* not ours to reap: the reaper had done so */
+        report->wait_status = atomic_load(&r->reaper.shared->wait_status);
     r->tty.lent = atomic_load(&r->reaper.shared->tty_lent);
     il__run_tty_take_back(&r->tty, true);
     report->end = atomic_load(&r->lost) ? IL__END_LOST : IL__END_REAPER;

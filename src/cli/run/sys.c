@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,6 +61,12 @@ il__run_write_all(int fd, const void *data, size_t n_bytes)
 
     while (n_bytes > 0) {
         ssize_t n = write(fd, p, n_bytes);
+        if (n < 0 && errno == EAGAIN) {
+            /* Whoever shares the open file with us has made it non-blocking. */
+            struct pollfd room = { fd, POLLOUT, 0 };
+            (void)poll(&room, 1, -1);
+            continue;
+        }
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -78,6 +85,15 @@ il__run_fd_close(int *fd)
     *fd = -1;
 }
 
+int
+il__run_fd_take(int *fd)
+{
+    int taken = *fd;
+
+    *fd = -1;
+    return taken;
+}
+
 void
 il__run_fds_ensure(void)
 {
@@ -85,7 +101,7 @@ il__run_fds_ensure(void)
         if (fcntl(fd, F_GETFD) >= 0)
             continue;
         /* The lowest free number is taken: this one, since those below it are open by now. */
-        int opened = open("/dev/null", O_RDWR); /* NOLINT(android-cloexec-open): the command has it */
+        int opened = open("/dev/null", O_RDWR); /* the command has it */
         CHECK(opened < 0 || opened == fd);
     }
 }

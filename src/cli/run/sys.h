@@ -10,12 +10,16 @@
 
 #define IL__NEVER_NS INT64_MAX
 
-/* A descriptor that stands for a process, whatever becomes of its number; -1 where there is none. */
+/*
+ * A descriptor that stands for a process, whatever becomes of its number; -1 where there is none.
+ */
 int il__run_pidfd_open(pid_t pid);
 /* Signal that process; `sig` 0 only asks whether it is still there. 0, or -1 and errno. */
 int il__run_pidfd_kill(int pidfd, int sig);
 
-/* A timer on CLOCK_BOOTTIME, and the moment at which it is to become readable (IL__NEVER_NS: not). */
+/*
+ * A timer on CLOCK_BOOTTIME, and the moment at which it is to become readable (IL__NEVER_NS: not).
+ */
 int  il__run_timer_new(void);
 void il__run_timer_arm(int timer_fd, int64_t at_ns);
 void il__run_timer_drain(int timer_fd);
@@ -26,10 +30,12 @@ bool il__run_write_all(int fd, const void *data, size_t n_bytes);
 /* Close *fd if it is open, and remember that it is closed. */
 void il__run_fd_close(int *fd);
 #define AUTO_FD AUTO(il__run_fd_close)
+/* Move a descriptor out of a variable. */
+int il__run_fd_take(int *fd);
 
 /*
- * Open what is closed of 0, 1 and 2 on /dev/null, so that no descriptor of ours ends up in their place
- * and gets what was meant for a terminal.
+ * Open what is closed of 0, 1 and 2 on /dev/null, so that no descriptor of ours ends up in their
+ * place and gets what was meant for a terminal.
  */
 void il__run_fds_ensure(void);
 

@@ -12,7 +12,7 @@ il__run_tty_open(struct il__run_tty *t)
 {
     struct stat st;
 
-    *t = (struct il__run_tty){ .fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY),
+    *t = (struct il__run_tty){ .fd   = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY),
                                .home = getpgrp() };
     if (t->fd < 0)
         return;
@@ -36,7 +36,8 @@ il__run_tty_lend(struct il__run_tty *t, pid_t group)
         return false;
     pid_t current = tcgetpgrp(t->fd);
     if (current != group && current != t->home && !t->lent)
-        return false; /* the wrapper is a background job: the shell's foreground is not ours to give */
+        return false; /* the wrapper is a background job: the shell's foreground is not ours to give
+                       */
     if (tcsetpgrp(t->fd, group) != 0)
         return false;
     t->lent = true;

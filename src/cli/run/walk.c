@@ -1,8 +1,8 @@
 /*
  * walk.c: the processes below this one, from /proc; the contract is in walk.h.
  *
- * /proc/PID/task/TID/children names the children of one thread; kernels without it get a scan of all
- * processes and their parents instead, once per walk.
+ * /proc/PID/task/TID/children names the children of one thread; kernels without it get a scan of
+ * all processes and their parents instead, once per walk.
  */
 #include "cli/run/walk.h"
 
@@ -66,12 +66,16 @@ look_up(pid_t pid, struct il__run_process *p)
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     if (!slurp(path, &text))
         return false;
-    /* The name, in parentheses, may hold anything, parentheses too: what follows it is found from behind. */
+    /*
+     * The name, in parentheses, may hold anything, parentheses too: what follows it is found from
+     * behind.
+     */
     const char *rest = strrchr(il__buf_str(&text), ')');
-    if (rest == NULL || sscanf(rest,
-                               ") %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                               "%*d %llu",
-                               &p->state, &parent, &group, &started) != 4)
+    if (rest == NULL ||
+        sscanf(rest,
+               ") %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+               "%*d %llu",
+               &p->state, &parent, &group, &started) != 4)
         return false;
     p->pid           = pid;
     p->parent        = parent;
@@ -99,7 +103,7 @@ closedirp(DIR **dir)
 static void
 scan(struct walk *w)
 {
-    AUTO(closedirp) DIR *dir = opendir("/proc");
+    AUTO(closedirp) DIR *dir      = opendir("/proc");
     size_t               capacity = 0;
 
     w->by_scan = true;
@@ -122,11 +126,11 @@ scan(struct walk *w)
 static void walk_below(struct walk *w, const struct il__run_process *parent, int depth);
 
 /*
- * Visit `pid`, said to be a child of `parent`, and what is below it. The pidfd is opened first and the
- * parent is asked for afterwards. If the pidfd still is of a living process when it is used, then the
- * number has meant that process all the time, also when its parent was read; and if the parent, pinned
- * in the same way one level up, is then still there, its number has not been reused either. A child
- * whose parent has died meanwhile has moved up to us and is found by the next walk.
+ * Visit `pid`, said to be a child of `parent`, and what is below it. The pidfd is opened first and
+ * the parent is asked for afterwards. If the pidfd still is of a living process when it is used,
+ * then the number has meant that process all the time, also when its parent was read; and if the
+ * parent, pinned in the same way one level up, is then still there, its number has not been reused
+ * either. A child whose parent has died meanwhile has moved up to us and is found by the next walk.
  */
 static void
 walk_child(struct walk *w, const struct il__run_process *parent, pid_t pid, int depth)

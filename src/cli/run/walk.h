@@ -20,9 +20,9 @@ struct il__run_process {
 typedef void il__run_visit_fn(void *cookie, const struct il__run_process *p);
 
 /*
- * Call `visit` for each descendant, parents before children. The picture moves while it is taken: one
- * that is born or changes its parent meanwhile may be missed, none that is visited is not ours. Without
- * /proc, nothing is visited.
+ * Call `visit` for each descendant, parents before children. The picture moves while it is taken:
+ * one that is born or changes its parent meanwhile may be missed, none that is visited is not ours.
+ * Without /proc, nothing is visited.
  */
 void il__run_walk(il__run_visit_fn *visit, void *cookie);
 

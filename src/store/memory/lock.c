@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/hash.h"
+#include "base/buf.h"
 #include "core/lease.h"
 #include "core/limits.h"
 #include "core/op.h"
@@ -25,7 +25,8 @@ find_holder(struct mem_store *m, const struct mem_key *k, const struct mem_list 
         return h;
     }
     bool waits = list == &k->waiters;
-    for (h = il__mem_unit_first(m, k->tenant, holder); h != NULL; h = il__mem_unit_next(h)) {
+    uint64_t unit = il__mem_hash_unit(m, k->tenant, holder);
+    for (h = il__mem_unit_first(m, unit, k->tenant, holder); h != NULL; h = il__mem_unit_next(h)) {
         if (h->key == k && (h->state == IL_LEASE_WAITING) == waits && strcmp(h->holder, holder) == 0)
             return h;
     }
@@ -58,8 +59,14 @@ answer_held(struct mem_store *m, il_op *op, struct mem_key *k)
         op->status = IL_NOMEM;
 }
 
+static const struct il__ended *
+find_ended(const struct mem_store *m, const struct mem_names *names)
+{
+    return il__ended_find(&m->ended, (struct il__ended_id){ names->key, names->holder }, m->now_ms);
+}
+
 static void
-answer_lost(struct mem_store *m, il_op *op, const struct mem_ended *ended)
+answer_lost(struct mem_store *m, il_op *op, const struct il__ended *ended)
 {
     char text[160];
 
@@ -90,6 +97,18 @@ answer_lease(struct mem_store *m, il_op *op, const struct mem_hold *h)
     op->out.remaining_ms = h->due_ms - m->now_ms;
 }
 
+static void
+answer_closing(il_op *op, const struct mem_hold *h)
+{
+    struct il__buf AUTO_BUF text = { .n_bytes_max = 1024 };
+
+    if (h->verdict != NULL)
+        il__buf_addf(&text, "the lease was broken: %s", h->verdict);
+    else
+        il__buf_adds(&text, "the lease has expired, and its key is settling");
+    il__op_end(op, IL_LOST, il__buf_str(&text));
+}
+
 /* The holder has a lease on the key already: it confirms an offer, renews, or asks for something else. */
 static void
 acquire_own_lease(struct mem_store *m, il_op *op, struct mem_hold *h)
@@ -103,7 +122,7 @@ acquire_own_lease(struct mem_store *m, il_op *op, struct mem_hold *h)
     bool           offered = h->state == IL_LEASE_OFFERED;
     il_lease_state state   = il__lease_step(h->state, offered ? IL__EV_CONFIRM : IL__EV_RENEW);
     if (state == IL_LEASE_NONE) {
-        il__op_end(op, IL_LOST, "the lease was broken or has expired, and its key is closing");
+        answer_closing(op, h);
         return;
     }
     h->state      = state;
@@ -125,11 +144,17 @@ leave_queue(struct mem_store *m, struct mem_hold *w)
     il__mem_give_on(m, k, NULL);
 }
 
+static int64_t
+deadline_of(const struct mem_store *m, int64_t wait_ms)
+{
+    return wait_ms == IL_FOREVER ? IL__NEVER : m->now_ms + wait_ms;
+}
+
 static void
 refresh_waiter(struct mem_store *m, struct mem_hold *w, int64_t wait_ms)
 {
     w->renewed_ms  = m->now_ms;
-    w->deadline_ms = wait_ms == IL_FOREVER ? IL__NEVER : m->now_ms + wait_ms;
+    w->deadline_ms = deadline_of(m, wait_ms);
     il__mem_due_set(m, w, MIN(w->deadline_ms, m->now_ms + IL__WAITER_DROP_MS));
 }
 
@@ -154,10 +179,10 @@ acquire_own_wait(struct mem_store *m, il_op *op, struct mem_hold *w)
 }
 
 static void
-grant(struct mem_store *m, il_op *op, struct mem_key *k)
+grant(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
 {
-    struct mem_hold *h = il__mem_hold_new(m, k, op);
-
+    il__mem_learn(m, op, names);
+    struct mem_hold *h = il__mem_hold_new(m, k, op, names, m->now_ms + op->in.lock.ttl_ms);
     if (h == NULL) {
         op->status = IL_NOMEM;
         return;
@@ -169,37 +194,42 @@ grant(struct mem_store *m, il_op *op, struct mem_key *k)
     h->fence = ++m->fence;
 #endif
     il__mem_list_append(&k->leases, h);
-    il__mem_due_set(m, h, m->now_ms + h->ttl_ms);
     answer_lease(m, op, h);
 }
 
 /* Queue, then see whether that closed a cycle. */
 static void
-queue(struct mem_store *m, il_op *op, struct mem_key *k)
+queue(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
 {
-    struct mem_hold *w = il__mem_hold_new(m, k, op);
+    int64_t          deadline_ms = deadline_of(m, op->in.lock.wait_ms);
+    int64_t          due_ms      = MIN(deadline_ms, m->now_ms + IL__WAITER_DROP_MS);
+    struct mem_hold *w           = il__mem_hold_new(m, k, op, names, due_ms);
     struct mem_hold *victim;
 
     if (w == NULL) {
         op->status = IL_NOMEM;
         return;
     }
-    w->state  = il__lease_step(IL_LEASE_NONE, IL__EV_QUEUE);
-    w->ticket = ++m->ticket;
+    w->state       = il__lease_step(IL_LEASE_NONE, IL__EV_QUEUE);
+    w->ticket      = ++m->ticket;
+    w->deadline_ms = deadline_ms;
     il__mem_list_append(&k->waiters, w);
     m->n_waiters++;
-    refresh_waiter(m, w, op->in.lock.wait_ms);
 
     struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
     il_status               st  = IL_OK;
-    if (il__mem_unit_next(w) != NULL || il__mem_unit_first(m, op->tenant, op->holder) != w)
+    if (il__mem_unit_next(w) != NULL || il__mem_unit_first(m, names->unit, op->tenant, op->holder) != w)
         st = il__mem_search_deadlock(m, op->tenant, op->holder, &victim, &why);
     if (st == IL_DEADLOCK && victim == w) {
         il__op_end(op, IL_DEADLOCK, il__buf_str(&why));
         leave_queue(m, w);
         return;
     }
-    answer_queued(m, op, w);
+    il__mem_learn(m, op, names);
+    if (w->state == IL_LEASE_OFFERED)
+        acquire_own_lease(m, op, w); /* another was cancelled, and so its turn has come already */
+    else
+        answer_queued(m, op, w);
 }
 
 /* Does somebody wait who is still to be served? */
@@ -214,40 +244,37 @@ has_queue(const struct mem_key *k)
 }
 
 static void
-acquire_new(struct mem_store *m, il_op *op, struct mem_key *k)
+acquire_new(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
 {
     const il_lock_in *in   = &op->in.lock;
     struct il__load   load = il__mem_load(k);
 
-    il_status ordered = il__mem_order(m, op);
-    if (ordered != IL_OK) {
-        op->status = ordered;
+    if (!il__mem_rank_ok(m, op, names))
         return;
-    }
     enum il__verdict verdict = il__conflict(&load, in->mode, in->permits);
     if (verdict == IL__OTHER_N)
         il__op_end(op, IL_MISMATCH, "the key is a semaphore with another number of permits");
     else if (verdict == IL__COMPATIBLE && !has_queue(k))
-        grant(m, op, k);
+        grant(m, op, k, names);
     else if (in->wait_ms == 0)
         answer_held(m, op, k);
     else
-        queue(m, op, k);
+        queue(m, op, k, names);
 }
 
 void
 il__mem_acquire(struct mem_store *m, il_op *op)
 {
-    uint64_t                hash = il__mem_hash_key(op->tenant, op->key);
-    struct mem_key         *k    = il__mem_key_find(m, hash, op->tenant, op->key);
-    struct mem_hold        *own  = NULL;
-    const struct mem_ended *ended;
+    struct mem_names        names = il__mem_names(m, op);
+    struct mem_key         *k     = il__mem_key_find(m, names.key, op->tenant, op->key);
+    struct mem_hold        *own   = NULL;
+    const struct il__ended *ended;
 
     if (k != NULL) {
         il__mem_settle(m, k, NULL);
         own = find_holder(m, k, &k->leases, op->holder);
     } else {
-        k = il__mem_key_add(m, hash, op->tenant, op->key);
+        k = il__mem_key_add(m, names.key, op->tenant, op->key);
         if (k == NULL) {
             op->status = IL_NOMEM;
             return;
@@ -255,21 +282,21 @@ il__mem_acquire(struct mem_store *m, il_op *op)
     }
     if (own != NULL)
         acquire_own_lease(m, op, own);
-    else if ((ended = il__mem_ended_find(m, hash, il__hash_bytes(op->holder, strlen(op->holder)))) != NULL)
+    else if ((ended = find_ended(m, &names)) != NULL)
         answer_lost(m, op, ended);
     else if ((own = find_holder(m, k, &k->waiters, op->holder)) != NULL)
         acquire_own_wait(m, op, own);
     else
-        acquire_new(m, op, k);
+        acquire_new(m, op, k, &names);
     il__mem_key_drop_if_idle(m, k);
 }
 
 /* renew and release of a lease that is not (or no longer) this holder's with this fence. */
 static void
-answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k, uint64_t hash)
+answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k)
 {
-    uint64_t                holder_hash = il__hash_bytes(op->holder, strlen(op->holder));
-    const struct mem_ended *ended       = il__mem_ended_find(m, hash, holder_hash);
+    struct mem_names        names = il__mem_names(m, op);
+    const struct il__ended *ended = find_ended(m, &names);
 
     if (k != NULL)
         op->out.fence = newest_fence(k);
@@ -288,9 +315,9 @@ answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k, uint64_t h
 
 /* Settle the key and find the lease that a renew or release names; NULL when it is not current. */
 static struct mem_hold *
-find_current(struct mem_store *m, const il_op *op, uint64_t hash, struct mem_key **ret_k)
+find_current(struct mem_store *m, const il_op *op, struct mem_key **ret_k)
 {
-    *ret_k = il__mem_key_find(m, hash, op->tenant, op->key);
+    *ret_k = il__mem_key_find(m, il__mem_hash_key(m, op->tenant, op->key), op->tenant, op->key);
     if (*ret_k == NULL)
         return NULL;
     il__mem_settle(m, *ret_k, NULL);
@@ -307,18 +334,17 @@ find_current(struct mem_store *m, const il_op *op, uint64_t hash, struct mem_key
 void
 il__mem_renew(struct mem_store *m, il_op *op)
 {
-    uint64_t         hash = il__mem_hash_key(op->tenant, op->key);
     struct mem_key  *k;
-    struct mem_hold *h = find_current(m, op, hash, &k);
+    struct mem_hold *h = find_current(m, op, &k);
 
     if (h == NULL) {
-        answer_not_current(m, op, k, hash);
-    } else if (il__lease_step(h->state, IL__EV_RENEW) != IL_LEASE_HELD) {
+        answer_not_current(m, op, k);
+    } else if (h->state == IL_LEASE_OFFERED) {
         op->out.fence = newest_fence(k);
-        il__op_end(op, IL_LOST,
-                   h->state == IL_LEASE_OFFERED
-                       ? "the offer must be confirmed by repeating the acquire"
-                       : "the lease was broken or has expired, and its key is closing");
+        il__op_end(op, IL_LOST, "the offer must be confirmed by repeating the acquire");
+    } else if (il__lease_step(h->state, IL__EV_RENEW) == IL_LEASE_NONE) {
+        op->out.fence = newest_fence(k);
+        answer_closing(op, h);
     } else {
         if (op->in.lock.ttl_ms != 0)
             h->ttl_ms = op->in.lock.ttl_ms;
@@ -333,12 +359,11 @@ il__mem_renew(struct mem_store *m, il_op *op)
 void
 il__mem_release(struct mem_store *m, il_op *op)
 {
-    uint64_t         hash = il__mem_hash_key(op->tenant, op->key);
     struct mem_key  *k;
-    struct mem_hold *h = find_current(m, op, hash, &k);
+    struct mem_hold *h = find_current(m, op, &k);
 
     if (h == NULL) {
-        answer_not_current(m, op, k, hash);
+        answer_not_current(m, op, k);
     } else {
         il__mem_end(m, h, il__lease_step(h->state, IL__EV_RELEASE));
         il__mem_give_on(m, k, NULL);
@@ -356,10 +381,14 @@ break_lease(struct mem_store *m, il_op *op, struct mem_key *k, struct mem_hold *
     il_lease_state state = il__lease_step(h->state, now ? IL__EV_BREAK_NOW : IL__EV_BREAK);
 
     CHECK(state != IL_LEASE_NONE); /* every live state can be broken */
-    if (!il__mem_show(m, op, h)) {
+    char *reason = il__strdup(op->in.lock.reason);
+    if (reason == NULL || !il__mem_show(m, op, h)) {
+        il__free(reason);
         op->status = IL_NOMEM;
         return;
     }
+    il__free(h->verdict);
+    h->verdict = reason;
     il__board_wake(&m->board, IL__BOARD_BREAK); /* the holder is told */
     if (il__lease_ended(state)) {
         il__mem_end(m, h, state);
@@ -374,7 +403,7 @@ break_lease(struct mem_store *m, il_op *op, struct mem_key *k, struct mem_hold *
 void
 il__mem_break(struct mem_store *m, il_op *op)
 {
-    struct mem_key  *k = il__mem_key_find(m, il__mem_hash_key(op->tenant, op->key), op->tenant, op->key);
+    struct mem_key  *k = il__mem_key_find(m, il__mem_hash_key(m, op->tenant, op->key), op->tenant, op->key);
     struct mem_hold *h = NULL;
 
     if (k == NULL) {

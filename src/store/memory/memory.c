@@ -22,6 +22,7 @@ mem_from(struct il__store *s)
 /* memory:NAME: stores of this process by name. */
 static struct il__mutex  registry_mutex = { PTHREAD_MUTEX_INITIALIZER, IL__MUTEX_registry };
 static struct mem_store *registry;
+static uint64_t          highest_fence; /* drawn by any store of this process; under registry_mutex */
 
 static void
 carry_out(struct mem_store *m, il_op *op)
@@ -65,8 +66,7 @@ mem_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr UNU
 
     il__mutex_lock(&m->mutex);
     /* Never backwards, whatever the clock does. */
-    m->now_ms  = MAX(m->now_ms, m->clock->boot_ms(m->clock->cookie));
-    m->wall_ms = m->clock->wall_ms(m->clock->cookie);
+    m->now_ms = MAX(m->now_ms, m->clock->boot_ms(m->clock->cookie));
     for (size_t i = 0; i < n; i++) {
         if (!il__op_refused(ops[i]))
             carry_out(m, ops[i]);
@@ -108,6 +108,7 @@ mem_free(struct il__store *s)
     bool              last = true;
 
     il__mutex_lock(&registry_mutex);
+    highest_fence = MAX(highest_fence, m->fence);
     if (m->name != NULL) {
         last = --m->n_refs == 0;
         for (struct mem_store **p = &registry; last && *p != NULL; p = &(*p)->next_named) {
@@ -142,7 +143,8 @@ mem_new(const struct il__store_open *o)
     m->base.board = &m->board;
     m->clock      = o->clock;
     m->now_ms     = o->clock->boot_ms(o->clock->cookie);
-    m->fence      = (uint64_t)il__clock_wall_ms() * 1000; /* grows across restarts too */
+    /* Grows across restarts too, and when a store is made right after another was freed. */
+    m->fence = MAX((uint64_t)il__clock_wall_us(), highest_fence);
     il__mutex_init(&m->mutex, IL__MUTEX_store);
     m->rank_names = il__calloc(o->ranks.n + 1, sizeof *m->rank_names);
     bool ok       = m->rank_names != NULL && il__board_init_private(&m->board);
@@ -197,7 +199,9 @@ il__store_memory_open(const struct il__store_open *o, struct il__store **ret, il
         return open_named(o, ret, reterr);
     if (o->existing)
         return il__error_set(reterr, IL_STORE, "a memory store without a name is always new");
+    il__mutex_lock(&registry_mutex);
     struct mem_store *m = mem_new(o);
+    il__mutex_unlock(&registry_mutex);
     if (m == NULL)
         return il__error_set(reterr, IL_NOMEM, "no memory for a store");
     *ret = &m->base;

@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "core/conflict.h"
+#include "core/ended.h"
 #include "store/store.h"
 
 struct mem_key;
@@ -32,8 +33,7 @@ struct mem_hold {
     int64_t          renewed_ms; /* last renewal; a waiter's last sign of life */
     int64_t          due_ms;     /* a lease's expiry; when a waiter is dead */
     int64_t          deadline_ms; /* a waiter's own */
-    int64_t          since_wall_ms;
-    char            *verdict; /* a cancelled waiter's cycle; owned */
+    char            *verdict; /* a cancelled waiter's cycle, a broken lease's reason; owned */
     const char      *meta;    /* in data */
     const char      *place;   /* in data */
     char             holder[]; /* then meta and place */
@@ -53,28 +53,22 @@ struct mem_key {
     char            tenant[];
 };
 
-/* The memory that (key, holder) ended. 128 bits of hash stand for the names: a collision would refuse a
- * holder for a minute, never grant anything, and does not happen. */
-struct mem_ended {
-    uint64_t key_hash;
-    uint64_t holder_hash;
-    uint64_t fence : 56;
-    uint64_t how : 8; /* il_lease_state */
-    int64_t  ended_ms;
-    uint64_t older; /* the next of the bucket's chain: sequence number, see ended.c */
-};
-
-struct mem_ended_log {
-    struct mem_ended *ring;    /* ended_ms grows along it */
-    uint64_t         *buckets; /* sequence number of the youngest of a chain, 0 = none */
-    size_t            n_slots; /* of the ring, and half the buckets; a power of two */
-    uint64_t          first;   /* sequence number of the oldest, counted from 1 */
-    size_t            n;
-};
-
 struct mem_due {
     int64_t          due_ms;
     struct mem_hold *hold;
+};
+
+/* Small objects of one size that were freed and will be needed again. */
+struct mem_pool {
+    void    *free; /* a list through their first word */
+    unsigned n;
+};
+
+/* The hashes of the names of an op. */
+struct mem_names {
+    uint64_t key;    /* of tenant and key */
+    uint64_t holder; /* of the holder */
+    uint64_t unit;   /* of tenant and root */
 };
 
 struct mem_store {
@@ -93,14 +87,17 @@ struct mem_store {
     struct mem_due   *due; /* heap: what is overdue first */
     size_t            n_due, due_capacity;
 
-    struct mem_ended_log ended;
+    struct mem_pool   key_pool, hold_pool;
+    char              tenant[IL_TENANT_BYTES_MAX + 1]; /* of the last op, and its hash: it is mostly the same */
+    uint64_t          tenant_hash;
+
+    struct il__ended_log ended;
     struct il__order     order;
 
     uint64_t fence;  /* last drawn */
     uint64_t ticket; /* last drawn */
     uint32_t n_waiters;
     int64_t  now_ms; /* of the batch under way */
-    int64_t  wall_ms;
 
     char             *name; /* of memory:NAME, else NULL */
     unsigned          n_refs;
@@ -108,27 +105,24 @@ struct mem_store {
 };
 
 /* tables.c: keys, units, the heap */
-uint64_t        il__mem_hash_key(const char *tenant, const char *key);
+uint64_t         il__mem_hash_key(struct mem_store *m, const char *tenant, const char *key);
+struct mem_names il__mem_names(struct mem_store *m, const il_op *op);
 struct mem_key *il__mem_key_find(struct mem_store *m, uint64_t hash, const char *tenant,
                                  const char *key);
 struct mem_key *il__mem_key_add(struct mem_store *m, uint64_t hash, const char *tenant,
                                 const char *key);
 void            il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k);
-struct mem_hold *il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op);
+struct mem_hold *il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
+                                  const struct mem_names *names, int64_t due_ms);
 void             il__mem_hold_free(struct mem_store *m, struct mem_hold *h);
 void             il__mem_list_append(struct mem_list *list, struct mem_hold *h);
 void             il__mem_list_remove(struct mem_list *list, struct mem_hold *h);
 void             il__mem_due_set(struct mem_store *m, struct mem_hold *h, int64_t due_ms);
-struct mem_hold *il__mem_unit_first(struct mem_store *m, const char *tenant, const char *holder);
+struct mem_hold *il__mem_unit_first(struct mem_store *m, uint64_t unit_hash, const char *tenant,
+                                    const char *holder);
+uint64_t         il__mem_hash_unit(struct mem_store *m, const char *tenant, const char *holder);
 struct mem_hold *il__mem_unit_next(struct mem_hold *h);
 void             il__mem_tables_release(struct mem_store *m);
-
-/* ended.c */
-bool                    il__mem_ended_reserve(struct mem_store *m);
-void                    il__mem_ended_add(struct mem_store *m, const struct mem_hold *h, il_lease_state how);
-const struct mem_ended *il__mem_ended_find(const struct mem_store *m, uint64_t key_hash,
-                                           uint64_t holder_hash);
-uint32_t                il__mem_ended_purge(struct mem_store *m, uint32_t limit);
 
 /* settle.c: ending holds, giving keys on */
 void il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how);
@@ -150,6 +144,7 @@ bool      il__mem_show(struct mem_store *m, il_op *op, const struct mem_hold *h)
 il_status il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *holder,
                                   struct mem_hold **ret_victim, struct il__buf *why);
 /* order.c */
-il_status il__mem_order(struct mem_store *m, il_op *op);
+bool il__mem_rank_ok(struct mem_store *m, il_op *op, const struct mem_names *names);
+void il__mem_learn(struct mem_store *m, il_op *op, const struct mem_names *names);
 
 #endif

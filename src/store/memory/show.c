@@ -2,6 +2,7 @@
  * show.c: get, list and check_fence on the memory engine. They change nothing, not even what is overdue:
  * that is only left out.
  */
+#include "core/lease.h"
 #include "core/limits.h"
 #include "core/op.h"
 #include "store/memory/memory_internal.h"
@@ -20,41 +21,61 @@ count_waiters(const struct mem_store *m, const struct mem_key *k)
 bool
 il__mem_show(struct mem_store *m, il_op *op, const struct mem_hold *h)
 {
-    bool          waits = h->state == IL_LEASE_WAITING;
-    int64_t       ends  = waits ? h->deadline_ms : h->due_ms;
-    il_lease_info item  = {
+    bool           waits = h->state == IL_LEASE_WAITING;
+    il_lease_state state = h->state;
+    int64_t        ends  = h->due_ms;
+    int64_t        wall  = m->clock->wall_ms(m->clock->cookie);
+
+    if (waits)
+        ends = h->deadline_ms;
+    else
+        IGNORE(il__lease_view(m->now_ms, h->settle_ms, &state, &ends)); /* the caller knows that it lives */
+    il_lease_info item = {
          .tenant         = h->key->tenant,
          .key            = h->key->key,
          .holder         = h->holder,
          .meta           = h->meta,
          .place          = h->place,
+         .reason         = !waits && h->verdict != NULL ? h->verdict : "",
          .fence          = h->fence,
          .ticket         = waits ? h->ticket : 0,
          .mode           = h->mode,
          .permits        = h->permits,
-         .state          = h->state,
+         .state          = state,
          .n_waiters      = count_waiters(m, h->key),
          .ttl_ms         = h->ttl_ms,
          .age_ms         = m->now_ms - h->since_ms,
          .remaining_ms   = ends == IL__NEVER ? IL_FOREVER : ends - m->now_ms,
          .renewed_ms     = m->now_ms - h->renewed_ms,
-         .acquired_at_ms = h->since_wall_ms,
-         .expires_at_ms  = ends == IL__NEVER ? INT64_MAX : m->wall_ms + ends - m->now_ms,
+         .acquired_at_ms = wall - (m->now_ms - h->since_ms),
+         .expires_at_ms  = ends == IL__NEVER ? INT64_MAX : wall + ends - m->now_ms,
     };
 
     return il__op_add_item(op, &item);
 }
 
+/* Is it over? A lease whose key still settles is not. */
+static bool
+is_over(const struct mem_store *m, const struct mem_hold *h)
+{
+    il_lease_state state = h->state;
+    int64_t        ends  = h->due_ms;
+
+    if (h->state == IL_LEASE_WAITING)
+        return il__mem_dead(m, h);
+    return !il__lease_view(m->now_ms, h->settle_ms, &state, &ends);
+}
+
 void
 il__mem_get(struct mem_store *m, il_op *op)
 {
-    struct mem_key *k = il__mem_key_find(m, il__mem_hash_key(op->tenant, op->key), op->tenant, op->key);
+    struct mem_key *k = il__mem_key_find(m, il__mem_hash_key(m, op->tenant, op->key), op->tenant, op->key);
 
     op->status = IL_NOT_HELD;
     if (k == NULL)
         return;
     for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next) {
-        if (il__mem_dead(m, h))
+        if (is_over(m, h))
             continue;
         op->status    = IL_OK;
         op->out.fence = h->fence; /* the last one is the newest */
@@ -68,16 +89,16 @@ il__mem_get(struct mem_store *m, il_op *op)
 void
 il__mem_check_fence(struct mem_store *m, il_op *op)
 {
-    struct mem_key *k = il__mem_key_find(m, il__mem_hash_key(op->tenant, op->key), op->tenant, op->key);
+    struct mem_key *k = il__mem_key_find(m, il__mem_hash_key(m, op->tenant, op->key), op->tenant, op->key);
 
     op->status = IL_STALE;
     if (k == NULL)
         return;
     for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next) {
-        if (il__mem_dead(m, h))
+        if (is_over(m, h))
             continue;
         op->out.fence = h->fence;
-        if (h->fence == op->fence && h->state == IL_LEASE_HELD)
+        if (h->fence == op->fence && h->state == IL_LEASE_HELD && !il__mem_dead(m, h))
             op->status = IL_OK;
     }
 }
@@ -110,7 +131,7 @@ is_listed(const struct mem_store *m, const il_op *op, const struct mem_hold *h, 
     bool        waiters = (op->flags & IL_LIST_WAITERS) != 0;
     const char *prefix  = op->in.list.prefix != NULL ? op->in.list.prefix : "";
 
-    if ((h->state == IL_LEASE_WAITING) != waiters || h->verdict != NULL || il__mem_dead(m, h) ||
+    if ((h->state == IL_LEASE_WAITING) != waiters || (waiters && h->verdict != NULL) || is_over(m, h) ||
         strcmp(h->key->tenant, op->tenant) != 0 || strncmp(h->key->key, prefix, strlen(prefix)) != 0)
         return false;
     if (after_key == NULL)

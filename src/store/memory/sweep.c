@@ -15,9 +15,10 @@ struct search {
 static bool
 waits_of(void *cookie, const char *root, size_t root_bytes UNUSED, struct il__deadlock *d)
 {
-    struct search *s = cookie;
+    struct search *s    = cookie;
+    uint64_t       unit = il__mem_hash_unit(s->m, s->tenant, root);
 
-    for (struct mem_hold *h = il__mem_unit_first(s->m, s->tenant, root); h != NULL;
+    for (struct mem_hold *h = il__mem_unit_first(s->m, unit, s->tenant, root); h != NULL;
          h                  = il__mem_unit_next(h)) {
         if (h->state == IL_LEASE_WAITING && h->verdict == NULL)
             il__deadlock_add_wanted(d, h->key->key);
@@ -29,7 +30,7 @@ static bool
 queue_of(void *cookie, const char *key, struct il__deadlock *d)
 {
     struct search        *s = cookie;
-    const struct mem_key *k = il__mem_key_find(s->m, il__mem_hash_key(s->tenant, key), s->tenant, key);
+    const struct mem_key *k = il__mem_key_find(s->m, il__mem_hash_key(s->m, s->tenant, key), s->tenant, key);
 
     CHECK(k != NULL);
     for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next)
@@ -86,7 +87,7 @@ sweep_deadlocks(struct mem_store *m, il_op *op)
             struct mem_hold *victim;
             if (h->state != IL_LEASE_WAITING || h->verdict != NULL)
                 continue;
-            bool alone = il__mem_unit_first(m, h->key->tenant, h->holder) == h &&
+            bool alone = il__mem_unit_first(m, h->unit_hash, h->key->tenant, h->holder) == h &&
                          il__mem_unit_next(h) == NULL;
             struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
             if (!alone && il__mem_search_deadlock(m, h->key->tenant, h->holder, &victim, &why) == IL_DEADLOCK) {
@@ -114,8 +115,6 @@ il__mem_sweep(struct mem_store *m, il_op *op)
         il__mem_settle(m, k, counts);
         il__mem_key_drop_if_idle(m, k);
     }
-    counts->n_purged = il__mem_ended_purge(m, limit);
-    if (counts->n_purged == limit)
-        op->out.flags |= IL_OUT_MORE;
+    il__ended_purge(&m->ended, m->now_ms, limit);
     sweep_deadlocks(m, op);
 }

@@ -8,17 +8,94 @@
 #include "core/key.h"
 #include "store/memory/memory_internal.h"
 
-uint64_t
-il__mem_hash_key(const char *tenant, const char *key)
+static uint64_t
+hash_tenant(struct mem_store *m, const char *tenant)
 {
-    return il__hash_mix(il__hash_bytes(key, strlen(key)), il__hash_bytes(tenant, strlen(tenant)));
+    if (strcmp(m->tenant, tenant) != 0) {
+        size_t n_bytes = strlen(tenant);
+        CHECK(n_bytes < sizeof m->tenant);
+        memcpy(m->tenant, tenant, n_bytes + 1);
+        m->tenant_hash = il__hash_bytes(tenant, n_bytes);
+    }
+    return m->tenant_hash;
 }
 
-static uint64_t
-hash_unit(const char *tenant, const char *holder)
+uint64_t
+il__mem_hash_key(struct mem_store *m, const char *tenant, const char *key)
 {
-    return il__hash_mix(il__hash_bytes(holder, il__holder_root_bytes(holder)),
-                        il__hash_bytes(tenant, strlen(tenant)));
+    return il__hash_mix(il__hash_bytes(key, strlen(key)), hash_tenant(m, tenant));
+}
+
+uint64_t
+il__mem_hash_unit(struct mem_store *m, const char *tenant, const char *holder)
+{
+    return il__hash_mix(il__hash_bytes(holder, il__holder_root_bytes(holder)), hash_tenant(m, tenant));
+}
+
+struct mem_names
+il__mem_names(struct mem_store *m, const il_op *op)
+{
+    size_t           root_bytes = il__holder_root_bytes(op->holder);
+    struct mem_names names      = { .key = il__mem_hash_key(m, op->tenant, op->key) };
+    uint64_t         root       = il__hash_bytes(op->holder, root_bytes);
+
+    names.holder = op->holder[root_bytes] == '\0' ? root : il__hash_bytes(op->holder, strlen(op->holder));
+    names.unit   = il__hash_mix(root, m->tenant_hash);
+    return names;
+}
+
+/* ---- pools: an object that was just freed is still in the cache ------------------------------------- */
+
+#define KEY_BYTES 128 /* with its names, mostly */
+#define HOLD_BYTES 256
+#define POOL_MAX 1024 /* beyond that, memory is given back */
+
+static void *
+pool_take(struct mem_pool *p, size_t block_bytes, size_t n_bytes)
+{
+    void *block = p->free;
+
+    if (n_bytes > block_bytes)
+        return il__alloc(n_bytes);
+    if (block == NULL)
+        return il__alloc(block_bytes);
+    memcpy(&p->free, block, sizeof p->free);
+    p->n--;
+    return block;
+}
+
+static void
+pool_give(struct mem_pool *p, size_t block_bytes, void *block, size_t n_bytes)
+{
+    if (n_bytes > block_bytes || p->n >= POOL_MAX) {
+        il__free(block);
+        return;
+    }
+    memcpy(block, &p->free, sizeof p->free);
+    p->free = block;
+    p->n++;
+}
+
+static void
+pool_release(struct mem_pool *p)
+{
+    while (p->free != NULL) {
+        void *block = p->free;
+        memcpy(&p->free, block, sizeof p->free);
+        il__free(block);
+    }
+}
+
+static size_t
+key_bytes(const struct mem_key *k)
+{
+    return sizeof *k + (size_t)(k->key - k->tenant) + strlen(k->key) + 1;
+}
+
+static size_t
+hold_bytes(const struct mem_hold *h)
+{
+    return sizeof *h + (size_t)(h->place - h->holder) + strlen(h->place) + 1;
 }
 
 /* ---- keys: open addressing with linear probing; deletion moves the run up, no tombstones -------- */
@@ -70,16 +147,16 @@ struct mem_key *
 il__mem_key_add(struct mem_store *m, uint64_t hash, const char *tenant, const char *key)
 {
     size_t tenant_bytes = strlen(tenant) + 1;
-    size_t key_bytes    = strlen(key) + 1;
+    size_t name_bytes   = strlen(key) + 1;
 
     if (!keys_reserve(m))
         return NULL;
-    struct mem_key *k = il__alloc(sizeof *k + tenant_bytes + key_bytes);
+    struct mem_key *k = pool_take(&m->key_pool, KEY_BYTES, sizeof *k + tenant_bytes + name_bytes);
     if (k == NULL)
         return NULL;
     *k = (struct mem_key){ .hash = hash, .key = k->tenant + tenant_bytes };
     memcpy(k->tenant, tenant, tenant_bytes);
-    memcpy(k->tenant + tenant_bytes, key, key_bytes);
+    memcpy(k->tenant + tenant_bytes, key, name_bytes);
     keys_place(m->keys, m->keys_size, k);
     m->n_keys++;
     return k;
@@ -105,7 +182,7 @@ il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k)
     }
     m->keys[i] = NULL;
     m->n_keys--;
-    il__free(k);
+    pool_give(&m->key_pool, KEY_BYTES, k, key_bytes(k));
 }
 
 /* ---- lists ---------------------------------------------------------------------------------------- */
@@ -190,13 +267,11 @@ unit_match(struct mem_hold *h, uint64_t hash, const char *tenant, const char *ho
 }
 
 struct mem_hold *
-il__mem_unit_first(struct mem_store *m, const char *tenant, const char *holder)
+il__mem_unit_first(struct mem_store *m, uint64_t unit_hash, const char *tenant, const char *holder)
 {
-    uint64_t hash = hash_unit(tenant, holder);
-
     if (m->units_size == 0)
         return NULL;
-    return unit_match(m->units[hash & (m->units_size - 1)], hash, tenant, holder);
+    return unit_match(m->units[unit_hash & (m->units_size - 1)], unit_hash, tenant, holder);
 }
 
 struct mem_hold *
@@ -273,7 +348,8 @@ heap_reserve(struct mem_store *m)
 
 /* A new hold for an acquire, in the heap and in its unit, but in neither list of the key yet. */
 struct mem_hold *
-il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op)
+il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
+                 const struct mem_names *names, int64_t due_ms)
 {
     const il_lock_in *in           = &op->in.lock;
     const char       *meta         = in->meta != NULL ? in->meta : "";
@@ -282,23 +358,24 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op)
     size_t            meta_bytes   = strlen(meta) + 1;
     size_t            place_bytes  = strlen(place) + 1;
 
-    if (!heap_reserve(m) || !units_reserve(m) || !il__mem_ended_reserve(m))
+    /* The memory of its end is reserved now, so that ending never asks for memory. */
+    if (!heap_reserve(m) || !units_reserve(m) || !il__ended_reserve(&m->ended, m->n_due + 2))
         return NULL;
-    struct mem_hold *h = il__alloc(sizeof *h + holder_bytes + meta_bytes + place_bytes);
+    struct mem_hold *h =
+        pool_take(&m->hold_pool, HOLD_BYTES, sizeof *h + holder_bytes + meta_bytes + place_bytes);
     if (h == NULL)
         return NULL;
     *h = (struct mem_hold){
         .key           = k,
-        .holder_hash   = il__hash_bytes(op->holder, holder_bytes - 1),
-        .unit_hash     = hash_unit(op->tenant, op->holder),
+        .holder_hash   = names->holder,
+        .unit_hash     = names->unit,
         .mode          = in->mode,
         .permits       = in->permits,
         .ttl_ms        = in->ttl_ms,
         .settle_ms     = in->settle_ms,
         .since_ms      = m->now_ms,
         .renewed_ms    = m->now_ms,
-        .due_ms        = INT64_MAX,
-        .since_wall_ms = m->wall_ms,
+        .due_ms        = due_ms,
         .meta          = h->holder + holder_bytes,
         .place         = h->holder + holder_bytes + meta_bytes,
     };
@@ -307,7 +384,7 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op)
     memcpy(h->holder + holder_bytes + meta_bytes, place, place_bytes);
     unit_link(m->units, m->units_size, h);
     m->n_due++;
-    heap_put(m, m->n_due - 1, (struct mem_due){ .due_ms = INT64_MAX, .hold = h });
+    heap_up(m, m->n_due - 1, (struct mem_due){ .due_ms = due_ms, .hold = h });
     return h;
 }
 
@@ -326,7 +403,7 @@ il__mem_hold_free(struct mem_store *m, struct mem_hold *h)
     }
     unit_unlink(m, h);
     il__free(h->verdict);
-    il__free(h);
+    pool_give(&m->hold_pool, HOLD_BYTES, h, hold_bytes(h));
 }
 
 void
@@ -341,6 +418,7 @@ il__mem_tables_release(struct mem_store *m)
     il__free(m->keys);
     il__free(m->units);
     il__free(m->due);
-    il__free(m->ended.ring);
-    il__free(m->ended.buckets);
+    pool_release(&m->key_pool);
+    pool_release(&m->hold_pool);
+    il__ended_release(&m->ended);
 }

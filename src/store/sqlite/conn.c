@@ -141,6 +141,12 @@ il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text, s
 }
 
 bool
+il__sq_bind_blob(struct sq_conn *c, sqlite3_stmt *s, int i, const void *data, size_t n)
+{
+    return s != NULL && ok(c, sqlite3_bind_blob64(s, i, data, n, SQLITE_STATIC));
+}
+
+bool
 il__sq_bind_text(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text)
 {
     return il__sq_bind_bytes(c, s, i, text, strlen(text));

@@ -157,6 +157,16 @@ try_lock(struct sq_file *f)
     return rc == 0;
 }
 
+static il_status
+busy(const struct sq_file *f, il_error *reterr)
+{
+    il__error_set(reterr, IL_STORE, "%s: another process has kept it locked for %lld ms", f->path,
+                  (long long)f->timeout_ms);
+    if (reterr != NULL)
+        (void)snprintf(reterr->native, sizeof reterr->native, "%s", IL__NATIVE_BUSY);
+    return IL_STORE;
+}
+
 il_status
 il__sq_file_lock(struct sq_file *f, il_error *reterr)
 {
@@ -173,8 +183,7 @@ il__sq_file_lock(struct sq_file *f, il_error *reterr)
             return fail(reterr, f->path);
         int64_t left_ns = until_ns - il__clock_boot_ns();
         if (left_ns <= 0)
-            return il__error_set(reterr, IL_STORE, "%s: another process has kept it locked for %lld ms",
-                                 f->path, (long long)f->timeout_ms);
+            return busy(f, reterr);
         /* Say that we want it, then look: whoever gives it up after the look sees that, and wakes us. */
         uint32_t freed = il__board_read(b, IL__BOARD_LOCK_FREED);
         il__board_bump(b, IL__BOARD_LOCK_WANTED);

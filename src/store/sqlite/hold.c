@@ -50,14 +50,14 @@ il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
         .ttl_ms        = sqlite3_column_int64(row, 5),
         .settle_ms     = sqlite3_column_int64(row, 6),
         .since_ms      = sqlite3_column_int64(row, 7),
-        .since_wall_ms = sqlite3_column_int64(row, 8),
-        .renewed_ms    = sqlite3_column_int64(row, 9),
-        .due_ms        = sqlite3_column_int64(row, 10),
-        .meta          = il__arena_strdup(arena, il__sq_text(row, 11)),
-        .place         = il__arena_strdup(arena, il__sq_text(row, 12)),
+        .renewed_ms    = sqlite3_column_int64(row, 8),
+        .due_ms        = sqlite3_column_int64(row, 9),
+        .meta          = il__arena_strdup(arena, il__sq_text(row, 10)),
+        .place         = il__arena_strdup(arena, il__sq_text(row, 11)),
+        .reason        = il__arena_strdup(arena, il__sq_text(row, 12)),
         .verdict       = "",
     };
-    return h->holder != NULL && h->meta != NULL && h->place != NULL;
+    return h->holder != NULL && h->meta != NULL && h->place != NULL && h->reason != NULL;
 }
 
 bool
@@ -74,13 +74,13 @@ il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
         .ttl_ms        = sqlite3_column_int64(row, 4),
         .settle_ms     = sqlite3_column_int64(row, 5),
         .since_ms      = sqlite3_column_int64(row, 6),
-        .since_wall_ms = sqlite3_column_int64(row, 7),
-        .renewed_ms    = sqlite3_column_int64(row, 8),
-        .deadline_ms   = sqlite3_column_int64(row, 9),
-        .due_ms        = sqlite3_column_int64(row, 10),
-        .meta          = il__arena_strdup(arena, il__sq_text(row, 11)),
-        .place         = il__arena_strdup(arena, il__sq_text(row, 12)),
-        .verdict       = il__arena_strdup(arena, il__sq_text(row, 13)),
+        .renewed_ms    = sqlite3_column_int64(row, 7),
+        .deadline_ms   = sqlite3_column_int64(row, 8),
+        .due_ms        = sqlite3_column_int64(row, 9),
+        .meta          = il__arena_strdup(arena, il__sq_text(row, 10)),
+        .place         = il__arena_strdup(arena, il__sq_text(row, 11)),
+        .reason        = "",
+        .verdict       = il__arena_strdup(arena, il__sq_text(row, 12)),
     };
     return h->holder != NULL && h->meta != NULL && h->place != NULL && h->verdict != NULL;
 }
@@ -174,25 +174,58 @@ bind_place(struct sq_conn *c, sqlite3_stmt *stmt, int i, const struct sq_key *k,
            il__sq_bind_int(c, stmt, i + 2, (int64_t)fence);
 }
 
+static bool
+bind_lease(struct sq_conn *c, sqlite3_stmt *stmt, const struct sq_key *k, const struct sq_hold *h)
+{
+    CHECK(h->number > 0 && h->permits <= IL_PERMITS_MAX);
+    return bind_place(c, stmt, 1, k, h->number) && il__sq_bind_text(c, stmt, 4, h->holder) &&
+           il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
+           il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) && il__sq_bind_int(c, stmt, 7, h->permits) &&
+           il__sq_bind_int(c, stmt, 8, (int64_t)h->state) && il__sq_bind_int(c, stmt, 9, h->ttl_ms) &&
+           il__sq_bind_int(c, stmt, 10, h->settle_ms) && il__sq_bind_int(c, stmt, 11, h->since_ms) &&
+           il__sq_bind_int(c, stmt, 12, h->due_ms) && il__sq_bind_text(c, stmt, 13, h->meta) &&
+           il__sq_bind_text(c, stmt, 14, h->place);
+}
+
 bool
 il__sq_lease_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
 {
     struct sq_conn *c    = &s->conn;
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_lease_add);
 
-    CHECK(h->number > 0 && h->permits <= IL_PERMITS_MAX);
-    return append(&s->scratch, &k->leases, h)
-               ? bind_place(c, stmt, 1, k, h->number) && il__sq_bind_text(c, stmt, 4, h->holder) &&
-                     il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
-                     il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) &&
-                     il__sq_bind_int(c, stmt, 7, h->permits) &&
-                     il__sq_bind_int(c, stmt, 8, (int64_t)h->state) &&
-                     il__sq_bind_int(c, stmt, 9, h->ttl_ms) && il__sq_bind_int(c, stmt, 10, h->settle_ms) &&
-                     il__sq_bind_int(c, stmt, 11, h->since_ms) &&
-                     il__sq_bind_int(c, stmt, 12, h->since_wall_ms) &&
-                     il__sq_bind_int(c, stmt, 13, h->due_ms) && il__sq_bind_text(c, stmt, 14, h->meta) &&
-                     il__sq_bind_text(c, stmt, 15, h->place) && il__sq_run(c, stmt)
-               : no_memory(c);
+    if (!append(&s->scratch, &k->leases, h))
+        return no_memory(c);
+    return bind_lease(c, stmt, k, h) && il__sq_run(c, stmt);
+}
+
+bool
+il__sq_lease_busy(struct sq_store *s, const struct sq_key *k, const char *holder, bool *ret_busy)
+{
+    struct sq_conn *c   = &s->conn;
+    sqlite3_stmt   *row = il__sq_use(c, SQ_lease_busy);
+
+    if (!il__sq_bind_text(c, row, 1, k->tenant) || !il__sq_bind_text(c, row, 2, k->key) ||
+        !il__sq_bind_bytes(c, row, 3, holder, il__holder_root_bytes(holder)) ||
+        il__sq_step(c, row) != SQLITE_ROW)
+        return false;
+    *ret_busy = sqlite3_column_int64(row, 0) != 0;
+    return il__sq_run(c, row);
+}
+
+bool
+il__sq_lease_release(struct sq_store *s, const il_op *op, bool *ret_done)
+{
+    struct sq_conn *c    = &s->conn;
+    struct sq_key   k    = { .tenant = op->tenant, .key = op->key };
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_lease_release);
+
+    if (!bind_place(c, stmt, 1, &k, op->fence) || !il__sq_bind_text(c, stmt, 4, op->holder) ||
+        !il__sq_bind_int(c, stmt, 5, s->state.now_ms) || !il__sq_bind_int(c, stmt, 6, IL_LEASE_HELD) ||
+        !il__sq_run(c, stmt))
+        return false;
+    *ret_done = sqlite3_changes(c->db) == 1;
+    return !*ret_done ||
+           il__sq_ended_add(s, op->tenant, op->key, op->holder, op->fence, IL_LEASE_RELEASED);
 }
 
 bool
@@ -203,7 +236,8 @@ il__sq_lease_change(struct sq_store *s, const struct sq_key *k, const struct sq_
 
     return bind_place(c, stmt, 1, k, h->number) && il__sq_bind_int(c, stmt, 4, (int64_t)h->state) &&
            il__sq_bind_int(c, stmt, 5, h->ttl_ms) && il__sq_bind_int(c, stmt, 6, h->renewed_ms) &&
-           il__sq_bind_int(c, stmt, 7, h->due_ms) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 7, h->due_ms) && il__sq_bind_text(c, stmt, 8, h->reason) &&
+           il__sq_run(c, stmt);
 }
 
 /* A lease is remembered, unless it was never confirmed. */
@@ -219,38 +253,7 @@ il__sq_lease_end(struct sq_store *s, const struct sq_key *k, struct sq_hold *h, 
         return false;
     if (h->state == IL_LEASE_OFFERED && how != IL_LEASE_RELEASED)
         return true;
-    stmt = il__sq_use(c, SQ_ended_add);
-    return il__sq_bind_int(c, stmt, 1, s->state.now_ms / IL__ENDED_KEEP_MS) &&
-           il__sq_bind_text(c, stmt, 2, k->tenant) && il__sq_bind_text(c, stmt, 3, k->key) &&
-           il__sq_bind_text(c, stmt, 4, h->holder) && il__sq_bind_int(c, stmt, 5, (int64_t)h->number) &&
-           il__sq_bind_int(c, stmt, 6, (int64_t)how) && il__sq_bind_int(c, stmt, 7, s->state.now_ms) &&
-           il__sq_run(c, stmt);
-}
-
-bool
-il__sq_ended_find(struct sq_store *s, const struct sq_key *k, const char *holder, struct sq_ended *ret)
-{
-    struct sq_conn *c   = &s->conn;
-    sqlite3_stmt   *row = il__sq_use(c, SQ_ended_find);
-
-    *ret = (struct sq_ended){ .known = false };
-    if (!il__sq_bind_int(c, row, 1, s->state.now_ms / IL__ENDED_KEEP_MS) ||
-        !il__sq_bind_text(c, row, 2, k->tenant) || !il__sq_bind_text(c, row, 3, k->key) ||
-        !il__sq_bind_text(c, row, 4, holder) ||
-        !il__sq_bind_int(c, row, 5, s->state.now_ms - IL__ENDED_KEEP_MS))
-        return false;
-    int rc = il__sq_step(c, row);
-    if (rc != SQLITE_ROW)
-        return rc == SQLITE_DONE;
-    int64_t how = sqlite3_column_int64(row, 1);
-    *ret        = (struct sq_ended){
-               .known    = true,
-               .fence    = (uint64_t)sqlite3_column_int64(row, 0),
-               .how      = how == IL_LEASE_RELEASED || how == IL_LEASE_BROKEN ? (il_lease_state)how
-                                                                              : IL_LEASE_EXPIRED,
-               .ended_ms = sqlite3_column_int64(row, 2),
-    };
-    return il__sq_run(c, row);
+    return il__sq_ended_add(s, k->tenant, k->key, h->holder, h->number, how);
 }
 
 bool
@@ -267,9 +270,9 @@ il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
            il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
            il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) && il__sq_bind_int(c, stmt, 7, h->permits) &&
            il__sq_bind_int(c, stmt, 8, h->ttl_ms) && il__sq_bind_int(c, stmt, 9, h->settle_ms) &&
-           il__sq_bind_int(c, stmt, 10, h->since_ms) && il__sq_bind_int(c, stmt, 11, h->since_wall_ms) &&
-           il__sq_bind_int(c, stmt, 12, h->deadline_ms) && il__sq_bind_int(c, stmt, 13, h->due_ms) &&
-           il__sq_bind_text(c, stmt, 14, h->meta) && il__sq_bind_text(c, stmt, 15, h->place) &&
+           il__sq_bind_int(c, stmt, 10, h->since_ms) && il__sq_bind_int(c, stmt, 11, h->deadline_ms) &&
+           il__sq_bind_int(c, stmt, 12, h->due_ms) && il__sq_bind_text(c, stmt, 13, h->meta) &&
+           il__sq_bind_text(c, stmt, 14, h->place) &&
            il__sq_run(c, stmt);
 }
 

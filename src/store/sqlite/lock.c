@@ -51,13 +51,13 @@ answer_held(struct sq_store *s, il_op *op, const struct sq_key *k)
 }
 
 static bool
-answer_lost(struct sq_store *s, il_op *op, const struct sq_ended *ended)
+answer_lost(struct sq_store *s, il_op *op, const struct il__ended *ended)
 {
     char text[160];
 
     (void)snprintf(text, sizeof text,
                    "the lease of this holder ended %" PRId64 " ms ago (%s); a new attempt needs a new holder",
-                   s->state.now_ms - ended->ended_ms, il_lease_state_name(ended->how));
+                   s->state.now_ms - ended->ended_ms, il_lease_state_name((il_lease_state)ended->how));
     il__op_end(op, IL_LOST, text);
     return true;
 }
@@ -94,6 +94,18 @@ answer(il_op *op, il_status status, const char *detail)
     return true;
 }
 
+static bool
+answer_closing(il_op *op, const struct sq_hold *h)
+{
+    struct il__buf AUTO_BUF text = { .n_bytes_max = 1024 };
+
+    if (h->reason[0] != '\0')
+        il__buf_addf(&text, "the lease was broken: %s", h->reason);
+    else
+        il__buf_adds(&text, "the lease has expired, and its key is settling");
+    return answer(op, IL_LOST, il__buf_str(&text));
+}
+
 /* ---- acquire --------------------------------------------------------------------------------------------- */
 
 /* The holder has a lease on the key already: it confirms an offer, renews, or asks for something else. */
@@ -107,7 +119,7 @@ acquire_own_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hol
     bool           offered = h->state == IL_LEASE_OFFERED;
     il_lease_state state   = il__lease_step(h->state, offered ? IL__EV_CONFIRM : IL__EV_RENEW);
     if (state == IL_LEASE_NONE)
-        return answer(op, IL_LOST, "the lease was broken or has expired, and its key is closing");
+        return answer_closing(op, h);
     h->state      = state;
     h->ttl_ms     = in->ttl_ms;
     h->renewed_ms = s->state.now_ms;
@@ -159,10 +171,10 @@ hold_of_op(const struct sq_store *s, const il_op *op)
         .ttl_ms        = in->ttl_ms,
         .settle_ms     = in->settle_ms,
         .since_ms      = s->state.now_ms,
-        .since_wall_ms = s->state.wall_ms,
         .renewed_ms    = s->state.now_ms,
         .meta          = in->meta != NULL ? in->meta : "",
         .place         = in->place != NULL ? in->place : "",
+        .reason        = "",
         .verdict       = "",
     };
 }
@@ -207,6 +219,22 @@ is_entangled(struct sq_store *s, const il_op *op, bool *ret)
     return rc == SQLITE_DONE;
 }
 
+/* Another waiter was cancelled, perhaps of this key: look again; the new one's turn may have come. */
+static bool
+answer_after_cancel(struct sq_store *s, il_op *op, const struct sq_key *k)
+{
+    struct sq_key fresh = { .tenant = k->tenant, .key = k->key };
+
+    if (!il__sq_key_load(s, &fresh))
+        return false;
+    struct sq_hold *w = il__sq_find_holder(&fresh.waiters, op->holder);
+    if (w != NULL)
+        return answer_queued(s, op, &fresh, w);
+    struct sq_hold *lease = il__sq_find_holder(&fresh.leases, op->holder);
+    CHECK(lease != NULL);
+    return acquire_own_lease(s, op, &fresh, lease);
+}
+
 /* Queue, then see whether that closed a cycle. */
 static bool
 queue(struct sq_store *s, il_op *op, struct sq_key *k)
@@ -229,7 +257,9 @@ queue(struct sq_store *s, il_op *op, struct sq_key *k)
         CHECK(self != NULL);
         return answer(op, IL_DEADLOCK, il__buf_str(&why)) && leave_queue(s, k, self);
     }
-    return answer_queued(s, op, k, &w);
+    if (!il__sq_learn(s, op))
+        return false;
+    return found ? answer_after_cancel(s, op, k) : answer_queued(s, op, k, &w);
 }
 
 static bool
@@ -248,7 +278,7 @@ acquire_new(struct sq_store *s, il_op *op, struct sq_key *k)
     const il_lock_in *in   = &op->in.lock;
     struct il__load   load = il__sq_load(k);
 
-    if (!il__sq_order(s, op))
+    if (!il__sq_rank(s, op))
         return false;
     if (op->status != IL_OK)
         return true;
@@ -256,7 +286,7 @@ acquire_new(struct sq_store *s, il_op *op, struct sq_key *k)
     if (verdict == IL__OTHER_N)
         return answer(op, IL_MISMATCH, "the key is a semaphore with another number of permits");
     if (verdict == IL__COMPATIBLE && !has_queue(k))
-        return grant(s, op, k);
+        return il__sq_learn(s, op) && grant(s, op, k);
     if (in->wait_ms == 0)
         return answer_held(s, op, k);
     return queue(s, op, k);
@@ -265,18 +295,24 @@ acquire_new(struct sq_store *s, il_op *op, struct sq_key *k)
 bool
 il__sq_acquire(struct sq_store *s, il_op *op)
 {
-    struct sq_key   k = { .tenant = op->tenant, .key = op->key };
-    struct sq_ended ended;
+    struct sq_key           k     = { .tenant = op->tenant, .key = op->key };
+    const struct il__ended *ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
+    bool                    busy  = true;
 
+    /* The usual case first: nobody waits anywhere, the key is free, the unit of work holds nothing else. */
+    if (ended == NULL && !s->has_waiters && !il__sq_lease_busy(s, &k, op->holder, &busy))
+        return false;
+    if (!busy)
+        return grant(s, op, &k);
     if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
         return false;
     struct sq_hold *own = il__sq_find_holder(&k.leases, op->holder);
     if (own != NULL)
         return acquire_own_lease(s, op, &k, own);
-    if (!il__sq_ended_find(s, &k, op->holder, &ended))
-        return false;
-    if (ended.known)
-        return answer_lost(s, op, &ended);
+    /* Looked up again: settling may just have ended this holder's lease. */
+    ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
+    if (ended != NULL)
+        return answer_lost(s, op, ended);
     own = il__sq_find_holder(&k.waiters, op->holder);
     if (own != NULL)
         return acquire_own_wait(s, op, &k, own);
@@ -289,18 +325,16 @@ il__sq_acquire(struct sq_store *s, il_op *op)
 static bool
 answer_not_current(struct sq_store *s, il_op *op, const struct sq_key *k)
 {
-    struct sq_ended ended;
+    const struct il__ended *ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
 
     op->out.fence = il__sq_newest_fence(k);
     if (il__sq_find_holder(&k->leases, op->holder) != NULL)
         return answer(op, IL_STALE, "this holder has the key with another fence");
-    if (!il__sq_ended_find(s, k, op->holder, &ended))
-        return false;
-    if (ended.known && ended.fence == op->fence && ended.how == IL_LEASE_RELEASED &&
+    if (ended != NULL && ended->fence == op->fence && ended->how == IL_LEASE_RELEASED &&
         op->type == IL_OP_RELEASE)
         return answer(op, IL_OK, NULL);
-    if (ended.known)
-        return answer_lost(s, op, &ended);
+    if (ended != NULL)
+        return answer_lost(s, op, ended);
     if (op->out.fence != 0)
         return answer_held(s, op, k);
     return answer(op, IL_NOT_HELD, NULL);
@@ -331,12 +365,11 @@ il__sq_renew(struct sq_store *s, il_op *op)
     struct sq_hold *h = find_current(op, &k);
     if (h == NULL)
         return answer_not_current(s, op, &k);
-    if (il__lease_step(h->state, IL__EV_RENEW) != IL_LEASE_HELD) {
+    if (il__lease_step(h->state, IL__EV_RENEW) == IL_LEASE_NONE) {
         op->out.fence = il__sq_newest_fence(&k);
-        return answer(op, IL_LOST,
-                      h->state == IL_LEASE_OFFERED
-                          ? "the offer must be confirmed by repeating the acquire"
-                          : "the lease was broken or has expired, and its key is closing");
+        return h->state == IL_LEASE_OFFERED
+                   ? answer(op, IL_LOST, "the offer must be confirmed by repeating the acquire")
+                   : answer_closing(op, h);
     }
     if (op->in.lock.ttl_ms != 0)
         h->ttl_ms = op->in.lock.ttl_ms;
@@ -348,8 +381,13 @@ il__sq_renew(struct sq_store *s, il_op *op)
 bool
 il__sq_release(struct sq_store *s, il_op *op)
 {
-    struct sq_key k = { .tenant = op->tenant, .key = op->key };
+    struct sq_key k    = { .tenant = op->tenant, .key = op->key };
+    bool          done = false;
 
+    if (!s->has_waiters && !il__sq_lease_release(s, op, &done))
+        return false;
+    if (done)
+        return answer(op, IL_OK, NULL);
     if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
         return false;
     struct sq_hold *h = find_current(op, &k);
@@ -376,7 +414,8 @@ break_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *h)
         if (!il__sq_lease_end(s, k, h, state) || !il__sq_give_on(s, k, NULL))
             return false;
     } else {
-        h->state = state;
+        h->state  = state;
+        h->reason = op->in.lock.reason;
         if (!il__sq_lease_change(s, k, h))
             return false;
     }

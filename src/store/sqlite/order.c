@@ -114,16 +114,17 @@ load_holds(struct sq_store *s, const il_op *op, struct il__order_hold **ret, siz
     return rc == SQLITE_DONE;
 }
 
+/* Does a declared rank allow a new request? If not, the op has its status and the reason. */
 bool
-il__sq_order(struct sq_store *s, il_op *op)
+il__sq_rank(struct sq_store *s, il_op *op)
 {
     struct il__order_hold *holds;
     size_t                 n;
 
+    if (s->ranks.n == 0)
+        return true;
     if (!load_holds(s, op, &holds, &n))
         return false;
-    if (n == 0)
-        return true; /* the usual case: nothing else is held, nothing can be out of order */
     for (size_t i = 0; i < n; i++) {
         struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
         if (!il__order_rank_ok(&s->ranks, &holds[i], op->key, op->in.lock.place, &why)) {
@@ -131,7 +132,18 @@ il__sq_order(struct sq_store *s, il_op *op)
             return true;
         }
     }
-    if (!load_edges(s))
+    return true;
+}
+
+/* Before a new request is granted, or after it was queued: learn from what the unit of work holds, and say
+ * when that goes against what is known. */
+bool
+il__sq_learn(struct sq_store *s, il_op *op)
+{
+    struct il__order_hold *holds;
+    size_t                 n;
+
+    if (!load_holds(s, op, &holds, &n) || (n > 0 && !load_edges(s)))
         return false;
     for (size_t i = 0; i < n; i++) {
         if (!judge(s, op, &holds[i]))

@@ -18,25 +18,32 @@ bool
 il__sq_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const char *key,
             const struct sq_hold *h, int64_t n_waiters)
 {
-    bool          waits = h->state == IL_LEASE_WAITING;
-    int64_t       ends  = waits ? h->deadline_ms : h->due_ms;
-    il_lease_info item  = {
+    bool           waits = h->state == IL_LEASE_WAITING;
+    il_lease_state state = h->state;
+    int64_t        ends  = h->due_ms;
+
+    if (waits)
+        ends = h->deadline_ms;
+    else
+        IGNORE(il__lease_view(st->now_ms, h->settle_ms, &state, &ends)); /* the caller knows that it lives */
+    il_lease_info item = {
          .tenant         = op->tenant,
          .key            = key,
          .holder         = h->holder,
          .meta           = h->meta,
          .place          = h->place,
+         .reason         = h->reason,
          .fence          = waits ? 0 : h->number,
          .ticket         = waits ? h->number : 0,
          .mode           = h->mode,
          .permits        = h->permits,
-         .state          = h->state,
+         .state          = state,
          .n_waiters      = (uint32_t)n_waiters,
          .ttl_ms         = h->ttl_ms,
          .age_ms         = st->now_ms - h->since_ms,
          .remaining_ms   = ends == IL__NEVER ? IL_FOREVER : ends - st->now_ms,
          .renewed_ms     = st->now_ms - h->renewed_ms,
-         .acquired_at_ms = h->since_wall_ms,
+         .acquired_at_ms = st->wall_ms - (st->now_ms - h->since_ms),
          .expires_at_ms  = ends == IL__NEVER ? INT64_MAX : st->wall_ms + ends - st->now_ms,
     };
 
@@ -73,7 +80,8 @@ for_leases(struct sq_conn *c, const struct sq_state *st, il_op *op,
             (void)no_memory(c);
             break;
         }
-        if (!il__lease_due(h.due_ms, st->now_ms) && !each(c, st, op, &h, n_waiters))
+        if (il__lease_view(st->now_ms, h.settle_ms, &h.state, &h.due_ms) &&
+            !each(c, st, op, &h, n_waiters))
             break;
     }
     if (rc == SQLITE_ROW)
@@ -141,7 +149,7 @@ static bool
 show_page(struct sq_conn *c, const struct sq_state *st, il_op *op, sqlite3_stmt *row, bool waiters,
           void **arena)
 {
-    int      i_key    = waiters ? 14 : 13;
+    int      i_key    = waiters ? 13 : 12;
     uint64_t last     = 0;
     char    *last_key = NULL;
     int      rc;

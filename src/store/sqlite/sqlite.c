@@ -15,7 +15,8 @@
 #include "core/op.h"
 #include "store/sqlite/sqlite_internal.h"
 
-#define CHECKPOINT_FRAMES 1000 /* 4 MB of WAL */
+#define CHECKPOINT_FRAMES 1000          /* 4 MB of WAL */
+#define ENDED_BYTES_MAX (64 * 1024 * 1024) /* what may end in one transaction, 24 bytes each */
 
 static const struct il__store_ops sq_ops;
 
@@ -78,17 +79,22 @@ transaction(struct sq_store *s, il_op *const *ops, size_t n)
     s->n_wakes = 0;
     if (!il__sq_exec(c, SQ_begin_write))
         return false;
-    bool ok = il__sq_state_load(c, s->clock, &s->state) && someone_waits(s);
+    bool ok = il__sq_state_load(c, s->clock, &s->state) && il__sq_ended_load(s) && someone_waits(s);
     for (size_t i = 0; ok && i < n; i++)
         ok = il__op_refused(ops[i]) || carry_out(s, ops[i]);
 #ifdef IL_MUTANT_reply_before_commit
     /* Acknowledged, but not committed: lost when the process dies now. */
-    if (ok && s->n_uncommitted++ % 2 == 0)
+    if (ok && s->n_uncommitted++ % 2 == 0) {
+        il__sq_ended_done(s, false);
         return il__sq_exec(c, SQ_rollback);
+    }
 #endif
-    if (ok && il__sq_state_save(s) && il__sq_exec(c, SQ_commit))
+    if (ok && il__sq_ended_save(s) && il__sq_state_save(s) && il__sq_exec(c, SQ_commit)) {
+        il__sq_ended_done(s, true);
         return true;
+    }
     int rc = c->rc;
+    il__sq_ended_done(s, false);
     s->order_n = -1; /* what was learned in memory may not be in the file */
     if (!sqlite3_get_autocommit(c->db))
         IGNORE(il__sq_exec(c, SQ_rollback)); /* the first error is the one to tell */
@@ -104,10 +110,12 @@ checkpoint(struct sq_store *s)
 
     if (c->n_frames < CHECKPOINT_FRAMES)
         return;
-    /* Without waiting for readers: what cannot be done now is done after a later commit. Its failure loses
+    /* RESTART, not TRUNCATE: under the lock file both are safe, but a truncated WAL has to be extended by
+     * every following commit, which costs a third of the rate of a lone caller.
+     * Without waiting for readers: what cannot be done now is done after a later commit. Its failure loses
      * nothing, since the WAL stays. */
     (void)sqlite3_busy_timeout(c->db, 0);
-    if (sqlite3_wal_checkpoint_v2(c->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) == SQLITE_OK)
+    if (sqlite3_wal_checkpoint_v2(c->db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL) == SQLITE_OK)
         c->n_frames = 0;
     (void)sqlite3_busy_timeout(c->db, (int)MIN(s->file.timeout_ms, INT32_MAX));
 }
@@ -246,7 +254,7 @@ sq_overdue(struct il__store *base)
     if (open_reader(s, NULL) == IL_OK && il__sq_state_load(c, s->clock, &st)) {
         sqlite3_stmt *row = il__sq_use(c, SQ_overdue);
         if (il__sq_bind_int(c, row, 1, st.now_ms) &&
-            il__sq_bind_int(c, row, 2, st.now_ms / IL__ENDED_KEEP_MS - 2) &&
+            il__sq_bind_int(c, row, 2, st.now_ms - IL__ENDED_KEEP_MS) &&
             il__sq_step(c, row) == SQLITE_ROW) {
             overdue = sqlite3_column_int64(row, 0) != 0;
             IGNORE(il__sq_run(c, row)); /* there is no second row */
@@ -267,6 +275,8 @@ sq_free(struct il__store *base)
     il__sq_conn_close(&s->conn);
     il__sq_file_close(&s->file);
     il__order_release(&s->order);
+    il__ended_release(&s->ended);
+    il__buf_release(&s->ended_new);
     il__arena_free(&s->scratch);
     for (size_t i = 0; i < s->ranks.n; i++)
         il__free(s->rank_names[i]);
@@ -327,6 +337,7 @@ il__store_sqlite_open(const struct il__store_open *o, struct il__store **ret, il
     s->clock        = o->clock;
     s->order_n      = -1;
     s->file.lock_fd = -1;
+    il__buf_init(&s->ended_new, ENDED_BYTES_MAX);
     il__mutex_init(&s->read_mutex, IL__MUTEX_reader);
     il_status st = open_store(s, o, reterr);
     if (st != IL_OK) {

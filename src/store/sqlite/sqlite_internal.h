@@ -7,6 +7,7 @@
  *   schema.c    creating and migrating
  *   state.c     counters and clock: the one row of il_state
  *   hold.c      rows of leases and waiters
+ *   ended.c     the memory of ended leases
  *   settle.c    what is overdue, and giving keys on
  *   lock.c      acquire, renew, release, break
  *   order.c     lock order
@@ -22,7 +23,9 @@
 #include <sqlite3.h>
 
 #include "base/mutex.h"
+#include "base/buf.h"
 #include "core/conflict.h"
+#include "core/ended.h"
 #include "core/limits.h"
 #include "store/store.h"
 
@@ -50,6 +53,7 @@ const char   *il__sq_sql(enum sq_stmt stmt);
 sqlite3_stmt *il__sq_use(struct sq_conn *c, enum sq_stmt stmt); /* ready to bind; NULL: failed */
 bool          il__sq_bind_int(struct sq_conn *c, sqlite3_stmt *s, int i, int64_t value);
 bool          il__sq_bind_text(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text);
+bool          il__sq_bind_blob(struct sq_conn *c, sqlite3_stmt *s, int i, const void *data, size_t n);
 bool          il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text, size_t n);
 int           il__sq_step(struct sq_conn *c, sqlite3_stmt *s); /* SQLITE_ROW, SQLITE_DONE, or failed: 0 */
 bool          il__sq_run(struct sq_conn *c, sqlite3_stmt *s);  /* to its end, rows ignored */
@@ -83,6 +87,8 @@ struct sq_state {
     int64_t  offset_ms;
     int64_t  mark_ms;
     int64_t  order_n;
+    uint64_t seed;
+    int64_t  ended_seq;
     bool     test_clock;
     int64_t  now_ms; /* of this transaction */
     int64_t  wall_ms;
@@ -101,6 +107,10 @@ struct sq_store {
     bool             has_waiters; /* does anybody wait? */
     struct il__order order;       /* learned edges, as far as read */
     int64_t          order_n;     /* of il_state when they were read */
+    struct il__ended_log ended;   /* as far as read */
+    int64_t          ended_seq;   /* last row of il_ended that is in it */
+    struct il__buf   ended_new;   /* entries of this transaction */
+    int64_t          purge_at_ms; /* when the front of il_ended is looked at again */
     uint32_t        *wakes;       /* words of the board to bump after the commit */
     size_t           n_wakes, wakes_capacity;
     void            *scratch; /* arena: what lives for one op */
@@ -131,13 +141,13 @@ struct sq_hold {
     int64_t        ttl_ms;
     int64_t        settle_ms;
     int64_t        since_ms;
-    int64_t        since_wall_ms;
     int64_t        renewed_ms;
     int64_t        deadline_ms; /* a waiter's own */
     int64_t        due_ms;      /* expiry; when a waiter is dead */
     const char    *meta;
     const char    *place;
-    const char    *verdict;
+    const char    *reason;  /* of a lease: why it was broken, or "" */
+    const char    *verdict; /* of a waiter: the cycle it was cancelled for, or "" */
     bool           gone; /* ended in this op */
 };
 
@@ -168,14 +178,20 @@ bool            il__sq_wake(struct sq_store *s, uint32_t slot);
 bool il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h);
 bool il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h);
 
-struct sq_ended {
-    bool           known;
-    uint64_t       fence;
-    il_lease_state how;
-    int64_t        ended_ms;
-};
-bool il__sq_ended_find(struct sq_store *s, const struct sq_key *k, const char *holder,
-                       struct sq_ended *ret);
+/* Is there a lease of the key, or another one of the holder's unit of work? */
+bool il__sq_lease_busy(struct sq_store *s, const struct sq_key *k, const char *holder, bool *ret_busy);
+/* Release a current lease that nobody waits for; *ret_done when it was. */
+bool il__sq_lease_release(struct sq_store *s, const il_op *op, bool *ret_done);
+
+/* ended.c */
+const struct il__ended *il__sq_ended_find(const struct sq_store *s, const char *tenant, const char *key,
+                                          const char *holder);
+bool                    il__sq_ended_add(struct sq_store *s, const char *tenant, const char *key,
+                                         const char *holder, uint64_t fence, il_lease_state how);
+bool                    il__sq_ended_load(struct sq_store *s);
+bool                    il__sq_ended_save(struct sq_store *s);
+void                    il__sq_ended_done(struct sq_store *s, bool committed);
+bool                    il__sq_ended_purge(struct sq_store *s, uint32_t n_rows);
 
 /* settle.c */
 bool            il__sq_settle(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
@@ -188,7 +204,8 @@ bool il__sq_renew(struct sq_store *s, il_op *op);
 bool il__sq_release(struct sq_store *s, il_op *op);
 bool il__sq_break(struct sq_store *s, il_op *op);
 bool il__sq_sweep(struct sq_store *s, il_op *op);
-bool il__sq_order(struct sq_store *s, il_op *op); /* op->status is IL_OK, or IL_ORDER, IL_NOMEM */
+bool il__sq_rank(struct sq_store *s, il_op *op);  /* op->status is IL_OK, or IL_ORDER */
+bool il__sq_learn(struct sq_store *s, il_op *op); /* from what the unit of work holds */
 bool il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *holder,
                             uint64_t *ret_ticket, struct il__buf *why, bool *ret_found);
 /* get, list and check_fence work on either connection. */

@@ -2,9 +2,10 @@
  * state.c: the counters and the clock of a store, kept in the one row of il_state.
  *
  * Lease time = offset + CLOCK_BOOTTIME. Within one boot all processes add the same offset, so they agree, and
- * setting the wall clock changes nothing. After a reboot (another boot id), or should the sum lie below the
- * mark that the last commit left, the offset is chosen anew so that time goes on from the mark: a lease is
- * then never shorter than promised, and no row has to be touched.
+ * setting the wall clock changes nothing. After a reboot (another boot id) time goes on from the mark that the
+ * last commit left, and has run since the boot: offset = mark. Should the sum lie below the mark within one
+ * boot, time goes on from the mark now. Either way a lease is never shorter than promised, no row has to be
+ * touched, and readers who have not written yet see the same time.
  */
 #include <stdio.h>
 
@@ -18,10 +19,12 @@ read_clock(const il_clock *clock, struct sq_state *st)
     int64_t     boot_ms = clock->boot_ms(clock->cookie);
     const char *boot_id = clock->boot_id(clock->cookie);
 
-    if (strcmp(st->boot_id, boot_id) != 0 || st->offset_ms + boot_ms < st->mark_ms) {
-        st->offset_ms = st->mark_ms - boot_ms;
+    if (strcmp(st->boot_id, boot_id) != 0) {
+        st->offset_ms = st->mark_ms;
         (void)snprintf(st->boot_id, sizeof st->boot_id, "%s", boot_id); /* ids have 36 characters */
     }
+    if (st->offset_ms + boot_ms < st->mark_ms)
+        st->offset_ms = st->mark_ms - boot_ms;
     st->now_ms  = st->offset_ms + boot_ms;
     st->wall_ms = clock->wall_ms(clock->cookie);
 }
@@ -45,6 +48,8 @@ il__sq_state_load(struct sq_conn *c, const il_clock *clock, struct sq_state *st)
         .mark_ms     = sqlite3_column_int64(row, 6),
         .order_n     = sqlite3_column_int64(row, 7),
         .test_clock  = sqlite3_column_int64(row, 8) != 0,
+        .seed        = (uint64_t)sqlite3_column_int64(row, 9),
+        .ended_seq   = sqlite3_column_int64(row, 10),
     };
     (void)snprintf(st->boot_id, sizeof st->boot_id, "%s", il__sq_text(row, 4));
     read_clock(clock, st);
@@ -62,7 +67,8 @@ il__sq_state_save(struct sq_store *s)
     return il__sq_bind_int(c, stmt, 1, (int64_t)st->fence) &&
            il__sq_bind_int(c, stmt, 2, (int64_t)st->ticket) && il__sq_bind_text(c, stmt, 3, st->boot_id) &&
            il__sq_bind_int(c, stmt, 4, st->offset_ms) && il__sq_bind_int(c, stmt, 5, st->now_ms) &&
-           il__sq_bind_int(c, stmt, 6, st->order_n) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 6, st->order_n) && il__sq_bind_int(c, stmt, 7, st->ended_seq) &&
+           il__sq_run(c, stmt);
 }
 
 bool
@@ -70,12 +76,16 @@ il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clock)
 {
     sqlite3_stmt *stmt    = il__sq_use(c, SQ_state_create);
     int64_t       boot_ms = clock->boot_ms(clock->cookie);
+    int64_t       seed    = 0;
 
+    /* The seed keeps others from preparing names with equal hashes; sqlite3_randomness() never fails. */
+    sqlite3_randomness((int)sizeof seed, &seed);
     /* Lease time begins where boot time is: offset 0. Fences begin at the wall clock's microseconds, so
      * that they also grow when a store is deleted and made again. */
     return il__sq_bind_int(c, stmt, 1, SQ_SCHEMA_VERSION) &&
-           il__sq_bind_int(c, stmt, 2, il__clock_wall_ms() * 1000) &&
+           il__sq_bind_int(c, stmt, 2, il__clock_wall_us()) &&
            il__sq_bind_text(c, stmt, 3, clock->boot_id(clock->cookie)) &&
            il__sq_bind_int(c, stmt, 4, 0) && il__sq_bind_int(c, stmt, 5, boot_ms) &&
-           il__sq_bind_int(c, stmt, 6, test_clock) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 6, test_clock) && il__sq_bind_int(c, stmt, 7, seed) &&
+           il__sq_run(c, stmt);
 }

@@ -142,21 +142,6 @@ settle_all(struct sq_store *s, il_op *op)
     return true;
 }
 
-static bool
-purge_ended(struct sq_store *s, il_op *op)
-{
-    struct sq_conn *c    = &s->conn;
-    sqlite3_stmt   *stmt = il__sq_use(c, SQ_ended_purge);
-
-    if (!il__sq_bind_int(c, stmt, 1, s->state.now_ms / IL__ENDED_KEEP_MS - 2) ||
-        !il__sq_bind_int(c, stmt, 2, op->in.list.limit) || !il__sq_run(c, stmt))
-        return false;
-    op->out.sweep.n_purged = (uint32_t)sqlite3_changes(c->db);
-    if (op->out.sweep.n_purged == op->in.list.limit)
-        op->out.flags |= IL_OUT_MORE;
-    return true;
-}
-
 /* The next waiter that could be part of a cycle: number `skip` of them. */
 static bool
 entangled(struct sq_store *s, int skip, const char **ret_tenant, const char **ret_holder)
@@ -209,5 +194,5 @@ bool
 il__sq_sweep(struct sq_store *s, il_op *op)
 {
     op->status = IL_OK;
-    return settle_all(s, op) && purge_ended(s, op) && sweep_deadlocks(s, op);
+    return settle_all(s, op) && il__sq_ended_purge(s, op->in.list.limit) && sweep_deadlocks(s, op);
 }

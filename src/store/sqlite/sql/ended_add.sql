@@ -1,4 +1,3 @@
--- ended_add: remember that this holder's lease of this key has ended.
--- params:  1 minute  2 tenant  3 key  4 holder  5 fence  6 how  7 ended_ms
-INSERT OR REPLACE INTO il_ended (minute, tenant, key, holder, fence, how, ended_ms)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
+-- ended_add: what ended in this transaction.
+-- params:  1 seq  2 ended_ms  3 entries
+INSERT INTO il_ended (seq, ended_ms, entries) VALUES (?1, ?2, ?3);

@@ -1,5 +1,5 @@
--- ended_purge: forget what is old; the table's front, so it costs what it removes.
--- params:  1 last minute to forget  2 limit
+-- ended_purge: forget what no longer counts. Looks at the front of the table only, so it costs what it removes.
+-- params:  1 ended_ms up to which  2 how many rows to look at
 DELETE FROM il_ended
- WHERE (minute, tenant, key, holder) IN
-       (SELECT minute, tenant, key, holder FROM il_ended WHERE minute <= ?1 LIMIT ?2);
+ WHERE seq <= (SELECT max(seq) FROM (SELECT seq, ended_ms FROM il_ended ORDER BY seq LIMIT ?2)
+                WHERE ended_ms <= ?1);

@@ -1,0 +1,67 @@
+/*
+ * bench.h: one run of the benchmarks, and what all of them share: temporary files and the way out
+ * when something breaks. How to read the results, and what each baseline is, stands in README.md.
+ */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "report.h"
+
+#define BENCH_PATH_BYTES 512
+#define BENCH_NS_PER_S INT64_C(1000000000)
+
+/* Durability, as it is told beside each number. */
+#define BENCH_MEMORY "none (memory)"
+#define BENCH_FULL "WAL, synchronous=FULL"
+
+enum bench_engine {
+    ENGINE_MEMORY,
+    ENGINE_SQLITE,
+};
+
+struct bench {
+    const char   *binary; /* the interlock under test; NULL = not given */
+    const char   *json;   /* where to write JSON; NULL = nowhere */
+    const char   *only;   /* beginning of the names to run; NULL = all */
+    bool          quick;  /* does it work at all? The numbers mean nothing. */
+    unsigned      n_rounds;
+    int64_t       round_ns;
+    const char   *dir; /* for temporary files; removed at the end, however it comes */
+    struct report report;
+};
+
+/* The areas. Each measures, adds its results to b->report and leaves nothing behind. */
+void bench_memory(struct bench *b, unsigned n_threads);
+void bench_sqlite(struct bench *b, unsigned n_threads);
+void bench_grow(struct bench *b, unsigned engine);
+void bench_grow_raw(struct bench *b, unsigned unused);
+void bench_start(struct bench *b, unsigned unused);
+void bench_handover(struct bench *b, unsigned engine);
+/* The other process of bench_handover(): this program again, as `interlock-bench --waiter URL`. */
+int bench_handover_waiter(const char *url);
+
+/* temp.c: make the folder for temporary files, on a real disk if any can be found, and have it
+ * removed when the program ends, by die() or by a signal too. Call before any thread is started. */
+const char *temp_make(void);
+void        temp_remove(void);
+/* DIR/NAME in `out`. */
+const char *temp_path(const struct bench *b, const char *name, char out[BENCH_PATH_BYTES]);
+/* Remove a SQLite database and the files beside it. */
+void temp_remove_database(const char *path);
+
+/* The benchmark itself has broken: say why, clean up, exit with 1. From any thread. */
+_Noreturn void die(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* die() unless the status is IL_OK. */
+void must(il_status st, const char *what, const il_error *err);
+/* calloc() that does not come back without. The caller frees with free(). */
+void *must_calloc(size_t n, size_t size);
+
+/* Open a store, or die. */
+il *store_open(const char *url, const il_open_opts *opts);
+/* Apply a batch in which every op must succeed. Its ops have been il_op_release()d by the time
+ * it returns, but for `fences` (n of them, may be NULL). */
+void store_apply(il *h, il_op *ops, size_t n, uint64_t *fences, il_error *err);
+
+#endif

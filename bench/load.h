@@ -1,0 +1,62 @@
+/*
+ * load.h: callers that do pairs for a while, and two kinds of them in turn.
+ *
+ * Ours and its baseline are driven by the same code, so that names, clock readings and loops cost
+ * both the same.
+ */
+#ifndef BENCH_LOAD_H
+#define BENCH_LOAD_H
+
+#include "report.h"
+
+/* Each caller rotates over its keys; a holder is never used twice. Both are counted up in place. */
+struct names {
+    char     key[32];
+    char     holder[32];
+    unsigned i_key, n_keys;
+};
+
+void names_init(struct names *n, unsigned i_caller, unsigned n_keys);
+void names_next(struct names *n);
+
+struct caller {
+    struct names   names; /* of the pair to be done now */
+    il_error       err;   /* for the step to use */
+    struct load   *load;
+    uint64_t       n_pairs;
+    int64_t        end_ns;
+    struct samples latency;
+};
+
+struct load {
+    unsigned n_threads;
+    unsigned n_keys;       /* per thread, at most 10,000 */
+    unsigned sample_every; /* steps between two that are timed */
+    int64_t  round_ns;
+    /* Do one or more pairs with the caller's names and move them on; how many. */
+    unsigned (*step)(void *cookie, struct caller *c);
+    void *cookie;
+    /* load_init() sets these */
+    struct caller *callers;
+    _Atomic bool   go;
+};
+
+/* Set the fields above first. End with load_release(). */
+void load_init(struct load *l);
+void load_release(struct load *l);
+/* All callers at once for round_ns; pairs per second. Rounds go on where the last one ended. */
+double load_round(struct load *l);
+/* Of the timed steps of all rounds. */
+struct quantiles load_latency(struct load *l);
+
+/* The step of ours: an acquire and a release, an il_apply() each. The cookie is an `il **`. */
+unsigned load_il_pair(void *cookie, struct caller *c);
+
+/* Ours and the baseline in turn: one round each that does not count, then n_rounds that do. */
+struct side {
+    double (*round)(void *cookie);
+    void *cookie;
+};
+void compare(struct result *r, unsigned n_rounds, struct side ours, struct side baseline);
+
+#endif

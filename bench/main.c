@@ -1,0 +1,148 @@
+/*
+ * main.c: interlock-bench: options, and the areas in turn.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define EXIT_USAGE 64
+
+static const struct area {
+    const char *name;
+    void (*run)(struct bench *b, unsigned which);
+    unsigned    which;
+    bool        needs_binary;
+    const char *text;
+} areas[] = {
+    { "memory-1", bench_memory, 1, false, "pairs on memory, 1 thread" },
+    { "memory-2", bench_memory, 2, false, "pairs on memory, 2 threads" },
+    { "sqlite-64", bench_sqlite, 64, false, "pairs on SQLite, 64 threads" },
+    { "sqlite-1", bench_sqlite, 1, false, "pairs on SQLite, one caller alone" },
+    { "grow-memory", bench_grow, ENGINE_MEMORY, false, "memory with 1,000,000 leases against few" },
+    { "grow-sqlite", bench_grow, ENGINE_SQLITE, false, "SQLite with 1,000,000 leases against few" },
+    { "grow-raw", bench_grow_raw, 0, false, "the same with raw SQLite" },
+    { "run", bench_start, 0, true, "interlock run against flock(1)" },
+    { "handover-sqlite", bench_handover, ENGINE_SQLITE, false, "release to next process" },
+    { "handover-memory", bench_handover, ENGINE_MEMORY, false, "release to next thread" },
+};
+
+static void
+usage(FILE *f)
+{
+    (void)fputs("usage: interlock-bench [--binary PATH] [--json FILE] [--only NAME] [--quick]\n"
+                "\n"
+                "Measures the library beside bare loops that do the same work by hand, in turn, "
+                "and prints the\n"
+                "ratios. Exit status 0 also when one is MISSED: machines are noisy.\n"
+                "\n"
+                "  --binary PATH  the interlock to start\n"
+                "  --json FILE    write the results there too\n"
+                "  --only NAME    only what starts with NAME\n"
+                "  --quick        see that it works; the numbers mean nothing\n"
+                "\n",
+                f);
+    for (size_t i = 0; i < ARRAY_LEN(areas); i++)
+        (void)fprintf(f, "  %-16s %s\n", areas[i].name, areas[i].text);
+}
+
+static bool
+is_wanted(const struct bench *b, const struct area *a)
+{
+    return b->only == NULL || strncmp(a->name, b->only, strlen(b->only)) == 0;
+}
+
+static void
+refuse(const char *what, const char *name)
+{
+    (void)fprintf(stderr, "interlock-bench: %s%s\n", what, name);
+    exit(EXIT_USAGE);
+}
+
+static void
+parse(struct bench *b, int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "binary", required_argument, NULL, 'b' },
+        { "json", required_argument, NULL, 'j' },
+        { "only", required_argument, NULL, 'o' },
+        { "quick", no_argument, NULL, 'q' },
+        { "waiter", required_argument, NULL, 'w' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
+    };
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (c) {
+        case 'b':
+            b->binary = optarg;
+            break;
+        case 'j':
+            b->json = optarg;
+            break;
+        case 'o':
+            b->only = optarg;
+            break;
+        case 'q':
+            b->quick = true;
+            break;
+        case 'w':
+            exit(bench_handover_waiter(optarg));
+        case 'h':
+            usage(stdout);
+            exit(0);
+        default:
+            exit(EXIT_USAGE); /* getopt_long() has said why */
+        }
+    }
+    if (optind < argc)
+        refuse("unexpected argument ", argv[optind]);
+    unsigned n_wanted = 0;
+    for (size_t i = 0; i < ARRAY_LEN(areas); i++) {
+        n_wanted += is_wanted(b, &areas[i]);
+        if (is_wanted(b, &areas[i]) && areas[i].needs_binary && b->binary == NULL)
+            refuse("--binary PATH is needed for ", areas[i].name);
+    }
+    if (n_wanted == 0)
+        refuse("there is no benchmark that starts with ", b->only);
+}
+
+/* Better now than after two minutes. */
+static void
+check_json(const char *path)
+{
+    FILE *f = fopen(path, "ae");
+
+    if (f == NULL)
+        refuse(path, ": cannot be written");
+    (void)fclose(f); /* nothing was written */
+}
+
+int
+main(int argc, char **argv)
+{
+    struct bench b        = { 0 };
+    bool         progress = isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) == 0;
+
+    parse(&b, argc, argv);
+    if (b.json != NULL)
+        check_json(b.json);
+    b.n_rounds = b.quick ? 2 : 7;
+    b.round_ns = b.quick ? BENCH_NS_PER_S / 50 : BENCH_NS_PER_S;
+    b.dir      = temp_make();
+    report_begin(&b.report, b.dir, b.quick);
+    for (size_t i = 0; i < ARRAY_LEN(areas); i++) {
+        if (!is_wanted(&b, &areas[i]))
+            continue;
+        if (progress)
+            (void)fprintf(stderr, "%s: %s\n", areas[i].name, areas[i].text);
+        areas[i].run(&b, areas[i].which);
+    }
+    report_end(&b.report);
+    if (b.json != NULL && !report_write_json(&b.report, b.json))
+        die("%s: %s", b.json, strerror(errno));
+    temp_remove();
+    return 0;
+}

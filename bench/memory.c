@@ -1,0 +1,91 @@
+/*
+ * memory.c: pairs on the memory engine against a mutex and a hash table.
+ *
+ * The engine remembers for a minute what has ended, so a store that lived through all rounds would
+ * only measure how memory is got from the system. Each round has a store of its own, opened and
+ * closed outside the measured time; what it remembers within the round is part of the price.
+ */
+#include "bench.h"
+#include "load.h"
+#include "table.h"
+
+#define N_KEYS 1024
+#define SAMPLE_EVERY 64 /* reading the clock twice would cost as much as a pair of the baseline */
+
+struct memory {
+    il           *store;
+    struct table *table;
+    struct load   ours;
+    struct load   baseline;
+};
+
+static double
+round_of_ours(void *cookie)
+{
+    struct memory *m = cookie;
+
+    m->store      = store_open("memory:", NULL);
+    double result = load_round(&m->ours);
+    il_close(m->store);
+    return result;
+}
+
+static double
+round_of_table(void *cookie)
+{
+    struct memory *m = cookie;
+
+    m->table      = table_new();
+    double result = load_round(&m->baseline);
+    table_free(m->table);
+    return result;
+}
+
+static unsigned
+table_pair(void *cookie, struct caller *c)
+{
+    struct memory *m = cookie;
+
+    if (!table_acquire(m->table, c->names.key, c->names.holder) ||
+        !table_release(m->table, c->names.key, c->names.holder))
+        die("the table has lost %s", c->names.key);
+    names_next(&c->names);
+    return 1;
+}
+
+void
+bench_memory(struct bench *b, unsigned n_threads)
+{
+    struct result r = {
+        .name         = n_threads == 1 ? "memory-1" : "memory-2",
+        .what         = n_threads == 1 ? "acquire+release, one op per call, 1 thread"
+                                       : "acquire+release, one op per call, 2 threads",
+        .against      = "one mutex and an open-addressing table of names",
+        .durability   = BENCH_MEMORY,
+        .unit         = UNIT_PAIRS_PER_S,
+        .wanted       = WANTED_RATIO_AT_LEAST,
+        .wanted_value = 0.25,
+    };
+    struct memory m = { 0 };
+
+    CHECK(n_threads == 1 || n_threads == 2);
+    m.ours            = (struct load){ .n_threads    = n_threads,
+                                       .n_keys       = N_KEYS,
+                                       .sample_every = SAMPLE_EVERY,
+                                       .round_ns     = b->round_ns / 2,
+                                       .step         = load_il_pair,
+                                       .cookie       = &m.store };
+    m.baseline        = m.ours;
+    m.baseline.step   = table_pair;
+    m.baseline.cookie = &m;
+    load_init(&m.ours);
+    load_init(&m.baseline);
+    struct side ours     = { round_of_ours, &m };
+    struct side baseline = { round_of_table, &m };
+    compare(&r, b->n_rounds, ours, baseline);
+    r.ours_latency     = load_latency(&m.ours);
+    r.baseline_latency = load_latency(&m.baseline);
+    load_release(&m.ours);
+    load_release(&m.baseline);
+    report_add(&b->report, &r);
+}

@@ -1,0 +1,30 @@
+/*
+ * raw.h: the baseline of the SQLite engine: a row lease written by hand for one thread, with the
+ * same durability. It keeps key, holder, fence and expiry; it has no waiters, no memory of what
+ * ended, no modes.
+ */
+#ifndef BENCH_RAW_H
+#define BENCH_RAW_H
+
+#include "load.h"
+
+struct raw;
+
+/* A new database; the caller ends it with raw_close(), which does not remove it. */
+struct raw *raw_open(const char *path);
+void        raw_close(struct raw *r);
+
+/* One transaction is begin, any number of the next two, commit. Whatever fails ends the program. */
+void raw_begin(struct raw *r);
+void raw_commit(struct raw *r);
+/* The fence. */
+int64_t raw_acquire(struct raw *r, const char *key, const char *holder, int64_t ttl_ms);
+void    raw_release(struct raw *r, const char *key, const char *holder, int64_t fence);
+
+#define RAW_PAIRS_PER_COMMIT 32
+
+/* Steps of a load of one thread; the cookie is a struct raw. */
+unsigned raw_pair(void *cookie, struct caller *c);  /* a pair, two transactions */
+unsigned raw_pairs(void *cookie, struct caller *c); /* RAW_PAIRS_PER_COMMIT of them, one */
+
+#endif

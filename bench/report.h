@@ -1,0 +1,84 @@
+/*
+ * report.h: results, one row each: a line of the table when it is known, and all of them as JSON.
+ */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include "base/base.h"
+#include "samples.h"
+
+#define REPORT_ROUNDS_MAX 16
+#define REPORT_RESULTS_MAX 32
+
+enum unit {
+    UNIT_PAIRS_PER_S, /* more is better */
+    UNIT_NS,          /* less is better */
+};
+
+enum wanted {
+    WANTED_NOTHING,        /* for the record */
+    WANTED_RATIO_AT_LEAST, /* ours to the baseline */
+    WANTED_RATIO_AT_MOST,
+    WANTED_P99_AT_MOST, /* ours alone, in ns */
+};
+
+struct result {
+    const char      *name;
+    const char      *what;       /* ours, in words */
+    const char      *against;    /* the baseline, in words; NULL = there is none */
+    const char      *durability; /* of ours and of the baseline */
+    enum unit        unit;
+    enum wanted      wanted;
+    double           wanted_value;
+    unsigned         n_rounds;
+    double           ours[REPORT_ROUNDS_MAX]; /* in the unit, a value per round */
+    double           baseline[REPORT_ROUNDS_MAX];
+    struct quantiles ours_latency; /* n = 0: not measured */
+    struct quantiles baseline_latency;
+};
+
+struct machine {
+    unsigned n_cpus; /* that this process may run on */
+    char     cpu[128];
+    char     kernel[256];
+    char     filesystem[64]; /* under the temporary files */
+};
+
+struct report {
+    struct machine machine;
+    bool           quick;
+    unsigned       n_results;
+    struct result  results[REPORT_RESULTS_MAX];
+};
+
+void report_begin(struct report *r, const char *dir, bool quick);
+/* Keep a copy of `result` and print its line. */
+void report_add(struct report *r, const struct result *result);
+/* Print the latencies, and how many were missed. */
+void report_end(const struct report *r);
+/* Write everything as JSON; false with errno set when that fails. */
+bool report_write_json(const struct report *r, const char *path);
+
+/* What a result comes to: medians over its rounds, and the spread of the ratio. */
+struct summary {
+    double ours, baseline;
+    double ratio, ratio_min, ratio_max; /* 0 without a baseline */
+    bool   missed;
+};
+struct summary result_summary(const struct result *result);
+
+/* machine.c */
+void machine_read(struct machine *m, const char *dir);
+/* The type of the file system that holds `path`, or "unknown". */
+void machine_filesystem(const char *path, char *out, size_t n_bytes);
+
+/* json.c: print `text` as a JSON string. */
+#include <stdio.h>
+void json_string(FILE *f, const char *text);
+void json_report(FILE *f, const struct report *r);
+
+/* report.c: "2.31 M/s", "850 ns". */
+#define REPORT_VALUE_BYTES 24
+const char *report_value(double value, enum unit unit, char out[REPORT_VALUE_BYTES]);
+
+#endif

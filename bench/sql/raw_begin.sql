@@ -1,0 +1,2 @@
+-- raw_begin: take the write lock at once.
+BEGIN IMMEDIATE;

@@ -1,0 +1,2 @@
+-- raw_commit: syncs the WAL.
+COMMIT;

@@ -1,0 +1,35 @@
+/*
+ * store.c: the library, used as any program uses it, with every refusal fatal.
+ */
+#include "bench.h"
+
+void
+must(il_status st, const char *what, const il_error *err)
+{
+    if (st != IL_OK)
+        die("%s: %s: %s", what, il_status_name(st), err->message);
+}
+
+il *
+store_open(const char *url, const il_open_opts *opts)
+{
+    il_error err = { 0 };
+    il      *h   = NULL;
+
+    must(il_open(url, opts, &h, &err), url, &err);
+    return h;
+}
+
+void
+store_apply(il *h, il_op *ops, size_t n, uint64_t *fences, il_error *err)
+{
+    must(il_apply(h, ops, n, err), "il_apply", err);
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].status != IL_OK)
+            die("%s of %s by %s: %s", il_op_name(ops[i].type), ops[i].key, ops[i].holder,
+                il_status_name(ops[i].status));
+        if (fences != NULL)
+            fences[i] = ops[i].out.fence;
+        il_op_release(&ops[i]);
+    }
+}

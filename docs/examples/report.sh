@@ -1,0 +1,3 @@
+#!/bin/sh
+# report.sh: stands for the work in the examples.
+echo "report written, fence ${INTERLOCK_FENCE:-none}"

@@ -1,0 +1,57 @@
+/*
+ * play_internal.h: an order being played; shared by play.c (what happens) and say.c (how it is told).
+ */
+#ifndef T_PLAY_INTERNAL_H
+#define T_PLAY_INTERNAL_H
+
+#include "harness/invariants.h"
+#include "spec/spec.h"
+
+#define FENCES_MAX 256
+
+/* A session on its way through its steps. */
+struct player {
+    const struct session *session;
+    il                   *h;
+    size_t                i_step; /* under way */
+    size_t                i_command;
+    size_t                n_given; /* steps that its turn has come for */
+    bool                  frozen;
+    bool                  waiting;
+    il_op                 op; /* the queued acquire */
+    int64_t               deadline_ms;
+    int64_t               asked_ms;
+};
+
+struct held { /* the fence that a holder got for a key */
+    char     key[NAME_BYTES];
+    char     holder[NAME_BYTES];
+    uint64_t fence;
+};
+
+struct play {
+    const struct spec   *sp;
+    struct t_store      *s;
+    struct player        players[SESSIONS_MAX + 1]; /* the last one plays the setup */
+    size_t               n_players;
+    struct t_watch       watch;
+    char                 tenant[32];         /* of this order: one store plays them all */
+    uint64_t             fences[FENCES_MAX]; /* by first appearance */
+    size_t               n_fences;
+    struct held          helds[FENCES_MAX];
+    size_t               n_helds;
+    char                *out;
+    size_t               n_out;
+    size_t               n_out_max;
+    const struct player *speaker; /* whose result was said last */
+};
+
+/* Add to the line of this order. */
+void play_say(struct play *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* `a1=` before the first result of a step, `,` between, `a1>` when a wait has ended, `a1+` when somebody
+ * else spoke between. */
+void play_say_where(struct play *p, const struct player *pl, char mark);
+void play_say_lease(struct play *p, const il_lease_info *it);
+void play_say_result(struct play *p, const il_op *op);
+
+#endif
