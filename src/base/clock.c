@@ -55,9 +55,15 @@ static void
 machine_init(void)
 {
     char text[256];
+    char boot[48];
+    char machine[48];
 
-    read_small("/proc/sys/kernel/random/boot_id", machine_boot_id, sizeof machine_boot_id);
-    machine_boot_id[strcspn(machine_boot_id, "\n")] = '\0';
+    read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    read_small("/etc/machine-id", machine, sizeof machine);
+    boot[strcspn(boot, "\n")]       = '\0';
+    machine[strcspn(machine, "\n")] = '\0';
+    (void)snprintf(machine_boot_id, sizeof machine_boot_id, "%s%s%s", boot,
+                   machine[0] != '\0' ? "@" : "", machine); /* fits */
 
     /* Lines "monotonic SEC NSEC" and "boottime SEC NSEC": what the namespace adds to each clock. */
     read_small("/proc/self/timens_offsets", text, sizeof text);

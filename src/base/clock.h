@@ -15,10 +15,11 @@ int64_t il__clock_boot_ns(void);
 int64_t il__clock_wall_ms(void);
 int64_t il__clock_wall_us(void);
 
-#define IL__BOOT_ID_BYTES 64
+#define IL__BOOT_ID_BYTES 128
 
 /*
- * The machine's clock as an il_clock. Its boot_ms is CLOCK_BOOTTIME without the offset of a time
+ * The machine's clock as an il_clock. Its boot_id is BOOT@MACHINE, or BOOT alone when the machine has no id,
+ * so that a reboot can be told from another machine. Its boot_ms is CLOCK_BOOTTIME without the offset of a time
  * namespace, so that processes in different containers of one machine agree.
  */
 const il_clock *il__clock_machine(void);

@@ -108,6 +108,12 @@ il__offer_expires_ms(int64_t now_ms, int64_t ttl_ms)
 }
 
 int64_t
+il__wait_deadline_ms(int64_t now_ms, int64_t wait_ms)
+{
+    return wait_ms == IL_FOREVER || wait_ms > IL__WAIT_MS_MAX ? IL__NEVER : now_ms + wait_ms;
+}
+
+int64_t
 il__lease_local_deadline_ns(int64_t sent_ns, int64_t ttl_ms)
 {
     int64_t margin_ms = MIN(MAX(ttl_ms / 20, 20), 1000);

@@ -54,6 +54,9 @@ bool il__lease_view(int64_t now_ms, int64_t settle_ms, il_lease_state *state, in
 /* When an offer made now must be confirmed. */
 int64_t il__offer_expires_ms(int64_t now_ms, int64_t ttl_ms);
 
+/* When a wait that begins now is over; IL__NEVER for IL_FOREVER and for more than IL__WAIT_MS_MAX. */
+int64_t il__wait_deadline_ms(int64_t now_ms, int64_t wait_ms);
+
 /*
  * Where the local deadline lies after a grant or renewal that was *sent* at sent_ns (CLOCK_BOOTTIME):
  * plus TTL, minus a margin of 5 % but at least 20 ms and at most 1 s for clocks that do not agree.

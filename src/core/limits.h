@@ -6,7 +6,7 @@
 #ifndef IL_CORE_LIMITS_H
 #define IL_CORE_LIMITS_H
 
-#define IL__WAIT_MS_MAX (INT64_C(366) * 86400000) /* a wait with a deadline */
+#define IL__WAIT_MS_MAX (INT64_C(366) * 86400000) /* a longer wait is one without a deadline */
 #define IL__OFFER_MS 2000          /* a waiter has min(TTL, this) to confirm its turn */
 #define IL__WAITER_REFRESH_MS 5000 /* a waiter gives a sign of life at least this often */
 #define IL__WAITER_DROP_MS 15000   /* and is dropped after this much silence */

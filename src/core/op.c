@@ -172,9 +172,6 @@ check_acquire(il_op *op, il_error *reterr)
                              IL_PERMITS_MAX, in->permits);
     if (in->wait_ms < 0 && in->wait_ms != IL_FOREVER)
         return il__error_set(reterr, IL_INVAL, "a wait of %" PRId64 " ms is negative", in->wait_ms);
-    if (in->wait_ms > IL__WAIT_MS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a wait of %" PRId64 " ms is over 366 days (use IL_FOREVER)",
-                             in->wait_ms);
     if (in->settle_ms < 0 || in->settle_ms > IL_TTL_MS_MAX)
         return il__error_set(reterr, IL_INVAL, "a settle time of %" PRId64 " ms is outside 0..24h",
                              in->settle_ms);

@@ -64,7 +64,7 @@ T_TEST(the_times_for_people_follow_the_wall_clock)
     t_clock_set_wall(&s->clock, DAY_MS);
     t_pass(s, 1000);
     const il_lease_info *it = t_lease_of(s, "k", "a");
-    T_EQ(it->acquired_at_ms, T_WALL_MS_START); /* what was on the clock then */
+    T_EQ(it->acquired_at_ms, T_WALL_MS_START + DAY_MS); /* on the clock of whoever looks */
     T_EQ(it->expires_at_ms, T_WALL_MS_START + DAY_MS + 10000);
 }
 
@@ -98,6 +98,27 @@ T_TEST(a_reboot_with_a_later_boot_time)
     T_EQ(T_IS(t_acquire(s, "k", "b"), IL_HELD)->out.items[0].remaining_ms, 10000);
     t_pass(s, 10000);
     (void)T_IS(t_acquire(s, "k", "b"), IL_OK);
+}
+
+/* The ids say that it is the same machine: then it has been up for as long as boot time says. */
+T_TEST(a_reboot_of_the_same_machine_counts_from_the_boot)
+{
+    T_NEEDS(s, durable);
+    t_clock_set_boot_id(&s->clock, "first@machine");
+    t_store_reopen(s);
+    uint64_t a = T_IS(t_acquire(s, "k", "a", .ttl_ms = 10000), IL_OK)->out.fence;
+
+    t_clock_reboot(&s->clock, 1000, 4000);
+    t_clock_set_boot_id(&s->clock, "second@machine");
+    t_store_reopen(s);
+    T_EQ(T_IS(t_get(s, "k"), IL_OK)->out.items[0].remaining_ms, 6000);
+    T_EQ(T_IS(t_acquire(s, "k", "b"), IL_HELD)->out.items[0].remaining_ms, 6000);
+    t_pass(s, 6000);
+    T_LESS(a, T_IS(t_acquire(s, "k", "b"), IL_OK)->out.fence);
+    t_clock_reboot(&s->clock, 1000, DAY_MS);
+    t_clock_set_boot_id(&s->clock, "third@another");
+    t_store_reopen(s);
+    (void)T_IS(t_acquire(s, "k", "c"), IL_HELD);
 }
 
 T_TEST(many_reboots)
@@ -195,6 +216,7 @@ main(void)
         T_ROW(the_times_for_people_follow_the_wall_clock),
         T_ROW(leases_continue_after_a_reboot),
         T_ROW(a_reboot_with_a_later_boot_time),
+        T_ROW(a_reboot_of_the_same_machine_counts_from_the_boot),
         T_ROW(many_reboots),
         T_ROW(waiters_and_memories_continue_after_a_reboot),
         T_ROW(boot_time_below_the_mark),

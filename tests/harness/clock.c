@@ -66,6 +66,14 @@ t_clock_reboot(struct t_clock *c, int64_t off_ms, int64_t boot_ms)
     atomic_fetch_add(&c->wall_ms, off_ms);
 }
 
+void
+t_clock_set_boot_id(struct t_clock *c, const char *boot_id)
+{
+    char *id = c->boot_ids[atomic_load(&c->n_boots)];
+
+    (void)snprintf(id, sizeof c->boot_ids[0], "%s", boot_id);
+}
+
 int64_t
 t_clock_boot(const struct t_clock *c)
 {

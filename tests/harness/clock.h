@@ -18,7 +18,7 @@ struct t_clock {
     _Atomic int64_t boot_ms;
     _Atomic int64_t wall_ms;
     atomic_uint     n_boots;
-    char            boot_ids[T_BOOTS_MAX][16];
+    char            boot_ids[T_BOOTS_MAX][32];
     il_clock        il; /* what il_open() gets */
 };
 
@@ -30,6 +30,8 @@ void t_clock_step(struct t_clock *c, int64_t ms);
 void t_clock_set_wall(struct t_clock *c, int64_t delta_ms);
 /* The machine was off for off_ms and starts again: another boot id, boot time from `boot_ms`. */
 void t_clock_reboot(struct t_clock *c, int64_t off_ms, int64_t boot_ms);
+/* The id of the current boot, for tests that care what it says. */
+void t_clock_set_boot_id(struct t_clock *c, const char *boot_id);
 
 int64_t t_clock_boot(const struct t_clock *c);
 

@@ -144,17 +144,11 @@ leave_queue(struct mem_store *m, struct mem_hold *w)
     il__mem_give_on(m, k, NULL);
 }
 
-static int64_t
-deadline_of(const struct mem_store *m, int64_t wait_ms)
-{
-    return wait_ms == IL_FOREVER ? IL__NEVER : m->now_ms + wait_ms;
-}
-
 static void
 refresh_waiter(struct mem_store *m, struct mem_hold *w, int64_t wait_ms)
 {
     w->renewed_ms  = m->now_ms;
-    w->deadline_ms = deadline_of(m, wait_ms);
+    w->deadline_ms = il__wait_deadline_ms(m->now_ms, wait_ms);
     il__mem_due_set(m, w, MIN(w->deadline_ms, m->now_ms + IL__WAITER_DROP_MS));
 }
 
@@ -201,7 +195,7 @@ grant(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names 
 static void
 queue(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
 {
-    int64_t          deadline_ms = deadline_of(m, op->in.lock.wait_ms);
+    int64_t          deadline_ms = il__wait_deadline_ms(m->now_ms, op->in.lock.wait_ms);
     int64_t          due_ms      = MIN(deadline_ms, m->now_ms + IL__WAITER_DROP_MS);
     struct mem_hold *w           = il__mem_hold_new(m, k, op, names, due_ms);
     struct mem_hold *victim;

@@ -133,7 +133,7 @@ static void
 set_waiter_times(struct sq_store *s, struct sq_hold *w, int64_t wait_ms)
 {
     w->renewed_ms  = s->state.now_ms;
-    w->deadline_ms = wait_ms == IL_FOREVER ? IL__NEVER : s->state.now_ms + wait_ms;
+    w->deadline_ms = il__wait_deadline_ms(s->state.now_ms, wait_ms);
     w->due_ms      = MIN(w->deadline_ms, s->state.now_ms + IL__WAITER_DROP_MS);
 }
 

@@ -149,7 +149,7 @@ static bool
 show_page(struct sq_conn *c, const struct sq_state *st, il_op *op, sqlite3_stmt *row, bool waiters,
           void **arena)
 {
-    int      i_key    = waiters ? 13 : 12;
+    int      i_key    = 13;
     uint64_t last     = 0;
     char    *last_key = NULL;
     int      rc;

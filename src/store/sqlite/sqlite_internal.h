@@ -24,6 +24,7 @@
 
 #include "base/mutex.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "core/conflict.h"
 #include "core/ended.h"
 #include "core/limits.h"
@@ -83,7 +84,7 @@ struct sq_state {
     int64_t  min_version;
     uint64_t fence;
     uint64_t ticket;
-    char     boot_id[64];
+    char     boot_id[IL__BOOT_ID_BYTES];
     int64_t  offset_ms;
     int64_t  mark_ms;
     int64_t  order_n;

@@ -2,15 +2,25 @@
  * state.c: the counters and the clock of a store, kept in the one row of il_state.
  *
  * Lease time = offset + CLOCK_BOOTTIME. Within one boot all processes add the same offset, so they agree, and
- * setting the wall clock changes nothing. After a reboot (another boot id) time goes on from the mark that the
- * last commit left, and has run since the boot: offset = mark. Should the sum lie below the mark within one
- * boot, time goes on from the mark now. Either way a lease is never shorter than promised, no row has to be
- * touched, and readers who have not written yet see the same time.
+ * setting the wall clock changes nothing. After a reboot of the same machine time goes on from the mark that the
+ * last commit left, and has run since the boot: a holder that the reboot killed frees its key a TTL after it.
+ * On another machine, whose boot time means nothing here, and when the sum lies below the mark, time goes
+ * on from the mark now. In each case a lease is never shorter than promised, and no row has to be touched.
  */
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "store/sqlite/sqlite_internal.h"
+
+/* Do two boot ids name the same machine? (BOOT@MACHINE) */
+static bool
+same_machine(const char *a, const char *b)
+{
+    const char *machine_a = strchr(a, '@');
+    const char *machine_b = strchr(b, '@');
+
+    return machine_a != NULL && machine_b != NULL && strcmp(machine_a, machine_b) == 0;
+}
 
 /* Set the transaction's now, and the offset if it has to be chosen anew. */
 static void
@@ -20,8 +30,8 @@ read_clock(const il_clock *clock, struct sq_state *st)
     const char *boot_id = clock->boot_id(clock->cookie);
 
     if (strcmp(st->boot_id, boot_id) != 0) {
-        st->offset_ms = st->mark_ms;
-        (void)snprintf(st->boot_id, sizeof st->boot_id, "%s", boot_id); /* ids have 36 characters */
+        st->offset_ms = same_machine(st->boot_id, boot_id) ? st->mark_ms : st->mark_ms - boot_ms;
+        (void)snprintf(st->boot_id, sizeof st->boot_id, "%s", boot_id); /* fits */
     }
     if (st->offset_ms + boot_ms < st->mark_ms)
         st->offset_ms = st->mark_ms - boot_ms;

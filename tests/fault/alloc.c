@@ -1,0 +1,118 @@
+/*
+ * alloc.c: a whole history with the n-th allocation failing, n = 1, 2, ... until none failed; once and from
+ * then on; opening and closing included. Nothing crashes, nothing leaks, nothing is granted twice, and
+ * the next call works. For SQLite the same with the allocations of SQLite itself, of which there are many:
+ * every IL_TEST_STRIDE-th (1 = all).
+ */
+#include "fault/oom.h"
+#include "fault/scenario.h"
+#include "harness/rng.h"
+#include "harness/suite.h"
+
+#define N_MAX 1000000
+
+struct world {
+    struct t_clock clock;
+    char           dir[T_PATH_BYTES];
+    char           url[T_PATH_BYTES];
+    char           what[64];
+};
+
+static const char *const ranks[] = { "a", "b" };
+
+static void
+heal(void *cookie UNUSED)
+{
+    oom_disarm();
+}
+
+static il *
+open_it(struct world *w)
+{
+    il_open_opts opts = IL_OPEN_OPTS_INIT;
+    il_error     err  = { 0 };
+    il          *h    = NULL;
+
+    opts.clock   = &w->clock.il;
+    opts.ranks   = ranks;
+    opts.n_ranks = ARRAY_LEN(ranks);
+    opts.flags   = IL_OPEN_NO_SWEEP;
+    il_status st = il_open(w->url, &opts, &h, &err);
+    if (st != IL_OK) {
+        if (st != IL_NOMEM || !oom_fired())
+            T_FAIL("%s: il_open: %s: %s", w->what, il_status_name(st), err.message);
+        T_TRUE(h == NULL);
+        heal(NULL);
+        st = il_open(w->url, &opts, &h, &err);
+    }
+    if (st != IL_OK)
+        T_FAIL("%s: il_open after the failure: %s", w->what, err.message);
+    return h;
+}
+
+/* The n-th failure of one kind; false when there was none left to inject. */
+static bool
+play(const struct t_engine *engine, enum oom_of of, enum oom_mode mode, unsigned n)
+{
+    struct world    w;
+    struct scenario s = { .test_clock = &w.clock, .healed = heal, .what = w.what };
+    long            live;
+
+    (void)snprintf(w.what, sizeof w.what, "%s, allocation %u%s",
+                   of == OOM_OURS ? "ours" : "SQLite's", n, mode == OOM_ONCE ? "" : " and later");
+    t_clock_init(&w.clock);
+    t_tmp_make(w.dir);
+    const char *hole = strstr(engine->url, "%s");
+    t_path(w.url, "%.*s%s%s", (int)(hole - engine->url), engine->url, w.dir, hole + 2);
+    s.short_one = of == OOM_SQLITE;
+    live        = oom_n_live();
+    oom_arm(of, mode, n);
+    s.h = open_it(&w);
+    scenario_play(&s);
+    il_close(s.h);
+    oom_disarm();
+    if (oom_n_live() != live)
+        T_FAIL("%s: %ld allocations leaked", w.what, oom_n_live() - live);
+    if (engine->durable) { /* and it can be opened again */
+        s.h = open_it(&w);
+        il_close(s.h);
+    }
+    t_tmp_remove(w.dir);
+    return oom_fired();
+}
+
+static void
+loop(const struct t_engine *engine, enum oom_of of, unsigned stride)
+{
+    for (int mode = OOM_ONCE; mode <= OOM_FROM_ON; mode++) {
+        unsigned n_runs = 0;
+        unsigned n      = 1;
+        for (; play(engine, of, (enum oom_mode)mode, n); n += n < 50 ? 1 : stride) {
+            T_LESS(n, N_MAX);
+            n_runs++;
+        }
+        print_message("# %s: %u of %u %s failures\n", of == OOM_OURS ? "ours" : "SQLite's", n_runs,
+                      n - 1, mode == OOM_ONCE ? "single" : "lasting");
+        T_LESS(20, n_runs);
+    }
+}
+
+T_TEST(our_memory)
+{
+    loop(s->engine, OOM_OURS, 1);
+}
+
+T_TEST(memory_of_sqlite)
+{
+    T_NEEDS(s, durable);
+    loop(s->engine, OOM_SQLITE, (unsigned)t_env_u64("IL_TEST_STRIDE", 61));
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = { T_ROW(our_memory), T_ROW(memory_of_sqlite) };
+
+    oom_install();
+    return T_SUITE("alloc", tests);
+}

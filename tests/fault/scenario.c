@@ -1,0 +1,242 @@
+/*
+ * scenario.c: the history. Every step says what an undisturbed store would answer; what a repeated call may
+ * answer instead follows from src/core/README.md.
+ */
+#include "fault/scenario.h"
+
+#include "harness/invariants.h"
+
+#define N_MANY 20
+
+/* Has the call failed in the way that is being injected? Then heal, so that a repetition works. */
+static bool
+failed(struct scenario *s, il_status st, il_status op_status)
+{
+    il_status injected = s->unknown_is_store ? IL_STORE : IL_NOMEM;
+
+    if (st == IL_OK && op_status != injected)
+        return false;
+    if (st != IL_OK && st != injected)
+        T_FAIL("%s: the call failed with %s", s->what, il_status_name(st));
+    s->n_failures++;
+    s->healed(s->cookie);
+    return true;
+}
+
+/* Apply, repeated once when it failed. *ret_repeated may be NULL. */
+static il_op
+apply(struct scenario *s, il_op op, bool *ret_repeated)
+{
+    il_error  err = { 0 };
+    il_status st  = il_apply(s->h, &op, 1, &err);
+    bool      bad = failed(s, st, op.status);
+
+    if (bad) {
+        st = il_apply(s->h, &op, 1, &err);
+        if (st != IL_OK)
+            T_FAIL("%s: the call after the failure: %s", s->what, err.message);
+    }
+    if (ret_repeated != NULL)
+        *ret_repeated = bad;
+    return op;
+}
+
+/* The fence that came of it; fails when the status is not `expected`, or `instead` after a repetition. */
+static uint64_t
+step(struct scenario *s, il_op op, il_status expected, il_status instead)
+{
+    bool  repeated;
+    il_op done = apply(s, op, &repeated);
+    char  text[T_OP_TEXT_BYTES];
+
+    if (done.status != expected && !(repeated && done.status == instead))
+        T_FAIL("%s: expected %s: %s", s->what, il_status_name(expected), t_op_text(&done, text));
+    uint64_t fence = done.out.fence;
+    il_op_release(&done);
+    return fence;
+}
+
+#define STEP(expected, type, key, holder, fence, ...) \
+    step(s, t_op(IL_OP_##type, key, holder, fence, T_ARGS(__VA_ARGS__)), IL_##expected, IL_##expected)
+
+static void
+look(struct scenario *s)
+{
+    struct t_watch w = { 0 };
+    char           why[T_WHY_BYTES];
+
+    s->healed(s->cookie);
+    if (!t_watch_look(&w, s->h, "default", false, why))
+        T_FAIL("%s: %s", s->what, why);
+    t_watch_release(&w);
+}
+
+static void
+play_exclusive(struct scenario *s)
+{
+    uint64_t a = STEP(OK, ACQUIRE, "k", "a", 0, .meta = "meta", .place = "here");
+    uint64_t b;
+
+    T_EQU(STEP(OK, ACQUIRE, "k", "a", 0), a); /* renews, the same fence */
+    (void)STEP(HELD, ACQUIRE, "k", "x", 0);
+    (void)STEP(QUEUED, ACQUIRE, "k", "b", 0, .wait_ms = 60000);
+    (void)STEP(QUEUED, ACQUIRE, "k", "c", 0, .wait_ms = 60000);
+    T_EQU(STEP(OK, RENEW, "k", "a", a), a);
+    (void)STEP(OK, GET, "k", NULL, 0);
+    (void)STEP(OK, CHECK_FENCE, "k", NULL, a);
+    (void)STEP(OK, RELEASE, "k", "a", a);
+    (void)STEP(OK, RELEASE, "k", "a", a);
+    (void)STEP(LOST, ACQUIRE, "k", "a", 0); /* the late copy */
+    b = STEP(OK, ACQUIRE, "k", "b", 0, .wait_ms = 60000);
+    T_LESS(a, b);
+    (void)STEP(STALE, CHECK_FENCE, "k", NULL, a);
+    (void)STEP(OK, BREAK, "k", NULL, b, .reason = "test");
+    (void)STEP(LOST, RENEW, "k", "b", b);
+    (void)STEP(OK, RELEASE, "k", "b", b); /* lets go: c is offered */
+    T_LESS(b, STEP(OK, ACQUIRE, "k", "c", 0, .wait_ms = 60000));
+    look(s);
+}
+
+static void
+play_modes(struct scenario *s)
+{
+    uint64_t p;
+
+    (void)STEP(OK, ACQUIRE, "s", "a", 0, T_SHARED);
+    (void)STEP(OK, ACQUIRE, "s", "b", 0, T_SHARED);
+    (void)STEP(QUEUED, ACQUIRE, "s", "c", 0, .wait_ms = 1000);
+    p = STEP(OK, ACQUIRE, "p", "a", 0, T_PERMITS(2));
+    (void)STEP(OK, ACQUIRE, "p", "b", 0, T_PERMITS(2));
+    (void)STEP(HELD, ACQUIRE, "p", "c", 0, T_PERMITS(2));
+    (void)STEP(MISMATCH, ACQUIRE, "p", "d", 0, T_PERMITS(3));
+    /* At once; repeated, there is nothing left to break, or only the other permit. */
+    (void)step(s, t_op(IL_OP_BREAK, "p", NULL, p, T_ARGS(.reason = "t", .flags = IL_BREAK_NOW)),
+               IL_OK, IL_STALE);
+    (void)STEP(OK, ACQUIRE, "p", "c", 0, T_PERMITS(2));
+    look(s);
+}
+
+/* x and y each hold what the other wants; the younger wait is refused. */
+static void
+play_deadlock(struct scenario *s)
+{
+    il_op op = t_op(IL_OP_ACQUIRE, "dead:1", "y", 0, T_ARGS(.wait_ms = 60000));
+
+    (void)STEP(OK, ACQUIRE, "dead:1", "x", 0);
+    (void)STEP(OK, ACQUIRE, "dead:2", "y", 0);
+    (void)STEP(QUEUED, ACQUIRE, "dead:2", "x", 0, .wait_ms = 60000);
+    bool  repeated;
+    il_op done = apply(s, op, &repeated);
+    if (done.status == IL_QUEUED) { /* no memory to search: a sweep finds it */
+        T_TRUE(s->n_failures > 0 || !s->unknown_is_store);
+        s->healed(s->cookie);
+        il_op_release(&done);
+        (void)STEP(OK, SWEEP, NULL, NULL, 0);
+        done = apply(s, op, NULL);
+    }
+    /* Refused and gone, the repetition is a new request: it closes the same cycle. */
+    (void)T_IS(&done, IL_DEADLOCK);
+    il_op_release(&done);
+    look(s);
+}
+
+static void
+play_order(struct scenario *s)
+{
+    (void)STEP(OK, ACQUIRE, "b:1", "o1", 0, .place = "one");
+    (void)STEP(ORDER, ACQUIRE, "a:1", "o1", 0, .place = "two"); /* declared: a before b */
+    (void)STEP(OK, ACQUIRE, "c:1", "o1", 0, .place = "three");  /* learned: b before c */
+    (void)STEP(OK, ACQUIRE, "c:2", "o2", 0, .place = "four");
+    (void)STEP(OK, ACQUIRE, "b:2", "o2", 0, .place = "five"); /* only reported */
+}
+
+/* More ops than a handle keeps room for; each of them must be done once, whatever fails. */
+static void
+play_many(struct scenario *s)
+{
+    il_op    ops[N_MANY];
+    char     keys[N_MANY][16];
+    uint64_t fences[N_MANY];
+
+    for (size_t i = 0; i < N_MANY; i++) {
+        (void)snprintf(keys[i], sizeof keys[i], "many:%zu", i);
+        ops[i] = t_op(IL_OP_ACQUIRE, keys[i], "m", 0, T_ARGS());
+    }
+    for (int tries = 0; tries < 3; tries++) {
+        il_status st  = il_apply(s->h, ops, N_MANY, NULL);
+        bool      bad = failed(s, st, IL_OK);
+        for (size_t i = 0; !bad && i < N_MANY; i++)
+            bad = failed(s, IL_OK, ops[i].status);
+        if (!bad)
+            break;
+    }
+    for (size_t i = 0; i < N_MANY; i++) {
+        (void)T_IS(&ops[i], IL_OK);
+        fences[i] = ops[i].out.fence;
+        il_op_release(&ops[i]);
+        T_EQU(STEP(OK, CHECK_FENCE, keys[i], NULL, fences[i]), fences[i]);
+    }
+    (void)STEP(OK, LIST, "many", NULL, 0, .limit = 7);
+    (void)STEP(OK, LIST, NULL, NULL, 0, .limit = 7, .flags = IL_LIST_WAITERS);
+    look(s);
+}
+
+static void
+play_time(struct scenario *s)
+{
+    uint64_t a = STEP(OK, ACQUIRE, "t", "a", 0, .ttl_ms = 1000, .settle_ms = 1000);
+
+    (void)STEP(QUEUED, ACQUIRE, "t", "b", 0, .wait_ms = 60000);
+    t_clock_step(s->test_clock, 1500);
+    (void)STEP(OK, SWEEP, NULL, NULL, 0);
+    (void)STEP(LOST, RENEW, "t", "a", a); /* closing */
+    t_clock_step(s->test_clock, 1000);
+    (void)STEP(OK, SWEEP, NULL, NULL, 0);
+    (void)STEP(OK, ACQUIRE, "t", "b", 0, .wait_ms = 60000);
+    t_clock_step(s->test_clock, 100000);
+    for (unsigned i = 0; i < 4; i++)
+        (void)STEP(OK, SWEEP, NULL, NULL, 0, .limit = 20);
+    look(s);
+}
+
+/* Whatever il_acquire() says after a failure, it leaves nothing behind that the next one could meet. */
+static void
+play_lease(struct scenario *s)
+{
+    il_acquire_opts opts = IL_ACQUIRE_OPTS_INIT;
+    il_lease       *l    = NULL;
+    il_error        err  = { 0 };
+
+    opts.holder  = "lease-1";
+    opts.wait_ms = 60000;
+    il_status st = il_acquire(s->h, "lease", &opts, &l, &err);
+    if (failed(s, st, IL_OK)) {
+        T_TRUE(l == NULL);
+        T_TRUE(err.message[0] != '\0');
+        opts.holder = "lease-2";
+        st          = il_acquire(s->h, "lease", &opts, &l, &err);
+    }
+    if (st != IL_OK)
+        T_FAIL("%s: il_acquire: %s", s->what, err.message);
+    if (failed(s, il_lease_renew(l, &err), IL_OK))
+        T_EQ(il_lease_renew(l, &err), IL_OK);
+    T_EQ(il_lease_status(l), IL_OK);
+    if (failed(s, il_lease_release(l, &err), IL_OK))
+        T_EQ(il_lease_release(l, &err), IL_OK);
+    il_lease_free(l);
+    (void)STEP(NOT_HELD, GET, "lease", NULL, 0);
+}
+
+void
+scenario_play(struct scenario *s)
+{
+    play_exclusive(s);
+    play_modes(s);
+    play_deadlock(s);
+    play_lease(s);
+    if (s->short_one)
+        return;
+    play_order(s);
+    play_many(s);
+    play_time(s);
+}
