@@ -114,10 +114,10 @@ json_report(FILE *f, const struct report *r)
     member(f, "version", il_version());
     (void)fputs(",\n  ", f);
     member(f, "date", il__time_text(il__clock_wall_ms(), now));
-    (void)fprintf(f, ",\n  \"quick\": %s,\n  \"machine\": {\"cpus\": %u, ",
-                  r->quick ? "true" : "false", r->machine.n_cpus);
+    (void)fprintf(f, ",\n  \"quick\": %s,\n  \"machine\": {", r->quick ? "true" : "false");
+    (void)fprintf(f, "\"cpus\": %u, \"load\": %.2f, ", r->machine.n_cpus, r->machine.load);
     member(f, "cpu", r->machine.cpu);
-    (void)fputs(", \"pinned\": false,\n    ", f);
+    (void)fputs(",\n    ", f);
     member(f, "kernel", r->machine.kernel);
     (void)fputs(", ", f);
     member(f, "filesystem", r->machine.filesystem);

@@ -70,12 +70,33 @@ load_release(struct load *l)
     l->callers = NULL;
 }
 
+/* Else the scheduler may run them in turn on one CPU, where they never meet. */
+static void
+pin(unsigned i)
+{
+    cpu_set_t allowed;
+    cpu_set_t own;
+    size_t    cpu = 0;
+
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) == 0)
+        return;
+    i %= (unsigned)CPU_COUNT(&allowed);
+    for (; i > 0 || !CPU_ISSET(cpu, &allowed); cpu++)
+        i -= CPU_ISSET(cpu, &allowed) != 0;
+    CPU_ZERO(&own);
+    CPU_SET(cpu, &own);
+    if (sched_setaffinity(0, sizeof own, &own) != 0)
+        die("cannot use CPU %zu", cpu);
+}
+
 static void *
 caller_main(void *cookie)
 {
     struct caller *c = cookie;
     struct load   *l = c->load;
 
+    if (l->one_per_cpu)
+        pin((unsigned)(c - l->callers));
     while (!atomic_load(&l->go))
         IGNORE(sched_yield()); /* never fails on Linux */
     int64_t now_ns = il__clock_boot_ns();

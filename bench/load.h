@@ -33,6 +33,7 @@ struct load {
     unsigned n_keys;       /* per thread, at most 10,000 */
     unsigned sample_every; /* steps between two that are timed */
     int64_t  round_ns;
+    bool     one_per_cpu; /* pin each thread to a CPU of its own, as far as there are enough */
     /* Do one or more pairs with the caller's names and move them on; how many. */
     unsigned (*step)(void *cookie, struct caller *c);
     void *cookie;

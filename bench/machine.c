@@ -67,6 +67,8 @@ machine_read(struct machine *m, const char *dir)
     cpu_set_t      cpus;
 
     *m = (struct machine){ 0 };
+    if (getloadavg(&m->load, 1) != 1)
+        m->load = -1; /* unknown */
     CPU_ZERO(&cpus);
     if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
         m->n_cpus = (unsigned)CPU_COUNT(&cpus);

@@ -59,7 +59,7 @@ bench_memory(struct bench *b, unsigned n_threads)
     struct result r = {
         .name         = n_threads == 1 ? "memory-1" : "memory-2",
         .what         = n_threads == 1 ? "acquire+release, one op per call, 1 thread"
-                                       : "acquire+release, one op per call, 2 threads",
+                                       : "acquire+release, one op per call, 2 threads, each on its CPU",
         .against      = "one mutex and an open-addressing table of names",
         .durability   = BENCH_MEMORY,
         .unit         = UNIT_PAIRS_PER_S,
@@ -73,6 +73,7 @@ bench_memory(struct bench *b, unsigned n_threads)
                                        .n_keys       = N_KEYS,
                                        .sample_every = SAMPLE_EVERY,
                                        .round_ns     = b->round_ns / 2,
+                                       .one_per_cpu  = n_threads > 1,
                                        .step         = load_il_pair,
                                        .cookie       = &m.store };
     m.baseline        = m.ours;

@@ -112,8 +112,9 @@ report_begin(struct report *r, const char *dir, bool quick)
 {
     r->quick = quick;
     machine_read(&r->machine, dir);
-    (void)printf("interlock %s, %u CPUs (not pinned), %s, SQLite %s, %s%s\n\n", il_version(),
-                 r->machine.n_cpus, r->machine.kernel, sqlite3_libversion(), r->machine.filesystem,
+    (void)printf("interlock %s, %u CPUs (load %.1f), %s, SQLite %s, %s%s\n\n", il_version(),
+                 r->machine.n_cpus, r->machine.load, r->machine.kernel, sqlite3_libversion(),
+                 r->machine.filesystem,
                  strcmp(r->machine.filesystem, "tmpfs") == 0 ? " (nothing is durable here)" : "");
     (void)printf(ROW, "name", "ours", "baseline", "ratio (spread)", "wanted", "verdict");
     (void)fflush(stdout);

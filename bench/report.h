@@ -39,6 +39,7 @@ struct result {
 
 struct machine {
     unsigned n_cpus; /* that this process may run on */
+    double   load;   /* of the last minute, before the start; what else runs is in every number */
     char     cpu[128];
     char     kernel[256];
     char     filesystem[64]; /* under the temporary files */

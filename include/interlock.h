@@ -239,7 +239,10 @@ typedef struct il_op {
     il_op_out out;
     void     *mem;     /* the library's; freed by il_op_release() */
     uint32_t  wake[2]; /* the library's; what il_wait() waits for */
-    uint64_t  reserved[7];
+    struct {
+        uint16_t tenant, key, holder, root;
+    } n_bytes; /* the library's; lengths of the names */
+    uint64_t reserved[6];
 } il_op;
 
 /* Free what `out` points to and reset `status` and `out`. The inputs stay. Accepts a zeroed op. */

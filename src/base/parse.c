@@ -173,25 +173,3 @@ il__utf8_has_control(const char *s, size_t n_bytes)
     }
     return false;
 }
-
-bool
-il__ascii_printable(const char *s, size_t n_bytes)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    const uint64_t tops = UINT64_C(0x8080808080808080);
-    size_t         i    = 0;
-
-    /* Eight at a time: no byte has its top bit set, is below 0x20 (subtracting borrows into the top bit), or
-     * is 0x7F (adding one carries into it). */
-    for (; i + 8 <= n_bytes; i += 8) {
-        uint64_t w;
-        memcpy(&w, s + i, sizeof w);
-        if (((w | (w - 0x20 * ones) | (w + ones)) & tops) != 0)
-            return false;
-    }
-    for (; i < n_bytes; i++) {
-        if (s[i] < 0x20 || s[i] == 0x7F)
-            return false;
-    }
-    return true;
-}

@@ -9,8 +9,6 @@
 /* A whole decimal number, nothing before or after it, at most `max`. */
 bool il__parse_u64(const char *text, uint64_t max, uint64_t *ret);
 
-/* Is it printable ASCII only? The quick answer for nearly every name. */
-bool il__ascii_printable(const char *s, size_t n_bytes);
 /* Is it valid UTF-8 (no overlong forms, no surrogates, at most U+10FFFF)? */
 bool il__utf8_valid(const char *s, size_t n_bytes);
 /* Does it hold a control character: U+0000..U+001F, U+007F..U+009F? `s` is valid UTF-8. */

@@ -3,8 +3,6 @@
  */
 #include "core/ended.h"
 
-#include "core/limits.h"
-
 _Static_assert((IL__ENDED_MAX & (IL__ENDED_MAX - 1)) == 0, "the ring's size is a power of two");
 
 static struct il__ended *
@@ -13,12 +11,50 @@ slot_of(const struct il__ended_log *e, uint64_t seq)
     return &e->ring[seq & (e->n_slots - 1)];
 }
 
-#define BUCKETS_PER_SLOT 4 /* most look-ups find an empty bucket and touch nothing else */
+#define BUCKETS_PER_SLOT 1
 
 static uint32_t *
 bucket_of(const struct il__ended_log *e, struct il__ended_id id)
 {
     return &e->buckets[(id.key ^ (id.holder << 1)) & (BUCKETS_PER_SLOT * e->n_slots - 1)];
+}
+
+/* Three bits of one word stand for an entry. */
+static uint64_t
+filter_bits(struct il__ended_id id)
+{
+    return UINT64_C(1) << (id.holder >> 58) | UINT64_C(1) << ((id.holder >> 52) & 63) |
+           UINT64_C(1) << ((id.holder >> 46) & 63);
+}
+
+static size_t
+filter_word(const struct il__ended_log *e, struct il__ended_id id)
+{
+    return (id.key ^ id.holder) & (e->n_slots / 8 - 1);
+}
+
+static void
+filter_add(struct il__ended_log *e, struct il__ended_id id)
+{
+    if (e->n_filtered == e->n_slots) {
+        uint64_t *older = e->filters[1];
+        e->filters[1]   = e->filters[0];
+        e->filters[0]   = older;
+        e->n_filtered   = 0;
+        memset(older, 0, e->n_slots);
+    }
+    e->filters[0][filter_word(e, id)] |= filter_bits(id);
+    e->n_filtered++;
+}
+
+/* False: it is certainly not in the ring. */
+static bool
+filter_has(const struct il__ended_log *e, struct il__ended_id id)
+{
+    uint64_t bits = filter_bits(id);
+    size_t   word = filter_word(e, id);
+
+    return (e->filters[0][word] & bits) == bits || (e->filters[1][word] & bits) == bits;
 }
 
 static void
@@ -29,6 +65,7 @@ index_entry(struct il__ended_log *e, uint64_t seq)
 
     entry->older = *bucket;
     *bucket      = (uint32_t)seq;
+    filter_add(e, entry->id);
 }
 
 void
@@ -36,16 +73,14 @@ il__ended_release(struct il__ended_log *e)
 {
     il__free(e->ring);
     il__free(e->buckets);
+    il__free(e->filters[0]);
+    il__free(e->filters[1]);
     *e = (struct il__ended_log){ 0 };
 }
 
 bool
-il__ended_reserve(struct il__ended_log *e, size_t n_more)
+il__ended_grow(struct il__ended_log *e, size_t want)
 {
-    size_t want = MIN(e->n + n_more, IL__ENDED_MAX);
-
-    if (want <= e->n_slots)
-        return true;
     struct il__ended_log grown = { .n_slots = e->n_slots == 0 ? 256 : e->n_slots * 2,
                                    .first   = MAX(e->first, 1),
                                    .n       = e->n };
@@ -53,7 +88,10 @@ il__ended_reserve(struct il__ended_log *e, size_t n_more)
         grown.n_slots *= 2;
     grown.ring    = il__alloc(grown.n_slots * sizeof *grown.ring);
     grown.buckets = il__calloc(BUCKETS_PER_SLOT * grown.n_slots, sizeof *grown.buckets);
-    if (grown.ring == NULL || grown.buckets == NULL) {
+    grown.filters[0] = il__calloc(grown.n_slots, 1);
+    grown.filters[1] = il__calloc(grown.n_slots, 1);
+    if (grown.ring == NULL || grown.buckets == NULL || grown.filters[0] == NULL ||
+        grown.filters[1] == NULL) {
         il__ended_release(&grown);
         return false;
     }
@@ -102,7 +140,7 @@ il__ended_undo(struct il__ended_log *e, size_t n)
 const struct il__ended *
 il__ended_find(const struct il__ended_log *e, struct il__ended_id id, int64_t now_ms)
 {
-    if (e->n == 0)
+    if (e->n == 0 || !filter_has(e, id))
         return NULL;
     /*
      * i is the place in the ring, counted from the oldest, that the low half of a sequence number stands for.

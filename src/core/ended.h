@@ -13,6 +13,7 @@
 #define IL_CORE_ENDED_H
 
 #include "base/base.h"
+#include "core/limits.h"
 
 struct il__ended_id {
     uint64_t key;    /* hash of tenant and key */
@@ -37,12 +38,26 @@ struct il__ended_log {
     size_t            n_slots; /* of the ring, and a quarter of the buckets; a power of two */
     uint64_t          first;   /* sequence number of the oldest, counted from 1 */
     size_t            n;
+    /*
+     * Nearly every look-up is for a holder that never ended, and would miss the cache in a large index. So
+     * it asks two small bit fields first (Bloom filters, 8 bits per slot each): what is in the ring is in one
+     * of them. They take turns: when n_slots entries went into one, the other is cleared and goes on.
+     */
+    uint64_t *filters[2];
+    size_t    n_filtered; /* entries that went into filters[0], the younger one */
 };
 
 void il__ended_release(struct il__ended_log *e);
 
 /* Room for n_more entries, as far as IL__ENDED_MAX allows. False: no memory, nothing was changed. */
-bool il__ended_reserve(struct il__ended_log *e, size_t n_more) MUST_USE;
+bool il__ended_grow(struct il__ended_log *e, size_t want) MUST_USE;
+static inline bool
+il__ended_reserve(struct il__ended_log *e, size_t n_more)
+{
+    size_t want = MIN(e->n + n_more, IL__ENDED_MAX);
+
+    return want <= e->n_slots || il__ended_grow(e, want);
+}
 
 /* Add an entry; ended_ms never falls. Forgets up to two that are over, and the oldest when it is full. */
 void il__ended_add(struct il__ended_log *e, struct il__ended_id id, uint64_t fence, il_lease_state how,

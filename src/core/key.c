@@ -45,8 +45,6 @@ il__check_text(const char *what, const char *text, size_t n_min, size_t n_max, b
         return il__error_set(reterr, IL_INVAL, "the %s is empty", what);
     if (n > n_max)
         return il__error_set(reterr, IL_INVAL, "the %s is longer than %zu bytes", what, n_max);
-    if (il__ascii_printable(text, n))
-        return IL_OK;
     if (!il__utf8_valid(text, n))
         return il__error_set(reterr, IL_INVAL, "the %s is not valid UTF-8", what);
     if (!multiline && il__utf8_has_control(text, n))

@@ -6,37 +6,51 @@
 #include "base/clock.h"
 #include "core/limits.h"
 
+/* clang-format off */
+/* from, event, to, why */
+#define EDGES(X) \
+    X(NONE, GRANT, HELD, "the key was free") \
+    X(NONE, QUEUE, WAITING, "the key was not free") \
+    X(WAITING, OFFER, OFFERED, "the waiter's turn has come") \
+    X(WAITING, LEAVE, EXPIRED, "the waiter gave up or went silent") \
+    X(OFFERED, CONFIRM, HELD, "the waiter confirmed its turn") \
+    X(OFFERED, EXPIRE, EXPIRED, "the waiter did not confirm in time") \
+    X(OFFERED, RELEASE, RELEASED, "the waiter turned the offer down") \
+    X(OFFERED, BREAK, BROKEN, "an operator broke it before it was confirmed") \
+    X(OFFERED, BREAK_NOW, BROKEN, "an operator broke it before it was confirmed") \
+    X(HELD, RENEW, HELD, "a sign of life in time") \
+    X(HELD, RELEASE, RELEASED, "the holder is done") \
+    X(HELD, EXPIRE, EXPIRED, "no sign of life before the TTL ran out") \
+    X(HELD, SETTLE, CLOSING, "expired; the key settles before it opens") \
+    X(HELD, BREAK, CLOSING, "an operator broke it; the holder has to let go") \
+    X(HELD, BREAK_NOW, BROKEN, "an operator broke it at once") \
+    X(CLOSING, RELEASE, RELEASED, "the holder has let go") \
+    X(CLOSING, EXPIRE, BROKEN, "the rest of its time is over") \
+    X(CLOSING, BREAK, CLOSING, "broken again") \
+    X(CLOSING, BREAK_NOW, BROKEN, "an operator broke it at once")
+/* clang-format on */
+
 static const struct il__lease_edge edges[] = {
-    { IL_LEASE_NONE, IL__EV_GRANT, IL_LEASE_HELD, "the key was free" },
-    { IL_LEASE_NONE, IL__EV_QUEUE, IL_LEASE_WAITING, "the key was not free" },
-    { IL_LEASE_WAITING, IL__EV_OFFER, IL_LEASE_OFFERED, "the waiter's turn has come" },
-    { IL_LEASE_WAITING, IL__EV_LEAVE, IL_LEASE_EXPIRED, "the waiter gave up or went silent" },
-    { IL_LEASE_OFFERED, IL__EV_CONFIRM, IL_LEASE_HELD, "the waiter confirmed its turn" },
-    { IL_LEASE_OFFERED, IL__EV_EXPIRE, IL_LEASE_EXPIRED, "the waiter did not confirm in time" },
-    { IL_LEASE_OFFERED, IL__EV_RELEASE, IL_LEASE_RELEASED, "the waiter turned the offer down" },
-    { IL_LEASE_OFFERED, IL__EV_BREAK, IL_LEASE_BROKEN, "an operator broke it before it was confirmed" },
-    { IL_LEASE_OFFERED, IL__EV_BREAK_NOW, IL_LEASE_BROKEN, "an operator broke it before it was confirmed" },
-    { IL_LEASE_HELD, IL__EV_RENEW, IL_LEASE_HELD, "a sign of life in time" },
-    { IL_LEASE_HELD, IL__EV_RELEASE, IL_LEASE_RELEASED, "the holder is done" },
-    { IL_LEASE_HELD, IL__EV_EXPIRE, IL_LEASE_EXPIRED, "no sign of life before the TTL ran out" },
-    { IL_LEASE_HELD, IL__EV_SETTLE, IL_LEASE_CLOSING, "expired; the key settles before it opens" },
-    { IL_LEASE_HELD, IL__EV_BREAK, IL_LEASE_CLOSING, "an operator broke it; the holder has to let go" },
-    { IL_LEASE_HELD, IL__EV_BREAK_NOW, IL_LEASE_BROKEN, "an operator broke it at once" },
-    { IL_LEASE_CLOSING, IL__EV_RELEASE, IL_LEASE_RELEASED, "the holder has let go" },
-    { IL_LEASE_CLOSING, IL__EV_EXPIRE, IL_LEASE_BROKEN, "the rest of its time is over" },
-    { IL_LEASE_CLOSING, IL__EV_BREAK, IL_LEASE_CLOSING, "broken again" },
-    { IL_LEASE_CLOSING, IL__EV_BREAK_NOW, IL_LEASE_BROKEN, "an operator broke it at once" },
+#define X(from, event, to, why) { IL_LEASE_##from, IL__EV_##event, IL_LEASE_##to, why },
+    EDGES(X)
+#undef X
 };
+
+/* The same, to look up. */
+static const unsigned char next_state[IL_LEASE_STATE_COUNT][IL__LEASE_EVENT_COUNT] = {
+#define X(from, event, to, why) [IL_LEASE_##from][IL__EV_##event] = IL_LEASE_##to,
+    EDGES(X)
+#undef X
+};
+
+_Static_assert(IL_LEASE_NONE == 0, "what is not in the table is no edge");
 
 il_lease_state
 il__lease_step(il_lease_state from, enum il__lease_event event)
 {
-    CHECK(event < IL__LEASE_EVENT_COUNT);
-    for (size_t i = 0; i < ARRAY_LEN(edges); i++) {
-        if (edges[i].from == from && edges[i].event == event)
-            return edges[i].to;
-    }
-    return IL_LEASE_NONE;
+    CHECK((unsigned)from < IL_LEASE_STATE_COUNT);
+    CHECK((unsigned)event < IL__LEASE_EVENT_COUNT);
+    return (il_lease_state)next_state[from][event];
 }
 
 const struct il__lease_edge *

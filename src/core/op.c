@@ -214,14 +214,39 @@ check_fence(const il_op *op, il_error *reterr)
     return IL_OK;
 }
 
+/* Check a name and note its length. */
+static il_status
+check_name(const char *what, const char *text, size_t n_max, uint16_t *ret_bytes, il_error *reterr)
+{
+    size_t n = il__plain_name_bytes(text, n_max);
+
+    if (n == 0) {
+        if (il__check_text(what, text, 1, n_max, false, reterr) != IL_OK)
+            return IL_INVAL;
+        n = strlen(text);
+    }
+    *ret_bytes = (uint16_t)n;
+    return IL_OK;
+}
+
+static il_status
+check_holder(il_op *op, il_error *reterr)
+{
+    if (check_name("holder", op->holder, IL_HOLDER_BYTES_MAX, &op->n_bytes.holder, reterr) != IL_OK)
+        return IL_INVAL;
+    const char *slash = memchr(op->holder, '/', op->n_bytes.holder);
+    op->n_bytes.root  = slash != NULL ? (uint16_t)(slash - op->holder) : op->n_bytes.holder;
+    return IL_OK;
+}
+
 static il_status
 check_op(il_op *op, il_error *reterr)
 {
-    if (il_check_tenant(op->tenant, reterr) != IL_OK)
+    if (check_name("tenant", op->tenant, IL_TENANT_BYTES_MAX, &op->n_bytes.tenant, reterr) != IL_OK)
         return IL_INVAL;
     if (op->type == IL_OP_LIST || op->type == IL_OP_SWEEP)
         return check_list(op, reterr);
-    if (il_check_key(op->key, reterr) != IL_OK)
+    if (check_name("key", op->key, IL_KEY_BYTES_MAX, &op->n_bytes.key, reterr) != IL_OK)
         return IL_INVAL;
     if (op->type == IL_OP_GET)
         return IL_OK;
@@ -232,7 +257,7 @@ check_op(il_op *op, il_error *reterr)
             return IL_INVAL;
         return check_fence(op, reterr);
     }
-    if (il_check_holder(op->holder, reterr) != IL_OK)
+    if (check_holder(op, reterr) != IL_OK)
         return IL_INVAL;
     if (op->type == IL_OP_ACQUIRE)
         return check_acquire(op, reterr);

@@ -158,12 +158,12 @@ apply_pointers(il *h, il_op *ops, il_op **ptrs, size_t n, il_error *reterr)
 il_status
 il_apply(il *h, il_op *ops, size_t n, il_error *reterr)
 {
-    il_op *few[16];
+    il_op *one = ops;
 
     if (h == NULL || ops == NULL || n == 0 || n > IL_BATCH_OPS_MAX)
         return il__error_set(reterr, IL_INVAL, "a batch has 1..%d operations, not %zu", IL_BATCH_OPS_MAX, n);
-    if (n <= ARRAY_LEN(few))
-        return apply_pointers(h, ops, few, n, reterr);
+    if (n == 1)
+        return apply_pointers(h, ops, &one, 1, reterr);
     AUTO_FREE il_op **ptrs = il__alloc(n * sizeof *ptrs);
     if (ptrs == NULL)
         return il__error_set(reterr, IL_NOMEM, "no memory for a batch of %zu", n);

@@ -64,6 +64,7 @@ play(const struct t_engine *engine, enum oom_of of, enum oom_mode mode, unsigned
     t_tmp_make(w.dir);
     const char *hole = strstr(engine->url, "%s");
     t_path(w.url, "%.*s%s%s", (int)(hole - engine->url), engine->url, w.dir, hole + 2);
+    s.lasting   = mode == OOM_FROM_ON;
     s.short_one = of == OOM_SQLITE;
     live        = oom_n_live();
     oom_arm(of, mode, n);
@@ -105,7 +106,7 @@ T_TEST(our_memory)
 T_TEST(memory_of_sqlite)
 {
     T_NEEDS(s, durable);
-    loop(s->engine, OOM_SQLITE, (unsigned)t_env_u64("IL_TEST_STRIDE", 61));
+    loop(s->engine, OOM_SQLITE, (unsigned)t_env_u64("IL_TEST_STRIDE", 23));
 }
 
 int

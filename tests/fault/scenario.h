@@ -11,11 +11,11 @@
 
 struct scenario {
     il             *h;
-    const il_clock *clock;
     struct t_clock *test_clock;
     bool            unknown_is_store; /* failures are IL_STORE (a fault store), else IL_NOMEM */
+    bool            lasting;          /* nothing works after the first failure, until healed */
     bool            short_one;        /* leave out what only costs time */
-    void (*healed)(void *cookie); /* called after the first failure: from now on nothing fails */
+    void (*healed)(void *cookie);     /* called after a failure: from now on nothing fails */
     void       *cookie;
     unsigned    n_failures; /* seen by the history */
     const char *what;       /* for messages: which failure this is */

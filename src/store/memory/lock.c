@@ -268,7 +268,7 @@ il__mem_acquire(struct mem_store *m, il_op *op)
         il__mem_settle(m, k, NULL);
         own = find_holder(m, k, &k->leases, op->holder);
     } else {
-        k = il__mem_key_add(m, names.key, op->tenant, op->key);
+        k = il__mem_key_add(m, names.key, op);
         if (k == NULL) {
             op->status = IL_NOMEM;
             return;
@@ -311,7 +311,7 @@ answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k)
 static struct mem_hold *
 find_current(struct mem_store *m, const il_op *op, struct mem_key **ret_k)
 {
-    *ret_k = il__mem_key_find(m, il__mem_hash_key(m, op->tenant, op->key), op->tenant, op->key);
+    *ret_k = il__mem_key_find(m, il__mem_hash_op(m, op), op->tenant, op->key);
     if (*ret_k == NULL)
         return NULL;
     il__mem_settle(m, *ret_k, NULL);
@@ -397,7 +397,7 @@ break_lease(struct mem_store *m, il_op *op, struct mem_key *k, struct mem_hold *
 void
 il__mem_break(struct mem_store *m, il_op *op)
 {
-    struct mem_key  *k = il__mem_key_find(m, il__mem_hash_key(m, op->tenant, op->key), op->tenant, op->key);
+    struct mem_key  *k = il__mem_key_find(m, il__mem_hash_op(m, op), op->tenant, op->key);
     struct mem_hold *h = NULL;
 
     if (k == NULL) {

@@ -89,6 +89,7 @@ struct mem_store {
 
     struct mem_pool   key_pool, hold_pool;
     char              tenant[IL_TENANT_BYTES_MAX + 1]; /* of the last op, and its hash: it is mostly the same */
+    size_t            tenant_bytes;
     uint64_t          tenant_hash;
 
     struct il__ended_log ended;
@@ -106,11 +107,11 @@ struct mem_store {
 
 /* tables.c: keys, units, the heap */
 uint64_t         il__mem_hash_key(struct mem_store *m, const char *tenant, const char *key);
+uint64_t         il__mem_hash_op(struct mem_store *m, const il_op *op);
 struct mem_names il__mem_names(struct mem_store *m, const il_op *op);
 struct mem_key *il__mem_key_find(struct mem_store *m, uint64_t hash, const char *tenant,
                                  const char *key);
-struct mem_key *il__mem_key_add(struct mem_store *m, uint64_t hash, const char *tenant,
-                                const char *key);
+struct mem_key *il__mem_key_add(struct mem_store *m, uint64_t hash, const il_op *op);
 void            il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k);
 struct mem_hold *il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
                                   const struct mem_names *names, int64_t due_ms);

@@ -69,7 +69,7 @@ is_over(const struct mem_store *m, const struct mem_hold *h)
 void
 il__mem_get(struct mem_store *m, il_op *op)
 {
-    struct mem_key *k = il__mem_key_find(m, il__mem_hash_key(m, op->tenant, op->key), op->tenant, op->key);
+    struct mem_key *k = il__mem_key_find(m, il__mem_hash_op(m, op), op->tenant, op->key);
 
     op->status = IL_NOT_HELD;
     if (k == NULL)
@@ -89,7 +89,7 @@ il__mem_get(struct mem_store *m, il_op *op)
 void
 il__mem_check_fence(struct mem_store *m, il_op *op)
 {
-    struct mem_key *k = il__mem_key_find(m, il__mem_hash_key(m, op->tenant, op->key), op->tenant, op->key);
+    struct mem_key *k = il__mem_key_find(m, il__mem_hash_op(m, op), op->tenant, op->key);
 
     op->status = IL_STALE;
     if (k == NULL)

@@ -9,11 +9,11 @@
 #include "store/memory/memory_internal.h"
 
 static uint64_t
-hash_tenant(struct mem_store *m, const char *tenant)
+hash_tenant(struct mem_store *m, const char *tenant, size_t n_bytes)
 {
-    if (strcmp(m->tenant, tenant) != 0) {
-        size_t n_bytes = strlen(tenant);
+    if (n_bytes != m->tenant_bytes || memcmp(m->tenant, tenant, n_bytes) != 0) {
         CHECK(n_bytes < sizeof m->tenant);
+        m->tenant_bytes = n_bytes;
         memcpy(m->tenant, tenant, n_bytes + 1);
         m->tenant_hash = il__hash_bytes(tenant, n_bytes);
     }
@@ -23,23 +23,32 @@ hash_tenant(struct mem_store *m, const char *tenant)
 uint64_t
 il__mem_hash_key(struct mem_store *m, const char *tenant, const char *key)
 {
-    return il__hash_mix(il__hash_bytes(key, strlen(key)), hash_tenant(m, tenant));
+    return il__hash_mix(il__hash_bytes(key, strlen(key)), hash_tenant(m, tenant, strlen(tenant)));
+}
+
+uint64_t
+il__mem_hash_op(struct mem_store *m, const il_op *op)
+{
+    return il__hash_mix(il__hash_bytes(op->key, op->n_bytes.key),
+                        hash_tenant(m, op->tenant, op->n_bytes.tenant));
 }
 
 uint64_t
 il__mem_hash_unit(struct mem_store *m, const char *tenant, const char *holder)
 {
-    return il__hash_mix(il__hash_bytes(holder, il__holder_root_bytes(holder)), hash_tenant(m, tenant));
+    return il__hash_mix(il__hash_bytes(holder, il__holder_root_bytes(holder)),
+                        hash_tenant(m, tenant, strlen(tenant)));
 }
 
 struct mem_names
 il__mem_names(struct mem_store *m, const il_op *op)
 {
-    size_t           root_bytes = il__holder_root_bytes(op->holder);
-    struct mem_names names      = { .key = il__mem_hash_key(m, op->tenant, op->key) };
-    uint64_t         root       = il__hash_bytes(op->holder, root_bytes);
+    struct mem_names names = { .key = il__mem_hash_op(m, op) };
+    uint64_t         root  = il__hash_bytes(op->holder, op->n_bytes.root);
 
-    names.holder = op->holder[root_bytes] == '\0' ? root : il__hash_bytes(op->holder, strlen(op->holder));
+    names.holder = root;
+    if (op->n_bytes.root != op->n_bytes.holder)
+        names.holder = il__hash_bytes(op->holder, op->n_bytes.holder);
     names.unit   = il__hash_mix(root, m->tenant_hash);
     return names;
 }
@@ -144,10 +153,10 @@ keys_reserve(struct mem_store *m)
 }
 
 struct mem_key *
-il__mem_key_add(struct mem_store *m, uint64_t hash, const char *tenant, const char *key)
+il__mem_key_add(struct mem_store *m, uint64_t hash, const il_op *op)
 {
-    size_t tenant_bytes = strlen(tenant) + 1;
-    size_t name_bytes   = strlen(key) + 1;
+    size_t tenant_bytes = op->n_bytes.tenant + 1U;
+    size_t name_bytes   = op->n_bytes.key + 1U;
 
     if (!keys_reserve(m))
         return NULL;
@@ -155,8 +164,8 @@ il__mem_key_add(struct mem_store *m, uint64_t hash, const char *tenant, const ch
     if (k == NULL)
         return NULL;
     *k = (struct mem_key){ .hash = hash, .key = k->tenant + tenant_bytes };
-    memcpy(k->tenant, tenant, tenant_bytes);
-    memcpy(k->tenant + tenant_bytes, key, name_bytes);
+    memcpy(k->tenant, op->tenant, tenant_bytes);
+    memcpy(k->tenant + tenant_bytes, op->key, name_bytes);
     keys_place(m->keys, m->keys_size, k);
     m->n_keys++;
     return k;
@@ -354,7 +363,7 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
     const il_lock_in *in           = &op->in.lock;
     const char       *meta         = in->meta != NULL ? in->meta : "";
     const char       *place        = in->place != NULL ? in->place : "";
-    size_t            holder_bytes = strlen(op->holder) + 1;
+    size_t            holder_bytes = op->n_bytes.holder + 1U;
     size_t            meta_bytes   = strlen(meta) + 1;
     size_t            place_bytes  = strlen(place) + 1;
 

@@ -157,6 +157,15 @@ try_lock(struct sq_file *f)
     return rc == 0;
 }
 
+bool
+il__sq_file_try_lock(struct sq_file *f)
+{
+    bool locked = try_lock(f);
+
+    f->wanted_at = il__board_read(&f->board, IL__BOARD_LOCK_WANTED);
+    return locked;
+}
+
 static il_status
 busy(const struct sq_file *f, il_error *reterr)
 {

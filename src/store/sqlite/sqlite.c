@@ -16,6 +16,7 @@
 #include "store/sqlite/sqlite_internal.h"
 
 #define CHECKPOINT_FRAMES 1000          /* 4 MB of WAL */
+#define CLOSE_FRAMES 64                 /* and when the store is closed */
 #define ENDED_BYTES_MAX (64 * 1024 * 1024) /* what may end in one transaction, 24 bytes each */
 
 static const struct il__store_ops sq_ops;
@@ -102,13 +103,13 @@ transaction(struct sq_store *s, il_op *const *ops, size_t n)
     return false;
 }
 
-/* Move the WAL into the database, when it has grown and no reader is in the way. The lock file is held. */
+/* Move the WAL into the database, when it has grown to n_frames and no reader is in the way. The lock file is held. */
 static void
-checkpoint(struct sq_store *s)
+checkpoint(struct sq_store *s, int n_frames)
 {
     struct sq_conn *c = &s->conn;
 
-    if (c->n_frames < CHECKPOINT_FRAMES)
+    if (c->n_frames < n_frames)
         return;
     /* RESTART, not TRUNCATE: under the lock file both are safe, but a truncated WAL has to be extended by
      * every following commit, which costs a third of the rate of a lone caller.
@@ -136,7 +137,7 @@ locked_transaction(struct sq_store *s, il_op *const *ops, size_t n, il_error *re
     if (st != IL_OK)
         return st;
     if (transaction(s, ops, n))
-        checkpoint(s);
+        checkpoint(s, CHECKPOINT_FRAMES);
     else
         st = il__sq_conn_error(&s->conn, s->file.path, reterr);
     il__sq_file_unlock(&s->file);
@@ -271,6 +272,12 @@ sq_free(struct il__store *base)
 {
     struct sq_store *s = sq_from(base);
 
+    /* Whoever opens the store next, with nobody else there, has to read the whole WAL first: leave him little
+     * of it, unless somebody else is at work. */
+    if (s->conn.n_frames >= CLOSE_FRAMES && il__sq_file_try_lock(&s->file)) {
+        checkpoint(s, CLOSE_FRAMES);
+        il__sq_file_unlock(&s->file);
+    }
     il__sq_conn_close(&s->reader);
     il__sq_conn_close(&s->conn);
     il__sq_file_close(&s->file);

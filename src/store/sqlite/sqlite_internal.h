@@ -76,6 +76,7 @@ il_status il__sq_file_open(struct sq_file *f, const char *path, bool existing, i
                            il_error *reterr) MUST_USE;
 void      il__sq_file_close(struct sq_file *f);
 il_status il__sq_file_lock(struct sq_file *f, il_error *reterr) MUST_USE;
+bool      il__sq_file_try_lock(struct sq_file *f); /* at once or not at all */
 void      il__sq_file_unlock(struct sq_file *f);
 
 /* state.c: counters and clock as a transaction sees them. */
