@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 _Noreturn void
@@ -51,6 +52,26 @@ il__calloc(size_t n, size_t size)
     void *p = il__alloc(n_bytes);
     if (p != NULL)
         memset(p, 0, n_bytes);
+    return p;
+}
+
+void *
+il__calloc_table(size_t n, size_t size)
+{
+    const uintptr_t large = 2 * 1024 * 1024;
+    size_t          n_bytes;
+
+    if (__builtin_mul_overflow(n, size, &n_bytes))
+        return NULL;
+    void *p = il__alloc(n_bytes);
+    if (p == NULL)
+        return NULL;
+    /* Before it is touched. Only a hint, and only for whole large pages that lie inside. */
+    uintptr_t first = ((uintptr_t)p + large - 1) & ~(large - 1);
+    uintptr_t end   = ((uintptr_t)p + n_bytes) & ~(large - 1);
+    if (end > first)
+        (void)madvise((char *)p + (first - (uintptr_t)p), end - first, MADV_HUGEPAGE);
+    memset(p, 0, n_bytes);
     return p;
 }
 

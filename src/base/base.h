@@ -64,6 +64,8 @@ _Noreturn void il__check_failed(const char *expr, const char *file, int line, co
  */
 void *il__alloc(size_t n_bytes);
 void *il__calloc(size_t n, size_t size);
+/* For a table that is looked up at random: asks for large pages when it is large. Zeroed. */
+void *il__calloc_table(size_t n, size_t size);
 void *il__realloc(void *p, size_t n_bytes);
 char *il__strdup(const char *s);
 char *il__strndup(const char *s, size_t n_bytes);

@@ -40,12 +40,6 @@ il__hash_bytes(const void *data, size_t n_bytes)
 }
 
 uint64_t
-il__hash_mix(uint64_t a, uint64_t b)
-{
-    return XXH64_avalanche(a ^ (b * 0x9E3779B97F4A7C15U));
-}
-
-uint64_t
 il__hash_stable(const void *data, size_t n_bytes, uint64_t stable_seed)
 {
     return XXH3_64bits_withSeed(data, n_bytes, stable_seed);

@@ -10,7 +10,17 @@
 /* Before the first use in a process; repeatable. */
 void     il__hash_init(void);
 uint64_t il__hash_bytes(const void *data, size_t n_bytes);
-uint64_t il__hash_mix(uint64_t a, uint64_t b);
+
+/* Mix two hashes into one. */
+static inline uint64_t
+il__hash_mix(uint64_t a, uint64_t b)
+{
+    uint64_t h = a ^ (b * UINT64_C(0x9E3779B97F4A7C15));
+
+    h ^= h >> 32;
+    h *= UINT64_C(0xD6E8FEB86659FD93);
+    return h ^ (h >> 32);
+}
 
 /* The same in every process and forever: for what is shared through a file. */
 uint64_t il__hash_stable(const void *data, size_t n_bytes, uint64_t seed);

@@ -87,7 +87,7 @@ il__ended_grow(struct il__ended_log *e, size_t want)
     while (want > grown.n_slots)
         grown.n_slots *= 2;
     grown.ring    = il__alloc(grown.n_slots * sizeof *grown.ring);
-    grown.buckets = il__calloc(BUCKETS_PER_SLOT * grown.n_slots, sizeof *grown.buckets);
+    grown.buckets = il__calloc_table(BUCKETS_PER_SLOT * grown.n_slots, sizeof *grown.buckets);
     grown.filters[0] = il__calloc(grown.n_slots, 1);
     grown.filters[1] = il__calloc(grown.n_slots, 1);
     if (grown.ring == NULL || grown.buckets == NULL || grown.filters[0] == NULL ||
@@ -110,11 +110,12 @@ il__ended_add(struct il__ended_log *e, struct il__ended_id id, uint64_t fence, i
 {
     CHECK(fence < (UINT64_C(1) << 53));
     il__ended_purge(e, ended_ms, 2);
-    if (e->n == IL__ENDED_MAX) {
+    if (e->n == e->n_slots && (e->n == IL__ENDED_MAX || !il__ended_reserve(e, 1))) {
+        if (e->n == 0)
+            return; /* not even room for one */
         e->first++;
         e->n--;
     }
-    CHECK(e->n < e->n_slots);
     uint64_t seq     = e->first + e->n;
     *slot_of(e, seq) = (struct il__ended){
         .id       = id,

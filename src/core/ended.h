@@ -4,7 +4,7 @@
  * Why it is kept: an acquire whose answer was lost may be repeated, and a copy of it may arrive late, after its
  * holder has released. Without this memory that copy would create a lease that nobody knows of.
  *
- * It is bounded: of more than IL__ENDED_MAX that ended within a minute (4,300 a second), the newest are kept.
+ * It is bounded: of more than IL__ENDED_MAX that ended within a minute (1,000 a second), the newest are kept.
  *
  * A name is represented by 128 bits of hash. Should two names ever share them, the second holder would be
  * refused for a minute; nothing could be granted by mistake.
@@ -59,7 +59,10 @@ il__ended_reserve(struct il__ended_log *e, size_t n_more)
     return want <= e->n_slots || il__ended_grow(e, want);
 }
 
-/* Add an entry; ended_ms never falls. Forgets up to two that are over, and the oldest when it is full. */
+/*
+ * Add an entry; ended_ms never falls. Forgets up to two that are over. Never fails: when there is no room and
+ * none to be had, the oldest is forgotten.
+ */
 void il__ended_add(struct il__ended_log *e, struct il__ended_id id, uint64_t fence, il_lease_state how,
                    int64_t ended_ms);
 

@@ -34,6 +34,39 @@ il__holder_is_ancestor(const char *outer, const char *inner)
     return strncmp(outer, inner, n) == 0 && inner[n] == '/';
 }
 
+/* Is none of eight bytes below 0x20, 0x7F, or above? Subtracting borrows into the top bit of the small ones,
+ * adding carries into that of 0x7F. */
+static bool
+eight_are_plain(const char *s)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t       w;
+
+    memcpy(&w, s, sizeof w);
+    return ((w | (w - 0x20 * ones) | (w + ones)) & (0x80 * ones)) == 0;
+}
+
+size_t
+il__plain_name_bytes(const char *text, size_t n_max)
+{
+    size_t n = text != NULL ? strlen(text) : 0;
+
+    if (n > n_max)
+        return 0;
+    if (n < 8) {
+        for (size_t i = 0; i < n; i++) {
+            if (text[i] < 0x20 || text[i] == 0x7F)
+                return 0;
+        }
+        return n;
+    }
+    for (size_t i = 0; i + 8 <= n; i += 8) {
+        if (!eight_are_plain(text + i))
+            return 0;
+    }
+    return eight_are_plain(text + n - 8) ? n : 0; /* the last eight, which may overlap */
+}
+
 il_status
 il__check_text(const char *what, const char *text, size_t n_min, size_t n_max, bool multiline,
                il_error *reterr)

@@ -22,19 +22,7 @@ bool il__holder_is_ancestor(const char *outer, const char *inner);
  * The quick check of a name: 1..n_max bytes of printable ASCII. The length, or 0 when it is not that: then
  * il__check_text() decides.
  */
-static inline size_t
-il__plain_name_bytes(const char *text, size_t n_max)
-{
-    size_t n = 0;
-
-    if (text == NULL)
-        return 0;
-    while ((unsigned char)(text[n] - 0x20) < 0x7F - 0x20) {
-        if (n++ == n_max)
-            return 0;
-    }
-    return text[n] == '\0' ? n : 0;
-}
+size_t il__plain_name_bytes(const char *text, size_t n_max);
 
 /*
  * Check a text that a user gave: not NULL, n_min..n_max bytes, valid UTF-8, no control characters

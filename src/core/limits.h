@@ -11,7 +11,7 @@
 #define IL__WAITER_REFRESH_MS 5000 /* a waiter gives a sign of life at least this often */
 #define IL__WAITER_DROP_MS 15000   /* and is dropped after this much silence */
 #define IL__ENDED_KEEP_MS 60000    /* how long the end of a (key, holder) is remembered */
-#define IL__ENDED_MAX 65536       /* and how many at most: the newest */
+#define IL__ENDED_MAX 65536        /* and how many at most: the newest */
 #define IL__SWEEP_MS 1000          /* between two background sweeps */
 #define IL__SWEEP_ITEMS 1000       /* default bound of one sweep, per kind of thing */
 

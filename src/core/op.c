@@ -53,7 +53,8 @@ il__op_strdup(il_op *op, const char *s)
 void
 il__op_reset(il_op *op)
 {
-    il__arena_free(&op->mem);
+    if (op->mem != NULL)
+        il__arena_free(&op->mem);
     op->status = IL_OK;
     op->out    = (il_op_out){ 0 };
 }
@@ -242,7 +243,8 @@ check_holder(il_op *op, il_error *reterr)
 static il_status
 check_op(il_op *op, il_error *reterr)
 {
-    if (check_name("tenant", op->tenant, IL_TENANT_BYTES_MAX, &op->n_bytes.tenant, reterr) != IL_OK)
+    if (op->n_bytes.tenant == 0 &&
+        check_name("tenant", op->tenant, IL_TENANT_BYTES_MAX, &op->n_bytes.tenant, reterr) != IL_OK)
         return IL_INVAL;
     if (op->type == IL_OP_LIST || op->type == IL_OP_SWEEP)
         return check_list(op, reterr);
@@ -281,11 +283,14 @@ refuse(il_op *op)
 }
 
 bool
-il__op_prepare(il_op *op, const char *default_tenant)
+il__op_prepare(il_op *op, const char *default_tenant, size_t tenant_bytes)
 {
     il__op_reset(op);
-    if (op->tenant == NULL)
-        op->tenant = default_tenant;
+    op->n_bytes.tenant = 0;
+    if (op->tenant == NULL || op->tenant == default_tenant) {
+        op->tenant         = default_tenant;
+        op->n_bytes.tenant = (uint16_t)tenant_bytes; /* was checked when the handle was opened */
+    }
     bool known = op->type != IL_OP_NONE && (unsigned)op->type < IL_OP_COUNT;
     return (known && check_op(op, NULL) == IL_OK) || refuse(op);
 }

@@ -10,10 +10,10 @@
 bool il__op_writes(il_op_type type);
 
 /*
- * Check an op and fill in its defaults (tenant, TTL, page size). False: op->status is IL_INVAL and
+ * Check an op, note the lengths of its names, and fill in its defaults (tenant, TTL, page size). False: op->status is IL_INVAL and
  * op->out.detail says why; the engine never sees it.
  */
-bool il__op_prepare(il_op *op, const char *default_tenant);
+bool il__op_prepare(il_op *op, const char *default_tenant, size_t tenant_bytes);
 
 /* Has il__op_prepare() refused it? Then engines pass over it. */
 static inline bool

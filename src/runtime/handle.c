@@ -36,6 +36,7 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
         il__free(h);
         return il__error_set(reterr, IL_NOMEM, "no memory for a handle");
     }
+    h->tenant_bytes = strlen(h->tenant);
     h->store  = store;
     h->sweeps = opts == NULL || (opts->flags & IL_OPEN_NO_SWEEP) == 0;
     il__exec_init(&h->exec, store);
@@ -117,7 +118,7 @@ prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
     for (size_t i = 0; i < n; i++) {
         il_op *op = &ops[i];
         ptrs[i]   = op;
-        if (!il__op_prepare(op, h->tenant))
+        if (!il__op_prepare(op, h->tenant, h->tenant_bytes))
             continue;
         writes = writes || il__op_writes(op->type);
         if (op->type == IL_OP_ACQUIRE && op->in.lock.wait_ms != 0) {

@@ -36,6 +36,7 @@ struct il {
     struct il__store *store;
     struct il__exec   exec;
     char             *tenant;
+    size_t            tenant_bytes;
     bool              sweeps;
     atomic_bool       interrupted;
     struct il__counters *counters; /* IL__COUNTER_SHARDS of them */
@@ -79,8 +80,11 @@ struct il_lease {
 il_status il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret,
                          il_error *reterr) MUST_USE;
 
-/* Threads count on shards of their own as far as there are enough, so that they do not fight for a line. */
-#define IL__COUNTER_SHARDS 8
+/*
+ * The first threads of a process count on shards of their own, where nobody else writes: a load and a store
+ * are enough, and no line is fought for. The others share the last shard.
+ */
+#define IL__COUNTER_SHARDS 64
 struct il__counters {
     _Alignas(64) atomic_ullong values[IL__METRIC_COUNT];
 };
@@ -89,7 +93,14 @@ unsigned il__counter_shard(void);
 static inline void
 il__count(il *h, enum il__metric metric, uint64_t n)
 {
-    atomic_fetch_add_explicit(&h->counters[il__counter_shard()].values[metric], n, memory_order_relaxed);
+    unsigned       shard = il__counter_shard();
+    atomic_ullong *value = &h->counters[shard].values[metric];
+
+    if (shard < IL__COUNTER_SHARDS - 1)
+        atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n,
+                              memory_order_relaxed);
+    else
+        atomic_fetch_add_explicit(value, n, memory_order_relaxed);
 }
 void il__count_op(il *h, const il_op *op);
 

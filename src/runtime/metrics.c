@@ -19,7 +19,7 @@ il__counter_shard(void)
     static _Thread_local unsigned shard; /* counted from 1; 0 = not chosen yet */
 
     if (shard == 0)
-        shard = 1 + atomic_fetch_add(&n_threads, 1) % IL__COUNTER_SHARDS;
+        shard = MIN(1 + atomic_fetch_add(&n_threads, 1), IL__COUNTER_SHARDS);
     return shard - 1;
 }
 

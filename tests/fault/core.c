@@ -192,7 +192,6 @@ piece_op(void)
     il_op  op      = { .type = IL_OP_LIST };
     size_t n_added = 0;
 
-    T_TRUE(il__op_prepare(&op, "default"));
     for (unsigned i = 0; i < 100; i++) {
         item.fence = i + 1;
         n_added += il__op_add_item(&op, &item) ? 1U : 0U;

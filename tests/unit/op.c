@@ -69,18 +69,18 @@ U_TEST(preparing_fills_in_defaults)
 {
     il_op op = { .type = IL_OP_ACQUIRE, .key = "k", .holder = "h" };
 
-    T_TRUE(il__op_prepare(&op, "tenant"));
+    T_TRUE(il__op_prepare(&op, "tenant", 6));
     T_STREQ(op.tenant, "tenant");
     T_EQ(op.in.lock.ttl_ms, IL_TTL_MS_DEFAULT);
     T_EQ(op.status, IL_OK);
     op = (il_op){ .type = IL_OP_LIST };
-    T_TRUE(il__op_prepare(&op, "tenant"));
+    T_TRUE(il__op_prepare(&op, "tenant", 6));
     T_EQ(op.in.list.limit, IL_PAGE_ITEMS_DEFAULT);
     op = (il_op){ .type = IL_OP_SWEEP };
-    T_TRUE(il__op_prepare(&op, "tenant"));
+    T_TRUE(il__op_prepare(&op, "tenant", 6));
     T_EQ(op.in.list.limit, IL__SWEEP_ITEMS);
     op = (il_op){ .type = IL_OP_RENEW, .key = "k", .holder = "h", .fence = 1 };
-    T_TRUE(il__op_prepare(&op, "tenant"));
+    T_TRUE(il__op_prepare(&op, "tenant", 6));
     T_EQ(op.in.lock.ttl_ms, 0); /* as granted */
 }
 
@@ -88,12 +88,12 @@ U_TEST(a_refused_op_can_be_used_again)
 {
     il_op op = { .type = IL_OP_ACQUIRE, .key = "", .holder = "h" };
 
-    T_TRUE(!il__op_prepare(&op, "t"));
+    T_TRUE(!il__op_prepare(&op, "t", 1));
     T_EQ(op.status, IL_INVAL);
     T_TRUE(il__op_refused(&op));
     T_TRUE(op.out.detail != NULL);
     op.key = "k";
-    T_TRUE(il__op_prepare(&op, "t"));
+    T_TRUE(il__op_prepare(&op, "t", 1));
     T_TRUE(!il__op_refused(&op));
     T_TRUE(op.out.detail == NULL);
     il_op_release(&op);

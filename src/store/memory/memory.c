@@ -82,7 +82,7 @@ mem_overdue(struct il__store *s)
 
     il__mutex_lock(&m->mutex);
     int64_t now_ms = MAX(m->now_ms, m->clock->boot_ms(m->clock->cookie));
-    bool    due    = m->n_waiters > 0 || m->ended.n > 0 || (m->n_due > 0 && m->due[0].due_ms <= now_ms);
+    bool    due    = m->n_waiters > 0 || m->ended.n > 0 || (m->due != NULL && m->due->due_ms <= now_ms);
     il__mutex_unlock(&m->mutex);
     return due;
 }

@@ -19,7 +19,7 @@ struct mem_hold {
     struct mem_key  *key;
     struct mem_hold *prev, *next;           /* in key->leases (by fence) or key->waiters (by ticket) */
     struct mem_hold *unit_prev, *unit_next; /* in its bucket of store->units */
-    size_t           heap_i;                /* where it stands in store->due */
+    struct mem_hold *due_child, *due_next, *due_back; /* in the heap store->due, see due.c */
     uint64_t         holder_hash;
     uint64_t         unit_hash; /* of tenant and root */
     uint64_t         fence;     /* 0 for a waiter */
@@ -53,9 +53,11 @@ struct mem_key {
     char            tenant[];
 };
 
-struct mem_due {
-    int64_t          due_ms;
-    struct mem_hold *hold;
+/* A place in the table of keys. The hash stands here too: a look at a key that is not meant would be a
+ * cache miss. */
+struct mem_slot {
+    uint64_t        hash;
+    struct mem_key *key; /* NULL = free */
 };
 
 /* Small objects of one size that were freed and will be needed again. */
@@ -79,13 +81,13 @@ struct mem_store {
     struct il__ranks  ranks; /* copied strings */
     char            **rank_names;
 
-    struct mem_key  **keys; /* open addressing, linear probing */
+    struct mem_slot  *keys; /* open addressing, linear probing */
     size_t            keys_size;
     size_t            n_keys;
     struct mem_hold **units; /* buckets of holds by (tenant, root) */
     size_t            units_size;
-    struct mem_due   *due; /* heap: what is overdue first */
-    size_t            n_due, due_capacity;
+    struct mem_hold  *due; /* heap: what is overdue first */
+    size_t            n_holds;
 
     struct mem_pool   key_pool, hold_pool;
     char              tenant[IL_TENANT_BYTES_MAX + 1]; /* of the last op, and its hash: it is mostly the same */
@@ -105,7 +107,12 @@ struct mem_store {
     struct mem_store *next_named;
 };
 
-/* tables.c: keys, units, the heap */
+/* due.c: the heap */
+void il__mem_due_add(struct mem_store *m, struct mem_hold *h);
+void il__mem_due_remove(struct mem_store *m, struct mem_hold *h);
+void il__mem_due_set(struct mem_store *m, struct mem_hold *h, int64_t due_ms);
+
+/* tables.c: keys, units, pools */
 uint64_t         il__mem_hash_key(struct mem_store *m, const char *tenant, const char *key);
 uint64_t         il__mem_hash_op(struct mem_store *m, const il_op *op);
 struct mem_names il__mem_names(struct mem_store *m, const il_op *op);
@@ -118,7 +125,6 @@ struct mem_hold *il__mem_hold_new(struct mem_store *m, struct mem_key *k, const 
 void             il__mem_hold_free(struct mem_store *m, struct mem_hold *h);
 void             il__mem_list_append(struct mem_list *list, struct mem_hold *h);
 void             il__mem_list_remove(struct mem_list *list, struct mem_hold *h);
-void             il__mem_due_set(struct mem_store *m, struct mem_hold *h, int64_t due_ms);
 struct mem_hold *il__mem_unit_first(struct mem_store *m, uint64_t unit_hash, const char *tenant,
                                     const char *holder);
 uint64_t         il__mem_hash_unit(struct mem_store *m, const char *tenant, const char *holder);

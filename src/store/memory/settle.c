@@ -96,7 +96,7 @@ il__mem_settle(struct mem_store *m, struct mem_key *k, il_sweep_out *counts)
     struct mem_hold *next;
     bool             changed = false;
 
-    if (m->n_due == 0 || !il__lease_due(m->due[0].due_ms, m->now_ms))
+    if (m->due == NULL || !il__lease_due(m->due->due_ms, m->now_ms))
         return; /* nothing is overdue anywhere */
     for (struct mem_hold *h = k->leases.head; h != NULL; h = next) {
         next = h->next;

@@ -123,15 +123,14 @@ compare_holds(const void *a, const void *b)
     return number_of(x) < number_of(y) ? -1 : number_of(x) > number_of(y);
 }
 
-/* Does the hold belong on a page: right tenant, kind and prefix, alive, after the cursor? */
+/* Does the hold belong on a page: right tenant and prefix, alive, after the cursor? */
 static bool
 is_listed(const struct mem_store *m, const il_op *op, const struct mem_hold *h, const char *after_key,
           uint64_t after_number)
 {
-    bool        waiters = (op->flags & IL_LIST_WAITERS) != 0;
-    const char *prefix  = op->in.list.prefix != NULL ? op->in.list.prefix : "";
+    const char *prefix = op->in.list.prefix != NULL ? op->in.list.prefix : "";
 
-    if ((h->state == IL_LEASE_WAITING) != waiters || (waiters && h->verdict != NULL) || is_over(m, h) ||
+    if ((h->state == IL_LEASE_WAITING && h->verdict != NULL) || is_over(m, h) ||
         strcmp(h->key->tenant, op->tenant) != 0 || strncmp(h->key->key, prefix, strlen(prefix)) != 0)
         return false;
     if (after_key == NULL)
@@ -146,14 +145,19 @@ il__mem_list(struct mem_store *m, il_op *op)
     const char *after_key    = NULL;
     uint64_t    after_number = 0;
     size_t      n            = 0;
+    bool        waiters      = (op->flags & IL_LIST_WAITERS) != 0;
 
     if (op->in.list.cursor != NULL)
         CHECK(il__cursor_parse(op->in.list.cursor, &after_key, &after_number));
-    AUTO_FREE const struct mem_hold **found = il__calloc(m->n_due + 1, sizeof *found);
+    AUTO_FREE const struct mem_hold **found = il__calloc(m->n_holds + 1, sizeof *found);
     op->status                              = found != NULL ? IL_OK : IL_NOMEM;
-    for (size_t i = 0; i < m->n_due && op->status == IL_OK; i++) {
-        if (is_listed(m, op, m->due[i].hold, after_key, after_number))
-            found[n++] = m->due[i].hold;
+    for (size_t i = 0; i < m->keys_size && op->status == IL_OK; i++) {
+        const struct mem_key  *k = m->keys[i].key;
+        const struct mem_hold *h = k == NULL ? NULL : waiters ? k->waiters.head : k->leases.head;
+        for (; h != NULL; h = h->next) {
+            if (is_listed(m, op, h, after_key, after_number))
+                found[n++] = h;
+        }
     }
     if (n > 0)
         qsort(found, n, sizeof *found, compare_holds);

@@ -42,6 +42,19 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
     return true;
 }
 
+static struct mem_hold *
+find_ticket(const struct mem_store *m, uint64_t ticket)
+{
+    for (size_t i = 0; i < m->keys_size; i++) {
+        struct mem_hold *h = m->keys[i].key != NULL ? m->keys[i].key->waiters.head : NULL;
+        while (h != NULL && h->ticket != ticket)
+            h = h->next;
+        if (h != NULL)
+            return h;
+    }
+    return NULL;
+}
+
 /*
  * Search from a unit of work. IL_DEADLOCK: *ret_victim waits no longer: it has its verdict and was woken.
  * A search that fails for lack of memory is repeated by the next sweep.
@@ -59,10 +72,8 @@ il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *hol
     il_status st = il__deadlock_find(&source, holder, &ticket, why);
     if (st != IL_DEADLOCK)
         return st;
-    for (size_t i = 0; i < m->n_due; i++) {
-        struct mem_hold *h = m->due[i].hold;
-        if (h->state != IL_LEASE_WAITING || h->ticket != ticket)
-            continue;
+    struct mem_hold *h = find_ticket(m, ticket);
+    if (h != NULL) {
         h->verdict = il__strdup(il__buf_str(why));
         if (h->verdict == NULL)
             return IL_NOMEM;
@@ -74,26 +85,33 @@ il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *hol
     return IL_OK;
 }
 
-/* Units that both hold and wait can be part of a cycle; search from each waiter of one. */
+/* Search from the waiters of one key whose unit of work holds or waits for something else too. */
+static bool
+search_from(struct mem_store *m, const struct mem_key *k)
+{
+    for (struct mem_hold *h = k->waiters.head; h != NULL; h = h->next) {
+        struct mem_hold        *victim;
+        struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
+        bool alone = il__mem_unit_first(m, h->unit_hash, k->tenant, h->holder) == h &&
+                     il__mem_unit_next(h) == NULL;
+        if (h->verdict == NULL && !alone &&
+            il__mem_search_deadlock(m, k->tenant, h->holder, &victim, &why) == IL_DEADLOCK)
+            return true;
+    }
+    return false;
+}
+
 static void
 sweep_deadlocks(struct mem_store *m, il_op *op)
 {
-    bool found = true;
+    size_t i = 0;
 
-    while (found && m->n_waiters > 0) {
-        found = false;
-        for (size_t i = 0; i < m->n_due && !found; i++) {
-            struct mem_hold *h = m->due[i].hold;
-            struct mem_hold *victim;
-            if (h->state != IL_LEASE_WAITING || h->verdict != NULL)
-                continue;
-            bool alone = il__mem_unit_first(m, h->unit_hash, h->key->tenant, h->holder) == h &&
-                         il__mem_unit_next(h) == NULL;
-            struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
-            if (!alone && il__mem_search_deadlock(m, h->key->tenant, h->holder, &victim, &why) == IL_DEADLOCK) {
-                op->out.sweep.n_deadlocks++;
-                found = true; /* the heap may have changed */
-            }
+    while (m->n_waiters > 0 && i < m->keys_size) {
+        if (m->keys[i].key != NULL && search_from(m, m->keys[i].key)) {
+            op->out.sweep.n_deadlocks++;
+            i = 0; /* others may have moved on; look at all again */
+        } else {
+            i++;
         }
     }
 }
@@ -106,12 +124,12 @@ il__mem_sweep(struct mem_store *m, il_op *op)
     uint32_t      limit  = op->in.list.limit;
 
     op->status = IL_OK;
-    while (m->n_due > 0 && il__lease_due(m->due[0].due_ms, m->now_ms)) {
+    while (m->due != NULL && il__lease_due(m->due->due_ms, m->now_ms)) {
         if (counts->n_expired + counts->n_dropped >= limit) {
             op->out.flags |= IL_OUT_MORE;
             break;
         }
-        struct mem_key *k = m->due[0].hold->key;
+        struct mem_key *k = m->due->key;
         il__mem_settle(m, k, counts);
         il__mem_key_drop_if_idle(m, k);
     }

@@ -1,5 +1,5 @@
 /*
- * tables.c: the memory engine's hash tables and heap. Nothing here knows what a lock is.
+ * tables.c: the memory engine's hash tables and pools. Nothing here knows what a lock is.
  *
  * Growing can fail for lack of memory; whoever adds something reserves first and changes afterwards, so
  * that a failed op leaves everything as it was.
@@ -115,22 +115,22 @@ il__mem_key_find(struct mem_store *m, uint64_t hash, const char *tenant, const c
     if (m->keys_size == 0)
         return NULL;
     for (size_t i = hash & (m->keys_size - 1);; i = (i + 1) & (m->keys_size - 1)) {
-        struct mem_key *k = m->keys[i];
+        struct mem_key *k = m->keys[i].key;
         if (k == NULL)
             return NULL;
-        if (k->hash == hash && strcmp(k->key, key) == 0 && strcmp(k->tenant, tenant) == 0)
+        if (m->keys[i].hash == hash && strcmp(k->key, key) == 0 && strcmp(k->tenant, tenant) == 0)
             return k;
     }
 }
 
 static void
-keys_place(struct mem_key **keys, size_t size, struct mem_key *k)
+keys_place(struct mem_slot *keys, size_t size, struct mem_slot slot)
 {
-    size_t i = k->hash & (size - 1);
+    size_t i = slot.hash & (size - 1);
 
-    while (keys[i] != NULL)
+    while (keys[i].key != NULL)
         i = (i + 1) & (size - 1);
-    keys[i] = k;
+    keys[i] = slot;
 }
 
 static bool
@@ -139,11 +139,11 @@ keys_reserve(struct mem_store *m)
     if (m->n_keys * 2 < m->keys_size)
         return true;
     size_t           size = m->keys_size == 0 ? 256 : m->keys_size * 2;
-    struct mem_key **keys = il__calloc(size, sizeof *keys);
+    struct mem_slot *keys = il__calloc_table(size, sizeof *keys);
     if (keys == NULL)
         return false;
     for (size_t i = 0; i < m->keys_size; i++) {
-        if (m->keys[i] != NULL)
+        if (m->keys[i].key != NULL)
             keys_place(keys, size, m->keys[i]);
     }
     il__free(m->keys);
@@ -166,7 +166,7 @@ il__mem_key_add(struct mem_store *m, uint64_t hash, const il_op *op)
     *k = (struct mem_key){ .hash = hash, .key = k->tenant + tenant_bytes };
     memcpy(k->tenant, op->tenant, tenant_bytes);
     memcpy(k->tenant + tenant_bytes, op->key, name_bytes);
-    keys_place(m->keys, m->keys_size, k);
+    keys_place(m->keys, m->keys_size, (struct mem_slot){ .hash = hash, .key = k });
     m->n_keys++;
     return k;
 }
@@ -179,17 +179,17 @@ il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k)
 
     if (k->leases.n > 0 || k->waiters.n > 0)
         return;
-    while (m->keys[i] != k)
+    while (m->keys[i].key != k)
         i = (i + 1) & mask;
     /* Close the gap: move up every later key of the run that may stand at the gap. */
-    for (size_t j = (i + 1) & mask; m->keys[j] != NULL; j = (j + 1) & mask) {
-        size_t home = m->keys[j]->hash & mask;
+    for (size_t j = (i + 1) & mask; m->keys[j].key != NULL; j = (j + 1) & mask) {
+        size_t home = m->keys[j].hash & mask;
         if (((j - home) & mask) >= ((j - i) & mask)) {
             m->keys[i] = m->keys[j];
             i          = j;
         }
     }
-    m->keys[i] = NULL;
+    m->keys[i] = (struct mem_slot){ 0 };
     m->n_keys--;
     pool_give(&m->key_pool, KEY_BYTES, k, key_bytes(k));
 }
@@ -252,14 +252,20 @@ unit_unlink(struct mem_store *m, struct mem_hold *h)
 static bool
 units_reserve(struct mem_store *m)
 {
-    if (m->n_due < m->units_size)
+    /* Four times as many buckets as holds: most look-ups end at an empty one. */
+    if (m->n_holds * 4 < m->units_size)
         return true;
     size_t            size  = m->units_size == 0 ? 256 : m->units_size * 2;
-    struct mem_hold **units = il__calloc(size, sizeof *units);
+    struct mem_hold **units = il__calloc_table(size, sizeof *units);
     if (units == NULL)
         return false;
-    for (size_t i = 0; i < m->n_due; i++) /* the heap has every hold */
-        unit_link(units, size, m->due[i].hold);
+    for (size_t i = 0; i < m->units_size; i++) {
+        struct mem_hold *next;
+        for (struct mem_hold *h = m->units[i]; h != NULL; h = next) {
+            next = h->unit_next;
+            unit_link(units, size, h);
+        }
+    }
     il__free(m->units);
     m->units      = units;
     m->units_size = size;
@@ -289,70 +295,6 @@ il__mem_unit_next(struct mem_hold *h)
     return unit_match(h->unit_next, h->unit_hash, h->key->tenant, h->holder);
 }
 
-/* ---- the heap: what is overdue first ---------------------------------------------------------------- */
-
-static void
-heap_put(struct mem_store *m, size_t i, struct mem_due item)
-{
-    m->due[i]         = item;
-    item.hold->heap_i = i;
-}
-
-static void
-heap_up(struct mem_store *m, size_t i, struct mem_due item)
-{
-    while (i > 0 && m->due[(i - 1) / 2].due_ms > item.due_ms) {
-        heap_put(m, i, m->due[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-    heap_put(m, i, item);
-}
-
-static void
-heap_down(struct mem_store *m, size_t i, struct mem_due item)
-{
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= m->n_due)
-            break;
-        if (child + 1 < m->n_due && m->due[child + 1].due_ms < m->due[child].due_ms)
-            child++;
-        if (m->due[child].due_ms >= item.due_ms)
-            break;
-        heap_put(m, i, m->due[child]);
-        i = child;
-    }
-    heap_put(m, i, item);
-}
-
-void
-il__mem_due_set(struct mem_store *m, struct mem_hold *h, int64_t due_ms)
-{
-    struct mem_due item = { .due_ms = due_ms, .hold = h };
-
-    CHECK(h->heap_i < m->n_due && m->due[h->heap_i].hold == h);
-    bool later = due_ms > h->due_ms;
-    h->due_ms  = due_ms;
-    if (later)
-        heap_down(m, h->heap_i, item);
-    else
-        heap_up(m, h->heap_i, item);
-}
-
-static bool
-heap_reserve(struct mem_store *m)
-{
-    if (m->n_due < m->due_capacity)
-        return true;
-    size_t          capacity = m->due_capacity == 0 ? 256 : m->due_capacity * 2;
-    struct mem_due *due      = il__realloc(m->due, capacity * sizeof *due);
-    if (due == NULL)
-        return false;
-    m->due          = due;
-    m->due_capacity = capacity;
-    return true;
-}
-
 /* ---- holds ---------------------------------------------------------------------------------------------- */
 
 /* A new hold for an acquire, in the heap and in its unit, but in neither list of the key yet. */
@@ -367,8 +309,7 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
     size_t            meta_bytes   = strlen(meta) + 1;
     size_t            place_bytes  = strlen(place) + 1;
 
-    /* The memory of its end is reserved now, so that ending never asks for memory. */
-    if (!heap_reserve(m) || !units_reserve(m) || !il__ended_reserve(&m->ended, m->n_due + 2))
+    if (!units_reserve(m))
         return NULL;
     struct mem_hold *h =
         pool_take(&m->hold_pool, HOLD_BYTES, sizeof *h + holder_bytes + meta_bytes + place_bytes);
@@ -392,41 +333,46 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
     memcpy(h->holder + holder_bytes, meta, meta_bytes);
     memcpy(h->holder + holder_bytes + meta_bytes, place, place_bytes);
     unit_link(m->units, m->units_size, h);
-    m->n_due++;
-    heap_up(m, m->n_due - 1, (struct mem_due){ .due_ms = due_ms, .hold = h });
+    il__mem_due_add(m, h);
+    m->n_holds++;
     return h;
 }
 
 void
 il__mem_hold_free(struct mem_store *m, struct mem_hold *h)
 {
-    struct mem_due last = m->due[--m->n_due];
-
-    if (last.hold != h) {
-        /* The last one takes the place; it may belong further up or further down. */
-        size_t i = h->heap_i;
-        if (i > 0 && m->due[(i - 1) / 2].due_ms > last.due_ms)
-            heap_up(m, i, last);
-        else
-            heap_down(m, i, last);
-    }
+    il__mem_due_remove(m, h);
     unit_unlink(m, h);
+    m->n_holds--;
     il__free(h->verdict);
     pool_give(&m->hold_pool, HOLD_BYTES, h, hold_bytes(h));
+}
+
+static void
+free_list(struct mem_list *list)
+{
+    struct mem_hold *next;
+
+    for (struct mem_hold *h = list->head; h != NULL; h = next) {
+        next = h->next;
+        il__free(h->verdict);
+        il__free(h);
+    }
 }
 
 void
 il__mem_tables_release(struct mem_store *m)
 {
-    for (size_t i = 0; i < m->n_due; i++) {
-        il__free(m->due[i].hold->verdict);
-        il__free(m->due[i].hold);
+    for (size_t i = 0; i < m->keys_size; i++) {
+        struct mem_key *k = m->keys[i].key;
+        if (k == NULL)
+            continue;
+        free_list(&k->leases);
+        free_list(&k->waiters);
+        il__free(k);
     }
-    for (size_t i = 0; i < m->keys_size; i++)
-        il__free(m->keys[i]);
     il__free(m->keys);
     il__free(m->units);
-    il__free(m->due);
     pool_release(&m->key_pool);
     pool_release(&m->hold_pool);
     il__ended_release(&m->ended);

@@ -1,5 +1,5 @@
 /*
- * table.c: the hash table. It uses the library's hash function (XXH3), so that the two differ by
+ * table_lean.c: a mutex and a hash table made for this loop. It uses the library's hash function (XXH3), so that the two differ by
  * what they do and not by how well they hash. Hashing is done outside the mutex.
  */
 #include "table.h"
@@ -23,8 +23,8 @@ struct table {
     struct entry   *slots[N_SLOTS];
 };
 
-struct table *
-table_new(void)
+static void *
+new(void)
 {
     struct table *t = must_calloc(1, sizeof *t);
 
@@ -32,9 +32,11 @@ table_new(void)
     return t;
 }
 
-void
-table_free(struct table *t)
+static void
+table_free(void *table)
 {
+    struct table *t = table;
+
     for (size_t i = 0; i < N_SLOTS; i++)
         free(t->slots[i]);
     CHECK(pthread_mutex_destroy(&t->mutex) == 0);
@@ -54,9 +56,10 @@ find(const struct table *t, uint64_t hash, const char *key)
     return i;
 }
 
-bool
-table_acquire(struct table *t, const char *key, const char *holder)
+static bool
+acquire(void *table, const char *key, const char *holder)
 {
+    struct table *t = table;
     size_t   n_key    = strlen(key) + 1;
     size_t   n_holder = strlen(holder) + 1;
     uint64_t hash     = il__hash_bytes(key, n_key - 1);
@@ -97,9 +100,10 @@ empty(struct table *t, size_t i)
     t->slots[hole] = NULL;
 }
 
-bool
-table_release(struct table *t, const char *key, const char *holder)
+static bool
+release(void *table, const char *key, const char *holder)
 {
+    struct table *t = table;
     uint64_t hash = il__hash_bytes(key, strlen(key));
 
     CHECK(pthread_mutex_lock(&t->mutex) == 0);
@@ -111,3 +115,5 @@ table_release(struct table *t, const char *key, const char *holder)
     CHECK(pthread_mutex_unlock(&t->mutex) == 0);
     return ours;
 }
+
+const struct table_kind table_lean = { new, table_free, acquire, release };

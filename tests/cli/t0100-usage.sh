@@ -1,0 +1,63 @@
+#!/bin/bash
+# What everybody tries first: help, version, no command, a command that does not exist.
+. "$(dirname "$0")/lib.sh" || exit 1
+
+version=$(cat "$IL_TEST_SOURCE/VERSION")
+gives "--version" 0 "$il" --version
+is "... says it" "$out" "interlock $version"
+gives "-V" 0 "$il" -V
+gives "--version as JSON" 0 "$il" --version --json
+json "... is an object" "d == {'version': '$version'}"
+
+gives "--help" 0 "$il" --help
+is "... says nothing on stderr" "$err" ""
+check "... fits a screen" test "$(wc -l <"$work/out")" -le 40
+check "... is not wider than 100 columns" test "$(wc -L <"$work/out")" -le 100
+check "... has no colours in a file" test "$(grep -c $'\033' "$work/out")" = 0
+for command in run locks why break race bench config completion help; do
+    like "... names $command" "$out" "*  $command *"
+done
+check "debug is hidden" test "$(grep -c '^  debug' "$work/out")" = 0
+
+for command in run locks why break race bench config completion help; do
+    gives "$command --help" 0 "$il" "$command" --help
+    like "... starts with the usage" "$out" "Usage: interlock $command*"
+    check "... fits a screen" test "$(wc -l <"$work/out")" -le 40
+    cp "$work/out" "$work/expected"
+    gives "$command -h" 0 "$il" "$command" -h
+    check "... is the same" cmp "$work/out" "$work/expected"
+    gives "help $command" 0 "$il" help "$command"
+    check "... is the same" cmp "$work/out" "$work/expected"
+done
+gives "help" 0 "$il" help
+gives "help wins over other arguments" 0 "$il" run --ttl 5s --help
+
+error "no command" 64 "no command*--help" "$il"
+error "an unknown command" 64 "unknown command 'frobnicate'*" "$il" frobnicate
+error "nearly a command" 64 "unknown command 'lokcs'*did you mean 'locks'*" "$il" lokcs
+error "help for an unknown command" 64 "help: unknown command 'nope'*" "$il" help nope
+error "an unknown option before the command" 64 "unknown option '--frob'*" "$il" --frob locks
+error "-- without a command" 64 "*'--'*" "$il" -- run
+error "an empty command" 64 "unknown command ''*" "$il" ""
+error "a command with control characters" 64 "*unknown command*" "$il" $'a\033[31mb\n'
+
+for command in run locks why break race bench config completion help; do
+    error "$command: unknown option" 64 "$command: unknown option '--frobnicate'*" "$il" "$command" --frobnicate
+    error "$command: unknown letter" 64 "$command: unknown option '-Z'*" "$il" "$command" -Z
+done
+error "nearly an option" 64 "run: unknown option '--waiit'*did you mean '--wait'*" "$il" run --waiit 5s k -- true
+error "long options are not abbreviated" 64 "*unknown option '--ver'*" "$il" --ver
+error "a flag with a value" 64 "*--json takes no value*" "$il" locks --json=yes
+error "an option without its value" 64 "run: --ttl needs a value*" "$il" run --ttl
+error "an empty value" 64 "run: --ttl: *" "$il" run --ttl "" k -- true
+error "too many arguments" 64 "why: unexpected argument 'b'*" "$il" why a b
+error "too few" 64 "why: an argument is missing*" "$il" why
+error "locks with two prefixes" 64 "locks: unexpected argument 'b'*" "$il" locks a b
+
+# Options may stand before the command, too.
+gives "a store to look at" 0 "$il" run k -- true
+gives "--json before the command" 0 "$il" --json locks
+json "... counts" "d == {'items': [], 'next': None}"
+gives "-q clustered with nothing else" 0 "$il" -q locks
+is "... is quiet" "$err" ""
+finish

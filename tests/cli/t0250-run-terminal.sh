@@ -1,0 +1,63 @@
+#!/bin/bash
+# On a terminal: the command has the foreground, Ctrl-C reaches it, Ctrl-Z is answered, the terminal comes back.
+. "$(dirname "$0")/lib.sh" || exit 1
+pty=$(cd "$(dirname "$0")" && pwd)/pty.py
+
+# on_tty [EXPECT SEND]... -- COMMAND...: $out, $last is the line with the status.
+on_tty() {
+    run "$python" "$pty" "$@"
+    last=$(tail -n 1 <<<"$out")
+}
+
+on_tty ready '\x03' -- "$il" run k -- sh -c 'trap "echo got INT; exit 42" INT; echo ready; while :; do sleep 0.02; done'
+is "Ctrl-C reaches the command" "$last" "status 42"
+is "... once" "$(grep -c "got INT" <<<"$out")" 1
+on_tty ready '\x03' -- "$il" run k -- sh -c 'echo ready; while :; do sleep 0.02; done'
+is "Ctrl-C ends it" "$last" "status 130"
+on_tty ready '\x1c' -- "$il" run k -- sh -c 'echo ready; while :; do sleep 0.02; done'
+is "Ctrl-\\ ends it" "$last" "status 131"
+on_tty ready '\x1a' goes '\x03' -- "$il" run k -- sh -c 'echo ready; while :; do sleep 0.02; done'
+like "Ctrl-Z is answered" "$out" "*cannot be suspended*goes on*"
+is "... and it goes on" "$last" "status 130"
+on_tty name: 'Ada\n' -- "$il" run k -- sh -c 'printf name:; read -r name; echo "hello $name"'
+like "the command reads from the terminal" "$out" "*hello Ada*"
+is "... and ends well" "$last" "status 0"
+on_tty -- "$il" run k -- sh -c 'ps -o stat= -p $$'
+like "it is in the foreground" "$out" "*+*"
+
+# Afterwards the shell has its terminal back, with its modes.
+on_tty again: 'text\n' -- bash -c '"$0" run k -- sh -c "stty -echo; exit 3"; echo "was $?"; stty | grep -c -- -echo; printf again:; read -r x; echo "read $x"' "$il"
+like "the shell goes on in the foreground" "$out" "*was 3*read text*"
+on_tty ready '\x03' again: 'text\n' -- bash -c 'trap : INT; "$0" run k -- sh -c "stty -echo; echo ready; sleep 9"; echo "was $?"; stty -a | tr " ;" "\n\n" | grep -x -e "-\?echo"; printf again:; read -r x; echo "read $x"' "$il"
+like "after Ctrl-C as well" "$out" "*was 130*read text*"
+check "... with the modes as they were" grep -qx echo <<<"$out"
+on_tty -- bash -c '"$0" run k -- seq 3 | cat; echo "${PIPESTATUS[0]}"' "$il"
+like "in a pipeline" "$out" "1*2*3*0*"
+
+# Waiting is ended by Ctrl-C, and nobody stays in the queue.
+hold h held
+on_tty -- "$il" run --wait 100ms held -- true
+is "waiting in vain on a terminal" "$last" "status 75"
+"$python" "$pty" starting '\x03' -- sh -c "echo starting; exec '$il' run --wait 60s held -- echo no" >tty.out &
+reader=$!
+await "queued or gone" sh -c "! kill -0 $reader 2>/dev/null || [ \"\$('$il' locks --waiters held 2>/dev/null | wc -l)\" -gt 0 ]"
+wait $reader
+like "Ctrl-C while waiting" "$(tail -n 1 tty.out)" "status *130"
+is "nobody waits" "$(n_waiters held)" 0
+let_go h
+
+# Colours and tables only on a terminal.
+hold h held
+TERM=xterm on_tty -- "$il" why held
+like "why is coloured on a terminal" "$out" *$'\033['*
+NO_COLOR=1 TERM=xterm on_tty -- "$il" why held
+check "... unless NO_COLOR" test "$(grep -c $'\033' <<<"$out")" = 0
+TERM=dumb on_tty -- "$il" why held
+check "... or a dumb terminal" test "$(grep -c $'\033' <<<"$out")" = 0
+run "$il" why held
+check "... or a file" test "$(grep -c $'\033' "$work/out")" = 0
+on_tty -- "$il" locks --json
+like "JSON is indented for people" "$out" $'{\n  "items"*'
+let_go h
+is "nothing is held" "$(state)" $'il_lease []\nil_waiter []'
+finish
