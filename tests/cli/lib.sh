@@ -3,6 +3,8 @@
 #
 # A test is a line of TAP. Everything lives in $work, which is also $HOME; the store is $work/x.db.
 set -u
+# shellcheck disable=SC2034
+here=$(cd "$(dirname "$0")" && pwd)
 il=${INTERLOCK_BIN:?the interlock binary}
 python=$(python3 -c 'import sys; print(sys.executable)') # a shim of pyenv depends on $HOME
 if [ -d /dev/shm ] && [ -w /dev/shm ]; then

@@ -1,7 +1,7 @@
 #!/bin/bash
 # On a terminal: the command has the foreground, Ctrl-C reaches it, Ctrl-Z is answered, the terminal comes back.
 . "$(dirname "$0")/lib.sh" || exit 1
-pty=$(cd "$(dirname "$0")" && pwd)/pty.py
+pty=$here/on-terminal.py
 
 # on_tty [EXPECT SEND]... -- COMMAND...: $out, $last is the line with the status.
 on_tty() {
@@ -38,18 +38,19 @@ like "in a pipeline" "$out" "1*2*3*0*"
 hold h held
 on_tty -- "$il" run --wait 100ms held -- true
 is "waiting in vain on a terminal" "$last" "status 75"
-"$python" "$pty" starting '\x03' -- sh -c "echo starting; exec '$il' run --wait 60s held -- echo no" >tty.out &
+"$python" "$pty" @queued '\x03' -- "$il" run --wait 60s held -- echo no >tty.out &
 reader=$!
-await "queued or gone" sh -c "! kill -0 $reader 2>/dev/null || [ \"\$('$il' locks --waiters held 2>/dev/null | wc -l)\" -gt 0 ]"
+await "queued" waits_for held 1
+touch queued
 wait $reader
-like "Ctrl-C while waiting" "$(tail -n 1 tty.out)" "status *130"
+is "Ctrl-C while waiting" "$(tail -n 1 tty.out)" "status 130"
 is "nobody waits" "$(n_waiters held)" 0
 let_go h
 
 # Colours and tables only on a terminal.
 hold h held
 TERM=xterm on_tty -- "$il" why held
-like "why is coloured on a terminal" "$out" *$'\033['*
+like "why is coloured on a terminal" "$out" "*"$'\033['"*"
 NO_COLOR=1 TERM=xterm on_tty -- "$il" why held
 check "... unless NO_COLOR" test "$(grep -c $'\033' <<<"$out")" = 0
 TERM=dumb on_tty -- "$il" why held

@@ -260,13 +260,14 @@ void
 il__mem_acquire(struct mem_store *m, il_op *op)
 {
     struct mem_names        names = il__mem_names(m, op);
+    const struct il__ended *ended = find_ended(m, &names);
     struct mem_key         *k     = il__mem_key_find(m, names.key, op->tenant, op->key);
     struct mem_hold        *own   = NULL;
-    const struct il__ended *ended;
 
     if (k != NULL) {
         il__mem_settle(m, k, NULL);
-        own = find_holder(m, k, &k->leases, op->holder);
+        own   = find_holder(m, k, &k->leases, op->holder);
+        ended = find_ended(m, &names); /* settling may just have ended this holder's lease */
     } else {
         k = il__mem_key_add(m, names.key, op);
         if (k == NULL) {
@@ -276,7 +277,7 @@ il__mem_acquire(struct mem_store *m, il_op *op)
     }
     if (own != NULL)
         acquire_own_lease(m, op, own);
-    else if ((ended = find_ended(m, &names)) != NULL)
+    else if (ended != NULL)
         answer_lost(m, op, ended);
     else if ((own = find_holder(m, k, &k->waiters, op->holder)) != NULL)
         acquire_own_wait(m, op, own);

@@ -7,6 +7,7 @@
 #ifndef IL_STORE_MEMORY_INTERNAL_H
 #define IL_STORE_MEMORY_INTERNAL_H
 
+#include "base/map.h"
 #include "base/mutex.h"
 #include "core/conflict.h"
 #include "core/ended.h"
@@ -18,7 +19,7 @@ struct mem_key;
 struct mem_hold {
     struct mem_key  *key;
     struct mem_hold *prev, *next;           /* in key->leases (by fence) or key->waiters (by ticket) */
-    struct mem_hold *unit_prev, *unit_next; /* in its bucket of store->units */
+    struct mem_hold *unit_prev, *unit_next; /* of the same unit of work, younger and older */
     struct mem_hold *due_child, *due_next, *due_back; /* in the heap store->due, see due.c */
     uint64_t         holder_hash;
     uint64_t         unit_hash; /* of tenant and root */
@@ -53,13 +54,6 @@ struct mem_key {
     char            tenant[];
 };
 
-/* A place in the table of keys. The hash stands here too: a look at a key that is not meant would be a
- * cache miss. */
-struct mem_slot {
-    uint64_t        hash;
-    struct mem_key *key; /* NULL = free */
-};
-
 /* Small objects of one size that were freed and will be needed again. */
 struct mem_pool {
     void    *free; /* a list through their first word */
@@ -81,11 +75,8 @@ struct mem_store {
     struct il__ranks  ranks; /* copied strings */
     char            **rank_names;
 
-    struct mem_slot  *keys; /* open addressing, linear probing */
-    size_t            keys_size;
-    size_t            n_keys;
-    struct mem_hold **units; /* buckets of holds by (tenant, root) */
-    size_t            units_size;
+    struct il__map    keys;  /* struct mem_key by tenant and key */
+    struct il__map    units; /* the youngest struct mem_hold of a unit of work, by tenant and root */
     struct mem_hold  *due; /* heap: what is overdue first */
     size_t            n_holds;
 

@@ -151,8 +151,8 @@ il__mem_list(struct mem_store *m, il_op *op)
         CHECK(il__cursor_parse(op->in.list.cursor, &after_key, &after_number));
     AUTO_FREE const struct mem_hold **found = il__calloc(m->n_holds + 1, sizeof *found);
     op->status                              = found != NULL ? IL_OK : IL_NOMEM;
-    for (size_t i = 0; i < m->keys_size && op->status == IL_OK; i++) {
-        const struct mem_key  *k = m->keys[i].key;
+    for (size_t i = 0; i < m->keys.size && op->status == IL_OK; i++) {
+        const struct mem_key  *k = m->keys.slots[i].item;
         const struct mem_hold *h = k == NULL ? NULL : waiters ? k->waiters.head : k->leases.head;
         for (; h != NULL; h = h->next) {
             if (is_listed(m, op, h, after_key, after_number))

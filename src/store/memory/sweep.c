@@ -45,8 +45,9 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
 static struct mem_hold *
 find_ticket(const struct mem_store *m, uint64_t ticket)
 {
-    for (size_t i = 0; i < m->keys_size; i++) {
-        struct mem_hold *h = m->keys[i].key != NULL ? m->keys[i].key->waiters.head : NULL;
+    for (size_t i = 0; i < m->keys.size; i++) {
+        const struct mem_key *k = m->keys.slots[i].item;
+        struct mem_hold      *h = k != NULL ? k->waiters.head : NULL;
         while (h != NULL && h->ticket != ticket)
             h = h->next;
         if (h != NULL)
@@ -106,8 +107,9 @@ sweep_deadlocks(struct mem_store *m, il_op *op)
 {
     size_t i = 0;
 
-    while (m->n_waiters > 0 && i < m->keys_size) {
-        if (m->keys[i].key != NULL && search_from(m, m->keys[i].key)) {
+    while (m->n_waiters > 0 && i < m->keys.size) {
+        const struct mem_key *k = m->keys.slots[i].item;
+        if (k != NULL && search_from(m, k)) {
             op->out.sweep.n_deadlocks++;
             i = 0; /* others may have moved on; look at all again */
         } else {

@@ -1,5 +1,5 @@
 /*
- * tables.c: the memory engine's hash tables and pools. Nothing here knows what a lock is.
+ * tables.c: the memory engine's keys, units of work, lists and pools. Nothing here knows what a lock is.
  *
  * Growing can fail for lack of memory; whoever adds something reserves first and changes afterwards, so
  * that a failed op leaves everything as it was.
@@ -50,6 +50,9 @@ il__mem_names(struct mem_store *m, const il_op *op)
     if (op->n_bytes.root != op->n_bytes.holder)
         names.holder = il__hash_bytes(op->holder, op->n_bytes.holder);
     names.unit   = il__hash_mix(root, m->tenant_hash);
+    /* Both will be looked at; in a large store that is two cache misses, which may as well overlap. */
+    il__map_prefetch(&m->keys, names.key);
+    il__map_prefetch(&m->units, names.unit);
     return names;
 }
 
@@ -107,49 +110,18 @@ hold_bytes(const struct mem_hold *h)
     return sizeof *h + (size_t)(h->place - h->holder) + strlen(h->place) + 1;
 }
 
-/* ---- keys: open addressing with linear probing; deletion moves the run up, no tombstones -------- */
+/* ---- keys --------------------------------------------------------------------------------------------- */
 
 struct mem_key *
 il__mem_key_find(struct mem_store *m, uint64_t hash, const char *tenant, const char *key)
 {
-    if (m->keys_size == 0)
-        return NULL;
-    for (size_t i = hash & (m->keys_size - 1);; i = (i + 1) & (m->keys_size - 1)) {
-        struct mem_key *k = m->keys[i].key;
-        if (k == NULL)
-            return NULL;
-        if (m->keys[i].hash == hash && strcmp(k->key, key) == 0 && strcmp(k->tenant, tenant) == 0)
+    struct mem_key *k;
+
+    for (size_t i = il__map_start(&m->keys, hash); (k = il__map_next(&m->keys, hash, &i)) != NULL; i++) {
+        if (strcmp(k->key, key) == 0 && strcmp(k->tenant, tenant) == 0)
             return k;
     }
-}
-
-static void
-keys_place(struct mem_slot *keys, size_t size, struct mem_slot slot)
-{
-    size_t i = slot.hash & (size - 1);
-
-    while (keys[i].key != NULL)
-        i = (i + 1) & (size - 1);
-    keys[i] = slot;
-}
-
-static bool
-keys_reserve(struct mem_store *m)
-{
-    if (m->n_keys * 2 < m->keys_size)
-        return true;
-    size_t           size = m->keys_size == 0 ? 256 : m->keys_size * 2;
-    struct mem_slot *keys = il__calloc_table(size, sizeof *keys);
-    if (keys == NULL)
-        return false;
-    for (size_t i = 0; i < m->keys_size; i++) {
-        if (m->keys[i].key != NULL)
-            keys_place(keys, size, m->keys[i]);
-    }
-    il__free(m->keys);
-    m->keys      = keys;
-    m->keys_size = size;
-    return true;
+    return NULL;
 }
 
 struct mem_key *
@@ -158,7 +130,7 @@ il__mem_key_add(struct mem_store *m, uint64_t hash, const il_op *op)
     size_t tenant_bytes = op->n_bytes.tenant + 1U;
     size_t name_bytes   = op->n_bytes.key + 1U;
 
-    if (!keys_reserve(m))
+    if (!il__map_reserve(&m->keys))
         return NULL;
     struct mem_key *k = pool_take(&m->key_pool, KEY_BYTES, sizeof *k + tenant_bytes + name_bytes);
     if (k == NULL)
@@ -166,31 +138,16 @@ il__mem_key_add(struct mem_store *m, uint64_t hash, const il_op *op)
     *k = (struct mem_key){ .hash = hash, .key = k->tenant + tenant_bytes };
     memcpy(k->tenant, op->tenant, tenant_bytes);
     memcpy(k->tenant + tenant_bytes, op->key, name_bytes);
-    keys_place(m->keys, m->keys_size, (struct mem_slot){ .hash = hash, .key = k });
-    m->n_keys++;
+    il__map_add(&m->keys, hash, k);
     return k;
 }
 
 void
 il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k)
 {
-    size_t mask = m->keys_size - 1;
-    size_t i    = k->hash & mask;
-
     if (k->leases.n > 0 || k->waiters.n > 0)
         return;
-    while (m->keys[i].key != k)
-        i = (i + 1) & mask;
-    /* Close the gap: move up every later key of the run that may stand at the gap. */
-    for (size_t j = (i + 1) & mask; m->keys[j].key != NULL; j = (j + 1) & mask) {
-        size_t home = m->keys[j].hash & mask;
-        if (((j - home) & mask) >= ((j - i) & mask)) {
-            m->keys[i] = m->keys[j];
-            i          = j;
-        }
-    }
-    m->keys[i] = (struct mem_slot){ 0 };
-    m->n_keys--;
+    il__map_remove(&m->keys, k->hash, k);
     pool_give(&m->key_pool, KEY_BYTES, k, key_bytes(k));
 }
 
@@ -224,75 +181,54 @@ il__mem_list_remove(struct mem_list *list, struct mem_hold *h)
     list->n--;
 }
 
-/* ---- units: chained buckets ------------------------------------------------------------------------ */
-
-static void
-unit_link(struct mem_hold **units, size_t size, struct mem_hold *h)
-{
-    struct mem_hold **bucket = &units[h->unit_hash & (size - 1)];
-
-    h->unit_prev = NULL;
-    h->unit_next = *bucket;
-    if (*bucket != NULL)
-        (*bucket)->unit_prev = h;
-    *bucket = h;
-}
-
-static void
-unit_unlink(struct mem_store *m, struct mem_hold *h)
-{
-    if (h->unit_prev != NULL)
-        h->unit_prev->unit_next = h->unit_next;
-    else
-        m->units[h->unit_hash & (m->units_size - 1)] = h->unit_next;
-    if (h->unit_next != NULL)
-        h->unit_next->unit_prev = h->unit_prev;
-}
-
-static bool
-units_reserve(struct mem_store *m)
-{
-    /* Four times as many buckets as holds: most look-ups end at an empty one. */
-    if (m->n_holds * 4 < m->units_size)
-        return true;
-    size_t            size  = m->units_size == 0 ? 256 : m->units_size * 2;
-    struct mem_hold **units = il__calloc_table(size, sizeof *units);
-    if (units == NULL)
-        return false;
-    for (size_t i = 0; i < m->units_size; i++) {
-        struct mem_hold *next;
-        for (struct mem_hold *h = m->units[i]; h != NULL; h = next) {
-            next = h->unit_next;
-            unit_link(units, size, h);
-        }
-    }
-    il__free(m->units);
-    m->units      = units;
-    m->units_size = size;
-    return true;
-}
-
-static struct mem_hold *
-unit_match(struct mem_hold *h, uint64_t hash, const char *tenant, const char *holder)
-{
-    while (h != NULL && (h->unit_hash != hash || !il__holder_same_root(h->holder, holder) ||
-                         strcmp(h->key->tenant, tenant) != 0))
-        h = h->unit_next;
-    return h;
-}
+/* ---- units of work: a chain of holds each, the youngest first ------------------------------------------- */
 
 struct mem_hold *
 il__mem_unit_first(struct mem_store *m, uint64_t unit_hash, const char *tenant, const char *holder)
 {
-    if (m->units_size == 0)
-        return NULL;
-    return unit_match(m->units[unit_hash & (m->units_size - 1)], unit_hash, tenant, holder);
+    struct mem_hold *h;
+
+    for (size_t i = il__map_start(&m->units, unit_hash); (h = il__map_next(&m->units, unit_hash, &i)) != NULL;
+         i++) {
+        if (il__holder_same_root(h->holder, holder) && strcmp(h->key->tenant, tenant) == 0)
+            return h;
+    }
+    return NULL;
 }
 
 struct mem_hold *
 il__mem_unit_next(struct mem_hold *h)
 {
-    return unit_match(h->unit_next, h->unit_hash, h->key->tenant, h->holder);
+    return h->unit_next;
+}
+
+/* There is room in the map. */
+static void
+unit_link(struct mem_store *m, struct mem_hold *h)
+{
+    struct mem_hold *first = il__mem_unit_first(m, h->unit_hash, h->key->tenant, h->holder);
+
+    h->unit_prev = NULL;
+    h->unit_next = first;
+    if (first != NULL) {
+        first->unit_prev = h;
+        il__map_replace(&m->units, h->unit_hash, first, h);
+    } else {
+        il__map_add(&m->units, h->unit_hash, h);
+    }
+}
+
+static void
+unit_unlink(struct mem_store *m, struct mem_hold *h)
+{
+    if (h->unit_next != NULL)
+        h->unit_next->unit_prev = h->unit_prev;
+    if (h->unit_prev != NULL)
+        h->unit_prev->unit_next = h->unit_next;
+    else if (h->unit_next != NULL)
+        il__map_replace(&m->units, h->unit_hash, h, h->unit_next);
+    else
+        il__map_remove(&m->units, h->unit_hash, h);
 }
 
 /* ---- holds ---------------------------------------------------------------------------------------------- */
@@ -309,7 +245,7 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
     size_t            meta_bytes   = strlen(meta) + 1;
     size_t            place_bytes  = strlen(place) + 1;
 
-    if (!units_reserve(m))
+    if (!il__map_reserve(&m->units))
         return NULL;
     struct mem_hold *h =
         pool_take(&m->hold_pool, HOLD_BYTES, sizeof *h + holder_bytes + meta_bytes + place_bytes);
@@ -332,7 +268,7 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
     memcpy(h->holder, op->holder, holder_bytes);
     memcpy(h->holder + holder_bytes, meta, meta_bytes);
     memcpy(h->holder + holder_bytes + meta_bytes, place, place_bytes);
-    unit_link(m->units, m->units_size, h);
+    unit_link(m, h);
     il__mem_due_add(m, h);
     m->n_holds++;
     return h;
@@ -363,16 +299,16 @@ free_list(struct mem_list *list)
 void
 il__mem_tables_release(struct mem_store *m)
 {
-    for (size_t i = 0; i < m->keys_size; i++) {
-        struct mem_key *k = m->keys[i].key;
+    for (size_t i = 0; i < m->keys.size; i++) {
+        struct mem_key *k = m->keys.slots[i].item;
         if (k == NULL)
             continue;
         free_list(&k->leases);
         free_list(&k->waiters);
         il__free(k);
     }
-    il__free(m->keys);
-    il__free(m->units);
+    il__map_release(&m->keys);
+    il__map_release(&m->units);
     pool_release(&m->key_pool);
     pool_release(&m->hold_pool);
     il__ended_release(&m->ended);

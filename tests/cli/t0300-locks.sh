@@ -1,0 +1,88 @@
+#!/bin/bash
+# locks: who holds what, page by page.
+. "$(dirname "$0")/lib.sh" || exit 1
+
+error "a store that is not there is not made by looking" 69 "*x.db: No such file*" "$il" locks
+check "... not at all" test ! -e x.db
+gives "nobody holds" 0 "$il" run k -- true
+gives "locks" 0 "$il" locks
+is "... nothing on stdout" "$out" ""
+like "... a note on stderr" "$err" "interlock: nobody holds a key"
+gives "locks --json" 0 "$il" locks --json
+json "... an empty page" "d == {'items': [], 'next': None}"
+gives "-q" 0 "$il" -q locks
+is "... no note" "$err" ""
+
+# Seven keys at once, one process each.
+for i in 1 2 3 4 5; do
+    hold "h$i" "event:$i" --ttl 60s
+done
+hold s doc:1 --shared
+hold p "pool" --permits 3 --tenant other
+gives "locks" 0 "$il" locks
+is "... a headline and a line for each of this tenant" "$(wc -l <"$work/out")" 7
+like "... with its headings" "$out" "KEY *HOLDER *FENCE *MODE *AGE *EXPIRES *WAITERS*"
+gives "by prefix" 0 "$il" locks event:
+is "... five" "$(wc -l <"$work/out")" 6
+gives "another tenant" 0 "$il" locks --tenant other --json
+json "... its own only" "[i['key'] for i in d['items']] == ['pool'] and d['items'][0]['tenant'] == 'other' and d['items'][0]['mode'] == 'permit' and d['items'][0]['permits'] == 3"
+gives "locks --json" 0 "$il" locks --json
+json "... sorted by key" "[i['key'] for i in d['items']] == ['doc:1'] + ['event:%d' % n for n in range(1, 6)]"
+json "... every field that scripts rely on" "all(set('key tenant holder fence mode acquired_at expires_at age_ms ttl_ms waiters meta'.split()) <= set(i) for i in d['items'])"
+json "... of the right types" "all(type(i['fence']) is int and type(i['age_ms']) is int and i['ttl_ms'] in (30000, 60000) and time.match(i['acquired_at']) and time.match(i['expires_at']) and i['acquired_at'] < i['expires_at'] and i['waiters'] == 0 for i in d['items'])"
+json "... meta says who" "all(i['meta']['pid'] > 1 and i['meta']['command'].startswith('sh -c') and i['meta']['host'] and i['meta']['user'] and i['meta']['cwd'] == '$work' for i in d['items'])"
+json "... fences differ" "len({i['fence'] for i in d['items']}) == 6"
+json "... modes" "[i['mode'] for i in d['items']] == ['shared'] + 5 * ['exclusive']"
+
+# Pages.
+seen=
+cursor=
+for page in 1 2 3 4; do
+    if [ -z "$cursor" ]; then
+        run "$il" locks --json --limit 2
+    else
+        run "$il" locks --json --limit 2 --cursor "$cursor"
+    fi
+    seen+=$("$python" -c 'import json,sys; print("".join(i["key"] + " " for i in json.load(sys.stdin)["items"]), end="")' <"$work/out")
+    cursor=$("$python" -c 'import json,sys; print(json.load(sys.stdin)["next"] or "")' <"$work/out")
+    [ -n "$cursor" ] || break
+done
+is "page by page, all of them, each once" "$seen" "doc:1 event:1 event:2 event:3 event:4 event:5 "
+is "... in three pages" "$page" 3
+gives "a page for people" 0 "$il" locks --limit 2
+like "... says how to go on" "$err" "interlock: there is more: --cursor '*'"
+next=$(sed "s/.*--cursor '\(.*\)'/\1/" <<<"$err")
+gives "... and that works" 0 "$il" locks --limit 4 --cursor "$next"
+like "... with the rest" "$out" "*event:2*event:5*"
+for cursor in zzz "" ":" "12" "xyz:key" "ffffffffffffffffff:k" $'1:a\nb' "-1:k"; do
+    error "a cursor that no listing gave: $(printf %q "$cursor")" 64 "*cursor*" "$il" locks --cursor "$cursor"
+done
+for limit_ in 0 -1 1001 x 1.5; do
+    error "--limit $limit_" 64 "locks: --limit: *" "$il" locks --limit "$limit_"
+done
+error "a prefix with control characters" 64 "*control*" "$il" locks $'a\nb'
+gives "a prefix that is like a pattern" 0 "$il" locks --json '%'
+json "... is not one" "d['items'] == []"
+
+# Waiters.
+bg w1 "$il" run --wait 60s event:1 -- true
+await "queued" waits_for event:1 1
+bg w2 "$il" run --wait 60s --shared event:1 -- true
+await "queued" waits_for event:1 2
+gives "locks --waiters" 0 "$il" locks --waiters --json
+json "... in the order in which they came" "[i['mode'] for i in d['items']] == ['exclusive', 'shared'] and d['items'][0]['ticket'] < d['items'][1]['ticket']"
+json "... with what there is to know" "all(0 < i['remaining_ms'] <= 60000 and i['key'] == 'event:1' and time.match(i['queued_at']) and i['state'] == 'waiting' for i in d['items'])"
+gives "for people" 0 "$il" locks --waiters
+like "... with its headings" "$out" "KEY *HOLDER *TICKET *MODE *WAITING *GIVES UP IN*"
+gives "the lease knows how many" 0 "$il" locks --json event:1
+json "... two" "d['items'][0]['waiters'] == 2"
+for h in h1 h2 h3 h4 h5 s p; do
+    let_go $h
+done
+reap w1
+reap w2
+is "nothing is held in the end" "$(state)" $'il_lease []\nil_waiter []'
+run "$il" locks >/dev/full
+gives "a listing that cannot be written" 74 sh -c "'$il' locks --json >/dev/full"
+like "... says so" "$err" "interlock: cannot write to standard output: *"
+finish
