@@ -317,7 +317,8 @@ IL_API IL_MUST_USE il_status il_apply(il *h, il_op *ops, size_t n, il_error *ret
  * Sleep until the queued ACQUIRE `op` (status IL_QUEUED) should be repeated: its turn has come, its
  * wait was cancelled, five seconds have passed (a waiter must give a sign of life), or its wait is over.
  * `timeout_ms` may shorten that; IL_FOREVER does not. Returns IL_OK (repeat it), IL_TIMEOUT (nothing
- * happened for timeout_ms), IL_CANCELLED (after il_interrupt()), IL_INVAL (not a queued op of this handle).
+ * happened for timeout_ms), IL_CANCELLED (after il_interrupt()), IL_INVAL (not a queued op of this handle),
+ * IL_NOMEM (no thread to be had for the sweeps that a wait relies on).
  */
 IL_API IL_MUST_USE il_status il_wait(il *h, const il_op *op, int64_t timeout_ms);
 
@@ -366,7 +367,7 @@ typedef struct il_acquire_opts {
  * il_lease_free().
  *
  * Returns IL_OK, IL_HELD (also when the wait ran out), IL_DEADLOCK, IL_ORDER, IL_MISMATCH, IL_LOST (this
- * holder's lease of this key ended less than a minute ago), IL_CANCELLED, IL_INVAL, IL_STORE, IL_FULL,
+ * holder's lease of this key ended less than a minute ago, and is still remembered), IL_CANCELLED, IL_INVAL, IL_STORE, IL_FULL,
  * IL_NOMEM. After any failure nothing is held and nothing is queued, as far as the store can be reached.
  */
 IL_API IL_MUST_USE il_status il_acquire(il *h, const char *key, const il_acquire_opts *opts,

@@ -1,11 +1,10 @@
 /*
- * clock.c: reading the machine's clocks. What leases make of them is in src/store/lease_clock.c.
+ * clock.c: reading the machine's clocks. What leases make of them is in src/store/sqlite/state.c.
  */
 #include "base/clock.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,31 +75,13 @@ machine_init(void)
 }
 
 /*
- * CLOCK_BOOTTIME at the price of a coarse clock: the coarse monotonic clock (a tick behind at most, and a
- * tenth of the price) plus the difference between the two, which only a suspend changes. It is taken again
- * every 50 ms, so after a suspend this clock is behind for that long, never ahead.
- *
- * Race-free without a lock: the difference is one atomic word, and so is the time of its next reading; two
- * threads that read it anew at once store the same.
+ * Not from a coarse clock with the difference to CLOCK_BOOTTIME remembered: after a suspend such a clock is
+ * behind until it looks again, a lease granted in between would end early, and its key go to a second holder.
  */
-#define DIFFERENCE_MS 50
-
 static int64_t
 machine_boot_ms(void *cookie UNUSED)
 {
-    static _Atomic int64_t difference_ms;
-    static _Atomic int64_t read_again_ms = INT64_MIN;
-    struct timespec        ts;
-
-    CHECK(clock_gettime(CLOCK_MONOTONIC_COARSE, &ts) == 0);
-    int64_t mono_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / IL__NS_PER_MS;
-    if (mono_ms >= atomic_load_explicit(&read_again_ms, memory_order_acquire)) {
-        CHECK(clock_gettime(CLOCK_MONOTONIC, &ts) == 0);
-        int64_t now_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / IL__NS_PER_MS;
-        atomic_store(&difference_ms, il__clock_boot_ns() / IL__NS_PER_MS - now_ms - timens_offset_ms);
-        atomic_store_explicit(&read_again_ms, mono_ms + DIFFERENCE_MS, memory_order_release);
-    }
-    return mono_ms + atomic_load_explicit(&difference_ms, memory_order_relaxed);
+    return il__clock_boot_ns() / IL__NS_PER_MS - timens_offset_ms;
 }
 
 static int64_t

@@ -23,7 +23,7 @@ place(struct il__map_slot *slots, size_t size, struct il__map_slot slot)
 bool
 il__map_reserve(struct il__map *m)
 {
-    if (m->n * 2 < m->size)
+    if (m->n * 3 < m->size)
         return true;
     size_t               size  = m->size == 0 ? 256 : m->size * 2;
     struct il__map_slot *slots = il__calloc_table(size, sizeof *slots);
@@ -42,7 +42,7 @@ il__map_reserve(struct il__map *m)
 void
 il__map_add(struct il__map *m, uint64_t hash, void *item)
 {
-    CHECK(m->n * 2 < m->size);
+    CHECK(m->n < m->size);
     CHECK(item != NULL);
     place(m->slots, m->size, (struct il__map_slot){ .hash = hash, .item = item });
     m->n++;

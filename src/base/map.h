@@ -15,7 +15,7 @@ struct il__map_slot {
 
 struct il__map {
     struct il__map_slot *slots;
-    size_t               size; /* a power of two, at least twice n; 0 while empty */
+    size_t               size; /* a power of two, at least three times n; 0 while empty */
     size_t               n;
 };
 

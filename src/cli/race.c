@@ -133,29 +133,52 @@ record(struct cli_race *race, pid_t pid, int status, int64_t took_ns)
 }
 
 static void
-kill_all(const struct cli_race *race)
+signal_all(const struct cli_race *race, int signo)
 {
     for (size_t i = 0; i < race->n; i++) {
         if (race->racers[i].pid > 0)
-            (void)kill(race->racers[i].pid, SIGKILL); /* it may just have ended */
+            (void)kill(race->racers[i].pid, signo); /* it may just have ended */
     }
 }
 
+/* Take what has ended; false when nothing is left. */
+static bool
+reap(struct cli_race *race, int64_t start_ns)
+{
+    int   status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        record(race, pid, status, il__clock_boot_ns() - start_ns);
+    return pid == 0;
+}
+
+/*
+ * Wait for all of them. The signals are blocked here and waited for, so that none comes between a look and
+ * the sleep. INT comes from a terminal, which gives it to the racers as well; TERM is meant for us alone, so
+ * it is passed on. The second signal, whichever, is the end of patience.
+ */
 static void
 wait_all(struct cli_race *race, int64_t start_ns)
 {
-    for (size_t n_left = race->n; n_left > 0;) {
-        int   status;
-        pid_t pid = wait(&status);
-        if (pid > 0) {
-            record(race, pid, status, il__clock_boot_ns() - start_ns);
-            n_left--;
-        } else if (errno != EINTR) {
-            break;
-        }
+    sigset_t set;
+    sigset_t before;
+
+    CHECK(sigemptyset(&set) == 0);
+    CHECK(sigaddset(&set, SIGINT) == 0);
+    CHECK(sigaddset(&set, SIGTERM) == 0);
+    CHECK(sigaddset(&set, SIGCHLD) == 0);
+    CHECK(sigprocmask(SIG_BLOCK, &set, &before) == 0);
+    while (reap(race, start_ns)) {
+        int signo = sigwaitinfo(&set, NULL);
+        if (signo == SIGINT || signo == SIGTERM)
+            on_interrupt(signo);
         if (n_interrupts >= 2)
-            kill_all(race);
+            signal_all(race, SIGKILL);
+        else if (signo == SIGTERM)
+            signal_all(race, SIGTERM);
     }
+    CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
 }
 
 static il_status

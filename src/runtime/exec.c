@@ -8,7 +8,7 @@
  *     owner reads the word before the state: either it sees the new state, or the word has changed and the
  *     futex does not sleep.
  *   - a request lives on its owner's stack; the owner returns only after it has seen DONE, and the leader
- *     does not touch it after writing DONE.
+ *     does not touch it after writing DONE: the words that are slept on belong to the executor.
  */
 #include "runtime/exec.h"
 
@@ -17,6 +17,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+
+/* A leader goes on with what has queued meanwhile, this many batches in all: waking the next leader takes
+ * longer than starting the next batch. Its own caller waits for that long, so it is not for ever. */
+#define LEAD_BATCHES_MAX 4
 
 enum request_state { QUEUED, LEADS, DONE };
 
@@ -27,8 +31,8 @@ struct il__exec_request {
     il_error                *reterr;
     il_status                status;
     unsigned                 batch;
-    _Atomic uint32_t         own_word; /* the head of the queue sleeps here, the others on done[] */
-    _Atomic int              state;    /* enum request_state */
+    bool                     head; /* was first in its queue: sleeps on lead[], the others on done[] */
+    _Atomic int              state; /* enum request_state */
 };
 
 void
@@ -70,18 +74,15 @@ pass_lead(struct il__exec *x)
     if (next == NULL) {
         x->leading = false;
     } else {
-        /* Its owner may be gone once `state` says so only after DONE, so `next` stays valid here. */
+        /* Its owner cannot get on before we give up the mutex, so `next` stays valid here. */
         atomic_store(&next->state, LEADS);
-        futex_wake(&next->own_word, 1);
-        /* Left over from a batch that was full, it sleeps with the others. */
-        if (next->batch != x->batch)
-            futex_wake(&x->done[next->batch % 2], INT32_MAX);
+        futex_wake(next->head ? &x->lead[next->batch % 2] : &x->done[next->batch % 2], INT32_MAX);
     }
     il__mutex_unlock(&x->mutex);
 }
 
 static bool
-enqueue(struct il__exec *x, struct il__exec_request *r, bool *ret_head)
+enqueue(struct il__exec *x, struct il__exec_request *r)
 {
     il__mutex_lock(&x->mutex);
     bool leads = !x->leading;
@@ -89,8 +90,8 @@ enqueue(struct il__exec *x, struct il__exec_request *r, bool *ret_head)
         CHECK(x->head == NULL);
         x->leading = true;
     } else {
-        *ret_head = x->head == NULL;
-        r->batch  = x->batch;
+        r->head  = x->head == NULL;
+        r->batch = x->batch;
         if (x->tail != NULL && x->head != NULL)
             x->tail->next = r;
         else
@@ -101,62 +102,72 @@ enqueue(struct il__exec *x, struct il__exec_request *r, bool *ret_head)
     return leads;
 }
 
-/* Take the queue (its head is `self`) as far as a batch allows; the rest stays for the next. */
+/* Take the queue as far as a batch allows; the rest stays for the next. NULL when it is empty. */
 static struct il__exec_request *
-take_batch(struct il__exec *x, struct il__exec_request *self, size_t *ret_n_ops)
+take_batch(struct il__exec *x, size_t *ret_n_ops)
 {
     size_t n_ops = 0;
 
     il__mutex_lock(&x->mutex);
-    CHECK(x->head == self);
-    struct il__exec_request *last = NULL;
-    for (struct il__exec_request *r = self; r != NULL && n_ops + r->n <= IL_BATCH_OPS_MAX; r = r->next) {
+    struct il__exec_request *first = x->head;
+    struct il__exec_request *last  = NULL;
+    for (struct il__exec_request *r = first; r != NULL && n_ops + r->n <= IL_BATCH_OPS_MAX; r = r->next) {
         n_ops += r->n;
         last = r;
     }
-    CHECK(last != NULL);
-    x->head    = last->next;
-    last->next = NULL;
-    x->batch++;
+    if (last != NULL) {
+        x->head    = last->next;
+        last->next = NULL;
+        x->batch++;
+    }
     il__mutex_unlock(&x->mutex);
     *ret_n_ops = n_ops;
-    return self;
+    return first;
 }
 
-static void
-apply_batch(struct il__exec *x, struct il__exec_request *first, size_t n_ops)
+static il_status
+apply_all(struct il__exec *x, const struct il__exec_request *first, size_t n_ops, il_error *reterr)
 {
-    il_error                 err = { .status = IL_OK };
-    il_op                   *few[64];
-    AUTO_FREE il_op        **many  = n_ops > ARRAY_LEN(few) ? il__alloc(n_ops * sizeof *many) : NULL;
-    il_op                  **ops   = n_ops > ARRAY_LEN(few) ? many : few;
-    il_status                st    = IL_OK;
-    bool                     sleep_on[2] = { false, false };
+    il_op            *few[64];
+    AUTO_FREE il_op **many = n_ops > ARRAY_LEN(few) ? il__alloc(n_ops * sizeof *many) : NULL;
+    il_op           **ops  = n_ops > ARRAY_LEN(few) ? many : few;
+    size_t            n    = 0;
+
+    if (ops == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a batch of %zu", n_ops);
+    for (const struct il__exec_request *r = first; r != NULL; r = r->next) {
+        memcpy(&ops[n], r->ops, r->n * sizeof *ops);
+        n += r->n;
+    }
+    return il__store_apply(x->store, ops, n, reterr);
+}
+
+/* Apply a batch and tell its callers; `self` is this thread's own request, or not in it. */
+static void
+do_batch(struct il__exec *x, struct il__exec_request *first, size_t n_ops,
+         const struct il__exec_request *self)
+{
+    il_error                 err         = { .status = IL_OK };
+    il_status                st          = apply_all(x, first, n_ops, &err);
+    bool                     on_done[2] = { false, false }; /* words that somebody sleeps on */
+    bool                     on_lead[2] = { false, false };
     struct il__exec_request *next;
 
-    if (ops == NULL) {
-        st = il__error_set(&err, IL_NOMEM, "no memory for a batch of %zu", n_ops);
-    } else {
-        size_t n = 0;
-        for (struct il__exec_request *r = first; r != NULL; r = r->next) {
-            memcpy(&ops[n], r->ops, r->n * sizeof *ops);
-            n += r->n;
-        }
-        st = il__store_apply(x->store, ops, n, &err);
-    }
     for (struct il__exec_request *r = first; r != NULL; r = next) {
         next      = r->next;
-        sleep_on[r->batch % 2] = true; /* both, when a full batch left some over */
         r->status = st;
         if (st != IL_OK && r->reterr != NULL)
             *r->reterr = err;
-        if (r != first) /* `first` is this thread's own */
-            atomic_store(&r->state, DONE);
+        if (r == self)
+            continue;
+        *(r->head ? &on_lead[r->batch % 2] : &on_done[r->batch % 2]) = true;
+        atomic_store(&r->state, DONE); /* from here on it may be gone */
     }
-    pass_lead(x); /* first: the next batch starts while this one's callers wake up */
     for (unsigned i = 0; i < 2; i++) {
-        if (sleep_on[i])
+        if (on_done[i])
             futex_wake(&x->done[i], INT32_MAX);
+        if (on_lead[i])
+            futex_wake(&x->lead[i], INT32_MAX);
     }
 }
 
@@ -165,8 +176,13 @@ lead(struct il__exec *x, struct il__exec_request *self)
 {
     size_t n_ops;
 
-    take_batch(x, self, &n_ops);
-    apply_batch(x, self, n_ops);
+    for (unsigned i = 0; i < LEAD_BATCHES_MAX; i++) {
+        struct il__exec_request *first = take_batch(x, &n_ops);
+        if (first == NULL)
+            break;
+        do_batch(x, first, n_ops, self);
+    }
+    pass_lead(x);
     return self->status;
 }
 
@@ -174,15 +190,14 @@ il_status
 il__exec_apply(struct il__exec *x, il_op *const *ops, size_t n, il_error *reterr)
 {
     struct il__exec_request self = { .ops = ops, .n = n, .reterr = reterr };
-    bool                    head = false;
 
     CHECK(n > 0 && n <= IL_BATCH_OPS_MAX);
-    if (enqueue(x, &self, &head)) {
+    if (enqueue(x, &self)) {
         il_status st = il__store_apply(x->store, ops, n, reterr);
         pass_lead(x);
         return st;
     }
-    _Atomic uint32_t *word = head ? &self.own_word : &x->done[self.batch % 2];
+    _Atomic uint32_t *word = self.head ? &x->lead[self.batch % 2] : &x->done[self.batch % 2];
     for (;;) {
         uint32_t seen  = atomic_load(word);
         int      state = atomic_load(&self.state);

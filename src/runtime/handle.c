@@ -151,8 +151,12 @@ apply_pointers(il *h, il_op *ops, il_op **ptrs, size_t n, il_error *reterr)
     }
     if (st != IL_OK)
         il__count(h, IL__METRIC_batch_failures, 1);
-    for (size_t i = 0; st == IL_OK && i < n; i++)
-        il__count_op(h, &ops[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (st == IL_OK)
+            il__count_op(h, &ops[i]);
+        if (ops[i].tenant == h->tenant)
+            ops[i].tenant = NULL; /* an op may be used with another handle next */
+    }
     return st;
 }
 

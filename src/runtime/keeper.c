@@ -78,14 +78,22 @@ unpin(il *h, il_lease *lease)
 
 /* ---- the keeper ------------------------------------------------------------------------------------------- */
 
-/* Pin what is to be renewed now; all of it after a break. */
+/* A lease was broken somewhere: all of ours are due, to learn whether it was one of them. */
+static void
+all_are_due(il *h)
+{
+    for (il_lease *l = h->leases; l != NULL; l = l->next)
+        l->renew_at_ns = 0;
+}
+
+/* Pin what is to be renewed now, as much as fits into a batch; the rest is due in the next round. */
 static size_t
-collect_due(il *h, int64_t now_ns, bool all, il_lease *due[RENEW_AT_ONCE])
+collect_due(il *h, int64_t now_ns, il_lease *due[RENEW_AT_ONCE])
 {
     size_t n = 0;
 
     for (il_lease *l = h->leases; l != NULL && n < RENEW_AT_ONCE; l = l->next) {
-        if (!l->renewed || atomic_load(&l->status) != IL_OK || (!all && l->renew_at_ns > now_ns))
+        if (!l->renewed || atomic_load(&l->status) != IL_OK || l->renew_at_ns > now_ns)
             continue;
         l->n_pins++;
         due[n++] = l;
@@ -172,7 +180,9 @@ keeper_main(void *arg)
         uint32_t own_seen  = atomic_load(&h->keeper_word);
         uint32_t break_now = il__board_read(h->store->board, IL__BOARD_BREAK);
         int64_t  now_ns    = il__clock_boot_ns();
-        size_t   n         = collect_due(h, now_ns, break_now != h->break_seen, due);
+        if (break_now != h->break_seen)
+            all_are_due(h);
+        size_t   n         = collect_due(h, now_ns, due);
         bool     sweeps    = h->sweeps && now_ns >= next_sweep;
         int64_t  wakes_ns  = next_renewal_ns(h, now_ns + IL__SWEEP_MS * IL__NS_PER_MS);
         h->keeper_wakes_ns = wakes_ns;

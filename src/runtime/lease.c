@@ -92,9 +92,10 @@ acquire_loop(il *h, il_op *op, int64_t wait_ms, int64_t *ret_sent_ns, il_error *
         }
         if (op->status != IL_QUEUED)
             return il__error_of_op(op, reterr);
-        if (il_wait(h, op, IL_FOREVER) == IL_CANCELLED) {
+        st = il_wait(h, op, IL_FOREVER);
+        if (st != IL_OK) {
             give_up(h, op);
-            return il__error_set(reterr, IL_CANCELLED, "gave up waiting for '%s'", op->key);
+            return il__error_set(reterr, st, "gave up waiting for '%s': %s", op->key, il_status_text(st));
         }
         if (wait_ms != IL_FOREVER) {
             int64_t waited_ms   = (il__clock_boot_ns() - began_ns) / IL__NS_PER_MS;

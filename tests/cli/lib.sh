@@ -180,6 +180,7 @@ reap() {
 hold() {
     local name=$1 key=$2
     shift 2
+    rm -f "$work/$name.up" "$work/$name.go"
     mkfifo "$work/$name.up" "$work/$name.go"
     bg "$name" "$il" run "$@" "$key" -- \
         sh -c 'echo $$ >"$1"; read -r _ <"$2"' sh "$work/$name.up" "$work/$name.go"
@@ -192,7 +193,6 @@ hold() {
 let_go() {
     echo go 1<>"$work/$1.go"
     reap "$1"
-    rm -f "$work/$1.up" "$work/$1.go"
 }
 
 # state: who holds and who waits in $INTERLOCK_STORE, without what changes by itself.

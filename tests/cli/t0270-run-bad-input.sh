@@ -16,20 +16,20 @@ done
 for key in $'\377\376' $'a\300\200' $'\355\240\200' $'\364\220\200\200' $'cut\303'; do
     error "a key that is not UTF-8: $(printf %q "$key")" 64 "run: *UTF-8*" "$il" run "$key" -- touch ran
 done
-for key in "ünïcödé" "key with spaces" "-k" "a/b:c" "日本語:1" "'" '"' '%s%n' '../../x'; do
-    gives "a key like any other: $key" 0 "$il" run -- "$key" true
+for key in "ünïcödé" "key with spaces" "a/b:c" "日本語:1" "'" '"' '%s%n' '../../x' '$(touch ran)'; do
+    gives "a key like any other: $key" 0 "$il" run "$key" -- true
 done
-finish_keys=$(state)
-is "nothing of that stayed" "$finish_keys" "$before"
+error "-- stands before the command, never before the key" 64 "run: an argument is missing*" "$il" run -- k touch ran
+is "nothing of that stayed" "$(state)" "$before"
 
 for ttl in 0 0s 999ms 1y 366d 24h1s 86401s -5s 5 5x "5 s" 99999999999999999999s 1e3s 0x10s ' 5s' '5s ' forever; do
-    error "--ttl '$ttl'" 64 "run: --ttl: '*'*" "$il" run --ttl "$ttl" k -- touch ran
+    error "--ttl '$ttl'" 64 "run: --ttl: *'$ttl'*" "$il" run --ttl "$ttl" k -- touch ran
 done
 for ttl in 1s 1000ms 24h 1d 1440m; do
     gives "--ttl $ttl" 0 "$il" run --ttl "$ttl" k -- true
 done
 for wait in -1s 1y 367d x 5; do
-    error "--wait '$wait'" 64 "run: --wait: '*'*" "$il" run --wait "$wait" k -- touch ran
+    error "--wait '$wait'" 64 "run: --wait: *'$wait'*" "$il" run --wait "$wait" k -- touch ran
 done
 for timeout in -1s forever x 5; do
     error "--timeout '$timeout'" 64 "run: --timeout: '*'*" "$il" run --timeout "$timeout" k -- touch ran

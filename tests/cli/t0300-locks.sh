@@ -51,7 +51,8 @@ is "page by page, all of them, each once" "$seen" "doc:1 event:1 event:2 event:3
 is "... in three pages" "$page" 3
 gives "a page for people" 0 "$il" locks --limit 2
 like "... says how to go on" "$err" "interlock: there is more: --cursor '*'"
-next=$(sed "s/.*--cursor '\(.*\)'/\1/" <<<"$err")
+next=${err#*--cursor \'}
+next=${next%\'}
 gives "... and that works" 0 "$il" locks --limit 4 --cursor "$next"
 like "... with the rest" "$out" "*event:2*event:5*"
 for cursor in zzz "" ":" "12" "xyz:key" "ffffffffffffffffff:k" $'1:a\nb' "-1:k"; do

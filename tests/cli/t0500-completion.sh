@@ -1,0 +1,44 @@
+#!/bin/bash
+# completion: scripts that their shells can read, with everything in them.
+. "$(dirname "$0")/lib.sh" || exit 1
+
+for shell in bash zsh fish; do
+    gives "completion $shell" 0 "$il" completion $shell
+    cp "$work/out" "$work/completion.$shell"
+    is "... without a word on stderr" "$err" ""
+    for word in run locks why break race bench config ttl on-conflict reason cursor seconds; do
+        check "... knows $word" grep -qw -- "$word" "$work/completion.$shell"
+    done
+    check "... not what is hidden" sh -c "! grep -qw debug '$work/completion.$shell'"
+done
+check "bash can read it" bash -n "$work/completion.bash"
+if command -v zsh >/dev/null; then
+    check "zsh can read it" zsh -n "$work/completion.zsh"
+fi
+if command -v fish >/dev/null; then
+    check "fish can read it" fish -n "$work/completion.fish"
+fi
+
+# complete WORD...: what bash offers for the last word.
+complete_() {
+    bash -c '
+        . "$0"
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+        _interlock
+        printf "%s\n" "${COMPREPLY[@]}" | LC_ALL=C sort | tr "\n" " "
+    ' "$work/completion.bash" "$@"
+}
+is "a command" "$(complete_ interlock lo)" "locks "
+is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^$')" 9
+is "an option" "$(complete_ interlock run --on)" "--on-conflict "
+is "its values" "$(complete_ interlock run --on-conflict "")" "join reject skip "
+is "options of another command are not offered" "$(complete_ interlock locks --tt)" " "
+is "common options everywhere" "$(complete_ interlock why --js)" "--json "
+like "a shell for completion" "$(complete_ interlock completion "")" "*bash *fish *zsh *"
+is "commands for help" "$(complete_ interlock help be)" "bench "
+is "the value of a common option is not taken for the command" "$(complete_ interlock --store x lo)" "locks "
+
+error "no shell" 64 "completion: an argument is missing*" "$il" completion
+error "another shell" 64 "completion: 'tcsh' is not one of bash|zsh|fish" "$il" completion tcsh
+gives "a closed reader is not an uproar" 0 bash -c "'$il' completion bash | head -n 1 >/dev/null; exit 0"
+finish

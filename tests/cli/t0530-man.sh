@@ -1,0 +1,34 @@
+#!/bin/bash
+# The man pages: one for every command, complete, and without a warning.
+. "$(dirname "$0")/lib.sh" || exit 1
+pages=$IL_TEST_SOURCE/docs/man
+
+# page COMMAND: make it, as the build does.
+page() {
+    local prose=$pages/$1.md
+    if [ -e "$prose" ]; then
+        "$il" debug man "$1" "$prose" >"$work/$1.1"
+    else
+        "$il" debug man "$1" >"$work/$1.1"
+    fi
+}
+
+for command in interlock run locks why break race bench config completion help; do
+    check "the page of $command" page $command
+    check "... has its prose" test -e "$pages/$command.md"
+    LC_ALL=C.UTF-8 MANWIDTH=80 groff -ww -man -Tutf8 -z "$work/$command.1" >"$work/groff.out" 2>&1
+    is "... renders without a warning" "$(cat "$work/groff.out")" ""
+    LC_ALL=C.UTF-8 groff -man -Tascii -P-c "$work/$command.1" 2>/dev/null | sed 's/.\x08//g' >"$work/text"
+    for heading in NAME SYNOPSIS DESCRIPTION OPTIONS; do
+        check "... has $heading" grep -q "^[A-Z ]*$heading" "$work/text"
+    done
+done
+for option in $("$il" run --help | grep -o -- '--[a-z-]*' | sort -u); do
+    check "interlock-run(1) explains $option" grep -q -- "${option//-/.*}" run.1
+done
+check "interlock(1) names the files" grep -q FILES interlock.1
+for number in 64 69 75 76 77 126 127; do
+    check "exit status $number is explained" grep -q "$number" run.1
+done
+error "a page of nothing" 64 "debug: unknown command 'frob'" "$il" debug man frob
+finish
