@@ -36,7 +36,7 @@ round_of_table(void *cookie)
 {
     struct memory *m = cookie;
 
-    m->table      = m->kind->new();
+    m->table      = m->kind->new ();
     double result = load_round(&m->baseline);
     m->kind->free(m->table);
     return result;

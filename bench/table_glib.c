@@ -16,8 +16,7 @@ struct table {
     GHashTable     *holders; /* of keys; both copied */
 };
 
-static void *
-new(void)
+static void *new (void)
 {
     struct table *t = must_calloc(1, sizeof *t);
 

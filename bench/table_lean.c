@@ -23,8 +23,7 @@ struct table {
     struct entry   *slots[N_SLOTS];
 };
 
-static void *
-new(void)
+static void *new (void)
 {
     struct table *t = must_calloc(1, sizeof *t);
 
@@ -59,10 +58,10 @@ find(const struct table *t, uint64_t hash, const char *key)
 static bool
 acquire(void *table, const char *key, const char *holder)
 {
-    struct table *t = table;
-    size_t   n_key    = strlen(key) + 1;
-    size_t   n_holder = strlen(holder) + 1;
-    uint64_t hash     = il__hash_bytes(key, n_key - 1);
+    struct table *t        = table;
+    size_t        n_key    = strlen(key) + 1;
+    size_t        n_holder = strlen(holder) + 1;
+    uint64_t      hash     = il__hash_bytes(key, n_key - 1);
 
     CHECK(pthread_mutex_lock(&t->mutex) == 0);
     size_t i     = find(t, hash, key);
@@ -103,8 +102,8 @@ empty(struct table *t, size_t i)
 static bool
 release(void *table, const char *key, const char *holder)
 {
-    struct table *t = table;
-    uint64_t hash = il__hash_bytes(key, strlen(key));
+    struct table *t    = table;
+    uint64_t      hash = il__hash_bytes(key, strlen(key));
 
     CHECK(pthread_mutex_lock(&t->mutex) == 0);
     size_t              i    = find(t, hash, key);

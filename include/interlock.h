@@ -34,19 +34,19 @@ extern "C" {
 /* ------------------------------------------------------------------------------------------------
  * Limits. Every one of them has a test that hits it.
  */
-#define IL_KEY_BYTES_MAX 512     /* bytes of a key, without the NUL */
-#define IL_HOLDER_BYTES_MAX 256  /* bytes of a holder */
-#define IL_TENANT_BYTES_MAX 64   /* bytes of a tenant */
-#define IL_META_BYTES_MAX 4096   /* bytes of a lease's meta */
-#define IL_PLACE_BYTES_MAX 256   /* bytes of a place or of a reason */
-#define IL_TTL_MS_MIN 1000       /* 1 s */
-#define IL_TTL_MS_MAX 86400000   /* 24 h */
-#define IL_TTL_MS_DEFAULT 30000  /* 30 s */
-#define IL_PERMITS_MAX 1000000   /* N of a semaphore */
-#define IL_BATCH_OPS_MAX 4096    /* ops in one il_apply() */
-#define IL_PAGE_ITEMS_MAX 1000   /* items in one listing page */
+#define IL_KEY_BYTES_MAX 512    /* bytes of a key, without the NUL */
+#define IL_HOLDER_BYTES_MAX 256 /* bytes of a holder */
+#define IL_TENANT_BYTES_MAX 64  /* bytes of a tenant */
+#define IL_META_BYTES_MAX 4096  /* bytes of a lease's meta */
+#define IL_PLACE_BYTES_MAX 256  /* bytes of a place or of a reason */
+#define IL_TTL_MS_MIN 1000      /* 1 s */
+#define IL_TTL_MS_MAX 86400000  /* 24 h */
+#define IL_TTL_MS_DEFAULT 30000 /* 30 s */
+#define IL_PERMITS_MAX 1000000  /* N of a semaphore */
+#define IL_BATCH_OPS_MAX 4096   /* ops in one il_apply() */
+#define IL_PAGE_ITEMS_MAX 1000  /* items in one listing page */
 #define IL_PAGE_ITEMS_DEFAULT 100
-#define IL_FOREVER (-1)          /* wait_ms: no deadline */
+#define IL_FOREVER (-1) /* wait_ms: no deadline */
 
 /* ------------------------------------------------------------------------------------------------
  * Statuses. One table: C name, number, wire name, HTTP status, exit status, worth retrying, text.
@@ -78,7 +78,7 @@ typedef enum il_status {
 #define X(name, num, wire, http, exit_status, retry, text) IL_##name = num,
     IL_STATUS_MAP(X)
 #undef X
-        IL_STATUS_COUNT = 18
+    IL_STATUS_COUNT = 18
 } il_status;
 
 /* The wire name, text, HTTP status, exit status and retryability of a status; never NULL. */
@@ -109,18 +109,19 @@ typedef enum il_mode {
 
 /* WAITING, OFFERED, HELD and CLOSING are live; the others are ways of having ended. */
 typedef enum il_lease_state {
-    IL_LEASE_NONE     = 0,
-    IL_LEASE_WAITING  = 1, /* a queued acquire */
-    IL_LEASE_OFFERED  = 2, /* the waiter's turn; it must confirm by repeating its acquire */
-    IL_LEASE_HELD     = 3,
-    IL_LEASE_CLOSING  = 4, /* broken or expired uncleanly: nobody may use it, nobody else gets the key yet */
-    IL_LEASE_RELEASED = 5,
-    IL_LEASE_EXPIRED  = 6,
-    IL_LEASE_BROKEN   = 7,
+    IL_LEASE_NONE    = 0,
+    IL_LEASE_WAITING = 1, /* a queued acquire */
+    IL_LEASE_OFFERED = 2, /* the waiter's turn; it must confirm by repeating its acquire */
+    IL_LEASE_HELD    = 3,
+    IL_LEASE_CLOSING =
+        4, /* broken or expired uncleanly: nobody may use it, nobody else gets the key yet */
+    IL_LEASE_RELEASED    = 5,
+    IL_LEASE_EXPIRED     = 6,
+    IL_LEASE_BROKEN      = 7,
     IL_LEASE_STATE_COUNT = 8
 } il_lease_state;
 
-IL_API const char *il_mode_name(il_mode mode);               /* "exclusive", "shared", "permit" */
+IL_API const char *il_mode_name(il_mode mode);                /* "exclusive", "shared", "permit" */
 IL_API const char *il_lease_state_name(il_lease_state state); /* "held", "offered", … */
 
 /* One lease, or one waiter, as the store shows it. Strings live as long as the op they came with. */
@@ -128,21 +129,21 @@ typedef struct il_lease_info {
     const char    *tenant;
     const char    *key;
     const char    *holder;
-    const char    *meta;  /* "" when none was given */
-    const char    *place; /* "" when none was given */
+    const char    *meta;   /* "" when none was given */
+    const char    *place;  /* "" when none was given */
     const char    *reason; /* CLOSING: why it was broken; else "" */
-    uint64_t       fence; /* 0 for a waiter */
+    uint64_t       fence;  /* 0 for a waiter */
     uint64_t       ticket; /* waiters only; smaller is older */
     il_mode        mode;
     uint32_t       permits; /* N of a semaphore, else 0 */
     il_lease_state state;
-    uint32_t       n_waiters;      /* waiters of this key */
+    uint32_t       n_waiters; /* waiters of this key */
     int64_t        ttl_ms;
-    int64_t        age_ms;         /* since the grant, or since the waiter queued, in lease time */
-    int64_t        remaining_ms;   /* to the expiry, or to the waiter's deadline (IL_FOREVER) */
-    int64_t        renewed_ms;     /* since the last renewal (or the grant); for a waiter, since its last sign of life */
-    int64_t        acquired_at_ms; /* the same as age_ms and remaining_ms, on the wall clock of whoever looks: */
-    int64_t        expires_at_ms;  /* ms since 1970, for people to read */
+    int64_t        age_ms;       /* since the grant, or since the waiter queued, in lease time */
+    int64_t        remaining_ms; /* to the expiry, or to the waiter's deadline (IL_FOREVER) */
+    int64_t renewed_ms; /* since the last renewal (or the grant); for a waiter, since its last sign of life */
+    int64_t acquired_at_ms; /* the same as age_ms and remaining_ms, on the wall clock of whoever looks: */
+    int64_t expires_at_ms; /* ms since 1970, for people to read */
 } il_lease_info;
 
 /* ------------------------------------------------------------------------------------------------
@@ -166,13 +167,13 @@ typedef enum il_op_type {
 #define X(name, num, wire, writes, text) IL_OP_##name = num,
     IL_OP_MAP(X)
 #undef X
-        IL_OP_COUNT = 9
+    IL_OP_COUNT = 9
 } il_op_type;
 
 IL_API const char *il_op_name(il_op_type type); /* the wire name; "none" for IL_OP_NONE */
 
 enum il_op_flags {
-    IL_BREAK_NOW    = 1 << 0, /* BREAK: open the key at once instead of when the holder has let go */
+    IL_BREAK_NOW = 1 << 0, /* BREAK: open the key at once instead of when the holder has let go */
     IL_LIST_WAITERS = 1 << 1, /* LIST: waiters (in queue order within a key) instead of leases */
 };
 
@@ -182,15 +183,15 @@ enum il_out_flags {
     IL_OUT_MORE          = 1 << 2, /* SWEEP: the bound was reached, there is more to do */
 };
 
-typedef struct il_lock_in {  /* ACQUIRE; RENEW uses ttl_ms, BREAK uses reason */
-    int64_t     ttl_ms;      /* 0 = IL_TTL_MS_DEFAULT (RENEW: as granted) */
-    int64_t     wait_ms;     /* 0 = do not queue; a queued holder that repeats with 0 leaves the queue */
-    int64_t     settle_ms;   /* keep the key closed this long after an expiry; 0..IL_TTL_MS_MAX */
-    il_mode     mode;
-    uint32_t    permits;     /* IL_MODE_PERMIT: N, 1..IL_PERMITS_MAX; else 0 */
-    const char *meta;        /* free text shown to whoever asks; NULL = none */
-    const char *place;       /* where in the caller's program; NULL = none */
-    const char *reason;      /* BREAK: why; required */
+typedef struct il_lock_in { /* ACQUIRE; RENEW uses ttl_ms, BREAK uses reason */
+    int64_t  ttl_ms;        /* 0 = IL_TTL_MS_DEFAULT (RENEW: as granted) */
+    int64_t  wait_ms;   /* 0 = do not queue; a queued holder that repeats with 0 leaves the queue */
+    int64_t  settle_ms; /* keep the key closed this long after an expiry; 0..IL_TTL_MS_MAX */
+    il_mode  mode;
+    uint32_t permits;   /* IL_MODE_PERMIT: N, 1..IL_PERMITS_MAX; else 0 */
+    const char *meta;   /* free text shown to whoever asks; NULL = none */
+    const char *place;  /* where in the caller's program; NULL = none */
+    const char *reason; /* BREAK: why; required */
 } il_lock_in;
 
 typedef struct il_list_in {
@@ -207,10 +208,10 @@ typedef struct il_sweep_out {
 } il_sweep_out;
 
 typedef struct il_op_out {
-    uint32_t             flags;        /* enum il_out_flags */
-    uint32_t             position;     /* QUEUED: 1 = next */
-    uint64_t             fence;        /* the lease's (ACQUIRE, RENEW); else the key's newest, 0 = none */
-    uint64_t             ticket;       /* QUEUED */
+    uint32_t             flags;    /* enum il_out_flags */
+    uint32_t             position; /* QUEUED: 1 = next */
+    uint64_t             fence;  /* the lease's (ACQUIRE, RENEW); else the key's newest, 0 = none */
+    uint64_t             ticket; /* QUEUED */
     int64_t              remaining_ms; /* OK: to the expiry; QUEUED: to the end of the wait */
     const il_lease_info *items;        /* HELD: one that is in the way; GET, LIST: the leases */
     size_t               n_items;
@@ -269,15 +270,15 @@ typedef struct il_clock {
 typedef void il_trace_fn(void *cookie, const char *line);
 
 typedef struct il_open_opts {
-    size_t             struct_size;    /* sizeof(il_open_opts) */
-    const char        *tenant;         /* NULL = "default" */
-    const char *const *ranks;          /* classes, first to be taken first; NULL = none declared */
+    size_t             struct_size; /* sizeof(il_open_opts) */
+    const char        *tenant;      /* NULL = "default" */
+    const char *const *ranks;       /* classes, first to be taken first; NULL = none declared */
     size_t             n_ranks;
-    int64_t            timeout_ms;     /* give up on a busy store after; 0 = 5,000 */
-    const il_clock    *clock;          /* borrowed until il_close(); NULL = the machine's */
-    il_trace_fn       *trace;          /* NULL = none */
+    int64_t            timeout_ms; /* give up on a busy store after; 0 = 5,000 */
+    const il_clock    *clock;      /* borrowed until il_close(); NULL = the machine's */
+    il_trace_fn       *trace;      /* NULL = none */
     void              *trace_cookie;
-    uint32_t           flags;          /* enum il_open_flags */
+    uint32_t           flags; /* enum il_open_flags */
 } il_open_opts;
 
 enum il_open_flags {
@@ -285,7 +286,10 @@ enum il_open_flags {
     IL_OPEN_NO_SWEEP = 1 << 1, /* no recovery in the background; the caller applies IL_OP_SWEEP itself */
 };
 
-#define IL_OPEN_OPTS_INIT { sizeof(il_open_opts), NULL, NULL, 0, 0, NULL, NULL, NULL, 0 }
+#define IL_OPEN_OPTS_INIT                                           \
+    {                                                               \
+        sizeof(il_open_opts), NULL, NULL, 0, 0, NULL, NULL, NULL, 0 \
+    }
 
 /*
  * Open a store: `memory:` (private to the handle), `memory:NAME` (shared by the handles of this process
@@ -345,8 +349,8 @@ typedef struct il_acquire_opts {
     uint32_t    permits;
     const char *meta;
     const char *place;
-    uint32_t    flags;   /* enum il_acquire_flags */
-    int64_t     stop_ms; /* time the caller needs to stop its work; the lease counts as lost this much
+    uint32_t    flags; /* enum il_acquire_flags */
+    int64_t stop_ms;   /* time the caller needs to stop its work; the lease counts as lost this much
                             before its local deadline. At most a third of the TTL. */
     /*
      * Called once, on the watchdog's thread, when the lease is lost: refused by the store, or the local
@@ -358,8 +362,10 @@ typedef struct il_acquire_opts {
     void *cookie;
 } il_acquire_opts;
 
-#define IL_ACQUIRE_OPTS_INIT \
-    { sizeof(il_acquire_opts), NULL, 0, 0, 0, IL_MODE_EXCLUSIVE, 0, NULL, NULL, 0, 0, NULL, NULL, NULL }
+#define IL_ACQUIRE_OPTS_INIT                                                                             \
+    {                                                                                                    \
+        sizeof(il_acquire_opts), NULL, 0, 0, 0, IL_MODE_EXCLUSIVE, 0, NULL, NULL, 0, 0, NULL, NULL, NULL \
+    }
 
 /*
  * Take `key`, waiting at most opts->wait_ms for it, and keep it renewed from a thread of the handle.
@@ -420,7 +426,7 @@ IL_API IL_MUST_USE il_status il_list(il *h, const char *prefix, const char *curs
 
 /* Counters of this handle. Calls `fn` once per metric of docs/METRICS.md. */
 typedef void il_metric_fn(void *cookie, const char *name, const char *help, uint64_t value);
-IL_API void il_metrics(il *h, il_metric_fn *fn, void *cookie);
+IL_API void  il_metrics(il *h, il_metric_fn *fn, void *cookie);
 
 /* A new UUIDv7, 36 characters and a NUL. IL_STORE when the machine has no randomness to give. */
 IL_API IL_MUST_USE il_status il_uuid(char out[37]);

@@ -4,9 +4,9 @@
 #include "base/arena.h"
 
 struct block {
-    struct block     *older;
-    size_t            n_used;
-    size_t            capacity;
+    struct block *older;
+    size_t        n_used;
+    size_t        capacity;
     _Alignas(16) char data[];
 };
 

@@ -26,22 +26,22 @@ _Noreturn void il__check_failed(const char *expr, const char *file, int line, co
 /* A local that owns something: AUTO(fn) with `void fn(T *p)`, run when the scope is left. */
 #define AUTO(fn) __attribute__((cleanup(fn)))
 #define AUTO_FREE AUTO(il__freep)
-#define DEFINE_AUTO(type, fn)           \
+#define DEFINE_AUTO(type, fn)          \
     static inline void fn##p(type **p) \
-    {                                   \
-        if (*p != NULL) {               \
-            fn(*p);                     \
-            *p = NULL;                  \
-        }                               \
+    {                                  \
+        if (*p != NULL) {              \
+            fn(*p);                    \
+            *p = NULL;                 \
+        }                              \
     }
 
 /* Move ownership out of a variable. */
-#define TAKE(p)                             \
-    ({                                      \
-        __typeof__(p) *take_ = &(p);        \
-        __typeof__(p)  taken_ = *take_;     \
-        *take_ = NULL;                      \
-        taken_;                             \
+#define TAKE(p)                         \
+    ({                                  \
+        __typeof__(p) *take_  = &(p);   \
+        __typeof__(p)  taken_ = *take_; \
+        *take_                = NULL;   \
+        taken_;                         \
     })
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

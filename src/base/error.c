@@ -13,12 +13,14 @@ static const struct status_row {
     int         exit_status;
     int         retryable;
 } status_rows[] = {
-#define X(name, num, wire, http, exit_status, retry, text) [num] = { wire, text, http, exit_status, retry },
+#define X(name, num, wire, http, exit_status, retry, text) \
+    [num] = { wire, text, http, exit_status, retry },
     IL_STATUS_MAP(X)
 #undef X
 };
 
-_Static_assert(ARRAY_LEN(status_rows) == IL_STATUS_COUNT, "IL_STATUS_COUNT counts the status table");
+_Static_assert(ARRAY_LEN(status_rows) == IL_STATUS_COUNT,
+               "IL_STATUS_COUNT counts the status table");
 
 static const struct status_row *
 row_of(il_status status)

@@ -6,7 +6,8 @@
 
 #include "base/base.h"
 
-#define IL__NATIVE_BUSY "busy" /* il_error.native: the store was never reached, nothing has happened */
+#define IL__NATIVE_BUSY \
+    "busy" /* il_error.native: the store was never reached, nothing has happened */
 
 /* Fill *reterr (may be NULL) and return `status`, so that a failure is one return statement. */
 il_status il__error_set(il_error *reterr, il_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);

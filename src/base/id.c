@@ -21,9 +21,8 @@ il_uuid(char out[37])
         b[i] = (unsigned char)(ms >> (40 - 8 * i));
     b[6] = (unsigned char)((b[6] & 0x0FU) | 0x70U); /* version 7 */
     b[8] = (unsigned char)((b[8] & 0x3FU) | 0x80U); /* variant */
-    (void)snprintf(out, 37,
-                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-                   b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
-                   b[15]);
+    (void)snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                   b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+                   b[13], b[14], b[15]);
     return IL_OK;
 }

@@ -98,7 +98,7 @@ il__cond_wait(pthread_cond_t *c, struct il__mutex *m, int64_t timeout_ns)
     int64_t nsec = until.tv_nsec + timeout_ns % 1000000000;
     until.tv_sec += (time_t)(timeout_ns / 1000000000 + nsec / 1000000000);
     until.tv_nsec = (long)(nsec % 1000000000);
-    int rc = pthread_cond_timedwait(c, &m->m, &until);
+    int rc        = pthread_cond_timedwait(c, &m->m, &until);
     CHECK(rc == 0 || rc == ETIMEDOUT);
     return rc == 0;
 }

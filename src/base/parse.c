@@ -54,7 +54,8 @@ il_parse_duration(const char *text, int64_t *ret_ms, il_error *reterr)
     }
     size_t n_digits = strspn(text, "0123456789");
     if (n_digits == 0 || n_digits >= sizeof digits)
-        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a duration (try 250ms, 30s, 5m, 1h)", text);
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a duration (try 250ms, 30s, 5m, 1h)",
+                             text);
     memcpy(digits, text, n_digits);
     digits[n_digits] = '\0';
 
@@ -63,7 +64,8 @@ il_parse_duration(const char *text, int64_t *ret_ms, il_error *reterr)
         if (strcmp(text + n_digits, duration_units[i].suffix) != 0)
             continue;
         if (!il__parse_u64(digits, (uint64_t)(DURATION_MS_MAX / duration_units[i].ms), &value))
-            return il__error_set(reterr, IL_INVAL, "the duration '%.40s' is longer than 366 days", text);
+            return il__error_set(reterr, IL_INVAL, "the duration '%.40s' is longer than 366 days",
+                                 text);
         *ret_ms = (int64_t)value * duration_units[i].ms;
         return IL_OK;
     }
@@ -100,7 +102,8 @@ il__time_text(int64_t wall_ms, char out[IL__TIME_TEXT_BYTES])
         out[0] = '\0';
         return out;
     }
-    (void)snprintf(out, IL__TIME_TEXT_BYTES, "%s.%03dZ", date, (int)(ms_part < 0 ? ms_part + 1000 : ms_part));
+    (void)snprintf(out, IL__TIME_TEXT_BYTES, "%s.%03dZ", date,
+                   (int)(ms_part < 0 ? ms_part + 1000 : ms_part));
     return out;
 }
 

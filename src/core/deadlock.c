@@ -264,8 +264,8 @@ wait_in_the_way(const struct il__deadlock *d, const struct queue *q, size_t i_wa
     const struct queued *waits = &d->queued[q->i_first + q->n_leases];
     const struct queued *w     = &waits[i_wait];
 
-    if (i_wait == 0 || !il__modes_conflict(waits[i_wait - 1].mode, waits[i_wait - 1].permits, w->mode,
-                                           w->permits))
+    if (i_wait == 0 ||
+        !il__modes_conflict(waits[i_wait - 1].mode, waits[i_wait - 1].permits, w->mode, w->permits))
         return NULL;
     for (size_t i = i_wait; i-- > 0;) {
         if (i + 1 < i_wait && il__modes_conflict(waits[i].mode, waits[i].permits, waits[i + 1].mode,
@@ -363,17 +363,17 @@ step_from(const struct il__deadlock *d, size_t i_unit)
 static il_status
 tell_cycle(struct il__deadlock *d, size_t i_unit, uint64_t *ret_ticket, struct il__buf *why)
 {
-    uint64_t      youngest = 0;
-    size_t        n_steps  = 0;
-    AUTO_FREE struct step *steps = il__calloc(d->n_units + 1, sizeof *steps);
+    uint64_t               youngest = 0;
+    size_t                 n_steps  = 0;
+    AUTO_FREE struct step *steps    = il__calloc(d->n_units + 1, sizeof *steps);
 
     if (steps == NULL)
         return IL_NOMEM;
     while (d->units[i_unit].met_at == 0) {
         CHECK(n_steps < d->n_units);
-        steps[n_steps]         = step_from(d, i_unit);
+        steps[n_steps]          = step_from(d, i_unit);
         d->units[i_unit].met_at = ++n_steps;
-        i_unit                 = steps[n_steps - 1].i_next;
+        i_unit                  = steps[n_steps - 1].i_next;
     }
     for (size_t i = d->units[i_unit].met_at - 1; i < n_steps; i++) {
         const struct step *s = &steps[i];
@@ -387,8 +387,8 @@ tell_cycle(struct il__deadlock *d, size_t i_unit, uint64_t *ret_ticket, struct i
 }
 
 il_status
-il__deadlock_find(const struct il__deadlock_source *source, const char *holder, uint64_t *ret_ticket,
-                  struct il__buf *why)
+il__deadlock_find(const struct il__deadlock_source *source, const char *holder,
+                  uint64_t *ret_ticket, struct il__buf *why)
 {
     struct il__deadlock AUTO(graph_release) d = { 0 };
 

@@ -27,8 +27,8 @@ struct il__deadlock_source {
 
 void il__deadlock_add_wanted(struct il__deadlock *d, const char *key);
 void il__deadlock_add_lease(struct il__deadlock *d, const char *holder, il_mode mode, uint32_t permits);
-void il__deadlock_add_wait(struct il__deadlock *d, uint64_t ticket, const char *holder, il_mode mode,
-                           uint32_t permits);
+void il__deadlock_add_wait(struct il__deadlock *d, uint64_t ticket, const char *holder,
+                           il_mode mode, uint32_t permits);
 
 /*
  * Search from the unit of work that `holder` belongs to. IL_OK: no deadlock. IL_DEADLOCK: *ret_ticket is

@@ -86,8 +86,8 @@ il__ended_grow(struct il__ended_log *e, size_t want)
                                    .n       = e->n };
     while (want > grown.n_slots)
         grown.n_slots *= 2;
-    grown.ring    = il__alloc(grown.n_slots * sizeof *grown.ring);
-    grown.buckets = il__calloc_table(BUCKETS_PER_SLOT * grown.n_slots, sizeof *grown.buckets);
+    grown.ring       = il__alloc(grown.n_slots * sizeof *grown.ring);
+    grown.buckets    = il__calloc_table(BUCKETS_PER_SLOT * grown.n_slots, sizeof *grown.buckets);
     grown.filters[0] = il__calloc(grown.n_slots, 1);
     grown.filters[1] = il__calloc(grown.n_slots, 1);
     if (grown.ring == NULL || grown.buckets == NULL || grown.filters[0] == NULL ||

@@ -23,7 +23,7 @@ struct il__ended_id {
 struct il__ended {
     struct il__ended_id id;
     uint64_t            fence : 56;
-    uint64_t            how : 8; /* il_lease_state */
+    uint64_t            how   : 8; /* il_lease_state */
     int64_t             ended_ms;
     uint32_t            older; /* the next of the bucket's chain, see below */
 };
@@ -63,8 +63,8 @@ il__ended_reserve(struct il__ended_log *e, size_t n_more)
  * Add an entry; ended_ms never falls. Forgets up to two that are over. Never fails: when there is no room and
  * none to be had, the oldest is forgotten.
  */
-void il__ended_add(struct il__ended_log *e, struct il__ended_id id, uint64_t fence, il_lease_state how,
-                   int64_t ended_ms);
+void il__ended_add(struct il__ended_log *e, struct il__ended_id id, uint64_t fence,
+                   il_lease_state how, int64_t ended_ms);
 
 /* Take the newest n back, when the transaction that added them was undone. */
 void il__ended_undo(struct il__ended_log *e, size_t n);

@@ -28,7 +28,7 @@ size_t il__plain_name_bytes(const char *text, size_t n_max);
  * Check a text that a user gave: not NULL, n_min..n_max bytes, valid UTF-8, no control characters
  * (unless `multiline`, which also allows them for meta). IL_INVAL names `what` and the reason.
  */
-il_status il__check_text(const char *what, const char *text, size_t n_min, size_t n_max, bool multiline,
-                         il_error *reterr) MUST_USE;
+il_status il__check_text(const char *what, const char *text, size_t n_min, size_t n_max,
+                         bool multiline, il_error *reterr) MUST_USE;
 
 #endif

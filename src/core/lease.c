@@ -64,10 +64,12 @@ const char *
 il__lease_event_name(enum il__lease_event event)
 {
     static const char *const names[IL__LEASE_EVENT_COUNT] = {
-        [IL__EV_GRANT] = "grant",     [IL__EV_QUEUE] = "queue",         [IL__EV_OFFER] = "offer",
-        [IL__EV_CONFIRM] = "confirm", [IL__EV_RENEW] = "renew",         [IL__EV_RELEASE] = "release",
-        [IL__EV_EXPIRE] = "expire",   [IL__EV_SETTLE] = "settle",       [IL__EV_BREAK] = "break",
-        [IL__EV_LEAVE] = "leave",     [IL__EV_BREAK_NOW] = "break_now",
+        [IL__EV_GRANT] = "grant",         [IL__EV_QUEUE] = "queue",
+        [IL__EV_OFFER] = "offer",         [IL__EV_CONFIRM] = "confirm",
+        [IL__EV_RENEW] = "renew",         [IL__EV_RELEASE] = "release",
+        [IL__EV_EXPIRE] = "expire",       [IL__EV_SETTLE] = "settle",
+        [IL__EV_BREAK] = "break",         [IL__EV_LEAVE] = "leave",
+        [IL__EV_BREAK_NOW] = "break_now",
     };
 
     CHECK(event < IL__LEASE_EVENT_COUNT);
@@ -78,8 +80,9 @@ const char *
 il_lease_state_name(il_lease_state state)
 {
     static const char *const names[IL_LEASE_STATE_COUNT] = {
-        [IL_LEASE_NONE] = "none",       [IL_LEASE_WAITING] = "waiting", [IL_LEASE_OFFERED] = "offered",
-        [IL_LEASE_HELD] = "held",       [IL_LEASE_CLOSING] = "closing", [IL_LEASE_RELEASED] = "released",
+        [IL_LEASE_NONE] = "none",       [IL_LEASE_WAITING] = "waiting",
+        [IL_LEASE_OFFERED] = "offered", [IL_LEASE_HELD] = "held",
+        [IL_LEASE_CLOSING] = "closing", [IL_LEASE_RELEASED] = "released",
         [IL_LEASE_EXPIRED] = "expired", [IL_LEASE_BROKEN] = "broken",
     };
 

@@ -14,10 +14,9 @@
 static const struct op_row {
     const char *name;
     bool        writes;
-} op_rows[] = {
-    [IL_OP_NONE] = { "none", false },
+} op_rows[] = { [IL_OP_NONE] = { "none", false },
 #define X(name, num, wire, writes, text) [num] = { wire, writes },
-    IL_OP_MAP(X)
+                IL_OP_MAP(X)
 #undef X
 };
 
@@ -154,7 +153,8 @@ check_ttl(il_op *op, il_error *reterr)
     if (in->ttl_ms == 0 && op->type == IL_OP_RENEW)
         return IL_OK; /* as granted */
     if (in->ttl_ms < IL_TTL_MS_MIN || in->ttl_ms > IL_TTL_MS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a ttl of %" PRId64 " ms is outside 1s..24h", in->ttl_ms);
+        return il__error_set(reterr, IL_INVAL, "a ttl of %" PRId64 " ms is outside 1s..24h",
+                             in->ttl_ms);
     return IL_OK;
 }
 
@@ -176,8 +176,7 @@ check_acquire(il_op *op, il_error *reterr)
     if (in->settle_ms < 0 || in->settle_ms > IL_TTL_MS_MAX)
         return il__error_set(reterr, IL_INVAL, "a settle time of %" PRId64 " ms is outside 0..24h",
                              in->settle_ms);
-    if (in->meta != NULL &&
-        il__check_text("meta", in->meta, 0, IL_META_BYTES_MAX, true, reterr) != IL_OK)
+    if (in->meta != NULL && il__check_text("meta", in->meta, 0, IL_META_BYTES_MAX, true, reterr) != IL_OK)
         return IL_INVAL;
     if (in->place != NULL &&
         il__check_text("place", in->place, 0, IL_PLACE_BYTES_MAX, false, reterr) != IL_OK)
@@ -195,7 +194,8 @@ check_list(il_op *op, il_error *reterr)
     if (in->limit == 0)
         in->limit = op->type == IL_OP_SWEEP ? IL__SWEEP_ITEMS : IL_PAGE_ITEMS_DEFAULT;
     if (in->limit > IL_PAGE_ITEMS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a limit of %u is over %d", in->limit, IL_PAGE_ITEMS_MAX);
+        return il__error_set(reterr, IL_INVAL, "a limit of %u is over %d", in->limit,
+                             IL_PAGE_ITEMS_MAX);
     if (op->type == IL_OP_SWEEP)
         return IL_OK;
     if (in->prefix != NULL &&

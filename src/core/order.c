@@ -53,9 +53,9 @@ il__order_rank_ok(const struct il__ranks *ranks, const struct il__order_hold *ho
     if (held == 0 || asked == 0 || asked >= held)
         return true;
     if (why != NULL)
-        il__buf_addf(why,
-                     "'%s' (rank %zu, asked for at %s) must be taken before '%s' (rank %zu, taken at %s)",
-                     key, asked, place_text(place), hold->key, held, place_text(hold->place));
+        il__buf_addf(
+            why, "'%s' (rank %zu, asked for at %s) must be taken before '%s' (rank %zu, taken at %s)",
+            key, asked, place_text(place), hold->key, held, place_text(hold->place));
     return false;
 }
 
@@ -145,11 +145,12 @@ il__order_judge(const struct il__order *o, const char *tenant, const struct il__
     size_t i = path_from(o, tenant, key, il__key_class_bytes(key), hold->key, seen);
     if (i < o->n) {
         const struct il__order_edge *e = &o->edges[i];
-        il__buf_addf(why,
-                     "'%s' asked for at %s while '%s' is held, taken at %s; but '%s' before '%s' was "
-                     "learned at %s and %s",
-                     key, place_text(place), hold->key, place_text(hold->place), e->first, e->then,
-                     place_text(e->first_place), place_text(e->then_place));
+        il__buf_addf(
+            why,
+            "'%s' asked for at %s while '%s' is held, taken at %s; but '%s' before '%s' was "
+            "learned at %s and %s",
+            key, place_text(place), hold->key, place_text(hold->place), e->first, e->then,
+            place_text(e->first_place), place_text(e->then_place));
         return IL__ORDER_AGAINST;
     }
     return o->n < IL__ORDER_EDGES_MAX ? IL__ORDER_NEW : IL__ORDER_FINE;

@@ -22,7 +22,11 @@
  * longer than starting the next batch. Its own caller waits for that long, so it is not for ever. */
 #define LEAD_BATCHES_MAX 4
 
-enum request_state { QUEUED, LEADS, DONE };
+enum request_state {
+    QUEUED,
+    LEADS,
+    DONE
+};
 
 struct il__exec_request {
     il_op *const            *ops;
@@ -31,8 +35,8 @@ struct il__exec_request {
     il_error                *reterr;
     il_status                status;
     unsigned                 batch;
-    bool                     head; /* was first in its queue: sleeps on lead[], the others on done[] */
-    _Atomic int              state; /* enum request_state */
+    bool        head;  /* was first in its queue: sleeps on lead[], the others on done[] */
+    _Atomic int state; /* enum request_state */
 };
 
 void
@@ -111,7 +115,8 @@ take_batch(struct il__exec *x, size_t *ret_n_ops)
     il__mutex_lock(&x->mutex);
     struct il__exec_request *first = x->head;
     struct il__exec_request *last  = NULL;
-    for (struct il__exec_request *r = first; r != NULL && n_ops + r->n <= IL_BATCH_OPS_MAX; r = r->next) {
+    for (struct il__exec_request *r = first; r != NULL && n_ops + r->n <= IL_BATCH_OPS_MAX;
+         r                          = r->next) {
         n_ops += r->n;
         last = r;
     }
@@ -147,8 +152,8 @@ static void
 do_batch(struct il__exec *x, struct il__exec_request *first, size_t n_ops,
          const struct il__exec_request *self)
 {
-    il_error                 err         = { .status = IL_OK };
-    il_status                st          = apply_all(x, first, n_ops, &err);
+    il_error                 err        = { .status = IL_OK };
+    il_status                st         = apply_all(x, first, n_ops, &err);
     bool                     on_done[2] = { false, false }; /* words that somebody sleeps on */
     bool                     on_lead[2] = { false, false };
     struct il__exec_request *next;

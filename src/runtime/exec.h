@@ -22,8 +22,8 @@ struct il__exec {
     bool                     leading;
     struct il__exec_request *head, *tail; /* queued for the next batch; the head will lead it */
     unsigned                 batch;       /* number of the batch that is queueing */
-    _Atomic uint32_t         done[2];     /* bumped when a batch is done; those of batch b sleep on b % 2 */
-    _Atomic uint32_t         lead[2];     /* the same for the head of the queue, who is woken alone */
+    _Atomic uint32_t done[2]; /* bumped when a batch is done; those of batch b sleep on b % 2 */
+    _Atomic uint32_t lead[2]; /* the same for the head of the queue, who is woken alone */
 };
 
 void il__exec_init(struct il__exec *x, struct il__store *store);

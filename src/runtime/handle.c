@@ -37,14 +37,14 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
         return il__error_set(reterr, IL_NOMEM, "no memory for a handle");
     }
     h->tenant_bytes = strlen(h->tenant);
-    h->store  = store;
-    h->sweeps = opts == NULL || (opts->flags & IL_OPEN_NO_SWEEP) == 0;
+    h->store        = store;
+    h->sweeps       = opts == NULL || (opts->flags & IL_OPEN_NO_SWEEP) == 0;
     il__exec_init(&h->exec, store);
     il__mutex_init(&h->mutex, IL__MUTEX_handle);
     il__cond_init(&h->unpinned);
     h->watch_fd   = -1;
     h->break_seen = il__board_read(store->board, IL__BOARD_BREAK); /* before anything can be broken */
-    *ret = h;
+    *ret          = h;
     return IL_OK;
 }
 
@@ -166,7 +166,8 @@ il_apply(il *h, il_op *ops, size_t n, il_error *reterr)
     il_op *one = ops;
 
     if (h == NULL || ops == NULL || n == 0 || n > IL_BATCH_OPS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a batch has 1..%d operations, not %zu", IL_BATCH_OPS_MAX, n);
+        return il__error_set(reterr, IL_INVAL, "a batch has 1..%d operations, not %zu",
+                             IL_BATCH_OPS_MAX, n);
     if (n == 1)
         return apply_pointers(h, ops, &one, 1, reterr);
     AUTO_FREE il_op **ptrs = il__alloc(n * sizeof *ptrs);
@@ -186,8 +187,8 @@ describe_held(const il_op *op, il_error *reterr)
         il__error_set(reterr, op->status, "'%s' is held by somebody else", op->key);
         return;
     }
-    il__error_set(reterr, op->status, "'%s' is held by %s (fence %" PRIu64 ") for %" PRId64 " ms", op->key,
-                  held->holder, held->fence, held->age_ms);
+    il__error_set(reterr, op->status, "'%s' is held by %s (fence %" PRIu64 ") for %" PRId64 " ms",
+                  op->key, held->holder, held->fence, held->age_ms);
     (void)snprintf(reterr->holder, sizeof reterr->holder, "%s", held->holder); /* fits: limits agree */
     reterr->fence = held->fence;
 }
@@ -255,7 +256,7 @@ il_list(il *h, const char *prefix, const char *cursor, uint32_t limit, uint32_t 
 {
     if (op == NULL)
         return il__error_set(reterr, IL_INVAL, "no place for the answer");
-    *op = (il_op){ .type = IL_OP_LIST, .flags = flags };
+    *op         = (il_op){ .type = IL_OP_LIST, .flags = flags };
     op->in.list = (il_list_in){ .prefix = prefix, .cursor = cursor, .limit = limit };
     return apply_one(h, op, reterr);
 }

@@ -33,12 +33,12 @@ struct il__sleeper {
 struct il__counters;
 
 struct il {
-    struct il__store *store;
-    struct il__exec   exec;
-    char             *tenant;
-    size_t            tenant_bytes;
-    bool              sweeps;
-    atomic_bool       interrupted;
+    struct il__store    *store;
+    struct il__exec      exec;
+    char                *tenant;
+    size_t               tenant_bytes;
+    bool                 sweeps;
+    atomic_bool          interrupted;
     struct il__counters *counters; /* IL__COUNTER_SHARDS of them */
 
     struct il__mutex    mutex; /* protects what follows */
@@ -48,10 +48,10 @@ struct il {
     pthread_t           keeper, watchdog;
     bool                keeper_started, watchdog_started;
     bool                closing;
-    uint32_t            break_seen;      /* the board's word for breaks, as far as the keeper has looked */
-    int64_t             keeper_wakes_ns; /* when the keeper will look again */
-    _Atomic uint32_t    keeper_word;     /* bumped to make it look now */
-    int                 watch_fd;        /* eventfd: makes the watchdog look now */
+    uint32_t         break_seen; /* the board's word for breaks, as far as the keeper has looked */
+    int64_t          keeper_wakes_ns; /* when the keeper will look again */
+    _Atomic uint32_t keeper_word;     /* bumped to make it look now */
+    int              watch_fd;        /* eventfd: makes the watchdog look now */
 };
 
 /* Behind il_lease. What has no comment is fixed at the grant. */
@@ -71,9 +71,9 @@ struct il_lease {
     /* Under h->mutex: */
     struct il_lease *next;
     int64_t          renew_at_ns;
-    unsigned         n_pins;     /* threads of the keeper that use it right now */
-    char             why[160];   /* why it is lost; "" while it is not */
-    bool             told;       /* on_lost was called, or will not be */
+    unsigned         n_pins;   /* threads of the keeper that use it right now */
+    char             why[160]; /* why it is lost; "" while it is not */
+    bool             told;     /* on_lost was called, or will not be */
 };
 
 /* A handle over a store, which it owns from then on (on IL_OK only). il_open() is this over a URL. */

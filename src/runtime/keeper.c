@@ -24,7 +24,7 @@
 #include "core/op.h"
 #include "runtime/handle.h"
 
-#define RENEW_AT_ONCE 64 /* leases renewed in one batch */
+#define RENEW_AT_ONCE 64  /* leases renewed in one batch */
 #define SWEEPS_AT_ONCE 16 /* sweeps in a row while there is more to do */
 
 void
@@ -132,10 +132,9 @@ renew(il *h, il_lease *const due[RENEW_AT_ONCE], size_t n)
 
     memset(ops, 0, n * sizeof *ops);
     for (size_t i = 0; i < n; i++) {
-        ops[i] = (il_op){ .type   = IL_OP_RENEW,
-                          .key    = due[i]->key,
-                          .holder = due[i]->holder,
-                          .fence  = due[i]->fence };
+        ops[i] = (il_op){
+            .type = IL_OP_RENEW, .key = due[i]->key, .holder = due[i]->holder, .fence = due[i]->fence
+        };
         ops[i].in.lock.ttl_ms = due[i]->ttl_ms;
     }
     il_status applied = il_apply(h, ops, n, NULL);
@@ -171,7 +170,7 @@ next_renewal_ns(const il *h, int64_t latest_ns)
 static void *
 keeper_main(void *arg)
 {
-    il       *h            = arg;
+    il       *h          = arg;
     int64_t   next_sweep = il__clock_boot_ns() + IL__SWEEP_MS * IL__NS_PER_MS;
     il_lease *due[RENEW_AT_ONCE];
 
@@ -182,9 +181,9 @@ keeper_main(void *arg)
         int64_t  now_ns    = il__clock_boot_ns();
         if (break_now != h->break_seen)
             all_are_due(h);
-        size_t   n         = collect_due(h, now_ns, due);
-        bool     sweeps    = h->sweeps && now_ns >= next_sweep;
-        int64_t  wakes_ns  = next_renewal_ns(h, now_ns + IL__SWEEP_MS * IL__NS_PER_MS);
+        size_t  n          = collect_due(h, now_ns, due);
+        bool    sweeps     = h->sweeps && now_ns >= next_sweep;
+        int64_t wakes_ns   = next_renewal_ns(h, now_ns + IL__SWEEP_MS * IL__NS_PER_MS);
         h->keeper_wakes_ns = wakes_ns;
         il__mutex_unlock(&h->mutex);
 
@@ -196,8 +195,8 @@ keeper_main(void *arg)
             next_sweep = now_ns + IL__SWEEP_MS * IL__NS_PER_MS;
         }
         if (n == 0 && !sweeps)
-            il__board_sleep_or(h->store->board, IL__BOARD_BREAK, break_now, &h->keeper_word, own_seen,
-                               MIN(wakes_ns, h->sweeps ? next_sweep : wakes_ns) - now_ns);
+            il__board_sleep_or(h->store->board, IL__BOARD_BREAK, break_now, &h->keeper_word,
+                               own_seen, MIN(wakes_ns, h->sweeps ? next_sweep : wakes_ns) - now_ns);
         il__mutex_lock(&h->mutex);
     }
     il__mutex_unlock(&h->mutex);
@@ -250,9 +249,10 @@ tell_one(il *h)
 static void *
 watchdog_main(void *arg)
 {
-    il           *h       = arg;
-    int           timer   = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    struct pollfd fds[2]  = { { .fd = timer, .events = POLLIN }, { .fd = h->watch_fd, .events = POLLIN } };
+    il           *h      = arg;
+    int           timer  = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    struct pollfd fds[2] = { { .fd = timer, .events = POLLIN },
+                             { .fd = h->watch_fd, .events = POLLIN } };
     uint64_t      ignored;
 
     il__mutex_lock(&h->mutex);
@@ -319,7 +319,8 @@ il__keeper_start(il *h, bool with_watchdog, il_error *reterr)
     }
     il__mutex_unlock(&h->mutex);
     if (rc != 0)
-        return il__error_set(reterr, IL_NOMEM, "cannot start the threads that keep leases: %s", strerror(rc));
+        return il__error_set(reterr, IL_NOMEM, "cannot start the threads that keep leases: %s",
+                             strerror(rc));
     return IL_OK;
 }
 

@@ -95,7 +95,8 @@ acquire_loop(il *h, il_op *op, int64_t wait_ms, int64_t *ret_sent_ns, il_error *
         st = il_wait(h, op, IL_FOREVER);
         if (st != IL_OK) {
             give_up(h, op);
-            return il__error_set(reterr, st, "gave up waiting for '%s': %s", op->key, il_status_text(st));
+            return il__error_set(reterr, st, "gave up waiting for '%s': %s", op->key,
+                                 il_status_text(st));
         }
         if (wait_ms != IL_FOREVER) {
             int64_t waited_ms   = (il__clock_boot_ns() - began_ns) / IL__NS_PER_MS;
@@ -110,10 +111,12 @@ check_acquire_opts(const il_acquire_opts *opts, il_error *reterr)
     int64_t ttl_ms = opts->ttl_ms != 0 ? opts->ttl_ms : IL_TTL_MS_DEFAULT;
 
     if (opts->struct_size != sizeof *opts)
-        return il__error_set(reterr, IL_INVAL, "il_acquire_opts was not made with IL_ACQUIRE_OPTS_INIT");
+        return il__error_set(reterr, IL_INVAL,
+                             "il_acquire_opts was not made with IL_ACQUIRE_OPTS_INIT");
     if (opts->stop_ms < 0 || opts->stop_ms > ttl_ms / 3)
         return il__error_set(reterr, IL_INVAL,
-                             "a stop time of %" PRId64 " ms is more than a third of the ttl", opts->stop_ms);
+                             "a stop time of %" PRId64 " ms is more than a third of the ttl",
+                             opts->stop_ms);
     return IL_OK;
 }
 
@@ -174,8 +177,8 @@ il_lease_renew(il_lease *lease, il_error *reterr)
     if (il_lease_status(lease) != IL_OK)
         return il__error_set(reterr, IL_LOST, "'%s': the lease is not held any more", lease->key);
 
-    il_op   op = { .type = IL_OP_RENEW, .key = lease->key, .holder = lease->holder, .fence = lease->fence };
-    int64_t sent_ns = il__clock_boot_ns();
+    il_op op = { .type = IL_OP_RENEW, .key = lease->key, .holder = lease->holder, .fence = lease->fence };
+    int64_t sent_ns   = il__clock_boot_ns();
     op.in.lock.ttl_ms = lease->ttl_ms;
     il_status st      = il_apply(lease->h, &op, 1, reterr);
     if (st == IL_OK)
@@ -203,7 +206,8 @@ il_lease_release(il_lease *lease, il_error *reterr)
     if (st == IL_OK)
         atomic_store(&lease->status, IL_NOT_HELD);
     else if (st == IL_HELD || st == IL_NOT_HELD || st == IL_STALE)
-        st = il__error_set(reterr, IL_LOST, "'%s': the lease had ended before it was released", lease->key);
+        st = il__error_set(reterr, IL_LOST, "'%s': the lease had ended before it was released",
+                           lease->key);
     return st;
 }
 

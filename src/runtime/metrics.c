@@ -15,7 +15,7 @@ static const struct {
 unsigned
 il__counter_shard(void)
 {
-    static atomic_uint           n_threads;
+    static atomic_uint            n_threads;
     static _Thread_local unsigned shard; /* counted from 1; 0 = not chosen yet */
 
     if (shard == 0)

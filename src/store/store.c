@@ -37,9 +37,11 @@ refuse_scheme(const char *url, il_error *reterr)
     size_t n = strcspn(url, ":/?@");
 
     if (url[n] != ':')
-        return il__error_set(reterr, IL_INVAL,
-                             "the store must be a URL such as sqlite:PATH or memory:, this has no scheme");
-    return il__error_set(reterr, IL_INVAL, "there is no engine for '%.*s:' (there are memory: and sqlite:)",
+        return il__error_set(
+            reterr, IL_INVAL,
+            "the store must be a URL such as sqlite:PATH or memory:, this has no scheme");
+    return il__error_set(reterr, IL_INVAL,
+                         "there is no engine for '%.*s:' (there are memory: and sqlite:)",
                          (int)MIN(n, 32), url);
 }
 
@@ -61,7 +63,8 @@ check_clock(const struct il__store_open *o, const il_open_opts *opts, il_error *
     bool given = opts != NULL && opts->clock != NULL;
 
     if (given && !o->test_clock)
-        return il__error_set(reterr, IL_INVAL, "a clock can only be given to a store made with ?clock=test");
+        return il__error_set(reterr, IL_INVAL,
+                             "a clock can only be given to a store made with ?clock=test");
     if (!given && o->test_clock)
         return il__error_set(reterr, IL_INVAL, "a store with ?clock=test needs a clock");
     return IL_OK;

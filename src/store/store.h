@@ -73,7 +73,7 @@ void      il__store_free(struct il__store *s); /* NULL is fine */
 il_status il__store_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr) MUST_USE;
 il_status il__store_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr) MUST_USE;
 
-bool      il__store_overdue(struct il__store *s);
+bool il__store_overdue(struct il__store *s);
 
 /* The engines. */
 il_status il__store_memory_open(const struct il__store_open *o, struct il__store **ret,

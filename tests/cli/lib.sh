@@ -183,13 +183,14 @@ hold() {
     rm -f "$work/$name.up" "$work/$name.go"
     mkfifo "$work/$name.up" "$work/$name.go"
     bg "$name" "$il" run "$@" "$key" -- \
-        sh -c 'echo $$ >"$1"; read -r _ <"$2"' sh "$work/$name.up" "$work/$name.go"
+        sh -c 'exec 3<>"$2"; echo $$ >"$1"; read -r _ <&3' sh "$work/$name.up" "$work/$name.go"
     # shellcheck disable=SC2034
     if ! read -r -t "$limit" command_pid <>"$work/$name.up"; then
         fail "$name holds $key" "$(cat "$work/$name.err")"
     fi
 }
 
+# A fifo must be open on the other side, or what is written is lost: hence the exec above, before `up`.
 let_go() {
     echo go 1<>"$work/$1.go"
     reap "$1"

@@ -35,7 +35,7 @@ is "ignored by the command" "$status" 9
 
 # Under nohup HUP stays ignored, in the command too.
 mkfifo nohup.up nohup.go
-bg nohup sh -c 'trap "" HUP; exec "$1" run k -- sh -c "echo up >nohup.up; read -r _ <nohup.go; exit 5"' sh "$il"
+bg nohup sh -c 'trap "" HUP; exec "$1" run k -- sh -c "exec 3<>nohup.go; echo up >nohup.up; read -r _ <&3; exit 5"' sh "$il"
 read -r -t "$limit" _ <>nohup.up || fail "nohup starts"
 kill -HUP "${pids[nohup]}"
 echo go 1<>nohup.go

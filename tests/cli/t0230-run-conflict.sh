@@ -58,7 +58,7 @@ done
 
 # Two that wait for each other: one of them is told.
 mkfifo d1.up d2.up d.go
-bg d1 "$il" run a1 -- sh -c 'echo up >d1.up; read -r _ <d.go; exec "$0" run --wait 20s b1 -- true' "$il"
+bg d1 "$il" run a1 -- sh -c 'exec 3<>d.go; echo up >d1.up; read -r _ <&3; exec "$0" run --wait 20s b1 -- true' "$il"
 read -r -t "$limit" _ <>d1.up
 bg d2 "$il" run b1 -- sh -c 'echo up >d2.up; exec "$0" run --wait 20s a1 -- true' "$il"
 read -r -t "$limit" _ <>d2.up

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh" || exit 1
 
 mkfifo up go
-bg runner "$il" run --on-conflict join k -- sh -c 'echo "first line"; printf "no newline"; echo oops >&2; echo up >up; read -r _ <go; echo " end"; exit 6'
+bg runner "$il" run --on-conflict join k -- sh -c 'exec 3<>go; echo "first line"; printf "no newline"; echo oops >&2; echo up >up; read -r _ <&3; echo " end"; exit 6'
 read -r -t "$limit" _ <>up || fail "the runner starts"
 for i in 1 2; do
     bg "joiner$i" "$il" run -q --on-conflict join k -- touch ran
@@ -32,7 +32,7 @@ reap waiter
 is "... is waited for, if asked" "$status" 0
 is "... and then it runs" "$(cat waiter.out)" "then me"
 
-bg runner "$il" run --on-conflict join k -- sh -c 'echo up >up; echo start; read -r _ <go'
+bg runner "$il" run --on-conflict join k -- sh -c 'exec 3<>go; echo up >up; echo start; read -r _ <&3'
 read -r -t "$limit" _ <>up
 bg joiner "$il" run --on-conflict join --json k -- touch ran
 await "joined" grep -q start joiner.out
@@ -53,7 +53,7 @@ run bash -c '"$0" run -q --on-conflict join k -- yes | head -n 1; echo "${PIPEST
 is "a closed pipe ends it as without us" "$out" $'y\n141'
 # Much output, binary.
 head -c 3000000 /dev/urandom >random
-bg runner "$il" run --on-conflict join k -- sh -c 'echo start; echo up >up; read -r _ <go; cat random'
+bg runner "$il" run --on-conflict join k -- sh -c 'exec 3<>go; echo start; echo up >up; read -r _ <&3; cat random'
 read -r -t "$limit" _ <>up
 bg joiner "$il" run --on-conflict join k -- touch ran
 await "joined" grep -q start joiner.out

@@ -86,8 +86,8 @@ trace_free(struct il__store *s)
 }
 
 il_status
-il__store_trace_wrap(struct il__store *inner, il_trace_fn *trace, void *cookie, struct il__store **ret,
-                     il_error *reterr)
+il__store_trace_wrap(struct il__store *inner, il_trace_fn *trace, void *cookie,
+                     struct il__store **ret, il_error *reterr)
 {
     struct trace_store *t = il__calloc(1, sizeof *t);
 

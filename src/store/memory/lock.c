@@ -14,8 +14,7 @@
 
 /* The hold of `holder` in one of the key's lists: by the list, or when that is long, by the unit. */
 static struct mem_hold *
-find_holder(struct mem_store *m, const struct mem_key *k, const struct mem_list *list,
-            const char *holder)
+find_holder(struct mem_store *m, const struct mem_key *k, const struct mem_list *list, const char *holder)
 {
     struct mem_hold *h = list->head;
 
@@ -24,8 +23,8 @@ find_holder(struct mem_store *m, const struct mem_key *k, const struct mem_list 
             h = h->next;
         return h;
     }
-    bool waits = list == &k->waiters;
-    uint64_t unit = il__mem_hash_unit(m, k->tenant, holder);
+    bool     waits = list == &k->waiters;
+    uint64_t unit  = il__mem_hash_unit(m, k->tenant, holder);
     for (h = il__mem_unit_first(m, unit, k->tenant, holder); h != NULL; h = il__mem_unit_next(h)) {
         if (h->key == k && (h->state == IL_LEASE_WAITING) == waits && strcmp(h->holder, holder) == 0)
             return h;
@@ -71,7 +70,8 @@ answer_lost(struct mem_store *m, il_op *op, const struct il__ended *ended)
     char text[160];
 
     (void)snprintf(text, sizeof text,
-                   "the lease of this holder ended %" PRId64 " ms ago (%s); a new attempt needs a new holder",
+                   "the lease of this holder ended %" PRId64
+                   " ms ago (%s); a new attempt needs a new holder",
                    m->now_ms - ended->ended_ms, il_lease_state_name((il_lease_state)ended->how));
     il__op_end(op, IL_LOST, text);
 }

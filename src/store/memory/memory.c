@@ -22,7 +22,7 @@ mem_from(struct il__store *s)
 /* memory:NAME: stores of this process by name. */
 static struct il__mutex  registry_mutex = { PTHREAD_MUTEX_INITIALIZER, IL__MUTEX_registry };
 static struct mem_store *registry;
-static uint64_t          highest_fence; /* drawn by any store of this process; under registry_mutex */
+static uint64_t highest_fence; /* drawn by any store of this process; under registry_mutex */
 
 static void
 carry_out(struct mem_store *m, il_op *op)
@@ -82,7 +82,7 @@ mem_overdue(struct il__store *s)
 
     il__mutex_lock(&m->mutex);
     int64_t now_ms = MAX(m->now_ms, m->clock->boot_ms(m->clock->cookie));
-    bool    due    = m->n_waiters > 0 || m->ended.n > 0 || (m->due != NULL && m->due->due_ms <= now_ms);
+    bool due = m->n_waiters > 0 || m->ended.n > 0 || (m->due != NULL && m->due->due_ms <= now_ms);
     il__mutex_unlock(&m->mutex);
     return due;
 }

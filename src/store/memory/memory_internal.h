@@ -18,7 +18,7 @@ struct mem_key;
 /* A lease (OFFERED, HELD, CLOSING) or a waiter (WAITING). */
 struct mem_hold {
     struct mem_key  *key;
-    struct mem_hold *prev, *next;           /* in key->leases (by fence) or key->waiters (by ticket) */
+    struct mem_hold *prev, *next; /* in key->leases (by fence) or key->waiters (by ticket) */
     struct mem_hold *unit_prev, *unit_next; /* of the same unit of work, younger and older */
     struct mem_hold *due_child, *due_next, *due_back; /* in the heap store->due, see due.c */
     uint64_t         holder_hash;
@@ -30,14 +30,14 @@ struct mem_hold {
     il_lease_state   state;
     int64_t          ttl_ms;
     int64_t          settle_ms;
-    int64_t          since_ms;   /* granted, offered or queued */
-    int64_t          renewed_ms; /* last renewal; a waiter's last sign of life */
-    int64_t          due_ms;     /* a lease's expiry; when a waiter is dead */
+    int64_t          since_ms;    /* granted, offered or queued */
+    int64_t          renewed_ms;  /* last renewal; a waiter's last sign of life */
+    int64_t          due_ms;      /* a lease's expiry; when a waiter is dead */
     int64_t          deadline_ms; /* a waiter's own */
-    char            *verdict; /* a cancelled waiter's cycle, a broken lease's reason; owned */
-    const char      *meta;    /* in data */
-    const char      *place;   /* in data */
-    char             holder[]; /* then meta and place */
+    char            *verdict;     /* a cancelled waiter's cycle, a broken lease's reason; owned */
+    const char      *meta;        /* in data */
+    const char      *place;       /* in data */
+    char             holder[];    /* then meta and place */
 };
 
 struct mem_list {
@@ -68,22 +68,22 @@ struct mem_names {
 };
 
 struct mem_store {
-    struct il__store  base;
-    struct il__mutex  mutex;
-    struct il__board  board;
-    const il_clock   *clock;
-    struct il__ranks  ranks; /* copied strings */
-    char            **rank_names;
+    struct il__store base;
+    struct il__mutex mutex;
+    struct il__board board;
+    const il_clock  *clock;
+    struct il__ranks ranks; /* copied strings */
+    char           **rank_names;
 
-    struct il__map    keys;  /* struct mem_key by tenant and key */
-    struct il__map    units; /* the youngest struct mem_hold of a unit of work, by tenant and root */
-    struct mem_hold  *due; /* heap: what is overdue first */
-    size_t            n_holds;
+    struct il__map   keys;  /* struct mem_key by tenant and key */
+    struct il__map   units; /* the youngest struct mem_hold of a unit of work, by tenant and root */
+    struct mem_hold *due;   /* heap: what is overdue first */
+    size_t           n_holds;
 
-    struct mem_pool   key_pool, hold_pool;
-    char              tenant[IL_TENANT_BYTES_MAX + 1]; /* of the last op, and its hash: it is mostly the same */
-    size_t            tenant_bytes;
-    uint64_t          tenant_hash;
+    struct mem_pool key_pool, hold_pool;
+    char tenant[IL_TENANT_BYTES_MAX + 1]; /* of the last op, and its hash: it is mostly the same */
+    size_t   tenant_bytes;
+    uint64_t tenant_hash;
 
     struct il__ended_log ended;
     struct il__order     order;
@@ -107,10 +107,10 @@ void il__mem_due_set(struct mem_store *m, struct mem_hold *h, int64_t due_ms);
 uint64_t         il__mem_hash_key(struct mem_store *m, const char *tenant, const char *key);
 uint64_t         il__mem_hash_op(struct mem_store *m, const il_op *op);
 struct mem_names il__mem_names(struct mem_store *m, const il_op *op);
-struct mem_key *il__mem_key_find(struct mem_store *m, uint64_t hash, const char *tenant,
-                                 const char *key);
-struct mem_key *il__mem_key_add(struct mem_store *m, uint64_t hash, const il_op *op);
-void            il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k);
+struct mem_key  *il__mem_key_find(struct mem_store *m, uint64_t hash, const char *tenant,
+                                  const char *key);
+struct mem_key  *il__mem_key_add(struct mem_store *m, uint64_t hash, const il_op *op);
+void             il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k);
 struct mem_hold *il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
                                   const struct mem_names *names, int64_t due_ms);
 void             il__mem_hold_free(struct mem_store *m, struct mem_hold *h);
@@ -123,9 +123,9 @@ struct mem_hold *il__mem_unit_next(struct mem_hold *h);
 void             il__mem_tables_release(struct mem_store *m);
 
 /* settle.c: ending holds, giving keys on */
-void il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how);
-void il__mem_settle(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
-void il__mem_give_on(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
+void            il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how);
+void            il__mem_settle(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
+void            il__mem_give_on(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
 struct il__load il__mem_load(const struct mem_key *k);
 bool            il__mem_dead(const struct mem_store *m, const struct mem_hold *h);
 

@@ -20,7 +20,8 @@ next_live(const struct mem_store *m, struct mem_hold *h)
 bool
 il__mem_rank_ok(struct mem_store *m, il_op *op, const struct mem_names *names)
 {
-    struct mem_hold *h = m->ranks.n == 0 ? NULL : il__mem_unit_first(m, names->unit, op->tenant, op->holder);
+    struct mem_hold *h =
+        m->ranks.n == 0 ? NULL : il__mem_unit_first(m, names->unit, op->tenant, op->holder);
 
     for (h = next_live(m, h); h != NULL; h = next_live(m, il__mem_unit_next(h))) {
         struct il__order_hold   hold = { .key = h->key->key, .place = h->place };
@@ -40,10 +41,11 @@ judge(struct mem_store *m, il_op *op, const struct mem_hold *h)
     struct il__buf AUTO_BUF why   = { .n_bytes_max = 4096 };
     const char             *place = op->in.lock.place;
 
-    enum il__order_verdict verdict = il__order_judge(&m->order, op->tenant, &hold, op->key, place, &why);
+    enum il__order_verdict verdict =
+        il__order_judge(&m->order, op->tenant, &hold, op->key, place, &why);
     if (verdict == IL__ORDER_NEW)
-        IGNORE(il__order_add(&m->order, op->tenant, hold.key, il__key_class_bytes(hold.key), op->key,
-                             il__key_class_bytes(op->key), hold.place, place));
+        IGNORE(il__order_add(&m->order, op->tenant, hold.key, il__key_class_bytes(hold.key),
+                             op->key, il__key_class_bytes(op->key), hold.place, place));
     if (verdict == IL__ORDER_AGAINST && op->out.detail == NULL) {
         op->out.flags |= IL_OUT_ORDER_WARNING;
         op->out.detail = il__op_strdup(op, il__buf_str(&why));

@@ -16,8 +16,8 @@ il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how)
     } else {
         il__mem_list_remove(&h->key->leases, h);
         if (h->state != IL_LEASE_OFFERED || how == IL_LEASE_RELEASED)
-            il__ended_add(&m->ended, (struct il__ended_id){ h->key->hash, h->holder_hash }, h->fence, how,
-                          m->now_ms);
+            il__ended_add(&m->ended, (struct il__ended_id){ h->key->hash, h->holder_hash },
+                          h->fence, how, m->now_ms);
     }
     il__mem_hold_free(m, h);
 }
@@ -46,9 +46,9 @@ offer(struct mem_store *m, struct mem_key *k, struct mem_hold *h)
     m->n_waiters--;
     h->state = il__lease_step(h->state, IL__EV_OFFER);
     CHECK(h->state == IL_LEASE_OFFERED);
-    h->fence         = ++m->fence;
-    h->since_ms      = m->now_ms;
-    h->renewed_ms    = m->now_ms;
+    h->fence      = ++m->fence;
+    h->since_ms   = m->now_ms;
+    h->renewed_ms = m->now_ms;
     il__mem_list_append(&k->leases, h);
     il__mem_due_set(m, h, il__offer_expires_ms(m->now_ms, h->ttl_ms));
     il__board_wake(&m->board, il__board_slot(k->tenant, k->key, h->holder));

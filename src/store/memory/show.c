@@ -31,24 +31,24 @@ il__mem_show(struct mem_store *m, il_op *op, const struct mem_hold *h)
     else
         IGNORE(il__lease_view(m->now_ms, h->settle_ms, &state, &ends)); /* the caller knows that it lives */
     il_lease_info item = {
-         .tenant         = h->key->tenant,
-         .key            = h->key->key,
-         .holder         = h->holder,
-         .meta           = h->meta,
-         .place          = h->place,
-         .reason         = !waits && h->verdict != NULL ? h->verdict : "",
-         .fence          = h->fence,
-         .ticket         = waits ? h->ticket : 0,
-         .mode           = h->mode,
-         .permits        = h->permits,
-         .state          = state,
-         .n_waiters      = count_waiters(m, h->key),
-         .ttl_ms         = h->ttl_ms,
-         .age_ms         = m->now_ms - h->since_ms,
-         .remaining_ms   = ends == IL__NEVER ? IL_FOREVER : ends - m->now_ms,
-         .renewed_ms     = m->now_ms - h->renewed_ms,
-         .acquired_at_ms = wall - (m->now_ms - h->since_ms),
-         .expires_at_ms  = ends == IL__NEVER ? INT64_MAX : wall + ends - m->now_ms,
+        .tenant         = h->key->tenant,
+        .key            = h->key->key,
+        .holder         = h->holder,
+        .meta           = h->meta,
+        .place          = h->place,
+        .reason         = !waits && h->verdict != NULL ? h->verdict : "",
+        .fence          = h->fence,
+        .ticket         = waits ? h->ticket : 0,
+        .mode           = h->mode,
+        .permits        = h->permits,
+        .state          = state,
+        .n_waiters      = count_waiters(m, h->key),
+        .ttl_ms         = h->ttl_ms,
+        .age_ms         = m->now_ms - h->since_ms,
+        .remaining_ms   = ends == IL__NEVER ? IL_FOREVER : ends - m->now_ms,
+        .renewed_ms     = m->now_ms - h->renewed_ms,
+        .acquired_at_ms = wall - (m->now_ms - h->since_ms),
+        .expires_at_ms  = ends == IL__NEVER ? INT64_MAX : wall + ends - m->now_ms,
     };
 
     return il__op_add_item(op, &item);
@@ -125,8 +125,8 @@ compare_holds(const void *a, const void *b)
 
 /* Does the hold belong on a page: right tenant and prefix, alive, after the cursor? */
 static bool
-is_listed(const struct mem_store *m, const il_op *op, const struct mem_hold *h, const char *after_key,
-          uint64_t after_number)
+is_listed(const struct mem_store *m, const il_op *op, const struct mem_hold *h,
+          const char *after_key, uint64_t after_number)
 {
     const char *prefix = op->in.list.prefix != NULL ? op->in.list.prefix : "";
 

@@ -30,7 +30,8 @@ static bool
 queue_of(void *cookie, const char *key, struct il__deadlock *d)
 {
     struct search        *s = cookie;
-    const struct mem_key *k = il__mem_key_find(s->m, il__mem_hash_key(s->m, s->tenant, key), s->tenant, key);
+    const struct mem_key *k =
+        il__mem_key_find(s->m, il__mem_hash_key(s->m, s->tenant, key), s->tenant, key);
 
     CHECK(k != NULL);
     for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next)

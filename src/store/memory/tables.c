@@ -49,7 +49,7 @@ il__mem_names(struct mem_store *m, const il_op *op)
     names.holder = root;
     if (op->n_bytes.root != op->n_bytes.holder)
         names.holder = il__hash_bytes(op->holder, op->n_bytes.holder);
-    names.unit   = il__hash_mix(root, m->tenant_hash);
+    names.unit = il__hash_mix(root, m->tenant_hash);
     /* Both will be looked at; in a large store that is two cache misses, which may as well overlap. */
     il__map_prefetch(&m->keys, names.key);
     il__map_prefetch(&m->units, names.unit);
@@ -188,8 +188,8 @@ il__mem_unit_first(struct mem_store *m, uint64_t unit_hash, const char *tenant, 
 {
     struct mem_hold *h;
 
-    for (size_t i = il__map_start(&m->units, unit_hash); (h = il__map_next(&m->units, unit_hash, &i)) != NULL;
-         i++) {
+    for (size_t i = il__map_start(&m->units, unit_hash);
+         (h = il__map_next(&m->units, unit_hash, &i)) != NULL; i++) {
         if (il__holder_same_root(h->holder, holder) && strcmp(h->key->tenant, tenant) == 0)
             return h;
     }
@@ -252,18 +252,18 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
     if (h == NULL)
         return NULL;
     *h = (struct mem_hold){
-        .key           = k,
-        .holder_hash   = names->holder,
-        .unit_hash     = names->unit,
-        .mode          = in->mode,
-        .permits       = in->permits,
-        .ttl_ms        = in->ttl_ms,
-        .settle_ms     = in->settle_ms,
-        .since_ms      = m->now_ms,
-        .renewed_ms    = m->now_ms,
-        .due_ms        = due_ms,
-        .meta          = h->holder + holder_bytes,
-        .place         = h->holder + holder_bytes + meta_bytes,
+        .key         = k,
+        .holder_hash = names->holder,
+        .unit_hash   = names->unit,
+        .mode        = in->mode,
+        .permits     = in->permits,
+        .ttl_ms      = in->ttl_ms,
+        .settle_ms   = in->settle_ms,
+        .since_ms    = m->now_ms,
+        .renewed_ms  = m->now_ms,
+        .due_ms      = due_ms,
+        .meta        = h->holder + holder_bytes,
+        .place       = h->holder + holder_bytes + meta_bytes,
     };
     memcpy(h->holder, op->holder, holder_bytes);
     memcpy(h->holder + holder_bytes, meta, meta_bytes);

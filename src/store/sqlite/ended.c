@@ -45,9 +45,8 @@ bool
 il__sq_ended_add(struct sq_store *s, const char *tenant, const char *key, const char *holder,
                  uint64_t fence, il_lease_state how)
 {
-    struct il__ended_id id       = id_of(s, tenant, key, holder);
-    uint64_t            entry[3] = { htole64(id.key), htole64(id.holder),
-                                     htole64(fence << 8 | (uint64_t)how) };
+    struct il__ended_id id = id_of(s, tenant, key, holder);
+    uint64_t entry[3] = { htole64(id.key), htole64(id.holder), htole64(fence << 8 | (uint64_t)how) };
 
     _Static_assert(sizeof entry == ENTRY_BYTES, "the layout in the file");
     /* Both or neither: undoing counts the entries of ended_new. */
@@ -103,7 +102,7 @@ il__sq_ended_load(struct sq_store *s)
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
         if (!load_row(s, row)) {
             (void)sqlite3_reset(row); /* the error to tell is the one before */
-            return false;             /* what was read already is read once more later; that does no harm */
+            return false; /* what was read already is read once more later; that does no harm */
         }
     }
     s->ended_seq = s->state.ended_seq;
@@ -123,8 +122,8 @@ il__sq_ended_save(struct sq_store *s)
     stmt = il__sq_use(c, SQ_ended_add);
     return il__sq_bind_int(c, stmt, 1, s->state.ended_seq) &&
            il__sq_bind_int(c, stmt, 2, s->state.now_ms) &&
-           il__sq_bind_blob(c, stmt, 3, s->ended_new.data, s->ended_new.n_bytes) && il__sq_run(c, stmt) &&
-           il__sq_ended_purge(s, PURGE_ROWS);
+           il__sq_bind_blob(c, stmt, 3, s->ended_new.data, s->ended_new.n_bytes) &&
+           il__sq_run(c, stmt) && il__sq_ended_purge(s, PURGE_ROWS);
 }
 
 /* The transaction was committed, or undone. */

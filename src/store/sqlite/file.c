@@ -111,8 +111,7 @@ open_board(struct sq_file *f, int fd, const char *name, il_error *reterr)
 }
 
 il_status
-il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t timeout_ms,
-                 il_error *reterr)
+il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t timeout_ms, il_error *reterr)
 {
     struct il__buf AUTO_BUF name = { .n_bytes_max = 8192 };
 

@@ -25,7 +25,8 @@ mode_of(int64_t value)
 static il_lease_state
 state_of(int64_t value)
 {
-    return value == IL_LEASE_OFFERED || value == IL_LEASE_CLOSING ? (il_lease_state)value : IL_LEASE_HELD;
+    return value == IL_LEASE_OFFERED || value == IL_LEASE_CLOSING ? (il_lease_state)value
+                                                                  : IL_LEASE_HELD;
 }
 
 static uint32_t
@@ -42,20 +43,20 @@ il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
     il_mode mode = mode_of(sqlite3_column_int64(row, 2));
 
     *h = (struct sq_hold){
-        .number        = (uint64_t)sqlite3_column_int64(row, 0),
-        .holder        = il__arena_strdup(arena, il__sq_text(row, 1)),
-        .mode          = mode,
-        .permits       = permits_of(mode, sqlite3_column_int64(row, 3)),
-        .state         = state_of(sqlite3_column_int64(row, 4)),
-        .ttl_ms        = sqlite3_column_int64(row, 5),
-        .settle_ms     = sqlite3_column_int64(row, 6),
-        .since_ms      = sqlite3_column_int64(row, 7),
-        .renewed_ms    = sqlite3_column_int64(row, 8),
-        .due_ms        = sqlite3_column_int64(row, 9),
-        .meta          = il__arena_strdup(arena, il__sq_text(row, 10)),
-        .place         = il__arena_strdup(arena, il__sq_text(row, 11)),
-        .reason        = il__arena_strdup(arena, il__sq_text(row, 12)),
-        .verdict       = "",
+        .number     = (uint64_t)sqlite3_column_int64(row, 0),
+        .holder     = il__arena_strdup(arena, il__sq_text(row, 1)),
+        .mode       = mode,
+        .permits    = permits_of(mode, sqlite3_column_int64(row, 3)),
+        .state      = state_of(sqlite3_column_int64(row, 4)),
+        .ttl_ms     = sqlite3_column_int64(row, 5),
+        .settle_ms  = sqlite3_column_int64(row, 6),
+        .since_ms   = sqlite3_column_int64(row, 7),
+        .renewed_ms = sqlite3_column_int64(row, 8),
+        .due_ms     = sqlite3_column_int64(row, 9),
+        .meta       = il__arena_strdup(arena, il__sq_text(row, 10)),
+        .place      = il__arena_strdup(arena, il__sq_text(row, 11)),
+        .reason     = il__arena_strdup(arena, il__sq_text(row, 12)),
+        .verdict    = "",
     };
     return h->holder != NULL && h->meta != NULL && h->place != NULL && h->reason != NULL;
 }
@@ -66,21 +67,21 @@ il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
     il_mode mode = mode_of(sqlite3_column_int64(row, 2));
 
     *h = (struct sq_hold){
-        .number        = (uint64_t)sqlite3_column_int64(row, 0),
-        .holder        = il__arena_strdup(arena, il__sq_text(row, 1)),
-        .mode          = mode,
-        .permits       = permits_of(mode, sqlite3_column_int64(row, 3)),
-        .state         = IL_LEASE_WAITING,
-        .ttl_ms        = sqlite3_column_int64(row, 4),
-        .settle_ms     = sqlite3_column_int64(row, 5),
-        .since_ms      = sqlite3_column_int64(row, 6),
-        .renewed_ms    = sqlite3_column_int64(row, 7),
-        .deadline_ms   = sqlite3_column_int64(row, 8),
-        .due_ms        = sqlite3_column_int64(row, 9),
-        .meta          = il__arena_strdup(arena, il__sq_text(row, 10)),
-        .place         = il__arena_strdup(arena, il__sq_text(row, 11)),
-        .reason        = "",
-        .verdict       = il__arena_strdup(arena, il__sq_text(row, 12)),
+        .number      = (uint64_t)sqlite3_column_int64(row, 0),
+        .holder      = il__arena_strdup(arena, il__sq_text(row, 1)),
+        .mode        = mode,
+        .permits     = permits_of(mode, sqlite3_column_int64(row, 3)),
+        .state       = IL_LEASE_WAITING,
+        .ttl_ms      = sqlite3_column_int64(row, 4),
+        .settle_ms   = sqlite3_column_int64(row, 5),
+        .since_ms    = sqlite3_column_int64(row, 6),
+        .renewed_ms  = sqlite3_column_int64(row, 7),
+        .deadline_ms = sqlite3_column_int64(row, 8),
+        .due_ms      = sqlite3_column_int64(row, 9),
+        .meta        = il__arena_strdup(arena, il__sq_text(row, 10)),
+        .place       = il__arena_strdup(arena, il__sq_text(row, 11)),
+        .reason      = "",
+        .verdict     = il__arena_strdup(arena, il__sq_text(row, 12)),
     };
     return h->holder != NULL && h->meta != NULL && h->place != NULL && h->verdict != NULL;
 }
@@ -181,10 +182,10 @@ bind_lease(struct sq_conn *c, sqlite3_stmt *stmt, const struct sq_key *k, const 
     return bind_place(c, stmt, 1, k, h->number) && il__sq_bind_text(c, stmt, 4, h->holder) &&
            il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
            il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) && il__sq_bind_int(c, stmt, 7, h->permits) &&
-           il__sq_bind_int(c, stmt, 8, (int64_t)h->state) && il__sq_bind_int(c, stmt, 9, h->ttl_ms) &&
-           il__sq_bind_int(c, stmt, 10, h->settle_ms) && il__sq_bind_int(c, stmt, 11, h->since_ms) &&
-           il__sq_bind_int(c, stmt, 12, h->due_ms) && il__sq_bind_text(c, stmt, 13, h->meta) &&
-           il__sq_bind_text(c, stmt, 14, h->place);
+           il__sq_bind_int(c, stmt, 8, (int64_t)h->state) &&
+           il__sq_bind_int(c, stmt, 9, h->ttl_ms) && il__sq_bind_int(c, stmt, 10, h->settle_ms) &&
+           il__sq_bind_int(c, stmt, 11, h->since_ms) && il__sq_bind_int(c, stmt, 12, h->due_ms) &&
+           il__sq_bind_text(c, stmt, 13, h->meta) && il__sq_bind_text(c, stmt, 14, h->place);
 }
 
 bool
@@ -220,8 +221,8 @@ il__sq_lease_release(struct sq_store *s, const il_op *op, bool *ret_done)
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_lease_release);
 
     if (!bind_place(c, stmt, 1, &k, op->fence) || !il__sq_bind_text(c, stmt, 4, op->holder) ||
-        !il__sq_bind_int(c, stmt, 5, s->state.now_ms) || !il__sq_bind_int(c, stmt, 6, IL_LEASE_HELD) ||
-        !il__sq_run(c, stmt))
+        !il__sq_bind_int(c, stmt, 5, s->state.now_ms) ||
+        !il__sq_bind_int(c, stmt, 6, IL_LEASE_HELD) || !il__sq_run(c, stmt))
         return false;
     *ret_done = sqlite3_changes(c->db) == 1;
     return !*ret_done ||
@@ -265,15 +266,15 @@ il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
     s->has_waiters = true;
     if (!append(&s->scratch, &k->waiters, h))
         return no_memory(c);
-    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) && il__sq_bind_text(c, stmt, 2, k->tenant) &&
-           il__sq_bind_text(c, stmt, 3, k->key) && il__sq_bind_text(c, stmt, 4, h->holder) &&
+    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) &&
+           il__sq_bind_text(c, stmt, 2, k->tenant) && il__sq_bind_text(c, stmt, 3, k->key) &&
+           il__sq_bind_text(c, stmt, 4, h->holder) &&
            il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
            il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) && il__sq_bind_int(c, stmt, 7, h->permits) &&
            il__sq_bind_int(c, stmt, 8, h->ttl_ms) && il__sq_bind_int(c, stmt, 9, h->settle_ms) &&
            il__sq_bind_int(c, stmt, 10, h->since_ms) && il__sq_bind_int(c, stmt, 11, h->deadline_ms) &&
            il__sq_bind_int(c, stmt, 12, h->due_ms) && il__sq_bind_text(c, stmt, 13, h->meta) &&
-           il__sq_bind_text(c, stmt, 14, h->place) &&
-           il__sq_run(c, stmt);
+           il__sq_bind_text(c, stmt, 14, h->place) && il__sq_run(c, stmt);
 }
 
 bool
@@ -282,9 +283,9 @@ il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h)
     struct sq_conn *c    = &s->conn;
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_waiter_refresh);
 
-    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) && il__sq_bind_int(c, stmt, 2, h->renewed_ms) &&
-           il__sq_bind_int(c, stmt, 3, h->deadline_ms) && il__sq_bind_int(c, stmt, 4, h->due_ms) &&
-           il__sq_run(c, stmt);
+    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) &&
+           il__sq_bind_int(c, stmt, 2, h->renewed_ms) && il__sq_bind_int(c, stmt, 3, h->deadline_ms) &&
+           il__sq_bind_int(c, stmt, 4, h->due_ms) && il__sq_run(c, stmt);
 }
 
 bool

@@ -37,8 +37,9 @@ answer_held(struct sq_store *s, il_op *op, const struct sq_key *k)
         const struct sq_hold *h = &k->leases.items[i];
         if (h->gone)
             continue;
-        bool conflicts = op->type == IL_OP_ACQUIRE &&
-                         il__modes_conflict(h->mode, h->permits, op->in.lock.mode, op->in.lock.permits);
+        bool conflicts =
+            op->type == IL_OP_ACQUIRE &&
+            il__modes_conflict(h->mode, h->permits, op->in.lock.mode, op->in.lock.permits);
         if (in_the_way == NULL || conflicts)
             in_the_way = h;
         if (conflicts || op->type != IL_OP_ACQUIRE)
@@ -56,7 +57,8 @@ answer_lost(struct sq_store *s, il_op *op, const struct il__ended *ended)
     char text[160];
 
     (void)snprintf(text, sizeof text,
-                   "the lease of this holder ended %" PRId64 " ms ago (%s); a new attempt needs a new holder",
+                   "the lease of this holder ended %" PRId64
+                   " ms ago (%s); a new attempt needs a new holder",
                    s->state.now_ms - ended->ended_ms, il_lease_state_name((il_lease_state)ended->how));
     il__op_end(op, IL_LOST, text);
     return true;
@@ -165,17 +167,17 @@ hold_of_op(const struct sq_store *s, const il_op *op)
     const il_lock_in *in = &op->in.lock;
 
     return (struct sq_hold){
-        .holder        = op->holder,
-        .mode          = in->mode,
-        .permits       = in->permits,
-        .ttl_ms        = in->ttl_ms,
-        .settle_ms     = in->settle_ms,
-        .since_ms      = s->state.now_ms,
-        .renewed_ms    = s->state.now_ms,
-        .meta          = in->meta != NULL ? in->meta : "",
-        .place         = in->place != NULL ? in->place : "",
-        .reason        = "",
-        .verdict       = "",
+        .holder     = op->holder,
+        .mode       = in->mode,
+        .permits    = in->permits,
+        .ttl_ms     = in->ttl_ms,
+        .settle_ms  = in->settle_ms,
+        .since_ms   = s->state.now_ms,
+        .renewed_ms = s->state.now_ms,
+        .meta       = in->meta != NULL ? in->meta : "",
+        .place      = in->place != NULL ? in->place : "",
+        .reason     = "",
+        .verdict    = "",
     };
 }
 
@@ -204,8 +206,8 @@ is_entangled(struct sq_store *s, const il_op *op, bool *ret)
     int             n       = 0;
     int             rc;
 
-    if (!il__sq_bind_text(c, row, 1, op->tenant) || !il__sq_bind_bytes(c, row, 2, op->holder, n_bytes) ||
-        !il__sq_bind_int(c, row, 3, INT64_MIN))
+    if (!il__sq_bind_text(c, row, 1, op->tenant) ||
+        !il__sq_bind_bytes(c, row, 2, op->holder, n_bytes) || !il__sq_bind_int(c, row, 3, INT64_MIN))
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW)
         n += 2;
@@ -239,11 +241,11 @@ answer_after_cancel(struct sq_store *s, il_op *op, const struct sq_key *k)
 static bool
 queue(struct sq_store *s, il_op *op, struct sq_key *k)
 {
-    struct sq_hold          w           = hold_of_op(s, op);
-    struct il__buf AUTO_BUF why         = { .n_bytes_max = 4096 };
-    uint64_t                victim      = 0;
-    bool                    entangled   = false;
-    bool                    found       = false;
+    struct sq_hold          w         = hold_of_op(s, op);
+    struct il__buf AUTO_BUF why       = { .n_bytes_max = 4096 };
+    uint64_t                victim    = 0;
+    bool                    entangled = false;
+    bool                    found     = false;
 
     w.state  = il__lease_step(IL_LEASE_NONE, IL__EV_QUEUE);
     w.number = ++s->state.ticket;

@@ -49,13 +49,15 @@ learn(struct sq_store *s, const il_op *op, const struct il__order_hold *hold, co
     size_t          first_bytes = il__key_class_bytes(hold->key);
     size_t          then_bytes  = il__key_class_bytes(op->key);
 
-    if (!il__order_add(&s->order, op->tenant, hold->key, first_bytes, op->key, then_bytes, hold->place,
-                       place))
+    if (!il__order_add(&s->order, op->tenant, hold->key, first_bytes, op->key, then_bytes,
+                       hold->place, place))
         return no_memory(s);
     s->order_n = ++s->state.order_n;
-    return il__sq_bind_text(c, stmt, 1, op->tenant) && il__sq_bind_bytes(c, stmt, 2, hold->key, first_bytes) &&
-           il__sq_bind_bytes(c, stmt, 3, op->key, then_bytes) && il__sq_bind_text(c, stmt, 4, hold->place) &&
-           il__sq_bind_text(c, stmt, 5, place) && il__sq_run(c, stmt);
+    return il__sq_bind_text(c, stmt, 1, op->tenant) &&
+           il__sq_bind_bytes(c, stmt, 2, hold->key, first_bytes) &&
+           il__sq_bind_bytes(c, stmt, 3, op->key, then_bytes) &&
+           il__sq_bind_text(c, stmt, 4, hold->place) && il__sq_bind_text(c, stmt, 5, place) &&
+           il__sq_run(c, stmt);
 }
 
 /* Against the learned order: say so once, the acquire goes on. New: learn it. */
@@ -96,7 +98,8 @@ load_holds(struct sq_store *s, const il_op *op, struct il__order_hold **ret, siz
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
         if ((n & (n - 1)) == 0) {
-            struct il__order_hold *grown = il__arena_alloc(&s->scratch, (n == 0 ? 1 : 2 * n) * sizeof *grown);
+            struct il__order_hold *grown =
+                il__arena_alloc(&s->scratch, (n == 0 ? 1 : 2 * n) * sizeof *grown);
             if (grown != NULL && n > 0)
                 memcpy(grown, holds, n * sizeof *grown);
             holds = grown;

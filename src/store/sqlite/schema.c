@@ -63,7 +63,8 @@ update_locked(struct sq_store *s, bool test_clock, il_error *reterr)
         return IL_OK; /* somebody else was faster; or it is newer, which the caller sees */
     if (ours == 1)
         return il__error_set(reterr, IL_STORE,
-                             "%s: a database of another program; Interlock keeps its own file", s->file.path);
+                             "%s: a database of another program; Interlock keeps its own file",
+                             s->file.path);
     bool ok = (ours == 2 || exec_text(c, sql_create)) && il__sq_exec(c, SQ_begin_write);
     if (ok && !(migrate(s, version, test_clock) && il__sq_exec(c, SQ_commit))) {
         int rc = c->rc;
@@ -84,12 +85,13 @@ check_state(struct sq_store *s, int64_t version, bool test_clock, il_error *rete
     if (!loaded && !newer)
         return il__sq_conn_error(&s->conn, s->file.path, reterr);
     if (newer && (!loaded || st.version != version || st.min_version > SQ_SCHEMA_VERSION))
-        return il__error_set(reterr, IL_NEWER,
-                             "%s: schema version %lld was written by a newer Interlock; this one knows %d",
-                             s->file.path, (long long)version, SQ_SCHEMA_VERSION);
+        return il__error_set(
+            reterr, IL_NEWER,
+            "%s: schema version %lld was written by a newer Interlock; this one knows %d",
+            s->file.path, (long long)version, SQ_SCHEMA_VERSION);
     if (st.test_clock != test_clock)
-        return il__error_set(reterr, IL_INVAL, "%s: the store was made %s ?clock=test", s->file.path,
-                             st.test_clock ? "with" : "without");
+        return il__error_set(reterr, IL_INVAL, "%s: the store was made %s ?clock=test",
+                             s->file.path, st.test_clock ? "with" : "without");
     return IL_OK;
 }
 

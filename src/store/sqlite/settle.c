@@ -24,11 +24,11 @@ offer(struct sq_store *s, struct sq_key *k, struct sq_hold *w)
 {
     struct sq_hold lease = *w;
 
-    lease.state         = il__lease_step(w->state, IL__EV_OFFER);
-    lease.number        = ++s->state.fence;
-    lease.since_ms      = s->state.now_ms;
-    lease.renewed_ms    = s->state.now_ms;
-    lease.due_ms        = il__offer_expires_ms(s->state.now_ms, w->ttl_ms);
+    lease.state      = il__lease_step(w->state, IL__EV_OFFER);
+    lease.number     = ++s->state.fence;
+    lease.since_ms   = s->state.now_ms;
+    lease.renewed_ms = s->state.now_ms;
+    lease.due_ms     = il__offer_expires_ms(s->state.now_ms, w->ttl_ms);
     return il__sq_waiter_end(s, w) && il__sq_lease_add(s, k, &lease) &&
            il__sq_wake(s, il__board_slot(k->tenant, k->key, lease.holder));
 }

@@ -27,24 +27,24 @@ il__sq_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const char 
     else
         IGNORE(il__lease_view(st->now_ms, h->settle_ms, &state, &ends)); /* the caller knows that it lives */
     il_lease_info item = {
-         .tenant         = op->tenant,
-         .key            = key,
-         .holder         = h->holder,
-         .meta           = h->meta,
-         .place          = h->place,
-         .reason         = h->reason,
-         .fence          = waits ? 0 : h->number,
-         .ticket         = waits ? h->number : 0,
-         .mode           = h->mode,
-         .permits        = h->permits,
-         .state          = state,
-         .n_waiters      = (uint32_t)n_waiters,
-         .ttl_ms         = h->ttl_ms,
-         .age_ms         = st->now_ms - h->since_ms,
-         .remaining_ms   = ends == IL__NEVER ? IL_FOREVER : ends - st->now_ms,
-         .renewed_ms     = st->now_ms - h->renewed_ms,
-         .acquired_at_ms = st->wall_ms - (st->now_ms - h->since_ms),
-         .expires_at_ms  = ends == IL__NEVER ? INT64_MAX : st->wall_ms + ends - st->now_ms,
+        .tenant         = op->tenant,
+        .key            = key,
+        .holder         = h->holder,
+        .meta           = h->meta,
+        .place          = h->place,
+        .reason         = h->reason,
+        .fence          = waits ? 0 : h->number,
+        .ticket         = waits ? h->number : 0,
+        .mode           = h->mode,
+        .permits        = h->permits,
+        .state          = state,
+        .n_waiters      = (uint32_t)n_waiters,
+        .ttl_ms         = h->ttl_ms,
+        .age_ms         = st->now_ms - h->since_ms,
+        .remaining_ms   = ends == IL__NEVER ? IL_FOREVER : ends - st->now_ms,
+        .renewed_ms     = st->now_ms - h->renewed_ms,
+        .acquired_at_ms = st->wall_ms - (st->now_ms - h->since_ms),
+        .expires_at_ms  = ends == IL__NEVER ? INT64_MAX : st->wall_ms + ends - st->now_ms,
     };
 
     return il__op_add_item(op, &item) || no_memory(c);
@@ -65,7 +65,8 @@ count_waiters(struct sq_conn *c, const struct sq_state *st, const il_op *op, int
 /* Call `each` for every live lease of the op's key, oldest first, until one says false. */
 static bool
 for_leases(struct sq_conn *c, const struct sq_state *st, il_op *op,
-           bool (*each)(struct sq_conn *, const struct sq_state *, il_op *, const struct sq_hold *, int64_t),
+           bool (*each)(struct sq_conn *, const struct sq_state *, il_op *, const struct sq_hold *,
+                        int64_t),
            int64_t n_waiters)
 {
     void         *arena = NULL;
@@ -140,7 +141,8 @@ bind_page(struct sq_conn *c, const struct sq_state *st, sqlite3_stmt *row, const
         CHECK(il__cursor_parse(op->in.list.cursor, &after_key, &after_number));
     return il__sq_bind_text(c, row, 1, op->tenant) && il__sq_bind_text(c, row, 2, prefix) &&
            il__sq_bind_text(c, row, 3, prefix_end) && il__sq_bind_text(c, row, 4, after_key) &&
-           il__sq_bind_int(c, row, 5, (int64_t)after_number) && il__sq_bind_int(c, row, 6, st->now_ms) &&
+           il__sq_bind_int(c, row, 5, (int64_t)after_number) &&
+           il__sq_bind_int(c, row, 6, st->now_ms) &&
            il__sq_bind_int(c, row, 7, (int64_t)op->in.list.limit + 1); /* one more tells of a next page */
 }
 
@@ -162,7 +164,7 @@ show_page(struct sq_conn *c, const struct sq_state *st, il_op *op, sqlite3_stmt 
             return op->out.next != NULL || no_memory(c);
         }
         il__arena_clear(arena);
-        last_key = il__arena_strdup(arena, il__sq_text(row, i_key));
+        last_key  = il__arena_strdup(arena, il__sq_text(row, i_key));
         bool read = waiters ? il__sq_waiter_row(arena, row, &h) : il__sq_lease_row(arena, row, &h);
         if (!read || last_key == NULL ||
             !il__sq_show(c, st, op, last_key, &h, sqlite3_column_int64(row, i_key + 1))) {

@@ -15,8 +15,8 @@
 #include "core/op.h"
 #include "store/sqlite/sqlite_internal.h"
 
-#define CHECKPOINT_FRAMES 1000          /* 4 MB of WAL */
-#define CLOSE_FRAMES 64                 /* and when the store is closed */
+#define CHECKPOINT_FRAMES 10000 /* 40 MB of WAL: scattered changes are written back together */
+#define CLOSE_FRAMES 40         /* and when the store is closed: four short runs */
 #define ENDED_BYTES_MAX (64 * 1024 * 1024) /* what may end in one transaction, 24 bytes each */
 
 static const struct il__store_ops sq_ops;
@@ -103,20 +103,17 @@ transaction(struct sq_store *s, il_op *const *ops, size_t n)
     return false;
 }
 
-/* Move the WAL into the database, when it has grown to n_frames and no reader is in the way. The lock file is held. */
+/*
+ * Move the WAL into the database. The lock file is held. Without waiting for readers: what cannot be done now is
+ * done after a later commit, and its failure loses nothing, since the WAL stays.
+ */
 static void
-checkpoint(struct sq_store *s, int n_frames)
+checkpoint(struct sq_store *s, int mode)
 {
     struct sq_conn *c = &s->conn;
 
-    if (c->n_frames < n_frames)
-        return;
-    /* RESTART, not TRUNCATE: under the lock file both are safe, but a truncated WAL has to be extended by
-     * every following commit, which costs a lone caller 40 % of its rate.
-     * Without waiting for readers: what cannot be done now is done after a later commit. Its failure loses
-     * nothing, since the WAL stays. */
     (void)sqlite3_busy_timeout(c->db, 0);
-    if (sqlite3_wal_checkpoint_v2(c->db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL) == SQLITE_OK)
+    if (sqlite3_wal_checkpoint_v2(c->db, "main", mode, NULL, NULL) == SQLITE_OK)
         c->n_frames = 0;
     (void)sqlite3_busy_timeout(c->db, (int)MIN(s->file.timeout_ms, INT32_MAX));
 }
@@ -136,9 +133,12 @@ locked_transaction(struct sq_store *s, il_op *const *ops, size_t n, il_error *re
 
     if (st != IL_OK)
         return st;
-    if (transaction(s, ops, n))
-        checkpoint(s, CHECKPOINT_FRAMES);
-    else
+    /* RESTART, not TRUNCATE: under the lock file both are safe, but a truncated WAL has to be extended by
+     * every following commit, which costs a lone caller 40 % of its rate. */
+    bool done = transaction(s, ops, n);
+    if (done && s->conn.n_frames >= CHECKPOINT_FRAMES)
+        checkpoint(s, SQLITE_CHECKPOINT_RESTART);
+    if (!done)
         st = il__sq_conn_error(&s->conn, s->file.path, reterr);
     il__sq_file_unlock(&s->file);
     if (st == IL_OK)
@@ -223,7 +223,7 @@ open_reader(struct sq_store *s, il_error *reterr)
 {
     if (s->reader_open)
         return IL_OK;
-    il_status st = il__sq_conn_open(&s->reader, s->file.path, true, s->file.timeout_ms, reterr);
+    il_status st   = il__sq_conn_open(&s->reader, s->file.path, true, s->file.timeout_ms, reterr);
     s->reader_open = st == IL_OK;
     return st;
 }
@@ -272,10 +272,10 @@ sq_free(struct il__store *base)
 {
     struct sq_store *s = sq_from(base);
 
-    /* Whoever opens the store next, with nobody else there, has to read the whole WAL first: leave him little
-     * of it, unless somebody else is at work. */
+    /* Whoever opens the store next, with nobody else there, has to read the whole WAL first, also what was moved
+     * into the database already: leave him little of it, unless somebody else is at work. */
     if (s->conn.n_frames >= CLOSE_FRAMES && il__sq_file_try_lock(&s->file)) {
-        checkpoint(s, CLOSE_FRAMES);
+        checkpoint(s, SQLITE_CHECKPOINT_TRUNCATE);
         il__sq_file_unlock(&s->file);
     }
     il__sq_conn_close(&s->reader);

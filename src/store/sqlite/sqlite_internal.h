@@ -45,21 +45,21 @@ struct sq_conn {
     int           n_frames; /* of the WAL after the last commit */
 };
 
-il_status     il__sq_conn_open(struct sq_conn *c, const char *path, bool read_only, int64_t timeout_ms,
-                               il_error *reterr) MUST_USE;
-void          il__sq_conn_close(struct sq_conn *c);
-il_status     il__sq_conn_error(const struct sq_conn *c, const char *path, il_error *reterr);
-il_status     il__sq_map(int extended_rc, int system_errno);
+il_status il__sq_conn_open(struct sq_conn *c, const char *path, bool read_only, int64_t timeout_ms,
+                           il_error *reterr) MUST_USE;
+void      il__sq_conn_close(struct sq_conn *c);
+il_status il__sq_conn_error(const struct sq_conn *c, const char *path, il_error *reterr);
+il_status il__sq_map(int extended_rc, int system_errno);
 const char   *il__sq_sql(enum sq_stmt stmt);
 sqlite3_stmt *il__sq_use(struct sq_conn *c, enum sq_stmt stmt); /* ready to bind; NULL: failed */
 bool          il__sq_bind_int(struct sq_conn *c, sqlite3_stmt *s, int i, int64_t value);
 bool          il__sq_bind_text(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text);
-bool          il__sq_bind_blob(struct sq_conn *c, sqlite3_stmt *s, int i, const void *data, size_t n);
-bool          il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text, size_t n);
-int           il__sq_step(struct sq_conn *c, sqlite3_stmt *s); /* SQLITE_ROW, SQLITE_DONE, or failed: 0 */
-bool          il__sq_run(struct sq_conn *c, sqlite3_stmt *s);  /* to its end, rows ignored */
-bool          il__sq_exec(struct sq_conn *c, enum sq_stmt stmt); /* one without parameters */
-const char   *il__sq_text(sqlite3_stmt *s, int column);        /* never NULL */
+bool il__sq_bind_blob(struct sq_conn *c, sqlite3_stmt *s, int i, const void *data, size_t n);
+bool il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text, size_t n);
+int  il__sq_step(struct sq_conn *c, sqlite3_stmt *s);   /* SQLITE_ROW, SQLITE_DONE, or failed: 0 */
+bool il__sq_run(struct sq_conn *c, sqlite3_stmt *s);    /* to its end, rows ignored */
+bool il__sq_exec(struct sq_conn *c, enum sq_stmt stmt); /* one without parameters */
+const char *il__sq_text(sqlite3_stmt *s, int column);   /* never NULL */
 
 /* file.c */
 struct sq_file {
@@ -104,18 +104,18 @@ struct sq_store {
     struct il__ranks ranks;
 
     /* The write connection and what belongs to its transaction; one caller at a time (the executor). */
-    struct sq_conn   conn;
-    struct sq_state  state;
-    bool             has_waiters; /* does anybody wait? */
-    struct il__order order;       /* learned edges, as far as read */
-    int64_t          order_n;     /* of il_state when they were read */
-    struct il__ended_log ended;   /* as far as read */
-    int64_t          ended_seq;   /* last row of il_ended that is in it */
-    struct il__buf   ended_new;   /* entries of this transaction */
-    int64_t          purge_at_ms; /* when the front of il_ended is looked at again */
-    uint32_t        *wakes;       /* words of the board to bump after the commit */
-    size_t           n_wakes, wakes_capacity;
-    void            *scratch; /* arena: what lives for one op */
+    struct sq_conn       conn;
+    struct sq_state      state;
+    bool                 has_waiters; /* does anybody wait? */
+    struct il__order     order;       /* learned edges, as far as read */
+    int64_t              order_n;     /* of il_state when they were read */
+    struct il__ended_log ended;       /* as far as read */
+    int64_t              ended_seq;   /* last row of il_ended that is in it */
+    struct il__buf       ended_new;   /* entries of this transaction */
+    int64_t              purge_at_ms; /* when the front of il_ended is looked at again */
+    uint32_t            *wakes;       /* words of the board to bump after the commit */
+    size_t               n_wakes, wakes_capacity;
+    void                *scratch; /* arena: what lives for one op */
 #ifdef IL_MUTANT_reply_before_commit
     unsigned n_uncommitted;
 #endif
@@ -150,7 +150,7 @@ struct sq_hold {
     const char    *place;
     const char    *reason;  /* of a lease: why it was broken, or "" */
     const char    *verdict; /* of a waiter: the cycle it was cancelled for, or "" */
-    bool           gone; /* ended in this op */
+    bool           gone;    /* ended in this op */
 };
 
 struct sq_holds {
@@ -169,7 +169,8 @@ struct sq_key {
 bool il__sq_key_load(struct sq_store *s, struct sq_key *k);
 bool il__sq_lease_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h);
 bool il__sq_lease_change(struct sq_store *s, const struct sq_key *k, const struct sq_hold *h);
-bool il__sq_lease_end(struct sq_store *s, const struct sq_key *k, struct sq_hold *h, il_lease_state how);
+bool il__sq_lease_end(struct sq_store *s, const struct sq_key *k, struct sq_hold *h,
+                      il_lease_state how);
 bool il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h);
 bool il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h);
 bool il__sq_waiter_end(struct sq_store *s, struct sq_hold *h);
@@ -186,14 +187,14 @@ bool il__sq_lease_busy(struct sq_store *s, const struct sq_key *k, const char *h
 bool il__sq_lease_release(struct sq_store *s, const il_op *op, bool *ret_done);
 
 /* ended.c */
-const struct il__ended *il__sq_ended_find(const struct sq_store *s, const char *tenant, const char *key,
-                                          const char *holder);
-bool                    il__sq_ended_add(struct sq_store *s, const char *tenant, const char *key,
-                                         const char *holder, uint64_t fence, il_lease_state how);
-bool                    il__sq_ended_load(struct sq_store *s);
-bool                    il__sq_ended_save(struct sq_store *s);
-void                    il__sq_ended_done(struct sq_store *s, bool committed);
-bool                    il__sq_ended_purge(struct sq_store *s, uint32_t n_rows);
+const struct il__ended *il__sq_ended_find(const struct sq_store *s, const char *tenant,
+                                          const char *key, const char *holder);
+bool il__sq_ended_add(struct sq_store *s, const char *tenant, const char *key, const char *holder,
+                      uint64_t fence, il_lease_state how);
+bool il__sq_ended_load(struct sq_store *s);
+bool il__sq_ended_save(struct sq_store *s);
+void il__sq_ended_done(struct sq_store *s, bool committed);
+bool il__sq_ended_purge(struct sq_store *s, uint32_t n_rows);
 
 /* settle.c */
 bool            il__sq_settle(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);

@@ -75,10 +75,10 @@ il__sq_state_save(struct sq_store *s)
 
     CHECK(st->fence < (UINT64_C(1) << 53));
     return il__sq_bind_int(c, stmt, 1, (int64_t)st->fence) &&
-           il__sq_bind_int(c, stmt, 2, (int64_t)st->ticket) && il__sq_bind_text(c, stmt, 3, st->boot_id) &&
-           il__sq_bind_int(c, stmt, 4, st->offset_ms) && il__sq_bind_int(c, stmt, 5, st->now_ms) &&
-           il__sq_bind_int(c, stmt, 6, st->order_n) && il__sq_bind_int(c, stmt, 7, st->ended_seq) &&
-           il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 2, (int64_t)st->ticket) &&
+           il__sq_bind_text(c, stmt, 3, st->boot_id) && il__sq_bind_int(c, stmt, 4, st->offset_ms) &&
+           il__sq_bind_int(c, stmt, 5, st->now_ms) && il__sq_bind_int(c, stmt, 6, st->order_n) &&
+           il__sq_bind_int(c, stmt, 7, st->ended_seq) && il__sq_run(c, stmt);
 }
 
 bool
