@@ -5,6 +5,7 @@
 #include "core/deadlock.h"
 
 #include "base/hash.h"
+#include "base/map.h"
 #include "core/conflict.h"
 #include "core/key.h"
 #include "core/limits.h"
@@ -38,9 +39,8 @@ struct il__deadlock {
     size_t         n_units, units_capacity;
     size_t         n_queued, queued_capacity;
     size_t         n_queues, queues_capacity;
-    uint32_t      *unit_index; /* hash table over units: i_unit + 1, 0 = empty */
-    size_t         unit_index_size;
-    bool           failed; /* no memory, or too large to search */
+    struct il__map unit_index; /* by name: number of the unit + 1, as a pointer */
+    bool           failed;     /* no memory, or too large to search */
 };
 
 /* Make room for one more element of an array; false marks the search as failed. */
@@ -79,55 +79,37 @@ graph_release(struct il__deadlock *d)
     il__free(d->units);
     il__free(d->queued);
     il__free(d->queues);
-    il__free(d->unit_index);
-}
-
-static bool
-unit_index_grow(struct il__deadlock *d)
-{
-    size_t    size  = d->unit_index_size == 0 ? 64 : d->unit_index_size * 2;
-    uint32_t *index = il__calloc(size, sizeof *index);
-
-    if (index == NULL)
-        return false;
-    for (size_t i = 0; i < d->n_units; i++) {
-        size_t slot = il__hash_bytes(d->units[i].name, strlen(d->units[i].name)) & (size - 1);
-        while (index[slot] != 0)
-            slot = (slot + 1) & (size - 1);
-        index[slot] = (uint32_t)i + 1;
-    }
-    il__free(d->unit_index);
-    d->unit_index      = index;
-    d->unit_index_size = size;
-    return true;
+    il__map_release(&d->unit_index);
 }
 
 /* The unit that `holder` belongs to, made when it is new; SIZE_MAX when the search has failed. */
 static size_t
 unit_of(struct il__deadlock *d, const char *holder)
 {
-    size_t n_bytes = il__holder_root_bytes(holder);
+    size_t   n_bytes = il__holder_root_bytes(holder);
+    uint64_t hash    = il__hash_bytes(holder, n_bytes);
+    void    *item;
 
-    if (d->n_units * 2 >= d->unit_index_size && !unit_index_grow(d)) {
-        d->failed = true;
-        return SIZE_MAX;
-    }
-    size_t slot = il__hash_bytes(holder, n_bytes) & (d->unit_index_size - 1);
-    for (; d->unit_index[slot] != 0; slot = (slot + 1) & (d->unit_index_size - 1)) {
-        size_t i = d->unit_index[slot] - 1;
-        if (strlen(d->units[i].name) == n_bytes && memcmp(d->units[i].name, holder, n_bytes) == 0)
-            return i;
+    for (size_t i = il__map_start(&d->unit_index, hash);
+         (item = il__map_next(&d->unit_index, hash, &i)) != NULL; i++) {
+        size_t i_unit = (uintptr_t)item - 1;
+        CHECK(i_unit < d->n_units && d->units != NULL);
+        if (strlen(d->units[i_unit].name) == n_bytes &&
+            memcmp(d->units[i_unit].name, holder, n_bytes) == 0)
+            return i_unit;
     }
     if (!reserve(d, &d->units, d->n_units, &d->units_capacity, sizeof *d->units))
         return SIZE_MAX;
     char *name = il__strndup(holder, n_bytes);
-    if (name == NULL) {
+    if (name == NULL || !il__map_reserve(&d->unit_index)) {
+        il__free(name);
         d->failed = true;
         return SIZE_MAX;
     }
     d->units[d->n_units] = (struct unit){ .name = name };
-    d->unit_index[slot]  = (uint32_t)d->n_units + 1;
-    return d->n_units++;
+    d->n_units++;
+    il__map_add(&d->unit_index, hash, (void *)(uintptr_t)d->n_units);
+    return d->n_units - 1;
 }
 
 void

@@ -13,7 +13,9 @@ U_TEST(items_are_copied)
 
     for (unsigned i = 0; i < 1000; i++) {
         char          holder[32];
-        il_lease_info item = { .tenant = "t", .key = "k", .holder = holder, .meta = "", .place = "p", .reason = "" };
+        il_lease_info item = {
+            .tenant = "t", .key = "k", .holder = holder, .meta = "", .place = "p", .reason = ""
+        };
         (void)snprintf(holder, sizeof holder, "h%u", i);
         item.fence = i + 1;
         T_TRUE(il__op_add_item(&op, &item));

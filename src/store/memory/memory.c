@@ -184,7 +184,7 @@ open_named(const struct il__store_open *o, struct il__store **ret, il_error *ret
             st = il__error_set(reterr, IL_NOMEM, "no memory for a store");
         }
     }
-    if (st == IL_OK) {
+    if (st == IL_OK && m != NULL) {
         m->n_refs++;
         *ret = &m->base;
     }
