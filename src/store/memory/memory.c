@@ -147,7 +147,8 @@ mem_new(const struct il__store_open *o)
     m->fence = MAX((uint64_t)il__clock_wall_us(), highest_fence);
     il__mutex_init(&m->mutex, IL__MUTEX_store);
     m->rank_names = il__calloc(o->ranks.n + 1, sizeof *m->rank_names);
-    bool ok       = m->rank_names != NULL && il__board_init_private(&m->board);
+    /* Room for the first that end, for ending must not fail; see il__ended_add(). */
+    bool ok = m->rank_names != NULL && il__board_init_private(&m->board) && il__ended_reserve(&m->ended, 1);
     for (size_t i = 0; ok && i < o->ranks.n; i++) {
         m->rank_names[i] = il__strdup(o->ranks.classes[i]);
         ok               = m->rank_names[i] != NULL;

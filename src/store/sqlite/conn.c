@@ -183,6 +183,26 @@ il__sq_exec(struct sq_conn *c, enum sq_stmt stmt)
     return il__sq_run(c, il__sq_use(c, stmt));
 }
 
+bool
+il__sq_begin(struct sq_conn *c, enum sq_stmt begin)
+{
+    c->rc = SQLITE_OK;
+    /* One that could not be undone for lack of memory is undone now. */
+    if (!sqlite3_get_autocommit(c->db) && !il__sq_exec(c, SQ_rollback))
+        return false;
+    return il__sq_exec(c, begin);
+}
+
+void
+il__sq_undo(struct sq_conn *c)
+{
+    int rc = c->rc;
+
+    if (!sqlite3_get_autocommit(c->db))
+        IGNORE(il__sq_exec(c, SQ_rollback));
+    c->rc = rc;
+}
+
 const char *
 il__sq_text(sqlite3_stmt *s, int column)
 {

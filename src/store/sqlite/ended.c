@@ -67,6 +67,8 @@ load_row(struct sq_store *s, sqlite3_stmt *row)
     size_t               n_bytes  = (size_t)sqlite3_column_bytes(row, 1);
     size_t               n        = n_bytes / ENTRY_BYTES;
 
+    if (entries == NULL)
+        return no_memory(s); /* no row is empty */
     if (n_bytes % ENTRY_BYTES != 0) {
         s->conn.rc = SQLITE_CORRUPT;
         return false;
@@ -105,8 +107,10 @@ il__sq_ended_load(struct sq_store *s)
             return false; /* what was read already is read once more later; that does no harm */
         }
     }
+    if (rc != SQLITE_DONE)
+        return false;
     s->ended_seq = s->state.ended_seq;
-    return rc == SQLITE_DONE;
+    return true;
 }
 
 /* Write what ended in this transaction, and forget a little of what is over. */

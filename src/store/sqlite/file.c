@@ -29,8 +29,12 @@ static il_status
 fail(il_error *reterr, const char *path)
 {
     int       err = errno;
-    il_status st  = err == ENOSPC || err == EDQUOT ? IL_FULL : IL_STORE;
+    il_status st  = IL_STORE;
 
+    if (err == ENOSPC || err == EDQUOT)
+        st = IL_FULL;
+    else if (err == ENOMEM)
+        st = IL_NOMEM;
     return il__error_set(reterr, st, "%s: %s", path, strerror(err));
 }
 
@@ -80,16 +84,17 @@ check_database(const char *path, bool existing, il_error *reterr)
     return rc == 0 ? IL_OK : fail(reterr, path);
 }
 
-static int
-open_beside(const char *path, const char *suffix, struct il__buf *name)
+static il_status
+open_beside(const char *path, const char *suffix, struct il__buf *name, int *ret_fd, il_error *reterr)
 {
     il__buf_clear(name);
     il__buf_addf(name, "%s%s", path, suffix);
     if (name->failed) {
         errno = ENOMEM;
-        return -1;
+        return fail(reterr, path);
     }
-    return open_private(il__buf_str(name));
+    *ret_fd = open_private(il__buf_str(name));
+    return *ret_fd >= 0 ? IL_OK : fail(reterr, il__buf_str(name));
 }
 
 /* The board must be backed by disk blocks: a hole that cannot be filled later would be a SIGBUS. */
@@ -124,12 +129,12 @@ il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t tim
     il_status st = check_database(path, existing, reterr);
     if (st != IL_OK)
         return st;
-    f->lock_fd = open_beside(path, "-lock", &name);
-    if (f->lock_fd < 0)
-        return fail(reterr, il__buf_str(&name));
-    int fd = open_beside(path, "-wake", &name);
-    if (fd < 0)
-        return fail(reterr, il__buf_str(&name));
+    int fd = -1;
+    st     = open_beside(path, "-lock", &name, &f->lock_fd, reterr);
+    if (st == IL_OK)
+        st = open_beside(path, "-wake", &name, &fd, reterr);
+    if (st != IL_OK)
+        return st;
     st = open_board(f, fd, il__buf_str(&name), reterr);
     (void)close(fd); /* the mapping stays */
     return st;

@@ -67,10 +67,8 @@ update_locked(struct sq_store *s, bool test_clock, il_error *reterr)
                              s->file.path);
     bool ok = (ours == 2 || exec_text(c, sql_create)) && il__sq_exec(c, SQ_begin_write);
     if (ok && !(migrate(s, version, test_clock) && il__sq_exec(c, SQ_commit))) {
-        int rc = c->rc;
-        (void)il__sq_exec(c, SQ_rollback); /* the first error is the one to tell */
-        c->rc = rc;
-        ok    = false;
+        il__sq_undo(c);
+        ok = false;
     }
     return ok ? IL_OK : il__sq_conn_error(c, s->file.path, reterr);
 }

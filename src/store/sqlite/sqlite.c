@@ -76,9 +76,8 @@ transaction(struct sq_store *s, il_op *const *ops, size_t n)
 {
     struct sq_conn *c = &s->conn;
 
-    c->rc      = SQLITE_OK;
     s->n_wakes = 0;
-    if (!il__sq_exec(c, SQ_begin_write))
+    if (!il__sq_begin(c, SQ_begin_write))
         return false;
     bool ok = il__sq_state_load(c, s->clock, &s->state) && il__sq_ended_load(s) && someone_waits(s);
     for (size_t i = 0; ok && i < n; i++)
@@ -94,12 +93,9 @@ transaction(struct sq_store *s, il_op *const *ops, size_t n)
         il__sq_ended_done(s, true);
         return true;
     }
-    int rc = c->rc;
     il__sq_ended_done(s, false);
     s->order_n = -1; /* what was learned in memory may not be in the file */
-    if (!sqlite3_get_autocommit(c->db))
-        IGNORE(il__sq_exec(c, SQ_rollback)); /* the first error is the one to tell */
-    c->rc = rc;
+    il__sq_undo(c);
     return false;
 }
 
@@ -198,8 +194,7 @@ read_ops(struct sq_store *s, il_op *const *ops, size_t n)
     struct sq_conn *c = &s->reader;
     struct sq_state st;
 
-    c->rc   = SQLITE_OK;
-    bool ok = il__sq_exec(c, SQ_begin_read) && il__sq_state_load(c, s->clock, &st);
+    bool ok = il__sq_begin(c, SQ_begin_read) && il__sq_state_load(c, s->clock, &st);
     for (size_t i = 0; ok && i < n; i++) {
         il_op *op = ops[i];
         if (il__op_refused(op))
@@ -211,11 +206,18 @@ read_ops(struct sq_store *s, il_op *const *ops, size_t n)
         else
             ok = il__sq_check_fence(c, &st, op);
     }
-    int rc = c->rc;
-    if (!sqlite3_get_autocommit(c->db))
-        IGNORE(il__sq_exec(c, SQ_rollback)); /* nothing was written */
-    c->rc = rc;
+    il__sq_undo(c); /* nothing was written */
     return ok;
+}
+
+/*
+ * Undoing must not need memory when that has run out. Only once the schema is there: a statement prepared before
+ * it is made would be prepared again.
+ */
+static il_status
+prepare_way_back(struct sq_store *s, struct sq_conn *c, il_error *reterr)
+{
+    return il__sq_use(c, SQ_rollback) != NULL ? IL_OK : il__sq_conn_error(c, s->file.path, reterr);
 }
 
 static il_status
@@ -223,8 +225,13 @@ open_reader(struct sq_store *s, il_error *reterr)
 {
     if (s->reader_open)
         return IL_OK;
-    il_status st   = il__sq_conn_open(&s->reader, s->file.path, true, s->file.timeout_ms, reterr);
+    il_status st = il__sq_conn_open(&s->reader, s->file.path, true, s->file.timeout_ms, reterr);
+    if (st != IL_OK)
+        return st;
+    st             = prepare_way_back(s, &s->reader, reterr);
     s->reader_open = st == IL_OK;
+    if (st != IL_OK)
+        il__sq_conn_close(&s->reader);
     return st;
 }
 
@@ -330,6 +337,8 @@ open_store(struct sq_store *s, const struct il__store_open *o, il_error *reterr)
         st = il__error_set(reterr, IL_STORE, "%s: it cannot be written", o->path);
     if (st == IL_OK)
         st = il__sq_schema_prepare(s, o->test_clock, reterr);
+    if (st == IL_OK)
+        st = prepare_way_back(s, &s->conn, reterr);
     return st;
 }
 

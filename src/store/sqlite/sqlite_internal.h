@@ -59,6 +59,9 @@ bool il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *te
 int  il__sq_step(struct sq_conn *c, sqlite3_stmt *s);   /* SQLITE_ROW, SQLITE_DONE, or failed: 0 */
 bool il__sq_run(struct sq_conn *c, sqlite3_stmt *s);    /* to its end, rows ignored */
 bool il__sq_exec(struct sq_conn *c, enum sq_stmt stmt); /* one without parameters */
+/* Begin a transaction, and undo one. Undoing keeps c->rc: the first error is the one to tell. */
+bool il__sq_begin(struct sq_conn *c, enum sq_stmt begin);
+void il__sq_undo(struct sq_conn *c);
 const char *il__sq_text(sqlite3_stmt *s, int column);   /* never NULL */
 
 /* file.c */
