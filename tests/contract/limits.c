@@ -200,6 +200,47 @@ T_TEST(batch_size)
     free(ops);
 }
 
+/* As many ops as a batch may have, each as large as it may be: some 20 MB in one commit. */
+T_TEST(largest_batch)
+{
+    struct large {
+        char key[IL_KEY_BYTES_MAX + 1], holder[IL_HOLDER_BYTES_MAX + 1];
+    };
+    il_op        *ops   = calloc(IL_BATCH_OPS_MAX, sizeof *ops);
+    struct large *names = calloc(IL_BATCH_OPS_MAX, sizeof *names);
+    char          meta[IL_META_BYTES_MAX + 1];
+
+    T_TRUE(ops != NULL && names != NULL);
+    memset(meta, 'm', IL_META_BYTES_MAX);
+    meta[IL_META_BYTES_MAX] = '\0';
+    for (size_t i = 0; i < IL_BATCH_OPS_MAX; i++) {
+        memset(&names[i], 'x', sizeof names[i]);
+        (void)snprintf(names[i].holder, sizeof names[i].holder, "%0*zu", IL_HOLDER_BYTES_MAX, i);
+        /* Scattered: each lands on another page than the one before. */
+        (void)snprintf(names[i].key, sizeof names[i].key, "%0*zu", IL_KEY_BYTES_MAX,
+                       i * 2654435761U % 1000003);
+        ops[i] = t_op(IL_OP_ACQUIRE, names[i].key, names[i].holder, 0, T_ARGS(.meta = meta));
+    }
+    t_batch(s, ops, IL_BATCH_OPS_MAX);
+    for (size_t i = 0; i < IL_BATCH_OPS_MAX; i++) {
+        T_EQ(ops[i].status, IL_OK);
+        uint64_t fence = ops[i].out.fence;
+        il_op_release(&ops[i]);
+        ops[i]       = t_op(IL_OP_GET, names[i].key, NULL, 0, T_ARGS());
+        ops[i].fence = fence; /* GET does not look at it */
+    }
+    t_batch(s, ops, IL_BATCH_OPS_MAX);
+    for (size_t i = 0; i < IL_BATCH_OPS_MAX; i++) {
+        T_EQ(ops[i].status, IL_OK);
+        T_EQU(ops[i].out.items[0].fence, ops[i].fence);
+        T_STREQ(ops[i].out.items[0].holder, names[i].holder);
+        T_STREQ(ops[i].out.items[0].meta, meta);
+        il_op_release(&ops[i]);
+    }
+    free(ops);
+    free(names);
+}
+
 T_TEST(a_batch_keeps_its_order)
 {
     il_op ops[] = {
@@ -266,6 +307,7 @@ main(void)
         T_ROW(page_and_cursor),
         T_ROW(not_an_operation),
         T_ROW(batch_size),
+        T_ROW(largest_batch),
         T_ROW(a_batch_keeps_its_order),
         T_ROW(a_bad_op_does_not_disturb_the_others),
         T_ROW(only_bad_ops),

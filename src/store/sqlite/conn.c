@@ -93,7 +93,8 @@ il__sq_conn_open(struct sq_conn *c, const char *path, bool read_only, int64_t ti
 
     *c = (struct sq_conn){ 0 };
     bool opened =
-        ok(c, sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL)) &&
+        ok(c, sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                              il__sq_vfs())) &&
         ok(c, sqlite3_busy_timeout(c->db, (int)MIN(timeout_ms, INT32_MAX))) &&
         /* No checkpoint when the last connection closes: it would not be under the lock file. */
         ok(c, sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL)) &&

@@ -60,9 +60,12 @@ int  il__sq_step(struct sq_conn *c, sqlite3_stmt *s);   /* SQLITE_ROW, SQLITE_DO
 bool il__sq_run(struct sq_conn *c, sqlite3_stmt *s);    /* to its end, rows ignored */
 bool il__sq_exec(struct sq_conn *c, enum sq_stmt stmt); /* one without parameters */
 /* Begin a transaction, and undo one. Undoing keeps c->rc: the first error is the one to tell. */
-bool il__sq_begin(struct sq_conn *c, enum sq_stmt begin);
-void il__sq_undo(struct sq_conn *c);
-const char *il__sq_text(sqlite3_stmt *s, int column);   /* never NULL */
+bool        il__sq_begin(struct sq_conn *c, enum sq_stmt begin);
+void        il__sq_undo(struct sq_conn *c);
+const char *il__sq_text(sqlite3_stmt *s, int column); /* never NULL */
+
+/* vfs.c: the name of our VFS, to open a connection with */
+const char *il__sq_vfs(void);
 
 /* file.c */
 struct sq_file {
