@@ -6,15 +6,19 @@
 #include <errno.h>
 #include <time.h>
 
+#define SPIN_MIN 64
+#define SPIN_MAX 2048
+
 static _Thread_local unsigned held; /* bit per class */
 
 _Static_assert(IL__MUTEX_CLASS_COUNT <= 32, "one bit per class");
 
 static const struct {
     const char *name;
+    bool        spins;
     const char *text;
 } classes[] = {
-#define X(name, text) { #name, text },
+#define X(name, spins, text) { #name, spins, text },
 #include "base/mutex.def"
 #undef X
 };
@@ -38,7 +42,7 @@ il__mutex_init(struct il__mutex *m, enum il__mutex_class rank)
 {
     pthread_mutexattr_t attr;
 
-    /* Adaptive: the sections are short, so a little spinning saves most of the sleeps. */
+    /* Adaptive: a little spinning in any case. */
     CHECK(pthread_mutexattr_init(&attr) == 0);
     CHECK(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP) == 0);
     CHECK(pthread_mutex_init(&m->m, &attr) == 0);
@@ -52,11 +56,39 @@ il__mutex_destroy(struct il__mutex *m)
     CHECK(pthread_mutex_destroy(&m->m) == 0);
 }
 
+static void
+pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+/*
+ * Ask again after longer and longer pauses, some 100 microseconds in all; mostly the first or second is enough.
+ * The pauses let whoever has the mutex take it a few times in a row, with everything it protects in his cache;
+ * handing all of that to and fro costs more than the work itself.
+ */
+static bool
+spin(pthread_mutex_t *m)
+{
+    for (unsigned n = SPIN_MIN; n <= SPIN_MAX; n *= 2) {
+        for (unsigned i = 0; i < n; i++)
+            pause_cpu();
+        if (pthread_mutex_trylock(m) == 0)
+            return true;
+    }
+    return false;
+}
+
 void
 il__mutex_lock(struct il__mutex *m)
 {
     CHECK((held >> m->rank) == 0); /* nothing of this class or of one further down is held */
-    CHECK(pthread_mutex_lock(&m->m) == 0);
+    if (!classes[m->rank].spins || (pthread_mutex_trylock(&m->m) != 0 && !spin(&m->m)))
+        CHECK(pthread_mutex_lock(&m->m) == 0);
     held |= 1U << m->rank;
 }
 

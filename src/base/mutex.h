@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 enum il__mutex_class {
-#define X(name, text) IL__MUTEX_##name,
+#define X(name, spins, text) IL__MUTEX_##name,
 #include "base/mutex.def"
 #undef X
     IL__MUTEX_CLASS_COUNT

@@ -257,19 +257,18 @@ acquire_new(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_
 }
 
 void
-il__mem_acquire(struct mem_store *m, il_op *op)
+il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names)
 {
-    struct mem_names        names = il__mem_names(m, op);
-    const struct il__ended *ended = find_ended(m, &names);
-    struct mem_key         *k     = il__mem_key_find(m, names.key, op->tenant, op->key);
+    const struct il__ended *ended = find_ended(m, names);
+    struct mem_key         *k     = il__mem_key_find(m, names->key, op->tenant, op->key);
     struct mem_hold        *own   = NULL;
 
     if (k != NULL) {
         il__mem_settle(m, k, NULL);
         own   = find_holder(m, k, &k->leases, op->holder);
-        ended = find_ended(m, &names); /* settling may just have ended this holder's lease */
+        ended = find_ended(m, names); /* settling may just have ended this holder's lease */
     } else {
-        k = il__mem_key_add(m, names.key, op);
+        k = il__mem_key_add(m, names->key, op);
         if (k == NULL) {
             op->status = IL_NOMEM;
             return;
@@ -282,7 +281,7 @@ il__mem_acquire(struct mem_store *m, il_op *op)
     else if ((own = find_holder(m, k, &k->waiters, op->holder)) != NULL)
         acquire_own_wait(m, op, own);
     else
-        acquire_new(m, op, k, &names);
+        acquire_new(m, op, k, names);
     il__mem_key_drop_if_idle(m, k);
 }
 

@@ -25,11 +25,11 @@ static struct mem_store *registry;
 static uint64_t highest_fence; /* drawn by any store of this process; under registry_mutex */
 
 static void
-carry_out(struct mem_store *m, il_op *op)
+carry_out(struct mem_store *m, il_op *op, const struct mem_names *names)
 {
     switch (op->type) {
     case IL_OP_ACQUIRE:
-        il__mem_acquire(m, op);
+        il__mem_acquire(m, op, names);
         break;
     case IL_OP_RENEW:
         il__mem_renew(m, op);
@@ -59,17 +59,29 @@ carry_out(struct mem_store *m, il_op *op)
     }
 }
 
+/* What an acquire will look at is on its way from memory while the op before is carried out. */
+static void
+look_ahead(struct mem_store *m, const il_op *op, struct mem_names *ret_names)
+{
+    if (op->type == IL_OP_ACQUIRE && !il__op_refused(op))
+        *ret_names = il__mem_names(m, op);
+}
+
 static il_status
 mem_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr UNUSED)
 {
     struct mem_store *m = mem_from(s);
+    struct mem_names  names[2]; /* of an op, and of the next */
 
     il__mutex_lock(&m->mutex);
+    look_ahead(m, ops[0], &names[0]);
     /* Never backwards, whatever the clock does. */
     m->now_ms = MAX(m->now_ms, m->clock->boot_ms(m->clock->cookie));
     for (size_t i = 0; i < n; i++) {
+        if (i + 1 < n)
+            look_ahead(m, ops[i + 1], &names[(i + 1) % 2]);
         if (!il__op_refused(ops[i]))
-            carry_out(m, ops[i]);
+            carry_out(m, ops[i], &names[i % 2]);
     }
     il__mutex_unlock(&m->mutex);
     return IL_OK;
@@ -148,7 +160,8 @@ mem_new(const struct il__store_open *o)
     il__mutex_init(&m->mutex, IL__MUTEX_store);
     m->rank_names = il__calloc(o->ranks.n + 1, sizeof *m->rank_names);
     /* Room for the first that end, for ending must not fail; see il__ended_add(). */
-    bool ok = m->rank_names != NULL && il__board_init_private(&m->board) && il__ended_reserve(&m->ended, 1);
+    bool ok = m->rank_names != NULL && il__board_init_private(&m->board) &&
+              il__ended_reserve(&m->ended, 1);
     for (size_t i = 0; ok && i < o->ranks.n; i++) {
         m->rank_names[i] = il__strdup(o->ranks.classes[i]);
         ok               = m->rank_names[i] != NULL;

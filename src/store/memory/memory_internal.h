@@ -130,7 +130,7 @@ struct il__load il__mem_load(const struct mem_key *k);
 bool            il__mem_dead(const struct mem_store *m, const struct mem_hold *h);
 
 /* lock.c, show.c, sweep.c: the ops */
-void      il__mem_acquire(struct mem_store *m, il_op *op);
+void      il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names);
 void      il__mem_renew(struct mem_store *m, il_op *op);
 void      il__mem_release(struct mem_store *m, il_op *op);
 void      il__mem_break(struct mem_store *m, il_op *op);
