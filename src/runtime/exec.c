@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 /* A leader goes on with what has queued meanwhile, this many batches in all: waking the next leader takes
@@ -40,9 +41,9 @@ struct il__exec_request {
 };
 
 void
-il__exec_init(struct il__exec *x, struct il__store *store)
+il__exec_init(struct il__exec *x, struct il__store *store, il__exec_applied_fn *applied, void *cookie)
 {
-    *x = (struct il__exec){ .store = store };
+    *x = (struct il__exec){ .store = store, .applied = applied, .cookie = cookie };
     il__mutex_init(&x->mutex, IL__MUTEX_exec);
 }
 
@@ -131,6 +132,16 @@ take_batch(struct il__exec *x, size_t *ret_n_ops)
 }
 
 static il_status
+apply(struct il__exec *x, il_op *const *ops, size_t n, il_error *reterr)
+{
+    int64_t   began_ns = il__clock_boot_ns();
+    il_status st       = il__store_apply(x->store, ops, n, reterr);
+
+    x->applied(x->cookie, n, il__clock_boot_ns() - began_ns);
+    return st;
+}
+
+static il_status
 apply_all(struct il__exec *x, const struct il__exec_request *first, size_t n_ops, il_error *reterr)
 {
     il_op            *few[64];
@@ -144,7 +155,7 @@ apply_all(struct il__exec *x, const struct il__exec_request *first, size_t n_ops
         memcpy(&ops[n], r->ops, r->n * sizeof *ops);
         n += r->n;
     }
-    return il__store_apply(x->store, ops, n, reterr);
+    return apply(x, ops, n, reterr);
 }
 
 /* Apply a batch and tell its callers; `self` is this thread's own request, or not in it. */
@@ -198,7 +209,7 @@ il__exec_apply(struct il__exec *x, il_op *const *ops, size_t n, il_error *reterr
 
     CHECK(n > 0 && n <= IL_BATCH_OPS_MAX);
     if (enqueue(x, &self)) {
-        il_status st = il__store_apply(x->store, ops, n, reterr);
+        il_status st = apply(x, ops, n, reterr);
         pass_lead(x);
         return st;
     }

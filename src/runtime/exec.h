@@ -16,8 +16,13 @@
 
 struct il__exec_request;
 
+/* Told of each batch: how many ops, and how long the store took. On the leader's thread. */
+typedef void il__exec_applied_fn(void *cookie, size_t n_ops, int64_t took_ns);
+
 struct il__exec {
     struct il__store        *store;
+    il__exec_applied_fn     *applied;
+    void                    *cookie;
     struct il__mutex         mutex; /* protects what follows */
     bool                     leading;
     struct il__exec_request *head, *tail; /* queued for the next batch; the head will lead it */
@@ -26,7 +31,8 @@ struct il__exec {
     _Atomic uint32_t lead[2]; /* the same for the head of the queue, who is woken alone */
 };
 
-void il__exec_init(struct il__exec *x, struct il__store *store);
+void il__exec_init(struct il__exec *x, struct il__store *store, il__exec_applied_fn *applied,
+                   void *cookie);
 void il__exec_release(struct il__exec *x);
 
 /* Apply n prepared ops, with those of other callers. As il__store_apply(). Blocks. */

@@ -19,6 +19,16 @@ il_version(void)
     return IL__VERSION;
 }
 
+static void
+count_batch(void *cookie, size_t n_ops, int64_t took_ns)
+{
+    il *h = cookie;
+
+    il__count(h, IL__METRIC_batches, 1);
+    il__count(h, IL__METRIC_batch_ops, n_ops);
+    il__count(h, IL__METRIC_commit_us, (uint64_t)(took_ns / 1000));
+}
+
 il_status
 il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_error *reterr)
 {
@@ -39,7 +49,7 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
     h->tenant_bytes = strlen(h->tenant);
     h->store        = store;
     h->sweeps       = opts == NULL || (opts->flags & IL_OPEN_NO_SWEEP) == 0;
-    il__exec_init(&h->exec, store);
+    il__exec_init(&h->exec, store, count_batch, h);
     il__mutex_init(&h->mutex, IL__MUTEX_handle);
     il__cond_init(&h->unpinned);
     h->watch_fd   = -1;
@@ -133,8 +143,6 @@ static il_status
 apply_pointers(il *h, il_op *ops, il_op **ptrs, size_t n, il_error *reterr)
 {
     bool      writes = prepare(h, ops, ptrs, n);
-    bool      timed  = (h->store->ops->caps & IL__STORE_DIRECT) == 0;
-    int64_t   began  = timed ? il__clock_boot_ns() : 0;
     il_status st;
 
     if (!writes)
@@ -144,11 +152,6 @@ apply_pointers(il *h, il_op *ops, il_op **ptrs, size_t n, il_error *reterr)
     else
         st = il__exec_apply(&h->exec, ptrs, n, reterr);
 
-    if (timed) {
-        il__count(h, IL__METRIC_batches, 1);
-        il__count(h, IL__METRIC_batch_ops, n);
-        il__count(h, IL__METRIC_commit_us, (uint64_t)((il__clock_boot_ns() - began) / 1000));
-    }
     if (st != IL_OK)
         il__count(h, IL__METRIC_batch_failures, 1);
     for (size_t i = 0; i < n; i++) {

@@ -58,8 +58,11 @@ run "$il" run --on-conflict join k -- sh -c 'ls /proc/self/fd'
 is "... with join, too" "$out" "$direct"
 run sh -c "exec 7</dev/null; exec '$il' run k -- sh -c 'test -e /proc/self/fd/7 && echo there'"
 is "... but those of the caller" "$out" there
-run "$il" run k -- sh -c 'grep -E "^Sig(Blk|Ign)" /proc/self/status | cut -f2 | sort -u'
-is "no signal is blocked or ignored" "$out" 0000000000000000
+# Less 32 and 33, the C library's own, which the sanitizers' runtime ignores.
+run "$il" run k -- sh -c 'grep -E "^Sig(Blk|Ign)" /proc/self/status | cut -f2'
+for set in $out; do
+    is "no signal is blocked or ignored" "$((0x$set & ~0x180000000))" 0
+done
 
 # What the command leaves behind in the background is ended, with a word about it.
 run "$il" run k -- sh -c 'sleep 987 & echo $!'
