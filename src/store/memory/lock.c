@@ -1,10 +1,8 @@
 /*
  * lock.c: acquire, renew, release and break on the memory engine, as the tables of src/core/README.md say.
  */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/buf.h"
+#include "core/answer.h"
 #include "core/lease.h"
 #include "core/limits.h"
 #include "core/op.h"
@@ -65,18 +63,6 @@ find_ended(const struct mem_store *m, const struct mem_names *names)
 }
 
 static void
-answer_lost(struct mem_store *m, il_op *op, const struct il__ended *ended)
-{
-    char text[160];
-
-    (void)snprintf(text, sizeof text,
-                   "the lease of this holder ended %" PRId64
-                   " ms ago (%s); a new attempt needs a new holder",
-                   m->now_ms - ended->ended_ms, il_lease_state_name((il_lease_state)ended->how));
-    il__op_end(op, IL_LOST, text);
-}
-
-static void
 answer_queued(struct mem_store *m, il_op *op, const struct mem_hold *w)
 {
     uint32_t position = 1;
@@ -97,18 +83,6 @@ answer_lease(struct mem_store *m, il_op *op, const struct mem_hold *h)
     op->out.remaining_ms = h->due_ms - m->now_ms;
 }
 
-static void
-answer_closing(il_op *op, const struct mem_hold *h)
-{
-    struct il__buf AUTO_BUF text = { .n_bytes_max = 1024 };
-
-    if (h->verdict != NULL)
-        il__buf_addf(&text, "the lease was broken: %s", h->verdict);
-    else
-        il__buf_adds(&text, "the lease has expired, and its key is settling");
-    il__op_end(op, IL_LOST, il__buf_str(&text));
-}
-
 /* The holder has a lease on the key already: it confirms an offer, renews, or asks for something else. */
 static void
 acquire_own_lease(struct mem_store *m, il_op *op, struct mem_hold *h)
@@ -116,13 +90,13 @@ acquire_own_lease(struct mem_store *m, il_op *op, struct mem_hold *h)
     const il_lock_in *in = &op->in.lock;
 
     if (h->mode != in->mode || h->permits != in->permits) {
-        il__op_end(op, IL_MISMATCH, "this holder has the key in another mode");
+        il__op_end(op, IL_MISMATCH, IL__SAY_OTHER_MODE);
         return;
     }
     bool           offered = h->state == IL_LEASE_OFFERED;
     il_lease_state state   = il__lease_step(h->state, offered ? IL__EV_CONFIRM : IL__EV_RENEW);
     if (state == IL_LEASE_NONE) {
-        answer_closing(op, h);
+        il__answer_closing(op, h->verdict);
         return;
     }
     h->state      = state;
@@ -162,7 +136,7 @@ acquire_own_wait(struct mem_store *m, il_op *op, struct mem_hold *w)
         il__op_end(op, IL_DEADLOCK, w->verdict);
         leave_queue(m, w);
     } else if (w->mode != in->mode || w->permits != in->permits) {
-        il__op_end(op, IL_MISMATCH, "this holder waits for the key in another mode");
+        il__op_end(op, IL_MISMATCH, IL__SAY_WAITS_IN_OTHER_MODE);
     } else if (in->wait_ms == 0) {
         answer_held(m, op, k);
         leave_queue(m, w);
@@ -247,7 +221,7 @@ acquire_new(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_
         return;
     enum il__verdict verdict = il__conflict(&load, in->mode, in->permits);
     if (verdict == IL__OTHER_N)
-        il__op_end(op, IL_MISMATCH, "the key is a semaphore with another number of permits");
+        il__op_end(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
     else if (verdict == IL__COMPATIBLE && !has_queue(k))
         grant(m, op, k, names);
     else if (in->wait_ms == 0)
@@ -277,7 +251,7 @@ il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names)
     if (own != NULL)
         acquire_own_lease(m, op, own);
     else if (ended != NULL)
-        answer_lost(m, op, ended);
+        il__answer_lost(op, ended, m->now_ms);
     else if ((own = find_holder(m, k, &k->waiters, op->holder)) != NULL)
         acquire_own_wait(m, op, own);
     else
@@ -295,12 +269,12 @@ answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k)
     if (k != NULL)
         op->out.fence = newest_fence(k);
     if (k != NULL && find_holder(m, k, &k->leases, op->holder) != NULL)
-        il__op_end(op, IL_STALE, "this holder has the key with another fence");
+        il__op_end(op, IL_STALE, IL__SAY_OTHER_FENCE);
     else if (ended != NULL && ended->fence == op->fence && ended->how == IL_LEASE_RELEASED &&
              op->type == IL_OP_RELEASE)
         op->status = IL_OK;
     else if (ended != NULL)
-        answer_lost(m, op, ended);
+        il__answer_lost(op, ended, m->now_ms);
     else if (k != NULL && k->leases.n > 0)
         answer_held(m, op, k);
     else
@@ -335,10 +309,10 @@ il__mem_renew(struct mem_store *m, il_op *op)
         answer_not_current(m, op, k);
     } else if (h->state == IL_LEASE_OFFERED) {
         op->out.fence = newest_fence(k);
-        il__op_end(op, IL_LOST, "the offer must be confirmed by repeating the acquire");
+        il__op_end(op, IL_LOST, IL__SAY_UNCONFIRMED);
     } else if (il__lease_step(h->state, IL__EV_RENEW) == IL_LEASE_NONE) {
         op->out.fence = newest_fence(k);
-        answer_closing(op, h);
+        il__answer_closing(op, h->verdict);
     } else {
         if (op->in.lock.ttl_ms != 0)
             h->ttl_ms = op->in.lock.ttl_ms;

@@ -16,13 +16,6 @@
 #define ENTRY_BYTES 24
 #define PURGE_ROWS 64 /* at the end of a transaction that adds a row */
 
-static bool
-no_memory(struct sq_store *s)
-{
-    s->conn.rc = SQLITE_NOMEM;
-    return false;
-}
-
 static struct il__ended_id
 id_of(const struct sq_store *s, const char *tenant, const char *key, const char *holder)
 {
@@ -51,10 +44,10 @@ il__sq_ended_add(struct sq_store *s, const char *tenant, const char *key, const 
     _Static_assert(sizeof entry == ENTRY_BYTES, "the layout in the file");
     /* Both or neither: undoing counts the entries of ended_new. */
     if (!il__ended_reserve(&s->ended, 1))
-        return no_memory(s);
+        return il__sq_no_memory(&s->conn);
     il__buf_add(&s->ended_new, entry, sizeof entry);
     if (s->ended_new.failed)
-        return no_memory(s);
+        return il__sq_no_memory(&s->conn);
     il__ended_add(&s->ended, id, fence, how, s->state.now_ms);
     return true;
 }
@@ -68,13 +61,13 @@ load_row(struct sq_store *s, sqlite3_stmt *row)
     size_t               n        = n_bytes / ENTRY_BYTES;
 
     if (entries == NULL)
-        return no_memory(s); /* no row is empty */
+        return il__sq_no_memory(&s->conn); /* no row is empty */
     if (n_bytes % ENTRY_BYTES != 0) {
         s->conn.rc = SQLITE_CORRUPT;
         return false;
     }
     if (!il__ended_reserve(&s->ended, n))
-        return no_memory(s);
+        return il__sq_no_memory(&s->conn);
     for (size_t i = 0; i < n; i++) {
         uint64_t entry[3];
         memcpy(entry, entries + i * ENTRY_BYTES, sizeof entry);

@@ -6,13 +6,6 @@
 #include "core/lease.h"
 #include "store/sqlite/sqlite_internal.h"
 
-static bool
-no_memory(struct sq_conn *c)
-{
-    c->rc = SQLITE_NOMEM;
-    return false;
-}
-
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
 /* A stored number that can only be wrong if the file is damaged is made harmless here. */
@@ -118,7 +111,7 @@ load(struct sq_store *s, const struct sq_key *k, enum sq_stmt stmt, struct sq_ho
                                                       : il__sq_waiter_row(&s->scratch, row, &h);
         if (!read || !append(&s->scratch, holds, &h)) {
             (void)sqlite3_reset(row); /* the error to tell is the missing memory */
-            return no_memory(c);
+            return il__sq_no_memory(c);
         }
     }
     return rc == SQLITE_DONE;
@@ -160,7 +153,7 @@ il__sq_wake(struct sq_store *s, uint32_t slot)
         size_t    capacity = s->wakes_capacity == 0 ? 64 : s->wakes_capacity * 2;
         uint32_t *grown    = il__realloc(s->wakes, capacity * sizeof *grown);
         if (grown == NULL)
-            return no_memory(&s->conn);
+            return il__sq_no_memory(&s->conn);
         s->wakes          = grown;
         s->wakes_capacity = capacity;
     }
@@ -195,7 +188,7 @@ il__sq_lease_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_lease_add);
 
     if (!append(&s->scratch, &k->leases, h))
-        return no_memory(c);
+        return il__sq_no_memory(c);
     return bind_lease(c, stmt, k, h) && il__sq_run(c, stmt);
 }
 
@@ -265,7 +258,7 @@ il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
 
     s->has_waiters = true;
     if (!append(&s->scratch, &k->waiters, h))
-        return no_memory(c);
+        return il__sq_no_memory(c);
     return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) &&
            il__sq_bind_text(c, stmt, 2, k->tenant) && il__sq_bind_text(c, stmt, 3, k->key) &&
            il__sq_bind_text(c, stmt, 4, h->holder) &&

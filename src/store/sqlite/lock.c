@@ -4,10 +4,8 @@
  * Each op loads its key, settles it, decides, and writes, inside the batch's BEGIN IMMEDIATE transaction:
  * only one writer is let in, so what was read is still true when it is acted upon.
  */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/buf.h"
+#include "core/answer.h"
 #include "core/key.h"
 #include "core/lease.h"
 #include "core/op.h"
@@ -52,19 +50,6 @@ answer_held(struct sq_store *s, il_op *op, const struct sq_key *k)
 }
 
 static bool
-answer_lost(struct sq_store *s, il_op *op, const struct il__ended *ended)
-{
-    char text[160];
-
-    (void)snprintf(text, sizeof text,
-                   "the lease of this holder ended %" PRId64
-                   " ms ago (%s); a new attempt needs a new holder",
-                   s->state.now_ms - ended->ended_ms, il_lease_state_name((il_lease_state)ended->how));
-    il__op_end(op, IL_LOST, text);
-    return true;
-}
-
-static bool
 answer_queued(struct sq_store *s, il_op *op, const struct sq_key *k, const struct sq_hold *w)
 {
     uint32_t position = 1;
@@ -96,18 +81,6 @@ answer(il_op *op, il_status status, const char *detail)
     return true;
 }
 
-static bool
-answer_closing(il_op *op, const struct sq_hold *h)
-{
-    struct il__buf AUTO_BUF text = { .n_bytes_max = 1024 };
-
-    if (h->reason[0] != '\0')
-        il__buf_addf(&text, "the lease was broken: %s", h->reason);
-    else
-        il__buf_adds(&text, "the lease has expired, and its key is settling");
-    return answer(op, IL_LOST, il__buf_str(&text));
-}
-
 /* ---- acquire --------------------------------------------------------------------------------------------- */
 
 /* The holder has a lease on the key already: it confirms an offer, renews, or asks for something else. */
@@ -117,11 +90,13 @@ acquire_own_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hol
     const il_lock_in *in = &op->in.lock;
 
     if (h->mode != in->mode || h->permits != in->permits)
-        return answer(op, IL_MISMATCH, "this holder has the key in another mode");
+        return answer(op, IL_MISMATCH, IL__SAY_OTHER_MODE);
     bool           offered = h->state == IL_LEASE_OFFERED;
     il_lease_state state   = il__lease_step(h->state, offered ? IL__EV_CONFIRM : IL__EV_RENEW);
-    if (state == IL_LEASE_NONE)
-        return answer_closing(op, h);
+    if (state == IL_LEASE_NONE) {
+        il__answer_closing(op, h->reason);
+        return true;
+    }
     h->state      = state;
     h->ttl_ms     = in->ttl_ms;
     h->renewed_ms = s->state.now_ms;
@@ -154,7 +129,7 @@ acquire_own_wait(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold
     if (w->verdict[0] != '\0')
         return answer(op, IL_DEADLOCK, w->verdict) && leave_queue(s, k, w);
     if (w->mode != in->mode || w->permits != in->permits)
-        return answer(op, IL_MISMATCH, "this holder waits for the key in another mode");
+        return answer(op, IL_MISMATCH, IL__SAY_WAITS_IN_OTHER_MODE);
     if (in->wait_ms == 0)
         return answer_held(s, op, k) && leave_queue(s, k, w);
     set_waiter_times(s, w, in->wait_ms);
@@ -286,7 +261,7 @@ acquire_new(struct sq_store *s, il_op *op, struct sq_key *k)
         return true;
     enum il__verdict verdict = il__conflict(&load, in->mode, in->permits);
     if (verdict == IL__OTHER_N)
-        return answer(op, IL_MISMATCH, "the key is a semaphore with another number of permits");
+        return answer(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
     if (verdict == IL__COMPATIBLE && !has_queue(k))
         return il__sq_learn(s, op) && grant(s, op, k);
     if (in->wait_ms == 0)
@@ -313,8 +288,10 @@ il__sq_acquire(struct sq_store *s, il_op *op)
         return acquire_own_lease(s, op, &k, own);
     /* Looked up again: settling may just have ended this holder's lease. */
     ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
-    if (ended != NULL)
-        return answer_lost(s, op, ended);
+    if (ended != NULL) {
+        il__answer_lost(op, ended, s->state.now_ms);
+        return true;
+    }
     own = il__sq_find_holder(&k.waiters, op->holder);
     if (own != NULL)
         return acquire_own_wait(s, op, &k, own);
@@ -331,12 +308,14 @@ answer_not_current(struct sq_store *s, il_op *op, const struct sq_key *k)
 
     op->out.fence = il__sq_newest_fence(k);
     if (il__sq_find_holder(&k->leases, op->holder) != NULL)
-        return answer(op, IL_STALE, "this holder has the key with another fence");
+        return answer(op, IL_STALE, IL__SAY_OTHER_FENCE);
     if (ended != NULL && ended->fence == op->fence && ended->how == IL_LEASE_RELEASED &&
         op->type == IL_OP_RELEASE)
         return answer(op, IL_OK, NULL);
-    if (ended != NULL)
-        return answer_lost(s, op, ended);
+    if (ended != NULL) {
+        il__answer_lost(op, ended, s->state.now_ms);
+        return true;
+    }
     if (op->out.fence != 0)
         return answer_held(s, op, k);
     return answer(op, IL_NOT_HELD, NULL);
@@ -369,9 +348,10 @@ il__sq_renew(struct sq_store *s, il_op *op)
         return answer_not_current(s, op, &k);
     if (il__lease_step(h->state, IL__EV_RENEW) == IL_LEASE_NONE) {
         op->out.fence = il__sq_newest_fence(&k);
-        return h->state == IL_LEASE_OFFERED
-                   ? answer(op, IL_LOST, "the offer must be confirmed by repeating the acquire")
-                   : answer_closing(op, h);
+        if (h->state == IL_LEASE_OFFERED)
+            return answer(op, IL_LOST, IL__SAY_UNCONFIRMED);
+        il__answer_closing(op, h->reason);
+        return true;
     }
     if (op->in.lock.ttl_ms != 0)
         h->ttl_ms = op->in.lock.ttl_ms;

@@ -10,13 +10,6 @@
 #include "store/sqlite/sqlite_internal.h"
 
 static bool
-no_memory(struct sq_store *s)
-{
-    s->conn.rc = SQLITE_NOMEM;
-    return false;
-}
-
-static bool
 load_edges(struct sq_store *s)
 {
     struct sq_conn *c   = &s->conn;
@@ -34,7 +27,7 @@ load_edges(struct sq_store *s)
         if (!il__order_add(&s->order, il__sq_text(row, 0), first, strlen(first), then, strlen(then),
                            il__sq_text(row, 3), il__sq_text(row, 4))) {
             (void)sqlite3_reset(row);
-            return no_memory(s);
+            return il__sq_no_memory(&s->conn);
         }
     }
     s->order_n = s->state.order_n;
@@ -51,7 +44,7 @@ learn(struct sq_store *s, const il_op *op, const struct il__order_hold *hold, co
 
     if (!il__order_add(&s->order, op->tenant, hold->key, first_bytes, op->key, then_bytes,
                        hold->place, place))
-        return no_memory(s);
+        return il__sq_no_memory(&s->conn);
     s->order_n = ++s->state.order_n;
     return il__sq_bind_text(c, stmt, 1, op->tenant) &&
            il__sq_bind_bytes(c, stmt, 2, hold->key, first_bytes) &&
@@ -108,7 +101,7 @@ load_holds(struct sq_store *s, const il_op *op, struct il__order_hold **ret, siz
         const char *place = il__arena_strdup(&s->scratch, il__sq_text(row, 1));
         if (holds == NULL || key == NULL || place == NULL) {
             (void)sqlite3_reset(row);
-            return no_memory(s);
+            return il__sq_no_memory(&s->conn);
         }
         holds[n++] = (struct il__order_hold){ .key = key, .place = place };
     }

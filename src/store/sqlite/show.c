@@ -7,13 +7,6 @@
 #include "core/op.h"
 #include "store/sqlite/sqlite_internal.h"
 
-static bool
-no_memory(struct sq_conn *c)
-{
-    c->rc = SQLITE_NOMEM;
-    return false;
-}
-
 bool
 il__sq_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const char *key,
             const struct sq_hold *h, int64_t n_waiters)
@@ -47,7 +40,7 @@ il__sq_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const char 
         .expires_at_ms  = ends == IL__NEVER ? INT64_MAX : st->wall_ms + ends - st->now_ms,
     };
 
-    return il__op_add_item(op, &item) || no_memory(c);
+    return il__op_add_item(op, &item) || il__sq_no_memory(c);
 }
 
 static bool
@@ -78,7 +71,7 @@ for_leases(struct sq_conn *c, const struct sq_state *st, il_op *op,
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
         struct sq_hold h;
         if (!il__sq_lease_row(&arena, row, &h)) {
-            (void)no_memory(c);
+            (void)il__sq_no_memory(c);
             break;
         }
         if (il__lease_view(st->now_ms, h.settle_ms, &h.state, &h.due_ms) &&
@@ -161,7 +154,7 @@ show_page(struct sq_conn *c, const struct sq_state *st, il_op *op, sqlite3_stmt 
         if (op->out.n_items == op->in.list.limit) {
             (void)sqlite3_reset(row); /* the rest is for the next page */
             op->out.next = il__op_cursor(op, last_key, last);
-            return op->out.next != NULL || no_memory(c);
+            return op->out.next != NULL || il__sq_no_memory(c);
         }
         il__arena_clear(arena);
         last_key  = il__arena_strdup(arena, il__sq_text(row, i_key));
@@ -169,7 +162,7 @@ show_page(struct sq_conn *c, const struct sq_state *st, il_op *op, sqlite3_stmt 
         if (!read || last_key == NULL ||
             !il__sq_show(c, st, op, last_key, &h, sqlite3_column_int64(row, i_key + 1))) {
             (void)sqlite3_reset(row);
-            return no_memory(c);
+            return il__sq_no_memory(c);
         }
         last = h.number;
     }

@@ -64,6 +64,14 @@ bool        il__sq_begin(struct sq_conn *c, enum sq_stmt begin);
 void        il__sq_undo(struct sq_conn *c);
 const char *il__sq_text(sqlite3_stmt *s, int column); /* never NULL */
 
+/* Memory of our own ran out: false, and c->rc says so. */
+static inline bool
+il__sq_no_memory(struct sq_conn *c)
+{
+    c->rc = SQLITE_NOMEM;
+    return false;
+}
+
 /* vfs.c: the name of our VFS, to open a connection with */
 const char *il__sq_vfs(void);
 

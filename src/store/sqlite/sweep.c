@@ -50,6 +50,14 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
     return true;
 }
 
+/* Tenant and key, copied, for the row goes; NULL when there is no memory. */
+static struct sq_key
+key_of_row(struct sq_store *s, sqlite3_stmt *row)
+{
+    return (struct sq_key){ .tenant = il__arena_strdup(&s->scratch, il__sq_text(row, 0)),
+                            .key    = il__arena_strdup(&s->scratch, il__sq_text(row, 1)) };
+}
+
 /* Give the victim its verdict, wake it, and let those behind it pass. */
 static bool
 cancel(struct sq_store *s, uint64_t ticket, const char *verdict)
@@ -62,15 +70,12 @@ cancel(struct sq_store *s, uint64_t ticket, const char *verdict)
     int rc = il__sq_step(c, row);
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
-    struct sq_key k      = { .tenant = il__arena_strdup(&s->scratch, il__sq_text(row, 0)),
-                             .key    = il__arena_strdup(&s->scratch, il__sq_text(row, 1)) };
+    struct sq_key k      = key_of_row(s, row);
     const char   *holder = il__arena_strdup(&s->scratch, il__sq_text(row, 2));
     if (!il__sq_run(c, row))
         return false;
-    if (k.tenant == NULL || k.key == NULL || holder == NULL) {
-        c->rc = SQLITE_NOMEM;
-        return false;
-    }
+    if (k.tenant == NULL || k.key == NULL || holder == NULL)
+        return il__sq_no_memory(c);
     return il__sq_wake(s, il__board_slot(k.tenant, k.key, holder)) && il__sq_key_load(s, &k) &&
            il__sq_give_on(s, &k, NULL);
 }
@@ -111,14 +116,11 @@ settle_next(struct sq_store *s, enum sq_stmt due, il_sweep_out *counts, bool *re
     *ret_done = rc == SQLITE_DONE;
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
-    struct sq_key k = { .tenant = il__arena_strdup(&s->scratch, il__sq_text(row, 0)),
-                        .key    = il__arena_strdup(&s->scratch, il__sq_text(row, 1)) };
+    struct sq_key k = key_of_row(s, row);
     if (!il__sq_run(c, row))
         return false;
-    if (k.tenant == NULL || k.key == NULL) {
-        c->rc = SQLITE_NOMEM;
-        return false;
-    }
+    if (k.tenant == NULL || k.key == NULL)
+        return il__sq_no_memory(c);
     return il__sq_key_load(s, &k) && il__sq_settle(s, &k, counts);
 }
 
