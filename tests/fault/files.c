@@ -271,6 +271,7 @@ nobody_gets(mode_t mode, mode_t dir_mode, il_status expected)
     int status = t_proc_exit(&p, 20000);
     t_proc_release(&p);
     T_EQ(chmod(dir, 0700), 0);
+    T_EQ(chmod(path, 0600), 0);
     if (status != (int)expected)
         T_FAIL("mode %o in a folder of mode %o: %s", mode, dir_mode, line);
     T_HAS(line, path);
@@ -286,7 +287,7 @@ U_TEST(no_permission)
     make_store(3);
     nobody_gets(0444, 0755, IL_STORE); /* may be read, not written */
     nobody_gets(0000, 0755, IL_STORE);
-    nobody_gets(0600, 0700, IL_STORE); /* not even the folder */
+    nobody_gets(0600, 0000, IL_STORE); /* not even the folder */
     tear_down();
 }
 

@@ -19,13 +19,30 @@
 
 static char dir[T_PATH_BYTES];
 
+/* In a new user namespace: this user and group are root's there. */
+static bool
+become_root(uid_t uid, gid_t gid)
+{
+    char map[64];
+
+    t_file_write("/proc/self/setgroups", "deny", 4);
+    (void)snprintf(map, sizeof map, "0 %u 1", (unsigned)uid);
+    t_file_write("/proc/self/uid_map", map, strlen(map));
+    (void)snprintf(map, sizeof map, "0 %u 1", (unsigned)gid);
+    t_file_write("/proc/self/gid_map", map, strlen(map));
+    return true;
+}
+
 /* A small disk at `dir`, seen by this process only. */
 static bool
 mount_disk(void)
 {
-    int flags = CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
+    uid_t uid  = geteuid();
+    gid_t gid  = getegid();
+    bool  root = uid == 0;
 
-    return unshare(flags) == 0 && (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0) &&
+    return unshare(CLONE_NEWNS | (root ? 0 : CLONE_NEWUSER)) == 0 && (root || become_root(uid, gid)) &&
+           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
            mount("interlock-test", dir, "tmpfs", 0, "size=1536k,mode=0700") == 0;
 }
 

@@ -61,8 +61,9 @@ search(const char *name, struct il__buf *found)
         int error = found->failed ? ENAMETOOLONG : look_at(il__buf_str(found));
         if (error == 0)
             return 0;
-        /* As execvp(): one that is there but may not be run counts when nothing better follows. */
-        if (error == EACCES)
+        /* One that is there but may not be run counts when nothing better follows. Whether it is in a folder
+         * that may not be searched, nobody can tell: as in a shell, it is not (execvp() says EACCES). */
+        if (error == EACCES && faccessat(AT_FDCWD, il__buf_str(found), F_OK, AT_EACCESS) == 0)
             result = error;
         p += n_bytes;
         if (*p == '\0')
