@@ -154,23 +154,15 @@ reap(struct cli_race *race, int64_t start_ns)
 }
 
 /*
- * Wait for all of them. The signals are blocked here and waited for, so that none comes between a look and
- * the sleep. INT comes from a terminal, which gives it to the racers as well; TERM is meant for us alone, so
- * it is passed on. The second signal, whichever, is the end of patience.
+ * Wait for all of them. The signals of `set` are blocked and waited for. INT comes from a terminal, which gives it to
+ * the racers as well; TERM is meant for us alone, so it is passed on. The second signal, whichever, is the
+ * end of patience.
  */
 static void
-wait_all(struct cli_race *race, int64_t start_ns)
+wait_all(struct cli_race *race, const sigset_t *set, int64_t start_ns)
 {
-    sigset_t set;
-    sigset_t before;
-
-    CHECK(sigemptyset(&set) == 0);
-    CHECK(sigaddset(&set, SIGINT) == 0);
-    CHECK(sigaddset(&set, SIGTERM) == 0);
-    CHECK(sigaddset(&set, SIGCHLD) == 0);
-    CHECK(sigprocmask(SIG_BLOCK, &set, &before) == 0);
     while (reap(race, start_ns)) {
-        int signo = sigwaitinfo(&set, NULL);
+        int signo = sigwaitinfo(set, NULL);
         if (signo == SIGINT || signo == SIGTERM)
             on_interrupt(signo);
         if (n_interrupts >= 2)
@@ -178,7 +170,6 @@ wait_all(struct cli_race *race, int64_t start_ns)
         else if (signo == SIGTERM)
             signal_all(race, SIGTERM);
     }
-    CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
 }
 
 static il_status
@@ -187,7 +178,17 @@ run(struct cli_race *race, size_t n, struct barrier *b, const char *path, char *
 {
     char      bytes[CLI_RACE_MAX];
     il_status st = line_up(race, n, b, path, argv, verbose, reterr);
+    sigset_t  set;
+    sigset_t  before;
 
+    /* Before the start: a signal that came after it, and not to wait_all(), would be passed on to nobody. */
+    CHECK(sigemptyset(&set) == 0);
+    CHECK(sigaddset(&set, SIGINT) == 0);
+    CHECK(sigaddset(&set, SIGTERM) == 0);
+    CHECK(sigaddset(&set, SIGCHLD) == 0);
+    CHECK(sigprocmask(SIG_BLOCK, &set, &before) == 0);
+    if (st == IL_OK && n_interrupts > 0)
+        st = il__error_set(reterr, IL_CANCELLED, "race: stopped before the start");
     memset(bytes, 'g', sizeof bytes);
     (void)close(b->start[0]);
     b->start[0]      = -1;
@@ -196,7 +197,8 @@ run(struct cli_race *race, size_t n, struct barrier *b, const char *path, char *
         st = il__error_set(reterr, IL_STORE, "race: cannot give the start signal: %s", strerror(errno));
     (void)close(b->start[1]); /* without a signal this sends the racers home */
     b->start[1] = -1;
-    wait_all(race, start_ns);
+    wait_all(race, &set, start_ns);
+    CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
     return st;
 }
 
