@@ -39,7 +39,11 @@ il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
     struct il__load load = il__sq_load(k);
 
     for (size_t i = 0; i < k->waiters.n; i++) {
+#ifdef IL_MUTANT_last_in_first_out
+        struct sq_hold *w = &k->waiters.items[k->waiters.n - 1 - i];
+#else
         struct sq_hold *w = &k->waiters.items[i];
+#endif
         if (w->gone || w->verdict[0] != '\0')
             continue;
 #ifndef IL_MUTANT_grant_without_recheck

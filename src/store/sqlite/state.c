@@ -26,7 +26,7 @@ same_machine(const char *a, const char *b)
 static void
 read_clock(const il_clock *clock, struct sq_state *st)
 {
-    int64_t     boot_ms = clock->boot_ms(clock->cookie);
+    int64_t     boot_ms = il__clock_now_ms(clock);
     const char *boot_id = clock->boot_id(clock->cookie);
 
     if (strcmp(st->boot_id, boot_id) != 0) {
@@ -85,7 +85,7 @@ bool
 il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clock)
 {
     sqlite3_stmt *stmt    = il__sq_use(c, SQ_state_create);
-    int64_t       boot_ms = clock->boot_ms(clock->cookie);
+    int64_t       boot_ms = il__clock_now_ms(clock);
     int64_t       seed    = 0;
 
     /* The seed keeps others from preparing names with equal hashes; sqlite3_randomness() never fails. */

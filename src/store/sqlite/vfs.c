@@ -70,10 +70,15 @@ wal_write(sqlite3_file *file, const void *data, int n_bytes, sqlite3_int64 offse
 static int
 wal_sync(sqlite3_file *file, int flags)
 {
-    struct wal_file *w  = wal_from(file);
-    int              rc = flush(w);
+    struct wal_file *w = wal_from(file);
 
+#ifdef IL_MUTANT_synced_before_written
+    int rc = w->real->pMethods->xSync(w->real, flags);
+    return rc == SQLITE_OK ? flush(w) : rc;
+#else
+    int rc = flush(w);
     return rc == SQLITE_OK ? w->real->pMethods->xSync(w->real, flags) : rc;
+#endif
 }
 
 static int
