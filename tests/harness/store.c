@@ -8,10 +8,11 @@
 #define SQLITE "sqlite:%s/x.db?clock=test", "sqlite:%s/real.db"
 
 const struct t_engine t_engines[] = {
-    /* name, URL on the test clock and on the real one, shared, durable, handles */
-    { "memory", "memory:%s?clock=test", "memory:%s/real", true, false, 1 },
-    { "sqlite", SQLITE, true, true, 1 },
-    { "sqlite-2", SQLITE, true, true, 2 }, /* two handles in turn */
+    /* name, URL on the test clock and on the real one, shared, durable, handles, traced */
+    { "memory", "memory:%s?clock=test", "memory:%s/real", true, false, 1, false },
+    { "sqlite", SQLITE, true, true, 1, false },
+    { "sqlite-2", SQLITE, true, true, 2, false },    /* two handles in turn */
+    { "sqlite-trace", SQLITE, true, true, 1, true }, /* behind the decorator */
     { 0 },
 };
 
@@ -25,6 +26,12 @@ t_engine_find(const char *name)
     T_FAIL("there is no engine '%s'", name);
 }
 
+static void
+look_at_line(void *cookie UNUSED, const char *line)
+{
+    CHECK(line[0] != '\0' && strchr(line, '\n') == NULL);
+}
+
 il *
 t_store_open(struct t_store *s)
 {
@@ -36,6 +43,7 @@ t_store_open(struct t_store *s)
     opts.ranks   = s->ranks;
     opts.n_ranks = s->n_ranks;
     opts.flags   = IL_OPEN_NO_SWEEP;
+    opts.trace   = s->engine->traced ? look_at_line : NULL;
     if (il_open(s->url, &opts, &h, &err) != IL_OK)
         T_FAIL("%s: %s: %s", s->url, il_status_name(err.status), err.message);
     return h;

@@ -21,6 +21,7 @@ struct t_engine {
     bool        shared;    /* several handles can open one store */
     bool        durable;   /* what it knows survives a close */
     size_t      n_handles; /* ops go through this many handles in turn */
+    bool        traced;    /* each handle is opened with a trace */
 };
 
 /* Ends with a row whose name is NULL. */

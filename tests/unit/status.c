@@ -34,7 +34,7 @@ U_TEST(statuses)
     }
 }
 
-/* The names that scripts rely on (DESIGN, section 4). */
+/* The numbers that scripts rely on (docs/STATUSES.md). */
 U_TEST(exit_statuses_are_fixed)
 {
     T_EQ(il_status_exit(IL_INVAL), 64);

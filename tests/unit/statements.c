@@ -1,0 +1,42 @@
+/*
+ * statements.c: every statement of the SQLite engine can be prepared on a fresh store. They are prepared when they
+ * are first used, so a mistake in a rare one would wait for its day.
+ */
+#include "harness/tmp.h"
+#include "harness/unit.h"
+#include "store/sqlite/sqlite_internal.h"
+
+U_TEST(every_statement_can_be_prepared)
+{
+    char     dir[T_PATH_BYTES];
+    char     url[T_PATH_BYTES];
+    il      *h  = NULL;
+    sqlite3 *db = NULL;
+
+    t_tmp_make(dir);
+    t_path(url, "sqlite:%s/x.db", dir);
+    T_EQ(il_open(url, NULL, &h, NULL), IL_OK);
+    T_EQ(sqlite3_open(url + strlen("sqlite:"), &db), SQLITE_OK);
+    for (int i = 0; i < SQ_STMT_COUNT; i++) {
+        sqlite3_stmt *stmt = NULL;
+        const char   *tail = NULL;
+        if (sqlite3_prepare_v2(db, il__sq_sql((enum sq_stmt)i), -1, &stmt, &tail) != SQLITE_OK)
+            T_FAIL("%s: %s", il__sq_sql((enum sq_stmt)i), sqlite3_errmsg(db));
+        T_TRUE(stmt != NULL);
+        while (*tail == ' ' || *tail == '\n')
+            tail++;
+        T_STREQ(tail, ""); /* one statement per file, or the second would never be carried out */
+        T_EQ(sqlite3_finalize(stmt), SQLITE_OK);
+    }
+    T_EQ(sqlite3_close(db), SQLITE_OK);
+    il_close(h);
+    t_tmp_remove(dir);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = { U_ROW(every_statement_can_be_prepared) };
+
+    return cmocka_run_group_tests_name("statements", tests, NULL, NULL);
+}
