@@ -24,4 +24,15 @@ int64_t il__clock_wall_us(void);
  */
 const il_clock *il__clock_machine(void);
 
+/* Now, by such a clock: what lease time is made of. */
+static inline int64_t
+il__clock_now_ms(const il_clock *clock)
+{
+#ifdef IL_MUTANT_wall_clock_as_lease_time
+    return clock->wall_ms(clock->cookie);
+#else
+    return clock->boot_ms(clock->cookie);
+#endif
+}
+
 #endif

@@ -287,6 +287,9 @@ il__op_prepare(il_op *op, const char *default_tenant, size_t tenant_bytes)
 {
     il__op_reset(op);
     op->n_bytes.tenant = 0;
+#ifdef IL_MUTANT_tenant_ignored
+    op->tenant = NULL;
+#endif
     if (op->tenant == NULL || op->tenant == default_tenant) {
         op->tenant         = default_tenant;
         op->n_bytes.tenant = (uint16_t)tenant_bytes; /* was checked when the handle was opened */

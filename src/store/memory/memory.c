@@ -76,7 +76,7 @@ mem_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr UNU
     il__mutex_lock(&m->mutex);
     look_ahead(m, ops[0], &names[0]);
     /* Never backwards, whatever the clock does. */
-    m->now_ms = MAX(m->now_ms, m->clock->boot_ms(m->clock->cookie));
+    m->now_ms = MAX(m->now_ms, il__clock_now_ms(m->clock));
     for (size_t i = 0; i < n; i++) {
         if (i + 1 < n)
             look_ahead(m, ops[i + 1], &names[(i + 1) % 2]);
@@ -93,7 +93,7 @@ mem_overdue(struct il__store *s)
     struct mem_store *m = mem_from(s);
 
     il__mutex_lock(&m->mutex);
-    int64_t now_ms = MAX(m->now_ms, m->clock->boot_ms(m->clock->cookie));
+    int64_t now_ms = MAX(m->now_ms, il__clock_now_ms(m->clock));
     bool due = m->n_waiters > 0 || m->ended.n > 0 || (m->due != NULL && m->due->due_ms <= now_ms);
     il__mutex_unlock(&m->mutex);
     return due;
@@ -154,7 +154,7 @@ mem_new(const struct il__store_open *o)
     m->base.ops   = &mem_ops;
     m->base.board = &m->board;
     m->clock      = o->clock;
-    m->now_ms     = o->clock->boot_ms(o->clock->cookie);
+    m->now_ms     = il__clock_now_ms(o->clock);
     /* Grows across restarts too, and when a store is made right after another was freed. */
     m->fence = MAX((uint64_t)il__clock_wall_us(), highest_fence);
     il__mutex_init(&m->mutex, IL__MUTEX_store);

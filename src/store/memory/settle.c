@@ -57,8 +57,12 @@ offer(struct mem_store *m, struct mem_key *k, struct mem_hold *h)
 void
 il__mem_give_on(struct mem_store *m, struct mem_key *k, il_sweep_out *counts)
 {
-    struct mem_hold *h    = k->waiters.head;
-    struct il__load  load = il__mem_load(k);
+#ifdef IL_MUTANT_last_in_first_out
+    struct mem_hold *h = k->waiters.tail;
+#else
+    struct mem_hold *h = k->waiters.head;
+#endif
+    struct il__load load = il__mem_load(k);
 
     while (h != NULL) {
         struct mem_hold *next = h->next;
