@@ -66,13 +66,15 @@ mutants: ## seeded bugs: each must be detected by the suite
 	@tools/setup build test
 	@tools/mutants
 
-bench: build ## speed, as ratios to bare loops: a table, and build/bench.json
-	@tools/setup bench
+bench: ## speed, as ratios to bare loops: a table, and build/bench.json
+	@tools/setup build bench
+	@test -x build/bench/interlock-bench || test ! -f build/build.ninja || $(MESON) setup --reconfigure build
+	@$(MAKE) --no-print-directory build
 	@build/bench/interlock-bench --binary build/interlock --json build/bench.json
 
 install: build ## into PREFIX (/usr/local), below DESTDIR
 	@$(MESON) configure build -Dprefix=$(PREFIX)
-	@DESTDIR=$(DESTDIR) $(MESON) install -C build
+	@DESTDIR=$(abspath $(DESTDIR)) $(MESON) install -C build
 
 clean: ## remove every build folder
 	rm -rf build build-clang build-asan build-tsan build-fuzz build-mutants
