@@ -293,7 +293,7 @@ enum il_open_flags {
 
 /*
  * Open a store: `memory:` (private to the handle), `memory:NAME` (shared by the handles of this process
- * that give the same name), or `sqlite:PATH`. opts may be NULL. On IL_OK *ret is a handle that the
+ * that give the same name, and the same ranks and clock), or `sqlite:PATH`. opts may be NULL. On IL_OK *ret is a handle that the
  * caller ends with il_close().
  *
  * Returns IL_OK, IL_INVAL (bad URL or option), IL_STORE, IL_FULL, IL_CORRUPT, IL_NEWER, IL_NOMEM.
@@ -354,7 +354,8 @@ typedef struct il_acquire_opts {
                             before its local deadline. At most a third of the TTL. */
     /*
      * Called once, on the watchdog's thread, when the lease is lost: refused by the store, or the local
-     * deadline minus stop_ms is reached without a renewal. Must not block and must not free the lease.
+     * deadline minus stop_ms is reached without a renewal. Must not block, and must neither release nor free
+     * the lease: both wait for this call to return.
      */
     void (*on_lost)(void *cookie, il_lease *lease, const char *why);
     /* Called after each renewal with the new local deadline (CLOCK_BOOTTIME, ns). Must not block. */

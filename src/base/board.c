@@ -121,7 +121,9 @@ sleep_on_both(const struct il__board *b, uint32_t slot, uint32_t seen, _Atomic u
     int64_t nsec = until.tv_nsec + timeout_ns % 1000000000;
     until.tv_sec += (time_t)(timeout_ns / 1000000000 + nsec / 1000000000);
     until.tv_nsec = (long)(nsec % 1000000000);
-    return syscall(SYS_futex_waitv, both, 2, 0, &until, CLOCK_MONOTONIC) >= 0 || errno != ENOSYS;
+    /* Anything else: not in this kernel (ENOSYS), or not for us (a filter may answer EPERM). */
+    return syscall(SYS_futex_waitv, both, 2, 0, &until, CLOCK_MONOTONIC) >= 0 || errno == EAGAIN ||
+           errno == EINTR || errno == ETIMEDOUT;
 }
 #else
 static bool

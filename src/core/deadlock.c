@@ -12,8 +12,9 @@
 
 struct unit { /* a root holder */
     char  *name;
-    bool   finishes;
-    size_t met_at; /* step of the walk that tells the cycle; 0 = not met */
+    size_t n_stuck;  /* waits that are not known to be satisfied */
+    bool   finishes; /* n_stuck is 0 */
+    size_t met_at;   /* step of the walk that tells the cycle; 0 = not met */
 };
 
 struct queued { /* a waiter, or a lease (ticket 0) */
@@ -39,8 +40,10 @@ struct il__deadlock {
     size_t         n_units, units_capacity;
     size_t         n_queued, queued_capacity;
     size_t         n_queues, queues_capacity;
-    struct il__map unit_index; /* by name: number of the unit + 1, as a pointer */
-    bool           failed;     /* no memory, or too large to search */
+    struct il__map unit_index;  /* by name: number of the unit + 1, as a pointer */
+    struct il__map queue_index; /* by key: number of the queue + 1 */
+    size_t         i_reading;   /* the queue being read */
+    bool           failed;      /* no memory, or too large to search */
 };
 
 /* Make room for one more element of an array; false marks the search as failed. */
@@ -80,6 +83,7 @@ graph_release(struct il__deadlock *d)
     il__free(d->queued);
     il__free(d->queues);
     il__map_release(&d->unit_index);
+    il__map_release(&d->queue_index);
 }
 
 /* The unit that `holder` belongs to, made when it is new; SIZE_MAX when the search has failed. */
@@ -115,30 +119,31 @@ unit_of(struct il__deadlock *d, const char *holder)
 void
 il__deadlock_add_wanted(struct il__deadlock *d, const char *key)
 {
-    for (size_t i = 0; i < d->n_queues; i++) {
-        if (strcmp(d->queues[i].key, key) == 0)
+    uint64_t hash = il__hash_bytes(key, strlen(key));
+    void    *item;
+
+    for (size_t i = il__map_start(&d->queue_index, hash);
+         (item = il__map_next(&d->queue_index, hash, &i)) != NULL; i++) {
+        if (strcmp(d->queues[(uintptr_t)item - 1].key, key) == 0)
             return;
     }
     if (!reserve(d, &d->queues, d->n_queues, &d->queues_capacity, sizeof *d->queues))
         return;
     char *copy = il__strdup(key);
-    if (copy == NULL) {
+    if (copy == NULL || !il__map_reserve(&d->queue_index)) {
+        il__free(copy);
         d->failed = true;
         return;
     }
-    d->queues[d->n_queues++] = (struct queue){ .key = copy, .i_first = SIZE_MAX };
+    d->queues[d->n_queues++] = (struct queue){ .key = copy };
+    il__map_add(&d->queue_index, hash, (void *)(uintptr_t)d->n_queues);
 }
 
-/* The queue being read is the one whose i_first equals where reading began; see explore(). */
 static struct queue *
 queue_being_read(struct il__deadlock *d)
 {
-    for (size_t i = d->n_queues; i-- > 0;) {
-        struct queue *q = &d->queues[i];
-        if (q->i_first != SIZE_MAX && q->i_first + q->n_leases + q->n_waits == d->n_queued)
-            return q;
-    }
-    return NULL;
+    CHECK(d->i_reading < d->n_queues);
+    return &d->queues[d->i_reading];
 }
 
 static bool
@@ -161,7 +166,6 @@ il__deadlock_add_lease(struct il__deadlock *d, const char *holder, il_mode mode,
 {
     struct queue *q = queue_being_read(d);
 
-    CHECK(q != NULL);
     CHECK(q->n_waits == 0); /* leases come first */
     if (add_queued(d, (struct queued){ .mode = mode, .permits = permits }, holder))
         q->n_leases++;
@@ -173,7 +177,6 @@ il__deadlock_add_wait(struct il__deadlock *d, uint64_t ticket, const char *holde
 {
     struct queue *q = queue_being_read(d);
 
-    CHECK(q != NULL);
     CHECK(ticket != 0);
     if (add_queued(d, (struct queued){ .ticket = ticket, .mode = mode, .permits = permits }, holder))
         q->n_waits++;
@@ -189,6 +192,7 @@ explore(struct il__deadlock *d, const struct il__deadlock_source *source)
     while (!d->failed && (i_unit < d->n_units || i_queue < d->n_queues)) {
         if (i_queue < d->n_queues) {
             d->queues[i_queue].i_first = d->n_queued;
+            d->i_reading               = i_queue;
             if (!source->queue_of(source->cookie, d->queues[i_queue].key, d))
                 return IL_STORE;
             i_queue++;
@@ -263,12 +267,20 @@ wait_in_the_way(const struct il__deadlock *d, const struct queue *q, size_t i_wa
 static void
 mark_units(struct il__deadlock *d)
 {
+    for (size_t i = 0; i < d->n_queued; i++)
+        d->units[d->queued[i].i_unit].n_stuck += d->queued[i].ticket != 0;
     for (size_t i = 0; i < d->n_units; i++)
-        d->units[i].finishes = true;
-    for (size_t i = 0; i < d->n_queued; i++) {
-        if (d->queued[i].ticket != 0 && !d->queued[i].satisfied)
-            d->units[d->queued[i].i_unit].finishes = false;
-    }
+        d->units[i].finishes = d->units[i].n_stuck == 0;
+}
+
+static void
+satisfy(struct il__deadlock *d, struct queued *w)
+{
+    struct unit *unit = &d->units[w->i_unit];
+
+    w->satisfied = true;
+    CHECK(unit->n_stuck > 0);
+    unit->finishes = --unit->n_stuck == 0; /* and those behind it in this queue see that at once */
 }
 
 /* Apply the rules once; true when something new was found to be possible. */
@@ -277,7 +289,6 @@ reduce_once(struct il__deadlock *d)
 {
     bool changed = false;
 
-    mark_units(d);
     for (size_t i = 0; i < d->n_queues; i++) {
         struct queue  *q     = &d->queues[i];
         struct queued *waits = &d->queued[q->i_first + q->n_leases];
@@ -285,8 +296,8 @@ reduce_once(struct il__deadlock *d)
             if (waits[j].satisfied || lease_in_the_way(d, q, &waits[j]) != NULL ||
                 wait_in_the_way(d, q, j) != NULL)
                 continue;
-            waits[j].satisfied = true;
-            changed            = true;
+            satisfy(d, &waits[j]);
+            changed = true;
         }
     }
     return changed;
@@ -369,7 +380,7 @@ tell_cycle(struct il__deadlock *d, size_t i_unit, uint64_t *ret_ticket, struct i
 }
 
 il_status
-il__deadlock_find(const struct il__deadlock_source *source, const char *holder,
+il__deadlock_find(const struct il__deadlock_source *source, const char *const *holders, size_t n,
                   uint64_t *ret_ticket, struct il__buf *why)
 {
     struct il__deadlock AUTO(graph_release) d = { 0 };
@@ -377,15 +388,20 @@ il__deadlock_find(const struct il__deadlock_source *source, const char *holder,
 #ifdef IL_MUTANT_deadlock_not_searched
     return IL_OK;
 #endif
-    size_t i_unit = unit_of(&d, holder);
+    for (size_t i = 0; i < n; i++)
+        IGNORE(unit_of(&d, holders[i])); /* failing is noted in d */
+    size_t n_asked = d.n_units;          /* units: two holders may belong to one */
     if (d.failed)
         return IL_NOMEM;
     il_status st = explore(&d, source);
     if (st != IL_OK)
         return st;
+    mark_units(&d);
     while (reduce_once(&d))
         ;
-    if (d.units[i_unit].finishes)
-        return IL_OK;
-    return tell_cycle(&d, i_unit, ret_ticket, why);
+    for (size_t i = 0; i < n_asked; i++) {
+        if (!d.units[i].finishes)
+            return tell_cycle(&d, i, ret_ticket, why);
+    }
+    return IL_OK;
 }

@@ -31,10 +31,10 @@ void il__deadlock_add_wait(struct il__deadlock *d, uint64_t ticket, const char *
                            il_mode mode, uint32_t permits);
 
 /*
- * Search from the unit of work that `holder` belongs to. IL_OK: no deadlock. IL_DEADLOCK: *ret_ticket is
+ * Search from the units of work that the holders belong to, all at once. IL_OK: no deadlock. IL_DEADLOCK: *ret_ticket is
  * the youngest waiter of the cycle and `why` tells the cycle. IL_NOMEM, IL_STORE: not known.
  */
-il_status il__deadlock_find(const struct il__deadlock_source *source, const char *holder,
-                            uint64_t *ret_ticket, struct il__buf *why) MUST_USE;
+il_status il__deadlock_find(const struct il__deadlock_source *source, const char *const *holders,
+                            size_t n, uint64_t *ret_ticket, struct il__buf *why) MUST_USE;
 
 #endif

@@ -130,6 +130,8 @@ il__ended_add(struct il__ended_log *e, struct il__ended_id id, uint64_t fence, i
 void
 il__ended_undo(struct il__ended_log *e, size_t n)
 {
+    e->n_filtered -=
+        MIN(e->n_filtered, n); /* or what is undone would push the living out of the filters */
     /* The newest stands at the head of its chain, so chains are undone from the newest on. */
     for (; n > 0 && e->n > 0; n--) {
         const struct il__ended *entry = slot_of(e, e->first + e->n - 1);

@@ -55,7 +55,8 @@ il__plain_name_bytes(const char *text, size_t n_max)
         return 0;
     if (n < 8) {
         for (size_t i = 0; i < n; i++) {
-            if (text[i] < 0x20 || text[i] == 0x7F)
+            unsigned char ch = (unsigned char)text[i];
+            if (ch < 0x20 || ch >= 0x7F)
                 return 0;
         }
         return n;

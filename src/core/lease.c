@@ -118,6 +118,12 @@ il__lease_view(int64_t now_ms, int64_t settle_ms, il_lease_state *state, int64_t
     return !il__lease_due(*expires_ms, now_ms);
 }
 
+bool
+il__lease_lasts(int64_t now_ms, int64_t settle_ms, il_lease_state state, int64_t expires_ms)
+{
+    return il__lease_view(now_ms, settle_ms, &state, &expires_ms) && state != IL_LEASE_CLOSING;
+}
+
 int64_t
 il__offer_expires_ms(int64_t now_ms, int64_t ttl_ms)
 {

@@ -51,6 +51,9 @@ bool il__lease_due(int64_t expires_ms, int64_t now_ms);
  */
 bool il__lease_view(int64_t now_ms, int64_t settle_ms, il_lease_state *state, int64_t *expires_ms);
 
+/* Is it live, and can its holder keep it? One that is closing ends by itself. */
+bool il__lease_lasts(int64_t now_ms, int64_t settle_ms, il_lease_state state, int64_t expires_ms);
+
 /* When an offer made now must be confirmed. */
 int64_t il__offer_expires_ms(int64_t now_ms, int64_t ttl_ms);
 

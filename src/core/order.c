@@ -6,6 +6,7 @@
  */
 #include "core/order.h"
 
+#include "base/hash.h"
 #include "core/key.h"
 #include "core/limits.h"
 
@@ -75,13 +76,42 @@ il__order_release(struct il__order *o)
     for (size_t i = 0; i < o->n; i++)
         edge_release(&o->edges[i]);
     il__free(o->edges);
+    il__map_release(&o->by_first);
     *o = (struct il__order){ 0 };
 }
+
+static uint64_t
+hash_class(const char *tenant, const char *class, size_t class_bytes)
+{
+    return il__hash_mix(il__hash_bytes(class, class_bytes), il__hash_bytes(tenant, strlen(tenant)));
+}
+
+/* The edges from a class: the next at or after place *at of the index; NULL when there is none. */
+static const struct il__order_edge *
+next_edge(const struct il__order *o, const char *tenant, const char *first, size_t first_bytes,
+          size_t *at)
+{
+    uint64_t hash = hash_class(tenant, first, first_bytes);
+    void    *item;
+
+    for (; (item = il__map_next(&o->by_first, hash, at)) != NULL; ++*at) {
+        const struct il__order_edge *e = &o->edges[(uintptr_t)item - 1];
+        if (strcmp(e->tenant, tenant) == 0 && class_is(e->first, first, first_bytes))
+            return e;
+    }
+    return NULL;
+}
+
+#define FOR_EDGES_FROM(e, o, tenant, first, first_bytes)                                           \
+    for (size_t at_ = il__map_start(&(o)->by_first, hash_class((tenant), (first), (first_bytes))); \
+         ((e) = next_edge((o), (tenant), (first), (first_bytes), &at_)) != NULL; at_++)
 
 bool
 il__order_add(struct il__order *o, const char *tenant, const char *first, size_t first_bytes,
               const char *then, size_t then_bytes, const char *first_place, const char *then_place)
 {
+    if (!il__map_reserve(&o->by_first))
+        return false;
     if (o->n == o->capacity) {
         size_t                 capacity = o->capacity == 0 ? 16 : o->capacity * 2;
         struct il__order_edge *grown    = il__realloc(o->edges, capacity * sizeof *grown);
@@ -103,48 +133,58 @@ il__order_add(struct il__order *o, const char *tenant, const char *first, size_t
         return false;
     }
     o->edges[o->n++] = e;
+    il__map_add(&o->by_first, hash_class(tenant, first, first_bytes), (void *)(uintptr_t)o->n);
     return true;
 }
 
 /*
- * Is `to` (a key) reachable from class `from` along learned edges? Returns the index of the path's first
- * edge, or o->n. `seen` marks edges already followed, so each is looked at once.
+ * Is `to` (a key) reachable from class `from` along learned edges? Returns the path's first edge, or NULL. `seen`
+ * marks edges already followed, so each is looked at once.
  */
-static size_t
+static const struct il__order_edge *
 path_from(const struct il__order *o, const char *tenant, const char *from, size_t from_bytes,
           const char *to, bool *seen)
 {
-    for (size_t i = 0; i < o->n; i++) {
-        const struct il__order_edge *e = &o->edges[i];
-        if (seen[i] || strcmp(e->tenant, tenant) != 0 || !class_is(e->first, from, from_bytes))
+    const struct il__order_edge *e;
+
+    FOR_EDGES_FROM(e, o, tenant, from, from_bytes)
+    {
+        size_t i = (size_t)(e - o->edges);
+        if (seen[i])
             continue;
         seen[i] = true;
         if (class_is(e->then, to, il__key_class_bytes(to)) ||
-            path_from(o, tenant, e->then, strlen(e->then), to, seen) < o->n)
-            return i;
+            path_from(o, tenant, e->then, strlen(e->then), to, seen) != NULL)
+            return e;
     }
-    return o->n;
+    return NULL;
+}
+
+static bool
+is_known(const struct il__order *o, const char *tenant, const char *first, const char *then)
+{
+    const struct il__order_edge *e;
+
+    FOR_EDGES_FROM(e, o, tenant, first, il__key_class_bytes(first))
+    {
+        if (class_is(e->then, then, il__key_class_bytes(then)))
+            return true;
+    }
+    return false;
 }
 
 enum il__order_verdict
 il__order_judge(const struct il__order *o, const char *tenant, const struct il__order_hold *hold,
                 const char *key, const char *place, struct il__buf *why)
 {
-    bool seen[IL__ORDER_EDGES_MAX] = { false };
-
     CHECK(o->n <= IL__ORDER_EDGES_MAX);
-    if (same_class(hold->key, key))
+    if (same_class(hold->key, key) || is_known(o, tenant, hold->key, key))
         return IL__ORDER_FINE;
-    for (size_t i = 0; i < o->n; i++) {
-        const struct il__order_edge *e = &o->edges[i];
-        if (strcmp(e->tenant, tenant) == 0 &&
-            class_is(e->first, hold->key, il__key_class_bytes(hold->key)) &&
-            class_is(e->then, key, il__key_class_bytes(key)))
-            return IL__ORDER_FINE;
-    }
-    size_t i = path_from(o, tenant, key, il__key_class_bytes(key), hold->key, seen);
-    if (i < o->n) {
-        const struct il__order_edge *e = &o->edges[i];
+    bool   seen[IL__ORDER_EDGES_MAX];
+    size_t key_class = il__key_class_bytes(key);
+    memset(seen, 0, o->n);
+    const struct il__order_edge *e = path_from(o, tenant, key, key_class, hold->key, seen);
+    if (e != NULL) {
         il__buf_addf(
             why,
             "'%s' asked for at %s while '%s' is held, taken at %s; but '%s' before '%s' was "

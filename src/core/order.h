@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/buf.h"
+#include "base/map.h"
 
 /* Declared order: class i must be taken before class j > i. Borrowed strings. */
 struct il__ranks {
@@ -42,6 +43,7 @@ struct il__order {
     struct il__order_edge *edges;
     size_t                 n;
     size_t                 capacity;
+    struct il__map by_first; /* number of the edge + 1, as a pointer, by tenant and first class */
 };
 
 enum il__order_verdict {

@@ -113,7 +113,9 @@ void      il__keeper_stop(il *h);
 void      il__keeper_add(il *h, il_lease *lease);    /* from now on it is renewed and watched */
 void      il__keeper_remove(il *h, il_lease *lease); /* waits until no thread uses it; repeatable */
 
-/* Take the answer to a renewal or repeated acquire that was sent at sent_ns. h->mutex is held. */
+/* Take the answer to a renewal or repeated acquire that was sent at sent_ns. */
 void il__lease_renewal_sent(il_lease *lease, int64_t sent_ns);
+/* The store has refused it: mark it as lost, and have on_lost called. */
+void il__lease_lost(il_lease *lease, const char *why);
 
 #endif

@@ -60,12 +60,22 @@ lose(il_lease *lease, const char *why)
     int      expected = IL_OK;
 
     CHECK(il__mutex_held(&lease->h->mutex));
+    if (why == NULL || why[0] == '\0') /* told all the same, when there was no memory for the reason */
+        why = il_status_text(IL_LOST);
     if (!atomic_compare_exchange_strong(&lease->status, &expected, IL_LOST))
         return;
     (void)snprintf(lease->why, sizeof lease->why, "%s", why); /* cut when long */
     if (write(lease->fd, &one, sizeof one) < 0)
         CHECK(errno == EAGAIN);
     poke_watchdog(lease->h);
+}
+
+void
+il__lease_lost(il_lease *lease, const char *why)
+{
+    il__mutex_lock(&lease->h->mutex);
+    lose(lease, why);
+    il__mutex_unlock(&lease->h->mutex);
 }
 
 static void

@@ -169,6 +169,13 @@ il_acquire(il *h, const char *key, const il_acquire_opts *opts, il_lease **ret, 
 
 /* ---- ending and renewing ------------------------------------------------------------------------------- */
 
+/* Does the answer of a renew or release mean that the lease is over? */
+static bool
+is_refused(il_status st)
+{
+    return st == IL_LOST || st == IL_HELD || st == IL_NOT_HELD || st == IL_STALE;
+}
+
 il_status
 il_lease_renew(il_lease *lease, il_error *reterr)
 {
@@ -183,10 +190,13 @@ il_lease_renew(il_lease *lease, il_error *reterr)
     il_status st      = il_apply(lease->h, &op, 1, reterr);
     if (st == IL_OK)
         st = il__error_of_op(&op, reterr);
-    il_op_release(&op);
     if (st == IL_OK)
         il__lease_renewal_sent(lease, sent_ns);
-    else if (st == IL_HELD || st == IL_NOT_HELD || st == IL_STALE)
+    else if (is_refused(st))
+        il__lease_lost(lease, op.out.detail);
+    il_op_release(&op);
+    /* Refused, or the answer came after the deadline. */
+    if (is_refused(st) || (st == IL_OK && il_lease_status(lease) != IL_OK))
         st = il__error_set(reterr, IL_LOST, "'%s': the lease is not held any more", lease->key);
     return st;
 }
@@ -196,6 +206,8 @@ il_lease_release(il_lease *lease, il_error *reterr)
 {
     if (lease == NULL)
         return il__error_set(reterr, IL_INVAL, "no lease given");
+    if ((il_status)atomic_load(&lease->status) == IL_NOT_HELD)
+        return IL_OK; /* repeated, however late */
     il__keeper_remove(lease->h, lease);
 
     il_op op = { .type = IL_OP_RELEASE, .key = lease->key, .holder = lease->holder, .fence = lease->fence };
@@ -205,10 +217,11 @@ il_lease_release(il_lease *lease, il_error *reterr)
     il_op_release(&op);
     if (st == IL_OK)
         atomic_store(&lease->status, IL_NOT_HELD);
-    else if (st == IL_HELD || st == IL_NOT_HELD || st == IL_STALE)
-        st = il__error_set(reterr, IL_LOST, "'%s': the lease had ended before it was released",
-                           lease->key);
-    return st;
+    if (!is_refused(st))
+        return st;
+    il__lease_lost(lease, NULL);
+    return il__error_set(reterr, IL_LOST, "'%s': the lease had ended before it was released",
+                         lease->key);
 }
 
 void
@@ -225,26 +238,27 @@ il_lease_free(il_lease *lease)
 const char *
 il_lease_key(const il_lease *lease)
 {
-    return lease->key;
+    return lease != NULL ? lease->key : NULL;
 }
 
 const char *
 il_lease_holder(const il_lease *lease)
 {
-    return lease->holder;
+    return lease != NULL ? lease->holder : NULL;
 }
 
 uint64_t
 il_lease_fence(const il_lease *lease)
 {
-    return lease->fence;
+    return lease != NULL ? lease->fence : 0;
 }
 
 il_status
 il_lease_status(const il_lease *lease)
 {
+    if (lease == NULL)
+        return IL_INVAL;
     il_status st = (il_status)atomic_load(&lease->status);
-
     /* Also without the watchdog's help: past the deadline it is lost. */
     if (st == IL_OK && il__clock_boot_ns() >= il_lease_deadline_ns(lease))
         return IL_LOST;
@@ -254,13 +268,13 @@ il_lease_status(const il_lease *lease)
 int
 il_lease_fd(const il_lease *lease)
 {
-    return lease->fd;
+    return lease != NULL ? lease->fd : -1;
 }
 
 int64_t
 il_lease_deadline_ns(const il_lease *lease)
 {
-    return atomic_load(&lease->deadline_ns);
+    return lease != NULL ? atomic_load(&lease->deadline_ns) : 0;
 }
 
 int64_t

@@ -49,9 +49,15 @@ il_wait(il *h, const il_op *op, int64_t timeout_ms)
     struct il__sleeper self = { .slot = op->wake[0] };
     add_sleeper(h, &self);
     /* il_interrupt() sets the flag, then wakes the listed: either it is seen here, or we are woken. */
-    bool woken = true;
-    if (!atomic_load(&h->interrupted))
-        woken = il__board_sleep(h->store->board, self.slot, op->wake[1], sleep_ms * IL__NS_PER_MS);
+    bool    woken    = false;
+    int64_t left_ns  = sleep_ms * IL__NS_PER_MS;
+    int64_t until_ns = il__clock_boot_ns() + left_ns;
+    while (!woken && !atomic_load(&h->interrupted)) {
+        woken   = il__board_sleep(h->store->board, self.slot, op->wake[1], left_ns);
+        left_ns = until_ns - il__clock_boot_ns(); /* a signal may have ended it early */
+        if (left_ns <= 0)
+            break;
+    }
     remove_sleeper(h, &self);
     if (atomic_load(&h->interrupted))
         return IL_CANCELLED;

@@ -97,7 +97,7 @@ il__store_open(const char *url, const il_open_opts *opts, struct il__store **ret
         if (opts->clock != NULL)
             o.clock = opts->clock;
         if (opts->timeout_ms != 0)
-            o.timeout_ms = opts->timeout_ms;
+            o.timeout_ms = MIN(opts->timeout_ms, IL__WAIT_MS_MAX);
     }
     return engine->open(&o, ret, reterr);
 }

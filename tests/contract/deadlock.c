@@ -251,11 +251,25 @@ T_TEST(strangers_queue_without_a_search)
     }
 }
 
+/* Nobody renews them any more, so the way will be free. */
+T_TEST(what_is_over_is_no_deadlock)
+{
+    (void)T_IS(t_acquire(s, "k1", "a", .ttl_ms = 1000), IL_OK);
+    (void)take(s, "k2", "b");
+    (void)take(s, "k3", "c");
+    (void)T_IS(t_acquire(s, "k2", "a", WAIT), IL_QUEUED);
+    (void)T_IS(t_acquire(s, "k1", "c", WAIT), IL_QUEUED);
+    t_pass(s, 1000);
+    (void)T_IS(t_acquire(s, "k3", "b", WAIT), IL_QUEUED);
+    (void)T_IS(t_acquire(s, "k1", "c", WAIT), IL_OK);
+}
+
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
         T_ROW(two_units),
+        T_ROW(what_is_over_is_no_deadlock),
         T_ROW(a_ring_of_ten),
         T_ROW(a_chain_is_no_cycle),
         T_ROW(not_waiting_is_no_deadlock),

@@ -1,6 +1,8 @@
 /*
  * handle.c: opening and closing: URLs, options, clocks, tenants, metrics, trace.
  */
+#include <unistd.h>
+
 #include "harness/suite.h"
 
 static il_status
@@ -101,6 +103,45 @@ T_TEST(only_an_existing_store)
     il *h = t_store_open_real(s);
     T_EQ(open_with(s->real_url, &opts, &err), IL_OK);
     il_close(h);
+}
+
+/* A relative path is that of the folder in which the store was opened. */
+T_TEST(the_process_may_go_elsewhere)
+{
+    T_NEEDS(s, durable);
+    char before[T_PATH_BYTES];
+    il  *h = NULL;
+
+    T_TRUE(getcwd(before, sizeof before) != NULL);
+    T_EQ(chdir(s->dir), 0);
+    T_EQ(il_open("sqlite:relative.db", NULL, &h, NULL), IL_OK);
+    il_lease *l = NULL;
+    T_EQ(il_acquire(h, "k", NULL, &l, NULL), IL_OK);
+    T_EQ(chdir("/"), 0);
+    T_EQ(il_check_fence(h, "k", il_lease_fence(l), NULL), IL_OK);
+    T_EQ(il_lease_release(l, NULL), IL_OK);
+    T_EQ(il_lease_release(l, NULL), IL_OK);
+    il_lease_free(l);
+    il_close(h);
+    T_EQ(chdir(before), 0);
+}
+
+/* The lock order of a memory store is one for all who open it. */
+T_TEST(a_named_memory_store_has_one_order)
+{
+    T_NEEDS(s, shared);
+    const char *const ranks[] = { "a", "b" };
+    il_open_opts      opts    = IL_OPEN_OPTS_INIT;
+    il               *h       = NULL;
+    il_error          err;
+
+    T_EQ(il_open("memory:one-order", NULL, &h, NULL), IL_OK);
+    opts.ranks   = ranks;
+    opts.n_ranks = ARRAY_LEN(ranks);
+    T_EQ(open_with("memory:one-order", &opts, &err), IL_INVAL);
+    T_HAS(err.message, "one-order");
+    il_close(h);
+    T_EQ(open_with("memory:one-order", &opts, &err), IL_OK);
 }
 
 T_TEST(a_tenant_of_the_handle)
@@ -271,6 +312,8 @@ main(void)
         T_ROW(bad_options),
         T_ROW(the_test_clock_only_where_it_was_declared),
         T_ROW(only_an_existing_store),
+        T_ROW(the_process_may_go_elsewhere),
+        T_ROW(a_named_memory_store_has_one_order),
         T_ROW(a_tenant_of_the_handle),
         T_ROW(trace_tells_every_batch),
         T_ROW(metrics_count),

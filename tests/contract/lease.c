@@ -183,6 +183,25 @@ T_TEST(a_break_now_is_told_at_once)
     break_and_wait(s, IL_BREAK_NOW, IL_LOST);
 }
 
+T_TEST(a_refused_renewal_is_a_loss)
+{
+    il         *h = t_store_open_real(s);
+    struct told t;
+
+    told_init(&t);
+    il_acquire_opts o = opts_of(&t, "me", 30000);
+    o.flags           = IL_NO_RENEW;
+    il_lease *lease   = take(h, "k", &o);
+    T_EQ(il_break(h, "k", il_lease_fence(lease), "test", IL_BREAK_NOW, NULL), IL_OK);
+    T_EQ(il_lease_renew(lease, NULL), IL_LOST);
+    T_EQ(il_lease_status(lease), IL_LOST);
+    T_TRUE(readable(il_lease_fd(lease)));
+    T_WAIT(&t.lost, 1, LIMIT_MS);
+    T_EQ(il_lease_release(lease, NULL), IL_LOST);
+    il_lease_free(lease);
+    il_close(h);
+}
+
 T_TEST(without_renewal_it_is_lost_at_the_deadline)
 {
     il         *h = t_store_open_real(s);
@@ -302,6 +321,7 @@ main(void)
         T_ROW(renewed_in_the_background),
         T_ROW(a_break_is_told_at_once),
         T_ROW(a_break_now_is_told_at_once),
+        T_ROW(a_refused_renewal_is_a_loss),
         T_ROW(without_renewal_it_is_lost_at_the_deadline),
         T_ROW(the_watchdog_does_not_need_the_store),
         T_ROW(a_store_that_comes_back_in_time),

@@ -121,6 +121,20 @@ T_TEST(a_reboot_of_the_same_machine_counts_from_the_boot)
     (void)T_IS(t_acquire(s, "k", "c"), IL_HELD);
 }
 
+/* The kernel is the same, so the time is, whatever each calls the machine. */
+T_TEST(containers_of_one_machine_agree)
+{
+    T_NEEDS(s, durable);
+    (void)T_IS(t_acquire(s, "k", "a", .ttl_ms = 1000), IL_OK);
+    for (unsigned i = 0; i < 10; i++) {
+        t_clock_set_boot_id(&s->clock, i % 2 == 0 ? "boot@one" : "boot@two");
+        t_store_reopen(s);
+        (void)T_IS(t_acquire(s, "other", "x"), IL_OK); /* leaves a mark */
+        t_pass(s, 100);
+    }
+    (void)T_IS(t_acquire(s, "k", "b"), IL_OK);
+}
+
 T_TEST(many_reboots)
 {
     T_NEEDS(s, durable);
@@ -217,6 +231,7 @@ main(void)
         T_ROW(leases_continue_after_a_reboot),
         T_ROW(a_reboot_with_a_later_boot_time),
         T_ROW(a_reboot_of_the_same_machine_counts_from_the_boot),
+        T_ROW(containers_of_one_machine_agree),
         T_ROW(many_reboots),
         T_ROW(waiters_and_memories_continue_after_a_reboot),
         T_ROW(boot_time_below_the_mark),

@@ -172,13 +172,14 @@ piece_deadlock(void)
     AUTO_BUF struct il__buf    why;
 
     il__buf_init(&why, 4096);
-    il_status st = il__deadlock_find(&source, "u3", &ticket, &why);
+    const char *holder = "u3";
+    il_status   st     = il__deadlock_find(&source, &holder, 1, &ticket, &why);
     if (st != IL_DEADLOCK) { /* not found for lack of memory must not be "there is none" */
         T_EQ(st, IL_NOMEM);
         T_TRUE(oom_fired());
         oom_disarm();
         il__buf_release(&why);
-        T_EQ(il__deadlock_find(&source, "u3", &ticket, &why), IL_DEADLOCK);
+        T_EQ(il__deadlock_find(&source, &holder, 1, &ticket, &why), IL_DEADLOCK);
     }
     T_EQU(ticket, 100 + RING - 1);
 }

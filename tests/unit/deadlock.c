@@ -65,7 +65,7 @@ search(struct made_up *m, const char *holder, uint64_t *ticket, struct il__buf *
     struct il__deadlock_source source = { waits_of, queue_of, m };
 
     il__buf_clear(why);
-    return il__deadlock_find(&source, holder, ticket, why);
+    return il__deadlock_find(&source, &holder, 1, ticket, why);
 }
 
 static void
@@ -120,7 +120,8 @@ U_TEST(a_store_that_cannot_be_read)
     struct il__buf AUTO_BUF    why    = { .n_bytes_max = 1000 };
     uint64_t                   ticket;
 
-    T_EQ(il__deadlock_find(&source, "a", &ticket, &why), IL_STORE);
+    const char *holder = "a";
+    T_EQ(il__deadlock_find(&source, &holder, 1, &ticket, &why), IL_STORE);
 }
 
 /* ---- against a simulation ------------------------------------------------------------------------ */

@@ -181,13 +181,12 @@ queue(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names 
     w->state       = il__lease_step(IL_LEASE_NONE, IL__EV_QUEUE);
     w->ticket      = ++m->ticket;
     w->deadline_ms = deadline_ms;
-    il__mem_list_append(&k->waiters, w);
-    m->n_waiters++;
+    il__mem_wait_begin(m, w);
 
     struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
     il_status               st  = IL_OK;
     if (il__mem_unit_next(w) != NULL || il__mem_unit_first(m, names->unit, op->tenant, op->holder) != w)
-        st = il__mem_search_deadlock(m, op->tenant, op->holder, &victim, &why);
+        st = il__mem_search_deadlock(m, op->tenant, &op->holder, 1, &victim, &why);
     if (st == IL_DEADLOCK && victim == w) {
         il__op_end(op, IL_DEADLOCK, il__buf_str(&why));
         leave_queue(m, w);

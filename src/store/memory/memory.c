@@ -120,7 +120,9 @@ mem_free(struct il__store *s)
     bool              last = true;
 
     il__mutex_lock(&registry_mutex);
+    il__mutex_lock(&m->mutex);
     highest_fence = MAX(highest_fence, m->fence);
+    il__mutex_unlock(&m->mutex);
     if (m->name != NULL) {
         last = --m->n_refs == 0;
         for (struct mem_store **p = &registry; last && *p != NULL; p = &(*p)->next_named) {
@@ -175,6 +177,22 @@ mem_new(const struct il__store_open *o)
     return m;
 }
 
+/* Ranks and clock are the store's: whoever opens it too must want the same ones. */
+static il_status
+check_same(const struct mem_store *m, const struct il__store_open *o, il_error *reterr)
+{
+    bool same = m->ranks.n == o->ranks.n;
+
+    for (size_t i = 0; same && i < o->ranks.n; i++)
+        same = strcmp(m->ranks.classes[i], o->ranks.classes[i]) == 0;
+    if (!same)
+        return il__error_set(reterr, IL_INVAL, "memory:%s is open already, with other ranks", o->path);
+    if (m->clock != o->clock)
+        return il__error_set(reterr, IL_INVAL, "memory:%s is open already, with another clock",
+                             o->path);
+    return IL_OK;
+}
+
 /* Find or make a named store; the mutex keeps two openers from making it twice. */
 static il_status
 open_named(const struct il__store_open *o, struct il__store **ret, il_error *reterr)
@@ -197,6 +215,8 @@ open_named(const struct il__store_open *o, struct il__store **ret, il_error *ret
                 mem_destroy(m);
             st = il__error_set(reterr, IL_NOMEM, "no memory for a store");
         }
+    } else {
+        st = check_same(m, o, reterr);
     }
     if (st == IL_OK && m != NULL) {
         m->n_refs++;

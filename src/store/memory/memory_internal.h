@@ -21,6 +21,7 @@ struct mem_hold {
     struct mem_hold *prev, *next; /* in key->leases (by fence) or key->waiters (by ticket) */
     struct mem_hold *unit_prev, *unit_next; /* of the same unit of work, younger and older */
     struct mem_hold *due_child, *due_next, *due_back; /* in the heap store->due, see due.c */
+    struct mem_hold *wait_prev, *wait_next;           /* a waiter's: in store->waiting, by ticket */
     uint64_t         holder_hash;
     uint64_t         unit_hash; /* of tenant and root */
     uint64_t         fence;     /* 0 for a waiter */
@@ -88,10 +89,11 @@ struct mem_store {
     struct il__ended_log ended;
     struct il__order     order;
 
-    uint64_t fence;  /* last drawn */
-    uint64_t ticket; /* last drawn */
-    uint32_t n_waiters;
-    int64_t  now_ms; /* of the batch under way */
+    uint64_t         fence;                  /* last drawn */
+    uint64_t         ticket;                 /* last drawn */
+    struct mem_hold *waiting, *waiting_last; /* all waiters, by ticket */
+    uint32_t         n_waiters;
+    int64_t          now_ms; /* of the batch under way */
 
     char             *name; /* of memory:NAME, else NULL */
     unsigned          n_refs;
@@ -116,6 +118,8 @@ struct mem_hold *il__mem_hold_new(struct mem_store *m, struct mem_key *k, const 
 void             il__mem_hold_free(struct mem_store *m, struct mem_hold *h);
 void             il__mem_list_append(struct mem_list *list, struct mem_hold *h);
 void             il__mem_list_remove(struct mem_list *list, struct mem_hold *h);
+void             il__mem_wait_begin(struct mem_store *m, struct mem_hold *h);
+void             il__mem_wait_end(struct mem_store *m, struct mem_hold *h);
 struct mem_hold *il__mem_unit_first(struct mem_store *m, uint64_t unit_hash, const char *tenant,
                                     const char *holder);
 uint64_t         il__mem_hash_unit(struct mem_store *m, const char *tenant, const char *holder);
@@ -139,8 +143,8 @@ void      il__mem_list(struct mem_store *m, il_op *op);
 void      il__mem_check_fence(struct mem_store *m, il_op *op);
 void      il__mem_sweep(struct mem_store *m, il_op *op);
 bool      il__mem_show(struct mem_store *m, il_op *op, const struct mem_hold *h);
-il_status il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *holder,
-                                  struct mem_hold **ret_victim, struct il__buf *why);
+il_status il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *const *holders,
+                                  size_t n, struct mem_hold **ret_victim, struct il__buf *why);
 /* order.c */
 bool il__mem_rank_ok(struct mem_store *m, il_op *op, const struct mem_names *names);
 void il__mem_learn(struct mem_store *m, il_op *op, const struct mem_names *names);

@@ -11,8 +11,7 @@ il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how)
 {
     CHECK(il__lease_ended(how));
     if (h->state == IL_LEASE_WAITING) {
-        il__mem_list_remove(&h->key->waiters, h);
-        m->n_waiters--;
+        il__mem_wait_end(m, h);
     } else {
         il__mem_list_remove(&h->key->leases, h);
         if (h->state != IL_LEASE_OFFERED || how == IL_LEASE_RELEASED)
@@ -42,8 +41,7 @@ il__mem_load(const struct mem_key *k)
 static void
 offer(struct mem_store *m, struct mem_key *k, struct mem_hold *h)
 {
-    il__mem_list_remove(&k->waiters, h);
-    m->n_waiters--;
+    il__mem_wait_end(m, h);
     h->state = il__lease_step(h->state, IL__EV_OFFER);
     CHECK(h->state == IL_LEASE_OFFERED);
     h->fence      = ++m->fence;

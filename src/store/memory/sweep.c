@@ -34,10 +34,13 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
         il__mem_key_find(s->m, il__mem_hash_key(s->m, s->tenant, key), s->tenant, key);
 
     CHECK(k != NULL);
-    for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next)
-        il__deadlock_add_lease(d, h->holder, h->mode, h->permits);
+    /* What is over, or is ending by itself, stands in nobody's way for ever. */
+    for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next) {
+        if (il__lease_lasts(s->m->now_ms, h->settle_ms, h->state, h->due_ms))
+            il__deadlock_add_lease(d, h->holder, h->mode, h->permits);
+    }
     for (const struct mem_hold *h = k->waiters.head; h != NULL; h = h->next) {
-        if (h->verdict == NULL)
+        if (h->verdict == NULL && !il__mem_dead(s->m, h))
             il__deadlock_add_wait(d, h->ticket, h->holder, h->mode, h->permits);
     }
     return true;
@@ -46,15 +49,11 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
 static struct mem_hold *
 find_ticket(const struct mem_store *m, uint64_t ticket)
 {
-    for (size_t i = 0; i < m->keys.size; i++) {
-        const struct mem_key *k = m->keys.slots[i].item;
-        struct mem_hold      *h = k != NULL ? k->waiters.head : NULL;
-        while (h != NULL && h->ticket != ticket)
-            h = h->next;
-        if (h != NULL)
-            return h;
-    }
-    return NULL;
+    struct mem_hold *h = m->waiting;
+
+    while (h != NULL && h->ticket != ticket)
+        h = h->wait_next;
+    return h;
 }
 
 /*
@@ -62,8 +61,8 @@ find_ticket(const struct mem_store *m, uint64_t ticket)
  * A search that fails for lack of memory is repeated by the next sweep.
  */
 il_status
-il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *holder,
-                        struct mem_hold **ret_victim, struct il__buf *why)
+il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *const *holders,
+                        size_t n, struct mem_hold **ret_victim, struct il__buf *why)
 {
     struct search                    search = { .m = m, .tenant = tenant };
     const struct il__deadlock_source source = { .waits_of = waits_of,
@@ -71,7 +70,7 @@ il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *hol
                                                 .cookie   = &search };
     uint64_t                         ticket;
 
-    il_status st = il__deadlock_find(&source, holder, &ticket, why);
+    il_status st = il__deadlock_find(&source, holders, n, &ticket, why);
     if (st != IL_DEADLOCK)
         return st;
     struct mem_hold *h = find_ticket(m, ticket);
@@ -87,36 +86,67 @@ il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *hol
     return IL_OK;
 }
 
-/* Search from the waiters of one key whose unit of work holds or waits for something else too. */
+/* Could the wait be part of a cycle? Its unit of work holds or waits for something else, too. */
 static bool
-search_from(struct mem_store *m, const struct mem_key *k)
+is_entangled(struct mem_store *m, struct mem_hold *h)
 {
-    for (struct mem_hold *h = k->waiters.head; h != NULL; h = h->next) {
+    return h->verdict == NULL && (il__mem_unit_next(h) != NULL ||
+                                  il__mem_unit_first(m, h->unit_hash, h->key->tenant, h->holder) != h);
+}
+
+/* Holders of one tenant whose waits could be part of a cycle, by ticket. */
+static size_t
+collect_entangled(struct mem_store *m, const char *tenant, const char **holders)
+{
+    size_t n = 0;
+
+    for (struct mem_hold *h = m->waiting; h != NULL; h = h->wait_next) {
+        if (strcmp(h->key->tenant, tenant) == 0 && is_entangled(m, h))
+            holders[n++] = h->holder;
+    }
+    return n;
+}
+
+/* Look at all of a tenant's at once; after each cycle that was opened, at all again. */
+static void
+sweep_tenant(struct mem_store *m, il_op *op, const char *tenant, const char **holders)
+{
+    il_status st = IL_DEADLOCK;
+
+    while (st == IL_DEADLOCK) {
         struct mem_hold        *victim;
         struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
-        bool alone = il__mem_unit_first(m, h->unit_hash, k->tenant, h->holder) == h &&
-                     il__mem_unit_next(h) == NULL;
-        if (h->verdict == NULL && !alone &&
-            il__mem_search_deadlock(m, k->tenant, h->holder, &victim, &why) == IL_DEADLOCK)
-            return true;
+        size_t                  n   = collect_entangled(m, tenant, holders);
+        st = n > 0 ? il__mem_search_deadlock(m, tenant, holders, n, &victim, &why) : IL_OK;
+        op->out.sweep.n_deadlocks += st == IL_DEADLOCK;
     }
-    return false;
+}
+
+/* The tenant that comes next in the alphabet among those with waiters; NULL when there is none. */
+static const char *
+next_tenant(const struct mem_store *m, const char *after)
+{
+    const char *next = NULL;
+
+    for (const struct mem_hold *h = m->waiting; h != NULL; h = h->wait_next) {
+        const char *tenant = h->key->tenant;
+        if (strcmp(tenant, after) > 0 && (next == NULL || strcmp(tenant, next) < 0))
+            next = tenant;
+    }
+    return next;
 }
 
 static void
 sweep_deadlocks(struct mem_store *m, il_op *op)
 {
-    size_t i = 0;
-
-    while (m->n_waiters > 0 && i < m->keys.size) {
-        const struct mem_key *k = m->keys.slots[i].item;
-        if (k != NULL && search_from(m, k)) {
-            op->out.sweep.n_deadlocks++;
-            i = 0; /* others may have moved on; look at all again */
-        } else {
-            i++;
-        }
-    }
+    if (m->n_waiters == 0)
+        return;
+    AUTO_FREE const char **holders = il__calloc(m->n_waiters, sizeof *holders);
+    if (holders == NULL)
+        return; /* the next sweep looks again */
+    /* Searching cancels waits, but frees no key: the tenant's name stays. */
+    for (const char *tenant = next_tenant(m, ""); tenant != NULL; tenant = next_tenant(m, tenant))
+        sweep_tenant(m, op, tenant, holders);
 }
 
 /* All tenants: recovery belongs to the store, not to a caller. */

@@ -181,6 +181,37 @@ il__mem_list_remove(struct mem_list *list, struct mem_hold *h)
     list->n--;
 }
 
+/* Into and out of the queue of its key and the list of all waiters. The newest ticket comes last. */
+void
+il__mem_wait_begin(struct mem_store *m, struct mem_hold *h)
+{
+    il__mem_list_append(&h->key->waiters, h);
+    h->wait_next = NULL;
+    h->wait_prev = m->waiting_last;
+    if (m->waiting_last != NULL)
+        m->waiting_last->wait_next = h;
+    else
+        m->waiting = h;
+    m->waiting_last = h;
+    m->n_waiters++;
+}
+
+void
+il__mem_wait_end(struct mem_store *m, struct mem_hold *h)
+{
+    CHECK(m->n_waiters > 0);
+    il__mem_list_remove(&h->key->waiters, h);
+    if (h->wait_prev != NULL)
+        h->wait_prev->wait_next = h->wait_next;
+    else
+        m->waiting = h->wait_next;
+    if (h->wait_next != NULL)
+        h->wait_next->wait_prev = h->wait_prev;
+    else
+        m->waiting_last = h->wait_prev;
+    m->n_waiters--;
+}
+
 /* ---- units of work: a chain of holds each, the youngest first ------------------------------------------- */
 
 struct mem_hold *

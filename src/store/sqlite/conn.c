@@ -134,7 +134,7 @@ il__sq_bind_int(struct sq_conn *c, sqlite3_stmt *s, int i, int64_t value)
     return s != NULL && ok(c, sqlite3_bind_int64(s, i, value));
 }
 
-/* Texts are bound where they are: they outlive the step, and il__sq_step() unbinds them at its end. */
+/* Texts are bound where they are: they outlive the step, and are bound anew before the next one. */
 bool
 il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text, size_t n)
 {
@@ -201,6 +201,7 @@ il__sq_undo(struct sq_conn *c)
 
     if (!sqlite3_get_autocommit(c->db))
         IGNORE(il__sq_exec(c, SQ_rollback));
+    il__sq_vfs_forget(c->db);
     c->rc = rc;
 }
 

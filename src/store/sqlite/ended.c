@@ -76,6 +76,8 @@ load_row(struct sq_store *s, sqlite3_stmt *row)
                       (fence_how >> 8) & ((UINT64_C(1) << 53) - 1), (il_lease_state)(fence_how & 7),
                       ended_ms);
     }
+    s->ended_seq =
+        sqlite3_column_int64(row, 2); /* if a later row fails, the next load goes on from here */
     return true;
 }
 
@@ -97,7 +99,7 @@ il__sq_ended_load(struct sq_store *s)
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
         if (!load_row(s, row)) {
             (void)sqlite3_reset(row); /* the error to tell is the one before */
-            return false; /* what was read already is read once more later; that does no harm */
+            return false;
         }
     }
     if (rc != SQLITE_DONE)

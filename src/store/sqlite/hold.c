@@ -30,13 +30,20 @@ permits_of(il_mode mode, int64_t value)
     return value >= 1 && value <= IL_PERMITS_MAX ? (uint32_t)value : 1;
 }
 
+/* A fence or ticket. */
+static uint64_t
+number_of(int64_t value)
+{
+    return value >= 1 && (uint64_t)value < IL__FENCE_END ? (uint64_t)value : 1;
+}
+
 bool
 il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
 {
     il_mode mode = mode_of(sqlite3_column_int64(row, 2));
 
     *h = (struct sq_hold){
-        .number     = (uint64_t)sqlite3_column_int64(row, 0),
+        .number     = number_of(sqlite3_column_int64(row, 0)),
         .holder     = il__arena_strdup(arena, il__sq_text(row, 1)),
         .mode       = mode,
         .permits    = permits_of(mode, sqlite3_column_int64(row, 3)),
@@ -60,7 +67,7 @@ il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
     il_mode mode = mode_of(sqlite3_column_int64(row, 2));
 
     *h = (struct sq_hold){
-        .number      = (uint64_t)sqlite3_column_int64(row, 0),
+        .number      = number_of(sqlite3_column_int64(row, 0)),
         .holder      = il__arena_strdup(arena, il__sq_text(row, 1)),
         .mode        = mode,
         .permits     = permits_of(mode, sqlite3_column_int64(row, 3)),

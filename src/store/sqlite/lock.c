@@ -227,7 +227,7 @@ queue(struct sq_store *s, il_op *op, struct sq_key *k)
     set_waiter_times(s, &w, op->in.lock.wait_ms);
     if (!il__sq_waiter_add(s, k, &w) || !is_entangled(s, op, &entangled))
         return false;
-    if (entangled && !il__sq_search_deadlock(s, op->tenant, op->holder, &victim, &why, &found))
+    if (entangled && !il__sq_search_deadlock(s, op->tenant, &op->holder, 1, &victim, &why, &found))
         return false;
     if (found && victim == w.number) {
         struct sq_hold *self = il__sq_find_holder(&k->waiters, op->holder);

@@ -125,6 +125,7 @@ wake_all(struct sq_store *s)
 static il_status
 locked_transaction(struct sq_store *s, il_op *const *ops, size_t n, il_error *reterr)
 {
+    s->conn.rc   = SQLITE_OK;
     il_status st = il__sq_file_lock(&s->file, reterr);
 
     if (st != IL_OK)
@@ -179,8 +180,11 @@ sq_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
         if (st == IL_OK)
             continue;
         reset_ops(&ops[i], 1);
-        if (!is_of_one_op(st, &s->conn))
+        if (!is_of_one_op(st, &s->conn)) {
+            if (reterr != NULL)
+                reterr->native[0] = '\0'; /* not "busy", which means that nothing has happened */
             return st;
+        }
         ops[i]->status = st; /* undone for certain: it was rolled back alone */
     }
     return IL_OK;
@@ -225,7 +229,9 @@ open_reader(struct sq_store *s, il_error *reterr)
 {
     if (s->reader_open)
         return IL_OK;
-    il_status st = il__sq_conn_open(&s->reader, s->file.path, true, s->file.timeout_ms, reterr);
+    /* The file that is open, wherever the process has gone meanwhile: file.path may be relative. */
+    const char *path = sqlite3_db_filename(s->conn.db, "main");
+    il_status   st   = il__sq_conn_open(&s->reader, path, true, s->file.timeout_ms, reterr);
     if (st != IL_OK)
         return st;
     st             = prepare_way_back(s, &s->reader, reterr);

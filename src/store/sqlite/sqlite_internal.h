@@ -74,6 +74,8 @@ il__sq_no_memory(struct sq_conn *c)
 
 /* vfs.c: the name of our VFS, to open a connection with */
 const char *il__sq_vfs(void);
+/* A transaction was undone: what it wrote to the WAL must not be written any more. */
+void il__sq_vfs_forget(sqlite3 *db);
 
 /* file.c */
 struct sq_file {
@@ -223,8 +225,8 @@ bool il__sq_break(struct sq_store *s, il_op *op);
 bool il__sq_sweep(struct sq_store *s, il_op *op);
 bool il__sq_rank(struct sq_store *s, il_op *op);  /* op->status is IL_OK, or IL_ORDER */
 bool il__sq_learn(struct sq_store *s, il_op *op); /* from what the unit of work holds */
-bool il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *holder,
-                            uint64_t *ret_ticket, struct il__buf *why, bool *ret_found);
+bool il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *const *holders,
+                            size_t n, uint64_t *ret_ticket, struct il__buf *why, bool *ret_found);
 /* get, list and check_fence work on either connection. */
 bool il__sq_get(struct sq_conn *c, const struct sq_state *st, il_op *op);
 bool il__sq_list(struct sq_conn *c, const struct sq_state *st, il_op *op);

@@ -22,6 +22,15 @@ same_machine(const char *a, const char *b)
     return machine_a != NULL && machine_b != NULL && strcmp(machine_a, machine_b) == 0;
 }
 
+/* One kernel, whatever the machine is called: containers may have a machine id of their own. */
+static bool
+same_boot(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "@");
+
+    return strcmp(a, b) == 0 || (n > 0 && n == strcspn(b, "@") && memcmp(a, b, n) == 0);
+}
+
 /* Set the transaction's now, and the offset if it has to be chosen anew. */
 static void
 read_clock(const il_clock *clock, struct sq_state *st)
@@ -29,7 +38,7 @@ read_clock(const il_clock *clock, struct sq_state *st)
     int64_t     boot_ms = il__clock_now_ms(clock);
     const char *boot_id = clock->boot_id(clock->cookie);
 
-    if (strcmp(st->boot_id, boot_id) != 0) {
+    if (!same_boot(st->boot_id, boot_id)) {
         st->offset_ms = same_machine(st->boot_id, boot_id) ? st->mark_ms : st->mark_ms - boot_ms;
         (void)snprintf(st->boot_id, sizeof st->boot_id, "%s", boot_id); /* fits */
     }
@@ -63,7 +72,13 @@ il__sq_state_load(struct sq_conn *c, const il_clock *clock, struct sq_state *st)
     };
     (void)snprintf(st->boot_id, sizeof st->boot_id, "%s", il__sq_text(row, 4));
     read_clock(clock, st);
-    return il__sq_run(c, row);
+    if (!il__sq_run(c, row))
+        return false;
+    if (st->fence >= IL__FENCE_END || st->ticket >= IL__FENCE_END) {
+        c->rc = SQLITE_CORRUPT;
+        return false;
+    }
+    return true;
 }
 
 bool
@@ -73,7 +88,7 @@ il__sq_state_save(struct sq_store *s)
     struct sq_conn        *c    = &s->conn;
     sqlite3_stmt          *stmt = il__sq_use(c, SQ_state_save);
 
-    CHECK(st->fence < (UINT64_C(1) << 53));
+    CHECK(st->fence < IL__FENCE_END);
     return il__sq_bind_int(c, stmt, 1, (int64_t)st->fence) &&
            il__sq_bind_int(c, stmt, 2, (int64_t)st->ticket) &&
            il__sq_bind_text(c, stmt, 3, st->boot_id) && il__sq_bind_int(c, stmt, 4, st->offset_ms) &&

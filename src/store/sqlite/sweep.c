@@ -1,6 +1,8 @@
 /*
  * sweep.c: recovery on the SQLite engine, and what it delivers to the deadlock search of the core.
  */
+#include <stdio.h>
+
 #include "base/arena.h"
 #include "base/buf.h"
 #include "core/deadlock.h"
@@ -39,12 +41,16 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
 
     if (!il__sq_key_load(search->s, &k))
         return false;
-    for (size_t i = 0; i < k.leases.n; i++)
-        il__deadlock_add_lease(d, k.leases.items[i].holder, k.leases.items[i].mode,
-                               k.leases.items[i].permits);
+    /* What is over, or is ending by itself, stands in nobody's way for ever. */
+    int64_t now_ms = search->s->state.now_ms;
+    for (size_t i = 0; i < k.leases.n; i++) {
+        const struct sq_hold *h = &k.leases.items[i];
+        if (il__lease_lasts(now_ms, h->settle_ms, h->state, h->due_ms))
+            il__deadlock_add_lease(d, h->holder, h->mode, h->permits);
+    }
     for (size_t i = 0; i < k.waiters.n; i++) {
         const struct sq_hold *w = &k.waiters.items[i];
-        if (w->verdict[0] == '\0')
+        if (w->verdict[0] == '\0' && !il__lease_due(w->due_ms, now_ms))
             il__deadlock_add_wait(d, w->number, w->holder, w->mode, w->permits);
     }
     return true;
@@ -82,7 +88,7 @@ cancel(struct sq_store *s, uint64_t ticket, const char *verdict)
 
 /* *ret_found: a cycle was found and *ret_ticket, its youngest waiter, has been cancelled. */
 bool
-il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *holder,
+il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *const *holders, size_t n,
                        uint64_t *ret_ticket, struct il__buf *why, bool *ret_found)
 {
     struct search                    search = { .s = s, .tenant = tenant };
@@ -91,7 +97,7 @@ il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *holde
                                                 .cookie   = &search };
 
     *ret_found   = false;
-    il_status st = il__deadlock_find(&source, holder, ret_ticket, why);
+    il_status st = il__deadlock_find(&source, holders, n, ret_ticket, why);
     if (st == IL_STORE)
         return false;
     if (st != IL_DEADLOCK)
@@ -144,25 +150,58 @@ settle_all(struct sq_store *s, il_op *op)
     return true;
 }
 
-/* The next waiter that could be part of a cycle: number `skip` of them. */
+/* Holders of one tenant whose waits could be part of a cycle. */
+struct entangled {
+    const char  *tenant;
+    const char **holders;
+    size_t       n;
+};
+
+/* Those of the next tenant after `tenant` ("" = the first), in the scratch arena; n = 0 when there is none. */
 static bool
-entangled(struct sq_store *s, int skip, const char **ret_tenant, const char **ret_holder)
+load_entangled(struct sq_store *s, const char *tenant, struct entangled *ret)
 {
     struct sq_conn *c   = &s->conn;
     sqlite3_stmt   *row = il__sq_use(c, SQ_waiter_entangled);
     int             rc;
 
-    *ret_tenant = NULL;
-    while ((rc = il__sq_step(c, row)) == SQLITE_ROW && skip-- > 0)
-        ;
-    if (rc != SQLITE_ROW)
-        return rc == SQLITE_DONE;
-    *ret_tenant = il__arena_strdup(&s->scratch, il__sq_text(row, 0));
-    *ret_holder = il__arena_strdup(&s->scratch, il__sq_text(row, 1));
-    (void)sqlite3_reset(row); /* left in the middle */
-    if (*ret_tenant == NULL || *ret_holder == NULL) {
-        c->rc = SQLITE_NOMEM;
+    *ret = (struct entangled){ 0 };
+    if (!il__sq_bind_text(c, row, 1, tenant))
         return false;
+    while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
+        if (ret->n == 0)
+            ret->tenant = il__arena_strdup(&s->scratch, il__sq_text(row, 0));
+        else if (ret->tenant == NULL || strcmp(ret->tenant, il__sq_text(row, 0)) != 0)
+            break; /* ordered by tenant: the rest has its turn */
+        if ((ret->n & (ret->n - 1)) == 0) {
+            const char **grown = il__arena_alloc(&s->scratch, MAX(2 * ret->n, 1) * sizeof *grown);
+            if (grown == NULL)
+                break;
+            if (ret->n > 0)
+                memcpy(grown, ret->holders, ret->n * sizeof *grown);
+            ret->holders = grown;
+        }
+        ret->holders[ret->n] = il__arena_strdup(&s->scratch, il__sq_text(row, 1));
+        if (ret->holders[ret->n] == NULL)
+            break;
+        ret->n++;
+    }
+    (void)sqlite3_reset(row); /* it may have been left in the middle */
+    return rc == SQLITE_DONE || rc == SQLITE_ROW;
+}
+
+/* Look at all of a tenant's at once; after each cycle that was opened, at all again. */
+static bool
+sweep_tenant(struct sq_store *s, il_op *op, const struct entangled *e)
+{
+    bool found = true;
+
+    while (found) {
+        struct il__buf AUTO_BUF why    = { .n_bytes_max = 4096 };
+        uint64_t                ticket = 0;
+        if (!il__sq_search_deadlock(s, e->tenant, e->holders, e->n, &ticket, &why, &found))
+            return false;
+        op->out.sweep.n_deadlocks += found;
     }
     return true;
 }
@@ -170,23 +209,18 @@ entangled(struct sq_store *s, int skip, const char **ret_tenant, const char **re
 static bool
 sweep_deadlocks(struct sq_store *s, il_op *op)
 {
-    const char *tenant;
-    const char *holder = NULL;
+    char             tenant[IL_TENANT_BYTES_MAX + 1] = "";
+    struct entangled e;
 
-    for (int skip = 0; s->has_waiters; skip++) {
-        struct il__buf AUTO_BUF why    = { .n_bytes_max = 4096 };
-        uint64_t                ticket = 0;
-        bool                    found  = false;
+    while (s->has_waiters) {
         il__arena_clear(&s->scratch);
-        if (!entangled(s, skip, &tenant, &holder))
+        if (!load_entangled(s, tenant, &e))
             return false;
-        if (tenant == NULL)
-            return true;
-        if (!il__sq_search_deadlock(s, tenant, holder, &ticket, &why, &found))
+        if (e.n == 0)
+            return true; /* or no memory to look: the next sweep looks again */
+        if (!sweep_tenant(s, op, &e))
             return false;
-        op->out.sweep.n_deadlocks += found;
-        if (found)
-            skip = -1; /* one waiter less; look at all again */
+        (void)snprintf(tenant, sizeof tenant, "%s", e.tenant);
     }
     return true;
 }

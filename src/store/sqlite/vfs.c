@@ -7,6 +7,9 @@
  * (synchronous=FULL, see sql/connect.sql), and our own connection's reads come here too. If the process dies in
  * between, the frames were never written, as if it had died a moment earlier.
  *
+ * What was gathered for a transaction that is undone (frames written before the commit, when the page cache was
+ * full) is forgotten, under the lock file: later it would be written over what others have committed there.
+ *
  * Everything else, the database itself included, is the default VFS's.
  */
 #include <pthread.h>
@@ -113,7 +116,6 @@ wal_close(sqlite3_file *file)
 {
     struct wal_file *w = wal_from(file);
 
-    (void)flush(w); /* of a commit that was given up: nobody will read it */
     il__free(w->gathered);
     return w->real->pMethods->xClose(w->real);
 }
@@ -197,6 +199,16 @@ register_once(void)
     vfs.szOsFile = (int)sizeof(struct wal_file) + default_vfs->szOsFile;
     vfs.xOpen    = vfs_open;
     registered   = sqlite3_vfs_register(&vfs, 0);
+}
+
+void
+il__sq_vfs_forget(sqlite3 *db)
+{
+    sqlite3_file *file = NULL;
+
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK &&
+        file != NULL && file->pMethods == &wal_methods)
+        wal_from(file)->n_bytes = 0;
 }
 
 const char *
