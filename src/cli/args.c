@@ -156,6 +156,18 @@ parse_rest(struct parser *p)
     return IL_OK;
 }
 
+void
+il__cli_args_init(struct cli_args *args)
+{
+    *args = (struct cli_args){ 0 };
+    for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
+        const struct cli_option *option = &il__cli_options[i];
+        if (option->fallback[0] != '\0')
+            CHECK(il__cli_spec_parse(&option->spec, option->fallback, &args->values[i].number,
+                                     NULL) == IL_OK);
+    }
+}
+
 il_status
 il__cli_args_parse(struct cli_args *args, const struct cli_command *command, char **argv,
                    int *i_arg, il_error *reterr)
@@ -197,6 +209,9 @@ il__cli_args_complete(const struct cli_args *args, const struct cli_command *com
     if ((command->flags & CLI_TAIL) != 0 && (args->tail == NULL || args->tail[0] == NULL))
         return il__error_set(reterr, IL_INVAL, "%s: no command given (usage: interlock %s %s)",
                              command->name, command->name, command->synopsis);
+    if ((command->flags & CLI_BARE) != 0 && args->values[CLI_OPT_common_json].given)
+        return il__error_set(reterr, IL_INVAL, "%s: --json: this command prints no data",
+                             command->name);
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
         const struct cli_option *option = &il__cli_options[i];
         if (option->required && il__cli_option_fits(option, command) && !args->values[i].given)

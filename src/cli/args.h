@@ -12,7 +12,7 @@
 struct cli_value {
     bool        given;
     const char *text;   /* as written; "" for a flag */
-    int64_t     number; /* what il__cli_spec_parse() made of it */
+    int64_t     number; /* what il__cli_spec_parse() made of it, or of the option's default */
 };
 
 struct cli_args {
@@ -21,6 +21,9 @@ struct cli_args {
     size_t           n_operands;
     char **tail; /* CLI_TAIL: the other command line, NULL-terminated; NULL = none given */
 };
+
+/* Nothing given; the numbers are the defaults of options.def. */
+void il__cli_args_init(struct cli_args *args);
 
 /*
  * Read options and operands from argv[*i_arg] on. Without a command (NULL) it stops at the first

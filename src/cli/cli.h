@@ -19,6 +19,7 @@ struct cli {
     const char **ranks;
     size_t       n_ranks;
     void (*sigpipe)(int); /* what SIGPIPE did when we were started */
+    bool store_missing;   /* the default store does not exist yet; `store` is empty */
     bool json;
     bool quiet;
 };

@@ -10,9 +10,6 @@
 #include "cli/bench.h"
 #include "cli/cli.h"
 
-#define THREADS_DEFAULT 8
-#define SECONDS_DEFAULT 2
-
 struct measurement {
     const char             *name;  /* for programs */
     const char             *label; /* for people */
@@ -129,9 +126,8 @@ measure(struct cli *cli, struct measurement *m, il_error *reterr)
 static il_status
 set_up(struct cli *cli, il_error *reterr)
 {
-    const char *url = CLI_SETTING(cli, store)->text;
-    int64_t     n =
-        CLI_GIVEN(cli, bench, seconds) ? CLI_OPTION(cli, bench, seconds)->number : SECONDS_DEFAULT;
+    const char      *url = CLI_SETTING(cli, store)->text;
+    int64_t          n   = CLI_OPTION(cli, bench, seconds)->number;
     il_open_opts     opts;
     struct sigaction action = { .sa_handler = on_signal };
     il_status        st     = il__cli_store_prepare(cli, true, &opts, reterr);
@@ -151,10 +147,9 @@ set_up(struct cli *cli, il_error *reterr)
 int
 il__cli_cmd_bench(struct cli *cli)
 {
-    size_t n_threads = CLI_GIVEN(cli, bench, threads) ? (size_t)CLI_OPTION(cli, bench, threads)->number
-                                                      : THREADS_DEFAULT;
-    AUTO_FREE struct measurement *m   = il__calloc(MEASUREMENTS, sizeof *m);
-    AUTO_FREE char               *url = il__cli_safe_url(CLI_SETTING(cli, store)->text);
+    size_t                        n_threads = (size_t)CLI_OPTION(cli, bench, threads)->number;
+    AUTO_FREE struct measurement *m         = il__calloc(MEASUREMENTS, sizeof *m);
+    AUTO_FREE char               *url       = il__cli_safe_url(CLI_SETTING(cli, store)->text);
     il_error                      err;
 
     if (m == NULL || url == NULL)

@@ -5,29 +5,6 @@
 #include "cli/cli.h"
 #include "cli/debug.h"
 
-static void
-join(struct il__buf *b, const char *text, bool *any)
-{
-    il__buf_addf(b, "%s%s", *any ? "; " : "", text);
-    *any = true;
-}
-
-bool
-il__cli_exit_text(int exit_status, struct il__buf *b)
-{
-    bool any = false;
-
-    for (int s = 0; s < IL_STATUS_COUNT; s++) {
-        if (il_status_exit((il_status)s) == exit_status)
-            join(b, il_status_text((il_status)s), &any);
-    }
-    for (size_t i = 0; i < il__cli_n_exits; i++) {
-        if (il__cli_exits[i].number == exit_status)
-            join(b, il__cli_exits[i].text, &any);
-    }
-    return any;
-}
-
 /* debug man [COMMAND [PROSE]]; COMMAND `interlock` is the page of interlock itself. */
 static int
 man(const char *name, const char *prose_path)

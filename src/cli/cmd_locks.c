@@ -3,8 +3,11 @@
  */
 #include <inttypes.h>
 
+#include "base/error.h"
 #include "cli/cli.h"
 #include "cli/lease.h"
+
+#define HOLDER_COLUMN 1 /* of both tables: what may be cut on a narrow terminal */
 
 /* When the lease ends, and what is unusual about it. */
 static void
@@ -27,6 +30,7 @@ print_leases(const il_op *op)
     AUTO_GRID struct cli_grid g         = { 0 };
 
     il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
+    g.elastic = HOLDER_COLUMN;
     for (size_t i = 0; i < op->out.n_items; i++) {
         const il_lease_info *info = &op->out.items[i];
         char                 age[CLI_AGE_BYTES];
@@ -50,6 +54,7 @@ print_waiters(const il_op *op)
     AUTO_GRID struct cli_grid g         = { 0 };
 
     il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
+    g.elastic = HOLDER_COLUMN;
     for (size_t i = 0; i < op->out.n_items; i++) {
         const il_lease_info *info = &op->out.items[i];
         char                 age[CLI_AGE_BYTES];
@@ -76,8 +81,9 @@ print_page(struct cli *cli, const il_op *op, bool waiters)
             "next", il__cli_json_text(op->out.next)));
     if (op->out.n_items == 0) {
         const char *prefix = cli->args.operands[0];
-        il__cli_note(cli, "nobody %s a key%s%s", waiters ? "waits for" : "holds",
-                     prefix != NULL ? " that starts with " : "", prefix != NULL ? prefix : "");
+        il__cli_note(cli, "nobody %s a key%s%s%s", waiters ? "waits for" : "holds",
+                     prefix != NULL ? " that starts with " : "", prefix != NULL ? prefix : "",
+                     cli->store_missing ? "; the store does not exist yet" : "");
         return 0;
     }
     int status = waiters ? print_waiters(op) : print_leases(op);
@@ -86,17 +92,34 @@ print_page(struct cli *cli, const il_op *op, bool waiters)
     return status;
 }
 
+static il_status
+list(struct cli *cli, bool waiters, il_op *op, il_error *reterr)
+{
+    const char *prefix = cli->args.operands[0];
+    const char *cursor = CLI_OPTION(cli, locks, cursor)->text;
+    uint32_t    limit  = (uint32_t)CLI_OPTION(cli, locks, limit)->number;
+    il_status   st     = IL_OK;
+
+    if (prefix != NULL && prefix[0] != '\0')
+        st = il__cli_check_key(cli, prefix, reterr);
+    if (st != IL_OK)
+        return st;
+    st = il_list(cli->store, prefix, cursor, limit, waiters ? IL_LIST_WAITERS : 0, op, reterr);
+    if (st == IL_INVAL && cursor != NULL) /* all else that it was given has been checked */
+        return il__error_set(reterr, st, "locks: --cursor: '%.80s' is not one that a listing gave",
+                             cursor);
+    return st;
+}
+
 int
 il__cli_cmd_locks(struct cli *cli)
 {
     bool      waiters = CLI_GIVEN(cli, locks, waiters);
     il_op     op      = { 0 };
     il_error  err;
-    il_status st = il_list(cli->store, cli->args.operands[0], CLI_OPTION(cli, locks, cursor)->text,
-                           (uint32_t)CLI_OPTION(cli, locks, limit)->number,
-                           waiters ? IL_LIST_WAITERS : 0, &op, &err);
+    il_status st     = list(cli, waiters, &op, &err);
+    int       status = st == IL_OK ? print_page(cli, &op, waiters) : il__cli_fail(&err);
 
-    int status = st == IL_OK ? print_page(cli, &op, waiters) : il__cli_fail(&err);
     il_op_release(&op);
     return status;
 }

@@ -70,11 +70,11 @@ print_json(const struct cli_race *race, const struct tally *t, bool good)
             return il__cli_fail_memory();
     }
     return il__cli_json_print(json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:b, s:f, s:f, s:o}", "n", (json_int_t)race->n, "ran",
+        "{s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:o}", "n", (json_int_t)race->n, "ran",
         (json_int_t)t->by_outcome[RAN], "refused", (json_int_t)t->by_outcome[REFUSED],
         "not_started", (json_int_t)t->by_outcome[NOT_STARTED], "expected", (json_int_t)t->expected,
-        "ok", good ? 1 : 0, "fastest_ms", (double)t->fastest_ns / 1e6, "slowest_ms",
-        (double)t->slowest_ns / 1e6, "exits", exits));
+        "ok", good ? 1 : 0, "fastest_ms", (json_int_t)(t->fastest_ns / IL__NS_PER_MS), "slowest_ms",
+        (json_int_t)(t->slowest_ns / IL__NS_PER_MS), "exits", exits));
 }
 
 static int
@@ -169,10 +169,10 @@ start(struct cli *cli, size_t n, struct cli_race *race, il_error *reterr)
 int
 il__cli_cmd_race(struct cli *cli)
 {
-    struct cli_race race = { 0 };
-    size_t expected = CLI_GIVEN(cli, race, expect) ? (size_t)CLI_OPTION(cli, race, expect)->number : 1;
-    uint64_t n;
-    il_error err;
+    struct cli_race race     = { 0 };
+    size_t          expected = (size_t)CLI_OPTION(cli, race, expect)->number;
+    uint64_t        n;
+    il_error        err;
 
     if (!il__parse_u64(cli->args.operands[0], CLI_RACE_MAX, &n) || n == 0)
         return il__cli_usage("race: '%.40s' is not a number from 1 to %d", cli->args.operands[0],

@@ -62,9 +62,7 @@ fill(struct cli *cli, il_open_opts *open_opts, struct il__run_opts *run, il_erro
                                   : IL_MODE_EXCLUSIVE,
         .permits       = (uint32_t)CLI_OPTION(cli, run, permits)->number,
         .on_conflict   = (enum il__run_conflict)CLI_OPTION(cli, run, on_conflict)->number,
-        .conflict_exit = CLI_GIVEN(cli, run, conflict_exit_code)
-                             ? (int)CLI_OPTION(cli, run, conflict_exit_code)->number
-                             : il_status_exit(IL_HELD),
+        .conflict_exit = (int)CLI_OPTION(cli, run, conflict_exit_code)->number,
         .quiet         = cli->quiet,
         .json          = cli->json,
     };

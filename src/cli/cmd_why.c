@@ -146,6 +146,7 @@ print_waiters(const struct answer *a)
     AUTO_GRID struct cli_grid g         = { 0 };
 
     il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
+    g.elastic = 1; /* the holder */
     for (size_t i = 0; i < a->n_waiters; i++) {
         const il_lease_info *info = &a->waiters.out.items[i];
         char                 age[CLI_AGE_BYTES];
@@ -212,6 +213,8 @@ il__cli_cmd_why(struct cli *cli)
         status = il__cli_fail(&err);
     else
         status = cli->json ? print_json(&a) : print_text(&a);
+    if (st == IL_OK && cli->store_missing)
+        il__cli_note(cli, "the store does not exist yet");
     il_op_release(&a.leases);
     il_op_release(&a.waiters);
     return status;

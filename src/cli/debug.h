@@ -18,7 +18,4 @@ int il__cli_man(const struct cli_command *command, const char *prose_path);
  */
 int il__cli_docs(const char *table, const char *name);
 
-/* Everything an exit status can mean, joined; false when it means nothing of ours. */
-bool il__cli_exit_text(int exit_status, struct il__buf *b);
-
 #endif

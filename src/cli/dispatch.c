@@ -104,6 +104,7 @@ il__cli_main(char **argv)
     cli = il__calloc(1, sizeof *cli);
     if (cli == NULL)
         return il__cli_fail_memory();
+    il__cli_args_init(&cli->args);
     /* A reader that went away is then a failed write with an error of its own, no sudden death. */
     cli->sigpipe = signal(SIGPIPE, SIG_IGN);
 

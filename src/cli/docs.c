@@ -38,15 +38,45 @@ docs_statuses(const struct cli_command *command UNUSED)
 #undef X
 }
 
+/* A status that ends a command must say there what it means. */
+static bool
+has_exit(int number)
+{
+    for (size_t i = 0; i < il__cli_n_exits; i++) {
+        if (il__cli_exits[i].number == number)
+            return true;
+    }
+    return false;
+}
+
+static void
+exit_commands(unsigned commands)
+{
+    unsigned    missing = CLI_FOR_ALL & ~commands;
+    const char *before  = "";
+
+    if (missing == 0 || missing == CLI_FOR(run)) {
+        (void)printf("all%s", missing == 0 ? "" : " but `run`");
+        return;
+    }
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        if ((commands & 1U << i) == 0)
+            continue;
+        (void)printf("%s`%s`", before, il__cli_commands[i].name);
+        before = ", ";
+    }
+}
+
 static void
 docs_exits(const struct cli_command *command UNUSED)
 {
-    (void)puts("| exit status | meaning |\n|---|---|");
-    for (int e = 0; e < 256; e++) {
-        AUTO_BUF struct il__buf b = { 0 };
-        il__buf_init(&b, 4096);
-        if (il__cli_exit_text(e, &b))
-            (void)printf("| %d | %s |\n", e, il__buf_str(&b));
+    for (int s = 0; s < IL_STATUS_COUNT; s++)
+        CHECK(has_exit(il_status_exit((il_status)s)));
+    (void)puts("| exit status | commands | meaning |\n|---|---|---|");
+    for (size_t i = 0; i < il__cli_n_exits; i++) {
+        (void)printf("| %d | ", il__cli_exits[i].number);
+        exit_commands(il__cli_exits[i].commands);
+        (void)printf(" | %s |\n", il__cli_exits[i].text);
     }
 }
 
@@ -99,6 +129,8 @@ docs_options(const struct cli_command *command)
             code_cell(option->spec.values);
         }
         (void)fputs(" | ", stdout);
+        if (option->required)
+            (void)fputs("required", stdout);
         code_cell(fallback != NULL ? fallback : "");
         (void)puts(" |");
     }

@@ -1,9 +1,14 @@
 /*
  * grid.c: tables for people.
  */
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include "cli/out.h"
 
 #define CELL_BYTES_MAX 4096
+#define ELASTIC_WIDTH_MIN 8 /* what is left of a cell that is cut */
+#define GAP 2
 
 /* Characters, not bytes; wide ones count as one, which costs alignment and nothing else. */
 static size_t
@@ -22,7 +27,7 @@ void
 il__cli_grid_init(struct cli_grid *g, const char *const *headers, size_t n_columns)
 {
     CHECK(n_columns > 0 && n_columns <= CLI_GRID_COLUMNS_MAX);
-    *g = (struct cli_grid){ .n_columns = n_columns };
+    *g = (struct cli_grid){ .n_columns = n_columns, .elastic = n_columns };
     for (size_t i = 0; i < n_columns; i++) {
         g->right[i] = headers[i][0] == '>';
         il__cli_grid_add(g, "%s", headers[i] + (g->right[i] ? 1 : 0));
@@ -60,16 +65,61 @@ il__cli_grid_add(struct cli_grid *g, const char *fmt, ...)
         g->n_cells++;
 }
 
+/* Columns of the terminal on stdout; 0 when it is none, or does not say. */
+static size_t
+terminal_width(void)
+{
+    struct winsize size = { 0 };
+
+    return isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col
+                                                                                      : 0;
+}
+
+/* Make the elastic column so narrow that a row fits the terminal, if it can be. */
+static void
+squeeze(const struct cli_grid *g, size_t *widths)
+{
+    size_t room  = terminal_width();
+    size_t total = GAP * (g->n_columns - 1);
+
+    if (room == 0 || g->elastic >= g->n_columns)
+        return;
+    for (size_t i = 0; i < g->n_columns; i++)
+        total += widths[i];
+    if (total <= room)
+        return;
+    size_t *elastic = &widths[g->elastic];
+    size_t  least   = MIN(*elastic, ELASTIC_WIDTH_MIN);
+    *elastic        = *elastic - least > total - room ? *elastic - (total - room) : least;
+}
+
+/* A cell, cut to its column: the last character is then an ellipsis. */
+static void
+print_cell(const char *text, size_t column_width)
+{
+    size_t n = 0;
+
+    if (width(text) <= column_width) {
+        (void)fputs(text, stdout); /* stdout remembers its errors */
+        return;
+    }
+    for (size_t n_chars = 0; text[n] != '\0'; n++) {
+        if (((unsigned char)text[n] & 0xC0U) != 0x80 && n_chars++ == column_width - 1)
+            break;
+    }
+    (void)printf("%.*s…", (int)n, text);
+}
+
 static void
 print_row(const struct cli_grid *g, char *const *row, const size_t *widths)
 {
     for (size_t i = 0; i < g->n_columns; i++) {
-        int  pad  = (int)(widths[i] - width(row[i]));
-        bool last = i + 1 == g->n_columns;
-        if (g->right[i])
-            (void)printf("%*s%s%s", pad, "", row[i], last ? "" : "  ");
-        else
-            (void)printf("%s%*s", row[i], last ? 0 : pad + 2, "");
+        int  pad = (int)(widths[i] - MIN(widths[i], width(row[i])));
+        int  gap = i + 1 < g->n_columns ? GAP : 0;
+        bool end = gap == 0; /* no white space at the end of a line */
+        (void)printf("%*s", g->right[i] ? pad : 0, "");
+        print_cell(row[i], widths[i]);
+        (void)printf("%*s", gap + (g->right[i] || end ? 0 : pad), "");
     }
 }
 
@@ -83,6 +133,7 @@ il__cli_grid_print(struct cli_grid *g)
     CHECK(g->n_cells % g->n_columns == 0);
     for (size_t i = 0; i < g->n_cells; i++)
         widths[i % g->n_columns] = MAX(widths[i % g->n_columns], width(g->cells[i]));
+    squeeze(g, widths);
     for (size_t i = 0; i < g->n_cells; i += g->n_columns) {
         const char *on  = i == 0 ? il__cli_style(stdout, CLI_BOLD) : "";
         const char *off = i == 0 ? il__cli_style(stdout, CLI_PLAIN) : "";

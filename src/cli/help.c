@@ -3,6 +3,9 @@
  */
 #include "cli/cli.h"
 
+#define WIDTH 80
+#define OPTION_WIDTH 24
+
 /* An option as it is typed: "-q, --quiet", "    --ttl DUR". */
 static void
 option_text(const struct cli_option *option, char *text, size_t n_bytes)
@@ -16,29 +19,74 @@ option_text(const struct cli_option *option, char *text, size_t n_bytes)
                    option->argument);
 }
 
+/* Print words from column `indent` on, the first line being there already, none beyond WIDTH. */
 static void
-print_options(const char *heading, enum cli_command_id scope)
+print_wrapped(const char *text, size_t indent)
 {
-    char text[64];
+    size_t column = indent;
+
+    while (*text != '\0') {
+        size_t n = strcspn(text, text[0] == '(' ? ")" : " "); /* what is in () stays together */
+        n += text[n] == ')';
+        if (column > indent && column + 1 + n > WIDTH) {
+            (void)printf("\n%*s", (int)indent, "");
+            column = indent;
+        }
+        column += (size_t)printf("%s%.*s", column > indent ? " " : "", (int)n, text);
+        text += n + strspn(text + n, " ");
+    }
+    (void)putchar('\n');
+}
+
+static void
+print_option(const struct cli_option *option)
+{
+    AUTO_BUF struct il__buf b        = { 0 };
+    const char             *fallback = il__cli_option_default(option);
+    char                    text[64];
+
+    option_text(option, text, sizeof text);
+    il__buf_init(&b, 1024);
+    il__buf_adds(&b, option->help);
+    if (option->spec.values[0] != '\0')
+        il__buf_addf(&b, ": %s", option->spec.values);
+    if (option->required)
+        il__buf_adds(&b, " (required)");
+    if (fallback != NULL)
+        il__buf_addf(&b, " (default: %s)", fallback);
+    (void)printf("  %-*s", OPTION_WIDTH, text);
+    if (strlen(text) >= OPTION_WIDTH)
+        (void)printf("\n%*s", 2 + OPTION_WIDTH, "");
+    print_wrapped(il__buf_str(&b), 2 + OPTION_WIDTH);
+}
+
+/* The options of `scope` that mean something to `command`. */
+static void
+print_options(const char *heading, enum cli_command_id scope, const struct cli_command *command)
+{
     bool any = false;
 
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
-        const struct cli_option *option   = &il__cli_options[i];
-        const char              *fallback = il__cli_option_default(option);
-        if (option->command != scope)
+        const struct cli_option *option = &il__cli_options[i];
+        if (option->command != scope || !il__cli_option_applies(option, command))
             continue;
         if (!any)
             (void)printf("\n%s%s%s\n", il__cli_style(stdout, CLI_BOLD), heading,
                          il__cli_style(stdout, CLI_PLAIN));
         any = true;
-        option_text(option, text, sizeof text);
-        (void)printf("  %-30s %s", text, option->help);
-        if (option->spec.values[0] != '\0')
-            (void)printf(": %s", option->spec.values);
-        if (fallback != NULL)
-            (void)printf(" (default: %s)", fallback);
-        (void)putchar('\n');
+        print_option(option);
     }
+}
+
+static bool
+has_durations(const struct cli_command *command)
+{
+    for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
+        enum cli_type type = il__cli_options[i].spec.type;
+        if (il__cli_options[i].command == command->id && (type == CLI_DURATION || type == CLI_WAIT))
+            return true;
+    }
+    return false;
 }
 
 /* The tables' texts start small and have no full stop. */
@@ -64,7 +112,7 @@ il__cli_help(void)
                 (void)printf("  %-12s %s\n", command->name, command->summary);
         }
     }
-    print_options("Options", CLI_CMD_common);
+    print_options("Options", CLI_CMD_common, NULL);
     (void)printf("\nMore: interlock COMMAND --help, man interlock\n");
 }
 
@@ -73,9 +121,11 @@ il__cli_help_command(const struct cli_command *command)
 {
     (void)printf("Usage: interlock %s %s\n", command->name, command->synopsis);
     print_sentence(command->summary);
-    print_options("Options", command->id);
-    print_options("Common options", CLI_CMD_common);
-    (void)printf("\nDurations are 250ms, 30s, 5m, 1h. More: man interlock-%s\n", command->name);
+    print_options("Options", command->id, command);
+    print_options("Common options", CLI_CMD_common, command);
+    (void)printf("\n%sMore: man interlock-%s\n",
+                 has_durations(command) ? "Durations are 250ms, 30s, 5m, 1h, 1d. " : "",
+                 command->name);
 }
 
 int

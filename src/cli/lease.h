@@ -6,7 +6,7 @@
 
 #include "cli/out.h"
 
-/* A lock item as DESIGN.md section 4 fixes it; NULL = out of memory. */
+/* A lock item with the fields that docs/CLI.md names; NULL = out of memory. */
 json_t *il__cli_lease_json(const il_lease_info *info);
 /* A waiter, with the same names where they mean the same. */
 json_t *il__cli_waiter_json(const il_lease_info *info);

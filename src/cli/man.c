@@ -36,15 +36,28 @@ sentence(const char *s)
     (void)fputs(".\n", stdout);
 }
 
+/* The same for a text with `code` in it. */
 static void
-print_options(const char *heading, enum cli_command_id scope)
+code_sentence(const char *s)
+{
+    char first = s[0];
+
+    if (first >= 'a' && first <= 'z')
+        first = (char)(first - 'a' + 'A');
+    il__cli_roff_text(&first, 1);
+    il__cli_roff_inline(s + 1, strlen(s + 1));
+    (void)fputs(".\n", stdout);
+}
+
+static void
+print_options(const char *heading, enum cli_command_id scope, const struct cli_command *command)
 {
     bool any = false;
 
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
         const struct cli_option *option   = &il__cli_options[i];
         const char              *fallback = il__cli_option_default(option);
-        if (option->command != scope)
+        if (option->command != scope || !il__cli_option_applies(option, command))
             continue;
         if (!any)
             section(heading);
@@ -58,7 +71,11 @@ print_options(const char *heading, enum cli_command_id scope)
         sentence(option->help);
         if (option->spec.values[0] != '\0')
             (void)printf("One of %s.\n", option->spec.values);
-        if (fallback != NULL)
+        if (option->required)
+            (void)puts("Required.");
+        if (fallback != NULL && option->fallback[0] != '\0')
+            (void)printf("Default: %s.\n", fallback);
+        else if (fallback != NULL)
             (void)printf("Default: %s, or the configuration key \\fB%s\\fR.\n", fallback, option->name);
     }
 }
@@ -67,15 +84,16 @@ static void
 print_exits(const struct cli_command *command)
 {
     section("EXIT STATUS");
-    if (command != NULL && (command->flags & CLI_EXEC) != 0)
+    if (command == NULL)
+        (void)puts("Each command's page says more. Of all commands together:");
+    else if ((command->flags & CLI_EXEC) != 0)
         (void)puts("That of the command, or one of these:");
-    for (int e = 0; e < 256; e++) {
-        AUTO_BUF struct il__buf b = { 0 };
-        il__buf_init(&b, 4096);
-        if (!il__cli_exit_text(e, &b))
+    for (size_t i = 0; i < il__cli_n_exits; i++) {
+        const struct cli_exit_row *row = &il__cli_exits[i];
+        if (command != NULL && (row->commands & 1U << command->id) == 0)
             continue;
-        (void)printf(".TP\n%d\n", e);
-        sentence(il__buf_str(&b));
+        (void)printf(".TP\n%d\n", row->number);
+        code_sentence(row->text);
     }
 }
 
@@ -199,8 +217,8 @@ il__cli_man(const struct cli_command *command, const char *prose_path)
     if (command == NULL)
         print_commands();
     else
-        print_options("OPTIONS", command->id);
-    print_options(command == NULL ? "OPTIONS" : "COMMON OPTIONS", CLI_CMD_common);
+        print_options("OPTIONS", command->id, command);
+    print_options(command == NULL ? "OPTIONS" : "COMMON OPTIONS", CLI_CMD_common, command);
     if (rest != NULL)
         il__cli_roff_prose(all + n, prose.n_bytes - n);
     print_exits(command);

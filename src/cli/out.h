@@ -75,6 +75,7 @@ struct cli_grid {
     size_t capacity;
     char **cells;
     bool   right[CLI_GRID_COLUMNS_MAX];
+    size_t elastic; /* the column that is cut when a terminal is too narrow; n_columns = none */
     bool   failed;
 };
 

@@ -217,7 +217,8 @@ il__cli_race_run(struct cli_race *race, size_t n, const char *path, char *const 
         return il__error_set(reterr, IL_NOMEM, "race: out of memory");
     if (pipe2(b.ready, O_CLOEXEC) != 0 || pipe2(b.start, O_CLOEXEC) != 0)
         return il__error_set(reterr, IL_STORE, "race: cannot make a pipe: %s", strerror(errno));
-    (void)fflush(stdout); /* or every child would carry a copy of what is buffered */
+    (void)signal(SIGCHLD, SIG_DFL); /* inherited as ignored, no end of a racer would be seen */
+    (void)fflush(stdout);           /* or every child would carry a copy of what is buffered */
     CHECK(sigaction(SIGINT, &action, &old_int) == 0);
     CHECK(sigaction(SIGTERM, &action, &old_term) == 0);
     il_status st = run(race, n, &b, path, argv, verbose, reterr);

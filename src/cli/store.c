@@ -212,8 +212,7 @@ il__cli_store_prepare(struct cli *cli, bool create, il_open_opts *ret_opts, il_e
     if (store->text == NULL)
         return il__error_set(reterr, IL_INVAL,
                              "no store: there is no home folder; set --store or $INTERLOCK_STORE");
-    /* The default store may always be made: unlike a name that was typed, it cannot be a typo. */
-    if (standard) {
+    if (create && standard) {
         il_status st = make_folder(store->text + strlen(SQLITE), reterr);
         if (st != IL_OK)
             return st;
@@ -227,16 +226,36 @@ il__cli_store_prepare(struct cli *cli, bool create, il_open_opts *ret_opts, il_e
     ret_opts->ranks      = cli->ranks;
     ret_opts->n_ranks    = cli->n_ranks;
     ret_opts->timeout_ms = CLI_SETTING(cli, store_timeout)->number;
-    ret_opts->flags      = create || standard ? 0 : IL_OPEN_EXISTING;
+    ret_opts->flags      = create ? 0 : IL_OPEN_EXISTING;
     return IL_OK;
+}
+
+/* Is the store the default one, and has nobody used it yet? */
+static bool
+is_missing(const struct cli_setting *store)
+{
+    return store->source == CLI_FROM_DEFAULT && access(store->text + strlen(SQLITE), F_OK) != 0 &&
+           errno == ENOENT;
 }
 
 il_status
 il__cli_store_open(struct cli *cli, bool create, il_error *reterr)
 {
     il_open_opts opts;
-    il_status    st = il__cli_store_prepare(cli, create, &opts, reterr);
+    il_status    st  = il__cli_store_prepare(cli, create, &opts, reterr);
+    const char  *url = CLI_SETTING(cli, store)->text;
 
     CHECK(cli->store == NULL);
-    return st == IL_OK ? il_open(CLI_SETTING(cli, store)->text, &opts, &cli->store, reterr) : st;
+    if (st != IL_OK)
+        return st;
+    /*
+     * Looking makes no files. A name that was typed may be a typo and is an error; the default store
+     * is just empty until the first run, and so is a store in our memory.
+     */
+    cli->store_missing = !create && is_missing(CLI_SETTING(cli, store));
+    if (cli->store_missing) {
+        url        = "memory:";
+        opts.flags = 0;
+    }
+    return il_open(url, &opts, &cli->store, reterr);
 }

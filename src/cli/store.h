@@ -38,7 +38,10 @@ char *il__cli_xdg_folder(const char *variable, const char *below);
  */
 MUST_USE il_status il__cli_store_prepare(struct cli *cli, bool create, il_open_opts *ret_opts,
                                          il_error *reterr);
-/* Prepare, and open as cli->store. */
+/*
+ * Prepare, and open as cli->store. A default store that is not there and may not be made is an empty
+ * one in memory, and cli->store_missing is set.
+ */
 MUST_USE il_status il__cli_store_open(struct cli *cli, bool create, il_error *reterr);
 
 #endif

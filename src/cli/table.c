@@ -18,8 +18,9 @@ const struct cli_command il__cli_commands[CLI_CMD_COUNT] = {
 };
 
 const struct cli_option il__cli_options[CLI_OPT_COUNT] = {
-#define X(command, id, name, letter, argument, type, min, max, values, required, help) \
-    { CLI_CMD_##command, name, letter, argument, { type, min, max, values }, required, help },
+#define X(command, id, name, letter, argument, type, min, max, values, required, fallback, help) \
+    { CLI_CMD_##command,          name,     letter,   argument,                                  \
+      { type, min, max, values }, required, fallback, help },
 #include "cli/options.def"
 #undef X
 };
@@ -39,7 +40,7 @@ const char *const il__cli_groups[CLI_GROUP_COUNT] = {
 };
 
 const struct cli_exit_row il__cli_exits[] = {
-#define X(name, number, text) { number, text },
+#define X(name, number, commands, text) { number, commands, text },
 #include "cli/exits.def"
 #undef X
 };
@@ -72,11 +73,22 @@ il__cli_option_fits(const struct cli_option *option, const struct cli_command *c
     return option->command == CLI_CMD_common || (command != NULL && option->command == command->id);
 }
 
+bool
+il__cli_option_applies(const struct cli_option *option, const struct cli_command *command)
+{
+    if (command == NULL || (command->flags & CLI_BARE) == 0)
+        return il__cli_option_fits(option, command);
+    return option->command == command->id || option == &il__cli_options[CLI_OPT_common_help] ||
+           option == &il__cli_options[CLI_OPT_common_version];
+}
+
 const char *
 il__cli_option_default(const struct cli_option *option)
 {
     const struct cli_key *key = il__cli_key_find(option->name, strlen(option->name));
 
+    if (option->fallback[0] != '\0')
+        return option->fallback;
     /* The default store is too long for a line of help; interlock(1) names it. */
     if (key == NULL || key->fallback[0] == '\0' || key == &il__cli_keys[CLI_KEY_store])
         return NULL;

@@ -11,8 +11,8 @@
 #define CLI_SUMMARY "make sure that work which must happen once happens once"
 
 /* Bounds that the tables name. */
-#define CLI_MS_MAX (INT64_C(366) * 86400000) /* the longest duration that can be written */
-#define CLI_FENCE_MAX (INT64_C(1) << 53)     /* fences stay exact in every JSON reader */
+#define CLI_MS_MAX (INT64_C(366) * 86400000)   /* the longest duration that can be written */
+#define CLI_FENCE_MAX ((INT64_C(1) << 53) - 1) /* fences stay exact in every JSON reader */
 #define CLI_RACE_MAX 1000
 #define CLI_BENCH_THREADS_MAX 256
 #define CLI_STORE_DEFAULT_TEXT "sqlite:${XDG_STATE_HOME:-~/.local/state}/interlock/interlock.db"
@@ -51,6 +51,7 @@ enum cli_command_flags {
     CLI_EXEC      = 1 << 3, /* the child inherits our signal dispositions: leave them alone */
     CLI_NO_CONFIG = 1 << 4, /* runs even if the configuration is broken */
     CLI_HIDDEN    = 1 << 5, /* not shown in help */
+    CLI_BARE      = 1 << 6, /* knows no store and prints no data: --store or --json mean nothing */
 };
 
 enum cli_command_id {
@@ -76,7 +77,7 @@ enum cli_key_id {
 };
 
 enum cli_exit {
-#define X(name, number, text) CLI_EXIT_##name = number,
+#define X(name, number, commands, text) CLI_EXIT_##name = number,
 #include "cli/exits.def"
 #undef X
 };
@@ -108,6 +109,7 @@ struct cli_option {
     const char         *argument;
     struct cli_spec     spec;
     bool                required;
+    const char         *fallback; /* the default, or ""; ask il__cli_option_default() */
     const char         *help;
 };
 
@@ -119,8 +121,15 @@ struct cli_key {
     const char     *help;
 };
 
+/* The commands of a row of exits.def. */
+#define CLI_FOR(command) (1U << CLI_CMD_##command)
+#define CLI_FOR_ALL ((1U << CLI_CMD_COUNT) - 1)
+#define CLI_FOR_STORE \
+    (CLI_FOR(run) | CLI_FOR(locks) | CLI_FOR(why) | CLI_FOR(break) | CLI_FOR(bench))
+
 struct cli_exit_row {
     int         number;
+    unsigned    commands; /* bits: CLI_FOR() */
     const char *text;
 };
 
@@ -137,9 +146,11 @@ const struct cli_key     *il__cli_key_find(const char *name, size_t n_bytes);
 
 /* May `command` (NULL = none yet) be given this option? */
 bool il__cli_option_fits(const struct cli_option *option, const struct cli_command *command);
+/* Does it mean anything to this command (NULL = any)? If not, help does not show it. */
+bool il__cli_option_applies(const struct cli_option *option, const struct cli_command *command);
 /*
- * The default that help shows for an option: that of the configuration key of the same name, or
- * NULL.
+ * The default that help shows for an option: its own, or that of the configuration key of the same
+ * name, or NULL.
  */
 const char *il__cli_option_default(const struct cli_option *option);
 

@@ -12,7 +12,7 @@ json "... is an object" "d == {'version': '$version'}"
 gives "--help" 0 "$il" --help
 is "... says nothing on stderr" "$err" ""
 check "... fits a screen" test "$(wc -l <"$work/out")" -le 40
-check "... is not wider than 100 columns" test "$(wc -L <"$work/out")" -le 100
+check "... is not wider than 80 columns" test "$(wc -L <"$work/out")" -le 80
 check "... has no colours in a file" test "$(grep -c $'\033' "$work/out")" = 0
 for command in run locks why break race bench config completion help; do
     like "... names $command" "$out" "*  $command *"
@@ -23,6 +23,7 @@ for command in run locks why break race bench config completion help; do
     gives "$command --help" 0 "$il" "$command" --help
     like "... starts with the usage" "$out" "Usage: interlock $command*"
     check "... fits a screen" test "$(wc -l <"$work/out")" -le 40
+    check "... is not wider than 80 columns" test "$(wc -L <"$work/out")" -le 80
     cp "$work/out" "$work/expected"
     gives "$command -h" 0 "$il" "$command" -h
     check "... is the same" cmp "$work/out" "$work/expected"
@@ -30,6 +31,16 @@ for command in run locks why break race bench config completion help; do
     check "... is the same" cmp "$work/out" "$work/expected"
 done
 gives "help" 0 "$il" help
+for command in help completion; do
+    run "$il" "$command" --help
+    check "$command --help shows only what applies" sh -c "! grep -qE 'store|tenant|json|Durations' out"
+    error "$command --json" 64 "$command: --json: *" "$il" "$command" --json bash
+done
+gives "config --help" 0 "$il" config --help
+check "... has no durations" sh -c "! grep -q Durations out"
+gives "run --help" 0 "$il" run --help
+like "... has them" "$out" "*Durations are *1h, 1d*"
+like "... and defaults" "$out" "*reject|skip|join (default: reject)*(default: 75)*"
 gives "help wins over other arguments" 0 "$il" run --ttl 5s --help
 
 error "no command" 64 "no command*--help" "$il"

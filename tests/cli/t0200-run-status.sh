@@ -30,7 +30,7 @@ PATH=$work/bin:$PATH error "found in PATH, but not executable" 126 "denied: Perm
 is "nothing is held after all that" "$(state)" $'il_lease []\nil_waiter []'
 
 hold a held
-error "75: somebody else has it" 75 "held is held by * (fence *" "$il" run held -- touch ran
+error "75: somebody else has it" 75 "held is held by pid ${pids[a]} on * (sh -c *...) for *, holder *, fence *; see: interlock why held" "$il" run held -- touch ran
 error "75 is -E" 99 "held is held by*" "$il" run -E 99 held -- touch ran
 error "75 is --conflict-exit-code" 0 "held is held by*" "$il" run --conflict-exit-code=0 held -- touch ran
 gives "-q: without a word" 75 "$il" run -q held -- touch ran
@@ -38,6 +38,15 @@ is "... on either" "$out$err" ""
 gives "skip: as if all were well" 0 "$il" run -q --on-conflict skip held -- touch ran
 gives "skip says why" 0 "$il" run --on-conflict skip held -- touch ran
 like "... in a line" "$err" "interlock: held is held by *skipped"
+gives "--json: held" 75 "$il" run --json held -- touch ran
+cp "$work/err" "$work/out"
+json "... is told as JSON only" "d['outcome'] == 'held' and d['fence'] is None and d['exit_status'] == 75 and d['ran_ms'] == 0 and d['message'].startswith('held is held by pid ${pids[a]} on ')"
+gives "--json: skipped" 0 "$il" run --json --on-conflict skip held -- touch ran
+cp "$work/err" "$work/out"
+json "... is told as JSON only" "d['outcome'] == 'skipped' and d['fence'] is None and d['message'].endswith('; skipped')"
+gives "--json: what cannot be joined" 75 "$il" run --json --on-conflict join held -- touch ran
+cp "$work/err" "$work/out"
+json "... is told as JSON only" "d['outcome'] == 'held' and 'it cannot be joined' in d['message']"
 check "nothing was run" test ! -e ran
 let_go a
 is "the holder's own status" "$status" 0
@@ -67,8 +76,12 @@ error "77: deaf to TERM" 77 "*took longer*" "$il" run --timeout 200ms --grace 20
 gives "--json: what came of it" 7 "$il" run --json k -- sh -c 'echo data; exit 7'
 is "... stdout is the command's" "$out" data
 cp "$work/err" "$work/out"
-json "... an object on stderr" "d['key'] == 'k' and d['outcome'] == 'exited' and d['exit_status'] == 7 and d['fence'] > 0 and len(d['holder']) == 36 and d['ran_ms'] >= 0 and len(d) == 6"
-gives "--json of a timeout" 77 "$il" run -q --json --timeout 100ms k -- sleep 100
+json "... an object on stderr" "d['key'] == 'k' and d['outcome'] == 'exited' and d['exit_status'] == 7 and d['fence'] > 0 and len(d['holder']) == 36 and d['ran_ms'] >= 0 and d['message'] is None and len(d) == 7"
+gives "--json of a timeout" 77 "$il" run --json --timeout 100ms k -- sleep 100
+cp "$work/err" "$work/out"
+json "... is told as JSON only" "d['outcome'] == 'timeout' and d['exit_status'] == 77 and d['fence'] > 0 and 'took longer than 100ms' in d['message']"
+gives "--json of an error" 127 "$il" run --json k -- no-such-command
+like "... which stays text" "$err" $'interlock: no-such-command: command not found\n{*'
 tail -n 1 "$work/err" >"$work/out"
-json "... says so" "d['outcome'] == 'timeout' and d['exit_status'] == 77"
+json "... before the object" "d['outcome'] == 'failed' and d['fence'] is None and d['message'] is None"
 finish

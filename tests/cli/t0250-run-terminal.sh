@@ -16,7 +16,7 @@ on_tty ready '\x03' -- "$il" run k -- sh -c 'echo ready; while :; do sleep 0.02;
 is "Ctrl-C ends it" "$last" "status 130"
 on_tty ready '\x1c' -- "$il" run k -- sh -c 'echo ready; while :; do sleep 0.02; done'
 is "Ctrl-\\ ends it" "$last" "status 131"
-on_tty ready '\x1a' goes '\x03' -- "$il" run k -- sh -c 'echo ready; while :; do sleep 0.02; done'
+on_tty ready '\x1a' goes '\x03' -- "$il" run k -- sh -c 'echo ready; exec sleep 100'
 like "Ctrl-Z is answered" "$out" "*cannot be suspended*goes on*"
 is "... and it goes on" "$last" "status 130"
 on_tty name: 'Ada\n' -- "$il" run k -- sh -c 'printf name:; read -r name; echo "hello $name"'
@@ -38,6 +38,16 @@ like "in a pipeline" "$out" "1*2*3*0*"
 hold h held
 on_tty -- "$il" run --wait 100ms held -- true
 is "waiting in vain on a terminal" "$last" "status 75"
+like "... says for whom" "$out" "*interlock: waiting for held, held by pid ${pids[h]} on * (sh -c *...) for *, holder *; 0 ahead*"
+is "... once" "$(grep -c "waiting for held" <<<"$out")" 1
+on_tty -- "$il" run -q --wait 100ms held -- true
+check "... not with -q" sh -c "! grep -q 'waiting for' out"
+on_tty -- "$il" run --json --wait 100ms held -- true
+check "... not with --json" sh -c "! grep -q 'waiting for' out"
+run "$il" run --wait 100ms held -- true
+check "... not in a file" sh -c "! grep -q 'waiting for' err"
+on_tty -- "$il" run --wait 100ms free -- true
+check "... not for a free key" sh -c "! grep -q 'waiting for' out"
 "$python" "$pty" @queued '\x03' -- "$il" run --wait 60s held -- echo no >tty.out &
 reader=$!
 await "queued" waits_for held 1
@@ -57,6 +67,16 @@ TERM=dumb on_tty -- "$il" why held
 check "... or a dumb terminal" test "$(grep -c $'\033' <<<"$out")" = 0
 run "$il" why held
 check "... or a file" test "$(grep -c $'\033' "$work/out")" = 0
+# A UUID does not fit a narrow terminal: it is cut there, and nowhere else.
+TERM=dumb on_tty -- sh -c 'stty cols 80; exec "$0" locks' "$il"
+check "a table fits the terminal" test "$(LC_ALL=C.UTF-8 wc -L <<<"${out%status*}")" -le 80
+like "... the holder is cut" "$out" "KEY *HOLDER *held *… *exclusive*"
+TERM=dumb on_tty -- sh -c 'stty cols 200; exec "$0" locks' "$il"
+check "... not on a wide one" sh -c "! grep -q … out"
+TERM=dumb on_tty -- sh -c 'stty cols 20; exec "$0" locks' "$il"
+like "... something of it always stays" "$out" "*held  ???????… *"
+TERM=dumb on_tty -- sh -c 'stty cols 80; "$0" locks | cat' "$il"
+check "... never in a pipe" sh -c "! grep -q … out"
 on_tty -- "$il" locks --json
 like "JSON is indented for people" "$out" $'{\n  "items"*'
 let_go h

@@ -4,6 +4,12 @@
 
 error "a store that is not there is not made by looking" 69 "*x.db: No such file*" "$il" locks
 check "... not at all" test ! -e x.db
+gives "the default store, before anything has run" 0 env -u INTERLOCK_STORE "$il" locks
+is "... nothing on stdout" "$out" ""
+is "... nobody, and why" "$err" "interlock: nobody holds a key; the store does not exist yet"
+gives "as JSON" 0 env -u INTERLOCK_STORE "$il" locks --json
+json "... an empty page" "d == {'items': [], 'next': None}"
+check "... and nothing was made" test ! -e "$XDG_STATE_HOME"
 gives "nobody holds" 0 "$il" run k -- true
 gives "locks" 0 "$il" locks
 is "... nothing on stdout" "$out" ""
@@ -55,13 +61,14 @@ next=${err#*--cursor \'}
 next=${next%\'}
 gives "... and that works" 0 "$il" locks --limit 4 --cursor "$next"
 like "... with the rest" "$out" "*event:2*event:5*"
+error "a bad cursor is named" 64 "locks: --cursor: 'zzz' is not one that a listing gave" "$il" locks --cursor zzz
 for cursor in zzz "" ":" "12" "xyz:key" "ffffffffffffffffff:k" $'1:a\nb' "-1:k"; do
-    error "a cursor that no listing gave: $(printf %q "$cursor")" 64 "*cursor*" "$il" locks --cursor "$cursor"
+    error "a cursor that no listing gave: $(printf %q "$cursor")" 64 "locks: --cursor: *" "$il" locks --cursor "$cursor"
 done
 for limit_ in 0 -1 1001 x 1.5; do
     error "--limit $limit_" 64 "locks: --limit: *" "$il" locks --limit "$limit_"
 done
-error "a prefix with control characters" 64 "*control*" "$il" locks $'a\nb'
+error "a prefix with control characters" 64 "locks: *control*" "$il" locks $'a\nb'
 gives "a prefix that is like a pattern" 0 "$il" locks --json '%'
 json "... is not one" "d['items'] == []"
 

@@ -2,6 +2,11 @@
 # why: is it free, and if not, why.
 . "$(dirname "$0")/lib.sh" || exit 1
 
+error "a store that is not there is not made by looking" 69 "*x.db: No such file*" "$il" why k
+gives "the default store, before anything has run" 0 env -u INTERLOCK_STORE "$il" why k
+is "... free" "$out" "k is free"
+is "... and why" "$err" "interlock: the store does not exist yet"
+is "nothing was made" "$(ls)" $'err\nout'
 gives "a store" 0 "$il" run k -- true
 gives "free" 0 "$il" why k
 is "... says so" "$out" "k is free"

@@ -2,6 +2,8 @@
 # break: take a key away.
 . "$(dirname "$0")/lib.sh" || exit 1
 
+error "before anything has run" 1 "break: nobody holds 'k'" env -u INTERLOCK_STORE "$il" break k --reason x
+check "... nothing is made" test ! -e "$XDG_STATE_HOME"
 gives "a store" 0 "$il" run k -- true
 error "nobody holds it" 1 "break: nobody holds 'k'" "$il" break k --reason x
 hold h k --grace 1s --holder me
@@ -15,7 +17,7 @@ error "... not a novel" 64 "break: --reason: *" "$il" break k --reason "$(printf
 error "no key" 64 "break: an argument is missing*" "$il" break --reason x
 error "a bad key" 64 "break: *control*" "$il" break --reason x $'k\001'
 error "another fence" 1 "break: no lease of 'k' has the fence 12345" "$il" break k --reason x --fence 12345
-for bad in 0 x -1 99999999999999999999; do
+for bad in 0 x -1 9007199254740992 99999999999999999999; do
     error "--fence $bad" 64 "break: --fence: *" "$il" break k --reason x --fence "$bad"
 done
 is "nothing changed" "$(state)" "$before"

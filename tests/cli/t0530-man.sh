@@ -30,5 +30,14 @@ check "interlock(1) names the files" grep -q FILES interlock.1
 for number in 64 69 75 76 77 126 127; do
     check "exit status $number is explained" grep -q "$number" run.1
 done
+for pair in help:77 help:126 help:127 completion:75 config:69 locks:1 why:75; do
+    check "exit status ${pair#*:} is none of ${pair%:*}" sh -c "! grep -qx '${pair#*:}' '${pair%:*}.1'"
+done
+like "1 is explained for break" "$(cat break.1)" $'*.TP\n1\nNobody holds the key*'
+like "... and for race" "$(cat race.1)" $'*.TP\n1\nNot as many ran as expected*'
+like "76 is that of a join, too" "$(cat run.1)" $'*.TP\n76\n*joined has died*'
+for command in interlock run locks why break race; do
+    check "$command has EXAMPLES" grep -qx '.SH EXAMPLES' $command.1
+done
 error "a page of nothing" 64 "debug: unknown command 'frob'" "$il" debug man frob
 finish

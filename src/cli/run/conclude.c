@@ -1,8 +1,8 @@
 /*
  * conclude.c: what is said, kept and returned at the end of a run.
  */
-#include <inttypes.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/wait.h>
 
@@ -11,9 +11,25 @@
 #include "cli/run/run_state.h"
 #include "cli/run/spawn.h"
 #include "cli/run/sys.h"
+#include "cli/table.h"
 
 /* How long output may still be passed on once the command was stopped. */
 #define PUMP_PATIENCE_MS 1000
+
+void
+il__run_tell(struct il__run_state *r, const char *fmt, ...)
+{
+    char    text[sizeof r->message];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (r->opts->json)
+        memcpy(r->message, text, sizeof text);
+    else
+        il__run_say("%s", text);
+}
 
 static int
 lost(struct il__run_state *r, const char *why)
@@ -21,7 +37,7 @@ lost(struct il__run_state *r, const char *why)
     r->outcome = "lost";
     if (atomic_load(&r->lost))
         why = r->lost_why;
-    il__run_say("%s: the lease was lost: %s", r->opts->key, why);
+    il__run_tell(r, "%s: the lease was lost: %s", r->opts->key, why);
     return il_status_exit(IL_LOST);
 }
 
@@ -31,8 +47,8 @@ timed_out(struct il__run_state *r)
     char text[IL__DURATION_TEXT_BYTES];
 
     r->outcome = "timeout";
-    il__run_say("%s: the command took longer than %s and was stopped", r->opts->key,
-                il__duration_text(r->opts->timeout_ms, text));
+    il__run_tell(r, "%s: the command took longer than %s and was stopped", r->opts->key,
+                 il__duration_text(r->opts->timeout_ms, text));
     return il_status_exit(IL_TIMEOUT);
 }
 
@@ -82,13 +98,13 @@ status_of(struct il__run_state *r, const struct il__reaper_report *report)
 
 /*
  * Pass on the rest of the output. That may take as long as somebody reads it slowly; a signal ends
- * the wait, and after a stop there is little patience.
+ * the wait, and after a stop, or a signal that came before, there is little patience.
  */
 static int
 finish_output(struct il__run_state *r, const struct il__reaper_report *report, int status)
 {
     int64_t give_up_ns = il__clock_boot_ns() + (int64_t)PUMP_PATIENCE_MS * IL__NS_PER_MS;
-    bool    patient    = report->end == IL__END_EXITED;
+    bool    patient    = report->end == IL__END_EXITED && !r->reaper.asked_to_end;
 
     if (!r->pump.running)
         return status;
@@ -124,7 +140,8 @@ release(struct il__run_state *r, const struct il__reaper_report *report, int sta
         return status;
     if (released == IL_LOST || released == IL_STALE || released == IL_NOT_HELD) {
         r->outcome = "lost";
-        il__run_say(
+        il__run_tell(
+            r,
             "%s: the command has ended, but the lease had been lost before: somebody else may "
             "have worked at the same time",
             r->opts->key);
@@ -132,6 +149,18 @@ release(struct il__run_state *r, const struct il__reaper_report *report, int sta
     }
     il__run_say("%s: the lease was not released and will expire: %s", r->opts->key, error.message);
     return status;
+}
+
+/* Output that the command got rid of and we did not is a failure, if only ours. */
+static int
+check_output(struct il__run_state *r, int status)
+{
+    int error = atomic_load(&r->pump.error);
+
+    if (error == 0)
+        return status;
+    il__run_tell(r, "%s: the output cannot be written: %s", r->opts->key, strerror(error));
+    return status != 0 ? status : CLI_EXIT_IO;
 }
 
 int
@@ -143,34 +172,5 @@ il__run_conclude(struct il__run_state *r, const struct il__reaper_report *report
     status = finish_output(r, report, status);
     /* Before the release: whoever finds the key free finds the end of the run, too. */
     il__spool_end(&r->spool, status);
-    return release(r, report, status);
-}
-
-/* Seconds are enough for people, except below one. */
-static int64_t
-rounded(int64_t ms)
-{
-    return ms < 1000 ? MAX(ms, 1) : ms - ms % 1000;
-}
-
-void
-il__run_say_held(struct il__run_state *r, const il_error *error, const char *more)
-{
-    il_op op = { .type = IL_OP_NONE };
-    char  text[IL__DURATION_TEXT_BYTES];
-    char  age[IL__DURATION_TEXT_BYTES + 8] = "";
-
-    if (r->opts->quiet)
-        return;
-    /* How long is a courtesy; the holder may have gone meanwhile, or the store. */
-    if (il_get(r->store, r->opts->key, &op, NULL) == IL_OK) {
-        for (size_t i = 0; i < op.out.n_items; i++) {
-            if (op.out.items[i].fence == error->fence)
-                (void)snprintf(age, sizeof age, " for %s",
-                               il__duration_text(rounded(op.out.items[i].age_ms), text));
-        }
-    }
-    il_op_release(&op);
-    il__run_say("%s is held by %s (fence %" PRIu64 ")%s%s", r->opts->key, error->holder,
-                error->fence, age, more);
+    return check_output(r, release(r, report, status));
 }

@@ -16,6 +16,7 @@
 #include "cli/run/meta.h"
 #include "cli/run/run_state.h"
 #include "cli/run/sys.h"
+#include "cli/table.h"
 
 #define LIVENESS_MS 1000 /* how often to ask, beside the events, whether the runner still lives */
 
@@ -43,7 +44,7 @@ cannot(struct il__run_state *r, const il_error *held, const char *why)
     char more[512];
 
     (void)snprintf(more, sizeof more, "; it cannot be joined: %.480s", why);
-    il__run_say_held(r, held, more);
+    il__run_tell_held(r, held, more);
     return IL__JOIN_CANNOT;
 }
 
@@ -121,8 +122,14 @@ follow(struct il__run_state *r, const il_error *held, struct il__spool_reader *r
             break;
         sleep_until_news(inotify_fd);
     }
+    if (news == IL__SPOOL_UNWRITABLE) {
+        il__run_tell(r, "%s: the output cannot be written: %s", r->opts->key, strerror(errno));
+        r->outcome = "failed";
+        return CLI_EXIT_IO;
+    }
     if (news != IL__SPOOL_COMPLETE) {
-        il__run_say(
+        il__run_tell(
+            r,
             "%s: the run of %s that was joined has died, or its output cannot be read; how it "
             "ended is not known",
             r->opts->key, held->holder);
@@ -151,8 +158,8 @@ il__run_join(struct il__run_state *r, const il_error *held, int *ret_status)
     il__run_pump_finish(&r->pump);
     il__reaper_finish(&r->reaper);
     il__run_signals_close(r);
-    if (!r->opts->quiet && isatty(STDERR_FILENO))
-        il__run_say_held(r, held, "; joining it");
+    if (!r->opts->quiet && !r->opts->json && isatty(STDERR_FILENO))
+        il__run_tell_held(r, held, "; joining it");
     *ret_status = follow(r, held, &reader);
     il__run_fd_close(&reader.fd);
     return IL__JOIN_DONE;

@@ -128,3 +128,31 @@ il__run_meta_read(const char *meta, struct il__run_meta_spool *ret)
         (void)snprintf(ret->spool, sizeof ret->spool, "%s", spool);
     ret->same_host = their_host != NULL && strcmp(their_host, host) == 0;
 }
+
+/* A member of the meta, cut to what can be shown. */
+static void
+shown(const json_t *object, const char *name, char out[IL__META_SHOWN_BYTES_MAX + 4])
+{
+    const char *text = json_string_value(json_object_get(object, name));
+
+    if (text == NULL)
+        return;
+    (void)snprintf(out, IL__META_SHOWN_BYTES_MAX + 4, "%.*s", IL__META_SHOWN_BYTES_MAX + 3, text);
+    if (strlen(text) <= IL__META_SHOWN_BYTES_MAX)
+        return;
+    size_t n = IL__META_SHOWN_BYTES_MAX;
+    while (n > 0 && ((unsigned char)text[n] & 0xC0U) == 0x80)
+        n--; /* not within a character */
+    (void)snprintf(out + n, 4, "...");
+}
+
+void
+il__run_meta_who(const char *meta, struct il__run_meta_who *ret)
+{
+    AUTO(json_decrefp) json_t *object = json_loads(meta, 0, NULL);
+
+    *ret     = (struct il__run_meta_who){ .pid = 0 };
+    ret->pid = json_integer_value(json_object_get(object, "pid"));
+    shown(object, "host", ret->host);
+    shown(object, "command", ret->command);
+}

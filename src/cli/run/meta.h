@@ -19,6 +19,17 @@ struct il__run_meta_spool {
     char spool[IL_META_BYTES_MAX]; /* "" = it has none */
 };
 
+#define IL__META_SHOWN_BYTES_MAX 60
+
+/* Who a lease belongs to, for one line of text. */
+struct il__run_meta_who {
+    int64_t pid; /* 0 = the meta does not say */
+    char    host[IL__META_SHOWN_BYTES_MAX + 4];
+    char    command[IL__META_SHOWN_BYTES_MAX + 4]; /* a long one ends with "..." */
+};
+
+void il__run_meta_who(const char *meta, struct il__run_meta_who *ret);
+
 /* Read the meta of somebody else's lease. What is not there or not JSON is "". */
 void il__run_meta_read(const char *meta, struct il__run_meta_spool *ret);
 

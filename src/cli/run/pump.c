@@ -40,11 +40,11 @@ il__run_pump_forked(struct il__run_pump *p)
 
 /*
  * Write all of it, but never sit in a write that only the reader could end. A pipe that polls
- * writable takes PIPE_BUF bytes without blocking. false: the reader has gone, or we were told to
- * give up.
+ * writable takes PIPE_BUF bytes without blocking. false: it cannot be written (p->error, unless
+ * the reader has gone), or we were told to give up.
  */
 static bool
-write_patiently(const struct il__run_pump *p, int fd, const char *data, size_t n_bytes)
+write_patiently(struct il__run_pump *p, int fd, const char *data, size_t n_bytes)
 {
     while (n_bytes > 0) {
         struct pollfd fds[] = { { fd, POLLOUT, 0 }, { p->abort_fd, POLLIN, 0 } };
@@ -55,6 +55,10 @@ write_patiently(const struct il__run_pump *p, int fd, const char *data, size_t n
         ssize_t n = write(fd, data, MIN(n_bytes, PIPE_BUF));
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             continue;
+        if (n < 0 && errno == EBADF)
+            return true; /* closed when we were started: nobody wants it, and that is no error */
+        if (n < 0 && errno != EPIPE)
+            atomic_store(&p->error, errno);
         if (n < 0)
             return false;
         data += n;
@@ -78,8 +82,9 @@ pass(struct il__run_pump *p, int i)
     if (write_patiently(p, to, p->data, (size_t)n))
         return true;
     /*
-     * Whoever read our output has gone. Our end is closed, so that the command gets the SIGPIPE or
-     * EPIPE that it would have got without us: `interlock run K -- yes | head -1` must end.
+     * Whoever read our output has gone, or the disk is full. Our end is closed, so that the command
+     * gets the SIGPIPE or EPIPE that it would have got without us: `interlock run K -- yes | head
+     * -1` must end.
      */
     il__spool_incomplete(p->spool);
     return false;

@@ -8,6 +8,7 @@
 #define IL_CLI_RUN_PUMP_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/base.h"
 #include "cli/run/spool.h"
@@ -22,12 +23,13 @@ struct il__run_pump {
     int               abort_fd; /* readable: do not even wait for whoever reads our output */
     pthread_t         thread;
     bool              running;
+    _Atomic int       error; /* errno of a write that failed though somebody reads; 0 = none did */
 };
 
-#define IL__RUN_PUMP_NONE                                         \
-    (struct il__run_pump)                                         \
-    {                                                             \
-        { -1, -1 }, { -1, -1 }, NULL, NULL, -1, -1, -1, 0, false, \
+#define IL__RUN_PUMP_NONE                                            \
+    (struct il__run_pump)                                            \
+    {                                                                \
+        { -1, -1 }, { -1, -1 }, NULL, NULL, -1, -1, -1, 0, false, 0, \
     }
 
 /* Make the pipes. Before the reaper is forked. */

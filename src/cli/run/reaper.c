@@ -146,10 +146,10 @@ on_leader_stopped(struct reaper *r, int sig)
         r->wants_tty = true;
         return;
     }
-    if (!r->opts->quiet)
-        il__run_say("%s: a command under a lease cannot be suspended; it goes on", r->opts->key);
     if (!r->tty.lent || !lend_tty(r))
         (void)kill(-r->leader, SIGCONT);
+    if (!r->opts->quiet)
+        il__run_say("%s: a command under a lease cannot be suspended; it goes on", r->opts->key);
 }
 
 /*
@@ -246,10 +246,12 @@ on_exec(struct reaper *r)
 static void
 on_orphaned(struct reaper *r)
 {
-    if (r->started && r->report.end == IL__END_NONE && !r->opts->quiet)
-        il__run_say("%s: the wrapper is gone; stopping the command", r->opts->key);
+    bool first = r->started && r->report.end == IL__END_NONE;
+
     begin_stop(r, IL__END_ORPHANED);
     r->over |= !r->started;
+    if (first && !r->opts->quiet)
+        il__run_say("%s: the wrapper is gone; stopping the command", r->opts->key);
 }
 
 /* An order, or the end of the wrapper. */
@@ -361,7 +363,8 @@ il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *sh
     CHECK(sigaddset(&child, SIGCHLD) == 0);
     (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would hide how the command ended */
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_NAME, "il-reaper"); /* for those who read ps */
+    (void)prctl(PR_SET_NAME, IL__REAPER_NAME);
+    il__run_say_never_wait(); /* blocked, we would stop nothing while the key passes on */
     r->sig_fd   = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     r->timer_fd = il__run_timer_new();
     if (r->sig_fd < 0 || r->timer_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)

@@ -20,6 +20,8 @@
 #include "base/base.h"
 #include "cli/run/tty.h"
 
+#define IL__REAPER_NAME "il-reaper" /* what ps shows, and how another run's is recognised */
+
 /* One page, shared by wrapper and reaper. Each field has one writer. */
 struct il__reaper_shared {
     _Atomic int64_t  deadline_ns; /* wrapper: CLOCK_BOOTTIME; 0 = no lease yet. It only grows. */
@@ -77,8 +79,9 @@ struct il__reaper_opts {
 
 struct il__reaper {
     struct il__reaper_shared *shared;
-    pid_t                     pid; /* 0 = none */
-    int                       ctl; /* packets both ways; -1 = closed */
+    pid_t                     pid;          /* 0 = none */
+    int                       ctl;          /* packets both ways; -1 = closed */
+    bool                      asked_to_end; /* INT, TERM, HUP or QUIT was passed on */
 };
 
 /* What the reaper knows of the wrapper. */

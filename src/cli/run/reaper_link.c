@@ -93,7 +93,7 @@ il__reaper_start(const struct il__reaper_opts *opts, struct il__reaper *ret, il_
         return il__error_set(reterr, IL_NOMEM, "cannot start the reaper: %s", strerror(errno));
     }
     (void)setpgid(pid, pid); /* both sides do it */
-    *ret = (struct il__reaper){ shared, pid, ctl[0] };
+    *ret = (struct il__reaper){ .shared = shared, .pid = pid, .ctl = ctl[0] };
     return IL_OK;
 }
 

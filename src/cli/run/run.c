@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/out.h"
 #include "cli/run/meta.h"
 #include "cli/run/run_state.h"
 #include "cli/run/spawn.h"
@@ -39,7 +40,8 @@ give_up(struct il__run_state *r, const il_error *error)
 /*
  * The holder: given, or new. Within another `interlock run` it is PARENT/NEW, so that both count as
  * one for the detection of deadlocks: a nested run that waits for what its own parent holds is told
- * so.
+ * so. What counts there is the root, the part before the first slash: when the nesting is too deep
+ * for all names, ROOT/NEW it is.
  */
 static il_status
 name_holder(struct il__run_state *r, il_error *reterr)
@@ -55,9 +57,11 @@ name_holder(struct il__run_state *r, il_error *reterr)
     }
     if (il_uuid(uuid) != IL_OK)
         return il__error_set(reterr, IL_STORE, "there is no randomness to name the holder");
-    if (parent != NULL && strlen(parent) + sizeof uuid <= IL_HOLDER_BYTES_MAX &&
-        il_check_holder(parent, NULL) == IL_OK)
-        (void)snprintf(r->holder, sizeof r->holder, "%s/%s", parent, uuid);
+    size_t n_bytes = parent != NULL && il_check_holder(parent, NULL) == IL_OK ? strlen(parent) : 0;
+    if (n_bytes + sizeof uuid > IL_HOLDER_BYTES_MAX)
+        n_bytes = strcspn(parent, "/");
+    if (n_bytes > 0 && n_bytes + sizeof uuid <= IL_HOLDER_BYTES_MAX)
+        (void)snprintf(r->holder, sizeof r->holder, "%.*s/%s", (int)n_bytes, parent, uuid);
     else
         (void)snprintf(r->holder, sizeof r->holder, "%s", uuid);
     return IL_OK;
@@ -184,7 +188,8 @@ run_held(struct il__run_state *r)
 {
     bool join = r->opts->on_conflict == IL__RUN_JOIN;
 
-    r->fence = il_lease_fence(r->lease);
+    r->fence      = il_lease_fence(r->lease);
+    r->message[0] = '\0'; /* whoever was in the way is so no more */
     publish_deadline(r, il_lease_deadline_ns(r->lease));
     atomic_store(&r->reaper.shared->fence, r->fence);
     /* Came while the store was busy: it was meant for us, and the command need not start. */
@@ -201,6 +206,52 @@ run_held(struct il__run_state *r)
     return il__run_conclude(r, &report);
 }
 
+/*
+ * Another run that uses the same --holder at the same time: to the store it is the same one, which
+ * has renewed its lease. The lease tells by its meta, that of who came first.
+ */
+static il_status
+find_namesake(struct il__run_state *r, struct il__run_meta_who *ret, bool *ret_found, il_error *reterr)
+{
+    il_op     op     = { .type = IL_OP_NONE };
+    il_status status = il_get(r->store, r->opts->key, &op, reterr);
+
+    *ret_found = false;
+    for (size_t i = 0; status == IL_OK && i < op.out.n_items; i++) {
+        const il_lease_info *item = &op.out.items[i];
+        if (item->fence != il_lease_fence(r->lease) || strcmp(item->meta, r->meta) == 0)
+            continue;
+        *ret_found = true;
+        il__run_meta_who(item->meta, ret);
+    }
+    il_op_release(&op);
+    return status;
+}
+
+/* Is the lease that we were given ours alone? If not, the exit status: it is not ours to release. */
+static int
+check_alone(struct il__run_state *r)
+{
+    struct il__run_meta_who who        = { .pid = 0 };
+    char                    where[128] = "";
+    bool                    found;
+    il_error                error;
+
+    if (r->opts->holder == NULL)
+        return GO_ON; /* made here, and nobody else's */
+    il_status status = find_namesake(r, &who, &found, &error);
+    if (status == IL_OK && !found)
+        return GO_ON;
+    r->released = true; /* not so, but it must not be: if it is ours nevertheless, it expires */
+    if (status != IL_OK)
+        return give_up(r, &error);
+    r->outcome = "held";
+    if (who.pid > 0)
+        (void)snprintf(where, sizeof where, " (pid %" PRId64 " on %s)", who.pid, who.host);
+    il__run_tell(r, "holder '%s' is already in use for this key%s", r->holder, where);
+    return r->opts->conflict_exit;
+}
+
 static int
 conflict(struct il__run_state *r, const il_error *error)
 {
@@ -208,7 +259,7 @@ conflict(struct il__run_state *r, const il_error *error)
 
     r->outcome = skip ? "skipped" : "held";
     if (r->opts->on_conflict != IL__RUN_JOIN) /* else it has been said, with the reason */
-        il__run_say_held(r, error, skip ? "; skipped" : "");
+        il__run_tell_held(r, error, skip ? "; skipped" : "");
     return skip ? 0 : r->opts->conflict_exit;
 }
 
@@ -221,9 +272,13 @@ hold_or_join(struct il__run_state *r)
     il_error error;
 
     for (int tries = 0; tries < JOIN_TRIES_MAX; tries++) {
-        int       sig;
-        int       status;
+        int sig;
+        int status;
+        if (wait_ms != 0)
+            il__run_say_waiting(r);
         il_status held = acquire(r, wait_ms, &sig, &error);
+        if (held == IL_OK && (status = check_alone(r)) != GO_ON)
+            return status;
         if (sig != 0)
             return interrupted(r, sig);
         if (held == IL_OK)
@@ -249,10 +304,11 @@ hold(struct il__run_state *r)
     const struct il__run_opts *o = r->opts;
     il_error                   error;
 
-    if (o->on_conflict == IL__RUN_JOIN &&
-        il__spool_create(&r->spool, o->open_opts != NULL ? o->open_opts->tenant : NULL, o->key,
-                         r->holder, &error) != IL_OK &&
-        !o->quiet)
+    il_status spooled = IL_OK;
+    if (o->on_conflict == IL__RUN_JOIN)
+        spooled = il__spool_create(&r->spool, o->open_opts != NULL ? o->open_opts->tenant : NULL,
+                                   o->key, r->holder, &error);
+    if (spooled != IL_OK && spooled != IL_HELD && !o->quiet) /* held: check_alone() says it */
         il__run_say("%s: others will not be able to join: %s", o->key, error.message);
     il__run_meta(o->argv, r->spool.fd >= 0 ? r->spool.path : NULL, r->meta);
     if (il_open(o->store_url, o->open_opts, &r->store, &error) != IL_OK)
@@ -271,8 +327,6 @@ clean_up(struct il__run_state *r)
     il_lease_free(r->lease);
     il_close(r->store);
     il__reaper_finish(&r->reaper);
-    il__run_fd_close(&r->tty.fd);
-    il__run_signals_close(r);
     il__free(r->path);
 }
 
@@ -280,17 +334,41 @@ static void
 print_json(const struct il__run_state *r, int status)
 {
     int64_t ran_ms = r->began_ns != 0 ? (r->ended_ns - r->began_ns) / IL__NS_PER_MS : 0;
-    json_t *object = json_pack("{s:s, s:s, s:I, s:s, s:i, s:I}", "key", r->opts->key, "holder",
-                               r->holder, "fence", (json_int_t)r->fence, "outcome", r->outcome,
-                               "exit_status", status, "ran_ms", (json_int_t)ran_ms);
+    json_t *fence  = r->fence != 0 ? json_integer((json_int_t)r->fence) : json_null();
+    json_t *said   = il__cli_json_text(r->message[0] != '\0' ? r->message : NULL);
+    json_t *object = json_pack("{s:s, s:s, s:o, s:s, s:i, s:I, s:o}", "key", r->opts->key, "holder",
+                               r->holder, "fence", fence, "outcome", r->outcome, "exit_status",
+                               status, "ran_ms", (json_int_t)ran_ms, "message", said);
     char   *text   = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
 
     if (text != NULL) {
-        (void)il__run_write_all(STDERR_FILENO, text, strlen(text));
-        (void)il__run_write_all(STDERR_FILENO, "\n", 1);
+        il__run_write_stderr(text, strlen(text));
+        il__run_write_stderr("\n", 1);
     }
     free(text);
     json_decref(object);
+}
+
+/*
+ * Ctrl-C is to end the script around us as well. A shell decides that by our end: if its child has
+ * died of the signal, it ends, too; if the child has exited, be it with 130, it goes on. While the
+ * terminal was lent only the command got the signal, so the others of our group get it here.
+ * A session leader has no script around it but a terminal, sshd or a container, and those prefer
+ * the number.
+ */
+static void
+die_as_interrupted(const struct il__run_state *r, int status)
+{
+    int  sig       = status - IL__EXIT_SIGNAL;
+    bool by_signal = strcmp(r->outcome, "signalled") == 0 || strcmp(r->outcome, "interrupted") == 0;
+
+    if (!by_signal || (sig != SIGINT && sig != SIGQUIT) || getsid(0) == getpid())
+        return;
+    /* Not when the shell has another job in the foreground by now. */
+    if (r->reaper.shared != NULL && atomic_load(&r->reaper.shared->tty_lent) &&
+        tcgetpgrp(r->tty.fd) == r->tty.home)
+        (void)kill(-r->tty.home, sig); /* ourselves included */
+    il__run_die_of(sig);
 }
 
 int
@@ -314,5 +392,8 @@ il__run(const struct il__run_opts *opts)
     clean_up(&r);
     if (opts->json)
         print_json(&r, status);
+    die_as_interrupted(&r, status);
+    il__run_fd_close(&r.tty.fd);
+    il__run_signals_close(&r);
     return status;
 }

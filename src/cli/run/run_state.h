@@ -1,5 +1,6 @@
 /*
- * run_state.h: what the files of the wrapper share: run.c, conclude.c, supervise.c, join.c.
+ * run_state.h: what the files of the wrapper share: run.c, conclude.c, held.c, supervise.c,
+ * join.c.
  */
 #ifndef IL_CLI_RUN_RUN_STATE_H
 #define IL_CLI_RUN_RUN_STATE_H
@@ -21,7 +22,8 @@
 
 struct il__run_state {
     const struct il__run_opts *opts;
-    const char                *outcome; /* one word, for --json */
+    const char                *outcome;       /* one word, for --json; docs/CLI.md lists them */
+    char                       message[2048]; /* --json: the sentence about the outcome, or "" */
     int64_t                    ttl_ms;
     int64_t                    grace_ms; /* at most a third of the TTL */
     int64_t                    began_ns; /* the command's start; 0 = never */
@@ -78,8 +80,16 @@ struct il__reaper_report il__run_supervise(struct il__run_state *r);
  */
 int il__run_conclude(struct il__run_state *r, const struct il__reaper_report *report);
 
-/* Somebody else holds the key: say who. `more` is added to the sentence. */
-void il__run_say_held(struct il__run_state *r, const il_error *error, const char *more);
+/* Say what the outcome is: as a line on stderr, or with --json in r->message. */
+void il__run_tell(struct il__run_state *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* ---- held.c ------------------------------------------------------------------------ */
+
+/* Somebody else holds the key: tell who. `more` is added to the sentence. */
+void il__run_tell_held(struct il__run_state *r, const il_error *error, const char *more);
+
+/* About to wait: on a terminal, say for whom, unless the key looks free for us. */
+void il__run_say_waiting(const struct il__run_state *r);
 
 /* ---- join.c ------------------------------------------------------------------------ */
 

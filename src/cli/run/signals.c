@@ -59,13 +59,17 @@ il__run_signals_close(struct il__run_state *r)
     if (r->sig_fd < 0)
         return;
     il__run_fd_close(&r->sig_fd);
+    /* Results of our own writes, and what was meant for a command that has ended meanwhile. */
+    sigset_t moot;
+    CHECK(sigemptyset(&moot) == 0);
+    for (size_t i = 0; i < ARRAY_LEN(forwarded); i++) {
+        if (!il__run_signal_ends(forwarded[i]))
+            CHECK(sigaddset(&moot, forwarded[i]) == 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+        CHECK(sigaddset(&moot, refused[i]) == 0);
+    il__run_signals_forget(&moot);
     CHECK(pthread_sigmask(SIG_SETMASK, &r->mask_before, NULL) == 0);
-}
-
-static bool
-is_ending(uint32_t sig)
-{
-    return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
 }
 
 /* As il__run_signals_ending(). `waiting`: nothing is held, so Ctrl-Z may do what it always does. */
@@ -75,7 +79,7 @@ read_ending(int sig_fd, bool waiting)
     struct signalfd_siginfo info;
 
     while (read(sig_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (is_ending(info.ssi_signo))
+        if (il__run_signal_ends((int)info.ssi_signo))
             return (int)info.ssi_signo;
         if (info.ssi_signo == SIGTSTP && waiting)
             (void)kill(getpid(), SIGSTOP);

@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "cli/run/sys.h"
+#include "cli/store.h"
 
 #define SPOOL_SUFFIX ".spool"
 #define OLD_SECONDS 3600
@@ -38,16 +39,11 @@ fnv1a(uint64_t hash, const char *s)
 static bool
 add_folder(struct il__buf *path)
 {
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home  = getenv("HOME");
+    AUTO_FREE char *state = il__cli_xdg_folder("XDG_STATE_HOME", ".local/state");
 
-    if (state != NULL && state[0] == '/')
-        il__buf_adds(path, state);
-    else if (home != NULL && home[0] == '/')
-        il__buf_addf(path, "%s/.local/state", home);
-    else
+    if (state == NULL)
         return false;
-    il__buf_adds(path, "/interlock/spool");
+    il__buf_addf(path, "%s/interlock/spool", state);
     return !path->failed;
 }
 
@@ -128,6 +124,15 @@ sweep(const char *path)
     (void)closedir(dir); /* was only read from */
 }
 
+/* Does another run write to the spool of that name? That takes the same --holder. */
+static bool
+is_written(const char *path)
+{
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 /* Change the head in place. */
 static bool
 put_head(const struct il__spool *s)
@@ -168,6 +173,8 @@ il__spool_create(struct il__spool *s, const char *tenant, const char *key, const
     il_status status = il__spool_path(tenant, key, holder, s->path, reterr);
     if (status != IL_OK)
         return status;
+    if (is_written(s->path)) /* not to be taken from those who join it */
+        return il__error_set(reterr, IL_HELD, "%.300s is written by another run", s->path);
     if (!make_folders(s->path) || !make_file(s))
         return il__error_set(reterr, IL_STORE, "%.300s: %s", s->path, strerror(errno));
     sweep(s->path);

@@ -63,7 +63,10 @@ struct il__spool {
     char                  path[IL__SPOOL_PATH_BYTES_MAX + 1];
 };
 
-/* Make it, and remove what is old. IL_OK, or IL_STORE with the reason: then there is no spool. */
+/*
+ * Make it, and remove what is old. IL_OK; or IL_HELD (another run has a spool of that name),
+ * IL_STORE, with the reason: then there is no spool.
+ */
 il_status il__spool_create(struct il__spool *s, const char *tenant, const char *key,
                            const char *holder, il_error *reterr);
 void      il__spool_begin(struct il__spool *s, uint64_t fence);
@@ -87,9 +90,10 @@ il_status il__spool_open(struct il__spool_reader *r, const char *path, uint64_t 
                          il_error *reterr);
 
 enum il__spool_news {
-    IL__SPOOL_MORE,     /* it still runs */
-    IL__SPOOL_COMPLETE, /* all of it was copied, *ret_head is final */
-    IL__SPOOL_BROKEN,   /* not readable any more */
+    IL__SPOOL_MORE,       /* it still runs */
+    IL__SPOOL_COMPLETE,   /* all of it was copied, *ret_head is final */
+    IL__SPOOL_BROKEN,     /* not readable any more */
+    IL__SPOOL_UNWRITABLE, /* our stdout or stderr does not take it: errno */
 };
 
 /* Copy what has come, stdout to stdout and stderr to stderr; blocks as long as those do. */

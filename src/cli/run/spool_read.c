@@ -44,8 +44,15 @@ il__spool_open(struct il__spool_reader *r, const char *path, uint64_t fence, il_
     return IL_OK;
 }
 
-/* Copy one frame. 1 = copied, 0 = there is no whole one yet, -1 = cannot be read or written. */
-static int
+enum copied {
+    COPIED,
+    NOT_YET,
+    UNREADABLE,
+    UNWRITABLE
+};
+
+/* Copy one frame, if there is a whole one. */
+static enum copied
 copy_frame(struct il__spool_reader *r)
 {
     static char            data[IL__SPOOL_FRAME_BYTES_MAX];
@@ -54,23 +61,26 @@ copy_frame(struct il__spool_reader *r)
 
     ssize_t n = pread(r->fd, &frame, sizeof frame, (off_t)r->offset);
     if (n >= 0 && n < (ssize_t)sizeof frame)
-        return 0;
+        return NOT_YET;
     if (n < 0 || frame.n_bytes == 0 || frame.n_bytes > sizeof data ||
         (frame.stream != STDOUT_FILENO && frame.stream != STDERR_FILENO))
-        return -1;
+        return UNREADABLE;
     n = pread(r->fd, data, frame.n_bytes, (off_t)at);
     if (n >= 0 && n < (ssize_t)frame.n_bytes)
-        return 0;
-    if (n < 0 || !il__run_write_all((int)frame.stream, data, frame.n_bytes))
-        return -1;
+        return NOT_YET;
+    if (n < 0)
+        return UNREADABLE;
+    /* One that was closed when we were started wants nothing: see pump.c. */
+    if (!il__run_write_all((int)frame.stream, data, frame.n_bytes) && errno != EBADF)
+        return UNWRITABLE;
     r->offset = at + (int64_t)frame.n_bytes;
-    return 1;
+    return COPIED;
 }
 
 enum il__spool_news
 il__spool_copy(struct il__spool_reader *r, struct il__spool_head *ret_head)
 {
-    int copied;
+    enum copied copied;
 
     /*
      * The head first: what it calls the end was written after the last frame, so all frames are
@@ -80,9 +90,9 @@ il__spool_copy(struct il__spool_reader *r, struct il__spool_head *ret_head)
         return IL__SPOOL_BROKEN;
     do {
         copied = copy_frame(r);
-    } while (copied > 0);
-    if (copied < 0)
-        return IL__SPOOL_BROKEN;
+    } while (copied == COPIED);
+    if (copied != NOT_YET)
+        return copied == UNWRITABLE ? IL__SPOOL_UNWRITABLE : IL__SPOOL_BROKEN;
     if (ret_head->state != IL__SPOOL_ENDED)
         return IL__SPOOL_MORE;
     return read_head(r->fd, ret_head) ? IL__SPOOL_COMPLETE : IL__SPOOL_BROKEN;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/run/reaper.h"
 #include "cli/run/sys.h"
 #include "cli/run/walk.h"
 
@@ -25,20 +26,26 @@ struct signalling {
     pid_t    denied;
 };
 
-static void
+/*
+ * Below another run's reaper nobody gets a TERM from us: that run's wrapper gets it and passes it
+ * on, and twice is once too often (see il__stop_leader_reaped()). KILL goes to all.
+ */
+static bool
 signal_one(void *cookie, const struct il__run_process *p)
 {
-    struct signalling *g = cookie;
+    struct signalling *g       = cookie;
+    bool               descend = g->sig != SIGTERM || strcmp(p->name, IL__REAPER_NAME) != 0;
 
     if (p->state == 'Z' || p->state == 'X')
-        return;
+        return descend;
     g->n_live++;
     if ((g->but_group != 0 && p->group == g->but_group) || p->started_ticks < g->since_ticks)
-        return;
+        return descend;
     if (il__run_process_kill(p, g->sig) != 0 && errno == EPERM)
         g->denied = p->pid;
     if (g->sig == SIGTERM)
         (void)il__run_process_kill(p, SIGCONT); /* may be gone by now */
+    return descend;
 }
 
 static void

@@ -44,6 +44,7 @@ on_signals(struct il__run_state *r)
 
     while (read(r->sig_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         int sig = (int)info.ssi_signo;
+        r->reaper.asked_to_end |= il__run_signal_ends(sig);
         if (sig == SIGCHLD)
             check_reaper(r);
         else if (sig != SIGTSTP)
@@ -90,6 +91,7 @@ take_over(struct il__run_state *r, int timer_fd, bool kill_now, struct il__reape
     int64_t         now_ns   = il__clock_boot_ns();
     struct il__stop stop     = { .began_ns = 0 };
 
+    il__run_say_never_wait(); /* the work is ours now, and a message must not hold it up */
     /*
      * One that has closed its socket is dying: when it is dead, the command is, too. One that hangs
      * is not waited for; it is reaped below with the others.
@@ -143,6 +145,7 @@ il__run_supervise(struct il__run_state *r)
     }
     r->began_ns = il__clock_boot_ns();
     il__reaper_order(&r->reaper, IL__ORDER_START, 0);
+    check_reaper(r); /* stopped while we waited for the key: its SIGCHLD is long gone */
     while (report.end == IL__END_NONE) {
         struct pollfd fds[] = {
             { r->reaper.ctl, POLLIN, 0 },

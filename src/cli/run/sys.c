@@ -9,9 +9,23 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+
+/* How il__run_say() writes: see il__run_say_never_wait(). */
+enum manner {
+    PATIENTLY,
+    TO_SOCKET,
+    TO_OPENED,
+    IF_ROOM,
+};
+static enum manner say_manner;
+static int         say_fd = -1; /* TO_OPENED: an open file of our own that never blocks */
 
 int
 il__run_pidfd_open(pid_t pid)
@@ -107,6 +121,95 @@ il__run_fds_ensure(void)
 }
 
 void
+il__run_say_never_wait(void)
+{
+    struct stat st;
+
+    if (fstat(STDERR_FILENO, &st) != 0 || S_ISREG(st.st_mode))
+        return; /* a file takes it, and what is closed fails at once */
+    say_manner = TO_SOCKET;
+    if (S_ISSOCK(st.st_mode))
+        return;
+    /* O_NONBLOCK belongs to the open file, which fd 2 shares with others: hence a new one. */
+    say_fd     = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    say_manner = say_fd >= 0 ? TO_OPENED : IF_ROOM;
+}
+
+static void
+write_in_manner(enum manner manner, const char *text, size_t n_bytes)
+{
+    struct pollfd room = { STDERR_FILENO, POLLOUT, 0 };
+
+    switch (manner) {
+    case PATIENTLY:
+        (void)il__run_write_all(STDERR_FILENO, text, n_bytes); /* closed: wants no messages */
+        break;
+    case TO_SOCKET:
+        (void)send(STDERR_FILENO, text, n_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        break;
+    case TO_OPENED:
+        (void)!write(say_fd, text, n_bytes);
+        break;
+    case IF_ROOM: /* no /proc, or not allowed: another writer may yet take the room first */
+        if (poll(&room, 1, 0) > 0)
+            (void)!write(STDERR_FILENO, text, n_bytes);
+        break;
+    }
+}
+
+bool
+il__run_signal_ends(int sig)
+{
+    return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
+}
+
+void
+il__run_signals_forget(const sigset_t *set)
+{
+    struct timespec now = { 0, 0 };
+
+    while (sigtimedwait(set, NULL, &now) > 0)
+        continue;
+}
+
+/* Nobody reads stderr any more: that is no reason to be ended by SIGPIPE or SIGXFSZ. */
+static void
+write_safely(enum manner manner, const char *text, size_t n_bytes)
+{
+    sigset_t ours;
+    sigset_t before;
+
+    CHECK(sigemptyset(&ours) == 0);
+    CHECK(sigaddset(&ours, SIGPIPE) == 0);
+    CHECK(sigaddset(&ours, SIGXFSZ) == 0);
+    CHECK(pthread_sigmask(SIG_BLOCK, &ours, &before) == 0);
+    write_in_manner(manner, text, n_bytes);
+    il__run_signals_forget(&ours); /* pending, it would strike when the mask is restored */
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+}
+
+void
+il__run_write_stderr(const char *text, size_t n_bytes)
+{
+    write_safely(PATIENTLY, text, n_bytes);
+}
+
+void
+il__run_die_of(int sig)
+{
+    struct rlimit no_core = { 0, 0 };
+    sigset_t      set;
+
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    (void)prctl(PR_SET_DUMPABLE, 0); /* a core_pattern that is a program ignores the limit */
+    CHECK(sigemptyset(&set) == 0);
+    CHECK(sigaddset(&set, sig) == 0);
+    (void)signal(sig, SIG_DFL);
+    CHECK(pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0);
+    (void)raise(sig);
+}
+
+void
 il__run_say(const char *fmt, ...)
 {
     static const char prefix[] = "interlock: ";
@@ -126,5 +229,5 @@ il__run_say(const char *fmt, ...)
             line[i] = '?';
     }
     line[n_bytes++] = '\n';
-    (void)il__run_write_all(STDERR_FILENO, line, n_bytes); /* a closed stderr wants no messages */
+    write_safely(say_manner, line, n_bytes);
 }

@@ -4,6 +4,7 @@
 #ifndef IL_CLI_RUN_SYS_H
 #define IL_CLI_RUN_SYS_H
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "base/base.h"
@@ -39,7 +40,28 @@ int il__run_fd_take(int *fd);
  */
 void il__run_fds_ensure(void);
 
+/*
+ * From now on a message that cannot be written at once is dropped. For those who have something to
+ * do that must not wait for whoever reads stderr: a full pipe, a terminal under Ctrl-S.
+ */
+void il__run_say_never_wait(void);
+
+/* Write to stderr, waiting for who reads it; if that is nobody, it is lost, without a SIGPIPE. */
+void il__run_write_stderr(const char *text, size_t n_bytes);
+
 /* Print one line "interlock: …" on stderr, in one write, control characters shown as '?'. */
 void il__run_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* Does it ask a process to end: INT, TERM, HUP, QUIT? */
+bool il__run_signal_ends(int sig);
+
+/* Take back those signals of `set` that are pending, as if they had not come. */
+void il__run_signals_forget(const sigset_t *set);
+
+/*
+ * End as if by that signal, without a core file of ours. Returns when that is not possible: the
+ * first process of a PID namespace is not ended by a signal of its own.
+ */
+void il__run_die_of(int sig);
 
 #endif

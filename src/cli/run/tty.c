@@ -3,7 +3,9 @@
  */
 #include "cli/run/tty.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,12 +46,27 @@ il__run_tty_lend(struct il__run_tty *t, pid_t group)
     return true;
 }
 
+/* Is anybody in that group? One that may not be signalled (sudo) is there as well. */
+static bool
+group_lives(pid_t group)
+{
+    return kill(-group, 0) == 0 || errno == EPERM;
+}
+
 void
 il__run_tty_take_back(struct il__run_tty *t, bool reset)
 {
     if (t->fd < 0 || !t->lent)
         return;
     t->lent = false;
+    /*
+     * Nothing of the command lives. So a foreground that does is somebody else's: the shell has
+     * taken the terminal, or given it to another job. And without the wrapper's group nobody waits
+     * for it; the shell has seen to that, and to the modes.
+     */
+    pid_t now = tcgetpgrp(t->fd);
+    if ((now > 0 && now != t->home && group_lives(now)) || !group_lives(t->home))
+        return;
     /* Both fail when the terminal has gone away, or the wrapper's group: then nobody misses it. */
     (void)tcsetpgrp(t->fd, t->home);
     if (reset && t->have_modes)

@@ -77,6 +77,8 @@ look_up(pid_t pid, struct il__run_process *p)
                "%*d %llu",
                &p->state, &parent, &group, &started) != 4)
         return false;
+    const char *name = strchr(il__buf_str(&text), '(');
+    (void)snprintf(p->name, sizeof p->name, "%.*s", (int)(rest - name - 1), name + 1);
     p->pid           = pid;
     p->parent        = parent;
     p->group         = group;
@@ -145,8 +147,7 @@ walk_child(struct walk *w, const struct il__run_process *parent, pid_t pid, int 
     if (parent->pidfd >= 0 && il__run_pidfd_kill(parent->pidfd, 0) != 0 && errno == ESRCH)
         return;
     p.pidfd = pidfd;
-    w->visit(w->cookie, &p);
-    if (depth < DEPTH_MAX)
+    if (w->visit(w->cookie, &p) && depth < DEPTH_MAX)
         walk_below(w, &p, depth + 1);
 }
 

@@ -13,14 +13,17 @@ struct il__run_process {
     int     pidfd; /* -1 on kernels that have none: then the number alone is used */
     pid_t   parent;
     pid_t   group;
-    char    state; /* as in /proc/PID/stat: R, S, D, T, Z… */
+    char    name[16]; /* as the process has set it: a hint, not a proof */
+    char    state;    /* as in /proc/PID/stat: R, S, D, T, Z… */
     int64_t started_ticks;
 };
 
-typedef void il__run_visit_fn(void *cookie, const struct il__run_process *p);
+/* true: go on with what is below it. */
+typedef bool il__run_visit_fn(void *cookie, const struct il__run_process *p);
 
 /*
- * Call `visit` for each descendant, parents before children. The picture moves while it is taken:
+ * Call `visit` for each descendant, parents before children, but for those below one where it has
+ * said no. The picture moves while it is taken:
  * one that is born or changes its parent meanwhile may be missed, none that is visited is not ours.
  * Without /proc, nothing is visited.
  */

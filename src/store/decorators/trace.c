@@ -34,8 +34,8 @@ tell(struct trace_store *t, const char *verb, il_op *const *ops, size_t n, il_st
     il__buf_addf(&line, "%s.%s n=%zu us=%" PRId64 " status=%s", t->inner->ops->name, verb, n,
                  took_ns / 1000, il_status_name(st));
     for (size_t i = 0; i < n; i++) {
-        const il_op *op    = ops[i];
-        bool         named = !il__op_refused(op); /* else the names may hold anything, a newline too */
+        const il_op *op = ops[i];
+        bool named      = !il__op_refused(op); /* else the names may hold anything, a newline too */
         il__buf_addf(&line, " [%s", il_op_name(op->type));
         if (op->key != NULL && named)
             il__buf_addf(&line, " key='%s'", op->key);
