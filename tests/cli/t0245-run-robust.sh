@@ -99,11 +99,20 @@ is "Ctrl-C while waiting ends the script, too" "$(tail -n 1 tty.out)" "status -2
 let_go h
 
 # A stopped wrapper: the shell has taken the terminal, and it is not taken from it at the command's end.
+# It is at its prompt by then: `bgd` says that it has gone on, `ended` that the run is over.
 # shellcheck disable=SC2016
 echo 'kill -STOP $(ps -o ppid= -p $PPID); until [ -e go.on ]; do sleep 0.02; done' >stop.sh
-IL=$il PS1='prompt> ' on_tty 'prompt> ' '"$IL" run k5 -- sh stop.sh\n' Stopped 'bg; touch go.on; wait; echo end-$((1 + 1))\n' \
-    end-2 'echo still-$((1 + 1))\n' still-2 'exit\n' -- bash --norc --noprofile -i
-is "the shell keeps the terminal it has taken" "$last" "status 0"
+# shellcheck disable=SC2016
+IL=$il PS1='prompt> ' "$python" "$pty" 'prompt> ' '"$IL" run k5 -- sh stop.sh\n' Stopped 'bg; touch bgd\n' @ended \
+    'echo still-$((1 + 1))\n' still-2 'exit\n' -- bash --norc --noprofile -i >tty.out &
+reader=$!
+await "it goes on in the background" test -e bgd
+touch go.on
+is_free() { [ -z "$("$il" -q locks k5)" ]; }
+await "the run ends" is_free
+touch ended
+wait $reader
+like "the shell keeps the terminal it has taken" "$(cat tty.out)" "*still-2*status 0"
 
 # The same --holder twice.
 hold h k6 --holder me
