@@ -108,7 +108,7 @@ void
 il__ended_add(struct il__ended_log *e, struct il__ended_id id, uint64_t fence, il_lease_state how,
               int64_t ended_ms)
 {
-    CHECK(fence < (UINT64_C(1) << 53));
+    CHECK(fence < IL__FENCE_END);
     il__ended_purge(e, ended_ms, 2);
     if (e->n == e->n_slots && (e->n == IL__ENDED_MAX || !il__ended_reserve(e, 1))) {
         if (e->n == 0)

@@ -210,7 +210,7 @@ check_list(il_op *op, il_error *reterr)
 static il_status
 check_fence(const il_op *op, il_error *reterr)
 {
-    if (op->fence == 0 || op->fence >= (UINT64_C(1) << 53))
+    if (op->fence == 0 || op->fence >= IL__FENCE_END)
         return il__error_set(reterr, IL_INVAL, "%" PRIu64 " is not a fence", op->fence);
     return IL_OK;
 }

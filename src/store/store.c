@@ -117,7 +117,7 @@ check_result(const il_op *op)
     switch (op->type) {
     case IL_OP_ACQUIRE:
         if (op->status == IL_OK) {
-            CHECK(op->out.fence > 0 && op->out.fence < (UINT64_C(1) << 53));
+            CHECK(op->out.fence > 0 && op->out.fence < IL__FENCE_END);
             CHECK(op->out.remaining_ms == op->in.lock.ttl_ms);
         }
         if (op->status == IL_QUEUED) {

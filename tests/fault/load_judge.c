@@ -4,9 +4,9 @@
 #include "fault/load.h"
 
 #include <inttypes.h>
-#include <sqlite3.h>
 #include <stdio.h>
 
+#include "fault/whole.h"
 #include "harness/invariants.h"
 
 struct grant {
@@ -125,20 +125,6 @@ judge_store(const struct grants *g, il *h)
     }
 }
 
-static void
-judge_file(const struct load *l)
-{
-    sqlite3      *db = NULL;
-    sqlite3_stmt *s  = NULL;
-
-    T_EQ(sqlite3_open_v2(l->db, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    T_EQ(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &s, NULL), SQLITE_OK);
-    T_EQ(sqlite3_step(s), SQLITE_ROW);
-    T_STREQ((const char *)sqlite3_column_text(s, 0), "ok");
-    T_EQ(sqlite3_finalize(s), SQLITE_OK);
-    T_EQ(sqlite3_close(db), SQLITE_OK);
-}
-
 size_t
 load_judge(struct load *l)
 {
@@ -158,7 +144,7 @@ load_judge(struct load *l)
         free(text);
     }
     qsort(g.items, g.n, sizeof *g.items, compare);
-    judge_file(l);
+    T_TRUE(db_is_whole(l->db));
     judge_order(&g);
     if (il_open(l->url, NULL, &h, &err) != IL_OK)
         T_FAIL("%s", err.message);

@@ -6,10 +6,10 @@
  * the store now and then, so that checkpoints are cut short, too.
  */
 #include <inttypes.h>
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include "fault/disk.h"
+#include "fault/whole.h"
 #include "harness/proc.h"
 #include "harness/tmp.h"
 #include "harness/unit.h"
@@ -105,23 +105,7 @@ read_told(char *text)
     return t;
 }
 
-/* Here and in the judge no T_…: they run in children. */
-static bool
-is_whole(const char *path)
-{
-    sqlite3      *db  = NULL;
-    sqlite3_stmt *row = NULL;
-
-    bool whole = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-                 sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &row, NULL) == SQLITE_OK &&
-                 sqlite3_step(row) == SQLITE_ROW &&
-                 strcmp((const char *)sqlite3_column_text(row, 0), "ok") == 0;
-    (void)sqlite3_finalize(row); /* repeats an error */
-    CHECK(sqlite3_close(db) == SQLITE_OK);
-    return whole;
-}
-
-/* In a process of its own, for a process has one disk: is everything there that was told? Else says what is not. */
+/* In a process of its own (so no T_…), for a process has one disk: is everything there that was told? Else says what is not. */
 static int
 judge(void *arg)
 {
@@ -138,7 +122,7 @@ judge(void *arg)
 
     t_path(path, "%s/x.db", w->image);
     t_path(w->url, "sqlite:%s", path);
-    if ((t_file_exists(path) && !is_whole(path)) || il_open(w->url, NULL, &h, &err) != IL_OK) {
+    if ((t_file_exists(path) && !db_is_whole(path)) || il_open(w->url, NULL, &h, &err) != IL_OK) {
         (void)printf("it is damaged: %s\n", err.message);
         return DAMAGED;
     }

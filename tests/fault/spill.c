@@ -5,6 +5,7 @@
  */
 #include <sqlite3.h>
 
+#include "fault/whole.h"
 #include "harness/tmp.h"
 #include "harness/unit.h"
 
@@ -65,20 +66,6 @@ make_queue(il *h, const char *meta)
     return fence;
 }
 
-static void
-check_file(const char *path)
-{
-    sqlite3      *db  = NULL;
-    sqlite3_stmt *row = NULL;
-
-    T_EQ(sqlite3_open(path, &db), SQLITE_OK);
-    T_EQ(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &row, NULL), SQLITE_OK);
-    T_EQ(sqlite3_step(row), SQLITE_ROW);
-    T_STREQ((const char *)sqlite3_column_text(row, 0), "ok");
-    T_EQ(sqlite3_finalize(row), SQLITE_OK);
-    T_EQ(sqlite3_close(db), SQLITE_OK);
-}
-
 /* The n-th page finds no memory; false when there was none left to fail. `closes`: A closes instead of going on. */
 static bool
 play(unsigned n, bool closes)
@@ -119,7 +106,7 @@ play(unsigned n, bool closes)
     T_EQ(il_check_fence(b, "b", fence, NULL), IL_OK);
     il_close(a);
     il_close(b);
-    check_file(url + strlen("sqlite:"));
+    T_TRUE(db_is_whole(url + strlen("sqlite:")));
     T_EQ(il_open(url, &opts, &b, NULL), IL_OK);
     T_EQ(il_check_fence(b, "b", fence, NULL), IL_OK);
     il_close(b);

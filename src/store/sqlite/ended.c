@@ -73,7 +73,7 @@ load_row(struct sq_store *s, sqlite3_stmt *row)
         memcpy(entry, entries + i * ENTRY_BYTES, sizeof entry);
         uint64_t fence_how = le64toh(entry[2]);
         il__ended_add(&s->ended, (struct il__ended_id){ le64toh(entry[0]), le64toh(entry[1]) },
-                      (fence_how >> 8) & ((UINT64_C(1) << 53) - 1), (il_lease_state)(fence_how & 7),
+                      (fence_how >> 8) & (IL__FENCE_END - 1), (il_lease_state)(fence_how & 7),
                       ended_ms);
     }
     s->ended_seq =

@@ -1,0 +1,12 @@
+/*
+ * whole.h: is a database file whole, as SQLite sees it?
+ */
+#ifndef T_WHOLE_H
+#define T_WHOLE_H
+
+#include <stdbool.h>
+
+/* PRAGMA integrity_check. Fails no test: also for children. */
+bool db_is_whole(const char *path);
+
+#endif
