@@ -169,10 +169,10 @@ load_entangled(struct sq_store *s, const char *tenant, struct entangled *ret)
     if (!il__sq_bind_text(c, row, 1, tenant))
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
-        if (ret->n == 0)
+        if (ret->tenant == NULL)
             ret->tenant = il__arena_strdup(&s->scratch, il__sq_text(row, 0));
-        else if (ret->tenant == NULL || strcmp(ret->tenant, il__sq_text(row, 0)) != 0)
-            break; /* ordered by tenant: the rest has its turn */
+        if (ret->tenant == NULL || strcmp(ret->tenant, il__sq_text(row, 0)) != 0)
+            break; /* no memory: another time; or the next tenant, which has its turn */
         if ((ret->n & (ret->n - 1)) == 0) {
             const char **grown = il__arena_alloc(&s->scratch, MAX(2 * ret->n, 1) * sizeof *grown);
             if (grown == NULL)
