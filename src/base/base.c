@@ -111,3 +111,14 @@ il__strdup(const char *s)
 {
     return il__strndup(s, strlen(s));
 }
+
+char *
+il__put(char **at, const void *data, size_t n_bytes)
+{
+    char *copy = *at;
+
+    if (n_bytes > 0)
+        memcpy(copy, data, n_bytes);
+    *at += n_bytes;
+    return copy;
+}

@@ -57,6 +57,8 @@ _Noreturn void il__check_failed(const char *expr, const char *file, int line, co
     } while (0)
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define const_container_of(ptr, type, member) \
+    ((const type *)(const void *)((const char *)(ptr)-offsetof(type, member)))
 
 /*
  * Memory, through the hooks of il_set_allocator(). NULL when there is none: every caller checks, the
@@ -70,6 +72,8 @@ void *il__realloc(void *p, size_t n_bytes);
 char *il__strdup(const char *s);
 char *il__strndup(const char *s, size_t n_bytes);
 void  il__free(void *p);
+/* Copy bytes to *at, which moves on; where they are then. */
+char *il__put(char **at, const void *data, size_t n_bytes);
 
 static inline void
 il__freep(void *p)

@@ -20,8 +20,16 @@
 #define IL__BOARD_LOCK_FREED 0  /* the store's write lock was given up */
 #define IL__BOARD_LOCK_WANTED 1 /* somebody waits for it */
 #define IL__BOARD_LOCK_TAKEN 2  /* somebody who waited has it */
-#define IL__BOARD_BREAK 3       /* a lease was broken: holders look whether it was theirs */
-#define IL__BOARD_WAITER 16     /* the first of the waiters' words */
+#define IL__BOARD_BREAK \
+    3 /* a lease was broken or a build dropped: holders look whether it was theirs */
+#define IL__BOARD_WAITER 16 /* the first of the waiters' words */
+
+/* Who waits for something else than a lease sleeps on il__board_slot(tenant, name, one of these). */
+#define IL__WAKE_RUN "#run"     /* a run's id: it has changed */
+#define IL__WAKE_ONCE "#once"   /* an idempotency key: answered, or free */
+#define IL__WAKE_QUEUE "#queue" /* a queue's name: a job may be due */
+#define IL__WAKE_JOB "#job"     /* a job's id: it has changed */
+#define IL__WAKE_CACHE "#cache" /* a cache key: filled, or free */
 
 struct il__board {
     _Atomic uint32_t *words;

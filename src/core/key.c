@@ -87,6 +87,12 @@ il__check_text(const char *what, const char *text, size_t n_min, size_t n_max, b
 }
 
 il_status
+il__check_optional(const char *what, const char *text, size_t n_max, bool multiline, il_error *reterr)
+{
+    return text == NULL ? IL_OK : il__check_text(what, text, 0, n_max, multiline, reterr);
+}
+
+il_status
 il_check_key(const char *key, il_error *reterr)
 {
     return il__check_text("key", key, 1, IL_KEY_BYTES_MAX, false, reterr);

@@ -30,5 +30,8 @@ size_t il__plain_name_bytes(const char *text, size_t n_max);
  */
 il_status il__check_text(const char *what, const char *text, size_t n_min, size_t n_max,
                          bool multiline, il_error *reterr) MUST_USE;
+/* The same for one that may be left out or empty. */
+il_status il__check_optional(const char *what, const char *text, size_t n_max, bool multiline,
+                             il_error *reterr) MUST_USE;
 
 #endif

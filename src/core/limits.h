@@ -20,6 +20,28 @@
 #define IL__ORDER_EDGES_MAX 4096  /* learned edges per store; beyond that nothing is learned */
 #define IL__GRAPH_WAITS_MAX 65536 /* waits one deadlock search looks at before it gives up */
 
+#define IL__DAY_MS INT64_C(86400000)
+#define IL__RUN_KEEP_MS (30 * IL__DAY_MS) /* history of runs, by default */
+#define IL__RUN_QUEUE_MAX 100             /* pending runs of a key, by default */
+#define IL__LOG_READ_BYTES 65536          /* what one RUN_LOG gives at most */
+
+#define IL__ONCE_TTL_MS 60000       /* an idempotency key's claim, by default */
+#define IL__ONCE_KEEP_MS IL__DAY_MS /* and its answer */
+
+#define IL__CACHE_KEEP_MS 60000 /* a value stays this long after its fill, for those who wait */
+
+#define IL__PROMOTE_MAX 1000         /* scheduled jobs that one claim makes ready */
+#define IL__RECOVER_MAX 1000         /* dead claims that one claim recovers */
+#define IL__CANDIDATES 10            /* jobs an optimistic claim looks at in one pass */
+#define IL__TICKS_MAX 1000           /* jobs one pass pushes for one schedule */
+#define IL__TICK_LATE_MS 60000       /* a tick later than this was missed */
+#define IL__WORKER_SEEN_MS 60000     /* a worker that claimed within this is there */
+#define IL__POLL_PESSIMISTIC_MS 5000 /* a worker looks this often though nobody woke it */
+#define IL__POLL_OPTIMISTIC_MS 10000
+#define IL__RATE_MAX 10000 /* rate_n of a queue */
+
+#define IL__TX_MS INT64_C(1000) /* a caller's own transaction is rolled back when it is older */
+
 #define IL__NEVER INT64_MAX /* a deadline that does not come */
 
 #endif

@@ -1,0 +1,294 @@
+/*
+ * cron.c: parsing of schedules, and the next tick. The calendar is the Gregorian one, in UTC, counted in days
+ * since 1970; there are no time zones here, so no hour comes twice and none is left out.
+ */
+#include "core/cron.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "core/limits.h"
+
+#define MINUTE_MS INT64_C(60000)
+#define DAY_MINUTES 1440
+#define LAST_MS INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
+/* The longest gap of a schedule that comes at all: a first of February on a given weekday, around a year that is no leap
+ * year though it is divisible by four, is 12 years away. */
+#define GAP_DAYS_MAX (40 * 366)
+
+/* ---- parsing ------------------------------------------------------------------------------------------- */
+
+enum {
+    MINUTE,
+    HOUR,
+    DAY,
+    MONTH,
+    WEEKDAY,
+    N_FIELDS
+};
+
+static const struct field {
+    const char *name;
+    unsigned    min, max;
+    const char *words; /* names of the values from min on, three letters each */
+} fields[N_FIELDS] = {
+    [MINUTE]  = { "minute", 0, 59, "" },
+    [HOUR]    = { "hour", 0, 23, "" },
+    [DAY]     = { "day of the month", 1, 31, "" },
+    [MONTH]   = { "month", 1, 12, "JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC" },
+    [WEEKDAY] = { "weekday", 0, 7, "SUNMONTUEWEDTHUFRISAT" }, /* 7 is Sunday, too */
+};
+
+static const struct {
+    const char *word;
+    const char *schedule;
+} shorthands[] = {
+    { "@hourly", "0 * * * *" },   { "@daily", "0 0 * * *" },   { "@midnight", "0 0 * * *" },
+    { "@weekly", "0 0 * * 0" },   { "@monthly", "0 0 1 * *" }, { "@yearly", "0 0 1 1 *" },
+    { "@annually", "0 0 1 1 *" },
+};
+
+static il_status
+refuse(const struct field *f, const char *item, size_t n_bytes, const char *why, il_error *reterr)
+{
+    return il__error_set(reterr, IL_INVAL, "the schedule's %s '%.*s' %s", f->name,
+                         (int)MIN(n_bytes, 40), item, why);
+}
+
+/* A number or a name at *p, which is moved behind it. False: neither. */
+static bool
+parse_value(const struct field *f, const char **p, const char *end, unsigned *ret)
+{
+    const char *s      = *p;
+    unsigned    number = 0;
+
+    for (; s < end && *s >= '0' && *s <= '9' && s - *p < 4; s++)
+        number = number * 10 + (unsigned)(*s - '0');
+    if (s > *p) {
+        *p   = s;
+        *ret = number;
+        return true;
+    }
+    for (unsigned i = 0; f->words[(size_t)i * 3] != '\0' && end - s >= 3; i++) {
+        if (strncasecmp(s, f->words + (size_t)i * 3, 3) == 0) {
+            *p   = s + 3;
+            *ret = f->min + i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One item of a list: `*`, `5`, `5-10`, `FRI`, each with `/2` behind it or not. `5/10` goes on to the largest value. */
+static il_status
+parse_item(const struct field *f, const char *item, const char *end, uint64_t *mask, il_error *reterr)
+{
+    const char *p    = item;
+    unsigned    lo   = f->min;
+    unsigned    hi   = f->max;
+    unsigned    step = 1;
+
+    if (p < end && *p == '*') {
+        p++;
+        hi = f == &fields[WEEKDAY] ? 6 : hi; /* or Sunday would count twice */
+    } else if (parse_value(f, &p, end, &lo)) {
+        bool stepped = p < end && *p == '/';
+        hi           = stepped ? hi : lo;
+        if (p < end && *p == '-') {
+            p++;
+            if (!parse_value(f, &p, end, &hi))
+                return refuse(f, item, (size_t)(end - item), "is not a range", reterr);
+            if (f == &fields[WEEKDAY] && hi == 0 && lo > 0)
+                hi = 7; /* FRI-SUN */
+        }
+    } else {
+        return refuse(f, item, (size_t)(end - item), "is not a value", reterr);
+    }
+    if (p < end && *p == '/') {
+        p++;
+        if (!parse_value(&fields[MINUTE], &p, end, &step) || step == 0)
+            return refuse(f, item, (size_t)(end - item), "has no step of 1 or more", reterr);
+    }
+    if (p != end)
+        return refuse(f, item, (size_t)(end - item), "is not a value", reterr);
+    if (lo < f->min || hi > f->max || lo > hi)
+        return refuse(f, item, (size_t)(end - item), "is out of range", reterr);
+    for (unsigned v = lo; v <= hi; v += step)
+        *mask |= UINT64_C(1) << v;
+    return IL_OK;
+}
+
+static il_status
+parse_field(const struct field *f, const char *text, size_t n_bytes, uint64_t *mask, il_error *reterr)
+{
+    const char *end = text + n_bytes;
+
+    for (const char *item = text;; item++) {
+        const char *comma = memchr(item, ',', (size_t)(end - item));
+        const char *stop  = comma != NULL ? comma : end;
+        if (parse_item(f, item, stop, mask, reterr) != IL_OK)
+            return IL_INVAL;
+        if (comma == NULL)
+            return IL_OK;
+        item = comma;
+    }
+}
+
+static const char *
+expand(const char *text)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shorthands); i++) {
+        if (strcasecmp(text, shorthands[i].word) == 0)
+            return shorthands[i].schedule;
+    }
+    return text;
+}
+
+static il_status
+parse_fields(const char *text, struct il__cron *c, il_error *reterr)
+{
+    uint64_t masks[N_FIELDS] = { 0 };
+    bool     stars[N_FIELDS] = { false };
+    size_t   n               = 0;
+
+    for (text += strspn(text, " "); *text != '\0'; text += strspn(text, " ")) {
+        size_t n_bytes = strcspn(text, " ");
+        if (n == N_FIELDS)
+            return il__error_set(reterr, IL_INVAL, "the schedule has more than five fields");
+        stars[n] = text[0] == '*';
+        if (parse_field(&fields[n], text, n_bytes, &masks[n], reterr) != IL_OK)
+            return IL_INVAL;
+        text += n_bytes;
+        n++;
+    }
+    if (n < N_FIELDS)
+        return il__error_set(reterr, IL_INVAL,
+                             "the schedule has %zu of five fields (minute hour day month weekday)", n);
+    *c = (struct il__cron){
+        .minutes     = masks[MINUTE],
+        .hours       = (uint32_t)masks[HOUR],
+        .days        = (uint32_t)masks[DAY],
+        .months      = (uint32_t)masks[MONTH],
+        .weekdays    = (uint32_t)((masks[WEEKDAY] | masks[WEEKDAY] >> 7) & 0x7F),
+        .any_day     = stars[DAY],
+        .any_weekday = stars[WEEKDAY],
+    };
+    return IL_OK;
+}
+
+il_status
+il__cron_parse(const char *text, struct il__cron *ret, il_error *reterr)
+{
+    struct il__cron c;
+
+    text = expand(text);
+    if (text[0] == '@')
+        return il__error_set(reterr, IL_INVAL,
+                             "'%.40s' is none of @hourly, @daily, @weekly, @monthly, @yearly", text);
+    if (parse_fields(text, &c, reterr) != IL_OK)
+        return IL_INVAL;
+    if (il__cron_next(&c, 0) == IL__NEVER)
+        return il__error_set(reterr, IL_INVAL, "the schedule '%.40s' never comes", text);
+    *ret = c;
+    return IL_OK;
+}
+
+/* ---- the calendar ---------------------------------------------------------------------------------------- */
+
+struct date {
+    int64_t  year;
+    unsigned month, day;
+};
+
+/* Years begin in March here, so that the leap day is the last of one; eras are 400 years of 146,097 days. */
+static struct date
+date_of(int64_t days)
+{
+    int64_t  z     = days + 719468; /* since the 1st of March of the year 0 */
+    int64_t  era   = z / 146097;
+    unsigned doe   = (unsigned)(z - era * 146097);
+    unsigned yoe   = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+    unsigned doy   = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    unsigned mp    = (5 * doy + 2) / 153;
+    unsigned month = mp < 10 ? mp + 3 : mp - 9;
+
+    return (struct date){ era * 400 + yoe + (month <= 2), month, doy - (153 * mp + 2) / 5 + 1 };
+}
+
+static bool
+day_matches(const struct il__cron *c, int64_t days, const struct date *d)
+{
+    unsigned weekday = (unsigned)((days + 4) % 7); /* 1970-01-01 was a Thursday */
+    bool     day     = (c->days >> d->day & 1) != 0;
+    bool     week    = (c->weekdays >> weekday & 1) != 0;
+
+    if ((c->months >> d->month & 1) == 0)
+        return false;
+    return c->any_day || c->any_weekday ? day && week : day || week;
+}
+
+/* The first matching minute of a day, from `from` on; DAY_MINUTES when there is none. */
+static int64_t
+minute_of_day(const struct il__cron *c, int64_t from)
+{
+    for (int64_t m = from; m < DAY_MINUTES; m++) {
+        if ((c->hours >> (m / 60) & 1) == 0)
+            m += 59 - m % 60; /* on to the next hour */
+        else if ((c->minutes >> (m % 60) & 1) != 0)
+            return m;
+    }
+    return DAY_MINUTES;
+}
+
+int64_t
+il__cron_next(const struct il__cron *c, int64_t after_ms)
+{
+    int64_t after  = MAX(after_ms, -1); /* there are no schedules before 1970 */
+    int64_t minute = after < 0 ? 0 : after / MINUTE_MS + 1;
+    int64_t days   = minute / DAY_MINUTES;
+    int64_t from   = minute % DAY_MINUTES;
+
+    if (after >= LAST_MS)
+        return IL__NEVER;
+    for (unsigned i = 0; i < GAP_DAYS_MAX; i++, days++, from = 0) {
+        struct date d = date_of(days);
+        int64_t     m = day_matches(c, days, &d) ? minute_of_day(c, from) : DAY_MINUTES;
+        int64_t     t = (days * DAY_MINUTES + m) * MINUTE_MS;
+        if (m < DAY_MINUTES)
+            return t <= LAST_MS ? t : IL__NEVER;
+    }
+    return IL__NEVER;
+}
+
+/* ---- entries ----------------------------------------------------------------------------------------------- */
+
+int64_t
+il__cron_take(const struct il__cron *c, il_missed missed, int64_t wall_ms, int64_t *next_ms)
+{
+    int64_t tick_ms = *next_ms;
+
+    CHECK(tick_ms <= wall_ms);
+#ifdef IL_MUTANT_tick_pushed_twice
+    *next_ms = tick_ms % 60000 == 0 ? tick_ms + 1000 : il__cron_next(c, wall_ms);
+    return tick_ms;
+#endif
+    if (missed == IL_MISSED_ALL) {
+        *next_ms = il__cron_next(c, tick_ms);
+        return tick_ms;
+    }
+    if (missed == IL_MISSED_SKIP) /* only one that is not late; ticks are a minute apart or more */
+        tick_ms = MAX(tick_ms, il__cron_next(c, wall_ms - IL__TICK_LATE_MS));
+    *next_ms = il__cron_next(c, wall_ms);
+    return tick_ms <= wall_ms ? tick_ms : IL__NEVER;
+}
+
+void
+il__cron_job_id(const char *tenant, const char *name, int64_t tick_ms, char out[IL_ID_BYTES_MAX + 1])
+{
+    uint64_t hash = il__hash_stable(name, strlen(name), il__hash_stable(tenant, strlen(tenant), 0));
+
+    (void)snprintf(out, IL_ID_BYTES_MAX + 1, "cron-%016" PRIx64 "-%" PRId64, hash, tick_ms / 1000);
+}

@@ -1,0 +1,443 @@
+/*
+ * run.c: the life of a run as a table of edges, how a run is shown, and what is said about it. No I/O, no clock.
+ */
+#include "core/run.h"
+
+#include <inttypes.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "core/lease.h"
+#include "core/op.h"
+
+/* clang-format off */
+/* from, event, to, why */
+#define EDGES(X) \
+    X(NONE, START, RUNNING, "the key was free") \
+    X(NONE, QUEUE, PENDING, "it waits, or is a slot") \
+    X(PENDING, START, RUNNING, "its turn has come") \
+    X(PENDING, CANCEL, CANCELLED, "cancelled before it was started") \
+    X(PENDING, REPLACE, CANCELLED, "a newer run took its place") \
+    X(PENDING, DEADLINE, CANCELLED, "its wait ran out") \
+    X(PENDING, LEAVE, CANCELLED, "its holder stopped waiting") \
+    X(PENDING, CYCLE, CANCELLED, "its wait closed a cycle of holders") \
+    X(PENDING, BREAK, CANCELLED, "its turn was taken away by an operator") \
+    X(PENDING, SILENT, FAILED, "nobody took its turn") \
+    X(PENDING, RELEASE, FAILED, "its turn was given back") \
+    X(RUNNING, EXPIRE, FAILED, "its lease expired") \
+    X(RUNNING, BREAK, CANCELLED, "its lease was broken") \
+    X(RUNNING, RELEASE, FAILED, "its lease was given back before it was finished") \
+    X(RUNNING, COMPLETE, COMPLETED, "finished") \
+    X(RUNNING, FAIL, FAILED, "finished") \
+    X(RUNNING, STOP, CANCELLED, "finished") \
+    X(RUNNING, TIME_OUT, TIMEOUT, "finished") \
+    X(RUNNING, INTERRUPT, INTERRUPTED, "finished")
+/* clang-format on */
+
+static const struct il__run_edge edges[] = {
+#define X(from, event, to, why) { IL_RUN_##from, IL__RUN_EV_##event, IL_RUN_##to, why },
+    EDGES(X)
+#undef X
+};
+
+/* The same, to look up. */
+static const unsigned char next_state[IL_RUN_STATE_COUNT][IL__RUN_EVENT_COUNT] = {
+#define X(from, event, to, why) [IL_RUN_##from][IL__RUN_EV_##event] = IL_RUN_##to,
+    EDGES(X)
+#undef X
+};
+
+_Static_assert(IL_RUN_NONE == 0, "what is not in the table is no edge");
+
+il_run_state
+il__run_step(il_run_state from, enum il__run_event event, bool cancelled)
+{
+    CHECK((unsigned)from < IL_RUN_STATE_COUNT);
+    CHECK((unsigned)event < IL__RUN_EVENT_COUNT);
+    il_run_state to = (il_run_state)next_state[from][event];
+    return to == IL_RUN_FAILED && cancelled ? IL_RUN_CANCELLED : to;
+}
+
+const struct il__run_edge *
+il__run_edges(size_t *ret_n)
+{
+    *ret_n = ARRAY_LEN(edges);
+    return edges;
+}
+
+static const char *const state_names[IL_RUN_STATE_COUNT] = {
+    [IL_RUN_NONE] = "NONE",       [IL_RUN_PENDING] = "PENDING",
+    [IL_RUN_RUNNING] = "RUNNING", [IL_RUN_COMPLETED] = "COMPLETED",
+    [IL_RUN_FAILED] = "FAILED",   [IL_RUN_CANCELLED] = "CANCELLED",
+    [IL_RUN_TIMEOUT] = "TIMEOUT", [IL_RUN_INTERRUPTED] = "INTERRUPTED",
+};
+
+const char *
+il_run_state_name(il_run_state state)
+{
+    return (unsigned)state < IL_RUN_STATE_COUNT ? state_names[state] : "UNKNOWN";
+}
+
+il_run_state
+il_run_state_parse(const char *name)
+{
+    if (name == NULL)
+        return IL_RUN_NONE;
+    for (unsigned i = IL_RUN_PENDING; i < IL_RUN_STATE_COUNT; i++) {
+        if (strcmp(name, state_names[i]) == 0)
+            return (il_run_state)i;
+    }
+    return strcmp(name, "COMPLETE") == 0 ? IL_RUN_COMPLETED : IL_RUN_NONE;
+}
+
+const char *
+il_policy_name(il_policy policy)
+{
+    static const char *const names[IL_POLICY_COUNT] = {
+        [IL_POLICY_JOIN]            = "join",
+        [IL_POLICY_REJECT]          = "reject",
+        [IL_POLICY_SKIP]            = "skip",
+        [IL_POLICY_QUEUE]           = "queue",
+        [IL_POLICY_REPLACE_PENDING] = "replace-pending",
+        [IL_POLICY_CANCEL_RUNNING]  = "cancel-running",
+    };
+
+    return (unsigned)policy < IL_POLICY_COUNT ? names[policy] : "unknown";
+}
+
+bool
+il__run_ended(il_run_state state)
+{
+    return state != IL_RUN_NONE && state != IL_RUN_PENDING && state != IL_RUN_RUNNING;
+}
+
+enum il__run_event
+il__run_finish_event(il_run_state state)
+{
+    switch (state) {
+    case IL_RUN_COMPLETED:
+        return IL__RUN_EV_COMPLETE;
+    case IL_RUN_CANCELLED:
+        return IL__RUN_EV_STOP;
+    case IL_RUN_TIMEOUT:
+        return IL__RUN_EV_TIME_OUT;
+    case IL_RUN_INTERRUPTED:
+        return IL__RUN_EV_INTERRUPT;
+    case IL_RUN_NONE:
+    case IL_RUN_PENDING:
+    case IL_RUN_RUNNING:
+    case IL_RUN_FAILED:
+    case IL_RUN_STATE_COUNT:
+    default:
+        return IL__RUN_EV_FAIL;
+    }
+}
+
+enum il__run_event
+il__run_lease_event(il_lease_state state, il_lease_state how)
+{
+    if (how == IL_LEASE_RELEASED)
+        return IL__RUN_EV_RELEASE;
+    if (how == IL_LEASE_BROKEN)
+        return IL__RUN_EV_BREAK;
+#ifdef IL_MUTANT_orphaned_run_completed
+    return state == IL_LEASE_OFFERED ? IL__RUN_EV_SILENT : il__run_finish_event(IL_RUN_COMPLETED);
+#endif
+    return state == IL_LEASE_OFFERED ? IL__RUN_EV_SILENT : IL__RUN_EV_EXPIRE;
+}
+
+/* What came first counts, not what has come by the time somebody looks. */
+enum il__run_event
+il__run_waiter_event(int64_t due_ms, int64_t deadline_ms, int64_t now_ms)
+{
+    if (!il__lease_due(due_ms, now_ms))
+        return IL__RUN_EV_LEAVE;
+    return due_ms >= deadline_ms ? IL__RUN_EV_DEADLINE : IL__RUN_EV_SILENT;
+}
+
+/* ---- why it ended ------------------------------------------------------------------------------------------ */
+
+static struct il__run_error
+say(const char *before, const char *text)
+{
+    return (struct il__run_error){ before, text != NULL ? text : "", "" };
+}
+
+struct il__run_error
+il__run_error_broken(const char *reason)
+{
+    return say("broken: ", reason);
+}
+
+struct il__run_error
+il__run_error_replaced(const char *id)
+{
+    return say("replaced by run ", id);
+}
+
+il_run_state
+il__run_end(il_run_state from, enum il__run_event event, bool cancelled, const char *text,
+            struct il__run_error *error)
+{
+    il_run_state to = il__run_step(from, event, cancelled);
+
+    CHECK(il__run_ended(to));
+    switch (event) {
+    case IL__RUN_EV_EXPIRE:
+        if (cancelled)
+            error->after = " (worker may have crashed)";
+        else
+            *error = say("", "lease expired - worker may have crashed");
+        break;
+    case IL__RUN_EV_SILENT:
+        *error = say("", "did not take its turn - worker may have crashed");
+        break;
+    case IL__RUN_EV_DEADLINE:
+        *error = say("", "waited longer than allowed");
+        break;
+    case IL__RUN_EV_LEAVE:
+        *error = say("", "its holder stopped waiting");
+        break;
+    case IL__RUN_EV_RELEASE:
+        if (!cancelled)
+            *error = say("", "its lease was given back before it was finished");
+        break;
+    case IL__RUN_EV_BREAK:
+        *error = il__run_error_broken(text);
+        break;
+    case IL__RUN_EV_REPLACE:
+        *error = il__run_error_replaced(text);
+        break;
+    case IL__RUN_EV_START:
+    case IL__RUN_EV_QUEUE:
+    case IL__RUN_EV_CANCEL:
+    case IL__RUN_EV_CYCLE:
+    case IL__RUN_EV_COMPLETE:
+    case IL__RUN_EV_FAIL:
+    case IL__RUN_EV_STOP:
+    case IL__RUN_EV_TIME_OUT:
+    case IL__RUN_EV_INTERRUPT:
+    case IL__RUN_EVENT_COUNT:
+    default:
+        if (!cancelled || to != IL_RUN_CANCELLED)
+            *error = say("", text);
+    }
+    return to;
+}
+
+/* ---- showing ------------------------------------------------------------------------------------------------- */
+
+/* Is the hold overdue, so that its run will end? */
+static bool
+is_overdue(const struct il__run_hold *h, int64_t now_ms, enum il__run_event *ret)
+{
+    if (h->state == IL_LEASE_NONE || !il__lease_due(h->due_ms, now_ms))
+        return false;
+    if (h->state == IL_LEASE_WAITING)
+        *ret = il__run_waiter_event(h->due_ms, h->deadline_ms, now_ms);
+    else
+        *ret = il__run_lease_event(h->state, il__lease_step(h->state, IL__EV_EXPIRE));
+    return true;
+}
+
+il_run_state
+il__run_state_at(il_run_state state, bool cancelled, const struct il__run_hold *hold, int64_t now_ms)
+{
+    enum il__run_event event;
+
+    return !il__run_ended(state) && is_overdue(hold, now_ms, &event)
+               ? il__run_step(state, event, cancelled)
+               : state;
+}
+
+/* How the run looks at now_ms, and what of it is said in this state. */
+static void
+look(il_run_info *r, struct il__run_error *error, const struct il__run_hold *hold, int64_t now_ms,
+     int64_t wall_ms)
+{
+    enum il__run_event event;
+
+    if (hold->state != IL_LEASE_NONE)
+        r->ttl_ms = hold->ttl_ms;
+    if (!il__run_ended(r->state) && is_overdue(hold, now_ms, &event)) {
+        if (r->state == IL_RUN_PENDING)
+            r->fence = 0;
+        r->state       = il__run_end(r->state, event, r->cancelled != 0, hold->reason, error);
+        r->ended_at_ms = r->updated_at_ms = wall_ms;
+    }
+    r->remaining_ms = r->state == IL_RUN_RUNNING ? hold->due_ms - now_ms : 0;
+    if (r->state == IL_RUN_PENDING)
+        r->fence = 0;
+    else
+        r->position = 0;
+}
+
+static bool
+copy_strings(il_op *op, il_run_info *r)
+{
+    const char **const fields[] = { &r->tenant,  &r->id, &r->key,  &r->holder,
+                                    &r->trigger, &r->by, &r->meta, &r->stage };
+
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        *fields[i] = il__op_strdup(op, *fields[i]);
+        if (*fields[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
+const char *
+il__run_error_text(void **arena, const struct il__run_error *e)
+{
+    size_t n[3] = { strlen(e->before), strlen(e->text), strlen(e->after) };
+    char  *text = il__arena_alloc(arena, n[0] + n[1] + n[2] + 1);
+
+    if (text == NULL)
+        return NULL;
+    memcpy(text, e->before, n[0]);
+    memcpy(text + n[0], e->text, n[1]);
+    memcpy(text + n[0] + n[1], e->after, n[2] + 1);
+    return text;
+}
+
+il_run_info *
+il__run_show(il_op *op, il_run_info info, struct il__run_error error,
+             const struct il__run_hold *hold, int64_t now_ms, int64_t wall_ms)
+{
+    look(&info, &error, hold, now_ms, wall_ms);
+    info.error = il__run_error_text(&op->mem, &error);
+    if (info.error == NULL || !copy_strings(op, &info))
+        return NULL;
+    il_run_info *slot = il__op_append(op, &op->out.runs, &op->out.n_runs, sizeof *slot);
+    if (slot != NULL)
+        *slot = info;
+    return slot;
+}
+
+/* ---- the acquire inside a start ------------------------------------------------------------------------------- */
+
+il_op
+il__run_acquire(const il_op *start)
+{
+    const il_run_in *in   = &start->in.run;
+    il_op            lock = *start;
+
+    lock.type    = IL_OP_ACQUIRE;
+    lock.in.lock = (il_lock_in){
+        .ttl_ms    = in->ttl_ms,
+        .wait_ms   = in->wait_ms,
+        .settle_ms = in->settle_ms,
+        .mode      = IL_MODE_EXCLUSIVE,
+        .meta      = in->meta,
+        .place     = in->place,
+    };
+    return lock;
+}
+
+void
+il__run_acquired(il_op *start, const il_op *acquire)
+{
+    start->status = acquire->status;
+    start->out    = acquire->out;
+    start->mem    = acquire->mem;
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------------- */
+
+#define ANSWER_BYTES_MAX 8192 /* an error and a name */
+
+void
+il__run_tell_stop(il_op *op, struct il__run_error error)
+{
+    op->out.flags |= IL_OUT_CANCEL;
+    op->out.detail = il__run_error_text(&op->mem, &error);
+}
+
+void
+il__run_refuse(il_op *op, il_status status)
+{
+    const il_run_info      *r    = &op->out.runs[op->out.n_runs - 1];
+    struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
+
+    if (r->state == IL_RUN_PENDING)
+        il__buf_adds(&text, "nobody executes the run yet");
+    else if (r->state == IL_RUN_RUNNING)
+        il__buf_addf(&text, "the run is executed by '%s'", r->holder);
+    else
+        il__buf_addf(&text, "the run has ended as %s", il_run_state_name(r->state));
+    if (il__run_ended(r->state) && r->error[0] != '\0')
+        il__buf_addf(&text, ": %s", r->error);
+    if (r->state == IL_RUN_RUNNING && op->holder != NULL && strcmp(op->holder, r->holder) == 0)
+        il__buf_adds(&text, " with another fence");
+    op->out.fence = r->fence;
+    il__op_end(op, status, il__buf_str(&text));
+}
+
+void
+il__run_answer_other_key(il_op *op)
+{
+    struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
+
+    il__buf_addf(&text, "the run exists with the key '%s'", op->out.runs[op->out.n_runs - 1].key);
+    op->out.fence = op->out.runs[op->out.n_runs - 1].fence;
+    il__op_end(op, IL_MISMATCH, il__buf_str(&text));
+}
+
+void
+il__run_answer_limit(il_op *op, uint32_t n_pending)
+{
+    struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
+
+    il__buf_addf(&text, "%u runs of the key are pending already", n_pending);
+    il__op_end(op, IL_LIMIT, il__buf_str(&text));
+}
+
+void
+il__run_answer_not_current(il_op *op, bool finished)
+{
+    const il_run_info *r = &op->out.runs[op->out.n_runs - 1];
+
+    if (op->type != IL_OP_RUN_FINISH || !il__run_ended(r->state) || r->fence != op->fence) {
+        il__run_refuse(op, IL_STALE);
+        return;
+    }
+    /* Said before, or to be told apart from how it ended. A run that was asked to stop and failed was cancelled. */
+    enum il__run_event event = il__run_finish_event(op->in.run.state);
+    if (il__run_step(IL_RUN_RUNNING, event, r->cancelled != 0) == r->state) {
+        op->out.fence = r->fence;
+        op->status    = IL_OK;
+    } else {
+        il__run_refuse(op, finished ? IL_MISMATCH : IL_STALE);
+    }
+}
+
+/* ---- logs ------------------------------------------------------------------------------------------------------- */
+
+bool
+il__run_log_part(const il_op *op, uint64_t n_written, struct il__log_part *ret)
+{
+    const il_run_in *in    = &op->in.run;
+    size_t           known = 0;
+
+    if ((op->flags & IL_LOG_AT) != 0) {
+        if (in->offset > n_written)
+            return false;
+        known = (size_t)MIN(n_written - in->offset, (uint64_t)in->log_bytes);
+    }
+    *ret = (struct il__log_part){ "", in->log_bytes - known };
+    if (ret->n_bytes > 0)
+        ret->data = (const char *)in->log + known;
+    return true;
+}
+
+void
+il__run_answer_gap(il_op *op)
+{
+    const il_run_info      *r    = &op->out.runs[op->out.n_runs - 1];
+    struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
+
+    il__buf_addf(&text, "the log has %" PRIu64 " bytes: nothing can begin at byte %" PRIu64,
+                 r->log_bytes, op->in.run.offset);
+    op->out.fence = r->fence;
+    il__op_end(op, IL_STATE, il__buf_str(&text));
+}
