@@ -109,42 +109,6 @@ il__store_free(struct il__store *s)
         s->ops->free(s);
 }
 
-/* What every engine must have kept, whatever it is made of. */
-static void
-check_result(const il_op *op)
-{
-    CHECK((unsigned)op->status < IL_STATUS_COUNT);
-    switch (op->type) {
-    case IL_OP_ACQUIRE:
-        if (op->status == IL_OK) {
-            CHECK(op->out.fence > 0 && op->out.fence < IL__FENCE_END);
-            CHECK(op->out.remaining_ms == op->in.lock.ttl_ms);
-        }
-        if (op->status == IL_QUEUED) {
-            CHECK(op->in.lock.wait_ms != 0);
-            CHECK(op->out.ticket > 0 && op->out.position > 0);
-        }
-        break;
-    case IL_OP_RENEW:
-        CHECK(op->status != IL_OK || op->out.fence == op->fence);
-        break;
-    case IL_OP_LIST:
-        CHECK(op->status != IL_OK || op->out.n_items <= op->in.list.limit);
-        break;
-    case IL_OP_GET:
-        CHECK((op->status == IL_OK) == (op->out.n_items > 0) || op->status == IL_NOMEM);
-        break;
-    case IL_OP_NONE:
-    case IL_OP_RELEASE:
-    case IL_OP_BREAK:
-    case IL_OP_CHECK_FENCE:
-    case IL_OP_SWEEP:
-    case IL_OP_COUNT:
-    default:
-        break;
-    }
-}
-
 static void
 check_before(il_op *const *ops, size_t n)
 {
@@ -161,7 +125,7 @@ il__store_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *rete
     check_before(ops, n);
     il_status st = s->ops->apply(s, ops, n, reterr);
     for (size_t i = 0; st == IL_OK && i < n; i++)
-        check_result(ops[i]);
+        il__store_check_result(ops[i]);
     return st;
 }
 
@@ -175,7 +139,7 @@ il__store_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reter
         CHECK(il__op_refused(ops[i]) || !il__op_writes(ops[i]->type));
     il_status st = s->ops->read(s, ops, n, reterr);
     for (size_t i = 0; st == IL_OK && i < n; i++)
-        check_result(ops[i]);
+        il__store_check_result(ops[i]);
     return st;
 }
 
@@ -183,4 +147,20 @@ bool
 il__store_overdue(struct il__store *s)
 {
     return s->ops->overdue == NULL || s->ops->overdue(s);
+}
+
+il_status
+il__store_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
+{
+    if (s->ops->tx_begin == NULL)
+        return il__error_set(
+            reterr, IL_INVAL,
+            "a transaction of your own needs a store of sqlite:, not of %s:", s->ops->name);
+    return s->ops->tx_begin(s, db, ret, reterr);
+}
+
+bool
+il__store_tx_takes(il_op_type type)
+{
+    return type == IL_OP_JOB_PUSH || type == IL_OP_JOB_FINISH || type == IL_OP_CHECK_FENCE;
 }

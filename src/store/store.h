@@ -20,6 +20,8 @@ enum il__store_caps {
 };
 
 struct il__store;
+struct il__store_tx;
+struct sqlite3;
 
 struct il__store_ops {
     const char *name;
@@ -47,6 +49,22 @@ struct il__store_ops {
      * processes cost an idle store nothing. NULL, or a failed look: sweep.
      */
     bool (*overdue)(struct il__store *s);
+
+    /*
+     * Begin a transaction of the caller's own; see il_tx_begin(). It ends with commit or rollback of *ret. Safe from any
+     * thread. NULL: this engine has none.
+     */
+    il_status (*tx_begin)(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret,
+                          il_error *reterr);
+};
+
+/* A transaction of the caller's own. One thread at a time; the store outlives it. */
+struct il__store_tx {
+    /* Carry out prepared ops (il__store_tx_takes) in it: all of them, or none on failure. */
+    il_status (*apply)(struct il__store_tx *tx, il_op *const *ops, size_t n, il_error *reterr);
+    /* Each ends it and frees it, whatever is returned. */
+    il_status (*commit)(struct il__store_tx *tx, il_error *reterr);
+    void (*rollback)(struct il__store_tx *tx);
 };
 
 struct il__store {
@@ -74,6 +92,15 @@ il_status il__store_apply(struct il__store *s, il_op *const *ops, size_t n, il_e
 il_status il__store_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr) MUST_USE;
 
 bool il__store_overdue(struct il__store *s);
+
+/* check.c: the post-conditions of an op that was carried out. */
+void il__store_check_result(const il_op *op);
+
+/* IL_INVAL when the engine has no such transactions. */
+il_status il__store_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret,
+                             il_error *reterr) MUST_USE;
+/* May an op of this type be part of one? */
+bool il__store_tx_takes(il_op_type type);
 
 /* The engines. */
 il_status il__store_memory_open(const struct il__store_open *o, struct il__store **ret,

@@ -64,6 +64,13 @@ fault_overdue(struct il__store *s)
     return il__store_overdue(fault_from(s)->inner);
 }
 
+/* Not counted among the calls: its faults are those of the caller's own connection. */
+static il_status
+fault_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
+{
+    return il__store_tx_begin(fault_from(s)->inner, db, ret, reterr);
+}
+
 static void
 fault_free(struct il__store *s)
 {
@@ -91,12 +98,13 @@ il__store_fault_wrap(struct il__store *inner, unsigned n, enum il__fault_kind ki
     f->kind  = kind;
     f->n     = n;
     f->ops   = (struct il__store_ops){
-          .name    = "fault",
-          .caps    = inner->ops->caps,
-          .free    = fault_free,
-          .apply   = fault_apply,
-          .read    = fault_read,
-          .overdue = fault_overdue,
+          .name     = "fault",
+          .caps     = inner->ops->caps,
+          .free     = fault_free,
+          .apply    = fault_apply,
+          .read     = fault_read,
+          .overdue  = fault_overdue,
+          .tx_begin = fault_tx_begin,
     };
     f->base = (struct il__store){ .ops = &f->ops, .board = inner->board };
     *ret    = &f->base;

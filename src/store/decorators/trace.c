@@ -1,6 +1,7 @@
 /*
- * trace.c: a store over another one that tells every batch as one line: for each op its name, key and
- * holder, the status it got, and the time the batch took. Meta, reasons and places are not told.
+ * trace.c: a store over another one that tells every batch as one line: for each op its name, key, id and
+ * holder, the status it got, and the time the batch took. What the names stand for is not told: no meta, reason, place,
+ * payload, value, answer, output or error.
  */
 #include <inttypes.h>
 
@@ -39,6 +40,8 @@ tell(struct trace_store *t, const char *verb, il_op *const *ops, size_t n, il_st
         il__buf_addf(&line, " [%s", il_op_name(op->type));
         if (op->key != NULL && named)
             il__buf_addf(&line, " key='%s'", op->key);
+        if (named && il__op_id(op) != NULL)
+            il__buf_addf(&line, " id='%s'", il__op_id(op));
         if (op->holder != NULL && named)
             il__buf_addf(&line, " holder='%s'", op->holder);
         if (op->fence != 0)
@@ -78,6 +81,13 @@ trace_overdue(struct il__store *s)
     return il__store_overdue(trace_from(s)->inner);
 }
 
+/* Its ops are not traced: they are the caller's own transaction. */
+static il_status
+trace_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
+{
+    return il__store_tx_begin(trace_from(s)->inner, db, ret, reterr);
+}
+
 static void
 trace_free(struct il__store *s)
 {
@@ -99,12 +109,13 @@ il__store_trace_wrap(struct il__store *inner, il_trace_fn *trace, void *cookie,
     t->trace  = trace;
     t->cookie = cookie;
     t->ops    = (struct il__store_ops){
-           .name    = "trace",
-           .caps    = inner->ops->caps,
-           .free    = trace_free,
-           .apply   = trace_apply,
-           .read    = trace_read,
-           .overdue = trace_overdue,
+           .name     = "trace",
+           .caps     = inner->ops->caps,
+           .free     = trace_free,
+           .apply    = trace_apply,
+           .read     = trace_read,
+           .overdue  = trace_overdue,
+           .tx_begin = trace_tx_begin,
     };
     t->base = (struct il__store){ .ops = &t->ops, .board = inner->board };
     *ret    = &t->base;

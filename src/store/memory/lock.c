@@ -6,13 +6,14 @@
 #include "core/lease.h"
 #include "core/limits.h"
 #include "core/op.h"
-#include "store/memory/memory_internal.h"
+#include "store/memory/run.h"
 
 #define SHORT_LIST 8
 
 /* The hold of `holder` in one of the key's lists: by the list, or when that is long, by the unit. */
-static struct mem_hold *
-find_holder(struct mem_store *m, const struct mem_key *k, const struct mem_list *list, const char *holder)
+struct mem_hold *
+il__mem_find_holder(struct mem_store *m, const struct mem_key *k, const struct mem_list *list,
+                    const char *holder)
 {
     struct mem_hold *h = list->head;
 
@@ -30,15 +31,15 @@ find_holder(struct mem_store *m, const struct mem_key *k, const struct mem_list 
     return NULL;
 }
 
-static uint64_t
-newest_fence(const struct mem_key *k)
+uint64_t
+il__mem_newest_fence(const struct mem_key *k)
 {
     return k->leases.tail != NULL ? k->leases.tail->fence : 0;
 }
 
 /* HELD, with the lease in the way: the oldest conflicting one, else the oldest. */
-static void
-answer_held(struct mem_store *m, il_op *op, struct mem_key *k)
+void
+il__mem_answer_held(struct mem_store *m, il_op *op, struct mem_key *k)
 {
     const struct mem_hold *in_the_way = k->leases.head;
 
@@ -51,13 +52,13 @@ answer_held(struct mem_store *m, il_op *op, struct mem_key *k)
         }
     }
     op->status    = IL_HELD;
-    op->out.fence = newest_fence(k);
+    op->out.fence = il__mem_newest_fence(k);
     if (in_the_way != NULL && !il__mem_show(m, op, in_the_way))
         op->status = IL_NOMEM;
 }
 
-static const struct il__ended *
-find_ended(const struct mem_store *m, const struct mem_names *names)
+const struct il__ended *
+il__mem_find_ended(const struct mem_store *m, const struct mem_names *names)
 {
     return il__ended_find(&m->ended, (struct il__ended_id){ names->key, names->holder }, m->now_ms);
 }
@@ -80,7 +81,7 @@ answer_lease(struct mem_store *m, il_op *op, const struct mem_hold *h)
 {
     op->status           = IL_OK;
     op->out.fence        = h->fence;
-    op->out.remaining_ms = h->due_ms - m->now_ms;
+    op->out.remaining_ms = h->due.at - m->now_ms;
 }
 
 /* The holder has a lease on the key already: it confirms an offer, renews, or asks for something else. */
@@ -102,10 +103,12 @@ acquire_own_lease(struct mem_store *m, il_op *op, struct mem_hold *h)
     h->state      = state;
     h->ttl_ms     = in->ttl_ms;
     h->renewed_ms = m->now_ms;
-    il__mem_due_set(m, h, m->now_ms + in->ttl_ms);
+    il__heap_move(&m->due, &h->due, m->now_ms + in->ttl_ms);
     answer_lease(m, op, h);
     if (!offered)
         op->out.flags |= IL_OUT_RENEWED;
+    if (h->run != NULL)
+        il__mem_run_held(m, op, h);
 }
 
 /* Take a hold out of the queue, which may let those behind it pass. */
@@ -123,7 +126,7 @@ refresh_waiter(struct mem_store *m, struct mem_hold *w, int64_t wait_ms)
 {
     w->renewed_ms  = m->now_ms;
     w->deadline_ms = il__wait_deadline_ms(m->now_ms, wait_ms);
-    il__mem_due_set(m, w, MIN(w->deadline_ms, m->now_ms + IL__WAITER_DROP_MS));
+    il__heap_move(&m->due, &w->due, MIN(w->deadline_ms, m->now_ms + IL__WAITER_DROP_MS));
 }
 
 static void
@@ -138,7 +141,7 @@ acquire_own_wait(struct mem_store *m, il_op *op, struct mem_hold *w)
     } else if (w->mode != in->mode || w->permits != in->permits) {
         il__op_end(op, IL_MISMATCH, IL__SAY_WAITS_IN_OTHER_MODE);
     } else if (in->wait_ms == 0) {
-        answer_held(m, op, k);
+        il__mem_answer_held(m, op, k);
         leave_queue(m, w);
     } else {
         refresh_waiter(m, w, in->wait_ms);
@@ -146,16 +149,26 @@ acquire_own_wait(struct mem_store *m, il_op *op, struct mem_hold *w)
     }
 }
 
-static void
-grant(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
+void
+il__mem_acquire_own(struct mem_store *m, il_op *op, struct mem_hold *h)
 {
+    if (h->state == IL_LEASE_WAITING)
+        acquire_own_wait(m, op, h);
+    else
+        acquire_own_lease(m, op, h);
+}
+
+struct mem_hold *
+il__mem_grant(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
+{
+    il_lease_state state = il__lease_step(IL_LEASE_NONE, IL__EV_GRANT);
+
     il__mem_learn(m, op, names);
-    struct mem_hold *h = il__mem_hold_new(m, k, op, names, m->now_ms + op->in.lock.ttl_ms);
+    struct mem_hold *h = il__mem_hold_new(m, k, op, names, state, m->now_ms + op->in.lock.ttl_ms);
     if (h == NULL) {
         op->status = IL_NOMEM;
-        return;
+        return NULL;
     }
-    h->state = il__lease_step(IL_LEASE_NONE, IL__EV_GRANT);
 #ifdef IL_MUTANT_fence_not_incremented
     h->fence = m->fence;
 #else
@@ -163,33 +176,45 @@ grant(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names 
 #endif
     il__mem_list_append(&k->leases, h);
     answer_lease(m, op, h);
+    return h;
 }
 
-/* Queue, then see whether that closed a cycle. */
-static void
-queue(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
+/* A new waiter, at the end of the queue. */
+struct mem_hold *
+il__mem_enqueue(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
 {
     int64_t          deadline_ms = il__wait_deadline_ms(m->now_ms, op->in.lock.wait_ms);
     int64_t          due_ms      = MIN(deadline_ms, m->now_ms + IL__WAITER_DROP_MS);
-    struct mem_hold *w           = il__mem_hold_new(m, k, op, names, due_ms);
-    struct mem_hold *victim;
+    il_lease_state   state       = il__lease_step(IL_LEASE_NONE, IL__EV_QUEUE);
+    struct mem_hold *w           = il__mem_hold_new(m, k, op, names, state, due_ms);
 
     if (w == NULL) {
         op->status = IL_NOMEM;
-        return;
+        return NULL;
     }
-    w->state       = il__lease_step(IL_LEASE_NONE, IL__EV_QUEUE);
-    w->ticket      = ++m->ticket;
     w->deadline_ms = deadline_ms;
     il__mem_wait_begin(m, w);
+    return w;
+}
 
-    struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
-    il_status               st  = IL_OK;
-    if (il__mem_unit_next(w) != NULL || il__mem_unit_first(m, names->unit, op->tenant, op->holder) != w)
+/* The waiter is new: see whether it closes a cycle. */
+void
+il__mem_enqueued(struct mem_store *m, il_op *op, struct mem_hold *w, const struct mem_names *names)
+{
+    struct il__buf AUTO_BUF why    = { .n_bytes_max = 4096 };
+    il_status               st     = IL_OK;
+    uint64_t                ticket = w->ticket;
+    uint64_t                victim = 0;
+    bool                    stays  = w->run == NULL; /* as a victim; a run's waiter is gone then */
+
+    bool entangled = il__mem_unit_next(w) != NULL ||
+                     il__mem_unit_first(m, names->unit, op->tenant, op->holder) != w;
+    if (entangled && w->state == IL_LEASE_WAITING)
         st = il__mem_search_deadlock(m, op->tenant, &op->holder, 1, &victim, &why);
-    if (st == IL_DEADLOCK && victim == w) {
+    if (st == IL_DEADLOCK && victim == ticket) {
         il__op_end(op, IL_DEADLOCK, il__buf_str(&why));
-        leave_queue(m, w);
+        if (stays)
+            leave_queue(m, w);
         return;
     }
     il__mem_learn(m, op, names);
@@ -199,9 +224,18 @@ queue(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names 
         answer_queued(m, op, w);
 }
 
+static void
+queue(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
+{
+    struct mem_hold *w = il__mem_enqueue(m, op, k, names);
+
+    if (w != NULL)
+        il__mem_enqueued(m, op, w, names);
+}
+
 /* Does somebody wait who is still to be served? */
-static bool
-has_queue(const struct mem_key *k)
+bool
+il__mem_has_queue(const struct mem_key *k)
 {
     const struct mem_hold *w = k->waiters.head;
 
@@ -221,10 +255,10 @@ acquire_new(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_
     enum il__verdict verdict = il__conflict(&load, in->mode, in->permits);
     if (verdict == IL__OTHER_N)
         il__op_end(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
-    else if (verdict == IL__COMPATIBLE && !has_queue(k))
-        grant(m, op, k, names);
+    else if (verdict == IL__COMPATIBLE && !il__mem_has_queue(k))
+        IGNORE(il__mem_grant(m, op, k, names) == NULL); /* the op says so */
     else if (in->wait_ms == 0)
-        answer_held(m, op, k);
+        il__mem_answer_held(m, op, k);
     else
         queue(m, op, k, names);
 }
@@ -232,14 +266,14 @@ acquire_new(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_
 void
 il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names)
 {
-    const struct il__ended *ended = find_ended(m, names);
+    const struct il__ended *ended = il__mem_find_ended(m, names);
     struct mem_key         *k     = il__mem_key_find(m, names->key, op->tenant, op->key);
     struct mem_hold        *own   = NULL;
 
     if (k != NULL) {
         il__mem_settle(m, k, NULL);
-        own   = find_holder(m, k, &k->leases, op->holder);
-        ended = find_ended(m, names); /* settling may just have ended this holder's lease */
+        own   = il__mem_find_holder(m, k, &k->leases, op->holder);
+        ended = il__mem_find_ended(m, names); /* settling may just have ended this holder's lease */
     } else {
         k = il__mem_key_add(m, names->key, op);
         if (k == NULL) {
@@ -248,11 +282,11 @@ il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names)
         }
     }
     if (own != NULL)
-        acquire_own_lease(m, op, own);
+        il__mem_acquire_own(m, op, own);
     else if (ended != NULL)
         il__answer_lost(op, ended, m->now_ms);
-    else if ((own = find_holder(m, k, &k->waiters, op->holder)) != NULL)
-        acquire_own_wait(m, op, own);
+    else if ((own = il__mem_find_holder(m, k, &k->waiters, op->holder)) != NULL)
+        il__mem_acquire_own(m, op, own);
     else
         acquire_new(m, op, k, names);
     il__mem_key_drop_if_idle(m, k);
@@ -263,11 +297,11 @@ static void
 answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k)
 {
     struct mem_names        names = il__mem_names(m, op);
-    const struct il__ended *ended = find_ended(m, &names);
+    const struct il__ended *ended = il__mem_find_ended(m, &names);
 
     if (k != NULL)
-        op->out.fence = newest_fence(k);
-    if (k != NULL && find_holder(m, k, &k->leases, op->holder) != NULL)
+        op->out.fence = il__mem_newest_fence(k);
+    if (k != NULL && il__mem_find_holder(m, k, &k->leases, op->holder) != NULL)
         il__op_end(op, IL_STALE, IL__SAY_OTHER_FENCE);
     else if (ended != NULL && ended->fence == op->fence && ended->how == IL_LEASE_RELEASED &&
              op->type == IL_OP_RELEASE)
@@ -275,7 +309,7 @@ answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k)
     else if (ended != NULL)
         il__answer_lost(op, ended, m->now_ms);
     else if (k != NULL && k->leases.n > 0)
-        answer_held(m, op, k);
+        il__mem_answer_held(m, op, k);
     else
         op->status = IL_NOT_HELD;
 }
@@ -288,7 +322,7 @@ find_current(struct mem_store *m, const il_op *op, struct mem_key **ret_k)
     if (*ret_k == NULL)
         return NULL;
     il__mem_settle(m, *ret_k, NULL);
-    struct mem_hold *h = find_holder(m, *ret_k, &(*ret_k)->leases, op->holder);
+    struct mem_hold *h = il__mem_find_holder(m, *ret_k, &(*ret_k)->leases, op->holder);
 #ifdef IL_MUTANT_release_without_compare
     if (op->type == IL_OP_RELEASE && h == NULL)
         return (*ret_k)->leases.head;
@@ -307,17 +341,19 @@ il__mem_renew(struct mem_store *m, il_op *op)
     if (h == NULL) {
         answer_not_current(m, op, k);
     } else if (h->state == IL_LEASE_OFFERED) {
-        op->out.fence = newest_fence(k);
+        op->out.fence = il__mem_newest_fence(k);
         il__op_end(op, IL_LOST, IL__SAY_UNCONFIRMED);
     } else if (il__lease_step(h->state, IL__EV_RENEW) == IL_LEASE_NONE) {
-        op->out.fence = newest_fence(k);
+        op->out.fence = il__mem_newest_fence(k);
         il__answer_closing(op, h->verdict);
     } else {
         if (op->in.lock.ttl_ms != 0)
             h->ttl_ms = op->in.lock.ttl_ms;
         h->renewed_ms = m->now_ms;
-        il__mem_due_set(m, h, m->now_ms + h->ttl_ms);
+        il__heap_move(&m->due, &h->due, m->now_ms + h->ttl_ms);
         answer_lease(m, op, h);
+        if (h->run != NULL)
+            il__mem_run_held(m, op, h);
     }
     if (k != NULL)
         il__mem_key_drop_if_idle(m, k);
@@ -335,7 +371,7 @@ il__mem_release(struct mem_store *m, il_op *op)
         il__mem_end(m, h, il__lease_step(h->state, IL__EV_RELEASE));
         il__mem_give_on(m, k, NULL);
         op->status    = IL_OK;
-        op->out.fence = newest_fence(k);
+        op->out.fence = il__mem_newest_fence(k);
     }
     if (k != NULL)
         il__mem_key_drop_if_idle(m, k);
@@ -349,7 +385,8 @@ break_lease(struct mem_store *m, il_op *op, struct mem_key *k, struct mem_hold *
 
     CHECK(state != IL_LEASE_NONE); /* every live state can be broken */
     char *reason = il__strdup(op->in.lock.reason);
-    if (reason == NULL || !il__mem_show(m, op, h)) {
+    if (reason == NULL || !il__mem_show(m, op, h) ||
+        (h->run != NULL && !il__lease_ended(state) && !il__mem_run_broken(m, h, reason))) {
         il__free(reason);
         op->status = IL_NOMEM;
         return;
@@ -364,7 +401,7 @@ break_lease(struct mem_store *m, il_op *op, struct mem_key *k, struct mem_hold *
         h->state = state;
     }
     op->status    = IL_OK;
-    op->out.fence = newest_fence(k);
+    op->out.fence = il__mem_newest_fence(k);
 }
 
 void
@@ -383,7 +420,7 @@ il__mem_break(struct mem_store *m, il_op *op)
     if (h != NULL) {
         break_lease(m, op, k, h);
     } else {
-        op->out.fence = newest_fence(k);
+        op->out.fence = il__mem_newest_fence(k);
         op->status    = k->leases.n > 0 ? IL_STALE : IL_NOT_HELD;
     }
     il__mem_key_drop_if_idle(m, k);

@@ -7,6 +7,7 @@
 #ifndef IL_STORE_MEMORY_INTERNAL_H
 #define IL_STORE_MEMORY_INTERNAL_H
 
+#include "base/heap.h"
 #include "base/map.h"
 #include "base/mutex.h"
 #include "core/conflict.h"
@@ -14,31 +15,32 @@
 #include "store/store.h"
 
 struct mem_key;
+struct mem_run;
 
 /* A lease (OFFERED, HELD, CLOSING) or a waiter (WAITING). */
 struct mem_hold {
-    struct mem_key  *key;
-    struct mem_hold *prev, *next; /* in key->leases (by fence) or key->waiters (by ticket) */
-    struct mem_hold *unit_prev, *unit_next; /* of the same unit of work, younger and older */
-    struct mem_hold *due_child, *due_next, *due_back; /* in the heap store->due, see due.c */
-    struct mem_hold *wait_prev, *wait_next;           /* a waiter's: in store->waiting, by ticket */
-    uint64_t         holder_hash;
-    uint64_t         unit_hash; /* of tenant and root */
-    uint64_t         fence;     /* 0 for a waiter */
-    uint64_t         ticket;    /* 0 for a lease that never waited */
-    il_mode          mode;
-    uint32_t         permits;
-    il_lease_state   state;
-    int64_t          ttl_ms;
-    int64_t          settle_ms;
-    int64_t          since_ms;    /* granted, offered or queued */
-    int64_t          renewed_ms;  /* last renewal; a waiter's last sign of life */
-    int64_t          due_ms;      /* a lease's expiry; when a waiter is dead */
-    int64_t          deadline_ms; /* a waiter's own */
-    char            *verdict;     /* a cancelled waiter's cycle, a broken lease's reason; owned */
-    const char      *meta;        /* in data */
-    const char      *place;       /* in data */
-    char             holder[];    /* then meta and place */
+    struct mem_key      *key;
+    struct mem_hold     *prev, *next; /* in key->leases (by fence) or key->waiters (by ticket) */
+    struct mem_hold     *unit_prev, *unit_next; /* of the same unit of work, younger and older */
+    struct il__heap_node due; /* in store->due: a lease's expiry; when a waiter is dead */
+    struct mem_hold     *wait_prev, *wait_next; /* a waiter's: in store->waiting, by ticket */
+    uint64_t             holder_hash;
+    uint64_t             unit_hash; /* of tenant and root */
+    uint64_t             fence;     /* 0 for a waiter */
+    uint64_t             ticket;    /* 0 for a lease that never waited */
+    il_mode              mode;
+    uint32_t             permits;
+    il_lease_state       state;
+    int64_t              ttl_ms;
+    int64_t              settle_ms;
+    int64_t              since_ms;    /* granted, offered or queued */
+    int64_t              renewed_ms;  /* last renewal; a waiter's last sign of life */
+    int64_t              deadline_ms; /* a waiter's own */
+    struct mem_run      *run;         /* whose lease or waiter it is, or NULL */
+    char                *verdict;  /* a cancelled waiter's cycle, a broken lease's reason; owned */
+    const char          *meta;     /* in data */
+    const char          *place;    /* in data */
+    char                 holder[]; /* then meta and place */
 };
 
 struct mem_list {
@@ -76,10 +78,10 @@ struct mem_store {
     struct il__ranks ranks; /* copied strings */
     char           **rank_names;
 
-    struct il__map   keys;  /* struct mem_key by tenant and key */
-    struct il__map   units; /* the youngest struct mem_hold of a unit of work, by tenant and root */
-    struct mem_hold *due;   /* heap: what is overdue first */
-    size_t           n_holds;
+    struct il__map  keys;  /* struct mem_key by tenant and key */
+    struct il__map  units; /* the youngest struct mem_hold of a unit of work, by tenant and root */
+    struct il__heap due;   /* struct mem_hold: what is overdue first */
+    size_t          n_holds;
 
     struct mem_pool key_pool, hold_pool;
     char tenant[IL_TENANT_BYTES_MAX + 1]; /* of the last op, and its hash: it is mostly the same */
@@ -93,17 +95,18 @@ struct mem_store {
     uint64_t         ticket;                 /* last drawn */
     struct mem_hold *waiting, *waiting_last; /* all waiters, by ticket */
     uint32_t         n_waiters;
-    int64_t          now_ms; /* of the batch under way */
+    int64_t          now_ms;  /* of the batch under way */
+    int64_t          wall_ms; /* the same on the wall clock */
+
+    struct mem_runs   *runs;   /* run.c's own */
+    struct mem_onces  *onces;  /* once.c's own */
+    struct mem_queues *queues; /* queue.c's own */
+    struct mem_caches *caches; /* cache.c's own */
 
     char             *name; /* of memory:NAME, else NULL */
     unsigned          n_refs;
     struct mem_store *next_named;
 };
-
-/* due.c: the heap */
-void il__mem_due_add(struct mem_store *m, struct mem_hold *h);
-void il__mem_due_remove(struct mem_store *m, struct mem_hold *h);
-void il__mem_due_set(struct mem_store *m, struct mem_hold *h, int64_t due_ms);
 
 /* tables.c: keys, units, pools */
 uint64_t         il__mem_hash_key(struct mem_store *m, const char *tenant, const char *key);
@@ -114,7 +117,8 @@ struct mem_key  *il__mem_key_find(struct mem_store *m, uint64_t hash, const char
 struct mem_key  *il__mem_key_add(struct mem_store *m, uint64_t hash, const il_op *op);
 void             il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k);
 struct mem_hold *il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
-                                  const struct mem_names *names, int64_t due_ms);
+                                  const struct mem_names *names, il_lease_state state, int64_t due_ms);
+il__heap_before  il__mem_hold_before;
 void             il__mem_hold_free(struct mem_store *m, struct mem_hold *h);
 void             il__mem_list_append(struct mem_list *list, struct mem_hold *h);
 void             il__mem_list_remove(struct mem_list *list, struct mem_hold *h);
@@ -133,6 +137,21 @@ void            il__mem_give_on(struct mem_store *m, struct mem_key *k, il_sweep
 struct il__load il__mem_load(const struct mem_key *k);
 bool            il__mem_dead(const struct mem_store *m, const struct mem_hold *h);
 
+/* lock.c: what acquires are made of, and starts of runs too; `op` is an acquire */
+struct mem_hold        *il__mem_find_holder(struct mem_store *m, const struct mem_key *k,
+                                            const struct mem_list *list, const char *holder);
+bool                    il__mem_has_queue(const struct mem_key *k);
+uint64_t                il__mem_newest_fence(const struct mem_key *k);
+void                    il__mem_answer_held(struct mem_store *m, il_op *op, struct mem_key *k);
+void                    il__mem_acquire_own(struct mem_store *m, il_op *op, struct mem_hold *h);
+struct mem_hold        *il__mem_grant(struct mem_store *m, il_op *op, struct mem_key *k,
+                                      const struct mem_names *names); /* NULL: no memory */
+struct mem_hold        *il__mem_enqueue(struct mem_store *m, il_op *op, struct mem_key *k,
+                                        const struct mem_names *names); /* NULL: no memory */
+void                    il__mem_enqueued(struct mem_store *m, il_op *op, struct mem_hold *w,
+                                         const struct mem_names *names);
+const struct il__ended *il__mem_find_ended(const struct mem_store *m, const struct mem_names *names);
+
 /* lock.c, show.c, sweep.c: the ops */
 void      il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names);
 void      il__mem_renew(struct mem_store *m, il_op *op);
@@ -144,7 +163,7 @@ void      il__mem_check_fence(struct mem_store *m, il_op *op);
 void      il__mem_sweep(struct mem_store *m, il_op *op);
 bool      il__mem_show(struct mem_store *m, il_op *op, const struct mem_hold *h);
 il_status il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *const *holders,
-                                  size_t n, struct mem_hold **ret_victim, struct il__buf *why);
+                                  size_t n, uint64_t *ret_ticket, struct il__buf *why);
 /* order.c */
 bool il__mem_rank_ok(struct mem_store *m, il_op *op, const struct mem_names *names);
 void il__mem_learn(struct mem_store *m, il_op *op, const struct mem_names *names);

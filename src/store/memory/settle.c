@@ -3,13 +3,15 @@
  */
 #include "core/lease.h"
 #include "core/limits.h"
-#include "store/memory/memory_internal.h"
+#include "store/memory/run.h"
 
 /* Take a hold out of its key and free it. A lease is remembered, unless it was never confirmed. */
 void
 il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how)
 {
     CHECK(il__lease_ended(how));
+    if (h->run != NULL)
+        il__mem_run_lost(m, h, how);
     if (h->state == IL_LEASE_WAITING) {
         il__mem_wait_end(m, h);
     } else {
@@ -24,7 +26,7 @@ il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how)
 bool
 il__mem_dead(const struct mem_store *m, const struct mem_hold *h)
 {
-    return il__lease_due(h->due_ms, m->now_ms);
+    return il__lease_due(h->due.at, m->now_ms);
 }
 
 struct il__load
@@ -48,7 +50,7 @@ offer(struct mem_store *m, struct mem_key *k, struct mem_hold *h)
     h->since_ms   = m->now_ms;
     h->renewed_ms = m->now_ms;
     il__mem_list_append(&k->leases, h);
-    il__mem_due_set(m, h, il__offer_expires_ms(m->now_ms, h->ttl_ms));
+    il__heap_move(&m->due, &h->due, il__offer_expires_ms(m->now_ms, h->ttl_ms));
     il__board_wake(&m->board, il__board_slot(k->tenant, k->key, h->holder));
 }
 
@@ -83,10 +85,12 @@ static void
 expire(struct mem_store *m, struct mem_hold *h)
 {
     if (h->state == IL_LEASE_HELD && h->settle_ms > 0) {
-        int64_t opens_ms = h->due_ms + h->settle_ms;
-        h->state         = il__lease_step(h->state, IL__EV_SETTLE);
+        int64_t opens_ms = h->due.at + h->settle_ms;
+        if (h->run != NULL)
+            il__mem_run_lost(m, h, IL_LEASE_EXPIRED); /* the key settles without it */
+        h->state = il__lease_step(h->state, IL__EV_SETTLE);
         if (!il__lease_due(opens_ms, m->now_ms)) {
-            il__mem_due_set(m, h, opens_ms);
+            il__heap_move(&m->due, &h->due, opens_ms);
             return;
         }
     }
@@ -100,25 +104,29 @@ il__mem_settle(struct mem_store *m, struct mem_key *k, il_sweep_out *counts)
     struct mem_hold *next;
     bool             changed = false;
 
-    if (m->due == NULL || !il__lease_due(m->due->due_ms, m->now_ms))
+    if (!il__heap_due(&m->due, m->now_ms))
         return; /* nothing is overdue anywhere */
     for (struct mem_hold *h = k->leases.head; h != NULL; h = next) {
         next = h->next;
         if (!il__mem_dead(m, h))
             continue;
         changed = true;
-        expire(m, h);
-        if (counts != NULL)
+        if (counts != NULL) {
             counts->n_expired++;
+            counts->n_runs += h->run != NULL;
+        }
+        expire(m, h);
     }
     for (struct mem_hold *h = k->waiters.head; h != NULL; h = next) {
         next = h->next;
         if (!il__mem_dead(m, h))
             continue;
         changed = true;
-        il__mem_end(m, h, il__lease_step(h->state, IL__EV_LEAVE));
-        if (counts != NULL)
+        if (counts != NULL) {
             counts->n_dropped++;
+            counts->n_runs += h->run != NULL;
+        }
+        il__mem_end(m, h, il__lease_step(h->state, IL__EV_LEAVE));
     }
     if (changed)
         il__mem_give_on(m, k, counts);

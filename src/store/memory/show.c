@@ -23,7 +23,7 @@ il__mem_show(struct mem_store *m, il_op *op, const struct mem_hold *h)
 {
     bool           waits = h->state == IL_LEASE_WAITING;
     il_lease_state state = h->state;
-    int64_t        ends  = h->due_ms;
+    int64_t        ends  = h->due.at;
     int64_t        wall  = m->clock->wall_ms(m->clock->cookie);
 
     if (waits)
@@ -59,7 +59,7 @@ static bool
 is_over(const struct mem_store *m, const struct mem_hold *h)
 {
     il_lease_state state = h->state;
-    int64_t        ends  = h->due_ms;
+    int64_t        ends  = h->due.at;
 
     if (h->state == IL_LEASE_WAITING)
         return il__mem_dead(m, h);

@@ -5,7 +5,7 @@
 #include "core/key.h"
 #include "core/lease.h"
 #include "core/op.h"
-#include "store/memory/memory_internal.h"
+#include "store/memory/run.h"
 
 struct search {
     struct mem_store *m;
@@ -36,7 +36,7 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
     CHECK(k != NULL);
     /* What is over, or is ending by itself, stands in nobody's way for ever. */
     for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next) {
-        if (il__lease_lasts(s->m->now_ms, h->settle_ms, h->state, h->due_ms))
+        if (il__lease_lasts(s->m->now_ms, h->settle_ms, h->state, h->due.at))
             il__deadlock_add_lease(d, h->holder, h->mode, h->permits);
     }
     for (const struct mem_hold *h = k->waiters.head; h != NULL; h = h->next) {
@@ -57,30 +57,31 @@ find_ticket(const struct mem_store *m, uint64_t ticket)
 }
 
 /*
- * Search from a unit of work. IL_DEADLOCK: *ret_victim waits no longer: it has its verdict and was woken.
- * A search that fails for lack of memory is repeated by the next sweep.
+ * Search from a unit of work. IL_DEADLOCK: *ret_ticket waits no longer: it has its verdict and was woken. The waiter
+ * of a run is gone, with its run: that is where the verdict is told. A search that fails for lack of memory is repeated by the next sweep.
  */
 il_status
 il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *const *holders,
-                        size_t n, struct mem_hold **ret_victim, struct il__buf *why)
+                        size_t n, uint64_t *ret_ticket, struct il__buf *why)
 {
     struct search                    search = { .m = m, .tenant = tenant };
     const struct il__deadlock_source source = { .waits_of = waits_of,
                                                 .queue_of = queue_of,
                                                 .cookie   = &search };
-    uint64_t                         ticket;
 
-    il_status st = il__deadlock_find(&source, holders, n, &ticket, why);
+    il_status st = il__deadlock_find(&source, holders, n, ret_ticket, why);
     if (st != IL_DEADLOCK)
         return st;
-    struct mem_hold *h = find_ticket(m, ticket);
+    struct mem_hold *h = find_ticket(m, *ret_ticket);
     if (h != NULL) {
         h->verdict = il__strdup(il__buf_str(why));
         if (h->verdict == NULL)
             return IL_NOMEM;
         il__board_wake(&m->board, il__board_slot(h->key->tenant, h->key->key, h->holder));
-        il__mem_give_on(m, h->key, NULL); /* those behind it may be free to go */
-        *ret_victim = h;
+        struct mem_key *k = h->key;
+        if (h->run != NULL)
+            il__mem_end(m, h, il__lease_step(h->state, IL__EV_LEAVE));
+        il__mem_give_on(m, k, NULL); /* those behind it may be free to go */
         return IL_DEADLOCK;
     }
     return IL_OK;
@@ -114,7 +115,7 @@ sweep_tenant(struct mem_store *m, il_op *op, const char *tenant, const char **ho
     il_status st = IL_DEADLOCK;
 
     while (st == IL_DEADLOCK) {
-        struct mem_hold        *victim;
+        uint64_t                victim;
         struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
         size_t                  n   = collect_entangled(m, tenant, holders);
         st = n > 0 ? il__mem_search_deadlock(m, tenant, holders, n, &victim, &why) : IL_OK;
@@ -157,12 +158,12 @@ il__mem_sweep(struct mem_store *m, il_op *op)
     uint32_t      limit  = op->in.list.limit;
 
     op->status = IL_OK;
-    while (m->due != NULL && il__lease_due(m->due->due_ms, m->now_ms)) {
+    while (il__heap_due(&m->due, m->now_ms)) {
         if (counts->n_expired + counts->n_dropped >= limit) {
             op->out.flags |= IL_OUT_MORE;
             break;
         }
-        struct mem_key *k = m->due->key;
+        struct mem_key *k = container_of(m->due.first, struct mem_hold, due)->key;
         il__mem_settle(m, k, counts);
         il__mem_key_drop_if_idle(m, k);
     }

@@ -264,10 +264,25 @@ unit_unlink(struct mem_store *m, struct mem_hold *h)
 
 /* ---- holds ---------------------------------------------------------------------------------------------- */
 
-/* A new hold for an acquire, in the heap and in its unit, but in neither list of the key yet. */
+/* Of two that are due at the same time: leases by key, then waiters by ticket. So every engine sweeps in the same order. */
+bool
+il__mem_hold_before(const struct il__heap_node *a, const struct il__heap_node *b)
+{
+    const struct mem_hold *x       = const_container_of(a, struct mem_hold, due);
+    const struct mem_hold *y       = const_container_of(b, struct mem_hold, due);
+    bool                   x_waits = x->state == IL_LEASE_WAITING;
+    bool                   y_waits = y->state == IL_LEASE_WAITING;
+
+    if (x_waits || y_waits)
+        return y_waits && (!x_waits || x->ticket < y->ticket);
+    int by_tenant = strcmp(x->key->tenant, y->key->tenant);
+    return by_tenant != 0 ? by_tenant < 0 : strcmp(x->key->key, y->key->key) < 0;
+}
+
+/* A new lease or waiter for an acquire, in the heap and in its unit, but in neither list of the key yet. */
 struct mem_hold *
 il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
-                 const struct mem_names *names, int64_t due_ms)
+                 const struct mem_names *names, il_lease_state state, int64_t due_ms)
 {
     const il_lock_in *in           = &op->in.lock;
     const char       *meta         = in->meta != NULL ? in->meta : "";
@@ -284,6 +299,8 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
         return NULL;
     *h = (struct mem_hold){
         .key         = k,
+        .state       = state,
+        .ticket      = state == IL_LEASE_WAITING ? ++m->ticket : 0,
         .holder_hash = names->holder,
         .unit_hash   = names->unit,
         .mode        = in->mode,
@@ -292,7 +309,7 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
         .settle_ms   = in->settle_ms,
         .since_ms    = m->now_ms,
         .renewed_ms  = m->now_ms,
-        .due_ms      = due_ms,
+        .due.at      = due_ms,
         .meta        = h->holder + holder_bytes,
         .place       = h->holder + holder_bytes + meta_bytes,
     };
@@ -300,7 +317,7 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
     memcpy(h->holder + holder_bytes, meta, meta_bytes);
     memcpy(h->holder + holder_bytes + meta_bytes, place, place_bytes);
     unit_link(m, h);
-    il__mem_due_add(m, h);
+    il__heap_add(&m->due, &h->due);
     m->n_holds++;
     return h;
 }
@@ -308,7 +325,7 @@ il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
 void
 il__mem_hold_free(struct mem_store *m, struct mem_hold *h)
 {
-    il__mem_due_remove(m, h);
+    il__heap_remove(&m->due, &h->due);
     unit_unlink(m, h);
     m->n_holds--;
     il__free(h->verdict);

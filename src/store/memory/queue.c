@@ -1,0 +1,269 @@
+/*
+ * queue.c: queues and their settings on the memory engine, the ops of the family by name, and its part of a sweep. The rules are in
+ * src/core/queue.md, the tables in queue_internal.h.
+ */
+#include "store/memory/queue.h"
+
+#include "core/limits.h"
+#include "core/op.h"
+#include "core/queue.h"
+#include "store/memory/queue_internal.h"
+
+/* ---- queues ---------------------------------------------------------------------------------------------------------------- */
+
+/* Room for a queue in the results, with its texts; the numbers follow when it is as it will be shown. */
+static il_queue_info *
+show_names(il_op *op, const struct mem_queue *q, const char *reason)
+{
+    il_queue_info info = {
+        .tenant = il__op_strdup(op, q->tenant),
+        .name   = il__op_strdup(op, q->name),
+        .reason = il__op_strdup(op, reason),
+    };
+
+    if (info.tenant == NULL || info.name == NULL || info.reason == NULL)
+        return NULL;
+    il_queue_info *slot = il__op_append(op, &op->out.queues, &op->out.n_queues, sizeof *slot);
+    if (slot != NULL)
+        *slot = info;
+    return slot;
+}
+
+static uint32_t
+count_workers(const struct mem_store *m, const struct mem_queue *q)
+{
+    uint32_t n = 0;
+
+    for (const struct mem_worker *w                                  = m->queues->newest;
+         w != NULL && m->now_ms - w->seen_ms < IL__WORKER_SEEN_MS; w = w->prev)
+        n += w->queue == q;
+    return n;
+}
+
+/* Counted from the jobs: one whose run_at has come is ready. */
+static void
+count_due(const struct mem_store *m, const struct mem_queue *q, il_queue_info *info)
+{
+    for (unsigned i = IL_JOB_SCHEDULED; i <= IL_JOB_READY; i++) {
+        for (const struct mem_job *j = q->by_state[i].head; j != NULL; j = j->links[LINK_STATE].next) {
+            if (il__job_view(&j->row, m->wall_ms) == IL_JOB_SCHEDULED) {
+                info->n_scheduled++;
+                continue;
+            }
+            info->n_ready++;
+            info->oldest_ms = MAX(info->oldest_ms, m->wall_ms - j->row.run_at_ms);
+        }
+    }
+}
+
+static void
+show_numbers(const struct mem_store *m, const struct mem_queue *q, il_queue_info *info)
+{
+    info->paused    = q->paused;
+    info->n_workers = count_workers(m, q);
+    info->opts      = q->opts;
+    info->n_running = q->by_state[IL_JOB_RUNNING].n;
+    info->n_dead    = q->by_state[IL_JOB_FAILED].n;
+    count_due(m, q, info);
+    il__totals_show(&q->totals, info);
+}
+
+static const char *
+reason_of(const struct mem_queue *q)
+{
+    return q->reason != NULL ? q->reason->text : "";
+}
+
+static void
+set_queue(struct mem_store *m, il_op *op)
+{
+    struct mem_queue *q    = il__mem_queue_get(m, op->tenant, op->key);
+    il_queue_info    *info = q != NULL ? show_names(op, q, reason_of(q)) : NULL;
+
+    if (info == NULL) {
+        op->status = IL_NOMEM;
+        return;
+    }
+    q->made = true;
+    il__queue_merge(&q->opts, &op->in.queue);
+    if (q->opts.rate_n == IL_FOREVER)
+        q->n_starts = 0;
+    il__mem_queue_regroup(q);
+    il__mem_queue_wake(m, q);
+    show_numbers(m, q, info);
+    op->status = IL_OK;
+}
+
+static void
+pause_queue(struct mem_store *m, il_op *op)
+{
+    struct mem_queue          *q      = il__mem_queue_made(m, op);
+    bool                       resume = (op->flags & IL_RESUME) != 0;
+    const char                *text   = op->in.job.text != NULL && !resume ? op->in.job.text : "";
+    struct mem_text *AUTO_TEXT reason = NULL;
+
+    if (q == NULL) {
+        op->status = IL_NOT_FOUND;
+        return;
+    }
+    reason              = il__mem_text_new(text);
+    il_queue_info *info = reason != NULL ? show_names(op, q, text) : NULL;
+    if (info == NULL) {
+        op->status = IL_NOMEM;
+        return;
+    }
+    il__mem_text_unref(q->reason);
+    q->reason = TAKE(reason);
+    q->paused = !resume;
+    if (resume)
+        il__mem_queue_wake(m, q);
+    show_numbers(m, q, info);
+    op->status = IL_OK;
+}
+
+/* The next queue by name, after `after` (NULL = the first). */
+static const struct mem_queue *
+next_by_name(const struct mem_store *m, const il_op *op, const char *after)
+{
+    const char             *prefix = op->in.list.prefix != NULL ? op->in.list.prefix : "";
+    const struct mem_queue *next   = NULL;
+
+    for (const struct mem_queue *q = m->queues->all; q != NULL; q = q->next) {
+        if (q->made && strcmp(q->tenant, op->tenant) == 0 &&
+            strncmp(q->name, prefix, strlen(prefix)) == 0 &&
+            (after == NULL || strcmp(q->name, after) > 0) &&
+            (next == NULL || strcmp(q->name, next->name) < 0))
+            next = q;
+    }
+    return next;
+}
+
+static void
+list_queues(struct mem_store *m, il_op *op)
+{
+    const char *after = NULL;
+    uint64_t    number;
+
+    if (op->in.list.cursor != NULL)
+        CHECK(il__cursor_parse(op->in.list.cursor, &after, &number));
+    op->status                = IL_OK;
+    const struct mem_queue *q = next_by_name(m, op, after);
+    for (; q != NULL && op->out.n_queues < op->in.list.limit; q = next_by_name(m, op, q->name)) {
+        il_queue_info *info = show_names(op, q, reason_of(q));
+        if (info == NULL) {
+            op->status = IL_NOMEM;
+            return;
+        }
+        show_numbers(m, q, info);
+        after = info->name;
+    }
+    if (q != NULL && after != NULL) {
+        op->out.next = il__op_cursor(op, after, 0);
+        if (op->out.next == NULL)
+            op->status = IL_NOMEM;
+    }
+}
+
+/* ---- the family ----------------------------------------------------------------------------------------------------------------- */
+
+bool
+il__mem_queue_init(struct mem_store *m)
+{
+    return il__mem_queues_new(m);
+}
+
+void
+il__mem_queue_release(struct mem_store *m)
+{
+    il__mem_queues_free(m);
+}
+
+void
+il__mem_queue_op(struct mem_store *m, il_op *op)
+{
+    static void (*const ops[IL_OP_COUNT])(struct mem_store *, il_op *) = {
+        [IL_OP_JOB_PUSH]      = il__mem_push,
+        [IL_OP_JOB_CLAIM]     = il__mem_claim,
+        [IL_OP_JOB_HEARTBEAT] = il__mem_job_claimed_op,
+        [IL_OP_JOB_FINISH]    = il__mem_job_claimed_op,
+        [IL_OP_JOB_FAIL]      = il__mem_job_claimed_op,
+        [IL_OP_JOB_SNOOZE]    = il__mem_job_claimed_op,
+        [IL_OP_JOB_CANCEL]    = il__mem_job_cancel,
+        [IL_OP_JOB_RETRY]     = il__mem_job_retry,
+        [IL_OP_JOB_SEAL]      = il__mem_job_seal,
+        [IL_OP_JOB_GET]       = il__mem_job_get,
+        [IL_OP_JOB_LIST]      = il__mem_job_list,
+        [IL_OP_JOB_PURGE]     = il__mem_job_purge,
+        [IL_OP_QUEUE_SET]     = set_queue,
+        [IL_OP_QUEUE_PAUSE]   = pause_queue,
+        [IL_OP_QUEUE_LIST]    = list_queues,
+        [IL_OP_CRON_SET]      = il__mem_cron_set,
+        [IL_OP_CRON_REMOVE]   = il__mem_cron_remove,
+        [IL_OP_CRON_LIST]     = il__mem_cron_list,
+    };
+
+    CHECK(ops[op->type] != NULL);
+    ops[op->type](m, op);
+}
+
+/* ---- sweep ------------------------------------------------------------------------------------------------------------------------ */
+
+static struct mem_job *
+first_job(const struct il__heap *heap)
+{
+    return heap->first != NULL ? container_of(heap->first, struct mem_job, due) : NULL;
+}
+
+static bool
+has_dead_claim(const struct mem_store *m)
+{
+    const struct mem_job *j = first_job(&m->queues->running);
+
+    return j != NULL && il__job_expired(&j->row, m->now_ms);
+}
+
+static bool
+has_old_job(const struct mem_store *m)
+{
+    const struct mem_job *j = first_job(&m->queues->ended);
+
+    return j != NULL && j->row.purge_at_ms <= m->wall_ms;
+}
+
+static bool
+has_gone_worker(const struct mem_store *m)
+{
+    const struct mem_worker *w = m->queues->oldest;
+
+    return w != NULL && m->now_ms - w->seen_ms >= IL__WORKER_SEEN_MS;
+}
+
+void
+il__mem_queue_sweep(struct mem_store *m, il_op *op)
+{
+    uint32_t limit   = op->in.list.limit;
+    uint32_t n_ticks = 0;
+
+    for (uint32_t n = 0; n < limit && has_dead_claim(m); n++) {
+        il__mem_job_recover(m, first_job(&m->queues->running));
+        op->out.sweep.n_jobs++;
+    }
+    bool ok = il__mem_tick(m, NULL, limit, &n_ticks);
+    op->out.sweep.n_ticks += n_ticks;
+    for (uint32_t n = 0; n < limit && has_old_job(m); n++) {
+        il__mem_job_delete(m, first_job(&m->queues->ended));
+        op->out.sweep.n_purged++;
+    }
+    for (uint32_t n = 0; n < limit && has_gone_worker(m); n++)
+        il__mem_worker_free(m, m->queues->oldest);
+    /* A tick that found no memory is for the next sweep, not for this one once more. */
+    if (has_dead_claim(m) || has_old_job(m) || (ok && il__mem_next_tick(m, NULL) <= m->wall_ms))
+        op->out.flags |= IL_OUT_MORE;
+}
+
+bool
+il__mem_queue_overdue(const struct mem_store *m)
+{
+    return has_dead_claim(m) || has_old_job(m) || has_gone_worker(m) ||
+           il__mem_next_tick(m, NULL) <= m->wall_ms;
+}

@@ -1,0 +1,126 @@
+/*
+ * run.h: runs on the memory engine.
+ *
+ *   run.c         stage, finish, cancel, log; the sweep
+ *   run_start.c   start
+ *   run_show.c    how a run looks; get and list
+ *   run_tables.c  the runs themselves: by id, by key, by age; how they end
+ */
+#ifndef IL_STORE_MEMORY_RUN_H
+#define IL_STORE_MEMORY_RUN_H
+
+#include "core/lease.h"
+#include "core/run.h"
+#include "store/memory/memory_internal.h"
+
+/* The live runs of a key; gone when there is none. */
+struct mem_run_key {
+    uint64_t        hash;
+    struct mem_run *oldest, *newest;
+    uint32_t        n_pending;
+};
+
+/* The tail of a log: byte i of all that was written is data[i % capacity]. */
+struct mem_log {
+    unsigned char *data;
+    size_t         capacity; /* doubles up to IL_LOG_BYTES_MAX; until then nothing has gone */
+    uint64_t       n_bytes;  /* written so far */
+};
+
+struct mem_run {
+    uint64_t             hash;          /* of tenant and id */
+    struct mem_run      *newer, *older; /* all runs, by seq */
+    struct mem_run_key  *of_key;        /* while it is live */
+    struct mem_run      *prev, *next;   /* in of_key, by seq */
+    struct mem_hold     *hold;          /* its waiter or lease; NULL: a slot, or ended */
+    uint64_t             seq;
+    uint64_t             fence; /* of its lease, once it was started */
+    il_run_state         state;
+    bool                 cancelled;
+    bool                 finished; /* ended by a finish */
+    struct il__run_error error;
+    char                *text;   /* error.text, if it is the run's own */
+    char                *holder; /* owned; NULL while nobody executes it */
+    char                *stage;  /* owned; NULL = none */
+    int32_t              progress;
+    uint32_t             n_joined;
+    struct mem_log       log;
+    int64_t              ttl_ms;
+    int64_t              keep_ms;
+    int64_t              created_ms, started_ms, ended_ms, updated_ms; /* wall clock */
+    struct il__heap_node purge; /* of an ended one, in runs->purge: when, on the wall clock */
+    char                 replaced_by[IL_ID_BYTES_MAX + 1]; /* error.text of one that was replaced */
+    const char          *id, *key, *trigger, *by, *meta;   /* in tenant[] */
+    char                 tenant[];
+};
+
+struct mem_runs {
+    struct il__map  by_id;  /* struct mem_run */
+    struct il__map  by_key; /* struct mem_run_key */
+    struct mem_run *newest;
+    size_t          n;
+    struct il__heap purge; /* struct mem_run: the ended ones, by when they are purged, then seq */
+};
+
+/* Is any run stored, live or ended? */
+static inline bool
+il__mem_run_any(const struct mem_store *m)
+{
+    return m->runs->n > 0;
+}
+
+bool il__mem_run_init(struct mem_store *m) MUST_USE; /* false: no memory */
+void il__mem_run_release(struct mem_store *m);       /* also after a failed init */
+/* Carry out an op of this family. */
+void il__mem_run_op(struct mem_store *m, il_op *op);
+/* Recovery and retention, bounded by op->in.list.limit per kind; counts into op->out.sweep, sets IL_OUT_MORE. */
+void il__mem_run_sweep(struct mem_store *m, il_op *op);
+/* Would a sweep find something to do? m->now_ms and m->wall_ms are current. */
+bool il__mem_run_overdue(const struct mem_store *m);
+
+/* What the locks tell. `h` is a lease or waiter with a run. */
+
+/* It was confirmed or renewed: the run is RUNNING; `op` is told if it should stop. */
+void il__mem_run_held(struct mem_store *m, il_op *op, const struct mem_hold *h);
+/* It is to be broken, and the run should stop. False: no memory. */
+bool il__mem_run_broken(struct mem_store *m, const struct mem_hold *h, const char *reason) MUST_USE;
+/* It ends, and with it the run, which takes h->verdict. h->run is NULL afterwards. */
+void il__mem_run_lost(struct mem_store *m, struct mem_hold *h, il_lease_state how);
+
+/* run_tables.c */
+struct mem_run     *il__mem_run_find(struct mem_store *m, const char *tenant, const char *id);
+struct mem_run_key *il__mem_run_key_find(struct mem_store *m, uint64_t hash, const il_op *op);
+/* A new run, in no table yet but with room in all; NULL: no memory. Then it is added, or dropped. */
+struct mem_run *il__mem_run_new(struct mem_store *m, const il_op *op) MUST_USE;
+void            il__mem_run_add(struct mem_store *m, struct mem_run *r, enum il__run_event event);
+void            il__mem_run_drop(struct mem_run *r);
+void            il__mem_run_begin(struct mem_store *m, struct mem_run *r); /* PENDING to RUNNING */
+/* End a run. It takes `text`, which may be NULL, and lets go of its hold, which the caller ends. */
+void il__mem_run_end(struct mem_store *m, struct mem_run *r, enum il__run_event event, char *text);
+/* Ask a running one to stop, for a reason whose text is `owned` (taken), or elsewhere in the run. */
+void il__mem_run_stop(struct mem_store *m, struct mem_run *r, struct il__run_error error, char *owned);
+void il__mem_run_changed(struct mem_store *m, struct mem_run *r); /* now; who waits is woken */
+bool il__mem_run_purge(struct mem_store *m); /* the next one; false: none is due */
+
+/* What ends the hold of a pending run that was cancelled. */
+enum il__lease_event il__mem_run_leave_event(const struct mem_hold *h);
+
+/* run_start.c, run_show.c */
+void il__mem_run_start(struct mem_store *m, il_op *op);
+void il__mem_run_get(struct mem_store *m, il_op *op, const struct mem_run *r);
+void il__mem_run_list(struct mem_store *m, il_op *op);
+/* A run as it is stored, to be changed and shown. */
+struct mem_run_look {
+    il_run_info          info;
+    struct il__run_error error;
+    struct il__run_hold  hold;
+};
+struct mem_run_look il__mem_run_look(const struct mem_store *m, const struct mem_run *r);
+/* Show it; NULL: no memory, and the op says so. */
+il_run_info *il__mem_run_show_look(const struct mem_store *m, il_op *op, const struct mem_run_look *l);
+il_run_info *il__mem_run_show(const struct mem_store *m, il_op *op, const struct mem_run *r);
+
+/* Settle the key of a run; the key, or NULL when nobody holds or wants it. The caller drops it if it is idle. */
+struct mem_key *il__mem_run_settle(struct mem_store *m, const struct mem_run *r);
+
+#endif
