@@ -119,6 +119,30 @@ il__sq_conn_close(struct sq_conn *c)
     *c = (struct sq_conn){ 0 };
 }
 
+il_status
+il__sq_conn_borrow(struct sq_conn *c, sqlite3 *db, const char *path, il_error *reterr)
+{
+    int on = 1;
+
+    *c = (struct sq_conn){ .db = db };
+    if (!ok(c, sqlite3_wal_autocheckpoint(db, 0)) ||
+        !ok(c, sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL)) ||
+        !ok(c, sqlite3_file_control(db, "main", SQLITE_FCNTL_PERSIST_WAL, &on)))
+        return il__sq_conn_error(c, path, reterr);
+    (void)sqlite3_wal_hook(db, note_frames, c);
+    return IL_OK;
+}
+
+void
+il__sq_conn_return(struct sq_conn *c)
+{
+    for (size_t i = 0; i < SQ_STMT_COUNT; i++)
+        (void)sqlite3_finalize(c->stmts[i]); /* repeats the statement's last error, told already */
+    if (c->db != NULL)
+        (void)sqlite3_wal_hook(c->db, NULL, NULL);
+    *c = (struct sq_conn){ 0 };
+}
+
 sqlite3_stmt *
 il__sq_use(struct sq_conn *c, enum sq_stmt stmt)
 {
@@ -153,6 +177,18 @@ il__sq_bind_text(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text)
     return il__sq_bind_bytes(c, s, i, text, strlen(text));
 }
 
+bool
+il__sq_bind_prefix(struct sq_conn *c, sqlite3_stmt *s, int i, const char *prefix)
+{
+    char end[IL_KEY_BYTES_MAX + 2];
+    /* The last byte is one that UTF-8 never has. */
+    int n = snprintf(end, sizeof end, "%s\xFF", prefix != NULL ? prefix : "");
+
+    CHECK(n > 0 && (size_t)n < sizeof end);
+    return il__sq_bind_bytes(c, s, i, prefix != NULL ? prefix : "", (size_t)n - 1) &&
+           ok(c, sqlite3_bind_text(s, i + 1, end, n, SQLITE_TRANSIENT));
+}
+
 int
 il__sq_step(struct sq_conn *c, sqlite3_stmt *s)
 {
@@ -182,6 +218,29 @@ bool
 il__sq_exec(struct sq_conn *c, enum sq_stmt stmt)
 {
     return il__sq_run(c, il__sq_use(c, stmt));
+}
+
+bool
+il__sq_ask(struct sq_conn *c, sqlite3_stmt *s, bool *ret)
+{
+    if (il__sq_step(c, s) != SQLITE_ROW)
+        return false;
+    *ret = sqlite3_column_int64(s, 0) != 0;
+    return il__sq_run(c, s);
+}
+
+bool
+il__sq_has_blob(struct sq_conn *c, sqlite3_stmt *s, const void *data, size_t n, bool *ret)
+{
+    int rc = il__sq_step(c, s);
+
+    *ret = false;
+    if (rc != SQLITE_ROW)
+        return rc == SQLITE_DONE;
+    const void *stored  = sqlite3_column_blob(s, 0);
+    size_t      n_bytes = (size_t)sqlite3_column_bytes(s, 0);
+    *ret = n_bytes == n && (n == 0 || (stored != NULL && memcmp(stored, data, n) == 0));
+    return il__sq_run(c, s);
 }
 
 bool

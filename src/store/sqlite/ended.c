@@ -62,10 +62,8 @@ load_row(struct sq_store *s, sqlite3_stmt *row)
 
     if (entries == NULL)
         return il__sq_no_memory(&s->conn); /* no row is empty */
-    if (n_bytes % ENTRY_BYTES != 0) {
-        s->conn.rc = SQLITE_CORRUPT;
-        return false;
-    }
+    if (n_bytes % ENTRY_BYTES != 0)
+        return il__sq_corrupt(&s->conn);
     if (!il__ended_reserve(&s->ended, n))
         return il__sq_no_memory(&s->conn);
     for (size_t i = 0; i < n; i++) {

@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -138,6 +139,16 @@ il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t tim
     st = open_board(f, fd, il__buf_str(&name), reterr);
     (void)close(fd); /* the mapping stays */
     return st;
+}
+
+il_status
+il__sq_file_open_lock(struct sq_file *f, int fd, il_error *reterr)
+{
+    char name[64];
+
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd); /* the same file, wherever it is now */
+    f->lock_fd = open(name, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    return f->lock_fd >= 0 ? IL_OK : fail(reterr, f->path);
 }
 
 void

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "core/key.h"
 #include "core/lease.h"
-#include "store/sqlite/sqlite_internal.h"
+#include "store/sqlite/run.h"
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
@@ -30,20 +30,13 @@ permits_of(il_mode mode, int64_t value)
     return value >= 1 && value <= IL_PERMITS_MAX ? (uint32_t)value : 1;
 }
 
-/* A fence or ticket. */
-static uint64_t
-number_of(int64_t value)
-{
-    return value >= 1 && (uint64_t)value < IL__FENCE_END ? (uint64_t)value : 1;
-}
-
 bool
 il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
 {
     il_mode mode = mode_of(sqlite3_column_int64(row, 2));
 
     *h = (struct sq_hold){
-        .number     = number_of(sqlite3_column_int64(row, 0)),
+        .number     = il__sq_fence(row, 0),
         .holder     = il__arena_strdup(arena, il__sq_text(row, 1)),
         .mode       = mode,
         .permits    = permits_of(mode, sqlite3_column_int64(row, 3)),
@@ -57,6 +50,7 @@ il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
         .place      = il__arena_strdup(arena, il__sq_text(row, 11)),
         .reason     = il__arena_strdup(arena, il__sq_text(row, 12)),
         .verdict    = "",
+        .run        = (uint64_t)sqlite3_column_int64(row, 13),
     };
     return h->holder != NULL && h->meta != NULL && h->place != NULL && h->reason != NULL;
 }
@@ -67,7 +61,7 @@ il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
     il_mode mode = mode_of(sqlite3_column_int64(row, 2));
 
     *h = (struct sq_hold){
-        .number      = number_of(sqlite3_column_int64(row, 0)),
+        .number      = il__sq_fence(row, 0),
         .holder      = il__arena_strdup(arena, il__sq_text(row, 1)),
         .mode        = mode,
         .permits     = permits_of(mode, sqlite3_column_int64(row, 3)),
@@ -82,6 +76,7 @@ il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
         .place       = il__arena_strdup(arena, il__sq_text(row, 11)),
         .reason      = "",
         .verdict     = il__arena_strdup(arena, il__sq_text(row, 12)),
+        .run         = (uint64_t)sqlite3_column_int64(row, 13),
     };
     return h->holder != NULL && h->meta != NULL && h->place != NULL && h->verdict != NULL;
 }
@@ -182,10 +177,10 @@ bind_lease(struct sq_conn *c, sqlite3_stmt *stmt, const struct sq_key *k, const 
     return bind_place(c, stmt, 1, k, h->number) && il__sq_bind_text(c, stmt, 4, h->holder) &&
            il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
            il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) && il__sq_bind_int(c, stmt, 7, h->permits) &&
-           il__sq_bind_int(c, stmt, 8, (int64_t)h->state) &&
-           il__sq_bind_int(c, stmt, 9, h->ttl_ms) && il__sq_bind_int(c, stmt, 10, h->settle_ms) &&
-           il__sq_bind_int(c, stmt, 11, h->since_ms) && il__sq_bind_int(c, stmt, 12, h->due_ms) &&
-           il__sq_bind_text(c, stmt, 13, h->meta) && il__sq_bind_text(c, stmt, 14, h->place);
+           il__sq_bind_int(c, stmt, 8, (int64_t)h->state) && il__sq_bind_int(c, stmt, 9, h->ttl_ms) &&
+           il__sq_bind_int(c, stmt, 10, h->settle_ms) && il__sq_bind_int(c, stmt, 11, h->since_ms) &&
+           il__sq_bind_int(c, stmt, 12, h->due_ms) && il__sq_bind_text(c, stmt, 13, h->meta) &&
+           il__sq_bind_text(c, stmt, 14, h->place) && il__sq_bind_int(c, stmt, 15, (int64_t)h->run);
 }
 
 bool
@@ -205,12 +200,9 @@ il__sq_lease_busy(struct sq_store *s, const struct sq_key *k, const char *holder
     struct sq_conn *c   = &s->conn;
     sqlite3_stmt   *row = il__sq_use(c, SQ_lease_busy);
 
-    if (!il__sq_bind_text(c, row, 1, k->tenant) || !il__sq_bind_text(c, row, 2, k->key) ||
-        !il__sq_bind_bytes(c, row, 3, holder, il__holder_root_bytes(holder)) ||
-        il__sq_step(c, row) != SQLITE_ROW)
-        return false;
-    *ret_busy = sqlite3_column_int64(row, 0) != 0;
-    return il__sq_run(c, row);
+    return il__sq_bind_text(c, row, 1, k->tenant) && il__sq_bind_text(c, row, 2, k->key) &&
+           il__sq_bind_bytes(c, row, 3, holder, il__holder_root_bytes(holder)) &&
+           il__sq_ask(c, row, ret_busy);
 }
 
 bool
@@ -250,6 +242,8 @@ il__sq_lease_end(struct sq_store *s, const struct sq_key *k, struct sq_hold *h, 
 
     CHECK(il__lease_ended(how));
     h->gone = true;
+    if (h->run != 0 && !il__sq_run_lost(s, k, h, how))
+        return false;
     if (!bind_place(c, stmt, 1, k, h->number) || !il__sq_run(c, stmt))
         return false;
     if (h->state == IL_LEASE_OFFERED && how != IL_LEASE_RELEASED)
@@ -270,11 +264,12 @@ il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
            il__sq_bind_text(c, stmt, 2, k->tenant) && il__sq_bind_text(c, stmt, 3, k->key) &&
            il__sq_bind_text(c, stmt, 4, h->holder) &&
            il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
-           il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) && il__sq_bind_int(c, stmt, 7, h->permits) &&
-           il__sq_bind_int(c, stmt, 8, h->ttl_ms) && il__sq_bind_int(c, stmt, 9, h->settle_ms) &&
-           il__sq_bind_int(c, stmt, 10, h->since_ms) && il__sq_bind_int(c, stmt, 11, h->deadline_ms) &&
-           il__sq_bind_int(c, stmt, 12, h->due_ms) && il__sq_bind_text(c, stmt, 13, h->meta) &&
-           il__sq_bind_text(c, stmt, 14, h->place) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) &&
+           il__sq_bind_int(c, stmt, 7, h->permits) && il__sq_bind_int(c, stmt, 8, h->ttl_ms) &&
+           il__sq_bind_int(c, stmt, 9, h->settle_ms) && il__sq_bind_int(c, stmt, 10, h->since_ms) &&
+           il__sq_bind_int(c, stmt, 11, h->deadline_ms) && il__sq_bind_int(c, stmt, 12, h->due_ms) &&
+           il__sq_bind_text(c, stmt, 13, h->meta) && il__sq_bind_text(c, stmt, 14, h->place) &&
+           il__sq_bind_int(c, stmt, 15, (int64_t)h->run) && il__sq_run(c, stmt);
 }
 
 bool
@@ -296,4 +291,22 @@ il__sq_waiter_end(struct sq_store *s, struct sq_hold *h)
 
     h->gone = true;
     return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) && il__sq_run(c, stmt);
+}
+
+bool
+il__sq_waiter_leave(struct sq_store *s, const struct sq_key *k, struct sq_hold *h)
+{
+    if (h->run != 0 && !il__sq_run_lost(s, k, h, IL_LEASE_EXPIRED))
+        return false;
+    return il__sq_waiter_end(s, h);
+}
+
+bool
+il__sq_lease_detach(struct sq_store *s, const struct sq_key *k, struct sq_hold *h)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_lease_detach);
+
+    h->run = 0;
+    return bind_place(c, stmt, 1, k, h->number) && il__sq_run(c, stmt);
 }

@@ -9,7 +9,7 @@
 #include "core/key.h"
 #include "core/lease.h"
 #include "core/op.h"
-#include "store/sqlite/sqlite_internal.h"
+#include "store/sqlite/run.h"
 
 /* ---- answers -------------------------------------------------------------------------------------------- */
 
@@ -26,8 +26,8 @@ live_waiters(const struct sq_store *s, const struct sq_key *k)
 }
 
 /* HELD, with the lease in the way: the oldest conflicting one, else the oldest. */
-static bool
-answer_held(struct sq_store *s, il_op *op, const struct sq_key *k)
+bool
+il__sq_answer_held(struct sq_store *s, il_op *op, const struct sq_key *k)
 {
     const struct sq_hold *in_the_way = NULL;
 
@@ -103,7 +103,8 @@ acquire_own_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hol
     h->due_ms     = s->state.now_ms + in->ttl_ms;
     if (!offered)
         op->out.flags |= IL_OUT_RENEWED;
-    return il__sq_lease_change(s, k, h) && answer_lease(s, op, h);
+    return il__sq_lease_change(s, k, h) && (h->run == 0 || il__sq_run_held(s, op, k, h)) &&
+           answer_lease(s, op, h);
 }
 
 static void
@@ -118,7 +119,7 @@ set_waiter_times(struct sq_store *s, struct sq_hold *w, int64_t wait_ms)
 static bool
 leave_queue(struct sq_store *s, struct sq_key *k, struct sq_hold *w)
 {
-    return il__sq_waiter_end(s, w) && il__sq_give_on(s, k, NULL);
+    return il__sq_waiter_leave(s, k, w) && il__sq_give_on(s, k, NULL);
 }
 
 static bool
@@ -131,13 +132,20 @@ acquire_own_wait(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold
     if (w->mode != in->mode || w->permits != in->permits)
         return answer(op, IL_MISMATCH, IL__SAY_WAITS_IN_OTHER_MODE);
     if (in->wait_ms == 0)
-        return answer_held(s, op, k) && leave_queue(s, k, w);
+        return il__sq_answer_held(s, op, k) && leave_queue(s, k, w);
     set_waiter_times(s, w, in->wait_ms);
     return il__sq_waiter_refresh(s, w) && answer_queued(s, op, k, w);
 }
 
+bool
+il__sq_acquire_own(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *own)
+{
+    return own->state == IL_LEASE_WAITING ? acquire_own_wait(s, op, k, own)
+                                          : acquire_own_lease(s, op, k, own);
+}
+
 static struct sq_hold
-hold_of_op(const struct sq_store *s, const il_op *op)
+hold_of_op(const struct sq_store *s, const il_op *op, const struct sq_key *k)
 {
     const il_lock_in *in = &op->in.lock;
 
@@ -153,13 +161,14 @@ hold_of_op(const struct sq_store *s, const il_op *op)
         .place      = in->place != NULL ? in->place : "",
         .reason     = "",
         .verdict    = "",
+        .run        = k->run,
     };
 }
 
-static bool
-grant(struct sq_store *s, il_op *op, struct sq_key *k)
+bool
+il__sq_grant(struct sq_store *s, il_op *op, struct sq_key *k)
 {
-    struct sq_hold h = hold_of_op(s, op);
+    struct sq_hold h = hold_of_op(s, op, k);
 
     h.state = il__lease_step(IL_LEASE_NONE, IL__EV_GRANT);
 #ifdef IL_MUTANT_fence_not_incremented
@@ -212,35 +221,55 @@ answer_after_cancel(struct sq_store *s, il_op *op, const struct sq_key *k)
     return acquire_own_lease(s, op, &fresh, lease);
 }
 
-/* Queue, then see whether that closed a cycle. */
-static bool
-queue(struct sq_store *s, il_op *op, struct sq_key *k)
+/* A new waiter, at the end of the queue. */
+bool
+il__sq_enqueue(struct sq_store *s, il_op *op, struct sq_key *k, uint64_t *ret_ticket)
 {
-    struct sq_hold          w         = hold_of_op(s, op);
+    struct sq_hold w = hold_of_op(s, op, k);
+
+    w.state     = il__lease_step(IL_LEASE_NONE, IL__EV_QUEUE);
+    w.number    = ++s->state.ticket;
+    *ret_ticket = w.number;
+    set_waiter_times(s, &w, op->in.lock.wait_ms);
+    return il__sq_waiter_add(s, k, &w);
+}
+
+/* The waiter is new: see whether it closes a cycle. Its turn may have come already. */
+bool
+il__sq_enqueued(struct sq_store *s, il_op *op, struct sq_key *k, uint64_t ticket)
+{
     struct il__buf AUTO_BUF why       = { .n_bytes_max = 4096 };
+    struct sq_hold         *w         = il__sq_find_holder(&k->waiters, op->holder);
     uint64_t                victim    = 0;
     bool                    entangled = false;
     bool                    found     = false;
 
-    w.state  = il__lease_step(IL_LEASE_NONE, IL__EV_QUEUE);
-    w.number = ++s->state.ticket;
-    set_waiter_times(s, &w, op->in.lock.wait_ms);
-    if (!il__sq_waiter_add(s, k, &w) || !is_entangled(s, op, &entangled))
+    if (w == NULL) {
+        struct sq_hold *lease = il__sq_find_holder(&k->leases, op->holder);
+        CHECK(lease != NULL);
+        return il__sq_learn(s, op) && acquire_own_lease(s, op, k, lease);
+    }
+    if (!is_entangled(s, op, &entangled))
         return false;
     if (entangled && !il__sq_search_deadlock(s, op->tenant, &op->holder, 1, &victim, &why, &found))
         return false;
-    if (found && victim == w.number) {
-        struct sq_hold *self = il__sq_find_holder(&k->waiters, op->holder);
-        CHECK(self != NULL);
-        return answer(op, IL_DEADLOCK, il__buf_str(&why)) && leave_queue(s, k, self);
-    }
+    if (found && victim == ticket)
+        return answer(op, IL_DEADLOCK, il__buf_str(&why)) && (k->run != 0 || leave_queue(s, k, w));
     if (!il__sq_learn(s, op))
         return false;
-    return found ? answer_after_cancel(s, op, k) : answer_queued(s, op, k, &w);
+    return found ? answer_after_cancel(s, op, k) : answer_queued(s, op, k, w);
 }
 
 static bool
-has_queue(const struct sq_key *k)
+queue(struct sq_store *s, il_op *op, struct sq_key *k)
+{
+    uint64_t ticket;
+
+    return il__sq_enqueue(s, op, k, &ticket) && il__sq_enqueued(s, op, k, ticket);
+}
+
+bool
+il__sq_has_queue(const struct sq_key *k)
 {
     for (size_t i = 0; i < k->waiters.n; i++) {
         if (!k->waiters.items[i].gone && k->waiters.items[i].verdict[0] == '\0')
@@ -262,10 +291,10 @@ acquire_new(struct sq_store *s, il_op *op, struct sq_key *k)
     enum il__verdict verdict = il__conflict(&load, in->mode, in->permits);
     if (verdict == IL__OTHER_N)
         return answer(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
-    if (verdict == IL__COMPATIBLE && !has_queue(k))
-        return il__sq_learn(s, op) && grant(s, op, k);
+    if (verdict == IL__COMPATIBLE && !il__sq_has_queue(k))
+        return il__sq_learn(s, op) && il__sq_grant(s, op, k);
     if (in->wait_ms == 0)
-        return answer_held(s, op, k);
+        return il__sq_answer_held(s, op, k);
     return queue(s, op, k);
 }
 
@@ -280,12 +309,12 @@ il__sq_acquire(struct sq_store *s, il_op *op)
     if (ended == NULL && !s->has_waiters && !il__sq_lease_busy(s, &k, op->holder, &busy))
         return false;
     if (!busy)
-        return grant(s, op, &k);
+        return il__sq_grant(s, op, &k);
     if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
         return false;
     struct sq_hold *own = il__sq_find_holder(&k.leases, op->holder);
     if (own != NULL)
-        return acquire_own_lease(s, op, &k, own);
+        return il__sq_acquire_own(s, op, &k, own);
     /* Looked up again: settling may just have ended this holder's lease. */
     ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
     if (ended != NULL) {
@@ -294,7 +323,7 @@ il__sq_acquire(struct sq_store *s, il_op *op)
     }
     own = il__sq_find_holder(&k.waiters, op->holder);
     if (own != NULL)
-        return acquire_own_wait(s, op, &k, own);
+        return il__sq_acquire_own(s, op, &k, own);
     return acquire_new(s, op, &k);
 }
 
@@ -317,7 +346,7 @@ answer_not_current(struct sq_store *s, il_op *op, const struct sq_key *k)
         return true;
     }
     if (op->out.fence != 0)
-        return answer_held(s, op, k);
+        return il__sq_answer_held(s, op, k);
     return answer(op, IL_NOT_HELD, NULL);
 }
 
@@ -357,7 +386,8 @@ il__sq_renew(struct sq_store *s, il_op *op)
         h->ttl_ms = op->in.lock.ttl_ms;
     h->renewed_ms = s->state.now_ms;
     h->due_ms     = s->state.now_ms + h->ttl_ms;
-    return il__sq_lease_change(s, &k, h) && answer_lease(s, op, h);
+    return il__sq_lease_change(s, &k, h) && (h->run == 0 || il__sq_run_held(s, op, &k, h)) &&
+           answer_lease(s, op, h);
 }
 
 bool
@@ -392,13 +422,13 @@ break_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *h)
     if (!il__sq_show(&s->conn, &s->state, op, k->key, h, live_waiters(s, k)) ||
         !il__sq_wake(s, IL__BOARD_BREAK)) /* the holder is told */
         return false;
+    h->reason = op->in.lock.reason;
     if (il__lease_ended(state)) {
         if (!il__sq_lease_end(s, k, h, state) || !il__sq_give_on(s, k, NULL))
             return false;
     } else {
-        h->state  = state;
-        h->reason = op->in.lock.reason;
-        if (!il__sq_lease_change(s, k, h))
+        h->state = state;
+        if (!il__sq_lease_change(s, k, h) || (h->run != 0 && !il__sq_run_broken(s, k, h)))
             return false;
     }
     op->out.fence = il__sq_newest_fence(k);

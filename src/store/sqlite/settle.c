@@ -4,7 +4,7 @@
  * transaction: nobody else changes the key between the reading of its rows and the commit.
  */
 #include "core/lease.h"
-#include "store/sqlite/sqlite_internal.h"
+#include "store/sqlite/run.h"
 
 struct il__load
 il__sq_load(const struct sq_key *k)
@@ -29,6 +29,8 @@ offer(struct sq_store *s, struct sq_key *k, struct sq_hold *w)
     lease.since_ms   = s->state.now_ms;
     lease.renewed_ms = s->state.now_ms;
     lease.due_ms     = il__offer_expires_ms(s->state.now_ms, w->ttl_ms);
+    if (w->run != 0 && !il__sq_run_offered(s, w->run, lease.number))
+        return false;
     return il__sq_waiter_end(s, w) && il__sq_lease_add(s, k, &lease) &&
            il__sq_wake(s, il__board_slot(k->tenant, k->key, lease.holder));
 }
@@ -64,6 +66,10 @@ static bool
 expire(struct sq_store *s, struct sq_key *k, struct sq_hold *h)
 {
     if (h->state == IL_LEASE_HELD && h->settle_ms > 0) {
+        /* The key settles without its run. */
+        if (h->run != 0 &&
+            (!il__sq_run_lost(s, k, h, IL_LEASE_EXPIRED) || !il__sq_lease_detach(s, k, h)))
+            return false;
         h->state = il__lease_step(h->state, IL__EV_SETTLE);
         h->due_ms += h->settle_ms;
         if (!il__lease_due(h->due_ms, s->state.now_ms))
@@ -82,19 +88,23 @@ il__sq_settle(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
         if (!il__lease_due(k->leases.items[i].due_ms, s->state.now_ms))
             continue;
         changed = true;
+        if (counts != NULL) {
+            counts->n_expired++;
+            counts->n_runs += k->leases.items[i].run != 0;
+        }
         if (!expire(s, k, &k->leases.items[i]))
             return false;
-        if (counts != NULL)
-            counts->n_expired++;
     }
     for (size_t i = 0; i < k->waiters.n; i++) {
         if (!il__lease_due(k->waiters.items[i].due_ms, s->state.now_ms))
             continue;
         changed = true;
-        if (!il__sq_waiter_end(s, &k->waiters.items[i]))
-            return false;
-        if (counts != NULL)
+        if (counts != NULL) {
             counts->n_dropped++;
+            counts->n_runs += k->waiters.items[i].run != 0;
+        }
+        if (!il__sq_waiter_leave(s, k, &k->waiters.items[i]))
+            return false;
     }
     return !changed || il__sq_give_on(s, k, counts);
 }

@@ -121,19 +121,17 @@ il__sq_check_fence(struct sq_conn *c, const struct sq_state *st, il_op *op)
 
 /* ---- listing -------------------------------------------------------------------------------------------------- */
 
-/* Bind the page: keys from the prefix up to the prefix followed by a byte that UTF-8 never has. */
 static bool
-bind_page(struct sq_conn *c, const struct sq_state *st, sqlite3_stmt *row, const il_op *op,
-          const char *prefix_end)
+bind_page(struct sq_conn *c, const struct sq_state *st, sqlite3_stmt *row, const il_op *op)
 {
-    const char *prefix       = op->in.list.prefix != NULL ? op->in.list.prefix : "";
     const char *after_key    = "";
     uint64_t    after_number = 0;
 
     if (op->in.list.cursor != NULL)
         CHECK(il__cursor_parse(op->in.list.cursor, &after_key, &after_number));
-    return il__sq_bind_text(c, row, 1, op->tenant) && il__sq_bind_text(c, row, 2, prefix) &&
-           il__sq_bind_text(c, row, 3, prefix_end) && il__sq_bind_text(c, row, 4, after_key) &&
+    return il__sq_bind_text(c, row, 1, op->tenant) &&
+           il__sq_bind_prefix(c, row, 2, op->in.list.prefix) &&
+           il__sq_bind_text(c, row, 4, after_key) &&
            il__sq_bind_int(c, row, 5, (int64_t)after_number) &&
            il__sq_bind_int(c, row, 6, st->now_ms) &&
            il__sq_bind_int(c, row, 7, (int64_t)op->in.list.limit + 1); /* one more tells of a next page */
@@ -144,7 +142,7 @@ static bool
 show_page(struct sq_conn *c, const struct sq_state *st, il_op *op, sqlite3_stmt *row, bool waiters,
           void **arena)
 {
-    int      i_key    = 13;
+    int      i_key    = 14;
     uint64_t last     = 0;
     char    *last_key = NULL;
     int      rc;
@@ -173,17 +171,11 @@ bool
 il__sq_list(struct sq_conn *c, const struct sq_state *st, il_op *op)
 {
     bool          waiters = (op->flags & IL_LIST_WAITERS) != 0;
-    const char   *prefix  = op->in.list.prefix != NULL ? op->in.list.prefix : "";
-    size_t        n       = strlen(prefix);
-    char          prefix_end[IL_KEY_BYTES_MAX + 2];
-    void         *arena = NULL;
-    sqlite3_stmt *row   = il__sq_use(c, waiters ? SQ_waiter_list : SQ_lease_list);
+    void         *arena   = NULL;
+    sqlite3_stmt *row     = il__sq_use(c, waiters ? SQ_waiter_list : SQ_lease_list);
 
-    memcpy(prefix_end, prefix, n);
-    prefix_end[n]     = (char)0xFF;
-    prefix_end[n + 1] = '\0';
-    op->status        = IL_OK;
-    bool ok = bind_page(c, st, row, op, prefix_end) && show_page(c, st, op, row, waiters, &arena);
+    op->status = IL_OK;
+    bool ok    = bind_page(c, st, row, op) && show_page(c, st, op, row, waiters, &arena);
     il__arena_free(&arena);
     return ok;
 }

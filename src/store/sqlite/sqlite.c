@@ -13,10 +13,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/op.h"
-#include "store/sqlite/sqlite_internal.h"
+#include "store/sqlite/cache.h"
+#include "store/sqlite/once.h"
+#include "store/sqlite/queue.h"
+#include "store/sqlite/run.h"
 
-#define CHECKPOINT_FRAMES 10000 /* 40 MB of WAL: scattered changes are written back together */
-#define CLOSE_FRAMES 40         /* and when the store is closed: four short runs */
+#define CLOSE_FRAMES 40 /* checkpoint when the store is closed: four short runs */
 #define ENDED_BYTES_MAX (64 * 1024 * 1024) /* what may end in one transaction, 24 bytes each */
 
 static const struct il__store_ops sq_ops;
@@ -29,6 +31,25 @@ sq_from(struct il__store *s)
 }
 
 /* ---- one op, one transaction ----------------------------------------------------------------------------------- */
+
+static bool
+carry_out_family(struct sq_store *s, il_op *op)
+{
+    switch (il__op_family(op->type)) {
+    case IL__FAMILY_RUN:
+        return il__sq_run_op(s, op);
+    case IL__FAMILY_ONCE:
+        return il__sq_once_op(s, op);
+    case IL__FAMILY_QUEUE:
+        return il__sq_queue_op(s, op);
+    case IL__FAMILY_CACHE:
+        return il__sq_cache_op(s, op);
+    case IL__FAMILY_LOCK:
+    default:
+        CHECK(false); /* il__op_prepare() lets none of these through */
+        return false;
+    }
+}
 
 static bool
 carry_out(struct sq_store *s, il_op *op)
@@ -50,24 +71,26 @@ carry_out(struct sq_store *s, il_op *op)
     case IL_OP_CHECK_FENCE:
         return il__sq_check_fence(&s->conn, &s->state, op);
     case IL_OP_SWEEP:
-        return il__sq_sweep(s, op);
-    case IL_OP_NONE:
-    case IL_OP_COUNT:
+        return il__sq_sweep(s, op) && il__sq_run_sweep(s, op) && il__sq_once_sweep(s, op) &&
+               il__sq_queue_sweep(s, op) && il__sq_cache_sweep(s, op);
     default:
-        CHECK(false); /* il__op_prepare() lets none of these through */
-        return false;
+        return carry_out_family(s, op);
     }
 }
 
+/* What was gathered for the end of the transaction. */
 static bool
-someone_waits(struct sq_store *s)
+save(struct sq_store *s)
 {
-    sqlite3_stmt *row = il__sq_use(&s->conn, SQ_waiter_any);
+    return il__sq_ended_save(s) && il__sq_queue_save(s) && il__sq_state_save(s);
+}
 
-    if (il__sq_step(&s->conn, row) != SQLITE_ROW)
-        return false;
-    s->has_waiters = sqlite3_column_int64(row, 0) != 0;
-    return il__sq_run(&s->conn, row);
+/* The transaction was committed, or undone. */
+static void
+done(struct sq_store *s, bool committed)
+{
+    il__sq_ended_done(s, committed);
+    il__sq_queue_done(s);
 }
 
 /* The ops as one transaction; undone when something failed. The lock file is held. */
@@ -79,21 +102,22 @@ transaction(struct sq_store *s, il_op *const *ops, size_t n)
     s->n_wakes = 0;
     if (!il__sq_begin(c, SQ_begin_write))
         return false;
-    bool ok = il__sq_state_load(c, s->clock, &s->state) && il__sq_ended_load(s) && someone_waits(s);
+    bool ok = il__sq_state_load(c, s->clock, &s->state) && il__sq_ended_load(s) &&
+              il__sq_ask(c, il__sq_use(c, SQ_waiter_any), &s->has_waiters);
     for (size_t i = 0; ok && i < n; i++)
         ok = il__op_refused(ops[i]) || carry_out(s, ops[i]);
 #ifdef IL_MUTANT_reply_before_commit
     /* Acknowledged, but not committed: lost when the process dies now. */
     if (ok && s->n_uncommitted++ % 2 == 0) {
-        il__sq_ended_done(s, false);
+        done(s, false);
         return il__sq_exec(c, SQ_rollback);
     }
 #endif
-    if (ok && il__sq_ended_save(s) && il__sq_state_save(s) && il__sq_exec(c, SQ_commit)) {
-        il__sq_ended_done(s, true);
+    if (ok && save(s) && il__sq_exec(c, SQ_commit)) {
+        done(s, true);
         return true;
     }
-    il__sq_ended_done(s, false);
+    done(s, false);
     s->order_n = -1; /* what was learned in memory may not be in the file */
     il__sq_undo(c);
     return false;
@@ -133,7 +157,7 @@ locked_transaction(struct sq_store *s, il_op *const *ops, size_t n, il_error *re
     /* RESTART, not TRUNCATE: under the lock file both are safe, but a truncated WAL has to be extended by
      * every following commit, which costs a lone caller 40 % of its rate. */
     bool done = transaction(s, ops, n);
-    if (done && s->conn.n_frames >= CHECKPOINT_FRAMES)
+    if (done && s->conn.n_frames >= SQ_CHECKPOINT_FRAMES)
         checkpoint(s, SQLITE_CHECKPOINT_RESTART);
     if (!done)
         st = il__sq_conn_error(&s->conn, s->file.path, reterr);
@@ -193,9 +217,30 @@ sq_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
 static bool
+read_op(struct sq_conn *c, const struct sq_state *st, void **arena, il_op *op)
+{
+    switch (il__op_family(op->type)) {
+    case IL__FAMILY_RUN:
+        return il__sq_run_read(c, st, arena, op);
+    case IL__FAMILY_ONCE:
+        return il__sq_once_read(c, st, arena, op);
+    case IL__FAMILY_QUEUE:
+        return il__sq_queue_read(c, st, arena, op);
+    case IL__FAMILY_CACHE:
+        return il__sq_cache_read(c, st, arena, op);
+    case IL__FAMILY_LOCK:
+    default:
+        if (op->type == IL_OP_GET)
+            return il__sq_get(c, st, op);
+        return op->type == IL_OP_LIST ? il__sq_list(c, st, op) : il__sq_check_fence(c, st, op);
+    }
+}
+
+static bool
 read_ops(struct sq_store *s, il_op *const *ops, size_t n)
 {
-    struct sq_conn *c = &s->reader;
+    struct sq_conn *c     = &s->reader;
+    void           *arena = NULL;
     struct sq_state st;
 
     bool ok = il__sq_begin(c, SQ_begin_read) && il__sq_state_load(c, s->clock, &st);
@@ -203,14 +248,11 @@ read_ops(struct sq_store *s, il_op *const *ops, size_t n)
         il_op *op = ops[i];
         if (il__op_refused(op))
             continue;
-        if (op->type == IL_OP_GET)
-            ok = il__sq_get(c, &st, op);
-        else if (op->type == IL_OP_LIST)
-            ok = il__sq_list(c, &st, op);
-        else
-            ok = il__sq_check_fence(c, &st, op);
+        ok = read_op(c, &st, &arena, op);
+        il__arena_clear(&arena);
     }
     il__sq_undo(c); /* nothing was written */
+    il__arena_free(&arena);
     return ok;
 }
 
@@ -257,25 +299,37 @@ sq_read(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
 }
 
 static bool
+locks_overdue(struct sq_conn *c, const struct sq_state *st, bool *ret)
+{
+    sqlite3_stmt *row = il__sq_use(c, SQ_overdue);
+
+    return il__sq_bind_int(c, row, 1, st->now_ms) &&
+           il__sq_bind_int(c, row, 2, st->now_ms - IL__ENDED_KEEP_MS) && il__sq_ask(c, row, ret);
+}
+
+/* When that cannot be found out, a sweep is to try. */
+static bool
 sq_overdue(struct il__store *base)
 {
-    struct sq_store *s       = sq_from(base);
-    struct sq_conn  *c       = &s->reader;
-    bool             overdue = true;
+    struct sq_store *s = sq_from(base);
+    struct sq_conn  *c = &s->reader;
     struct sq_state  st;
+    bool             overdue = false;
 
     il__mutex_lock(&s->read_mutex);
-    if (open_reader(s, NULL) == IL_OK && il__sq_state_load(c, s->clock, &st)) {
-        sqlite3_stmt *row = il__sq_use(c, SQ_overdue);
-        if (il__sq_bind_int(c, row, 1, st.now_ms) &&
-            il__sq_bind_int(c, row, 2, st.now_ms - IL__ENDED_KEEP_MS) &&
-            il__sq_step(c, row) == SQLITE_ROW) {
-            overdue = sqlite3_column_int64(row, 0) != 0;
-            IGNORE(il__sq_run(c, row)); /* there is no second row */
-        }
-    }
+    bool ok = open_reader(s, NULL) == IL_OK && il__sq_state_load(c, s->clock, &st) &&
+              locks_overdue(c, &st, &overdue) && (overdue || il__sq_run_overdue(c, &st, &overdue)) &&
+              (overdue || il__sq_once_overdue(c, &st, &overdue)) &&
+              (overdue || il__sq_queue_overdue(c, &st, &overdue)) &&
+              (overdue || il__sq_cache_overdue(c, &st, &overdue));
     il__mutex_unlock(&s->read_mutex);
-    return overdue;
+    return overdue || !ok;
+}
+
+static il_status
+sq_tx_begin(struct il__store *base, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
+{
+    return il__sq_tx_begin(sq_from(base), db, ret, reterr);
 }
 
 /* ---- opening and freeing -------------------------------------------------------------------------------------------- */
@@ -285,12 +339,14 @@ sq_free(struct il__store *base)
 {
     struct sq_store *s = sq_from(base);
 
+    il__sq_tx_release(s);
     /* Whoever opens the store next, with nobody else there, has to read the whole WAL first, also what was moved
      * into the database already: leave him little of it, unless somebody else is at work. */
     if (s->conn.n_frames >= CLOSE_FRAMES && il__sq_file_try_lock(&s->file)) {
         checkpoint(s, SQLITE_CHECKPOINT_TRUNCATE);
         il__sq_file_unlock(&s->file);
     }
+    il__sq_queue_release(s);
     il__sq_conn_close(&s->reader);
     il__sq_conn_close(&s->conn);
     il__sq_file_close(&s->file);
@@ -307,12 +363,13 @@ sq_free(struct il__store *base)
 }
 
 static const struct il__store_ops sq_ops = {
-    .name    = "sqlite",
-    .caps    = IL__STORE_DURABLE | IL__STORE_SHARED,
-    .free    = sq_free,
-    .apply   = sq_apply,
-    .read    = sq_read,
-    .overdue = sq_overdue,
+    .name     = "sqlite",
+    .caps     = IL__STORE_DURABLE | IL__STORE_SHARED,
+    .free     = sq_free,
+    .apply    = sq_apply,
+    .read     = sq_read,
+    .overdue  = sq_overdue,
+    .tx_begin = sq_tx_begin,
 };
 
 static bool
@@ -361,6 +418,7 @@ il__store_sqlite_open(const struct il__store_open *o, struct il__store **ret, il
     s->file.lock_fd = -1;
     il__buf_init(&s->ended_new, ENDED_BYTES_MAX);
     il__mutex_init(&s->read_mutex, IL__MUTEX_reader);
+    il__sq_tx_init(s);
     il_status st = open_store(s, o, reterr);
     if (st != IL_OK) {
         sq_free(&s->base);

@@ -13,6 +13,7 @@
  *   order.c     lock order
  *   show.c      get, list, check_fence
  *   sweep.c     recovery and the deadlock search
+ *   tx.c        transactions of the caller's own
  *
  * Only sqlite.c knows about transactions: everything else works in the one that is open. A function that
  * uses the database returns false when that failed; the connection's `rc` says how, and the batch is undone.
@@ -48,8 +49,12 @@ struct sq_conn {
 il_status il__sq_conn_open(struct sq_conn *c, const char *path, bool read_only, int64_t timeout_ms,
                            il_error *reterr) MUST_USE;
 void      il__sq_conn_close(struct sq_conn *c);
-il_status il__sq_conn_error(const struct sq_conn *c, const char *path, il_error *reterr);
-il_status il__sq_map(int extended_rc, int system_errno);
+/* Use somebody else's connection as one of ours, with checkpoints taken by us only; and stop using it. */
+il_status il__sq_conn_borrow(struct sq_conn *c, sqlite3 *db, const char *path, il_error *reterr)
+    MUST_USE;
+void          il__sq_conn_return(struct sq_conn *c);
+il_status     il__sq_conn_error(const struct sq_conn *c, const char *path, il_error *reterr);
+il_status     il__sq_map(int extended_rc, int system_errno);
 const char   *il__sq_sql(enum sq_stmt stmt);
 sqlite3_stmt *il__sq_use(struct sq_conn *c, enum sq_stmt stmt); /* ready to bind; NULL: failed */
 bool          il__sq_bind_int(struct sq_conn *c, sqlite3_stmt *s, int i, int64_t value);
@@ -59,16 +64,54 @@ bool il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *te
 int  il__sq_step(struct sq_conn *c, sqlite3_stmt *s);   /* SQLITE_ROW, SQLITE_DONE, or failed: 0 */
 bool il__sq_run(struct sq_conn *c, sqlite3_stmt *s);    /* to its end, rows ignored */
 bool il__sq_exec(struct sq_conn *c, enum sq_stmt stmt); /* one without parameters */
+/* A prefix (NULL = "") as parameter i, and where the texts that begin with it end as parameter i + 1. */
+bool il__sq_bind_prefix(struct sq_conn *c, sqlite3_stmt *s, int i, const char *prefix);
+/* The yes or no of a statement whose parameters are bound. */
+bool il__sq_ask(struct sq_conn *c, sqlite3_stmt *s, bool *ret);
+/* Does a statement whose parameters are bound give these bytes? No row is a no. */
+bool il__sq_has_blob(struct sq_conn *c, sqlite3_stmt *s, const void *data, size_t n, bool *ret);
 /* Begin a transaction, and undo one. Undoing keeps c->rc: the first error is the one to tell. */
 bool        il__sq_begin(struct sq_conn *c, enum sq_stmt begin);
 void        il__sq_undo(struct sq_conn *c);
 const char *il__sq_text(sqlite3_stmt *s, int column); /* never NULL */
+
+/* Stored numbers that can only be wrong if the file is damaged come within their range: a fence, token or ticket; a time, which
+ * can be added to. */
+static inline int64_t
+il__sq_number(sqlite3_stmt *s, int column, int64_t min, int64_t max)
+{
+    int64_t value = sqlite3_column_int64(s, column);
+
+    return MAX(MIN(value, max), min);
+}
+
+static inline uint64_t
+il__sq_fence(sqlite3_stmt *s, int column)
+{
+    int64_t value = sqlite3_column_int64(s, column);
+
+    return value >= 1 && (uint64_t)value < IL__FENCE_END ? (uint64_t)value : 1;
+}
+
+static inline int64_t
+il__sq_time(sqlite3_stmt *s, int column)
+{
+    return il__sq_number(s, column, 0, INT64_C(1) << 60);
+}
 
 /* Memory of our own ran out: false, and c->rc says so. */
 static inline bool
 il__sq_no_memory(struct sq_conn *c)
 {
     c->rc = SQLITE_NOMEM;
+    return false;
+}
+
+/* What is stored does not fit together: false, and c->rc says so. */
+static inline bool
+il__sq_corrupt(struct sq_conn *c)
+{
+    c->rc = SQLITE_CORRUPT;
     return false;
 }
 
@@ -91,6 +134,8 @@ struct sq_file {
 il_status il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t timeout_ms,
                            il_error *reterr) MUST_USE;
 void      il__sq_file_close(struct sq_file *f);
+/* A descriptor of its own for the lock file that `fd` has open: then they exclude each other. */
+il_status il__sq_file_open_lock(struct sq_file *f, int fd, il_error *reterr) MUST_USE;
 il_status il__sq_file_lock(struct sq_file *f, il_error *reterr) MUST_USE;
 bool      il__sq_file_try_lock(struct sq_file *f); /* at once or not at all */
 void      il__sq_file_unlock(struct sq_file *f);
@@ -132,6 +177,10 @@ struct sq_store {
     uint32_t            *wakes;       /* words of the board to bump after the commit */
     size_t               n_wakes, wakes_capacity;
     void                *scratch; /* arena: what lives for one op */
+    struct sq_runs      *runs;    /* run.c's own, and so on; NULL until it is used */
+    struct sq_onces     *onces;
+    struct sq_queues    *queues;
+    struct sq_caches    *caches;
 #ifdef IL_MUTANT_reply_before_commit
     unsigned n_uncommitted;
 #endif
@@ -139,14 +188,28 @@ struct sq_store {
     struct il__mutex read_mutex; /* protects what follows */
     struct sq_conn   reader;
     bool             reader_open;
+
+    struct il__mutex tx_mutex; /* protects what follows, and what belongs to the transaction of a caller */
+    struct sq_tx  *tx;         /* the one that is open; NULL = none */
+    pthread_cond_t tx_changed;
+    pthread_t      tx_guard;
+    bool           tx_guarded, tx_closing;
 };
+
+#define SQ_CHECKPOINT_FRAMES 10000 /* 40 MB of WAL: scattered changes are written back together */
+
+/* tx.c */
+void      il__sq_tx_init(struct sq_store *s);
+void      il__sq_tx_release(struct sq_store *s);
+il_status il__sq_tx_begin(struct sq_store *s, sqlite3 *db, struct il__store_tx **ret,
+                          il_error *reterr) MUST_USE;
 
 bool il__sq_state_load(struct sq_conn *c, const il_clock *clock, struct sq_state *st);
 bool il__sq_state_save(struct sq_store *s);
 bool il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clock);
 
 /* schema.c: the version that this code writes. */
-#define SQ_SCHEMA_VERSION 1
+#define SQ_SCHEMA_VERSION 4
 il_status il__sq_schema_prepare(struct sq_store *s, bool test_clock, il_error *reterr) MUST_USE;
 
 /* hold.c: a lease, or a waiter (state WAITING). Strings are in the scratch arena. */
@@ -166,6 +229,7 @@ struct sq_hold {
     const char    *place;
     const char    *reason;  /* of a lease: why it was broken, or "" */
     const char    *verdict; /* of a waiter: the cycle it was cancelled for, or "" */
+    uint64_t       run;     /* seq of the run that it belongs to; 0 = none */
     bool           gone;    /* ended in this op */
 };
 
@@ -180,6 +244,7 @@ struct sq_key {
     const char     *key;
     struct sq_holds leases;
     struct sq_holds waiters;
+    uint64_t        run; /* seq of the run that a new lease or waiter belongs to; 0 = none */
 };
 
 bool il__sq_key_load(struct sq_store *s, struct sq_key *k);
@@ -189,7 +254,10 @@ bool il__sq_lease_end(struct sq_store *s, const struct sq_key *k, struct sq_hold
                       il_lease_state how);
 bool il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h);
 bool il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h);
-bool il__sq_waiter_end(struct sq_store *s, struct sq_hold *h);
+bool il__sq_waiter_end(struct sq_store *s, struct sq_hold *h); /* it waits no longer, whatever it is now */
+bool il__sq_waiter_leave(struct sq_store *s, const struct sq_key *k, struct sq_hold *h); /* and its run ends */
+/* The run of a lease has ended, and the lease goes on without it. */
+bool            il__sq_lease_detach(struct sq_store *s, const struct sq_key *k, struct sq_hold *h);
 struct sq_hold *il__sq_find_holder(const struct sq_holds *holds, const char *holder);
 uint64_t        il__sq_newest_fence(const struct sq_key *k);
 bool            il__sq_wake(struct sq_store *s, uint32_t slot);
@@ -216,6 +284,14 @@ bool il__sq_ended_purge(struct sq_store *s, uint32_t n_rows);
 bool            il__sq_settle(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
 bool            il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
 struct il__load il__sq_load(const struct sq_key *k);
+
+/* lock.c: what acquires are made of, and starts of runs too; `op` is an acquire */
+bool il__sq_has_queue(const struct sq_key *k);
+bool il__sq_answer_held(struct sq_store *s, il_op *op, const struct sq_key *k);
+bool il__sq_acquire_own(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *own);
+bool il__sq_grant(struct sq_store *s, il_op *op, struct sq_key *k);
+bool il__sq_enqueue(struct sq_store *s, il_op *op, struct sq_key *k, uint64_t *ret_ticket);
+bool il__sq_enqueued(struct sq_store *s, il_op *op, struct sq_key *k, uint64_t ticket);
 
 /* The ops; false: the database failed. */
 bool il__sq_acquire(struct sq_store *s, il_op *op);

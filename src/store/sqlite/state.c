@@ -74,10 +74,8 @@ il__sq_state_load(struct sq_conn *c, const il_clock *clock, struct sq_state *st)
     read_clock(clock, st);
     if (!il__sq_run(c, row))
         return false;
-    if (st->fence >= IL__FENCE_END || st->ticket >= IL__FENCE_END) {
-        c->rc = SQLITE_CORRUPT;
-        return false;
-    }
+    if (st->fence >= IL__FENCE_END || st->ticket >= IL__FENCE_END)
+        return il__sq_corrupt(c);
     return true;
 }
 

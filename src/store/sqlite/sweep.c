@@ -9,7 +9,7 @@
 #include "core/key.h"
 #include "core/lease.h"
 #include "core/op.h"
-#include "store/sqlite/sqlite_internal.h"
+#include "store/sqlite/run.h"
 
 /* ---- the deadlock search ------------------------------------------------------------------------------------- */
 
@@ -64,7 +64,8 @@ key_of_row(struct sq_store *s, sqlite3_stmt *row)
                             .key    = il__arena_strdup(&s->scratch, il__sq_text(row, 1)) };
 }
 
-/* Give the victim its verdict, wake it, and let those behind it pass. */
+/* Give the victim its verdict, wake it, and let those behind it pass. The waiter of a run goes, with its run: that is
+ * where the verdict is told. */
 static bool
 cancel(struct sq_store *s, uint64_t ticket, const char *verdict)
 {
@@ -78,12 +79,16 @@ cancel(struct sq_store *s, uint64_t ticket, const char *verdict)
         return rc == SQLITE_DONE;
     struct sq_key k      = key_of_row(s, row);
     const char   *holder = il__arena_strdup(&s->scratch, il__sq_text(row, 2));
+    uint64_t      run    = (uint64_t)sqlite3_column_int64(row, 3);
     if (!il__sq_run(c, row))
         return false;
     if (k.tenant == NULL || k.key == NULL || holder == NULL)
         return il__sq_no_memory(c);
-    return il__sq_wake(s, il__board_slot(k.tenant, k.key, holder)) && il__sq_key_load(s, &k) &&
-           il__sq_give_on(s, &k, NULL);
+    if (!il__sq_wake(s, il__board_slot(k.tenant, k.key, holder)) || !il__sq_key_load(s, &k))
+        return false;
+    if (run != 0 && !il__sq_waiter_leave(s, &k, il__sq_find_holder(&k.waiters, holder)))
+        return false;
+    return il__sq_give_on(s, &k, NULL);
 }
 
 /* *ret_found: a cycle was found and *ret_ticket, its youngest waiter, has been cancelled. */
@@ -108,46 +113,47 @@ il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *const
 
 /* ---- the sweep ----------------------------------------------------------------------------------------------- */
 
-/* Settle the next key that has something overdue; *ret_done when there is none. */
+/* The next key that has something overdue; its tenant is NULL when there is none. */
 static bool
-settle_next(struct sq_store *s, enum sq_stmt due, il_sweep_out *counts, bool *ret_done)
+next_due(struct sq_store *s, struct sq_key *ret)
 {
     struct sq_conn *c   = &s->conn;
-    sqlite3_stmt   *row = il__sq_use(c, due);
+    sqlite3_stmt   *row = il__sq_use(c, SQ_hold_due);
 
+    *ret = (struct sq_key){ 0 };
     il__arena_clear(&s->scratch);
-    if (!il__sq_bind_int(c, row, 1, s->state.now_ms) || !il__sq_bind_int(c, row, 2, 1))
+    if (!il__sq_bind_int(c, row, 1, s->state.now_ms))
         return false;
-    int rc    = il__sq_step(c, row);
-    *ret_done = rc == SQLITE_DONE;
+    int rc = il__sq_step(c, row);
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
-    struct sq_key k = key_of_row(s, row);
+    *ret = key_of_row(s, row);
     if (!il__sq_run(c, row))
         return false;
-    if (k.tenant == NULL || k.key == NULL)
-        return il__sq_no_memory(c);
-    return il__sq_key_load(s, &k) && il__sq_settle(s, &k, counts);
+    return (ret->tenant != NULL && ret->key != NULL) || il__sq_no_memory(c);
 }
 
 static bool
 settle_all(struct sq_store *s, il_op *op)
 {
-    static const enum sq_stmt due[]  = { SQ_lease_due, SQ_waiter_due };
-    il_sweep_out             *counts = &op->out.sweep;
+    il_sweep_out *counts = &op->out.sweep;
+    struct sq_key k;
 
-    for (size_t i = 0; i < ARRAY_LEN(due); i++) {
-        bool done = false;
-        while (!done) {
-            if (counts->n_expired + counts->n_dropped >= op->in.list.limit) {
-                op->out.flags |= IL_OUT_MORE;
-                return true;
-            }
-            if (!settle_next(s, due[i], counts, &done))
-                return false;
+    for (;;) {
+        uint32_t n = counts->n_expired + counts->n_dropped;
+        if (!next_due(s, &k))
+            return false;
+        if (k.tenant == NULL)
+            return true;
+        if (n >= op->in.list.limit) {
+            op->out.flags |= IL_OUT_MORE;
+            return true;
         }
+        if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, counts))
+            return false;
+        if (counts->n_expired + counts->n_dropped == n)
+            return il__sq_corrupt(&s->conn); /* a row that its own key does not lead to */
     }
-    return true;
 }
 
 /* Holders of one tenant whose waits could be part of a cycle. */

@@ -4,7 +4,7 @@
 --          5 after fence  6 now_ms  7 limit
 -- returns: as lease_of_key, then key and the number of live waiters of the key
 SELECT fence, holder, mode, permits, state, ttl_ms, settle_ms, granted_ms, renewed_ms, expires_ms, meta,
-       place, reason, key,
+       place, reason, run, key,
        (SELECT count(*) FROM il_waiter w
          WHERE w.tenant = l.tenant AND w.key = l.key AND w.drop_ms > ?6 AND w.verdict = '')
   FROM il_lease l

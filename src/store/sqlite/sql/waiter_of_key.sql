@@ -1,9 +1,9 @@
 -- waiter_of_key: the queue of a key in the order of tickets, dead and cancelled waiters too.
 -- params:  1 tenant  2 key
 -- returns: ticket, holder, mode, permits, ttl_ms, settle_ms, queued_ms, seen_ms, deadline_ms, drop_ms, meta,
---          place, verdict
+--          place, verdict, run
 SELECT ticket, holder, mode, permits, ttl_ms, settle_ms, queued_ms, seen_ms, deadline_ms, drop_ms, meta,
-       place, verdict
+       place, verdict, run
   FROM il_waiter
  WHERE tenant = ?1 AND key = ?2
  ORDER BY ticket;

@@ -1,0 +1,236 @@
+/*
+ * run.c: stage, finish and cancel of runs on the SQLite engine, as src/core/runs.md says, and their sweep.
+ *
+ * Each op finds its run, settles the run's key, decides, and writes, inside the batch's BEGIN IMMEDIATE transaction: only one
+ * writer is let in, so what was read is still true when it is acted upon.
+ */
+#include "store/sqlite/run.h"
+
+#include "base/arena.h"
+#include "core/lease.h"
+#include "core/op.h"
+
+/* ---- stage, finish, cancel -------------------------------------------------------------------------------------- */
+
+static bool
+is_current(const il_op *op, const struct sq_run *r)
+{
+#ifdef IL_MUTANT_run_fence_ignored
+    return r->info.state == IL_RUN_RUNNING;
+#endif
+    return r->info.state == IL_RUN_RUNNING && r->info.fence == op->fence &&
+           strcmp(r->info.holder, op->holder) == 0;
+}
+
+/* Is it the run's own stage or finish, and what of its log is new? Otherwise the op has its answer. */
+static bool
+may_write(struct sq_store *s, il_op *op, const struct sq_run *r, struct il__log_part *ret, bool *ret_may)
+{
+    bool current = is_current(op, r);
+
+    *ret_may = current && il__run_log_part(op, r->info.log_bytes, ret);
+    if (*ret_may)
+        return true;
+    if (!il__sq_run_show(&s->conn, &s->state, op, r))
+        return false;
+    if (current)
+        il__run_answer_gap(op);
+    else
+        il__run_answer_not_current(op, r->finished);
+    return true;
+}
+
+static bool
+stage(struct sq_store *s, il_op *op, struct sq_run *r)
+{
+    const il_run_in    *in = &op->in.run;
+    struct il__log_part log;
+    bool                may;
+
+    if (!may_write(s, op, r, &log, &may))
+        return false;
+    if (!may)
+        return true;
+    if (in->stage != NULL)
+        r->info.stage = in->stage;
+    if (in->progress >= 0)
+        r->info.progress = in->progress;
+    if (!il__sq_run_log_append(s, r, &log) || !il__sq_run_change(s, r) ||
+        !il__sq_run_show(&s->conn, &s->state, op, r))
+        return false;
+    op->status = IL_OK;
+    if (r->info.cancelled)
+        il__run_tell_stop(op, r->error);
+    return true;
+}
+
+/* The lease of a key with this fence, or the waiter with this ticket; NULL in a damaged file. */
+static struct sq_hold *
+find_number(const struct sq_holds *holds, uint64_t number)
+{
+    for (size_t i = 0; i < holds->n; i++) {
+        if (!holds->items[i].gone && holds->items[i].number == number)
+            return &holds->items[i];
+    }
+    return NULL;
+}
+
+/* End the lease of a run that has ended, and give the key on. */
+static bool
+release(struct sq_store *s, struct sq_key *k, uint64_t fence)
+{
+    struct sq_hold *h = find_number(&k->leases, fence);
+
+    if (h == NULL)
+        return true;
+    h->run = 0;
+    return il__sq_lease_end(s, k, h, il__lease_step(h->state, IL__EV_RELEASE)) &&
+           il__sq_give_on(s, k, NULL);
+}
+
+static bool
+finish(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
+{
+    const il_run_in    *in    = &op->in.run;
+    enum il__run_event  event = il__run_finish_event(in->state);
+    struct il__log_part log;
+    bool                may;
+
+    if (!may_write(s, op, r, &log, &may))
+        return false;
+    if (!may)
+        return true;
+    r->finished = true;
+    op->status  = IL_OK;
+    return il__sq_run_log_append(s, r, &log) && il__sq_run_end(s, r, event, in->error) &&
+           il__sq_run_show(&s->conn, &s->state, op, r) && release(s, k, r->info.fence);
+}
+
+/* An offer was not confirmed, so its end is not remembered. */
+bool
+il__sq_run_leave(struct sq_store *s, struct sq_key *k, const struct sq_run *r)
+{
+    for (size_t i = 0; i < k->waiters.n; i++) {
+        struct sq_hold *w = &k->waiters.items[i];
+        if (!w->gone && w->run == r->info.seq)
+            return il__sq_wake(s, il__board_slot(k->tenant, k->key, w->holder)) &&
+                   il__sq_waiter_end(s, w);
+    }
+    for (size_t i = 0; i < k->leases.n; i++) {
+        struct sq_hold *h = &k->leases.items[i];
+        if (h->gone || h->run != r->info.seq)
+            continue;
+        h->run = 0;
+        return il__sq_wake(s, il__board_slot(k->tenant, k->key, h->holder)) &&
+               il__sq_lease_end(s, k, h, il__lease_step(h->state, IL__EV_BREAK_NOW));
+    }
+    return true; /* a slot */
+}
+
+static bool
+cancel(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
+{
+    const char *reason = op->in.run.error;
+    bool        ok     = true;
+
+    if (r->info.state == IL_RUN_RUNNING)
+        ok = il__sq_run_stop(s, r, (struct il__run_error){ "", reason, "" });
+    else if (r->info.state == IL_RUN_PENDING)
+        ok = il__sq_run_end(s, r, IL__RUN_EV_CANCEL, reason) && il__sq_run_leave(s, k, r) &&
+             il__sq_give_on(s, k, NULL);
+    op->status = IL_OK;
+    return ok && il__sq_run_show(&s->conn, &s->state, op, r);
+}
+
+/* ---- the ops ------------------------------------------------------------------------------------------------------ */
+
+/* An op that changes a run which is named by its id. */
+static bool
+change(struct sq_store *s, il_op *op)
+{
+    struct sq_conn *c      = &s->conn;
+    il_sweep_out    counts = { 0 };
+    bool            mended = false;
+    struct sq_run   r;
+    bool            found;
+
+    if (!il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))
+        return false;
+    op->status = IL_NOT_FOUND;
+    if (!found)
+        return true;
+    struct sq_key k = { .tenant = op->tenant, .key = r.info.key };
+    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, &counts) || !il__sq_run_mend(s, &k, &mended))
+        return false;
+    if ((mended || counts.n_expired + counts.n_dropped > 0) && /* then it may have ended just now */
+        !il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))
+        return false;
+    if (op->type == IL_OP_RUN_STAGE)
+        return stage(s, op, &r);
+    return op->type == IL_OP_RUN_FINISH ? finish(s, op, &r, &k) : cancel(s, op, &r, &k);
+}
+
+bool
+il__sq_run_op(struct sq_store *s, il_op *op)
+{
+    if (!il__op_writes(op->type))
+        return il__sq_run_read(&s->conn, &s->state, &s->scratch, op);
+    return op->type == IL_OP_RUN_START ? il__sq_run_start(s, op) : change(s, op);
+}
+
+/* ---- the sweep -------------------------------------------------------------------------------------------------------- */
+
+static bool
+remove_run(struct sq_store *s, uint64_t seq)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_run_remove);
+
+    return il__sq_bind_int(c, stmt, 1, (int64_t)seq) && il__sq_run(c, stmt) &&
+           il__sq_run_log_remove(s, seq);
+}
+
+/* The next run that was kept long enough; *ret_seq is 0 when there is none. */
+static bool
+next_due(struct sq_store *s, uint64_t *ret_seq)
+{
+    struct sq_conn *c   = &s->conn;
+    sqlite3_stmt   *row = il__sq_use(c, SQ_run_due);
+
+    *ret_seq = 0;
+    if (!il__sq_bind_int(c, row, 1, s->state.wall_ms) || !il__sq_bind_int(c, row, 2, 1))
+        return false;
+    int rc = il__sq_step(c, row);
+    if (rc != SQLITE_ROW)
+        return rc == SQLITE_DONE;
+    *ret_seq = (uint64_t)sqlite3_column_int64(row, 0);
+    return il__sq_run(c, row);
+}
+
+bool
+il__sq_run_sweep(struct sq_store *s, il_op *op)
+{
+    uint64_t seq;
+
+    for (uint32_t n = 0;; n++) {
+        if (!next_due(s, &seq))
+            return false;
+        if (seq == 0)
+            return true;
+        if (n == op->in.list.limit) {
+            op->out.flags |= IL_OUT_MORE;
+            return true;
+        }
+        if (!remove_run(s, seq))
+            return false;
+        op->out.sweep.n_purged++;
+    }
+}
+
+bool
+il__sq_run_overdue(struct sq_conn *c, const struct sq_state *st, bool *ret)
+{
+    sqlite3_stmt *row = il__sq_use(c, SQ_run_overdue);
+
+    return il__sq_bind_int(c, row, 1, st->wall_ms) && il__sq_ask(c, row, ret);
+}

@@ -1,0 +1,139 @@
+/*
+ * run_log.c: the logs of runs on the SQLite engine: pieces that follow each other. A short last piece is extended, so that many
+ * small writes do not become many rows; what is long is cut, so that reading a part does not read it all. Only the last
+ * IL_LOG_BYTES_MAX bytes count, whatever pieces are still there.
+ */
+#include "core/op.h"
+#include "store/sqlite/run.h"
+
+#define PIECE_BYTES_MAX 65536 /* of a row; run_log_read.sql knows it, too */
+#define SHORT_BYTES 8192      /* a piece is extended up to that */
+
+_Static_assert(PIECE_BYTES_MAX == 65536, "run_log_read.sql looks that far back");
+
+/* Where what is kept begins. */
+static uint64_t
+first_kept(uint64_t n_bytes)
+{
+    return n_bytes > IL_LOG_BYTES_MAX ? n_bytes - IL_LOG_BYTES_MAX : 0;
+}
+
+/* Put the data into the last piece, if that is short; *ret_done when it was. */
+static bool
+extend(struct sq_store *s, uint64_t seq, const void *data, size_t n, bool *ret_done)
+{
+    struct sq_conn *c   = &s->conn;
+    sqlite3_stmt   *row = il__sq_use(c, SQ_run_log_last);
+
+    if (!il__sq_bind_int(c, row, 1, (int64_t)seq))
+        return false;
+    int rc = il__sq_step(c, row);
+    if (rc != SQLITE_ROW)
+        return rc == SQLITE_DONE;
+    int64_t piece   = sqlite3_column_int64(row, 0);
+    int64_t n_bytes = sqlite3_column_int64(row, 1);
+    if (!il__sq_run(c, row))
+        return false;
+    if (n_bytes + (int64_t)n > SHORT_BYTES)
+        return true;
+    *ret_done          = true;
+    sqlite3_stmt *stmt = il__sq_use(c, SQ_run_log_extend);
+    return il__sq_bind_int(c, stmt, 1, piece) && il__sq_bind_blob(c, stmt, 2, data, n) &&
+           il__sq_run(c, stmt);
+}
+
+static bool
+add_pieces(struct sq_store *s, uint64_t seq, uint64_t offset, const char *data, size_t n)
+{
+    struct sq_conn *c = &s->conn;
+
+    while (n > 0) {
+        size_t        part = MIN(n, PIECE_BYTES_MAX);
+        sqlite3_stmt *stmt = il__sq_use(c, SQ_run_log_add);
+        if (!il__sq_bind_int(c, stmt, 1, (int64_t)seq) ||
+            !il__sq_bind_int(c, stmt, 2, (int64_t)offset) ||
+            !il__sq_bind_blob(c, stmt, 3, data, part) || !il__sq_run(c, stmt))
+            return false;
+        offset += part;
+        data += part;
+        n -= part;
+    }
+    return true;
+}
+
+static bool
+trim(struct sq_store *s, uint64_t seq, uint64_t before)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_run_log_trim);
+
+    return il__sq_bind_int(c, stmt, 1, (int64_t)seq) &&
+           il__sq_bind_int(c, stmt, 2, (int64_t)before) && il__sq_run(c, stmt);
+}
+
+/* The run's row is the caller's to write. */
+bool
+il__sq_run_log_append(struct sq_store *s, struct sq_run *r, const struct il__log_part *log)
+{
+    uint64_t seq  = r->info.seq;
+    bool     done = log->n_bytes == 0;
+
+    if (!done && r->info.log_bytes > 0 && log->n_bytes < SHORT_BYTES &&
+        !extend(s, seq, log->data, log->n_bytes, &done))
+        return false;
+    if (!done && !add_pieces(s, seq, r->info.log_bytes, log->data, log->n_bytes))
+        return false;
+    r->info.log_bytes += log->n_bytes;
+    return log->n_bytes == 0 || first_kept(r->info.log_bytes) == 0 ||
+           trim(s, seq, first_kept(r->info.log_bytes));
+}
+
+/* Copy what a piece has of [from, from + n) to its place. A damaged file may have pieces that are anything. */
+static void
+copy_piece(sqlite3_stmt *row, uint64_t from, char *out, size_t n)
+{
+    uint64_t    offset  = (uint64_t)MAX(sqlite3_column_int64(row, 0), 0);
+    const char *data    = sqlite3_column_blob(row, 1);
+    uint64_t    n_bytes = (uint64_t)sqlite3_column_bytes(row, 1);
+    uint64_t    first   = MAX(from, offset);
+    uint64_t    end     = MIN(from + n, offset + n_bytes);
+
+    if (data != NULL && first < end)
+        memcpy(out + (first - from), data + (first - offset), (size_t)(end - first));
+}
+
+bool
+il__sq_run_log_read(struct sq_conn *c, il_op *op, const struct sq_run *r)
+{
+    uint64_t total = r->info.log_bytes;
+    uint64_t from  = MAX(op->in.run.offset, first_kept(total));
+    size_t   n     = from < total ? (size_t)MIN(total - from, (uint64_t)IL__LOG_READ_BYTES) : 0;
+    char    *text  = il__op_alloc(op, n + 1);
+    int      rc    = SQLITE_DONE;
+
+    if (text == NULL)
+        return il__sq_no_memory(c);
+    memset(text, 0, n + 1);
+    if (n > 0) {
+        sqlite3_stmt *row = il__sq_use(c, SQ_run_log_read);
+        if (!il__sq_bind_int(c, row, 1, (int64_t)r->info.seq) ||
+            !il__sq_bind_int(c, row, 2, (int64_t)from) ||
+            !il__sq_bind_int(c, row, 3, (int64_t)(from + n)))
+            return false;
+        while ((rc = il__sq_step(c, row)) == SQLITE_ROW)
+            copy_piece(row, from, text, n);
+    }
+    op->out.value       = text;
+    op->out.value_bytes = n;
+    op->out.offset      = from;
+    return rc == SQLITE_DONE;
+}
+
+bool
+il__sq_run_log_remove(struct sq_store *s, uint64_t seq)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_run_log_remove);
+
+    return il__sq_bind_int(c, stmt, 1, (int64_t)seq) && il__sq_run(c, stmt);
+}

@@ -1,0 +1,318 @@
+/*
+ * run_start.c: starting runs on the SQLite engine, as the table of src/core/runs.md says. A start is an acquire of the key by
+ * the run's holder, with a decision before it about the runs of the key that are live.
+ *
+ * Race-free because all of it happens inside one BEGIN IMMEDIATE transaction: of two starts at once the second one sees
+ * the run of the first.
+ */
+#include "core/answer.h"
+#include "core/lease.h"
+#include "core/op.h"
+#include "store/sqlite/run.h"
+
+/* Show a run beside the results of the acquire, whose fence stays. */
+static bool
+show_beside(struct sq_store *s, il_op *op, const char *id)
+{
+    uint64_t      fence = op->out.fence;
+    struct sq_run r;
+    bool          found;
+
+    if (!il__sq_run_find(&s->conn, &s->scratch, op->tenant, id, &r, &found))
+        return false;
+    CHECK(found);
+    if (!il__sq_run_show(&s->conn, &s->state, op, &r))
+        return false;
+    op->out.fence = fence;
+    return true;
+}
+
+static bool
+answer_with(struct sq_store *s, il_op *op, il_status status, const struct sq_run *r)
+{
+    op->status = status;
+    return il__sq_run_show(&s->conn, &s->state, op, r);
+}
+
+/* HELD, with the lease in the way and, if there is one, the run. */
+static bool
+answer_held(struct sq_store *s, il_op *op, const struct sq_key *k, const struct sq_run *in_the_way)
+{
+    if (in_the_way != NULL && !il__sq_run_show(&s->conn, &s->state, op, in_the_way))
+        return false;
+    return il__sq_answer_held(s, op, k);
+}
+
+/* May this holder want the key for a run? If not, the op says why. */
+static bool
+may_want(struct sq_store *s, il_op *op, const struct sq_key *k, bool *ret_may)
+{
+    const struct sq_hold   *own   = il__sq_find_holder(&k->leases, op->holder);
+    const struct il__ended *ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
+
+    *ret_may = false;
+    if (own != NULL && own->state == IL_LEASE_CLOSING) {
+        il__answer_closing(op, own->reason);
+    } else if (own != NULL) {
+        il__op_end(op, IL_MISMATCH, IL__SAY_HAS_OTHERWISE);
+    } else if (ended != NULL) {
+        il__answer_lost(op, ended, s->state.now_ms);
+    } else if (il__sq_find_holder(&k->waiters, op->holder) != NULL) {
+        il__op_end(op, IL_MISMATCH, IL__SAY_WAITS_OTHERWISE);
+    } else {
+        il_op lock = il__run_acquire(op);
+        bool  ok   = il__sq_rank(s, &lock);
+        il__run_acquired(op, &lock);
+        *ret_may = op->status == IL_OK;
+        return ok;
+    }
+    return true;
+}
+
+static bool
+is_free(const struct sq_key *k)
+{
+    return il__sq_newest_fence(k) == 0 && !il__sq_has_queue(k);
+}
+
+/* ---- a run that exists ------------------------------------------------------------------------------------------ */
+
+/* This holder repeats the start of a run that it executes or waits for. */
+static bool
+repeat(struct sq_store *s, il_op *op, const struct sq_run *r, struct sq_key *k)
+{
+    struct sq_hold *own  = il__sq_find_holder(&k->waiters, op->holder);
+    il_op           lock = il__run_acquire(op);
+
+    if (own == NULL)
+        own = il__sq_find_holder(&k->leases, op->holder);
+    if (own == NULL)
+        return il__sq_corrupt(&s->conn); /* a live run without a lease or waiter */
+    bool ok = il__sq_acquire_own(s, &lock, k, own);
+    il__run_acquired(op, &lock);
+    if (op->status == IL_LOST)
+        op->out.fence = r->info.fence;
+    return ok && show_beside(s, op, r->info.id);
+}
+
+/* A slot is RUNNING from now on. */
+static bool
+begin_slot(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
+{
+    il_op lock = il__run_acquire(op);
+
+    lock.in.lock.meta = r->info.meta;
+    k->run            = r->info.seq;
+    bool ok           = il__sq_learn(s, &lock) && il__sq_grant(s, &lock, k);
+    il__run_acquired(op, &lock);
+    r->info.holder = op->holder;
+    r->info.ttl_ms = op->in.run.ttl_ms;
+    return ok && il__sq_run_begin(s, r, op->out.fence) && show_beside(s, op, r->info.id);
+}
+
+static struct sq_run *
+running_or_oldest(const struct sq_live *live)
+{
+    for (size_t i = 0; i < live->n; i++) {
+        if (live->items[i].info.state == IL_RUN_RUNNING)
+            return &live->items[i];
+    }
+    return &live->items[0];
+}
+
+static bool
+start_slot(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
+{
+    struct sq_live live;
+    bool           may;
+
+    if (!may_want(s, op, k, &may))
+        return false;
+    if (!may)
+        return true;
+    if (!il__sq_run_live(s, op->tenant, op->key, &live))
+        return false;
+    CHECK(live.n > 0); /* the slot at least */
+    const struct sq_run *in_the_way = running_or_oldest(&live);
+    bool                 is_first   = in_the_way->info.seq == r->info.seq;
+    if (is_free(k) && is_first)
+        return begin_slot(s, op, r, k);
+    if (!answer_held(s, op, k, is_first ? NULL : in_the_way))
+        return false;
+    if (is_free(k))
+        il__op_end(op, IL_HELD, IL__SAY_OLDER_PENDING);
+    return true;
+}
+
+static bool
+start_known(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
+{
+    bool slot    = (op->flags & IL_RUN_SLOT) != 0;
+    bool is_slot = r->info.state == IL_RUN_PENDING && r->hold.state == IL_LEASE_NONE;
+
+    if (il__run_ended(r->info.state)) {
+        if (!il__sq_run_show(&s->conn, &s->state, op, r))
+            return false;
+        il__run_refuse(op, IL_STATE);
+        return true;
+    }
+    if (is_slot && slot) {
+        op->out.flags |= IL_OUT_RENEWED;
+        return answer_with(s, op, IL_OK, r);
+    }
+    if (is_slot)
+        return start_slot(s, op, r, k);
+    if (slot || strcmp(r->info.holder, op->holder) != 0)
+        return answer_with(s, op, IL_DUPLICATE, r);
+    return repeat(s, op, r, k);
+}
+
+/* ---- a new run ---------------------------------------------------------------------------------------------------- */
+
+static const char *
+or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+static struct sq_run
+run_of_op(struct sq_store *s, const il_op *op)
+{
+    const il_run_in *in   = &op->in.run;
+    bool             slot = (op->flags & IL_RUN_SLOT) != 0;
+
+    return (struct sq_run){
+        .info    = { .tenant  = op->tenant,
+                     .id      = in->id,
+                     .key     = op->key,
+                     .holder  = slot ? "" : op->holder,
+                     .trigger = or_empty(in->trigger),
+                     .by      = or_empty(in->by),
+                     .meta    = or_empty(in->meta),
+                     .stage   = "",
+                     .seq     = ++s->state.ticket,
+                     .ttl_ms  = in->ttl_ms },
+        .error   = IL__RUN_NO_ERROR,
+        .keep_ms = in->keep_ms,
+    };
+}
+
+/* End the pending runs of the key, which the new one replaces, and ask the running one to stop. */
+static bool
+replace_others(struct sq_store *s, const il_op *op, struct sq_key *k, const struct sq_live *live)
+{
+    il_policy policy = op->in.run.policy;
+
+    for (size_t i = 0; i < live->n && policy >= IL_POLICY_REPLACE_PENDING; i++) {
+        struct sq_run *r = &live->items[i];
+        if (r->info.state == IL_RUN_PENDING) {
+            if (!il__sq_run_end(s, r, IL__RUN_EV_REPLACE, op->in.run.id) || !il__sq_run_leave(s, k, r))
+                return false;
+        } else if (policy == IL_POLICY_CANCEL_RUNNING) {
+            if (!il__sq_run_stop(s, r, il__run_error_replaced(op->in.run.id)))
+                return false;
+        }
+    }
+    return il__sq_give_on(s, k, NULL);
+}
+
+/* The new run takes the key or queues for it; then those that it replaces end, and its turn may have come. */
+static bool
+place(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *live)
+{
+    struct sq_run r    = run_of_op(s, op);
+    il_op         lock = il__run_acquire(op);
+
+    k->run       = r.info.seq;
+    bool queues  = !is_free(k);
+    bool ok      = queues ? il__sq_enqueue(s, &lock, k, &r.ticket)
+                          : il__sq_learn(s, &lock) && il__sq_grant(s, &lock, k);
+    r.info.state = il__run_step(IL_RUN_NONE, queues ? IL__RUN_EV_QUEUE : IL__RUN_EV_START, false);
+    r.info.fence = lock.out.fence;
+    if (!queues)
+        r.info.started_at_ms = s->state.wall_ms;
+    ok = ok && il__sq_run_add(s, &r) && replace_others(s, op, k, live) &&
+         (!queues || il__sq_enqueued(s, &lock, k, r.ticket));
+    il__run_acquired(op, &lock);
+    return ok && show_beside(s, op, r.info.id);
+}
+
+static bool
+begin(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *live)
+{
+    if ((op->flags & IL_RUN_SLOT) == 0)
+        return place(s, op, k, live);
+    struct sq_run r = run_of_op(s, op);
+    r.info.state    = il__run_step(IL_RUN_NONE, IL__RUN_EV_QUEUE, false);
+    op->status      = IL_OK;
+    return il__sq_run_add(s, &r) && replace_others(s, op, k, live) && show_beside(s, op, r.info.id);
+}
+
+/* DUPLICATE, with the run; a start that joins is counted. */
+static bool
+answer_duplicate(struct sq_store *s, il_op *op, struct sq_run *r)
+{
+    bool joins = op->in.run.policy == IL_POLICY_JOIN;
+
+    if (joins && !il__sq_run_joined(s, r))
+        return false;
+    if (!joins)
+        op->out.flags |= IL_OUT_SKIPPED;
+    return answer_with(s, op, IL_DUPLICATE, r);
+}
+
+static bool
+start_new(struct sq_store *s, il_op *op, struct sq_key *k)
+{
+    il_policy      policy = op->in.run.policy;
+    bool           slot   = (op->flags & IL_RUN_SLOT) != 0;
+    struct sq_live live;
+
+    if (!il__sq_run_live(s, op->tenant, op->key, &live))
+        return false;
+    if (live.n == 0) {
+        if (is_free(k) || (policy >= IL_POLICY_QUEUE && !slot))
+            return begin(s, op, k, &live);
+        return answer_held(s, op, k, NULL);
+    }
+    if (policy == IL_POLICY_JOIN || policy == IL_POLICY_SKIP)
+        return answer_duplicate(s, op, running_or_oldest(&live));
+    if (policy == IL_POLICY_REJECT)
+        return answer_held(s, op, k, running_or_oldest(&live));
+    if (policy == IL_POLICY_QUEUE && live.n_pending >= op->in.run.queue_max) {
+        il__run_answer_limit(op, live.n_pending);
+        return true;
+    }
+    return begin(s, op, k, &live);
+}
+
+bool
+il__sq_run_start(struct sq_store *s, il_op *op)
+{
+    struct sq_conn *c      = &s->conn;
+    il_sweep_out    counts = { 0 };
+    struct sq_key   k      = { .tenant = op->tenant, .key = op->key };
+    struct sq_run   r;
+    bool            found;
+    bool            may    = true;
+    bool            mended = false;
+
+    if (!il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))
+        return false;
+    if (found && strcmp(r.info.key, op->key) != 0) {
+        if (!il__sq_run_show(c, &s->state, op, &r))
+            return false;
+        il__run_answer_other_key(op);
+        return true;
+    }
+    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, &counts) || !il__sq_run_mend(s, &k, &mended))
+        return false;
+    if (found && (mended || counts.n_expired + counts.n_dropped > 0) && /* then it may have ended just now */
+        !il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))
+        return false;
+    if (found)
+        return start_known(s, op, &r, &k);
+    if ((op->flags & IL_RUN_SLOT) == 0 && !may_want(s, op, &k, &may))
+        return false;
+    return !may || start_new(s, op, &k);
+}

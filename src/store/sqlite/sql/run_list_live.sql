@@ -1,0 +1,13 @@
+-- run_list_live: live runs only, newest first: what is live is sorted, history is not looked at.
+-- params:  1 tenant  2 seq below which  3 lowest key  4 key below which
+-- returns: as run_of_id
+SELECT r.seq, r.id, r.key, r.holder, r.fence, r.ticket, r.state, r.cancelled, r.finished, r.error, r.trigger_,
+       r.by_, r.meta, r.stage, r.progress, r.n_joined, r.log_bytes, r.ttl_ms, r.keep_ms, r.created_ms,
+       r.started_ms, r.ended_ms, r.updated_ms, l.state, l.ttl_ms, l.expires_ms, l.reason, w.ttl_ms,
+       w.drop_ms, w.deadline_ms
+  FROM il_run r INDEXED BY il_run_live
+  LEFT JOIN il_lease l
+    ON l.tenant = r.tenant AND l.key = r.key AND l.fence = r.fence AND r.state <= 2
+  LEFT JOIN il_waiter w ON w.ticket = r.ticket
+ WHERE r.tenant = ?1 AND r.state <= 2 AND r.seq < ?2 AND r.key >= ?3 AND r.key < ?4
+ ORDER BY r.seq DESC;

@@ -1,0 +1,12 @@
+-- run_of_seq: the run of a lease or waiter.
+-- params:  1 seq
+-- returns: as run_of_id
+SELECT r.seq, r.id, r.key, r.holder, r.fence, r.ticket, r.state, r.cancelled, r.finished, r.error, r.trigger_,
+       r.by_, r.meta, r.stage, r.progress, r.n_joined, r.log_bytes, r.ttl_ms, r.keep_ms, r.created_ms,
+       r.started_ms, r.ended_ms, r.updated_ms, l.state, l.ttl_ms, l.expires_ms, l.reason, w.ttl_ms,
+       w.drop_ms, w.deadline_ms
+  FROM il_run r
+  LEFT JOIN il_lease l
+    ON l.tenant = r.tenant AND l.key = r.key AND l.fence = r.fence AND r.state <= 2
+  LEFT JOIN il_waiter w ON w.ticket = r.ticket
+ WHERE r.seq = ?1;

@@ -1,0 +1,2 @@
+-- savepoint_release: keep what was done since the savepoint, and forget that.
+RELEASE il_apply;
