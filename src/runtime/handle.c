@@ -119,7 +119,7 @@ il_close(il *h)
     il__free(h);
 }
 
-/* Check the ops and note what a waiter will sleep on, before anything can wake it. */
+/* Check the ops and note what a waiter will sleep on (il__wake_note(), wait.c), before anything can wake it. */
 static bool
 prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
 {
@@ -131,10 +131,7 @@ prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
         if (!il__op_prepare(op, h->tenant, h->tenant_bytes))
             continue;
         writes = writes || il__op_writes(op->type);
-        if (op->type == IL_OP_ACQUIRE && op->in.lock.wait_ms != 0) {
-            op->wake[0] = il__board_slot(op->tenant, op->key, op->holder);
-            op->wake[1] = il__board_read(h->store->board, op->wake[0]);
-        }
+        il__wake_note(h, op);
     }
     return writes;
 }
@@ -168,7 +165,9 @@ il_apply(il *h, il_op *ops, size_t n, il_error *reterr)
 {
     il_op *one = ops;
 
-    if (h == NULL || ops == NULL || n == 0 || n > IL_BATCH_OPS_MAX)
+    if (h == NULL)
+        return il__error_set(reterr, IL_INVAL, "no handle given");
+    if (ops == NULL || n == 0 || n > IL_BATCH_OPS_MAX)
         return il__error_set(reterr, IL_INVAL, "a batch has 1..%d operations, not %zu",
                              IL_BATCH_OPS_MAX, n);
     if (n == 1)
@@ -186,37 +185,52 @@ describe_held(const il_op *op, il_error *reterr)
 {
     const il_lease_info *held = op->out.items;
 
-    if (op->out.n_items == 0) {
-        il__error_set(reterr, op->status, "'%s' is held by somebody else", op->key);
+    if (op->out.n_items > 0) {
+        il__error_set(reterr, op->status, "'%s' is held by %s (fence %" PRIu64 ") for %" PRId64 " ms",
+                      op->key, held->holder, held->fence, held->age_ms);
+        (void)snprintf(reterr->holder, sizeof reterr->holder, "%s", held->holder); /* fits: limits agree */
+        reterr->fence = held->fence;
         return;
     }
-    il__error_set(reterr, op->status, "'%s' is held by %s (fence %" PRIu64 ") for %" PRId64 " ms",
-                  op->key, held->holder, held->fence, held->age_ms);
-    (void)snprintf(reterr->holder, sizeof reterr->holder, "%s", held->holder); /* fits: limits agree */
-    reterr->fence = held->fence;
+    il__error_set(reterr, op->status, "'%s' is held by somebody else", op->key);
+}
+
+/* What is in the way, or is there already: a run or a job. False: the op shows none. */
+static bool
+describe_other(const il_op *op, const char *name, il_error *reterr)
+{
+    if (op->out.n_runs > 0)
+        il__error_set(reterr, op->status, "'%s': run %s is %s", name, op->out.runs->id,
+                      il_run_state_name(op->out.runs->state));
+    else if (op->out.n_jobs > 0)
+        il__error_set(reterr, op->status, "'%s': job %s is %s", name, op->out.jobs->id,
+                      il_job_state_name(op->out.jobs->state));
+    return op->out.n_runs > 0 || op->out.n_jobs > 0;
 }
 
 il_status
 il__error_of_op(const il_op *op, il_error *reterr)
 {
+    const char *name   = op->key != NULL ? op->key : il__op_id(op);
+    const char *detail = op->out.detail != NULL ? op->out.detail : il_status_text(op->status);
+
     if (op->status == IL_OK || reterr == NULL)
         return op->status;
-    if (op->status == IL_HELD) {
-        describe_held(op, reterr);
+    if (op->status == IL_INVAL || name == NULL) {
+        il__error_set(reterr, op->status, "%s", detail);
         return op->status;
     }
-    const char *detail = op->out.detail != NULL ? op->out.detail : il_status_text(op->status);
-    if (op->key != NULL && op->status != IL_INVAL)
-        il__error_set(reterr, op->status, "'%s': %s", op->key, detail);
-    else
-        il__error_set(reterr, op->status, "%s", detail);
-    reterr->fence = op->out.fence;
+    if (op->status == IL_HELD && (op->out.n_items > 0 || op->out.n_runs == 0))
+        describe_held(op, reterr);
+    else if (op->out.detail != NULL || !describe_other(op, name, reterr))
+        il__error_set(reterr, op->status, "'%s': %s", name, detail);
+    if (op->status != IL_HELD)
+        reterr->fence = op->out.fence;
     return op->status;
 }
 
-/* Apply one op and turn its status into the function's. */
-static il_status
-apply_one(il *h, il_op *op, il_error *reterr)
+il_status
+il__apply_one(il *h, il_op *op, il_error *reterr)
 {
     il_status st = il_apply(h, op, 1, reterr);
 
@@ -224,10 +238,37 @@ apply_one(il *h, il_op *op, il_error *reterr)
 }
 
 il_status
+il__apply_sure(il *h, il_op *op, il_error *reterr)
+{
+    il_error  err = { .status = IL_OK };
+    il_status st  = il_apply(h, op, 1, &err);
+
+    /* Not when the store's lock was never had: then nothing has happened, and the time is used up. */
+    if (st != IL_OK && il_status_retryable(st) && strcmp(err.native, IL__NATIVE_BUSY) != 0)
+        st = il_apply(h, op, 1, &err);
+    if (st != IL_OK && reterr != NULL)
+        *reterr = err;
+    return st;
+}
+
+void
+il__op_give(il_op *from, const char *key, il_op *to)
+{
+    if (to == NULL) {
+        il_op_release(from);
+        return;
+    }
+    *to        = *from;
+    to->key    = key;
+    to->holder = NULL;
+    memset(&to->in, 0, sizeof to->in);
+}
+
+il_status
 il_check_fence(il *h, const char *key, uint64_t fence, il_error *reterr)
 {
     il_op     op = { .type = IL_OP_CHECK_FENCE, .key = key, .fence = fence };
-    il_status st = apply_one(h, &op, reterr);
+    il_status st = il__apply_one(h, &op, reterr);
 
     il_op_release(&op);
     return st;
@@ -239,7 +280,7 @@ il_break(il *h, const char *key, uint64_t fence, const char *reason, uint32_t fl
     il_op op = { .type = IL_OP_BREAK, .key = key, .fence = fence, .flags = flags };
 
     op.in.lock.reason = reason;
-    il_status st      = apply_one(h, &op, reterr);
+    il_status st      = il__apply_one(h, &op, reterr);
     il_op_release(&op);
     return st;
 }
@@ -250,7 +291,7 @@ il_get(il *h, const char *key, il_op *op, il_error *reterr)
     if (op == NULL)
         return il__error_set(reterr, IL_INVAL, "no place for the answer");
     *op = (il_op){ .type = IL_OP_GET, .key = key };
-    return apply_one(h, op, reterr);
+    return il__apply_one(h, op, reterr);
 }
 
 il_status
@@ -261,5 +302,5 @@ il_list(il *h, const char *prefix, const char *cursor, uint32_t limit, uint32_t 
         return il__error_set(reterr, IL_INVAL, "no place for the answer");
     *op         = (il_op){ .type = IL_OP_LIST, .flags = flags };
     op->in.list = (il_list_in){ .prefix = prefix, .cursor = cursor, .limit = limit };
-    return apply_one(h, op, reterr);
+    return il__apply_one(h, op, reterr);
 }

@@ -3,8 +3,9 @@
  *
  *   handle.c   open, close, apply, and the single calls
  *   exec.c     group commit
- *   wait.c     sleeping for a turn
+ *   wait.c     sleeping until an op should be repeated
  *   lease.c    il_acquire() and il_lease
+ *   run.c, once.c, job.c, build.c   the other families; each of their objects is kept by an il_lease inside it
  *   keeper.c   the two threads: renewal and sweeps; the watchdog
  *   metrics.c  counters
  */
@@ -54,26 +55,45 @@ struct il {
     int              watch_fd;        /* eventfd: makes the watchdog look now */
 };
 
+/*
+ * What a lease is a part of: a lock, a run, an idempotency key's claim, a job's claim, a build. The callbacks run
+ * on threads of the keeper, without the mutex; the lease is pinned meanwhile. Those without a comment may be NULL.
+ */
+struct il__lease_kind {
+    /* The op that renews it; always there. */
+    il_op (*renewal)(il_lease *lease);
+    /* Does the answer to it say that the lease goes on? What does not is a loss. NULL: IL_OK does. */
+    bool (*extended)(const il_lease *lease, const il_op *op);
+    /* Clean up after an answer that was a loss. */
+    void (*refused)(il_lease *lease, const il_op *op);
+    void (*on_renewed)(il_lease *lease, int64_t deadline_ns);
+    void (*on_lost)(il_lease *lease, const char *why);
+    void (*on_cancel)(il_lease *lease, const char *reason);
+    const char *lost_text; /* why it is lost, when the answer has no detail; NULL = the status's text */
+};
+
 /* Behind il_lease. What has no comment is fixed at the grant. */
 struct il_lease {
-    il             *h;
-    char           *key;
-    char           *holder;
-    uint64_t        fence;
-    int64_t         ttl_ms;
-    int64_t         stop_ms;
-    bool            renewed; /* by the keeper */
-    il_acquire_opts opts;    /* the callbacks; its strings are not used */
-    int             fd;      /* eventfd: readable once lost */
-    atomic_int      status;  /* IL_OK, IL_LOST, IL_NOT_HELD */
-    _Atomic int64_t deadline_ns;
+    il                          *h;
+    const struct il__lease_kind *kind;
+    char                        *key; /* or a job's id */
+    char                        *holder;
+    uint64_t                     fence;
+    int64_t                      ttl_ms;
+    int64_t                      stop_ms;
+    bool                         renewed; /* by the keeper */
+    int                          fd;      /* eventfd: readable once lost */
+    atomic_int                   status;  /* IL_OK, IL_LOST, IL_NOT_HELD */
+    _Atomic int64_t              deadline_ns;
 
     /* Under h->mutex: */
     struct il_lease *next;
     int64_t          renew_at_ns;
-    unsigned         n_pins;   /* threads of the keeper that use it right now */
-    char             why[160]; /* why it is lost; "" while it is not */
-    bool             told;     /* on_lost was called, or will not be */
+    unsigned         n_pins;      /* threads of the keeper that use it right now */
+    char             why[160];    /* why it is lost; "" while it is not */
+    char             cancel[260]; /* why its work should stop; "" while nobody asks for that */
+    bool             told;        /* on_lost was called, or will not be */
+    bool             cancel_told; /* the same for on_cancel */
 };
 
 /* A handle over a store, which it owns from then on (on IL_OK only). il_open() is this over a URL. */
@@ -107,15 +127,53 @@ void il__count_op(il *h, const il_op *op);
 /* Fill *reterr from an op that was applied and did not end as hoped. Returns its status. */
 il_status il__error_of_op(const il_op *op, il_error *reterr);
 
+/* Apply one op and turn its status into the function's. */
+il_status il__apply_one(il *h, il_op *op, il_error *reterr) MUST_USE;
+/* Apply one op; when its outcome is unknown, once more: repeating it as it is does no harm. As il_apply(). */
+il_status il__apply_sure(il *h, il_op *op, il_error *reterr) MUST_USE;
+/* Give the results of `from` to the caller's *to (may be NULL: then they are freed). Of the inputs only `key` stays: the others may
+ * belong to what is freed. */
+void il__op_give(il_op *from, const char *key, il_op *to);
+
+/* Note what il_wait() will sleep on, if this op can be waited for. Before it is applied. */
+void il__wake_note(il *h, il_op *op);
+/* When a wait of the caller's is over (CLOCK_BOOTTIME), and how much of it is left: 0 = nothing, IL_FOREVER = no end. */
+int64_t il__wait_until_ns(int64_t wait_ms);
+int64_t il__wait_left_ms(int64_t until_ns);
+/* IL_INVAL when it is neither a time nor IL_FOREVER. */
+il_status il__check_wait(int64_t wait_ms, il_error *reterr) MUST_USE;
+/* The caller's wait for `what` ended otherwise than by its answer. Returns `status`. */
+il_status il__gave_up(const char *what, il_status status, il_error *reterr);
+
 /* keeper.c */
 il_status il__keeper_start(il *h, bool with_watchdog, il_error *reterr) MUST_USE;
 void      il__keeper_stop(il *h);
 void      il__keeper_add(il *h, il_lease *lease);    /* from now on it is renewed and watched */
 void      il__keeper_remove(il *h, il_lease *lease); /* waits until no thread uses it; repeatable */
 
-/* Take the answer to a renewal or repeated acquire that was sent at sent_ns. */
-void il__lease_renewal_sent(il_lease *lease, int64_t sent_ns);
+/* Take the answer to a grant or renewal that was sent at sent_ns: it lasts remaining_ms from when it was carried out. */
+void il__lease_extended(il_lease *lease, int64_t sent_ns, int64_t remaining_ms);
 /* The store has refused it: mark it as lost, and have on_lost called. */
 void il__lease_lost(il_lease *lease, const char *why);
+/* Somebody asks its work to stop: have on_cancel called, the first time. */
+void il__lease_cancel(il_lease *lease, const char *reason);
+/* The renewal of a lock's lease, and of a run's, which is one. */
+il_op il__lock_renewal(il_lease *lease);
+/* An op of whoever has it was answered: it should stop, or it is his no longer. */
+void il__lease_answered(il_lease *lease, il_status st, const il_op *op);
+
+/*
+ * lease.c: the lease inside an object of a family. init: names are copied; false when there is no memory or descriptor, and
+ * release is due all the same. Keep: the store has granted it; from now on the keeper has it, until the object is ended. On a failure
+ * nothing keeps it, and the caller gives it back.
+ */
+bool      il__lease_init(il_lease *lease, il *h, const struct il__lease_kind *kind, const char *key,
+                         const char *holder, int64_t ttl_ms) MUST_USE;
+void      il__lease_release(il_lease *lease);
+il_status il__lease_keep(il_lease *lease, const il_op *granted, int64_t sent_ns, il_error *reterr)
+    MUST_USE;
+/* Apply an op that ends it, after the last renewal. IL_OK: it is given back. Refused: it was lost. */
+il_status il__lease_end(il_lease *lease, il_op *op, il_error *reterr);
+il_status il__check_stop(int64_t stop_ms, int64_t ttl_ms, il_error *reterr) MUST_USE;
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * keeper.c: the two threads of a handle that holds leases or waits for some.
  *
- * The keeper renews at a third of the TTL, sweeps once a second, and renews at once when a lease was broken
- * somewhere, to learn whether it was one of ours. It may block in the store. The watchdog never touches the
+ * Locks, runs, claims and builds are kept alike: each has a lease, and a kind that says which op renews it. The keeper
+ * renews at a third of the TTL, sweeps once a second, and renews at once when a lease was broken or work was
+ * cancelled somewhere, to learn whether it was ours. It may block in the store. The watchdog never touches the
  * store: it only compares local deadlines with CLOCK_BOOTTIME (so that a suspended machine wakes up to
  * the truth) and tells the holder. Neither can be blocked by the holder's work.
  *
@@ -24,17 +25,20 @@
 #include "core/op.h"
 #include "runtime/handle.h"
 
+#define USELESS_MS 40     /* a lease that lasts no longer than this */
 #define RENEW_AT_ONCE 64  /* leases renewed in one batch */
 #define SWEEPS_AT_ONCE 16 /* sweeps in a row while there is more to do */
 
 void
-il__lease_renewal_sent(il_lease *lease, int64_t sent_ns)
+il__lease_extended(il_lease *lease, int64_t sent_ns, int64_t remaining_ms)
 {
-    /* An answer that was overtaken by a later one must not move the deadline back. */
-    int64_t deadline_ns = il__lease_local_deadline_ns(sent_ns, lease->ttl_ms);
-    int64_t known_ns    = atomic_load(&lease->deadline_ns);
+    int64_t known_ns = atomic_load(&lease->deadline_ns);
+    /* With so little left (the answer to a repeated claim, long after the first) it is over. */
+    int64_t deadline_ns =
+        remaining_ms > USELESS_MS ? il__lease_local_deadline_ns(sent_ns, remaining_ms) : sent_ns;
 
-    /* Nor revive a lease whose deadline has passed: its holder may have been told, or have looked. */
+    /* An answer that was overtaken by a later one must not move the deadline back, nor one that comes late
+     * revive a lease whose deadline has passed: its holder may have been told, or have looked. */
     if (known_ns != 0 && il__clock_boot_ns() >= known_ns)
         return;
     while (deadline_ns > known_ns &&
@@ -78,6 +82,36 @@ il__lease_lost(il_lease *lease, const char *why)
     il__mutex_unlock(&lease->h->mutex);
 }
 
+/* Note that its work should stop; the watchdog tells. h->mutex is held. */
+static void
+cancel(il_lease *lease, const char *reason)
+{
+    CHECK(il__mutex_held(&lease->h->mutex));
+    if (lease->cancel[0] != '\0')
+        return; /* the first reason stays */
+    if (reason == NULL || reason[0] == '\0')
+        reason = il_status_text(IL_CANCELLED);
+    (void)snprintf(lease->cancel, sizeof lease->cancel, "%s", reason); /* cut when long */
+    poke_watchdog(lease->h);
+}
+
+void
+il__lease_cancel(il_lease *lease, const char *reason)
+{
+    il__mutex_lock(&lease->h->mutex);
+    cancel(lease, reason);
+    il__mutex_unlock(&lease->h->mutex);
+}
+
+void
+il__lease_answered(il_lease *lease, il_status st, const il_op *op)
+{
+    if (st == IL_OK && (op->out.flags & IL_OUT_CANCEL) != 0)
+        il__lease_cancel(lease, op->out.detail);
+    if (st == IL_STALE || st == IL_NOT_FOUND)
+        il__lease_lost(lease, op->out.detail);
+}
+
 static void
 unpin(il *h, il_lease *lease)
 {
@@ -88,7 +122,7 @@ unpin(il *h, il_lease *lease)
 
 /* ---- the keeper ------------------------------------------------------------------------------------------- */
 
-/* A lease was broken somewhere: all of ours are due, to learn whether it was one of them. */
+/* Something was broken or cancelled somewhere: all of ours are due, to learn whether it was one of them. */
 static void
 all_are_due(il *h)
 {
@@ -111,23 +145,42 @@ collect_due(il *h, int64_t now_ns, il_lease *due[RENEW_AT_ONCE])
     return n;
 }
 
+/* The answer means that the lease goes on, and for how long. */
+static bool
+goes_on(const il_lease *l, const il_op *op)
+{
+    return l->kind->extended != NULL ? l->kind->extended(l, op) : op->status == IL_OK;
+}
+
+static const char *
+why_lost(const il_lease *l, const il_op *op)
+{
+    if (op->out.detail != NULL)
+        return op->out.detail;
+    return l->kind->lost_text != NULL ? l->kind->lost_text : il_status_text(op->status);
+}
+
 /* What the store said about one renewal. Runs without the mutex; the lease is pinned. */
 static void
 take_answer(il *h, il_lease *l, const il_op *op, il_status applied, int64_t sent_ns)
 {
-    bool lost = applied == IL_OK && op->status != IL_OK && op->status != IL_NOMEM;
+    bool    answered = applied == IL_OK && op->status != IL_NOMEM;
+    bool    extended = answered && goes_on(l, op);
+    int64_t pause_ms = MIN(l->ttl_ms / 10, 1000); /* the store is out of reach: try again soon */
 
-    if (applied == IL_OK && op->status == IL_OK) {
-        il__lease_renewal_sent(l, sent_ns);
-        if (l->opts.on_renewed != NULL && atomic_load(&l->status) == IL_OK)
-            l->opts.on_renewed(l->opts.cookie, l, il_lease_deadline_ns(l));
+    if (extended) {
+        pause_ms = op->out.remaining_ms / 3;
+        il__lease_extended(l, sent_ns, op->out.remaining_ms);
+        if (l->kind->on_renewed != NULL && atomic_load(&l->status) == IL_OK)
+            l->kind->on_renewed(l, il_lease_deadline_ns(l));
+    } else if (answered && l->kind->refused != NULL) {
+        l->kind->refused(l, op);
     }
     il__mutex_lock(&h->mutex);
-    if (lost)
-        lose(l, op->out.detail != NULL ? op->out.detail : il_status_text(op->status));
-    int64_t pause_ms = l->ttl_ms / 3;
-    if (applied != IL_OK || op->status == IL_NOMEM)
-        pause_ms = MIN(l->ttl_ms / 10, 1000); /* the store is out of reach: try again soon */
+    if (answered && !extended)
+        lose(l, why_lost(l, op));
+    if (extended && (op->out.flags & IL_OUT_CANCEL) != 0)
+        cancel(l, op->out.detail);
     l->renew_at_ns = sent_ns + pause_ms * IL__NS_PER_MS;
     unpin(h, l);
     il__mutex_unlock(&h->mutex);
@@ -140,13 +193,8 @@ renew(il *h, il_lease *const due[RENEW_AT_ONCE], size_t n)
     il_op   ops[RENEW_AT_ONCE];
     int64_t sent_ns = il__clock_boot_ns();
 
-    memset(ops, 0, n * sizeof *ops);
-    for (size_t i = 0; i < n; i++) {
-        ops[i] = (il_op){
-            .type = IL_OP_RENEW, .key = due[i]->key, .holder = due[i]->holder, .fence = due[i]->fence
-        };
-        ops[i].in.lock.ttl_ms = due[i]->ttl_ms;
-    }
+    for (size_t i = 0; i < n; i++)
+        ops[i] = due[i]->kind->renewal(due[i]);
     il_status applied = il_apply(h, ops, n, NULL);
     for (size_t i = 0; i < n; i++) {
         take_answer(h, due[i], &ops[i], applied, sent_ns);
@@ -235,22 +283,33 @@ check_deadlines(il *h, int64_t now_ns)
     return next_ns;
 }
 
-/* Tell one holder that has not been told; false when there is none. h->mutex is held, but not meanwhile. */
+/* Is there something that its holder should be told? */
+static bool
+has_news(const il_lease *l)
+{
+    return (!l->told && l->why[0] != '\0') || (!l->cancel_told && l->cancel[0] != '\0');
+}
+
+/* Tell one holder one thing; false when there is nothing to tell. h->mutex is held, but not meanwhile. */
 static bool
 tell_one(il *h)
 {
     il_lease *l = h->leases;
 
-    while (l != NULL && (l->told || l->why[0] == '\0'))
+    while (l != NULL && !has_news(l))
         l = l->next;
     if (l == NULL)
         return false;
-    l->told = true;
-    if (l->opts.on_lost == NULL)
+    bool  cancelled                        = !l->cancel_told && l->cancel[0] != '\0';
+    bool *told                             = cancelled ? &l->cancel_told : &l->told;
+    void (*tell)(il_lease *, const char *) = cancelled ? l->kind->on_cancel : l->kind->on_lost;
+
+    *told = true;
+    if (tell == NULL)
         return true;
     l->n_pins++;
     il__mutex_unlock(&h->mutex);
-    l->opts.on_lost(l->opts.cookie, l, l->why);
+    tell(l, cancelled ? l->cancel : l->why); /* neither changes once it is set */
     il__mutex_lock(&h->mutex);
     unpin(h, l);
     return true;
@@ -370,7 +429,8 @@ void
 il__keeper_remove(il *h, il_lease *lease)
 {
     il__mutex_lock(&h->mutex);
-    lease->told = true; /* nothing is told any more */
+    lease->told        = true; /* nothing is told any more */
+    lease->cancel_told = true;
     for (il_lease **p = &h->leases; *p != NULL; p = &(*p)->next) {
         if (*p == lease) {
             *p = lease->next;

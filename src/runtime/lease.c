@@ -11,37 +11,141 @@
 #include "core/op.h"
 #include "runtime/handle.h"
 
-static void
-lease_destroy(il_lease *lease)
+/* ---- the lease inside every object that is kept ------------------------------------------------------- */
+
+bool
+il__lease_init(il_lease *lease, il *h, const struct il__lease_kind *kind, const char *key,
+               const char *holder, int64_t ttl_ms)
 {
-    if (lease == NULL)
-        return;
+    *lease = (il_lease){
+        .h       = h,
+        .kind    = kind,
+        .key     = il__strdup(key),
+        .holder  = il__strdup(holder),
+        .ttl_ms  = ttl_ms,
+        .renewed = true,
+        .fd      = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+    };
+    return lease->fd >= 0 && lease->key != NULL && lease->holder != NULL;
+}
+
+void
+il__lease_release(il_lease *lease)
+{
+    if (lease->h == NULL)
+        return; /* never initialised */
+    il__keeper_remove(lease->h, lease);
     if (lease->fd >= 0)
         (void)close(lease->fd); /* an eventfd has nothing to lose */
     il__free(lease->key);
     il__free(lease->holder);
-    il__free(lease);
 }
-DEFINE_AUTO(il_lease, lease_destroy)
 
-static il_lease *
-lease_new(il *h, const char *key, const il_acquire_opts *opts, const char *holder)
+il_status
+il__lease_keep(il_lease *lease, const il_op *granted, int64_t sent_ns, il_error *reterr)
 {
-    AUTO(lease_destroyp) il_lease *lease = il__calloc(1, sizeof *lease);
+    il_status st = il__keeper_start(lease->h, true, reterr);
 
-    if (lease == NULL)
+    if (st != IL_OK)
+        return st;
+    il__lease_extended(lease, sent_ns, granted->out.remaining_ms);
+    il__keeper_add(lease->h, lease);
+    if ((granted->out.flags & IL_OUT_CANCEL) != 0)
+        il__lease_cancel(lease, granted->out.detail);
+    return IL_OK;
+}
+
+il_status
+il__lease_end(il_lease *lease, il_op *op, il_error *reterr)
+{
+    il__keeper_remove(lease->h, lease);
+    il_status st = il__apply_one(lease->h, op, reterr);
+
+    if (st == IL_OK)
+        atomic_store(&lease->status, IL_NOT_HELD);
+    else if (st == IL_STALE || st == IL_NOT_FOUND)
+        il__lease_lost(lease, NULL);
+    return st;
+}
+
+il_status
+il__check_stop(int64_t stop_ms, int64_t ttl_ms, il_error *reterr)
+{
+    if (stop_ms < 0 || stop_ms > ttl_ms / 3)
+        return il__error_set(reterr, IL_INVAL,
+                             "a stop time of %" PRId64 " ms is more than a third of the ttl", stop_ms);
+    return IL_OK;
+}
+
+/* ---- the lease of a lock --------------------------------------------------------------------------------- */
+
+/* What il_acquire() gives. */
+struct lock {
+    il_lease        lease;
+    il_acquire_opts opts; /* the callbacks; its strings are not used */
+};
+
+static struct lock *
+lock_of(il_lease *lease)
+{
+    return container_of(lease, struct lock, lease);
+}
+
+il_op
+il__lock_renewal(il_lease *lease)
+{
+    il_op op = { .type = IL_OP_RENEW, .key = lease->key, .holder = lease->holder, .fence = lease->fence };
+
+    op.in.lock.ttl_ms = lease->ttl_ms;
+    return op;
+}
+
+static void
+lock_renewed(il_lease *lease, int64_t deadline_ns)
+{
+    const il_acquire_opts *o = &lock_of(lease)->opts;
+
+    if (o->on_renewed != NULL)
+        o->on_renewed(o->cookie, lease, deadline_ns);
+}
+
+static void
+lock_lost(il_lease *lease, const char *why)
+{
+    const il_acquire_opts *o = &lock_of(lease)->opts;
+
+    if (o->on_lost != NULL)
+        o->on_lost(o->cookie, lease, why);
+}
+
+static const struct il__lease_kind lock_kind = {
+    .renewal    = il__lock_renewal,
+    .on_renewed = lock_renewed,
+    .on_lost    = lock_lost,
+};
+
+static void
+lock_free(struct lock *lock)
+{
+    if (lock == NULL)
+        return;
+    il__lease_release(&lock->lease);
+    il__free(lock);
+}
+DEFINE_AUTO(struct lock, lock_free)
+
+static struct lock *
+lock_new(il *h, const char *key, const il_acquire_opts *opts, const char *holder)
+{
+    AUTO(lock_freep) struct lock *lock = il__calloc(1, sizeof *lock);
+
+    if (lock == NULL || !il__lease_init(&lock->lease, h, &lock_kind, key, holder,
+                                        opts->ttl_ms != 0 ? opts->ttl_ms : IL_TTL_MS_DEFAULT))
         return NULL;
-    lease->h       = h;
-    lease->fd      = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    lease->key     = il__strdup(key);
-    lease->holder  = il__strdup(holder);
-    lease->opts    = *opts;
-    lease->ttl_ms  = opts->ttl_ms != 0 ? opts->ttl_ms : IL_TTL_MS_DEFAULT;
-    lease->stop_ms = opts->stop_ms;
-    lease->renewed = (opts->flags & IL_NO_RENEW) == 0;
-    if (lease->fd < 0 || lease->key == NULL || lease->holder == NULL)
-        return NULL;
-    return TAKE(lease);
+    lock->opts          = *opts;
+    lock->lease.stop_ms = opts->stop_ms;
+    lock->lease.renewed = (opts->flags & IL_NO_RENEW) == 0;
+    return TAKE(lock);
 }
 
 static il_op
@@ -95,8 +199,7 @@ acquire_loop(il *h, il_op *op, int64_t wait_ms, int64_t *ret_sent_ns, il_error *
         st = il_wait(h, op, IL_FOREVER);
         if (st != IL_OK) {
             give_up(h, op);
-            return il__error_set(reterr, st, "gave up waiting for '%s': %s", op->key,
-                                 il_status_text(st));
+            return il__gave_up(op->key, st, reterr);
         }
         if (wait_ms != IL_FOREVER) {
             int64_t waited_ms   = (il__clock_boot_ns() - began_ns) / IL__NS_PER_MS;
@@ -113,26 +216,7 @@ check_acquire_opts(const il_acquire_opts *opts, il_error *reterr)
     if (opts->struct_size != sizeof *opts)
         return il__error_set(reterr, IL_INVAL,
                              "il_acquire_opts was not made with IL_ACQUIRE_OPTS_INIT");
-    if (opts->stop_ms < 0 || opts->stop_ms > ttl_ms / 3)
-        return il__error_set(reterr, IL_INVAL,
-                             "a stop time of %" PRId64 " ms is more than a third of the ttl",
-                             opts->stop_ms);
-    return IL_OK;
-}
-
-/* Take the granted lease into the keeper's care. Without that it is not given to the caller. */
-static il_status
-start_keeping(il *h, il_lease *lease, int64_t sent_ns, il_error *reterr)
-{
-    il_status st = il__keeper_start(h, true, reterr);
-
-    if (st != IL_OK) {
-        (void)il_lease_release(lease, NULL); /* else it expires */
-        return st;
-    }
-    il__lease_renewal_sent(lease, sent_ns);
-    il__keeper_add(h, lease);
-    return IL_OK;
+    return il__check_stop(opts->stop_ms, ttl_ms, reterr);
 }
 
 il_status
@@ -150,20 +234,22 @@ il_acquire(il *h, const char *key, const il_acquire_opts *opts, il_lease **ret, 
         return IL_INVAL;
     if (opts->holder == NULL && il_uuid(made) != IL_OK)
         return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
-    AUTO(lease_destroyp)
-    il_lease *lease = lease_new(h, key, opts, opts->holder != NULL ? opts->holder : made);
-    if (lease == NULL)
+    AUTO(lock_freep)
+    struct lock *lock = lock_new(h, key, opts, opts->holder != NULL ? opts->holder : made);
+    if (lock == NULL)
         return il__error_set(reterr, IL_NOMEM, "no memory or descriptor for a lease");
 
-    il_op     op = acquire_op(lease, opts);
+    il_op     op = acquire_op(&lock->lease, opts);
     il_status st = acquire_loop(h, &op, opts->wait_ms, &sent_ns, reterr);
     if (st == IL_OK) {
-        lease->fence = op.out.fence;
-        st           = start_keeping(h, lease, sent_ns, reterr);
+        lock->lease.fence = op.out.fence;
+        st                = il__lease_keep(&lock->lease, &op, sent_ns, reterr);
+        if (st != IL_OK)
+            (void)il_lease_release(&lock->lease, NULL); /* else it expires */
     }
     il_op_release(&op);
     if (st == IL_OK)
-        *ret = TAKE(lease);
+        *ret = &TAKE(lock)->lease;
     return st;
 }
 
@@ -184,14 +270,11 @@ il_lease_renew(il_lease *lease, il_error *reterr)
     if (il_lease_status(lease) != IL_OK)
         return il__error_set(reterr, IL_LOST, "'%s': the lease is not held any more", lease->key);
 
-    il_op op = { .type = IL_OP_RENEW, .key = lease->key, .holder = lease->holder, .fence = lease->fence };
-    int64_t sent_ns   = il__clock_boot_ns();
-    op.in.lock.ttl_ms = lease->ttl_ms;
-    il_status st      = il_apply(lease->h, &op, 1, reterr);
+    il_op     op      = il__lock_renewal(lease);
+    int64_t   sent_ns = il__clock_boot_ns();
+    il_status st      = il__apply_one(lease->h, &op, reterr);
     if (st == IL_OK)
-        st = il__error_of_op(&op, reterr);
-    if (st == IL_OK)
-        il__lease_renewal_sent(lease, sent_ns);
+        il__lease_extended(lease, sent_ns, op.out.remaining_ms);
     else if (is_refused(st))
         il__lease_lost(lease, op.out.detail);
     il_op_release(&op);
@@ -211,9 +294,7 @@ il_lease_release(il_lease *lease, il_error *reterr)
     il__keeper_remove(lease->h, lease);
 
     il_op op = { .type = IL_OP_RELEASE, .key = lease->key, .holder = lease->holder, .fence = lease->fence };
-    il_status st = il_apply(lease->h, &op, 1, reterr);
-    if (st == IL_OK)
-        st = il__error_of_op(&op, reterr);
+    il_status st = il__apply_one(lease->h, &op, reterr);
     il_op_release(&op);
     if (st == IL_OK)
         atomic_store(&lease->status, IL_NOT_HELD);
@@ -229,8 +310,8 @@ il_lease_free(il_lease *lease)
 {
     if (lease == NULL)
         return;
-    il__keeper_remove(lease->h, lease);
-    lease_destroy(lease);
+    CHECK(lease->kind == &lock_kind); /* those of runs, claims and builds go with them */
+    lock_free(lock_of(lease));
 }
 
 /* ---- looking at it ------------------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /*
  * metrics.c: counters of a handle; the table is metrics.def.
  */
+#include "core/op.h"
 #include "runtime/handle.h"
 
 static const struct {
@@ -49,8 +50,8 @@ count_acquire(il *h, const il_op *op)
         il__count(h, IL__METRIC_order_warned, 1);
 }
 
-void
-il__count_op(il *h, const il_op *op)
+static void
+count_lock(il *h, const il_op *op)
 {
     if (op->type == IL_OP_ACQUIRE)
         count_acquire(h, op);
@@ -58,15 +59,114 @@ il__count_op(il *h, const il_op *op)
         il__count(h, IL__METRIC_renewed, 1);
     if (op->type == IL_OP_RELEASE && op->status == IL_OK)
         il__count(h, IL__METRIC_released, 1);
-    if (op->type == IL_OP_SWEEP) {
-        il__count(h, IL__METRIC_sweeps, 1);
-        il__count(h, IL__METRIC_expired, op->out.sweep.n_expired);
-        il__count(h, IL__METRIC_deadlocks, op->out.sweep.n_deadlocks);
-    }
     if (op->status == IL_LOST)
         il__count(h, IL__METRIC_lost, 1);
     if (op->status == IL_STALE)
         il__count(h, IL__METRIC_stale, 1);
+}
+
+static void
+count_sweep(il *h, const il_sweep_out *out)
+{
+    il__count(h, IL__METRIC_sweeps, 1);
+    il__count(h, IL__METRIC_expired, out->n_expired);
+    il__count(h, IL__METRIC_deadlocks, out->n_deadlocks);
+    il__count(h, IL__METRIC_run_recovered, out->n_runs);
+    il__count(h, IL__METRIC_job_recovered, out->n_jobs);
+    il__count(h, IL__METRIC_job_ticks, out->n_ticks);
+}
+
+/*
+ * One row per answer that is counted. An answer flagged RENEWED is a repetition: what it tells was counted the first time,
+ * as far as its caller got to know of it.
+ */
+static const struct {
+    il_op_type      type;
+    il_status       status;
+    enum il__metric metric;
+} answers[] = {
+    { IL_OP_RUN_START, IL_QUEUED, IL__METRIC_run_queued },
+    { IL_OP_RUN_START, IL_DUPLICATE, IL__METRIC_run_joined },
+    { IL_OP_RUN_START, IL_HELD, IL__METRIC_run_refused },
+    { IL_OP_RUN_START, IL_LIMIT, IL__METRIC_run_refused },
+    { IL_OP_RUN_STAGE, IL_STALE, IL__METRIC_run_stale },
+    { IL_OP_RUN_FINISH, IL_STALE, IL__METRIC_run_stale },
+    { IL_OP_ONCE_BEGIN, IL_OK, IL__METRIC_once_begun },
+    { IL_OP_ONCE_BEGIN, IL_REPLAY, IL__METRIC_once_replayed },
+    { IL_OP_ONCE_BEGIN, IL_BUSY, IL__METRIC_once_busy },
+    { IL_OP_ONCE_BEGIN, IL_MISMATCH, IL__METRIC_once_mismatch },
+    { IL_OP_ONCE_FINISH, IL_OK, IL__METRIC_once_finished },
+    { IL_OP_ONCE_FINISH, IL_STALE, IL__METRIC_once_stale },
+    { IL_OP_JOB_PUSH, IL_OK, IL__METRIC_job_pushed },
+    { IL_OP_JOB_PUSH, IL_DUPLICATE, IL__METRIC_job_duplicate },
+    { IL_OP_JOB_CLAIM, IL_EMPTY, IL__METRIC_job_empty },
+    { IL_OP_JOB_FINISH, IL_OK, IL__METRIC_job_finished },
+    { IL_OP_JOB_FAIL, IL_OK, IL__METRIC_job_failed },
+    { IL_OP_JOB_SNOOZE, IL_OK, IL__METRIC_job_snoozed },
+    { IL_OP_JOB_HEARTBEAT, IL_STALE, IL__METRIC_job_stale },
+    { IL_OP_JOB_FINISH, IL_STALE, IL__METRIC_job_stale },
+    { IL_OP_JOB_FAIL, IL_STALE, IL__METRIC_job_stale },
+    { IL_OP_JOB_SNOOZE, IL_STALE, IL__METRIC_job_stale },
+    { IL_OP_CACHE_GET, IL_HIT, IL__METRIC_cache_hits },
+    { IL_OP_CACHE_LOOKUP, IL_HIT, IL__METRIC_cache_hits },
+    { IL_OP_CACHE_GET, IL_STALE_HIT, IL__METRIC_cache_stale_hits },
+    { IL_OP_CACHE_LOOKUP, IL_STALE_HIT, IL__METRIC_cache_stale_hits },
+    { IL_OP_CACHE_LOOKUP, IL_LEAD, IL__METRIC_cache_leads },
+    { IL_OP_CACHE_GET, IL_WAIT, IL__METRIC_cache_waits },
+    { IL_OP_CACHE_LOOKUP, IL_WAIT, IL__METRIC_cache_waits },
+    { IL_OP_CACHE_FILL, IL_OK, IL__METRIC_cache_fills },
+    { IL_OP_CACHE_FILL, IL_STALE, IL__METRIC_cache_fills_refused },
+    { IL_OP_CACHE_DROP, IL_OK, IL__METRIC_cache_drops },
+};
+
+/* The state in which a run was started or has ended. */
+static void
+count_run_state(il *h, const il_op *op)
+{
+    static const enum il__metric finished[IL_RUN_STATE_COUNT] = {
+        [IL_RUN_COMPLETED]   = IL__METRIC_run_completed,
+        [IL_RUN_FAILED]      = IL__METRIC_run_failed,
+        [IL_RUN_CANCELLED]   = IL__METRIC_run_cancelled,
+        [IL_RUN_TIMEOUT]     = IL__METRIC_run_timeout,
+        [IL_RUN_INTERRUPTED] = IL__METRIC_run_interrupted,
+    };
+    il_run_state state = op->out.n_runs > 0 ? op->out.runs->state : IL_RUN_NONE;
+
+    if (op->type == IL_OP_RUN_START && state == IL_RUN_RUNNING)
+        il__count(h, IL__METRIC_run_started, 1);
+    if (op->type == IL_OP_RUN_FINISH && (unsigned)state < IL_RUN_STATE_COUNT && finished[state] != 0)
+        il__count(h, finished[state], 1);
+}
+
+static void
+count_answer(il *h, const il_op *op)
+{
+    if ((op->out.flags & IL_OUT_RENEWED) != 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        if (answers[i].type == op->type && answers[i].status == op->status)
+            il__count(h, answers[i].metric, 1);
+    }
+    if (op->status != IL_OK)
+        return;
+    count_run_state(h, op);
+    if (op->type == IL_OP_ONCE_BEGIN && (op->out.flags & IL_OUT_TAKEOVER) != 0)
+        il__count(h, IL__METRIC_once_takeover, 1);
+    if (op->type == IL_OP_JOB_CLAIM)
+        il__count(h, IL__METRIC_job_claimed, op->out.n_jobs);
+    if (op->type == IL_OP_JOB_FAIL && op->out.n_jobs > 0 && op->out.jobs->state == IL_JOB_FAILED)
+        il__count(h, IL__METRIC_job_dead, 1);
+}
+
+void
+il__count_op(il *h, const il_op *op)
+{
+    if (op->type == IL_OP_SWEEP)
+        count_sweep(h, &op->out.sweep);
+    else if (il__op_family(op->type) == IL__FAMILY_LOCK)
+        count_lock(h, op);
+    else
+        count_answer(h, op);
     if (op->status == IL_DEADLOCK)
         il__count(h, IL__METRIC_deadlocks, 1);
     if (op->status == IL_ORDER)

@@ -1,12 +1,90 @@
 /*
- * wait.c: sleeping until a queued acquire should be repeated.
+ * wait.c: sleeping until an op should be repeated: a queued acquire, a claim that found no job, a value that
+ * somebody else builds.
  *
- * il_apply() notes the waiter's word of the board before the op is applied (op->wake); an offer or a verdict
- * that comes later bumps the word, so il_wait() does not sleep over it. See base/board.h.
+ * il_apply() notes the op's word of the board before the op is applied (op->wake); whatever makes it worth repeating
+ * later bumps the word, so il_wait() does not sleep over it. See base/board.h.
  */
+#include <inttypes.h>
+
 #include "base/clock.h"
+#include "base/error.h"
 #include "core/limits.h"
 #include "runtime/handle.h"
+
+/* ---- which ops can be waited for ---------------------------------------------------------------------- */
+
+static const struct {
+    bool        can;
+    il_status   status; /* with this answer */
+    const char *suffix; /* of the word of its key or id; NULL: of its key and holder */
+} waitable[IL_OP_COUNT] = {
+    [IL_OP_ACQUIRE]      = { true, IL_QUEUED, NULL },
+    [IL_OP_RUN_START]    = { true, IL_QUEUED, NULL },
+    [IL_OP_RUN_GET]      = { true, IL_OK, IL__WAKE_RUN },
+    [IL_OP_RUN_LOG]      = { true, IL_OK, IL__WAKE_RUN },
+    [IL_OP_ONCE_BEGIN]   = { true, IL_BUSY, IL__WAKE_ONCE },
+    [IL_OP_JOB_CLAIM]    = { true, IL_EMPTY, IL__WAKE_QUEUE },
+    [IL_OP_JOB_GET]      = { true, IL_OK, IL__WAKE_JOB },
+    [IL_OP_CACHE_GET]    = { true, IL_WAIT, IL__WAKE_CACHE },
+    [IL_OP_CACHE_LOOKUP] = { true, IL_WAIT, IL__WAKE_CACHE },
+};
+
+static const char *
+name_of(const il_op *op)
+{
+    if (op->type == IL_OP_RUN_GET || op->type == IL_OP_RUN_LOG)
+        return op->in.run.id;
+    return op->type == IL_OP_JOB_GET ? op->in.job.id : op->key;
+}
+
+void
+il__wake_note(il *h, il_op *op)
+{
+    if (!waitable[op->type].can || (op->type == IL_OP_ACQUIRE && op->in.lock.wait_ms == 0))
+        return;
+    const char *suffix = waitable[op->type].suffix;
+    if (suffix == NULL && op->holder == NULL)
+        return; /* a run's slot: nobody waits in it */
+    op->wake[0] = il__board_slot(op->tenant, name_of(op), suffix != NULL ? suffix : op->holder);
+    op->wake[1] = il__board_read(h->store->board, op->wake[0]);
+}
+
+static bool
+can_wait(const il_op *op)
+{
+    return (unsigned)op->type < IL_OP_COUNT && waitable[op->type].can &&
+           op->status == waitable[op->type].status && op->wake[0] >= IL__BOARD_WAITER &&
+           op->wake[0] < IL__BOARD_WORDS;
+}
+
+/*
+ * How long at most, though nobody wakes us: a waiter of a key must give a sign of life; somebody else's claim or build ends
+ * by itself when its time is over; a job becomes due by itself; and a wake-up may be lost with the process that owed it.
+ */
+static int64_t
+longest_ms(const il_op *op)
+{
+    int64_t left_ms = op->out.remaining_ms;
+
+    switch (op->status) {
+    case IL_QUEUED:
+        return left_ms == IL_FOREVER ? IL__WAITER_REFRESH_MS
+                                     : MIN(IL__WAITER_REFRESH_MS, MAX(left_ms, 0));
+    case IL_EMPTY: {
+        bool    optimistic = (op->out.flags & IL_OUT_OPTIMISTIC) != 0;
+        int64_t poll_ms    = optimistic ? IL__POLL_OPTIMISTIC_MS : IL__POLL_PESSIMISTIC_MS;
+        return left_ms == IL_FOREVER ? poll_ms : MIN(poll_ms, MAX(left_ms, 1));
+    }
+    case IL_BUSY:
+    case IL_WAIT:
+        return MIN(IL__WAITER_REFRESH_MS, MAX(left_ms, 1));
+    default:
+        return IL__WAITER_REFRESH_MS;
+    }
+}
+
+/* ---- sleeping ----------------------------------------------------------------------------------------------- */
 
 static void
 add_sleeper(il *h, struct il__sleeper *s)
@@ -33,16 +111,13 @@ remove_sleeper(il *h, struct il__sleeper *s)
 il_status
 il_wait(il *h, const il_op *op, int64_t timeout_ms)
 {
-    if (h == NULL || op == NULL || op->type != IL_OP_ACQUIRE || op->status != IL_QUEUED ||
-        op->wake[0] < IL__BOARD_WAITER || op->wake[0] >= IL__BOARD_WORDS)
+    if (h == NULL || op == NULL || !can_wait(op))
         return IL_INVAL;
     if (h->sweeps && il__keeper_start(h, false, NULL) != IL_OK)
         return IL_NOMEM;
 
-    int64_t sleep_ms = IL__WAITER_REFRESH_MS;
-    if (op->out.remaining_ms != IL_FOREVER)
-        sleep_ms = MIN(sleep_ms, MAX(op->out.remaining_ms, 0));
-    bool shortened = timeout_ms >= 0 && timeout_ms < sleep_ms;
+    int64_t sleep_ms  = longest_ms(op);
+    bool    shortened = timeout_ms >= 0 && timeout_ms < sleep_ms;
     if (shortened)
         sleep_ms = timeout_ms;
 
@@ -74,4 +149,37 @@ il_interrupt(il *h)
     for (const struct il__sleeper *s = h->sleepers; s != NULL; s = s->next)
         il__board_wake(h->store->board, s->slot);
     il__mutex_unlock(&h->mutex);
+}
+
+/* ---- the waits of the convenience calls -------------------------------------------------------------------- */
+
+il_status
+il__check_wait(int64_t wait_ms, il_error *reterr)
+{
+    if (wait_ms < 0 && wait_ms != IL_FOREVER)
+        return il__error_set(reterr, IL_INVAL, "a wait of %" PRId64 " ms is negative", wait_ms);
+    return IL_OK;
+}
+
+int64_t
+il__wait_until_ns(int64_t wait_ms)
+{
+    if (wait_ms == IL_FOREVER || wait_ms > IL__WAIT_MS_MAX)
+        return INT64_MAX;
+    return il__clock_boot_ns() + wait_ms * IL__NS_PER_MS;
+}
+
+int64_t
+il__wait_left_ms(int64_t until_ns)
+{
+    if (until_ns == INT64_MAX)
+        return IL_FOREVER;
+    int64_t left_ns = until_ns - il__clock_boot_ns();
+    return left_ns > 0 ? (left_ns + IL__NS_PER_MS - 1) / IL__NS_PER_MS : 0; /* not 0 too early */
+}
+
+il_status
+il__gave_up(const char *what, il_status status, il_error *reterr)
+{
+    return il__error_set(reterr, status, "gave up waiting for '%s': %s", what, il_status_text(status));
 }
