@@ -81,6 +81,12 @@ t_clock_boot(const struct t_clock *c)
 }
 
 int64_t
+t_clock_wall(const struct t_clock *c)
+{
+    return atomic_load(&c->wall_ms);
+}
+
+int64_t
 t_real_ms(void)
 {
     struct timespec ts;

@@ -34,6 +34,7 @@ void t_clock_reboot(struct t_clock *c, int64_t off_ms, int64_t boot_ms);
 void t_clock_set_boot_id(struct t_clock *c, const char *boot_id);
 
 int64_t t_clock_boot(const struct t_clock *c);
+int64_t t_clock_wall(const struct t_clock *c);
 
 /* The machine's monotonic clock, for limits on real waiting. */
 int64_t t_real_ms(void);

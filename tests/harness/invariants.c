@@ -1,7 +1,7 @@
 /*
- * invariants.c: invariants 1 to 6 of src/core/README.md, as far as they can be seen from outside.
+ * invariants.c: invariants 1 to 6 of src/core/README.md, as far as they can be seen from outside. The other
+ * families are in invariants_run.c, invariants_job.c and invariants_op.c.
  */
-#include "harness/invariants.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 
 #include "core/conflict.h"
 #include "core/limits.h"
+#include "harness/invariants_internal.h"
 
 #define LIVE_MAX 1000
 
@@ -24,10 +25,12 @@ void
 t_watch_release(struct t_watch *w)
 {
     free(w->keys);
+    t_seen_release(&w->seen);
     *w = (struct t_watch){ 0 };
 }
 
-static bool PRINTF_LIKE(2, 3) broken(char why[T_WHY_BYTES], const char *fmt, ...)
+bool
+t_broken(char why[T_WHY_BYTES], const char *fmt, ...)
 {
     va_list ap;
 
@@ -35,6 +38,18 @@ static bool PRINTF_LIKE(2, 3) broken(char why[T_WHY_BYTES], const char *fmt, ...
     (void)vsnprintf(why, T_WHY_BYTES, fmt, ap);
     va_end(ap);
     return false;
+}
+
+bool
+t_watch_page(il *h, il_op *op, char why[T_WHY_BYTES])
+{
+    il_error err = { 0 };
+
+    if (il_apply(h, op, 1, &err) != IL_OK)
+        return t_broken(why, "%s: %s", il_op_name(op->type), err.message);
+    if (op->status != IL_OK)
+        return t_broken(why, "%s: %s", il_op_name(op->type), il_status_name(op->status));
+    return true;
 }
 
 static struct t_watch_key *
@@ -61,18 +76,18 @@ look_at_lease(const il_lease_info *it, char why[T_WHY_BYTES])
     int64_t most = it->state == IL_LEASE_OFFERED ? MIN(it->ttl_ms, IL__OFFER_MS) : it->ttl_ms;
 
     if (it->state != IL_LEASE_OFFERED && it->state != IL_LEASE_HELD && it->state != IL_LEASE_CLOSING)
-        return broken(why, "'%s': a lease is %s", it->key, il_lease_state_name(it->state));
+        return t_broken(why, "'%s': a lease is %s", it->key, il_lease_state_name(it->state));
     if (it->fence == 0)
-        return broken(why, "'%s': a lease of %s without a fence", it->key, it->holder);
+        return t_broken(why, "'%s': a lease of %s without a fence", it->key, it->holder);
     if (it->remaining_ms <= 0)
-        return broken(why, "'%s': a dead lease of %s is shown", it->key, it->holder);
+        return t_broken(why, "'%s': a dead lease of %s is shown", it->key, it->holder);
     if (it->state != IL_LEASE_CLOSING && it->remaining_ms + it->renewed_ms > most)
-        return broken(
+        return t_broken(
             why, "'%s': %s has %" PRId64 " ms left %" PRId64 " ms after its renewal, of %" PRId64,
             it->key, it->holder, it->remaining_ms, it->renewed_ms, most);
     if (it->renewed_ms < 0 || it->renewed_ms > it->age_ms)
-        return broken(why, "'%s': %s renewed %" PRId64 " ms ago, granted %" PRId64 " ms ago",
-                      it->key, it->holder, it->renewed_ms, it->age_ms);
+        return t_broken(why, "'%s': %s renewed %" PRId64 " ms ago, granted %" PRId64 " ms ago",
+                        it->key, it->holder, it->renewed_ms, it->age_ms);
     return true;
 }
 
@@ -83,9 +98,9 @@ look_at_modes(const il_lease_info *items, size_t n, struct il__load *load, char 
     *load = (struct il__load){ 0 };
     for (size_t i = 0; i < n; i++) {
         if (i > 0 && il__conflict(load, items[i].mode, items[i].permits) != IL__COMPATIBLE)
-            return broken(why, "'%s': %s (%s, %u) beside %s (%s, %u)", items[i].key,
-                          items[i].holder, il_mode_name(items[i].mode), items[i].permits,
-                          items[0].holder, il_mode_name(items[0].mode), items[0].permits);
+            return t_broken(why, "'%s': %s (%s, %u) beside %s (%s, %u)", items[i].key,
+                            items[i].holder, il_mode_name(items[i].mode), items[i].permits,
+                            items[0].holder, il_mode_name(items[0].mode), items[0].permits);
         il__load_add(load, items[i].mode, items[i].permits);
     }
     return true;
@@ -103,11 +118,11 @@ look_at_fences(struct t_watch *w, const il_lease_info *items, size_t n, char why
         for (size_t j = 0; j < k->n_live; j++)
             known = known || k->live[j] == items[i].fence;
         if (!known && items[i].fence <= k->newest)
-            return broken(why, "'%s': fence %" PRIu64 " of %s came after %" PRIu64, items[i].key,
-                          items[i].fence, items[i].holder, k->newest);
+            return t_broken(why, "'%s': fence %" PRIu64 " of %s came after %" PRIu64, items[i].key,
+                            items[i].fence, items[i].holder, k->newest);
         if (i > 0 && items[i].fence <= items[i - 1].fence)
-            return broken(why, "'%s': fences %" PRIu64 ", %" PRIu64 " in this order", items[i].key,
-                          items[i - 1].fence, items[i].fence);
+            return t_broken(why, "'%s': fences %" PRIu64 ", %" PRIu64 " in this order",
+                            items[i].key, items[i - 1].fence, items[i].fence);
         newest = MAX(newest, items[i].fence);
     }
     k->newest = newest;
@@ -138,8 +153,8 @@ look_at_holders(const il_lease_info *a, size_t n_a, const il_lease_info *b, size
         for (size_t j = 0; j < n_b; j++) {
             if (&a[i] != &b[j] && strcmp(a[i].key, b[j].key) == 0 &&
                 strcmp(a[i].holder, b[j].holder) == 0)
-                return broken(why, "'%s': %s is there twice (%s, %s)", a[i].key, a[i].holder,
-                              il_lease_state_name(a[i].state), il_lease_state_name(b[j].state));
+                return t_broken(why, "'%s': %s is there twice (%s, %s)", a[i].key, a[i].holder,
+                                il_lease_state_name(a[i].state), il_lease_state_name(b[j].state));
         }
     }
     return true;
@@ -154,19 +169,19 @@ look_at_queue(const il_op *leases, const il_lease_info *waits, size_t n, bool se
 
     for (size_t i = 0; i < n; i++) {
         if (waits[i].ticket == 0 || (i > 0 && waits[i].ticket <= waits[i - 1].ticket))
-            return broken(why, "'%s': ticket %" PRIu64 " of %s stands wrong", waits[i].key,
-                          waits[i].ticket, waits[i].holder);
+            return t_broken(why, "'%s': ticket %" PRIu64 " of %s stands wrong", waits[i].key,
+                            waits[i].ticket, waits[i].holder);
         if (waits[i].state != IL_LEASE_WAITING || waits[i].fence != 0)
-            return broken(why, "'%s': waiter %s is %s", waits[i].key, waits[i].holder,
-                          il_lease_state_name(waits[i].state));
+            return t_broken(why, "'%s': waiter %s is %s", waits[i].key, waits[i].holder,
+                            il_lease_state_name(waits[i].state));
     }
     for (size_t i = 0; i < leases->out.n_items; i++) {
         if (strcmp(leases->out.items[i].key, waits[0].key) == 0)
             il__load_add(&load, leases->out.items[i].mode, leases->out.items[i].permits);
     }
     if (settled && il__conflict(&load, waits[0].mode, waits[0].permits) == IL__COMPATIBLE)
-        return broken(why, "'%s': %s waits at the head though it could be granted", waits[0].key,
-                      waits[0].holder);
+        return t_broken(why, "'%s': %s waits at the head though it could be granted", waits[0].key,
+                        waits[0].holder);
     return true;
 }
 
@@ -202,20 +217,16 @@ bool
 t_watch_look(struct t_watch *w, il *h, const char *tenant, bool settled, char why[T_WHY_BYTES])
 {
     struct t_args args   = { .tenant = tenant, .limit = IL_PAGE_ITEMS_MAX };
-    il_error      err    = { 0 };
-    il_op         ops[2] = { t_op(IL_OP_LIST, NULL, NULL, 0, args) };
-    bool          ok;
+    il_op         leases = t_op(IL_OP_LIST, NULL, NULL, 0, args);
 
-    args.flags = IL_LIST_WAITERS;
-    ops[1]     = t_op(IL_OP_LIST, NULL, NULL, 0, args);
-    if (il_apply(h, ops, 2, &err) != IL_OK)
-        ok = broken(why, "listing: %s", err.message);
-    else if (ops[0].status != IL_OK || ops[1].status != IL_OK || ops[0].out.next != NULL)
-        ok = broken(why, "listing: %s and %s", il_status_name(ops[0].status),
-                    il_status_name(ops[1].status));
-    else
-        ok = look_at_all(w, &ops[0], &ops[1], settled, why);
-    il_op_release(&ops[0]);
-    il_op_release(&ops[1]);
+    args.flags  = IL_LIST_WAITERS;
+    il_op waits = t_op(IL_OP_LIST, NULL, NULL, 0, args);
+    bool  ok    = t_watch_page(h, &leases, why) && t_watch_page(h, &waits, why);
+    if (ok && leases.out.next != NULL)
+        ok = t_broken(why, "too many leases for this test");
+    ok = ok && look_at_all(w, &leases, &waits, settled, why) &&
+         t_watch_runs(w, h, tenant, &leases, why) && t_watch_jobs(w, h, tenant, why);
+    il_op_release(&leases);
+    il_op_release(&waits);
     return ok;
 }

@@ -96,6 +96,10 @@ t_sweep_all(struct t_store *s, uint32_t limit)
         sum.n_offered += op->out.sweep.n_offered;
         sum.n_dropped += op->out.sweep.n_dropped;
         sum.n_deadlocks += op->out.sweep.n_deadlocks;
+        sum.n_runs += op->out.sweep.n_runs;
+        sum.n_jobs += op->out.sweep.n_jobs;
+        sum.n_ticks += op->out.sweep.n_ticks;
+        sum.n_purged += op->out.sweep.n_purged;
         if ((op->out.flags & IL_OUT_MORE) == 0)
             return sum;
     }

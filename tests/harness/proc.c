@@ -15,13 +15,15 @@
 
 #include "harness/clock.h"
 
-/* In the child: stdin from in_fd, stdout and stderr to out_fd, and no survivor when the test dies. */
+/* In the child: stdin from in_fd, stdout and stderr to out_fd, a process group of its own, like a shell's job, and no
+ * survivor when the test dies. */
 static void
 become_child(int in_fd, int out_fd, pid_t parent)
 {
     sigset_t none;
 
     (void)sigemptyset(&none);
+    (void)setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent ||
         sigprocmask(SIG_SETMASK, &none, NULL) != 0 || dup2(in_fd, STDIN_FILENO) < 0 ||
         dup2(out_fd, STDOUT_FILENO) < 0 || dup2(out_fd, STDERR_FILENO) < 0)

@@ -28,7 +28,7 @@ U_TEST(statuses)
         T_TRUE(il_status_text(rows[i].status)[0] != '\0');
         T_TRUE(rows[i].http >= 200 && rows[i].http < 600);
         T_TRUE(rows[i].exit_status >= 0 && rows[i].exit_status < 126);
-        T_TRUE((rows[i].exit_status == 0) == (rows[i].status == IL_OK));
+        T_TRUE(rows[i].exit_status != 0 || rows[i].http < 300); /* exit 0 is for what went well */
         for (size_t j = i + 1; j < ARRAY_LEN(rows); j++)
             T_TRUE(strcmp(rows[i].wire, rows[j].wire) != 0);
     }
