@@ -209,6 +209,58 @@ T_TEST(trace_tells_every_batch)
     il_close(h);
 }
 
+/* Ids help to find a fault; what people store is their own business. */
+T_TEST(trace_tells_ids_but_no_contents)
+{
+    il_open_opts opts  = IL_OPEN_OPTS_INIT;
+    struct lines lines = { .n = 0 };
+    il          *h     = NULL;
+    il_error     err;
+    il_op        ops[] = {
+               { .type = IL_OP_RUN_START, .key = "k", .holder = "w" },
+               { .type = IL_OP_RUN_STAGE, .holder = "w", .fence = 1 },
+               { .type = IL_OP_ONCE_BEGIN, .key = "once-1", .holder = "attempt-1" },
+               { .type = IL_OP_ONCE_FINISH, .key = "once-1", .holder = "attempt-1", .fence = 1 },
+               { .type = IL_OP_JOB_PUSH, .key = "queue-1" },
+               { .type = IL_OP_JOB_FAIL, .fence = 1 },
+               { .type = IL_OP_CACHE_FILL, .key = "cache-1", .holder = "w", .fence = 1 },
+               { .type = IL_OP_CRON_SET, .key = "queue-1" },
+               { .type = IL_OP_RUN_GET },
+    };
+
+    ops[0].in.run = (il_run_in){ .id = "run-1", .meta = "SECRET", .by = "SECRET", .place = "SECRET" };
+    ops[1].in.run = (il_run_in){ .id = "run-1", .stage = "SECRET", .log = "SECRET", .log_bytes = 6 };
+    ops[2].in.once = (il_once_in){ .fingerprint = "SECRET", .fingerprint_bytes = 6, .meta = "SECRET" };
+    ops[3].in.once  = (il_once_in){ .response = "SECRET", .response_bytes = 6 };
+    ops[4].in.job   = (il_job_in){ .id = "job-1", .data = "SECRET", .data_bytes = 6 };
+    ops[5].in.job   = (il_job_in){ .id = "job-2", .text = "SECRET" };
+    ops[6].in.cache = (il_cache_in){ .value = "SECRET", .value_bytes = 6, .ttl_ms = 1000 };
+    ops[7].in.cron =
+        (il_cron_in){ .name = "cron-1", .schedule = "@daily", .data = "SECRET", .data_bytes = 6 };
+    ops[8].in.run = (il_run_in){ .id = "refused\nSECRET" };
+
+    opts.clock        = &s->clock.il;
+    opts.flags        = IL_OPEN_NO_SWEEP;
+    opts.trace        = on_trace;
+    opts.trace_cookie = &lines;
+    T_EQ(il_open(s->url, &opts, &h, &err), IL_OK);
+    T_EQ(il_apply(h, ops, sizeof ops / sizeof ops[0], &err), IL_OK);
+    T_EQ(lines.n, 1);
+    T_HAS(lines.last, "[run_start key='k' id='run-1' holder='w'");
+    T_HAS(lines.last, "[run_stage id='run-1'");
+    T_HAS(lines.last, "[once_finish key='once-1' holder='attempt-1'");
+    T_HAS(lines.last, "[push key='queue-1' id='job-1'");
+    T_HAS(lines.last, "[job_fail id='job-2'");
+    T_HAS(lines.last, "[cache_fill key='cache-1'");
+    T_HAS(lines.last, "[cron_set key='queue-1' id='cron-1'");
+    T_HAS(lines.last, "[run_get -> BAD_REQUEST");
+    T_TRUE(strstr(lines.last, "SECRET") == NULL);
+    T_TRUE(strchr(lines.last, '\n') == NULL);
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        il_op_release(&ops[i]);
+    il_close(h);
+}
+
 struct counter {
     const char *name;
     uint64_t    value;
@@ -272,6 +324,7 @@ T_TEST(null_is_harmless)
     il_op_release(&op);
     il_lease_free(NULL);
     T_EQ(il_apply(NULL, &op, 1, &err), IL_INVAL);
+    assert_string_equal(err.message, "no handle given");
     T_EQ(il_wait(NULL, &op, 0), IL_INVAL);
     T_EQ(il_wait(t_handle(s), NULL, 0), IL_INVAL);
     T_EQ(il_wait(t_handle(s), &op, 0), IL_INVAL); /* not a queued acquire */
@@ -316,6 +369,7 @@ main(void)
         T_ROW(a_named_memory_store_has_one_order),
         T_ROW(a_tenant_of_the_handle),
         T_ROW(trace_tells_every_batch),
+        T_ROW(trace_tells_ids_but_no_contents),
         T_ROW(metrics_count),
         T_ROW(null_is_harmless),
         T_ROW(wait_says_whether_to_repeat),

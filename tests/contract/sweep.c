@@ -136,6 +136,63 @@ T_TEST(a_sweep_is_bounded)
     T_TRUE(n_sweeps >= 2);
 }
 
+static bool
+says_more(const il_op *op)
+{
+    return (T_IS(op, IL_OK)->out.flags & IL_OUT_MORE) != 0;
+}
+
+/* The bound may be reached with the last one: then there is no more. */
+T_TEST(more_is_said_exactly_when_something_is_left)
+{
+    take_many(s, "k", 4, 1000);
+    t_pass(s, 1000);
+    T_TRUE(says_more(t_sweep(s, .limit = 3)));
+    T_TRUE(!says_more(t_sweep(s, .limit = 1)));
+    (void)T_IS(t_acquire(s, "w", "a", .ttl_ms = 3600000), IL_OK);
+    (void)T_IS(t_acquire(s, "w", "b", .wait_ms = 2000), IL_QUEUED);
+    (void)T_IS(t_acquire(s, "v", "a", .ttl_ms = 2000), IL_OK);
+    t_pass(s, 2000);
+    T_TRUE(says_more(t_sweep(s, .limit = 1))); /* a waiter is left */
+    T_TRUE(!says_more(t_sweep(s, .limit = 1)));
+    T_TRUE(!says_more(t_sweep(s, .limit = 1)));
+}
+
+/* What is overdue longest, then leases by key, then waiters by ticket: the same on every engine. */
+T_TEST(a_sweep_has_an_order)
+{
+    static const struct {
+        unsigned n_expired, n_dropped, n_offered;
+    } passes[] = {
+        { 1, 0, 0 }, /* old */
+        { 0, 1, 0 }, /* old wait */
+        { 1, 0, 0 }, /* a */
+        { 1, 0, 1 }, /* b, which somebody waits for */
+        { 0, 1, 1 }, /* wait 2, where a reader stands behind the writer */
+        { 0, 1, 0 }, /* wait 1 */
+    };
+
+    (void)T_IS(t_acquire(s, "wait 1", "x", T_SHARED, .ttl_ms = 3600000), IL_OK);
+    (void)T_IS(t_acquire(s, "wait 2", "x", T_SHARED, .ttl_ms = 3600000), IL_OK);
+    (void)T_IS(t_acquire(s, "old wait", "x", .ttl_ms = 3600000), IL_OK);
+    (void)T_IS(t_acquire(s, "wait 2", "y", .wait_ms = 2000), IL_QUEUED);
+    (void)T_IS(t_acquire(s, "wait 1", "y", .wait_ms = 2000), IL_QUEUED);
+    (void)T_IS(t_acquire(s, "wait 2", "z", T_SHARED, .wait_ms = 60000), IL_QUEUED);
+    (void)T_IS(t_acquire(s, "old wait", "y", .wait_ms = 1500), IL_QUEUED);
+    (void)T_IS(t_acquire(s, "b", "x", .ttl_ms = 2000), IL_OK);
+    (void)T_IS(t_acquire(s, "b", "y", .wait_ms = 60000), IL_QUEUED);
+    (void)T_IS(t_acquire(s, "a", "x", .ttl_ms = 2000), IL_OK);
+    (void)T_IS(t_acquire(s, "old", "x", .ttl_ms = 1000), IL_OK);
+    t_pass(s, 2000);
+    for (unsigned i = 0; i < ARRAY_LEN(passes); i++) {
+        const il_op *op = T_IS(t_sweep(s, .limit = 1), IL_OK);
+        T_EQ((op->out.flags & IL_OUT_MORE) != 0, i + 1 < ARRAY_LEN(passes));
+        T_EQ(op->out.sweep.n_expired, passes[i].n_expired);
+        T_EQ(op->out.sweep.n_dropped, passes[i].n_dropped);
+        T_EQ(op->out.sweep.n_offered, passes[i].n_offered);
+    }
+}
+
 T_TEST(a_sweep_of_one_key_at_a_time)
 {
     take_many(s, "k", 3, 1000);
@@ -200,6 +257,8 @@ main(void)
         T_ROW(settled_leases_close_then_end),
         T_ROW(memories_are_forgotten),
         T_ROW(a_sweep_is_bounded),
+        T_ROW(more_is_said_exactly_when_something_is_left),
+        T_ROW(a_sweep_has_an_order),
         T_ROW(a_sweep_of_one_key_at_a_time),
         T_ROW(sweep_settles_every_tenant),
         T_ROW(a_key_with_many_overdue_things_counts_once),
