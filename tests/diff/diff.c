@@ -2,10 +2,12 @@
  * diff.c: the differential test. Random histories on the memory engine and on another one, compared op by
  * op. On a difference the history is cut down to the steps that matter, and the seed is printed.
  *
- *   IL_TEST_SEEDS=200   how many histories
+ *   IL_TEST_SEEDS=120   how many histories
  *   IL_TEST_SEED=N      only this one (as it was printed)
  *   IL_TEST_STEPS=400   steps of a history
  *   IL_TEST_STORE=NAME  the engine (sqlite)
+ *   IL_TEST_FAMILIES=N  only these, bits of enum il__family; other histories then
+ *   IL_TEST_COUNTS=1    say how often each op ended how
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -105,7 +107,7 @@ main(void)
     const char            *name    = getenv("IL_TEST_STORE");
     const struct t_engine *e       = t_engine_find(name != NULL ? name : "sqlite");
     size_t                 n_steps = t_env_u64("IL_TEST_STEPS", 400);
-    uint64_t               n_seeds = t_env_u64("IL_TEST_SEEDS", 200);
+    uint64_t               n_seeds = t_env_u64("IL_TEST_SEEDS", 120);
     uint64_t               only    = t_env_u64("IL_TEST_SEED", UINT64_MAX);
     uint64_t               n_bad   = 0;
 
@@ -115,6 +117,8 @@ main(void)
         return run_seed(e, only, n_steps) ? EXIT_SUCCESS : EXIT_FAILURE;
     for (uint64_t seed = 0; seed < n_seeds && n_bad < 3; seed++)
         n_bad += !run_seed(e, seed, n_steps);
+    if (t_env_u64("IL_TEST_COUNTS", 0) != 0)
+        world_print_counts(stdout);
     (void)printf("%s: %" PRIu64 " histories of %zu steps, %" PRIu64 " differ\n", e->name, n_seeds,
                  n_steps, n_bad);
     return n_bad == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,23 +1,14 @@
 /*
- * world.c: the memory engine is the model; the other one must say the same, op by op. Fences and tickets
- * are compared by first appearance: the n-th one seen on one side is the n-th one of the other.
+ * world.c: the memory engine is the model; the other one must say the same, op by op. What "the same" means is
+ * in same.c.
  */
 #include "diff/world.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
+#include "diff/same.h"
 
-#define N_SIDES 2
 #define N_HANDLES 3
 #define BATCH_MAX 12
-#define KNOWN_MAX 4096
-
-struct known { /* a fence or a ticket, as each side calls it */
-    uint64_t    real[N_SIDES];
-    const char *key;
-    const char *holder;
-    const char *tenant;
-};
+#define SWEEPS_MAX 10000
 
 struct side {
     struct t_store *s;
@@ -27,151 +18,67 @@ struct side {
 };
 
 struct world {
-    struct side  sides[N_SIDES];
-    struct known fences[KNOWN_MAX];
-    size_t       n_fences;
-    struct known tickets[KNOWN_MAX];
-    size_t       n_tickets;
-    unsigned     n_marks;
-    char        *why;
+    struct side sides[N_SIDES];
+    struct same same;
+    unsigned    n_marks;
 };
 
-#define WHY_BYTES (T_WHY_BYTES * 4)
-
-static bool PRINTF_LIKE(2, 3) differ(struct world *w, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(w->why, WHY_BYTES, fmt, ap);
-    va_end(ap);
-    return false;
-}
-
-/* Is the pair known as a pair, or new on both sides (then it is from now on)? */
 static bool
-same_number(struct known *known, size_t *n, uint64_t a, uint64_t b, const struct known *names)
+takes_fence(il_op_type type)
 {
-    if ((a == 0) != (b == 0))
-        return false;
-    if (a == 0)
+    switch (type) {
+    case IL_OP_RENEW:
+    case IL_OP_RELEASE:
+    case IL_OP_BREAK:
+    case IL_OP_CHECK_FENCE:
+    case IL_OP_RUN_STAGE:
+    case IL_OP_RUN_FINISH:
+    case IL_OP_ONCE_FINISH:
+    case IL_OP_ONCE_ABANDON:
+    case IL_OP_JOB_HEARTBEAT:
+    case IL_OP_JOB_FINISH:
+    case IL_OP_JOB_FAIL:
+    case IL_OP_JOB_SNOOZE:
+    case IL_OP_CACHE_GET:
+    case IL_OP_CACHE_LOOKUP:
+    case IL_OP_CACHE_FILL:
+    case IL_OP_CACHE_ABANDON:
         return true;
-    for (size_t i = *n; i-- > 0;) {
-        if (known[i].real[0] == a || known[i].real[1] == b)
-            return known[i].real[0] == a && known[i].real[1] == b;
+    default:
+        return false;
     }
-    if (*n < KNOWN_MAX) {
-        known[*n]         = *names;
-        known[*n].real[0] = a;
-        known[*n].real[1] = b;
-        (*n)++;
-    }
-    return true;
 }
 
-/* The table's own string, which outlives the op. */
-static const char *
-own_name(const char *const *table, size_t n, const char *name)
+/* The op names what the known number belongs to. Whoever waits for a value is somebody else than who builds it. */
+static void
+take_names(il_op *op, const struct known *k)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (name != NULL && strcmp(table[i], name) == 0)
-            return table[i];
-    }
-    return table[0];
-}
+    enum il__family family = il__op_family(op->type);
+    bool            waits  = op->type == IL_OP_CACHE_LOOKUP || op->type == IL_OP_CACHE_GET;
 
-static struct known
-names_of(const char *tenant, const char *key, const char *holder)
-{
-    return (struct known){
-        .tenant = own_name(t_tenants, N_TENANTS, tenant),
-        .key    = own_name(t_keys, N_KEYS, key),
-        .holder = own_name(t_holders, N_HOLDERS, holder),
-    };
-}
-
-static bool
-same_item(struct world *w, const il_lease_info *a, const il_lease_info *b)
-{
-    struct known names = names_of(a->tenant, a->key, a->holder);
-
-    if (strcmp(a->tenant, b->tenant) != 0 || strcmp(a->key, b->key) != 0 ||
-        strcmp(a->holder, b->holder) != 0 || strcmp(a->meta, b->meta) != 0 ||
-        strcmp(a->place, b->place) != 0)
-        return differ(w, "items name '%s' %s and '%s' %s", a->key, a->holder, b->key, b->holder);
-    if (!same_number(w->fences, &w->n_fences, a->fence, b->fence, &names) ||
-        !same_number(w->tickets, &w->n_tickets, a->ticket, b->ticket, &names))
-        return differ(w, "an item of %s has another fence or ticket", a->holder);
-#define SAME(field)                                                                     \
-    if (a->field != b->field)                                                           \
-    return differ(w, "'%s' %s: " #field " %" PRId64 " and %" PRId64, a->key, a->holder, \
-                  (int64_t)a->field, (int64_t)b->field)
-    SAME(mode);
-    SAME(permits);
-    SAME(state);
-    SAME(n_waiters);
-    SAME(ttl_ms);
-    SAME(age_ms);
-    SAME(remaining_ms);
-    SAME(renewed_ms);
-    SAME(acquired_at_ms);
-    SAME(expires_at_ms);
-#undef SAME
-    return true;
-}
-
-static bool
-same_result(struct world *w, const il_op *a, const il_op *b)
-{
-    char         text_a[T_OP_TEXT_BYTES];
-    char         text_b[T_OP_TEXT_BYTES];
-    struct known names = names_of(a->tenant, a->key, a->holder);
-
-    if (a->status != b->status || a->out.flags != b->out.flags ||
-        a->out.position != b->out.position || a->out.remaining_ms != b->out.remaining_ms ||
-        a->out.n_items != b->out.n_items || (a->out.detail == NULL) != (b->out.detail == NULL) ||
-        (a->out.next == NULL) != (b->out.next == NULL))
-        return differ(w, "model: %.900s\nother: %.900s", t_op_text(a, text_a), t_op_text(b, text_b));
-    for (size_t i = 0; i < a->out.n_items; i++) {
-        if (!same_item(w, &a->out.items[i], &b->out.items[i]))
-            return false;
-    }
-    if (!same_number(w->fences, &w->n_fences, a->out.fence, b->out.fence, &names) ||
-        !same_number(w->tickets, &w->n_tickets, a->out.ticket, b->out.ticket, &names))
-        return differ(w, "other fence or ticket\nmodel: %.900s\nother: %.900s",
-                      t_op_text(a, text_a), t_op_text(b, text_b));
-    return true;
+    op->tenant = k->tenant;
+    if (op->key != NULL && k->key != NULL)
+        op->key = k->key;
+    if (op->holder != NULL && k->holder != NULL && !waits)
+        op->holder = k->holder;
+    if (family == IL__FAMILY_RUN && k->id != NULL)
+        op->in.run.id = k->id;
+    if (family == IL__FAMILY_QUEUE && k->id != NULL)
+        op->in.job.id = k->id;
 }
 
 static il_op
 op_of(const struct world *w, const struct step *st, size_t i_side)
 {
-    struct t_args args = {
-        .ttl_ms    = st->ttl_ms,
-        .wait_ms   = st->wait_ms,
-        .settle_ms = st->settle_ms,
-        .mode      = st->mode,
-        .permits   = st->permits,
-        .flags     = st->flags,
-        .place     = st->i_handle % 2 == 0 ? "here" : NULL,
-        .meta      = st->i_handle == 1 ? "meta" : NULL,
-        .reason    = "test",
-        .tenant    = t_tenants[st->i_tenant],
-    };
-    const char *key    = t_keys[st->i_key];
-    const char *holder = t_holders[st->i_holder];
-    uint64_t    fence  = 1;
+    il_op               op = st->op;
+    const struct known *k =
+        st->takes_fence ? same_known(&w->same, il__op_family(op.type), st->i_known) : NULL;
 
-    if (st->type != IL_OP_ACQUIRE && st->type != IL_OP_GET && w->n_fences > 0) {
-        const struct known *k = &w->fences[w->n_fences - 1 - st->i_fence % w->n_fences];
-        fence                 = k->real[i_side];
-        if (st->own_names) {
-            key         = k->key;
-            holder      = k->holder;
-            args.tenant = k->tenant;
-        }
-    }
-    return t_op(st->type, key, holder, fence, args);
+    if (k != NULL && st->own_names)
+        take_names(&op, k);
+    if (st->takes_fence && takes_fence(op.type))
+        op.fence = k != NULL ? k->real[i_side] : 1;
+    return op;
 }
 
 static il *
@@ -180,21 +87,60 @@ handle_of(const struct side *side, const struct step *st)
     return side->h[st->i_handle % side->n_handles];
 }
 
+static void
+read_clock(struct world *w)
+{
+    w->same.now_ms  = t_clock_boot(&w->sides[0].s->clock);
+    w->same.wall_ms = t_clock_wall(&w->sides[0].s->clock);
+}
+
+/* What the invariants can only see from the results of ops. */
+static bool
+watch_both(struct world *w, const il_op *a, const il_op *b)
+{
+    const il_op *ops[N_SIDES] = { a, b };
+    char         why[T_WHY_BYTES];
+
+    for (size_t i = 0; i < N_SIDES; i++) {
+        if (!t_watch_op(&w->sides[i].watch, ops[i], w->same.now_ms, why))
+            return same_differ(&w->same, "%s: invariant: %s", w->sides[i].s->engine->name, why);
+    }
+    return true;
+}
+
+static unsigned long counts[IL_OP_COUNT][IL_STATUS_COUNT];
+
+void
+world_print_counts(FILE *out)
+{
+    for (int type = 1; type < IL_OP_COUNT; type++) {
+        (void)fprintf(out, "%-14s", il_op_name((il_op_type)type));
+        for (int st = 0; st < IL_STATUS_COUNT; st++) {
+            if (counts[type][st] > 0)
+                (void)fprintf(out, " %s %lu", il_status_name((il_status)st), counts[type][st]);
+        }
+        (void)fputc('\n', out);
+    }
+}
+
 static bool
 apply_both(struct world *w, const struct step *const *steps, size_t n)
 {
     il_op ops[N_SIDES][BATCH_MAX];
     bool  ok = true;
 
+    read_clock(w);
     for (size_t i_side = 0; i_side < N_SIDES; i_side++) {
         il_error err = { 0 };
         for (size_t i = 0; i < n; i++)
             ops[i_side][i] = op_of(w, steps[i], i_side);
         if (il_apply(handle_of(&w->sides[i_side], steps[0]), ops[i_side], n, &err) != IL_OK)
-            ok = differ(w, "il_apply on side %zu: %s", i_side, err.message);
+            ok = same_differ(&w->same, "il_apply on side %zu: %s", i_side, err.message);
     }
     for (size_t i = 0; i < n; i++) {
-        ok = ok && same_result(w, &ops[0][i], &ops[1][i]);
+        counts[ops[0][i].type][ops[0][i].status]++;
+        ok = ok && same_result(&w->same, &ops[0][i], &ops[1][i]) &&
+             watch_both(w, &ops[0][i], &ops[1][i]);
         il_op_release(&ops[0][i]);
         il_op_release(&ops[1][i]);
     }
@@ -209,15 +155,12 @@ list_both(struct world *w, const struct step *st)
     for (unsigned page = 0;; page++) {
         il_op ops[N_SIDES];
         for (size_t i = 0; i < N_SIDES; i++) {
-            struct t_args args = { .tenant = t_tenants[st->i_tenant],
-                                   .limit  = st->limit,
-                                   .flags  = st->flags,
-                                   .cursor = page > 0 ? cursors[i] : NULL };
-            ops[i]             = t_op(IL_OP_LIST, st->i_key % 2 == 0 ? NULL : "a:", NULL, 0, args);
+            ops[i]                = st->op;
+            ops[i].in.list.cursor = page > 0 ? cursors[i] : NULL;
             if (il_apply(handle_of(&w->sides[i], st), &ops[i], 1, NULL) != IL_OK)
-                return differ(w, "list on side %zu failed", i);
+                return same_differ(&w->same, "list on side %zu failed", i);
         }
-        bool ok   = same_result(w, &ops[0], &ops[1]);
+        bool ok   = same_result(&w->same, &ops[0], &ops[1]);
         bool more = ops[0].out.next != NULL;
         for (size_t i = 0; i < N_SIDES; i++) {
             if (ok && more)
@@ -237,25 +180,36 @@ look_both(struct world *w, bool settled)
     for (size_t i = 0; i < N_SIDES; i++) {
         for (size_t t = 0; t < N_TENANTS; t++) {
             if (!t_watch_look(&w->sides[i].watch, w->sides[i].h[0], t_tenants[t], settled, why))
-                return differ(w, "%s: invariant: %s", w->sides[i].s->engine->name, why);
+                return same_differ(&w->same, "%s: invariant: %s", w->sides[i].s->engine->name, why);
         }
     }
     return true;
 }
 
+/* One pass on each side, which must find the same and leave the same. */
+static bool
+sweep_once(struct world *w, const struct step *st, bool *ret_more)
+{
+    const il_op *a = T_IS(t_sweep(w->sides[0].s, .limit = st->limit), IL_OK);
+    const il_op *b = T_IS(t_sweep(w->sides[1].s, .limit = st->limit), IL_OK);
+
+    *ret_more = (a->out.flags & IL_OUT_MORE) != 0;
+    return same_result(&w->same, a, b);
+}
+
 static bool
 sweep_both(struct world *w, const struct step *st)
 {
-    il_sweep_out a = t_sweep_all(w->sides[0].s, st->limit);
-    il_sweep_out b = t_sweep_all(w->sides[1].s, st->limit);
+    bool more = true;
 
-    if (a.n_expired != b.n_expired || a.n_offered != b.n_offered || a.n_dropped != b.n_dropped ||
-        a.n_deadlocks != b.n_deadlocks)
-        return differ(
-            w, "sweep: expired %u and %u, offered %u and %u, dropped %u and %u, deadlocks %u and %u",
-            a.n_expired, b.n_expired, a.n_offered, b.n_offered, a.n_dropped, b.n_dropped,
-            a.n_deadlocks, b.n_deadlocks);
-    return look_both(w, true);
+    read_clock(w);
+    for (unsigned i = 0; more && (i == 0 || !st->partly); i++) {
+        if (i == SWEEPS_MAX)
+            return same_differ(&w->same, "%u sweeps with limit %u, and still MORE", i, st->limit);
+        if (!sweep_once(w, st, &more))
+            return false;
+    }
+    return look_both(w, !more);
 }
 
 static void
@@ -285,7 +239,7 @@ mark(struct world *w)
     for (size_t i = 0; i < N_SIDES; i++) {
         il_op op = t_op(IL_OP_ACQUIRE, holder, holder, 0, T_ARGS(.tenant = "marks"));
         if (il_apply(w->sides[i].h[0], &op, 1, NULL) != IL_OK)
-            return differ(w, "mark on side %zu failed", i);
+            return same_differ(&w->same, "mark on side %zu failed", i);
         il_op_release(&op);
     }
     return true;
@@ -312,6 +266,25 @@ reboot(struct world *w, const struct step *st)
     return mark(w);
 }
 
+static void
+pass(struct world *w, int64_t ms)
+{
+    t_clock_step(&w->sides[0].s->clock, ms);
+    t_clock_step(&w->sides[1].s->clock, ms);
+}
+
+/* To one of the dates that were told, if it is still to come. */
+static void
+pass_until(struct world *w, const struct step *st)
+{
+    const struct same *s = &w->same;
+
+    if (s->n_dates <= st->i_known || st->i_known >= DATES_MAX)
+        return;
+    int64_t date = s->dates[(s->n_dates - 1 - st->i_known) % DATES_MAX];
+    pass(w, MAX(date + st->ms - t_clock_boot(&w->sides[0].s->clock), 0));
+}
+
 static bool
 run_step(struct world *w, const struct step *st)
 {
@@ -321,8 +294,10 @@ run_step(struct world *w, const struct step *st)
     case STEP_LIST:
         return list_both(w, st);
     case STEP_PASS:
-        t_clock_step(&w->sides[0].s->clock, st->ms);
-        t_clock_step(&w->sides[1].s->clock, st->ms);
+        pass(w, st->ms);
+        return true;
+    case STEP_UNTIL:
+        pass_until(w, st);
         return true;
     case STEP_WALL:
         t_clock_set_wall(&w->sides[0].s->clock, st->ms);
@@ -344,6 +319,19 @@ run_step(struct world *w, const struct step *st)
     }
 }
 
+/* Settings of a queue are what invariants are measured by: they are looked at right after a change. */
+static bool
+changes_rules(const struct step *st)
+{
+    return st->kind == STEP_OP && st->op.type == IL_OP_QUEUE_SET;
+}
+
+static bool
+joins(const struct step *st, const struct step *before)
+{
+    return st->kind == STEP_OP && st->joins && !changes_rules(before);
+}
+
 static size_t
 run_steps(struct world *w, const struct step *steps, size_t n)
 {
@@ -356,10 +344,12 @@ run_steps(struct world *w, const struct step *steps, size_t n)
                 return i_first;
             continue;
         }
+        bool looks = false;
         do {
+            looks            = steps[i].looks || changes_rules(&steps[i]);
             batch[n_batch++] = &steps[i++];
-        } while (i < n && n_batch < BATCH_MAX && steps[i].kind == STEP_OP && steps[i].joins);
-        if (!apply_both(w, batch, n_batch) || (batch[n_batch - 1]->looks && !look_both(w, false)))
+        } while (i < n && n_batch < BATCH_MAX && joins(&steps[i], batch[n_batch - 1]));
+        if (!apply_both(w, batch, n_batch) || (looks && !look_both(w, false)))
             return i - 1;
     }
     return n;
@@ -367,13 +357,13 @@ run_steps(struct world *w, const struct step *steps, size_t n)
 
 size_t
 world_run(const struct t_engine *engine, bool ranked, const struct step *steps, size_t n,
-          char why[WHY_BYTES])
+          char why[T_WHY_BYTES * 4])
 {
     static const char *const ranks[] = { "a", "b", "c" };
     struct world            *w       = calloc(1, sizeof *w);
 
     CHECK(w != NULL);
-    w->why        = why;
+    w->same.why   = why;
     w->sides[0].s = t_store_new(t_engine_find("memory"));
     w->sides[1].s = t_store_new(engine);
     for (size_t i = 0; i < N_SIDES; i++) {

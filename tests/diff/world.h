@@ -12,4 +12,7 @@
 size_t world_run(const struct t_engine *engine, bool ranked, const struct step *steps, size_t n,
                  char why[T_WHY_BYTES * 4]);
 
+/* How often each op ended how, in all histories so far: does what is generated get anywhere? */
+void world_print_counts(FILE *out);
+
 #endif

@@ -1,19 +1,13 @@
 /*
- * parse.c: reading specs, and making all interleavings when none are given.
+ * parse.c: reading specs, and making all interleavings when none are given. Commands are in parse_command.c.
  */
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "spec/spec.h"
 
-struct parser {
-    struct spec    *sp;
-    unsigned        line;
-    struct session *session;
-};
-
-static _Noreturn void PRINTF_LIKE(2, 3) bad(const struct parser *p, const char *fmt, ...)
+void
+parse_bad(const struct parser *p, const char *fmt, ...)
 {
     va_list ap;
 
@@ -25,9 +19,8 @@ static _Noreturn void PRINTF_LIKE(2, 3) bad(const struct parser *p, const char *
     exit(EXIT_FAILURE);
 }
 
-/* The next word of *text, cut out of it; NULL at the end. */
-static char *
-next_word(char **text)
+char *
+parse_word(char **text)
 {
     char *word = *text + strspn(*text, " \t");
 
@@ -39,82 +32,12 @@ next_word(char **text)
     return word;
 }
 
-static void
-set_name(const struct parser *p, char name[NAME_BYTES], const char *text)
+void
+parse_name(const struct parser *p, char name[NAME_BYTES], const char *text)
 {
     if (text == NULL || text[0] == '\0' || strlen(text) >= NAME_BYTES)
-        bad(p, "a name is missing or too long");
+        parse_bad(p, "a name is missing or too long");
     (void)snprintf(name, NAME_BYTES, "%s", text);
-}
-
-static int64_t
-duration(const struct parser *p, const char *text)
-{
-    il_error err;
-    int64_t  ms;
-
-    if (il_parse_duration(text, &ms, &err) != IL_OK)
-        bad(p, "%s", err.message);
-    return ms;
-}
-
-/* `+5s` or `-1d`. */
-static int64_t
-step_of_time(const struct parser *p, const char *text)
-{
-    if (text == NULL || (text[0] != '+' && text[0] != '-'))
-        bad(p, "a step of time is +DURATION or -DURATION");
-    int64_t ms = duration(p, text + 1);
-    return text[0] == '-' ? -ms : ms;
-}
-
-static void
-parse_option(const struct parser *p, struct command *c, const char *word)
-{
-    const char *value = strchr(word, '=');
-
-    value = value != NULL ? value + 1 : "";
-    if (strcmp(word, "shared") == 0)
-        c->mode = IL_MODE_SHARED;
-    else if (strcmp(word, "now") == 0)
-        c->now = true;
-    else if (strncmp(word, "ttl=", 4) == 0)
-        c->ttl_ms = duration(p, value);
-    else if (strncmp(word, "wait=", 5) == 0)
-        c->wait_ms = duration(p, value);
-    else if (strncmp(word, "settle=", 7) == 0)
-        c->settle_ms = duration(p, value);
-    else if (strncmp(word, "holder=", 7) == 0)
-        set_name(p, c->holder, value);
-    else if (strncmp(word, "place=", 6) == 0)
-        set_name(p, c->place, value);
-    else if (strncmp(word, "permits=", 8) == 0) {
-        c->mode    = IL_MODE_PERMIT;
-        c->permits = (uint32_t)strtoul(value, NULL, 10);
-    } else
-        bad(p, "unknown option '%s'", word);
-}
-
-static void
-parse_command(const struct parser *p, struct command *c, char *text)
-{
-    static const char *const verbs[VERB_COUNT] = { "acquire", "renew",  "release", "check", "break",
-                                                   "get",     "list",   "clock",   "jump",  "wall",
-                                                   "sweep",   "reopen", "freeze",  "thaw" };
-    const char              *word              = next_word(&text);
-    enum verb                verb              = VERB_ACQUIRE;
-
-    while (verb < VERB_COUNT && strcmp(verbs[verb], word) != 0)
-        verb++;
-    if (verb == VERB_COUNT)
-        bad(p, "unknown command '%s'", word);
-    *c = (struct command){ .verb = verb };
-    if (verb == VERB_CLOCK || verb == VERB_JUMP || verb == VERB_WALL)
-        c->ms = step_of_time(p, next_word(&text));
-    else if (verb != VERB_LIST && verb != VERB_SWEEP && verb != VERB_REOPEN)
-        set_name(p, c->name, next_word(&text));
-    for (const char *option = next_word(&text); option != NULL; option = next_word(&text))
-        parse_option(p, c, option);
 }
 
 /* `{ command; command }` */
@@ -125,7 +48,7 @@ parse_block(const struct parser *p, struct step *st, char *text)
     char *close = strrchr(text, '}');
 
     if (open == NULL || close == NULL || close < open)
-        bad(p, "a step is NAME { COMMAND; … }");
+        parse_bad(p, "a step is NAME { COMMAND; … }");
     *close     = '\0';
     char *rest = open + 1;
     while (rest != NULL) {
@@ -133,7 +56,7 @@ parse_block(const struct parser *p, struct step *st, char *text)
         if (command[strspn(command, " \t")] == '\0')
             continue;
         if (st->n_commands == COMMANDS_MAX)
-            bad(p, "more than %d commands in a step", COMMANDS_MAX);
+            parse_bad(p, "more than %d commands in a step", COMMANDS_MAX);
         parse_command(p, &st->commands[st->n_commands++], command);
     }
 }
@@ -146,7 +69,7 @@ find_session_of_step(const struct parser *p, const char *name, const size_t *n_t
         if (n_taken[i] < s->n_steps && strcmp(s->steps[n_taken[i]].name, name) == 0)
             return i;
     }
-    bad(p, "'%s' is not the next step of any session", name);
+    parse_bad(p, "'%s' is not the next step of any session", name);
 }
 
 static struct order *
@@ -155,7 +78,7 @@ new_order(const struct parser *p)
     struct spec *sp = p->sp;
 
     if (sp->n_orders == ORDERS_MAX)
-        bad(p, "more than %d orders", ORDERS_MAX);
+        parse_bad(p, "more than %d orders", ORDERS_MAX);
     struct order *orders = realloc(sp->orders, (sp->n_orders + 1) * sizeof *orders);
     CHECK(orders != NULL);
     sp->orders           = orders;
@@ -169,7 +92,7 @@ parse_permutation(const struct parser *p, char *text)
     struct order *o                     = new_order(p);
     size_t        n_taken[SESSIONS_MAX] = { 0 };
 
-    for (const char *word = next_word(&text); word != NULL; word = next_word(&text)) {
+    for (const char *word = parse_word(&text); word != NULL; word = parse_word(&text)) {
         size_t i             = find_session_of_step(p, word, n_taken);
         o->i_session[o->n++] = (unsigned char)i;
         n_taken[i]++;
@@ -180,13 +103,14 @@ static void
 parse_line(struct parser *p, char *text)
 {
     struct spec *sp   = p->sp;
-    char        *word = next_word(&text);
+    char        *word = parse_word(&text);
 
     if (word == NULL)
         return;
     if (strcmp(word, "ranks") == 0) {
-        for (word = next_word(&text); word != NULL && sp->n_ranks < RANKS_MAX; word = next_word(&text)) {
-            set_name(p, sp->rank_names[sp->n_ranks], word);
+        for (word = parse_word(&text); word != NULL && sp->n_ranks < RANKS_MAX;
+             word = parse_word(&text)) {
+            parse_name(p, sp->rank_names[sp->n_ranks], word);
             sp->ranks[sp->n_ranks] = sp->rank_names[sp->n_ranks];
             sp->n_ranks++;
         }
@@ -195,19 +119,19 @@ parse_line(struct parser *p, char *text)
         parse_block(p, &sp->setup.steps[0], text);
     } else if (strcmp(word, "session") == 0) {
         if (sp->n_sessions == SESSIONS_MAX)
-            bad(p, "more than %d sessions", SESSIONS_MAX);
+            parse_bad(p, "more than %d sessions", SESSIONS_MAX);
         p->session = &sp->sessions[sp->n_sessions++];
-        set_name(p, p->session->name, next_word(&text));
+        parse_name(p, p->session->name, parse_word(&text));
     } else if (strcmp(word, "step") == 0) {
         if (p->session == NULL || p->session->n_steps == STEPS_MAX)
-            bad(p, "a step belongs to a session, at most %d to one", STEPS_MAX);
+            parse_bad(p, "a step belongs to a session, at most %d to one", STEPS_MAX);
         struct step *st = &p->session->steps[p->session->n_steps++];
-        set_name(p, st->name, next_word(&text));
+        parse_name(p, st->name, parse_word(&text));
         parse_block(p, st, text);
     } else if (strcmp(word, "permutation") == 0) {
         parse_permutation(p, text);
     } else {
-        bad(p, "unknown word '%s'", word);
+        parse_bad(p, "unknown word '%s'", word);
     }
 }
 
@@ -251,7 +175,7 @@ spec_read(const char *path)
     (void)snprintf(sp->setup.name, sizeof sp->setup.name, "setup");
     (void)snprintf(sp->setup.steps[0].name, sizeof sp->setup.steps[0].name, "setup");
     if (sp->n_sessions == 0)
-        bad(&p, "no session");
+        parse_bad(&p, "no session");
     if (sp->n_orders == 0) {
         struct order o                     = { 0 };
         size_t       n_taken[SESSIONS_MAX] = { 0 };

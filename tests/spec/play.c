@@ -11,34 +11,8 @@
 
 #define TICK_MS 1000
 
-static const char *
-holder_of(const struct player *pl, const struct command *c)
-{
-    return c->holder[0] != '\0' ? c->holder : pl->session->name;
-}
-
-static uint64_t
-held_fence(const struct play *p, const char *key, const char *holder)
-{
-    for (size_t i = p->n_helds; i-- > 0;) {
-        if (strcmp(p->helds[i].key, key) == 0 && strcmp(p->helds[i].holder, holder) == 0)
-            return p->helds[i].fence;
-    }
-    return 1; /* never had it: a fence that nobody has */
-}
-
-static void
-remember(struct play *p, const char *key, const char *holder, uint64_t fence)
-{
-    CHECK(p->n_helds < FENCES_MAX);
-    struct held *h = &p->helds[p->n_helds++];
-    (void)snprintf(h->key, sizeof h->key, "%s", key);
-    (void)snprintf(h->holder, sizeof h->holder, "%s", holder);
-    h->fence = fence;
-}
-
-static void
-apply(struct play *p, il *h, il_op *op)
+void
+play_apply(struct play *p, il *h, il_op *op)
 {
     il_error err;
 
@@ -52,11 +26,11 @@ apply(struct play *p, il *h, il_op *op)
 static void let_wake(struct play *p);
 
 static void
-sweep(struct play *p)
+sweep(struct play *p, il *h)
 {
     for (bool more = true; more;) {
         il_op op = { .type = IL_OP_SWEEP };
-        apply(p, p->players[p->n_players - 1].h, &op);
+        play_apply(p, h, &op);
         more = (op.out.flags & IL_OUT_MORE) != 0;
         il_op_release(&op);
     }
@@ -84,7 +58,7 @@ pass_time(struct play *p, int64_t ms)
         int64_t tick = tick_of(p, ms);
         t_clock_step(&p->s->clock, tick);
         ms -= tick;
-        sweep(p);
+        sweep(p, p->players[p->n_players - 1].h);
         let_wake(p);
     }
 }
@@ -120,7 +94,7 @@ run_other(struct play *p, struct player *pl, const struct command *c)
         return true;
     case VERB_SWEEP:
         play_say(p, "ok");
-        sweep(p);
+        sweep(p, pl->h);
         return true;
     case VERB_REOPEN:
         play_say(p, "ok");
@@ -137,80 +111,37 @@ run_other(struct play *p, struct player *pl, const struct command *c)
     }
 }
 
-static uint64_t
-newest_fence(struct play *p, struct player *pl, const char *key)
-{
-    il_op op = { .type = IL_OP_GET, .key = key };
-
-    apply(p, pl->h, &op);
-    uint64_t fence = op.out.fence;
-    il_op_release(&op);
-    return fence != 0 ? fence : 1;
-}
-
-static il_op
-op_of(struct play *p, struct player *pl, const struct command *c)
-{
-    static const il_op_type types[VERB_COUNT] = {
-        [VERB_ACQUIRE] = IL_OP_ACQUIRE, [VERB_RENEW] = IL_OP_RENEW,
-        [VERB_RELEASE] = IL_OP_RELEASE, [VERB_CHECK] = IL_OP_CHECK_FENCE,
-        [VERB_BREAK] = IL_OP_BREAK,     [VERB_GET] = IL_OP_GET,
-        [VERB_LIST] = IL_OP_LIST,
-    };
-    const char   *holder = holder_of(pl, c);
-    struct t_args args   = {
-          .ttl_ms    = c->ttl_ms,
-          .wait_ms   = c->wait_ms,
-          .settle_ms = c->settle_ms,
-          .mode      = c->mode,
-          .permits   = c->permits,
-          .place     = c->place[0] != '\0' ? c->place : NULL,
-          .reason    = "spec",
-          .flags     = c->now ? IL_BREAK_NOW : 0,
-    };
-    uint64_t fence = 0;
-
-    if (c->verb == VERB_BREAK && c->holder[0] == '\0')
-        fence = newest_fence(p, pl, c->name); /* whoever has it */
-    else if (c->verb != VERB_ACQUIRE && c->verb != VERB_GET && c->verb != VERB_LIST)
-        fence = held_fence(p, c->name, holder);
-    return t_op(types[c->verb], c->verb == VERB_LIST ? NULL : c->name, holder, fence, args);
-}
-
-/* What came of the acquire under way: false when it waits. */
+/* Can the session wait for this, and does it have to? */
 static bool
-take_result(struct play *p, struct player *pl)
+has_to_wait(const il_op *op, int64_t wait_ms)
 {
-    int64_t now_ms = t_clock_boot(&p->s->clock);
-
-    if (pl->op.status == IL_QUEUED) {
-        pl->asked_ms = now_ms;
-        return false;
-    }
-    if (pl->op.status == IL_OK)
-        remember(p, pl->op.key, pl->op.holder, pl->op.out.fence);
-    pl->waiting = false;
-    return true;
+    if (op->type == IL_OP_ACQUIRE || op->type == IL_OP_RUN_START)
+        return op->status == IL_QUEUED;
+    return wait_ms != 0 && ((op->type == IL_OP_ONCE_BEGIN && op->status == IL_BUSY) ||
+                            (op->type == IL_OP_CACHE_LOOKUP && op->status == IL_WAIT) ||
+                            (op->type == IL_OP_JOB_CLAIM && op->status == IL_EMPTY));
 }
 
 /* Run one command; false when the session waits now. */
 static bool
 run_command(struct play *p, struct player *pl, const struct command *c)
 {
+    int64_t now_ms = t_clock_boot(&p->s->clock);
+    bool    queues = c->type == IL_OP_RUN_START && c->wait_ms == 0;
+
     if (run_other(p, pl, c))
         return true;
-    il_op op = op_of(p, pl, c);
-    apply(p, pl->h, &op);
-    play_say_result(p, &op);
-    if (c->verb != VERB_ACQUIRE) {
-        il_op_release(&op);
-        return true;
-    }
+    il_op op = play_op(p, pl, c);
+    play_apply(p, pl->h, &op);
+    play_remember(p, &op);
+    bool waits = has_to_wait(&op, c->wait_ms);
+    play_say_result(p, &op, waits);
     il_op_release(&pl->op);
     pl->op          = op;
-    pl->waiting     = op.status == IL_QUEUED;
-    pl->deadline_ms = c->wait_ms == IL_FOREVER ? IL__NEVER : t_clock_boot(&p->s->clock) + c->wait_ms;
-    return take_result(p, pl);
+    pl->waiting     = waits;
+    pl->asked_ms    = now_ms;
+    pl->deadline_ms = c->wait_ms == IL_FOREVER || queues ? IL__NEVER : now_ms + c->wait_ms;
+    return !waits;
 }
 
 /* Go on with the steps whose turn has come, as far as the session does not wait. */
@@ -232,19 +163,39 @@ go_on(struct play *p, struct player *pl)
 
 /* ---- waiting ------------------------------------------------------------------------------------- */
 
-/* Repeat the queued acquire with what remains of its wait, as il_acquire() does. True when it has ended. */
+/* What is repeated is not quite the same: what remains of the wait, the value that is waited for, a new claim. */
+static void
+prepare_again(struct play *p, struct player *pl)
+{
+    int64_t now_ms = t_clock_boot(&p->s->clock);
+    int64_t left   = pl->deadline_ms == IL__NEVER ? IL_FOREVER : MAX(pl->deadline_ms - now_ms, 0);
+
+    if (pl->op.type == IL_OP_ACQUIRE && pl->deadline_ms != IL__NEVER)
+        pl->op.in.lock.wait_ms = left;
+    if (pl->op.type == IL_OP_RUN_START && left > 0)
+        pl->op.in.run.wait_ms = left; /* 0 would be for ever: its time is over in the store */
+    if (pl->op.type == IL_OP_CACHE_LOOKUP)
+        pl->op.fence = pl->op.out.fence;
+    if (pl->op.type == IL_OP_JOB_CLAIM) {
+        (void)snprintf(p->claim_id, sizeof p->claim_id, "claim-%u", p->n_claims++);
+        pl->op.in.job.id = p->claim_id;
+    }
+    pl->asked_ms = now_ms;
+}
+
+/* Repeat the op that waits. True when its wait has ended. */
 static bool
 ask_again(struct play *p, struct player *pl)
 {
-    int64_t now_ms = t_clock_boot(&p->s->clock);
-
-    if (pl->deadline_ms != IL__NEVER)
-        pl->op.in.lock.wait_ms = MAX(pl->deadline_ms - now_ms, 0);
-    apply(p, pl->h, &pl->op);
-    if (!take_result(p, pl))
+    prepare_again(p, pl);
+    play_apply(p, pl->h, &pl->op);
+    bool patient = t_clock_boot(&p->s->clock) < pl->deadline_ms || pl->op.status == IL_QUEUED;
+    if (patient && has_to_wait(&pl->op, 1))
         return false;
+    pl->waiting = false;
+    play_remember(p, &pl->op);
     play_say_where(p, pl, '>');
-    play_say_result(p, &pl->op);
+    play_say_result(p, &pl->op, false);
     go_on(p, pl);
     return true;
 }
@@ -258,6 +209,9 @@ should_ask(const struct play *p, const struct player *pl)
         return false;
     if (now_ms >= pl->deadline_ms || now_ms - pl->asked_ms >= IL__WAITER_REFRESH_MS)
         return true;
+    if (pl->op.status != IL_QUEUED && pl->op.out.remaining_ms != IL_FOREVER &&
+        now_ms - pl->asked_ms >= pl->op.out.remaining_ms)
+        return true; /* the other one's time is over, or something is due */
     il_status st = il_wait(pl->h, &pl->op, 0);
     if (st != IL_OK && st != IL_TIMEOUT)
         T_FAIL("il_wait: %s", il_status_name(st));
@@ -287,23 +241,12 @@ check_invariants(struct play *p)
         T_FAIL("%s: after %s: %s", p->sp->path, p->out, why);
 }
 
-/* What is left: leases, then waiters. And whoever still waits must have a reason to. */
+/* What is left; and whoever still waits must have a reason to. */
 static void
 say_end(struct play *p)
 {
     play_say(p, " |");
-    for (unsigned waiters = 0; waiters < 2; waiters++) {
-        il_op op = { .type = IL_OP_LIST, .flags = waiters != 0 ? IL_LIST_WAITERS : 0 };
-        apply(p, p->players[0].h, &op);
-        for (size_t i = 0; i < op.out.n_items; i++) {
-            play_say(p, " %s%c", op.out.items[i].key, waiters != 0 ? '<' : '=');
-            if (waiters != 0)
-                play_say(p, "%s", op.out.items[i].holder);
-            else
-                play_say_lease(p, &op.out.items[i]);
-        }
-        il_op_release(&op);
-    }
+    play_say_end(p);
     for (size_t i = 0; i < p->n_players; i++) {
         struct player *pl = &p->players[i];
         if (pl->waiting && !pl->frozen && ask_again(p, pl))
@@ -317,8 +260,11 @@ reset(struct play *p, size_t i_order)
     (void)snprintf(p->tenant, sizeof p->tenant, "order%zu", i_order);
     p->n_fences = 0;
     p->n_helds  = 0;
+    p->n_claims = 0;
     p->speaker  = NULL;
     t_watch_release(&p->watch);
+    /* Each order begins at the same hour; what is left of the others is another tenant's. */
+    t_clock_set_wall(&p->s->clock, T_WALL_MS_START - t_clock_wall(&p->s->clock));
     for (size_t i = 0; i < p->n_players; i++) {
         struct player *pl = &p->players[i];
         il_op_release(&pl->op);

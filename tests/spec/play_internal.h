@@ -1,5 +1,6 @@
 /*
- * play_internal.h: an order being played; shared by play.c (what happens) and say.c (how it is told).
+ * play_internal.h: an order being played; shared by play.c (what happens), ops.c (what a command means) and say.c
+ * (how it is told).
  */
 #ifndef T_PLAY_INTERNAL_H
 #define T_PLAY_INTERNAL_H
@@ -18,13 +19,16 @@ struct player {
     size_t                n_given; /* steps that its turn has come for */
     bool                  frozen;
     bool                  waiting;
-    il_op                 op; /* the queued acquire */
+    il_op                 op; /* the one that waits, or ended a wait last */
     int64_t               deadline_ms;
     int64_t               asked_ms;
+    char                  schedule[NAME_BYTES];
 };
 
-struct held { /* the fence that a holder got for a key */
-    char     key[NAME_BYTES];
+#define HELD_BYTES (NAME_BYTES + 8)
+
+struct held { /* the fence or token that a holder got for something */
+    char     name[HELD_BYTES];
     char     holder[NAME_BYTES];
     uint64_t fence;
 };
@@ -40,11 +44,21 @@ struct play {
     size_t               n_fences;
     struct held          helds[FENCES_MAX];
     size_t               n_helds;
+    unsigned             n_claims;
+    char                 claim_id[32]; /* of the last one */
     char                *out;
     size_t               n_out;
     size_t               n_out_max;
     const struct player *speaker; /* whose result was said last */
 };
+
+/* Apply in the tenant of this order. */
+void play_apply(struct play *p, il *h, il_op *op);
+
+/* The op that a command means; its strings are those of the command and of `p`. */
+il_op play_op(struct play *p, struct player *pl, const struct command *c);
+/* The fences and tokens that it gave, for later commands. */
+void play_remember(struct play *p, const il_op *op);
 
 /* Add to the line of this order. */
 void play_say(struct play *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -52,6 +66,10 @@ void play_say(struct play *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
  * else spoke between. */
 void play_say_where(struct play *p, const struct player *pl, char mark);
 void play_say_lease(struct play *p, const il_lease_info *it);
-void play_say_result(struct play *p, const il_op *op);
+void play_say_run(struct play *p, const il_run_info *run);
+void play_say_job(struct play *p, const il_job_info *job);
+void play_say_result(struct play *p, const il_op *op, bool waits);
+/* What is left in the store: leases, waiters, runs, jobs, and the values of the keys that the spec names. */
+void play_say_end(struct play *p);
 
 #endif

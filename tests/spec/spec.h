@@ -14,14 +14,9 @@
 #define RANKS_MAX 8
 #define ORDERS_MAX 5000 /* permutations of one spec */
 
+/* Commands that are not ops. */
 enum verb {
-    VERB_ACQUIRE,
-    VERB_RENEW,
-    VERB_RELEASE,
-    VERB_CHECK,
-    VERB_BREAK,
-    VERB_GET,
-    VERB_LIST,
+    VERB_OP,
     VERB_CLOCK, /* time passes as it does in life: sweeps, wake-ups, signs of life */
     VERB_JUMP,  /* time passes and nobody notices: a suspended machine */
     VERB_WALL,  /* somebody sets the wall clock */
@@ -29,19 +24,33 @@ enum verb {
     VERB_REOPEN,
     VERB_FREEZE, /* a session stops looking, as under SIGSTOP */
     VERB_THAW,
-    VERB_COUNT
 };
 
+/* What a command says; what is not said is 0 or "". */
 struct command {
-    enum verb verb;
-    char      name[NAME_BYTES];   /* of the key, or of a session */
-    char      holder[NAME_BYTES]; /* "" = the session's name */
-    char      place[NAME_BYTES];
-    bool      now; /* break */
-    il_mode   mode;
-    uint32_t  permits;
-    int64_t   ttl_ms, wait_ms, settle_ms;
-    int64_t   ms;
+    enum verb  verb;
+    il_op_type type; /* VERB_OP */
+    uint32_t   flags;
+    char       name[NAME_BYTES];   /* of the key or queue, or of a session */
+    char       id[NAME_BYTES];     /* of a run or job; of a schedule */
+    char       holder[NAME_BYTES]; /* "" = the session's name */
+    char       place[NAME_BYTES];
+    char       value[NAME_BYTES]; /* payload, result, response, cached value, output */
+    char       meta[NAME_BYTES];
+    char       print[NAME_BYTES]; /* fingerprint */
+    char       policy[NAME_BYTES];
+    char       state[NAME_BYTES];
+    char       group[NAME_BYTES];
+    char       unique[NAME_BYTES];
+    char       parent[NAME_BYTES];
+    char       schedule[NAME_BYTES]; /* with _ for blanks */
+    char       missed[NAME_BYTES];
+    char       strategy[NAME_BYTES];
+    il_mode    mode;
+    int64_t    permits, limit, priority, children, attempts, progress, code, rate, group_limit;
+    int64_t ttl_ms, wait_ms, settle_ms, keep_ms, delay_ms, lease_ms, grace_ms, rate_ms, period_ms;
+    int64_t chance;
+    int64_t ms;
 };
 
 struct step {
@@ -73,6 +82,19 @@ struct spec {
     struct order  *orders; /* as given, or all of them */
     size_t         n_orders;
 };
+
+struct parser {
+    struct spec    *sp;
+    unsigned        line;
+    struct session *session;
+};
+
+_Noreturn void parse_bad(const struct parser *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The next word of *text, cut out of it; NULL at the end. */
+char *parse_word(char **text);
+void  parse_name(const struct parser *p, char name[NAME_BYTES], const char *text);
+/* One command; `text` is cut to pieces. */
+void parse_command(const struct parser *p, struct command *c, char *text);
 
 /* Read a spec; an error names the line and ends the program. */
 struct spec *spec_read(const char *path);
