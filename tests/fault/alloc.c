@@ -106,7 +106,7 @@ T_TEST(our_memory)
 T_TEST(memory_of_sqlite)
 {
     T_NEEDS(s, durable);
-    loop(s->engine, OOM_SQLITE, (unsigned)t_env_u64("IL_TEST_STRIDE", 23));
+    loop(s->engine, OOM_SQLITE, (unsigned)t_env_u64("IL_TEST_STRIDE", 89));
 }
 
 int

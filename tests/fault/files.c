@@ -241,6 +241,94 @@ U_TEST(of_another_program)
     tear_down();
 }
 
+/* ---- an older schema -------------------------------------------------------------------------------------- */
+
+/* A store as version 1 of the schema left it: one key that is held. */
+static void
+make_version_1(void)
+{
+    char        file[T_PATH_BYTES];
+    const char *source = getenv("IL_TEST_SOURCE");
+    size_t      n;
+
+    T_TRUE(source != NULL);
+    t_path(file, "%s/src/store/sqlite/migrations/0000--0001.sql", source);
+    char *sql = t_file_read(file, &n);
+    char *end = realloc(sql, n + 1);
+    T_TRUE(end != NULL);
+    end[n] = '\0';
+    run_sql("PRAGMA journal_mode = WAL");
+    run_sql(end);
+    free(end);
+    run_sql("INSERT INTO il_state VALUES (1, 1, 1, 1000, 5, '', 0, 0, 7, 0, 0, 0)");
+    run_sql("INSERT INTO il_lease VALUES ('default', 'old', 1000, 'h', 'h', 0, 0, 3, 86400000, 0, "
+            "0, 0, "
+            "86400000, 'meta', '', '')");
+    run_sql("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+/* The schema of the store at `path`, as text. */
+static char *
+schema_of(void)
+{
+    sqlite3      *db  = NULL;
+    sqlite3_stmt *row = NULL;
+    char         *all = sqlite3_mprintf("");
+
+    T_EQ(sqlite3_open(path, &db), SQLITE_OK);
+    T_EQ(sqlite3_prepare_v2(db, "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name", -1,
+                            &row, NULL),
+         SQLITE_OK);
+    while (sqlite3_step(row) == SQLITE_ROW)
+        all = sqlite3_mprintf("%z%s %s %s\n", all, sqlite3_column_text(row, 0),
+                              sqlite3_column_text(row, 1), sqlite3_column_text(row, 2));
+    T_EQ(sqlite3_finalize(row), SQLITE_OK);
+    T_EQ(sqlite3_close(db), SQLITE_OK);
+    return all;
+}
+
+/* Everything an older store knew is there, everything new works, and its schema is that of a new one. */
+U_TEST(an_older_schema)
+{
+    il      *h   = NULL;
+    il_error err = { 0 };
+    il_op    ops[3];
+
+    set_up();
+    make_version_1();
+    if (try_open(0, &h, &err) != IL_OK)
+        T_FAIL("il_open: %s", err.message);
+    ops[0]           = (il_op){ .type = IL_OP_GET, .key = "old" };
+    ops[1]           = (il_op){ .type = IL_OP_RUN_START, .key = "old", .holder = "h2" };
+    ops[1].in.run.id = "r1";
+    ops[2]           = (il_op){ .type = IL_OP_RUN_START, .key = "new", .holder = "h2" };
+    ops[2].in.run.id = "r2";
+    T_EQ(il_apply(h, ops, 3, &err), IL_OK);
+    T_EQ(ops[0].status, IL_OK);
+    T_EQU(ops[0].out.fence, 1000);
+    T_EQ(ops[1].status, IL_HELD);
+    T_STREQ(ops[1].out.items[0].meta, "meta");
+    T_EQ(ops[2].status, IL_OK);
+    T_LESS(1000, ops[2].out.fence);
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        il_op_release(&ops[i]);
+    ops[0] = (il_op){ .type = IL_OP_RELEASE, .key = "old", .holder = "h", .fence = 1000 };
+    T_EQ(il_apply(h, ops, 1, &err), IL_OK);
+    T_EQ(ops[0].status, IL_OK);
+    il_op_release(&ops[0]);
+    il_close(h);
+    char *upgraded = schema_of();
+    tear_down();
+
+    set_up();
+    make_store(1);
+    char *fresh = schema_of();
+    T_STREQ(upgraded, fresh);
+    sqlite3_free(upgraded);
+    sqlite3_free(fresh);
+    tear_down();
+}
+
 /* ---- what may not be read or written --------------------------------------------------------------- */
 
 /* In a process of its own: without privileges. Its exit status is that of the il_status. */
@@ -372,9 +460,11 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        U_ROW(not_a_database), U_ROW(cut_short),          U_ROW(flipped_bytes),
-        U_ROW(a_directory),    U_ROW(a_newer_schema),     U_ROW(of_another_program),
-        U_ROW(no_permission),  U_ROW(modes_of_new_files), U_ROW(a_stopped_process_has_the_lock),
+        U_ROW(not_a_database),     U_ROW(cut_short),
+        U_ROW(flipped_bytes),      U_ROW(a_directory),
+        U_ROW(a_newer_schema),     U_ROW(an_older_schema),
+        U_ROW(of_another_program), U_ROW(no_permission),
+        U_ROW(modes_of_new_files), U_ROW(a_stopped_process_has_the_lock),
     };
 
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);

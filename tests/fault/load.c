@@ -1,8 +1,9 @@
 /*
  * load.c: workers under load. A log line is "WHAT KEY HOLDER FENCE TIME": H after a grant was acknowledged, r
- * before a release is sent, R after it was acknowledged; TIME is CLOCK_MONOTONIC, one clock for all.
+ * before a release is sent, R after it was acknowledged; TIME is CLOCK_MONOTONIC, one clock for all. What is no lock is in
+ * load_work.c.
  */
-#include "fault/load.h"
+#include "fault/load_internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,10 +16,8 @@
 #include <unistd.h>
 
 #include "harness/clock.h"
-#include "harness/rng.h"
 
 #define N_KEYS 300
-#define TTL_MS (60 * 60 * 1000) /* nothing expires during a test */
 
 void
 load_init(struct load *l)
@@ -43,17 +42,6 @@ log_path(const struct load *l, unsigned i, char path[T_PATH_BYTES])
 
 /* ---- the worker -------------------------------------------------------------------------------------- */
 
-struct shared {
-    il      *h;
-    int      log_fd;
-    unsigned i_log;
-};
-
-struct worker_thread {
-    struct shared *shared;
-    unsigned       i;
-};
-
 static int64_t
 now_ns(void)
 {
@@ -63,65 +51,88 @@ now_ns(void)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static void
-note(const struct shared *s, char what, const il_op *op, uint64_t fence)
+void
+load_note(const struct load_thread *t, char what, const char *name, const char *holder, uint64_t number)
 {
-    char line[128];
-    int  n = snprintf(line, sizeof line, "%c %s %s %" PRIu64 " %" PRId64 "\n", what, op->key,
-                      op->holder, fence, now_ns());
+    char line[160];
+    int  n = snprintf(line, sizeof line, "%c %s %s %" PRIu64 " %" PRId64 "\n", what, name, holder,
+                      number, now_ns());
 
-    if (write(s->log_fd, line, (size_t)n) != n)
+    if (write(t->log_fd, line, (size_t)n) != n)
         abort();
+}
+
+void
+load_apply(const struct load_thread *t, il_op *op)
+{
+    while (il_apply(t->h, op, 1, NULL) != IL_OK)
+        continue; /* busy: unknown, so it is repeated */
 }
 
 /* Give up after a moment: the one that has it may have been killed. */
 static bool
-acquire(struct shared *s, il_op *op, bool wait)
+acquire(const struct load_thread *t, il_op *op, bool wait)
 {
     for (unsigned tries = 0;; tries++) {
         op->in.lock.wait_ms = wait && tries < 3 ? 60000 : 0;
         il_op_release(op);
-        if (il_apply(s->h, op, 1, NULL) != IL_OK)
+        if (il_apply(t->h, op, 1, NULL) != IL_OK)
             return false;
         if (op->status != IL_QUEUED)
             return op->status == IL_OK;
-        il_status st = il_wait(s->h, op, 20);
+        il_status st = il_wait(t->h, op, 20);
         CHECK(st == IL_OK || st == IL_TIMEOUT);
     }
+}
+
+static void
+take_and_give_back(struct load_thread *t)
+{
+    char  key[32], holder[64];
+    il_op op = { .type = IL_OP_ACQUIRE, .key = key, .holder = holder };
+
+    (void)snprintf(key, sizeof key, "key:%u", t_rng_below(&t->rng, N_KEYS));
+    (void)snprintf(holder, sizeof holder, "w%u-%u-%u", t->i_log, t->i, t->n);
+    op.in.lock.ttl_ms = LOAD_TTL_MS;
+    bool     held     = acquire(t, &op, t_rng_one_in(&t->rng, 4));
+    uint64_t fence    = op.out.fence;
+    il_op_release(&op);
+    if (!held)
+        return;
+    load_note(t, 'H', key, holder, fence);
+    if (t_rng_one_in(&t->rng, 3)) {
+        il_op renew = { .type = IL_OP_RENEW, .key = key, .holder = holder, .fence = fence };
+        CHECK(il_apply(t->h, &renew, 1, NULL) != IL_OK || renew.status == IL_OK);
+        il_op_release(&renew);
+    }
+    load_note(t, 'r', key, holder, fence);
+    il_op release = { .type = IL_OP_RELEASE, .key = key, .holder = holder, .fence = fence };
+    load_apply(t, &release);
+    CHECK(release.status == IL_OK);
+    il_op_release(&release);
+    load_note(t, 'R', key, holder, fence);
 }
 
 static void *
 worker_main(void *arg)
 {
-    const struct worker_thread *t = arg;
-    struct shared              *s = t->shared;
-    struct t_rng                rng;
+    struct load_thread *t = arg;
 
-    t_rng_init(&rng, s->i_log * 1000 + t->i + 1);
-    for (unsigned n = 0;; n++) {
-        char  key[32], holder[64];
-        il_op op = { .type = IL_OP_ACQUIRE, .key = key, .holder = holder };
-        (void)snprintf(key, sizeof key, "key:%u", t_rng_below(&rng, N_KEYS));
-        (void)snprintf(holder, sizeof holder, "w%u-%u-%u", s->i_log, t->i, n);
-        op.in.lock.ttl_ms = TTL_MS;
-        bool     held     = acquire(s, &op, t_rng_one_in(&rng, 4));
-        uint64_t fence    = op.out.fence;
-        il_op_release(&op);
-        if (!held)
-            continue;
-        note(s, 'H', &op, fence);
-        if (t_rng_one_in(&rng, 3)) {
-            il_op renew = { .type = IL_OP_RENEW, .key = key, .holder = holder, .fence = fence };
-            CHECK(il_apply(s->h, &renew, 1, NULL) != IL_OK || renew.status == IL_OK);
-            il_op_release(&renew);
+    t_rng_init(&t->rng, t->i_log * 1000 + t->i + 1);
+    for (;; t->n++) {
+        switch (t_rng_below(&t->rng, 6)) {
+        case 0:
+            load_job(t);
+            break;
+        case 1:
+            load_run(t);
+            break;
+        case 2:
+            load_once(t);
+            break;
+        default:
+            take_and_give_back(t);
         }
-        note(s, 'r', &op, fence);
-        il_op release = { .type = IL_OP_RELEASE, .key = key, .holder = holder, .fence = fence };
-        while (il_apply(s->h, &release, 1, NULL) != IL_OK)
-            continue; /* busy: unknown, so it is repeated */
-        CHECK(release.status == IL_OK);
-        il_op_release(&release);
-        note(s, 'R', &op, fence);
     }
     return NULL;
 }
@@ -130,22 +141,23 @@ worker_main(void *arg)
 static int
 worker_process(void *arg)
 {
-    const struct load_worker *w = arg;
-    struct shared             s = { .i_log = w->i_log };
+    const struct load_worker *w     = arg;
+    struct load_thread        first = { .i_log = w->i_log };
     char                      path[T_PATH_BYTES];
     il_error                  err = { 0 };
-    struct worker_thread      threads[16];
+    struct load_thread        threads[16];
     pthread_t                 ids[16];
 
     CHECK(w->n_threads <= ARRAY_LEN(threads));
     log_path(w->load, w->i_log, path);
-    s.log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (s.log_fd < 0 || il_open(w->load->url, NULL, &s.h, &err) != IL_OK) {
+    first.log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (first.log_fd < 0 || il_open(w->load->url, NULL, &first.h, &err) != IL_OK) {
         (void)printf("cannot start: %s\n", err.message);
         return 1;
     }
     for (unsigned i = 0; i < w->n_threads; i++) {
-        threads[i] = (struct worker_thread){ &s, i };
+        threads[i]   = first;
+        threads[i].i = i;
         CHECK(pthread_create(&ids[i], NULL, worker_main, &threads[i]) == 0);
     }
     (void)pthread_join(ids[0], NULL);

@@ -1,5 +1,5 @@
 /*
- * load.h: processes that take and give back keys as fast as they can, each with a log of what was
+ * load.h: processes that take and give back keys, do jobs and runs, and answer requests as fast as they can, each with a log of what was
  * acknowledged to it, written before it goes on; and the judge of those logs and the store they leave.
  */
 #ifndef T_LOAD_H
@@ -38,7 +38,7 @@ void load_kill(struct load_worker *w);
 
 /*
  * Everybody is dead. Is the file whole, do the invariants hold, is what was acknowledged there, did no two
- * have a key at once, does every fence exist once? Fails the test otherwise. Returns the number of
+ * have a key, a job or an answer, does every fence exist once? Fails the test otherwise. Returns the number of
  * acknowledged grants.
  */
 size_t load_judge(struct load *l);

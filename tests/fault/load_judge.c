@@ -1,7 +1,7 @@
 /*
  * load_judge.c: what the workers of load.c were told, compared with what is in the store.
  */
-#include "fault/load.h"
+#include "fault/load_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "harness/invariants.h"
 
 struct grant {
-    char     key[32];
+    char     key[48];
     uint64_t fence;
     int64_t  held_ns;      /* acknowledged */
     int64_t  releasing_ns; /* 0 = not sent */
@@ -21,6 +21,10 @@ struct grants {
     struct grant *items;
     size_t        n;
     size_t        capacity;
+    /* What is no lock. */
+    struct load_fact *facts;
+    size_t            n_facts;
+    size_t            facts_capacity;
 };
 
 static struct grant *
@@ -46,6 +50,16 @@ find(struct grants *g, size_t from, uint64_t fence)
     T_FAIL("a release without a grant: fence %" PRIu64, fence);
 }
 
+static void
+make_room(struct grants *g)
+{
+    if (g->n_facts < g->facts_capacity)
+        return;
+    g->facts_capacity = MAX(g->facts_capacity * 2, 4096);
+    g->facts          = realloc(g->facts, g->facts_capacity * sizeof *g->facts);
+    CHECK(g->facts != NULL);
+}
+
 /* A last line that is not complete was being written when the worker was killed: it does not count. */
 static void
 read_log(struct grants *g, char *text)
@@ -54,12 +68,15 @@ read_log(struct grants *g, char *text)
 
     for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         char     what;
-        char     key[32];
+        char     key[48];
         uint64_t fence;
         int64_t  ns;
         *end = '\0';
-        if (sscanf(line, "%c %31s %*s %" SCNu64 " %" SCNd64, &what, key, &fence, &ns) != 4)
+        if (sscanf(line, "%c %47s %*s %" SCNu64 " %" SCNd64, &what, key, &fence, &ns) != 4)
             T_FAIL("a log line '%s'", line);
+        make_room(g);
+        if (load_learn(g->facts, &g->n_facts, what, key, fence))
+            continue;
         if (what == 'H') {
             struct grant *grant = add(g);
             (void)snprintf(grant->key, sizeof grant->key, "%s", key);
@@ -149,10 +166,12 @@ load_judge(struct load *l)
     if (il_open(l->url, NULL, &h, &err) != IL_OK)
         T_FAIL("%s", err.message);
     judge_store(&g, h);
+    load_judge_facts(h, g.facts, g.n_facts);
     if (!t_watch_look(&w, h, "default", false, why))
         T_FAIL("%s", why);
     t_watch_release(&w);
     il_close(h);
     free(g.items);
+    free(g.facts);
     return g.n;
 }

@@ -1,16 +1,15 @@
 /*
- * scenario.c: the history. Every step says what an undisturbed store would answer; what a repeated call may
- * answer instead follows from src/core/README.md.
+ * scenario.c: the history, and its part about locks. Every step says what an undisturbed store would answer; what a repeated
+ * call may answer instead follows from src/core/README.md.
  */
-#include "fault/scenario.h"
+#include "fault/scenario_internal.h"
 
 #include "harness/invariants.h"
 
 #define N_MANY 20
 
-/* Has the call failed in the way that is being injected? Then heal, so that a repetition works. */
-static bool
-failed(struct scenario *s, il_status st, il_status op_status)
+bool
+scenario_failed(struct scenario *s, il_status st, il_status op_status)
 {
     il_status injected = s->unknown_is_store ? IL_STORE : IL_NOMEM;
 
@@ -29,7 +28,7 @@ apply(struct scenario *s, il_op op, bool *ret_repeated)
 {
     il_error  err = { 0 };
     il_status st  = il_apply(s->h, &op, 1, &err);
-    bool      bad = failed(s, st, op.status);
+    bool      bad = scenario_failed(s, st, op.status);
 
     if (bad) {
         st = il_apply(s->h, &op, 1, &err);
@@ -41,9 +40,8 @@ apply(struct scenario *s, il_op op, bool *ret_repeated)
     return op;
 }
 
-/* The fence that came of it; fails when the status is not `expected`, or `instead` after a repetition. */
-static uint64_t
-step(struct scenario *s, il_op op, il_status expected, il_status instead)
+il_op
+scenario_apply(struct scenario *s, il_op op, il_status expected, il_status instead)
 {
     bool  repeated;
     il_op done = apply(s, op, &repeated);
@@ -51,17 +49,25 @@ step(struct scenario *s, il_op op, il_status expected, il_status instead)
 
     if (done.status != expected && !(repeated && done.status == instead))
         T_FAIL("%s: expected %s: %s", s->what, il_status_name(expected), t_op_text(&done, text));
+    return done;
+}
+
+uint64_t
+scenario_step(struct scenario *s, il_op op, il_status expected, il_status instead)
+{
+    il_op    done  = scenario_apply(s, op, expected, instead);
     uint64_t fence = done.out.fence;
+
     il_op_release(&done);
     return fence;
 }
 
-#define STEP(expected, type, key, holder, fence, ...) \
-    step(s, t_op(IL_OP_##type, key, holder, fence, T_ARGS(__VA_ARGS__)), IL_##expected, IL_##expected)
+#define STEP(expected, type, key, holder, fence, ...)                                            \
+    scenario_step(s, t_op(IL_OP_##type, key, holder, fence, T_ARGS(__VA_ARGS__)), IL_##expected, \
+                  IL_##expected)
 
-/* After a failure: do the invariants still hold? */
-static void
-look(struct scenario *s)
+void
+scenario_look(struct scenario *s)
 {
     struct t_watch w = { 0 };
     char           why[T_WHY_BYTES];
@@ -97,7 +103,7 @@ play_exclusive(struct scenario *s)
     (void)STEP(LOST, RENEW, "k", "b", b);
     (void)STEP(OK, RELEASE, "k", "b", b); /* lets go: c is offered */
     T_LESS(b, STEP(OK, ACQUIRE, "k", "c", 0, .wait_ms = 60000));
-    look(s);
+    scenario_look(s);
 }
 
 static void
@@ -113,10 +119,11 @@ play_modes(struct scenario *s)
     (void)STEP(HELD, ACQUIRE, "p", "c", 0, T_PERMITS(2));
     (void)STEP(MISMATCH, ACQUIRE, "p", "d", 0, T_PERMITS(3));
     /* At once; repeated, there is nothing left to break, or only the other permit. */
-    (void)step(s, t_op(IL_OP_BREAK, "p", NULL, p, T_ARGS(.reason = "t", .flags = IL_BREAK_NOW)),
-               IL_OK, IL_STALE);
+    (void)scenario_step(s,
+                        t_op(IL_OP_BREAK, "p", NULL, p, T_ARGS(.reason = "t", .flags = IL_BREAK_NOW)),
+                        IL_OK, IL_STALE);
     (void)STEP(OK, ACQUIRE, "p", "c", 0, T_PERMITS(2));
-    look(s);
+    scenario_look(s);
 }
 
 /* x and y each hold what the other wants; the younger wait is refused. */
@@ -140,7 +147,7 @@ play_deadlock(struct scenario *s)
     /* Refused and gone, the repetition is a new request: it closes the same cycle. */
     (void)T_IS(&done, IL_DEADLOCK);
     il_op_release(&done);
-    look(s);
+    scenario_look(s);
 }
 
 static void
@@ -167,9 +174,9 @@ play_many(struct scenario *s)
     }
     for (int tries = 0; tries < 3; tries++) {
         il_status st  = il_apply(s->h, ops, N_MANY, NULL);
-        bool      bad = failed(s, st, IL_OK);
+        bool      bad = scenario_failed(s, st, IL_OK);
         for (size_t i = 0; !bad && i < N_MANY; i++)
-            bad = failed(s, IL_OK, ops[i].status);
+            bad = scenario_failed(s, IL_OK, ops[i].status);
         if (!bad)
             break;
     }
@@ -181,7 +188,7 @@ play_many(struct scenario *s)
     }
     (void)STEP(OK, LIST, "many", NULL, 0, .limit = 7);
     (void)STEP(OK, LIST, NULL, NULL, 0, .limit = 7, .flags = IL_LIST_WAITERS);
-    look(s);
+    scenario_look(s);
 }
 
 static void
@@ -199,7 +206,7 @@ play_time(struct scenario *s)
     t_clock_step(s->test_clock, 100000);
     for (unsigned i = 0; i < 4; i++)
         (void)STEP(OK, SWEEP, NULL, NULL, 0, .limit = 20);
-    look(s);
+    scenario_look(s);
 }
 
 /* Whatever il_acquire() says after a failure, it leaves nothing behind that the next one could meet. */
@@ -213,7 +220,7 @@ play_lease(struct scenario *s)
     opts.holder  = "lease-1";
     opts.wait_ms = 60000;
     il_status st = il_acquire(s->h, "lease", &opts, &l, &err);
-    if (failed(s, st, IL_OK)) {
+    if (scenario_failed(s, st, IL_OK)) {
         T_TRUE(l == NULL);
         T_TRUE(err.message[0] != '\0');
         if (s->lasting) /* it could not clean up, either: in the end that expires */
@@ -224,10 +231,10 @@ play_lease(struct scenario *s)
     }
     if (st != IL_OK)
         T_FAIL("%s: il_acquire: %s", s->what, err.message);
-    if (failed(s, il_lease_renew(l, &err), IL_OK))
+    if (scenario_failed(s, il_lease_renew(l, &err), IL_OK))
         T_EQ(il_lease_renew(l, &err), IL_OK);
     T_EQ(il_lease_status(l), IL_OK);
-    if (failed(s, il_lease_release(l, &err), IL_OK))
+    if (scenario_failed(s, il_lease_release(l, &err), IL_OK))
         T_EQ(il_lease_release(l, &err), IL_OK);
     il_lease_free(l);
     (void)STEP(NOT_HELD, GET, "lease", NULL, 0);
@@ -244,7 +251,7 @@ play_waiting_lease(struct scenario *s)
     (void)STEP(OK, ACQUIRE, "taken", "other", 0);
     opts.wait_ms = 5;
     il_status st = il_acquire(s->h, "taken", &opts, &l, &err);
-    if (!failed(s, st == IL_HELD ? IL_OK : st, IL_OK))
+    if (!scenario_failed(s, st == IL_HELD ? IL_OK : st, IL_OK))
         T_EQ(st, IL_HELD);
     il_op op = apply(s, t_op(IL_OP_LIST, "taken", NULL, 0, T_ARGS(.flags = IL_LIST_WAITERS)), NULL);
     (void)T_IS(&op, IL_OK);
@@ -261,6 +268,10 @@ scenario_play(struct scenario *s)
     play_deadlock(s);
     play_lease(s);
     play_waiting_lease(s);
+    scenario_run(s);
+    scenario_once(s);
+    scenario_job(s);
+    scenario_cache(s);
     if (!s->short_one) {
         play_order(s);
         play_many(s);
@@ -269,5 +280,5 @@ scenario_play(struct scenario *s)
     /* Also after a failure that nobody was told of, such as a detail that was left out. */
     s->healed(s->cookie);
     s->n_failures++;
-    look(s);
+    scenario_look(s);
 }

@@ -1,5 +1,5 @@
 /*
- * scenario.h: one history that touches every op and il_acquire(), played while something fails.
+ * scenario.h: one history that touches every op and every way to hold something, played while something fails.
  *
  * A call that says that it failed is repeated, without further failures, until the history is at its end:
  * so each failure is seen to leave a store and a handle that still work, and the invariants are looked at.

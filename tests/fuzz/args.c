@@ -28,7 +28,8 @@ check_args(const struct cli_args *args, const struct cli_command *command, char 
             continue;
         CHECK(il__cli_option_fits(option, command));
         CHECK(option->spec.type == CLI_FLAG || is_word(argv, value->text));
-        if (option->spec.type == CLI_NUMBER || option->spec.type == CLI_DURATION)
+        if (option->spec.type == CLI_NUMBER || option->spec.type == CLI_DURATION ||
+            option->spec.type == CLI_TIME)
             CHECK(value->number >= option->spec.min && value->number <= option->spec.max);
         if (option->spec.type == CLI_WAIT && value->number != IL_FOREVER)
             CHECK(value->number >= option->spec.min && value->number <= option->spec.max);
@@ -50,31 +51,21 @@ check_refusal(il_status st, const il_error *err)
 static void
 parse(char **argv)
 {
-    struct cli_args args  = { 0 };
-    il_error        err   = { .message = "" };
-    int             i_arg = 0;
-    il_status       st    = il__cli_args_parse(&args, NULL, argv, &i_arg, &err);
+    struct cli_args           args    = { 0 };
+    const struct cli_command *command = NULL;
+    il_error                  err     = { .message = "" };
+    int                       i_arg   = 0;
+    il_status                 st      = il__cli_args_command(&args, argv, &i_arg, &command, &err);
 
-    if (st != IL_OK) {
-        check_refusal(st, &err);
-        return;
-    }
-    check_args(&args, NULL, argv);
-    const struct cli_command *command = argv[i_arg] != NULL ? il__cli_command_find(argv[i_arg]) : NULL;
-    if (command == NULL) {
-        char hint[80];
-        if (argv[i_arg] != NULL)
-            il__cli_suggest_command(argv[i_arg], hint, sizeof hint);
-        return;
-    }
-    i_arg++;
-    st = il__cli_args_parse(&args, command, argv, &i_arg, &err);
     if (st == IL_OK) {
         CHECK(argv[i_arg] == NULL);
         check_args(&args, command, argv);
-        st = il__cli_args_complete(&args, command, &err);
+        if (command == NULL || (command->flags & CLI_FAMILY) != 0)
+            return;
+        st        = il__cli_args_complete(&args, command, &err);
+        bool tail = (command->flags & (CLI_TAIL | CLI_NO_TAIL)) == CLI_TAIL;
         CHECK(st != IL_OK || args.n_operands >= command->operands_min);
-        CHECK(st != IL_OK || (command->flags & CLI_TAIL) == 0 || args.tail[0] != NULL);
+        CHECK(st != IL_OK || !tail || args.tail[0] != NULL);
     }
     if (st != IL_OK)
         check_refusal(st, &err);

@@ -6,6 +6,7 @@
  *   zombie URL KEY FILE  take KEY, read FILE, wait for a line on stdin, write FILE: `fenced` or `unfenced`
  *   hold URL KEY         take KEY, say so, give it back when a line comes on stdin
  *   handover URL KEY N   take KEY and give it back N times, telling the times
+ *   jobs URL QUEUE LOG NAME   do the jobs of QUEUE; see worker_jobs.c
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,22 +18,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "race/worker.h"
 
-static _Noreturn void
-die(const char *what)
+void
+worker_die(const char *what)
 {
     (void)fprintf(stderr, "race-worker: %s: %s\n", what, strerror(errno));
     exit(99);
 }
 
-static void
-append(const char *path, const char *line)
+void
+worker_append(const char *path, const char *line)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
     if (fd < 0 || write(fd, line, strlen(line)) != (ssize_t)strlen(line))
-        die(path);
+        worker_die(path);
     (void)close(fd);
 }
 
@@ -43,9 +44,9 @@ read_number(const char *path)
     int  fd       = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
-        die(path);
+        worker_die(path);
     if (read(fd, text, sizeof text - 1) < 0)
-        die(path);
+        worker_die(path);
     (void)close(fd);
     return strtol(text, NULL, 10);
 }
@@ -59,7 +60,7 @@ write_number(const char *path, long number)
     int  fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 
     if (fd < 0 || write(fd, text, (size_t)n) != n)
-        die(path);
+        worker_die(path);
     (void)close(fd);
 }
 
@@ -94,7 +95,7 @@ count(const char *file, const char *log)
     char line[64];
 
     (void)snprintf(line, sizeof line, "%s\n", fence_text());
-    append(log, line);
+    worker_append(log, line);
     long n = read_number(file);
     work();
     write_number(file, n + 1);
@@ -112,11 +113,11 @@ beat(const char *log, const char *role)
     int  n  = snprintf(line, sizeof line, "%s %s %d\n", fence_text(), role, (int)getpid());
 
     if (fd < 0)
-        die(log);
+        worker_die(log);
     for (;;) {
         struct timespec pause = { .tv_nsec = 1000000 };
         if (write(fd, line, (size_t)n) != n)
-            die(log);
+            worker_die(log);
         (void)nanosleep(&pause, NULL);
     }
 }
@@ -151,8 +152,8 @@ tree(const char *log)
 
 /* ---- holders that use the library ----------------------------------------------------------------------- */
 
-static il *
-open_store(const char *url)
+il *
+worker_open(const char *url)
 {
     il      *h = NULL;
     il_error err;
@@ -194,7 +195,7 @@ await_line(char line[64])
 static int
 zombie(const char *url, const char *key, const char *file)
 {
-    il       *h     = open_store(url);
+    il       *h     = worker_open(url);
     il_lease *lease = take(h, key);
     long      n     = read_number(file);
     il_error  err   = { 0 };
@@ -218,7 +219,7 @@ zombie(const char *url, const char *key, const char *file)
 static int
 hold(const char *url, const char *key)
 {
-    il       *h     = open_store(url);
+    il       *h     = worker_open(url);
     il_lease *lease = take(h, key);
     char      line[64];
 
@@ -232,7 +233,7 @@ hold(const char *url, const char *key)
 static int
 handover(const char *url, const char *key, unsigned n)
 {
-    il *h = open_store(url);
+    il *h = worker_open(url);
 
     for (unsigned i = 0; i < n; i++) {
         il_acquire_opts opts  = IL_ACQUIRE_OPTS_INIT;
@@ -268,6 +269,8 @@ main(int argc, char **argv)
         return hold(argv[2], argv[3]);
     if (strcmp(what, "handover") == 0 && argc == 5)
         return handover(argv[2], argv[3], (unsigned)strtoul(argv[4], NULL, 10));
-    (void)fprintf(stderr, "usage: race-worker count|tree|zombie|hold|handover ARGUMENT...\n");
+    if (strcmp(what, "jobs") == 0 && argc >= 6)
+        return worker_jobs(argv[2], argv[3], argv[4], argv[5], argc > 6 ? argv[6] : "");
+    (void)fprintf(stderr, "usage: race-worker count|tree|zombie|hold|handover|jobs ARGUMENT...\n");
     return 64;
 }

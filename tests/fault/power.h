@@ -1,0 +1,30 @@
+/*
+ * power.h: what is done until the power goes, and what is looked for afterwards; for locks and for jobs.
+ */
+#ifndef T_POWER_H
+#define T_POWER_H
+
+#include "fault/disk.h"
+#include "harness/tmp.h"
+
+#define POWER_LOST 3 /* exit statuses of a judge */
+#define POWER_DAMAGED 4
+
+struct power {
+    char            dir[T_PATH_BYTES];
+    char            image[T_PATH_BYTES];
+    char            url[T_PATH_BYTES];
+    struct disk_cut cut;
+    char *said; /* by the worker: a line for each op that was acknowledged; the judge may cut it to pieces */
+};
+
+/* All of these are given a struct power and run in a process of their own (so no T_…), for a process has one disk. */
+int power_lock_work(void *arg);
+int power_lock_judge(void *arg);
+int power_job_work(void *arg);
+int power_job_judge(void *arg);
+
+/* Open the image that was left, for a judge. NULL: it is damaged, and that was said. */
+il *power_open_image(struct power *w);
+
+#endif
