@@ -37,8 +37,12 @@ void bench_memory(struct bench *b, unsigned n_threads);
 void bench_sqlite(struct bench *b, unsigned n_threads);
 void bench_grow(struct bench *b, unsigned engine);
 void bench_grow_raw(struct bench *b, unsigned unused);
+void bench_cache(struct bench *b, unsigned unused);
 void bench_start(struct bench *b, unsigned unused);
 void bench_handover(struct bench *b, unsigned engine);
+void bench_queue(struct bench *b, unsigned claims);
+void bench_queue_history(struct bench *b, unsigned unused);
+void bench_queue_beanstalkd(struct bench *b, unsigned unused); /* says so when it is not installed */
 /* The other process of bench_handover(): this program again, as `interlock-bench --waiter URL`. */
 int bench_handover_waiter(const char *url);
 

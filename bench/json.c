@@ -62,6 +62,7 @@ wanted(FILE *f, const struct report *report, const struct result *r, bool missed
         [WANTED_RATIO_AT_LEAST] = "ratio_at_least",
         [WANTED_RATIO_AT_MOST]  = "ratio_at_most",
         [WANTED_P99_AT_MOST]    = "p99_ns_at_most",
+        [WANTED_RATE_AT_LEAST]  = "rate_at_least",
     };
 
     (void)fputs(",\n     \"wanted\": ", f);
@@ -79,7 +80,8 @@ wanted(FILE *f, const struct report *report, const struct result *r, bool missed
 static void
 result(FILE *f, const struct report *report, const struct result *r)
 {
-    struct summary s = result_summary(r);
+    static const char *const units[] = { "pairs_per_s", "ops_per_s", "ns" };
+    struct summary           s       = result_summary(r);
 
     (void)fputs("    {", f);
     member(f, "name", r->name);
@@ -90,7 +92,7 @@ result(FILE *f, const struct report *report, const struct result *r)
     (void)fputs(",\n     ", f);
     member(f, "durability", r->durability);
     (void)fputs(", ", f);
-    member(f, "unit", r->unit == UNIT_PAIRS_PER_S ? "pairs_per_s" : "ns");
+    member(f, "unit", units[r->unit]);
     (void)fprintf(f, ",\n     \"ours\": %.1f", s.ours);
     if (r->against != NULL) {
         (void)fprintf(f, ", \"baseline\": %.1f, \"ratio\": %.4f", s.baseline, s.ratio);

@@ -20,7 +20,7 @@ report_value(double value, enum unit unit, char out[REPORT_VALUE_BYTES])
         value /= 1000;
     int n_decimals = value < 10 ? 2 : value < 100 ? 1 : 0;
     (void)snprintf(out, REPORT_VALUE_BYTES, "%.*f %s", n_decimals, value,
-                   unit == UNIT_PAIRS_PER_S ? rates[i] : times[i]);
+                   unit != UNIT_NS ? rates[i] : times[i]);
     return out;
 }
 
@@ -57,6 +57,9 @@ result_summary(const struct result *r)
     case WANTED_P99_AT_MOST:
         s.missed = (double)r->ours_latency.p99_ns > r->wanted_value;
         break;
+    case WANTED_RATE_AT_LEAST:
+        s.missed = s.ours < r->wanted_value;
+        break;
     case WANTED_NOTHING:
     default:
         break;
@@ -73,6 +76,8 @@ wanted_text(const struct result *r, char out[32])
         return "-";
     if (r->wanted == WANTED_P99_AT_MOST)
         (void)snprintf(out, 32, "<= %s", report_value(r->wanted_value, UNIT_NS, value));
+    else if (r->wanted == WANTED_RATE_AT_LEAST)
+        (void)snprintf(out, 32, ">= %s", report_value(r->wanted_value, r->unit, value));
     else
         (void)snprintf(out, 32, "%s %.2f",
                        r->wanted == WANTED_RATIO_AT_LEAST ? ">=" : "<=", r->wanted_value);

@@ -12,6 +12,7 @@
 
 enum unit {
     UNIT_PAIRS_PER_S, /* more is better */
+    UNIT_OPS_PER_S,   /* more is better */
     UNIT_NS,          /* less is better */
 };
 
@@ -19,7 +20,8 @@ enum wanted {
     WANTED_NOTHING,        /* for the record */
     WANTED_RATIO_AT_LEAST, /* ours to the baseline */
     WANTED_RATIO_AT_MOST,
-    WANTED_P99_AT_MOST, /* ours alone, in ns */
+    WANTED_P99_AT_MOST,   /* ours alone, in ns */
+    WANTED_RATE_AT_LEAST, /* ours alone, per second */
 };
 
 struct result {
