@@ -24,7 +24,7 @@ struct parser {
 static const char *
 where(const struct parser *p)
 {
-    static _Thread_local char text[40];
+    static _Thread_local char text[40]; /* longer than any name */
 
     (void)snprintf(text, sizeof text, "%s%s", p->command != NULL ? p->command->name : "",
                    p->command != NULL ? ": " : "");
@@ -178,7 +178,7 @@ il__cli_args_parse(struct cli_args *args, const struct cli_command *command, cha
     while (st == IL_OK && argv[p.i] != NULL) {
         const char *word   = argv[p.i];
         bool        option = word[0] == '-' && word[1] != '\0';
-        if (!option && command == NULL)
+        if (!option && (command == NULL || (command->flags & CLI_FAMILY) != 0))
             break;
         if (!option && (command->flags & CLI_TAIL) != 0 && args->n_operands == command->operands_max) {
             st = parse_rest(&p);
@@ -199,6 +199,26 @@ il__cli_args_parse(struct cli_args *args, const struct cli_command *command, cha
 }
 
 il_status
+il__cli_args_command(struct cli_args *args, char **argv, int *i_arg, const struct cli_command **ret,
+                     il_error *reterr)
+{
+    const struct cli_command *command = NULL;
+    il_status                 st      = il__cli_args_parse(args, NULL, argv, i_arg, reterr);
+
+    while (st == IL_OK && argv[*i_arg] != NULL) {
+        const struct cli_command *below = il__cli_command_below(command, argv[*i_arg]);
+        if (below == NULL)
+            return il__cli_unknown_command(command, argv[*i_arg], reterr);
+        (*i_arg)++;
+        command = below;
+        st      = il__cli_args_parse(args, command, argv, i_arg, reterr);
+    }
+    if (st == IL_OK)
+        *ret = command;
+    return st;
+}
+
+il_status
 il__cli_args_complete(const struct cli_args *args, const struct cli_command *command, il_error *reterr)
 {
     int64_t choice;
@@ -206,7 +226,8 @@ il__cli_args_complete(const struct cli_args *args, const struct cli_command *com
     if (args->n_operands < command->operands_min)
         return il__error_set(reterr, IL_INVAL, "%s: an argument is missing (usage: interlock %s %s)",
                              command->name, command->name, command->synopsis);
-    if ((command->flags & CLI_TAIL) != 0 && (args->tail == NULL || args->tail[0] == NULL))
+    bool tail = args->tail != NULL && args->tail[0] != NULL;
+    if ((command->flags & (CLI_TAIL | CLI_NO_TAIL)) == CLI_TAIL && !tail)
         return il__error_set(reterr, IL_INVAL, "%s: no command given (usage: interlock %s %s)",
                              command->name, command->name, command->synopsis);
     if ((command->flags & CLI_BARE) != 0 && args->values[CLI_OPT_common_json].given)

@@ -7,7 +7,7 @@
 
 #include "cli/table.h"
 
-#define CLI_OPERANDS_MAX 4
+#define CLI_OPERANDS_MAX 6
 
 struct cli_value {
     bool        given;
@@ -26,12 +26,19 @@ struct cli_args {
 void il__cli_args_init(struct cli_args *args);
 
 /*
- * Read options and operands from argv[*i_arg] on. Without a command (NULL) it stops at the first
- * operand, which is the command's name; with one it goes to the end. *i_arg is where it stopped.
+ * Read options and operands from argv[*i_arg] on. Without a command (NULL), or with a family, it stops at the first
+ * operand, which is the command's name; with another one it goes to the end. *i_arg is where it stopped.
  * The texts in *args are argv's own. IL_OK, or IL_INVAL with a sentence that names the argument.
  */
 MUST_USE il_status il__cli_args_parse(struct cli_args *args, const struct cli_command *command,
                                       char **argv, int *i_arg, il_error *reterr);
+
+/*
+ * All of a command line: options, the command (or only its family), its options and operands. *ret is NULL when no
+ * command is named. IL_OK or IL_INVAL.
+ */
+MUST_USE il_status il__cli_args_command(struct cli_args *args, char **argv, int *i_arg,
+                                        const struct cli_command **ret, il_error *reterr);
 
 /*
  * Are there as many operands as the command needs, and are they what it knows? IL_OK or IL_INVAL.
@@ -45,8 +52,8 @@ MUST_USE il_status il__cli_args_complete(const struct cli_args    *args,
  */
 const char *il__cli_suggest(const char *word, const char *(*next)(const void *cookie, size_t i),
                             const void *cookie);
-/* " (did you mean 'x'?)" for a command name, or "". */
-void il__cli_suggest_command(const char *word, char *hint, size_t n_bytes);
+/* IL_INVAL: there is no command `word` in that family (NULL: in none); was another one meant? */
+il_status il__cli_unknown_command(const struct cli_command *parent, const char *word, il_error *reterr);
 /* The same for a configuration key. */
 void il__cli_suggest_key(const char *word, char *hint, size_t n_bytes);
 

@@ -42,9 +42,16 @@ int il__cli_main(char **argv);
 /* Help texts, from the tables, on stdout (help.c). */
 void il__cli_help(void);
 void il__cli_help_command(const struct cli_command *command);
+/*
+ * The command that these words name, as in `help queue push`; `n` 0 gives NULL. IL_OK, or IL_INVAL with what it may
+ * have been meant to be.
+ */
+MUST_USE il_status il__cli_command_named(const char *const *words, size_t n,
+                                         const struct cli_command **ret, il_error *reterr);
 
-/* One file per command: cmd_NAME.c. */
-#define X(name, ...) cli_command_fn il__cli_cmd_##name;
+/* The commands, in files of the name cmd_*.c. */
+#define F(...)
+#define X(id, ...) cli_command_fn il__cli_cmd_##id;
 #include "cli/commands.def"
 #undef X
 

@@ -21,17 +21,37 @@ visible(const struct cli_command *command)
     return (command->flags & CLI_HIDDEN) == 0;
 }
 
+static bool
+is_family(const struct cli_command *command)
+{
+    return (command->flags & CLI_FAMILY) != 0;
+}
+
+/* The commands of a family (NULL: of none) by their own names. */
 static void
-print_command_names(const char *separator)
+print_command_words(const struct cli_command *parent, const char *separator)
 {
     const char *before = "";
 
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
-        if (!visible(&il__cli_commands[i]))
+        const struct cli_command *command = &il__cli_commands[i];
+        if (!visible(command) || !il__cli_command_is_below(command, parent))
             continue;
-        (void)printf("%s%s", before, il__cli_commands[i].name);
+        (void)printf("%s%s", before, il__cli_command_word(command));
         before = separator;
     }
+}
+
+/* What may stand as the first operand. */
+static void
+print_operand_words(const struct cli_command *command)
+{
+    if (command->id == CLI_CMD_help)
+        print_command_words(NULL, " ");
+    else if (is_family(command))
+        print_command_words(command, " ");
+    else
+        print_values(command->operand_values, " ");
 }
 
 /*
@@ -73,16 +93,29 @@ bash_option_values(void)
 static void
 bash_words(const struct cli_command *command)
 {
-    (void)printf("    %s) words='", command->name);
+    (void)printf("    '%s') words='", command->name);
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
         if (il__cli_options[i].command == command->id)
             (void)printf("--%s ", il__cli_options[i].name);
     }
-    if (command->id == CLI_CMD_help)
-        print_command_names(" ");
-    else
-        print_values(command->operand_values, " ");
+    print_operand_words(command);
     (void)puts("' ;;");
+}
+
+/* The words of the command, as long as they name families. */
+static void
+bash_command(void)
+{
+    (void)fputs("        *) case $command in\n"
+                "            '') command=${COMP_WORDS[i]} ;;\n"
+                "            ",
+                stdout);
+    for (size_t i = 0, n = 0; i < CLI_CMD_COUNT; i++) {
+        if (is_family(&il__cli_commands[i]))
+            (void)printf("%s'%s'", n++ > 0 ? "|" : "", il__cli_commands[i].name);
+    }
+    (void)puts(") command+=\" ${COMP_WORDS[i]}\" ;;\n"
+               "            esac ;;");
 }
 
 static void
@@ -110,14 +143,14 @@ print_bash(void)
     (void)puts(
         ") ((i++)) ;;\n"
         "        --) [[ $(type -t _command_offset) ]] && _command_offset $((i + 1)); return ;;\n"
-        "        -*) ;;\n"
-        "        *) [[ $command ]] || command=${COMP_WORDS[i]} ;;\n"
-        "        esac\n"
-        "    done");
+        "        -*) ;;");
+    bash_command();
+    (void)puts("        esac\n"
+               "    done");
     bash_option_values();
     (void)puts("    case $command in");
     (void)fputs("    '') words='", stdout);
-    print_command_names(" ");
+    print_command_words(NULL, " ");
     (void)puts("' ;;");
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
         if (visible(&il__cli_commands[i]))
@@ -162,18 +195,33 @@ zsh_options(enum cli_command_id scope)
     }
 }
 
+/* `queue cron` as a part of a function's name: _queue_cron. */
+static void
+print_suffix(const struct cli_command *family)
+{
+    if (family == NULL)
+        return;
+    (void)putchar('_');
+    for (const char *p = family->name; *p != '\0'; p++)
+        (void)putchar(*p == ' ' ? '_' : *p);
+}
+
 static void
 zsh_command(const struct cli_command *command)
 {
-    (void)printf("    %s) _arguments \\\n", command->name);
+    (void)printf("    %s) ", il__cli_command_word(command));
+    if (is_family(command)) {
+        (void)fputs("_interlock", stdout);
+        print_suffix(command);
+        (void)puts(" ;;");
+        return;
+    }
+    (void)puts("_arguments \\");
     zsh_options(command->id);
     zsh_options(CLI_CMD_common);
     if (command->operand_values[0] != '\0' || command->id == CLI_CMD_help) {
         (void)fputs("        '1:what:(", stdout);
-        if (command->id == CLI_CMD_help)
-            print_command_names(" ");
-        else
-            print_values(command->operand_values, " ");
+        print_operand_words(command);
         (void)fputs(")' ", stdout);
     } else {
         (void)fputs("        '1: :' ", stdout);
@@ -181,12 +229,13 @@ zsh_command(const struct cli_command *command)
     (void)puts((command->flags & CLI_TAIL) != 0 ? "'*::command:_normal' ;;" : "'*: :_files' ;;");
 }
 
+/* A function for the commands of a family (NULL: of none). */
 static void
-print_zsh(void)
+zsh_function(const struct cli_command *family)
 {
-    (void)puts("#compdef interlock\n"
-               "# zsh completion for interlock; made by `interlock completion zsh`.\n"
-               "_interlock() {\n"
+    (void)fputs("_interlock", stdout);
+    print_suffix(family);
+    (void)puts("() {\n"
                "    local curcontext=$curcontext state line\n"
                "    _arguments -C \\");
     zsh_options(CLI_CMD_common);
@@ -194,10 +243,11 @@ print_zsh(void)
                "    case $state in\n"
                "    command) local -a commands=(");
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
-        if (!visible(&il__cli_commands[i]))
+        const struct cli_command *command = &il__cli_commands[i];
+        if (!visible(command) || !il__cli_command_is_below(command, family))
             continue;
-        (void)printf("        '%s:", il__cli_commands[i].name);
-        print_quoted(il__cli_commands[i].summary);
+        (void)printf("        '%s:", il__cli_command_word(command));
+        print_quoted(command->summary);
         (void)puts("'");
     }
     (void)puts("        )\n"
@@ -206,12 +256,24 @@ print_zsh(void)
                "    [[ $state == argument ]] || return\n"
                "    case $line[1] in");
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
-        if (visible(&il__cli_commands[i]))
+        if (visible(&il__cli_commands[i]) && il__cli_command_is_below(&il__cli_commands[i], family))
             zsh_command(&il__cli_commands[i]);
     }
     (void)puts("    esac\n"
-               "}\n"
-               "if [ \"$funcstack[1]\" = _interlock ]; then _interlock \"$@\"; else compdef "
+               "}");
+}
+
+static void
+print_zsh(void)
+{
+    (void)puts("#compdef interlock\n"
+               "# zsh completion for interlock; made by `interlock completion zsh`.");
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        if (is_family(&il__cli_commands[i]))
+            zsh_function(&il__cli_commands[i]);
+    }
+    zsh_function(NULL);
+    (void)puts("if [ \"$funcstack[1]\" = _interlock ]; then _interlock \"$@\"; else compdef "
                "_interlock interlock; fi");
 }
 
@@ -220,7 +282,7 @@ fish_option(const struct cli_option *option)
 {
     (void)fputs("complete -c interlock", stdout);
     if (option->command != CLI_CMD_common)
-        (void)printf(" -n '__fish_seen_subcommand_from %s'", il__cli_commands[option->command].name);
+        (void)printf(" -n '__interlock_within %s'", il__cli_commands[option->command].name);
     (void)printf(" -l %s", option->name);
     if (option->letter != 0)
         (void)printf(" -s %c", option->letter);
@@ -239,22 +301,41 @@ fish_option(const struct cli_option *option)
 }
 
 static void
+fish_command(const struct cli_command *command)
+{
+    int n_family = (int)(il__cli_command_word(command) - command->name);
+
+    (void)printf("complete -c interlock -n '__interlock_at %.*s' -f -a %s -d '", n_family,
+                 command->name, il__cli_command_word(command));
+    print_quoted(command->summary);
+    (void)puts("'");
+    if (command->operand_values[0] == '\0')
+        return;
+    (void)printf("complete -c interlock -n '__interlock_at %s' -f -a '", command->name);
+    print_values(command->operand_values, " ");
+    (void)puts("'");
+}
+
+static void
 print_fish(void)
 {
-    (void)puts("# fish completion for interlock; made by `interlock completion fish`.");
+    (void)puts("# fish completion for interlock; made by `interlock completion fish`.\n"
+               "function __interlock_words\n"
+               "    set -l words (commandline -opc)\n"
+               "    string match -v -- '-*' $words[2..-1]\n"
+               "end\n"
+               "function __interlock_at\n"
+               "    set -l words (__interlock_words)\n"
+               "    test \"$argv\" = \"$words\"\n"
+               "end\n"
+               "function __interlock_within\n"
+               "    set -l words (__interlock_words)\n"
+               "    set -l n (count $argv)\n"
+               "    test \"$argv\" = \"$words[1..$n]\"\n"
+               "end");
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
-        const struct cli_command *command = &il__cli_commands[i];
-        if (!visible(command))
-            continue;
-        (void)printf("complete -c interlock -n __fish_use_subcommand -f -a %s -d '", command->name);
-        print_quoted(command->summary);
-        (void)puts("'");
-        if (command->operand_values[0] == '\0')
-            continue;
-        (void)printf("complete -c interlock -n '__fish_seen_subcommand_from %s' -f -a '",
-                     command->name);
-        print_values(command->operand_values, " ");
-        (void)puts("'");
+        if (visible(&il__cli_commands[i]))
+            fish_command(&il__cli_commands[i]);
     }
     for (size_t i = 0; i < CLI_OPT_COUNT; i++)
         fish_option(&il__cli_options[i]);

@@ -12,7 +12,7 @@ man(const char *name, const char *prose_path)
     const struct cli_command *command = NULL;
 
     if (name != NULL && strcmp(name, "interlock") != 0) {
-        command = il__cli_command_find(name);
+        command = il__cli_command_below(NULL, name);
         if (command == NULL)
             return il__cli_usage("debug: unknown command '%.80s'", name);
     }
@@ -28,5 +28,5 @@ il__cli_cmd_debug(struct cli *cli)
         return man(operands[1], operands[2]);
     if (operands[1] == NULL)
         return il__cli_usage("debug: docs needs the name of a table");
-    return il__cli_docs(operands[1], operands[2]);
+    return il__cli_docs(operands[1], operands + 2, cli->args.n_operands - 2);
 }

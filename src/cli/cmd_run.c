@@ -3,27 +3,8 @@
  * starts; what happens then is in run/.
  */
 #include "base/error.h"
-#include "base/parse.h"
-#include "cli/cli.h"
+#include "cli/ask.h"
 #include "cli/run/run.h"
-
-/*
- * The time to stop must fit between the loss of the lease and its end: at most a third of the TTL.
- * A value from the configuration is cut to that, one that was typed for this run is refused.
- */
-static il_status
-choose_grace(const struct cli *cli, int64_t ttl_ms, int64_t *ret_ms, il_error *reterr)
-{
-    int64_t grace_ms = CLI_SETTING(cli, grace)->number;
-    char    grace[IL__DURATION_TEXT_BYTES];
-    char    ttl[IL__DURATION_TEXT_BYTES];
-
-    if (grace_ms > ttl_ms / 3 && CLI_GIVEN(cli, run, grace))
-        return il__error_set(reterr, IL_INVAL, "run: --grace %s is more than a third of the ttl of %s",
-                             il__duration_text(grace_ms, grace), il__duration_text(ttl_ms, ttl));
-    *ret_ms = MIN(grace_ms, ttl_ms / 3);
-    return IL_OK;
-}
 
 static il_status
 check_names(const struct cli *cli, il_error *reterr)
@@ -39,6 +20,30 @@ check_names(const struct cli *cli, il_error *reterr)
     if (CLI_GIVEN(cli, run, shared) && CLI_GIVEN(cli, run, permits))
         return il__error_set(reterr, IL_INVAL, "run: --shared and --permits exclude each other");
     return IL_OK;
+}
+
+/* --record, and what needs it or excludes it. */
+static il_status
+check_record(const struct cli *cli, il_error *reterr)
+{
+    const struct cli_value *conflict = CLI_OPTION(cli, run, on_conflict);
+    bool                    record   = CLI_GIVEN(cli, run, record);
+
+    if (record && (CLI_GIVEN(cli, run, shared) || CLI_GIVEN(cli, run, permits)))
+        return il__error_set(reterr, IL_INVAL,
+                             "run: a recorded run is alone: no --shared, no --permits");
+    if (!record && conflict->number > IL__RUN_JOIN)
+        return il__error_set(reterr, IL_INVAL, "run: --on-conflict %s needs --record", conflict->text);
+    if (!record &&
+        (CLI_GIVEN(cli, run, trigger) || CLI_GIVEN(cli, run, by) || CLI_GIVEN(cli, run, keep)))
+        return il__error_set(reterr, IL_INVAL, "run: --trigger, --by and --keep need --record");
+    return IL_OK;
+}
+
+static const char *
+text_or(const struct cli_value *value, const char *fallback)
+{
+    return value->given ? value->text : fallback;
 }
 
 static il_status
@@ -65,22 +70,20 @@ fill(struct cli *cli, il_open_opts *open_opts, struct il__run_opts *run, il_erro
         .conflict_exit = (int)CLI_OPTION(cli, run, conflict_exit_code)->number,
         .quiet         = cli->quiet,
         .json          = cli->json,
+        .kind          = CLI_GIVEN(cli, run, record) ? IL__RUN_RECORD : IL__RUN_LEASE,
+        .keep_ms       = CLI_OPTION(cli, run, keep)->number,
+        .record = { text_or(CLI_OPTION(cli, run, trigger), "manual"), CLI_OPTION(cli, run, by)->text },
     };
-    st = choose_grace(cli, run->ttl_ms, &run->grace_ms, reterr);
+    st = il__cli_choose_grace(cli, CLI_OPTION(cli, run, grace), run->ttl_ms, &run->grace_ms, reterr);
     if (st == IL_OK)
-        st = il__cli_store_prepare(cli, true, open_opts, reterr);
-    run->store_url = CLI_SETTING(cli, store)->text;
-    if (st == IL_OK && il__cli_store_is_private(run->store_url))
-        st = il__error_set(reterr, IL_INVAL,
-                           "run: the store '%s' lives in one process and cannot keep two apart; "
-                           "use sqlite:PATH",
-                           run->store_url);
+        st = il__cli_shared_store(cli, open_opts, &run->store_url, reterr);
     return st;
 }
 
 /* The choices of --on-conflict are handed on by their index. */
-_Static_assert(IL__RUN_REJECT == 0 && IL__RUN_SKIP == 1 && IL__RUN_JOIN == 2,
-               "options.def lists reject|skip|join in the order of enum il__run_conflict");
+_Static_assert(IL__RUN_REJECT == 0 && IL__RUN_SKIP == 1 && IL__RUN_JOIN == 2 &&
+                   IL__RUN_QUEUE == 3 && IL__RUN_REPLACE_PENDING == 4 && IL__RUN_CANCEL_RUNNING == 5,
+               "options.def lists reject|skip|join|… in the order of enum il__run_conflict");
 
 int
 il__cli_cmd_run(struct cli *cli)
@@ -90,6 +93,8 @@ il__cli_cmd_run(struct cli *cli)
     il_error            err;
     il_status           st = check_names(cli, &err);
 
+    if (st == IL_OK)
+        st = check_record(cli, &err);
     if (st == IL_OK)
         st = fill(cli, &open_opts, &run, &err);
     if (st != IL_OK)

@@ -202,7 +202,8 @@ load_flags(struct cli_config *config, const struct cli_args *args, il_error *ret
         char                     name[64];
         il_error                 why;
 
-        if (key == NULL || !args->values[i].given)
+        /* One with a default of its own only happens to have the same name. */
+        if (key == NULL || !args->values[i].given || option->fallback[0] != '\0')
             continue;
         (void)snprintf(name, sizeof name, "--%s", option->name);
         struct origin from = { CLI_FROM_FLAG, name, NULL, 0 };

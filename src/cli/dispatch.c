@@ -32,19 +32,6 @@ print_version(const struct cli *cli)
     return 0;
 }
 
-static il_status
-find_command(struct cli *cli, const char *name, il_error *reterr)
-{
-    char hint[80];
-
-    cli->command = il__cli_command_find(name);
-    if (cli->command != NULL)
-        return IL_OK;
-    il__cli_suggest_command(name, hint, sizeof hint);
-    return il__error_set(reterr, IL_INVAL, "unknown command '%.80s'%s; see interlock --help", name,
-                         hint);
-}
-
 /* Set up what the command's row asks for. */
 static il_status
 set_up(struct cli *cli, il_error *reterr)
@@ -66,13 +53,8 @@ dispatch(struct cli *cli, char **argv)
 {
     il_error  err   = { 0 };
     int       i_arg = argv[0] != NULL ? 1 : 0;
-    il_status st    = il__cli_args_parse(&cli->args, NULL, argv, &i_arg, &err);
+    il_status st    = il__cli_args_command(&cli->args, argv, &i_arg, &cli->command, &err);
 
-    if (st == IL_OK && argv[i_arg] != NULL) {
-        st = find_command(cli, argv[i_arg++], &err);
-        if (st == IL_OK)
-            st = il__cli_args_parse(&cli->args, cli->command, argv, &i_arg, &err);
-    }
     if (st != IL_OK)
         return il__cli_fail(&err);
     cli->json  = CLI_GIVEN(cli, common, json);
@@ -90,6 +72,9 @@ dispatch(struct cli *cli, char **argv)
         il__cli_help_command(cli->command);
         return 0;
     }
+    if ((cli->command->flags & CLI_FAMILY) != 0)
+        return il__cli_usage("%s: no command given; see interlock %s --help", cli->command->name,
+                             cli->command->name);
     st = set_up(cli, &err);
     return st == IL_OK ? cli->command->fn(cli) : il__cli_fail(&err);
 }

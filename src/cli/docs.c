@@ -49,22 +49,50 @@ has_exit(int number)
     return false;
 }
 
-static void
-exit_commands(unsigned commands)
+static size_t
+count(uint64_t commands)
 {
-    unsigned    missing = CLI_FOR_ALL & ~commands;
-    const char *before  = "";
+    return (size_t)__builtin_popcountll(commands);
+}
 
-    if (missing == 0 || missing == CLI_FOR(run)) {
-        (void)printf("all%s", missing == 0 ? "" : " but `run`");
-        return;
-    }
+static void
+command_names(uint64_t commands)
+{
+    const char *before = "";
+
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
-        if ((commands & 1U << i) == 0)
+        if ((commands & UINT64_C(1) << i) == 0)
             continue;
         (void)printf("%s`%s`", before, il__cli_commands[i].name);
         before = ", ";
     }
+}
+
+/* Those that users see, and that do something themselves. */
+static uint64_t
+real_commands(void)
+{
+    uint64_t commands = 0;
+
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        if ((il__cli_commands[i].flags & (CLI_HIDDEN | CLI_FAMILY)) == 0)
+            commands |= UINT64_C(1) << i;
+    }
+    return commands;
+}
+
+static void
+exit_commands(uint64_t commands)
+{
+    uint64_t missing = real_commands() & ~commands;
+
+    commands &= real_commands();
+    if (count(missing) >= count(commands)) {
+        command_names(commands);
+        return;
+    }
+    (void)fputs(missing == 0 ? "all" : "all but ", stdout);
+    command_names(missing);
 }
 
 static void
@@ -92,12 +120,16 @@ docs_ops(const struct cli_command *command UNUSED)
 }
 
 static void
-docs_commands(const struct cli_command *command UNUSED)
+docs_commands(const struct cli_command *command)
 {
     (void)puts("| command | does |\n|---|---|");
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
         const struct cli_command *row = &il__cli_commands[i];
-        if ((row->flags & CLI_HIDDEN) != 0)
+        /* The commands of a family stand in a table of their own, all its levels in one. */
+        bool wanted = command == NULL
+                          ? il__cli_command_is_below(row, NULL)
+                          : il__cli_command_is_within(row, command) && (row->flags & CLI_FAMILY) == 0;
+        if ((row->flags & CLI_HIDDEN) != 0 || !wanted)
             continue;
         (void)printf("| `interlock %s ", row->name);
         cell(row->synopsis);
@@ -193,12 +225,13 @@ static const struct docs_table {
 };
 
 int
-il__cli_docs(const char *table, const char *name)
+il__cli_docs(const char *table, const char *const *words, size_t n_words)
 {
-    const struct cli_command *command = name != NULL ? il__cli_command_find(name) : NULL;
+    const struct cli_command *command = NULL;
+    il_error                  err;
 
-    if (name != NULL && command == NULL)
-        return il__cli_usage("debug: unknown command '%.80s'", name);
+    if (il__cli_command_named(words, n_words, &command, &err) != IL_OK)
+        return il__cli_usage("debug: %s", err.message);
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
         if (strcmp(tables[i].name, table) == 0) {
             tables[i].print(command);

@@ -96,6 +96,25 @@ print_sentence(const char *text)
     (void)printf("%c%s.\n", text[0] - 'a' + 'A', text + 1);
 }
 
+/* The commands of a family (NULL: those of none, of one group), one per line. */
+static void
+print_commands(const struct cli_command *parent, int group)
+{
+    size_t n_name = parent != NULL ? strlen(parent->name) + 1 : 0;
+
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        const struct cli_command *command = &il__cli_commands[i];
+        bool                      hidden  = (command->flags & CLI_HIDDEN) != 0;
+        if (parent == NULL && !hidden && (int)command->group == group &&
+            il__cli_command_is_below(command, NULL))
+            (void)printf("  %-12s %s\n", command->name, command->summary);
+        /* What is below a family of this family stands here, too, in its place. */
+        if (parent != NULL && (command->flags & CLI_FAMILY) == 0 &&
+            il__cli_command_is_within(command, parent))
+            (void)printf("  %-12s %s\n", command->name + n_name, command->summary);
+    }
+}
+
 void
 il__cli_help(void)
 {
@@ -106,11 +125,7 @@ il__cli_help(void)
     print_sentence(CLI_SUMMARY);
     for (int g = 0; g < CLI_GROUP_COUNT; g++) {
         (void)printf("\n%s%s%s\n", bold, il__cli_groups[g], plain);
-        for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
-            const struct cli_command *command = &il__cli_commands[i];
-            if ((int)command->group == g && (command->flags & CLI_HIDDEN) == 0)
-                (void)printf("  %-12s %s\n", command->name, command->summary);
-        }
+        print_commands(NULL, g);
     }
     print_options("Options", CLI_CMD_common, NULL);
     (void)printf("\nMore: interlock COMMAND --help, man interlock\n");
@@ -119,28 +134,55 @@ il__cli_help(void)
 void
 il__cli_help_command(const struct cli_command *command)
 {
+    bool family = (command->flags & CLI_FAMILY) != 0;
+    int  n_page = (int)strcspn(command->name, " "); /* one man page for all of a family */
+
     (void)printf("Usage: interlock %s %s\n", command->name, command->synopsis);
     print_sentence(command->summary);
+    if (family) {
+        (void)printf("\n%sCommands%s\n", il__cli_style(stdout, CLI_BOLD),
+                     il__cli_style(stdout, CLI_PLAIN));
+        print_commands(command, -1);
+    }
     print_options("Options", command->id, command);
     print_options("Common options", CLI_CMD_common, command);
-    (void)printf("\n%sMore: man interlock-%s\n",
-                 has_durations(command) ? "Durations are 250ms, 30s, 5m, 1h, 1d. " : "",
-                 command->name);
+    (void)putchar('\n');
+    if (family)
+        (void)printf("More: interlock %s COMMAND --help, man interlock-%.*s\n", command->name,
+                     n_page, command->name);
+    else
+        (void)printf("%sMore: man interlock-%.*s\n",
+                     has_durations(command) ? "Durations are 250ms, 30s, 5m, 1h, 1d. " : "", n_page,
+                     command->name);
+}
+
+il_status
+il__cli_command_named(const char *const *words, size_t n, const struct cli_command **ret,
+                      il_error *reterr)
+{
+    const struct cli_command *command = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct cli_command *below = il__cli_command_below(command, words[i]);
+        if (below == NULL)
+            return il__cli_unknown_command(command, words[i], reterr);
+        command = below;
+    }
+    *ret = command;
+    return IL_OK;
 }
 
 int
 il__cli_cmd_help(struct cli *cli)
 {
-    if (cli->args.n_operands == 0) {
+    const struct cli_command *command = NULL;
+    il_error                  err;
+
+    if (il__cli_command_named(cli->args.operands, cli->args.n_operands, &command, &err) != IL_OK)
+        return il__cli_usage("help: %s", err.message);
+    if (command == NULL)
         il__cli_help();
-        return 0;
-    }
-    const struct cli_command *command = il__cli_command_find(cli->args.operands[0]);
-    char                      hint[80];
-    if (command == NULL) {
-        il__cli_suggest_command(cli->args.operands[0], hint, sizeof hint);
-        return il__cli_usage("help: unknown command '%.80s'%s", cli->args.operands[0], hint);
-    }
-    il__cli_help_command(command);
+    else
+        il__cli_help_command(command);
     return 0;
 }

@@ -40,44 +40,65 @@ sentence(const char *s)
 static void
 code_sentence(const char *s)
 {
-    char first = s[0];
+    AUTO_BUF struct il__buf b     = { 0 };
+    char                    first = s[0];
 
     if (first >= 'a' && first <= 'z')
         first = (char)(first - 'a' + 'A');
-    il__cli_roff_text(&first, 1);
-    il__cli_roff_inline(s + 1, strlen(s + 1));
-    (void)fputs(".\n", stdout);
+    il__buf_init(&b, 4096);
+    il__buf_addc(&b, first);
+    il__buf_addf(&b, "%s.", s + 1);
+    il__cli_roff_inline(il__buf_str(&b), b.n_bytes);
 }
 
 static void
+print_option(const struct cli_option *option)
+{
+    const char *fallback = il__cli_option_default(option);
+
+    (void)puts(".TP");
+    if (option->letter != 0)
+        (void)printf("\\fB\\-%c\\fR, ", option->letter);
+    (void)fputs("\\fB\\-\\-", stdout);
+    text(option->name);
+    (void)printf("\\fR%s\\fI%s\\fR\n", option->argument[0] != '\0' ? " " : "", option->argument);
+    code_sentence(option->help);
+    if (option->spec.values[0] != '\0')
+        (void)printf("One of %s.\n", option->spec.values);
+    if (option->required)
+        (void)puts("Required.");
+    if (fallback != NULL && option->fallback[0] != '\0')
+        (void)printf("Default: %s.\n", fallback);
+    else if (fallback != NULL)
+        (void)printf("Default: %s, or the configuration key \\fB%s\\fR.\n", fallback, option->name);
+}
+
+/* The options of `scope` that mean something to `command`; heading NULL: there is one already. */
+static void
 print_options(const char *heading, enum cli_command_id scope, const struct cli_command *command)
 {
-    bool any = false;
-
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
-        const struct cli_option *option   = &il__cli_options[i];
-        const char              *fallback = il__cli_option_default(option);
+        const struct cli_option *option = &il__cli_options[i];
         if (option->command != scope || !il__cli_option_applies(option, command))
             continue;
-        if (!any)
+        if (heading != NULL)
             section(heading);
-        any = true;
-        (void)puts(".TP");
-        if (option->letter != 0)
-            (void)printf("\\fB\\-%c\\fR, ", option->letter);
-        (void)fputs("\\fB\\-\\-", stdout);
-        text(option->name);
-        (void)printf("\\fR%s\\fI%s\\fR\n", option->argument[0] != '\0' ? " " : "", option->argument);
-        sentence(option->help);
-        if (option->spec.values[0] != '\0')
-            (void)printf("One of %s.\n", option->spec.values);
-        if (option->required)
-            (void)puts("Required.");
-        if (fallback != NULL && option->fallback[0] != '\0')
-            (void)printf("Default: %s.\n", fallback);
-        else if (fallback != NULL)
-            (void)printf("Default: %s, or the configuration key \\fB%s\\fR.\n", fallback, option->name);
+        heading = NULL;
+        print_option(option);
     }
+}
+
+/* Can the command, or one of the family, end so? */
+static bool
+exit_applies(const struct cli_exit_row *row, const struct cli_command *command)
+{
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        const struct cli_command *one = &il__cli_commands[i];
+        if ((row->commands & UINT64_C(1) << i) != 0 &&
+            (one == command || il__cli_command_is_within(one, command)))
+            return true;
+    }
+    return false;
 }
 
 static void
@@ -90,7 +111,7 @@ print_exits(const struct cli_command *command)
         (void)puts("That of the command, or one of these:");
     for (size_t i = 0; i < il__cli_n_exits; i++) {
         const struct cli_exit_row *row = &il__cli_exits[i];
-        if (command != NULL && (row->commands & 1U << command->id) == 0)
+        if (command != NULL && !exit_applies(row, command))
             continue;
         (void)printf(".TP\n%d\n", row->number);
         code_sentence(row->text);
@@ -126,12 +147,31 @@ print_commands(void)
     section("COMMANDS");
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
         const struct cli_command *command = &il__cli_commands[i];
-        if ((command->flags & CLI_HIDDEN) != 0)
+        if ((command->flags & CLI_HIDDEN) != 0 || !il__cli_command_is_below(command, NULL))
             continue;
         (void)printf(".TP\n\\fB%s\\fR ", command->name);
         text(command->synopsis);
         (void)putchar('\n');
         sentence(command->summary);
+    }
+}
+
+/* All commands of a family, each with its options. */
+static void
+print_family(const struct cli_command *family)
+{
+    section("COMMANDS AND OPTIONS");
+    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+        const struct cli_command *command = &il__cli_commands[i];
+        if ((command->flags & CLI_FAMILY) != 0 || !il__cli_command_is_within(command, family))
+            continue;
+        (void)fputs(".SS interlock ", stdout);
+        text(command->name);
+        (void)putchar(' ');
+        text(command->synopsis);
+        (void)putchar('\n');
+        sentence(command->summary);
+        print_options(NULL, command->id, command);
     }
 }
 
@@ -146,9 +186,11 @@ print_see_also(const struct cli_command *command)
         before = ", ";
     }
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
-        if ((il__cli_commands[i].flags & CLI_HIDDEN) != 0 || &il__cli_commands[i] == command)
+        const struct cli_command *other = &il__cli_commands[i];
+        if ((other->flags & CLI_HIDDEN) != 0 || other == command ||
+            !il__cli_command_is_below(other, NULL))
             continue;
-        (void)printf("%s\\fBinterlock\\-%s\\fR(1)", before, il__cli_commands[i].name);
+        (void)printf("%s\\fBinterlock\\-%s\\fR(1)", before, other->name);
         before = ",\n";
     }
     (void)putchar('\n');
@@ -216,6 +258,8 @@ il__cli_man(const struct cli_command *command, const char *prose_path)
         sentence(command != NULL ? command->summary : CLI_SUMMARY);
     if (command == NULL)
         print_commands();
+    else if ((command->flags & CLI_FAMILY) != 0)
+        print_family(command);
     else
         print_options("OPTIONS", command->id, command);
     print_options(command == NULL ? "OPTIONS" : "COMMON OPTIONS", CLI_CMD_common, command);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -155,13 +156,24 @@ il__cli_out_init(void)
     }
 }
 
+/* Of an earlier write that failed nothing is left but a mark; a pipe still knows whether somebody reads it. */
+static int
+out_errno(void)
+{
+    struct pollfd fd = { STDOUT_FILENO, POLLOUT, 0 };
+
+    if (errno != 0)
+        return errno;
+    return poll(&fd, 1, 0) > 0 && (fd.revents & POLLERR) != 0 ? EPIPE : EIO;
+}
+
 int
 il__cli_out_finish(int status)
 {
     errno = 0;
     if (fflush(stdout) == 0 && ferror(stdout) == 0)
         return status;
-    il__cli_error("cannot write to standard output: %s", strerror(errno != 0 ? errno : EIO));
+    il__cli_error("cannot write to standard output: %s", strerror(out_errno()));
     return status != 0 ? status : CLI_EXIT_IO;
 }
 

@@ -10,9 +10,12 @@
 #include "cli/cli.h"
 
 const struct cli_command il__cli_commands[CLI_CMD_COUNT] = {
-#define X(name, group, min, max, values, synopsis, summary, flags) \
-    { #name,  CLI_CMD_##name, CLI_GROUP_##group, min,   max,       \
-      values, synopsis,       summary,           flags, il__cli_cmd_##name },
+#define X(id, name, group, min, max, values, synopsis, summary, flags) \
+    { name,   CLI_CMD_##id, CLI_GROUP_##group, min,   max,             \
+      values, synopsis,     summary,           flags, il__cli_cmd_##id },
+#define F(id, name, group, summary)                                  \
+    { name, CLI_CMD_##id,          CLI_GROUP_##group, 0,          0, \
+      "",   "COMMAND [ARGUMENTS]", summary,           CLI_FAMILY, NULL },
 #include "cli/commands.def"
 #undef X
 };
@@ -46,12 +49,42 @@ const struct cli_exit_row il__cli_exits[] = {
 };
 const size_t il__cli_n_exits = ARRAY_LEN(il__cli_exits);
 
+const char *
+il__cli_command_word(const struct cli_command *command)
+{
+    const char *space = strrchr(command->name, ' ');
+
+    return space != NULL ? space + 1 : command->name;
+}
+
+bool
+il__cli_command_is_below(const struct cli_command *command, const struct cli_command *parent)
+{
+    const char *word     = il__cli_command_word(command);
+    size_t      n_before = (size_t)(word - command->name);
+
+    if (parent == NULL || n_before == 0)
+        return parent == NULL && n_before == 0;
+    return strlen(parent->name) == n_before - 1 &&
+           memcmp(parent->name, command->name, n_before - 1) == 0;
+}
+
+bool
+il__cli_command_is_within(const struct cli_command *command, const struct cli_command *family)
+{
+    size_t n = strlen(family->name);
+
+    return strncmp(command->name, family->name, n) == 0 && command->name[n] == ' ';
+}
+
 const struct cli_command *
-il__cli_command_find(const char *name)
+il__cli_command_below(const struct cli_command *parent, const char *word)
 {
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
-        if (strcmp(il__cli_commands[i].name, name) == 0)
-            return &il__cli_commands[i];
+        const struct cli_command *command = &il__cli_commands[i];
+        if (il__cli_command_is_below(command, parent) &&
+            strcmp(il__cli_command_word(command), word) == 0)
+            return command;
     }
     return NULL;
 }
@@ -113,13 +146,16 @@ il__cli_choice(const char *values, size_t i, size_t *ret_bytes)
 static il_status
 parse_number(const struct cli_spec *spec, const char *text, int64_t *ret, il_error *reterr)
 {
-    uint64_t number;
+    bool     negative = spec->min < 0 && text[0] == '-';
+    uint64_t size;
+    int64_t  number = INT64_MAX;
 
-    CHECK(spec->min >= 0);
-    if (!il__parse_u64(text, (uint64_t)spec->max, &number) || number < (uint64_t)spec->min)
+    if (il__parse_u64(text + negative, INT64_MAX, &size))
+        number = negative ? -(int64_t)size : (int64_t)size;
+    if (number < spec->min || number > spec->max)
         return il__error_set(reterr, IL_INVAL, "'%.40s' is not a number from %" PRId64 " to %" PRId64,
                              text, spec->min, spec->max);
-    *ret = (int64_t)number;
+    *ret = number;
     return IL_OK;
 }
 
@@ -140,6 +176,18 @@ parse_duration(const struct cli_spec *spec, const char *text, int64_t *ret, il_e
     if (ms < spec->min || ms > spec->max)
         return il__error_set(reterr, IL_INVAL, "'%.40s' is not a duration from %s to %s", text,
                              il__duration_text(spec->min, min), il__duration_text(spec->max, max));
+    *ret = ms;
+    return IL_OK;
+}
+
+static il_status
+parse_time(const struct cli_spec *spec, const char *text, int64_t *ret, il_error *reterr)
+{
+    int64_t ms;
+
+    if (!il__cli_time_parse(text, &ms) || ms < spec->min || ms > spec->max)
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a time such as 2026-11-15T03:30:00Z",
+                             text);
     *ret = ms;
     return IL_OK;
 }
@@ -190,6 +238,8 @@ il__cli_spec_parse(const struct cli_spec *spec, const char *text, int64_t *ret_n
     case CLI_DURATION:
     case CLI_WAIT:
         return parse_duration(spec, text, ret_number, reterr);
+    case CLI_TIME:
+        return parse_time(spec, text, ret_number, reterr);
     case CLI_CHOICE:
         return parse_choice(spec, text, ret_number, reterr);
     case CLI_LIST:

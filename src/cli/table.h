@@ -15,6 +15,9 @@
 #define CLI_FENCE_MAX ((INT64_C(1) << 53) - 1) /* fences stay exact in every JSON reader */
 #define CLI_RACE_MAX 1000
 #define CLI_BENCH_THREADS_MAX 256
+#define CLI_WORK_MAX 256
+#define CLI_CHILDREN_MAX 1000000
+#define CLI_TIME_MAX INT64_C(253402300799999) /* the end of the year 9999 */
 #define CLI_STORE_DEFAULT_TEXT "sqlite:${XDG_STATE_HOME:-~/.local/state}/interlock/interlock.db"
 
 enum cli_type {
@@ -22,6 +25,7 @@ enum cli_type {
     CLI_TEXT,     /* not empty; at most max bytes unless max is 0 */
     CLI_FILE,     /* a path; differs from a text only for completion */
     CLI_NUMBER,   /* a decimal number, min..max */
+    CLI_TIME,     /* RFC 3339; ms since 1970, min..max */
     CLI_DURATION, /* min..max ms */
     CLI_WAIT,     /* a duration, or `forever` (IL_FOREVER) */
     CLI_CHOICE,   /* one of `values`; its number is the index */
@@ -52,10 +56,12 @@ enum cli_command_flags {
     CLI_NO_CONFIG = 1 << 4, /* runs even if the configuration is broken */
     CLI_HIDDEN    = 1 << 5, /* not shown in help */
     CLI_BARE      = 1 << 6, /* knows no store and prints no data: --store or --json mean nothing */
+    CLI_FAMILY    = 1 << 7, /* only the name before that of other commands */
+    CLI_NO_TAIL   = 1 << 8, /* CLI_TAIL: it may be missing */
 };
 
 enum cli_command_id {
-#define X(name, ...) CLI_CMD_##name,
+#define X(id, ...) CLI_CMD_##id,
 #include "cli/commands.def"
 #undef X
     CLI_CMD_COUNT,
@@ -122,14 +128,25 @@ struct cli_key {
 };
 
 /* The commands of a row of exits.def. */
-#define CLI_FOR(command) (1U << CLI_CMD_##command)
-#define CLI_FOR_ALL ((1U << CLI_CMD_COUNT) - 1)
-#define CLI_FOR_STORE \
-    (CLI_FOR(run) | CLI_FOR(locks) | CLI_FOR(why) | CLI_FOR(break) | CLI_FOR(bench))
+#define CLI_FOR(command) (UINT64_C(1) << CLI_CMD_##command)
+#define CLI_FOR_ALL ((UINT64_C(1) << CLI_CMD_COUNT) - 1)
+/* Those that end as the command does that they were given. */
+#define CLI_FOR_COMMAND (CLI_FOR(run) | CLI_FOR(once) | CLI_FOR(cache_get))
+/* Those that name something that may not be there. */
+#define CLI_FOR_NAMED                                                                             \
+    (CLI_FOR(queue_push) | CLI_FOR(queue_list) | CLI_FOR(queue_show) | CLI_FOR(queue_retry) |     \
+     CLI_FOR(queue_cancel) | CLI_FOR(queue_seal) | CLI_FOR(queue_pause) | CLI_FOR(queue_resume) | \
+     CLI_FOR(queue_purge) | CLI_FOR(queue_stats) | CLI_FOR(queue_cron_list) |                     \
+     CLI_FOR(queue_cron_remove) | CLI_FOR(cache_get) | CLI_FOR(logs) | CLI_FOR(cancel))
+#define CLI_FOR_STORE                                                                            \
+    (CLI_FOR_ALL &                                                                               \
+     ~(CLI_FOR(queue) | CLI_FOR(queue_cron) | CLI_FOR(cache) | CLI_FOR(race) | CLI_FOR(config) | \
+       CLI_FOR(completion) | CLI_FOR(help) | CLI_FOR(debug) | CLI_FOR(reaper)))
+_Static_assert(CLI_CMD_COUNT < 64, "a row of exits.def has a bit for each command");
 
 struct cli_exit_row {
     int         number;
-    unsigned    commands; /* bits: CLI_FOR() */
+    uint64_t    commands; /* bits: CLI_FOR() */
     const char *text;
 };
 
@@ -140,9 +157,16 @@ extern const char *const         il__cli_groups[CLI_GROUP_COUNT];
 extern const struct cli_exit_row il__cli_exits[];
 extern const size_t              il__cli_n_exits;
 
-/* Find a row by name; NULL when there is none. */
-const struct cli_command *il__cli_command_find(const char *name);
-const struct cli_key     *il__cli_key_find(const char *name, size_t n_bytes);
+/* The command `word` of the family `parent` (NULL: of no family); NULL when there is none. */
+const struct cli_command *il__cli_command_below(const struct cli_command *parent, const char *word);
+/* Is it a command of that family (NULL: of none)? */
+bool il__cli_command_is_below(const struct cli_command *command, const struct cli_command *parent);
+/* The same, or of a family of that family. */
+bool il__cli_command_is_within(const struct cli_command *command, const struct cli_command *family);
+/* Its own name, without that of its families. */
+const char *il__cli_command_word(const struct cli_command *command);
+/* A configuration key by name; NULL when there is none. */
+const struct cli_key *il__cli_key_find(const char *name, size_t n_bytes);
 
 /* May `command` (NULL = none yet) be given this option? */
 bool il__cli_option_fits(const struct cli_option *option, const struct cli_command *command);
@@ -156,6 +180,9 @@ const char *il__cli_option_default(const struct cli_option *option);
 
 /* Step through a `a|b|c` list: the i-th value and its length, or NULL after the last. */
 const char *il__cli_choice(const char *values, size_t i, size_t *ret_bytes);
+
+/* An RFC 3339 time, in ms since 1970. false: it is none, or before 1970. */
+bool il__cli_time_parse(const char *text, int64_t *ret_ms);
 
 /*
  * Check `text` against `spec`. IL_OK, or IL_INVAL with a reason that does not name where the text

@@ -156,6 +156,8 @@ await() {
 bg() {
     local name=$1
     shift
+    : >"$work/$name.out" # not by the shell in the background: whoever waits for a word there would find an old one
+    : >"$work/$name.err"
     env --default-signal=INT,QUIT "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null &
     pids[$name]=$!
 }

@@ -14,22 +14,41 @@ is "... says nothing on stderr" "$err" ""
 check "... fits a screen" test "$(wc -l <"$work/out")" -le 40
 check "... is not wider than 80 columns" test "$(wc -L <"$work/out")" -le 80
 check "... has no colours in a file" test "$(grep -c $'\033' "$work/out")" = 0
-for command in run locks why break race bench config completion help; do
+for command in run once queue cache runs logs cancel locks why break race bench config completion help; do
     like "... names $command" "$out" "*  $command *"
 done
-check "debug is hidden" test "$(grep -c '^  debug' "$work/out")" = 0
+check "debug and reaper are hidden" test "$(grep -cE '^  (debug|reaper)' "$work/out")" = 0
 
-for command in run locks why break race bench config completion help; do
-    gives "$command --help" 0 "$il" "$command" --help
+families=(queue "queue cron" cache)
+commands=(run once runs logs cancel locks why break race bench config completion help "queue push" "queue work"
+    "queue list" "queue show" "queue retry" "queue cancel" "queue seal" "queue pause" "queue resume" "queue purge"
+    "queue stats" "queue set" "queue cron set" "queue cron list" "queue cron remove" "cache get" "cache fill"
+    "cache drop" "cache stats")
+for command in "${commands[@]}" "${families[@]}"; do
+    read -ra words <<<"$command"
+    gives "$command --help" 0 "$il" "${words[@]}" --help
     like "... starts with the usage" "$out" "Usage: interlock $command*"
     check "... fits a screen" test "$(wc -l <"$work/out")" -le 40
     check "... is not wider than 80 columns" test "$(wc -L <"$work/out")" -le 80
     cp "$work/out" "$work/expected"
-    gives "$command -h" 0 "$il" "$command" -h
+    gives "$command -h" 0 "$il" "${words[@]}" -h
     check "... is the same" cmp "$work/out" "$work/expected"
-    gives "help $command" 0 "$il" help "$command"
+    gives "help $command" 0 "$il" help "${words[@]}"
     check "... is the same" cmp "$work/out" "$work/expected"
 done
+gives "queue --help names its commands" 0 "$il" queue --help
+for command in push work list show retry cancel seal pause resume purge stats set "cron set" "cron remove"; do
+    like "... $command" "$out" "*  $command *"
+done
+for family in "${families[@]}"; do
+    read -ra words <<<"$family"
+    error "$family alone" 64 "$family: no command given; see interlock $family --help" "$il" "${words[@]}"
+    error "$family frob" 64 "unknown command '$family frobnicate'; see interlock $family --help" "$il" "${words[@]}" frobnicate
+    error "$family --frob" 64 "$family: unknown option '--frob'*" "$il" "${words[@]}" --frob
+done
+error "nearly a command of a family" 64 "unknown command 'queue psuh' (did you mean 'queue push'?)*" "$il" queue psuh
+error "two words in one" 64 "unknown command 'queue push'*" "$il" "queue push" q
+error "help for an unknown command of a family" 64 "help: unknown command 'queue nope'*" "$il" help queue nope
 gives "help" 0 "$il" help
 for command in help completion; do
     run "$il" "$command" --help
@@ -40,21 +59,23 @@ gives "config --help" 0 "$il" config --help
 check "... has no durations" sh -c "! grep -q Durations out"
 gives "run --help" 0 "$il" run --help
 like "... has them" "$out" "*Durations are *1h, 1d*"
-like "... and defaults" "$out" "*reject|skip|join (default: reject)*(default: 75)*"
+like "... and defaults" "$out" "*reject|skip|join|queue|replace-pending|cancel-running*(default: reject)*(default: 75)*"
 gives "help wins over other arguments" 0 "$il" run --ttl 5s --help
 
 error "no command" 64 "no command*--help" "$il"
 error "an unknown command" 64 "unknown command 'frobnicate'*" "$il" frobnicate
 error "nearly a command" 64 "unknown command 'lokcs'*did you mean 'locks'*" "$il" lokcs
+error "the reaper is no command for people" 64 "reaper: *queue work*" "$il" reaper q h 1 1 1 talk -- /bin/true true
 error "help for an unknown command" 64 "help: unknown command 'nope'*" "$il" help nope
 error "an unknown option before the command" 64 "unknown option '--frob'*" "$il" --frob locks
 error "-- without a command" 64 "*'--'*" "$il" -- run
 error "an empty command" 64 "unknown command ''*" "$il" ""
 error "a command with control characters" 64 "*unknown command*" "$il" $'a\033[31mb\n'
 
-for command in run locks why break race bench config completion help; do
-    error "$command: unknown option" 64 "$command: unknown option '--frobnicate'*" "$il" "$command" --frobnicate
-    error "$command: unknown letter" 64 "$command: unknown option '-Z'*" "$il" "$command" -Z
+for command in "${commands[@]}"; do
+    read -ra words <<<"$command"
+    error "$command: unknown option" 64 "$command: unknown option '--frobnicate'*" "$il" "${words[@]}" --frobnicate
+    error "$command: unknown letter" 64 "$command: unknown option '-Z'*" "$il" "${words[@]}" -Z
 done
 error "nearly an option" 64 "run: unknown option '--waiit'*did you mean '--wait'*" "$il" run --waiit 5s k -- true
 error "long options are not abbreviated" 64 "*unknown option '--ver'*" "$il" --ver
@@ -69,6 +90,8 @@ error "locks with two prefixes" 64 "locks: unexpected argument 'b'*" "$il" locks
 gives "a store to look at" 0 "$il" run k -- true
 gives "--json before the command" 0 "$il" --json locks
 json "... counts" "d == {'items': [], 'next': None}"
+gives "... between the words of a command" 0 "$il" queue --json stats
+json "... too" "d == {'items': [], 'next': None}"
 gives "-q clustered with nothing else" 0 "$il" -q locks
 is "... is quiet" "$err" ""
 finish

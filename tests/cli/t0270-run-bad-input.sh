@@ -36,7 +36,7 @@ for timeout in -1s forever x 5; do
 done
 error "--grace x" 64 "run: --grace: 'x'*" "$il" run --grace x k -- touch ran
 error "--settle 25h" 64 "run: --settle: '25h'*" "$il" run --settle 25h k -- touch ran
-error "--on-conflict x" 64 "run: --on-conflict: 'x' is not one of reject|skip|join" "$il" run --on-conflict x k -- touch ran
+error "--on-conflict x" 64 "run: --on-conflict: 'x' is not one of reject|skip|join|queue|replace-pending|cancel-running" "$il" run --on-conflict x k -- touch ran
 error "--tenant with a newline" 64 "*--tenant: *" "$il" run --tenant $'a\nb' k -- touch ran
 error "--tenant of 65 bytes" 64 "*--tenant: *" "$il" run --tenant "${long:0:65}" k -- touch ran
 error "--config that is not there" 64 "*no-such.yml: *" "$il" run --config no-such.yml k -- touch ran

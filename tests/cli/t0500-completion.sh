@@ -6,10 +6,11 @@ for shell in bash zsh fish; do
     gives "completion $shell" 0 "$il" completion $shell
     cp "$work/out" "$work/completion.$shell"
     is "... without a word on stderr" "$err" ""
-    for word in run locks why break race bench config ttl on-conflict reason cursor seconds; do
+    for word in run once queue cache runs logs cancel locks why break race bench config push work cron fill ttl on-conflict \
+        reason cursor seconds unique-for negative-ttl; do
         check "... knows $word" grep -qw -- "$word" "$work/completion.$shell"
     done
-    check "... not what is hidden" sh -c "! grep -qw debug '$work/completion.$shell'"
+    check "... not what is hidden" sh -c "! grep -qwE 'debug|reaper' '$work/completion.$shell'"
 done
 check "bash can read it" bash -n "$work/completion.bash"
 if command -v zsh >/dev/null; then
@@ -28,15 +29,21 @@ complete_() {
         printf "%s\n" "${COMPREPLY[@]}" | LC_ALL=C sort | tr "\n" " "
     ' "$work/completion.bash" "$@"
 }
-is "a command" "$(complete_ interlock lo)" "locks "
-is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^$')" 9
+is "a command" "$(complete_ interlock lo)" "locks logs "
+is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^$')" 15
 is "an option" "$(complete_ interlock run --on)" "--on-conflict "
-is "its values" "$(complete_ interlock run --on-conflict "")" "join reject skip "
+is "its values" "$(complete_ interlock run --on-conflict "")" "cancel-running join queue reject replace-pending skip "
+is "a command of a family" "$(complete_ interlock queue pu)" "purge push "
+is "... with its option" "$(complete_ interlock queue push --uni)" "--unique --unique-for "
+is "... of its level" "$(complete_ interlock queue cron "" | tr ' ' '\n' | grep -v ^- | tr '\n' ' ')" "list remove set "
+is "... not that of another family" "$(complete_ interlock cache push --uni)" " "
+is "the same word with and without a family" "$(complete_ interlock cancel --wa)$(complete_ interlock queue cancel --wa)" "--wait  "
 is "options of another command are not offered" "$(complete_ interlock locks --tt)" " "
 is "common options everywhere" "$(complete_ interlock why --js)" "--json "
 like "a shell for completion" "$(complete_ interlock completion "")" "*bash *fish *zsh *"
 is "commands for help" "$(complete_ interlock help be)" "bench "
-is "the value of a common option is not taken for the command" "$(complete_ interlock --store x lo)" "locks "
+is "an option before the command of a family" "$(complete_ interlock queue --json pus)" "push "
+is "the value of a common option is not taken for the command" "$(complete_ interlock --store x loc)" "locks "
 
 error "no shell" 64 "completion: an argument is missing*" "$il" completion
 error "another shell" 64 "completion: 'tcsh' is not one of bash|zsh|fish" "$il" completion tcsh

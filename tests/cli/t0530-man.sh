@@ -13,7 +13,7 @@ page() {
     fi
 }
 
-for command in interlock run locks why break race bench config completion help; do
+for command in interlock run once queue cache runs logs cancel locks why break race bench config completion help; do
     check "the page of $command" page $command
     check "... has its prose" test -e "$pages/$command.md"
     LC_ALL=C.UTF-8 MANWIDTH=80 groff -ww -man -Tutf8 -z "$work/$command.1" >"$work/groff.out" 2>&1
@@ -26,6 +26,12 @@ done
 for option in $("$il" run --help | grep -o -- '--[a-z-]*' | sort -u); do
     check "interlock-run(1) explains $option" grep -q -- "${option//-/.*}" run.1
 done
+for command in push work "cron set" seal; do
+    check "interlock-queue(1) has $command" grep -q "^.SS interlock queue $command" queue.1
+done
+for option in $("$il" queue work --help | grep -o -- '--[a-z-]*' | sort -u); do
+    check "interlock-queue(1) explains $option" grep -q -- "${option//-/.*}" queue.1
+done
 check "interlock(1) names the files" grep -q FILES interlock.1
 for number in 64 69 75 76 77 126 127; do
     check "exit status $number is explained" grep -q "$number" run.1
@@ -36,7 +42,7 @@ done
 like "1 is explained for break" "$(cat break.1)" $'*.TP\n1\nNobody holds the key*'
 like "... and for race" "$(cat race.1)" $'*.TP\n1\nNot as many ran as expected*'
 like "76 is that of a join, too" "$(cat run.1)" $'*.TP\n76\n*joined has died*'
-for command in interlock run locks why break race; do
+for command in interlock run once queue cache runs logs cancel locks why break race; do
     check "$command has EXAMPLES" grep -qx '.SH EXAMPLES' $command.1
 done
 error "a page of nothing" 64 "debug: unknown command 'frob'" "$il" debug man frob

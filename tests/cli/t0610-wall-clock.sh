@@ -30,6 +30,15 @@ for shift in 86400 -86400; do
     # Killed with everything below, it is dead; the key is free after the ttl, not a day later.
     kill -KILL "${pids[real]}"
     gives "$shift: a dead holder's key is free after its ttl" 0 "${day[@]}" "$il" run --wait 20s "real$shift" -- true
+
+    # The log of a run is written while it runs, not a day later.
+    bg "log$shift" "${day[@]}" "$il" run --record "log$shift" -- sh -c "echo up; until [ -e go$shift ]; do sleep 0.02; done"
+    run_id() { "$il" runs --key "log$shift" --json | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'; }
+    await "$shift: a recorded run" sh -c "'$il' runs --key 'log$shift' --json | grep -q RUNNING"
+    await "... its log" sh -c "'$il' logs $(run_id) | grep -q up"
+    touch "go$shift"
+    reap "log$shift"
+    is "... its end" "$status" 0
 done
 check "nothing ran that should not" test ! -e no
 finish

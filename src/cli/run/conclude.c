@@ -15,6 +15,7 @@
 
 /* How long output may still be passed on once the command was stopped. */
 #define PUMP_PATIENCE_MS 1000
+#define TRY_AGAIN_MS 200 /* between two tries to tell the store how it ended */
 
 void
 il__run_tell(struct il__run_state *r, const char *fmt, ...)
@@ -34,6 +35,11 @@ il__run_tell(struct il__run_state *r, const char *fmt, ...)
 static int
 lost(struct il__run_state *r, const char *why)
 {
+    if (atomic_load(&r->cancelled)) {
+        r->outcome = "cancelled";
+        il__run_tell(r, "%s: the run was cancelled: %s", r->opts->key, r->cancel_why);
+        return il_status_exit(IL_CANCELLED);
+    }
     r->outcome = "lost";
     if (atomic_load(&r->lost))
         why = r->lost_why;
@@ -126,29 +132,27 @@ finish_output(struct il__run_state *r, const struct il__reaper_report *report, i
     return status;
 }
 
-static int
-release(struct il__run_state *r, const struct il__reaper_report *report, int status)
+int
+il__run_was_lost(struct il__run_state *r)
 {
-    il_error  error;
-    il_status released = il_lease_release(r->lease, &error);
+    r->outcome = "lost";
+    il__run_tell(r,
+                 "%s: the command has ended, but the lease had been lost before: somebody else may "
+                 "have worked at the same time",
+                 r->opts->key);
+    return il_status_exit(IL_LOST);
+}
 
-    r->released = true;
-    /*
-     * After a loss this is only a courtesy to whoever is next, if the lease is still there at all.
-     */
-    if (released == IL_OK || report->end == IL__END_LOST || report->end == IL__END_DEADLINE)
-        return status;
-    if (released == IL_LOST || released == IL_STALE || released == IL_NOT_HELD) {
-        r->outcome = "lost";
-        il__run_tell(
-            r,
-            "%s: the command has ended, but the lease had been lost before: somebody else may "
-            "have worked at the same time",
-            r->opts->key);
-        return il_status_exit(IL_LOST);
-    }
-    il__run_say("%s: the lease was not released and will expire: %s", r->opts->key, error.message);
-    return status;
+bool
+il__run_try_again(struct il__run_state *r, il_status status)
+{
+    bool          unanswered = status == IL_STORE || status == IL_FULL || status == IL_NOMEM;
+    struct pollfd fd         = { r->sig_fd, POLLIN, 0 };
+
+    if (!unanswered || il_lease_remaining_ms(r->lease) == 0)
+        return false;
+    (void)poll(&fd, 1, TRY_AGAIN_MS);
+    return il__run_signals_ending(r) == 0;
 }
 
 /* Output that the command got rid of and we did not is a failure, if only ours. */
@@ -172,5 +176,5 @@ il__run_conclude(struct il__run_state *r, const struct il__reaper_report *report
     status = finish_output(r, report, status);
     /* Before the release: whoever finds the key free finds the end of the run, too. */
     il__spool_end(&r->spool, status);
-    return check_output(r, release(r, report, status));
+    return check_output(r, r->hold->give(r, report, status));
 }

@@ -14,12 +14,8 @@
 
 #define CWD_BYTES_MAX 500
 
-/*
- * Make text fit for JSON: control characters and what is not UTF-8 become '?', and it ends after at
- * most n_bytes_max bytes, not within a character.
- */
-static void
-make_fit(char *text, size_t n_bytes_max)
+void
+il__run_make_fit(char *text, size_t n_bytes_max)
 {
     size_t n_bytes = strlen(text);
 
@@ -41,7 +37,7 @@ make_fit(char *text, size_t n_bytes_max)
 static void
 set_text(json_t *object, const char *name, char *text, size_t n_bytes_max)
 {
-    make_fit(text, n_bytes_max);
+    il__run_make_fit(text, n_bytes_max);
     if (text[0] != '\0')
         (void)json_object_set_new(object, name, json_string(text));
 }
@@ -62,20 +58,28 @@ set_command(json_t *object, char *const *argv)
         set_text(object, "command", line.data, IL__META_COMMAND_BYTES_MAX);
 }
 
+void
+il__run_user(char *text, size_t n_bytes)
+{
+    const struct passwd *user = getpwuid(geteuid());
+
+    if (user != NULL)
+        (void)snprintf(text, n_bytes, "%.60s", user->pw_name);
+    else
+        (void)snprintf(text, n_bytes, "%u", (unsigned)geteuid());
+    il__run_make_fit(text, n_bytes - 1);
+}
+
 static void
 set_who(json_t *object)
 {
-    char                 host[HOST_NAME_MAX + 1] = "";
-    const struct passwd *user                    = getpwuid(geteuid());
-    char                 name[64];
+    char host[HOST_NAME_MAX + 1] = "";
+    char name[64];
 
     (void)json_object_set_new(object, "pid", json_integer(getpid()));
     if (gethostname(host, sizeof host - 1) == 0)
         set_text(object, "host", host, sizeof host);
-    if (user != NULL)
-        (void)snprintf(name, sizeof name, "%.60s", user->pw_name);
-    else
-        (void)snprintf(name, sizeof name, "%u", (unsigned)geteuid());
+    il__run_user(name, sizeof name);
     set_text(object, "user", name, sizeof name);
 }
 
@@ -121,7 +125,7 @@ il__run_meta_read(const char *meta, struct il__run_meta_spool *ret)
     const char *their_host = json_string_value(json_object_get(object, "host"));
     const char *spool      = json_string_value(json_object_get(object, "spool"));
     if (gethostname(host, sizeof host - 1) == 0)
-        make_fit(host, sizeof host);
+        il__run_make_fit(host, sizeof host);
     if (their_host != NULL)
         (void)snprintf(ret->host, sizeof ret->host, "%s", their_host);
     if (spool != NULL && spool[0] == '/' && strlen(spool) < sizeof ret->spool)

@@ -13,6 +13,15 @@
 /* Describe this process. `spool` may be NULL. "" when there is no memory: meta is a courtesy. */
 void il__run_meta(char *const *argv, const char *spool, char out[IL_META_BYTES_MAX + 1]);
 
+/*
+ * Make text fit to be stored: control characters and what is not UTF-8 become '?', and it ends after at
+ * most n_bytes_max bytes, not within a character.
+ */
+void il__run_make_fit(char *text, size_t n_bytes_max);
+
+/* The name of this user, or the number. */
+void il__run_user(char *text, size_t n_bytes);
+
 struct il__run_meta_spool {
     bool same_host; /* as far as the meta says */
     char host[256];

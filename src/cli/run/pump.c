@@ -72,21 +72,22 @@ static bool
 pass(struct il__run_pump *p, int i)
 {
     int     to = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
-    ssize_t n  = read(p->read_fds[i], p->data, IL__SPOOL_FRAME_BYTES_MAX);
+    ssize_t n  = read(p->read_fds[i], p->data, IL__PUMP_BYTES);
 
     if (n < 0 && errno == EINTR)
         return true;
     if (n <= 0)
         return false;
-    il__spool_add(p->spool, (uint32_t)to, p->data, (size_t)n);
-    if (write_patiently(p, to, p->data, (size_t)n))
+    if (!p->sink.add(p->cookie, (uint32_t)to, p->data, (size_t)n) ||
+        write_patiently(p, to, p->data, (size_t)n))
         return true;
     /*
      * Whoever read our output has gone, or the disk is full. Our end is closed, so that the command
      * gets the SIGPIPE or EPIPE that it would have got without us: `interlock run K -- yes | head
      * -1` must end.
      */
-    il__spool_incomplete(p->spool);
+    if (p->sink.incomplete != NULL)
+        p->sink.incomplete(p->cookie);
     return false;
 }
 
@@ -120,16 +121,17 @@ pump_main(void *arg)
 }
 
 bool
-il__run_pump_start(struct il__run_pump *p, struct il__spool *spool)
+il__run_pump_start(struct il__run_pump *p, const struct il__run_sink *sink, void *cookie)
 {
     sigset_t all;
     sigset_t before;
 
-    p->spool    = spool;
+    p->sink     = *sink;
+    p->cookie   = cookie;
     p->quit_fd  = eventfd(0, EFD_CLOEXEC);
     p->done_fd  = eventfd(0, EFD_CLOEXEC);
     p->abort_fd = eventfd(0, EFD_CLOEXEC);
-    p->data     = il__alloc(IL__SPOOL_FRAME_BYTES_MAX);
+    p->data     = il__alloc(IL__PUMP_BYTES);
     if (p->quit_fd < 0 || p->done_fd < 0 || p->abort_fd < 0 || p->data == NULL)
         return false;
     /* None of ours, nor SIGPIPE or SIGXFSZ of the writes: those are return values here. */

@@ -1,8 +1,8 @@
 /*
- * run.c: `interlock run`, the wrapper: from the options to the exit status.
+ * run.c: the wrapper: from the options to the exit status.
  *
  *     prepare    nothing is held: find the command, block signals, fork the reaper
- *     hold       open the store, acquire, or deal with the conflict
+ *     hold       open the store, take what the command is run under (hold_*.c), or deal with the conflict
  *     run_held   let the reaper start the command, supervise.c, conclude.c
  *
  * The reaper is forked before the store is opened: it must not inherit a descriptor of the store,
@@ -25,12 +25,8 @@
 #include "cli/run/spawn.h"
 #include "cli/run/sys.h"
 
-#define GO_ON (-1)        /* instead of an exit status: not at the end yet */
-#define JOIN_TRIES_MAX 16 /* holders that come and go between our acquire and our look */
-
-/* Say what went wrong; the exit status. */
-static int
-give_up(struct il__run_state *r, const il_error *error)
+int
+il__run_give_up(struct il__run_state *r, const il_error *error)
 {
     r->outcome = "failed";
     il__run_say("%s", error->message);
@@ -87,25 +83,29 @@ check(struct il__run_state *r, il_error *reterr)
 static int
 prepare(struct il__run_state *r)
 {
-    const struct il__run_opts *o    = r->opts;
-    bool                       join = o->on_conflict == IL__RUN_JOIN;
+    const struct il__run_opts *o = r->opts;
     il_error                   error;
 
     CHECK(o->argv[0] != NULL);
     il__run_fds_ensure();
     if (check(r, &error) != IL_OK)
-        return give_up(r, &error);
+        return il__run_give_up(r, &error);
     int status = il__run_resolve(o->argv[0], &r->path);
     if (status != 0) {
         r->outcome = "failed";
         return status;
     }
+    if (o->kind == IL__RUN_RECORD &&
+        (il_uuid(r->id) != IL_OK || setenv("INTERLOCK_RUN", r->id, 1) != 0)) {
+        il__error_set(&error, IL_STORE, "there is no randomness or memory to name the run");
+        return il__run_give_up(r, &error);
+    }
     il__run_tty_open(&r->tty);
     /* A subreaper as well: if the reaper is killed, what was below it comes to us. */
     if (!il__run_signals_open(r) || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
-        (join && !il__run_pump_init(&r->pump))) {
+        (r->hold->sink.add != NULL && !il__run_pump_init(&r->pump))) {
         il__error_set(&error, IL_NOMEM, "cannot prepare the run: %s", strerror(errno));
-        return give_up(r, &error);
+        return il__run_give_up(r, &error);
     }
     struct il__reaper_opts reaper = {
         .path        = r->path,
@@ -121,14 +121,13 @@ prepare(struct il__run_state *r)
         .tty         = &r->tty,
     };
     if (il__reaper_start(&reaper, &r->reaper, &error) != IL_OK)
-        return give_up(r, &error);
+        return il__run_give_up(r, &error);
     il__run_pump_forked(&r->pump);
-    return GO_ON;
+    return IL__RUN_GO_ON;
 }
 
-/* The shared deadline only grows, whoever of the two below comes first. */
-static void
-publish_deadline(struct il__run_state *r, int64_t deadline_ns)
+void
+il__run_publish_deadline(struct il__run_state *r, int64_t deadline_ns)
 {
     int64_t known_ns = atomic_load(&r->reaper.shared->deadline_ns);
 
@@ -137,47 +136,8 @@ publish_deadline(struct il__run_state *r, int64_t deadline_ns)
         continue;
 }
 
-/* On the watchdog's thread. */
-static void
-on_renewed(void *cookie, il_lease *lease UNUSED, int64_t deadline_ns)
-{
-    publish_deadline(cookie, deadline_ns);
-}
-
-/* On the watchdog's thread: the reaper is told here, not by the main thread, which may be busy. */
-static void
-on_lost(void *cookie, il_lease *lease UNUSED, const char *why)
-{
-    struct il__run_state *r = cookie;
-
-    (void)snprintf(r->lost_why, sizeof r->lost_why, "%s", why);
-    atomic_store(&r->lost, true);
-    il__reaper_order(&r->reaper, IL__ORDER_STOP, 0);
-}
-
-static il_status
-acquire(struct il__run_state *r, int64_t wait_ms, int *ret_sig, il_error *reterr)
-{
-    const struct il__run_opts *o = r->opts;
-    il_acquire_opts            a = IL_ACQUIRE_OPTS_INIT;
-
-    a.holder     = r->holder;
-    a.ttl_ms     = r->ttl_ms;
-    a.wait_ms    = wait_ms;
-    a.settle_ms  = o->settle_ms;
-    a.mode       = o->mode;
-    a.permits    = o->permits;
-    a.meta       = r->meta;
-    a.place      = "interlock run";
-    a.stop_ms    = r->grace_ms;
-    a.on_lost    = on_lost;
-    a.on_renewed = on_renewed;
-    a.cookie     = r;
-    return il__run_signals_acquire(r, &a, ret_sig, reterr);
-}
-
-static int
-interrupted(struct il__run_state *r, int sig)
+int
+il__run_interrupted(struct il__run_state *r, int sig)
 {
     r->outcome = "interrupted";
     return IL__EXIT_SIGNAL + sig;
@@ -186,116 +146,22 @@ interrupted(struct il__run_state *r, int sig)
 static int
 run_held(struct il__run_state *r)
 {
-    bool join = r->opts->on_conflict == IL__RUN_JOIN;
-
     r->fence      = il_lease_fence(r->lease);
     r->message[0] = '\0'; /* whoever was in the way is so no more */
-    publish_deadline(r, il_lease_deadline_ns(r->lease));
+    il__run_publish_deadline(r, il_lease_deadline_ns(r->lease));
     atomic_store(&r->reaper.shared->fence, r->fence);
     /* Came while the store was busy: it was meant for us, and the command need not start. */
     int sig = il__run_signals_ending(r);
     if (sig != 0)
-        return interrupted(r, sig);
+        return il__run_interrupted(r, sig);
     il__spool_begin(&r->spool, r->fence);
-    if (join && !il__run_pump_start(&r->pump, &r->spool)) {
+    if (r->hold->sink.add != NULL && !il__run_pump_start(&r->pump, &r->hold->sink, r)) {
         il__run_say("%s: there is no thread to pass the output on", r->opts->key);
         r->outcome = "failed";
         return IL__EXIT_OS;
     }
     struct il__reaper_report report = il__run_supervise(r);
     return il__run_conclude(r, &report);
-}
-
-/*
- * Another run that uses the same --holder at the same time: to the store it is the same one, which
- * has renewed its lease. The lease tells by its meta, that of who came first.
- */
-static il_status
-find_namesake(struct il__run_state *r, struct il__run_meta_who *ret, bool *ret_found, il_error *reterr)
-{
-    il_op     op     = { .type = IL_OP_NONE };
-    il_status status = il_get(r->store, r->opts->key, &op, reterr);
-
-    *ret_found = false;
-    for (size_t i = 0; status == IL_OK && i < op.out.n_items; i++) {
-        const il_lease_info *item = &op.out.items[i];
-        if (item->fence != il_lease_fence(r->lease) || strcmp(item->meta, r->meta) == 0)
-            continue;
-        *ret_found = true;
-        il__run_meta_who(item->meta, ret);
-    }
-    il_op_release(&op);
-    return status;
-}
-
-/* Is the lease that we were given ours alone? If not, the exit status: it is not ours to release. */
-static int
-check_alone(struct il__run_state *r)
-{
-    struct il__run_meta_who who        = { .pid = 0 };
-    char                    where[128] = "";
-    bool                    found;
-    il_error                error;
-
-    if (r->opts->holder == NULL)
-        return GO_ON; /* made here, and nobody else's */
-    il_status status = find_namesake(r, &who, &found, &error);
-    if (status == IL_OK && !found)
-        return GO_ON;
-    r->released = true; /* not so, but it must not be: if it is ours nevertheless, it expires */
-    if (status != IL_OK)
-        return give_up(r, &error);
-    r->outcome = "held";
-    if (who.pid > 0)
-        (void)snprintf(where, sizeof where, " (pid %" PRId64 " on %s)", who.pid, who.host);
-    il__run_tell(r, "holder '%s' is already in use for this key%s", r->holder, where);
-    return r->opts->conflict_exit;
-}
-
-static int
-conflict(struct il__run_state *r, const il_error *error)
-{
-    bool skip = r->opts->on_conflict == IL__RUN_SKIP;
-
-    r->outcome = skip ? "skipped" : "held";
-    if (r->opts->on_conflict != IL__RUN_JOIN) /* else it has been said, with the reason */
-        il__run_tell_held(r, error, skip ? "; skipped" : "");
-    return skip ? 0 : r->opts->conflict_exit;
-}
-
-/* Acquire and run, or join who holds. */
-static int
-hold_or_join(struct il__run_state *r)
-{
-    bool     join    = r->opts->on_conflict == IL__RUN_JOIN;
-    int64_t  wait_ms = join ? 0 : r->opts->wait_ms; /* who can be joined is not waited for */
-    il_error error;
-
-    for (int tries = 0; tries < JOIN_TRIES_MAX; tries++) {
-        int sig;
-        int status;
-        if (wait_ms != 0)
-            il__run_say_waiting(r);
-        il_status held = acquire(r, wait_ms, &sig, &error);
-        if (held == IL_OK && (status = check_alone(r)) != GO_ON)
-            return status;
-        if (sig != 0)
-            return interrupted(r, sig);
-        if (held == IL_OK)
-            return run_held(r);
-        if (held != IL_HELD)
-            return give_up(r, &error);
-        if (!join)
-            break;
-        enum il__run_joined joined = il__run_join(r, &error, &status);
-        if (joined == IL__JOIN_DONE)
-            return status;
-        if (joined == IL__JOIN_CANNOT && wait_ms == r->opts->wait_ms)
-            break;
-        if (joined == IL__JOIN_CANNOT)
-            wait_ms = r->opts->wait_ms;
-    }
-    return conflict(r, &error);
 }
 
 static int
@@ -312,8 +178,9 @@ hold(struct il__run_state *r)
         il__run_say("%s: others will not be able to join: %s", o->key, error.message);
     il__run_meta(o->argv, r->spool.fd >= 0 ? r->spool.path : NULL, r->meta);
     if (il_open(o->store_url, o->open_opts, &r->store, &error) != IL_OK)
-        return give_up(r, &error);
-    return hold_or_join(r);
+        return il__run_give_up(r, &error);
+    int status = r->hold->take(r);
+    return status == IL__RUN_GO_ON ? run_held(r) : status;
 }
 
 /* What is still there is given back, in the order in which it depends on each other. */
@@ -322,9 +189,7 @@ clean_up(struct il__run_state *r)
 {
     il__run_pump_finish(&r->pump);
     il__spool_drop(&r->spool);
-    if (r->lease != NULL && !r->released)
-        (void)il_lease_release(r->lease, NULL); /* nothing was run under it; at worst it expires */
-    il_lease_free(r->lease);
+    r->hold->drop(r);
     il_close(r->store);
     il__reaper_finish(&r->reaper);
     il__free(r->path);
@@ -339,7 +204,9 @@ print_json(const struct il__run_state *r, int status)
     json_t *object = json_pack("{s:s, s:s, s:o, s:s, s:i, s:I, s:o}", "key", r->opts->key, "holder",
                                r->holder, "fence", fence, "outcome", r->outcome, "exit_status",
                                status, "ran_ms", (json_int_t)ran_ms, "message", said);
-    char   *text   = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
+    if (object != NULL && r->opts->kind == IL__RUN_RECORD)
+        (void)json_object_set_new(object, "run", json_string(r->id)); /* no memory: then without it */
+    char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
 
     if (text != NULL) {
         il__run_write_stderr(text, strlen(text));
@@ -371,6 +238,22 @@ die_as_interrupted(const struct il__run_state *r, int status)
     il__run_die_of(sig);
 }
 
+static const struct il__run_hold *
+hold_of(const struct il__run_opts *o)
+{
+    switch (o->kind) {
+    case IL__RUN_RECORD:
+        return &il__run_hold_record;
+    case IL__RUN_ONCE:
+        return &il__run_hold_once;
+    case IL__RUN_BUILD:
+        return &il__run_hold_build;
+    case IL__RUN_LEASE:
+        break;
+    }
+    return o->on_conflict == IL__RUN_JOIN ? &il__run_hold_join : &il__run_hold_lease;
+}
+
 int
 il__run(const struct il__run_opts *opts)
 {
@@ -378,6 +261,7 @@ il__run(const struct il__run_opts *opts)
 
     r = (struct il__run_state){
         .opts    = opts,
+        .hold    = hold_of(opts),
         .outcome = "failed",
         .sig_fd  = -1,
         .tty     = { .fd = -1 },
@@ -387,7 +271,7 @@ il__run(const struct il__run_opts *opts)
     };
 
     int status = prepare(&r);
-    if (status == GO_ON)
+    if (status == IL__RUN_GO_ON)
         status = hold(&r);
     clean_up(&r);
     if (opts->json)

@@ -1,5 +1,5 @@
 /*
- * run_state.h: what the files of the wrapper share: run.c, conclude.c, held.c, supervise.c,
+ * run_state.h: what the files of the wrapper share: run.c, hold_*.c, conclude.c, held.c, supervise.c,
  * join.c.
  */
 #ifndef IL_CLI_RUN_RUN_STATE_H
@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
+#include "cli/run/capture.h"
+#include "cli/run/log.h"
 #include "cli/run/pump.h"
 #include "cli/run/reaper.h"
 #include "cli/run/run.h"
@@ -20,8 +22,31 @@
     70                 /* sysexits.h: the reaper was killed and took the command's status along */
 #define IL__EXIT_OS 71 /* sysexits.h: no process or memory to be had */
 
+#define IL__RUN_GO_ON (-1) /* instead of an exit status: not at the end yet */
+
+struct il__run_state;
+
+/* What one kind of run takes before the command starts, and gives back when it has ended. */
+struct il__run_hold {
+    /* The store is open: take it. IL__RUN_GO_ON and r->lease, or the exit status: the command is not started. */
+    int (*take)(struct il__run_state *r);
+    /* The command is over, with `status`, and its output is passed on. Returns the exit status. */
+    int (*give)(struct il__run_state *r, const struct il__reaper_report *report, int status);
+    /* At the end, whatever happened: give back what was taken for nothing, and free. */
+    void (*drop)(struct il__run_state *r);
+    /* Its output comes through the pump, and is told here, on the pump's thread; add NULL = it is not. */
+    struct il__run_sink sink;
+    bool told; /* the watchdog tells of renewals, losses and cancellations by callbacks */
+};
+extern const struct il__run_hold il__run_hold_lease;
+extern const struct il__run_hold il__run_hold_join; /* the same, and its output is spooled */
+extern const struct il__run_hold il__run_hold_record;
+extern const struct il__run_hold il__run_hold_once;
+extern const struct il__run_hold il__run_hold_build;
+
 struct il__run_state {
     const struct il__run_opts *opts;
+    const struct il__run_hold *hold;
     const char                *outcome;       /* one word, for --json; docs/CLI.md lists them */
     char                       message[2048]; /* --json: the sentence about the outcome, or "" */
     int64_t                    ttl_ms;
@@ -37,15 +62,36 @@ struct il__run_state {
     int                        sig_fd;
     sigset_t                   mask_before;
     il                        *store;
-    il_lease                  *lease;
+    const il_lease            *lease;    /* what is watched: that of one of these */
+    il_lease                  *own;      /* LEASE */
+    il_run                    *run;      /* RECORD */
+    il_once                   *once;     /* ONCE */
+    il_build                  *build;    /* BUILD */
     bool                       released; /* or tried to */
-    /* Written by the watchdog's thread, `lost` last; read when `lost` is set. */
-    char         lost_why[256];
-    _Atomic bool lost;
-    /* --on-conflict join only. */
-    struct il__spool    spool;
+    /* Written by the watchdog's thread, the flag last; read when the flag is set. */
+    char                lost_why[256];
+    _Atomic bool        lost;
+    char                cancel_why[IL_PLACE_BYTES_MAX + 1]; /* RECORD */
+    _Atomic bool        cancelled;
     struct il__run_pump pump;
+    struct il__spool    spool;   /* --on-conflict join only */
+    struct il__run_log  log;     /* RECORD */
+    struct il__capture  capture; /* ONCE, BUILD */
+    struct il__buf      stale;   /* BUILD: the value before */
+    bool                has_stale;
+    char                id[IL_ID_BYTES_MAX + 1]; /* RECORD */
 };
+
+/* ---- run.c --------------------------------------------------------------------------- */
+
+/* Say what went wrong; the exit status. */
+int il__run_give_up(struct il__run_state *r, const il_error *error);
+
+/* A signal came before the command was started; the exit status. */
+int il__run_interrupted(struct il__run_state *r, int sig);
+
+/* The deadline of the lease for the reaper; it only grows, whoever of several comes first. */
+void il__run_publish_deadline(struct il__run_state *r, int64_t deadline_ns);
 
 /* ---- signals.c ------------------------------------------------------------------------ */
 
@@ -63,9 +109,13 @@ void il__run_signals_close(struct il__run_state *r);
  */
 int il__run_signals_ending(struct il__run_state *r);
 
-/* il_acquire(), ended by the same signals: IL_CANCELLED, and *ret_sig is the number. */
-il_status il__run_signals_acquire(struct il__run_state *r, const il_acquire_opts *opts,
-                                  int *ret_sig, il_error *reterr);
+/*
+ * Call `take`, which waits for something if `waits`, ended by the same signals: IL_CANCELLED, and *ret_sig is the
+ * number. Signal and success may come together: look at *ret_sig, too.
+ */
+typedef il_status il__run_take_fn(struct il__run_state *r, void *cookie, il_error *reterr);
+il_status         il__run_signals_take(struct il__run_state *r, bool waits, il__run_take_fn *take,
+                                       void *cookie, int *ret_sig, il_error *reterr);
 
 /* ---- supervise.c ------------------------------------------------------------------------ */
 
@@ -79,6 +129,15 @@ struct il__reaper_report il__run_supervise(struct il__run_state *r);
  * status.
  */
 int il__run_conclude(struct il__run_state *r, const struct il__reaper_report *report);
+
+/* The lease had ended before it was given back: say so; the exit status. */
+int il__run_was_lost(struct il__run_state *r);
+
+/*
+ * The store was told how the command ended, and answered with `status`. Is it to be told again, after a moment? As long as
+ * what was taken lives, and no signal comes: a store that is busy for a while must not make work be done twice.
+ */
+bool il__run_try_again(struct il__run_state *r, il_status status);
 
 /* Say what the outcome is: as a line on stderr, or with --json in r->message. */
 void il__run_tell(struct il__run_state *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -103,5 +162,17 @@ enum il__run_joined {
  * Follow the run of the holder named by `held`. When it can be followed, the reaper is dismissed.
  */
 enum il__run_joined il__run_join(struct il__run_state *r, const il_error *held, int *ret_status);
+
+/* ---- hold_lease.c ------------------------------------------------------------------------ */
+
+/* Somebody else holds the key, and that was to be expected: the exit status. */
+int il__run_conflict(struct il__run_state *r, const il_error *error);
+
+/* The callbacks of a lease or a run, on the watchdog's thread: it is lost. */
+void il__run_lost(struct il__run_state *r, const char *why);
+
+/* The spool as a sink. */
+bool il__run_spool_add(void *cookie, uint32_t stream, const void *data, size_t n_bytes);
+void il__run_spool_incomplete(void *cookie);
 
 #endif

@@ -2,7 +2,7 @@
  * signals.c: the signals of the wrapper.
  *
  * They are blocked in every thread from before the store is opened and read from a descriptor;
- * there is no handler. While il_acquire() waits, a thread reads them, since the wait can be ended
+ * there is no handler. While il_acquire() and its like wait, a thread reads them, since the wait can be ended
  * only by il_interrupt(); without --wait there is no such thread.
  */
 #include <errno.h>
@@ -121,21 +121,21 @@ watch_main(void *arg)
 }
 
 il_status
-il__run_signals_acquire(struct il__run_state *r, const il_acquire_opts *opts, int *ret_sig,
-                        il_error *reterr)
+il__run_signals_take(struct il__run_state *r, bool waits, il__run_take_fn *take, void *cookie,
+                     int *ret_sig, il_error *reterr)
 {
     struct watch w = { .store = r->store, .sig_fd = r->sig_fd, .quit_fd = -1 };
     pthread_t    thread;
 
     *ret_sig = 0;
-    if (opts->wait_ms == 0)
-        return il_acquire(r->store, r->opts->key, opts, &r->lease, reterr);
+    if (!waits)
+        return take(r, cookie, reterr);
 
     AUTO_FD int quit_fd = eventfd(0, EFD_CLOEXEC);
     w.quit_fd           = quit_fd;
     if (quit_fd < 0 || pthread_create(&thread, NULL, watch_main, &w) != 0)
         return il__error_set(reterr, IL_NOMEM, "cannot start a thread to wait");
-    il_status status = il_acquire(r->store, r->opts->key, opts, &r->lease, reterr);
+    il_status status = take(r, cookie, reterr);
     CHECK(eventfd_write(quit_fd, 1) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
     /*

@@ -137,6 +137,8 @@ il__run_supervise(struct il__run_state *r)
     struct il__reaper_report report   = { .wait_status = -1 };
     AUTO_FD int              timer_fd = il__run_timer_new();
     int                      lease_fd = il_lease_fd(r->lease);
+    /* Nobody tells of renewals: then they are looked for. */
+    int tick_ms = r->hold->told ? -1 : (int)MIN(MAX(r->ttl_ms / 16, 20), 1000);
 
     if (timer_fd < 0) {
         report.end   = IL__END_FAILED;
@@ -153,10 +155,14 @@ il__run_supervise(struct il__run_state *r)
             { lease_fd, POLLIN, 0 },
             { timer_fd, POLLIN, 0 },
         };
-        if (poll(fds, ARRAY_LEN(fds), -1) < 0)
+        if (poll(fds, ARRAY_LEN(fds), tick_ms) < 0)
             continue;
+        if (tick_ms > 0)
+            il__run_publish_deadline(r, il_lease_deadline_ns(r->lease));
         if (fds[2].revents != 0) {
-            /* on_lost has told the reaper already, from the watchdog's thread. */
+            /* Else on_lost has told the reaper already, from the watchdog's thread. */
+            if (!r->hold->told)
+                il__run_lost(r, "it was taken over or dropped, or was not renewed in time");
             int64_t deadline_ns = atomic_load(&r->reaper.shared->deadline_ns);
             int64_t patience_ns = r->grace_ms * IL__NS_PER_MS + PATIENCE_NS;
             il__run_timer_arm(timer_fd, MIN(deadline_ns, il__clock_boot_ns() + patience_ns));

@@ -1,0 +1,207 @@
+/*
+ * ask.c: what the commands of queues, runs and caches share; the contract is in ask.h.
+ */
+#include "cli/ask.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/parse.h"
+#include "cli/run/sys.h"
+
+#define SHOWN_BYTES 80
+
+il_status
+il__cli_apply(const struct cli *cli, il_op *op, il_error *reterr)
+{
+    il_status st = il_apply(cli->store, op, 1, reterr);
+
+    if (st != IL_OK || il_status_exit(op->status) == 0)
+        return st != IL_OK ? st : op->status;
+    return il__error_set(reterr, op->status, "%s: %s", cli->command->name,
+                         op->out.detail != NULL ? op->out.detail : il_status_text(op->status));
+}
+
+il_status
+il__cli_apply_to(const struct cli *cli, il_op *op, const char *what, const char *name, il_error *reterr)
+{
+    il_status st = il__cli_apply(cli, op, reterr);
+
+    if (st != IL_NOT_FOUND)
+        return st;
+    return il__error_set(reterr, st, "%s: there is no %s '%.*s'", cli->command->name, what,
+                         SHOWN_BYTES, name);
+}
+
+il_status
+il__cli_queue_exists(const struct cli *cli, const char *queue, il_error *reterr)
+{
+    il_op     op = { .type = IL_OP_QUEUE_LIST, .in.list = { .prefix = queue, .limit = 1 } };
+    il_status st = il__cli_apply(cli, &op, reterr);
+
+    /* In the order of names the prefix itself comes first. */
+    if (st == IL_OK && (op.out.n_queues == 0 || strcmp(op.out.queues[0].name, queue) != 0))
+        st = il__error_set(reterr, IL_NOT_FOUND, "%s: there is no queue '%.*s'", cli->command->name,
+                           SHOWN_BYTES, queue);
+    il_op_release(&op);
+    return st;
+}
+
+il_status
+il__cli_cursor_error(const struct cli *cli, il_status st, const char *cursor, il_error *reterr)
+{
+    if (st != IL_INVAL || cursor == NULL)
+        return st;
+    return il__error_set(reterr, st, "%s: --cursor: '%.*s' is not one that a listing gave",
+                         cli->command->name, SHOWN_BYTES, cursor);
+}
+
+/* What a kind of thing calls its states. */
+struct state_names {
+    int (*parse)(const char *name); /* 0 = it is none */
+    const char *known;
+};
+
+static int
+job_state(const char *name)
+{
+    return strcmp(name, "DEAD") == 0 ? IL_JOB_FAILED : (int)il_job_state_parse(name);
+}
+
+static int
+run_state(const char *name)
+{
+    return (int)il_run_state_parse(name);
+}
+
+/* One name of n bytes, in any case; 0 = it is none. */
+static int
+parse_state(const struct state_names *names, const char *text, size_t n)
+{
+    char name[24] = "";
+
+    if (n >= sizeof name)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        name[i] = (char)toupper((unsigned char)text[i]);
+    return names->parse(name);
+}
+
+static il_status
+parse_states(const struct cli *cli, const struct state_names *names, const char *text,
+             uint32_t *ret, il_error *reterr)
+{
+    *ret = 0;
+    for (const char *p = text; p != NULL;) {
+        size_t n     = strcspn(p, ",");
+        int    state = parse_state(names, p, n);
+        if (state == 0)
+            return il__error_set(reterr, IL_INVAL, "%s: --state: '%.*s' is not one of %s",
+                                 cli->command->name, (int)MIN(n, 40), p, names->known);
+        *ret |= 1U << state;
+        p = p[n] == ',' ? p + n + 1 : NULL;
+    }
+    return IL_OK;
+}
+
+il_status
+il__cli_job_states(const struct cli *cli, const char *text, uint32_t *ret, il_error *reterr)
+{
+    static const struct state_names names = { job_state,
+                                              "scheduled|ready|running|completed|dead|cancelled" };
+
+    return parse_states(cli, &names, text, ret, reterr);
+}
+
+il_status
+il__cli_run_states(const struct cli *cli, const char *text, uint32_t *ret, il_error *reterr)
+{
+    static const struct state_names names = {
+        run_state, "pending|running|completed|failed|cancelled|timeout|interrupted"
+    };
+
+    return parse_states(cli, &names, text, ret, reterr);
+}
+
+il_status
+il__cli_read(const struct cli *cli, const char *path, const char *what, size_t n_bytes_max,
+             struct il__buf *b, il_error *reterr)
+{
+    bool        file = path != NULL && strcmp(path, "-") != 0;
+    AUTO_FD int fd   = file ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
+    char        chunk[65536];
+    ssize_t     n = fd < 0 ? -1 : 1;
+
+    il__buf_init(b, n_bytes_max + 1);
+    while (n > 0 && b->n_bytes <= n_bytes_max) {
+        n = read(fd, chunk, MIN(sizeof chunk, n_bytes_max + 1 - b->n_bytes));
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            il__buf_add(b, chunk, (size_t)n);
+    }
+    if (n < 0)
+        return il__error_set(reterr, IL_INVAL, "%s: %.200s: %s", cli->command->name,
+                             file ? path : "standard input", strerror(errno));
+    if (b->n_bytes > n_bytes_max)
+        return il__error_set(reterr, IL_INVAL, "%s: the %s is larger than %zu bytes",
+                             cli->command->name, what, n_bytes_max);
+    if (b->failed)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    return IL_OK;
+}
+
+il_status
+il__cli_payload(const struct cli *cli, const char *operand, const char *file, struct il__buf *b,
+                const char **ret, size_t *ret_bytes, il_error *reterr)
+{
+    bool      typed = operand != NULL && strcmp(operand, "-") != 0;
+    il_status st    = IL_OK;
+
+    if (operand != NULL && file != NULL)
+        return il__error_set(reterr, IL_INVAL, "%s: --file and a payload exclude each other",
+                             cli->command->name);
+    if (typed && strlen(operand) > IL_BLOB_BYTES_MAX)
+        return il__error_set(reterr, IL_INVAL, "%s: the payload is larger than %d bytes",
+                             cli->command->name, IL_BLOB_BYTES_MAX);
+    if (!typed)
+        st = il__cli_read(cli, file, "payload", IL_BLOB_BYTES_MAX, b, reterr);
+    *ret       = typed ? operand : il__buf_str(b);
+    *ret_bytes = typed ? strlen(operand) : b->n_bytes;
+    return st;
+}
+
+il_status
+il__cli_choose_grace(const struct cli *cli, const struct cli_value *option, int64_t ttl_ms,
+                     int64_t *ret_ms, il_error *reterr)
+{
+    int64_t grace_ms = CLI_SETTING(cli, grace)->number;
+    char    grace[IL__DURATION_TEXT_BYTES];
+    char    ttl[IL__DURATION_TEXT_BYTES];
+
+    if (grace_ms > ttl_ms / 3 && option != NULL && option->given)
+        return il__error_set(reterr, IL_INVAL, "%s: --grace %s is more than a third of the ttl of %s",
+                             cli->command->name, il__duration_text(grace_ms, grace),
+                             il__duration_text(ttl_ms, ttl));
+    *ret_ms = MIN(grace_ms, ttl_ms / 3);
+    return IL_OK;
+}
+
+il_status
+il__cli_shared_store(struct cli *cli, il_open_opts *ret_opts, const char **ret_url, il_error *reterr)
+{
+    il_status st = il__cli_store_prepare(cli, true, ret_opts, reterr);
+
+    if (st != IL_OK)
+        return st;
+    *ret_url = CLI_SETTING(cli, store)->text;
+    if (!il__cli_store_is_private(*ret_url))
+        return IL_OK;
+    return il__error_set(reterr, IL_INVAL,
+                         "%s: the store '%s' lives in one process and cannot keep two apart; use "
+                         "sqlite:PATH",
+                         cli->command->name, *ret_url);
+}

@@ -1,0 +1,257 @@
+/*
+ * cmd_runs.c: `interlock runs`, `logs` and `cancel`: runs that were recorded.
+ */
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/ask.h"
+#include "cli/item.h"
+
+#define ERROR_COLUMN 6 /* what may be cut on a narrow terminal */
+
+/* ---- runs ------------------------------------------------------------------------------------------ */
+
+static json_t *
+run_item(const void *cookie, size_t i)
+{
+    const il_op *op = cookie;
+
+    return il__cli_run_json(&op->out.runs[i]);
+}
+
+static int
+print_runs(const il_op *op)
+{
+    static const char *const  headers[] = { "ID",   "KEY",    "STATE",         ">AGE",
+                                            ">RAN", ">FENCE", "STAGE OR ERROR" };
+    AUTO_GRID struct cli_grid g         = { 0 };
+    int64_t                   now_ms    = il__clock_wall_ms();
+
+    il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
+    g.elastic = ERROR_COLUMN;
+    for (size_t i = 0; i < op->out.n_runs; i++) {
+        const il_run_info *info   = &op->out.runs[i];
+        int64_t            end_ms = info->ended_at_ms != 0 ? info->ended_at_ms : now_ms;
+        char               age[CLI_AGE_BYTES];
+        il__cli_grid_add(&g, "%s", info->id);
+        il__cli_grid_add(&g, "%s", info->key);
+        il__cli_grid_add(&g, "%s%s", il_run_state_name(info->state),
+                         info->cancelled && info->state == IL_RUN_RUNNING ? " (stopping)" : "");
+        il__cli_grid_add(&g, "%s", il__cli_age(now_ms - info->created_at_ms, age));
+        il__cli_grid_add(
+            &g, "%s", info->started_at_ms != 0 ? il__cli_age(end_ms - info->started_at_ms, age) : "");
+        if (info->fence != 0)
+            il__cli_grid_add(&g, "%" PRIu64, info->fence);
+        else
+            il__cli_grid_add(&g, "%s", "");
+        il__cli_grid_add(&g, "%s", info->error[0] != '\0' ? info->error : info->stage);
+    }
+    return il__cli_grid_print(&g);
+}
+
+static il_status
+list(struct cli *cli, il_op *op, il_error *reterr)
+{
+    const char *key    = CLI_OPTION(cli, runs, key)->text;
+    const char *prefix = cli->args.operands[0];
+    const char *cursor = CLI_OPTION(cli, runs, cursor)->text;
+
+    if (key != NULL && prefix != NULL)
+        return il__error_set(reterr, IL_INVAL, "runs: --key and a prefix exclude each other");
+    op->type           = IL_OP_RUN_LIST;
+    op->key            = key;
+    op->in.list.prefix = prefix;
+    op->in.list.cursor = cursor;
+    op->in.list.limit  = (uint32_t)CLI_OPTION(cli, runs, limit)->number;
+    il_status st =
+        il__cli_run_states(cli, CLI_OPTION(cli, runs, state)->text, &op->in.list.states, reterr);
+    if (st == IL_OK && key != NULL)
+        st = il__cli_check_key(cli, key, reterr);
+    if (st == IL_OK && prefix != NULL && prefix[0] != '\0')
+        st = il__cli_check_key(cli, prefix, reterr);
+    if (st != IL_OK)
+        return st;
+    return il__cli_cursor_error(cli, il__cli_apply(cli, op, reterr), cursor, reterr);
+}
+
+int
+il__cli_cmd_runs(struct cli *cli)
+{
+    il_op    op = { .type = IL_OP_NONE };
+    il_error err;
+    int      status = 0;
+
+    if (list(cli, &op, &err) != IL_OK) {
+        status = il__cli_fail(&err);
+    } else if (cli->json) {
+        status = il__cli_json_page(il__cli_json_items(op.out.n_runs, run_item, &op), op.out.next);
+    } else if (op.out.n_runs == 0) {
+        il__cli_note(cli, "there is no such run%s",
+                     cli->store_missing ? "; the store does not exist yet" : "");
+    } else {
+        status = print_runs(&op);
+        if (op.out.next != NULL)
+            il__cli_note(cli, "there is more: --cursor '%s'", op.out.next);
+    }
+    il_op_release(&op);
+    return status;
+}
+
+/* ---- logs ------------------------------------------------------------------------------------------ */
+
+struct logs {
+    struct cli *cli;
+    const char *id;
+    uint64_t    offset; /* what was written up to here has been seen to */
+    bool        ended;  /* the run; all that will be written is there */
+};
+
+static il_status
+look_at_run(struct logs *l, il_error *reterr)
+{
+    il_op     op = { .type = IL_OP_RUN_GET, .in.run = { .id = l->id } };
+    il_status st = il__cli_apply_to(l->cli, &op, "run", l->id, reterr);
+
+    if (st == IL_OK && op.out.n_runs > 0)
+        l->ended = op.out.runs[0].state != IL_RUN_PENDING && op.out.runs[0].state != IL_RUN_RUNNING;
+    il_op_release(&op);
+    return st;
+}
+
+/* What is kept is the tail: say what is missing before it. */
+static void
+note_gap(struct logs *l, const il_op *op)
+{
+    if (op->out.value_bytes > 0 && op->out.offset > l->offset)
+        il__cli_note(l->cli, "logs: %" PRIu64 " bytes before this are not kept",
+                     op->out.offset - l->offset);
+}
+
+/* Print all there is; *op, the last look, is what to wait with. */
+static il_status
+print_log(struct logs *l, il_op *op, il_error *reterr)
+{
+    for (;;) {
+        op->in.run.offset = l->offset;
+        il_status st      = il__cli_apply_to(l->cli, op, "run", l->id, reterr);
+        if (st != IL_OK || op->out.value_bytes == 0)
+            return st;
+        note_gap(l, op);
+        il__cli_put_bytes(op->out.value, op->out.value_bytes);
+        l->offset = op->out.offset + op->out.value_bytes;
+        il_op_release(op);
+    }
+}
+
+static il_status
+follow(struct logs *l, il_error *reterr)
+{
+    il_op     op    = { .type = IL_OP_RUN_LOG, .in.run = { .id = l->id } };
+    bool      go_on = CLI_GIVEN(l->cli, logs, follow);
+    il_status st    = IL_OK;
+
+    while (st == IL_OK) {
+        /* Ended or not is asked before the look: what was written last is then printed, too. */
+        st = look_at_run(l, reterr);
+        if (st == IL_OK)
+            st = print_log(l, &op, reterr);
+        if (st != IL_OK || !go_on || l->ended)
+            break;
+        if (fflush(stdout) != 0)
+            break; /* nobody reads it any more; il__cli_out_finish() says so */
+        il_status woken = il_wait(l->cli->store, &op, 1000);
+        if (woken != IL_OK && woken != IL_TIMEOUT)
+            st = il__error_set(reterr, woken, "logs: %s", il_status_text(woken));
+        il_op_release(&op);
+    }
+    il_op_release(&op);
+    return st;
+}
+
+/* All that is kept, as one object. */
+static int
+log_json(struct logs *l)
+{
+    AUTO_BUF struct il__buf b     = { 0 };
+    il_op                   op    = { .type = IL_OP_RUN_LOG, .in.run = { .id = l->id } };
+    uint64_t                first = 0;
+    il_error                err;
+    il_status               st = look_at_run(l, &err);
+
+    il__buf_init(&b, (size_t)4 * IL_LOG_BYTES_MAX);
+    while (st == IL_OK) {
+        op.in.run.offset = l->offset;
+        st               = il__cli_apply_to(l->cli, &op, "run", l->id, &err);
+        if (st != IL_OK || op.out.value_bytes == 0)
+            break;
+        if (b.n_bytes == 0)
+            first = op.out.offset;
+        il__buf_add(&b, op.out.value, op.out.value_bytes);
+        l->offset = op.out.offset + op.out.value_bytes;
+        il_op_release(&op);
+    }
+    il_op_release(&op);
+    if (st != IL_OK)
+        return il__cli_fail(&err);
+    json_t *log = json_pack("{s:o, s:I, s:b}", "id", il__cli_json_text(l->id), "offset",
+                            (json_int_t)first, "ended", (int)l->ended);
+    if (b.failed || log == NULL || !il__cli_json_set_bytes(log, "text", il__buf_str(&b), b.n_bytes)) {
+        json_decref(log);
+        return il__cli_fail_memory();
+    }
+    return il__cli_json_print(log);
+}
+
+int
+il__cli_cmd_logs(struct cli *cli)
+{
+    struct logs l = { .cli = cli, .id = cli->args.operands[0] };
+    il_error    err;
+
+    if (cli->json && CLI_GIVEN(cli, logs, follow))
+        return il__cli_usage("logs: --json prints what is there; it cannot --follow");
+    if (cli->json)
+        return log_json(&l);
+    return follow(&l, &err) == IL_OK ? 0 : il__cli_fail(&err);
+}
+
+/* ---- cancel ---------------------------------------------------------------------------------------- */
+
+static il_status
+cancel_and_wait(struct cli *cli, const char *id, il_op *op, il_error *reterr)
+{
+    int64_t   wait_ms = CLI_OPTION(cli, cancel, wait)->number;
+    il_status st      = il__cli_apply_to(cli, op, "run", id, reterr);
+    il_error  why;
+
+    if (st != IL_OK || wait_ms == 0)
+        return st;
+    il_op_release(op);
+    st = il_run_wait(cli->store, id, wait_ms, op, &why);
+    if (st == IL_OK)
+        return st;
+    return il__error_set(reterr, st, "cancel: %s",
+                         st == IL_TIMEOUT ? "the run has not ended yet" : why.message);
+}
+
+int
+il__cli_cmd_cancel(struct cli *cli)
+{
+    const char *id = cli->args.operands[0];
+    il_op       op = { .type   = IL_OP_RUN_CANCEL,
+                       .in.run = { .id = id, .error = CLI_OPTION(cli, cancel, reason)->text } };
+    il_error    err;
+    il_status   st     = cancel_and_wait(cli, id, &op, &err);
+    int         status = 0;
+
+    if (st != IL_OK)
+        status = il__cli_fail(&err);
+    else if (cli->json)
+        status = il__cli_json_print(run_item(&op, 0));
+    else
+        (void)printf("%s %s%s\n", op.out.runs[0].id, il_run_state_name(op.out.runs[0].state),
+                     op.out.runs[0].state == IL_RUN_RUNNING ? " (asked to stop)" : "");
+    il_op_release(&op);
+    return status;
+}

@@ -1,0 +1,115 @@
+/*
+ * time.c: RFC 3339 times that somebody has typed.
+ */
+#include "base/parse.h"
+#include "cli/table.h"
+
+/* Exactly `n` digits at *p, which moves on. */
+static bool
+digits(const char **p, int n, int *ret)
+{
+    int number = 0;
+
+    for (int i = 0; i < n; i++, (*p)++) {
+        if (**p < '0' || **p > '9')
+            return false;
+        number = number * 10 + (**p - '0');
+    }
+    *ret = number;
+    return true;
+}
+
+static bool
+literal(const char **p, char c)
+{
+    if (**p != c)
+        return false;
+    (*p)++;
+    return true;
+}
+
+static bool
+is_leap(int year)
+{
+    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+}
+
+/* Days from 1970-01-01 to a date that exists; -1 for one that does not. */
+static int64_t
+days_since_1970(int year, int month, int day)
+{
+    static const int before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365 };
+    int              y        = year - 1;
+
+    if (year < 1970 || month < 1 || month > 12)
+        return -1;
+    int n_days = before[month] - before[month - 1] + (month == 2 && is_leap(year) ? 1 : 0);
+    if (day < 1 || day > n_days)
+        return -1;
+    return (int64_t)365 * (year - 1970) + (y / 4 - y / 100 + y / 400) -
+           (1969 / 4 - 1969 / 100 + 1969 / 400) + before[month - 1] +
+           (month > 2 && is_leap(year) ? 1 : 0) + day - 1;
+}
+
+/* `.5`, `.250`: what is finer than a millisecond is cut off. */
+static bool
+fraction(const char **p, int64_t *ret_ms)
+{
+    int64_t unit = 100;
+
+    *ret_ms = 0;
+    if (**p != '.')
+        return true;
+    (*p)++;
+    if (**p < '0' || **p > '9')
+        return false;
+    for (; **p >= '0' && **p <= '9'; (*p)++, unit /= 10)
+        *ret_ms += unit * (**p - '0');
+    return true;
+}
+
+/* `Z`, `+02:00`: minutes east of Greenwich. */
+static bool
+zone(const char **p, int *ret_minutes)
+{
+    int hours;
+    int minutes;
+    int sign = **p == '-' ? -1 : 1;
+
+    *ret_minutes = 0;
+    if (literal(p, 'Z') || literal(p, 'z'))
+        return true;
+    if (!literal(p, sign < 0 ? '-' : '+') || !digits(p, 2, &hours) || !literal(p, ':') ||
+        !digits(p, 2, &minutes) || hours > 23 || minutes > 59)
+        return false;
+    *ret_minutes = sign * (hours * 60 + minutes);
+    return true;
+}
+
+bool
+il__cli_time_parse(const char *text, int64_t *ret_ms)
+{
+    const char *p = text;
+    int         year;
+    int         month;
+    int         day;
+    int         hour;
+    int         minute;
+    int         second;
+    int         east;
+    int64_t     ms;
+
+    if (!digits(&p, 4, &year) || !literal(&p, '-') || !digits(&p, 2, &month) || !literal(&p, '-') ||
+        !digits(&p, 2, &day))
+        return false;
+    if (!literal(&p, 'T') && !literal(&p, 't') && !literal(&p, ' '))
+        return false;
+    if (!digits(&p, 2, &hour) || !literal(&p, ':') || !digits(&p, 2, &minute) || !literal(&p, ':') ||
+        !digits(&p, 2, &second) || !fraction(&p, &ms) || !zone(&p, &east) || *p != '\0')
+        return false;
+    int64_t days = days_since_1970(year, month, day);
+    if (days < 0 || hour > 23 || minute > 59 || second > 60)
+        return false;
+    *ret_ms = (((days * 24 + hour) * 60 + minute - east) * 60 + second) * 1000 + ms;
+    return true;
+}

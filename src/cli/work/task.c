@@ -1,0 +1,501 @@
+/*
+ * task.c: one job: its command is started with the payload as its input, its output is passed on and kept, and how it
+ * ends decides what becomes of the job.
+ */
+#include "cli/work/task.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "cli/run/spawn.h"
+#include "cli/run/sys.h"
+
+#define CHUNK_BYTES 65536
+#define TAIL_BYTES 3500  /* of stderr; with what is said before it, it fits IL_TEXT_BYTES_MAX */
+#define EXIT_DEAD 65     /* EX_DATAERR: the job itself is wrong, trying again is of no use */
+#define EXIT_LATER 75    /* EX_TEMPFAIL: not now */
+#define TRY_AGAIN_MS 200 /* between two tries to tell the store how it ended */
+#define PATIENCE_NS (INT64_C(250) * IL__NS_PER_MS) /* for a reaper to report in time */
+
+/* What is to become of the job. */
+enum verdict {
+    VERDICT_FINISH,
+    VERDICT_FAIL,
+    VERDICT_DEAD,
+    VERDICT_SNOOZE, /* later */
+    VERDICT_BACK,   /* at once, by somebody else */
+    VERDICT_NONE,   /* it is not ours any more */
+};
+
+/* ---- output ------------------------------------------------------------------------------------- */
+
+/* As in pump.c: never sit in a write that only the reader could end. What cannot be written is dropped. */
+static void
+pass_on(struct il__worker *w, int fd, const char *data, size_t n_bytes)
+{
+    CHECK(pthread_mutex_lock(&w->out_mutex) == 0);
+    while (n_bytes > 0) {
+        struct pollfd fds[] = { { fd, POLLOUT, 0 }, { w->abort_fd, POLLIN, 0 } };
+        if (poll(fds, ARRAY_LEN(fds), -1) < 0)
+            continue;
+        if (fds[1].revents != 0 && fds[0].revents == 0)
+            break;
+        ssize_t n = write(fd, data, MIN(n_bytes, PIPE_BUF));
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (n < 0)
+            break;
+        data += n;
+        n_bytes -= (size_t)n;
+    }
+    CHECK(pthread_mutex_unlock(&w->out_mutex) == 0);
+}
+
+static void
+keep_result(struct il__task *t, const char *data, size_t n_bytes)
+{
+    size_t room = IL_BLOB_BYTES_MAX - t->result.n_bytes;
+
+    il__buf_add(&t->result, data, MIN(n_bytes, room));
+    t->cut |= n_bytes > room;
+}
+
+static void
+keep_tail(struct il__task *t, const char *data, size_t n_bytes)
+{
+    if (n_bytes > TAIL_BYTES) {
+        data += n_bytes - TAIL_BYTES;
+        n_bytes = TAIL_BYTES;
+    }
+    if (t->tail.n_bytes + n_bytes > (size_t)2 * TAIL_BYTES) {
+        size_t n_old = t->tail.n_bytes - TAIL_BYTES;
+        memmove(t->tail.data, t->tail.data + n_old, TAIL_BYTES + 1);
+        t->tail.n_bytes = TAIL_BYTES;
+    }
+    il__buf_add(&t->tail, data, n_bytes);
+}
+
+/* Take what one pipe has; it is closed at its end. true: there may be more at once. */
+static bool
+take_output(struct il__task *t, int *fd, bool out)
+{
+    struct il__worker *w = t->worker;
+    char               chunk[CHUNK_BYTES];
+    ssize_t            n = *fd >= 0 ? read(*fd, chunk, sizeof chunk) : 0;
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return errno == EINTR;
+    if (n <= 0) {
+        il__run_fd_close(fd);
+        return false;
+    }
+    if (out)
+        keep_result(t, chunk, (size_t)n);
+    else
+        keep_tail(t, chunk, (size_t)n);
+    if (!out || !w->opts->quiet)
+        pass_on(w, out ? STDOUT_FILENO : STDERR_FILENO, chunk, (size_t)n);
+    return true;
+}
+
+static void
+send_payload(struct il__task *t, const il_job_info *info)
+{
+    const char *data = info->payload;
+    ssize_t     n    = 0;
+
+    if (t->n_sent < info->payload_bytes)
+        n = write(t->child.in_fd, data + t->n_sent, info->payload_bytes - t->n_sent);
+    if (n > 0)
+        t->n_sent += (size_t)n;
+    bool again = n < 0 && (errno == EAGAIN || errno == EINTR);
+    /* All of it is sent, or the command does not want the rest, which is its business. */
+    if (t->n_sent == info->payload_bytes || (n < 0 && !again))
+        il__run_fd_close(&t->child.in_fd);
+}
+
+/* ---- while the command runs ---------------------------------------------------------------------- */
+
+static bool
+is_reaper(const void *cookie, pid_t pid)
+{
+    const struct il__worker *w = cookie;
+
+    for (size_t i = 0; i < ARRAY_LEN(w->tasks); i++) {
+        if (atomic_load(&w->tasks[i].reaper_pid) == pid)
+            return true;
+    }
+    return false;
+}
+
+/* The reaper is gone, or hangs and is killed: with it the command dies, and what it left is ended here. */
+static void
+take_over(struct il__task *t, struct il__reaper_report *report)
+{
+    struct il__worker *w = t->worker;
+
+    il__reaper_reap(&t->child.reaper);
+    atomic_store(&t->reaper_pid, 0);
+    CHECK(pthread_mutex_lock(&w->spawn_mutex) == 0);
+    il__child_end_orphans(is_reaper, w);
+    CHECK(pthread_mutex_unlock(&w->spawn_mutex) == 0);
+    report->wait_status = atomic_load(&t->child.reaper.shared->wait_status);
+    report->end         = IL__END_REAPER;
+}
+
+static void
+on_lost(struct il__task *t)
+{
+    il__worker_lock(t->worker);
+    t->lost |= !t->cancelled && !t->stopped;
+    il__worker_unlock(t->worker);
+    il__reaper_order(&t->child.reaper, IL__ORDER_STOP, 0);
+}
+
+/* Until the reaper says how it ended; or, after a loss, until there is no more time to wait for that. */
+static struct il__reaper_report
+supervise(struct il__task *t, const il_job_info *info, int lease_fd)
+{
+    struct il__reaper_report report     = { .wait_status = -1 };
+    int64_t                  give_up_ns = IL__NEVER_NS;
+
+    while (report.end == IL__END_NONE) {
+        struct pollfd fds[] = {
+            { t->child.reaper.ctl, POLLIN, 0 },
+            { t->child.in_fd, POLLOUT, 0 },
+            { t->child.out_fd, POLLIN, 0 },
+            { t->child.err_fd, POLLIN, 0 },
+            { lease_fd, POLLIN, 0 },
+        };
+        int64_t now_ns = il__clock_boot_ns();
+        int64_t left_ms =
+            give_up_ns != IL__NEVER_NS ? MAX(give_up_ns - now_ns, 0) / IL__NS_PER_MS + 1 : -1;
+        if (now_ns >= give_up_ns) {
+            take_over(t, &report);
+            break;
+        }
+        if (poll(fds, ARRAY_LEN(fds), (int)MIN(left_ms, 60000)) < 0)
+            continue;
+        if (fds[4].revents != 0) {
+            lease_fd   = -1; /* it stays readable */
+            give_up_ns = MIN(atomic_load(&t->child.reaper.shared->deadline_ns),
+                             now_ns + t->worker->grace_ms * IL__NS_PER_MS + PATIENCE_NS);
+            give_up_ns = MAX(give_up_ns, now_ns + PATIENCE_NS);
+            on_lost(t);
+        }
+        if (fds[1].revents != 0)
+            send_payload(t, info);
+        if (fds[2].revents != 0)
+            (void)take_output(t, &t->child.out_fd, true);
+        if (fds[3].revents != 0)
+            (void)take_output(t, &t->child.err_fd, false);
+        if (fds[0].revents != 0) {
+            struct il__reaper_report got;
+            ssize_t                  n = recv(t->child.reaper.ctl, &got, sizeof got, MSG_DONTWAIT);
+            if (n == (ssize_t)sizeof got)
+                report = got;
+            else if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+                take_over(t, &report);
+        }
+    }
+    /* Nothing of the command is left: what is in the pipes is all there is. */
+    while (take_output(t, &t->child.out_fd, true) || take_output(t, &t->child.err_fd, false))
+        continue;
+    return report;
+}
+
+/* ---- how it ended ---------------------------------------------------------------------------------- */
+
+/* Make the end of stderr a text: from the first whole character on, without what is no text, no newline at its end. */
+static void
+make_text(struct il__buf *tail)
+{
+    size_t n = tail->n_bytes;
+    size_t i = 0;
+
+    if (n > TAIL_BYTES)
+        i = n - TAIL_BYTES;
+    while (i > 0 && i < n && ((unsigned char)tail->data[i] & 0xC0U) == 0x80)
+        i++;
+    while (n > i && tail->data[n - 1] == '\n')
+        n--;
+    bool valid = n > i && il__utf8_valid(tail->data + i, n - i);
+    for (size_t k = i; k < n; k++) {
+        unsigned char c = (unsigned char)tail->data[k];
+        if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7F || (!valid && c >= 0x80))
+            tail->data[k] = '?';
+    }
+    if (n > 0)
+        memmove(tail->data, tail->data + i, n - i);
+    tail->n_bytes = n - i;
+    if (tail->data != NULL)
+        tail->data[tail->n_bytes] = '\0';
+}
+
+static enum verdict
+own_verdict(int wait_status, char *why, size_t n_why)
+{
+    if (wait_status < 0) {
+        (void)snprintf(why, n_why, "its exit status is not known");
+        return VERDICT_FAIL;
+    }
+    if (WIFSIGNALED(wait_status)) {
+        (void)snprintf(why, n_why, "ended by signal %d", WTERMSIG(wait_status));
+        return VERDICT_FAIL;
+    }
+    int status = WEXITSTATUS(wait_status);
+    (void)snprintf(why, n_why, "exit status %d", status);
+    return status == 0            ? VERDICT_FINISH
+           : status == EXIT_LATER ? VERDICT_SNOOZE
+           : status == EXIT_DEAD  ? VERDICT_DEAD
+                                  : VERDICT_FAIL;
+}
+
+static enum verdict
+judge(struct il__task *t, const struct il__reaper_report *report, char *why, size_t n_why)
+{
+    struct il__worker *w = t->worker;
+    char               text[IL__DURATION_TEXT_BYTES];
+
+    switch ((enum il__reaper_end)report->end) {
+    case IL__END_EXITED:
+        break;
+    case IL__END_TIMEOUT:
+        (void)snprintf(why, n_why, "took longer than %s", il__duration_text(w->opts->timeout_ms, text));
+        return VERDICT_FAIL;
+    case IL__END_REAPER:
+        (void)snprintf(why, n_why, "the reaper was killed");
+        return t->lost ? VERDICT_NONE : t->stopped ? VERDICT_BACK : VERDICT_FAIL;
+    case IL__END_FAILED: /* not the job's fault: the next one would end the same way */
+        if (report->is_exec)
+            il__worker_stop(w, il__run_exec_failed(w->opts->argv[0], w->path, report->error));
+        else
+            il__worker_stop(w, il_status_exit(IL_NOMEM));
+        (void)snprintf(why, n_why, "the command could not be started");
+        return VERDICT_BACK;
+    case IL__END_LOST:
+    case IL__END_DEADLINE:
+    case IL__END_NONE:
+    case IL__END_ORPHANED:
+        if (t->cancelled) /* the store knows the reason, and makes it cancelled */
+            return VERDICT_FAIL;
+        if (t->stopped && report->end == IL__END_LOST)
+            return VERDICT_BACK;
+        (void)snprintf(why, n_why, "the claim was lost");
+        return VERDICT_NONE;
+    }
+    enum verdict verdict = own_verdict(report->wait_status, why, n_why);
+    /* We have ended it, be it by its own handler of TERM. */
+    return t->stopped && verdict != VERDICT_FINISH ? VERDICT_BACK : verdict;
+}
+
+/* Tell the store. */
+static il_status
+conclude(struct il__task *t, il_job *job, enum verdict verdict, const char *why, il_error *reterr)
+{
+    const struct il__work_opts *o     = t->worker->opts;
+    AUTO_BUF struct il__buf     error = { 0 };
+
+    switch (verdict) {
+    case VERDICT_FINISH:
+        return il_job_finish(job, il__buf_str(&t->result), t->result.n_bytes, reterr);
+    case VERDICT_SNOOZE:
+        return il_job_snooze(job, o->snooze_ms, reterr);
+    case VERDICT_BACK:
+        return il_job_snooze(job, 0, reterr);
+    case VERDICT_FAIL:
+    case VERDICT_DEAD:
+        il__buf_init(&error, IL_TEXT_BYTES_MAX);
+        make_text(&t->tail);
+        il__buf_addf(&error, "%s%s%s", why, t->tail.n_bytes > 0 && why[0] != '\0' ? ": " : "",
+                     il__buf_str(&t->tail));
+        return il_job_fail(job, il__buf_str(&error), verdict == VERDICT_DEAD ? IL_FAIL_DEAD : 0, 0,
+                           reterr);
+    case VERDICT_NONE:
+        break;
+    }
+    return IL_STALE;
+}
+
+/*
+ * As long as the claim lives, and the worker is not told to hurry: a store that is busy for a while must not make a job
+ * be done twice. Repeating is safe.
+ */
+static il_status
+conclude_surely(struct il__task *t, il_job *job, enum verdict verdict, const char *why, il_error *reterr)
+{
+    struct pollfd fd = { t->worker->abort_fd, POLLIN, 0 };
+
+    for (;;) {
+        il_status st         = conclude(t, job, verdict, why, reterr);
+        bool      unanswered = st == IL_STORE || st == IL_FULL || st == IL_NOMEM;
+        if (!unanswered || il_lease_remaining_ms(il_job_lease(job)) == 0 ||
+            poll(&fd, 1, TRY_AGAIN_MS) > 0)
+            return st;
+    }
+}
+
+static const char *
+outcome_name(enum verdict verdict, bool cancelled, const il_job_info *info)
+{
+    static const char *const names[] = { "finished", "failed",     "dead",
+                                         "snoozed",  "given back", "lost" };
+
+    if (cancelled && verdict != VERDICT_FINISH && verdict != VERDICT_NONE)
+        return "cancelled";
+    if (verdict == VERDICT_FAIL && info->attempt >= info->max_attempts)
+        verdict = VERDICT_DEAD; /* that was the last attempt */
+    return names[verdict];
+}
+
+static void
+report_json(const il_job_info *info, const char *outcome, const char *why, int64_t ran_ms)
+{
+    json_t *object =
+        json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:I}", "id", info->id, "queue", info->queue,
+                  "attempt", (json_int_t)info->attempt, "token", (json_int_t)info->token, "outcome",
+                  outcome, "message", why, "ran_ms", (json_int_t)ran_ms);
+    char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
+
+    if (text != NULL) {
+        AUTO_BUF struct il__buf line = { 0 };
+        il__buf_init(&line, 16384);
+        il__buf_addf(&line, "%s\n", text);
+        il__run_write_stderr(il__buf_str(&line), line.n_bytes);
+    }
+    free(text);
+    json_decref(object);
+}
+
+static void
+tell(struct il__task *t, const il_job_info *info, const char *outcome, const char *why, int64_t ran_ms)
+{
+    const struct il__work_opts *o = t->worker->opts;
+
+    if (o->json)
+        report_json(info, outcome, why, ran_ms);
+    else if (!o->quiet && strcmp(outcome, "finished") != 0)
+        il__run_say("%s: job %s is %s%s%s", info->queue, info->id, outcome,
+                    why[0] != '\0' ? ": " : "", why);
+    if (t->cut && !o->quiet && strcmp(outcome, "finished") == 0)
+        il__run_say("%s: job %s has printed more than 1 MiB: its result is cut", info->queue, info->id);
+}
+
+/* ---- the whole of it -------------------------------------------------------------------------------- */
+
+/* Start the command. From then on others may stop it, and what they asked for before is done. */
+static il_status
+start(struct il__task *t, il_job *job, il_error *reterr)
+{
+    struct il__worker    *w    = t->worker;
+    const il_job_info    *info = il_job_look(job);
+    struct il__child_opts o    = {
+           .path        = w->path,
+           .argv        = w->opts->argv,
+           .queue       = w->opts->queue,
+           .job         = info->id,
+           .token       = info->token,
+           .attempt     = info->attempt,
+           .grace_ms    = w->grace_ms,
+           .timeout_ms  = w->opts->timeout_ms,
+           .deadline_ns = il_lease_deadline_ns(il_job_lease(job)),
+           .quiet       = w->opts->quiet,
+    };
+
+    CHECK(pthread_mutex_lock(&w->spawn_mutex) == 0);
+    il_status st = il__child_start(&o, &t->child, reterr);
+    atomic_store(&t->reaper_pid, st == IL_OK ? t->child.reaper.pid : 0);
+    CHECK(pthread_mutex_unlock(&w->spawn_mutex) == 0);
+    if (st != IL_OK)
+        return st;
+    il__worker_lock(w);
+    t->alive  = true;
+    bool stop = t->cancelled || t->lost || t->stopped;
+    il__worker_unlock(w);
+    if (stop)
+        il__reaper_order(&t->child.reaper, IL__ORDER_STOP, 0);
+    return IL_OK;
+}
+
+/* From here on nobody else touches the job or the reaper. */
+static void
+claim_alone(struct il__task *t)
+{
+    il__worker_lock(t->worker);
+    t->alive = false;
+    t->job   = NULL;
+    il__worker_unlock(t->worker);
+}
+
+static enum verdict
+run(struct il__task *t, il_job *job, char *why, size_t n_why)
+{
+    const il_job_info *info = il_job_look(job);
+    il_error           error;
+
+    if (start(t, job, &error) != IL_OK) {
+        il__run_say("%s: %s", info->queue, error.message);
+        il__worker_stop(t->worker, il_status_exit(IL_NOMEM));
+        claim_alone(t);
+        return VERDICT_BACK;
+    }
+    struct il__reaper_report report = supervise(t, info, il_lease_fd(il_job_lease(job)));
+    claim_alone(t);
+    il__reaper_dismiss(&t->child.reaper);
+    return judge(t, &report, why, n_why);
+}
+
+/* Give the task's place back. */
+static void
+leave(struct il__task *t, bool finished)
+{
+    struct il__worker *w = t->worker;
+
+    il__child_finish(&t->child);
+    atomic_store(&t->reaper_pid, 0);
+    il__buf_release(&t->result);
+    il__buf_release(&t->tail);
+    il__worker_lock(w);
+    w->n_finished += finished;
+    w->n_busy--;
+    t->busy = false;
+    CHECK(pthread_cond_signal(&w->cond) == 0);
+    il__worker_unlock(w);
+}
+
+void *
+il__task_main(void *arg)
+{
+    struct il__task *t        = arg;
+    il_job          *job      = t->job;
+    int64_t          began_ns = il__clock_boot_ns();
+    char             why[128] = "";
+    il_error         error    = { .message = "" };
+
+    il__buf_init(&t->result, IL_BLOB_BYTES_MAX);
+    il__buf_init(&t->tail, (size_t)2 * TAIL_BYTES);
+    enum verdict verdict  = run(t, job, why, sizeof why);
+    int64_t      ran_ms   = (il__clock_boot_ns() - began_ns) / IL__NS_PER_MS;
+    il_status    told     = conclude_surely(t, job, verdict, why, &error);
+    bool         finished = verdict == VERDICT_FINISH && told == IL_OK;
+    if (told != IL_OK && told != IL_STALE)
+        il__run_say("%s: job %s: the store was not told how it ended, and will give it to somebody "
+                    "again: %s",
+                    t->worker->opts->queue, il_job_look(job)->id, error.message);
+    tell(t, il_job_look(job),
+         told == IL_OK ? outcome_name(verdict, t->cancelled, il_job_look(job)) : "lost",
+         finished ? "" : why, ran_ms);
+    il_job_free(job);
+    leave(t, finished);
+    return NULL;
+}

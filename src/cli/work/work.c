@@ -1,0 +1,470 @@
+/*
+ * work.c: the worker: claims, signals, and the exit status. What becomes of a job is in task.c.
+ *
+ * The first INT, TERM, HUP or QUIT ends the claiming, and what runs may end; the second stops the commands, and gives
+ * their jobs back.
+ */
+#include "cli/work/work.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mutex.h"
+#include "base/parse.h"
+#include "cli/run/spawn.h"
+#include "cli/run/sys.h"
+#include "cli/work/task.h"
+
+#define CLAIM_WAIT_MS 60000  /* then the claim is made anew: nothing depends on it */
+#define LIMITED_WAIT_MS 1000 /* with --drain: jobs that a limit holds back */
+#define LOOK_AGAIN_S \
+    1                 /* with --drain, while others are under way: what has been pushed meanwhile */
+#define RETRY_MS 1000 /* after a claim that the store did not answer */
+
+void
+il__worker_stop(struct il__worker *w, int exit_status)
+{
+    il__worker_lock(w);
+    w->stopping = true;
+    if (w->exit_status == 0)
+        w->exit_status = exit_status;
+    il__worker_unlock(w);
+    il_interrupt(w->store);
+}
+
+/* ---- callbacks, on threads of the library --------------------------------------------------------- */
+
+/* The task of a job, under the mutex; NULL when it has none yet. */
+static struct il__task *
+task_of(struct il__worker *w, const il_job *job)
+{
+    uint64_t token = il_job_look(job)->token;
+
+    for (size_t i = 0; i < w->opts->n_jobs; i++) {
+        if (w->tasks[i].busy && w->tasks[i].token == token)
+            return &w->tasks[i];
+    }
+    return NULL;
+}
+
+static void
+on_lost(void *cookie, il_job *job, const char *why UNUSED)
+{
+    struct il__worker *w = cookie;
+
+    il__worker_lock(w);
+    struct il__task *t = task_of(w, job);
+    if (t != NULL && t->job != NULL) {
+        t->lost |= !t->cancelled && !t->stopped;
+        if (t->alive)
+            il__reaper_order(&t->child.reaper, IL__ORDER_STOP, 0);
+    } /* else its task finds the lease lost, or is at its end */
+    il__worker_unlock(w);
+}
+
+static void
+on_cancel(void *cookie, il_job *job, const char *reason UNUSED)
+{
+    struct il__worker *w = cookie;
+
+    il__worker_lock(w);
+    struct il__task *t = task_of(w, job);
+    if (t == NULL && w->n_early < ARRAY_LEN(w->early)) {
+        w->early[w->n_early++] = il_job_look(job)->token; /* claimed this moment */
+    } else if (t != NULL && t->job != NULL) {
+        t->cancelled |= !t->lost;
+        if (t->alive)
+            il__reaper_order(&t->child.reaper, IL__ORDER_STOP, 0);
+    } /* else its command has ended by itself */
+    il__worker_unlock(w);
+}
+
+/* ---- signals and deadlines ------------------------------------------------------------------------ */
+
+struct watch {
+    struct il__worker *worker;
+    int                sig_fd;
+    int                quit_fd;
+};
+
+/* The reapers learn here how long the claims live; a worker that is stopped tells nothing, and they act. */
+static void
+publish_deadlines(struct il__worker *w)
+{
+    il__worker_lock(w);
+    for (size_t i = 0; i < w->opts->n_jobs; i++) {
+        struct il__task *t = &w->tasks[i];
+        if (t->busy && t->alive)
+            il__child_publish(&t->child, il_lease_deadline_ns(il_job_lease(t->job)));
+    }
+    il__worker_unlock(w);
+}
+
+static void
+stop_commands(struct il__worker *w)
+{
+    CHECK(eventfd_write(w->abort_fd, 1) == 0);
+    il__worker_lock(w);
+    for (size_t i = 0; i < w->opts->n_jobs; i++) {
+        struct il__task *t = &w->tasks[i];
+        if (!t->busy || t->job == NULL)
+            continue;
+        t->stopped |= !t->cancelled && !t->lost;
+        if (t->alive)
+            il__reaper_order(&t->child.reaper, IL__ORDER_STOP, 0);
+    }
+    il__worker_unlock(w);
+}
+
+static void
+on_signal(struct il__worker *w, int sig)
+{
+    il__worker_lock(w);
+    bool     again  = w->last_signal != 0;
+    uint32_t n_busy = w->n_busy;
+    w->last_signal  = sig;
+    il__worker_unlock(w);
+    if (!again) {
+        il__worker_stop(w, 0);
+        if (n_busy > 0 && !w->opts->quiet)
+            il__run_say("%s: ends when %u job%s done; a second signal stops %s", w->opts->queue,
+                        n_busy, n_busy == 1 ? " is" : "s are", n_busy == 1 ? "it" : "them");
+        return;
+    }
+    il__worker_stop(w, 128 + sig);
+    stop_commands(w);
+}
+
+static void *
+watch_main(void *arg)
+{
+    struct watch *x       = arg;
+    int           tick_ms = (int)MIN(MAX(x->worker->lease_ms / 16, 20), 1000);
+
+    for (;;) {
+        struct signalfd_siginfo info;
+        struct pollfd           fds[] = { { x->sig_fd, POLLIN, 0 }, { x->quit_fd, POLLIN, 0 } };
+        int                     n     = poll(fds, ARRAY_LEN(fds), tick_ms);
+        publish_deadlines(x->worker);
+        if (n > 0 && fds[1].revents != 0)
+            return NULL;
+        while (n > 0 && read(x->sig_fd, &info, sizeof info) == (ssize_t)sizeof info)
+            on_signal(x->worker, (int)info.ssi_signo);
+    }
+}
+
+/* Block what ends us, and have it in a descriptor instead; what was ignored stays so (HUP under nohup). */
+static int
+signals_open(void)
+{
+    static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+    sigset_t         read;
+    sigset_t         blocked;
+
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, the end of a reaper could not be waited for */
+    CHECK(sigemptyset(&read) == 0);
+    for (size_t i = 0; i < ARRAY_LEN(ending); i++) {
+        struct sigaction action;
+        CHECK(sigaction(ending[i], NULL, &action) == 0);
+        if (action.sa_handler != SIG_IGN)
+            CHECK(sigaddset(&read, ending[i]) == 0);
+    }
+    blocked = read;
+    CHECK(sigaddset(&blocked, SIGPIPE) == 0);
+    CHECK(sigaddset(&blocked, SIGXFSZ) == 0);
+    CHECK(sigaddset(&blocked, SIGTTOU) == 0);
+    CHECK(pthread_sigmask(SIG_BLOCK, &blocked, NULL) == 0);
+    return signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* ---- claiming --------------------------------------------------------------------------------------- */
+
+/* Wait for room. Its size, or 0: it is time to end. */
+static uint32_t
+await_room(struct il__worker *w)
+{
+    il__worker_lock(w);
+    while (!w->stopping && w->n_busy == w->opts->n_jobs)
+        CHECK(pthread_cond_wait(&w->cond, &w->mutex) == 0);
+    uint32_t room = w->stopping ? 0 : w->opts->n_jobs - w->n_busy;
+    il__worker_unlock(w);
+    return room;
+}
+
+/* Wait until a task has ended, or it is time to look for more; false when none is under way. */
+static bool
+await_task(struct il__worker *w)
+{
+    struct timespec until;
+    int             rc = 0;
+
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
+    until.tv_sec += LOOK_AGAIN_S;
+    il__worker_lock(w);
+    bool     any    = w->n_busy > 0;
+    uint32_t before = w->n_busy;
+    while (w->n_busy == before && any && rc == 0)
+        rc = pthread_cond_timedwait(&w->cond, &w->mutex, &until);
+    il__worker_unlock(w);
+    return any;
+}
+
+/* Was it cancelled before it had a task? Under the mutex. */
+static bool
+was_cancelled_early(struct il__worker *w, uint64_t token)
+{
+    for (size_t i = 0; i < w->n_early; i++) {
+        if (w->early[i] != token)
+            continue;
+        w->early[i] = w->early[--w->n_early];
+        return true;
+    }
+    return false;
+}
+
+static struct il__task *
+free_task(struct il__worker *w)
+{
+    for (size_t i = 0; i < w->opts->n_jobs; i++) {
+        if (!w->tasks[i].busy)
+            return &w->tasks[i];
+    }
+    il__check_failed("no more jobs are claimed than there is room for", __FILE__, __LINE__, __func__);
+}
+
+/* Start a job's thread; or give it back, when it is time to end or there is no thread to be had. */
+static void
+begin(struct il__worker *w, il_job *job)
+{
+    uint64_t       token = il_job_look(job)->token;
+    il_error       error;
+    pthread_attr_t attr;
+
+    il__worker_lock(w);
+    bool             stop = w->stopping;
+    struct il__task *t    = free_task(w);
+    if (!stop) {
+        *t = (struct il__task){ .worker    = w,
+                                .busy      = true,
+                                .job       = job,
+                                .token     = token,
+                                .cancelled = was_cancelled_early(w, token),
+                                .child     = IL__CHILD_NONE };
+        w->n_busy++;
+    }
+    il__worker_unlock(w);
+    if (!stop) {
+        CHECK(pthread_attr_init(&attr) == 0);
+        CHECK(pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED) == 0);
+        int made = pthread_create(&t->thread, &attr, il__task_main, t);
+        CHECK(pthread_attr_destroy(&attr) == 0);
+        if (made == 0)
+            return;
+        il__worker_lock(w);
+        t->busy = false;
+        w->n_busy--;
+        il__worker_unlock(w);
+        il__run_say("%s: there is no thread for a job", w->opts->queue);
+        il__worker_stop(w, il_status_exit(IL_NOMEM));
+    }
+    (void)!il_job_snooze(job, 0, &error); /* at worst its claim runs out */
+    il_job_free(job);
+}
+
+/* With --drain, after an empty claim: is something due that a limit holds back, and nobody has paused it? */
+static bool
+is_held_back(struct il__worker *w)
+{
+    il_op op   = { .type = IL_OP_QUEUE_LIST, .in.list = { .prefix = w->opts->queue, .limit = 1 } };
+    bool  held = il_apply(w->store, &op, 1, NULL) == IL_OK && op.status == IL_OK &&
+                op.out.n_queues > 0 && strcmp(op.out.queues[0].name, w->opts->queue) == 0 &&
+                op.out.queues[0].n_ready > 0 && !op.out.queues[0].paused;
+
+    il_op_release(&op);
+    return held;
+}
+
+/* Nothing is due. Returns whether to go on. */
+static bool
+on_empty(struct il__worker *w, int64_t *wait_ms)
+{
+    if (!w->opts->drain)
+        return true;
+    if (await_task(w))
+        return true; /* what runs, or ran, may have pushed more */
+    *wait_ms = is_held_back(w) ? LIMITED_WAIT_MS : 0;
+    return *wait_ms > 0;
+}
+
+/*
+ * The claim failed. Returns whether to go on: a store that is busy now may not be in a while. Not for somebody who waits for
+ * our end.
+ */
+static bool
+on_failure(struct il__worker *w, il_status st, const il_error *error)
+{
+    const struct il__work_opts *o = w->opts;
+
+    if (st == IL_CANCELLED)
+        return false;
+    if (st != w->trouble) /* once, not once a second */
+        il__run_say("%s: %s", o->queue, st == IL_NOT_FOUND ? "there is no such queue" : error->message);
+    w->trouble = st;
+    if (il_status_retryable(st) != 0 && !o->once && !o->drain) {
+        (void)poll(NULL, 0, RETRY_MS);
+        return true;
+    }
+    il__worker_stop(w, il_status_exit(st));
+    return false;
+}
+
+static void
+claim_loop(struct il__worker *w)
+{
+    const struct il__work_opts *o       = w->opts;
+    int64_t                     wait_ms = o->drain ? 0 : CLAIM_WAIT_MS;
+    uint32_t                    room;
+
+    while ((room = await_room(w)) > 0) {
+        il_job       *jobs[CLI_WORK_MAX];
+        size_t        n     = 0;
+        il_claim_opts claim = IL_CLAIM_OPTS_INIT;
+        il_error      error;
+        claim.worker    = w->name;
+        claim.limit     = o->once ? 1 : room;
+        claim.lease_ms  = w->lease_ms;
+        claim.wait_ms   = wait_ms;
+        claim.on_lost   = on_lost;
+        claim.on_cancel = on_cancel;
+        claim.cookie    = w;
+        il_status st    = il_claim(w->store, o->queue, &claim, jobs, &n, &error);
+        for (size_t i = 0; st == IL_OK && i < n; i++)
+            begin(w, jobs[i]);
+        if (st == IL_OK || st == IL_EMPTY)
+            w->trouble = IL_OK;
+        if (st == IL_OK && o->once)
+            return;
+        if (st == IL_OK && o->drain)
+            wait_ms = 0;
+        if (st == IL_EMPTY ? !on_empty(w, &wait_ms) : st != IL_OK && !on_failure(w, st, &error))
+            return;
+    }
+}
+
+/* ---- the whole of it --------------------------------------------------------------------------------- */
+
+/* Is the queue there, and what is its lease? */
+static il_status
+look_at_queue(struct il__worker *w, il_error *reterr)
+{
+    const struct il__work_opts *o    = w->opts;
+    il_op                       op   = { .type = IL_OP_QUEUE_LIST };
+    bool                        make = o->create;
+    char                        grace[IL__DURATION_TEXT_BYTES];
+    char                        lease[IL__DURATION_TEXT_BYTES];
+
+    op.in.list.prefix = o->queue;
+    op.in.list.limit  = 1;
+    if (make)
+        op = (il_op){ .type = IL_OP_QUEUE_SET, .key = o->queue };
+    il_status st    = il_apply(w->store, &op, 1, reterr);
+    bool      found = st == IL_OK && op.status == IL_OK && op.out.n_queues > 0 &&
+                 strcmp(op.out.queues[0].name, o->queue) == 0;
+    if (st == IL_OK && op.status != IL_OK)
+        st = il__error_set(reterr, op.status, "queue work: %s",
+                           op.out.detail != NULL ? op.out.detail : il_status_text(op.status));
+    else if (st == IL_OK && !found)
+        st = il__error_set(reterr, IL_NOT_FOUND,
+                           "queue work: there is no queue '%.80s'; --create makes it", o->queue);
+    if (st == IL_OK)
+        w->lease_ms = o->lease_ms != 0 ? o->lease_ms : op.out.queues[0].opts.lease_ms;
+    il_op_release(&op);
+    if (st == IL_OK && o->strict && o->grace_ms > w->lease_ms / 3)
+        st = il__error_set(
+            reterr, IL_INVAL, "queue work: --grace %s is more than a third of the lease of %s",
+            il__duration_text(o->grace_ms, grace), il__duration_text(w->lease_ms, lease));
+    w->grace_ms = MIN(o->grace_ms, w->lease_ms / 3);
+    return st;
+}
+
+static int
+fail(const il_error *error)
+{
+    il__run_say("%s", error->message);
+    return il_status_exit(error->status);
+}
+
+/* Claim until it is time to end, and wait for what runs. */
+static int
+work(struct il__worker *w, int sig_fd)
+{
+    const struct il__work_opts *o       = w->opts;
+    AUTO_FD int                 quit_fd = eventfd(0, EFD_CLOEXEC);
+    struct watch                watch   = { w, sig_fd, quit_fd };
+    pthread_t                   thread;
+
+    if (quit_fd < 0 || pthread_create(&thread, NULL, watch_main, &watch) != 0) {
+        il__run_say("queue work: there is no thread to be had");
+        return il_status_exit(IL_NOMEM);
+    }
+    claim_loop(w);
+    while (await_task(w))
+        continue;
+    CHECK(eventfd_write(quit_fd, 1) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    if (w->exit_status == 0 && o->once && w->n_finished == 0 && w->last_signal == 0)
+        return il_status_exit(IL_EMPTY);
+    return w->exit_status;
+}
+
+static int
+prepare_and_work(struct il__worker *w)
+{
+    const struct il__work_opts *o = w->opts;
+    il_error                    error;
+    int                         status = il__run_resolve(o->argv[0], &w->path);
+    AUTO_FD int                 sig_fd = -1;
+
+    if (status != 0)
+        return status;
+    sig_fd      = signals_open();
+    w->abort_fd = eventfd(0, EFD_CLOEXEC);
+    /* A subreaper: if a reaper is killed, what was below it comes to us. */
+    if (sig_fd < 0 || w->abort_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
+        il_uuid(w->name) != IL_OK) {
+        (void)il__error_set(&error, IL_NOMEM, "queue work: cannot prepare: %s", strerror(errno));
+        return fail(&error);
+    }
+    if (il_open(o->store_url, o->open_opts, &w->store, &error) != IL_OK ||
+        look_at_queue(w, &error) != IL_OK)
+        return fail(&error);
+    return work(w, sig_fd);
+}
+
+int
+il__work(const struct il__work_opts *opts)
+{
+    static struct il__worker w; /* static: it is large */
+
+    CHECK(opts->n_jobs >= 1 && opts->n_jobs <= CLI_WORK_MAX);
+    w = (struct il__worker){ .opts = opts, .abort_fd = -1 };
+    CHECK(pthread_mutex_init(&w.mutex, NULL) == 0);
+    CHECK(pthread_mutex_init(&w.spawn_mutex, NULL) == 0);
+    CHECK(pthread_mutex_init(&w.out_mutex, NULL) == 0);
+    il__cond_init(&w.cond);
+    il__run_fds_ensure();
+    int status = prepare_and_work(&w);
+    il_close(w.store);
+    il__run_fd_close(&w.abort_fd);
+    il__free(w.path);
+    return status;
+}
