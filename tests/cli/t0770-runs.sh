@@ -129,7 +129,12 @@ is "... to the end" "$(cat follow.out)" $'one\nbye'
 hold h x --record
 last x
 running=$id
-error "reject" 75 "x is held by *" "$il" run --record x -- touch no
+error "reject" 75 "x is held by *, run $id, fence *" "$il" run --record x -- touch no
+for policy in reject skip join; do
+    run "$il" run --record --json --on-conflict $policy x -- touch no
+    "$python" -c 'import json,sys; d=json.loads(sys.stdin.read()); assert d["run"] == sys.argv[1], d' "$id" <"$work/err"
+    is "$policy: --json names the run that is there" $? 0
+done
 error "... with another status" 9 "x is held by *" "$il" run --record -E 9 x -- touch no
 error "a plain run, too" 75 "x is held by *" "$il" run x -- touch no
 gives "skip" 0 "$il" run --record --on-conflict skip x -- touch no

@@ -66,6 +66,8 @@ il__run_tell_held(struct il__run_state *r, const il_error *error, const char *mo
     }
     il__buf_addf(&b, "%s is held by ", r->opts->key);
     add_who(&b, error->holder, info);
+    if (r->in_the_way[0] != '\0')
+        il__buf_addf(&b, ", run %s", r->in_the_way);
     il__buf_addf(&b, ", fence %" PRIu64 "%s", error->fence, more);
     if (more[0] == '\0')
         il__buf_addf(&b, "; see: interlock why %s", r->opts->key);

@@ -171,6 +171,8 @@ refused(struct il__run_state *r, il_status status, struct start *start, const il
     const struct il__run_opts *o = r->opts;
     bool                       cannot;
 
+    if (start->op.out.n_runs > 0 && strcmp(start->op.out.runs[0].id, r->id) != 0)
+        (void)snprintf(r->in_the_way, sizeof r->in_the_way, "%s", start->op.out.runs[0].id);
     if (status == IL_DUPLICATE && start->op.out.n_runs > 0 && o->on_conflict == IL__RUN_JOIN) {
         int result = join(r, start, &cannot);
         if (result != IL__RUN_GO_ON)
@@ -222,7 +224,8 @@ take(struct il__run_state *r)
     }
     if (r->run == NULL || result != IL__RUN_GO_ON)
         return result;
-    r->lease = il_run_lease(r->run);
+    r->in_the_way[0] = '\0'; /* it has gone meanwhile */
+    r->lease         = il_run_lease(r->run);
     if (il__run_log_start(&r->log, r->run))
         return IL__RUN_GO_ON;
     il__run_say("%s: there is no thread to write the log", o->key);

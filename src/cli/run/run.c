@@ -205,7 +205,8 @@ print_json(const struct il__run_state *r, int status)
                                r->holder, "fence", fence, "outcome", r->outcome, "exit_status",
                                status, "ran_ms", (json_int_t)ran_ms, "message", said);
     if (object != NULL && r->opts->kind == IL__RUN_RECORD)
-        (void)json_object_set_new(object, "run", json_string(r->id)); /* no memory: then without it */
+        (void)json_object_set_new(object, "run", /* no memory: then without it */
+                                  json_string(r->in_the_way[0] != '\0' ? r->in_the_way : r->id));
     char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
 
     if (text != NULL) {

@@ -79,7 +79,8 @@ struct il__run_state {
     struct il__capture  capture; /* ONCE, BUILD */
     struct il__buf      stale;   /* BUILD: the value before */
     bool                has_stale;
-    char                id[IL_ID_BYTES_MAX + 1]; /* RECORD */
+    char                id[IL_ID_BYTES_MAX + 1]; /* RECORD: of our own run */
+    char in_the_way[IL_ID_BYTES_MAX + 1]; /* RECORD: the run because of which there is none; or "" */
 };
 
 /* ---- run.c --------------------------------------------------------------------------- */
