@@ -653,7 +653,7 @@ enum il_open_flags {
 
 /*
  * Open a store: `memory:` (private to the handle), `memory:NAME` (shared by the handles of this process
- * that give the same name, and the same ranks and clock), or `sqlite:PATH`. opts may be NULL. On IL_OK *ret is a handle that the
+ * that give the same name, and the same ranks and clock), `sqlite:PATH`, `postgres://…` or `redis://…` (docs/LIBRARY.md). opts may be NULL. On IL_OK *ret is a handle that the
  * caller ends with il_close().
  *
  * Returns IL_OK, IL_INVAL (bad URL or option), IL_STORE, IL_FULL, IL_CORRUPT, IL_NEWER, IL_NOMEM.
@@ -1014,6 +1014,28 @@ IL_API IL_MUST_USE il_status il_tx_apply(il_tx *tx, il_op *ops, size_t n, il_err
  * PRAGMA synchronous says (FULL by default). Anything but IL_OK (as of il_tx_apply()): nothing of it stays. */
 IL_API IL_MUST_USE il_status il_tx_commit(il_tx *tx, il_error *reterr);
 IL_API void                  il_tx_rollback(il_tx *tx);
+
+/* ------------------------------------------------------------------------------------------------
+ * Advisory locks of PostgreSQL, for a fleet in which some programs know only those: hold one beside a lease, from the first write to the last,
+ * and both kinds exclude each other. Only on a PostgreSQL store.
+ */
+typedef struct il_advisory il_advisory;
+
+/*
+ * Take the advisory lock of a key: its id is the first 8 bytes of SHA-256(key), big-endian, mod 2^31. Or the one with a given id. It is taken with
+ * pg_try_advisory_xact_lock() in a transaction that does nothing else, on a connection of its own, and held until il_advisory_release() or until
+ * that connection is lost. Never waits for the lock. Returns IL_OK, IL_HELD (somebody has it), IL_INVAL (another kind of store, or a bad key), IL_STORE.
+ * Release it before il_close().
+ */
+IL_API IL_MUST_USE il_status il_advisory_take(il *h, const char *key, il_advisory **ret,
+                                              il_error *reterr);
+IL_API IL_MUST_USE il_status il_advisory_take_id(il *h, int64_t id, il_advisory **ret,
+                                                 il_error *reterr);
+/* IL_OK, or IL_LOST: then stop the work as if its lease were lost. One thread at a time. */
+IL_API IL_MUST_USE il_status il_advisory_check(il_advisory *a, il_error *reterr);
+/* A descriptor that polls readable when it may be lost: then check. */
+IL_API int  il_advisory_fd(const il_advisory *a);
+IL_API void il_advisory_release(il_advisory *a); /* accepts NULL */
 
 /* ------------------------------------------------------------------------------------------------
  * The rest.

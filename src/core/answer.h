@@ -10,6 +10,8 @@
 #define IL__SAY_WAITS_IN_OTHER_MODE "this holder waits for the key in another mode"
 #define IL__SAY_OTHER_PERMITS "the key is a semaphore with another number of permits"
 #define IL__SAY_OTHER_FENCE "this holder has the key with another fence"
+#define IL__SAY_COMMITTING \
+    "its holder is committing work under it; nobody can take it over meanwhile"
 #define IL__SAY_UNCONFIRMED "the offer must be confirmed by repeating the acquire"
 
 /* LOST: this holder's lease has ended, and is remembered. */

@@ -10,9 +10,6 @@
 #include "core/limits.h"
 #include "core/op.h"
 
-#define SAY_OTHER_VALUE "another value was stored"
-#define SAY_NOT_THE_BUILD "the build ran out, was dropped, or is not this one"
-
 /* ---- inputs -------------------------------------------------------------------------------------- */
 
 static il_status
@@ -67,10 +64,12 @@ il__cache_check(il_op *op, il_error *reterr)
 #define LN_2_Q16 45426 /* ln(2) * 2^16 */
 #define LOG_BITS 16    /* of the fraction of the logarithm */
 
-/* -ln(chance / 2^32), 16 bits of it behind the point, for chance >= 1: (32 - log2(chance)) * ln(2). */
-static int64_t
-minus_ln_q16(uint32_t chance)
+/* (32 - log2(chance)) * ln(2) */
+int64_t
+il__cache_early_q16(uint32_t chance)
 {
+    if (chance == 0)
+        return 0;
     int      whole = 31 - __builtin_clz(chance);
     uint64_t x     = (uint64_t)chance << (31 - whole); /* chance / 2^whole, in [1, 2), times 2^31 */
     int64_t  log   = whole;
@@ -91,7 +90,7 @@ il__cache_is_early(int64_t left_ms, int64_t build_ms, uint32_t chance)
     build_ms = MIN(build_ms, IL_DELAY_MS_MAX);
     if (chance == 0 || left_ms > 23 * build_ms)
         return false;
-    return left_ms <= (build_ms * minus_ln_q16(chance)) >> 16;
+    return left_ms <= (build_ms * il__cache_early_q16(chance)) >> 16;
 }
 
 /* ---- decisions -------------------------------------------------------------------------------------- */
@@ -278,14 +277,14 @@ il__cache_fill(il_op *op, const struct il__cache *c, struct il__cache_value *ret
         if (is_same(v, op))
             op->status = IL_OK;
         else
-            il__op_end(op, IL_MISMATCH, SAY_OTHER_VALUE);
+            il__op_end(op, IL_MISMATCH, IL__SAY_OTHER_VALUE);
         return false;
     }
     if (b != NULL)
         op->out.fence = b->token;
     else if (v != NULL)
         op->out.fence = v->filled;
-    il__op_end(op, IL_STALE, SAY_NOT_THE_BUILD);
+    il__op_end(op, IL_STALE, IL__SAY_NOT_THE_BUILD);
     return false;
 }
 
@@ -297,7 +296,7 @@ il__cache_abandon(il_op *op, const struct il__cache *c)
         return true;
     if (build_of(c) != NULL) {
         op->out.fence = c->build->token;
-        il__op_end(op, IL_STALE, SAY_NOT_THE_BUILD);
+        il__op_end(op, IL_STALE, IL__SAY_NOT_THE_BUILD);
     }
     return false;
 }

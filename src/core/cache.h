@@ -9,6 +9,10 @@
 
 #include "base/base.h"
 
+/* What people read. */
+#define IL__SAY_OTHER_VALUE "another value was stored"
+#define IL__SAY_NOT_THE_BUILD "the build ran out, was dropped, or is not this one"
+
 /* A value, as it was filled. Times are the wall clock's, build_ms is lease time. */
 struct il__cache_value {
     uint64_t    filled; /* token of the build that filled it */
@@ -72,5 +76,7 @@ bool il__cache_is_stale(const struct il__cache_value *v, int64_t wall_ms);
  * integers.
  */
 bool il__cache_is_early(int64_t left_ms, int64_t build_ms, uint32_t chance);
+/* -ln(chance / 2^32), 16 bits of it behind the point; 0 for 0. It is early when left_ms <= (build_ms * this) >> 16. */
+int64_t il__cache_early_q16(uint32_t chance);
 
 #endif

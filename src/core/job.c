@@ -479,8 +479,8 @@ il__job_settle(struct il__job *j, const struct il__job_env *e, const struct il__
 
 /* ---- late or repeated ------------------------------------------------------------------------------------------ */
 
-static void
-say_stale(il_op *op, const struct il__job *j, const char *worker)
+void
+il__job_say_stale(il_op *op, const struct il__job *j, const char *worker)
 {
     static const char *const ends[IL__LAST_COUNT] = {
         [IL__LAST_NONE]      = "given back",
@@ -528,16 +528,28 @@ il__job_answer_late(il_op *op, const struct il__job *j, const struct il__job_env
     } else if (is_repeated(op, j)) {
         op->status = IL_OK;
     } else {
-        say_stale(op, j, worker);
+        il__job_say_stale(op, j, worker);
         e->totals->stale++;
     }
+}
+
+/* A small hash that SQL and Lua compute alike: engines whose verbs run in a server have it, too. */
+static uint32_t
+spread_of(const char *id, uint32_t attempt)
+{
+    const uint64_t prime = 16777213;
+    uint64_t       h     = attempt % prime;
+
+    for (const char *at = id; *at != '\0'; at++)
+        h = (h * 257 + (unsigned char)*at) % prime;
+    return (uint32_t)(h % 501);
 }
 
 int64_t
 il__backoff_ms(const il_queue_opts *opts, const char *id, uint32_t attempt)
 {
     int64_t  base_ms = opts->backoff_ms;
-    uint64_t spread  = il__hash_stable(id, strlen(id), attempt) % 501;
+    uint32_t spread  = spread_of(id, attempt);
 
     for (uint32_t i = 1; i < attempt && base_ms < opts->backoff_max_ms; i++)
         base_ms *= 2;

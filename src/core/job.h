@@ -172,6 +172,9 @@ void il__job_unkeep(struct il__job *j, const il_queue_opts *opts, int64_t wall_m
 void il__job_answer_late(il_op *op, const struct il__job *j, const struct il__job_env *e,
                          bool same_result, const char *worker);
 
+/* STALE, and what became of the claim. */
+void il__job_say_stale(il_op *op, const struct il__job *j, const char *worker);
+
 /* Backoff before the attempt after `attempt`: doubled each time, spread by a stable hash of id and attempt. */
 int64_t il__backoff_ms(const il_queue_opts *opts, const char *id, uint32_t attempt);
 

@@ -10,10 +10,6 @@
 #include "core/limits.h"
 #include "core/op.h"
 
-#define SAY_OTHER_REQUEST "the key was used for another request"
-#define SAY_OTHER_ANSWER "another answer was stored"
-#define SAY_NOT_THE_CLAIM "the claim ran out, or the key is not this attempt's"
-
 /* ---- inputs -------------------------------------------------------------------------------------- */
 
 static il_status
@@ -96,7 +92,7 @@ answer(il_op *op, il_status status, const struct il__once *e, int64_t now_ms, in
         op->out.code         = e->code;
     }
     il__op_end(op, op->out.meta != NULL ? status : IL_NOMEM,
-               status == IL_MISMATCH ? SAY_OTHER_REQUEST : NULL);
+               status == IL_MISMATCH ? IL__SAY_OTHER_REQUEST : NULL);
     return IL__ONCE_ANSWERED;
 }
 
@@ -164,7 +160,7 @@ il__once_finish(il_op *op, const struct il__once *e, int64_t now_ms, int64_t wal
     const il_once_in *in = &op->in.once;
 
     if (e == NULL || il__once_gone(e, now_ms, wall_ms)) {
-        il__op_end(op, IL_STALE, SAY_NOT_THE_CLAIM);
+        il__op_end(op, IL_STALE, IL__SAY_NOT_THE_CLAIM);
         return false;
     }
     op->out.fence = e->token;
@@ -174,12 +170,12 @@ il__once_finish(il_op *op, const struct il__once *e, int64_t now_ms, int64_t wal
         return true;
     }
     if (!e->done || e->token != op->fence) {
-        il__op_end(op, IL_STALE, SAY_NOT_THE_CLAIM);
+        il__op_end(op, IL_STALE, IL__SAY_NOT_THE_CLAIM);
         return false;
     }
     if (e->code != in->code ||
         !same_bytes(e->response, e->response_bytes, in->response, in->response_bytes)) {
-        il__op_end(op, IL_MISMATCH, SAY_OTHER_ANSWER);
+        il__op_end(op, IL_MISMATCH, IL__SAY_OTHER_ANSWER);
         return false;
     }
     op->status           = IL_OK;
@@ -196,6 +192,6 @@ il__once_abandon(il_op *op, const struct il__once *e, int64_t now_ms, int64_t wa
     if (is_claim_of(e, op))
         return true;
     op->out.fence = e->token;
-    il__op_end(op, IL_STALE, SAY_NOT_THE_CLAIM);
+    il__op_end(op, IL_STALE, IL__SAY_NOT_THE_CLAIM);
     return false;
 }

@@ -9,6 +9,11 @@
 
 #include "base/base.h"
 
+/* What people read. */
+#define IL__SAY_OTHER_REQUEST "the key was used for another request"
+#define IL__SAY_OTHER_ANSWER "another answer was stored"
+#define IL__SAY_NOT_THE_CLAIM "the claim ran out, or the key is not this attempt's"
+
 /* What is stored for a key. Names and bytes are the engine's. */
 struct il__once {
     const char *attempt; /* that has the claim, or gave the answer */

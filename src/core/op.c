@@ -111,12 +111,11 @@ il__op_reset(il_op *op)
     if (op->mem != NULL)
         il__arena_free(&op->mem);
     op->status = IL_OK;
-    if (op->reserved[0] == 0) {
+    /* The mark stays: an engine may reset an op and carry it out again. */
+    if (op->reserved[0] == 0)
         memset(&op->out, 0, offsetof(il_op_out, runs));
-    } else {
-        op->out         = (il_op_out){ 0 };
-        op->reserved[0] = 0;
-    }
+    else
+        op->out = (il_op_out){ 0 };
 }
 
 void

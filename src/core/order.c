@@ -10,6 +10,30 @@
 #include "core/key.h"
 #include "core/limits.h"
 
+bool
+il__ranks_copy(const struct il__ranks *from, struct il__ranks *ret)
+{
+    char **names = il__calloc(from->n + 1, sizeof *names);
+
+    *ret = (struct il__ranks){ .classes = (const char *const *)names };
+    for (size_t i = 0; names != NULL && i < from->n; i++) {
+        names[i] = il__strdup(from->classes[i]);
+        if (names[i] == NULL)
+            return false;
+        ret->n++;
+    }
+    return names != NULL;
+}
+
+void
+il__ranks_release(struct il__ranks *ranks)
+{
+    for (size_t i = 0; i < ranks->n; i++)
+        il__free((void *)(uintptr_t)ranks->classes[i]); /* ours: see il__ranks_copy() */
+    il__free((void *)(uintptr_t)ranks->classes);
+    *ranks = (struct il__ranks){ 0 };
+}
+
 static bool
 class_is(const char *class, const char *key, size_t key_class_bytes)
 {

@@ -15,6 +15,10 @@ struct il__ranks {
     size_t             n;
 };
 
+/* A copy with memory of its own, to be released; false: no memory, what was copied is to be released too. */
+bool il__ranks_copy(const struct il__ranks *from, struct il__ranks *ret) MUST_USE;
+void il__ranks_release(struct il__ranks *ranks);
+
 /* One key that the unit of work holds. */
 struct il__order_hold {
     const char *key;

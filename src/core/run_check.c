@@ -53,7 +53,7 @@ check_start(il_op *op, il_error *reterr)
         in->queue_max = IL__RUN_QUEUE_MAX;
     if (check_times(op, reterr) != IL_OK ||
         il__check_optional("trigger", in->trigger, IL_PLACE_BYTES_MAX, false, reterr) != IL_OK ||
-        il__check_optional("by", in->by, IL_PLACE_BYTES_MAX, false, reterr) != IL_OK ||
+        il__check_optional("name of who started it", in->by, IL_PLACE_BYTES_MAX, false, reterr) != IL_OK ||
         il__check_optional("meta", in->meta, IL_META_BYTES_MAX, true, reterr) != IL_OK)
         return IL_INVAL;
     return il__check_optional("place", in->place, IL_PLACE_BYTES_MAX, false, reterr);

@@ -7,7 +7,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "core/op.h"
+
+#define CALLERS_PER_LANE 16
 
 #ifndef IL__VERSION
 #define IL__VERSION "unknown"
@@ -30,6 +33,26 @@ count_batch(void *cookie, size_t n_ops, int64_t took_ns)
 }
 
 il_status
+il__migrate(const char *url, const il_open_opts *opts, bool check, struct il__migration *ret,
+            il_error *reterr)
+{
+    return il__store_migrate(url, opts, check, ret, reterr);
+}
+
+il_status
+il__handle_report(il *h, const char *table, il__report_fn *each, void *cookie, il_error *reterr)
+{
+    return il__store_report(h->store, table, each, cookie, reterr);
+}
+
+il_status
+il__handle_guard_table(il *h, const struct il__table_guard *change, il__table_guard_fn *each,
+                       void *cookie, il_error *reterr)
+{
+    return il__store_guard_table(h->store, change, each, cookie, reterr);
+}
+
+il_status
 il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_error *reterr)
 {
     il *h = il__calloc(1, sizeof *h);
@@ -49,7 +72,9 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
     h->tenant_bytes = strlen(h->tenant);
     h->store        = store;
     h->sweeps       = opts == NULL || (opts->flags & IL_OPEN_NO_SWEEP) == 0;
-    il__exec_init(&h->exec, store, count_batch, h);
+    h->n_execs      = MAX(MIN(store->ops->n_lanes, IL__LANES_MAX), 1);
+    for (unsigned i = 0; i < h->n_execs; i++)
+        il__exec_init(&h->execs[i], store, count_batch, h);
     il__mutex_init(&h->mutex, IL__MUTEX_handle);
     il__cond_init(&h->unpinned);
     h->watch_fd   = -1;
@@ -110,7 +135,8 @@ il_close(il *h)
     CHECK(h->leases == NULL);
     CHECK(h->sleepers == NULL);
     il__keeper_stop(h);
-    il__exec_release(&h->exec);
+    for (unsigned i = 0; i < h->n_execs; i++)
+        il__exec_release(&h->execs[i]);
     il__store_free(h->store);
     il__mutex_destroy(&h->mutex);
     CHECK(pthread_cond_destroy(&h->unpinned) == 0);
@@ -136,6 +162,35 @@ prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
     return writes;
 }
 
+/*
+ * Which executor. Few callers are faster together, in larger batches; many are faster on several connections, while one of
+ * them waits for the disk. Ops of one key go the same way, so as not to wait for each other in the store; but nothing depends on it. The ops of one
+ * call stay together, so that they keep their order.
+ */
+static struct il__exec *
+exec_of(il *h, il_op *const *ops, unsigned n_applying)
+{
+    unsigned    n_lanes = MIN(1 + n_applying / CALLERS_PER_LANE, h->n_execs);
+    const char *name    = ops[0]->key;
+
+    if (n_lanes == 1 || il__op_refused(ops[0]))
+        return &h->execs[0];
+    if (name == NULL)
+        name = il__op_id(ops[0]);
+    return &h->execs[name != NULL ? il__hash_bytes(name, strlen(name)) % n_lanes : 0];
+}
+
+static il_status
+execute(il *h, il_op *const *ops, size_t n, il_error *reterr)
+{
+    if (h->n_execs == 1)
+        return il__exec_apply(&h->execs[0], ops, n, reterr);
+    unsigned  n_applying = atomic_fetch_add_explicit(&h->n_applying, 1, memory_order_relaxed);
+    il_status st         = il__exec_apply(exec_of(h, ops, n_applying), ops, n, reterr);
+    atomic_fetch_sub_explicit(&h->n_applying, 1, memory_order_relaxed);
+    return st;
+}
+
 static il_status
 apply_pointers(il *h, il_op *ops, il_op **ptrs, size_t n, il_error *reterr)
 {
@@ -147,7 +202,7 @@ apply_pointers(il *h, il_op *ops, il_op **ptrs, size_t n, il_error *reterr)
     else if ((h->store->ops->caps & IL__STORE_DIRECT) != 0)
         st = il__store_apply(h->store, ptrs, n, reterr);
     else
-        st = il__exec_apply(&h->exec, ptrs, n, reterr);
+        st = execute(h, ptrs, n, reterr);
 
     if (st != IL_OK)
         il__count(h, IL__METRIC_batch_failures, 1);

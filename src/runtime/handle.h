@@ -35,7 +35,9 @@ struct il__counters;
 
 struct il {
     struct il__store    *store;
-    struct il__exec      exec;
+    struct il__exec      execs[IL__LANES_MAX];
+    unsigned             n_execs;
+    atomic_uint          n_applying; /* callers in an executor now */
     char                *tenant;
     size_t               tenant_bytes;
     bool                 sweeps;
@@ -99,6 +101,18 @@ struct il_lease {
 /* A handle over a store, which it owns from then on (on IL_OK only). il_open() is this over a URL. */
 il_status il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret,
                          il_error *reterr) MUST_USE;
+
+/* Bring a store up to date; see store/migration.h. */
+il_status il__migrate(const char *url, const il_open_opts *opts, bool check,
+                      struct il__migration *ret, il_error *reterr) MUST_USE;
+
+/* What the store says about itself; see store/report.h. */
+il_status il__handle_report(il *h, const char *table, il__report_fn *each, void *cookie,
+                            il_error *reterr) MUST_USE;
+
+/* Guards on tables of the user's; see store/table_guard.h. Not for several threads at once. */
+il_status il__handle_guard_table(il *h, const struct il__table_guard *change,
+                                 il__table_guard_fn *each, void *cookie, il_error *reterr) MUST_USE;
 
 /*
  * The first threads of a process count on shards of their own, where nobody else writes: a load and a store

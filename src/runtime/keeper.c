@@ -232,6 +232,7 @@ keeper_main(void *arg)
     int64_t   next_sweep = il__clock_boot_ns() + IL__SWEEP_MS * IL__NS_PER_MS;
     il_lease *due[RENEW_AT_ONCE];
 
+    (void)il__store_attend(h->store); /* to hear of breaks; until that works, a renewal tells */
     il__mutex_lock(&h->mutex);
     while (!h->closing) {
         uint32_t own_seen  = atomic_load(&h->keeper_word);

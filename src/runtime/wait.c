@@ -116,8 +116,11 @@ il_wait(il *h, const il_op *op, int64_t timeout_ms)
     if (h->sweeps && il__keeper_start(h, false, NULL) != IL_OK)
         return IL_NOMEM;
 
-    int64_t sleep_ms  = longest_ms(op);
-    bool    shortened = timeout_ms >= 0 && timeout_ms < sleep_ms;
+    int64_t sleep_ms = longest_ms(op);
+    int64_t poll_ms  = il__store_attend(h->store);
+    if (poll_ms > 0)
+        sleep_ms = MIN(sleep_ms, poll_ms); /* what others wake does not reach us, or not yet */
+    bool shortened = timeout_ms >= 0 && timeout_ms < sleep_ms;
     if (shortened)
         sleep_ms = timeout_ms;
 

@@ -209,6 +209,11 @@ il__store_check_result(const il_op *op)
     CHECK((unsigned)op->status < IL_STATUS_COUNT);
     if (il__op_refused(op))
         return;
+    if (op->status == IL_STORE || op->status == IL_FULL) {
+        /* The server refused this one alone: there is nothing but a sentence. */
+        CHECK(op->out.fence == 0 && op->out.n_items + op->out.n_runs + op->out.n_jobs == 0);
+        return;
+    }
     switch (il__op_family(op->type)) {
     case IL__FAMILY_RUN:
         check_run(op);

@@ -15,9 +15,18 @@
 static const struct engine {
     const char *scheme;
     il_status (*open)(const struct il__store_open *o, struct il__store **ret, il_error *reterr);
+    bool has_options; /* it reads the query of the URL itself; only clock=test is looked for here */
+    /* NULL: opening does it. */
+    il_status (*migrate)(const struct il__store_open *o, bool check, struct il__migration *ret,
+                         il_error *reterr);
 } engines[] = {
-    { "memory:", il__store_memory_open },
-    { "sqlite:", il__store_sqlite_open },
+    { "memory:", il__store_memory_open, false, NULL },
+    { "sqlite:", il__store_sqlite_open, false, NULL },
+    { "postgres:", il__store_postgres_open, true, il__store_postgres_migrate },
+    { "postgresql:", il__store_postgres_open, true, il__store_postgres_migrate },
+    { "redis:", il__store_redis_open, true, NULL },
+    { "rediss:", il__store_redis_open, true, NULL },
+    { "redis+unix:", il__store_redis_open, true, NULL },
 };
 
 static const struct engine *
@@ -40,20 +49,35 @@ refuse_scheme(const char *url, il_error *reterr)
         return il__error_set(
             reterr, IL_INVAL,
             "the store must be a URL such as sqlite:PATH or memory:, this has no scheme");
-    return il__error_set(reterr, IL_INVAL,
-                         "there is no engine for '%.*s:' (there are memory: and sqlite:)",
-                         (int)MIN(n, 32), url);
+    return il__error_set(
+        reterr, IL_INVAL,
+        "there is no engine for '%.*s:' (there are memory:, sqlite:, postgres: and redis:)",
+        (int)MIN(n, 32), url);
 }
 
-/* The query: only clock=test is known. */
+/* Is this one of the options of a query? */
+static bool
+has_option(const char *query, const char *option)
+{
+    size_t n = strlen(option);
+
+    for (const char *at = query; at != NULL; at = strchr(at, '&')) {
+        at += *at == '&';
+        if (strncmp(at, option, n) == 0 && (at[n] == '\0' || at[n] == '&'))
+            return true;
+    }
+    return false;
+}
+
+/* The query: only clock=test is known, unless the engine knows more. */
 static il_status
-parse_query(const char *query, struct il__store_open *o, il_error *reterr)
+parse_query(const struct engine *engine, const char *query, struct il__store_open *o, il_error *reterr)
 {
     if (query == NULL)
         return IL_OK;
-    if (strcmp(query, "clock=test") != 0)
+    o->test_clock = has_option(query, "clock=test");
+    if (!engine->has_options && strcmp(query, "clock=test") != 0)
         return il__error_set(reterr, IL_INVAL, "the store's URL has an unknown option after '?'");
-    o->test_clock = true;
     return IL_OK;
 }
 
@@ -70,36 +94,79 @@ check_clock(const struct il__store_open *o, const il_open_opts *opts, il_error *
     return IL_OK;
 }
 
-il_status
-il__store_open(const char *url, const il_open_opts *opts, struct il__store **ret, il_error *reterr)
+/* Take the URL and the options apart; *ret_path is il__free()d by the caller. */
+static il_status
+prepare(const char *url, const il_open_opts *opts, const struct engine **ret_engine,
+        char **ret_path, struct il__store_open *o, il_error *reterr)
 {
-    struct il__store_open o = {
-        .clock      = il__clock_machine(),
-        .timeout_ms = TIMEOUT_MS_DEFAULT,
-    };
+    *o = (struct il__store_open){ .url        = url,
+                                  .clock      = il__clock_machine(),
+                                  .timeout_ms = TIMEOUT_MS_DEFAULT };
 
     il__hash_init();
     const struct engine *engine = engine_of(url);
     if (engine == NULL)
         return refuse_scheme(url, reterr);
-    AUTO_FREE char *path = il__strdup(url + strlen(engine->scheme));
+    char *path = il__strdup(url + strlen(engine->scheme));
     if (path == NULL)
         return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    *ret_engine = engine;
+    *ret_path   = path;
     char *query = strchr(path, '?');
     if (query != NULL)
         *query++ = '\0';
-    o.path = path;
-    if (parse_query(query, &o, reterr) != IL_OK || check_clock(&o, opts, reterr) != IL_OK)
+    o->scheme = engine->scheme;
+    o->path   = path;
+    o->query  = query;
+    if (parse_query(engine, query, o, reterr) != IL_OK || check_clock(o, opts, reterr) != IL_OK)
         return IL_INVAL;
     if (opts != NULL) {
-        o.existing = (opts->flags & IL_OPEN_EXISTING) != 0;
-        o.ranks    = (struct il__ranks){ .classes = opts->ranks, .n = opts->n_ranks };
+        o->existing = (opts->flags & IL_OPEN_EXISTING) != 0;
+        o->ranks    = (struct il__ranks){ .classes = opts->ranks, .n = opts->n_ranks };
         if (opts->clock != NULL)
-            o.clock = opts->clock;
+            o->clock = opts->clock;
         if (opts->timeout_ms != 0)
-            o.timeout_ms = MIN(opts->timeout_ms, IL__WAIT_MS_MAX);
+            o->timeout_ms = MIN(opts->timeout_ms, IL__WAIT_MS_MAX);
     }
+    return IL_OK;
+}
+
+il_status
+il__store_open(const char *url, const il_open_opts *opts, struct il__store **ret, il_error *reterr)
+{
+    AUTO_FREE char       *path   = NULL;
+    const struct engine  *engine = NULL;
+    struct il__store_open o;
+    il_status             st = prepare(url, opts, &engine, &path, &o, reterr);
+
+    if (st != IL_OK)
+        return st;
+    CHECK(engine != NULL);
     return engine->open(&o, ret, reterr);
+}
+
+il_status
+il__store_migrate(const char *url, const il_open_opts *opts, bool check, struct il__migration *ret,
+                  il_error *reterr)
+{
+    AUTO_FREE char       *path   = NULL;
+    const struct engine  *engine = NULL;
+    struct il__store     *store  = NULL;
+    struct il__store_open o;
+    il_status             st = prepare(url, opts, &engine, &path, &o, reterr);
+
+    if (st != IL_OK)
+        return st;
+    CHECK(engine != NULL);
+    *ret = (struct il__migration){ .by_itself = engine->migrate == NULL };
+    if (engine->migrate != NULL)
+        return engine->migrate(&o, check, ret, reterr);
+    if (check)
+        return IL_OK;
+    st = engine->open(&o, &store, reterr);
+    if (st == IL_OK)
+        il__store_free(store);
+    return st;
 }
 
 void
@@ -149,6 +216,12 @@ il__store_overdue(struct il__store *s)
     return s->ops->overdue == NULL || s->ops->overdue(s);
 }
 
+int64_t
+il__store_attend(struct il__store *s)
+{
+    return s->ops->attend != NULL ? s->ops->attend(s) : 0;
+}
+
 il_status
 il__store_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
 {
@@ -157,6 +230,39 @@ il__store_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx 
             reterr, IL_INVAL,
             "a transaction of your own needs a store of sqlite:, not of %s:", s->ops->name);
     return s->ops->tx_begin(s, db, ret, reterr);
+}
+
+il_status
+il__store_report(struct il__store *s, const char *table, il__report_fn *each, void *cookie,
+                 il_error *reterr)
+{
+    if (s->ops->report != NULL)
+        return s->ops->report(s, table, each, cookie, reterr);
+    if (table != NULL)
+        return il__error_set(reterr, IL_INVAL, "a store of %s: has no tables of yours", s->ops->name);
+    return IL_OK;
+}
+
+il_status
+il__store_guard_table(struct il__store *s, const struct il__table_guard *change,
+                      il__table_guard_fn *each, void *cookie, il_error *reterr)
+{
+    if (s->ops->guard_table == NULL)
+        return il__error_set(
+            reterr, IL_INVAL,
+            "guards on tables need a store of postgres:, in the database that has the tables");
+    return s->ops->guard_table(s, change, each, cookie, reterr);
+}
+
+il_status
+il__store_advisory_take(struct il__store *s, const char *key, int64_t id,
+                        struct il__store_advisory **ret, il_error *reterr)
+{
+    if (s->ops->advisory_take == NULL)
+        return il__error_set(reterr, IL_INVAL,
+                             "advisory locks are those of PostgreSQL: a store of %s: has none",
+                             s->ops->name);
+    return s->ops->advisory_take(s, key, id, ret, reterr);
 }
 
 bool

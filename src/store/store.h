@@ -12,6 +12,9 @@
 #include "base/base.h"
 #include "base/board.h"
 #include "core/order.h"
+#include "store/migration.h"
+#include "store/report.h"
+#include "store/table_guard.h"
 
 enum il__store_caps {
     IL__STORE_DURABLE = 1 << 0, /* what apply acknowledged survives a crash of the machine */
@@ -21,11 +24,15 @@ enum il__store_caps {
 
 struct il__store;
 struct il__store_tx;
+struct il__store_advisory;
 struct sqlite3;
+
+#define IL__LANES_MAX 4
 
 struct il__store_ops {
     const char *name;
     unsigned    caps; /* enum il__store_caps */
+    unsigned n_lanes; /* so many callers of apply at once, up to IL__LANES_MAX; 0 = 1. DIRECT: any number */
 
     void (*free)(struct il__store *s); /* required */
 
@@ -34,7 +41,7 @@ struct il__store_ops {
      * status and out are set; refused ops (il__op_refused) are passed over. IL_OK: all of it is as
      * durable as the engine promises, and whoever has to be woken has been. Anything else: nothing may be
      * concluded about any op (it may or may not have happened), except that repeating all of them is
-     * safe. One caller at a time unless DIRECT. Required.
+     * safe. n_lanes callers at a time, or any number if DIRECT. Required.
      */
     il_status (*apply)(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr);
 
@@ -51,11 +58,43 @@ struct il__store_ops {
     bool (*overdue)(struct il__store *s);
 
     /*
+     * Somebody is about to sleep on the board, or keeps a lease that may be broken: from now on what other processes wake must
+     * reach our board. Returns after how many milliseconds, at the latest, whoever sleeps should look by himself; 0: there is no need.
+     * Cheap; safe from any thread. NULL: it always reaches it.
+     */
+    int64_t (*attend)(struct il__store *s);
+
+    /*
      * Begin a transaction of the caller's own; see il_tx_begin(). It ends with commit or rollback of *ret. Safe from any
      * thread. NULL: this engine has none.
      */
     il_status (*tx_begin)(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret,
                           il_error *reterr);
+
+    /*
+     * Look at the settings of the store and its server, and say what they mean. `table`: look at this table of the user's, which
+     * is used as a queue, instead; NULL = none. Safe from any thread. NULL: there is nothing to say.
+     */
+    il_status (*report)(struct il__store *s, const char *table, il__report_fn *each, void *cookie,
+                        il_error *reterr);
+
+    /*
+     * Take an advisory lock of the server's own: the one of `key`, or, if that is NULL, the one with this id. Safe from any thread. NULL: this
+     * engine has none.
+     */
+    il_status (*advisory_take)(struct il__store *s, const char *key, int64_t id,
+                               struct il__store_advisory **ret, il_error *reterr);
+
+    /* Put a guard on a table, or take it away; change NULL: list them. NULL: this engine cannot do that. */
+    il_status (*guard_table)(struct il__store *s, const struct il__table_guard *change,
+                             il__table_guard_fn *each, void *cookie, il_error *reterr);
+};
+
+/* An advisory lock that is held. One thread at a time; the store outlives it. */
+struct il__store_advisory {
+    il_status (*check)(struct il__store_advisory *a, il_error *reterr); /* IL_OK, or IL_LOST */
+    void (*release)(struct il__store_advisory *a);
+    int fd; /* can be read when it may be lost: check */
 };
 
 /* A transaction of the caller's own. One thread at a time; the store outlives it. */
@@ -74,6 +113,9 @@ struct il__store {
 
 /* What every engine's open function gets. All borrowed for the call, except clock: until free. */
 struct il__store_open {
+    const char      *url;        /* all of it; may hold a password */
+    const char      *scheme;     /* with the colon */
+    const char      *query;      /* what follows '?', or NULL; clock=test has been taken note of */
     const char      *path;       /* what follows the scheme, without the query */
     const il_clock  *clock;      /* never NULL */
     bool             test_clock; /* the URL says clock=test */
@@ -87,14 +129,33 @@ il_status il__store_open(const char *url, const il_open_opts *opts, struct il__s
                          il_error *reterr) MUST_USE;
 void      il__store_free(struct il__store *s); /* NULL is fine */
 
+/*
+ * Bring the store of this URL up to date, or make it; `check`: only say what would be done. What opening does for most, a server's
+ * tables get only when whoever owns them asks for it.
+ */
+il_status il__store_migrate(const char *url, const il_open_opts *opts, bool check,
+                            struct il__migration *ret, il_error *reterr) MUST_USE;
+
 /* The wrappers: check before and after. `ops` must have passed il__op_prepare() or be refused. */
 il_status il__store_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr) MUST_USE;
 il_status il__store_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr) MUST_USE;
 
-bool il__store_overdue(struct il__store *s);
+bool    il__store_overdue(struct il__store *s);
+int64_t il__store_attend(struct il__store *s);
 
 /* check.c: the post-conditions of an op that was carried out. */
 void il__store_check_result(const il_op *op);
+
+/* What `interlock doctor` shows. */
+il_status il__store_report(struct il__store *s, const char *table, il__report_fn *each,
+                           void *cookie, il_error *reterr) MUST_USE;
+
+/* IL_OK, IL_HELD, IL_INVAL when the engine has no such locks, IL_STORE. */
+il_status il__store_advisory_take(struct il__store *s, const char *key, int64_t id,
+                                  struct il__store_advisory **ret, il_error *reterr) MUST_USE;
+/* IL_INVAL when the engine cannot guard tables. */
+il_status il__store_guard_table(struct il__store *s, const struct il__table_guard *change,
+                                il__table_guard_fn *each, void *cookie, il_error *reterr) MUST_USE;
 
 /* IL_INVAL when the engine has no such transactions. */
 il_status il__store_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret,
@@ -107,6 +168,12 @@ il_status il__store_memory_open(const struct il__store_open *o, struct il__store
                                 il_error *reterr) MUST_USE;
 il_status il__store_sqlite_open(const struct il__store_open *o, struct il__store **ret,
                                 il_error *reterr) MUST_USE;
+il_status il__store_postgres_open(const struct il__store_open *o, struct il__store **ret,
+                                  il_error *reterr) MUST_USE;
+il_status il__store_postgres_migrate(const struct il__store_open *o, bool check,
+                                     struct il__migration *ret, il_error *reterr) MUST_USE;
+il_status il__store_redis_open(const struct il__store_open *o, struct il__store **ret,
+                               il_error *reterr) MUST_USE;
 
 /*
  * Decorators: a store over another one, which they own from then on (on IL_OK only).

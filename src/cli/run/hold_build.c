@@ -93,7 +93,9 @@ fill(struct il__run_state *r, int64_t fresh_ms, uint32_t flags, int status)
                                    flags == 0 ? r->opts->build.stale_ms : 0, flags, status, &error);
     r->released    = kept == IL_OK;
     if (kept == IL_STALE || kept == IL_LOST)
-        il__run_say("%s: the value was dropped while it was built, and is not kept", r->opts->key);
+        il__run_say(
+            "%s: the value was dropped, or the build took longer than its lease: it is not kept",
+            r->opts->key);
     else if (kept != IL_OK)
         il__run_say("%s: the value is not kept: %s", r->opts->key, error.message);
 }

@@ -64,11 +64,37 @@ fault_overdue(struct il__store *s)
     return il__store_overdue(fault_from(s)->inner);
 }
 
+static int64_t
+fault_attend(struct il__store *s)
+{
+    return il__store_attend(fault_from(s)->inner);
+}
+
 /* Not counted among the calls: its faults are those of the caller's own connection. */
 static il_status
 fault_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
 {
     return il__store_tx_begin(fault_from(s)->inner, db, ret, reterr);
+}
+
+static il_status
+fault_report(struct il__store *s, const char *table, il__report_fn *each, void *cookie, il_error *reterr)
+{
+    return il__store_report(fault_from(s)->inner, table, each, cookie, reterr);
+}
+
+static il_status
+fault_advisory_take(struct il__store *s, const char *key, int64_t id,
+                    struct il__store_advisory **ret, il_error *reterr)
+{
+    return il__store_advisory_take(fault_from(s)->inner, key, id, ret, reterr);
+}
+
+static il_status
+fault_guard_table(struct il__store *s, const struct il__table_guard *change,
+                  il__table_guard_fn *each, void *cookie, il_error *reterr)
+{
+    return il__store_guard_table(fault_from(s)->inner, change, each, cookie, reterr);
 }
 
 static void
@@ -98,13 +124,17 @@ il__store_fault_wrap(struct il__store *inner, unsigned n, enum il__fault_kind ki
     f->kind  = kind;
     f->n     = n;
     f->ops   = (struct il__store_ops){
-          .name     = "fault",
-          .caps     = inner->ops->caps,
-          .free     = fault_free,
-          .apply    = fault_apply,
-          .read     = fault_read,
-          .overdue  = fault_overdue,
-          .tx_begin = fault_tx_begin,
+          .name          = "fault",
+          .caps          = inner->ops->caps,
+          .free          = fault_free,
+          .apply         = fault_apply,
+          .read          = fault_read,
+          .overdue       = fault_overdue,
+          .attend        = fault_attend,
+          .tx_begin      = fault_tx_begin,
+          .report        = fault_report,
+          .advisory_take = fault_advisory_take,
+          .guard_table   = fault_guard_table,
     };
     f->base = (struct il__store){ .ops = &f->ops, .board = inner->board };
     *ret    = &f->base;

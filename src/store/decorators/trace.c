@@ -81,11 +81,37 @@ trace_overdue(struct il__store *s)
     return il__store_overdue(trace_from(s)->inner);
 }
 
+static int64_t
+trace_attend(struct il__store *s)
+{
+    return il__store_attend(trace_from(s)->inner);
+}
+
 /* Its ops are not traced: they are the caller's own transaction. */
 static il_status
 trace_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
 {
     return il__store_tx_begin(trace_from(s)->inner, db, ret, reterr);
+}
+
+static il_status
+trace_report(struct il__store *s, const char *table, il__report_fn *each, void *cookie, il_error *reterr)
+{
+    return il__store_report(trace_from(s)->inner, table, each, cookie, reterr);
+}
+
+static il_status
+trace_advisory_take(struct il__store *s, const char *key, int64_t id,
+                    struct il__store_advisory **ret, il_error *reterr)
+{
+    return il__store_advisory_take(trace_from(s)->inner, key, id, ret, reterr);
+}
+
+static il_status
+trace_guard_table(struct il__store *s, const struct il__table_guard *change,
+                  il__table_guard_fn *each, void *cookie, il_error *reterr)
+{
+    return il__store_guard_table(trace_from(s)->inner, change, each, cookie, reterr);
 }
 
 static void
@@ -109,13 +135,17 @@ il__store_trace_wrap(struct il__store *inner, il_trace_fn *trace, void *cookie,
     t->trace  = trace;
     t->cookie = cookie;
     t->ops    = (struct il__store_ops){
-           .name     = "trace",
-           .caps     = inner->ops->caps,
-           .free     = trace_free,
-           .apply    = trace_apply,
-           .read     = trace_read,
-           .overdue  = trace_overdue,
-           .tx_begin = trace_tx_begin,
+           .name          = "trace",
+           .caps          = inner->ops->caps,
+           .free          = trace_free,
+           .apply         = trace_apply,
+           .read          = trace_read,
+           .overdue       = trace_overdue,
+           .attend        = trace_attend,
+           .tx_begin      = trace_tx_begin,
+           .report        = trace_report,
+           .advisory_take = trace_advisory_take,
+           .guard_table   = trace_guard_table,
     };
     t->base = (struct il__store){ .ops = &t->ops, .board = inner->board };
     *ret    = &t->base;

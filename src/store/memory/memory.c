@@ -155,9 +155,7 @@ mem_destroy(struct mem_store *m)
     il__mem_tables_release(m);
     il__order_release(&m->order);
     il__board_release(&m->board);
-    for (size_t i = 0; i < m->ranks.n; i++)
-        il__free(m->rank_names[i]);
-    il__free(m->rank_names);
+    il__ranks_release(&m->ranks);
     il__free(m->name);
     il__mutex_destroy(&m->mutex);
     il__free(m);
@@ -211,17 +209,10 @@ mem_new(const struct il__store_open *o)
     /* Grows across restarts too, and when a store is made right after another was freed. */
     m->fence = MAX((uint64_t)il__clock_wall_us(), highest_fence);
     il__mutex_init(&m->mutex, IL__MUTEX_store);
-    m->rank_names = il__calloc(o->ranks.n + 1, sizeof *m->rank_names);
     /* Room for the first that end, for ending must not fail; see il__ended_add(). */
-    bool ok = m->rank_names != NULL && il__board_init_private(&m->board) &&
+    bool ok = il__ranks_copy(&o->ranks, &m->ranks) && il__board_init_private(&m->board) &&
               il__ended_reserve(&m->ended, 1) && il__mem_run_init(m) && il__mem_once_init(m) &&
               il__mem_queue_init(m) && il__mem_cache_init(m);
-    for (size_t i = 0; ok && i < o->ranks.n; i++) {
-        m->rank_names[i] = il__strdup(o->ranks.classes[i]);
-        ok               = m->rank_names[i] != NULL;
-        m->ranks.n += ok;
-    }
-    m->ranks.classes = (const char *const *)m->rank_names;
     if (!ok) {
         mem_destroy(m);
         return NULL;

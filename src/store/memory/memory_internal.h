@@ -76,7 +76,6 @@ struct mem_store {
     struct il__board board;
     const il_clock  *clock;
     struct il__ranks ranks; /* copied strings */
-    char           **rank_names;
 
     struct il__map  keys;  /* struct mem_key by tenant and key */
     struct il__map  units; /* the youngest struct mem_hold of a unit of work, by tenant and root */

@@ -332,6 +332,12 @@ sq_tx_begin(struct il__store *base, struct sqlite3 *db, struct il__store_tx **re
     return il__sq_tx_begin(sq_from(base), db, ret, reterr);
 }
 
+static il_status
+sq_report(struct il__store *base, const char *table, il__report_fn *each, void *cookie, il_error *reterr)
+{
+    return il__sq_report(sq_from(base), table, each, cookie, reterr);
+}
+
 /* ---- opening and freeing -------------------------------------------------------------------------------------------- */
 
 static void
@@ -354,9 +360,7 @@ sq_free(struct il__store *base)
     il__ended_release(&s->ended);
     il__buf_release(&s->ended_new);
     il__arena_free(&s->scratch);
-    for (size_t i = 0; i < s->ranks.n; i++)
-        il__free(s->rank_names[i]);
-    il__free(s->rank_names);
+    il__ranks_release(&s->ranks);
     il__free(s->wakes);
     il__mutex_destroy(&s->read_mutex);
     il__free(s);
@@ -370,28 +374,13 @@ static const struct il__store_ops sq_ops = {
     .read     = sq_read,
     .overdue  = sq_overdue,
     .tx_begin = sq_tx_begin,
+    .report   = sq_report,
 };
-
-static bool
-copy_ranks(struct sq_store *s, const struct il__ranks *ranks)
-{
-    s->rank_names = il__calloc(ranks->n + 1, sizeof *s->rank_names);
-    if (s->rank_names == NULL)
-        return false;
-    s->ranks.classes = (const char *const *)s->rank_names;
-    for (size_t i = 0; i < ranks->n; i++) {
-        s->rank_names[i] = il__strdup(ranks->classes[i]);
-        if (s->rank_names[i] == NULL)
-            return false;
-        s->ranks.n++;
-    }
-    return true;
-}
 
 static il_status
 open_store(struct sq_store *s, const struct il__store_open *o, il_error *reterr)
 {
-    if (!copy_ranks(s, &o->ranks))
+    if (!il__ranks_copy(&o->ranks, &s->ranks))
         return il__error_set(reterr, IL_NOMEM, "no memory for a store");
     il_status st = il__sq_file_open(&s->file, o->path, o->existing, o->timeout_ms, reterr);
     if (st == IL_OK)

@@ -14,6 +14,7 @@
  *   show.c      get, list, check_fence
  *   sweep.c     recovery and the deadlock search
  *   tx.c        transactions of the caller's own
+ *   report.c    what doctor says
  *
  * Only sqlite.c knows about transactions: everything else works in the one that is open. A function that
  * uses the database returns false when that failed; the connection's `rc` says how, and the batch is undone.
@@ -161,7 +162,6 @@ struct sq_store {
     struct il__store base;
     struct sq_file   file;
     const il_clock  *clock;
-    char           **rank_names;
     struct il__ranks ranks;
 
     /* The write connection and what belongs to its transaction; one caller at a time (the executor). */
@@ -203,6 +203,10 @@ void      il__sq_tx_init(struct sq_store *s);
 void      il__sq_tx_release(struct sq_store *s);
 il_status il__sq_tx_begin(struct sq_store *s, sqlite3 *db, struct il__store_tx **ret,
                           il_error *reterr) MUST_USE;
+
+/* report.c */
+il_status il__sq_report(struct sq_store *s, const char *table, il__report_fn *each, void *cookie,
+                        il_error *reterr) MUST_USE;
 
 bool il__sq_state_load(struct sq_conn *c, const il_clock *clock, struct sq_state *st);
 bool il__sq_state_save(struct sq_store *s);

@@ -1,0 +1,87 @@
+/*
+ * cmd_doctor.c: `interlock doctor`: what the settings of the store and its server mean for what is promised. Exit status 1 when a
+ * promise does not hold.
+ */
+#include "base/error.h"
+#include "cli/cli.h"
+#include "runtime/handle.h"
+
+static const struct {
+    const char    *name;
+    enum cli_style style;
+} levels[IL__FINDING_LEVEL_COUNT] = {
+    [IL__FINDING_GOOD] = { "ok", CLI_GREEN },
+    [IL__FINDING_NOTE] = { "note", CLI_PLAIN },
+    [IL__FINDING_WARN] = { "warning", CLI_YELLOW },
+    [IL__FINDING_BAD]  = { "bad", CLI_RED },
+};
+
+struct doctor {
+    json_t         *items; /* NULL: not as JSON */
+    struct cli_grid grid;
+    size_t          n[IL__FINDING_LEVEL_COUNT];
+    bool            failed; /* no memory */
+};
+
+static void
+note_finding(void *cookie, const struct il__finding *f)
+{
+    struct doctor *d = cookie;
+
+    d->n[f->level]++;
+    if (d->items != NULL) {
+        json_t *item = json_pack("{s:s, s:o, s:o, s:o}", "level", levels[f->level].name, "name",
+                                 il__cli_json_text(f->name), "value", il__cli_json_text(f->value),
+                                 "means", il__cli_json_text(f->means));
+        d->failed    = json_array_append_new(d->items, item) != 0 || d->failed;
+        return;
+    }
+    il__cli_grid_add(&d->grid, "%s", levels[f->level].name);
+    il__cli_grid_add(&d->grid, "%s", f->name);
+    il__cli_grid_add(&d->grid, "%s", f->value);
+    il__cli_grid_add(&d->grid, "%s", f->means);
+}
+
+static int
+print(struct cli *cli, struct doctor *d)
+{
+    int status;
+
+    if (d->failed)
+        return il__cli_fail_memory();
+    if (d->items != NULL)
+        status = il__cli_json_print(json_pack("{s:O, s:n}", "items", d->items, "next"));
+    else
+        status = il__cli_grid_print(&d->grid);
+    if (status != 0)
+        return status;
+    if (d->n[IL__FINDING_BAD] > 0)
+        il__cli_note(cli, "%zu %s not hold what Interlock promises", d->n[IL__FINDING_BAD],
+                     d->n[IL__FINDING_BAD] == 1 ? "setting does" : "settings do");
+    return d->n[IL__FINDING_BAD] > 0 ? 1 : 0;
+}
+
+int
+il__cli_cmd_doctor(struct cli *cli)
+{
+    static const char *const headers[] = { "LEVEL", "SETTING", "IS", "WHICH MEANS" };
+    struct doctor            d         = { 0 };
+    il_error                 err;
+    int                      status;
+
+    if (cli->store_missing) {
+        il__cli_note(cli, "the store does not exist yet");
+        return 0;
+    }
+    if (cli->json && (d.items = json_array()) == NULL)
+        return il__cli_fail_memory();
+    il__cli_grid_init(&d.grid, headers, ARRAY_LEN(headers));
+    if (il__handle_report(cli->store, CLI_OPTION(cli, doctor, table)->text, note_finding, &d, &err) !=
+        IL_OK)
+        status = il__cli_fail(&err);
+    else
+        status = print(cli, &d);
+    json_decref(d.items);
+    il__cli_grid_release(&d.grid);
+    return status;
+}

@@ -1,0 +1,66 @@
+/*
+ * advisory.c: advisory locks of PostgreSQL, held beside a lease: the public calls over what the engine does
+ * (store/postgres/advisory.c).
+ */
+#include "base/error.h"
+#include "runtime/handle.h"
+
+struct il_advisory {
+    struct il__store_advisory *inner;
+};
+
+static il_status
+take(il *h, const char *key, int64_t id, il_advisory **ret, il_error *reterr)
+{
+    il_advisory *a = il__calloc(1, sizeof *a);
+
+    if (a == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for an advisory lock");
+    il_status st = il__store_advisory_take(h->store, key, id, &a->inner, reterr);
+    if (st != IL_OK) {
+        il__free(a);
+        return st;
+    }
+    *ret = a;
+    return IL_OK;
+}
+
+il_status
+il_advisory_take(il *h, const char *key, il_advisory **ret, il_error *reterr)
+{
+    if (h == NULL || ret == NULL)
+        return il__error_set(reterr, IL_INVAL, "no handle, or no place for the advisory lock");
+    il_status st = il_check_key(key, reterr);
+    return st == IL_OK ? take(h, key, 0, ret, reterr) : st;
+}
+
+il_status
+il_advisory_take_id(il *h, int64_t id, il_advisory **ret, il_error *reterr)
+{
+    if (h == NULL || ret == NULL)
+        return il__error_set(reterr, IL_INVAL, "no handle, or no place for the advisory lock");
+    return take(h, NULL, id, ret, reterr);
+}
+
+il_status
+il_advisory_check(il_advisory *a, il_error *reterr)
+{
+    if (a == NULL)
+        return il__error_set(reterr, IL_INVAL, "no advisory lock given");
+    return a->inner->check(a->inner, reterr);
+}
+
+int
+il_advisory_fd(const il_advisory *a)
+{
+    return a != NULL ? a->inner->fd : -1;
+}
+
+void
+il_advisory_release(il_advisory *a)
+{
+    if (a == NULL)
+        return;
+    a->inner->release(a->inner);
+    il__free(a);
+}

@@ -1,0 +1,104 @@
+/*
+ * advisory.c: PostgreSQL's own advisory locks, held beside a lease for programs that know no other (R2.8, R5.9).
+ *
+ * The lock belongs to a transaction that does nothing else, on a connection of its own; it ends with either. So it works through a
+ * pooler, too, which keeps its server connection for that long.
+ */
+#include <inttypes.h>
+#include <poll.h>
+
+#include "base/error.h"
+#include "store/postgres/postgres_internal.h"
+
+struct pg_advisory {
+    struct il__store_advisory base;
+    struct pg_store          *s;
+    struct pg_conn            conn;
+};
+
+static il_status
+advisory_check(struct il__store_advisory *base, il_error *reterr)
+{
+    struct pg_advisory *a  = container_of(base, struct pg_advisory, base);
+    struct pollfd       fd = { .fd = base->fd, .events = POLLIN };
+
+    /* The server has hardly anything to say on this connection, except that it is over. A new one would not be in the
+     * transaction. */
+    if (a->conn.pq != NULL && poll(&fd, 1, 0) == 0)
+        return IL_OK;
+    if (a->conn.pq != NULL &&
+        il__pg_exec(&a->conn, a->s->sql[PG_alive], il__pg_in_ms(a->s->timeout_ms)) &&
+        il__pq->PQtransactionStatus(a->conn.pq) == PQTRANS_INTRANS)
+        return IL_OK;
+    il__pg_conn_close(&a->conn);
+    return il__error_set(reterr, IL_LOST, "%s: the connection that held an advisory lock is gone",
+                         a->s->url.shown);
+}
+
+static void
+advisory_release(struct il__store_advisory *base)
+{
+    struct pg_advisory *a = container_of(base, struct pg_advisory, base);
+
+    /* Not only closed: behind a pooler the server's side would go on. */
+    if (a->conn.pq != NULL)
+        IGNORE(il__pg_exec(&a->conn, a->s->sql[PG_rollback], il__pg_in_ms(a->s->timeout_ms)));
+    il__pg_conn_close(&a->conn);
+    il__free(a);
+}
+
+/* *ret_taken: nobody else has it. */
+static bool
+take(struct pg_advisory *a, const char *key, int64_t id, bool *ret_taken)
+{
+    char            text[24];
+    int64_t         until_ns = il__pg_in_ms(a->s->timeout_ms);
+    struct pg_query q        = {
+               .sql      = a->s->sql[PG_advisory_take],
+               .n_params = 2,
+               .types    = { PG_INT8, PG_TEXT },
+               .values   = { key == NULL ? text : NULL, key },
+    };
+
+    (void)snprintf(text, sizeof text, "%" PRId64, id);
+    if (!il__pg_exec(&a->conn, a->s->sql[PG_advisory_begin], until_ns))
+        return false;
+    PGresult *r = il__pg_query(&a->conn, &q, until_ns);
+    if (r == NULL)
+        return false;
+    *ret_taken = il__pg_bool(r, 0, 0);
+    il__pq->PQclear(r);
+    /* A statement with parameters leaves its portal open, and that a snapshot, until the next statement. */
+    return il__pg_exec(&a->conn, a->s->sql[PG_alive], until_ns);
+}
+
+il_status
+il__pg_advisory_take(struct remote_store *base, const char *key, int64_t id,
+                     struct il__store_advisory **ret, il_error *reterr)
+{
+    struct pg_store    *s     = il__pg_from(base);
+    struct pg_advisory *a     = il__calloc(1, sizeof *a);
+    bool                taken = false;
+    il_status           st    = IL_OK;
+
+    if (a == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for an advisory lock");
+    a->s    = s;
+    a->base = (struct il__store_advisory){ .check = advisory_check, .release = advisory_release };
+    il__pg_conn_init(&a->conn, s->url.server, s->url.shown);
+    if (!take(a, key, id, &taken))
+        st = il__pg_error(&a->conn, reterr);
+    else if (!taken && key != NULL)
+        st = il__error_set(reterr, IL_HELD,
+                           "the advisory lock of '%.80s' is held by another program", key);
+    else if (!taken)
+        st = il__error_set(reterr, IL_HELD,
+                           "the advisory lock %" PRId64 " is held by another program", id);
+    if (st != IL_OK) {
+        advisory_release(&a->base);
+        return st;
+    }
+    a->base.fd = il__pq->PQsocket(a->conn.pq);
+    *ret       = &a->base;
+    return IL_OK;
+}

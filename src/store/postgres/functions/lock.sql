@@ -1,0 +1,531 @@
+-- lock: acquire, renew, release and break, as the tables of src/core/README.md say; and what runs use of locks.
+--
+-- Why it is race-free: whoever changes a key holds the key's mutex to the end of its transaction, and each statement in here begins
+-- after that with a snapshot of its own; so what was read of the key is still true when it is acted upon. Sweeps are the only ones
+-- that touch rows without it: rows that have ended, and look_ms, which decides nothing.
+-- What they do single steps with is in lock_rows.sql; the numbers of modes and states are there, too.
+
+CREATE OR REPLACE FUNCTION mutexes_lock(o jsonb) RETURNS SETOF bigint
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF o ? 'key' THEN
+        RETURN NEXT mutex(4, o ->> 'tenant', o ->> 'key');
+    ELSIF o ? 'ticket' THEN -- x_verdict: the key of a ticket never changes
+        RETURN QUERY SELECT mutex(4, w.tenant, w.key) FROM waiter w WHERE w.ticket = (o ->> 'ticket')::bigint;
+    END IF;
+END
+$$;
+
+-- ---- settling, giving on -------------------------------------------------------------------------------------------------
+
+-- While the head of the queue is compatible with what is live it becomes an offered lease, and is woken. How many.
+CREATE OR REPLACE FUNCTION give_on(v key_view, t text, k text, now bigint) RETURNS int
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    first bigint; -- the oldest one that stays: cancelled, and not told yet
+    w     waiter;
+    f     bigint;
+    n     int := 0;
+BEGIN
+    IF NOT v.queued THEN
+        RETURN 0;
+    END IF;
+    FOR w IN SELECT * FROM waiter x WHERE x.tenant = t AND x.key = k AND x.ticket >= v.head ORDER BY x.ticket LOOP
+        IF w.verdict <> '' THEN
+            first := coalesce(first, w.ticket);
+            CONTINUE;
+        END IF;
+        EXIT WHEN conflict(v, w.mode, w.permits) <> 0; -- first in, first out: nobody overtakes
+        DELETE FROM waiter x WHERE x.tenant = t AND x.key = k AND x.ticket = w.ticket;
+        f := lease_add(t, k, w.holder, w.root, w.mode, w.permits, 2, w.ttl_ms, w.settle_ms, now + least(w.ttl_ms, 2000),
+                       v.oldest, coalesce(first, w.ticket + 1), w.run, w.meta, w.place, now);
+        IF w.run <> 0 THEN
+            PERFORM run_offered(w.run, f);
+        END IF;
+        PERFORM wake(t, k, w.holder);
+        v.nx     := v.nx + (w.mode = 0)::int;
+        v.ns     := v.ns + (w.mode = 1)::int;
+        v.np     := v.np + (w.mode = 2)::int;
+        v.n_live := w.permits;
+        IF v.oldest = 0 AND w.mode <> 0 THEN
+            v.oldest := f;
+        END IF;
+        n := n + 1;
+    END LOOP;
+    RETURN n;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION key_give_on(t text, k text, now bigint, wall bigint) RETURNS int
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN give_on(key_look(t, k, now), t, k, now);
+END
+$$;
+
+-- An overdue lease ends, or its key settles first. False: it cannot be taken away now.
+CREATE OR REPLACE FUNCTION lease_expire(l lease, sweeps boolean, now bigint, wall bigint) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    opens bigint := l.expires_ms + l.settle_ms;
+BEGIN
+    IF NOT lease_seize(l, sweeps) THEN
+        RETURN false;
+    END IF;
+    IF l.state = 3 AND l.settle_ms > 0 THEN
+        IF l.run <> 0 THEN
+            PERFORM run_lost(l.run, 3, 6, l.expires_ms, 0, l.reason, now, wall); -- the key settles without its run
+            l.run := 0;
+        END IF;
+        l.state := 4;
+        IF opens > now THEN
+            UPDATE lease x SET state = 4, run = 0, expires_ms = opens, look_ms = opens
+             WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence;
+            RETURN true;
+        END IF;
+    END IF;
+    PERFORM lease_end(l, CASE l.state WHEN 4 THEN 7 ELSE 6 END, now, wall);
+    RETURN true;
+END
+$$;
+
+-- End what is overdue on the key, and give it on if that changed something: [n_expired, n_dropped, n_offered, n_runs].
+CREATE OR REPLACE FUNCTION settle(v key_view, t text, k text, sweeps boolean, now bigint, wall bigint) RETURNS int[]
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    n_expired int := 0;
+    n_dropped int := 0;
+    n_runs    int := 0;
+    l         lease;
+    w         waiter;
+BEGIN
+    FOR l IN SELECT * FROM leases_of_key(t, k) x WHERE x.expires_ms <= now ORDER BY x.fence LOOP
+        IF lease_expire(l, sweeps, now, wall) THEN
+            n_expired := n_expired + 1;
+            n_runs    := n_runs + (l.run <> 0)::int;
+        END IF;
+    END LOOP;
+    FOR w IN
+        SELECT * FROM waiter x
+         WHERE x.tenant = t AND x.key = k AND x.ticket >= v.head AND x.drop_ms <= now ORDER BY x.ticket
+    LOOP
+        PERFORM waiter_leave(w, now, wall);
+        n_dropped := n_dropped + 1;
+        n_runs    := n_runs + (w.run <> 0)::int;
+    END LOOP;
+    IF n_expired + n_dropped = 0 THEN
+        RETURN '{0,0,0,0}';
+    END IF;
+    RETURN ARRAY[n_expired, n_dropped, key_give_on(t, k, now, wall), n_runs];
+END
+$$;
+
+CREATE OR REPLACE FUNCTION key_settle(t text, k text, now bigint, wall bigint, sweeps boolean DEFAULT false) RETURNS int[]
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v key_view := key_look(t, k, now);
+BEGIN
+    IF v.overdue THEN
+        RETURN settle(v, t, k, sweeps, now, wall);
+    END IF;
+    RETURN '{0,0,0,0}';
+END
+$$;
+
+-- The key, settled: what is overdue in it now cannot be taken away.
+CREATE OR REPLACE FUNCTION key_settled(t text, k text, now bigint, wall bigint) RETURNS key_view
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v key_view := key_look(t, k, now);
+BEGIN
+    IF v.overdue THEN
+        PERFORM settle(v, t, k, false, now, wall);
+        v := key_look(t, k, now);
+    END IF;
+    RETURN v;
+END
+$$;
+
+-- ---- acquire -------------------------------------------------------------------------------------------------------------
+
+-- The holder has a live lease on the key already: it confirms an offer, renews, or asks for something else.
+CREATE OR REPLACE FUNCTION acquire_own(l lease, o jsonb, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    ttl  bigint := (o ->> 'ttl_ms')::bigint;
+    head jsonb;
+    stop text;
+BEGIN
+    IF l.expires_ms <= now THEN -- over, though it cannot be taken away yet: see lease_seize()
+        RETURN jsonb_build_object('status', 3, 'say', 'closing', 'reason', l.reason);
+    END IF;
+    IF l.mode <> coalesce((o ->> 'mode')::int, 0) OR l.permits <> coalesce((o ->> 'permits')::int, 0) THEN
+        RETURN '{"status": 8, "say": "other_mode"}';
+    END IF;
+    IF l.state = 4 THEN
+        RETURN jsonb_build_object('status', 3, 'say', 'closing', 'reason', l.reason);
+    END IF;
+    UPDATE lease x
+       SET state = 3, ttl_ms = ttl, renewed_ms = now, expires_ms = now + ttl, look_ms = least(x.look_ms, now + ttl)
+     WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence;
+    head := jsonb_build_object('status', 0, 'fence', l.fence, 'remaining_ms', ttl, 'flags', (l.state = 3)::int);
+    IF l.run <> 0 THEN
+        IF l.state = 2 THEN
+            PERFORM run_confirmed(l.run, now, wall);
+        END IF;
+        stop := run_stop(l.run);
+        IF stop IS NOT NULL THEN
+            head := head || jsonb_build_object('say', 'run_stop', 'detail', stop);
+        END IF;
+    END IF;
+    RETURN head;
+END
+$$;
+
+-- The holder waits for the key already.
+CREATE OR REPLACE FUNCTION acquire_again(w waiter, v key_view, o jsonb, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    wait bigint := coalesce((o ->> 'wait_ms')::bigint, 0);
+    head jsonb;
+BEGIN
+    IF w.verdict <> '' THEN
+        head := jsonb_build_object('status', 6, 'detail', w.verdict);
+    ELSIF w.mode <> coalesce((o ->> 'mode')::int, 0) OR w.permits <> coalesce((o ->> 'permits')::int, 0) THEN
+        RETURN '{"status": 8, "say": "waits_in_other_mode"}';
+    ELSIF wait = 0 THEN
+        head := lock_held(w.tenant, w.key, w.mode, w.permits, now, wall);
+    ELSE
+        w.deadline_ms := wait_deadline(wait, now);
+        UPDATE waiter x
+           SET seen_ms = now, deadline_ms = w.deadline_ms, drop_ms = least(w.deadline_ms, now + 15000)
+         WHERE x.tenant = w.tenant AND x.key = w.key AND x.ticket = w.ticket;
+        RETURN lock_queued(w, v.head, now);
+    END IF;
+    PERFORM waiter_leave(w, now, wall); -- which may let those behind it pass
+    PERFORM key_give_on(w.tenant, w.key, now, wall);
+    RETURN head;
+END
+$$;
+
+-- A waiter that was just added: what it is told. If the unit of work holds or waits for something else, too, it may close a cycle.
+-- Its turn may have come already, when others left.
+CREATE OR REPLACE FUNCTION lock_enqueued(o jsonb, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    w     waiter;
+    l     lease;
+    holds jsonb := lock_learn(o, now);
+BEGIN
+    SELECT * INTO w FROM waiter x
+     WHERE x.root = unit_of(o ->> 'tenant', o ->> 'holder')
+       AND x.holder || E'\x1f' || x.key = concat(o ->> 'holder', E'\x1f', o ->> 'key');
+    IF NOT FOUND THEN
+        SELECT * INTO l FROM lease_of_holder(o ->> 'tenant', o ->> 'key', o ->> 'holder', now);
+        RETURN acquire_own(l, o, now, wall) || holds;
+    END IF;
+    IF EXISTS (SELECT 1 FROM lease x WHERE x.root = w.root AND x.state < 5)
+       OR EXISTS (SELECT 1 FROM waiter x WHERE x.root = w.root AND x.verdict = '' AND x.ticket <> w.ticket)
+    THEN
+        PERFORM asked();
+        holds := holds || '{"ask": "search"}';
+    END IF;
+    RETURN lock_queued(w, coalesce((SELECT head FROM lease x WHERE x.tenant = w.tenant AND x.key = w.key
+                                     ORDER BY x.fence DESC LIMIT 1), 0), now) || holds;
+END
+$$;
+
+-- Would a new request be refused before it is looked at what is in its way? The head that says so, or NULL.
+CREATE OR REPLACE FUNCTION acquire_refused(o jsonb, now bigint) RETURNS jsonb
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    l       lease;
+    against jsonb;
+BEGIN
+    SELECT * INTO l FROM lease_of_holder(o ->> 'tenant', o ->> 'key', o ->> 'holder', now) x WHERE x.state >= 5;
+    IF FOUND THEN
+        RETURN lock_lost(l, now);
+    END IF;
+    IF o ? 'ranks' THEN
+        against := rank_against(o, now);
+        IF against IS NOT NULL THEN
+            RETURN jsonb_build_object('status', 7, 'against', against);
+        END IF;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- A request of a holder that neither has the key nor waits for it. The key is settled.
+CREATE OR REPLACE FUNCTION acquire_new(v key_view, o jsonb, run bigint, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    m     int := coalesce((o ->> 'mode')::int, 0);
+    p     int := coalesce((o ->> 'permits')::int, 0);
+    c     int := conflict(v, m, p);
+    holds jsonb;
+BEGIN
+    IF o ? 'ranks' THEN
+        holds := rank_against(o, now);
+        IF holds IS NOT NULL THEN
+            RETURN jsonb_build_object('status', 7, 'against', holds);
+        END IF;
+    END IF;
+    IF c = 2 THEN
+        RETURN '{"status": 8, "say": "other_permits"}';
+    ELSIF c = 0 AND NOT v.queued THEN
+        holds := lock_learn(o, now);
+        RETURN jsonb_build_object('status', 0, 'fence', grant_in(v, o, run, now), 'remaining_ms', (o ->> 'ttl_ms')::bigint)
+               || holds;
+    ELSIF coalesce((o ->> 'wait_ms')::bigint, 0) = 0 THEN
+        RETURN lock_held(o ->> 'tenant', o ->> 'key', m, p, now, wall);
+    END IF;
+    PERFORM waiter_add(o, run, now);
+    RETURN lock_enqueued(o, now, wall);
+END
+$$;
+
+-- The whole table of acquire. What is new belongs to `run`, 0 = none.
+CREATE OR REPLACE FUNCTION acquire_do(o jsonb, run bigint, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t text := o ->> 'tenant';
+    k text := o ->> 'key';
+    h text := o ->> 'holder';
+    v key_view := key_settled(t, k, now, wall);
+    l lease;
+    w waiter;
+BEGIN
+    SELECT * INTO l FROM lease_of_holder(t, k, h, now);
+    IF FOUND THEN
+        IF l.state < 5 THEN
+            RETURN acquire_own(l, o, now, wall);
+        END IF;
+        RETURN lock_lost(l, now); -- a late copy must not create a ghost
+    END IF;
+    IF v.waits THEN
+        SELECT * INTO w FROM waiter x
+         WHERE x.root = unit_of(t, h) AND x.holder || E'\x1f' || x.key = h || E'\x1f' || k;
+        IF FOUND THEN
+            RETURN acquire_again(w, v, o, now, wall);
+        END IF;
+    END IF;
+    RETURN acquire_new(v, o, run, now, wall);
+END
+$$;
+
+-- Ended leases of a unit of work that takes many keys one after the other would lie in its way for a minute each. So now and then
+-- they are put aside, where only those who ask for a (key, holder) find them; each is moved once. The one that ended last stays, and
+-- with it the sign that there may be others. Nobody else changes an ended row, but a sweep that deletes it: what it has locked is
+-- passed over.
+CREATE OR REPLACE FUNCTION unit_tidy(r text) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM lease WHERE root = r AND state >= 5 OFFSET 15) THEN
+        UPDATE lease SET root = r || '/'
+         WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM lease x
+                                  WHERE x.root = r AND x.state >= 5
+                                    AND x.ended_ms < (SELECT max(y.ended_ms) FROM lease y WHERE y.root = r AND y.state >= 5)
+                                    FOR NO KEY UPDATE SKIP LOCKED));
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION v_acquire(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t    text   := o ->> 'tenant';
+    k    text   := o ->> 'key';
+    h    text   := o ->> 'holder';
+    r    text   := unit_of(t, h);
+    m    int    := coalesce((o ->> 'mode')::int, 0);
+    ttl  bigint := (o ->> 'ttl_ms')::bigint;
+    f    bigint;
+    s    int;    -- of the newest lease: state, mode, head
+    sm   int;
+    hd   bigint;
+    busy boolean;
+    n    bigint; -- leases of the unit of work
+BEGIN
+    -- The usual case, in three statements: nobody holds the key or waits for it, the unit of work holds nothing, and this (key, holder)
+    -- has not ended just now. Race-free: whoever could change one of these for the key needs its mutex, which we hold; and
+    -- what the unit of work takes elsewhere at the same moment is as if it came after us.
+    SELECT x.state, x.mode, x.head INTO s, sm, hd FROM lease x
+     WHERE x.tenant = t AND x.key = k ORDER BY x.fence DESC LIMIT 1;
+    IF s < 5 OR sm <> 0 THEN
+        RETURN acquire_do(o, 0, now, wall);
+    END IF;
+    hd := coalesce(hd, 0);
+    SELECT EXISTS (SELECT 1 FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= hd)
+           OR coalesce(bool_or(x.state < 5 OR (x.key = k AND x.holder = h AND x.ended_ms > now - 60000)), false), count(*)
+      INTO busy, n FROM lease x WHERE x.root = r;
+    IF n > 0 AND NOT busy THEN -- then some may have been put aside
+        busy := EXISTS (SELECT 1 FROM lease_of_holder(t, k, h, now));
+    END IF;
+    IF busy THEN
+        RETURN acquire_do(o, 0, now, wall);
+    END IF;
+    f := nextval('fence_seq');
+    INSERT INTO lease (tenant, key, fence, run, ttl_ms, settle_ms, granted_ms, renewed_ms, expires_ms, look_ms, floor, head,
+                       permits, mode, state, holder, root, live, meta, place, reason)
+    VALUES (t, k, f, 0, ttl, coalesce((o ->> 'settle_ms')::bigint, 0), now, now, now + ttl, now + least(ttl, 30000), 0, hd,
+            coalesce((o ->> 'permits')::int, 0), m, 3, h, r, CASE WHEN m <> 0 THEN t || E'\x1f' || k END,
+            coalesce(o ->> 'meta', ''), coalesce(o ->> 'place', ''), '');
+    IF n > 15 AND f % 16 = 0 THEN
+        PERFORM unit_tidy(r);
+    END IF;
+    RETURN jsonb_build_object('status', 0, 'fence', f, 'remaining_ms', ttl);
+END
+$$;
+
+-- ---- renew, release, break -----------------------------------------------------------------------------------------------
+
+-- renew and release of a lease that is not (or no longer) this holder's with this fence.
+CREATE OR REPLACE FUNCTION lock_not_current(v key_view, o jsonb, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    t    text := o ->> 'tenant';
+    k    text := o ->> 'key';
+    head jsonb := jsonb_build_object('fence', v.newest);
+    l    lease;
+BEGIN
+    SELECT * INTO l FROM lease_of_holder(t, k, o ->> 'holder', now);
+    IF l.state < 5 THEN
+        RETURN head || '{"status": 5, "say": "other_fence"}';
+    ELSIF l.state = 5 AND l.fence = (o ->> 'fence')::bigint AND o ->> 'op' = 'release' THEN
+        RETURN head || '{"status": 0}'; -- it was this one: the answer is repeated
+    ELSIF l.state >= 5 THEN
+        RETURN head || lock_lost(l, now);
+    ELSIF v.newest <> 0 THEN
+        RETURN lock_held(t, k, NULL, NULL, now, wall);
+    END IF;
+    RETURN '{"status": 4}';
+END
+$$;
+
+CREATE OR REPLACE FUNCTION renew_do(o jsonb, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t    text   := o ->> 'tenant';
+    k    text   := o ->> 'key';
+    ttl  bigint := (o ->> 'ttl_ms')::bigint;
+    v    key_view := key_settled(t, k, now, wall);
+    l    lease;
+    head jsonb;
+    stop text;
+BEGIN
+    SELECT * INTO l FROM lease x
+     WHERE x.tenant = t AND x.key = k AND x.fence = (o ->> 'fence')::bigint AND x.holder = o ->> 'holder' AND x.state < 5;
+    IF NOT FOUND THEN
+        RETURN lock_not_current(v, o, now, wall);
+    ELSIF l.state = 2 THEN
+        RETURN jsonb_build_object('status', 3, 'say', 'unconfirmed', 'fence', v.newest);
+    ELSIF l.state = 4 OR l.expires_ms <= now THEN
+        RETURN jsonb_build_object('status', 3, 'say', 'closing', 'reason', l.reason, 'fence', v.newest);
+    END IF;
+    ttl := coalesce(ttl, l.ttl_ms);
+    UPDATE lease x
+       SET ttl_ms = ttl, renewed_ms = now, expires_ms = now + ttl, look_ms = least(x.look_ms, now + ttl)
+     WHERE x.tenant = t AND x.key = k AND x.fence = l.fence;
+    head := jsonb_build_object('status', 0, 'fence', l.fence, 'remaining_ms', ttl);
+    IF l.run <> 0 THEN
+        stop := run_stop(l.run);
+        IF stop IS NOT NULL THEN
+            head := head || jsonb_build_object('say', 'run_stop', 'detail', stop);
+        END IF;
+    END IF;
+    RETURN head;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION v_renew(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t   text   := o ->> 'tenant';
+    k   text   := o ->> 'key';
+    f   bigint := (o ->> 'fence')::bigint;
+    h   text   := o ->> 'holder';
+    ttl bigint := (o ->> 'ttl_ms')::bigint;
+BEGIN
+    -- The usual case: the lease is current, alone, of no run, and nobody behind it is overdue, so there is nothing to settle.
+    -- (With NOT EXISTS it would become a join, and that may go through the whole queue from its start; a LIMIT keeps it as it is.)
+    UPDATE lease l
+       SET ttl_ms = coalesce(ttl, l.ttl_ms), renewed_ms = now, expires_ms = now + coalesce(ttl, l.ttl_ms),
+           look_ms = least(l.look_ms, now + coalesce(ttl, l.ttl_ms))
+     WHERE l.tenant = t AND l.key = k AND l.fence = f AND l.holder = h AND l.state = 3 AND l.expires_ms > now AND l.mode = 0
+       AND l.run = 0
+       AND (SELECT 1 FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= l.head AND w.drop_ms <= now LIMIT 1) IS NULL
+    RETURNING l.ttl_ms INTO ttl;
+    IF FOUND THEN
+        RETURN jsonb_build_object('status', 0, 'fence', f, 'remaining_ms', ttl);
+    END IF;
+    RETURN renew_do(o, now, wall);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION v_release(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t text   := o ->> 'tenant';
+    k text   := o ->> 'key';
+    f bigint := (o ->> 'fence')::bigint;
+    h text   := o ->> 'holder';
+    v key_view;
+    l lease;
+BEGIN
+    -- The usual case: the lease is current, alone, of no run, and nobody waits.
+    UPDATE lease x
+       SET state = 5, ended_ms = now
+     WHERE x.tenant = t AND x.key = k AND x.fence = f AND x.holder = h AND x.state = 3 AND x.expires_ms > now AND x.mode = 0
+       AND x.run = 0
+       AND (SELECT 1 FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= x.head LIMIT 1) IS NULL;
+    IF FOUND THEN
+        RETURN '{"status": 0}';
+    END IF;
+    v := key_settled(t, k, now, wall);
+    SELECT * INTO l FROM lease x
+     WHERE x.tenant = t AND x.key = k AND x.fence = f AND x.holder = h AND x.state < 5;
+    IF NOT FOUND THEN
+        RETURN lock_not_current(v, o, now, wall);
+    ELSIF l.expires_ms <= now THEN -- over, though it cannot be taken away yet: see lease_seize()
+        RETURN jsonb_build_object('status', 3, 'say', 'closing', 'reason', l.reason, 'fence', v.newest);
+    END IF;
+    PERFORM lease_end(l, 5, now, wall);
+    PERFORM key_give_on(t, k, now, wall);
+    RETURN jsonb_build_object('status', 0, 'fence', newest_fence(t, k));
+END
+$$;
+
+CREATE OR REPLACE FUNCTION v_break(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t    text    := o ->> 'tenant';
+    k    text    := o ->> 'key';
+    ends boolean := coalesce((o ->> 'flags')::int, 0) & 1 <> 0; -- now
+    v    key_view := key_settled(t, k, now, wall);
+    l    lease;
+    head jsonb;
+BEGIN
+    SELECT * INTO l FROM lease x WHERE x.tenant = t AND x.key = k AND x.fence = (o ->> 'fence')::bigint AND x.state < 5;
+    IF NOT FOUND THEN
+        RETURN jsonb_build_object('status', CASE WHEN v.newest <> 0 THEN 5 ELSE 4 END, 'fence', v.newest);
+    END IF;
+    head := jsonb_build_object('status', 0, 'items', jsonb_build_array(lease_item(l, now)), 'now_ms', now, 'wall_ms', wall);
+    ends := ends OR l.state = 2;
+    IF ends AND NOT lease_seize(l, false) THEN
+        RETURN head || jsonb_build_object('status', 1, 'say', 'committing', 'fence', v.newest);
+    END IF;
+    PERFORM wake_holders(); -- its holder is told
+    l.reason := o ->> 'reason';
+    IF ends THEN
+        PERFORM lease_end(l, 7, now, wall);
+        PERFORM key_give_on(t, k, now, wall);
+    ELSE
+        UPDATE lease x SET state = 4, reason = l.reason WHERE x.tenant = t AND x.key = k AND x.fence = l.fence;
+        IF l.run <> 0 THEN
+            PERFORM run_broken(l.run, l.reason, wall);
+        END IF;
+    END IF;
+    RETURN head || jsonb_build_object('fence', newest_fence(t, k));
+END
+$$;

@@ -1,0 +1,358 @@
+-- public_queue: queues for programs in any language: SELECT * FROM interlock.push('mail', '{"to": 7}').
+--
+-- push and finish are meant for the caller's own transaction: the job exists, or has ended, exactly if that is committed. Nobody waits for it meanwhile: a
+-- job that was pushed is not seen before, and one that is being finished is passed over by whoever looks for dead claims. claim is a transaction
+-- of its own: what it gives is the worker's only when it is committed. The others may be either. Waiting workers of the library are told
+-- through NOTIFY, by the commit. Schedules tick wherever a program with the library runs, not by a claim from here.
+--
+-- Several queues, parents or unique keys in one transaction: two transactions that name them in different orders may have to wait
+-- for each other, and PostgreSQL ends one of them (40P01). READ COMMITTED only.
+
+-- ---- what they share -----------------------------------------------------------------------------------------------------
+
+CREATE OR REPLACE FUNCTION job_status_name(status int) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE status WHEN 0 THEN 'OK' WHEN 5 THEN 'FENCE_STALE' WHEN 8 THEN 'MISMATCH' WHEN 17 THEN 'LIMIT_EXCEEDED' WHEN 18 THEN 'DUPLICATE'
+                       WHEN 19 THEN 'EMPTY' WHEN 26 THEN 'NOT_FOUND' WHEN 27 THEN 'WRONG_STATE' END
+$$;
+
+CREATE OR REPLACE FUNCTION job_state_name(state int) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT (ARRAY['SCHEDULED', 'READY', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'])[state]
+$$;
+
+-- The optional names of a request.
+CREATE OR REPLACE FUNCTION check_optional(what text, name text, n int) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF name IS NOT NULL THEN
+        PERFORM check_name(what, name, n);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION check_bytes(what text, data bytea) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF data IS NULL OR length(data) > 1048576 THEN
+        PERFORM refuse(format('the %s is longer than 1048576 bytes, or NULL', what));
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION check_text(what text, t text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF octet_length(t) > 4096 THEN
+        PERFORM refuse(format('the %s is longer than 4096 bytes', what));
+    END IF;
+END
+$$;
+
+-- One request: its mutexes first, then the time, then the verb; as apply() does it. Head and parts.
+CREATE OR REPLACE FUNCTION job_call(o jsonb, d bytea) RETURNS SETOF job_reply
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    now bigint;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'Interlock needs transactions that are READ COMMITTED' USING ERRCODE = 'invalid_transaction_state';
+    END IF;
+    PERFORM mutexes_take(ARRAY(SELECT m FROM mutexes_queue(o) AS m));
+    now := clock_ms();
+    CASE o ->> 'op'
+    WHEN 'push'       THEN RETURN QUERY SELECT * FROM v_push(o, d, now, now);
+    WHEN 'claim'      THEN RETURN QUERY SELECT * FROM v_claim(o, d, now, now);
+    WHEN 'job_cancel' THEN RETURN QUERY SELECT * FROM v_job_cancel(o, d, now, now);
+    WHEN 'job_retry'  THEN RETURN QUERY SELECT * FROM v_job_retry(o, d, now, now);
+    WHEN 'job_seal'   THEN RETURN QUERY SELECT * FROM v_job_seal(o, d, now, now);
+    WHEN 'heartbeat'  THEN RETURN QUERY SELECT * FROM v_heartbeat(o, d, now, now);
+    ELSE RETURN QUERY SELECT * FROM job_op(o, d, now, now); -- finish, fail, snooze
+    END CASE;
+END
+$$;
+
+-- The same for requests about one job: what became of it, as columns that most of the functions below give.
+CREATE OR REPLACE FUNCTION job_call_one(o jsonb, d bytea, OUT head jsonb, OUT shown jsonb)
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    r job_reply;
+BEGIN
+    IF o ? 'id' THEN
+        PERFORM check_name('id of the job', o ->> 'id', 64);
+    END IF;
+    PERFORM check_name('tenant', o ->> 'tenant', 64);
+    FOR r IN SELECT * FROM job_call(jsonb_strip_nulls(o), d) LOOP
+        IF head IS NULL THEN
+            head := r.out;
+        ELSE
+            shown := r.out;
+        END IF;
+    END LOOP;
+    PERFORM wakes_notify();
+END
+$$;
+
+-- ---- pushing -------------------------------------------------------------------------------------------------------------
+
+-- Push a job. `id` names it for ever: pushing it again says OK and changes nothing, with another queue or payload MISMATCH. At most as many jobs of a
+-- `group_key` run at once as the queue's group_limit says. While a job with this `unique_key` is live, and for `unique_for` after its
+-- push, another one is a DUPLICATE, and `job` is the one there is. A `parent` completes after its children: it is pushed with `children` =>
+-- how many will come (0: until seal()), the children with `parent` => its id.
+CREATE OR REPLACE FUNCTION push(queue text, payload bytea, id text DEFAULT NULL, priority int DEFAULT 0, delay interval DEFAULT '0',
+                                run_at timestamptz DEFAULT NULL, group_key text DEFAULT NULL, unique_key text DEFAULT NULL,
+                                unique_for interval DEFAULT NULL, parent text DEFAULT NULL, children int DEFAULT NULL,
+                                max_attempts int DEFAULT NULL, tenant text DEFAULT 'default')
+RETURNS TABLE (job text, status text, state text, due_at timestamptz, detail text)
+LANGUAGE plpgsql VOLATILE
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    delay_ms bigint := check_ms('delay', delay, 0, 31622400000);
+    at_ms_   bigint := (extract(epoch FROM run_at) * 1000)::bigint;
+    x        record;
+BEGIN
+    PERFORM check_name('queue', queue, 128), check_optional('group_key', group_key, 512), check_optional('unique_key', unique_key, 512),
+            check_optional('parent', parent, 64), check_bytes('payload', payload);
+    IF priority IS NULL OR priority NOT BETWEEN -1000 AND 1000 THEN
+        PERFORM refuse('the priority must be between -1000 and 1000');
+    ELSIF max_attempts NOT BETWEEN 1 AND 1000 THEN
+        PERFORM refuse('max_attempts must be between 1 and 1000');
+    ELSIF delay_ms > 0 AND run_at IS NOT NULL THEN
+        PERFORM refuse('there is both a delay and a run_at');
+    ELSIF unique_for IS NOT NULL AND unique_key IS NULL THEN
+        PERFORM refuse('there is a unique_for, but no unique_key');
+    ELSIF children < 0 OR children IS NOT NULL AND (parent IS NOT NULL OR group_key IS NOT NULL OR delay_ms > 0 OR run_at IS NOT NULL) THEN
+        PERFORM refuse('a parent has no parent, no group and no delay, and 0 children or more');
+    ELSIF at_ms_ NOT BETWEEN 1 AND 253402300799999 THEN
+        PERFORM refuse('run_at must be between 1970 and 9999');
+    END IF;
+    SELECT * INTO x FROM job_call_one(
+        jsonb_build_object(
+            'op', 'push', 'tenant', tenant, 'key', queue, 'id', coalesce(id, gen_random_uuid()::text), 'priority', priority,
+            'delay_ms', nullif(delay_ms, 0), 'run_at_ms', at_ms_, 'group', group_key, 'unique_key', unique_key,
+            'unique_ms', CASE WHEN unique_for IS NOT NULL THEN check_ms('unique_for', unique_for, 1, 31622400000) END,
+            'parent', parent, 'n_children', nullif(children, 0), 'flags', CASE WHEN children IS NOT NULL THEN 64 END,
+            'max_attempts', max_attempts), payload);
+    job    := x.shown ->> 'id';
+    status := job_status_name((x.head ->> 'status')::int);
+    state  := job_state_name((x.shown ->> 'state')::int);
+    due_at := at_ms((x.shown ->> 'run_at_ms')::bigint);
+    detail := x.head ->> 'say';
+    RETURN NEXT;
+END
+$$;
+
+-- The same with a text, which is stored as UTF-8, or with JSON.
+CREATE OR REPLACE FUNCTION push(queue text, payload text DEFAULT '', id text DEFAULT NULL, priority int DEFAULT 0, delay interval DEFAULT '0',
+                                run_at timestamptz DEFAULT NULL, group_key text DEFAULT NULL, unique_key text DEFAULT NULL,
+                                unique_for interval DEFAULT NULL, parent text DEFAULT NULL, children int DEFAULT NULL,
+                                max_attempts int DEFAULT NULL, tenant text DEFAULT 'default')
+RETURNS TABLE (job text, status text, state text, due_at timestamptz, detail text)
+LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM push(queue, convert_to(payload, 'UTF8'), id, priority, delay, run_at, group_key, unique_key, unique_for,
+                                    parent, children, max_attempts, tenant);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION push(queue text, payload jsonb, id text DEFAULT NULL, priority int DEFAULT 0, delay interval DEFAULT '0',
+                                run_at timestamptz DEFAULT NULL, group_key text DEFAULT NULL, unique_key text DEFAULT NULL,
+                                unique_for interval DEFAULT NULL, parent text DEFAULT NULL, children int DEFAULT NULL,
+                                max_attempts int DEFAULT NULL, tenant text DEFAULT 'default')
+RETURNS TABLE (job text, status text, state text, due_at timestamptz, detail text)
+LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM push(queue, convert_to(payload::text, 'UTF8'), id, priority, delay, run_at, group_key, unique_key,
+                                    unique_for, parent, children, max_attempts, tenant);
+END
+$$;
+
+-- ---- working -------------------------------------------------------------------------------------------------------------
+
+-- Take up to n jobs, in the order of priority, run_at, push; no rows: there is none now. Each is this worker's until `expires_at`, unless it gives signs of life
+-- with heartbeat(); a `silent` worker gives none, and has as much time as the queue's timeouts say. A claim whose answer was lost is repeated
+-- with the same claim_id within a minute, and gives the same jobs.
+CREATE OR REPLACE FUNCTION claim(queue text, worker text, n int DEFAULT 1, lease interval DEFAULT NULL, silent boolean DEFAULT false,
+                                 claim_id text DEFAULT NULL, tenant text DEFAULT 'default')
+RETURNS TABLE (job text, token bigint, payload bytea, attempt int, max_attempts int, priority int, group_key text, parent text,
+               error text, created_at timestamptz, expires_at timestamptz)
+LANGUAGE plpgsql VOLATILE
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    o jsonb := jsonb_build_object('op', 'claim', 'tenant', tenant, 'key', queue, 'holder', worker, 'limit', n, 'ticked', 1,
+                                  'id', coalesce(claim_id, gen_random_uuid()::text), 'flags', silent::int * 8);
+    r job_reply;
+    j jsonb;
+    w jsonb;
+BEGIN
+    PERFORM check_name('tenant', tenant, 64), check_name('queue', queue, 128), check_name('worker', worker, 256),
+            check_optional('claim_id', claim_id, 64);
+    IF n IS NULL OR n NOT BETWEEN 1 AND 1000 THEN
+        PERFORM refuse('n must be between 1 and 1000');
+    END IF;
+    IF lease IS NOT NULL THEN
+        o := o || jsonb_build_object('lease_ms', check_ms('lease', lease, 1000, 86400000));
+    END IF;
+    FOR r IN SELECT * FROM job_call(o, NULL) LOOP
+        j            := r.out;
+        CONTINUE WHEN j ? 'status'; -- the head
+        job          := j ->> 'id';
+        token        := (j ->> 'token')::bigint;
+        payload      := r.data;
+        attempt      := (j ->> 'attempt')::int;
+        max_attempts := (j ->> 'max_attempts')::int;
+        priority     := (j ->> 'priority')::int;
+        group_key    := j ->> 'group';
+        parent       := j ->> 'parent';
+        error        := j ->> 'error';
+        created_at   := at_ms((j ->> 'created_at_ms')::bigint);
+        expires_at   := at_ms((j ->> 'expires_ms')::bigint);
+        RETURN NEXT;
+    END LOOP;
+    -- Whoever looks at one of these jobs learns it in a few seconds; other workers are told at once of jobs that have become due.
+    FOR w IN SELECT * FROM jsonb_array_elements(coalesce(wakes_take(), '[]')) LOOP
+        IF w ->> 2 IS DISTINCT FROM '#job' THEN
+            PERFORM wakes_add(w || ',');
+        END IF;
+    END LOOP;
+    PERFORM wakes_notify();
+END
+$$;
+
+-- A sign of life. Not `alive`: the job is somebody else's, or has ended: stop. `cancelled`: it should be stopped, `reason` says why; then fail() it.
+CREATE OR REPLACE FUNCTION heartbeat(job text, token bigint, lease interval DEFAULT NULL, progress int DEFAULT NULL, message text DEFAULT NULL,
+                                     tenant text DEFAULT 'default')
+RETURNS TABLE (alive boolean, status text, cancelled boolean, reason text, expires_at timestamptz)
+LANGUAGE plpgsql VOLATILE
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    x record;
+BEGIN
+    PERFORM check_text('message', message);
+    IF progress NOT BETWEEN 0 AND 100 THEN
+        PERFORM refuse('the progress must be between 0 and 100');
+    END IF;
+    SELECT * INTO x FROM job_call_one(jsonb_build_object(
+        'op', 'heartbeat', 'tenant', tenant, 'id', job, 'fence', coalesce(token, 0), 'progress', coalesce(progress, -1), 'text', message,
+        'lease_ms', CASE WHEN lease IS NOT NULL THEN check_ms('lease', lease, 1000, 86400000) END), NULL);
+    status := job_status_name((x.head ->> 'status')::int);
+    alive  := status = 'OK';
+    IF alive THEN
+        cancelled  := coalesce((x.head ->> 'flags')::int, 0) & 8 <> 0;
+        reason     := x.head ->> 'detail';
+        expires_at := at_ms((x.shown ->> 'expires_ms')::bigint);
+    END IF;
+    RETURN NEXT;
+END
+$$;
+
+-- The job is done: true, or an error with SQLSTATE IL001 if it is not this worker's any more, so that a transaction that does this beside its writes
+-- is not committed then. Repeated with the same result it says true again. Race-free: the job's row is deleted here, and whoever would take the job away has to
+-- lock that row first.
+CREATE OR REPLACE FUNCTION finish(job text, token bigint, result bytea, tenant text DEFAULT 'default') RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    x record;
+BEGIN
+    PERFORM check_bytes('result', result);
+    SELECT * INTO x FROM job_call_one(jsonb_build_object('op', 'job_finish', 'tenant', tenant, 'id', job, 'fence', coalesce(token, 0)), result);
+    IF (x.head ->> 'status')::int <> 0 THEN
+        RAISE EXCEPTION 'the job % cannot be finished with the token %', quote_nullable(job), token
+            USING ERRCODE = 'IL001',
+                  DETAIL = CASE x.head ->> 'status' WHEN '26' THEN 'There is no such job.' WHEN '8' THEN 'It was finished before with another result.'
+                                ELSE format('It is %s.', job_state_name((x.shown ->> 'state')::int)) END,
+                  HINT = 'The claim has ended: roll back.';
+    END IF;
+    RETURN true;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION finish(job text, token bigint, result text DEFAULT '', tenant text DEFAULT 'default') RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN finish(job, token, convert_to(result, 'UTF8'), tenant);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION finish(job text, token bigint, result jsonb, tenant text DEFAULT 'default') RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN finish(job, token, convert_to(result::text, 'UTF8'), tenant);
+END
+$$;
+
+-- What became of a job, for the functions below.
+CREATE OR REPLACE FUNCTION job_became(o jsonb) RETURNS TABLE (status text, state text, due_at timestamptz, detail text)
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    x record;
+BEGIN
+    SELECT * INTO x FROM job_call_one(o, NULL);
+    status := job_status_name((x.head ->> 'status')::int);
+    state  := job_state_name((x.shown ->> 'state')::int);
+    due_at := CASE WHEN state IN ('SCHEDULED', 'READY') THEN at_ms((x.shown ->> 'run_at_ms')::bigint) END;
+    detail := x.head ->> 'say';
+    RETURN NEXT;
+END
+$$;
+
+-- The attempt failed: another one follows after `retry_in` (NULL: a backoff that doubles each time), unless none is left, or `dead`.
+CREATE OR REPLACE FUNCTION fail(job text, token bigint, error text DEFAULT '', retry_in interval DEFAULT NULL, dead boolean DEFAULT false,
+                                tenant text DEFAULT 'default')
+RETURNS TABLE (status text, state text, due_at timestamptz, detail text)
+LANGUAGE plpgsql VOLATILE
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    PERFORM check_text('error', error);
+    RETURN QUERY SELECT * FROM job_became(jsonb_build_object(
+        'op', 'job_fail', 'tenant', tenant, 'id', job, 'fence', coalesce(token, 0), 'text', error, 'flags', dead::int * 16,
+        'delay_ms', CASE WHEN retry_in IS NOT NULL THEN nullif(check_ms('retry_in', retry_in, 0, 31622400000), 0) END));
+END
+$$;
+
+-- Give the job back until later; the attempt does not count.
+CREATE OR REPLACE FUNCTION snooze(job text, token bigint, delay interval, tenant text DEFAULT 'default')
+RETURNS TABLE (status text, state text, due_at timestamptz, detail text)
+LANGUAGE plpgsql VOLATILE
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM job_became(jsonb_build_object(
+        'op', 'snooze', 'tenant', tenant, 'id', job, 'fence', coalesce(token, 0),
+        'delay_ms', nullif(check_ms('delay', delay, 0, 31622400000), 0)));
+END
+$$;
+
+-- ---- operating -----------------------------------------------------------------------------------------------------------
+
+-- Cancel a job. One that is running is asked to stop: its next heartbeat says so; at_once => true takes it away from its worker. Of a parent: with its children.
+CREATE OR REPLACE FUNCTION cancel(job text, reason text DEFAULT NULL, at_once boolean DEFAULT false, tenant text DEFAULT 'default')
+RETURNS TABLE (status text, state text, due_at timestamptz, detail text)
+LANGUAGE plpgsql VOLATILE
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    PERFORM check_optional('reason', reason, 256);
+    RETURN QUERY SELECT * FROM job_became(jsonb_build_object(
+        'op', 'job_cancel', 'tenant', tenant, 'id', job, 'text', reason, 'flags', at_once::int * 32));
+END
+$$;
+
+-- Run a job that FAILED or was CANCELLED again, or one that is SCHEDULED now.
+CREATE OR REPLACE FUNCTION retry(job text, tenant text DEFAULT 'default')
+RETURNS TABLE (status text, state text, due_at timestamptz, detail text)
+LANGUAGE plpgsql VOLATILE
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM job_became(jsonb_build_object('op', 'job_retry', 'tenant', tenant, 'id', job));
+END
+$$;
+
+-- No more children of a parent will come: it ends with the last of them.
+CREATE OR REPLACE FUNCTION seal(job text, tenant text DEFAULT 'default')
+RETURNS TABLE (status text, state text, due_at timestamptz, detail text)
+LANGUAGE plpgsql VOLATILE
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM job_became(jsonb_build_object('op', 'job_seal', 'tenant', tenant, 'id', job));
+END
+$$;

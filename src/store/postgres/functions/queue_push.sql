@@ -1,0 +1,288 @@
+-- queue_push: push, as the table in src/core/queue.md says.
+--
+-- The usual push, into a queue that is there, without parent and unique key, asks nobody: whether its id exists is found out by the insert,
+-- which does nothing then. Race-free: of two that push one id at the same time, the second waits in the unique index for the
+-- first one's commit, and then finds its job.
+
+-- Insert a job; NULL seq when its id exists. `parent` is NULL or the seq of a live parent, which has got n_came children already.
+CREATE OR REPLACE FUNCTION push_new(q queue, o jsonb, d bytea, parent bigint, n_came int, wall bigint) RETURNS job_row
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    j    job_row;
+    done boolean;
+BEGIN
+    j.is_parent       := coalesce((o ->> 'flags')::int, 0) & 64 <> 0;
+    j.queue           := q.no;
+    j.tenant          := q.tenant;
+    j.id              := o ->> 'id';
+    j.priority        := coalesce((o ->> 'priority')::int, 0);
+    j.max_attempts    := coalesce((o ->> 'max_attempts')::int, q.max_attempts);
+    j.n_children      := coalesce((o ->> 'n_children')::bigint, 0);
+    j.created_ms      := wall;
+    j.unique_until_ms := coalesce(wall + (o ->> 'unique_ms')::bigint, 0);
+    j.parent          := parent;
+    j.parent_id       := o ->> 'parent';
+    j.grp             := o ->> 'group';
+    j.unique_key      := o ->> 'unique_key';
+    INSERT INTO job (seq, created_ms, unique_until_ms, parent, queue, priority, max_attempts, n_children, ordinal, is_parent, tenant, id,
+                     parent_id, grp, unique_key, payload)
+    VALUES (nextval('ticket_seq'), j.created_ms, j.unique_until_ms, j.parent, j.queue, j.priority, j.max_attempts, j.n_children,
+            n_came + 1, j.is_parent, j.tenant, j.id, j.parent_id, j.grp, j.unique_key, coalesce(d, ''))
+        ON CONFLICT (tenant, id) DO NOTHING
+    RETURNING seq INTO j.seq;
+    IF j.seq IS NULL THEN
+        RETURN j;
+    END IF;
+    j.run_at_ms    := coalesce((o ->> 'run_at_ms')::bigint, wall + coalesce((o ->> 'delay_ms')::bigint, 0));
+    j.state        := CASE WHEN j.is_parent THEN 3 WHEN j.run_at_ms > wall THEN 1 ELSE 2 END;
+    j.last         := 0;
+    j.attempt      := 0;
+    j.token        := 0;
+    j.cancelled    := false;
+    j.silent       := false;
+    j.sealed       := false;
+    j.progress     := -1;
+    j.lease_ms     := 0;
+    j.expires_ms   := 0;
+    j.started_ms   := CASE WHEN j.is_parent THEN wall ELSE 0 END;
+    j.updated_ms   := wall;
+    j.completed_ms := 0;
+    j.worker       := '';
+    j.error        := '';
+    j.message      := '';
+    done := total_add(q.no, 1, 1) IS NULL;
+    done := job_write(q, j, 0, false, NULL, wall) IS NULL;
+    RETURN j;
+END
+$$;
+
+-- The id exists.
+CREATE OR REPLACE FUNCTION push_again(o jsonb, d bytea, j job_row, now bigint, wall bigint) RETURNS SETOF job_reply
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    q queue;
+BEGIN
+    SELECT * INTO q FROM queue WHERE no = j.queue;
+    IF j.state = 3 AND NOT j.is_parent AND now >= j.expires_ms THEN -- it may be of another queue, or have a parent
+        PERFORM job_alone(q, j);
+        SELECT * INTO q FROM queue WHERE no = j.queue;
+        j := job_recover(q, j, now, wall);
+    END IF;
+    IF q.name = o ->> 'key' AND EXISTS (SELECT FROM job b WHERE b.seq = j.seq AND b.payload = coalesce(d, '')) THEN
+        RETURN NEXT job_head('0,"flags":1', now, wall);
+        RETURN NEXT job_part(j, q.name);
+    ELSE
+        RETURN NEXT job_head('8,"say":"other_job"', now, wall);
+        RETURN NEXT job_part(j, q.name);
+    END IF;
+END
+$$;
+
+-- May the parent of a push get one more child? NULL, or the head that says why not.
+CREATE OR REPLACE FUNCTION push_adopt(p job_row, n_came int) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN CASE WHEN p.seq IS NULL THEN '{"status":26,"say":"no_parent"}'
+                WHEN NOT p.is_parent THEN '{"status":27,"say":"not_a_parent"}'
+                WHEN p.state >= 4 THEN '{"status":27,"say":"parent_ended"}'
+                WHEN p.sealed THEN '{"status":27,"say":"parent_sealed"}'
+                WHEN p.n_children > 0 AND n_came >= p.n_children THEN '{"status":17,"say":"parent_full"}' END;
+END
+$$;
+
+-- The job that keeps a unique key, if one does: the one that took it last, while it is live or its period goes on. Under the key's mutex.
+CREATE OR REPLACE FUNCTION unique_keeper(qn int, k text, wall bigint) RETURNS job_row
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    s bigint;
+    j job_row;
+BEGIN
+    SELECT u.seq INTO s FROM job_unique u WHERE u.queue = qn AND u.key = k;
+    IF FOUND THEN
+        j := job_peek(s);
+        IF j.state < 4 OR wall < j.unique_until_ms THEN
+            RETURN j;
+        END IF;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Every check in its order, before anything is inserted.
+CREATE OR REPLACE FUNCTION push_checked(q queue, o jsonb, d bytea, now bigint, wall bigint) RETURNS SETOF job_reply
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t      text := o ->> 'tenant';
+    n_came int;
+    head   text;
+    p      job_row;
+    j      job_row := job_find(t, o ->> 'id');
+BEGIN
+    IF j.seq IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM push_again(o, d, j, now, wall);
+        RETURN;
+    END IF;
+    IF o ? 'parent' THEN
+        p      := job_find(t, o ->> 'parent');
+        n_came := children_came(p.seq);
+        head   := push_adopt(p, n_came);
+        IF head IS NOT NULL THEN
+            RETURN NEXT ROW(head, NULL, NULL)::job_reply;
+            RETURN;
+        END IF;
+    END IF;
+    IF o ? 'unique_key' AND q.no IS NOT NULL THEN
+        j := unique_keeper(q.no, o ->> 'unique_key', wall);
+        IF j.seq IS NOT NULL THEN
+            PERFORM total_add(q.no, 9, 1);
+            RETURN NEXT job_head('18', now, wall);
+            RETURN NEXT job_part(j, q.name);
+            RETURN;
+        END IF;
+    END IF;
+    IF q.no IS NULL THEN
+        q := queue_get(t, o ->> 'key');
+    END IF;
+    j := push_new(q, o, d, p.seq, n_came, wall);
+    IF j.seq IS NOT NULL THEN
+        RETURN NEXT job_head('0', now, wall);
+        RETURN NEXT job_part(j, q.name);
+    ELSE -- somebody was faster
+        RETURN QUERY SELECT * FROM push_checked(q, o, d, now, wall);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION v_push(o jsonb, d bytea, now bigint, wall bigint) RETURNS SETOF job_reply
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    q queue;
+    j job_row;
+BEGIN
+    SELECT * INTO q FROM queue WHERE tenant = o ->> 'tenant' AND name = o ->> 'key';
+    IF FOUND AND NOT o ?| ARRAY['unique_key', 'parent'] THEN
+        j := push_new(q, o, d, NULL, NULL, wall);
+        IF j.seq IS NOT NULL THEN
+            RETURN NEXT job_head('0', now, wall);
+            RETURN NEXT job_part(j, q.name);
+            RETURN;
+        END IF;
+    END IF;
+    RETURN QUERY SELECT * FROM push_checked(q, o, d, now, wall);
+END
+$$;
+
+-- ---- many at once ------------------------------------------------------------------------------------------------------
+
+-- Push plain jobs (a queue that is there; no unique key or parent) in one statement. Gives a row for each that was new: the
+-- others exist, and are left to v_push(). Tokens and places do not depend on it, so that may be done afterwards.
+CREATE OR REPLACE FUNCTION push_plain(os jsonb[], ds bytea[], wall bigint) RETURNS TABLE (i int, part text)
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN QUERY
+        WITH r AS MATERIALIZED ( -- numbered in the order of the requests
+            SELECT x.*, nextval('ticket_seq') AS seq,
+                   CASE WHEN x.run_at_ms > wall THEN 1 ELSE 2 END AS state,
+                   lane(x.no, CASE WHEN x.run_at_ms > wall THEN 1 WHEN x.grp IS NOT NULL AND x.group_limit <> -1 THEN 5 ELSE 2 END) AS lane
+              FROM (SELECT u.i::int AS i, q.no, q.tenant, q.name, q.group_limit, u.d, u.o ->> 'id' AS id, u.o ->> 'group' AS grp,
+                           coalesce((u.o ->> 'priority')::int, 0) AS priority,
+                           coalesce((u.o ->> 'max_attempts')::int, q.max_attempts) AS max_attempts,
+                           coalesce((u.o ->> 'run_at_ms')::bigint, wall + coalesce((u.o ->> 'delay_ms')::bigint, 0)) AS run_at_ms
+                      FROM unnest(os, ds) WITH ORDINALITY AS u (o, d, i)
+                      JOIN queue q ON q.tenant = u.o ->> 'tenant' AND q.name = u.o ->> 'key'
+                     ORDER BY u.i) AS x),
+        b AS (
+            INSERT INTO job (seq, created_ms, unique_until_ms, queue, priority, max_attempts, n_children, is_parent, tenant, id, grp, payload)
+            SELECT r.seq, wall, 0, r.no, r.priority, r.max_attempts, 0, false, r.tenant, r.id, r.grp, coalesce(r.d, '') FROM r
+                ON CONFLICT (tenant, id) DO NOTHING
+            RETURNING job.seq),
+        n AS MATERIALIZED (SELECT r.* FROM r WHERE (r.seq IN (SELECT b.seq FROM b)) IS TRUE), -- so written it is a lookup in a hash table
+        l AS (
+            INSERT INTO job_live (seq, lane, ord, at, glane, run_at_ms, expires_ms, lease_ms, token, started_ms, updated_ms, queue, priority,
+                                  attempt, last, flags, progress, grp, worker, error, message)
+            SELECT n.seq, n.lane, CASE n.state WHEN 1 THEN n.run_at_ms ELSE n.priority END,
+                   CASE n.state WHEN 1 THEN 0 ELSE n.run_at_ms END, CASE WHEN n.grp IS NOT NULL THEN n.lane END,
+                   n.run_at_ms, 0, 0, 0, 0, wall, n.no, n.priority, 0, 0, 0, -1, n.grp, '', '', ''
+              FROM n),
+        t AS (INSERT INTO job_total (queue, what, n) SELECT n.no, 1, count(*) FROM n GROUP BY n.no)
+        SELECT n.i, concat('{"queue":', to_json(n.name), ',"id":', to_json(n.id), ',"seq":', n.seq, ',"state":', n.state, ',"priority":',
+                           n.priority, ',"max_attempts":', n.max_attempts, ',"progress":-1,"run_at_ms":', n.run_at_ms,
+                           ',"created_at_ms":', wall, ',"updated_at_ms":', wall, ',"group":' || to_json(n.grp), '}')
+          FROM n ORDER BY n.i;
+END
+$$;
+
+-- The first request from `k` on that push_plain() cannot do; 0 = none.
+CREATE OR REPLACE FUNCTION push_not_plain(os jsonb[], k int) RETURNS int
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN coalesce((
+        SELECT u.i
+          FROM unnest(os) WITH ORDINALITY AS u (o, i)
+          LEFT JOIN queue q ON q.tenant = u.o ->> 'tenant' AND q.name = u.o ->> 'key'
+         WHERE u.i >= k AND (u.o ?| ARRAY['unique_key', 'parent'] OR coalesce((u.o ->> 'flags')::int, 0) & 64 <> 0
+                             OR q.no IS NULL)
+         ORDER BY u.i LIMIT 1), 0);
+END
+$$;
+
+-- Who waits for jobs of these queues is woken, and claims begin to look early enough for those that were pushed (or might have been).
+CREATE OR REPLACE FUNCTION push_told(os jsonb[], wall bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    x record;
+BEGIN
+    FOR x IN
+        SELECT q.tenant, q.name, q.marked, q
+          FROM (SELECT DISTINCT u.o ->> 'tenant' AS t, u.o ->> 'key' AS k FROM unnest(os) AS u (o)) AS y
+          JOIN queue q ON q.tenant = y.t AND q.name = y.k
+    LOOP
+        PERFORM wake(x.tenant, x.name, '#queue');
+        IF x.marked THEN
+            PERFORM mark_lower(x.q, k, least(0, min((u.o ->> 'priority')::int)), least(wall, min((u.o ->> 'run_at_ms')::bigint)), 0)
+               FROM unnest(os) AS u (o), unnest(ARRAY[2, 5]) AS k
+              WHERE u.o ->> 'key' = x.name AND u.o ->> 'tenant' = x.tenant GROUP BY k;
+            PERFORM mark_lower(x.q, 1, least(wall, min((u.o ->> 'run_at_ms')::bigint)), 0, 0)
+               FROM unnest(os) AS u (o) WHERE u.o ->> 'key' = x.name AND u.o ->> 'tenant' = x.tenant;
+        END IF;
+    END LOOP;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION push_many(os jsonb[], ds bytea[], now bigint, wall bigint) RETURNS SETOF job_reply_many
+LANGUAGE plpgsql VOLATILE SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    n     int  := cardinality(os);
+    head  text := concat('{"status":0,"now_ms":', now, ',"wall_ms":', wall, '}');
+    k     int  := 1; -- the next one
+    other int;       -- the next one that is not plain
+    parts text[];
+    x     record;
+BEGIN
+    WHILE k <= n LOOP
+        other := push_not_plain(os, k);
+        IF other = 0 THEN
+            other := n + 1;
+        END IF;
+        IF other > k THEN
+            parts := NULL;
+            FOR x IN SELECT * FROM push_plain(os[k:other - 1], ds[k:other - 1], wall) LOOP
+                parts[x.i] := x.part;
+            END LOOP;
+            PERFORM push_told(os[k:other - 1], wall);
+            FOR m IN k .. other - 1 LOOP
+                IF parts[m - k + 1] IS NOT NULL THEN
+                    RETURN NEXT ROW(m, head, NULL, NULL)::job_reply_many;
+                    RETURN NEXT ROW(m, parts[m - k + 1], NULL, NULL)::job_reply_many;
+                ELSE
+                    RETURN QUERY SELECT m, v.* FROM v_push(os[m], ds[m], now, wall) AS v;
+                END IF;
+            END LOOP;
+        END IF;
+        IF other <= n THEN
+            RETURN QUERY SELECT other, v.* FROM v_push(os[other], ds[other], now, wall) AS v;
+        END IF;
+        k := other + 1;
+    END LOOP;
+END
+$$;

@@ -1,0 +1,24 @@
+/*
+ * libpq.h: libpq, loaded when the first store of postgres: is opened. So the binary starts without it (it brings along a
+ * dozen libraries, for TLS and Kerberos and LDAP), and runs where it is not installed.
+ */
+#ifndef IL_STORE_POSTGRES_LIBPQ_H
+#define IL_STORE_POSTGRES_LIBPQ_H
+
+#include <libpq-fe.h>
+
+#include "base/base.h"
+
+struct pg_libpq {
+#define X(name) __typeof__(&name) name;
+#include "store/postgres/libpq.def"
+#undef X
+};
+
+/* The functions; NULL before il__pg_libpq_load() was IL_OK once. Never unloaded. */
+extern const struct pg_libpq *il__pq;
+
+/* Safe from any thread. IL_OK, or IL_STORE: it is not there. */
+il_status il__pg_libpq_load(il_error *reterr) MUST_USE;
+
+#endif

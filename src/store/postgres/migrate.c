@@ -1,0 +1,272 @@
+/*
+ * migrate.c: making a store in a database, and bringing an older one up to date.
+ *
+ * A migration is one transaction under an advisory lock that only migrations take, so two at once are safe: the second one looks again when
+ * it has the lock. Opening a store installs what is absent, and functions whose text has changed; it never changes tables that are
+ * there: `interlock migrate` does, when whoever owns them says so. Functions of a newer version are left alone, so that binaries of two
+ * versions, while one replaces the other, do not take turns in installing theirs.
+ */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "store/postgres/postgres_internal.h"
+
+#include "postgres_functions.inc"
+#include "postgres_migrations.inc"
+
+#define MIGRATE_MS 60000
+
+/* migrations[v] leads from version v to v + 1. */
+static const char *const migrations[] = { migration_0000__0001 };
+
+_Static_assert(ARRAY_LEN(migrations) == PG_SCHEMA_VERSION, "a migration leads to every version");
+
+/* ---- what is there ------------------------------------------------------------------------------------------------- */
+
+#define FUNCTIONS_BYTES 64
+
+struct state {
+    int  version; /* 0: there is none */
+    int  min_version;
+    bool test_clock;
+    char functions[FUNCTIONS_BYTES]; /* VERSION HASH */
+};
+
+/* The functions of this binary. */
+static const char *
+our_functions(char out[FUNCTIONS_BYTES])
+{
+    (void)snprintf(out, FUNCTIONS_BYTES, "%s %016" PRIx64, IL__VERSION,
+                   il__hash_stable(sql_functions, sizeof sql_functions - 1, 0));
+    return out;
+}
+
+uint64_t
+il__pg_fingerprint(void)
+{
+    uint64_t h = il__hash_stable(sql_functions, sizeof sql_functions - 1, 0);
+
+    for (size_t i = 0; i < ARRAY_LEN(migrations); i++)
+        h = il__hash_stable(migrations[i], strlen(migrations[i]), h);
+    return h;
+}
+
+/* 1.20.3 as a number; what follows is of no interest. */
+static uint64_t
+version_number(const char *text)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < 3; i++) {
+        uint64_t part = 0;
+        for (; *text >= '0' && *text <= '9'; text++)
+            part = part * 10 + (uint64_t)(*text - '0');
+        n = n * 100000 + part % 100000;
+        text += *text == '.';
+    }
+    return n;
+}
+
+/* Tables as we know them, and functions of another text that is not of a newer version. */
+static bool
+functions_are_old(const struct state *st)
+{
+    char ours[FUNCTIONS_BYTES];
+
+    return st->version == PG_SCHEMA_VERSION && strcmp(st->functions, our_functions(ours)) != 0 &&
+           version_number(st->functions) <= version_number(IL__VERSION);
+}
+
+static bool
+load_state(struct pg_store *s, struct state *ret, int64_t until_ns)
+{
+    struct pg_conn *c = &s->writers[0];
+    PGresult       *r = il__pg_query(c, &(struct pg_query){ .sql = s->sql[PG_state] }, until_ns);
+
+    *ret = (struct state){ 0 };
+    if (r == NULL)
+        /* undefined_table, invalid_schema_name */
+        return c->outcome == PG_UNDONE &&
+               (strcmp(c->sqlstate, "42P01") == 0 || strcmp(c->sqlstate, "3F000") == 0);
+    if (il__pq->PQntuples(r) == 1 && il__pq->PQnfields(r) == 4) {
+        ret->version     = il__pg_int4(r, 0, 0);
+        ret->min_version = il__pg_int4(r, 0, 1);
+        ret->test_clock  = il__pg_bool(r, 0, 2);
+        (void)snprintf(ret->functions, sizeof ret->functions, "%.*s", il__pq->PQgetlength(r, 0, 3),
+                       il__pq->PQgetvalue(r, 0, 3));
+    }
+    il__pq->PQclear(r);
+    return true;
+}
+
+/* ---- changing it --------------------------------------------------------------------------------------------------- */
+
+static bool
+run(struct pg_store *s, const struct pg_query *q, int64_t until_ns)
+{
+    PGresult *r = il__pg_query(&s->writers[0], q, until_ns);
+
+    il__pq->PQclear(r);
+    return r != NULL;
+}
+
+/* In the transaction. *ret_there: a store is there; without one an empty schema is. */
+static bool
+look(struct pg_store *s, bool *ret_there, bool *ret_utf8, int64_t until_ns)
+{
+    PGresult *r =
+        il__pg_query(&s->writers[0], &(struct pg_query){ .sql = s->sql[PG_migrate_look] }, until_ns);
+
+    if (r == NULL)
+        return false;
+    bool schema = il__pg_bool(r, 0, 0);
+    *ret_there  = il__pg_bool(r, 0, 1);
+    *ret_utf8 =
+        il__pq->PQgetlength(r, 0, 2) == 4 && memcmp(il__pq->PQgetvalue(r, 0, 2), "UTF8", 4) == 0;
+    il__pq->PQclear(r);
+    return schema || il__pg_exec(&s->writers[0], s->sql[PG_migrate_schema], until_ns);
+}
+
+/* In the transaction: from `st` to ours. */
+static bool
+upgrade(struct pg_store *s, const struct state *st, int64_t until_ns)
+{
+    char            functions[FUNCTIONS_BYTES], version[12], min_version[12];
+    struct pg_conn *c = &s->writers[0];
+
+    (void)snprintf(version, sizeof version, "%d", PG_SCHEMA_VERSION);
+    (void)snprintf(min_version, sizeof min_version, "%d", PG_SCHEMA_MIN_VERSION);
+    if (!il__pg_exec(c, s->sql[PG_migrate_path], until_ns))
+        return false;
+    for (int v = st->version; v < PG_SCHEMA_VERSION; v++) {
+        if (!il__pg_exec(c, migrations[v], until_ns))
+            return false;
+    }
+    struct pg_query birth = { .sql      = s->sql[PG_migrate_state],
+                              .n_params = 3,
+                              .types    = { PG_INT4, PG_INT4, PG_BOOL },
+                              .values = { version, min_version, s->remote.test_clock ? "t" : "f" } };
+    struct pg_query done  = { .sql      = s->sql[PG_migrate_done],
+                              .n_params = 3,
+                              .types    = { PG_INT4, PG_INT4, PG_TEXT },
+                              .values   = { version, min_version, our_functions(functions) } };
+    return il__pg_exec(c, sql_functions, until_ns) &&
+           (st->version > 0 || run(s, &birth, until_ns)) && run(s, &done, until_ns);
+}
+
+static il_status
+undo(struct pg_store *s, il_status st, int64_t until_ns)
+{
+    if (s->writers[0].pq != NULL)
+        IGNORE(!il__pg_exec(&s->writers[0], s->sql[PG_rollback], until_ns)); /* else it ends with the connection */
+    il__pg_conn_close(&s->writers[0]); /* nothing of the transaction's settings is to be left */
+    return st;
+}
+
+static il_status
+refuse(struct pg_store *s, const struct state *was, il_error *reterr)
+{
+    il_error  err = { .status = IL_OK };
+    il_status st  = il__pg_error(&s->writers[0], &err);
+
+    if (strcmp(s->writers[0].sqlstate, "42501") == 0) /* insufficient_privilege */
+        st = il__error_set(
+            &err,
+            IL_STORE, "%s: the schema '%s' must be %s; `interlock migrate` does that, for a user who may (%.100s)",
+            s->url.shown, s->url.schema, was->version == 0 ? "installed" : "brought up to date",
+            s->writers[0].why);
+    if (reterr != NULL)
+        *reterr = err;
+    return st;
+}
+
+/* Install what is absent, and everything older than ours if `tables`, else the functions only. */
+static il_status
+migrate(struct pg_store *s, bool tables, il_error *reterr)
+{
+    int64_t      until_ns = il__pg_in_ms(MAX(MIGRATE_MS, s->timeout_ms));
+    struct state was      = { 0 };
+    bool         there    = false;
+    bool         utf8     = false;
+
+    if (!il__pg_exec(&s->writers[0], s->sql[PG_migrate_begin], until_ns) ||
+        !look(s, &there, &utf8, until_ns) || (there && !load_state(s, &was, until_ns)))
+        return undo(s, refuse(s, &was, reterr), until_ns);
+    if (!utf8)
+        return undo(s,
+                    il__error_set(reterr, IL_STORE, "%s: the encoding of the database must be UTF8",
+                                  s->url.shown),
+                    until_ns);
+    bool old = was.version < PG_SCHEMA_VERSION ? was.version == 0 || tables : functions_are_old(&was);
+    if (!old)
+        return undo(s, IL_OK, until_ns); /* somebody else was faster */
+    if (!upgrade(s, &was, until_ns) || !il__pg_exec(&s->writers[0], s->sql[PG_commit], until_ns))
+        return undo(s, refuse(s, &was, reterr), until_ns);
+    return IL_OK;
+}
+
+static il_status
+refuse_newer(const struct pg_store *s, const struct state *st, il_error *reterr)
+{
+    return il__error_set(
+        reterr, IL_NEWER,
+        "%s: version %d of the schema '%s' was made by a newer Interlock; this one knows %d",
+        s->url.shown, st->version, s->url.schema, PG_SCHEMA_VERSION);
+}
+
+il_status
+il__pg_schema_migrate(struct pg_store *s, bool check, struct il__migration *ret, il_error *reterr)
+{
+    struct state st;
+
+    if (!load_state(s, &st, il__pg_in_ms(s->timeout_ms)))
+        return il__pg_error(&s->writers[0], reterr);
+    if (st.min_version > PG_SCHEMA_VERSION)
+        return refuse_newer(s, &st, reterr);
+    *ret = (struct il__migration){
+        .from      = st.version,
+        .to        = MAX(st.version, PG_SCHEMA_VERSION),
+        .functions = st.version < PG_SCHEMA_VERSION || functions_are_old(&st),
+    };
+    return check || !ret->functions ? IL_OK : migrate(s, true, reterr);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------------- */
+
+static il_status
+judge(const struct pg_store *s, const struct state *st, il_error *reterr)
+{
+    if (st->min_version > PG_SCHEMA_VERSION)
+        return refuse_newer(s, st, reterr);
+    if (st->version < PG_SCHEMA_VERSION)
+        return il__error_set(
+            reterr,
+            IL_STORE, "%s: the schema '%s' has version %d, and this Interlock needs %d: run `interlock migrate`",
+            s->url.shown, s->url.schema, st->version, PG_SCHEMA_VERSION);
+    if (st->test_clock != s->remote.test_clock)
+        return il__error_set(reterr, IL_INVAL, "%s: the store was made %s ?clock=test",
+                             s->url.shown, st->test_clock ? "with" : "without");
+    return IL_OK;
+}
+
+il_status
+il__pg_schema_prepare(struct pg_store *s, bool existing, il_error *reterr)
+{
+    struct state st;
+
+    if (!load_state(s, &st, il__pg_in_ms(s->timeout_ms)))
+        return il__pg_error(&s->writers[0], reterr);
+    if (st.version == 0 && existing)
+        return il__error_set(
+            reterr, IL_STORE, "%s: there is no store in the schema '%s'; `interlock migrate` makes one",
+            s->url.shown, s->url.schema);
+    if (st.version == 0 || functions_are_old(&st)) {
+        il_status migrated = migrate(s, false, reterr);
+        if (migrated != IL_OK)
+            return migrated;
+        if (!load_state(s, &st, il__pg_in_ms(s->timeout_ms)))
+            return il__pg_error(&s->writers[0], reterr);
+    }
+    return judge(s, &st, reterr);
+}

@@ -1,0 +1,420 @@
+/*
+ * postgres.c: the PostgreSQL engine as a transport: a batch is one statement, and so one transaction and one commit.
+ *
+ * The statement has no name and leaves nothing behind in the session, so it works through a pooler in transaction mode. Writes have a
+ * connection of their own, reads another; a third one listens (listen.c). Verbs are functions/ *.sql; see apply.sql for why
+ * a batch is race-free.
+ */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/postgres/postgres_internal.h"
+
+#include "postgres_sql.inc"
+
+#define REQUESTS_MAX \
+    256 /* in one transaction: each may hold mutexes, and the server has a table of them */
+#define TRIES_MAX 4 /* of a batch that was undone because of another one */
+#define BATCH_BYTES_MAX ((size_t)512 * 1024 * 1024)
+#define WAKES_MAX 1024 /* in one notification; if there are more, everybody is woken */
+#define BYTEA 17
+
+/* ---- a batch as parameters ------------------------------------------------------------------------------------------- */
+
+static void
+add_int32(struct il__buf *b, int32_t v)
+{
+    uint32_t be = htonl((uint32_t)v);
+
+    il__buf_add(b, &be, sizeof be);
+}
+
+/* The blobs as a binary bytea[]; empty when there are none. */
+static void
+add_blobs(struct il__buf *b, const struct remote_call *c)
+{
+    bool any  = false;
+    bool none = false;
+
+    for (size_t i = 0; i < c->n; i++) {
+        any  = any || c->requests[i].blob.data != NULL;
+        none = none || c->requests[i].blob.data == NULL;
+    }
+    if (!any)
+        return;
+    add_int32(b, 1); /* dimensions */
+    add_int32(b, none);
+    add_int32(b, BYTEA);
+    add_int32(b, (int32_t)c->n);
+    add_int32(b, 1); /* the first index */
+    for (size_t i = 0; i < c->n; i++) {
+        const struct remote_blob *blob = &c->requests[i].blob;
+        add_int32(b, blob->data != NULL ? (int32_t)blob->n_bytes : -1);
+        if (blob->data != NULL)
+            il__buf_add(b, blob->data, blob->n_bytes);
+    }
+}
+
+static void
+add_requests(struct il__buf *b, const struct remote_call *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        il__buf_addc(b, i == 0 ? '[' : ',');
+        il__buf_add(b, c->requests[i].json.data, c->requests[i].json.n_bytes);
+    }
+    il__buf_addc(b, ']');
+}
+
+/* ---- its answer --------------------------------------------------------------------------------------------------------- */
+
+static struct remote_blob
+blob_at(const PGresult *r, int row, int column)
+{
+    if (il__pq->PQgetisnull(r, row, column))
+        return (struct remote_blob){ NULL, 0 };
+    return (struct remote_blob){ il__pq->PQgetvalue(r, row, column),
+                                 (size_t)il__pq->PQgetlength(r, row, column) };
+}
+
+/* One row: i, out, data, data2. */
+static bool
+take_row(struct remote_call *c, const PGresult *r, int row)
+{
+    int32_t            i   = il__pg_int4(r, row, 0);
+    struct remote_blob out = blob_at(r, row, 1);
+
+    if (out.data == NULL)
+        return false;
+    if (i < 0)
+        return il__remote_take_wakes(c, out.data, out.n_bytes);
+    return il__remote_take(c, (size_t)i, out.data, out.n_bytes, blob_at(r, row, 2), blob_at(r, row, 3));
+}
+
+static void
+take_answer(struct remote_call *c, PGresult *r)
+{
+    c->result = r;
+    bool ok   = il__pq->PQnfields(r) == 4;
+    for (int row = 0; ok && row < il__pq->PQntuples(r); row++)
+        ok = take_row(c, r, row);
+    c->failed = c->failed || !ok;
+}
+
+/* ---- the call ------------------------------------------------------------------------------------------------------------ */
+
+/* Undone because of what others did at the same time: it may work the next time. */
+static bool
+is_worth_another_try(const struct pg_conn *c)
+{
+    static const char *const states[] = {
+        "40001", /* serialization_failure */
+        "40P01", /* deadlock_detected: with somebody who takes our locks in another order, such as a migration */
+        "55P03", /* lock_not_available: lock_timeout */
+    };
+
+    for (size_t i = 0; c->outcome == PG_UNDONE && i < ARRAY_LEN(states); i++) {
+        if (strcmp(c->sqlstate, states[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Was it undone because of something in one of its requests? Then the others may go on without it. A server that is not there, is
+ * full, read-only, or took too long is no fault of an op: each alone would only meet the same.
+ */
+static bool
+is_of_one_op(const struct pg_conn *c)
+{
+    static const char *const classes[] = { "21", "22", "23", "42", "54", "P0", "XX" };
+
+    for (size_t i = 0; c->outcome == PG_UNDONE && i < ARRAY_LEN(classes); i++) {
+        if (strncmp(c->sqlstate, classes[i], 2) == 0)
+            return il__pg_map(c->sqlstate) != IL_CORRUPT;
+    }
+    return false;
+}
+
+static void
+sleep_a_little(int i_try)
+{
+    int64_t         most_us = INT64_C(2000) << i_try;
+    int64_t         us      = most_us / 2 + il__clock_boot_ns() / 1000 % (most_us / 2);
+    struct timespec t       = { .tv_nsec = us * 1000 };
+
+    (void)nanosleep(&t, NULL);
+}
+
+static PGresult *
+query_again(struct pg_conn *conn, const struct pg_query *q, bool reads, int64_t until_ns)
+{
+    for (int i = 1;; i++) {
+        PGresult *r = il__pg_query(conn, q, until_ns);
+        if (r != NULL || i == TRIES_MAX || il__clock_boot_ns() >= until_ns)
+            return r;
+        /* A read has no effect, so it does not matter whether it happened. */
+        bool lost = reads && i == 1 && conn->outcome == PG_UNKNOWN;
+        if (!lost && !is_worth_another_try(conn))
+            return NULL;
+        if (!lost)
+            sleep_a_little(i);
+    }
+}
+
+static il_status
+call_on(struct pg_store *s, struct pg_conn *conn, struct remote_call *c, il_error *reterr)
+{
+    struct il__buf AUTO_BUF requests = { 0 };
+    struct il__buf AUTO_BUF blobs    = { 0 };
+    char                    now[24], wall[24];
+
+    il__buf_init(&requests, BATCH_BYTES_MAX);
+    il__buf_init(&blobs, BATCH_BYTES_MAX);
+    add_requests(&requests, c);
+    add_blobs(&blobs, c);
+    if (requests.failed || blobs.failed) {
+        c->refused = true;
+        return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
+    }
+    (void)snprintf(now, sizeof now, "%" PRId64, c->now_ms);
+    (void)snprintf(wall, sizeof wall, "%" PRId64, c->wall_ms);
+    struct pg_query q = {
+        .sql      = s->sql[PG_call],
+        .n_params = 4,
+        .types    = { PG_JSONB, PG_BYTEA_ARRAY, PG_INT8, PG_INT8 },
+        .values = { il__buf_str(&requests), blobs.data, c->timed ? now : NULL, c->timed ? wall : NULL },
+        .lengths = { 0, (int)blobs.n_bytes, 0, 0 },
+        .formats = { 0, 1, 0, 0 },
+    };
+    PGresult *r = query_again(conn, &q, c->reads, il__pg_in_ms(s->timeout_ms));
+    if (r == NULL) {
+        c->refused = is_of_one_op(conn);
+        return il__pg_error(conn, reterr);
+    }
+    take_answer(c, r);
+    return IL_OK;
+}
+
+/* A connection to write with. There are as many as callers, but a sweep or an answer to a verb may want one more. */
+static struct pg_conn *
+take_lane(struct pg_store *s)
+{
+    il__mutex_lock(&s->lanes_mutex);
+    while (s->n_free == 0)
+        IGNORE(il__cond_wait(&s->lane_freed, &s->lanes_mutex, -1));
+    unsigned i = s->free_lanes[--s->n_free];
+    il__mutex_unlock(&s->lanes_mutex);
+    return &s->writers[i];
+}
+
+static void
+give_lane(struct pg_store *s, const struct pg_conn *lane)
+{
+    il__mutex_lock(&s->lanes_mutex);
+    s->free_lanes[s->n_free++] = (unsigned)(lane - s->writers);
+    il__mutex_unlock(&s->lanes_mutex);
+    CHECK(pthread_cond_signal(&s->lane_freed) == 0);
+}
+
+static il_status
+pg_call(struct remote_store *base, struct remote_call *c, il_error *reterr)
+{
+    struct pg_store *s = il__pg_from(base);
+
+    CHECK(c->n > 0 && c->n <= REQUESTS_MAX);
+    if (!c->reads) {
+        struct pg_conn *lane = take_lane(s);
+        il_status       done = call_on(s, lane, c, reterr);
+        give_lane(s, lane);
+        return done;
+    }
+    il__mutex_lock(&s->read_mutex);
+    il_status st = call_on(s, &s->reader, c, reterr);
+    il__mutex_unlock(&s->read_mutex);
+    return st;
+}
+
+static void
+pg_done(struct remote_store *s UNUSED, struct remote_call *c)
+{
+    il__pq->PQclear(c->result);
+    c->result = NULL;
+}
+
+/* ---- waking ------------------------------------------------------------------------------------------------------------------ */
+
+static void
+pg_wake(struct remote_store *base, const uint32_t *slots, size_t n)
+{
+    struct pg_store        *s       = il__pg_from(base);
+    struct il__buf AUTO_BUF payload = { 0 };
+
+    il__buf_init(&payload, PG_ID_BYTES + WAKES_MAX * 6);
+    il__buf_adds(&payload, s->listener.id);
+    if (n > WAKES_MAX)
+        il__buf_adds(&payload, " *");
+    for (size_t i = 0; n <= WAKES_MAX && i < n; i++)
+        il__buf_addf(&payload, " %" PRIu32, slots[i]);
+    if (payload.failed)
+        return; /* they look by themselves, later */
+    struct pg_conn *lane = take_lane(s);
+    if (lane->pq != NULL && (!lane->pending || il__pg_conn_ready(lane, il__pg_in_ms(s->timeout_ms))))
+        il__pg_send_only(lane, &(struct pg_query){
+                                   .sql      = s->sql[PG_notify],
+                                   .n_params = 2,
+                                   .types    = { PG_TEXT, PG_TEXT },
+                                   .values   = { s->url.channel, il__buf_str(&payload) },
+                               });
+    give_lane(s, lane);
+}
+
+static int64_t
+pg_attend(struct il__store *base)
+{
+    return il__pg_listener_attend(&il__pg_from(il__remote_from(base))->listener);
+}
+
+/* ---- opening and freeing ------------------------------------------------------------------------------------------------------- */
+
+static void
+pg_free(struct remote_store *base)
+{
+    struct pg_store *s = il__pg_from(base);
+
+    il__pg_listener_release(&s->listener);
+    for (unsigned i = 0; i < PG_LANES; i++)
+        il__pg_conn_close(&s->writers[i]);
+    il__mutex_destroy(&s->lanes_mutex);
+    CHECK(pthread_cond_destroy(&s->lane_freed) == 0);
+    il__pg_conn_close(&s->reader);
+    il__mutex_destroy(&s->read_mutex);
+    il__pg_url_release(&s->url);
+    for (size_t i = 0; i < PG_STMT_COUNT; i++)
+        il__free(s->sql[i]);
+    il__remote_release(base);
+    il__free(s);
+}
+
+static const struct remote_transport pg_transport = {
+    .name           = "postgres",
+    .caps           = IL__STORE_DURABLE | IL__STORE_SHARED,
+    .n_lanes        = PG_LANES,
+    .n_requests_max = REQUESTS_MAX,
+    .call           = pg_call,
+    .done           = pg_done,
+    .wake           = pg_wake,
+    .free           = pg_free,
+    .report         = il__pg_report,
+    .advisory_take  = il__pg_advisory_take,
+    .guard_table    = il__pg_guard_table,
+};
+
+/* A statement with the names of this store. They need no quotes inside (il__pg_url_parse() saw to it). */
+static char *
+fill_in(const struct pg_url *u, const char *text)
+{
+    struct il__buf AUTO_BUF b = { 0 };
+
+    il__buf_init(&b, strlen(text) + 512);
+    while (*text != '\0') {
+        size_t n = strcspn(text, "@");
+        il__buf_add(&b, text, n);
+        text += n;
+        if (strncmp(text, "@schema", 7) == 0) {
+            il__buf_addf(&b, "\"%s\"", u->schema);
+            text += 7;
+        } else if (strncmp(text, "@channel", 8) == 0) {
+            il__buf_addf(&b, "\"%s\"", u->channel);
+            text += 8;
+        } else if (strncmp(text, "@name", 5) == 0) {
+            il__buf_adds(&b, u->schema);
+            text += 5;
+        } else {
+            CHECK(*text == '\0');
+        }
+    }
+    return il__buf_take(&b);
+}
+
+static bool
+fill_in_all(struct pg_store *s)
+{
+    static const char *const texts[] = {
+#define X(name) [PG_##name] = sql_##name,
+#include "store/postgres/statements.def"
+#undef X
+    };
+
+    for (size_t i = 0; i < PG_STMT_COUNT; i++) {
+        s->sql[i] = fill_in(&s->url, texts[i]);
+        if (s->sql[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* A store that is not connected yet. */
+static il_status
+make(const struct il__store_open *o, struct pg_store **ret, il_error *reterr)
+{
+    il_status st = il__pg_libpq_load(reterr);
+
+    if (st != IL_OK)
+        return st;
+    struct pg_store *s = il__calloc(1, sizeof *s);
+    if (s == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    s->timeout_ms = o->timeout_ms;
+    il__mutex_init(&s->read_mutex, IL__MUTEX_reader);
+    il__mutex_init(&s->lanes_mutex, IL__MUTEX_lanes);
+    il__cond_init(&s->lane_freed);
+    for (unsigned i = 0; i < PG_LANES; i++)
+        s->free_lanes[s->n_free++] = PG_LANES - 1 - i; /* the first one on top */
+    il__pg_listener_init(&s->listener, s);
+    bool ready           = il__remote_init(&s->remote, &pg_transport, o);
+    s->remote.ops.attend = pg_attend;
+    st                   = il__pg_url_parse(&s->url, o->url, reterr);
+    for (unsigned i = 0; i < PG_LANES; i++)
+        il__pg_conn_init(&s->writers[i], s->url.server, s->url.shown);
+    il__pg_conn_init(&s->reader, s->url.server, s->url.shown);
+    if (st == IL_OK && !(ready && fill_in_all(s)))
+        st = il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    if (st == IL_OK)
+        *ret = s;
+    else
+        pg_free(&s->remote);
+    return st;
+}
+
+il_status
+il__store_postgres_open(const struct il__store_open *o, struct il__store **ret, il_error *reterr)
+{
+    struct pg_store *s  = NULL;
+    il_status        st = make(o, &s, reterr);
+
+    if (st != IL_OK)
+        return st;
+    st = il__pg_schema_prepare(s, o->existing, reterr);
+    if (st == IL_OK)
+        *ret = &s->remote.base;
+    else
+        pg_free(&s->remote);
+    return st;
+}
+
+il_status
+il__store_postgres_migrate(const struct il__store_open *o, bool check, struct il__migration *ret,
+                           il_error *reterr)
+{
+    struct pg_store *s  = NULL;
+    il_status        st = make(o, &s, reterr);
+
+    if (st != IL_OK)
+        return st;
+    st = il__pg_schema_migrate(s, check, ret, reterr);
+    pg_free(&s->remote);
+    return st;
+}

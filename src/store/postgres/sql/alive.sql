@@ -1,0 +1,2 @@
+-- alive: is somebody there?
+SELECT 1

@@ -1,0 +1,2 @@
+-- listen: on the connection of the listener, and nowhere else.
+LISTEN @channel

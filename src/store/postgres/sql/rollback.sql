@@ -1,0 +1,2 @@
+-- rollback: nothing was done.
+ROLLBACK

@@ -1,0 +1,356 @@
+/*
+ * library.c: the function library in the server, and the first words on a connection.
+ *
+ * The library's name and those of its functions carry a hash of its text. So every version of Interlock calls the functions it was built with,
+ * several versions can use one server at once, and a library that is there is the right one. It is loaded when a call
+ * says that it is not there: a new server, one that was restarted without a file, FLUSHALL with FUNCTION FLUSH.
+ */
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "store/redis/redis_internal.h"
+
+#include "redis_lua.inc"
+
+#define VERSION_MIN_MAJOR 7
+#define BACKOFF_MS_MIN 10
+#define BACKOFF_MS_MAX 500
+
+/* ---- the library --------------------------------------------------------------------------------------------------- */
+
+static pthread_once_t named = PTHREAD_ONCE_INIT;
+static char           library[REDIS_FUNCTION_BYTES - 8];
+static char           functions[3][REDIS_FUNCTION_BYTES];
+
+static void
+make_names(void)
+{
+    static const char *const suffixes[] = {
+        [REDIS_WRITE] = "write", [REDIS_FREE] = "free", [REDIS_READ] = "read"
+    };
+    uint64_t hash = il__hash_stable(lua_library, sizeof lua_library - 1, 1);
+
+    (void)snprintf(library, sizeof library, "interlock_%016" PRIx64, hash);
+    for (size_t i = 0; i < ARRAY_LEN(suffixes); i++)
+        (void)snprintf(functions[i], sizeof functions[i], "%s_%s", library, suffixes[i]);
+}
+
+const char *
+il__redis_function(enum redis_function f)
+{
+    (void)pthread_once(&named, make_names); /* fails for a bad argument only */
+    return functions[f];
+}
+
+static bool
+is_error(const redisReply *r, const char *prefix)
+{
+    return r->type == REDIS_REPLY_ERROR && strncmp(r->str, prefix, strlen(prefix)) == 0;
+}
+
+il_status
+il__redis_library_load(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
+{
+    AUTO_REPLY redisReply  *r    = NULL;
+    struct il__buf AUTO_BUF text = { .n_bytes_max = (size_t)1 << 24 };
+
+    (void)il__redis_function(REDIS_WRITE);
+    il__buf_addf(&text, "#!lua name=%s\nlocal NAME = '%s'\n", library, library);
+    il__buf_add(&text, lua_library, sizeof lua_library - 1);
+    if (text.failed)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
+    il_status st = il__redis_ask(c, deadline_ns, &r, reterr, "FUNCTION", "LOAD", text.data);
+    if (st != IL_OK)
+        return st;
+    /* Somebody else may have been faster: it has the same text, or it would not have the same name. */
+    if (r->type == REDIS_REPLY_ERROR && strstr(r->str, "already exists") == NULL) {
+        (void)il__redis_map(c->url, r->str, reterr); /* the call failed, whatever it says */
+        return reterr != NULL ? reterr->status : IL_STORE;
+    }
+    return IL_OK;
+}
+
+/* ---- what the server says of itself ------------------------------------------------------------------------------------ */
+
+void
+il__redis_info(const char *info, const char *name, char *out, size_t n_bytes)
+{
+    size_t n_name = strlen(name);
+
+    out[0] = '\0';
+    for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, n_name) == 0 && line[n_name] == ':') {
+            const char *value = line + n_name + 1;
+            (void)snprintf(out, n_bytes, "%.*s", (int)strcspn(value, "\r\n"), value);
+            return;
+        }
+    }
+}
+
+static void
+read_info(struct redis_facts *f, const char *info)
+{
+    char text[16];
+
+    il__redis_info(info, "redis_version", f->version, sizeof f->version);
+    il__redis_info(info, "maxmemory_policy", f->policy, sizeof f->policy);
+    il__redis_info(info, "aof_enabled", text, sizeof text);
+    f->aof = strcmp(text, "1") == 0;
+    il__redis_info(info, "role", text, sizeof text);
+    f->is_master = strcmp(text, "master") == 0;
+}
+
+/* [name, value, …] of CONFIG GET; a server that does not tell leaves "" . */
+static void
+read_config(struct redis_facts *f, const redisReply *r)
+{
+    bool lazy = false;
+
+    f->appendfsync[0] = '\0';
+    for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i + 1 < r->elements; i += 2) {
+        const redisReply *name  = r->element[i];
+        const redisReply *value = r->element[i + 1];
+        if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
+            continue;
+        if (strcmp(name->str, "appendfsync") == 0)
+            (void)snprintf(f->appendfsync, sizeof f->appendfsync, "%s", value->str);
+        else if (strcmp(name->str, "no-appendfsync-on-rewrite") == 0)
+            lazy = strcmp(value->str, "yes") == 0;
+    }
+    f->is_synced = f->aof && strcmp(f->appendfsync, "always") == 0 && !lazy;
+}
+
+static il_status
+check_facts(const struct redis_url *u, const struct redis_facts *f, il_error *reterr)
+{
+    unsigned major = 0;
+
+    for (const char *at = f->version; *at >= '0' && *at <= '9'; at++)
+        major = 10 * major + (unsigned)(*at - '0');
+    if (major < VERSION_MIN_MAJOR)
+        return il__error_set(reterr, IL_STORE, "%s: Redis %s: needs 7.0 or newer (function libraries)",
+                             u->shown, f->version);
+    if (f->policy[0] != '\0' && strcmp(f->policy, "noeviction") != 0 && !u->evicts)
+        return il__error_set(reterr, IL_STORE,
+                             "%s: maxmemory-policy is %s: a full server would delete locks, "
+                             "waiters and jobs. Set it to "
+                             "noeviction, or say unsafe=eviction in the URL",
+                             u->shown, f->policy);
+    return IL_OK;
+}
+
+/* ---- the first words --------------------------------------------------------------------------------------------------- */
+
+/* A reply that must not be an error. */
+static il_status
+expect_ok(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
+{
+    AUTO_REPLY redisReply *r  = NULL;
+    il_status              st = il__redis_recv(c, deadline_ns, &r, reterr);
+
+    if (st != IL_OK || r->type != REDIS_REPLY_ERROR)
+        return st;
+    (void)il__redis_map(c->url, r->str, reterr); /* the connection is of no use, whatever it says */
+    return IL_STORE;
+}
+
+/* Log in, choose the database, and look whether it is a master. *f is filled in. */
+static il_status
+greet(struct redis_conn *c, struct redis_facts *f, int64_t deadline_ns, il_error *reterr)
+{
+    const struct redis_url *u      = c->url;
+    AUTO_REPLY redisReply  *info   = NULL;
+    AUTO_REPLY redisReply  *config = NULL;
+    char                    db[16];
+
+    (void)snprintf(db, sizeof db, "%u", u->db);
+    if (u->password != NULL && u->user != NULL)
+        il__redis_say(c, "AUTH", u->user, u->password);
+    else if (u->password != NULL)
+        il__redis_say(c, "AUTH", u->password);
+    il__redis_say(c, "SELECT", db);
+    il__redis_say(c, "INFO");
+    il__redis_say(c, "CONFIG", "GET", "appendfsync", "no-appendfsync-on-rewrite");
+    il_status st = il__redis_send(c, deadline_ns, reterr);
+    if (st == IL_OK && u->password != NULL)
+        st = expect_ok(c, deadline_ns, reterr);
+    if (st == IL_OK)
+        st = expect_ok(c, deadline_ns, reterr);
+    if (st == IL_OK)
+        st = il__redis_recv(c, deadline_ns, &info, reterr);
+    if (st == IL_OK)
+        st = il__redis_recv(c, deadline_ns, &config, reterr);
+    if (st != IL_OK)
+        return st;
+    if (info->type != REDIS_REPLY_STRING) {
+        (void)il__redis_map(u, info->type == REDIS_REPLY_ERROR ? info->str : "INFO", reterr);
+        return IL_STORE;
+    }
+    read_info(f, info->str);
+    read_config(f, config);
+    return check_facts(u, f, reterr);
+}
+
+/* The store's own row: made if it is not there, and compared with what the URL says. */
+static il_status
+read_hello(struct redis_store *s, const json_t *head, il_error *reterr)
+{
+    const char *shown = s->url.shown;
+
+    if (il__remote_number(head, "found") == 0)
+        return il__error_set(reterr, IL_STORE, "%s: there is no store with the prefix %s", shown,
+                             s->url.tag);
+    if (strcmp(il__remote_text(head, "clock"), s->test_clock ? "test" : "server") != 0)
+        return il__error_set(reterr, IL_INVAL, "%s: the store was made %s ?clock=test", shown,
+                             s->test_clock ? "without" : "with");
+    if ((il__remote_number(head, "classic") != 0) != s->url.classic)
+        return il__error_set(
+            reterr, IL_INVAL,
+            "%s: the store was made %s ?classic=yes, which all who use it must say alike", shown,
+            s->url.classic ? "without" : "with");
+    (void)snprintf(s->server, sizeof s->server, "%s", il__remote_text(head, "server"));
+    return IL_OK;
+}
+
+static bool
+put_hello(struct redis_store *s, struct remote_request *r)
+{
+    il__remote_begin(r, "x_hello");
+    il__remote_put_text(r, "clock", s->test_clock ? "test" : "server");
+    il__remote_put_number(r, "max_ttl_ms", s->url.max_ttl_ms);
+    il__remote_put_number(r, "classic", s->url.classic);
+    il__remote_put_number(r, "existing", s->existing);
+    il__remote_put_number(r, "synced", s->facts.is_synced);
+    if (s->server[0] != '\0')
+        il__remote_put_text(r, "was", s->server);
+    return il__remote_end(r);
+}
+
+void
+il__redis_put_call(struct redis_store *s, struct redis_conn *c, enum redis_function f,
+                   int64_t now_ms, int64_t wall_ms, const struct remote_request *requests, size_t n)
+{
+    il__redis_put(c, 7 + 2 * n);
+    il__redis_args(c, f == REDIS_READ ? "FCALL_RO" : "FCALL");
+    il__redis_args(c, il__redis_function(f));
+    il__redis_args(c, "1");
+    il__redis_args(c, s->url.tag);
+    il__redis_args(c, s->flags);
+    if (s->test_clock) {
+        il__redis_argn(c, now_ms);
+        il__redis_argn(c, wall_ms);
+    } else {
+        il__redis_args(c, "");
+        il__redis_args(c, "");
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct remote_blob *blob = &requests[i].blob;
+        il__redis_arg(c, requests[i].json.data, requests[i].json.n_bytes);
+        il__redis_arg(c, blob->data != NULL ? blob->data : "", blob->n_bytes);
+    }
+}
+
+/* Say it once; the reply is the caller's. */
+static il_status
+say_hello(struct redis_store *s, struct redis_conn *c, const struct remote_request *request,
+          int64_t deadline_ns, redisReply **ret, il_error *reterr)
+{
+    il__redis_put_call(s, c, REDIS_FREE, 0, 0, request, 1);
+    il_status st = il__redis_send(c, deadline_ns, reterr);
+    return st == IL_OK ? il__redis_recv(c, deadline_ns, ret, reterr) : st;
+}
+
+static il_status
+hello(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
+{
+    struct remote_request  AUTO(il__remote_request_release) request = { 0 };
+    AUTO_REPLY redisReply *r                                        = NULL;
+
+    if (!put_hello(s, &request))
+        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    il_status st = say_hello(s, c, &request, deadline_ns, &r, reterr);
+    if (st == IL_OK && is_error(r, "ERR Function not found")) {
+        il__redis_api.freeReplyObject(TAKE(r));
+        st = il__redis_library_load(c, deadline_ns, reterr);
+        if (st == IL_OK)
+            st = say_hello(s, c, &request, deadline_ns, &r, reterr);
+    }
+    if (st != IL_OK)
+        return st;
+    const redisReply *one = r->type == REDIS_REPLY_ARRAY && r->elements == 1 ? r->element[0] : r;
+    if (one->type == REDIS_REPLY_ERROR) {
+        (void)il__redis_map(&s->url, one->str, reterr); /* without a hello there is no store */
+        return reterr != NULL ? reterr->status : IL_STORE;
+    }
+    bool whole = one->type == REDIS_REPLY_ARRAY && one->elements > 0 &&
+                 one->element[0]->type == REDIS_REPLY_STRING;
+    json_t *head = whole ? json_loadb(one->element[0]->str, one->element[0]->len, 0, NULL) : NULL;
+    if (head == NULL)
+        return il__error_set(reterr, IL_STORE, "%s: an answer of the store could not be understood",
+                             s->url.shown);
+    st = read_hello(s, head, reterr);
+    json_decref(head);
+    return st;
+}
+
+/* ---- connecting -------------------------------------------------------------------------------------------------------- */
+
+static il_status
+try_host(struct redis_store *s, struct redis_conn *c, size_t i_host, int64_t deadline_ns,
+         il_error *reterr)
+{
+    struct redis_facts facts = { 0 };
+    il_status          st    = il__redis_conn_dial(c, i_host, deadline_ns, reterr);
+
+    if (st == IL_OK)
+        st = greet(c, &facts, deadline_ns, reterr);
+    if (st == IL_OK && !facts.is_master)
+        st = il__error_set(reterr, IL_STORE, "%s: the server is a replica", s->url.shown);
+    if (st == IL_OK && c == &s->writer) {
+        s->facts = facts;
+        st       = hello(s, c, deadline_ns, reterr);
+    }
+    if (st != IL_OK)
+        il__redis_conn_drop(c);
+    return st;
+}
+
+/* Who has failed waits longer each time before he tries again, and says meanwhile what went wrong. */
+static void
+note_failure(struct redis_conn *c, const il_error *why)
+{
+    int64_t ms = BACKOFF_MS_MIN << MIN(c->n_failures, 10);
+
+    c->failure  = *why;
+    c->retry_ns = il__clock_boot_ns() + MIN(ms, BACKOFF_MS_MAX) * IL__NS_PER_MS;
+    c->n_failures++;
+}
+
+il_status
+il__redis_connect(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
+{
+    il_error  why = { 0 };
+    il_status st  = IL_STORE;
+
+    if (!il__redis_conn_is_dead(c))
+        return IL_OK;
+    if (c->n_failures > 0 && il__clock_boot_ns() < c->retry_ns) {
+        if (reterr != NULL)
+            *reterr = c->failure;
+        return c->failure.status;
+    }
+    for (size_t i = 0; i < s->url.n_hosts && st != IL_OK; i++)
+        st = try_host(s, c, i, deadline_ns, &why);
+    if (st == IL_OK) {
+        c->n_failures = 0;
+        return IL_OK;
+    }
+    if (st != IL_NOMEM) /* that is no fault of the server's */
+        note_failure(c, &why);
+    if (reterr != NULL)
+        *reterr = why;
+    return st;
+}

@@ -1,0 +1,194 @@
+/*
+ * listen.c: waking waiters of other processes. A function that changes something publishes whom to wake on the store's channel
+ * (lua/apply.lua); every process that has the store open listens, on a connection and a thread of its own.
+ *
+ * A message is a hint: one that is lost costs a waiter the seconds until it looks again by itself. After a gap everybody is woken
+ * once, for nobody knows what was missed.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/redis/redis_internal.h"
+
+#define POLL_MS \
+    500 /* who waits looks this often while nothing can be heard: an offer lasts two seconds */
+
+static void
+channel(const struct redis_url *u, char out[REDIS_PREFIX_BYTES_MAX + 16])
+{
+    (void)snprintf(out, REDIS_PREFIX_BYTES_MAX + 16, "%s:wake", u->tag);
+}
+
+/* "SENDER [[tenant, name, suffix], …]". Our own changes have been told to our board already. */
+static void
+take_message(struct redis_listener *l, const char *text)
+{
+    struct remote_call taken  = { 0 };
+    size_t             n_self = strlen(l->self);
+
+    if (strncmp(text, l->self, n_self) == 0 && text[n_self] == ' ')
+        return;
+    text = strchr(text, ' ');
+    if (text != NULL && il__remote_take_wakes(&taken, text + 1, strlen(text + 1))) {
+        for (size_t i = 0; i < taken.n_wakes; i++)
+            il__board_wake(l->board, taken.wakes[i]);
+    }
+    il__free(taken.wakes);
+}
+
+static bool
+is_message(const redisReply *r)
+{
+    return r->type == REDIS_REPLY_ARRAY && r->elements == 3 &&
+           r->element[0]->type == REDIS_REPLY_STRING &&
+           strcmp(r->element[0]->str, "message") == 0 && r->element[2]->type == REDIS_REPLY_STRING;
+}
+
+/* Until the connection is lost, or the store is closed. */
+static void
+hear(struct redis_store *s, il_error *err)
+{
+    struct redis_listener *l = &s->listener;
+    il_status              st;
+
+    do {
+        AUTO_REPLY redisReply *r = NULL;
+        st                       = il__redis_recv(&l->conn, INT64_MAX, &r, err);
+        if (st == IL_OK && is_message(r))
+            take_message(l, r->element[2]->str);
+    } while (st == IL_OK);
+}
+
+/* The first attempt has ended; repeatable. */
+static void
+tell_ready(struct redis_listener *l)
+{
+    const uint64_t one = 1;
+
+    atomic_store(&l->tried, true);
+    IGNORE(write(l->ready_fd, &one, sizeof one) < 0); /* when it is full, it has been told */
+}
+
+/* Sleep; true when the store is being closed. */
+static bool
+rest(struct redis_listener *l, int64_t ns)
+{
+    struct pollfd   fd      = { .fd = l->conn.stop_fd, .events = POLLIN };
+    struct timespec timeout = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+    return ppoll(&fd, 1, &timeout, NULL) > 0;
+}
+
+/* Subscribe and listen until that ends. Whoever slept through a gap is woken. */
+static void
+subscribe(struct redis_store *s, const char *name, bool after_gap)
+{
+    struct redis_listener *l           = &s->listener;
+    int64_t                deadline_ns = il__clock_boot_ns() + s->timeout_ms * IL__NS_PER_MS;
+    AUTO_REPLY redisReply *r           = NULL;
+    il_error               err;
+
+    if (il__redis_connect(s, &l->conn, deadline_ns, &err) != IL_OK)
+        return;
+    if (il__redis_ask(&l->conn, deadline_ns, &r, &err, "SUBSCRIBE", name) == IL_OK &&
+        r->type == REDIS_REPLY_ARRAY) {
+        atomic_store(&l->hears, true);
+        for (uint32_t i = 0; after_gap && i < IL__BOARD_WORDS; i++)
+            il__board_wake(l->board, i);
+        tell_ready(l);
+        hear(s, &err);
+        atomic_store(&l->hears, false);
+    }
+    il__redis_conn_drop(&l->conn);
+}
+
+static void *
+listen_main(void *cookie)
+{
+    struct redis_store    *s = cookie;
+    struct redis_listener *l = &s->listener;
+    char                   name[REDIS_PREFIX_BYTES_MAX + 16];
+    bool                   after_gap = false;
+
+    channel(&s->url, name);
+    do {
+        subscribe(s, name, after_gap);
+        tell_ready(l);
+        after_gap = true;
+    } while (!rest(l, MAX(l->conn.retry_ns - il__clock_boot_ns(), 10 * IL__NS_PER_MS)));
+    return NULL;
+}
+
+static il_status
+start_thread(struct redis_store *s, il_error *reterr)
+{
+    struct redis_listener *l = &s->listener;
+    sigset_t               all, before;
+
+    /* Signals are the program's: none is delivered to this thread. */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    l->runs = pthread_create(&l->thread, NULL, listen_main, s) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!l->runs)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a thread");
+    return IL_OK;
+}
+
+il_status
+il__redis_listen_start(struct redis_store *s, il_error *reterr)
+{
+    struct redis_listener *l = &s->listener;
+
+    il__redis_conn_init(&l->conn, &s->url, s->ctx);
+    l->board        = &s->remote.board;
+    l->self         = s->flags + 1;
+    l->ready_fd     = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->conn.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->ready_fd < 0 || l->conn.stop_fd < 0)
+        return il__error_set(reterr, IL_STORE, "%s: no more files can be opened", s->url.shown);
+    return start_thread(s, reterr);
+}
+
+void
+il__redis_listen_stop(struct redis_store *s)
+{
+    struct redis_listener *l   = &s->listener;
+    const uint64_t         one = 1;
+
+    if (l->conn.url == NULL)
+        return; /* it was never started */
+    if (l->runs) {
+        IGNORE(write(l->conn.stop_fd, &one, sizeof one) < 0); /* the first one always fits */
+        CHECK(pthread_join(l->thread, NULL) == 0);
+    }
+    if (l->conn.stop_fd >= 0)
+        (void)close(l->conn.stop_fd);
+    if (l->ready_fd >= 0)
+        (void)close(l->ready_fd);
+    il__redis_conn_release(&l->conn);
+}
+
+void
+il__redis_listen_await(struct redis_store *s, int64_t deadline_ns)
+{
+    struct pollfd   fd      = { .fd = s->listener.ready_fd, .events = POLLIN };
+    int64_t         left_ns = deadline_ns - il__clock_boot_ns();
+    struct timespec timeout = { .tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000 };
+
+    /* Should it be interrupted or take too long, a message may be missed: waiters look by themselves until it is heard. */
+    if (!atomic_load(&s->listener.tried) && left_ns > 0)
+        IGNORE(ppoll(&fd, 1, &timeout, NULL) < 0);
+}
+
+int64_t
+il__redis_attend(struct il__store *base)
+{
+    struct redis_store *s = container_of(il__remote_from(base), struct redis_store, remote);
+
+    return atomic_load(&s->listener.hears) ? 0 : POLL_MS;
+}

@@ -1,0 +1,216 @@
+-- base.lua: what all verbs share: names of keys, numbers, counters, wakes, and when grants are refused.
+--
+-- The files of this folder are concatenated (base first, apply last) and loaded as one function library. Each request is one
+-- FCALL, and Redis carries out one FCALL at a time: that is why every verb is race-free. A script that fails half-way is
+-- not rolled back, so verbs decide first and write then.
+--
+-- A verb:  V.name = function(c, o, data) return head, parts, value end
+--   c      the call: now, wall (ms), tag, read (must not write), classic (the URL says classic=yes)
+--   o      the request, decoded; data: its blob, or nil
+--   head   a table, or the JSON text of one ("{…}") where that is worth it
+--   parts  nil, or an array of { table or JSON text, blob or false, blob2 or false }
+--   value  nil, or the blob of the head
+-- While the library is loaded only redis.register_function exists: string, table, math, bit, cjson and redis.call can be used
+-- inside of functions, not at file level. Lua 5.1: at most 200 locals per chunk and 60 upvalues per function, so files are wrapped in do … end and share these tables:
+local V = {} -- verbs
+local L, R, O, C, Q = {}, {}, {}, {}, {} -- inner functions of locks, runs, idempotency, cache, queues
+
+-- il_status, by name (tests/redis compares them with interlock.h)
+local S = {
+  OK = 0, HELD = 1, QUEUED = 2, LOST = 3, NOT_HELD = 4, STALE = 5, DEADLOCK = 6, ORDER = 7, MISMATCH = 8, CANCELLED = 9,
+  TIMEOUT = 10, INVAL = 11, NOMEM = 12, STORE = 13, FULL = 14, CORRUPT = 15, NEWER = 16, LIMIT = 17, DUPLICATE = 18,
+  EMPTY = 19, BUSY = 20, REPLAY = 21, HIT = 22, STALE_HIT = 23, LEAD = 24, WAIT = 25, NOT_FOUND = 26, STATE = 27,
+}
+
+-- Fences, tickets, tokens and seqs have 16 digits: tostring() and cjson keep 14 (%d is a long here, exact below 2^53). Everything that leaves Lua goes through N().
+local function N(x)
+  return string.format('%d', x)
+end
+
+-- The name of a key of ours: the store's tag, a kind, and names, which hold no NUL.
+local function K(c, kind, ...)
+  return c.tag .. ':' .. kind .. ':' .. table.concat({ ... }, '\0')
+end
+
+-- The store's own row, a hash: fence, ticket (last drawn), server (run id of the server that granted last), promoted, synced, closed (no
+-- grants before, ms), why, max_ttl (ms), clock, classic, born; and rows of locks (lock_rows.lua).
+local function store_key(c)
+  return c.tag .. ':store'
+end
+
+-- What a grant needs of it, read once per call.
+local function state(c)
+  local s = c.state
+  if not s then
+    local v = redis.call('HMGET', c.tag .. ':store', 'fence', 'server', 'closed', 'why')
+    s = { fence = tonumber(v[1]), server = v[2], closed = tonumber(v[3]), why = v[4] }
+    c.state = s
+  end
+  return s
+end
+
+-- The server's clock in microseconds. (With the test clock c.now is something else.)
+local function server_us(c)
+  if not c.us then
+    local t = redis.call('TIME')
+    c.us = t[1] * 1000000 + t[2]
+  end
+  return c.us
+end
+
+-- Draw n fences; the first, as a number. Greater than the last one, and not below the server's clock, so that a counter that was lost
+-- (a restart without persistence, a promoted replica that lags) does not lead back to numbers that were given out. On the test clock
+-- time does not move, so there only the birth of the counter looks at it. The caller writes the field 'fence' (N(c.state.fence)).
+local function draw_fences(c, n)
+  local s = state(c)
+  local first = (s.fence or 0) + 1
+  if not c.test or not s.fence then
+    first = math.max(first, server_us(c))
+  end
+  s.fence = first + n - 1
+  return first
+end
+
+-- Draw and write.
+local function next_fences(c, n)
+  local first = draw_fences(c, n)
+  redis.call('HSET', c.tag .. ':store', 'fence', N(c.state.fence))
+  return first
+end
+
+-- One, as text.
+local function next_fence(c)
+  return N(next_fences(c, 1))
+end
+
+-- The next ticket or seq.
+local function next_ticket(c)
+  return N(redis.call('HINCRBY', c.tag .. ':store', 'ticket', 1))
+end
+
+-- Whom to wake once the reply has come; suffix: a holder, or '#run', '#once', '#queue', '#job', '#cache'.
+local function wake(c, tenant, name, suffix)
+  local wakes = c.wakes or {}
+  wakes[#wakes + 1] = { tenant, name, suffix }
+  c.wakes = wakes
+end
+
+-- A lease was broken or a build dropped: holders look whether it was theirs.
+local function wake_holders(c)
+  if not c.woke_holders then
+    c.woke_holders = true
+    c.wakes = c.wakes or {}
+    c.wakes[#c.wakes + 1] = {}
+  end
+end
+
+local closed, new_server
+do
+
+-- What a section of INFO says of `name`.
+local function info(section, name)
+  return string.match(redis.call('INFO', section), '\n' .. name .. ':([^\r\n]*)')
+end
+
+-- This server's run id. A restart makes a new one, and a new library with it.
+local own
+local function run_id()
+  own = own or info('server', 'run_id')
+  return own
+end
+
+-- Another server (or this one, started again) speaks for the store from now on: what the last one granted may be lost, so nothing is
+-- granted until the longest lease of that time is over. `safe`: nothing can have been lost.
+local function change_server(c, s, safe, why)
+  s.server = run_id()
+  if safe then
+    redis.call('HSET', store_key(c), 'server', s.server)
+    return
+  end
+  local max_ttl = tonumber(redis.call('HGET', store_key(c), 'max_ttl') or 60000)
+  s.closed, s.why = c.now + max_ttl, why
+  redis.call('HSET', store_key(c), 'server', s.server, 'closed', N(s.closed), 'why', why)
+end
+
+-- May leases be granted? nil, or the head to answer with. To be asked before a lease is granted or offered: an acquire returns the
+-- head; giving a key on does nothing (its waiters ask again every 5 s). Renewals, confirmations, releases: not concerned.
+closed = function(c)
+  if c.test then
+    return nil
+  end
+  local s = state(c)
+  if s.server ~= run_id() and not c.read then
+    -- A replica was promoted under a living connection (a restart cuts it, and x_hello comes first then).
+    change_server(c, s, not s.server, 'a replica was promoted')
+  end
+  if not s.closed or c.now >= s.closed then
+    return nil
+  end
+  return {
+    status = S.STORE,
+    detail = string.format('leases are not granted for %.0f s more: %s, and leases that it did not know of may still be held',
+      math.ceil((s.closed - c.now) / 1000), s.why or 'the server has changed'),
+  }
+end
+
+-- For x_hello: compare the server with the one that the store, and the client (o.was), have known.
+new_server = function(c, o)
+  local s = state(c)
+  local replication = redis.call('INFO', 'replication')
+  local role = string.match(replication, '\nrole:([^\r\n]*)')
+  if c.test then
+    return role
+  end
+  local id, at = string.match(replication, 'master_replid2:(%x*)'), string.match(replication, 'second_repl_offset:(%-?%d+)')
+  local promoted = (at and tonumber(at) >= 0 and id) and id .. ':' .. at or ''
+  local v = redis.call('HMGET', store_key(c), 'promoted', 'synced')
+  local before, synced = v[1] or '', v[2] or '0'
+  if synced ~= N(o.synced or 0) then
+    redis.call('HSET', store_key(c), 'synced', N(o.synced or 0))
+  end
+  if promoted ~= before then
+    redis.call('HSET', store_key(c), 'promoted', promoted)
+  end
+  if not s.server then
+    -- New, or so it seems: a client that has known another server here knows better.
+    change_server(c, s, not o.was or o.was == run_id(), 'the server was restarted and has lost the store')
+  elseif promoted ~= '' and promoted ~= before then
+    change_server(c, s, false, 'a replica was promoted')
+  elseif s.server ~= run_id() then
+    -- Every acknowledged write is in the file that was read at the start, if the file was synced with each, before as now.
+    change_server(c, s, o.synced == 1 and synced == '1', 'the server was restarted')
+  end
+  return role
+end
+
+-- The first request on every connection: makes the store if it is not there, and notices another server.
+--   clock 'test' or 'server', max_ttl_ms, classic 0/1, existing 0/1, was: run id known so far, synced 0/1: appendonly, and appendfsync is always
+--   -> found 0: it does not exist and may not be made; clock, classic: as the store was made; server: run id; closed_ms
+V.x_hello = function(c, o)
+  local key = store_key(c)
+  local v = redis.call('HMGET', key, 'born', 'clock', 'classic', 'max_ttl')
+  if not v[1] then
+    if o.existing == 1 then
+      return { status = S.OK, found = 0 }
+    end
+    v[2], v[3], v[4] = o.clock, N(o.classic or 0), N(o.max_ttl_ms)
+    -- A value of more than 64 bytes makes it a table at once: a listpack would be read from its front each time.
+    redis.call('HSET', key, 'born', N(math.floor(server_us(c) / 1000)), 'clock', v[2], 'classic', v[3], 'max_ttl', v[4],
+      'what', 'Interlock: counters, leases, units of work and what has ended; see src/store/redis')
+  end
+  local head = { status = S.OK, found = 1, clock = v[2], classic = v[3], server = run_id() }
+  if v[2] ~= o.clock or tonumber(v[3]) ~= (o.classic or 0) then
+    return head
+  end
+  if tonumber(v[4]) < o.max_ttl_ms then
+    redis.call('HSET', key, 'max_ttl', N(o.max_ttl_ms))
+  end
+  head.role = new_server(c, o)
+  local s = state(c)
+  if not c.test and s.closed and s.closed > c.now then
+    head.closed_ms, head.why = s.closed - c.now, s.why
+  end
+  return head
+end
+
+end

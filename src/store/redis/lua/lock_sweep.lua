@@ -1,0 +1,177 @@
+-- lock_sweep.lua: recovery of locks, and what the deadlock search and the lock order of the client need.
+do
+
+local MORE = 4 -- enum il_out_flags
+local EDGES_MAX = 4096
+local PAGE = 1000 -- leases or waiters that are read at once
+
+-- ---- the deadlock search -----------------------------------------------------------------------------------------------
+
+-- The keys that a unit of work waits for, the youngest wait first: the cycle that is told depends on it.
+V.x_waits = function(c, o)
+  local keys = {}
+  local unit = L.unit(c, o.tenant, o.root)
+  for i = #unit - 1, 1, -2 do
+    local kind, key = L.unit_member(unit[i])
+    if kind == 'W' then keys[#keys + 1] = key end
+  end
+  return { status = S.OK, keys = keys }
+end
+
+-- Leases as stored: the client knows which of them last.
+V.x_queue = function(c, o)
+  local ks = L.load(c, o.tenant, o.key)
+  local head = { status = S.OK, now_ms = c.now, leases = {}, waits = {} }
+  local after, page = '0', nil
+  repeat
+    page = L.lease_page(ks, after, PAGE)
+    for _, l in ipairs(page) do
+      after = l.number
+      head.leases[#head.leases + 1] = { l.holder, l.mode, l.permits, l.state, l.due_ms, l.settle_ms }
+    end
+  until ks.alone or #page < PAGE
+  after = '0'
+  repeat
+    page = L.queue_page(c, ks, after, PAGE)
+    for _, w in ipairs(page) do
+      after = w.number
+      if w.due_ms > c.now then
+        head.waits[#head.waits + 1] = { w.number, w.holder, w.mode, w.permits }
+      end
+    end
+  until #page < PAGE
+  return head
+end
+
+-- Give the victim its verdict, wake it, and let those behind it pass. The waiter of a run goes, with its run: that is where the
+-- verdict is told.
+V.x_verdict = function(c, o)
+  local w = L.waiter_of_ticket(c, N(o.ticket))
+  if not w or w.verdict ~= '' then
+    return { status = S.OK, found = 0 }
+  end
+  local ks = w.ks
+  wake(c, ks.t, ks.k, w.holder)
+  if w.run == '0' then
+    L.waiter_condemn(c, w, o.text)
+  else
+    w.verdict = o.text
+    L.waiter_leave(c, w)
+  end
+  L.give_on(c, ks)
+  return { status = S.OK, found = 1 }
+end
+
+V.x_take = function(c, o)
+  local w = L.waiter_of(c, L.load(c, o.tenant, o.key), o.holder)
+  if not w or w.verdict == '' then
+    return { status = S.OK, found = 0 }
+  end
+  L.waiter_leave(c, w)
+  return { status = S.OK, found = 1, detail = w.verdict }
+end
+
+-- Add the waits {holder, ticket} of a unit of work to `waits`, if it holds or waits for something else, too. False: it does not.
+local function entangled_waits(c, t, root, waits)
+  local unit = L.unit(c, t, root)
+  local n = #waits
+  for i = 1, #unit, 2 do
+    local kind, _, holder = L.unit_member(unit[i])
+    if kind == 'W' and #unit > 2 then waits[#waits + 1] = { holder, tonumber(unit[i + 1]) } end
+  end
+  return #waits > n
+end
+
+V.x_entangled = function(c, o)
+  local t = o.tenant or ''
+  local index = c.tag .. ':lent'
+  while true do
+    local next_unit = redis.call('ZRANGEBYLEX', index, '(' .. t .. '\1', '+', 'LIMIT', 0, 1)[1]
+    if not next_unit then
+      return { status = S.OK }
+    end
+    t = next_unit:match('^[^%z]*')
+    local waits = {}
+    for _, unit in ipairs(redis.call('ZRANGEBYLEX', index, '[' .. t .. '\0', '(' .. t .. '\1')) do
+      entangled_waits(c, t, unit:sub(#t + 2), waits)
+    end
+    if #waits > 0 then
+      table.sort(waits, function(a, b) return a[2] < b[2] end)
+      for i, wait in ipairs(waits) do waits[i] = wait[1] end
+      return { status = S.OK, tenant = t, holders = waits }
+    end
+  end
+end
+
+-- Forget units of work that are entangled no more.
+local function disentangle(c, limit)
+  for _, unit in ipairs(redis.call('ZRANGE', c.tag .. ':lent', 0, limit - 1)) do
+    local t = unit:match('^[^%z]*')
+    if not entangled_waits(c, t, unit:sub(#t + 2), {}) then
+      redis.call('ZREM', c.tag .. ':lent', unit)
+    end
+  end
+end
+
+-- ---- lock order ----------------------------------------------------------------------------------------------------------
+
+-- Edges in the order in which they were learned: lo tells whether one is known, lol lists them.
+V.x_edges = function(c)
+  local edges = {}
+  for i, row in ipairs(redis.call('LRANGE', c.tag .. ':lol', 0, EDGES_MAX - 1)) do
+    edges[i] = { cmsgpack.unpack(row) }
+  end
+  return { status = S.OK, order_n = redis.call('HLEN', c.tag .. ':lo'), edges = edges }
+end
+
+V.x_learn = function(c, o)
+  local known = c.tag .. ':lo'
+  local first_place, then_place = o.first_place or '', o.then_place or ''
+  local n = redis.call('HLEN', known)
+  local id = o.tenant .. '\0' .. o.first .. '\0' .. o['then']
+  if n < EDGES_MAX and redis.call('HSETNX', known, id, '') == 1 then
+    n = n + 1
+    redis.call('RPUSH', c.tag .. ':lol', cmsgpack.pack(o.tenant, o.first, o['then'], first_place, then_place))
+  end
+  return { status = S.OK, order_n = n }
+end
+
+-- ---- the sweep -------------------------------------------------------------------------------------------------------------
+
+-- The one that is overdue longest: its member of ldue, tenant and key; nil when there is none.
+local function next_due(c)
+  local first = redis.call('ZRANGE', c.tag .. ':ldue', 0, 0, 'WITHSCORES')
+  if not first[1] or tonumber(first[2]) > c.now then
+    return nil
+  end
+  local t, k = first[1]:match('^[kw]%d*%z([^%z]*)%z([^%z]*)')
+  return first[1], t, k
+end
+
+-- All tenants: recovery belongs to the store, not to a caller. A key is settled as a whole.
+V.x_sweep_locks = function(c, o)
+  local counts = { n_expired = 0, n_dropped = 0, n_offered = 0, n_runs = 0 }
+  local head = { status = S.OK, sweep = counts }
+  local member, t, k = next_due(c)
+  while member do
+    if counts.n_expired + counts.n_dropped >= o.limit then
+      head.flags = MORE
+      break
+    end
+    if not k or L.settle(c, L.load(c, t, k), counts) == 0 then
+      redis.call('ZREM', c.tag .. ':ldue', member) -- damaged: its key knows nothing of it
+    end
+    member, t, k = next_due(c)
+  end
+  if c.classic then L.classic_sweep(c, o.limit, counts) end
+  disentangle(c, o.limit)
+  L.ended_purge(c, o.limit)
+  return head
+end
+
+-- Is there anything for a sweep: overdue, or perhaps in a deadlock?
+L.overdue = function(c)
+  return next_due(c) ~= nil or redis.call('EXISTS', c.tag .. ':lent', c.tag .. ':lc') > 0 or L.ended_overdue(c)
+end
+
+end

@@ -1,0 +1,289 @@
+-- queue_claim.lua: claims: what is due, in the order of its turn, as far as groups and the rate allow.
+--
+-- Jobs of a full group wait apart (queue_group.lua), ended ones too: so the next jobs are the first members of q.ready, whatever else there
+-- is, and n of them are read, marked and moved by a handful of calls. The strategies differ where others may come in between; here nobody
+-- does, and both give the same.
+do
+
+local OK, EMPTY, NOT_FOUND = S.OK, S.EMPTY, S.NOT_FOUND
+local READY, RUNNING = 2, 3
+local CLAIM_SILENT = 8 -- of the op's flags
+local RENEWED, PAUSED, LIMITED, OPTIMISTIC = 1, 32, 64, 1024 -- of the head's
+local SEEN_MS, BATCH_MAX = 60000, 1000 -- IL__WORKER_SEEN_MS; IL__RECOVER_MAX, IL__PROMOTE_MAX
+local FOREVER = -1
+
+-- A head, as JSON at once. remaining: only if nothing is given.
+local function head_of(c, q, status, flags, remaining)
+  flags = flags + (Q.optimistic(q) and OPTIMISTIC or 0)
+  return '{"status":' .. Q.int(status) .. ',"flags":' .. Q.int(flags) .. ',"now_ms":' .. Q.int(c.now) .. ',"wall_ms":' .. Q.int(c.wall)
+    .. (remaining and ',"remaining_ms":' .. N(remaining) or '') .. '}'
+end
+
+-- ---- the rate: a member for each start, by lease time ------------------------------------------------------------------
+
+-- Forget what is older than the rate's period; how many of `limit` may start?
+local function rate_left(c, q, limit)
+  if q.opts.rate_n == FOREVER then
+    return limit
+  end
+  local key = Q.key(c, q, 'start')
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', N(c.now - q.opts.rate_ms))
+  return math.max(math.min(q.opts.rate_n - redis.call('ZCARD', key), limit), 0)
+end
+
+-- Tokens are never given twice, so they name the starts.
+local function rate_add(c, q, jobs)
+  if q.opts.rate_n == FOREVER then
+    return
+  end
+  local args = {}
+  for _, j in ipairs(jobs) do
+    args[#args + 1] = N(c.now)
+    args[#args + 1] = N(j[TOKEN])
+  end
+  redis.call('ZADD', Q.key(c, q, 'start'), unpack(args))
+end
+
+-- The rate allows none: when will it allow one more? When as many have left the period as are too many now.
+local function rate_wait(c, q)
+  local key = Q.key(c, q, 'start')
+  local i = redis.call('ZCARD', key) - q.opts.rate_n
+  local start = redis.call('ZRANGE', key, i, i, 'WITHSCORES')[2]
+  return start and math.max(tonumber(start) + q.opts.rate_ms - c.now, 0) or 0
+end
+
+-- ---- before a claim -----------------------------------------------------------------------------------------------------------
+
+-- Dead claims of this queue. Those of other queues are passed over; sweeps soon recover them.
+local function recover_dead(c, q)
+  local n, skip = 0, 0
+  repeat
+    local dead = Q.dead_claims(c, skip, BATCH_MAX)
+    for _, member in ipairs(dead) do
+      local tenant, queue, id = Q.due_names(member)
+      if n < BATCH_MAX and tenant == q.tenant and queue == q.name then
+        Q.recover_due(c, member, tenant, id)
+        n = n + 1
+      else
+        skip = skip + 1
+      end
+    end
+  until #dead < BATCH_MAX or n == BATCH_MAX
+end
+
+-- Scheduled jobs whose time has come, by run_at and seq. Whoever looks has seen them as READY already, and whoever waits for them knew when.
+local function promote_due(c, q)
+  local due = redis.call('ZRANGEBYSCORE', Q.key(c, q, 'later'), '-inf', N(c.wall), 'LIMIT', 0, BATCH_MAX)
+  if not due[1] then
+    return
+  end
+  for i, place in ipairs(due) do
+    due[i] = string.sub(place, 9)
+  end
+  for _, j in ipairs(Q.jobs(c, q.tenant, due)) do
+    Q.leave(c, q, j)
+    j[STATE] = READY
+    Q.enter(c, q, j, true)
+  end
+end
+
+-- ---- workers ---------------------------------------------------------------------------------------------------------------------
+
+local function worker_key(c, q, worker)
+  return c.tag .. ':q.worker:' .. q.names .. '\0' .. worker
+end
+
+-- The worker has claimed, and got these. Their tokens follow each other: the first one says them all.
+local function note_worker(c, q, o, jobs)
+  local key = worker_key(c, q, o.holder)
+  redis.call('ZADD', K(c, 'j.worker'), N(c.now), q.names .. '\0' .. o.holder)
+  if not jobs[1] then
+    redis.call('DEL', key) -- a claim that gave nothing is not remembered by its id
+    return
+  end
+  local text = { o.id, N(c.now), N(jobs[1][TOKEN]) }
+  for i, j in ipairs(jobs) do
+    text[i + 3] = j[ID]
+  end
+  redis.call('SET', key, table.concat(text, '\0'))
+end
+
+-- What the worker's last claim gave, if that had this id: its ids, and the first token.
+local function find_last(c, q, o)
+  local last = redis.call('GET', worker_key(c, q, o.holder))
+  if not last or string.sub(last, 1, #o.id + 1) ~= o.id .. '\0' then
+    return nil
+  end
+  local words = {}
+  for word in string.gmatch(last, '[^%z]+') do
+    words[#words + 1] = word
+  end
+  if c.now - tonumber(words[2]) >= SEEN_MS then
+    return nil
+  end
+  return { unpack(words, 4) }, tonumber(words[3])
+end
+
+-- The answer got lost: here it is again, as far as it still holds.
+local function claim_again(c, q, ids, token)
+  local parts = {}
+  for i, id in ipairs(ids) do
+    local j = Q.job(c, q.tenant, id)
+    if j and j[STATE] == RUNNING and j[TOKEN] == token + i - 1 and not Q.expired(c, j) then
+      parts[#parts + 1] = Q.show(c, j, Q.payload(c, j))
+    end
+  end
+  if not parts[1] then
+    return head_of(c, q, EMPTY, RENEWED, FOREVER)
+  end
+  return head_of(c, q, OK, RENEWED), parts
+end
+
+-- ---- a claim -----------------------------------------------------------------------------------------------------------------------
+
+local function lease_of(q, o)
+  if bit.band(o.flags or 0, CLAIM_SILENT) ~= 0 then
+    return Q.optimistic(q) and q.opts.executing_timeout_ms or q.opts.processing_timeout_ms
+  end
+  return o.lease_ms or q.opts.lease_ms
+end
+
+-- The first n jobs of the queue: their ids, keys and rows. A turn whose job is not there (somebody has deleted keys) is forgotten, so
+-- that it does not stand in the way of the others for ever.
+local function first_rows(c, q, n)
+  local ready = Q.key(c, q, 'ready')
+  while true do
+    local turns, ids, keys, gone = redis.call('ZRANGE', ready, 0, n - 1), {}, {}, false
+    if not turns[1] then
+      return ids
+    end
+    for i, turn in ipairs(turns) do
+      ids[i] = Q.turn_id(turn)
+      keys[i] = Q.job_key(c, q.tenant, ids[i])
+    end
+    local rows = redis.call('MGET', unpack(keys))
+    for i, row in ipairs(rows) do
+      if not row then
+        gone = true
+        redis.call('ZREM', ready, turns[i])
+      end
+    end
+    if not gone then
+      return ids, keys, rows
+    end
+  end
+end
+
+-- The jobs that the claim gives, as they will be, and their keys; or nil, and the head that says why there are none: somebody may be at
+-- work on them under a claim that this server does not know of.
+local function take_first(c, q, o, n)
+  local ids, keys, jobs = first_rows(c, q, n)
+  if not ids[1] then
+    return ids
+  end
+  local refused = closed(c)
+  if refused then
+    return nil, refused
+  end
+  local lease, silent = lease_of(q, o), bit.band(o.flags or 0, CLAIM_SILENT) ~= 0 and 1 or 0
+  local token = next_fences(c, #ids) -- and those that follow it
+  for i, id in ipairs(ids) do
+    local j = Q.unpack_job(jobs[i], q.tenant, id)
+    j[STATE], j[ATTEMPT], j[TOKEN], j[LAST] = RUNNING, j[ATTEMPT] + 1, token + i - 1, 0
+    j[SILENT], j[LEASE], j[EXPIRES], j[PROGRESS] = silent, lease, c.now + lease, -1
+    j[STARTED], j[UPDATED] = c.wall, c.wall
+    j[WORKER], j[MESSAGE] = o.holder, ''
+    jobs[i] = j
+  end
+  return jobs, keys
+end
+
+-- They are RUNNING from now on. Nobody has changed them since they were read.
+local function mark(c, q, jobs, keys)
+  local rows, due, out, inside = {}, {}, {}, {}
+  local expires = Q.int(jobs[1][EXPIRES])
+  for i, j in ipairs(jobs) do
+    rows[2 * i - 1], rows[2 * i] = keys[i], Q.pack_job(j)
+    due[2 * i - 1], due[2 * i] = expires, Q.due_member(j)
+    if j[GROUP] ~= '' then
+      out[#out + 1] = Q.group_member(j, 'r')
+      inside[#inside + 1] = 0
+      inside[#inside + 1] = Q.group_member(j, 'n')
+    end
+    wake(c, j[TENANT], j[ID], '#job')
+  end
+  redis.call('MSET', unpack(rows))
+  redis.call('ZREMRANGEBYRANK', Q.key(c, q, 'ready'), 0, #jobs - 1)
+  redis.call('ZADD', Q.due_key(c), unpack(due))
+  if out[1] then
+    redis.call('ZREM', Q.key(c, q, 'group'), unpack(out))
+    redis.call('ZADD', Q.key(c, q, 'group'), unpack(inside))
+  end
+  Q.count(c, q, 'claimed', #jobs)
+  rate_add(c, q, jobs)
+end
+
+local function is_ready_left(c, q)
+  return redis.call('EXISTS', Q.key(c, q, 'ready'), Q.key(c, q, 'full')) > 0
+end
+
+-- Nothing was given: when may there be something by itself?
+local function empty_wait(c, q, rated)
+  local at = math.huge
+  local due = redis.call('ZRANGE', Q.key(c, q, 'later'), 0, 0, 'WITHSCORES')[2]
+  local tick = Q.next_tick(c, q)
+  at = math.min(tonumber(due) or at, tick or at)
+  local wait = math.max(at - c.wall, 0)
+  if rated then
+    wait = math.min(wait, rate_wait(c, q))
+  end
+  return wait < math.huge and wait or FOREVER
+end
+
+local function claim_jobs(c, q, o)
+  local left = rate_left(c, q, o.limit)
+  local jobs, keys = {}, nil
+  if left > 0 then
+    jobs, keys = take_first(c, q, o, left)
+  end
+  if not jobs then
+    return keys -- refused
+  end
+  if jobs[1] then
+    mark(c, q, jobs, keys)
+  end
+  note_worker(c, q, o, jobs)
+  local more = #jobs < o.limit and is_ready_left(c, q)
+  local flags = more and LIMITED or 0
+  if not jobs[1] then
+    return head_of(c, q, EMPTY, flags, empty_wait(c, q, left == 0 and more))
+  end
+  for i, j in ipairs(jobs) do
+    jobs[i] = Q.show(c, j, Q.payload(c, j))
+  end
+  return head_of(c, q, OK, flags), jobs
+end
+
+V.claim = function(c, o)
+  local q = Q.find(c, o.tenant, o.key)
+  if not q then
+    return { status = NOT_FOUND }
+  end
+  local ids, token = find_last(c, q, o)
+  if ids then
+    return claim_again(c, q, ids, token)
+  end
+  local ticks = o.ticked and {} or Q.due_ticks(c, q)
+  if ticks[1] then
+    return { status = OK, ask = 'tick', now_ms = c.now, wall_ms = c.wall }, ticks
+  end
+  recover_dead(c, q)
+  promote_due(c, q)
+  if q.opts.paused == 0 then
+    return claim_jobs(c, q, o)
+  end
+  note_worker(c, q, o, {})
+  return head_of(c, q, EMPTY, PAUSED, FOREVER)
+end
+
+end

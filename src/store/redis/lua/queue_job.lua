@@ -1,0 +1,466 @@
+-- queue_job.lua: rows of jobs, the places where they wait, and what follows from a change: for the group, the unique key, the
+-- parent's count, and whoever waits.
+--
+-- Every change is: leave the places of the old state, decide, enter those of the new one. All of it is one FCALL, so nobody sees a
+-- job in between, and what was read is still true when it is written. Claims, which take many at once, have their own way in queue_claim.lua.
+
+-- A job is an array, and j[STATE] its state: with names for its fields a claim costs a tenth more.
+local TENANT, ID = 1, 2
+local WAS, INSIDE, UP, PURGE_AT = 3, 4, 5, 6 -- not stored: where leave() found it, its parent, when it may go; false: not known
+local FIXED = 7 -- what never changes, as it is stored
+-- What changes. LAST is how the last attempt ended (enum il__job_last), ASKED: a stop was asked for.
+local STATE, LAST, ATTEMPT, PROGRESS, TOKEN, SEALED, ASKED, SILENT = 8, 9, 10, 11, 12, 13, 14, 15
+local LEASE, EXPIRES, RUN_AT, STARTED, UPDATED, RESULT_BYTES = 16, 17, 18, 19, 20, 21
+local WORKER, ERROR, MESSAGE = 22, 23, 24
+-- What does not. ODD: its id or its queue's name needs escapes in JSON. BLOBS_AT: where in FIXED they begin.
+local SEQ, PRIORITY, MAX_ATTEMPTS, IS_PARENT, N_CHILDREN, PARENT_SEQ, UNIQUE_UNTIL, CREATED = 25, 26, 27, 28, 29, 30, 31, 32
+local PAYLOAD_BYTES, ODD, QUEUE, PARENT, GROUP, UNIQUE_KEY, BLOBS_AT = 33, 34, 35, 36, 37, 38, 39
+do
+
+local SCHEDULED, READY, RUNNING, COMPLETED, FAILED, CANCELLED = 1, 2, 3, 4, 5, 6
+local NEVER = -1
+
+-- A row: what changes, then what does not, each numbers in fixed width and texts with a NUL behind them; then payload and result, if they are
+-- small. What does not change is never packed again. A parent's row is RUNNING and never claimed. An ended job's end is when it
+-- was updated last. Doubles are exact for all of these numbers, and faster than wide integers.
+local CHANGING_FORMAT = '<BBI4bdBBBdddddI4sss' -- STATE to MESSAGE
+local FIXED_FORMAT = '<dhI4BI4dddI4Bssss' -- SEQ to UNIQUE_KEY
+local READ_FORMAT = CHANGING_FORMAT .. 'dhI4BI4dddI4Bssss' -- both
+local WRITE_FORMAT = CHANGING_FORMAT .. 'c0'
+local GLANCE_FORMAT = '<Bxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxdxxxxxxxxd' -- state, run_at, updated
+local FIXED_AT = 66 -- where what does not change begins, if worker, error and message are empty
+local SMALL = 512 -- bytes of a blob that is kept in the row: one key less to touch, and not much more to write
+
+-- ---- rows ------------------------------------------------------------------------------------------------------------------
+
+function Q.job_key(c, tenant, id)
+  return c.tag .. ':j:' .. tenant .. '\0' .. id
+end
+
+function Q.unpack_job(row, tenant, id)
+  local j = { tenant, id, false, false, false, false, false, struct.unpack(READ_FORMAT, row) }
+  local at = FIXED_AT + #j[WORKER] + #j[ERROR] + #j[MESSAGE]
+  j[FIXED], j[BLOBS_AT] = string.sub(row, at), j[BLOBS_AT] - at + 1
+  return j
+end
+
+function Q.pack_job(j)
+  return struct.pack(WRITE_FORMAT, j[STATE], j[LAST], j[ATTEMPT], j[PROGRESS], j[TOKEN], j[SEALED], j[ASKED], j[SILENT],
+    j[LEASE], j[EXPIRES], j[RUN_AT], j[STARTED], j[UPDATED], j[RESULT_BYTES], j[WORKER], j[ERROR], j[MESSAGE], j[FIXED])
+end
+
+-- A job that is nothing yet.
+function Q.new_job(tenant, id, queue)
+  return {
+    tenant, id, false, false, false, false, '',
+    0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', '', '',
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, queue, '', '', '', 0,
+  }
+end
+
+local function needs_escapes(name)
+  return string.find(name, '"', 1, true) or string.find(name, '\\', 1, true)
+end
+
+-- What never changes of a new job, and its payload.
+function Q.fix_job(c, j, data)
+  j[PAYLOAD_BYTES] = #data
+  j[ODD] = (needs_escapes(j[ID]) or needs_escapes(j[QUEUE])) and 1 or 0
+  local fixed = struct.pack(FIXED_FORMAT, j[SEQ], j[PRIORITY], j[MAX_ATTEMPTS], j[IS_PARENT], j[N_CHILDREN], j[PARENT_SEQ],
+    j[UNIQUE_UNTIL], j[CREATED], j[PAYLOAD_BYTES], j[ODD], j[QUEUE], j[PARENT], j[GROUP], j[UNIQUE_KEY])
+  j[FIXED], j[BLOBS_AT] = fixed, #fixed + 1
+  if #data <= SMALL then
+    j[FIXED] = fixed .. data
+  else
+    redis.call('SET', K(c, 'j.data', j[TENANT], j[ID]), data)
+  end
+end
+
+-- The result of one that has none.
+function Q.set_result(c, j, data)
+  j[RESULT_BYTES] = #data
+  if #data <= SMALL then
+    j[FIXED] = j[FIXED] .. data
+  else
+    redis.call('SET', K(c, 'j.result', j[TENANT], j[ID]), data)
+  end
+end
+
+function Q.payload(c, j)
+  if j[PAYLOAD_BYTES] <= SMALL then
+    return string.sub(j[FIXED], j[BLOBS_AT], j[BLOBS_AT] + j[PAYLOAD_BYTES] - 1)
+  end
+  return redis.call('GET', K(c, 'j.data', j[TENANT], j[ID])) or ''
+end
+
+function Q.result(c, j)
+  if j[RESULT_BYTES] <= SMALL then
+    return j[RESULT_BYTES] > 0 and string.sub(j[FIXED], -j[RESULT_BYTES]) or ''
+  end
+  return redis.call('GET', K(c, 'j.result', j[TENANT], j[ID])) or ''
+end
+
+-- A job, or nil.
+function Q.job(c, tenant, id)
+  local row = redis.call('GET', c.tag .. ':j:' .. tenant .. '\0' .. id)
+  return row and Q.unpack_job(row, tenant, id) or nil
+end
+
+function Q.save(c, j)
+  redis.call('SET', c.tag .. ':j:' .. j[TENANT] .. '\0' .. j[ID], Q.pack_job(j))
+end
+
+-- The queue of a job. Queues are never forgotten.
+function Q.of(c, j)
+  return Q.find(c, j[TENANT], j[QUEUE])
+end
+
+-- Rows by their ids, those that are there, in that order: calls each(row, id).
+local function each_row(c, tenant, ids, each)
+  for from = 1, #ids, 1000 do
+    local keys = {}
+    for i = from, math.min(from + 999, #ids) do
+      keys[#keys + 1] = Q.job_key(c, tenant, ids[i])
+    end
+    for i, row in ipairs(redis.call('MGET', unpack(keys))) do
+      if row then
+        each(row, ids[from + i - 1])
+      end
+    end
+  end
+end
+
+-- Jobs by their ids. With is_meant(state as it is shown, updated) only some of them: the others are looked at, but not unpacked.
+function Q.jobs(c, tenant, ids, is_meant)
+  local jobs = {}
+  each_row(c, tenant, ids, function(row, id)
+    local state, run_at, updated = struct.unpack(GLANCE_FORMAT, row)
+    if not is_meant or is_meant(state == SCHEDULED and run_at <= c.wall and READY or state, updated) then
+      jobs[#jobs + 1] = Q.unpack_job(row, tenant, id)
+    end
+  end)
+  return jobs
+end
+
+function Q.ended(j)
+  return j[STATE] >= COMPLETED
+end
+
+-- The state that is shown.
+function Q.view(c, j)
+  return j[STATE] == SCHEDULED and j[RUN_AT] <= c.wall and READY or j[STATE]
+end
+
+function Q.expired(c, j)
+  return j[STATE] == RUNNING and j[IS_PARENT] == 0 and c.now >= j[EXPIRES]
+end
+
+-- ---- places ------------------------------------------------------------------------------------------------------------------
+
+-- A place in claiming order: priority, run_at, seq, so that bytes compare as these do; and the id behind them.
+function Q.turn(j)
+  return struct.pack('>I2I8I8', j[PRIORITY] + 1000, j[RUN_AT], j[SEQ]) .. j[ID]
+end
+
+function Q.turn_id(turn)
+  return string.sub(turn, 19)
+end
+
+-- A place among jobs with the same score: by seq.
+function Q.place(j)
+  return struct.pack('>I8', j[SEQ]) .. j[ID]
+end
+
+-- Scores of j.due and q.jobs are a number below 2^50, a time in ms or a seq, and above it a class: so a job goes from claimed to ended by
+-- one change of its score in each of them. All of them are below 2^53, where doubles are exact.
+local CLASS = 1125899906842624
+
+-- Its class and place in q.jobs.
+local function rank(j)
+  return (j[STATE] < COMPLETED and 0 or j[STATE] - 3) * CLASS + j[SEQ]
+end
+
+-- Jobs of a class in q.jobs: 0 live, 1 COMPLETED, 2 FAILED, 3 CANCELLED.
+function Q.n_of_class(c, q, class)
+  return redis.call('ZCOUNT', Q.key(c, q, 'jobs'), N(class * CLASS), '(' .. N((class + 1) * CLASS))
+end
+
+-- The next n jobs of a class by seq, `newest` first or last, with seqs in from < seq < to (nil: no bound): their ids, and a table of
+-- their seqs.
+function Q.ids_of_class(c, q, class, newest, from, to, n)
+  local low = from and '(' .. N(class * CLASS + from) or N(class * CLASS)
+  local high = '(' .. N(to and class * CLASS + to or (class + 1) * CLASS)
+  local key, page = Q.key(c, q, 'jobs'), nil
+  if newest then
+    page = redis.call('ZREVRANGEBYSCORE', key, high, low, 'WITHSCORES', 'LIMIT', 0, n)
+  else
+    page = redis.call('ZRANGEBYSCORE', key, low, high, 'WITHSCORES', 'LIMIT', 0, n)
+  end
+  local ids, seqs = {}, {}
+  for i = 1, #page, 2 do
+    ids[#ids + 1], seqs[page[i]] = page[i], tonumber(page[i + 1]) - class * CLASS
+  end
+  return ids, seqs
+end
+
+function Q.due_key(c)
+  return c.tag .. ':j.due:'
+end
+
+function Q.due_member(j)
+  return struct.pack('>I8', j[SEQ]) .. j[TENANT] .. '\0' .. j[QUEUE] .. '\0' .. j[ID]
+end
+
+-- tenant, queue, id
+function Q.due_names(member)
+  return string.match(member, '^([^%z]*)%z([^%z]*)%z(.*)$', 9)
+end
+
+-- Claimed jobs whose claim has run out, by expiry and seq.
+function Q.dead_claims(c, skip, n)
+  return redis.call('ZRANGEBYSCORE', Q.due_key(c), '-inf', N(c.now), 'LIMIT', skip, n)
+end
+
+-- Ended jobs that were kept long enough, by that time and seq.
+function Q.old_jobs(c, n)
+  return redis.call('ZRANGEBYSCORE', Q.due_key(c), N(CLASS), N(CLASS + c.wall), 'LIMIT', 0, n)
+end
+
+-- An ended job may be purged from purge_at on; nil: not by itself.
+function Q.purge_from(c, j, purge_at)
+  if purge_at then
+    redis.call('ZADD', Q.due_key(c), Q.int(CLASS + purge_at), Q.due_member(j))
+  else
+    redis.call('ZREM', Q.due_key(c), Q.due_member(j))
+  end
+end
+
+-- ---- unique keys -----------------------------------------------------------------------------------------------------------------
+
+function Q.keeps_key(c, j)
+  return j[STATE] < COMPLETED or c.wall < j[UNIQUE_UNTIL]
+end
+
+local function unique_key(c, j)
+  return K(c, 'q.unique', j[TENANT], j[QUEUE], j[UNIQUE_KEY])
+end
+
+-- The job that took the key last, if it still keeps others from it.
+function Q.keeper(c, q, key)
+  local m = redis.call('GET', K(c, 'q.unique', q.tenant, q.name, key))
+  local j = m and Q.job(c, q.tenant, string.sub(m, 9))
+  if j and struct.unpack('>I8', m) == j[SEQ] and Q.keeps_key(c, j) then
+    return j
+  end
+  return nil
+end
+
+local function unique_take(c, j)
+  redis.call('SET', unique_key(c, j), Q.place(j))
+end
+
+-- Unless another one has taken it since.
+local function unique_leave(c, j)
+  local key = unique_key(c, j)
+  if redis.call('GET', key) == Q.place(j) then
+    redis.call('DEL', key)
+  end
+end
+
+-- ---- children --------------------------------------------------------------------------------------------------------------------
+--
+-- j.child:SEQ has a member for each child: class seq id, where the classes are l: live, c: COMPLETED, f: FAILED or CANCELLED. It goes with
+-- the parent: of one that was purged and pushed anew they are not the children.
+
+local NONE = {} -- instead of a parent that is not there any more
+
+-- The parent that a job belongs to, or nil. Looked up once.
+function Q.parent(c, j)
+  if j[PARENT_SEQ] == 0 then
+    return nil
+  end
+  if not j[UP] then
+    local p = Q.job(c, j[TENANT], j[PARENT])
+    j[UP] = p and p[SEQ] == j[PARENT_SEQ] and p or NONE
+  end
+  return j[UP] ~= NONE and j[UP] or nil
+end
+
+function Q.children_key(c, p)
+  return K(c, 'j.child', N(p[SEQ]))
+end
+
+local function child_class(state)
+  return state < COMPLETED and 'l' or state == COMPLETED and 'c' or 'f'
+end
+
+local function child_member(j, state)
+  return child_class(state) .. Q.place(j)
+end
+
+-- was: the state before, nil: it is new.
+local function child_changed(c, j, was)
+  if was and child_class(was) == child_class(j[STATE]) then
+    return
+  end
+  local p = Q.parent(c, j)
+  if not p then
+    return
+  end
+  local key = Q.children_key(c, p)
+  if was then
+    redis.call('ZREM', key, child_member(j, was))
+  end
+  redis.call('ZADD', key, 0, child_member(j, j[STATE]))
+end
+
+function Q.n_children(c, p, class)
+  return redis.call('ZLEXCOUNT', Q.children_key(c, p), '[' .. class, '(' .. class .. '\255')
+end
+
+-- Children of a class, by seq: ids of at most n behind the member `after` (nil: from the first), and the last member.
+function Q.children(c, p, class, after, n)
+  local from = after and '(' .. after or '[' .. class
+  local members = redis.call('ZRANGEBYLEX', Q.children_key(c, p), from, '(' .. class .. '\255', 'LIMIT', 0, n)
+  local ids = {}
+  for i, m in ipairs(members) do
+    ids[i] = string.sub(m, 10)
+  end
+  return ids, members[#members]
+end
+
+-- ---- changes ---------------------------------------------------------------------------------------------------------------------
+
+-- The job is about to change: take it from where it waits. j[WAS] and j[INSIDE] tell enter() where that was. Of a claimed or ended one the
+-- entry in j.due stays until it is known what becomes of it.
+function Q.leave(c, q, j)
+  local state = j[STATE]
+  j[WAS], j[INSIDE] = state, false
+  if state == SCHEDULED then
+    redis.call('ZREM', Q.key(c, q, 'later'), Q.place(j))
+  elseif state == READY then
+    local turn = Q.turn(j)
+    j[INSIDE] = redis.call('ZREM', Q.key(c, q, 'ready'), turn) == 1
+    if not j[INSIDE] then
+      redis.call('ZREM', Q.key(c, q, 'full'), turn)
+    end
+    if j[GROUP] ~= '' then
+      redis.call('ZREM', Q.key(c, q, 'group'), Q.group_member(j, j[INSIDE] and 'r' or 'b'))
+    end
+  elseif state == RUNNING and j[IS_PARENT] == 0 then
+    j[INSIDE] = true
+    if j[GROUP] ~= '' then
+      redis.call('ZREM', Q.key(c, q, 'group'), Q.group_member(j, 'n'))
+    end
+  end
+end
+
+-- It lives again, or for the first time.
+local function enter_live(c, q, j)
+  redis.call('ZADD', Q.key(c, q, 'jobs'), N(rank(j)), j[ID])
+  if j[UNIQUE_KEY] ~= '' then
+    unique_take(c, j)
+  end
+end
+
+local function enter_ended(c, q, j)
+  redis.call('ZADD', Q.key(c, q, 'jobs'), N(rank(j)), j[ID])
+  Q.purge_from(c, j, j[PURGE_AT])
+  if j[UNIQUE_KEY] ~= '' and not Q.keeps_key(c, j) then
+    unique_leave(c, j)
+  end
+end
+
+-- The job is what it will be: put it where that belongs, and tell who waits (not `quiet`: nothing that shows has changed). Not for one
+-- that becomes claimed. Its parent is not looked at: see Q.look().
+function Q.enter(c, q, j, quiet)
+  local state, was = j[STATE], j[WAS]
+  if state >= COMPLETED then
+    enter_ended(c, q, j)
+  else
+    if state == SCHEDULED then
+      redis.call('ZADD', Q.key(c, q, 'later'), N(j[RUN_AT]), Q.place(j))
+    elseif state == READY then
+      Q.enter_ready(c, q, j)
+    end
+    if not was or was >= COMPLETED then
+      enter_live(c, q, j)
+    end
+    if was and was >= RUNNING then
+      redis.call('ZREM', Q.due_key(c), Q.due_member(j))
+    end
+  end
+  Q.save(c, j)
+  if j[PARENT_SEQ] ~= 0 then
+    child_changed(c, j, was)
+  end
+  if j[INSIDE] and state ~= READY and j[GROUP] ~= '' then
+    Q.group_leave(c, q, j)
+  end
+  if quiet then
+    return
+  end
+  if was then
+    wake(c, j[TENANT], j[ID], '#job') -- a new one has nobody who waits for it
+  end
+  if state <= READY then
+    Q.wake(c, q)
+  end
+end
+
+-- Delete a job that is not RUNNING. With it go its payload, its result, its unique key, and its place among its parent's children.
+function Q.delete(c, q, j)
+  Q.leave(c, q, j)
+  redis.call('DEL', Q.job_key(c, j[TENANT], j[ID]))
+  if j[PAYLOAD_BYTES] > SMALL or j[RESULT_BYTES] > SMALL then
+    redis.call('DEL', K(c, 'j.data', j[TENANT], j[ID]), K(c, 'j.result', j[TENANT], j[ID]))
+  end
+  redis.call('ZREM', Q.key(c, q, 'jobs'), j[ID])
+  Q.count(c, q, 'pushed', 1)
+  if Q.ended(j) then
+    redis.call('ZREM', Q.due_key(c), Q.due_member(j))
+  end
+  if j[STATE] == COMPLETED then
+    Q.count(c, q, 'completed', 1)
+  end
+  if j[UNIQUE_KEY] ~= '' then
+    unique_leave(c, j)
+  end
+  if j[IS_PARENT] == 1 then
+    redis.call('DEL', Q.children_key(c, j))
+  end
+  local p = Q.parent(c, j)
+  if p then
+    redis.call('ZREM', Q.children_key(c, p), child_member(j, j[STATE]))
+  end
+  if j[INSIDE] and j[GROUP] ~= '' then
+    Q.group_leave(c, q, j)
+  end
+end
+
+-- ---- ends --------------------------------------------------------------------------------------------------------------------------
+
+local TOTAL_OF = { [FAILED] = 'dead', [CANCELLED] = 'cancelled' }
+
+-- Kept as long as the queue says, and at least as long as it keeps its unique key. nil: it does not go by itself.
+function Q.purge_at(c, q, j)
+  local keep = j[STATE] == FAILED and q.opts.keep_dead_ms or q.opts.keep_ms
+  if keep == NEVER then
+    return nil
+  end
+  return math.max(c.wall + keep, j[UNIQUE_UNTIL])
+end
+
+-- The job, which has left its places, ends. The child of a live parent is kept until that ends.
+function Q.end_as(c, q, j, state)
+  local p = Q.parent(c, j)
+  j[STATE], j[EXPIRES], j[UPDATED] = state, 0, c.wall
+  if not p or Q.ended(p) then
+    j[PURGE_AT] = Q.purge_at(c, q, j)
+  end
+  if TOTAL_OF[state] then
+    Q.count(c, q, TOTAL_OF[state], 1)
+  end
+end
+
+end

@@ -1,0 +1,266 @@
+-- queue_show.lua: jobs as an answer shows them; get, list and purge.
+do
+
+local OK, NOT_FOUND = S.OK, S.NOT_FOUND
+local RUNNING, COMPLETED = 3, 4
+local MORE = 4 -- of the head's flags
+local TEXT_BYTES_MAX = 4096 -- a listing leaves out what is larger
+local LIVE_STATES, ALL_STATES = 14, 126 -- as bits
+local PAGE = 200
+
+-- ---- one job ----------------------------------------------------------------------------------------------------------------
+
+-- Pieces of answers that come again and again, remembered between calls up to a bound: making texts of numbers is most of what it costs to
+-- show a job.
+local ints, names, facts, births, touches, n_pieces = {}, {}, {}, {}, {}, 0
+
+local function remember(pieces, key, text)
+  if n_pieces == 2000 then
+    ints, names, facts, births, touches, n_pieces = {}, {}, {}, {}, {}, 0
+  else
+    pieces[key], n_pieces = text, n_pieces + 1
+  end
+  return text
+end
+
+-- A number that comes again: a small one, or a time that many jobs have.
+function Q.int(x)
+  return ints[x] or remember(ints, x, N(x))
+end
+
+-- The same for the name of a worker, as JSON.
+local function show_worker(name)
+  return names[name] or remember(names, name, cjson.encode(name))
+end
+
+-- What most jobs have in common with many others.
+local function show_facts(j)
+  local key = ((j[MAX_ATTEMPTS] * 1048576 + j[ATTEMPT]) * 128 + j[PROGRESS] + 1) * 64 + j[LAST] * 8 + j[STATE]
+  return facts[key] or remember(facts, key, string.format('"state":%d,"last":%d,"attempt":%d,"max_attempts":%d,"progress":%d',
+    j[STATE], j[LAST], j[ATTEMPT], j[MAX_ATTEMPTS], j[PROGRESS]))
+end
+
+-- Two times that are often the same.
+local function show_birth(j)
+  local at = j[CREATED]
+  if j[RUN_AT] ~= at then
+    return ',"run_at_ms":' .. Q.int(j[RUN_AT]) .. ',"created_at_ms":' .. Q.int(at)
+  end
+  return births[at] or remember(births, at, string.format(',"run_at_ms":%d,"created_at_ms":%d', at, at))
+end
+
+local function show_touch(j)
+  local at = j[UPDATED]
+  if j[STARTED] ~= at then
+    return ',"started_at_ms":' .. Q.int(j[STARTED]) .. ',"updated_at_ms":' .. Q.int(at)
+  end
+  return touches[at] or remember(touches, at, string.format(',"started_at_ms":%d,"updated_at_ms":%d', at, at))
+end
+
+local TEXTS = { [PARENT] = 'parent', [GROUP] = 'group', [UNIQUE_KEY] = 'unique_key', [ERROR] = 'error', [MESSAGE] = 'message' }
+
+-- What few jobs have.
+local function show_more(c, j)
+  local more = {}
+  for i, name in pairs(TEXTS) do
+    if j[i] ~= '' then
+      more[#more + 1] = ',"' .. name .. '":' .. cjson.encode(j[i])
+    end
+  end
+  if j[IS_PARENT] == 1 then
+    more[#more + 1] = string.format(',"is_parent":1,"n_children":%d,"n_children_completed":%d,"n_children_failed":%d',
+      redis.call('ZCARD', Q.children_key(c, j)), Q.n_children(c, j, 'c'), Q.n_children(c, j, 'f'))
+  end
+  if j[PRIORITY] ~= 0 then
+    more[#more + 1] = ',"priority":' .. Q.int(j[PRIORITY])
+  end
+  if j[ASKED] == 1 then
+    more[#more + 1] = ',"cancelled":1'
+  end
+  return table.concat(more)
+end
+
+-- A part of an answer: the job, payload and result (nil: not shown), and sizes of blobs as fields. It is written as JSON at once.
+function Q.show(c, j, payload, result, sizes)
+  local more = sizes or ''
+  if j[STATE] == RUNNING then
+    more = ',"expires_ms":' .. Q.int(j[EXPIRES]) .. more
+  elseif j[STATE] >= COMPLETED then
+    more = ',"completed_at_ms":' .. Q.int(j[UPDATED]) .. more
+  end
+  if j[PARENT] ~= '' or j[GROUP] ~= '' or j[UNIQUE_KEY] ~= '' or j[ERROR] ~= '' or j[MESSAGE] ~= '' or j[IS_PARENT] == 1
+    or j[PRIORITY] ~= 0 or j[ASKED] == 1 then
+    more = more .. show_more(c, j)
+  end
+  local queue, id = j[QUEUE], j[ID]
+  if j[ODD] == 1 then
+    queue, id = string.sub(cjson.encode(queue), 2, -2), string.sub(cjson.encode(id), 2, -2)
+  end
+  local text = '{' .. show_facts(j) .. ',"queue":"' .. queue .. '","id":"' .. id .. '","worker":' .. show_worker(j[WORKER])
+    .. ',"token":' .. N(j[TOKEN]) .. ',"seq":' .. N(j[SEQ]) .. show_birth(j) .. show_touch(j) .. more .. '}'
+  return { text, payload or false, result or false }
+end
+
+-- The answer of an op that names a job: status, the job, and what else the head says.
+function Q.answer(c, j, status, head)
+  local parts = { Q.show(c, j) }
+  if not head then
+    return '{"status":' .. Q.int(status) .. ',"now_ms":' .. Q.int(c.now) .. ',"wall_ms":' .. Q.int(c.wall) .. '}', parts
+  end
+  head.status, head.now_ms, head.wall_ms = status, c.now, c.wall
+  return head, parts
+end
+
+V.job_get = function(c, o)
+  local j = Q.job(c, o.tenant, o.id)
+  if not j then
+    return { status = NOT_FOUND }
+  end
+  return { status = OK, now_ms = c.now, wall_ms = c.wall }, { Q.show(c, j, Q.payload(c, j), Q.result(c, j)) }
+end
+
+-- ---- pages ------------------------------------------------------------------------------------------------------------------------
+
+local function has_state(states, state)
+  return bit.band(states, bit.lshift(1, state)) ~= 0
+end
+
+-- The classes of q.jobs in which jobs with one of these states are, and whether all that is in them has one.
+local function classes_of(states)
+  local classes = {}
+  local live = bit.band(states, LIVE_STATES)
+  if live ~= 0 then
+    classes[1] = { 0, live == LIVE_STATES }
+  end
+  for state = COMPLETED, COMPLETED + 2 do
+    if has_state(states, state) then
+      classes[#classes + 1] = { state - 3, true }
+    end
+  end
+  return classes
+end
+
+-- Adds to `found` the next jobs of a class, n at most: { seq, id } each. from, to: bounds of their seqs, or nil. is_meant(q, ids) gives those
+-- of the ids that are meant; nil: all are.
+local function gather(c, q, class, newest, from, to, n, is_meant, found)
+  local n_found = 0
+  while n_found < n do
+    local ids, seqs = Q.ids_of_class(c, q, class, newest, from, to, PAGE)
+    local last = #ids == PAGE and seqs[ids[PAGE]]
+    ids = is_meant and is_meant(q, ids) or ids
+    for i = 1, math.min(#ids, n - n_found) do
+      found[#found + 1] = { seqs[ids[i]], ids[i] }
+    end
+    n_found = n_found + #ids
+    if not last then
+      return
+    end
+    if newest then
+      to = last
+    else
+      from = last
+    end
+  end
+end
+
+-- The newest n jobs of the listed queues. Once n are known, another queue is asked only for newer ones than the last of these.
+local function newest(c, o, queues, n)
+  local states = o.states or ALL_STATES
+  local found, oldest = {}, nil
+  local function is_meant(q, ids)
+    local meant = {}
+    for i, j in ipairs(Q.jobs(c, q.tenant, ids, function(state) return has_state(states, state) end)) do
+      meant[i] = j[ID]
+    end
+    return meant
+  end
+  for _, q in ipairs(queues) do
+    for _, class in ipairs(classes_of(states)) do
+      local n_before = #found
+      gather(c, q, class[1], true, oldest, o.after_number, n, not class[2] and is_meant, found)
+      if #found > n_before then
+        table.sort(found, function(a, b) return a[1] > b[1] end)
+        for i = #found, n + 1, -1 do
+          found[i] = nil
+        end
+        oldest = found[n] and found[n][1] or oldest
+      end
+    end
+  end
+  return found
+end
+
+local function queues_of(c, o)
+  if o.key then
+    return { Q.find(c, o.tenant, o.key) } -- an unknown one has no jobs
+  end
+  local queues = {}
+  for _, name in ipairs(redis.call('ZRANGE', K(c, 'q.names', o.tenant), 0, -1)) do
+    queues[#queues + 1] = Q.find(c, o.tenant, name)
+  end
+  return queues
+end
+
+-- A blob that is not too large, or nil and its size as a field.
+local function small(name, n_bytes, blob, c, j)
+  if n_bytes > TEXT_BYTES_MAX then
+    return nil, string.format(',"%s":%d', name, n_bytes)
+  end
+  return blob(c, j), ''
+end
+
+V.job_list = function(c, o)
+  local found = newest(c, o, queues_of(c, o), o.limit + 1)
+  local head, parts, ids = { status = OK, now_ms = c.now, wall_ms = c.wall }, {}, {}
+  for i = 1, math.min(#found, o.limit) do
+    ids[i] = found[i][2]
+  end
+  for i, j in ipairs(Q.jobs(c, o.tenant, ids)) do
+    local payload, size = small('payload_bytes', j[PAYLOAD_BYTES], Q.payload, c, j)
+    local result, size2 = small('result_bytes', j[RESULT_BYTES], Q.result, c, j)
+    parts[i] = Q.show(c, j, payload, result, size .. size2)
+  end
+  if #found > o.limit then
+    head.next = { found[o.limit][2], N(found[o.limit][1]) }
+  end
+  return head, parts
+end
+
+-- ---- purge ------------------------------------------------------------------------------------------------------------------------
+
+-- RUNNING is never among the states. The children of a live parent stay.
+local function purgeable(c, o, q, n)
+  local found = {}
+  local function is_old(state, updated)
+    return has_state(o.states, state) and c.wall - updated >= (o.older_ms or 0)
+  end
+  local function is_meant(_, ids)
+    local meant = {}
+    for _, j in ipairs(Q.jobs(c, q.tenant, ids, is_old)) do
+      local p = Q.parent(c, j)
+      if not p or Q.ended(p) then
+        meant[#meant + 1] = j[ID]
+      end
+    end
+    return meant
+  end
+  for _, class in ipairs(classes_of(o.states)) do
+    gather(c, q, class[1], false, nil, nil, n, is_meant, found)
+  end
+  table.sort(found, function(a, b) return a[1] < b[1] end)
+  return found
+end
+
+V.job_purge = function(c, o)
+  local q = Q.find(c, o.tenant, o.key)
+  local found = q and purgeable(c, o, q, o.limit + 1) or {}
+  local n = math.min(#found, o.limit)
+  for i = 1, n do
+    local j = Q.job(c, o.tenant, found[i][2])
+    wake(c, j[TENANT], j[ID], '#job')
+    Q.delete(c, q, j)
+  end
+  return { status = OK, flags = #found > o.limit and MORE or nil, sweep = { n_purged = n } }
+end
+
+end

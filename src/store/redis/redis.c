@@ -1,0 +1,441 @@
+/*
+ * redis.c: the Redis engine: a transport for src/store/remote, whose verbs are the Lua functions in lua/.
+ *
+ * A batch is one call of a function, which carries out its requests one after the other; when one asks back or fails, those behind it
+ * were not carried out (lua/apply.lua), and the caller sends them again.
+ */
+#include <inttypes.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/op.h"
+#include "store/redis/redis_internal.h"
+
+#define REQUESTS_MAX \
+    32 /* of one call: everybody else waits for as long as it takes, less than a millisecond */
+
+/* ---- errors of the server ------------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char           *prefix;
+    enum redis_error_kind kind;
+    il_status             status;
+    const char           *means;
+} errors[] = {
+    { "ERR Function not found", REDIS_ERROR_RELOAD, IL_STORE, "the function library is missing" },
+    { "OOM ", REDIS_ERROR_OP,
+      IL_FULL, "the server's memory is full (maxmemory): nothing new is taken until something is given back" },
+    { "READONLY ", REDIS_ERROR_DROP, IL_STORE, "the server is a replica" },
+    { "LOADING ", REDIS_ERROR_DROP, IL_STORE, "the server is reading its data" },
+    { "MASTERDOWN ", REDIS_ERROR_DROP, IL_STORE, "the server is a replica without a master" },
+    { "NOAUTH ", REDIS_ERROR_DROP, IL_STORE, "the server wants a password" },
+    { "WRONGPASS ", REDIS_ERROR_DROP, IL_STORE, "user name or password are wrong" },
+    { "ERR AUTH ", REDIS_ERROR_DROP, IL_STORE, "the server has no password, but the URL does" },
+    { "ERR invalid password", REDIS_ERROR_DROP, IL_STORE, "the password is wrong" },
+    { "ERR DB index is out of range", REDIS_ERROR_DROP, IL_STORE,
+      "the server does not have this database" },
+    { "NOPERM ", REDIS_ERROR_CALL, IL_STORE, "the user may not do this" },
+    { "MISCONF ", REDIS_ERROR_CALL, IL_STORE, "the server refuses writes, for it cannot save them" },
+    { "NOREPLICAS ", REDIS_ERROR_CALL, IL_STORE,
+      "the server refuses writes, for it has too few replicas" },
+    { "BUSY ", REDIS_ERROR_CALL, IL_STORE, "the server is busy with somebody's script" },
+    { "CLUSTERDOWN ", REDIS_ERROR_CALL, IL_STORE, "the cluster is down" },
+    { "MOVED ", REDIS_ERROR_CALL, IL_STORE, "a cluster: this server does not have the store's slot" },
+};
+
+enum redis_error_kind
+il__redis_map(const struct redis_url *u, const char *text, il_error *reterr)
+{
+    size_t    i      = 0;
+    il_error  unused = { .status = IL_OK };
+    il_error *e      = reterr != NULL ? reterr : &unused;
+
+    while (i < ARRAY_LEN(errors) && strncmp(text, errors[i].prefix, strlen(errors[i].prefix)) != 0)
+        i++;
+    bool known = i < ARRAY_LEN(errors);
+    (void)il__error_set(e, known ? errors[i].status : IL_STORE, "%s: %s%s%.300s%s", u->shown,
+                        known ? errors[i].means : "", known ? " (" : "the server says: ", text,
+                        known ? ")" : "");
+    /* The first word of the server's text. */
+    (void)snprintf(e->native, sizeof e->native, "%.*s",
+                   (int)MIN(strcspn(text, " "), sizeof e->native - 1), text);
+    return known ? errors[i].kind : REDIS_ERROR_OP;
+}
+
+/* ---- a batch ---------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * What is refused when the server's memory is full: what brings something new. What gives back, keeps alive, shows, or works off what is
+ * there stays usable, or a full store could never become less full.
+ */
+static const char *const takes[] = {
+    "acquire",   "run_start", "run_stage",  "once_begin", "push",
+    "queue_set", "cron_set",  "cache_fill", "x_tick",     "x_learn",
+};
+
+/* A request begins with {"op":"NAME". */
+static bool
+takes_memory(const struct remote_request *r)
+{
+    static const char begin[] = "{\"op\":\"";
+    const char       *name    = il__buf_str(&r->json) + sizeof begin - 1;
+
+    CHECK(strncmp(il__buf_str(&r->json), begin, sizeof begin - 1) == 0);
+    for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
+        size_t n = strlen(takes[i]);
+        if (strncmp(name, takes[i], n) == 0 && name[n] == '"')
+            return true;
+    }
+    return false;
+}
+
+/* What c->result is: replies that blobs point into, each at the first request it answers. */
+struct batch {
+    size_t      n;
+    redisReply *replies[];
+};
+
+static void
+batch_free(struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->replies[i] != NULL)
+            il__redis_api.freeReplyObject(b->replies[i]);
+    }
+    il__free(b);
+}
+
+static struct remote_blob
+blob_of(const redisReply *r)
+{
+    if (r->type != REDIS_REPLY_STRING)
+        return (struct remote_blob){ 0 };
+    return (struct remote_blob){ r->str, r->len };
+}
+
+/* Head and value, then three for each part. False: the call's `failed` is set. */
+static bool
+take_reply(struct remote_call *call, size_t i, const redisReply *r)
+{
+    static const struct remote_blob none = { 0 };
+
+    if ((r->elements > 1 && (r->elements - 2) % 3 != 0) || r->element[0]->type != REDIS_REPLY_STRING) {
+        call->failed = true;
+        return false;
+    }
+    bool ok = il__remote_take(call, i, r->element[0]->str, r->element[0]->len,
+                              r->elements > 1 ? blob_of(r->element[1]) : none, none);
+    for (size_t k = 2; ok && k < r->elements; k += 3) {
+        const redisReply *json = r->element[k];
+        ok                     = json->type == REDIS_REPLY_STRING &&
+             il__remote_take(call, i, json->str, json->len, blob_of(r->element[k + 1]),
+                             blob_of(r->element[k + 2]));
+    }
+    call->failed = call->failed || !ok;
+    return ok;
+}
+
+/* One request failed, and nothing else: it gets an answer that says so. */
+static bool
+take_error(struct remote_call *call, size_t i, il_error *why)
+{
+    struct remote_request           AUTO(il__remote_request_release) r = { 0 };
+    static const struct remote_blob none                               = { 0 };
+
+    for (char *at = why->message; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7f)
+            *at = '?'; /* of a server's text only; ours has none */
+    }
+    il__remote_begin(&r, "error");
+    il__remote_put_number(&r, "status", why->status);
+    il__remote_put_text(&r, "detail", why->message);
+    if (!il__remote_end(&r))
+        call->failed = true;
+    return !call->failed && il__remote_take(call, i, r.json.data, r.json.n_bytes, none, none);
+}
+
+/* What has become of a call of a function. */
+enum outcome {
+    CARRIED_OUT, /* as far as it goes: one that asked back or failed is the last */
+    RELOAD,      /* not: the library is not there */
+    ALONE,       /* not: one of the requests cannot be taken, the others may */
+    REFUSED,     /* not: the server takes none now */
+    FAILED,      /* not, and the connection is of no use */
+};
+
+/* The replies to requests from `from` on. */
+static enum outcome
+take_replies(struct redis_store *s, struct remote_call *call, size_t from, const redisReply *r,
+             il_error *why)
+{
+    for (size_t i = 0; i < r->elements; i++) {
+        const redisReply *one = r->element[i];
+        bool              ok;
+        if (one->type == REDIS_REPLY_ERROR) {
+            (void)il__redis_map(&s->url, one->str, why); /* it is this request's, whatever it says */
+            ok = take_error(call, from + i, why);
+        } else {
+            ok = one->type == REDIS_REPLY_ARRAY && one->elements > 0 &&
+                 take_reply(call, from + i, one);
+        }
+        if (!ok) {
+            call->failed = true;
+            break;
+        }
+    }
+    return CARRIED_OUT;
+}
+
+static enum outcome
+take(struct redis_store *s, struct remote_call *call, size_t from, size_t n, const redisReply *r,
+     il_error *why)
+{
+    if (r->type == REDIS_REPLY_ARRAY && r->elements <= n)
+        return take_replies(s, call, from, r, why);
+    switch (il__redis_map(&s->url, r->type == REDIS_REPLY_ERROR ? r->str : "no array", why)) {
+    case REDIS_ERROR_RELOAD:
+        return RELOAD;
+    case REDIS_ERROR_CALL:
+        return REFUSED;
+    case REDIS_ERROR_DROP:
+        return FAILED;
+    case REDIS_ERROR_OP:
+    default:
+        if (n > 1)
+            return ALONE;
+        call->failed = !take_error(call, from, why);
+        return CARRIED_OUT;
+    }
+}
+
+/* Send n requests from `from` on as one call, and take what comes back. */
+static il_status
+run(struct redis_store *s, struct redis_conn *c, struct remote_call *call, size_t from, size_t n,
+    int64_t deadline_ns, enum outcome *ret, il_error *reterr)
+{
+    struct batch       *b = call->result;
+    enum redis_function f = call->reads ? REDIS_READ : REDIS_FREE;
+
+    for (size_t i = 0; !call->reads && i < n; i++) {
+        if (takes_memory(&call->requests[from + i]))
+            f = REDIS_WRITE;
+    }
+    il__redis_put_call(s, c, f, call->now_ms, call->wall_ms, call->requests + from, n);
+    if (b->replies[from] != NULL)
+        il__redis_api.freeReplyObject(TAKE(b->replies[from])); /* of the attempt before */
+    il_status st = il__redis_send(c, deadline_ns, reterr);
+    if (st == IL_OK)
+        st = il__redis_recv(c, deadline_ns, &b->replies[from], reterr);
+    if (st == IL_OK)
+        *ret = take(s, call, from, n, b->replies[from], reterr);
+    return st;
+}
+
+/* Each by itself: when memory is full, what gives something back must not suffer from what it stands beside. */
+static il_status
+run_alone(struct redis_store *s, struct redis_conn *c, struct remote_call *call,
+          int64_t deadline_ns, enum outcome *ret, il_error *reterr)
+{
+    il_status st = IL_OK;
+
+    *ret = CARRIED_OUT;
+    for (size_t i = 0; st == IL_OK && *ret == CARRIED_OUT && !call->failed && i < call->n; i++) {
+        st = run(s, c, call, i, 1, deadline_ns, ret, reterr);
+        if (st == IL_OK && il__remote_asked(call, i))
+            break;
+    }
+    return st;
+}
+
+static il_status
+call_on(struct redis_store *s, struct redis_conn *c, struct remote_call *call, il_error *reterr)
+{
+    int64_t      deadline_ns = il__clock_boot_ns() + s->timeout_ms * IL__NS_PER_MS;
+    enum outcome came        = CARRIED_OUT;
+    il_status    st          = il__redis_connect(s, c, deadline_ns, reterr);
+
+    if (st != IL_OK) {
+        /* Nothing was sent. */
+        (void)snprintf(reterr->native, sizeof reterr->native, "%s", IL__NATIVE_BUSY);
+        return st;
+    }
+    il__redis_listen_await(s, deadline_ns);
+    st = run(s, c, call, 0, call->n, deadline_ns, &came, reterr);
+    if (st == IL_OK && came == RELOAD) {
+        st = il__redis_library_load(c, deadline_ns, reterr);
+        if (st == IL_OK)
+            st = run(s, c, call, 0, call->n, deadline_ns, &came, reterr);
+    }
+    if (st == IL_OK && came == ALONE)
+        st = run_alone(s, c, call, deadline_ns, &came, reterr);
+    if (st != IL_OK)
+        return st;
+    if (came == FAILED)
+        il__redis_conn_drop(c);
+    /* What came before a refusal has happened; the rest is sent again, and refused then. */
+    return came == CARRIED_OUT || call->n_replies > 0 ? IL_OK : IL_STORE;
+}
+
+static il_status
+redis_call(struct remote_store *remote, struct remote_call *call, il_error *reterr)
+{
+    struct redis_store *s = container_of(remote, struct redis_store, remote);
+    struct batch       *b = il__calloc(1, sizeof *b + call->n * sizeof b->replies[0]);
+    il_error            why;
+
+    if (b == NULL) {
+        call->refused = true;
+        return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
+    }
+    b->n         = call->n;
+    call->result = b;
+    if (reterr == NULL)
+        reterr = &why;
+    if (!call->reads)
+        return call_on(s, &s->writer, call, reterr);
+    il__mutex_lock(&s->reader_mutex);
+    il_status st = call_on(s, &s->reader, call, reterr);
+    il__mutex_unlock(&s->reader_mutex);
+    return st;
+}
+
+static void
+redis_done(struct remote_store *remote UNUSED, struct remote_call *call)
+{
+    batch_free(call->result);
+    call->result = NULL;
+}
+
+/* The functions have told the others already (lua/apply.lua). */
+static void
+redis_wake(struct remote_store *remote UNUSED, const uint32_t *slots UNUSED, size_t n UNUSED)
+{
+}
+
+/* ---- long leases --------------------------------------------------------------------------------------------------------------- */
+
+/* The TTL that an op asks for a lease with; 0: none. */
+static int64_t
+ttl_of(const il_op *op)
+{
+    switch (op->type) {
+    case IL_OP_ACQUIRE:
+    case IL_OP_RENEW:
+        return op->in.lock.ttl_ms;
+    case IL_OP_RUN_START:
+        return op->in.run.ttl_ms;
+    default:
+        return 0;
+    }
+}
+
+/*
+ * After a promotion or a restart nothing is granted for as long as a forgotten lease could still run: so no lease may be longer than
+ * that.
+ */
+static il_status
+redis_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+{
+    struct redis_store *s = container_of(il__remote_from(base), struct redis_store, remote);
+    char                text[160];
+
+    for (size_t i = 0; i < n; i++) {
+        if (il__op_refused(ops[i]) || ttl_of(ops[i]) <= s->url.max_ttl_ms)
+            continue;
+        (void)snprintf(
+            text, sizeof text,
+            "a lease of this store may be %lld s long at most and is renewed; max_ttl= in the "
+            "store's URL says how long",
+            (long long)(s->url.max_ttl_ms / 1000));
+        il__op_end(ops[i], IL_INVAL, text);
+    }
+    return s->apply(base, ops, n, reterr);
+}
+
+/* ---- opening and freeing ---------------------------------------------------------------------------------------------------------- */
+
+static void
+redis_free(struct remote_store *remote)
+{
+    struct redis_store *s = container_of(remote, struct redis_store, remote);
+
+    il__redis_listen_stop(s);
+    il__redis_conn_release(&s->writer);
+    il__redis_conn_release(&s->reader);
+    il__mutex_destroy(&s->reader_mutex);
+    il__redis_tls_release(s->ctx);
+    il__redis_url_release(&s->url);
+    il__remote_release(&s->remote);
+    il__free(s);
+}
+
+static const struct remote_transport redis_transport = {
+    .name           = "redis",
+    .caps           = IL__STORE_SHARED,
+    .n_requests_max = REQUESTS_MAX,
+    .call           = redis_call,
+    .done           = redis_done,
+    .wake           = redis_wake,
+    .report         = il__redis_report,
+    .free           = redis_free,
+};
+
+/* A name among those who use the server, made anew for each open store. */
+static void
+set_name(struct redis_store *s)
+{
+    uint64_t random = (uint64_t)il__clock_boot_ns();
+
+    IGNORE(getrandom(&random, sizeof random, GRND_NONBLOCK) < 0); /* the clock will do */
+    (void)snprintf(s->flags, sizeof s->flags, "%c%016" PRIx64, s->url.classic ? 'c' : '-', random);
+}
+
+static il_status
+open_parts(struct redis_store *s, const struct il__store_open *o, il_error *reterr)
+{
+    int64_t deadline_ns = il__clock_boot_ns() + o->timeout_ms * IL__NS_PER_MS;
+
+    set_name(s);
+    il_status st = il__redis_load(reterr);
+    if (st == IL_OK && s->url.tls)
+        st = il__redis_tls_init(&s->url, &s->ctx, reterr);
+    s->writer.ctx = s->ctx;
+    s->reader.ctx = s->ctx;
+    if (st == IL_OK)
+        st = il__redis_connect(s, &s->writer, deadline_ns, reterr);
+    if (st == IL_OK && s->facts.is_synced)
+        s->remote.ops.caps |= IL__STORE_DURABLE;
+    if (st == IL_OK)
+        st = il__redis_listen_start(s, reterr);
+    return st;
+}
+
+il_status
+il__store_redis_open(const struct il__store_open *o, struct il__store **ret, il_error *reterr)
+{
+    struct redis_store *s = il__calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    bool ok = il__remote_init(&s->remote, &redis_transport, o);
+    il__mutex_init(&s->reader_mutex, IL__MUTEX_reader);
+    il__redis_conn_init(&s->writer, &s->url, NULL);
+    il__redis_conn_init(&s->reader, &s->url, NULL);
+    s->apply             = s->remote.ops.apply;
+    s->remote.ops.apply  = redis_apply;
+    s->remote.ops.attend = il__redis_attend;
+    s->timeout_ms        = o->timeout_ms;
+    s->test_clock        = o->test_clock;
+    s->existing          = o->existing;
+    il_status st         = ok ? il__redis_url_parse(&s->url, o->scheme, o->path, o->query, reterr)
+                              : il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    if (st == IL_OK)
+        st = open_parts(s, o, reterr);
+    if (st != IL_OK) {
+        redis_free(&s->remote);
+        return st;
+    }
+    *ret = &s->remote.base;
+    return IL_OK;
+}

@@ -1,0 +1,213 @@
+/*
+ * report.c: what `interlock doctor` says of a Redis store: settings of the server, and what they cost in promises.
+ */
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/parse.h"
+#include "store/redis/redis_internal.h"
+
+#define SKEW_MS 1000
+#define VALUE_BYTES 96
+
+struct report {
+    il__report_fn *each;
+    void          *cookie;
+    const char    *info;
+    char           appendfsync[16], save[64], maxmemory[24];
+};
+
+static void
+tell(const struct report *r, enum il__finding_level level, const char *name, const char *value,
+     const char *means)
+{
+    r->each(r->cookie, &(struct il__finding){ level, name, value, means });
+}
+
+static void
+tell_server(const struct report *r)
+{
+    char version[VALUE_BYTES], role[VALUE_BYTES], replicas[VALUE_BYTES];
+
+    il__redis_info(r->info, "redis_version", version, sizeof version);
+    il__redis_info(r->info, "role", role, sizeof role);
+    il__redis_info(r->info, "connected_slaves", replicas, sizeof replicas);
+    tell(r, IL__FINDING_GOOD, "redis_version", version, "has function libraries (7.0 or newer)");
+    if (strcmp(role, "master") != 0)
+        tell(r, IL__FINDING_BAD, "role", role, "nothing can be granted here: name the master");
+    else if (strcmp(replicas, "0") == 0)
+        tell(r, IL__FINDING_GOOD, "role", "master, no replicas",
+             "there is one server, and no other can be promoted");
+    else
+        tell(r, IL__FINDING_NOTE, "role", "master with replicas",
+             "replication is asynchronous: a promoted replica may not know the newest leases. "
+             "Nothing is granted for max_ttl then, and fences "
+             "go on growing; but check fences where the work is done");
+}
+
+static void
+tell_memory(const struct report *r)
+{
+    char policy[VALUE_BYTES];
+
+    il__redis_info(r->info, "maxmemory_policy", policy, sizeof policy);
+    bool keeps = strcmp(policy, "noeviction") == 0;
+    tell(r, keeps ? IL__FINDING_GOOD : IL__FINDING_BAD, "maxmemory-policy", policy,
+         keeps ? "what was acknowledged is never deleted to make room"
+               : "a full server deletes locks, waiters and jobs: set it to noeviction");
+    if (r->maxmemory[0] == '\0')
+        return;
+    bool limited = strcmp(r->maxmemory, "0") != 0;
+    tell(r, limited ? IL__FINDING_GOOD : IL__FINDING_NOTE, "maxmemory", r->maxmemory,
+         limited
+             ? "when it is reached, nothing new is taken; releasing, renewing and finishing still "
+               "work"
+             : "no limit: when the machine's memory is used up, the system may kill the server");
+}
+
+static void
+tell_durability(const struct report *r)
+{
+    char on[VALUE_BYTES];
+
+    il__redis_info(r->info, "aof_enabled", on, sizeof on);
+    bool aof = strcmp(on, "1") == 0;
+    if (!aof) {
+        tell(r, IL__FINDING_WARN, "appendonly", "no",
+             r->save[0] != '\0' ? "a crash loses everything since the last snapshot, also "
+                                  "acknowledged jobs; after a restart nothing is granted "
+                                  "for max_ttl"
+                                : "a restart loses everything, also acknowledged jobs; nothing is "
+                                  "granted for max_ttl then");
+        return;
+    }
+    if (r->appendfsync[0] == '\0') {
+        tell(r, IL__FINDING_NOTE, "appendfsync", "not told",
+             "CONFIG GET is not allowed: a restart is treated as if something had been lost");
+        return;
+    }
+    bool always = strcmp(r->appendfsync, "always") == 0;
+    tell(r, always ? IL__FINDING_GOOD : IL__FINDING_WARN, "appendfsync", r->appendfsync,
+         always ? "what was acknowledged survives a crash, and a restarted server goes on at once"
+                : "a crash of the machine can lose the last second, also acknowledged jobs; after "
+                  "a restart nothing is granted for "
+                  "max_ttl");
+}
+
+/* The server's clock against this machine's. */
+static void
+tell_clock(const struct report *r, const redisReply *time)
+{
+    char     value[VALUE_BYTES];
+    uint64_t seconds, micros;
+
+    if (time->type != REDIS_REPLY_ARRAY || time->elements != 2 ||
+        !il__parse_u64(time->element[0]->str, UINT32_MAX, &seconds) ||
+        !il__parse_u64(time->element[1]->str, 999999, &micros))
+        return;
+    int64_t skew_ms = (int64_t)(seconds * 1000 + micros / 1000) - il__clock_wall_ms();
+    bool    far     = skew_ms > SKEW_MS || skew_ms < -SKEW_MS;
+    (void)snprintf(value, sizeof value, "%+" PRId64 " ms", skew_ms);
+    tell(r, far ? IL__FINDING_NOTE : IL__FINDING_GOOD, "clock", value,
+         far ? "differs from this machine's: times shown, run_at and schedules are the server's"
+             : "agrees with this machine's");
+}
+
+static void
+tell_store(const struct redis_store *s, const struct report *r, const redisReply *row)
+{
+    char        value[VALUE_BYTES];
+    const char *closed =
+        row->type == REDIS_REPLY_ARRAY && row->elements == 2 ? row->element[0]->str : NULL;
+    uint64_t until;
+
+    (void)snprintf(value, sizeof value, "%" PRId64 " s", s->url.max_ttl_ms / 1000);
+    tell(r, IL__FINDING_NOTE, "max_ttl",
+         value, "no lease is longer, and after a promotion, or a restart that may have lost something, nothing is granted for so long");
+    tell(r, IL__FINDING_NOTE, "classic", s->url.classic ? "yes" : "no",
+         s->url.classic ? "clients that lock with SET key NX PX are respected, on this one server; "
+                          "their releases are noticed by polling"
+                        : "clients that lock with SET key NX PX are not seen");
+    if (closed != NULL && !s->test_clock && il__parse_u64(closed, INT64_MAX, &until) &&
+        (int64_t)until > il__clock_wall_ms()) {
+        (void)snprintf(value, sizeof value, "for %" PRId64 " s more",
+                       ((int64_t)until - il__clock_wall_ms()) / 1000);
+        tell(r, IL__FINDING_WARN, "closed", value,
+             row->element[1]->str != NULL ? row->element[1]->str : "the server has changed");
+    }
+}
+
+static void
+read_settings(struct report *r, const redisReply *config)
+{
+    struct {
+        const char *name;
+        char       *to;
+        size_t      n_bytes;
+    } fields[] = {
+        { "appendfsync", r->appendfsync, sizeof r->appendfsync },
+        { "save", r->save, sizeof r->save },
+        { "maxmemory", r->maxmemory, sizeof r->maxmemory },
+    };
+
+    for (size_t i = 0; config->type == REDIS_REPLY_ARRAY && i + 1 < config->elements; i += 2) {
+        for (size_t k = 0; k < ARRAY_LEN(fields); k++) {
+            if (strcmp(config->element[i]->str, fields[k].name) == 0)
+                (void)snprintf(fields[k].to, fields[k].n_bytes, "%s", config->element[i + 1]->str);
+        }
+    }
+}
+
+/* On the reader's connection, whose mutex is held. */
+static il_status
+report_on(struct redis_store *s, struct report *r, il_error *reterr)
+{
+    struct redis_conn     *c           = &s->reader;
+    int64_t                deadline_ns = il__clock_boot_ns() + s->timeout_ms * IL__NS_PER_MS;
+    AUTO_REPLY redisReply *info        = NULL;
+    AUTO_REPLY redisReply *config      = NULL;
+    AUTO_REPLY redisReply *time        = NULL;
+    AUTO_REPLY redisReply *row         = NULL;
+    redisReply           **replies[]   = { &info, &config, &time, &row };
+    char                   key[REDIS_PREFIX_BYTES_MAX + 16];
+
+    (void)snprintf(key, sizeof key, "%s:store", s->url.tag);
+    il_status st = il__redis_connect(s, c, deadline_ns, reterr);
+    if (st != IL_OK)
+        return st;
+    il__redis_say(c, "INFO");
+    il__redis_say(c, "CONFIG", "GET", "appendfsync", "save", "maxmemory");
+    il__redis_say(c, "TIME");
+    il__redis_say(c, "HMGET", key, "closed", "why");
+    st = il__redis_send(c, deadline_ns, reterr);
+    for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(replies); i++)
+        st = il__redis_recv(c, deadline_ns, replies[i], reterr);
+    if (st != IL_OK)
+        return st;
+    if (info->type != REDIS_REPLY_STRING)
+        return il__error_set(reterr, IL_STORE, "%s: the server does not answer INFO", s->url.shown);
+    r->info = info->str;
+    read_settings(r, config);
+    tell_server(r);
+    tell_memory(r);
+    tell_durability(r);
+    tell_clock(r, time);
+    tell_store(s, r, row);
+    return IL_OK;
+}
+
+il_status
+il__redis_report(struct remote_store *remote, const char *table, il__report_fn *each, void *cookie,
+                 il_error *reterr)
+{
+    struct redis_store *s = container_of(remote, struct redis_store, remote);
+    struct report       r = { .each = each, .cookie = cookie };
+
+    if (table != NULL)
+        return il__error_set(reterr, IL_INVAL, "%s: a store of redis: has no tables", s->url.shown);
+    il__mutex_lock(&s->reader_mutex);
+    il_status st = report_on(s, &r, reterr);
+    il__mutex_unlock(&s->reader_mutex);
+    return st;
+}

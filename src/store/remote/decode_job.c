@@ -1,0 +1,204 @@
+/*
+ * decode_job.c: jobs, queues and schedules of a reply.
+ */
+#include "core/job.h"
+#include "core/op.h"
+#include "store/remote/remote.h"
+
+static struct il__job
+job_of(const json_t *row)
+{
+    return (struct il__job){
+        .seq          = (uint64_t)il__remote_number(row, "seq"),
+        .state        = (il_job_state)il__remote_number(row, "state"),
+        .last         = (enum il__job_last)il__remote_number(row, "last"),
+        .priority     = (int32_t)il__remote_number(row, "priority"),
+        .attempt      = (uint32_t)il__remote_number(row, "attempt"),
+        .max_attempts = (uint32_t)il__remote_number(row, "max_attempts"),
+        .progress     = (int32_t)il__remote_number(row, "progress"),
+        .token        = (uint64_t)il__remote_number(row, "token"),
+        .is_parent    = il__remote_number(row, "is_parent") != 0,
+        .cancelled    = il__remote_number(row, "cancelled") != 0,
+        .expires_ms   = il__remote_number(row, "expires_ms"),
+        .run_at_ms    = il__remote_number(row, "run_at_ms"),
+        .created_ms   = il__remote_number(row, "created_at_ms"),
+        .started_ms   = il__remote_number(row, "started_at_ms"),
+        .updated_ms   = il__remote_number(row, "updated_at_ms"),
+        .completed_ms = il__remote_number(row, "completed_at_ms"),
+    };
+}
+
+/* Texts of a row into the op's memory. False: no memory. */
+static bool
+copy_texts(il_op *op, const json_t *row, il_job_info *info)
+{
+    const char *const  names[]  = { "queue",      "id",     "parent", "group",
+                                    "unique_key", "worker", "error",  "message" };
+    const char **const fields[] = { &info->queue,      &info->id,     &info->parent, &info->group,
+                                    &info->unique_key, &info->worker, &info->error,  &info->message };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        *fields[i] = il__op_strdup(op, il__remote_text(row, names[i]));
+        if (*fields[i] == NULL)
+            return false;
+    }
+    info->tenant = il__op_strdup(op, op->tenant);
+    return info->tenant != NULL;
+}
+
+/* A payload or result that is shown; or, if it is too long for that, its size. */
+static bool
+copy_blob(il_op *op, const struct remote_blob *blob, const json_t *row, const char *size_name,
+          const void **ret, size_t *ret_bytes)
+{
+    *ret_bytes = blob->data != NULL ? blob->n_bytes : (size_t)il__remote_number(row, size_name);
+    if (blob->data != NULL)
+        *ret = il__op_blob(op, blob->data, blob->n_bytes);
+    return blob->data == NULL || *ret != NULL;
+}
+
+static bool
+show_job(il_op *op, const struct remote_part *part, int64_t now_ms, int64_t wall_ms, bool is_late)
+{
+    const json_t       *row      = part->json;
+    struct il__job      job      = job_of(row);
+    il_job_info         info     = { 0 };
+    struct il__children children = {
+        .n           = (uint64_t)il__remote_number(row, "n_children"),
+        .n_completed = (uint64_t)il__remote_number(row, "n_children_completed"),
+        .n_failed    = (uint64_t)il__remote_number(row, "n_children_failed"),
+    };
+
+    if (job.state == IL_JOB_NONE || (unsigned)job.state >= IL_JOB_STATE_COUNT)
+        return false;
+    il__job_show(&job, &children, now_ms, wall_ms, &info);
+    if (!copy_texts(op, row, &info) ||
+        !copy_blob(op, &part->blob, row, "payload_bytes", &info.payload, &info.payload_bytes) ||
+        !copy_blob(op, &part->blob2, row, "result_bytes", &info.result, &info.result_bytes))
+        return false;
+    il_job_info *slot = il__op_append(op, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
+    if (slot == NULL)
+        return false;
+    *slot = info;
+    if (op->out.n_jobs == 1 && op->type != IL_OP_JOB_LIST) {
+        op->out.fence        = info.token;
+        op->out.remaining_ms = info.remaining_ms;
+    }
+    if (is_late)
+        il__job_say_stale(op, &job, info.worker);
+    return true;
+}
+
+bool
+il__remote_decode_jobs(il_op *op, const struct remote_reply *reply)
+{
+    int64_t now_ms  = il__remote_number(reply->head, "now_ms");
+    int64_t wall_ms = il__remote_number(reply->head, "wall_ms");
+    bool    is_late = strcmp(il__remote_text(reply->head, "say"), "late") == 0;
+
+    for (size_t i = 0; i < reply->n_parts; i++) {
+        if (!show_job(op, &reply->parts[i], now_ms, wall_ms, is_late))
+            return false;
+    }
+    return true;
+}
+
+/* ---- queues --------------------------------------------------------------------------------------------------- */
+
+static il_queue_opts
+opts_of(const json_t *row)
+{
+    return (il_queue_opts){
+        .strategy              = (int32_t)il__remote_number(row, "strategy"),
+        .max_attempts          = (int32_t)il__remote_number(row, "max_attempts"),
+        .lease_ms              = il__remote_number(row, "lease_ms"),
+        .backoff_ms            = il__remote_number(row, "backoff_ms"),
+        .backoff_max_ms        = il__remote_number(row, "backoff_max_ms"),
+        .group_limit           = (int32_t)il__remote_number(row, "group_limit"),
+        .rate_n                = (int32_t)il__remote_number(row, "rate_n"),
+        .rate_ms               = il__remote_number(row, "rate_ms"),
+        .keep_ms               = il__remote_number(row, "keep_ms"),
+        .keep_dead_ms          = il__remote_number(row, "keep_dead_ms"),
+        .processing_timeout_ms = il__remote_number(row, "processing_timeout_ms"),
+        .executing_timeout_ms  = il__remote_number(row, "executing_timeout_ms"),
+    };
+}
+
+static void
+count(const json_t *row, il_queue_info *info)
+{
+    info->n_workers   = (uint32_t)il__remote_number(row, "n_workers");
+    info->n_scheduled = (uint64_t)il__remote_number(row, "n_scheduled");
+    info->n_ready     = (uint64_t)il__remote_number(row, "n_ready");
+    info->n_running   = (uint64_t)il__remote_number(row, "n_running");
+    info->n_dead      = (uint64_t)il__remote_number(row, "n_dead");
+    info->oldest_ms   = il__remote_number(row, "oldest_ms");
+    il__totals_show(
+        &(struct il__totals){
+            .pushed     = (uint64_t)il__remote_number(row, "pushed"),
+            .claimed    = (uint64_t)il__remote_number(row, "claimed"),
+            .completed  = (uint64_t)il__remote_number(row, "completed"),
+            .failed     = (uint64_t)il__remote_number(row, "failed"),
+            .dead       = (uint64_t)il__remote_number(row, "dead"),
+            .snoozed    = (uint64_t)il__remote_number(row, "snoozed"),
+            .cancelled  = (uint64_t)il__remote_number(row, "cancelled"),
+            .recovered  = (uint64_t)il__remote_number(row, "recovered"),
+            .duplicates = (uint64_t)il__remote_number(row, "duplicates"),
+            .stale      = (uint64_t)il__remote_number(row, "stale"),
+        },
+        info);
+}
+
+bool
+il__remote_decode_queues(il_op *op, const json_t *head)
+{
+    const json_t *queues = json_object_get(head, "queues");
+
+    for (size_t i = 0; i < json_array_size(queues); i++) {
+        const json_t *row  = json_array_get(queues, i);
+        il_queue_info info = {
+            .tenant = il__op_strdup(op, op->tenant),
+            .name   = il__op_strdup(op, il__remote_text(row, "name")),
+            .reason = il__op_strdup(op, il__remote_text(row, "reason")),
+            .paused = (uint32_t)il__remote_number(row, "paused"),
+            .opts   = opts_of(row),
+        };
+        count(row, &info);
+        il_queue_info *slot = il__op_append(op, &op->out.queues, &op->out.n_queues, sizeof *slot);
+        if (slot == NULL || info.tenant == NULL || info.name == NULL || info.reason == NULL)
+            return false;
+        *slot = info;
+    }
+    return true;
+}
+
+/* ---- schedules -------------------------------------------------------------------------------------------------- */
+
+bool
+il__remote_decode_crons(il_op *op, const struct remote_reply *reply)
+{
+    for (size_t i = 0; i < reply->n_parts; i++) {
+        const struct remote_part *part = &reply->parts[i];
+        const json_t             *row  = part->json;
+        il_cron_info              info = {
+                         .tenant        = il__op_strdup(op, op->tenant),
+                         .name          = il__op_strdup(op, il__remote_text(row, "name")),
+                         .queue         = il__op_strdup(op, il__remote_text(row, "queue")),
+                         .schedule      = il__op_strdup(op, il__remote_text(row, "schedule")),
+                         .payload       = il__op_blob(op, part->blob.data, part->blob.n_bytes),
+                         .payload_bytes = part->blob.n_bytes,
+                         .missed        = (il_missed)il__remote_number(row, "missed"),
+                         .priority      = (int32_t)il__remote_number(row, "priority"),
+                         .max_attempts  = (uint32_t)il__remote_number(row, "max_attempts"),
+                         .n_ticks       = (uint64_t)il__remote_number(row, "n_ticks"),
+                         .next_at_ms    = il__remote_number(row, "next_at_ms"),
+                         .last_at_ms    = il__remote_number(row, "last_at_ms"),
+        };
+        il_cron_info *slot = il__op_append(op, &op->out.crons, &op->out.n_crons, sizeof *slot);
+        if (slot == NULL || info.tenant == NULL || info.name == NULL || info.queue == NULL ||
+            info.schedule == NULL || info.payload == NULL)
+            return false;
+        *slot = info;
+    }
+    return true;
+}

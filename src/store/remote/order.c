@@ -1,0 +1,163 @@
+/*
+ * order.c: learned lock order of a remote store. Verbs say what a unit of work holds; edges are judged here, by the core, and
+ * kept in the store, where other processes find them. Only reports depend on it, so it need not be part of the
+ * op's own commit.
+ */
+#include "core/order.h"
+
+#include "base/error.h"
+#include "core/key.h"
+#include "core/limits.h"
+#include "core/op.h"
+#include "store/remote/remote.h"
+
+static const char *
+text_at(const json_t *array, size_t i)
+{
+    const char *text = json_string_value(json_array_get(array, i));
+
+    return text != NULL ? text : "";
+}
+
+/* The edges of the store; other processes may have learned some since. */
+static il_status
+load_edges(struct remote_store *s, il_error *reterr)
+{
+    struct remote_request            AUTO(il__remote_request_release) r = { 0 };
+    struct remote_answer AUTO_ANSWER a                                  = { 0 };
+
+    il__remote_begin(&r, "x_edges");
+    if (!il__remote_end(&r))
+        return il__error_set(reterr, IL_NOMEM, "no memory for the lock order");
+    il_status st = il__remote_ask(s, &r, true, &a, reterr);
+    if (st != IL_OK)
+        return st;
+    const json_t *edges = json_object_get(a.reply.head, "edges");
+    il__order_release(&s->order);
+    s->order_n = -1;
+    for (size_t i = 0; i < MIN(json_array_size(edges), IL__ORDER_EDGES_MAX); i++) {
+        const json_t *e     = json_array_get(edges, i);
+        const char   *first = text_at(e, 1);
+        const char   *then  = text_at(e, 2);
+        if (!il__order_add(&s->order, text_at(e, 0), first, strlen(first), then, strlen(then),
+                           text_at(e, 3), text_at(e, 4)))
+            return il__error_set(reterr, IL_NOMEM, "no memory for the lock order");
+    }
+    s->order_n = il__remote_number(a.reply.head, "order_n");
+    return IL_OK;
+}
+
+static il_status
+learn(struct remote_store *s, const il_op *op, const struct il__order_hold *hold, const char *place,
+      il_error *reterr)
+{
+    struct remote_request            AUTO(il__remote_request_release) r = { 0 };
+    struct remote_answer AUTO_ANSWER a                                  = { 0 };
+    size_t                           first_bytes = il__key_class_bytes(hold->key);
+    size_t                           then_bytes  = il__key_class_bytes(op->key);
+
+    il__remote_begin(&r, "x_learn");
+    il__remote_put_text(&r, "tenant", op->tenant);
+    il__remote_put_bytes(&r, "first", hold->key, first_bytes);
+    il__remote_put_bytes(&r, "then", op->key, then_bytes);
+    il__remote_put_text(&r, "first_place", hold->place);
+    il__remote_put_text(&r, "then_place", place);
+    if (!il__remote_end(&r) || !il__order_add(&s->order, op->tenant, hold->key, first_bytes,
+                                              op->key, then_bytes, hold->place, place))
+        return il__error_set(reterr, IL_NOMEM, "no memory for the lock order");
+    il_status st = il__remote_ask(s, &r, false, &a, reterr);
+    if (st != IL_OK)
+        return st;
+    /* If others have learned something meanwhile, the next look reads it all again. */
+    if (il__remote_number(a.reply.head, "order_n") == s->order_n + 1)
+        s->order_n++;
+    else
+        s->order_n = -1;
+    return IL_OK;
+}
+
+/* Where the op is in the caller's program. */
+static const char *
+place_of(const il_op *op)
+{
+    const char *place = op->type == IL_OP_RUN_START ? op->in.run.place : op->in.lock.place;
+
+    return place != NULL ? place : "";
+}
+
+static il_status
+judge(struct remote_store *s, il_op *op, const struct il__order_hold *hold, il_error *reterr)
+{
+    struct il__buf AUTO_BUF why   = { .n_bytes_max = 4096 };
+    const char             *place = place_of(op);
+
+    switch (il__order_judge(&s->order, op->tenant, hold, op->key, place, &why)) {
+    case IL__ORDER_NEW:
+        return learn(s, op, hold, place, reterr);
+    case IL__ORDER_AGAINST:
+        if (op->out.detail == NULL) { /* said once; the acquire goes on */
+            op->out.flags |= IL_OUT_ORDER_WARNING;
+            op->out.detail = il__op_strdup(op, il__buf_str(&why));
+        }
+        return IL_OK;
+    case IL__ORDER_FINE:
+    default:
+        return IL_OK;
+    }
+}
+
+static il_status
+judge_all(struct remote_store *s, il_op *op, const json_t *holds, int64_t order_n, il_error *reterr)
+{
+    if (s->order_n != order_n) {
+        il_status st = load_edges(s, reterr);
+        if (st != IL_OK)
+            return st;
+    }
+    for (size_t i = 0; i < json_array_size(holds); i++) {
+        const json_t         *h    = json_array_get(holds, i);
+        struct il__order_hold hold = { .key = text_at(h, 0), .place = text_at(h, 1) };
+        il_status             st   = judge(s, op, &hold, reterr);
+        if (st != IL_OK)
+            return st;
+    }
+    return IL_OK;
+}
+
+/* Few units of work hold something when they take more, so others wait here while edges are read or learned. */
+il_status
+il__remote_learn(struct remote_store *s, il_op *op, const struct remote_reply *reply, il_error *reterr)
+{
+    const json_t *holds = json_object_get(reply->head, "holds");
+
+    if (json_array_size(holds) == 0)
+        return IL_OK;
+    il__mutex_lock(&s->order_mutex);
+    il_status st = judge_all(s, op, holds, il__remote_number(reply->head, "order_n"), reterr);
+    il__mutex_unlock(&s->order_mutex);
+    return st;
+}
+
+void
+il__remote_forget_order(struct remote_store *s)
+{
+    il__mutex_lock(&s->order_mutex);
+    s->order_n = -1;
+    il__mutex_unlock(&s->order_mutex);
+}
+
+bool
+il__remote_say_rank(const struct remote_store *s, il_op *op, const json_t *head)
+{
+    struct il__buf AUTO_BUF why     = { .n_bytes_max = 4096 };
+    const json_t           *against = json_object_get(head, "against");
+
+    if (against == NULL)
+        return true;
+    struct il__order_hold hold = { .key = text_at(against, 0), .place = text_at(against, 1) };
+    const char *place          = op->type == IL_OP_RUN_START ? op->in.run.place : op->in.lock.place;
+    if (op->key == NULL || il__order_rank_ok(&s->ranks, &hold, op->key, place, &why))
+        return false; /* the verb sees it differently: they must not disagree */
+    il__op_end(op, IL_ORDER, il__buf_str(&why));
+    return true;
+}

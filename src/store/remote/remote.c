@@ -1,0 +1,433 @@
+/*
+ * remote.c: batches of requests, and what is done with their replies.
+ */
+#include "store/remote/remote.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/op.h"
+
+#define REPEATS_MAX 8 /* of one op that asks back; each answer lets it get further */
+
+static il_status
+no_memory(il_error *reterr)
+{
+    return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
+}
+
+/* ---- one call -------------------------------------------------------------------------------------------- */
+
+static void
+call_release(struct remote_store *s, struct remote_call *c)
+{
+    for (size_t i = 0; c->replies != NULL && i < c->n; i++) {
+        struct remote_reply *r = &c->replies[i];
+        for (size_t k = 0; k < r->n_parts; k++)
+            json_decref(r->parts[k].json);
+        il__free(r->parts);
+        json_decref(r->head);
+        *r = (struct remote_reply){ 0 };
+    }
+    if (c->result != NULL)
+        s->via->done(s, c);
+    il__free(c->wakes);
+    c->wakes = NULL;
+}
+
+static bool
+add_wake(struct remote_call *c, uint32_t slot)
+{
+    if (c->n_wakes == c->wakes_capacity) {
+        size_t    capacity = MAX(2 * c->wakes_capacity, 16);
+        uint32_t *grown    = il__realloc(c->wakes, capacity * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        c->wakes          = grown;
+        c->wakes_capacity = capacity;
+    }
+    c->wakes[c->n_wakes++] = slot;
+    return true;
+}
+
+/* [tenant, name, suffix], or [] for those who hold something. One that makes no sense is a hint less. */
+static bool
+take_wakes(struct remote_call *c, const json_t *wakes)
+{
+    for (size_t i = 0; i < json_array_size(wakes); i++) {
+        const json_t *w      = json_array_get(wakes, i);
+        const char   *tenant = json_string_value(json_array_get(w, 0));
+        const char   *name   = json_string_value(json_array_get(w, 1));
+        const char   *suffix = json_string_value(json_array_get(w, 2));
+        if (tenant != NULL && (name == NULL || suffix == NULL))
+            continue;
+        if (!add_wake(c, tenant == NULL ? IL__BOARD_BREAK : il__board_slot(tenant, name, suffix)))
+            return false;
+    }
+    return true;
+}
+
+bool
+il__remote_take_wakes(struct remote_call *c, const char *json, size_t n_bytes)
+{
+    json_t *wakes = json_loadb(json, n_bytes, 0, NULL);
+
+    if (wakes == NULL || !take_wakes(c, wakes))
+        c->failed = true;
+    json_decref(wakes);
+    return !c->failed;
+}
+
+static bool
+add_part(struct remote_reply *r, json_t *json, struct remote_blob blob, struct remote_blob blob2)
+{
+    if ((r->n_parts & (r->n_parts - 1)) == 0) {
+        size_t              capacity = MAX(2 * r->n_parts, 1);
+        struct remote_part *grown    = il__realloc(r->parts, capacity * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        r->parts = grown;
+    }
+    r->parts[r->n_parts++] = (struct remote_part){ json, blob, blob2 };
+    return true;
+}
+
+bool
+il__remote_take(struct remote_call *c, size_t i, const char *json, size_t n_bytes,
+                struct remote_blob blob, struct remote_blob blob2)
+{
+    json_t *row = json_loadb(json, n_bytes, 0, NULL);
+
+    if (row == NULL || i >= c->n) {
+        json_decref(row);
+        c->failed = true;
+        return false;
+    }
+    struct remote_reply *r = &c->replies[i];
+    if (r->head == NULL) {
+        r->head      = row;
+        r->value     = blob;
+        c->n_replies = MAX(c->n_replies, i + 1);
+        c->failed    = c->failed || !take_wakes(c, json_object_get(row, "wake"));
+    } else if (!add_part(r, row, blob, blob2)) {
+        json_decref(row);
+        c->failed = true;
+    }
+    return !c->failed;
+}
+
+bool
+il__remote_asked(const struct remote_call *c, size_t i)
+{
+    return i < c->n && c->replies[i].head != NULL && json_object_get(c->replies[i].head, "ask") != NULL;
+}
+
+/* The requests of `c`, whose replies are there and empty; wake whoever is to be woken. */
+static il_status
+call(struct remote_store *s, struct remote_call *c, il_error *reterr)
+{
+    if (s->test_clock) {
+        c->timed   = true;
+        c->now_ms  = il__clock_now_ms(s->clock);
+        c->wall_ms = s->clock->wall_ms(s->clock->cookie);
+    }
+    il_status st = s->via->call(s, c, reterr);
+    if (st != IL_OK)
+        return st;
+    /* Who is told too early looks once too often; who is not told at all looks in a few seconds. */
+    for (size_t i = 0; i < c->n_wakes; i++)
+        il__board_wake(&s->board, c->wakes[i]);
+    if (c->n_wakes > 0)
+        s->via->wake(s, c->wakes, c->n_wakes);
+    if (c->failed || c->n_replies == 0)
+        return il__error_set(reterr, IL_STORE, "%s: an answer of the store could not be understood",
+                             s->via->name);
+    return IL_OK;
+}
+
+il_status
+il__remote_ask(struct remote_store *s, const struct remote_request *r, bool reads,
+               struct remote_answer *ret, il_error *reterr)
+{
+    *ret = (struct remote_answer){ .s = s, .call = { .requests = r, .n = 1, .reads = reads } };
+    ret->call.replies = &ret->reply;
+    return call(s, &ret->call, reterr);
+}
+
+void
+il__remote_answer_release(struct remote_answer *a)
+{
+    if (a->s == NULL)
+        return;
+    a->call.replies = &a->reply; /* it may have been moved */
+    call_release(a->s, &a->call);
+}
+
+/* ---- a batch of ops ----------------------------------------------------------------------------------------- */
+
+/* A reply is there: results, words, and what it asks. *ret_repeat: the op must be sent once more. */
+static il_status
+finish_op(struct remote_store *s, il_op *op, struct remote_request *r,
+          const struct remote_reply *reply, bool reads, bool *ret_repeat, il_error *reterr)
+{
+    const char *ask = il__remote_text_or_null(reply->head, "ask");
+
+    *ret_repeat = false;
+    if (ask != NULL && strcmp(ask, "search") != 0) /* the op is not done: there are no results yet */
+        return il__remote_answer(s, op, r, reply, ret_repeat, reterr);
+    if (!il__remote_decode(op, reply) || !il__remote_say_rank(s, op, reply->head)) {
+        il__op_reset(op);
+        return il__error_set(reterr, IL_STORE, "%s: an answer to %s could not be understood",
+                             s->via->name, il_op_name(op->type));
+    }
+    if (reads)
+        return IL_OK;
+    if (ask != NULL) {
+        il_status st = il__remote_answer(s, op, r, reply, ret_repeat, reterr);
+        if (st != IL_OK || *ret_repeat || op->status == IL_DEADLOCK)
+            return st;
+    }
+    return il__remote_learn(s, op, reply, reterr);
+}
+
+il_status
+il__remote_apply_one(struct remote_store *s, il_op *op, struct remote_request *r, il_error *reterr)
+{
+    bool      repeat = true;
+    il_status st     = IL_OK;
+
+    for (int i = 0; st == IL_OK && repeat; i++) {
+        struct remote_answer AUTO_ANSWER a = { 0 };
+        if (i == REPEATS_MAX)
+            return il__error_set(reterr, IL_STORE, "%s: %s does not come to an end", s->via->name,
+                                 il_op_name(op->type));
+        il__op_reset(op);
+        st = il__remote_ask(s, r, false, &a, reterr);
+        if (st == IL_OK)
+            st = finish_op(s, op, r, &a.reply, false, &repeat, reterr);
+    }
+    return st;
+}
+
+/* The ops of a call that has been carried out. */
+static il_status
+finish_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
+           struct remote_request *requests, il_error *reterr)
+{
+    for (size_t i = 0; i < c->n_replies; i++) {
+        bool repeat;
+        if (c->replies[i].head == NULL)
+            return il__error_set(reterr, IL_STORE, "%s: an answer is missing", s->via->name);
+        il_status st = finish_op(s, ops[i], &requests[i], &c->replies[i], c->reads, &repeat, reterr);
+        if (st == IL_OK && repeat) {
+            st = il__remote_apply_one(s, ops[i], &requests[i], reterr);
+            /* What it said about lock order, it said when it was new. */
+            if (st == IL_OK && ops[i]->status != IL_DEADLOCK)
+                st = il__remote_learn(s, ops[i], &c->replies[i], reterr);
+        }
+        if (st != IL_OK)
+            return st;
+    }
+    return IL_OK;
+}
+
+/* As many of n ops as one call carries out; none of them is refused or a sweep. */
+static il_status
+apply_some(struct remote_store *s, il_op *const *ops, size_t n, bool reads, size_t *ret_done,
+           bool *ret_refused, il_error *reterr)
+{
+    struct remote_call     c        = { .n = n, .reads = reads };
+    struct remote_request *requests = il__calloc(n, sizeof *requests);
+    bool                   encoded  = requests != NULL;
+    il_status              st;
+
+    c.requests = requests;
+    c.replies  = il__calloc(n, sizeof *c.replies);
+    for (size_t i = 0; encoded && i < n; i++)
+        encoded = il__remote_encode(s, ops[i], &requests[i]);
+    if (encoded && c.replies != NULL) {
+        st           = call(s, &c, reterr);
+        *ret_refused = c.refused;
+        *ret_done    = c.n_replies;
+        if (st == IL_OK)
+            st = finish_ops(s, &c, ops, requests, reterr);
+    } else {
+        st           = no_memory(reterr);
+        *ret_refused = true; /* nothing was sent */
+    }
+    call_release(s, &c);
+    for (size_t i = 0; requests != NULL && i < n; i++)
+        il__remote_request_release(&requests[i]);
+    il__free(requests);
+    il__free(c.replies);
+    return st;
+}
+
+/* How many of the ops belong into one call. */
+static size_t
+batch_of(const struct remote_store *s, il_op *const *ops, size_t n)
+{
+    size_t i = 0;
+
+    while (i < MIN(n, s->via->n_requests_max) && !il__op_refused(ops[i]) && ops[i]->type != IL_OP_SWEEP)
+        i++;
+    return i;
+}
+
+static il_status
+apply_all(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool *ret_refused,
+          il_error *reterr)
+{
+    bool sent = false;
+
+    *ret_refused = false;
+    for (size_t i = 0; i < n;) {
+        size_t    n_done = 1;
+        il_status st     = IL_OK;
+        if (!il__op_refused(ops[i]) && ops[i]->type == IL_OP_SWEEP)
+            st = il__remote_sweep(s, ops[i], reterr);
+        else if (!il__op_refused(ops[i]))
+            st = apply_some(s, ops + i, batch_of(s, ops + i, n - i), reads, &n_done, ret_refused,
+                            reterr);
+        if (st != IL_OK) {
+            *ret_refused = *ret_refused && !sent;
+            return st;
+        }
+        sent = true;
+        i += n_done;
+    }
+    return IL_OK;
+}
+
+static void
+reset_ops(il_op *const *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!il__op_refused(ops[i]))
+            il__op_reset(ops[i]);
+    }
+}
+
+static il_status
+remote_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+{
+    struct remote_store *s = il__remote_from(base);
+    bool                 refused;
+    il_status            st = apply_all(s, ops, n, false, &refused, reterr);
+
+    if (st == IL_OK)
+        return st;
+    il__remote_forget_order(s); /* what was learned in memory may not be in the store */
+    reset_ops(ops, n);
+    if (!refused || n == 1)
+        return st;
+    /* The server refused the batch as a whole, and undid it: each alone, so that the one that fails does not take the
+     * others with it. */
+    for (size_t i = 0; i < n; i++) {
+        if (il__op_refused(ops[i]))
+            continue;
+        st = apply_all(s, &ops[i], 1, false, &refused, reterr);
+        if (st == IL_OK)
+            continue;
+        reset_ops(&ops[i], 1);
+        if (!refused)
+            return st;
+        il__op_end(ops[i], st, reterr != NULL ? reterr->message : NULL);
+    }
+    return IL_OK;
+}
+
+static il_status
+remote_read(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+{
+    bool      refused;
+    il_status st = apply_all(il__remote_from(base), ops, n, true, &refused, reterr);
+
+    if (st != IL_OK)
+        reset_ops(ops, n);
+    return st;
+}
+
+/* When that cannot be found out, a sweep is to try. */
+static bool
+remote_overdue(struct il__store *base)
+{
+    struct remote_store             *s                                  = il__remote_from(base);
+    struct remote_answer AUTO_ANSWER a                                  = { 0 };
+    struct remote_request            AUTO(il__remote_request_release) r = { 0 };
+
+    il__remote_begin(&r, "x_overdue");
+    if (!il__remote_end(&r) || il__remote_ask(s, &r, true, &a, NULL) != IL_OK)
+        return true;
+    return il__remote_number(a.reply.head, "overdue") != 0;
+}
+
+static il_status
+remote_report(struct il__store *base, const char *table, il__report_fn *each, void *cookie,
+              il_error *reterr)
+{
+    struct remote_store *s = il__remote_from(base);
+
+    return s->via->report(s, table, each, cookie, reterr);
+}
+
+static il_status
+remote_guard_table(struct il__store *base, const struct il__table_guard *change,
+                   il__table_guard_fn *each, void *cookie, il_error *reterr)
+{
+    struct remote_store *s = il__remote_from(base);
+
+    return s->via->guard_table(s, change, each, cookie, reterr);
+}
+
+static il_status
+remote_advisory_take(struct il__store *base, const char *key, int64_t id,
+                     struct il__store_advisory **ret, il_error *reterr)
+{
+    struct remote_store *s = il__remote_from(base);
+
+    return s->via->advisory_take(s, key, id, ret, reterr);
+}
+
+/* ---- opening and freeing ---------------------------------------------------------------------------------------- */
+
+static void
+remote_free(struct il__store *base)
+{
+    struct remote_store *s = il__remote_from(base);
+
+    s->via->free(s);
+}
+
+bool
+il__remote_init(struct remote_store *s, const struct remote_transport *via,
+                const struct il__store_open *o)
+{
+    s->ops = (struct il__store_ops){
+        .name          = via->name,
+        .caps          = via->caps,
+        .n_lanes       = via->n_lanes,
+        .free          = remote_free,
+        .apply         = remote_apply,
+        .read          = remote_read,
+        .overdue       = remote_overdue,
+        .report        = via->report != NULL ? remote_report : NULL,
+        .advisory_take = via->advisory_take != NULL ? remote_advisory_take : NULL,
+        .guard_table   = via->guard_table != NULL ? remote_guard_table : NULL,
+    };
+    s->base       = (struct il__store){ .ops = &s->ops, .board = &s->board };
+    s->via        = via;
+    s->clock      = o->clock;
+    s->test_clock = o->test_clock;
+    s->order_n    = -1;
+    il__mutex_init(&s->order_mutex, IL__MUTEX_order);
+    return il__ranks_copy(&o->ranks, &s->ranks) && il__board_init_private(&s->board);
+}
+
+void
+il__remote_release(struct remote_store *s)
+{
+    il__order_release(&s->order);
+    il__mutex_destroy(&s->order_mutex);
+    il__ranks_release(&s->ranks);
+    il__board_release(&s->board);
+}
