@@ -30,9 +30,28 @@ cleanup() {
         kill -KILL "$pid" 2>/dev/null
     done
     wait
+    if [ -n "${schema:-}" ]; then
+        psql -q -c "DROP SCHEMA IF EXISTS $schema CASCADE" >/dev/null 2>&1
+    fi
+    if [ -n "${servers:-}" ]; then
+        "$here/../../tools/test-servers" stop "$servers"
+    fi
     cd / && rm -rf "$work"
 }
 trap cleanup EXIT
+
+# postgres_store: the store is a schema of its own in a PostgreSQL, which tools/run-tests has started, or is started here. psql works in its
+# database; $schema is the schema.
+# shellcheck disable=SC2034
+postgres_store() {
+    if [ -z "${IL_TEST_POSTGRES:-}" ]; then
+        servers=$(mktemp -u -d) # not below $work, which is nobody else's
+        eval "$("$here/../../tools/test-servers" start "$servers")"
+    fi
+    schema=il_cli_$$
+    export INTERLOCK_STORE="$IL_TEST_POSTGRES&schema=$schema"
+    export PGHOST=${IL_TEST_POSTGRES#*host=} PGUSER=postgres PGDATABASE=postgres
+}
 
 # finish: the plan, and the exit status.
 finish() {

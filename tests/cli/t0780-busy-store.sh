@@ -64,10 +64,11 @@ await "the store is locked" test -e locked
 error "--drain does not wait for the store" 69 "q: *locked*" timeout -k 1 "$limit" "$il" queue work q --drain -- true
 error "--once, too" 69 "q: *locked*" timeout -k 1 "$limit" "$il" queue work q --once -- true
 bg w "$il" queue work q -- touch worked
-sleep 2.5 # two tries, or more
+await "a worker that stays says so" test -s w.err
+sleep 2 # time for more tries: that something is not said again takes time
 rm locked
 reap lock
-is "a worker that stays says so once" "$(wc -l <w.err)" 1
+is "... once" "$(wc -l <w.err)" 1
 "$il" queue push q z >/dev/null
 await "... and goes on when it can" test -e worked
 kill -TERM "${pids[w]}"

@@ -297,18 +297,18 @@ T_TEST(whoever_waits_is_woken)
     (void)T_IS(t_cache_lookup(s, "k", "a"), IL_LEAD);
     (void)T_IS(t_cache_fill(s, "k", "b", token, "v"), IL_STALE);
     (void)T_IS(t_cache_abandon(s, "k", "b", token), IL_STALE);
-    T_EQU(t_word(s, "k", IL__WAKE_CACHE), word);
+    T_WORD_IS(s, "k", IL__WAKE_CACHE, word);
     (void)T_IS(t_cache_abandon(s, "k", "a", token), IL_OK);
-    T_EQU(t_word(s, "k", IL__WAKE_CACHE), word + 1);
+    T_WORD_IS(s, "k", IL__WAKE_CACHE, word + 1);
     token = lead(s, "k", "a");
     (void)T_IS(t_cache_fill(s, "k", "a", token, "v", .ttl_ms = 1000), IL_OK);
-    T_EQU(t_word(s, "k", IL__WAKE_CACHE), word + 2);
+    T_WORD_IS(s, "k", IL__WAKE_CACHE, word + 2);
     (void)T_IS(t_cache_fill(s, "k", "a", token, "v"), IL_OK);
-    T_EQU(t_word(s, "k", IL__WAKE_CACHE), word + 2);
+    T_WORD_IS(s, "k", IL__WAKE_CACHE, word + 2);
     t_pass(s, 1000);
     (void)lead(s, "k", "a");
     (void)T_IS(t_cache_drop(s, "k"), IL_OK);
-    T_EQU(t_word(s, "k", IL__WAKE_CACHE), word + 3);
+    T_WORD_IS(s, "k", IL__WAKE_CACHE, word + 3);
 }
 
 /* ---- limits ------------------------------------------------------------------------------------------------ */

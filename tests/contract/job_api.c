@@ -537,7 +537,7 @@ T_TEST(who_looks_at_a_job_can_wait_for_a_change)
     push(h, "a", NULL, id);
     il_job *job = claim_one(other, &o);
     T_EQ(look(h, id, &op)->state, IL_JOB_RUNNING);
-    T_EQ(il_wait(h, &op, 50), IL_TIMEOUT);
+    t_quiet(h, &op);
     int64_t began = t_real_ms();
     T_EQ(il_job_progress(job, 30, "a third", NULL), IL_OK);
     T_EQ(il_wait(h, &op, LIMIT_MS), IL_OK); /* the change came before the sleep: it does not sleep */
@@ -569,7 +569,7 @@ T_TEST(who_waits_for_a_job_learns_of_a_schedule)
     T_EQ(il_apply(h, &claim, 1, NULL), IL_OK);
     T_EQ(claim.status, IL_EMPTY);
     T_EQ(claim.out.remaining_ms, IL_FOREVER);
-    T_EQ(il_wait(h, &claim, 50), IL_TIMEOUT);
+    t_quiet(h, &claim);
     int64_t began = t_real_ms();
     T_EQ(il_apply(other, &cron, 1, NULL), IL_OK);
     T_EQ(il_wait(h, &claim, LIMIT_MS), IL_OK);

@@ -187,7 +187,7 @@ T_TEST(the_wall_clock_jumps_before_a_job_is_due)
 
 T_TEST(the_machine_was_off)
 {
-    T_NEEDS(s, durable);
+    T_NEEDS_BOOTS(s);
     (void)T_IS(t_push(s, "q", "j"), IL_OK);
     uint64_t token = t_claim_is(s, "q", "w", "j");
     (void)T_IS(t_push(s, "q", "k", .delay_ms = 60000), IL_OK);

@@ -266,14 +266,14 @@ T_TEST(whoever_waits_is_woken)
     (void)T_IS(t_once_finish(s, "k", "b", token, "x"), IL_STALE);
     (void)T_IS(t_once_abandon(s, "k", "b", token), IL_STALE);
     (void)T_IS(t_once_begin(s, "k", "a"), IL_OK);
-    T_EQU(t_word(s, "k", IL__WAKE_ONCE), word);
+    T_WORD_IS(s, "k", IL__WAKE_ONCE, word);
     (void)T_IS(t_once_abandon(s, "k", "a", token), IL_OK);
-    T_EQU(t_word(s, "k", IL__WAKE_ONCE), word + 1);
+    T_WORD_IS(s, "k", IL__WAKE_ONCE, word + 1);
     token = begin(s, "k", "b");
     (void)T_IS(t_once_finish(s, "k", "b", token, "x"), IL_OK);
-    T_EQU(t_word(s, "k", IL__WAKE_ONCE), word + 2);
+    T_WORD_IS(s, "k", IL__WAKE_ONCE, word + 2);
     (void)T_IS(t_once_finish(s, "k", "b", token, "x"), IL_OK);
-    T_EQU(t_word(s, "k", IL__WAKE_ONCE), word + 2);
+    T_WORD_IS(s, "k", IL__WAKE_ONCE, word + 2);
 }
 
 /* ---- limits --------------------------------------------------------------------------------------------------- */

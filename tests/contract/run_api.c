@@ -530,7 +530,7 @@ T_TEST(who_reads_a_log_can_wait_for_more)
     T_EQ(il_apply(g, &op, 1, NULL), IL_OK);
     T_EQ(op.status, IL_OK);
     T_EQ(op.out.value_bytes, 0);
-    T_EQ(il_wait(g, &op, 50), IL_TIMEOUT);
+    t_quiet(g, &op);
     int64_t began = t_real_ms();
     T_EQ(il_run_stage(run, NULL, -1, "a line\n", 7, NULL), IL_OK);
     T_EQ(il_wait(g, &op, LIMIT_MS), IL_OK); /* the change came before the sleep: it does not sleep */

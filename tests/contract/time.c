@@ -71,7 +71,7 @@ T_TEST(the_times_for_people_follow_the_wall_clock)
 /* A reboot: another boot id, boot time starts at 0. What remained of a lease is not shortened. */
 T_TEST(leases_continue_after_a_reboot)
 {
-    T_NEEDS(s, durable);
+    T_NEEDS_BOOTS(s);
     uint64_t a = T_IS(t_acquire(s, "k", "a", .ttl_ms = 10000), IL_OK)->out.fence;
 
     t_pass(s, 4000);
@@ -90,7 +90,7 @@ T_TEST(leases_continue_after_a_reboot)
 
 T_TEST(a_reboot_with_a_later_boot_time)
 {
-    T_NEEDS(s, durable);
+    T_NEEDS_BOOTS(s);
     (void)T_IS(t_acquire(s, "k", "a", .ttl_ms = 10000), IL_OK);
     /* The new boot already counts days: it must not be taken for time that passed. */
     t_clock_reboot(&s->clock, 1000, T_BOOT_MS_START + 30 * DAY_MS);
@@ -103,7 +103,7 @@ T_TEST(a_reboot_with_a_later_boot_time)
 /* The ids say that it is the same machine: then it has been up for as long as boot time says. */
 T_TEST(a_reboot_of_the_same_machine_counts_from_the_boot)
 {
-    T_NEEDS(s, durable);
+    T_NEEDS_BOOTS(s);
     t_clock_set_boot_id(&s->clock, "first@machine");
     t_store_reopen(s);
     uint64_t a = T_IS(t_acquire(s, "k", "a", .ttl_ms = 10000), IL_OK)->out.fence;
@@ -124,7 +124,7 @@ T_TEST(a_reboot_of_the_same_machine_counts_from_the_boot)
 /* The kernel is the same, so the time is, whatever each calls the machine. */
 T_TEST(containers_of_one_machine_agree)
 {
-    T_NEEDS(s, durable);
+    T_NEEDS_BOOTS(s);
     (void)T_IS(t_acquire(s, "k", "a", .ttl_ms = 1000), IL_OK);
     for (unsigned i = 0; i < 10; i++) {
         t_clock_set_boot_id(&s->clock, i % 2 == 0 ? "boot@one" : "boot@two");
@@ -137,7 +137,7 @@ T_TEST(containers_of_one_machine_agree)
 
 T_TEST(many_reboots)
 {
-    T_NEEDS(s, durable);
+    T_NEEDS_BOOTS(s);
     uint64_t last = T_IS(t_acquire(s, "k", "a", .ttl_ms = 20000), IL_OK)->out.fence;
 
     for (unsigned i = 0; i < 10; i++) {
@@ -154,7 +154,7 @@ T_TEST(many_reboots)
 
 T_TEST(waiters_and_memories_continue_after_a_reboot)
 {
-    T_NEEDS(s, durable);
+    T_NEEDS_BOOTS(s);
     uint64_t a = T_IS(t_acquire(s, "k", "a", .ttl_ms = 60000), IL_OK)->out.fence;
     uint64_t z = T_IS(t_acquire(s, "z", "a"), IL_OK)->out.fence;
 
@@ -174,7 +174,7 @@ T_TEST(waiters_and_memories_continue_after_a_reboot)
 /* A restored snapshot, a broken clock: the same boot id, but boot time is behind what was stored. */
 T_TEST(boot_time_below_the_mark)
 {
-    T_NEEDS(s, durable);
+    T_NEEDS_BOOTS(s);
     (void)T_IS(t_acquire(s, "k", "a", .ttl_ms = 10000), IL_OK);
     t_pass(s, 4000);
     (void)T_IS(t_acquire(s, "other", "x"), IL_OK);
@@ -190,7 +190,7 @@ T_TEST(boot_time_below_the_mark)
 /* Reads after a reboot, before any write, must not see leases as expired either. */
 T_TEST(reads_after_a_reboot)
 {
-    T_NEEDS(s, durable);
+    T_NEEDS_BOOTS(s);
     uint64_t a = T_IS(t_acquire(s, "k", "a", .ttl_ms = 10000), IL_OK)->out.fence;
 
     t_clock_reboot(&s->clock, DAY_MS, 40 * DAY_MS);

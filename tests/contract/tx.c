@@ -118,7 +118,7 @@ T_TEST(row_and_job_appear_together)
 {
     struct caller c;
 
-    T_NEEDS(s, durable);
+    T_NEEDS_FILE(s);
     caller_open(&c, s);
     uint32_t word = queue_word(&c);
     il_tx   *tx   = begin(&c);
@@ -138,7 +138,7 @@ T_TEST(a_rollback_takes_both)
 {
     struct caller c;
 
-    T_NEEDS(s, durable);
+    T_NEEDS_FILE(s);
     caller_open(&c, s);
     uint32_t word = queue_word(&c);
     il_tx   *tx   = begin(&c);
@@ -157,7 +157,7 @@ T_TEST(savepoints_of_the_caller)
 {
     struct caller c;
 
-    T_NEEDS(s, durable);
+    T_NEEDS_FILE(s);
     caller_open(&c, s);
     il_tx *tx = begin(&c);
     push_in(tx, "j1");
@@ -180,7 +180,7 @@ T_TEST(finish_and_check_in_it)
     il_op         push  = op_push("j1");
     il_op         claim = { .type = IL_OP_JOB_CLAIM, .key = "mail", .holder = "w" };
 
-    T_NEEDS(s, durable);
+    T_NEEDS_FILE(s);
     caller_open(&c, s);
     T_IS(t_op_run(s, NULL, push), IL_OK);
     claim.in.job.id  = "c1";
@@ -217,7 +217,7 @@ T_TEST(not_a_connection_for_it)
     il_error      err;
     char          path[T_PATH_BYTES];
 
-    if (!s->engine->durable) {
+    if (!s->engine->durable || s->engine->server != NULL) {
         T_EQ(sqlite3_open(":memory:", &other), SQLITE_OK);
         T_EQ(il_tx_begin(t_handle(s), other, &tx, &err), IL_INVAL);
         T_HAS(err.message, "sqlite:");
@@ -254,7 +254,7 @@ T_TEST(other_ops_are_refused)
                              op_push("j1"),
                              { .type = IL_OP_JOB_PUSH, .key = "mail" } };
 
-    T_NEEDS(s, durable);
+    T_NEEDS_FILE(s);
     caller_open(&c, s);
     il_tx *tx = begin(&c);
     T_EQ(il_tx_apply(tx, ops, 0, NULL), IL_INVAL);
@@ -277,7 +277,7 @@ T_TEST(only_il_tx_commit_commits)
     struct caller c;
     il_op         late = op_push("j2");
 
-    T_NEEDS(s, durable);
+    T_NEEDS_FILE(s);
     caller_open(&c, s);
     il_tx *tx = begin(&c);
     push_in(tx, "j1");
@@ -308,7 +308,7 @@ T_TEST(a_stalled_owner_is_rolled_back)
     il_op         late = op_push("j2");
     il_error      err;
 
-    T_NEEDS(s, durable);
+    T_NEEDS_FILE(s);
     caller_open(&c, s);
     il_tx *tx = begin(&c);
     push_in(tx, "j1");
@@ -333,7 +333,7 @@ T_TEST(an_endless_statement_is_interrupted)
 {
     struct caller c;
 
-    T_NEEDS(s, durable);
+    T_NEEDS_FILE(s);
     caller_open(&c, s);
     il_tx *tx = begin(&c);
     push_in(tx, "j1");

@@ -259,8 +259,10 @@ reboot(struct world *w, const struct step *st)
     if (!mark(w))
         return false;
     close_extra(other);
-    t_clock_reboot(&other->s->clock, 5000, st->ms);
-    t_clock_set_wall(&w->sides[0].s->clock, 5000);
+    if (other->s->engine->server == NULL) { /* else the clock is the server's, and goes on */
+        t_clock_reboot(&other->s->clock, 5000, st->ms);
+        t_clock_set_wall(&w->sides[0].s->clock, 5000);
+    }
     t_store_reopen(other->s);
     open_extra(other);
     return mark(w);

@@ -2,7 +2,7 @@
  * alloc.c: a whole history with the n-th allocation failing, n = 1, 2, ... until none failed; once and from
  * then on; opening and closing included. Nothing crashes, nothing leaks, nothing is granted twice, and
  * the next call works. For SQLite the same with the allocations of SQLite itself, of which there are many:
- * every IL_TEST_STRIDE-th (1 = all).
+ * every IL_TEST_STRIDE-th (1 = all). So are those of a store behind a server.
  */
 #include "fault/oom.h"
 #include "fault/scenario.h"
@@ -15,6 +15,7 @@ struct world {
     struct t_clock clock;
     char           dir[T_PATH_BYTES];
     char           url[T_PATH_BYTES];
+    char           real_url[T_PATH_BYTES];
     char           what[64];
 };
 
@@ -62,10 +63,10 @@ play(const struct t_engine *engine, enum oom_of of, enum oom_mode mode, unsigned
                    of == OOM_OURS ? "ours" : "SQLite's", n, mode == OOM_ONCE ? "" : " and later");
     t_clock_init(&w.clock);
     t_tmp_make(w.dir);
-    const char *hole = strstr(engine->url, "%s");
-    t_path(w.url, "%.*s%s%s", (int)(hole - engine->url), engine->url, w.dir, hole + 2);
+    t_engine_make(engine, w.dir, w.url, w.real_url);
     s.lasting   = mode == OOM_FROM_ON;
     s.short_one = of == OOM_SQLITE;
+    s.or_store  = engine->server != NULL;
     live        = oom_n_live();
     oom_arm(of, mode, n);
     s.h = open_it(&w);
@@ -78,6 +79,7 @@ play(const struct t_engine *engine, enum oom_of of, enum oom_mode mode, unsigned
         s.h = open_it(&w);
         il_close(s.h);
     }
+    t_engine_forget(engine, w.url, w.real_url);
     t_tmp_remove(w.dir);
     return oom_fired();
 }
@@ -100,12 +102,14 @@ loop(const struct t_engine *engine, enum oom_of of, unsigned stride)
 
 T_TEST(our_memory)
 {
-    loop(s->engine, OOM_OURS, 1);
+    t_attend(t_handle(s)); /* its thread is done allocating */
+    loop(s->engine, OOM_OURS,
+         s->engine->server != NULL ? (unsigned)t_env_u64("IL_TEST_STRIDE", 11) : 1);
 }
 
 T_TEST(memory_of_sqlite)
 {
-    T_NEEDS(s, durable);
+    T_NEEDS_FILE(s);
     loop(s->engine, OOM_SQLITE, (unsigned)t_env_u64("IL_TEST_STRIDE", 89));
 }
 

@@ -29,6 +29,14 @@ load_init(struct load *l)
 }
 
 void
+load_init_at(struct load *l, const char *url)
+{
+    *l = (struct load){ 0 };
+    t_tmp_make(l->dir);
+    t_path(l->url, "%s", url);
+}
+
+void
 load_release(struct load *l)
 {
     t_tmp_remove(l->dir);
@@ -66,7 +74,7 @@ void
 load_apply(const struct load_thread *t, il_op *op)
 {
     while (il_apply(t->h, op, 1, NULL) != IL_OK)
-        continue; /* busy: unknown, so it is repeated */
+        (void)poll(NULL, 0, 1); /* busy, or the server is down: unknown, so it is repeated */
 }
 
 /* Give up after a moment: the one that has it may have been killed. */

@@ -12,7 +12,7 @@
 
 struct load {
     char     dir[T_PATH_BYTES];
-    char     db[T_PATH_BYTES];
+    char     db[T_PATH_BYTES]; /* "" when it is no file */
     char     url[T_PATH_BYTES];
     unsigned n_logs; /* workers started so far, killed ones included */
 };
@@ -27,6 +27,8 @@ struct load_worker {
 
 /* Files on a real disk, where a commit costs what it costs. */
 void load_init(struct load *l);
+/* The same on a store of a server, whose URL allows leases of an hour. */
+void load_init_at(struct load *l, const char *url);
 void load_release(struct load *l);
 
 /* Start one; no handle may be open in this process. */

@@ -32,7 +32,7 @@ load_job(struct load_thread *t)
     (void)snprintf(worker, sizeof worker, "w-%u-%u", t->i_log, t->i);
     push.in.job.id = id;
     load_apply(t, &push);
-    CHECK(push.status == IL_OK);
+    CHECK(push.status == IL_OK || push.status == IL_DUPLICATE); /* the second: it was repeated */
     il_op_release(&push);
     load_note(t, 'P', id, "-", 0);
     claim.in.job.id       = id; /* an id of its own */

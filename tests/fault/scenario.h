@@ -13,9 +13,10 @@ struct scenario {
     il             *h;
     struct t_clock *test_clock;
     bool            unknown_is_store; /* failures are IL_STORE (a fault store), else IL_NOMEM */
-    bool            lasting;          /* nothing works after the first failure, until healed */
-    bool            short_one;        /* leave out what only costs time */
-    void (*healed)(void *cookie);     /* called after a failure: from now on nothing fails */
+    bool            or_store;  /* … or may be STORE: an answer was there, but no memory for it */
+    bool            lasting;   /* nothing works after the first failure, until healed */
+    bool            short_one; /* leave out what only costs time */
+    void (*healed)(void *cookie); /* called after a failure: from now on nothing fails */
     void       *cookie;
     unsigned    n_failures; /* seen by the history */
     const char *what;       /* for messages: which failure this is */

@@ -38,6 +38,7 @@ play(const struct t_engine *engine, enum il__fault_kind kind, unsigned n)
     struct t_clock    clock;
     char              dir[T_PATH_BYTES];
     char              url[T_PATH_BYTES];
+    char              real_url[T_PATH_BYTES];
     char              what[64];
     il_open_opts      opts  = IL_OPEN_OPTS_INIT;
     struct il__store *fault = NULL;
@@ -47,8 +48,7 @@ play(const struct t_engine *engine, enum il__fault_kind kind, unsigned n)
                    kind == IL__FAULT_BEFORE ? "before" : "after", n);
     t_clock_init(&clock);
     t_tmp_make(dir);
-    const char *hole = strstr(engine->url, "%s");
-    t_path(url, "%.*s%s%s", (int)(hole - engine->url), engine->url, dir, hole + 2);
+    t_engine_make(engine, dir, url, real_url);
     opts.clock   = &clock.il;
     opts.ranks   = ranks;
     opts.n_ranks = ARRAY_LEN(ranks);
@@ -57,6 +57,7 @@ play(const struct t_engine *engine, enum il__fault_kind kind, unsigned n)
     scenario_play(&s);
     bool fired = il__store_fault_fired(fault);
     il_close(s.h);
+    t_engine_forget(engine, url, real_url);
     t_tmp_remove(dir);
     return fired;
 }

@@ -3,7 +3,11 @@
  */
 #include "harness/once.h"
 
+#include <poll.h>
+
 #include "runtime/handle.h"
+
+#define WORD_MS 5000
 
 il_op
 t_once_op(il_op_type type, const char *key, const char *attempt, uint64_t token,
@@ -44,5 +48,18 @@ t_replays(const il_op *op, const void *bytes, size_t n, int32_t code, const char
 uint32_t
 t_word(struct t_store *s, const char *name, const char *what)
 {
+    t_attend(s->handles[0]);
     return il__board_read(s->handles[0]->store->board, il__board_slot("default", name, what));
+}
+
+/* What another handle wakes comes through the server, a moment later. */
+void
+t_word_is(struct t_store *s, const char *name, const char *what, uint32_t expected,
+          const char *file, int line)
+{
+    int64_t until_ms = t_real_ms() + (s->engine->server != NULL ? WORD_MS : 0);
+
+    while (t_word(s, name, what) != expected && t_real_ms() < until_ms)
+        (void)poll(NULL, 0, 1);
+    t_equ(t_word(s, name, what), expected, "the word", file, line);
 }

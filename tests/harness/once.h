@@ -41,5 +41,9 @@ const il_op *t_replays(const il_op *op, const void *bytes, size_t n, int32_t cod
 
 /* The word of the board that who waits for `name` sleeps on; `what` is one of IL__WAKE_*. */
 uint32_t t_word(struct t_store *s, const char *name, const char *what);
+/* It has been bumped as often as expected. */
+#define T_WORD_IS(s, name, what, expected) t_word_is(s, name, what, expected, __FILE__, __LINE__)
+void t_word_is(struct t_store *s, const char *name, const char *what, uint32_t expected,
+               const char *file, int line);
 
 #endif

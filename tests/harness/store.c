@@ -3,16 +3,27 @@
  */
 #include "harness/store.h"
 
+#include <poll.h>
 #include <stdio.h>
 
+#include "runtime/handle.h"
+#include "store/remote/remote.h"
+
+#define ATTEND_MS 10000
+#define T_SETTLE_MAX 32
 #define SQLITE "sqlite:%s/x.db?clock=test", "sqlite:%s/real.db"
 
 const struct t_engine t_engines[] = {
-    /* name, URL on the test clock and on the real one, shared, durable, handles, traced */
-    { "memory", "memory:%s?clock=test", "memory:%s/real", true, false, 1, false },
-    { "sqlite", SQLITE, true, true, 1, false },
-    { "sqlite-2", SQLITE, true, true, 2, false },    /* two handles in turn */
-    { "sqlite-trace", SQLITE, true, true, 1, true }, /* behind the decorator */
+    /* name, URL on the test clock and on the real one, shared, durable, handles, traced, server */
+    { "memory", "memory:%s?clock=test", "memory:%s/real", true, false, 1, false, NULL },
+    { "sqlite", SQLITE, true, true, 1, false, NULL },
+    { "sqlite-2", SQLITE, true, true, 2, false, NULL },    /* two handles in turn */
+    { "sqlite-trace", SQLITE, true, true, 1, true, NULL }, /* behind the decorator */
+    { "postgres", NULL, NULL, true, true, 1, false, &t_server_postgres },
+    { "postgres-2", NULL, NULL, true, true, 2, false, &t_server_postgres },
+    { "postgres-bouncer", NULL, NULL, true, true, 2, false, &t_server_bouncer },
+    { "redis", NULL, NULL, true, true, 1, false, &t_server_redis },
+    { "redis-2", NULL, NULL, true, true, 2, false, &t_server_redis },
     { 0 },
 };
 
@@ -49,6 +60,56 @@ t_store_open(struct t_store *s)
     return h;
 }
 
+void
+t_attend(il *h)
+{
+    int64_t until_ms = t_real_ms() + ATTEND_MS;
+
+    while (il__store_attend(h->store) != 0) {
+        if (t_real_ms() > until_ms)
+            T_FAIL("no wake-up has arrived for %d ms", ATTEND_MS);
+        (void)poll(NULL, 0, 1);
+    }
+}
+
+static uint32_t
+settled(il *h)
+{
+    return il__board_read(h->store->board, il__board_slot("settle", "settle", "settle"));
+}
+
+void
+t_settle(struct t_store *s, il *const *handles, size_t n)
+{
+    uint32_t slot     = il__board_slot("settle", "settle", "settle");
+    uint32_t expected = 1;
+    uint32_t before[T_SETTLE_MAX];
+    int64_t  until_ms = t_real_ms() + ATTEND_MS;
+
+    if (s->engine->server == NULL)
+        return;
+    CHECK(n <= T_SETTLE_MAX);
+    for (size_t i = 0; i < n; i++)
+        before[i] = settled(handles[i]);
+    if (s->engine->server->settle != NULL) {
+        s->engine->server->settle(s->url);
+    } else {
+        /* Each over its own connection, behind its own. They do not hear themselves. */
+        for (size_t i = 0; i < n; i++) {
+            struct remote_store *r = il__remote_from(handles[i]->store);
+            r->via->wake(r, &slot, 1);
+        }
+        expected = (uint32_t)n - 1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        while (settled(handles[i]) - before[i] < expected) {
+            if (t_real_ms() > until_ms)
+                T_FAIL("a wake-up has not arrived for %d ms", ATTEND_MS);
+            (void)poll(NULL, 0, 1);
+        }
+    }
+}
+
 il *
 t_store_open_real(struct t_store *s)
 {
@@ -57,7 +118,17 @@ t_store_open_real(struct t_store *s)
 
     if (il_open(s->real_url, NULL, &h, &err) != IL_OK)
         T_FAIL("%s: %s: %s", s->real_url, il_status_name(err.status), err.message);
+    t_attend(h); /* threads wait on it: no wake-up from before is to come later */
     return h;
+}
+
+void
+t_store_absent(struct t_store *s, char url[T_PATH_BYTES])
+{
+    if (s->engine->server != NULL && s->engine->server->absent != NULL)
+        s->engine->server->absent(s->url, url);
+    else
+        t_path(url, "%s", s->real_url);
 }
 
 /* The URLs of the table have one %s, for the folder. */
@@ -68,6 +139,25 @@ fill_url(char url[T_PATH_BYTES], const char *pattern, const char *dir)
 
     CHECK(hole != NULL);
     t_path(url, "%.*s%s%s", (int)(hole - pattern), pattern, dir, hole + 2);
+}
+
+void
+t_engine_make(const struct t_engine *engine, const char *dir, char url[T_PATH_BYTES],
+              char real_url[T_PATH_BYTES])
+{
+    if (engine->server != NULL) {
+        engine->server->make(url, real_url);
+        return;
+    }
+    fill_url(url, engine->url, dir);
+    fill_url(real_url, engine->real_url, dir);
+}
+
+void
+t_engine_forget(const struct t_engine *engine, const char *url, const char *real_url)
+{
+    if (engine->server != NULL)
+        engine->server->forget(url, real_url);
 }
 
 static void
@@ -98,8 +188,7 @@ t_store_new(const struct t_engine *engine)
     CHECK(s->results != NULL);
     t_clock_init(&s->clock);
     t_tmp_make(s->dir);
-    fill_url(s->url, engine->url, s->dir);
-    fill_url(s->real_url, engine->real_url, s->dir);
+    t_engine_make(engine, s->dir, s->url, s->real_url);
     open_handles(s);
     return s;
 }
@@ -112,6 +201,7 @@ t_store_free(struct t_store *s)
     close_handles(s);
     for (size_t i = 0; i < T_RESULTS_MAX; i++)
         il_op_release(&s->results[i]);
+    t_engine_forget(s->engine, s->url, s->real_url);
     t_tmp_remove(s->dir);
     free(s->results);
     free(s);

@@ -9,6 +9,7 @@
 
 #include "harness/check.h"
 #include "harness/clock.h"
+#include "harness/server.h"
 #include "harness/tmp.h"
 
 #define T_HANDLES_MAX 4
@@ -22,10 +23,18 @@ struct t_engine {
     bool        durable;   /* what it knows survives a close */
     size_t      n_handles; /* ops go through this many handles in turn */
     bool        traced;    /* each handle is opened with a trace */
+    /* Instead of the two URLs: the server that says where the stores are; or NULL. */
+    const struct t_server *server;
 };
 
 /* Ends with a row whose name is NULL. */
 extern const struct t_engine t_engines[];
+
+/* The URLs of two new, empty stores of this engine: in the folder, or wherever its server keeps them. */
+void t_engine_make(const struct t_engine *engine, const char *dir, char url[T_PATH_BYTES],
+                   char real_url[T_PATH_BYTES]);
+/* The folder is removed by its owner; what is elsewhere goes here. */
+void t_engine_forget(const struct t_engine *engine, const char *url, const char *real_url);
 
 /* The row with this name; fails when there is none. */
 const struct t_engine *t_engine_find(const char *name);
@@ -53,6 +62,12 @@ void            t_store_free(struct t_store *s);
 il *t_store_open(struct t_store *s);
 /* Open a handle of the store that lives on the machine's clock (the caller's). */
 il *t_store_open_real(struct t_store *s);
+/* Wait until what other handles wake reaches this one. */
+void t_attend(il *h);
+/* Wait until all that was woken has reached these handles of the store. They have attended. */
+void t_settle(struct t_store *s, il *const *handles, size_t n);
+/* The URL of a store on the machine's clock that does not exist yet. */
+void t_store_absent(struct t_store *s, char url[T_PATH_BYTES]);
 /* Close every handle and open them anew. On an engine that is not durable the store is empty then. */
 void t_store_reopen(struct t_store *s);
 /* Declare lock order on every handle, by reopening; borrowed. Before the first op. */
@@ -110,6 +125,9 @@ il_op t_op(il_op_type type, const char *key, const char *holder, uint64_t fence,
 const il_op *t_op_run(struct t_store *s, il *h, il_op op);
 /* Apply a batch through the handle whose turn it is; the caller releases the ops. */
 void t_batch(struct t_store *s, il_op *ops, size_t n);
+
+/* Nothing more comes of an op that was applied and can be waited for; it is applied again until that is so. */
+void t_quiet(il *h, il_op *op);
 
 /* The op has this status; the op itself, so that its result can be used in the same line. */
 #define T_IS(op, status) t_is((op), (status), __FILE__, __LINE__)

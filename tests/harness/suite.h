@@ -38,4 +38,24 @@ int t_suite(const char *name, const struct CMUnitTest *tests, size_t n_tests);
         }                                                                           \
     } while (0)
 
+/* The store is a file. */
+#define T_NEEDS_FILE(s)                                                                      \
+    do {                                                                                     \
+        T_NEEDS(s, durable);                                                                 \
+        if ((s)->engine->server != NULL) {                                                   \
+            print_message("# not on %s: it is a server's, not a file\n", (s)->engine->name); \
+            return;                                                                          \
+        }                                                                                    \
+    } while (0)
+
+/* Time is that of the machine's boots: a server has a clock of its own, which our boots do not touch. */
+#define T_NEEDS_BOOTS(s)                                                                 \
+    do {                                                                                 \
+        T_NEEDS(s, durable);                                                             \
+        if ((s)->engine->server != NULL) {                                               \
+            print_message("# not on %s: its time is the server's\n", (s)->engine->name); \
+            return;                                                                      \
+        }                                                                                \
+    } while (0)
+
 #endif

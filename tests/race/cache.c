@@ -12,13 +12,8 @@
 #define CALLERS 25 /* in each */
 #define BUILT "built\n"
 
-struct caller {
-    struct crowd *crowd;
-    il           *h;
-};
-
 static void
-build(const struct caller *caller, il_build *leading)
+build(const struct crowd_caller *caller, il_build *leading)
 {
     struct crowd_shared *s = caller->crowd->shared;
 
@@ -33,11 +28,11 @@ build(const struct caller *caller, il_build *leading)
 static void *
 call(void *arg)
 {
-    const struct caller *caller = arg;
-    struct crowd_shared *s      = caller->crowd->shared;
-    il_cache_opts        opts   = IL_CACHE_OPTS_INIT;
-    il_build            *mine   = NULL;
-    il_op                op     = { 0 };
+    const struct crowd_caller *caller = arg;
+    struct crowd_shared       *s      = caller->crowd->shared;
+    il_cache_opts              opts   = IL_CACHE_OPTS_INIT;
+    il_build                  *mine   = NULL;
+    il_op                      op     = { 0 };
 
     opts.lease_ms    = 1000;
     opts.wait_ms     = CROWD_LIMIT_MS;
@@ -56,26 +51,13 @@ call(void *arg)
 static int
 callers(struct crowd *c, unsigned i UNUSED)
 {
-    struct caller caller = { c, crowd_open(c, false) };
-    pthread_t     threads[CALLERS];
-
-    for (unsigned k = 0; k < CALLERS; k++)
-        CHECK(pthread_create(&threads[k], NULL, call, &caller) == 0);
-    for (unsigned k = 0; k < CALLERS; k++)
-        CHECK(pthread_join(threads[k], NULL) == 0);
-    il_close(caller.h);
-    return 0;
+    return crowd_call(c, CALLERS, call);
 }
 
 static struct crowd *
 begin(void)
 {
-    struct crowd *c = crowd_new(PROCESSES, callers);
-
-    for (unsigned i = 0; i < PROCESSES * CALLERS; i++)
-        CROWD_AWAIT(&c->shared->ready, "all have called");
-    CROWD_AWAIT(&c->shared->begun, "one builds");
-    return c;
+    return crowd_begun(PROCESSES, PROCESSES * CALLERS, callers);
 }
 
 U_TEST(one_builds_and_all_get_it)

@@ -106,11 +106,10 @@ il *
 crowd_open(struct crowd *c, bool test_clock)
 {
     il_open_opts opts = IL_OPEN_OPTS_INIT;
-    char         url[T_PATH_BYTES + 16];
-    il          *h   = NULL;
-    il_error     err = { 0 };
+    const char  *url  = test_clock ? c->race.test_url : c->race.url;
+    il          *h    = NULL;
+    il_error     err  = { 0 };
 
-    (void)snprintf(url, sizeof url, "%s%s", c->race.url, test_clock ? "?clock=test" : "");
     if (test_clock) {
         opts.clock = &c->shared->clock.il;
         opts.flags = IL_OPEN_NO_SWEEP;
@@ -142,4 +141,31 @@ crowd_count(const struct crowd *c, const char *line)
         n++;
     free(text);
     return n;
+}
+
+int
+crowd_call(struct crowd *c, unsigned n, void *(*fn)(void *caller))
+{
+    struct crowd_caller caller  = { c, crowd_open(c, false) };
+    pthread_t          *threads = calloc(n, sizeof *threads);
+
+    CHECK(threads != NULL);
+    for (unsigned i = 0; i < n; i++)
+        CHECK(pthread_create(&threads[i], NULL, fn, &caller) == 0);
+    for (unsigned i = 0; i < n; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    free(threads);
+    il_close(caller.h);
+    return 0;
+}
+
+struct crowd *
+crowd_begun(unsigned n_processes, unsigned n_ready, crowd_fn *fn)
+{
+    struct crowd *c = crowd_new(n_processes, fn);
+
+    for (unsigned i = 0; i < n_ready; i++)
+        CROWD_AWAIT(&c->shared->ready, "all have called");
+    CROWD_AWAIT(&c->shared->begun, "one has begun");
+    return c;
 }

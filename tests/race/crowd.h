@@ -49,6 +49,16 @@ struct crowd *crowd_new(unsigned n, crowd_fn *fn);
 void crowd_end(struct crowd *c, pid_t kill_pid);
 void crowd_free(struct crowd *c);
 
+/* What a thread of crowd_call() gets. */
+struct crowd_caller {
+    struct crowd *crowd;
+    il           *h; /* of its process */
+};
+/* In a process: n threads at once, which post `ready` before what they do. Returns 0 when all have ended. */
+int crowd_call(struct crowd *c, unsigned n, void *(*fn)(void *caller));
+/* In the test: a new crowd whose n_ready callers are ready, and one of them has begun. */
+struct crowd *crowd_begun(unsigned n_processes, unsigned n_ready, crowd_fn *fn);
+
 /* All processes and the test meet. */
 void crowd_meet(struct crowd *c);
 /* Take the semaphore; false when that was not possible within the limit. */

@@ -12,14 +12,9 @@
 #define CALLERS 4 /* in each */
 #define EFFECT "effect\n"
 
-struct caller {
-    struct crowd *crowd;
-    il           *h;
-};
-
 /* What must happen once, after the test has let it. */
 static void
-have_effect(const struct caller *caller, il_once *once)
+have_effect(const struct crowd_caller *caller, il_once *once)
 {
     struct crowd_shared *s = caller->crowd->shared;
     char                 answer[32];
@@ -36,11 +31,11 @@ have_effect(const struct caller *caller, il_once *once)
 static void *
 call(void *arg)
 {
-    const struct caller *caller = arg;
-    struct crowd_shared *s      = caller->crowd->shared;
-    il_once_opts         opts   = IL_ONCE_OPTS_INIT;
-    il_once             *once   = NULL;
-    il_op                op     = { 0 };
+    const struct crowd_caller *caller = arg;
+    struct crowd_shared       *s      = caller->crowd->shared;
+    il_once_opts               opts   = IL_ONCE_OPTS_INIT;
+    il_once                   *once   = NULL;
+    il_op                      op     = { 0 };
 
     opts.fingerprint       = "POST /orders";
     opts.fingerprint_bytes = 12;
@@ -62,26 +57,13 @@ call(void *arg)
 static int
 callers(struct crowd *c, unsigned i UNUSED)
 {
-    struct caller caller = { c, crowd_open(c, false) };
-    pthread_t     threads[CALLERS];
-
-    for (unsigned k = 0; k < CALLERS; k++)
-        CHECK(pthread_create(&threads[k], NULL, call, &caller) == 0);
-    for (unsigned k = 0; k < CALLERS; k++)
-        CHECK(pthread_join(threads[k], NULL) == 0);
-    il_close(caller.h);
-    return 0;
+    return crowd_call(c, CALLERS, call);
 }
 
 static struct crowd *
 begin(void)
 {
-    struct crowd *c = crowd_new(PROCESSES, callers);
-
-    for (unsigned i = 0; i < PROCESSES * CALLERS; i++)
-        CROWD_AWAIT(&c->shared->ready, "all have called");
-    CROWD_AWAIT(&c->shared->begun, "one has begun");
-    return c;
+    return crowd_begun(PROCESSES, PROCESSES * CALLERS, callers);
 }
 
 /* One effect; the others were told the answer of the one that had it. */

@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <stdio.h>
 
+#include "harness/store.h"
+
 #define ARGS_MAX 32
 
 void
@@ -15,7 +17,14 @@ race_init(struct race *r)
     if (r->bin == NULL || r->worker == NULL)
         T_FAIL("INTERLOCK_BIN and RACE_WORKER must be set, as meson does");
     t_tmp_make(r->dir);
-    t_path(r->url, "sqlite:%s/x.db", r->dir);
+    const char *engine = getenv("IL_TEST_STORE");
+    r->server          = engine != NULL ? t_engine_find(engine)->server : NULL;
+    if (r->server != NULL) {
+        r->server->make(r->test_url, r->url);
+    } else {
+        t_path(r->url, "sqlite:%s/x.db", r->dir);
+        t_path(r->test_url, "sqlite:%s/test.db?clock=test", r->dir);
+    }
     t_path(r->log, "%s/log", r->dir);
     t_path(r->file, "%s/file", r->dir);
     t_file_write(r->file, "0\n", 2);
@@ -29,6 +38,8 @@ race_init(struct race *r)
 void
 race_release(struct race *r)
 {
+    if (r->server != NULL)
+        r->server->forget(r->test_url, r->url);
     t_tmp_remove(r->dir);
 }
 

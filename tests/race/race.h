@@ -6,19 +6,23 @@
 
 #include "harness/clock.h"
 #include "harness/proc.h"
+#include "harness/server.h"
 #include "harness/tmp.h"
 #include "harness/unit.h"
 
 struct race {
-    char        dir[T_PATH_BYTES];
-    char        url[T_PATH_BYTES];
-    char        log[T_PATH_BYTES];
-    char        file[T_PATH_BYTES];
-    const char *bin;    /* interlock */
-    const char *worker; /* race-worker */
+    char                   dir[T_PATH_BYTES];
+    char                   url[T_PATH_BYTES];
+    char                   test_url[T_PATH_BYTES]; /* of another store, on a test clock */
+    char                   log[T_PATH_BYTES];
+    char                   file[T_PATH_BYTES];
+    const char            *bin;    /* interlock */
+    const char            *worker; /* race-worker */
+    const struct t_server *server; /* behind the store; NULL = none */
 };
 
-/* A new folder; the store does not exist yet, `file` holds "0". $HOME is the folder from now on. */
+/* A new folder; the store does not exist yet, or is empty; `file` holds "0". $HOME is the folder from now on. IL_TEST_STORE names the engine, a row of
+ * t_engines: SQLite by default. */
 void race_init(struct race *r);
 void race_release(struct race *r);
 

@@ -19,6 +19,21 @@ play_apply(struct play *p, il *h, il_op *op)
     op->tenant = p->tenant;
     if (il_apply(h, op, 1, &err) != IL_OK)
         T_FAIL("%s: il_apply: %s", p->sp->path, err.message);
+    p->unsettled = true;
+}
+
+/* What was woken by one handle is known to the others, as it is where they share a board. */
+static void
+settle(struct play *p)
+{
+    il *handles[SESSIONS_MAX + 1];
+
+    if (!p->unsettled)
+        return;
+    p->unsettled = false;
+    for (size_t i = 0; i < p->n_players; i++)
+        handles[i] = p->players[i].h;
+    t_settle(p->s, handles, p->n_players);
 }
 
 /* ---- commands ------------------------------------------------------------------------------------ */
@@ -100,6 +115,7 @@ run_other(struct play *p, struct player *pl, const struct command *c)
         play_say(p, "ok");
         il_close(pl->h);
         pl->h = t_store_open(p->s);
+        t_attend(pl->h);
         return true;
     case VERB_FREEZE:
     case VERB_THAW:
@@ -201,7 +217,7 @@ ask_again(struct play *p, struct player *pl)
 }
 
 static bool
-should_ask(const struct play *p, const struct player *pl)
+should_ask(struct play *p, const struct player *pl)
 {
     int64_t now_ms = t_clock_boot(&p->s->clock);
 
@@ -212,6 +228,7 @@ should_ask(const struct play *p, const struct player *pl)
     if (pl->op.status != IL_QUEUED && pl->op.out.remaining_ms != IL_FOREVER &&
         now_ms - pl->asked_ms >= pl->op.out.remaining_ms)
         return true; /* the other one's time is over, or something is due */
+    settle(p);
     il_status st = il_wait(pl->h, &pl->op, 0);
     if (st != IL_OK && st != IL_TIMEOUT)
         T_FAIL("il_wait: %s", il_status_name(st));
@@ -308,6 +325,7 @@ play_new(const struct t_engine *engine, const struct spec *sp)
     for (size_t i = 0; i < p->n_players; i++) {
         p->players[i].session = i < sp->n_sessions ? &sp->sessions[i] : &sp->setup;
         p->players[i].h       = t_store_open(p->s);
+        t_attend(p->players[i].h);
     }
     return p;
 }

@@ -49,7 +49,8 @@ struct play {
     char                *out;
     size_t               n_out;
     size_t               n_out_max;
-    const struct player *speaker; /* whose result was said last */
+    const struct player *speaker;   /* whose result was said last */
+    bool                 unsettled; /* an op was applied: whom it woke may not know yet */
 };
 
 /* Apply in the tenant of this order. */

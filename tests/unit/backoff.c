@@ -45,9 +45,9 @@ U_TEST(it_is_stable)
     il_queue_opts opts = il__queue_defaults();
 
     T_EQ(il__backoff_ms(&opts, "job", 1), il__backoff_ms(&opts, "job", 1));
-    T_EQ(il__backoff_ms(&opts, "job", 1), 1244);
-    T_EQ(il__backoff_ms(&opts, "job", 2), 1568);
-    T_EQ(il__backoff_ms(&opts, "other", 1), 925);
+    T_EQ(il__backoff_ms(&opts, "job", 1), 1024);
+    T_EQ(il__backoff_ms(&opts, "job", 2), 2020);
+    T_EQ(il__backoff_ms(&opts, "other", 1), 851);
 }
 
 U_TEST(odd_settings)

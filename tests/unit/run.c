@@ -183,7 +183,8 @@ U_TEST(ids)
 U_TEST(texts_are_bounded)
 {
     BOUNDED(IL_OP_RUN_START, trigger, IL_PLACE_BYTES_MAX, "the trigger is longer than 256 bytes");
-    BOUNDED(IL_OP_RUN_START, by, IL_PLACE_BYTES_MAX, "the by is longer than 256 bytes");
+    BOUNDED(IL_OP_RUN_START, by, IL_PLACE_BYTES_MAX,
+            "the name of who started it is longer than 256 bytes");
     BOUNDED(IL_OP_RUN_START, meta, IL_META_BYTES_MAX, "the meta is longer than 4096 bytes");
     BOUNDED(IL_OP_RUN_START, place, IL_PLACE_BYTES_MAX, "the place is longer than 256 bytes");
     BOUNDED(IL_OP_RUN_STAGE, stage, IL_TEXT_BYTES_MAX, "the stage is longer than 4096 bytes");

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# migrate: installing, upgrading, refusing what is newer; two at once.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+gives "a SQLite store brings itself up to date" 0 "$il" migrate
+gives "... so there is never something to do" 0 "$il" migrate --check
+
+postgres_store
+export PGOPTIONS="-c client_min_messages=error"
+sql() {
+    psql -qAt -c "$1"
+}
+
+error "no store yet" 69 "*interlock migrate*" "$il" locks
+error "... which is something to do" 1 "*version 1 is to be installed" "$il" migrate --check
+run "$il" migrate --json
+is "it is installed" "$status" 0
+json "... from nothing to a version" "d == {'from': 0, 'to': 1, 'functions': True, 'to_do': False}"
+gives "then there is nothing to do" 0 "$il" migrate --check
+gives "... and it is done" 0 "$il" migrate
+gives "it can be used" 0 "$il" run k -- true
+is "... on the server's clock" "$(sql "SELECT test_clock FROM $schema.state")" f
+
+# Functions are no part of the version.
+sql "UPDATE $schema.state SET functions = '0.0.1 0000000000000000'"
+sql "DROP FUNCTION $schema.asked()"
+error "functions of an older release are to be replaced" 1 "*functions are to be installed anew*" "$il" migrate --check
+gives "... whoever opens the store does it" 0 "$il" locks
+is "... for good" "$(sql "SELECT count(*) FROM pg_proc WHERE pronamespace = '$schema'::regnamespace AND proname = 'asked'")" 1
+gives "... so nothing is left to do" 0 "$il" migrate --check
+sql "UPDATE $schema.state SET functions = '999.0.0 0000000000000000'"
+gives "functions of a newer release are left alone" 0 "$il" run k2 -- true
+is "... really" "$(sql "SELECT functions FROM $schema.state")" "999.0.0 0000000000000000"
+
+# Versions.
+sql "UPDATE $schema.state SET version = 2, min_version = 1"
+gives "a newer schema that older code can live with" 0 "$il" run k3 -- true
+gives "... needs nothing" 0 "$il" migrate --check
+sql "UPDATE $schema.state SET version = 2, min_version = 2"
+error "a newer schema that it cannot live with" 69 "*newer*" "$il" run k4 -- true
+error "... is not migrated either" 69 "*newer*" "$il" migrate
+
+# Somebody who may not make schemas.
+sql "CREATE ROLE nobody_$schema LOGIN"
+others=${INTERLOCK_STORE/postgres@/nobody_$schema@}
+error "without the right to make one" 69 "*interlock migrate*permission denied*" env "INTERLOCK_STORE=${others/schema=$schema/schema=${schema}_x}" "$il" run k -- true
+sql "CREATE SCHEMA ${schema}_x AUTHORIZATION nobody_$schema"
+gives "an empty one that he was given" 0 env "INTERLOCK_STORE=${others/schema=$schema/schema=${schema}_x}" "$il" run k -- true
+sql "DROP SCHEMA ${schema}_x CASCADE"
+sql "DROP ROLE nobody_$schema"
+
+# Ten at once: one installs it, the others find it.
+sql "DROP SCHEMA $schema CASCADE"
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    "$il" migrate --json >"$work/out.$i" 2>"$work/err.$i" &
+done
+wait
+is "ten at once" "$(grep -l '"to":1' "$work"/out.* | wc -l)" 10
+is "... make one store" "$(sql "SELECT count(*) FROM $schema.state")" 1
+gives "... which works" 0 "$il" run k -- true
+
+# No server; a server that is no server.
+error "no server" 69 "*failed*" env INTERLOCK_STORE="postgres://user:secret@127.0.0.1:1/db" "$il" locks
+is "... and no password in what is said" "$(grep -c secret "$work/err")" 0
+error "an unknown option" 64 "*URL*" env "INTERLOCK_STORE=postgres://user:secret@127.0.0.1:1/db?nonsense=1" "$il" locks
+error "a bad name of a schema" 64 "*schema*" env "INTERLOCK_STORE=postgres://127.0.0.1:1/db?schema=A;B" "$il" locks
+finish

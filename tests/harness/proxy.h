@@ -1,0 +1,33 @@
+/*
+ * proxy.h: a TCP proxy in front of a server, which loses what the test wants lost: the n-th request before the server has it, the n-th
+ * answer after it was made, or everything from now on, as a network does that has been cut.
+ *
+ * Data is not understood, only counted: whatever a client sends after the server has spoken is a request, whatever the server sends after that an
+ * answer.
+ */
+#ifndef T_PROXY_H
+#define T_PROXY_H
+
+#include "harness/check.h"
+
+enum t_proxy_loss {
+    T_PROXY_REQUEST, /* the request does not arrive; both sides see a closed connection */
+    T_PROXY_ANSWER,  /* it arrives, but its answer does not */
+};
+
+struct t_proxy;
+
+/* In front of `target`: a path (a unix socket) or HOST:PORT. It listens on a free port of 127.0.0.1. */
+struct t_proxy *t_proxy_new(const char *target);
+void            t_proxy_free(struct t_proxy *p);
+unsigned        t_proxy_port(const struct t_proxy *p);
+
+/* Lose the n-th request or answer from now on, of any connection, counted from 1; once. */
+void t_proxy_lose(struct t_proxy *p, enum t_proxy_loss what, unsigned n);
+/* Has it been lost? */
+bool t_proxy_lost(struct t_proxy *p);
+
+/* From now on nothing passes, in neither direction, and connections stay open; or everything again. */
+void t_proxy_cut(struct t_proxy *p, bool cut);
+
+#endif

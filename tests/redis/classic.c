@@ -1,0 +1,209 @@
+/*
+ * classic.c: a mixed fleet (R1.10): classic lock clients, in another language, on the same keys, both ways. The client is classic.py, with
+ * python3-redis.
+ */
+#include <poll.h>
+#include <stdio.h>
+
+#include "harness/clock.h"
+#include "harness/redis.h"
+#include "harness/unit.h"
+
+#define KEY "pipeline:daily"
+#define STRING "pipeline_lock:default:daily"
+#define LIMIT_MS 15000
+
+struct fleet {
+    struct t_redis r;
+    struct t_proc  python;
+    char           url[T_PATH_BYTES];
+    il            *h;
+};
+
+static void
+fleet_start(struct fleet *f)
+{
+    static const char *const plain[] = { "--save", "", "--appendonly", "no", NULL };
+    const char              *source  = getenv("IL_TEST_SOURCE");
+    char                     script[T_PATH_BYTES];
+    il_error                 err = { 0 };
+
+    T_TRUE(source != NULL);
+    t_redis_init(&f->r, false, false);
+    t_redis_start(&f->r, plain);
+    t_path(f->url, "redis+unix://%s?classic=yes", f->r.socket);
+    t_path(script, "%s/tests/redis/classic.py", source);
+    t_proc_start(&f->python, (const char *const[]){ "/usr/bin/python3", script, f->r.socket, NULL },
+                 NULL);
+    T_LINE(&f->python, "ready", LIMIT_MS, NULL);
+    if (il_open(f->url, NULL, &f->h, &err) != IL_OK)
+        T_FAIL("%s", err.message);
+}
+
+static void
+fleet_stop(struct fleet *f)
+{
+    il_close(f->h);
+    t_proc_release(&f->python);
+    t_redis_release(&f->r);
+}
+
+static void
+ask(struct fleet *f, const char *command)
+{
+    t_proc_say(&f->python, command);
+}
+
+static void
+hears(struct fleet *f, const char *expected)
+{
+    char line[T_PROC_LINE_BYTES];
+
+    T_LINE(&f->python, "answer ", LIMIT_MS, line);
+    T_STREQ(line + strlen("answer "), expected);
+}
+
+static void
+says(struct fleet *f, const char *command, const char *expected)
+{
+    ask(f, command);
+    hears(f, expected);
+}
+
+static il_status
+try_acquire(struct fleet *f, int64_t wait_ms, il_lease **ret, il_error *err)
+{
+    il_acquire_opts o = IL_ACQUIRE_OPTS_INIT;
+
+    o.wait_ms = wait_ms;
+    return il_acquire(f->h, KEY, &o, ret, err);
+}
+
+U_TEST(theirs_blocks_us)
+{
+    static struct fleet f;
+    il_lease           *l = NULL;
+    il_error            err;
+
+    fleet_start(&f);
+    says(&f, "take " STRING " their-run 30", "yes");
+    T_EQ(try_acquire(&f, 0, &l, &err), IL_HELD);
+    T_STREQ(err.holder, "their-run");
+    il_op get = { .type = IL_OP_GET, .key = KEY };
+    T_EQ(il_apply(f.h, &get, 1, NULL), IL_OK);
+    T_EQ(get.out.n_items, 1);
+    T_STREQ(get.out.items[0].holder, "their-run");
+    T_TRUE(get.out.items[0].remaining_ms > 20000 && get.out.items[0].remaining_ms <= 30000);
+    il_op_release(&get);
+    says(&f, "give " STRING " their-run", "yes");
+    T_EQ(try_acquire(&f, 0, &l, &err), IL_OK);
+    il_lease_free(l);
+    fleet_stop(&f);
+}
+
+/* Nobody tells us: their release is noticed within seconds. */
+U_TEST(we_wait_for_theirs)
+{
+    static struct fleet f;
+    il_lease           *l = NULL;
+    il_error            err;
+
+    fleet_start(&f);
+    says(&f, "lock " STRING " 2", "yes"); /* it expires */
+    int64_t began_ms = t_real_ms();
+    T_EQ(try_acquire(&f, LIMIT_MS, &l, &err), IL_OK);
+    T_TRUE(t_real_ms() - began_ms >= 1500 && t_real_ms() - began_ms < 9000);
+    says(&f, "unlock", "no");
+    says(&f, "lock " STRING " 2", "no");
+    T_EQ(il_check_fence(f.h, KEY, il_lease_fence(l), NULL), IL_OK);
+    T_EQ(il_lease_release(l, NULL), IL_OK);
+    il_lease_free(l);
+    says(&f, "lock " STRING " 2", "yes");
+    says(&f, "unlock", "yes");
+    fleet_stop(&f);
+}
+
+U_TEST(ours_blocks_them)
+{
+    static struct fleet f;
+    il_lease           *l = NULL;
+    il_error            err;
+
+    fleet_start(&f);
+    T_EQ(try_acquire(&f, 0, &l, &err), IL_OK);
+    says(&f, "take " STRING " their-run 30", "no");
+    says(&f, "lock " STRING " 30", "no");
+    says(&f, "value " STRING, il_lease_holder(l));
+    says(&f, "give " STRING " their-run", "no"); /* not theirs to give */
+    T_EQ(il_check_fence(f.h, KEY, il_lease_fence(l), NULL), IL_OK);
+    ask(&f, "await " STRING " 30");
+    T_EQ(il_lease_release(l, NULL), IL_OK);
+    il_lease_free(l);
+    hears(&f, "yes");
+    l = NULL;
+    T_EQ(try_acquire(&f, 0, &l, &err), IL_HELD);
+    says(&f, "unlock", "yes");
+    fleet_stop(&f);
+}
+
+/* Of a run they see the id, as they would write it themselves. */
+U_TEST(our_run_blocks_them)
+{
+    static struct fleet f;
+    il_op               start  = { .type = IL_OP_RUN_START, .key = KEY, .holder = "us" };
+    il_op               finish = { .type = IL_OP_RUN_FINISH, .holder = "us" };
+
+    fleet_start(&f);
+    start.in.run.id = finish.in.run.id = "run-7";
+    finish.in.run.state                = IL_RUN_COMPLETED;
+    T_EQ(il_apply(f.h, &start, 1, NULL), IL_OK);
+    T_EQ(start.status, IL_OK);
+    says(&f, "take " STRING " their-run 30", "no");
+    says(&f, "value " STRING, "run-7");
+    finish.fence = start.out.fence;
+    T_EQ(il_apply(f.h, &finish, 1, NULL), IL_OK);
+    T_EQ(finish.status, IL_OK);
+    says(&f, "value " STRING, "-");
+    says(&f, "take " STRING " their-run 30", "yes");
+    il_op_release(&start);
+    start.in.run.id = "run-8";
+    start.holder    = "us-8";
+    T_EQ(il_apply(f.h, &start, 1, NULL), IL_OK);
+    T_TRUE(start.status == IL_HELD || start.status == IL_DUPLICATE);
+    il_op_release(&start);
+    il_op_release(&finish);
+    fleet_stop(&f);
+}
+
+/* A crash of ours frees the key for them with the lease. */
+U_TEST(ours_expires_for_them)
+{
+    static struct fleet f;
+    il_op               op = { .type = IL_OP_ACQUIRE, .key = KEY, .holder = "us" };
+
+    fleet_start(&f);
+    op.in.lock.ttl_ms = 1000;
+    T_EQ(il_apply(f.h, &op, 1, NULL), IL_OK);
+    T_EQ(op.status, IL_OK);
+    il_op_release(&op);
+    says(&f, "take " STRING " their-run 30", "no");
+    int64_t began_ms = t_real_ms();
+    says(&f, "await " STRING " 30", "yes");
+    T_TRUE(t_real_ms() - began_ms < 3000);
+    op.holder = "us-too";
+    T_EQ(il_apply(f.h, &op, 1, NULL), IL_OK);
+    T_EQ(op.status, IL_HELD);
+    il_op_release(&op);
+    fleet_stop(&f);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        U_ROW(theirs_blocks_us),    U_ROW(we_wait_for_theirs),    U_ROW(ours_blocks_them),
+        U_ROW(our_run_blocks_them), U_ROW(ours_expires_for_them),
+    };
+
+    return cmocka_run_group_tests_name("redis-classic", tests, NULL, NULL);
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/python3
+"""A classic lock client: SET NX EX and compare-and-delete; redis-py's own Lock, too. Reads a command per line, answers with one.
+
+take NAME VALUE TTL_S    "yes" or "no"
+give NAME VALUE          "yes" if it was ours
+value NAME               its value, or "-"
+lock NAME TTL_S          redis-py's Lock, without waiting: "yes" or "no"
+unlock                   give it back: "yes", or "no" if it was not ours any more
+await NAME TTL_S         redis-py's Lock, waiting: "yes" when it has it
+"""
+import sys
+
+import redis
+
+GIVE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+
+
+def main():
+    server = redis.Redis(unix_socket_path=sys.argv[1], decode_responses=True)
+    give = server.register_script(GIVE)
+    lock = None
+    print("ready", flush=True)
+    for line in sys.stdin:
+        word, *args = line.split()
+        if word == "take":
+            answer = "yes" if server.set(args[0], args[1], nx=True, ex=int(args[2])) else "no"
+        elif word == "give":
+            answer = "yes" if give(keys=[args[0]], args=[args[1]]) else "no"
+        elif word == "value":
+            answer = server.get(args[0]) or "-"
+        elif word in ("lock", "await"):
+            lock = server.lock(args[0], timeout=int(args[1]), sleep=0.05, blocking_timeout=10)
+            answer = "yes" if lock.acquire(blocking=word == "await") else "no"
+        elif word == "unlock":
+            try:
+                lock.release()
+                answer = "yes"
+            except redis.exceptions.LockError:
+                answer = "no"
+        else:
+            answer = "what?"
+        print("answer " + answer, flush=True)
+
+
+main()

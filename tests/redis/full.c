@@ -1,0 +1,111 @@
+/*
+ * full.c: the server's memory is full. Nothing new is taken, and that is said clearly; what gives something back, or keeps what there is
+ * alive, still works; and everything does when there is memory again.
+ */
+#include <stdio.h>
+
+#include "harness/redis.h"
+#include "harness/unit.h"
+
+static const char *const plain[] = { "--save", "", "--appendonly", "no", NULL };
+
+static il_status
+apply(il *h, il_op *op, char why[256])
+{
+    il_error err = { 0 };
+
+    il_op_release(op);
+    if (il_apply(h, op, 1, &err) != IL_OK)
+        T_FAIL("%s", err.message);
+    (void)snprintf(why, 256, "%s", op->out.detail != NULL ? op->out.detail : "");
+    return op->status;
+}
+
+static void
+set_memory(struct t_redis *r, const char *bytes)
+{
+    char reply[T_REDIS_REPLY_BYTES];
+
+    T_STREQ(T_REDIS(r, reply, "CONFIG", "SET", "maxmemory", bytes), "OK");
+}
+
+U_TEST(a_full_server_takes_nothing_new)
+{
+    struct t_redis r;
+    char           url[T_PATH_BYTES], why[256];
+    il            *h = NULL, *g = NULL;
+
+    t_redis_init(&r, false, false);
+    t_redis_start(&r, plain);
+    t_path(url, "redis+unix://%s", r.socket);
+    T_EQ(il_open(url, NULL, &h, NULL), IL_OK);
+    il_op held      = { .type = IL_OP_ACQUIRE, .key = "held", .holder = "a" };
+    il_op push      = { .type = IL_OP_JOB_PUSH, .key = "q" };
+    il_op claim     = { .type = IL_OP_JOB_CLAIM, .key = "q", .holder = "w" };
+    il_op run       = { .type = IL_OP_RUN_START, .key = "r", .holder = "x" };
+    il_op begin     = { .type = IL_OP_ONCE_BEGIN, .key = "o", .holder = "y" };
+    push.in.job.id  = "j";
+    claim.in.job.id = "c";
+    run.in.run.id   = "run";
+    T_EQ(apply(h, &held, why), IL_OK);
+    T_EQ(apply(h, &push, why), IL_OK);
+    T_EQ(apply(h, &claim, why), IL_OK);
+    T_EQ(apply(h, &run, why), IL_OK);
+    T_EQ(apply(h, &begin, why), IL_OK);
+
+    set_memory(&r, "1");
+    il_op other = { .type = IL_OP_ACQUIRE, .key = "other", .holder = "b" };
+    T_EQ(apply(h, &other, why), IL_FULL);
+    T_HAS(why, "memory is full");
+    push.in.job.id = "j2";
+    T_EQ(apply(h, &push, why), IL_FULL);
+    /* A process that comes now can still read and give back. */
+    T_EQ(il_open(url, NULL, &g, NULL), IL_OK);
+    il_op get = { .type = IL_OP_GET, .key = "held" };
+    T_EQ(apply(g, &get, why), IL_OK);
+    il_op renew = { .type = IL_OP_RENEW, .key = "held", .holder = "a", .fence = held.out.fence };
+    T_EQ(apply(g, &renew, why), IL_OK);
+    il_op beat     = { .type = IL_OP_JOB_HEARTBEAT, .fence = claim.out.jobs[0].token };
+    il_op done     = { .type = IL_OP_JOB_FINISH, .fence = claim.out.jobs[0].token };
+    beat.in.job.id = done.in.job.id = "j";
+    beat.in.job.progress            = -1;
+    T_EQ(apply(g, &beat, why), IL_OK);
+    T_EQ(apply(g, &done, why), IL_OK);
+    il_op finish        = { .type = IL_OP_RUN_FINISH, .holder = "x", .fence = run.out.fence };
+    finish.in.run.id    = "run";
+    finish.in.run.state = IL_RUN_COMPLETED;
+    T_EQ(apply(g, &finish, why), IL_OK);
+    il_op answer = { .type = IL_OP_ONCE_FINISH, .key = "o", .holder = "y", .fence = begin.out.fence };
+    answer.in.once.response       = "yes";
+    answer.in.once.response_bytes = 3;
+    T_EQ(apply(g, &answer, why), IL_OK);
+    /* In one batch: the acquire is refused, the release behind it is not. */
+    il_op batch[3] = { { .type = IL_OP_ACQUIRE, .key = "k2", .holder = "b" },
+                       { .type = IL_OP_RELEASE, .key = "held", .holder = "a", .fence = held.out.fence },
+                       { .type = IL_OP_GET, .key = "held" } };
+    T_EQ(il_apply(h, batch, 3, NULL), IL_OK);
+    T_EQ(batch[0].status, IL_FULL);
+    T_EQ(batch[1].status, IL_OK);
+    T_EQ(batch[2].status, IL_NOT_HELD);
+    il_op sweep = { .type = IL_OP_SWEEP };
+    T_EQ(apply(g, &sweep, why), IL_OK);
+
+    set_memory(&r, "0");
+    T_EQ(apply(h, &other, why), IL_OK);
+    T_EQ(apply(h, &push, why), IL_OK);
+    il_op *all[] = { &held, &push, &claim,  &run,    &begin, &other,    &get,      &renew,
+                     &beat, &done, &finish, &answer, &sweep, &batch[0], &batch[1], &batch[2] };
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        il_op_release(all[i]);
+    il_close(h);
+    il_close(g);
+    t_redis_release(&r);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = { U_ROW(a_full_server_takes_nothing_new) };
+
+    return cmocka_run_group_tests_name("redis-full", tests, NULL, NULL);
+}
