@@ -6,8 +6,9 @@ NINJA        ?= ninja
 PREFIX       ?= /usr/local
 DESTDIR      ?=
 FUZZ_SECONDS ?= 30
-# What `test`, `clang`, `asan` and `tsan` run: SUITES="unit contract", or test names; empty means all.
+# What `test`, `clang`, `asan` and `tsan` run: SUITES="unit contract", or test names; empty means all, but for NO_SUITES.
 SUITES       ?=
+NO_SUITES    ?=
 TESTS        ?=
 
 export ASAN_OPTIONS  ?= detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
@@ -16,7 +17,7 @@ export TSAN_OPTIONS  ?= halt_on_error=1:second_deadlock_stack=1:die_after_fork=0
 
 # $(call compile,DIR,OPTIONS): configure DIR once, then build it.
 compile = @test -f $(1)/build.ninja || $(MESON) setup $(1) $(2) && $(NINJA) -C $(1)
-select  = $(foreach suite,$(SUITES),--suite $(suite)) $(TESTS)
+select  = $(foreach suite,$(SUITES),--suite $(suite)) $(foreach suite,$(NO_SUITES),--no-suite $(suite)) $(TESTS)
 
 .PHONY: build run test check lint asan tsan clang fuzz mutants bench install clean help
 
@@ -66,7 +67,7 @@ mutants: ## seeded bugs: each must be detected by the suite
 	@tools/setup build test
 	@tools/mutants
 
-bench: ## speed, as ratios to bare loops: a table, and build/bench.json
+bench: ## speed, as ratios to bare loops and peers: a table, and build/bench.json (ten minutes)
 	@tools/setup build bench
 	@test -x build/bench/interlock-bench || test ! -f build/build.ninja || $(MESON) setup --reconfigure build
 	@$(MAKE) --no-print-directory build

@@ -21,15 +21,19 @@ enum bench_engine {
     ENGINE_SQLITE,
 };
 
+struct servers;
+
 struct bench {
-    const char   *binary; /* the interlock under test; NULL = not given */
-    const char   *json;   /* where to write JSON; NULL = nowhere */
-    const char   *only;   /* beginning of the names to run; NULL = all */
-    bool          quick;  /* does it work at all? The numbers mean nothing. */
-    unsigned      n_rounds;
-    int64_t       round_ns;
-    const char   *dir; /* for temporary files; removed at the end, however it comes */
-    struct report report;
+    const char     *binary; /* the interlock under test; NULL = not given */
+    const char     *json;   /* where to write JSON; NULL = nowhere */
+    const char     *peers;  /* where npm's packages are kept; NULL = in the temporary folder */
+    const char     *only;   /* beginning of the names to run; NULL = all */
+    bool            quick;  /* does it work at all? The numbers mean nothing. */
+    unsigned        n_rounds;
+    int64_t         round_ns;
+    const char     *dir; /* for temporary files; removed at the end, however it comes */
+    struct report   report;
+    struct servers *servers; /* servers.c */
 };
 
 /* The areas. Each measures, adds its results to b->report and leaves nothing behind. */
@@ -42,7 +46,13 @@ void bench_start(struct bench *b, unsigned unused);
 void bench_handover(struct bench *b, unsigned engine);
 void bench_queue(struct bench *b, unsigned claims);
 void bench_queue_history(struct bench *b, unsigned unused);
-void bench_queue_beanstalkd(struct bench *b, unsigned unused); /* says so when it is not installed */
+/* These say so when what they need is not installed. */
+void bench_queue_beanstalkd(struct bench *b, unsigned unused);
+void bench_postgres(struct bench *b, unsigned n_threads);
+void bench_postgres_snapshot(struct bench *b, unsigned unused);
+void bench_redis(struct bench *b, unsigned row);
+void bench_queue_postgres(struct bench *b, unsigned unused);
+void bench_queue_redis(struct bench *b, unsigned unused);
 /* The other process of bench_handover(): this program again, as `interlock-bench --waiter URL`. */
 int bench_handover_waiter(const char *url);
 
@@ -52,6 +62,8 @@ const char *temp_make(void);
 void        temp_remove(void);
 /* DIR/NAME in `out`. */
 const char *temp_path(const struct bench *b, const char *name, char out[BENCH_PATH_BYTES]);
+/* Do other users get to this folder? */
+bool temp_is_open(const char *path);
 /* Remove a SQLite database and the files beside it. */
 void temp_remove_database(const char *path);
 
@@ -64,6 +76,13 @@ void *must_calloc(size_t n, size_t size);
 
 /* Open a store, or die. */
 il *store_open(const char *url, const il_open_opts *opts);
+/* The same as a program uses it that works for long: with a lease that is kept, so that the handle sweeps once a second. */
+struct kept {
+    il       *h;
+    il_lease *lease;
+};
+struct kept store_open_kept(const char *url);
+void        store_close_kept(struct kept *s);
 /* Apply a batch in which every op must succeed. Its ops have been il_op_release()d by the time
  * it returns, but for `fences` (n of them, may be NULL). */
 void store_apply(il *h, il_op *ops, size_t n, uint64_t *fences, il_error *err);

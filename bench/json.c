@@ -127,10 +127,23 @@ json_report(FILE *f, const struct report *r)
     member(f, "sqlite", sqlite3_libversion());
     (void)fputs(", ", f);
     member(f, "compiler", __VERSION__);
-    (void)fputs("},\n  \"results\": [\n", f);
+    (void)fputs(",\n    \"software\": [", f);
+    for (unsigned i = 0; i < r->n_software; i++) {
+        (void)fputs(i == 0 ? "" : ", ", f);
+        json_string(f, r->software[i]);
+    }
+    (void)fputs("]},\n  \"results\": [\n", f);
     for (unsigned i = 0; i < r->n_results; i++) {
         result(f, r, &r->results[i]);
         (void)fputs(i + 1 < r->n_results ? ",\n" : "\n", f);
     }
-    (void)fputs("  ]\n}\n", f);
+    (void)fputs("  ],\n  \"left_out\": [", f);
+    for (unsigned i = 0; i < r->n_left_out; i++) {
+        (void)fputs(i == 0 ? "\n    {" : ",\n    {", f);
+        member(f, "name", r->left_out[i].name);
+        (void)fputs(", ", f);
+        member(f, "why", r->left_out[i].why);
+        (void)fputc('}', f);
+    }
+    (void)fputs("]\n}\n", f);
 }

@@ -57,7 +57,7 @@ load_init(struct load *l)
     l->callers = must_calloc(l->n_threads, sizeof *l->callers);
     for (unsigned i = 0; i < l->n_threads; i++) {
         l->callers[i].load = l;
-        names_init(&l->callers[i].names, i, l->n_keys);
+        names_init(&l->callers[i].names, l->i_first + i, l->n_keys);
     }
 }
 
@@ -147,6 +147,19 @@ load_latency(struct load *l)
     struct quantiles q = samples_quantiles(&all);
     samples_release(&all);
     return q;
+}
+
+void
+load_forget_latency(struct load *l)
+{
+    for (unsigned i = 0; i < l->n_threads; i++)
+        samples_release(&l->callers[i].latency);
+}
+
+double
+load_side(void *cookie)
+{
+    return load_round(cookie);
 }
 
 unsigned

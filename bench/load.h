@@ -30,7 +30,8 @@ struct caller {
 
 struct load {
     unsigned n_threads;
-    unsigned n_keys;       /* per thread, at most 10,000 */
+    unsigned i_first; /* number of the first caller: loads of one store have different callers */
+    unsigned n_keys;  /* per thread, at most 10,000 */
     unsigned sample_every; /* steps between two that are timed */
     int64_t  round_ns;
     bool     one_per_cpu; /* pin each thread to a CPU of its own, as far as there are enough */
@@ -49,6 +50,10 @@ void load_release(struct load *l);
 double load_round(struct load *l);
 /* Of the timed steps of all rounds. */
 struct quantiles load_latency(struct load *l);
+/* Forget them: the rounds so far were no part of the measurement. */
+void load_forget_latency(struct load *l);
+/* load_round() as the round of a struct side; the cookie is the load. */
+double load_side(void *cookie);
 
 /* The step of ours: an acquire and a release, an il_apply() each. The cookie is an `il **`. */
 unsigned load_il_pair(void *cookie, struct caller *c);

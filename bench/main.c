@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "servers.h"
 
 #define EXIT_USAGE 64
 
@@ -20,6 +20,12 @@ static const struct area {
     { "memory-2", bench_memory, 2, false, "pairs on memory, 2 threads" },
     { "sqlite-64", bench_sqlite, 64, false, "pairs on SQLite, 64 threads" },
     { "sqlite-1", bench_sqlite, 1, false, "pairs on SQLite, one caller alone" },
+    { "postgres-8", bench_postgres, 8, false, "pairs on PostgreSQL, 8 threads, against pgbench" },
+    { "postgres-64", bench_postgres, 64, false, "pairs on PostgreSQL, 64 threads, against pgbench" },
+    { "postgres-snapshot", bench_postgres_snapshot, 0, false, "the same beside an old snapshot" },
+    { "redis-1", bench_redis, 0, false, "pairs on Redis, against SET NX PX and a script" },
+    { "redis-16", bench_redis, 1, false, "the same in batches of 16" },
+    { "redis-aof", bench_redis, 2, false, "the same with appendfsync always" },
     { "grow-memory", bench_grow, ENGINE_MEMORY, false, "memory with 1,000,000 leases against few" },
     { "grow-sqlite", bench_grow, ENGINE_SQLITE, false, "SQLite with 1,000,000 leases against few" },
     { "grow-raw", bench_grow_raw, 0, false, "the same with raw SQLite" },
@@ -28,6 +34,9 @@ static const struct area {
     { "queue-claim", bench_queue, true, false, "claims and finishes in batches, against raw SQLite" },
     { "queue-history", bench_queue_history, 0, false, "jobs beside 1,000,000 finished ones" },
     { "queue-beanstalkd", bench_queue_beanstalkd, 0, false, "jobs, beside beanstalkd" },
+    { "queue-postgres", bench_queue_postgres, 0, false,
+      "jobs on PostgreSQL, beside graphile-worker and pg-boss" },
+    { "queue-redis", bench_queue_redis, 0, false, "jobs on Redis, beside BullMQ" },
     { "run", bench_start, 0, true, "interlock run against flock(1)" },
     { "handover-sqlite", bench_handover, ENGINE_SQLITE, false, "release to next process" },
     { "handover-memory", bench_handover, ENGINE_MEMORY, false, "release to next thread" },
@@ -36,7 +45,8 @@ static const struct area {
 static void
 usage(FILE *f)
 {
-    (void)fputs("usage: interlock-bench [--binary PATH] [--json FILE] [--only NAME] [--quick]\n"
+    (void)fputs("usage: interlock-bench [--binary PATH] [--json FILE] [--only NAME] [--peers DIR] "
+                "[--quick]\n"
                 "\n"
                 "Measures the library beside bare loops that do the same work by hand, in turn, "
                 "and prints the\n"
@@ -45,11 +55,12 @@ usage(FILE *f)
                 "  --binary PATH  the interlock to start\n"
                 "  --json FILE    write the results there too\n"
                 "  --only NAME    only what starts with NAME\n"
+                "  --peers DIR    keep the npm packages there, for the next run\n"
                 "  --quick        see that it works; the numbers mean nothing\n"
                 "\n",
                 f);
     for (size_t i = 0; i < ARRAY_LEN(areas); i++)
-        (void)fprintf(f, "  %-16s %s\n", areas[i].name, areas[i].text);
+        (void)fprintf(f, "  %-18s %s\n", areas[i].name, areas[i].text);
 }
 
 static bool
@@ -69,13 +80,10 @@ static void
 parse(struct bench *b, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "binary", required_argument, NULL, 'b' },
-        { "json", required_argument, NULL, 'j' },
-        { "only", required_argument, NULL, 'o' },
-        { "quick", no_argument, NULL, 'q' },
-        { "waiter", required_argument, NULL, 'w' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
+        { "binary", required_argument, NULL, 'b' }, { "json", required_argument, NULL, 'j' },
+        { "only", required_argument, NULL, 'o' },   { "peers", required_argument, NULL, 'p' },
+        { "quick", no_argument, NULL, 'q' },        { "waiter", required_argument, NULL, 'w' },
+        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
     };
     int c;
 
@@ -89,6 +97,9 @@ parse(struct bench *b, int argc, char **argv)
             break;
         case 'o':
             b->only = optarg;
+            break;
+        case 'p':
+            b->peers = optarg;
             break;
         case 'q':
             b->quick = true;
@@ -145,6 +156,7 @@ main(int argc, char **argv)
             (void)fprintf(stderr, "%s: %s\n", areas[i].name, areas[i].text);
         areas[i].run(&b, areas[i].which);
     }
+    servers_stop(&b);
     report_end(&b.report);
     if (b.json != NULL && !report_write_json(&b.report, b.json))
         die("%s: %s", b.json, strerror(errno));

@@ -7,25 +7,33 @@
 #include "load.h"
 
 #define QUEUE "mail"
-#define WORKER "worker-1"
 
 /* ---- ours -------------------------------------------------------------------------------------------------------------- */
 
 void
 jobs_open(struct jobs *j, const struct bench *b, const char *name, unsigned n_batches)
 {
+    char path[BENCH_PATH_BYTES];
     char url[BENCH_PATH_BYTES + 16];
 
-    *j = (struct jobs){ .n_batches = n_batches };
-    (void)snprintf(url, sizeof url, "sqlite:%s", temp_path(b, name, j->path));
-    j->store = store_open(url, NULL);
+    (void)snprintf(url, sizeof url, "sqlite:%s", temp_path(b, name, path));
+    jobs_open_url(j, url, 1, n_batches);
+    memcpy(j->path, path, sizeof path);
+}
+
+void
+jobs_open_url(struct jobs *j, const char *url, unsigned i_worker, unsigned n_batches)
+{
+    *j = (struct jobs){ .n_batches = n_batches, .store = store_open(url, NULL) };
+    (void)snprintf(j->worker, sizeof j->worker, "worker-%u", i_worker);
 }
 
 void
 jobs_close(struct jobs *j)
 {
     il_close(j->store);
-    temp_remove_database(j->path);
+    if (j->path[0] != '\0')
+        temp_remove_database(j->path);
 }
 
 void
@@ -47,28 +55,45 @@ jobs_push(struct jobs *j)
     store_apply(j->store, j->ops, QUEUE_BATCH, NULL, &j->err);
 }
 
-void
-jobs_claim(struct jobs *j)
+size_t
+jobs_claim_some(struct jobs *j)
 {
     char id[37];
 
     must(il_uuid(id), "il_uuid", &(il_error){ .message = "no id" });
-    j->claim        = (il_op){ .type = IL_OP_JOB_CLAIM, .key = QUEUE, .holder = WORKER };
+    j->claim        = (il_op){ .type = IL_OP_JOB_CLAIM, .key = QUEUE, .holder = j->worker };
     j->claim.in.job = (il_job_in){ .id = id, .limit = QUEUE_BATCH };
     must(il_apply(j->store, &j->claim, 1, &j->err), "claim", &j->err);
-    if (j->claim.status != IL_OK || j->claim.out.n_jobs != QUEUE_BATCH)
-        die("claim: %s, %zu jobs", il_status_name(j->claim.status), j->claim.out.n_jobs);
+    if (j->claim.status == IL_EMPTY) {
+        il_op_release(&j->claim);
+        return 0;
+    }
+    if (j->claim.status != IL_OK)
+        die("claim: %s", il_status_name(j->claim.status));
+    return j->claim.out.n_jobs;
+}
+
+void
+jobs_claim(struct jobs *j)
+{
+    size_t n = jobs_claim_some(j);
+
+    if (n != QUEUE_BATCH)
+        die("claim: %zu jobs", n);
 }
 
 void
 jobs_finish(struct jobs *j)
 {
-    for (size_t i = 0; i < QUEUE_BATCH; i++) {
+    size_t n = j->claim.out.n_jobs;
+
+    CHECK(n > 0 && n <= QUEUE_BATCH);
+    for (size_t i = 0; i < n; i++) {
         il_op *op     = &j->ops[i];
         *op           = (il_op){ .type = IL_OP_JOB_FINISH, .fence = j->claim.out.jobs[i].token };
         op->in.job.id = j->claim.out.jobs[i].id;
     }
-    store_apply(j->store, j->ops, QUEUE_BATCH, NULL, &j->err);
+    store_apply(j->store, j->ops, n, NULL, &j->err);
     il_op_release(&j->claim);
 }
 

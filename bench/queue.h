@@ -13,7 +13,8 @@
 /* A store with a queue, and what a batch needs. */
 struct jobs {
     il      *store;
-    char     path[BENCH_PATH_BYTES];
+    char     path[BENCH_PATH_BYTES]; /* of a database that is a file */
+    char     worker[24];
     unsigned n_batches; /* of a round */
     char     ids[QUEUE_BATCH][RAW_ID_BYTES];
     char     payload[QUEUE_PAYLOAD_BYTES];
@@ -22,7 +23,9 @@ struct jobs {
     il_error err;
 };
 
+/* In a SQLite file of its own, or at a URL. */
 void jobs_open(struct jobs *j, const struct bench *b, const char *name, unsigned n_batches);
+void jobs_open_url(struct jobs *j, const char *url, unsigned i_worker, unsigned n_batches);
 void jobs_close(struct jobs *j);
 
 /* New ids for a batch; outside the measured time. */
@@ -31,6 +34,8 @@ void queue_ids(char ids[QUEUE_BATCH][RAW_ID_BYTES]);
 void jobs_push(struct jobs *j);
 void jobs_claim(struct jobs *j);
 void jobs_finish(struct jobs *j);
+/* Claim what is there, a batch at most; how many. If there are any, jobs_finish() them. */
+size_t jobs_claim_some(struct jobs *j);
 
 /* Rounds of ours, in jobs per second: the time of the pushes; of claims and finishes, with pushes before that. */
 double jobs_push_round(void *cookie);

@@ -6,14 +6,12 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "load.h"
+#include "process.h"
 #include "queue.h"
 
 #define PROGRAM "beanstalkd"
@@ -21,13 +19,13 @@
 #define BUFFER_BYTES 65536
 
 struct peer {
-    pid_t    pid;
-    int      fd;
-    unsigned n_batches;
-    char     in[BUFFER_BYTES]; /* read, but not yet looked at */
-    size_t   n_in, i_in;
-    char     ids[QUEUE_BATCH][24];
-    char     payload[QUEUE_PAYLOAD_BYTES];
+    struct process process;
+    int            fd;
+    unsigned       n_batches;
+    char           in[BUFFER_BYTES]; /* read, but not yet looked at */
+    size_t         n_in, i_in;
+    char           ids[QUEUE_BATCH][24];
+    char           payload[QUEUE_PAYLOAD_BYTES];
 };
 
 /* ---- the server --------------------------------------------------------------------------------------------------------- */
@@ -66,38 +64,22 @@ try_connect(uint16_t port)
     return -1;
 }
 
-/* Start it in a child that dies with this process. */
-static pid_t
-start_server(const char *dir, uint16_t port)
-{
-    char  number[8];
-    pid_t parent = getpid();
-
-    (void)snprintf(number, sizeof number, "%u", port);
-    pid_t pid = fork();
-    if (pid < 0)
-        die("fork: %s", strerror(errno));
-    if (pid > 0)
-        return pid;
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-        _exit(127);
-    (void)execlp(PROGRAM, PROGRAM, "-b", dir, "-f", "0", "-l", "127.0.0.1", "-p", number, (char *)NULL);
-    _exit(127);
-}
-
 static void
-peer_open(struct peer *p, const struct bench *b)
+peer_open(struct peer *p, const struct bench *b, const char *program)
 {
     char     dir[BENCH_PATH_BYTES];
+    char     log[BENCH_PATH_BYTES];
+    char     number[8];
     uint16_t port = free_port();
 
     if (mkdir(temp_path(b, "beanstalkd", dir), 0700) != 0 && errno != EEXIST)
         die("%s: %s", dir, strerror(errno));
-    p->pid = start_server(dir, port);
-    p->fd  = -1;
+    (void)snprintf(number, sizeof number, "%u", port);
+    const char *const  argv[] = { program, "-b",        dir,  "-f",   "0",
+                                  "-l",    "127.0.0.1", "-p", number, NULL };
+    struct process_how how    = { .log = temp_path(b, "beanstalkd.log", log) };
+    p->process                = process_start(argv, &how);
+    p->fd                     = -1;
     for (int64_t until_ns = il__clock_boot_ns() + START_MS_MAX * IL__NS_PER_MS;
          p->fd < 0 && il__clock_boot_ns() < until_ns;) {
         p->fd = try_connect(port);
@@ -112,24 +94,7 @@ static void
 peer_close(struct peer *p)
 {
     (void)close(p->fd);
-    (void)kill(p->pid, SIGKILL);
-    (void)waitpid(p->pid, NULL, 0); /* nobody looks at how it ended */
-}
-
-static bool
-has_program(void)
-{
-    const char *path = getenv("PATH");
-    char        name[BENCH_PATH_BYTES];
-
-    for (const char *at = path != NULL ? path : ""; *at != '\0';) {
-        size_t n = strcspn(at, ":");
-        int    m = snprintf(name, sizeof name, "%.*s/" PROGRAM, (int)n, at);
-        if (m > 0 && (size_t)m < sizeof name && access(name, X_OK) == 0)
-            return true;
-        at += n + (at[n] == ':');
-    }
-    return false;
+    process_stop(&p->process);
 }
 
 /* ---- its protocol --------------------------------------------------------------------------------------------------------- */
@@ -271,16 +236,16 @@ measure(struct bench *b, struct peer *p, bool claims)
 void
 bench_queue_beanstalkd(struct bench *b, unsigned unused UNUSED)
 {
-    struct peer *p = must_calloc(1, sizeof *p);
+    char program[BENCH_PATH_BYTES];
 
-    memset(p->payload, 'x', sizeof p->payload);
-    if (!has_program()) {
-        (void)fprintf(stderr, "interlock-bench: " PROGRAM
-                              " is not installed, so ours is not measured beside it\n");
-        free(p);
+    if (!program_find(PROGRAM, program)) {
+        report_leave_out(&b->report, "queue-beanstalkd-take", PROGRAM " is not installed");
+        report_leave_out(&b->report, "queue-beanstalkd-put", PROGRAM " is not installed");
         return;
     }
-    peer_open(p, b);
+    struct peer *p = must_calloc(1, sizeof *p);
+    memset(p->payload, 'x', sizeof p->payload);
+    peer_open(p, b, program);
     measure(b, p, true); /* leaves nothing behind in its queue */
     measure(b, p, false);
     peer_close(p);

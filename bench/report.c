@@ -5,9 +5,10 @@
 
 #include <errno.h>
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <unistd.h>
 
-#define ROW "%-20s %10s %10s  %-20s %-11s %s\n"
+#define ROW "%-24s %10s %10s  %-20s %-11s %-8s %s\n"
 
 const char *
 report_value(double value, enum unit unit, char out[REPORT_VALUE_BYTES])
@@ -108,7 +109,7 @@ print_row(const struct report *report, const struct result *r)
         (void)snprintf(ratio, sizeof ratio, "%.2f (%.2f..%.2f)", s.ratio, s.ratio_min, s.ratio_max);
     }
     (void)printf(ROW, r->name, report_value(s.ours, r->unit, ours), baseline, ratio,
-                 wanted_text(r, wanted), verdict_text(report, r, &s));
+                 wanted_text(r, wanted), verdict_text(report, r, &s), r->durability);
     (void)fflush(stdout); /* the next one takes a while */
 }
 
@@ -121,7 +122,7 @@ report_begin(struct report *r, const char *dir, bool quick)
                  r->machine.n_cpus, r->machine.load, r->machine.kernel, sqlite3_libversion(),
                  r->machine.filesystem,
                  strcmp(r->machine.filesystem, "tmpfs") == 0 ? " (nothing is durable here)" : "");
-    (void)printf(ROW, "name", "ours", "baseline", "ratio (spread)", "wanted", "verdict");
+    (void)printf(ROW, "name", "ours", "baseline", "ratio (spread)", "wanted", "verdict", "durability");
     (void)fflush(stdout);
 }
 
@@ -132,6 +133,35 @@ report_add(struct report *r, const struct result *result)
     CHECK(result->n_rounds > 0);
     r->results[r->n_results++] = *result;
     print_row(r, result);
+}
+
+void
+report_leave_out(struct report *r, const char *name, const char *why)
+{
+    CHECK(r->n_left_out < REPORT_LEFT_OUT_MAX);
+    struct left_out *l = &r->left_out[r->n_left_out++];
+    (void)snprintf(l->name, sizeof l->name, "%s", name);
+    (void)snprintf(l->why, sizeof l->why, "%s", why);
+    l->why[strcspn(l->why, "\n")] = '\0';
+    (void)printf("%-24s left out: %s\n", l->name, l->why);
+    (void)fflush(stdout);
+}
+
+void
+report_software(struct report *r, const char *fmt, ...)
+{
+    char    text[sizeof r->software[0]];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    for (unsigned i = 0; i < r->n_software; i++) {
+        if (strcmp(r->software[i], text) == 0)
+            return;
+    }
+    CHECK(r->n_software < REPORT_SOFTWARE_MAX);
+    (void)snprintf(r->software[r->n_software++], sizeof text, "%s", text);
 }
 
 static void
@@ -151,7 +181,7 @@ print_latency(const struct result *r)
                 (void)snprintf(texts[j], sizeof texts[j], "-");
         }
     }
-    (void)printf("%-20s %9s %9s %9s   %9s %9s %9s\n", r->name, texts[0], texts[1], texts[2],
+    (void)printf("%-24s %9s %9s %9s   %9s %9s %9s\n", r->name, texts[0], texts[1], texts[2],
                  texts[3], texts[4], texts[5]);
 }
 
@@ -161,7 +191,7 @@ report_end(const struct report *r)
     unsigned n_missed = 0;
     unsigned n_wanted = 0;
 
-    (void)printf("\n%-20s %9s %9s %9s   %9s %9s %9s\n", "latency", "ours p50", "p99", "max",
+    (void)printf("\n%-24s %9s %9s %9s   %9s %9s %9s\n", "latency", "ours p50", "p99", "max",
                  "base p50", "p99", "max");
     for (unsigned i = 0; i < r->n_results; i++) {
         if (r->results[i].ours_latency.n > 0)
@@ -169,6 +199,9 @@ report_end(const struct report *r)
         n_wanted += r->results[i].wanted != WANTED_NOTHING;
         n_missed += result_summary(&r->results[i]).missed;
     }
+    for (unsigned i = 0; i < r->n_software; i++)
+        (void)printf("%s%s%s", i == 0 ? "\nwith " : ", ", r->software[i],
+                     i + 1 == r->n_software ? "\n" : "");
     if (r->quick)
         (void)printf("\na quick run: it works, but its numbers mean nothing\n");
     else

@@ -8,7 +8,9 @@
 #include "samples.h"
 
 #define REPORT_ROUNDS_MAX 16
-#define REPORT_RESULTS_MAX 32
+#define REPORT_RESULTS_MAX 64
+#define REPORT_LEFT_OUT_MAX 16
+#define REPORT_SOFTWARE_MAX 16
 
 enum unit {
     UNIT_PAIRS_PER_S, /* more is better */
@@ -47,17 +49,31 @@ struct machine {
     char     filesystem[64]; /* under the temporary files */
 };
 
+/* What could not be measured here. */
+struct left_out {
+    char name[32];
+    char why[200];
+};
+
 struct report {
-    struct machine machine;
-    bool           quick;
-    unsigned       n_results;
-    struct result  results[REPORT_RESULTS_MAX];
+    struct machine  machine;
+    bool            quick;
+    unsigned        n_results;
+    struct result   results[REPORT_RESULTS_MAX];
+    unsigned        n_left_out;
+    struct left_out left_out[REPORT_LEFT_OUT_MAX];
+    unsigned        n_software;
+    char            software[REPORT_SOFTWARE_MAX][64]; /* servers and peers, with their versions */
 };
 
 void report_begin(struct report *r, const char *dir, bool quick);
 /* Keep a copy of `result` and print its line. */
 void report_add(struct report *r, const struct result *result);
-/* Print the latencies, and how many were missed. */
+/* A row without numbers: it was left out because of `why`. */
+void report_leave_out(struct report *r, const char *name, const char *why);
+/* Something with a version took part; named once, however often it is told. */
+void report_software(struct report *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Print the latencies, the software, and how many were missed. */
 void report_end(const struct report *r);
 /* Write everything as JSON; false with errno set when that fails. */
 bool report_write_json(const struct report *r, const char *path);

@@ -8,12 +8,6 @@
 
 #define N_KEYS 1024 /* of a caller that is alone; the raw loop in any case */
 
-static double
-round_of_load(void *cookie)
-{
-    return load_round(cookie);
-}
-
 static void
 describe(struct result *r, unsigned n_threads)
 {
@@ -62,8 +56,7 @@ bench_sqlite(struct bench *b, unsigned n_threads)
                           .cookie       = raw };
     load_init(&ours);
     load_init(&base);
-    compare(&r, b->n_rounds, (struct side){ round_of_load, &ours },
-            (struct side){ round_of_load, &base });
+    compare(&r, b->n_rounds, (struct side){ load_side, &ours }, (struct side){ load_side, &base });
     r.ours_latency     = load_latency(&ours);
     r.baseline_latency = load_latency(&base);
     load_release(&ours);

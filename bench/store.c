@@ -20,6 +20,26 @@ store_open(const char *url, const il_open_opts *opts)
     return h;
 }
 
+struct kept
+store_open_kept(const char *url)
+{
+    struct kept s   = { .h = store_open(url, NULL) };
+    il_error    err = { 0 };
+
+    must(il_acquire(s.h, "bench-kept", NULL, &s.lease, &err), "il_acquire", &err);
+    return s;
+}
+
+void
+store_close_kept(struct kept *s)
+{
+    il_error err = { 0 };
+
+    must(il_lease_release(s->lease, &err), "il_lease_release", &err);
+    il_lease_free(s->lease);
+    il_close(s->h);
+}
+
 void
 store_apply(il *h, il_op *ops, size_t n, uint64_t *fences, il_error *err)
 {

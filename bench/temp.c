@@ -7,9 +7,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "process.h"
 
 #define PREFIX "interlock-bench-"
 
@@ -29,6 +30,7 @@ temp_remove(void)
     if (temp_dir[0] == '\0')
         return;
     CHECK(strstr(temp_dir, PREFIX) != NULL);
+    processes_end();
     (void)nftw(temp_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     if (access(temp_dir, F_OK) == 0)
         (void)fprintf(stderr, "interlock-bench: %s could not be removed\n", temp_dir);
@@ -74,30 +76,61 @@ catch_signals(void)
     CHECK(sigaddset(&signals, SIGINT) == 0 && sigaddset(&signals, SIGTERM) == 0 &&
           sigaddset(&signals, SIGHUP) == 0);
     CHECK(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
+    CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR); /* a child or server that has ended is an error like others */
     if (pthread_create(&thread, NULL, wait_for_signal, &signals) != 0)
         die("cannot start a thread");
     CHECK(pthread_detach(thread) == 0);
 }
 
-static bool
-make_below(const char *parent, bool any_filesystem)
+bool
+temp_is_open(const char *path)
+{
+    char       *real = realpath(path, NULL);
+    struct stat st;
+    bool        ok = real != NULL;
+
+    /* Each folder on the way, from the last to the first. */
+    while (ok && real[0] != '\0') {
+        ok                  = stat(real, &st) == 0 && (st.st_mode & S_IXOTH) != 0;
+        *strrchr(real, '/') = '\0';
+    }
+    free(real);
+    return ok;
+}
+
+/* What a place for temporary files should be; the next best thing is taken if there is none. */
+enum place {
+    PLACE_GOOD,
+    PLACE_CLOSED, /* other users do not get there, and PostgreSQL does not run as root */
+    PLACE_MEMORY,
+    PLACES
+};
+
+static enum place
+judge(const char *parent)
 {
     char filesystem[64];
 
-    if (parent == NULL || parent[0] == '\0')
-        return false;
     machine_filesystem(parent, filesystem, sizeof filesystem);
-    if (!any_filesystem && (strcmp(filesystem, "tmpfs") == 0 || strcmp(filesystem, "ramfs") == 0))
+    if (strcmp(filesystem, "tmpfs") == 0 || strcmp(filesystem, "ramfs") == 0)
+        return PLACE_MEMORY;
+    return geteuid() == 0 && !temp_is_open(parent) ? PLACE_CLOSED : PLACE_GOOD;
+}
+
+static bool
+make_below(const char *parent, enum place worst)
+{
+    if (parent == NULL || parent[0] == '\0' || judge(parent) > worst)
         return false;
     int n = snprintf(temp_dir, sizeof temp_dir, "%s/" PREFIX "XXXXXX", parent);
-    if (n > 0 && (size_t)n < sizeof temp_dir - 64 && mkdtemp(temp_dir) != NULL)
+    if (n > 0 && (size_t)n < sizeof temp_dir - 64 && mkdtemp(temp_dir) != NULL &&
+        chmod(temp_dir, 0711) == 0)
         return true;
     temp_dir[0] = '\0';
     return false;
 }
 
-/* $TMPDIR, else where this program is (the build folder), else the usual places; memory only as
- * a last resort. */
+/* $TMPDIR, else where this program is (the build folder), else the usual places. */
 const char *
 temp_make(void)
 {
@@ -110,10 +143,10 @@ temp_make(void)
     if (slash != NULL)
         *slash = '\0';
     bool made = false;
-    for (size_t i = 0; !made && i < ARRAY_LEN(parents); i++)
-        made = make_below(parents[i], false);
-    for (size_t i = 0; !made && i < ARRAY_LEN(parents); i++)
-        made = make_below(parents[i], true);
+    for (int worst = PLACE_GOOD; worst < PLACES; worst++) {
+        for (size_t i = 0; !made && i < ARRAY_LEN(parents); i++)
+            made = make_below(parents[i], (enum place)worst);
+    }
     if (!made)
         die("no place for temporary files: %s", strerror(errno));
     catch_signals();
