@@ -24,6 +24,7 @@ struct load_thread {
 void load_note(const struct load_thread *t, char what, const char *name, const char *holder,
                uint64_t number);
 /* Apply; repeated as it is while the outcome is unknown. */
+void load_expect(const il_op *op, bool as_expected); /* else tells what came instead, and ends */
 void load_apply(const struct load_thread *t, il_op *op);
 
 /* Do one of each, from the beginning to the end. */

@@ -46,7 +46,7 @@ load_job(struct load_thread *t)
         finish.in.job.id = claim.out.jobs[i].id;
         load_note(t, 'd', claim.out.jobs[i].id, worker, finish.fence);
         load_apply(t, &finish);
-        CHECK(finish.status == IL_OK);
+        load_expect(&finish, finish.status == IL_OK);
         il_op_release(&finish);
         load_note(t, 'D', claim.out.jobs[i].id, worker, finish.fence);
     }
@@ -67,7 +67,7 @@ load_run(struct load_thread *t)
     start.in.run.ttl_ms = LOAD_TTL_MS;
     load_apply(t, &start);
     bool started = start.status == IL_OK;
-    CHECK(started || start.status == IL_DUPLICATE);
+    load_expect(&start, started || start.status == IL_DUPLICATE);
     finish.fence = start.out.fence;
     il_op_release(&start);
     if (!started)
@@ -77,7 +77,7 @@ load_run(struct load_thread *t)
     finish.in.run.state = IL_RUN_COMPLETED;
     load_note(t, 'e', id, id, finish.fence);
     load_apply(t, &finish);
-    CHECK(finish.status == IL_OK);
+    load_expect(&finish, finish.status == IL_OK);
     il_op_release(&finish);
     load_note(t, 'E', id, id, finish.fence);
 }
@@ -105,7 +105,7 @@ load_once(struct load_thread *t)
     finish.in.once.response_bytes = (size_t)n;
     load_note(t, 'a', key, attempt, finish.fence);
     load_apply(t, &finish);
-    CHECK(finish.status == IL_OK);
+    load_expect(&finish, finish.status == IL_OK);
     il_op_release(&finish);
     load_note(t, 'A', key, attempt, finish.fence);
 }

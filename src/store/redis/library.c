@@ -103,6 +103,15 @@ read_info(struct redis_facts *f, const char *info)
     f->is_master = strcmp(text, "master") == 0;
 }
 
+static bool
+is_loading(const char *info)
+{
+    char text[4];
+
+    il__redis_info(info, "loading", text, sizeof text);
+    return strcmp(text, "1") == 0;
+}
+
 /* [name, value, …] of CONFIG GET; a server that does not tell leaves "" . */
 static void
 read_config(struct redis_facts *f, const redisReply *r)
@@ -189,6 +198,9 @@ greet(struct redis_conn *c, struct redis_facts *f, int64_t deadline_ns, il_error
         (void)il__redis_map(u, info->type == REDIS_REPLY_ERROR ? info->str : "INFO", reterr);
         return IL_STORE;
     }
+    /* While it reads its file a server says that it writes none: what it says of itself counts later. */
+    if (is_loading(info->str))
+        return il__error_set(reterr, IL_STORE, "%s: the server is reading its data", u->shown);
     read_info(f, info->str);
     read_config(f, config);
     return check_facts(u, f, reterr);
