@@ -6,16 +6,14 @@
 
 #include "base/error.h"
 #include "core/op.h"
-#include "store/store.h"
+#include "store/decorators/over.h"
 
 struct fault_store {
-    struct il__store     base;
-    struct il__store    *inner;
-    struct il__store_ops ops;
-    enum il__fault_kind  kind;
-    unsigned             n;
-    atomic_uint          n_calls;
-    atomic_bool          fired;
+    struct over_store   over;
+    enum il__fault_kind kind;
+    unsigned            n;
+    atomic_uint         n_calls;
+    atomic_bool         fired;
 };
 
 static void fault_free(struct il__store *s);
@@ -24,7 +22,7 @@ static struct fault_store *
 fault_from(struct il__store *s)
 {
     CHECK(s->ops->free == fault_free);
-    return container_of(s, struct fault_store, base);
+    return container_of(il__over_from(s), struct fault_store, over);
 }
 
 static il_status
@@ -38,7 +36,7 @@ call(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr,
         atomic_store(&f->fired, true);
     if (fails && f->kind == IL__FAULT_BEFORE)
         return il__error_set(reterr, IL_STORE, "injected fault before call %u", f->n);
-    il_status st = inner_call(f->inner, ops, n, reterr);
+    il_status st = inner_call(f->over.inner, ops, n, reterr);
     if (!fails || st != IL_OK)
         return st;
     for (size_t i = 0; i < n; i++)
@@ -58,51 +56,12 @@ fault_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr)
     return call(s, ops, n, reterr, il__store_read);
 }
 
-static bool
-fault_overdue(struct il__store *s)
-{
-    return il__store_overdue(fault_from(s)->inner);
-}
-
-static int64_t
-fault_attend(struct il__store *s)
-{
-    return il__store_attend(fault_from(s)->inner);
-}
-
-/* Not counted among the calls: its faults are those of the caller's own connection. */
-static il_status
-fault_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
-{
-    return il__store_tx_begin(fault_from(s)->inner, db, ret, reterr);
-}
-
-static il_status
-fault_report(struct il__store *s, const char *table, il__report_fn *each, void *cookie, il_error *reterr)
-{
-    return il__store_report(fault_from(s)->inner, table, each, cookie, reterr);
-}
-
-static il_status
-fault_advisory_take(struct il__store *s, const char *key, int64_t id,
-                    struct il__store_advisory **ret, il_error *reterr)
-{
-    return il__store_advisory_take(fault_from(s)->inner, key, id, ret, reterr);
-}
-
-static il_status
-fault_guard_table(struct il__store *s, const struct il__table_guard *change,
-                  il__table_guard_fn *each, void *cookie, il_error *reterr)
-{
-    return il__store_guard_table(fault_from(s)->inner, change, each, cookie, reterr);
-}
-
 static void
 fault_free(struct il__store *s)
 {
-    struct fault_store *f = container_of(s, struct fault_store, base);
+    struct fault_store *f = container_of(il__over_from(s), struct fault_store, over);
 
-    il__store_free(f->inner);
+    il__store_free(f->over.inner);
     il__free(f);
 }
 
@@ -120,23 +79,11 @@ il__store_fault_wrap(struct il__store *inner, unsigned n, enum il__fault_kind ki
 
     if (f == NULL)
         return il__error_set(reterr, IL_NOMEM, "no memory for a fault");
-    f->inner = inner;
-    f->kind  = kind;
-    f->n     = n;
-    f->ops   = (struct il__store_ops){
-          .name          = "fault",
-          .caps          = inner->ops->caps,
-          .free          = fault_free,
-          .apply         = fault_apply,
-          .read          = fault_read,
-          .overdue       = fault_overdue,
-          .attend        = fault_attend,
-          .tx_begin      = fault_tx_begin,
-          .report        = fault_report,
-          .advisory_take = fault_advisory_take,
-          .guard_table   = fault_guard_table,
-    };
-    f->base = (struct il__store){ .ops = &f->ops, .board = inner->board };
-    *ret    = &f->base;
+    il__over_init(&f->over, "fault", inner, fault_free);
+    f->over.ops.apply = fault_apply;
+    f->over.ops.read  = fault_read;
+    f->kind           = kind;
+    f->n              = n;
+    *ret              = &f->over.base;
     return IL_OK;
 }

@@ -9,14 +9,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/op.h"
-#include "store/store.h"
+#include "store/decorators/over.h"
 
 struct trace_store {
-    struct il__store     base;
-    struct il__store    *inner;
-    struct il__store_ops ops; /* the inner engine's capabilities, our callbacks */
-    il_trace_fn         *trace;
-    void                *cookie;
+    struct over_store over;
+    il_trace_fn      *trace;
+    void             *cookie;
 };
 
 #define LINE_BYTES_MAX 65536
@@ -24,7 +22,7 @@ struct trace_store {
 static struct trace_store *
 trace_from(struct il__store *s)
 {
-    return container_of(s, struct trace_store, base);
+    return container_of(il__over_from(s), struct trace_store, over);
 }
 
 static void
@@ -32,7 +30,7 @@ tell(struct trace_store *t, const char *verb, il_op *const *ops, size_t n, il_st
 {
     struct il__buf AUTO_BUF line = { .n_bytes_max = LINE_BYTES_MAX };
 
-    il__buf_addf(&line, "%s.%s n=%zu us=%" PRId64 " status=%s", t->inner->ops->name, verb, n,
+    il__buf_addf(&line, "%s.%s n=%zu us=%" PRId64 " status=%s", t->over.inner->ops->name, verb, n,
                  took_ns / 1000, il_status_name(st));
     for (size_t i = 0; i < n; i++) {
         const il_op *op = ops[i];
@@ -58,7 +56,7 @@ trace_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr)
 {
     struct trace_store *t     = trace_from(s);
     int64_t             began = il__clock_boot_ns();
-    il_status           st    = il__store_apply(t->inner, ops, n, reterr);
+    il_status           st    = il__store_apply(t->over.inner, ops, n, reterr);
 
     tell(t, "apply", ops, n, st, il__clock_boot_ns() - began);
     return st;
@@ -69,49 +67,10 @@ trace_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr)
 {
     struct trace_store *t     = trace_from(s);
     int64_t             began = il__clock_boot_ns();
-    il_status           st    = il__store_read(t->inner, ops, n, reterr);
+    il_status           st    = il__store_read(t->over.inner, ops, n, reterr);
 
     tell(t, "read", ops, n, st, il__clock_boot_ns() - began);
     return st;
-}
-
-static bool
-trace_overdue(struct il__store *s)
-{
-    return il__store_overdue(trace_from(s)->inner);
-}
-
-static int64_t
-trace_attend(struct il__store *s)
-{
-    return il__store_attend(trace_from(s)->inner);
-}
-
-/* Its ops are not traced: they are the caller's own transaction. */
-static il_status
-trace_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
-{
-    return il__store_tx_begin(trace_from(s)->inner, db, ret, reterr);
-}
-
-static il_status
-trace_report(struct il__store *s, const char *table, il__report_fn *each, void *cookie, il_error *reterr)
-{
-    return il__store_report(trace_from(s)->inner, table, each, cookie, reterr);
-}
-
-static il_status
-trace_advisory_take(struct il__store *s, const char *key, int64_t id,
-                    struct il__store_advisory **ret, il_error *reterr)
-{
-    return il__store_advisory_take(trace_from(s)->inner, key, id, ret, reterr);
-}
-
-static il_status
-trace_guard_table(struct il__store *s, const struct il__table_guard *change,
-                  il__table_guard_fn *each, void *cookie, il_error *reterr)
-{
-    return il__store_guard_table(trace_from(s)->inner, change, each, cookie, reterr);
 }
 
 static void
@@ -119,7 +78,7 @@ trace_free(struct il__store *s)
 {
     struct trace_store *t = trace_from(s);
 
-    il__store_free(t->inner);
+    il__store_free(t->over.inner);
     il__free(t);
 }
 
@@ -131,23 +90,11 @@ il__store_trace_wrap(struct il__store *inner, il_trace_fn *trace, void *cookie,
 
     if (t == NULL)
         return il__error_set(reterr, IL_NOMEM, "no memory for a trace");
-    t->inner  = inner;
-    t->trace  = trace;
-    t->cookie = cookie;
-    t->ops    = (struct il__store_ops){
-           .name          = "trace",
-           .caps          = inner->ops->caps,
-           .free          = trace_free,
-           .apply         = trace_apply,
-           .read          = trace_read,
-           .overdue       = trace_overdue,
-           .attend        = trace_attend,
-           .tx_begin      = trace_tx_begin,
-           .report        = trace_report,
-           .advisory_take = trace_advisory_take,
-           .guard_table   = trace_guard_table,
-    };
-    t->base = (struct il__store){ .ops = &t->ops, .board = inner->board };
-    *ret    = &t->base;
+    il__over_init(&t->over, "trace", inner, trace_free);
+    t->over.ops.apply = trace_apply;
+    t->over.ops.read  = trace_read;
+    t->trace          = trace;
+    t->cookie         = cookie;
+    *ret              = &t->over.base;
     return IL_OK;
 }
