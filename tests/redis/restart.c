@@ -175,6 +175,22 @@ U_TEST(a_restart_without_a_file)
     t_redis_release(&r);
 }
 
+/* What was acknowledged is in the file, and synced. */
+static void
+await_written(struct t_redis *r)
+{
+    char        out[T_REDIS_REPLY_BYTES];
+    int64_t     until_ms = t_real_ms() + LIMIT_MS;
+    const char *info     = T_REDIS(r, out, "INFO", "persistence");
+
+    while (strstr(info, "aof_buffer_length:0") == NULL ||
+           strstr(info, "aof_pending_bio_fsync:0") == NULL) {
+        T_LESS(t_real_ms(), until_ms);
+        (void)poll(NULL, 0, 5);
+        info = T_REDIS(r, out, "INFO", "persistence");
+    }
+}
+
 U_TEST(a_restart_that_may_have_lost_a_second)
 {
     struct t_redis r;
@@ -184,7 +200,7 @@ U_TEST(a_restart_that_may_have_lost_a_second)
     il      *h = open_at(url);
     uint64_t a = acquire(h, "k", "a", IL_OK, NULL);
     uint64_t b = acquire(h, "l", "a", IL_OK, NULL);
-    (void)poll(NULL, 0, 1200); /* the file is synced once a second */
+    await_written(&r);
     end(h, IL_OP_RENEW, "k", "a", a, IL_OK);
     end(h, IL_OP_RENEW, "l", "a", b, IL_OK);
     il_close(h);
@@ -210,7 +226,7 @@ U_TEST(a_waiter_gets_its_turn_afterwards)
     start(&r, every_second, url);
     il *h = open_at(url);
     acquire(h, "k", "a", IL_OK, NULL);
-    (void)poll(NULL, 0, 1200);
+    await_written(&r);
     restart(&r, every_second);
     il_acquire_opts o = IL_ACQUIRE_OPTS_INIT;
     il_lease       *l = NULL;
