@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "store/postgres/postgres_internal.h"
 
-#define AUTO_REQUEST AUTO(il__remote_request_release)
 #define SKEW_MS 1000
 #define SNAPSHOT_S 300 /* an older one keeps much from being cleaned up */
 #define VALUE_BYTES 96

@@ -4,8 +4,6 @@
 #include "base/error.h"
 #include "store/postgres/postgres_internal.h"
 
-#define AUTO_REQUEST AUTO(il__remote_request_release)
-
 static il_status
 ask(struct remote_store *s, struct remote_request *r, bool reads, struct remote_answer *a,
     il_error *reterr)
@@ -21,14 +19,6 @@ ask(struct remote_store *s, struct remote_request *r, bool reads, struct remote_
     return IL_OK;
 }
 
-static const char *
-text_at(const json_t *array, size_t i)
-{
-    const char *text = json_string_value(json_array_get(array, i));
-
-    return text != NULL ? text : "";
-}
-
 static il_status
 list(struct remote_store *s, il__table_guard_fn *each, void *cookie, il_error *reterr)
 {
@@ -42,7 +32,8 @@ list(struct remote_store *s, il__table_guard_fn *each, void *cookie, il_error *r
     const json_t *guards = json_object_get(a.reply.head, "guards");
     for (size_t i = 0; i < json_array_size(guards); i++) {
         const json_t          *row = json_array_get(guards, i); /* [table, key, tenant, refused] */
-        struct il__table_guard g   = { text_at(row, 0), text_at(row, 1), text_at(row, 2),
+        struct il__table_guard g   = { il__remote_text_at(row, 0), il__remote_text_at(row, 1),
+                                       il__remote_text_at(row, 2),
                                        (uint64_t)il__remote_number_of(json_array_get(row, 3)) };
         each(cookie, &g);
     }

@@ -278,8 +278,8 @@ say_hello(struct redis_store *s, struct redis_conn *c, const struct remote_reque
 static il_status
 hello(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
 {
-    struct remote_request  AUTO(il__remote_request_release) request = { 0 };
-    AUTO_REPLY redisReply *r                                        = NULL;
+    struct remote_request AUTO_REQUEST request = { 0 };
+    AUTO_REPLY redisReply             *r       = NULL;
 
     if (!put_hello(s, &request))
         return il__error_set(reterr, IL_NOMEM, "no memory for a store");

@@ -140,8 +140,8 @@ take_reply(struct remote_call *call, size_t i, const redisReply *r)
 static bool
 take_error(struct remote_call *call, size_t i, il_error *why)
 {
-    struct remote_request           AUTO(il__remote_request_release) r = { 0 };
-    static const struct remote_blob none                               = { 0 };
+    struct remote_request AUTO_REQUEST r    = { 0 };
+    static const struct remote_blob    none = { 0 };
 
     for (char *at = why->message; *at != '\0'; at++) {
         if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7f)

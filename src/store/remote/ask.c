@@ -15,8 +15,6 @@
 #include "core/op.h"
 #include "store/remote/remote.h"
 
-#define AUTO_REQUEST AUTO(il__remote_request_release)
-
 /* ---- the deadlock search ------------------------------------------------------------------------------------- */
 
 struct search {

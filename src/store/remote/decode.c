@@ -48,6 +48,14 @@ il__remote_text(const json_t *object, const char *name)
     return text != NULL ? text : "";
 }
 
+const char *
+il__remote_text_at(const json_t *array, size_t i)
+{
+    const char *text = json_string_value(json_array_get(array, i));
+
+    return text != NULL ? text : "";
+}
+
 /* ---- leases and waiters --------------------------------------------------------------------------------------- */
 
 /* As the engines with rows of their own show them. */

@@ -11,20 +11,12 @@
 #include "core/op.h"
 #include "store/remote/remote.h"
 
-static const char *
-text_at(const json_t *array, size_t i)
-{
-    const char *text = json_string_value(json_array_get(array, i));
-
-    return text != NULL ? text : "";
-}
-
 /* The edges of the store; other processes may have learned some since. */
 static il_status
 load_edges(struct remote_store *s, il_error *reterr)
 {
-    struct remote_request            AUTO(il__remote_request_release) r = { 0 };
-    struct remote_answer AUTO_ANSWER a                                  = { 0 };
+    struct remote_request AUTO_REQUEST r = { 0 };
+    struct remote_answer AUTO_ANSWER   a = { 0 };
 
     il__remote_begin(&r, "x_edges");
     if (!il__remote_end(&r))
@@ -37,10 +29,10 @@ load_edges(struct remote_store *s, il_error *reterr)
     s->order_n = -1;
     for (size_t i = 0; i < MIN(json_array_size(edges), IL__ORDER_EDGES_MAX); i++) {
         const json_t *e     = json_array_get(edges, i);
-        const char   *first = text_at(e, 1);
-        const char   *then  = text_at(e, 2);
-        if (!il__order_add(&s->order, text_at(e, 0), first, strlen(first), then, strlen(then),
-                           text_at(e, 3), text_at(e, 4)))
+        const char   *first = il__remote_text_at(e, 1);
+        const char   *then  = il__remote_text_at(e, 2);
+        if (!il__order_add(&s->order, il__remote_text_at(e, 0), first, strlen(first), then,
+                           strlen(then), il__remote_text_at(e, 3), il__remote_text_at(e, 4)))
             return il__error_set(reterr, IL_NOMEM, "no memory for the lock order");
     }
     s->order_n = il__remote_number(a.reply.head, "order_n");
@@ -51,10 +43,10 @@ static il_status
 learn(struct remote_store *s, const il_op *op, const struct il__order_hold *hold, const char *place,
       il_error *reterr)
 {
-    struct remote_request            AUTO(il__remote_request_release) r = { 0 };
-    struct remote_answer AUTO_ANSWER a                                  = { 0 };
-    size_t                           first_bytes = il__key_class_bytes(hold->key);
-    size_t                           then_bytes  = il__key_class_bytes(op->key);
+    struct remote_request AUTO_REQUEST r           = { 0 };
+    struct remote_answer AUTO_ANSWER   a           = { 0 };
+    size_t                             first_bytes = il__key_class_bytes(hold->key);
+    size_t                             then_bytes  = il__key_class_bytes(op->key);
 
     il__remote_begin(&r, "x_learn");
     il__remote_put_text(&r, "tenant", op->tenant);
@@ -116,7 +108,8 @@ judge_all(struct remote_store *s, il_op *op, const json_t *holds, int64_t order_
     }
     for (size_t i = 0; i < json_array_size(holds); i++) {
         const json_t         *h    = json_array_get(holds, i);
-        struct il__order_hold hold = { .key = text_at(h, 0), .place = text_at(h, 1) };
+        struct il__order_hold hold = { .key   = il__remote_text_at(h, 0),
+                                       .place = il__remote_text_at(h, 1) };
         il_status             st   = judge(s, op, &hold, reterr);
         if (st != IL_OK)
             return st;
@@ -154,7 +147,8 @@ il__remote_say_rank(const struct remote_store *s, il_op *op, const json_t *head)
 
     if (against == NULL)
         return true;
-    struct il__order_hold hold = { .key = text_at(against, 0), .place = text_at(against, 1) };
+    struct il__order_hold hold = { .key   = il__remote_text_at(against, 0),
+                                   .place = il__remote_text_at(against, 1) };
     const char *place          = op->type == IL_OP_RUN_START ? op->in.run.place : op->in.lock.place;
     if (op->key == NULL || il__order_rank_ok(&s->ranks, &hold, op->key, place, &why))
         return false; /* the verb sees it differently: they must not disagree */

@@ -351,9 +351,9 @@ remote_read(struct il__store *base, il_op *const *ops, size_t n, il_error *reter
 static bool
 remote_overdue(struct il__store *base)
 {
-    struct remote_store             *s                                  = il__remote_from(base);
-    struct remote_answer AUTO_ANSWER a                                  = { 0 };
-    struct remote_request            AUTO(il__remote_request_release) r = { 0 };
+    struct remote_store               *s = il__remote_from(base);
+    struct remote_answer AUTO_ANSWER   a = { 0 };
+    struct remote_request AUTO_REQUEST r = { 0 };
 
     il__remote_begin(&r, "x_overdue");
     if (!il__remote_end(&r) || il__remote_ask(s, &r, true, &a, NULL) != IL_OK)

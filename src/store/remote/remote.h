@@ -151,6 +151,7 @@ void il__remote_put_bytes(struct remote_request *r, const char *name, const char
 void il__remote_put_number(struct remote_request *r, const char *name, int64_t number);
 bool il__remote_end(struct remote_request *r) MUST_USE; /* false: no memory */
 void il__remote_request_release(struct remote_request *r);
+#define AUTO_REQUEST AUTO(il__remote_request_release)
 
 /* ---- decode.c, decode_run.c, decode_job.c ------------------------------------------------------------------- */
 
@@ -158,6 +159,8 @@ void il__remote_request_release(struct remote_request *r);
 int64_t     il__remote_number(const json_t *object, const char *name);
 int64_t     il__remote_number_of(const json_t *value);
 const char *il__remote_text(const json_t *object, const char *name);
+/* The i-th of an array; "" when it is no text. */
+const char *il__remote_text_at(const json_t *array, size_t i);
 /* The field or NULL when it is absent. */
 const char *il__remote_text_or_null(const json_t *object, const char *name);
 

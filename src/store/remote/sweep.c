@@ -7,8 +7,6 @@
 #include "core/op.h"
 #include "store/remote/remote.h"
 
-#define AUTO_REQUEST AUTO(il__remote_request_release)
-
 static il_status
 no_memory(il_error *reterr)
 {
