@@ -19,6 +19,7 @@ il__board_init_private(struct il__board *b)
 {
     b->words  = il__calloc(IL__BOARD_WORDS, sizeof(uint32_t));
     b->mapped = false;
+    atomic_init(&b->n_sleepers, 0);
     return b->words != NULL;
 }
 
@@ -29,6 +30,7 @@ il__board_init_file(struct il__board *b, int fd)
 
     b->words  = p != MAP_FAILED ? p : NULL;
     b->mapped = true;
+    atomic_init(&b->n_sleepers, 0);
     return b->words != NULL;
 }
 
@@ -81,7 +83,13 @@ il__board_wake(struct il__board *b, uint32_t slot)
 {
     CHECK(slot < IL__BOARD_WORDS);
     atomic_fetch_add(&b->words[slot], 1);
-    (void)futex(b, slot, FUTEX_WAKE, INT32_MAX, NULL); /* how many slept does not matter */
+    /*
+     * Most of the time nobody sleeps, and a system call would be most of what this costs. Who goes to sleep counts himself first and has the
+     * kernel compare the word then: if we do not see him here, he comes after the bump, and does not sleep. Of a mapped board others may sleep,
+     * and nobody could count one that is killed.
+     */
+    if (b->mapped || atomic_load(&b->n_sleepers) > 0)
+        (void)futex(b, slot, FUTEX_WAKE, INT32_MAX, NULL); /* how many slept does not matter */
 }
 
 bool
@@ -92,7 +100,9 @@ il__board_sleep(struct il__board *b, uint32_t slot, uint32_t seen, int64_t timeo
     struct timespec timeout = { .tv_sec  = (time_t)(timeout_ns / 1000000000),
                                 .tv_nsec = (long)(timeout_ns % 1000000000) };
     /* EAGAIN: changed already; EINTR: a signal, the caller looks again; ETIMEDOUT. */
+    atomic_fetch_add(&b->n_sleepers, 1);
     (void)futex(b, slot, FUTEX_WAIT, seen, &timeout);
+    atomic_fetch_sub(&b->n_sleepers, 1);
     return il__board_read(b, slot) != seen;
 }
 
@@ -140,7 +150,10 @@ il__board_sleep_or(struct il__board *b, uint32_t slot, uint32_t seen, _Atomic ui
 {
     CHECK(slot < IL__BOARD_WORDS);
     timeout_ns = MAX(timeout_ns, 0);
-    if (sleep_on_both(b, slot, seen, own, own_seen, timeout_ns))
+    atomic_fetch_add(&b->n_sleepers, 1);
+    bool slept = sleep_on_both(b, slot, seen, own, own_seen, timeout_ns);
+    atomic_fetch_sub(&b->n_sleepers, 1);
+    if (slept)
         return;
     timeout_ns              = MIN(timeout_ns, IL__BOARD_BLIND_NS);
     struct timespec timeout = { .tv_sec  = (time_t)(timeout_ns / 1000000000),
