@@ -116,6 +116,18 @@ il__remote_take(struct remote_call *c, size_t i, const char *json, size_t n_byte
 }
 
 bool
+il__remote_take_packed(struct remote_call *c, size_t i, const void *packed)
+{
+    if (i >= c->n || c->replies[i].head != NULL || c->replies[i].packed != NULL) {
+        c->failed = true;
+        return false;
+    }
+    c->replies[i].packed = packed;
+    c->n_replies         = MAX(c->n_replies, i + 1);
+    return true;
+}
+
+bool
 il__remote_asked(const struct remote_call *c, size_t i)
 {
     return i < c->n && c->replies[i].head != NULL && json_object_get(c->replies[i].head, "ask") != NULL;
@@ -164,21 +176,28 @@ il__remote_answer_release(struct remote_answer *a)
 
 /* ---- a batch of ops ----------------------------------------------------------------------------------------- */
 
+static il_status
+not_understood(const struct remote_store *s, il_op *op, il_error *reterr)
+{
+    il__op_reset(op);
+    return il__error_set(reterr, IL_STORE, "%s: an answer to %s could not be understood",
+                         s->via->name, il_op_name(op->type));
+}
+
 /* A reply is there: results, words, and what it asks. *ret_repeat: the op must be sent once more. */
 static il_status
 finish_op(struct remote_store *s, il_op *op, struct remote_request *r,
           const struct remote_reply *reply, bool reads, bool *ret_repeat, il_error *reterr)
 {
-    const char *ask = il__remote_text_or_null(reply->head, "ask");
-
     *ret_repeat = false;
+    if (reply->packed != NULL) /* nothing is asked, and nothing said about lock order */
+        return s->via->decode(s, op, reply->packed) ? IL_OK : not_understood(s, op, reterr);
+
+    const char *ask = il__remote_text_or_null(reply->head, "ask");
     if (ask != NULL && strcmp(ask, "search") != 0) /* the op is not done: there are no results yet */
         return il__remote_answer(s, op, r, reply, ret_repeat, reterr);
-    if (!il__remote_decode(op, reply) || !il__remote_say_rank(s, op, reply->head)) {
-        il__op_reset(op);
-        return il__error_set(reterr, IL_STORE, "%s: an answer to %s could not be understood",
-                             s->via->name, il_op_name(op->type));
-    }
+    if (!il__remote_decode(op, reply) || !il__remote_say_rank(s, op, reply->head))
+        return not_understood(s, op, reterr);
     if (reads)
         return IL_OK;
     if (ask != NULL) {
@@ -215,7 +234,7 @@ finish_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
 {
     for (size_t i = 0; i < c->n_replies; i++) {
         bool repeat;
-        if (c->replies[i].head == NULL)
+        if (c->replies[i].head == NULL && c->replies[i].packed == NULL)
             return il__error_set(reterr, IL_STORE, "%s: an answer is missing", s->via->name);
         il_status st = finish_op(s, ops[i], &requests[i], &c->replies[i], c->reads, &repeat, reterr);
         if (st == IL_OK && repeat) {
@@ -242,8 +261,10 @@ apply_some(struct remote_store *s, il_op *const *ops, size_t n, bool reads, size
 
     c.requests = requests;
     c.replies  = il__calloc(n, sizeof *c.replies);
-    for (size_t i = 0; encoded && i < n; i++)
-        encoded = il__remote_encode(s, ops[i], &requests[i]);
+    for (size_t i = 0; encoded && i < n; i++) {
+        bool own = s->via->encode != NULL && s->via->encode(s, ops[i], &requests[i]);
+        encoded  = own ? !requests[i].json.failed : il__remote_encode(s, ops[i], &requests[i]);
+    }
     if (encoded && c.replies != NULL) {
         st           = call(s, &c, reterr);
         *ret_refused = c.refused;
@@ -266,10 +287,15 @@ apply_some(struct remote_store *s, il_op *const *ops, size_t n, bool reads, size
 static size_t
 batch_of(const struct remote_store *s, il_op *const *ops, size_t n)
 {
-    size_t i = 0;
+    size_t i      = 0;
+    size_t weight = 0;
 
-    while (i < MIN(n, s->via->n_requests_max) && !il__op_refused(ops[i]) && ops[i]->type != IL_OP_SWEEP)
+    while (i < n && !il__op_refused(ops[i]) && ops[i]->type != IL_OP_SWEEP) {
+        weight += s->via->weight != NULL ? s->via->weight(ops[i]) : 1;
+        if (i > 0 && weight > s->via->n_requests_max)
+            break;
         i++;
+    }
     return i;
 }
 

@@ -23,7 +23,7 @@ struct remote_blob {
 };
 
 struct remote_request {
-    struct il__buf     json;
+    struct il__buf     json; /* or what the transport's encode() has made of the op */
     struct remote_blob blob;
 };
 
@@ -34,7 +34,8 @@ struct remote_part {
 };
 
 struct remote_reply {
-    json_t             *head; /* NULL: the request was not carried out */
+    json_t             *head;   /* NULL: the request was not carried out, or */
+    const void         *packed; /* the reply in the transport's own form, instead of all that follows */
     struct remote_blob  value;
     struct remote_part *parts;
     size_t              n_parts;
@@ -66,7 +67,16 @@ struct remote_transport {
     const char *name;
     unsigned    caps;           /* enum il__store_caps */
     unsigned    n_lanes;        /* calls at once, besides those that read; 0 = 1 */
-    size_t      n_requests_max; /* in one call */
+    size_t      n_requests_max; /* in one call: what their weights may add up to */
+
+    /* How much of n_requests_max an op takes, at least 1. NULL: each takes 1. */
+    size_t (*weight)(const il_op *op);
+    /*
+     * For ops that are worth a form of their own, instead of JSON; both or neither. encode: false: not this op (nothing was written).
+     * decode: of a reply that was handed over with il__remote_take_packed(); false: no memory, or it makes no sense.
+     */
+    bool (*encode)(const struct remote_store *s, const il_op *op, struct remote_request *ret);
+    bool (*decode)(struct remote_store *s, il_op *op, const void *packed);
 
     il_status (*call)(struct remote_store *s, struct remote_call *c, il_error *reterr);
     /* Free c->result. */
@@ -117,6 +127,8 @@ il__remote_from(struct il__store *s)
  */
 bool il__remote_take(struct remote_call *c, size_t i, const char *json, size_t n_bytes,
                      struct remote_blob blob, struct remote_blob blob2);
+/* Take the whole reply to request i in the transport's own form, which must live until `done`. */
+bool il__remote_take_packed(struct remote_call *c, size_t i, const void *packed);
 /* Take wakes that came apart from the replies, as a JSON array. */
 bool il__remote_take_wakes(struct remote_call *c, const char *json, size_t n_bytes);
 /* Was request i taken, and has it asked back? Then the ones behind it were not carried out. */
