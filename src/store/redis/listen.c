@@ -23,9 +23,17 @@ channel(const struct redis_url *u, char out[REDIS_PREFIX_BYTES_MAX + 16])
     (void)snprintf(out, REDIS_PREFIX_BYTES_MAX + 16, "%s:wake", u->tag);
 }
 
-/* "SENDER [[tenant, name, suffix], …]". Our own changes have been told to our board already. */
+/* "TENANT NUL ID NUL ID …": jobs that have changed; with a NUL at `end`, as hiredis leaves it. */
 static void
-take_message(struct redis_listener *l, const char *text)
+wake_jobs(struct redis_listener *l, const char *text, const char *end)
+{
+    for (const char *id = text + strlen(text) + 1; id < end; id += strlen(id) + 1)
+        il__board_wake(l->board, il__board_slot(text, id, IL__WAKE_JOB));
+}
+
+/* "SENDER [[tenant, name, suffix], …]" or "SENDER jJOBS". Our own changes have been told to our board already. */
+static void
+take_message(struct redis_listener *l, const char *text, const char *end)
 {
     struct remote_call taken  = { 0 };
     size_t             n_self = strlen(l->self);
@@ -33,7 +41,9 @@ take_message(struct redis_listener *l, const char *text)
     if (strncmp(text, l->self, n_self) == 0 && text[n_self] == ' ')
         return;
     text = strchr(text, ' ');
-    if (text != NULL && il__remote_take_wakes(&taken, text + 1, strlen(text + 1))) {
+    if (text != NULL && text[1] == 'j')
+        wake_jobs(l, text + 2, end);
+    else if (text != NULL && il__remote_take_wakes(&taken, text + 1, strlen(text + 1))) {
         for (size_t i = 0; i < taken.n_wakes; i++)
             il__board_wake(l->board, taken.wakes[i]);
     }
@@ -59,7 +69,7 @@ hear(struct redis_store *s, il_error *err)
         AUTO_REPLY redisReply *r = NULL;
         st                       = il__redis_recv(&l->conn, INT64_MAX, &r, err);
         if (st == IL_OK && is_message(r))
-            take_message(l, r->element[2]->str);
+            take_message(l, r->element[2]->str, r->element[2]->str + r->element[2]->len);
     } while (st == IL_OK);
 }
 

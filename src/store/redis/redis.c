@@ -12,8 +12,12 @@
 #include "core/op.h"
 #include "store/redis/redis_internal.h"
 
-#define REQUESTS_MAX \
-    32 /* of one call: everybody else waits for as long as it takes, less than a millisecond */
+/*
+ * Everybody else waits for as long as one call takes: so many requests, a millisecond at most, or so many finishes, which cost the server a
+ * fourth.
+ */
+#define REQUESTS_MAX 32
+#define FINISHES_MAX 128
 
 /* ---- errors of the server ------------------------------------------------------------------------------------------------ */
 
@@ -74,13 +78,15 @@ static const char *const takes[] = {
     "queue_set", "cron_set",  "cache_fill", "x_tick",     "x_learn",
 };
 
-/* A request begins with {"op":"NAME". */
+/* A request begins with {"op":"NAME", or is packed. */
 static bool
 takes_memory(const struct remote_request *r)
 {
     static const char begin[] = "{\"op\":\"";
     const char       *name    = il__buf_str(&r->json) + sizeof begin - 1;
 
+    if (r->json.data[0] != '{')
+        return r->json.data[0] == 'A';
     CHECK(strncmp(il__buf_str(&r->json), begin, sizeof begin - 1) == 0);
     for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
         size_t n = strlen(takes[i]);
@@ -176,8 +182,9 @@ take_replies(struct redis_store *s, struct remote_call *call, size_t from, const
             (void)il__redis_map(&s->url, one->str, why); /* it is this request's, whatever it says */
             ok = take_error(call, from + i, why);
         } else {
-            ok = one->type == REDIS_REPLY_ARRAY && one->elements > 0 &&
-                 take_reply(call, from + i, one);
+            ok = il__redis_is_packed(one)
+                     ? il__redis_take_packed(call, from + i, one)
+                     : one->type == REDIS_REPLY_ARRAY && one->elements > 0 && take_reply(call, from + i, one);
         }
         if (!ok) {
             call->failed = true;
@@ -193,6 +200,10 @@ take(struct redis_store *s, struct remote_call *call, size_t from, size_t n, con
 {
     if (r->type == REDIS_REPLY_ARRAY && r->elements <= n)
         return take_replies(s, call, from, r, why);
+    if (r->type == REDIS_REPLY_INTEGER && n == 1) {
+        call->failed = !il__redis_take_packed(call, from, r);
+        return CARRIED_OUT;
+    }
     switch (il__redis_map(&s->url, r->type == REDIS_REPLY_ERROR ? r->str : "no array", why)) {
     case REDIS_ERROR_RELOAD:
         return RELOAD;
@@ -370,10 +381,19 @@ redis_free(struct remote_store *remote)
     il__free(s);
 }
 
+static size_t
+redis_weight(const il_op *op)
+{
+    return op->type == IL_OP_JOB_FINISH ? 1 : FINISHES_MAX / REQUESTS_MAX;
+}
+
 static const struct remote_transport redis_transport = {
     .name           = "redis",
     .caps           = IL__STORE_SHARED,
-    .n_requests_max = REQUESTS_MAX,
+    .n_requests_max = FINISHES_MAX,
+    .weight         = redis_weight,
+    .encode         = il__redis_encode,
+    .decode         = il__redis_decode,
     .call           = redis_call,
     .done           = redis_done,
     .wake           = redis_wake,

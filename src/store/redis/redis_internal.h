@@ -4,6 +4,7 @@
  *   url.c      the store's URL
  *   tls.c      OpenSSL, loaded when rediss: is used
  *   conn.c     a connection: bytes in both directions under one deadline, replies through hiredis's parser
+ *   packed.c   the requests and replies that are not JSON
  *   library.c  the function library: loading it, and the first words on a connection
  *   listen.c   wake-ups of other processes (pub/sub)
  *   redis.c    the transport: batches, errors, opening and freeing
@@ -188,6 +189,16 @@ il_status il__redis_report(struct remote_store *remote, const char *table, il__r
 
 /* What an error of the server means. Fills *reterr (may be NULL). */
 enum redis_error_kind il__redis_map(const struct redis_url *u, const char *text, il_error *reterr);
+
+/* ---- packed.c ---------------------------------------------------------------------------------------------------- */
+
+/* As struct remote_transport says. A reply is a redisReply. */
+bool il__redis_encode(const struct remote_store *s, const il_op *op, struct remote_request *ret);
+bool il__redis_decode(struct remote_store *s, il_op *op, const void *packed);
+/* Is the reply to a request packed? */
+bool il__redis_is_packed(const redisReply *r);
+/* Hand it over, and the wakes in it. False: the call's `failed` is set. */
+bool il__redis_take_packed(struct remote_call *call, size_t i, const redisReply *r);
 
 /* ---- library.c --------------------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 -- While the library is loaded only redis.register_function exists: string, table, math, bit, cjson and redis.call can be used
 -- inside of functions, not at file level. Lua 5.1: at most 200 locals per chunk and 60 upvalues per function, so files are wrapped in do … end and share these tables:
 local V = {} -- verbs
+local P = {} -- verbs whose requests are packed (apply.lua)
 local L, R, O, C, Q = {}, {}, {}, {}, {} -- inner functions of locks, runs, idempotency, cache, queues
 
 -- il_status, by name (tests/redis compares them with interlock.h)
@@ -93,6 +94,14 @@ local function wake(c, tenant, name, suffix)
   local wakes = c.wakes or {}
   wakes[#wakes + 1] = { tenant, name, suffix }
   c.wakes = wakes
+end
+
+-- The same for jobs of a tenant that have changed, by their ids (an array that is not needed any more). The caller is told by the jobs
+-- themselves, others in a message of its own: claims and finishes change many.
+local function wake_jobs(c, tenant, ids)
+  local told = c.told_jobs or {}
+  told[#told + 1], told[#told + 2] = tenant, ids
+  c.told_jobs = told
 end
 
 -- A lease was broken or a build dropped: holders look whether it was theirs.

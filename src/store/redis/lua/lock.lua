@@ -363,28 +363,44 @@ L.acquire_do = function(c, o, run)
 end
 
 -- The usual case: the key is free and nobody waits (it has no row), the unit of work has nothing else, and this (key, holder) did not
--- end lately. Then nothing but the grant is left to decide: one call to read, one to write, and the two indexes.
-local function acquire_alone(c, o)
-  local call, t, k, holder = redis.call, o.tenant, o.key, o.holder
-  local store, key, unit = c.tag .. ':store', 'k\0' .. t .. '\0' .. k, L.unit_field(t, holder)
-  local v = call('HMGET', store, key, unit, 'e\0' .. t .. '\0' .. k .. '\0' .. holder, 'fence', 'server', 'closed')
+-- end lately. Then nothing but the grant is left to decide: one call to read, one to write, and the two indexes. The fence, as a number
+-- and as text; nil: it is not the usual case.
+local function acquire_alone(c, t, k, holder, ttl, settle, meta, place)
+  local call, tag = redis.call, c.tag
+  local store, tk = tag .. ':store', t .. '\0' .. k
+  local key, unit = 'k\0' .. tk, L.unit_field(t, holder)
+  local v = call('HMGET', store, key, unit, 'e\0' .. tk .. '\0' .. holder, 'fence', 'server', 'closed')
   if v[1] or v[2] or (v[3] and L.ended_of(c, v[3])) then return nil end
   c.state = { fence = tonumber(v[4]), server = v[5], closed = tonumber(v[6]) }
   if closed(c) then
     c.state = false -- to be read with the reason
     return nil
   end
-  local now, ttl, fence = c.now, o.ttl_ms, N(draw_fences(c, 1))
+  local now, number = c.now, draw_fences(c, 1)
+  local fence, due = N(number), now + ttl
   call('HSET', store, 'fence', fence, unit, key,
-    key, struct.pack(L.LEASE, 0, HELD, EXCLUSIVE, 0, now + ttl, ttl, o.settle_ms or 0, now, now, holder, fence, '0', o.meta or '',
-      o.place or '', '', ''))
-  call('ZADD', c.tag .. ':ldue', N(now + ttl), key)
-  call('ZADD', c.tag .. ':lk:' .. t, '0', k)
-  return '{"status":0,"fence":"' .. fence .. '","remaining_ms":' .. ttl .. '}'
+    key, struct.pack(L.LEASE, 0, HELD, EXCLUSIVE, 0, due, ttl, settle, now, now, holder, fence, '0', meta, place, '', ''))
+  call('ZADD', tag .. ':ldue', N(due), key)
+  call('ZADD', tag .. ':lk:' .. t, '0', k)
+  return number, fence
 end
 
 V.acquire = function(c, o)
-  return not o.mode and not c.classic and acquire_alone(c, o) or L.acquire_do(c, o, '0')
+  if not o.mode and not c.classic then
+    local _, fence = acquire_alone(c, o.tenant, o.key, o.holder, o.ttl_ms, o.settle_ms or 0, o.meta or '', o.place or '')
+    if fence then return '{"status":0,"fence":"' .. fence .. '","remaining_ms":' .. o.ttl_ms .. '}' end
+  end
+  return L.acquire_do(c, o, '0')
+end
+
+-- The packed form: exclusive, without ranks. The answer is the fence, and a TTL has begun; or what the other form answers.
+P.acquire = function(c, request)
+  local ttl, settle, wait, t, k, holder, meta, place = struct.unpack('<dddsssss', request, 2)
+  local number = not c.classic and acquire_alone(c, t, k, holder, ttl, settle, meta, place)
+  if number then return number end
+  return L.acquire_do(c, {
+    op = 'acquire', tenant = t, key = k, holder = holder, ttl_ms = ttl, settle_ms = settle, wait_ms = wait, meta = meta, place = place,
+  }, '0')
 end
 
 -- ---- seams with runs -------------------------------------------------------------------------------------------------
@@ -476,19 +492,20 @@ V.renew = function(c, o)
 end
 
 -- The usual case, as of an acquire: the key has one lease, exclusive, HELD, current and of no run, the unit of work nothing else, and nobody
--- waits.
-local function release_alone(c, o)
-  local call, t, k, holder = redis.call, o.tenant, o.key, o.holder
-  local store, key, unit = c.tag .. ':store', 'k\0' .. t .. '\0' .. k, L.unit_field(t, holder)
+-- waits. True if it was so.
+local function release_alone(c, t, k, holder, number)
+  local call, tag = redis.call, c.tag
+  local store, tk = tag .. ':store', t .. '\0' .. k
+  local key, unit = 'k\0' .. tk, L.unit_field(t, holder)
   local v = call('HMGET', store, key, unit)
-  if v[2] ~= key or not v[1] or v[1]:byte() ~= 0 then return nil end -- flags: it has waiters, or is not exclusive
-  local _, state, _, _, due, _, _, _, _, of, fence, run = struct.unpack('<BBBI4dddddsss', v[1])
-  if of ~= holder or tonumber(fence) ~= o.fence or state ~= HELD or due <= c.now or run ~= '0' then return nil end
+  if v[2] ~= key or not v[1] or v[1]:byte() ~= 0 then return false end -- flags: it has waiters, or is not exclusive
+  local state, due, of, fence, run = struct.unpack('<xBxxxxxdxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxsss', v[1])
+  if of ~= holder or tonumber(fence) ~= number or state ~= HELD or due <= c.now or run ~= '0' then return false end
   call('HDEL', store, key, unit)
-  call('ZREM', c.tag .. ':ldue', key)
-  call('ZREM', c.tag .. ':lk:' .. t, k)
-  L.ended_add(c, 'e\0' .. t .. '\0' .. k .. '\0' .. holder, fence, RELEASED)
-  return '{"status":0}'
+  call('ZREM', tag .. ':ldue', key)
+  call('ZREM', tag .. ':lk:' .. t, k)
+  L.ended_add(c, 'e\0' .. tk .. '\0' .. holder, fence, RELEASED)
+  return true
 end
 
 local function release(c, o)
@@ -502,7 +519,17 @@ local function release(c, o)
 end
 
 V.release = function(c, o)
-  return not c.classic and release_alone(c, o) or release(c, o)
+  if not c.classic and release_alone(c, o.tenant, o.key, o.holder, o.fence) then
+    return '{"status":0}'
+  end
+  return release(c, o)
+end
+
+-- The packed form. The answer is 0, no other fence is left; or what the other form answers.
+P.release = function(c, request)
+  local fence, t, k, holder = struct.unpack('<dsss', request, 2)
+  if not c.classic and release_alone(c, t, k, holder, fence) then return 0 end
+  return release(c, { op = 'release', tenant = t, key = k, holder = holder, fence = fence })
 end
 
 local function break_lease(c, o, ks, l)

@@ -32,14 +32,13 @@ local function rate_left(c, q, limit)
 end
 
 -- Tokens are never given twice, so they name the starts.
-local function rate_add(c, q, jobs)
+local function rate_add(c, q, token, n)
   if q.opts.rate_n == FOREVER then
     return
   end
   local args = {}
-  for _, j in ipairs(jobs) do
-    args[#args + 1] = N(c.now)
-    args[#args + 1] = N(j[TOKEN])
+  for i = 1, n do
+    args[2 * i - 1], args[2 * i] = N(c.now), N(token + i - 1)
   end
   redis.call('ZADD', Q.key(c, q, 'start'), unpack(args))
 end
@@ -93,19 +92,16 @@ local function worker_key(c, q, worker)
   return c.tag .. ':q.worker:' .. q.names .. '\0' .. worker
 end
 
--- The worker has claimed, and got these. Their tokens follow each other: the first one says them all.
-local function note_worker(c, q, o, jobs)
+-- The worker has claimed, and got these jobs. Their tokens follow each other: the first one says them all.
+local function note_worker(c, q, o, token, ids)
   local key = worker_key(c, q, o.holder)
   redis.call('ZADD', K(c, 'j.worker'), N(c.now), q.names .. '\0' .. o.holder)
-  if not jobs[1] then
+  if ids then
+    ids[0] = o.id .. '\0' .. N(c.now) .. '\0' .. N(token)
+    redis.call('SET', key, table.concat(ids, '\0', 0, #ids))
+  else
     redis.call('DEL', key) -- a claim that gave nothing is not remembered by its id
-    return
   end
-  local text = { o.id, N(c.now), N(jobs[1][TOKEN]) }
-  for i, j in ipairs(jobs) do
-    text[i + 3] = j[ID]
-  end
-  redis.call('SET', key, table.concat(text, '\0'))
 end
 
 -- What the worker's last claim gave, if that had this id: its ids, and the first token.
@@ -148,18 +144,18 @@ local function lease_of(q, o)
   return o.lease_ms or q.opts.lease_ms
 end
 
--- The first n jobs of the queue: their ids, keys and rows. A turn whose job is not there (somebody has deleted keys) is forgotten, so
+-- The first n jobs of the queue: their turns, ids, keys and rows. A turn whose job is not there (somebody has deleted keys) is forgotten, so
 -- that it does not stand in the way of the others for ever.
 local function first_rows(c, q, n)
-  local ready = Q.key(c, q, 'ready')
+  local ready, prefix = Q.key(c, q, 'ready'), Q.job_key(c, q.tenant, '')
   while true do
     local turns, ids, keys, gone = redis.call('ZRANGE', ready, 0, n - 1), {}, {}, false
     if not turns[1] then
-      return ids
+      return turns
     end
     for i, turn in ipairs(turns) do
-      ids[i] = Q.turn_id(turn)
-      keys[i] = Q.job_key(c, q.tenant, ids[i])
+      local id = Q.turn_id(turn)
+      ids[i], keys[i] = id, prefix .. id
     end
     local rows = redis.call('MGET', unpack(keys))
     for i, row in ipairs(rows) do
@@ -169,17 +165,38 @@ local function first_rows(c, q, n)
       end
     end
     if not gone then
-      return ids, keys, rows
+      return turns, ids, keys, rows
     end
   end
 end
 
--- The jobs that the claim gives, as they will be, and their keys; or nil, and the head that says why there are none: somebody may be at
--- work on them under a claim that this server does not know of.
+-- Jobs of a group that become claimed.
+local function move_groups(c, q, rows, ids)
+  local key, out, inside = Q.key(c, q, 'group'), {}, {}
+  if redis.call('EXISTS', key) == 0 then
+    return
+  end
+  for i, row in ipairs(rows) do
+    local j = Q.unpack_job(row, q.tenant, ids[i])
+    if j[GROUP] ~= '' then
+      out[#out + 1] = Q.group_member(j, 'r')
+      inside[#inside + 1] = 0
+      inside[#inside + 1] = Q.group_member(j, 'n')
+    end
+  end
+  if out[1] then
+    redis.call('ZREM', key, unpack(out))
+    redis.call('ZADD', key, unpack(inside))
+  end
+end
+
+-- Make the first n jobs RUNNING: many jobs, a handful of calls. Nobody changes them between reading and writing. The answer, whose head is
+-- still to be said; or nil, and the head that says why there are none: somebody may be at work on them under a claim that this server does
+-- not know of.
 local function take_first(c, q, o, n)
-  local ids, keys, jobs = first_rows(c, q, n)
-  if not ids[1] then
-    return ids
+  local turns, ids, keys, rows = first_rows(c, q, n)
+  if not turns[1] then
+    return turns
   end
   local refused = closed(c)
   if refused then
@@ -187,40 +204,30 @@ local function take_first(c, q, o, n)
   end
   local lease, silent = lease_of(q, o), bit.band(o.flags or 0, CLAIM_SILENT) ~= 0 and 1 or 0
   local token = next_fences(c, #ids) -- and those that follow it
-  for i, id in ipairs(ids) do
-    local j = Q.unpack_job(jobs[i], q.tenant, id)
-    j[STATE], j[ATTEMPT], j[TOKEN], j[LAST] = RUNNING, j[ATTEMPT] + 1, token + i - 1, 0
-    j[SILENT], j[LEASE], j[EXPIRES], j[PROGRESS] = silent, lease, c.now + lease, -1
-    j[STARTED], j[UPDATED] = c.wall, c.wall
-    j[WORKER], j[MESSAGE] = o.holder, ''
-    jobs[i] = j
-  end
-  return jobs, keys
-end
-
--- They are RUNNING from now on. Nobody has changed them since they were read.
-local function mark(c, q, jobs, keys)
-  local rows, due, out, inside = {}, {}, {}, {}
-  local expires = Q.int(jobs[1][EXPIRES])
-  for i, j in ipairs(jobs) do
-    rows[2 * i - 1], rows[2 * i] = keys[i], Q.pack_job(j)
-    due[2 * i - 1], due[2 * i] = expires, Q.due_member(j)
-    if j[GROUP] ~= '' then
-      out[#out + 1] = Q.group_member(j, 'r')
-      inside[#inside + 1] = 0
-      inside[#inside + 1] = Q.group_member(j, 'n')
+  local expires, names, stamp = Q.int(c.now + lease), q.names .. '\0', Q.claim_stamp(c, o.holder, silent, lease)
+  local claimed_row, turn_place = Q.claimed_row, Q.turn_place
+  local sets, due, answer, n_answer = {}, {}, { false }, 1
+  move_groups(c, q, rows, ids)
+  for i = 1, #ids do
+    local id, k = ids[i], 2 * i
+    local row, is_large = claimed_row(rows[i], token + i - 1, stamp)
+    sets[k - 1], sets[k] = keys[i], row
+    due[k - 1], due[k] = expires, turn_place(turns[i]) .. names .. id
+    answer[n_answer + 1], answer[n_answer + 2] = id, row
+    n_answer = n_answer + 2
+    if is_large then
+      n_answer = n_answer + 1
+      answer[n_answer] = Q.large_payload(c, q.tenant, id)
     end
-    wake(c, j[TENANT], j[ID], '#job')
   end
-  redis.call('MSET', unpack(rows))
-  redis.call('ZREMRANGEBYRANK', Q.key(c, q, 'ready'), 0, #jobs - 1)
+  redis.call('ZREMRANGEBYRANK', Q.key(c, q, 'ready'), 0, #ids - 1)
   redis.call('ZADD', Q.due_key(c), unpack(due))
-  if out[1] then
-    redis.call('ZREM', Q.key(c, q, 'group'), unpack(out))
-    redis.call('ZADD', Q.key(c, q, 'group'), unpack(inside))
-  end
-  Q.count(c, q, 'claimed', #jobs)
-  rate_add(c, q, jobs)
+  redis.call('MSET', unpack(sets))
+  Q.count(c, q, 'claimed', #ids)
+  rate_add(c, q, token, #ids)
+  note_worker(c, q, o, token, ids)
+  wake_jobs(c, q.tenant, ids)
+  return answer, #ids
 end
 
 local function is_ready_left(c, q)
@@ -240,28 +247,25 @@ local function empty_wait(c, q, rated)
   return wait < math.huge and wait or FOREVER
 end
 
+-- Jobs are answered as they are stored (src/store/redis/packed.c): a claim makes each row anew anyway.
 local function claim_jobs(c, q, o)
   local left = rate_left(c, q, o.limit)
-  local jobs, keys = {}, nil
+  local answer, n = {}, 0
   if left > 0 then
-    jobs, keys = take_first(c, q, o, left)
+    answer, n = take_first(c, q, o, left)
   end
-  if not jobs then
-    return keys -- refused
+  if not answer then
+    return n -- refused
   end
-  if jobs[1] then
-    mark(c, q, jobs, keys)
-  end
-  note_worker(c, q, o, jobs)
-  local more = #jobs < o.limit and is_ready_left(c, q)
+  local given = answer[2] and n or 0
+  local more = given < o.limit and is_ready_left(c, q)
   local flags = more and LIMITED or 0
-  if not jobs[1] then
+  if given == 0 then
+    note_worker(c, q, o)
     return head_of(c, q, EMPTY, flags, empty_wait(c, q, left == 0 and more))
   end
-  for i, j in ipairs(jobs) do
-    jobs[i] = Q.show(c, j, Q.payload(c, j))
-  end
-  return head_of(c, q, OK, flags), jobs
+  answer[1] = struct.pack('<c1I4dd', 'C', flags + (Q.optimistic(q) and OPTIMISTIC or 0), c.now, c.wall)
+  return answer
 end
 
 V.claim = function(c, o)
@@ -282,7 +286,7 @@ V.claim = function(c, o)
   if q.opts.paused == 0 then
     return claim_jobs(c, q, o)
   end
-  note_worker(c, q, o, {})
+  note_worker(c, q, o)
   return head_of(c, q, EMPTY, PAUSED, FOREVER)
 end
 

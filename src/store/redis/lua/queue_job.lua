@@ -90,7 +90,7 @@ function Q.payload(c, j)
   if j[PAYLOAD_BYTES] <= SMALL then
     return string.sub(j[FIXED], j[BLOBS_AT], j[BLOBS_AT] + j[PAYLOAD_BYTES] - 1)
   end
-  return redis.call('GET', K(c, 'j.data', j[TENANT], j[ID])) or ''
+  return Q.large_payload(c, j[TENANT], j[ID])
 end
 
 function Q.result(c, j)
@@ -155,6 +155,50 @@ function Q.expired(c, j)
   return j[STATE] == RUNNING and j[IS_PARENT] == 0 and c.now >= j[EXPIRES]
 end
 
+-- ---- many at once ------------------------------------------------------------------------------------------------------------
+--
+-- What a claim and a finish make of a row, by copying what stays of it: to unpack and pack it all would be half of what they cost. (Of what
+-- Lua does here the bytes of new strings cost most, then formats; to skip bytes with x costs more than to read them.)
+
+Q.ROW_FORMAT = READ_FORMAT
+
+-- What a claim writes into all of its rows; for Q.claimed_row().
+function Q.claim_stamp(c, holder, silent, lease)
+  return {
+    struct.pack('<BBBdd', 0, 0, silent, lease, c.now + lease), -- SEALED to EXPIRES
+    struct.pack('<ddI4', c.wall, c.wall, 0) .. holder .. '\0', -- STARTED to WORKER
+  }
+end
+
+-- The row of a READY job once it is claimed; and true if its payload is not in the row. It was not sealed (no parent) nor asked to stop (then it
+-- would have ended), and has no result.
+function Q.claimed_row(row, token, stamp)
+  local attempt, at, why = struct.unpack('<I4', row, 3), FIXED_AT, ''
+  local x, y, z = string.byte(row, 63, 65)
+  if x + y + z > 0 then -- texts of the last attempt
+    local worker, message
+    worker, why, message = struct.unpack('<sss', row, 63)
+    at = at + #worker + #why + #message
+  end
+  return struct.pack('<BBI4bd', RUNNING, 0, attempt + 1, -1, token) .. stamp[1] .. string.sub(row, 35, 42) .. stamp[2] .. why .. '\0\0'
+    .. string.sub(row, at), struct.unpack('<I4', row, at + 43) > SMALL
+end
+
+-- The row of a claimed job once it is finished. stamp: Q.finish_stamp(); data: its result, at most SMALL bytes.
+function Q.finished_row(row, stamp, data)
+  return '\4\1' .. string.sub(row, 3, 26) .. '\0\0\0\0\0\0\0\0' .. string.sub(row, 35, 50) .. stamp .. string.sub(row, 63) .. data
+end
+
+function Q.finish_stamp(wall, n_bytes)
+  return struct.pack('<dI4', wall, n_bytes) -- UPDATED, RESULT_BYTES
+end
+
+Q.SMALL = SMALL
+
+function Q.large_payload(c, tenant, id)
+  return redis.call('GET', K(c, 'j.data', tenant, id)) or ''
+end
+
 -- ---- places ------------------------------------------------------------------------------------------------------------------
 
 -- A place in claiming order: priority, run_at, seq, so that bytes compare as these do; and the id behind them.
@@ -166,9 +210,19 @@ function Q.turn_id(turn)
   return string.sub(turn, 19)
 end
 
+-- The place among jobs with the same score that is part of it, without the id.
+function Q.turn_place(turn)
+  return string.sub(turn, 11, 18)
+end
+
 -- A place among jobs with the same score: by seq.
 function Q.place(j)
   return struct.pack('>I8', j[SEQ]) .. j[ID]
+end
+
+-- Without the id.
+function Q.place_of(seq)
+  return struct.pack('>I8', seq)
 end
 
 -- Scores of j.due and q.jobs are a number below 2^50, a time in ms or a seq, and above it a class: so a job goes from claimed to ended by
@@ -178,6 +232,24 @@ local CLASS = 1125899906842624
 -- Its class and place in q.jobs.
 local function rank(j)
   return (j[STATE] < COMPLETED and 0 or j[STATE] - 3) * CLASS + j[SEQ]
+end
+
+-- Of a COMPLETED one, as text. Those of a batch follow each other: the digits before the last two are remembered.
+local hundreds, hundreds_text, ends = -1, '', {}
+
+function Q.completed_rank(seq)
+  local rank_of = CLASS + seq
+  local rest = rank_of % 100
+  if rank_of - rest ~= hundreds then
+    hundreds = rank_of - rest
+    hundreds_text = N(hundreds / 100)
+  end
+  local last = ends[rest]
+  if not last then
+    last = string.format('%02d', rest)
+    ends[rest] = last
+  end
+  return hundreds_text .. last
 end
 
 -- Jobs of a class in q.jobs: 0 live, 1 COMPLETED, 2 FAILED, 3 CANCELLED.
@@ -224,6 +296,11 @@ end
 -- Ended jobs that were kept long enough, by that time and seq.
 function Q.old_jobs(c, n)
   return redis.call('ZRANGEBYSCORE', Q.due_key(c), N(CLASS), N(CLASS + c.wall), 'LIMIT', 0, n)
+end
+
+-- The score in j.due of an ended job that may be purged from then on.
+function Q.purge_score(purge_at)
+  return Q.int(CLASS + purge_at)
 end
 
 -- An ended job may be purged from purge_at on; nil: not by itself.

@@ -1,0 +1,117 @@
+-- queue_finish.lua: batches of finishes. Most jobs have no group, no parent and no unique key: then a finish changes nothing but the job
+-- itself, and what many of them need is read and written by a handful of calls. All others go one by one through V.job_finish, in
+-- their turn.
+--
+-- A batch is read at once: b = Q.finish_read(…). Then its finishes, in order, are gathered (Q.finish_gather) and written (Q.finish_write) up
+-- to one that is not the usual case, which is carried out by itself; and so on. What was read stays true meanwhile: no other verb comes
+-- in between, nobody else does, no job is twice in a batch, and a finish changes its own job, its parent, and places of READY ones,
+-- but no other job that is RUNNING and no parent.
+do
+
+local RUNNING = 3
+local NEVER = -1
+local FINISH = 70 -- 'F', the first byte of a request: token, tenant, id (src/store/redis/packed.c)
+
+-- The finishes from args[from] on, up to something else or to a job that is named a second time.
+function Q.finish_read(c, args, from)
+  local b = { from = from, last = from - 2, tokens = {}, tenants = {}, ids = {}, keys = {}, rows = false, n = 0 }
+  local seen, n = {}, 0
+  for i = from, #args, 2 do
+    if string.byte(args[i]) ~= FINISH then
+      break
+    end
+    local token, tenant, id = struct.unpack('<dss', args[i], 2)
+    local key = Q.job_key(c, tenant, id)
+    if seen[key] then
+      break
+    end
+    n, seen[key], b.last = n + 1, true, i
+    b.tokens[n], b.tenants[n], b.ids[n], b.keys[n] = token, tenant, id, key
+  end
+  b.rows = redis.call('MGET', unpack(b.keys))
+  return b
+end
+
+-- As V.job_finish wants it.
+function Q.finish_request(b, i)
+  local k = (i - b.from) / 2 + 1
+  return { op = 'job_finish', tenant = b.tenants[k], id = b.ids[k], fence = b.tokens[k] }
+end
+
+-- A queue of the batch, and the changes of its q.jobs; false if its jobs do not go by themselves.
+local function queue_of(c, b, tenant, name)
+  local names = tenant .. '\0' .. name
+  local g = b.queues[names]
+  if g == nil then
+    local q = Q.find(c, tenant, name)
+    local keep = q and q.opts.keep_ms ~= NEVER and q.opts.keep_ms
+    g = keep and {
+      q = q, names = names .. '\0', purge_at = c.wall + keep, purge_score = Q.purge_score(c.wall + keep), jobs = {}, ids = {}, n = 0,
+    } or false
+    b.queues[names] = g
+  end
+  return g
+end
+
+-- Gathers finishes from args[at] on, as long as they are the usual case, with their answers; where the first other one is. b.at says how far
+-- it has come, should it break.
+local function gather(c, b, at, args, replies, n)
+  local rows, tokens, tenants, ids, keys, from, sets, due = b.rows, b.tokens, b.tenants, b.ids, b.keys, b.from, b.sets, b.due
+  local unpack_row, format, finished_row, completed_rank, place_of = struct.unpack, Q.ROW_FORMAT, Q.finished_row, Q.completed_rank, Q.place_of
+  local now, small = c.now, Q.SMALL
+  local g, name, stamp, stamp_bytes = false, false, false, -1
+  for i = at, b.last, 2 do
+    b.at = i
+    local k, data = (i - from) / 2 + 1, args[i + 1]
+    local row, tenant, id = rows[k], tenants[k], ids[k]
+    if not row or #data > small then
+      return i
+    end
+    local state, _, _, _, token, _, _, _, _, expires, _, _, _, _, _, _, _, seq, _, _, is_parent, _, parent_seq, unique_until, _, _, _, queue,
+      _, group, unique_key = unpack_row(format, row)
+    if state ~= RUNNING or token ~= tokens[k] or expires <= now or is_parent == 1 or parent_seq ~= 0 or group ~= '' or unique_key ~= '' then
+      return i
+    end
+    if not g or queue ~= name or tenant ~= g.q.tenant then
+      g, name = queue_of(c, b, tenant, queue), queue
+      if not g then
+        return i
+      end
+    end
+    if #data ~= stamp_bytes then
+      stamp, stamp_bytes = Q.finish_stamp(c.wall, #data), #data
+    end
+    row = finished_row(row, stamp, data)
+    local m = b.n + 1
+    b.n = m
+    sets[2 * m - 1], sets[2 * m] = keys[k], row
+    due[2 * m - 1] = unique_until <= g.purge_at and g.purge_score or Q.purge_score(unique_until)
+    due[2 * m] = place_of(seq) .. g.names .. id
+    m = g.n + 1
+    g.n = m
+    g.jobs[2 * m - 1], g.jobs[2 * m], g.ids[m] = completed_rank(seq), id, id
+    replies[n + (i - at) / 2 + 1] = row
+  end
+  return b.last + 2
+end
+
+-- The same; a row that breaks is not the usual case.
+function Q.finish_gather(c, b, at, args, replies, n)
+  b.n, b.queues, b.sets, b.due = 0, {}, {}, {}
+  local ok, other = pcall(gather, c, b, at, args, replies, n)
+  return ok and other or b.at
+end
+
+-- Write what was gathered: places before rows, so that a finish that is repeated, should this break half-way, writes all of it again.
+function Q.finish_write(c, b)
+  for _, g in pairs(b.queues) do
+    if g and g.n > 0 then
+      redis.call('ZADD', Q.key(c, g.q, 'jobs'), unpack(g.jobs))
+      wake_jobs(c, g.q.tenant, g.ids)
+    end
+  end
+  redis.call('ZADD', Q.due_key(c), unpack(b.due))
+  redis.call('MSET', unpack(b.sets))
+end
+
+end
