@@ -1,0 +1,209 @@
+/*
+ * job_batch.c: many jobs at once: what a batch of finishes does is what they would do one after the other, and a claim gives each of its jobs whole.
+ * Engines have faster ways for the usual ones; here they stand beside those that are not.
+ */
+#include "harness/job.h"
+#include "harness/suite.h"
+
+static char large[100000];
+
+static uint64_t
+push_and_claim(struct t_store *s, const char *queue, const char *id, struct t_job_args a)
+{
+    il_op op = t_job_op(IL_OP_JOB_PUSH, queue, NULL, id, 0, a);
+
+    (void)T_IS(t_op_run(s, NULL, op), IL_OK);
+    return t_claim_is(s, queue, "w", id);
+}
+
+static il_op
+finish(const char *id, uint64_t token, struct t_job_args a)
+{
+    return t_job_op(IL_OP_JOB_FINISH, NULL, NULL, id, token, a);
+}
+
+static void
+release(il_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        il_op_release(&ops[i]);
+}
+
+static void
+is_finished(const il_op *op, const char *id, const char *queue, uint64_t token)
+{
+    (void)T_IS(op, IL_OK);
+    T_EQU(op->out.n_jobs, 1);
+    T_EQU(op->out.fence, token);
+    T_EQ(op->out.remaining_ms, 0);
+    T_STREQ(op->out.jobs[0].id, id);
+    T_STREQ(op->out.jobs[0].queue, queue);
+    T_STREQ(op->out.jobs[0].worker, "w");
+    T_EQ(op->out.jobs[0].state, IL_JOB_COMPLETED);
+    T_EQ(op->out.jobs[0].attempt, 1);
+    T_EQU(op->out.jobs[0].token, token);
+    T_EQ(op->out.jobs[0].created_at_ms, T_WALL_MS_START);
+    T_EQ(op->out.jobs[0].completed_at_ms, T_WALL_MS_START + 1000);
+    T_EQ(op->out.jobs[0].updated_at_ms, T_WALL_MS_START + 1000);
+    T_TRUE(op->out.jobs[0].payload == NULL);
+    T_TRUE(op->out.jobs[0].result == NULL);
+    T_EQU(op->out.jobs[0].payload_bytes, 0);
+}
+
+T_TEST(finishes_of_all_kinds)
+{
+    il_op ops[14];
+
+    memset(large, 'r', sizeof large);
+    (void)T_IS(t_queue_set(s, "q", .group_limit = 1), IL_OK);
+    (void)T_IS(t_push(s, "q", "parent", .n_children = 1, .flags = IL_PUSH_PARENT), IL_OK);
+    uint64_t plain   = push_and_claim(s, "q", "plain", T_JOB(.data = "p", .priority = 7));
+    uint64_t result  = push_and_claim(s, "q", "result", T_JOB(.data = "p"));
+    uint64_t longer  = push_and_claim(s, "q", "longer", T_JOB(.data = large, .data_bytes = 600));
+    uint64_t group   = push_and_claim(s, "q", "group", T_JOB(.group = "g"));
+    uint64_t child   = push_and_claim(s, "q", "child", T_JOB(.parent = "parent"));
+    uint64_t unique  = push_and_claim(s, "q", "unique", T_JOB(.unique_key = "u"));
+    uint64_t other   = push_and_claim(s, "other", "other", T_JOB(.data = "p"));
+    uint64_t kept    = push_and_claim(s, "q", "kept", T_JOB(.data = "p"));
+    uint64_t last    = push_and_claim(s, "q", "last", T_JOB(.data = ""));
+    (void)T_IS(t_push(s, "q", "blocked", .group = "g"), IL_OK);
+    t_claim_none(s, "q", "w");
+    t_pass(s, 1000);
+
+    ops[0]  = finish("plain", plain, T_JOB(.data = ""));
+    ops[1]  = finish("result", result, T_JOB(.data = "r\0s", .data_bytes = 3));
+    ops[2]  = finish("longer", longer, T_JOB(.data = large, .data_bytes = sizeof large));
+    ops[3]  = finish("nobody", plain, T_JOB(.data = ""));
+    ops[4]  = finish("group", group, T_JOB(.data = ""));
+    ops[5]  = finish("plain", plain, T_JOB(.data = "")); /* repeated */
+    ops[6]  = finish("child", child, T_JOB(.data = ""));
+    ops[7]  = finish("kept", kept + 1, T_JOB(.data = "")); /* not its token */
+    ops[8]  = finish("unique", unique, T_JOB(.data = ""));
+    ops[9]  = finish("result", result, T_JOB(.data = "another"));
+    ops[10] = finish("other", other, T_JOB(.data = ""));
+    ops[11] = t_job_op(IL_OP_JOB_HEARTBEAT, NULL, NULL, "last", last, T_JOB(.text = "nearly"));
+    ops[12] = finish("last", last, T_JOB(.data = ""));
+    ops[13] = finish("parent", last, T_JOB(.data = ""));
+    t_batch(s, ops, ARRAY_LEN(ops));
+
+    is_finished(&ops[0], "plain", "q", plain);
+    T_EQ(ops[0].out.jobs[0].priority, 7);
+    is_finished(&ops[1], "result", "q", result);
+    is_finished(&ops[2], "longer", "q", longer);
+    (void)T_IS(&ops[3], IL_NOT_FOUND);
+    is_finished(&ops[4], "group", "q", group);
+    T_STREQ(ops[4].out.jobs[0].group, "g");
+    is_finished(&ops[5], "plain", "q", plain);
+    is_finished(&ops[6], "child", "q", child);
+    T_STREQ(ops[6].out.jobs[0].parent, "parent");
+    (void)T_IS(&ops[7], IL_STALE);
+    is_finished(&ops[8], "unique", "q", unique);
+    T_STREQ(ops[8].out.jobs[0].unique_key, "u");
+    (void)T_IS(&ops[9], IL_MISMATCH);
+    is_finished(&ops[10], "other", "other", other);
+    (void)T_IS(&ops[11], IL_OK);
+    is_finished(&ops[12], "last", "q", last);
+    T_STREQ(ops[12].out.jobs[0].message, "nearly");
+    (void)T_IS(&ops[13], IL_STALE);
+    release(ops, ARRAY_LEN(ops));
+
+    (void)t_job_is(s, "parent", IL_JOB_COMPLETED);
+    (void)t_job_is(s, "kept", IL_JOB_RUNNING);
+    const il_job_info *j = t_job_is(s, "result", IL_JOB_COMPLETED);
+    T_EQU(j->result_bytes, 3);
+    T_TRUE(memcmp(j->result, "r\0s", 3) == 0);
+    T_STREQ(j->payload, "p");
+    j = t_job_is(s, "longer", IL_JOB_COMPLETED);
+    T_EQU(j->result_bytes, sizeof large);
+    T_EQU(j->payload_bytes, 600);
+    T_TRUE(memcmp(j->result, large, sizeof large) == 0);
+    IGNORE(t_claim_is(s, "q", "w", "blocked") > 0); /* the group has room again, and the key is free */
+    (void)T_IS(t_push(s, "q", "unique2", .unique_key = "u"), IL_OK);
+    const il_queue_info *q = t_queue(s, "q");
+    T_EQU(q->completed, 8);
+    T_EQU(q->stale, 2);
+    T_EQU(q->n_running, 2);
+    T_EQU(t_queue(s, "other")->completed, 1);
+}
+
+/* More than one call of any engine holds. */
+T_TEST(many_finishes)
+{
+    enum { N = 300 };
+    static il_op ops[N];
+
+    t_push_many(s, "q", "j", N, T_JOB(.data = "x"));
+    const il_op *op = T_IS(t_claim(s, "q", "w", .limit = N), IL_OK);
+    T_EQU(op->out.n_jobs, N);
+    for (unsigned i = 0; i < N; i++)
+        ops[i] = finish(op->out.jobs[i].id, op->out.jobs[i].token, T_JOB(.data = i % 3 == 0 ? "odd" : ""));
+    t_batch(s, ops, N);
+    for (unsigned i = 0; i < N; i++)
+        (void)T_IS(&ops[i], IL_OK);
+    release(ops, N);
+    T_EQU(t_queue(s, "q")->completed, N);
+    T_EQU(t_queue(s, "q")->n_running, 0);
+    T_STREQ(t_job_is(s, "j0", IL_JOB_COMPLETED)->result, "odd");
+    /* They go when their time has come, all of them. */
+    t_pass(s, INT64_C(7) * 86400000);
+    T_EQU(T_IS(t_sweep(s, .limit = 1000), IL_OK)->out.sweep.n_purged, N);
+    T_EQU(T_IS(t_job_list(s, "q"), IL_OK)->out.n_jobs, 0);
+}
+
+/* Payloads of any size, names that need escapes, jobs with a past. */
+T_TEST(a_claim_gives_whole_jobs)
+{
+    static const size_t sizes[] = { 0, 1, 512, 513, sizeof large };
+    char                id[16];
+
+    memset(large, 'p', sizeof large);
+    uint64_t token = push_and_claim(s, "q\\\"", "past\\\"", T_JOB(.data = "again"));
+    (void)T_IS(t_heartbeat(s, "past\\\"", token, T_PROGRESS(9), .text = "half"), IL_OK);
+    (void)T_IS(t_job_fail(s, "past\\\"", token, .text = "why", .delay_ms = 1), IL_OK);
+    t_pass(s, 10);
+    for (unsigned i = 0; i < ARRAY_LEN(sizes); i++) {
+        (void)snprintf(id, sizeof id, "size%u", i);
+        (void)T_IS(t_push(s, "q\\\"", id, .data = sizes[i] > 0 ? large : "", .data_bytes = sizes[i],
+                          .max_attempts = i + 1),
+                   IL_OK);
+    }
+    const il_op *op = T_IS(t_claim(s, "q\\\"", "other", .limit = 10, .lease_ms = 5000), IL_OK);
+    T_EQU(op->out.n_jobs, ARRAY_LEN(sizes) + 1);
+    T_EQ(op->out.remaining_ms, 5000);
+    T_EQU(op->out.fence, op->out.jobs[0].token);
+    const il_job_info *j = &op->out.jobs[0];
+    T_STREQ(j->id, "past\\\"");
+    T_STREQ(j->queue, "q\\\"");
+    T_STREQ(j->error, "why");
+    T_STREQ(j->message, "");
+    T_STREQ(j->worker, "other");
+    T_STREQ(j->payload, "again");
+    T_EQ(j->progress, -1);
+    T_EQ(j->attempt, 2);
+    T_EQ(j->created_at_ms, T_WALL_MS_START);
+    T_EQ(j->run_at_ms, T_WALL_MS_START + 1);
+    T_EQ(j->started_at_ms, T_WALL_MS_START + 10);
+    for (unsigned i = 0; i < ARRAY_LEN(sizes); i++) {
+        j = &op->out.jobs[i + 1];
+        T_EQ(j->state, IL_JOB_RUNNING);
+        T_EQ(j->attempt, 1);
+        T_EQ(j->max_attempts, i + 1);
+        T_EQU(j->payload_bytes, sizes[i]);
+        T_TRUE(j->payload != NULL && memcmp(j->payload, large, sizes[i]) == 0);
+        T_EQU(j->token, op->out.fence + i + 1);
+        T_EQ(j->remaining_ms, 5000);
+        T_EQU(j->result_bytes, 0);
+    }
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        T_ROW(finishes_of_all_kinds),
+        T_ROW(many_finishes),
+        T_ROW(a_claim_gives_whole_jobs),
+    };
+
+    return T_SUITE("job_batch", tests);
+}
