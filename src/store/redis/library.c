@@ -15,6 +15,7 @@
 #include "redis_lua.inc"
 
 #define VERSION_MIN_MAJOR 7
+#define LAYOUT 2 /* of the store's rows; 1: jobs with their token before their expiry */
 #define BACKOFF_MS_MIN 10
 #define BACKOFF_MS_MAX 500
 
@@ -215,6 +216,12 @@ read_hello(struct redis_store *s, const json_t *head, il_error *reterr)
     if (il__remote_number(head, "found") == 0)
         return il__error_set(reterr, IL_STORE, "%s: there is no store with the prefix %s", shown,
                              s->url.tag);
+    int64_t layout = il__remote_number(head, "layout");
+    if (layout != LAYOUT)
+        return il__error_set(reterr, layout > LAYOUT ? IL_NEWER : IL_STORE,
+                             "%s: the store was made by %s version of Interlock and is laid out otherwise "
+                             "(layout %lld, this is %d): use that one, or another prefix",
+                             shown, layout > LAYOUT ? "a newer" : "an older", (long long)layout, LAYOUT);
     if (strcmp(il__remote_text(head, "clock"), s->test_clock ? "test" : "server") != 0)
         return il__error_set(reterr, IL_INVAL, "%s: the store was made %s ?clock=test", shown,
                              s->test_clock ? "without" : "with");
@@ -231,6 +238,7 @@ static bool
 put_hello(struct redis_store *s, struct remote_request *r)
 {
     il__remote_begin(r, "x_hello");
+    il__remote_put_number(r, "layout", LAYOUT);
     il__remote_put_text(r, "clock", s->test_clock ? "test" : "server");
     il__remote_put_number(r, "max_ttl_ms", s->url.max_ttl_ms);
     il__remote_put_number(r, "classic", s->url.classic);

@@ -11,6 +11,7 @@
 #define REQUEST_BYTES_MAX ((size_t)1 << 20) /* texts are small */
 #define EXACT_END (INT64_C(1) << 53)        /* doubles are exact below it */
 #define HEAD_BYTES 21                       /* C flags now wall */
+#define STAMP_BYTES 22                      /* what a finish changes: the front of a row */
 
 /* ---- requests ------------------------------------------------------------------------------------------------------- */
 
@@ -180,20 +181,20 @@ take_text(struct row *r)
 static bool
 take_job(struct row *r, struct il__job *j, il_job_info *info)
 {
-    j->state        = (il_job_state)take_8(r);
-    j->last         = (enum il__job_last)take_8(r);
-    j->attempt      = take_32(r);
-    j->progress     = (int8_t)take_8(r);
-    j->token        = (uint64_t)take_number(r);
-    j->is_sealed    = take_8(r) != 0;
-    j->cancelled    = take_8(r) != 0;
-    j->silent       = take_8(r) != 0;
-    j->lease_ms     = take_number(r);
-    j->expires_ms   = take_number(r);
-    j->run_at_ms    = take_number(r);
-    j->started_ms   = take_number(r);
-    j->updated_ms   = take_number(r);
+    j->state      = (il_job_state)take_8(r);
+    j->last       = (enum il__job_last)take_8(r);
+    j->expires_ms = take_number(r);
+    j->updated_ms = take_number(r);
     (void)take_32(r); /* bytes of the result */
+    j->attempt         = take_32(r);
+    j->progress        = (int8_t)take_8(r);
+    j->token           = (uint64_t)take_number(r);
+    j->is_sealed       = take_8(r) != 0;
+    j->cancelled       = take_8(r) != 0;
+    j->silent          = take_8(r) != 0;
+    j->lease_ms        = take_number(r);
+    j->run_at_ms       = take_number(r);
+    j->started_ms      = take_number(r);
     info->worker       = take_text(r);
     info->error        = take_text(r);
     info->message      = take_text(r);
@@ -344,6 +345,17 @@ il__redis_is_packed(const redisReply *r)
         return true;
     return r->type == REDIS_REPLY_ARRAY && r->elements > 0 && r->element[0]->type == REDIS_REPLY_STRING &&
            r->element[0]->len >= HEAD_BYTES && r->element[0]->str[0] == 'C';
+}
+
+void
+il__redis_complete(redisReply *r, const redisReply **first)
+{
+    if (r->type != REDIS_REPLY_STRING || r->len < STAMP_BYTES)
+        return;
+    if (r->str[0] == IL_JOB_COMPLETED)
+        *first = r;
+    else if (*first != NULL)
+        memcpy(r->str, (*first)->str, STAMP_BYTES);
 }
 
 bool

@@ -175,9 +175,12 @@ static enum outcome
 take_replies(struct redis_store *s, struct remote_call *call, size_t from, const redisReply *r,
              il_error *why)
 {
+    const redisReply *first = NULL; /* of the finishes */
+
     for (size_t i = 0; i < r->elements; i++) {
-        const redisReply *one = r->element[i];
-        bool              ok;
+        redisReply *one = r->element[i];
+        bool        ok;
+        il__redis_complete(one, &first);
         if (one->type == REDIS_REPLY_ERROR) {
             (void)il__redis_map(&s->url, one->str, why); /* it is this request's, whatever it says */
             ok = take_error(call, from + i, why);

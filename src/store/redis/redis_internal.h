@@ -197,6 +197,8 @@ bool il__redis_encode(const struct remote_store *s, const il_op *op, struct remo
 bool il__redis_decode(struct remote_store *s, il_op *op, const void *packed);
 /* Is the reply to a request packed? */
 bool il__redis_is_packed(const redisReply *r);
+/* The job of a finish as it is now, if the reply has it as it was: as *first, the last that was whole (NULL at first). */
+void il__redis_complete(redisReply *r, const redisReply **first);
 /* Hand it over, and the wakes in it. False: the call's `failed` is set. */
 bool il__redis_take_packed(struct remote_call *call, size_t i, const redisReply *r);
 

@@ -11,7 +11,8 @@
 -- (a single integer is not put into an array)
 --   A  acquire: ttl, settle, wait, tenant, key, holder, meta, place   -> the fence, an integer
 --   R  release: fence, tenant, key, holder                            -> 0
---   F  finish: token, tenant, id                                      -> the job, as its row is stored
+--   F  finish: token, tenant, id                                      -> the job, as its row is stored; if that is still RUNNING, then its
+--                                                                        front is that of the last one before it that is COMPLETED
 -- and the answer of a claim that gives jobs: an array of C flags now wall (wakes), then for each job its id, its row, and its payload if the row
 -- is without.
 --

@@ -34,7 +34,7 @@ local function K(c, kind, ...)
 end
 
 -- The store's own row, a hash: fence, ticket (last drawn), server (run id of the server that granted last), promoted, synced, closed (no
--- grants before, ms), why, max_ttl (ms), clock, classic, born; and rows of locks (lock_rows.lua).
+-- grants before, ms), why, max_ttl (ms), clock, classic, born, layout; and rows of locks (lock_rows.lua).
 local function store_key(c)
   return c.tag .. ':store'
 end
@@ -193,22 +193,22 @@ new_server = function(c, o)
 end
 
 -- The first request on every connection: makes the store if it is not there, and notices another server.
---   clock 'test' or 'server', max_ttl_ms, classic 0/1, existing 0/1, was: run id known so far, synced 0/1: appendonly, and appendfsync is always
---   -> found 0: it does not exist and may not be made; clock, classic: as the store was made; server: run id; closed_ms
+--   layout: of the rows, as the client knows it; clock 'test' or 'server', max_ttl_ms, classic 0/1, existing 0/1, was: run id known so far, synced 0/1: appendonly, and appendfsync is always
+--   -> found 0: it does not exist and may not be made; layout, clock, classic: as the store was made; server: run id; closed_ms
 V.x_hello = function(c, o)
   local key = store_key(c)
-  local v = redis.call('HMGET', key, 'born', 'clock', 'classic', 'max_ttl')
+  local v = redis.call('HMGET', key, 'born', 'clock', 'classic', 'max_ttl', 'layout')
   if not v[1] then
     if o.existing == 1 then
       return { status = S.OK, found = 0 }
     end
-    v[2], v[3], v[4] = o.clock, N(o.classic or 0), N(o.max_ttl_ms)
+    v[2], v[3], v[4], v[5] = o.clock, N(o.classic or 0), N(o.max_ttl_ms), N(o.layout)
     -- A value of more than 64 bytes makes it a table at once: a listpack would be read from its front each time.
-    redis.call('HSET', key, 'born', N(math.floor(server_us(c) / 1000)), 'clock', v[2], 'classic', v[3], 'max_ttl', v[4],
+    redis.call('HSET', key, 'born', N(math.floor(server_us(c) / 1000)), 'clock', v[2], 'classic', v[3], 'max_ttl', v[4], 'layout', v[5],
       'what', 'Interlock: counters, leases, units of work and what has ended; see src/store/redis')
   end
-  local head = { status = S.OK, found = 1, clock = v[2], classic = v[3], server = run_id() }
-  if v[2] ~= o.clock or tonumber(v[3]) ~= (o.classic or 0) then
+  local head = { status = S.OK, found = 1, layout = v[5] or '1', clock = v[2], classic = v[3], server = run_id() }
+  if tonumber(head.layout) ~= o.layout or v[2] ~= o.clock or tonumber(v[3]) ~= (o.classic or 0) then
     return head
   end
   if tonumber(v[4]) < o.max_ttl_ms then

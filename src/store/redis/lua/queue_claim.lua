@@ -147,19 +147,19 @@ end
 -- The first n jobs of the queue: their turns, ids, keys and rows. A turn whose job is not there (somebody has deleted keys) is forgotten, so
 -- that it does not stand in the way of the others for ever.
 local function first_rows(c, q, n)
-  local ready, prefix = Q.key(c, q, 'ready'), Q.job_key(c, q.tenant, '')
+  local ready, prefix, turn_id = Q.key(c, q, 'ready'), Q.job_key(c, q.tenant, ''), Q.turn_id
   while true do
     local turns, ids, keys, gone = redis.call('ZRANGE', ready, 0, n - 1), {}, {}, false
     if not turns[1] then
       return turns
     end
-    for i, turn in ipairs(turns) do
-      local id = Q.turn_id(turn)
+    for i = 1, #turns do
+      local id = turn_id(turns[i])
       ids[i], keys[i] = id, prefix .. id
     end
     local rows = redis.call('MGET', unpack(keys))
-    for i, row in ipairs(rows) do
-      if not row then
+    for i = 1, #turns do
+      if not rows[i] then
         gone = true
         redis.call('ZREM', ready, turns[i])
       end

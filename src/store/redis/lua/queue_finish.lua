@@ -15,19 +15,25 @@ local FINISH = 70 -- 'F', the first byte of a request: token, tenant, id (src/st
 -- The finishes from args[from] on, up to something else or to a job that is named a second time.
 function Q.finish_read(c, args, from)
   local b = { from = from, last = from - 2, tokens = {}, tenants = {}, ids = {}, keys = {}, rows = false, n = 0 }
-  local seen, n = {}, 0
+  local tokens, tenants, ids, keys, seen, n = b.tokens, b.tenants, b.ids, b.keys, {}, 0
+  local byte, unpack_request, prefix, prefix_of = string.byte, struct.unpack, '', false
   for i = from, #args, 2 do
-    if string.byte(args[i]) ~= FINISH then
+    local request = args[i]
+    if byte(request) ~= FINISH then
       break
     end
-    local token, tenant, id = struct.unpack('<dss', args[i], 2)
-    local key = Q.job_key(c, tenant, id)
+    local token, tenant, id = unpack_request('<dss', request, 2)
+    if tenant ~= prefix_of then
+      prefix, prefix_of = Q.job_key(c, tenant, ''), tenant
+    end
+    local key = prefix .. id
     if seen[key] then
       break
     end
-    n, seen[key], b.last = n + 1, true, i
-    b.tokens[n], b.tenants[n], b.ids[n], b.keys[n] = token, tenant, id, key
+    n = n + 1
+    tokens[n], tenants[n], ids[n], keys[n], seen[key] = token, tenant, id, key, true
   end
+  b.last = from + 2 * (n - 1)
   b.rows = redis.call('MGET', unpack(b.keys))
   return b
 end
@@ -46,7 +52,7 @@ local function queue_of(c, b, tenant, name)
     local q = Q.find(c, tenant, name)
     local keep = q and q.opts.keep_ms ~= NEVER and q.opts.keep_ms
     g = keep and {
-      q = q, names = names .. '\0', purge_at = c.wall + keep, purge_score = Q.purge_score(c.wall + keep), jobs = {}, ids = {}, n = 0,
+      q = q, names = names .. '\0', purge_score = Q.purge_score(c.wall + keep), jobs = {}, ids = {}, n = 0,
     } or false
     b.queues[names] = g
   end
@@ -54,10 +60,11 @@ local function queue_of(c, b, tenant, name)
 end
 
 -- Gathers finishes from args[at] on, as long as they are the usual case, with their answers; where the first other one is. b.at says how far
--- it has come, should it break.
+-- it has come, should it break. The first answers with its row as it will be, the others with theirs as they were: the client puts the front of
+-- the first one over them.
 local function gather(c, b, at, args, replies, n)
-  local rows, tokens, tenants, ids, keys, from, sets, due = b.rows, b.tokens, b.tenants, b.ids, b.keys, b.from, b.sets, b.due
-  local unpack_row, format, finished_row, completed_rank, place_of = struct.unpack, Q.ROW_FORMAT, Q.finished_row, Q.completed_rank, Q.place_of
+  local rows, tokens, tenants, ids, keys, from, marks, due = b.rows, b.tokens, b.tenants, b.ids, b.keys, b.from, b.marks, b.due
+  local peek, completed_rank, place_of = Q.peek, Q.completed_rank, Q.place_of
   local now, small = c.now, Q.SMALL
   local g, name, stamp, stamp_bytes = false, false, false, -1
   for i = at, b.last, 2 do
@@ -67,9 +74,8 @@ local function gather(c, b, at, args, replies, n)
     if not row or #data > small then
       return i
     end
-    local state, _, _, _, token, _, _, _, _, expires, _, _, _, _, _, _, _, seq, _, _, is_parent, _, parent_seq, unique_until, _, _, _, queue,
-      _, group, unique_key = unpack_row(format, row)
-    if state ~= RUNNING or token ~= tokens[k] or expires <= now or is_parent == 1 or parent_seq ~= 0 or group ~= '' or unique_key ~= '' then
+    local state, token, expires, is_plain, seq, queue = peek(row)
+    if state ~= RUNNING or token ~= tokens[k] or expires <= now or not is_plain then
       return i
     end
     if not g or queue ~= name or tenant ~= g.q.tenant then
@@ -81,37 +87,43 @@ local function gather(c, b, at, args, replies, n)
     if #data ~= stamp_bytes then
       stamp, stamp_bytes = Q.finish_stamp(c.wall, #data), #data
     end
-    row = finished_row(row, stamp, data)
     local m = b.n + 1
     b.n = m
-    sets[2 * m - 1], sets[2 * m] = keys[k], row
-    due[2 * m - 1] = unique_until <= g.purge_at and g.purge_score or Q.purge_score(unique_until)
-    due[2 * m] = place_of(seq) .. g.names .. id
+    marks[3 * m - 2], marks[3 * m - 1], marks[3 * m] = keys[k], stamp, data ~= '' and data
+    due[2 * m - 1], due[2 * m] = g.purge_score, place_of(seq) .. g.names .. id
     m = g.n + 1
     g.n = m
     g.jobs[2 * m - 1], g.jobs[2 * m], g.ids[m] = completed_rank(seq), id, id
-    replies[n + (i - at) / 2 + 1] = row
+    replies[n + (i - at) / 2 + 1] = i > at and row or stamp .. string.sub(row, Q.STAMP_BYTES + 1)
   end
   return b.last + 2
 end
 
 -- The same; a row that breaks is not the usual case.
 function Q.finish_gather(c, b, at, args, replies, n)
-  b.n, b.queues, b.sets, b.due = 0, {}, {}, {}
+  b.n, b.queues, b.marks, b.due = 0, {}, {}, {}
   local ok, other = pcall(gather, c, b, at, args, replies, n)
   return ok and other or b.at
 end
 
--- Write what was gathered: places before rows, so that a finish that is repeated, should this break half-way, writes all of it again.
+-- Write what was gathered. Of a row only its front changes, and is written over: to make rows anew and write them all at once costs twice as
+-- much, though it is one call instead of many. Places come before rows, and results before what says that they are there: should this break
+-- half-way, a finish that is repeated writes all of it again.
 function Q.finish_write(c, b)
+  local call, marks = redis.call, b.marks
   for _, g in pairs(b.queues) do
     if g and g.n > 0 then
-      redis.call('ZADD', Q.key(c, g.q, 'jobs'), unpack(g.jobs))
+      call('ZADD', Q.key(c, g.q, 'jobs'), unpack(g.jobs))
       wake_jobs(c, g.q.tenant, g.ids)
     end
   end
-  redis.call('ZADD', Q.due_key(c), unpack(b.due))
-  redis.call('MSET', unpack(b.sets))
+  call('ZADD', Q.due_key(c), unpack(b.due))
+  for i = 1, 3 * b.n, 3 do
+    if marks[i + 2] then
+      call('APPEND', marks[i], marks[i + 2])
+    end
+    call('SETRANGE', marks[i], '0', marks[i + 1])
+  end
 end
 
 end

@@ -8,26 +8,27 @@
 local TENANT, ID = 1, 2
 local WAS, INSIDE, UP, PURGE_AT = 3, 4, 5, 6 -- not stored: where leave() found it, its parent, when it may go; false: not known
 local FIXED = 7 -- what never changes, as it is stored
--- What changes. LAST is how the last attempt ended (enum il__job_last), ASKED: a stop was asked for.
-local STATE, LAST, ATTEMPT, PROGRESS, TOKEN, SEALED, ASKED, SILENT = 8, 9, 10, 11, 12, 13, 14, 15
-local LEASE, EXPIRES, RUN_AT, STARTED, UPDATED, RESULT_BYTES = 16, 17, 18, 19, 20, 21
+-- What changes; first what a finish changes. LAST is how the last attempt ended (enum il__job_last), ASKED: a stop was asked for.
+local STATE, LAST, EXPIRES, UPDATED, RESULT_BYTES = 8, 9, 10, 11, 12
+local ATTEMPT, PROGRESS, TOKEN, SEALED, ASKED, SILENT, LEASE, RUN_AT, STARTED = 13, 14, 15, 16, 17, 18, 19, 20, 21
 local WORKER, ERROR, MESSAGE = 22, 23, 24
--- What does not. ODD: its id or its queue's name needs escapes in JSON. BLOBS_AT: where in FIXED they begin.
+-- What does not. TRAITS: 1 its id or its queue's name needs escapes in JSON, 2 it is plain: nothing else changes when it ends. BLOBS_AT: where in FIXED they begin.
 local SEQ, PRIORITY, MAX_ATTEMPTS, IS_PARENT, N_CHILDREN, PARENT_SEQ, UNIQUE_UNTIL, CREATED = 25, 26, 27, 28, 29, 30, 31, 32
-local PAYLOAD_BYTES, ODD, QUEUE, PARENT, GROUP, UNIQUE_KEY, BLOBS_AT = 33, 34, 35, 36, 37, 38, 39
+local PAYLOAD_BYTES, TRAITS, QUEUE, PARENT, GROUP, UNIQUE_KEY, BLOBS_AT = 33, 34, 35, 36, 37, 38, 39
 do
 
 local SCHEDULED, READY, RUNNING, COMPLETED, FAILED, CANCELLED = 1, 2, 3, 4, 5, 6
+local LAST_FINISHED = 1
 local NEVER = -1
 
 -- A row: what changes, then what does not, each numbers in fixed width and texts with a NUL behind them; then payload and result, if they are
 -- small. What does not change is never packed again. A parent's row is RUNNING and never claimed. An ended job's end is when it
 -- was updated last. Doubles are exact for all of these numbers, and faster than wide integers.
-local CHANGING_FORMAT = '<BBI4bdBBBdddddI4sss' -- STATE to MESSAGE
+local CHANGING_FORMAT = '<BBddI4I4bdBBBdddsss' -- STATE to MESSAGE
 local FIXED_FORMAT = '<dhI4BI4dddI4Bssss' -- SEQ to UNIQUE_KEY
 local READ_FORMAT = CHANGING_FORMAT .. 'dhI4BI4dddI4Bssss' -- both
 local WRITE_FORMAT = CHANGING_FORMAT .. 'c0'
-local GLANCE_FORMAT = '<Bxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxdxxxxxxxxd' -- state, run_at, updated
+local GLANCE_FORMAT = '<BBddI4I4bdBBBdd' -- state, …, updated, …, run_at
 local FIXED_AT = 66 -- where what does not change begins, if worker, error and message are empty
 local SMALL = 512 -- bytes of a blob that is kept in the row: one key less to touch, and not much more to write
 
@@ -45,15 +46,15 @@ function Q.unpack_job(row, tenant, id)
 end
 
 function Q.pack_job(j)
-  return struct.pack(WRITE_FORMAT, j[STATE], j[LAST], j[ATTEMPT], j[PROGRESS], j[TOKEN], j[SEALED], j[ASKED], j[SILENT],
-    j[LEASE], j[EXPIRES], j[RUN_AT], j[STARTED], j[UPDATED], j[RESULT_BYTES], j[WORKER], j[ERROR], j[MESSAGE], j[FIXED])
+  return struct.pack(WRITE_FORMAT, j[STATE], j[LAST], j[EXPIRES], j[UPDATED], j[RESULT_BYTES], j[ATTEMPT], j[PROGRESS], j[TOKEN],
+    j[SEALED], j[ASKED], j[SILENT], j[LEASE], j[RUN_AT], j[STARTED], j[WORKER], j[ERROR], j[MESSAGE], j[FIXED])
 end
 
 -- A job that is nothing yet.
 function Q.new_job(tenant, id, queue)
   return {
     tenant, id, false, false, false, false, '',
-    0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', '', '',
+    0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, '', '', '',
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, queue, '', '', '', 0,
   }
 end
@@ -62,12 +63,17 @@ local function needs_escapes(name)
   return string.find(name, '"', 1, true) or string.find(name, '\\', 1, true)
 end
 
+-- No parent, group or unique key.
+local function is_plain(j)
+  return j[IS_PARENT] == 0 and j[PARENT_SEQ] == 0 and j[GROUP] == '' and j[UNIQUE_KEY] == '' and j[UNIQUE_UNTIL] == 0
+end
+
 -- What never changes of a new job, and its payload.
 function Q.fix_job(c, j, data)
   j[PAYLOAD_BYTES] = #data
-  j[ODD] = (needs_escapes(j[ID]) or needs_escapes(j[QUEUE])) and 1 or 0
+  j[TRAITS] = ((needs_escapes(j[ID]) or needs_escapes(j[QUEUE])) and 1 or 0) + (is_plain(j) and 2 or 0)
   local fixed = struct.pack(FIXED_FORMAT, j[SEQ], j[PRIORITY], j[MAX_ATTEMPTS], j[IS_PARENT], j[N_CHILDREN], j[PARENT_SEQ],
-    j[UNIQUE_UNTIL], j[CREATED], j[PAYLOAD_BYTES], j[ODD], j[QUEUE], j[PARENT], j[GROUP], j[UNIQUE_KEY])
+    j[UNIQUE_UNTIL], j[CREATED], j[PAYLOAD_BYTES], j[TRAITS], j[QUEUE], j[PARENT], j[GROUP], j[UNIQUE_KEY])
   j[FIXED], j[BLOBS_AT] = fixed, #fixed + 1
   if #data <= SMALL then
     j[FIXED] = fixed .. data
@@ -134,7 +140,7 @@ end
 function Q.jobs(c, tenant, ids, is_meant)
   local jobs = {}
   each_row(c, tenant, ids, function(row, id)
-    local state, run_at, updated = struct.unpack(GLANCE_FORMAT, row)
+    local state, _, _, updated, _, _, _, _, _, _, _, _, run_at = struct.unpack(GLANCE_FORMAT, row)
     if not is_meant or is_meant(state == SCHEDULED and run_at <= c.wall and READY or state, updated) then
       jobs[#jobs + 1] = Q.unpack_job(row, tenant, id)
     end
@@ -160,39 +166,44 @@ end
 -- What a claim and a finish make of a row, by copying what stays of it: to unpack and pack it all would be half of what they cost. (Of what
 -- Lua does here the bytes of new strings cost most, then formats; to skip bytes with x costs more than to read them.)
 
-Q.ROW_FORMAT = READ_FORMAT
+-- Of a row: state, token, when its claim expires, whether it is plain, its seq and its queue's name.
+function Q.peek(row)
+  local state, _, expires, _, _, _, _, token = struct.unpack('<BBddI4I4bd', row)
+  local _, _, _, seq, at = struct.unpack('<sssd', row, 63)
+  local traits, queue = struct.unpack('<Bs', row, at + 39)
+  return state, token, expires, traits >= 2, seq, queue
+end
 
 -- What a claim writes into all of its rows; for Q.claimed_row().
 function Q.claim_stamp(c, holder, silent, lease)
   return {
-    struct.pack('<BBBdd', 0, 0, silent, lease, c.now + lease), -- SEALED to EXPIRES
-    struct.pack('<ddI4', c.wall, c.wall, 0) .. holder .. '\0', -- STARTED to WORKER
+    struct.pack('<BBddI4', RUNNING, 0, c.now + lease, c.wall, 0), -- STATE to RESULT_BYTES
+    struct.pack('<BBBd', 0, 0, silent, lease), -- SEALED to LEASE
+    struct.pack('<d', c.wall) .. holder .. '\0', -- STARTED, WORKER
   }
 end
 
 -- The row of a READY job once it is claimed; and true if its payload is not in the row. It was not sealed (no parent) nor asked to stop (then it
 -- would have ended), and has no result.
 function Q.claimed_row(row, token, stamp)
-  local attempt, at, why = struct.unpack('<I4', row, 3), FIXED_AT, ''
+  local attempt, at, why = struct.unpack('<I4', row, 23), FIXED_AT, ''
   local x, y, z = string.byte(row, 63, 65)
   if x + y + z > 0 then -- texts of the last attempt
     local worker, message
     worker, why, message = struct.unpack('<sss', row, 63)
     at = at + #worker + #why + #message
   end
-  return struct.pack('<BBI4bd', RUNNING, 0, attempt + 1, -1, token) .. stamp[1] .. string.sub(row, 35, 42) .. stamp[2] .. why .. '\0\0'
+  return stamp[1] .. struct.pack('<I4bd', attempt + 1, -1, token) .. stamp[2] .. string.sub(row, 47, 54) .. stamp[3] .. why .. '\0\0'
     .. string.sub(row, at), struct.unpack('<I4', row, at + 43) > SMALL
 end
 
--- The row of a claimed job once it is finished. stamp: Q.finish_stamp(); data: its result, at most SMALL bytes.
-function Q.finished_row(row, stamp, data)
-  return '\4\1' .. string.sub(row, 3, 26) .. '\0\0\0\0\0\0\0\0' .. string.sub(row, 35, 50) .. stamp .. string.sub(row, 63) .. data
-end
-
+-- What a finish with a result of so many bytes writes over the front of a row: STATE to RESULT_BYTES. The result, at most SMALL bytes, goes to
+-- its end.
 function Q.finish_stamp(wall, n_bytes)
-  return struct.pack('<dI4', wall, n_bytes) -- UPDATED, RESULT_BYTES
+  return struct.pack('<BBddI4', COMPLETED, LAST_FINISHED, 0, wall, n_bytes)
 end
 
+Q.STAMP_BYTES = 22
 Q.SMALL = SMALL
 
 function Q.large_payload(c, tenant, id)

@@ -93,7 +93,7 @@ function Q.show(c, j, payload, result, sizes)
     more = more .. show_more(c, j)
   end
   local queue, id = j[QUEUE], j[ID]
-  if j[ODD] == 1 then
+  if j[TRAITS] % 2 == 1 then
     queue, id = string.sub(cjson.encode(queue), 2, -2), string.sub(cjson.encode(id), 2, -2)
   end
   local text = '{' .. show_facts(j) .. ',"queue":"' .. queue .. '","id":"' .. id .. '","worker":' .. show_worker(j[WORKER])
