@@ -34,7 +34,7 @@
 struct il__board {
     _Atomic uint32_t *words;
     bool              mapped;
-    _Atomic uint32_t  n_sleepers; /* of a board in memory: threads that sleep on it, or are about to */
+    _Atomic uint32_t n_sleepers; /* of a board in memory: threads that sleep on it, or are about to */
 };
 
 /* In memory of this process. False: no memory. */

@@ -57,15 +57,15 @@ T_TEST(finishes_of_all_kinds)
     memset(large, 'r', sizeof large);
     (void)T_IS(t_queue_set(s, "q", .group_limit = 1), IL_OK);
     (void)T_IS(t_push(s, "q", "parent", .n_children = 1, .flags = IL_PUSH_PARENT), IL_OK);
-    uint64_t plain   = push_and_claim(s, "q", "plain", T_JOB(.data = "p", .priority = 7));
-    uint64_t result  = push_and_claim(s, "q", "result", T_JOB(.data = "p"));
-    uint64_t longer  = push_and_claim(s, "q", "longer", T_JOB(.data = large, .data_bytes = 600));
-    uint64_t group   = push_and_claim(s, "q", "group", T_JOB(.group = "g"));
-    uint64_t child   = push_and_claim(s, "q", "child", T_JOB(.parent = "parent"));
-    uint64_t unique  = push_and_claim(s, "q", "unique", T_JOB(.unique_key = "u"));
-    uint64_t other   = push_and_claim(s, "other", "other", T_JOB(.data = "p"));
-    uint64_t kept    = push_and_claim(s, "q", "kept", T_JOB(.data = "p"));
-    uint64_t last    = push_and_claim(s, "q", "last", T_JOB(.data = ""));
+    uint64_t plain  = push_and_claim(s, "q", "plain", T_JOB(.data = "p", .priority = 7));
+    uint64_t result = push_and_claim(s, "q", "result", T_JOB(.data = "p"));
+    uint64_t longer = push_and_claim(s, "q", "longer", T_JOB(.data = large, .data_bytes = 600));
+    uint64_t group  = push_and_claim(s, "q", "group", T_JOB(.group = "g"));
+    uint64_t child  = push_and_claim(s, "q", "child", T_JOB(.parent = "parent"));
+    uint64_t unique = push_and_claim(s, "q", "unique", T_JOB(.unique_key = "u"));
+    uint64_t other  = push_and_claim(s, "other", "other", T_JOB(.data = "p"));
+    uint64_t kept   = push_and_claim(s, "q", "kept", T_JOB(.data = "p"));
+    uint64_t last   = push_and_claim(s, "q", "last", T_JOB(.data = ""));
     (void)T_IS(t_push(s, "q", "blocked", .group = "g"), IL_OK);
     t_claim_none(s, "q", "w");
     t_pass(s, 1000);
@@ -129,14 +129,17 @@ T_TEST(finishes_of_all_kinds)
 /* More than one call of any engine holds. */
 T_TEST(many_finishes)
 {
-    enum { N = 300 };
+    enum {
+        N = 300
+    };
     static il_op ops[N];
 
     t_push_many(s, "q", "j", N, T_JOB(.data = "x"));
     const il_op *op = T_IS(t_claim(s, "q", "w", .limit = N), IL_OK);
     T_EQU(op->out.n_jobs, N);
     for (unsigned i = 0; i < N; i++)
-        ops[i] = finish(op->out.jobs[i].id, op->out.jobs[i].token, T_JOB(.data = i % 3 == 0 ? "odd" : ""));
+        ops[i] =
+            finish(op->out.jobs[i].id, op->out.jobs[i].token, T_JOB(.data = i % 3 == 0 ? "odd" : ""));
     t_batch(s, ops, N);
     for (unsigned i = 0; i < N; i++)
         (void)T_IS(&ops[i], IL_OK);

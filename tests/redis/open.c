@@ -224,6 +224,26 @@ U_TEST(all_must_say_alike)
     t_redis_release(&r);
 }
 
+/* Rows are never misread: what was made otherwise is not opened. */
+U_TEST(another_layout_is_refused)
+{
+    struct t_redis r;
+    char           url[T_PATH_BYTES];
+    char           out[T_REDIS_REPLY_BYTES];
+
+    start(&r, false);
+    t_path(url, "redis+unix://%s", r.socket);
+    opens(url);
+    T_STREQ(T_REDIS(&r, out, "HGET", "{il}:store", "layout"), "2");
+    IGNORE(T_REDIS(&r, out, "HSET", "{il}:store", "layout", "3") == NULL);
+    refused(url, IL_NEWER, "a newer version");
+    IGNORE(T_REDIS(&r, out, "HDEL", "{il}:store", "layout") == NULL); /* as it was before there were layouts */
+    refused(url, IL_STORE, "an older version");
+    IGNORE(T_REDIS(&r, out, "HSET", "{il}:store", "layout", "2") == NULL);
+    opens(url);
+    t_redis_release(&r);
+}
+
 /* ---- servers that are not there ------------------------------------------------------------------------------------- */
 
 U_TEST(nobody_is_there)
@@ -436,7 +456,7 @@ main(void)
         U_ROW(eviction_is_refused),      U_ROW(all_must_say_alike),
         U_ROW(nobody_is_there),          U_ROW(the_command_line_says_so),
         U_ROW(something_else_is_there),  U_ROW(a_server_that_hangs),
-        U_ROW(long_leases_are_refused),
+        U_ROW(long_leases_are_refused),  U_ROW(another_layout_is_refused),
     };
 
     return cmocka_run_group_tests_name("redis-open", tests, NULL, NULL);

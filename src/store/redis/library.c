@@ -218,10 +218,11 @@ read_hello(struct redis_store *s, const json_t *head, il_error *reterr)
                              s->url.tag);
     int64_t layout = il__remote_number(head, "layout");
     if (layout != LAYOUT)
-        return il__error_set(reterr, layout > LAYOUT ? IL_NEWER : IL_STORE,
-                             "%s: the store was made by %s version of Interlock and is laid out otherwise "
-                             "(layout %lld, this is %d): use that one, or another prefix",
-                             shown, layout > LAYOUT ? "a newer" : "an older", (long long)layout, LAYOUT);
+        return il__error_set(
+            reterr, layout > LAYOUT ? IL_NEWER : IL_STORE,
+            "%s: the store was made by %s version of Interlock and is laid out otherwise "
+            "(layout %lld, this is %d): use that one, or another prefix",
+            shown, layout > LAYOUT ? "a newer" : "an older", (long long)layout, LAYOUT);
     if (strcmp(il__remote_text(head, "clock"), s->test_clock ? "test" : "server") != 0)
         return il__error_set(reterr, IL_INVAL, "%s: the store was made %s ?clock=test", shown,
                              s->test_clock ? "without" : "with");
@@ -253,23 +254,25 @@ void
 il__redis_put_call(struct redis_store *s, struct redis_conn *c, enum redis_function f,
                    int64_t now_ms, int64_t wall_ms, const struct remote_request *requests, size_t n)
 {
-    il__redis_put(c, 7 + 2 * n);
+    char   timed[sizeof s->flags + 48];
+    size_t n_args = 5;
+
+    for (size_t i = 0; i < n; i++)
+        n_args += il__redis_has_blob(&requests[i]) ? 2 : 1;
+    il__redis_put(c, n_args);
     il__redis_args(c, f == REDIS_READ ? "FCALL_RO" : "FCALL");
     il__redis_args(c, il__redis_function(f));
     il__redis_args(c, "1");
     il__redis_args(c, s->url.tag);
-    il__redis_args(c, s->flags);
-    if (s->test_clock) {
-        il__redis_argn(c, now_ms);
-        il__redis_argn(c, wall_ms);
-    } else {
-        il__redis_args(c, "");
-        il__redis_args(c, "");
-    }
+    if (s->test_clock)
+        (void)snprintf(timed, sizeof timed, "%s %lld %lld", s->flags, (long long)now_ms,
+                       (long long)wall_ms);
+    il__redis_args(c, s->test_clock ? timed : s->flags);
     for (size_t i = 0; i < n; i++) {
         const struct remote_blob *blob = &requests[i].blob;
         il__redis_arg(c, requests[i].json.data, requests[i].json.n_bytes);
-        il__redis_arg(c, blob->data != NULL ? blob->data : "", blob->n_bytes);
+        if (il__redis_has_blob(&requests[i]))
+            il__redis_arg(c, blob->data != NULL ? blob->data : "", blob->n_bytes);
     }
 }
 

@@ -41,9 +41,9 @@ take_message(struct redis_listener *l, const char *text, const char *end)
     if (strncmp(text, l->self, n_self) == 0 && text[n_self] == ' ')
         return;
     text = strchr(text, ' ');
-    if (text != NULL && text[1] == 'j')
+    if (text != NULL && text[1] == 'j') {
         wake_jobs(l, text + 2, end);
-    else if (text != NULL && il__remote_take_wakes(&taken, text + 1, strlen(text + 1))) {
+    } else if (text != NULL && il__remote_take_wakes(&taken, text + 1, strlen(text + 1))) {
         for (size_t i = 0; i < taken.n_wakes; i++)
             il__board_wake(l->board, taken.wakes[i]);
     }

@@ -48,7 +48,8 @@ pack_acquire(const struct remote_store *s, const il_op *op, struct il__buf *b)
 {
     const il_lock_in *in = &op->in.lock;
 
-    if (in->mode != IL_MODE_EXCLUSIVE || in->permits != 0 || in->reason != NULL || s->ranks.n > 0 || op->fence != 0)
+    if (in->mode != IL_MODE_EXCLUSIVE || in->permits != 0 || in->reason != NULL || s->ranks.n > 0 ||
+        op->fence != 0)
         return false;
     if (!is_exact(in->ttl_ms) || !is_exact(in->settle_ms) || !is_exact(in->wait_ms))
         return false;
@@ -111,6 +112,12 @@ il__redis_encode(const struct remote_store *s, const il_op *op, struct remote_re
     }
 }
 
+bool
+il__redis_has_blob(const struct remote_request *r)
+{
+    return r->json.data[0] != 'A' && r->json.data[0] != 'R';
+}
+
 /* ---- a row ------------------------------------------------------------------------------------------------------------ */
 
 /* What is left of it; nothing is read beyond the end. */
@@ -146,6 +153,16 @@ static uint32_t
 take_8(struct row *r)
 {
     return (uint32_t)take_bits(r, 1);
+}
+
+/* Of 1 or 2 bytes, in two's complement. */
+static int32_t
+take_signed(struct row *r, size_t n_bytes)
+{
+    int32_t bits = (int32_t)take_bits(r, n_bytes);
+    int32_t half = 1 << (8 * n_bytes - 1);
+
+    return bits < half ? bits : bits - 2 * half;
 }
 
 static int64_t
@@ -186,26 +203,26 @@ take_job(struct row *r, struct il__job *j, il_job_info *info)
     j->expires_ms = take_number(r);
     j->updated_ms = take_number(r);
     (void)take_32(r); /* bytes of the result */
-    j->attempt         = take_32(r);
-    j->progress        = (int8_t)take_8(r);
-    j->token           = (uint64_t)take_number(r);
-    j->is_sealed       = take_8(r) != 0;
-    j->cancelled       = take_8(r) != 0;
-    j->silent          = take_8(r) != 0;
-    j->lease_ms        = take_number(r);
-    j->run_at_ms       = take_number(r);
-    j->started_ms      = take_number(r);
-    info->worker       = take_text(r);
-    info->error        = take_text(r);
-    info->message      = take_text(r);
-    j->seq             = (uint64_t)take_number(r);
-    j->priority        = (int16_t)take_bits(r, 2);
-    j->max_attempts    = take_32(r);
-    j->is_parent       = take_8(r) != 0;
-    j->n_children      = take_32(r);
+    j->attempt      = take_32(r);
+    j->progress     = take_signed(r, 1);
+    j->token        = (uint64_t)take_number(r);
+    j->is_sealed    = take_8(r) != 0;
+    j->cancelled    = take_8(r) != 0;
+    j->silent       = take_8(r) != 0;
+    j->lease_ms     = take_number(r);
+    j->run_at_ms    = take_number(r);
+    j->started_ms   = take_number(r);
+    info->worker    = take_text(r);
+    info->error     = take_text(r);
+    info->message   = take_text(r);
+    j->seq          = (uint64_t)take_number(r);
+    j->priority     = take_signed(r, 2);
+    j->max_attempts = take_32(r);
+    j->is_parent    = take_8(r) != 0;
+    j->n_children   = take_32(r);
     (void)take_number(r); /* the parent's seq */
-    j->unique_until_ms = take_number(r);
-    j->created_ms      = take_number(r);
+    j->unique_until_ms  = take_number(r);
+    j->created_ms       = take_number(r);
     info->payload_bytes = take_32(r);
     (void)take_8(r); /* whether its names need escapes in JSON */
     info->queue      = take_text(r);
@@ -221,7 +238,7 @@ take_job(struct row *r, struct il__job *j, il_job_info *info)
 static bool
 keep_texts(il_op *op, const struct row *r, il_job_info *info)
 {
-    const char **const texts[] = { &info->error, &info->message, &info->queue,     &info->parent,
+    const char **const texts[] = { &info->error, &info->message,    &info->queue, &info->parent,
                                    &info->group, &info->unique_key, &info->worker };
     const char        *first   = info->worker;
     const char        *copy    = il__op_blob(op, first, (size_t)(r->at - first));
@@ -343,8 +360,9 @@ il__redis_is_packed(const redisReply *r)
 {
     if (r->type == REDIS_REPLY_INTEGER || r->type == REDIS_REPLY_STRING)
         return true;
-    return r->type == REDIS_REPLY_ARRAY && r->elements > 0 && r->element[0]->type == REDIS_REPLY_STRING &&
-           r->element[0]->len >= HEAD_BYTES && r->element[0]->str[0] == 'C';
+    return r->type == REDIS_REPLY_ARRAY && r->elements > 0 &&
+           r->element[0]->type == REDIS_REPLY_STRING && r->element[0]->len >= HEAD_BYTES &&
+           r->element[0]->str[0] == 'C';
 }
 
 void

@@ -185,9 +185,9 @@ take_replies(struct redis_store *s, struct remote_call *call, size_t from, const
             (void)il__redis_map(&s->url, one->str, why); /* it is this request's, whatever it says */
             ok = take_error(call, from + i, why);
         } else {
-            ok = il__redis_is_packed(one)
-                     ? il__redis_take_packed(call, from + i, one)
-                     : one->type == REDIS_REPLY_ARRAY && one->elements > 0 && take_reply(call, from + i, one);
+            ok = il__redis_is_packed(one) ? il__redis_take_packed(call, from + i, one)
+                                          : one->type == REDIS_REPLY_ARRAY && one->elements > 0 &&
+                                                take_reply(call, from + i, one);
         }
         if (!ok) {
             call->failed = true;

@@ -179,7 +179,7 @@ struct redis_store {
     struct redis_listener listener;
     char                  server[REDIS_ID_BYTES]; /* run id of the server as known so far */
     struct redis_facts    facts;
-    char                  flags[20]; /* goes with every call: classic or not, and our name */
+    char                  flags[20]; /* go with every call: classic or not, and our name */
     il_status (*apply)(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr);
 };
 
@@ -195,6 +195,8 @@ enum redis_error_kind il__redis_map(const struct redis_url *u, const char *text,
 /* As struct remote_transport says. A reply is a redisReply. */
 bool il__redis_encode(const struct remote_store *s, const il_op *op, struct remote_request *ret);
 bool il__redis_decode(struct remote_store *s, il_op *op, const void *packed);
+/* Does a blob, be it empty, follow the request? */
+bool il__redis_has_blob(const struct remote_request *r);
 /* Is the reply to a request packed? */
 bool il__redis_is_packed(const redisReply *r);
 /* The job of a finish as it is now, if the reply has it as it was: as *first, the last that was whole (NULL at first). */

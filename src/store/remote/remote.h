@@ -34,8 +34,8 @@ struct remote_part {
 };
 
 struct remote_reply {
-    json_t             *head;   /* NULL: the request was not carried out, or */
-    const void         *packed; /* the reply in the transport's own form, instead of all that follows */
+    json_t     *head;   /* NULL: the request was not carried out, or */
+    const void *packed; /* the reply in the transport's own form, instead of all that follows */
     struct remote_blob  value;
     struct remote_part *parts;
     size_t              n_parts;

@@ -1,14 +1,14 @@
 -- apply.lua: the functions that the client calls; the last file of the library.
 --
---   FCALL NAME_write 1 TAG FLAGS NOW WALL REQUEST BLOB [REQUEST BLOB …]
---   FLAGS: 'c' (classic) or '-', and the client's name: what it wakes is not told to itself.
---   NOW, WALL: ms of the test clock, or '' for the server's.
+--   FCALL NAME_write 1 TAG FLAGS REQUEST BLOB [REQUEST BLOB …]
+--   FLAGS: 'c' (classic) or '-', and the client's name (16 digits): what it wakes is not told to itself. If the clock is the test's, then
+--   behind a space each its lease time and wall time in ms.
 --   -> for each request that was carried out an array: head, its blob, then for each part JSON, blob, blob; a blob that is not there is nil,
 --      and at the end left out. Or an error: this request failed. What stands behind one that failed or asks back was not carried out.
 --
 -- What is asked most is not JSON: reading and writing that is half of what a cheap request costs. A request that begins with another byte
 -- than { is packed, and so are the replies that are usual for it (others are JSON as ever). src/store/redis/packed.c is the other side:
--- (a single integer is not put into an array)
+-- (A and R have no blob; and a single integer is not put into an array)
 --   A  acquire: ttl, settle, wait, tenant, key, holder, meta, place   -> the fence, an integer
 --   R  release: fence, tenant, key, holder                            -> 0
 --   F  finish: token, tenant, id                                      -> the job, as its row is stored; if that is still RUNNING, then its
@@ -32,7 +32,7 @@ end
 -- Other processes are told whom to wake in the same call, so that nobody can die between the change and the news of it. That is a hint: a
 -- user who may not publish still gets an answer. Jobs have messages of their own: "SENDER jTENANT NUL ID NUL ID …".
 local function tell(tag, flags, wakes, jobs)
-  local channel, sender = tag .. ':wake', string.sub(flags, 2)
+  local channel, sender = tag .. ':wake', string.sub(flags, 2, 17)
   if wakes then
     redis.pcall('PUBLISH', channel, sender .. ' [' .. table.concat(wakes, ',') .. ']')
   end
@@ -102,13 +102,13 @@ local function answer(c, told, ok, head, parts, value)
   return reply_of(head, value, parts), not asks(head)
 end
 
-local function carry_out(c, request, blob, told)
+-- The verb of a packed request without a blob, or nil.
+local function packed(request)
   local kind = string.byte(request)
-  if kind == ACQUIRE then
-    return answer(c, told, pcall(P.acquire, c, request))
-  elseif kind == RELEASE then
-    return answer(c, told, pcall(P.release, c, request))
-  end
+  return kind == ACQUIRE and P.acquire or kind == RELEASE and P.release or nil
+end
+
+local function carry_out(c, request, blob, told)
   local o = cjson.decode(request)
   return answer(c, told, pcall(V[o.op] or unknown, c, o, blob))
 end
@@ -140,8 +140,9 @@ local function carry_out_finishes(c, args, i, replies, n, told)
   return i, n, true
 end
 
-local function time(c, now, wall)
-  if now ~= '' then
+local function time(c, flags)
+  if #flags > 17 then
+    local now, wall = string.match(flags, ' (%S+) (%S+)')
     c.test, c.now, c.wall = true, tonumber(now), tonumber(wall)
     return
   end
@@ -151,19 +152,19 @@ local function time(c, now, wall)
   c.wall = c.now
 end
 
-local function apply(keys, args, read)
-  -- With all the fields that it will have: a table that grows is made anew. What a request leaves in it for itself is taken away before the next.
-  local c = {
-    tag = keys[1], read = read, classic = string.byte(args[1]) == 99, test = false, now = 0, wall = 0, us = false, state = false,
-    wakes = false, told_jobs = false, woke_queue = false, woke_holders = false,
-  }
-  time(c, args[2], args[3])
-  local replies, n, i, follow, told = {}, 0, 4, true, {}
-  while follow and i < #args do
+-- A batch, of which the first reply may be known.
+local function apply_all(c, args, first, follow, told)
+  local replies, n, i = { first }, first and 1 or 0, first and 3 or 2
+  while follow and i <= #args do
     if n > 0 then
       c.state, c.wakes, c.woke_queue, c.woke_holders = false, false, false, false
     end
-    if string.byte(args[i]) == FINISH then
+    local verb = packed(args[i])
+    if verb then
+      n = n + 1
+      replies[n], follow = answer(c, told, pcall(verb, c, args[i]))
+      i = i + 1
+    elseif string.byte(args[i]) == FINISH then
       i, n, follow = carry_out_finishes(c, args, i, replies, n, told)
     else
       n = n + 1
@@ -174,8 +175,28 @@ local function apply(keys, args, read)
   if told[1] or c.told_jobs then
     tell(c.tag, args[1], told[1] and told, c.told_jobs)
   end
-  -- An array, of which Redis writes the length when it is complete, costs more than the number that is in it.
-  return #args == 5 and type(replies[1]) == 'number' and replies[1] or replies
+  return replies
+end
+
+local function apply(keys, args, read)
+  -- With all the fields that it will have: a table that grows is made anew. What a request leaves in it for itself is taken away before the next.
+  local c = {
+    tag = keys[1], read = read, classic = string.byte(args[1]) == 99, test = false, now = 0, wall = 0, us = false, state = false,
+    wakes = false, told_jobs = false, woke_queue = false, woke_holders = false,
+  }
+  time(c, args[1])
+  -- One that is alone and usual wakes nobody, and its answer is a number: no tables are needed for more.
+  local verb = not args[3] and packed(args[2])
+  if verb then
+    local ok, head = pcall(verb, c, args[2])
+    if ok and type(head) == 'number' then
+      return head
+    end
+    local told = {}
+    local first, follow = answer(c, told, ok, head)
+    return apply_all(c, args, first, follow, told)
+  end
+  return apply_all(c, args, nil, true, {})
 end
 
 -- Would a sweep find something? Changes nothing.
