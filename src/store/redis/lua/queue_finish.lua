@@ -89,7 +89,7 @@ local function gather(c, b, at, args, replies, n)
     end
     local m = b.n + 1
     b.n = m
-    marks[3 * m - 2], marks[3 * m - 1], marks[3 * m] = keys[k], stamp, data ~= '' and data
+    marks[3 * m - 2], marks[3 * m - 1], marks[3 * m] = keys[k], stamp, data ~= '' and stamp .. string.sub(row, Q.STAMP_BYTES + 1) .. data
     due[2 * m - 1], due[2 * m] = g.purge_score, place_of(seq) .. g.names .. id
     m = g.n + 1
     g.n = m
@@ -106,9 +106,9 @@ function Q.finish_gather(c, b, at, args, replies, n)
   return ok and other or b.at
 end
 
--- Write what was gathered. Of a row only its front changes, and is written over: to make rows anew and write them all at once costs twice as
--- much, though it is one call instead of many. Places come before rows, and results before what says that they are there: should this break
--- half-way, a finish that is repeated writes all of it again.
+-- Write what was gathered. Of a row without a result only its front changes, and is written over: to make rows anew and write them all at once costs
+-- twice as much, though it is one call instead of many. A result wants a new row: APPEND would leave it twice the memory it needs. Places come
+-- before rows: should this break half-way, a finish that is repeated writes all of it again.
 function Q.finish_write(c, b)
   local call, marks = redis.call, b.marks
   for _, g in pairs(b.queues) do
@@ -120,9 +120,10 @@ function Q.finish_write(c, b)
   call('ZADD', Q.due_key(c), unpack(b.due))
   for i = 1, 3 * b.n, 3 do
     if marks[i + 2] then
-      call('APPEND', marks[i], marks[i + 2])
+      call('SET', marks[i], marks[i + 2])
+    else
+      call('SETRANGE', marks[i], '0', marks[i + 1])
     end
-    call('SETRANGE', marks[i], '0', marks[i + 1])
   end
 end
 

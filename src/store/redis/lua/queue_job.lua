@@ -197,8 +197,7 @@ function Q.claimed_row(row, token, stamp)
     .. string.sub(row, at), struct.unpack('<I4', row, at + 43) > SMALL
 end
 
--- What a finish with a result of so many bytes writes over the front of a row: STATE to RESULT_BYTES. The result, at most SMALL bytes, goes to
--- its end.
+-- What a finish with a result of so many bytes writes over the front of a row: STATE to RESULT_BYTES. The result goes to the end of the row.
 function Q.finish_stamp(wall, n_bytes)
   return struct.pack('<BBddI4', COMPLETED, LAST_FINISHED, 0, wall, n_bytes)
 end
