@@ -6,6 +6,7 @@
 --   queue_push.lua   push
 --   queue_claim.lua  claim
 --   queue_end.lua    heartbeat, finish, fail, snooze, cancel, retry, seal; parents
+--   queue_finish.lua batches of finishes
 --   queue_show.lua   get, list, purge
 --   queue_sweep.lua  recovery, retention
 --   cron.lua         schedules
