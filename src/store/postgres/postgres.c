@@ -240,6 +240,21 @@ pg_done(struct remote_store *s UNUSED, struct remote_call *c)
 
 /* ---- waking ------------------------------------------------------------------------------------------------------------------ */
 
+/* By hand: a hundred of them are usual, and printf is not free. */
+static void
+add_slot(struct il__buf *b, uint32_t slot)
+{
+    char  text[12];
+    char *at = text + sizeof text;
+
+    do {
+        *--at = (char)('0' + slot % 10);
+        slot /= 10;
+    } while (slot > 0);
+    *--at = ' ';
+    il__buf_add(b, at, (size_t)(text + sizeof text - at));
+}
+
 static void
 pg_wake(struct remote_store *base, const uint32_t *slots, size_t n)
 {
@@ -251,7 +266,7 @@ pg_wake(struct remote_store *base, const uint32_t *slots, size_t n)
     if (n > WAKES_MAX)
         il__buf_adds(&payload, " *");
     for (size_t i = 0; n <= WAKES_MAX && i < n; i++)
-        il__buf_addf(&payload, " %" PRIu32, slots[i]);
+        add_slot(&payload, slots[i]);
     if (payload.failed)
         return; /* they look by themselves, later */
     struct pg_conn *lane = take_lane(s);

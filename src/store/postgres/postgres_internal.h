@@ -64,7 +64,7 @@ enum pg_outcome {
 };
 
 #define PG_SQLSTATE_BYTES 6
-#define PG_PARAMS_MAX 8
+#define PG_PARAMS_MAX 9
 
 struct pg_conn {
     const PQconninfoOption *where;
@@ -94,8 +94,10 @@ struct pg_query {
 #define PG_INT8 20
 #define PG_INT4 23
 #define PG_TEXT 25
+#define PG_TID 27
 #define PG_BYTEA_ARRAY 1001
 #define PG_TEXT_ARRAY 1009
+#define PG_TID_ARRAY 1010
 #define PG_INT8_ARRAY 1016
 #define PG_JSONB 3802
 
@@ -154,12 +156,13 @@ void il__pg_listener_take(struct il__board *b, const char *own_id, const char *p
 #define PG_LANES 4
 
 /*
- * Where a job is that was claimed here: its own number and that of its queue, by its token, so that a finish need not look for it. A hint: the server takes it only if
- * the id is the same. So words of two hints may get mixed up when two threads use one place, and nothing is locked.
+ * Where the row of a job is that was claimed here, by its token, so that a finish need not look for it. A hint: the server takes it only if it finds there
+ * what the finish names. So nothing is locked, and words of two hints may get mixed up when two threads use one place.
  */
 #define PG_HINTS 4096
 struct pg_hint {
     _Atomic uint64_t token, seq;
+    _Atomic uint64_t place; /* block << 16 | offset */
     _Atomic int32_t  queue;
 };
 
@@ -191,7 +194,7 @@ bool il__pg_takes_ops(struct remote_store *s, il_op *const *ops, size_t n);
 
 /* The parameters of a call; `query` points into them. The time is there when they are made. */
 struct pg_params {
-    struct il__buf  bufs[4];
+    struct il__buf  bufs[5];
     char            now[24], wall[24], queue[12];
     struct pg_query query;
 };

@@ -12,56 +12,82 @@
 #define PARAM_BYTES_MAX ((size_t)512 * 1024 * 1024)
 #define TOKENS_SEEN 1024 /* places, a power of two, four for each token of the largest batch */
 
-/* Of sql/claim.sql and sql/finish.sql. */
-enum column {
+/* What both begin with; with a text in `out` it is a row as those of apply(). */
+enum {
     COL_I,
     COL_OUT,
     COL_DATA,
     COL_DATA2,
-    COL_SEQ,
-    COL_TOKEN,
-    COL_CREATED,
-    COL_RUN_AT,
-    COL_STARTED,
-    COL_COMPLETED,
-    COL_ATTEMPT,
-    COL_MAX_ATTEMPTS,
-    COL_PRIORITY,
-    COL_PROGRESS,
-    COL_FLAGS,
-    COL_QUEUE,
-    COL_ID,
-    COL_PARENT,
-    COL_GROUP,
-    COL_UNIQUE,
-    COL_WORKER,
-    COL_ERROR,
-    COL_MESSAGE,
-    COL_COUNT
+    COL_SEQ
+};
+
+/* Of sql/claim.sql. */
+enum claim_column {
+    CLAIM_TOKEN = COL_SEQ + 1,
+    CLAIM_PLACE,
+    CLAIM_CREATED,
+    CLAIM_RUN_AT,
+    CLAIM_ATTEMPT,
+    CLAIM_MAX_ATTEMPTS,
+    CLAIM_PRIORITY,
+    CLAIM_ID,
+    CLAIM_PARENT,
+    CLAIM_GROUP,
+    CLAIM_UNIQUE,
+    CLAIM_ERROR,
+    CLAIM_COUNT
+};
+
+/* Of sql/finish.sql. */
+enum finish_column {
+    FINISH_CREATED = COL_SEQ + 1,
+    FINISH_RUN_AT,
+    FINISH_STARTED,
+    FINISH_COMPLETED,
+    FINISH_ATTEMPT,
+    FINISH_MAX_ATTEMPTS,
+    FINISH_PRIORITY,
+    FINISH_PROGRESS,
+    FINISH_CANCELLED,
+    FINISH_QUEUE,
+    FINISH_UNIQUE,
+    FINISH_WORKER,
+    FINISH_ERROR,
+    FINISH_MESSAGE,
+    FINISH_COUNT
 };
 
 /* ---- requests ----------------------------------------------------------------------------------------------------------- */
 
+struct hint {
+    uint64_t seq, place;
+    int32_t  queue;
+};
+
 static void
-keep_hint(struct pg_store *s, uint64_t token, uint64_t seq, int64_t queue)
+keep_hint(struct pg_store *s, uint64_t token, const struct hint *hint)
 {
     struct pg_hint *h = &s->hints[token % PG_HINTS];
 
-    atomic_store_explicit(&h->seq, seq, memory_order_relaxed);
-    atomic_store_explicit(&h->queue, (int32_t)queue, memory_order_relaxed);
+    atomic_store_explicit(&h->seq, hint->seq, memory_order_relaxed);
+    atomic_store_explicit(&h->place, hint->place, memory_order_relaxed);
+    atomic_store_explicit(&h->queue, hint->queue, memory_order_relaxed);
     atomic_store_explicit(&h->token, token, memory_order_relaxed);
 }
 
-/* The job's number, 0 = not known; *ret_queue: its queue's. */
-static uint64_t
-hint_of(const struct pg_store *s, const il_op *op, int32_t *ret_queue)
+/* False: not known, and *ret is empty. */
+static bool
+find_hint(const struct pg_store *s, uint64_t token, struct hint *ret)
 {
-    const struct pg_hint *h = &s->hints[op->fence % PG_HINTS];
+    const struct pg_hint *h = &s->hints[token % PG_HINTS];
 
-    if (op->fence == 0 || atomic_load_explicit(&h->token, memory_order_relaxed) != op->fence)
-        return 0;
-    *ret_queue = atomic_load_explicit(&h->queue, memory_order_relaxed);
-    return atomic_load_explicit(&h->seq, memory_order_relaxed);
+    *ret = (struct hint){ 0 };
+    if (token == 0 || atomic_load_explicit(&h->token, memory_order_relaxed) != token)
+        return false;
+    ret->seq   = atomic_load_explicit(&h->seq, memory_order_relaxed);
+    ret->place = atomic_load_explicit(&h->place, memory_order_relaxed);
+    ret->queue = atomic_load_explicit(&h->queue, memory_order_relaxed);
+    return true;
 }
 
 /*
@@ -71,11 +97,11 @@ hint_of(const struct pg_store *s, const il_op *op, int32_t *ret_queue)
 bool
 il__pg_takes_ops(struct remote_store *base, il_op *const *ops, size_t n)
 {
-    uint64_t seen[TOKENS_SEEN] = { 0 };
-    int32_t  queue;
+    uint64_t    seen[TOKENS_SEEN] = { 0 };
+    struct hint first;
 
     if (n < 2 || n > TOKENS_SEEN / 4 || ops[0]->type != IL_OP_JOB_FINISH ||
-        hint_of(il__pg_from(base), ops[0], &queue) == 0)
+        !find_hint(il__pg_from(base), ops[0]->fence, &first))
         return false;
     for (size_t i = 0; i < n; i++) {
         uint64_t token = ops[i]->fence;
@@ -162,12 +188,24 @@ add_int64(struct il__buf *b, uint64_t v)
     add_element(b, be, sizeof be);
 }
 
+static void
+add_place(struct il__buf *b, uint64_t place)
+{
+    uint32_t block  = htonl((uint32_t)(place >> 16));
+    uint16_t offset = htons((uint16_t)place);
+
+    add_int32(b, sizeof block + sizeof offset);
+    il__buf_add(b, &block, sizeof block);
+    il__buf_add(b, &offset, sizeof offset);
+}
+
 bool
 il__pg_finish_params(const struct pg_store *s, struct pg_params *p, const struct remote_call *c)
 {
     struct il__buf *ids    = &p->bufs[0];
     struct il__buf *tokens = &p->bufs[1];
     struct il__buf *seqs   = &p->bufs[2];
+    struct il__buf *places = &p->bufs[3];
     int32_t         queue  = 0;
     bool            ok     = true;
 
@@ -176,22 +214,28 @@ il__pg_finish_params(const struct pg_store *s, struct pg_params *p, const struct
     begin_array(ids, PG_TEXT, c->n, false);
     begin_array(tokens, PG_INT8, c->n, false);
     begin_array(seqs, PG_INT8, c->n, false);
+    begin_array(places, PG_TID, c->n, false);
     for (size_t i = 0; i < c->n; i++) {
         const il_op *op = c->requests[i].op;
-        int32_t      other;
+        struct hint  hint;
+        IGNORE(find_hint(s, op->fence, &hint)); /* else it is left to the batch that follows */
+        if (i == 0)
+            queue = hint.queue;
         add_element(ids, op->in.job.id, strlen(op->in.job.id));
         add_int64(tokens, op->fence);
-        add_int64(seqs, hint_of(s, op, queue == 0 ? &queue : &other));
+        add_int64(seqs, hint.seq);
+        add_place(places, hint.place);
     }
-    add_results(&p->bufs[3], c);
+    add_results(&p->bufs[4], c);
     (void)snprintf(p->queue, sizeof p->queue, "%" PRId32, queue);
     p->query = (struct pg_query){
-        .n_params = 8,
-        .types    = { PG_TEXT, PG_INT4, PG_TEXT_ARRAY, PG_INT8_ARRAY, PG_INT8_ARRAY, PG_BYTEA_ARRAY,
-                      PG_INT8, PG_INT8 },
+        .n_params = 9,
+        .types    = { PG_TEXT, PG_INT4, PG_TEXT_ARRAY, PG_INT8_ARRAY, PG_INT8_ARRAY, PG_TID_ARRAY,
+                      PG_BYTEA_ARRAY, PG_INT8, PG_INT8 },
         .values   = { c->requests[0].op->tenant, p->queue, ids->data, tokens->data, seqs->data,
-                      p->bufs[3].data, c->timed ? p->now : NULL, c->timed ? p->wall : NULL },
-        .formats  = { 0, 0, 1, 1, 1, 1, 0, 0 },
+                      places->data, p->bufs[4].data, c->timed ? p->now : NULL,
+                      c->timed ? p->wall : NULL },
+        .formats  = { 0, 0, 1, 1, 1, 1, 1, 0, 0 },
     };
     for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++) {
         p->query.lengths[2 + i] = (int)p->bufs[i].n_bytes;
@@ -210,67 +254,102 @@ il__pg_params_release(struct pg_params *p)
 /* ---- answers ------------------------------------------------------------------------------------------------------------ */
 
 static int64_t
-int8_or(const PGresult *r, int row, enum column column, int64_t none)
+int8_or(const PGresult *r, int row, int column, int64_t none)
 {
-    return il__pq->PQgetisnull(r, row, (int)column) ? none : il__pg_int8(r, row, (int)column);
+    return il__pq->PQgetisnull(r, row, column) ? none : il__pg_int8(r, row, column);
 }
 
 static int32_t
-int4_or(const PGresult *r, int row, enum column column, int32_t none)
+int4_or(const PGresult *r, int row, int column, int32_t none)
 {
-    return il__pq->PQgetisnull(r, row, (int)column) ? none : il__pg_int4(r, row, (int)column);
+    return il__pq->PQgetisnull(r, row, column) ? none : il__pg_int4(r, row, column);
 }
 
 static const char *
-text_at(const PGresult *r, int row, enum column column)
+text_at(const PGresult *r, int row, int column)
 {
-    return il__pg_bytes(r, row, (int)column).data;
+    return il__pg_bytes(r, row, column).data;
+}
+
+/* Where the row of a claimed job is; 0: not said. */
+static uint64_t
+place_at(const PGresult *r, int row)
+{
+    struct remote_blob at = il__pg_bytes(r, row, CLAIM_PLACE);
+    uint32_t           block;
+    uint16_t           offset;
+
+    if (at.n_bytes != sizeof block + sizeof offset)
+        return 0;
+    memcpy(&block, at.data, sizeof block);
+    memcpy(&offset, (const char *)at.data + sizeof block, sizeof offset);
+    return (uint64_t)ntohl(block) << 16 | ntohs(offset);
 }
 
 static bool
-take_job(struct remote_call *c, const PGresult *r, int row)
+take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r, int row, int32_t queue)
 {
-    int64_t           created_ms = il__pg_int8(r, row, COL_CREATED);
-    int32_t           i          = il__pg_int4(r, row, COL_I);
+    int64_t           created_ms = il__pg_int8(r, row, CLAIM_CREATED);
     struct remote_job job        = {
-               .queue        = text_at(r, row, COL_QUEUE),
-               .id           = text_at(r, row, COL_ID),
-               .parent       = text_at(r, row, COL_PARENT),
-               .group        = text_at(r, row, COL_GROUP),
-               .unique_key   = text_at(r, row, COL_UNIQUE),
-               .worker       = text_at(r, row, COL_WORKER),
-               .error        = text_at(r, row, COL_ERROR),
-               .message      = text_at(r, row, COL_MESSAGE),
+               .id           = text_at(r, row, CLAIM_ID),
+               .parent       = text_at(r, row, CLAIM_PARENT),
+               .group        = text_at(r, row, CLAIM_GROUP),
+               .unique_key   = text_at(r, row, CLAIM_UNIQUE),
+               .error        = text_at(r, row, CLAIM_ERROR),
                .payload      = il__pg_bytes(r, row, COL_DATA),
                .seq          = (uint64_t)il__pg_int8(r, row, COL_SEQ),
-               .token        = (uint64_t)int8_or(r, row, COL_TOKEN, 0),
+               .token        = (uint64_t)il__pg_int8(r, row, CLAIM_TOKEN),
                .created_ms   = created_ms,
-               .run_at_ms    = int8_or(r, row, COL_RUN_AT, created_ms),
-               .started_ms   = int8_or(r, row, COL_STARTED, 0),
-               .attempt      = (uint32_t)il__pg_int4(r, row, COL_ATTEMPT),
-               .max_attempts = (uint32_t)il__pg_int4(r, row, COL_MAX_ATTEMPTS),
-               .priority     = int4_or(r, row, COL_PRIORITY, 0),
-               .progress     = int4_or(r, row, COL_PROGRESS, -1),
-               .cancelled    = int4_or(r, row, COL_FLAGS, 0) != 0,
+               .run_at_ms    = int8_or(r, row, CLAIM_RUN_AT, created_ms),
+               .attempt      = (uint32_t)il__pg_int4(r, row, CLAIM_ATTEMPT),
+               .max_attempts = (uint32_t)il__pg_int4(r, row, CLAIM_MAX_ATTEMPTS),
+               .priority     = int4_or(r, row, CLAIM_PRIORITY, 0),
+               .progress     = -1,
+    };
+    struct hint hint = { job.seq, place_at(r, row), queue };
+
+    /* What has a group or a parent is not finished that way. */
+    if (hint.place != 0 && hint.queue != 0 && job.group == NULL && job.parent == NULL)
+        keep_hint(s, job.token, &hint);
+    return il__remote_take_job(c, (size_t)il__pg_int4(r, row, COL_I), &job, 0);
+}
+
+static bool
+take_finished(struct remote_call *c, const PGresult *r, int row)
+{
+    int64_t           created_ms = il__pg_int8(r, row, FINISH_CREATED);
+    struct remote_job job        = {
+               .queue        = text_at(r, row, FINISH_QUEUE),
+               .unique_key   = text_at(r, row, FINISH_UNIQUE),
+               .worker       = text_at(r, row, FINISH_WORKER),
+               .error        = text_at(r, row, FINISH_ERROR),
+               .message      = text_at(r, row, FINISH_MESSAGE),
+               .seq          = (uint64_t)il__pg_int8(r, row, COL_SEQ),
+               .created_ms   = created_ms,
+               .run_at_ms    = int8_or(r, row, FINISH_RUN_AT, created_ms),
+               .started_ms   = il__pg_int8(r, row, FINISH_STARTED),
+               .attempt      = (uint32_t)il__pg_int4(r, row, FINISH_ATTEMPT),
+               .max_attempts = (uint32_t)il__pg_int4(r, row, FINISH_MAX_ATTEMPTS),
+               .priority     = int4_or(r, row, FINISH_PRIORITY, 0),
+               .progress     = int4_or(r, row, FINISH_PROGRESS, -1),
+               .cancelled    = int4_or(r, row, FINISH_CANCELLED, 0) != 0,
     };
 
-    return il__remote_take_job(c, (size_t)i, &job, int8_or(r, row, COL_COMPLETED, 0));
+    return il__remote_take_job(c, (size_t)il__pg_int4(r, row, COL_I), &job,
+                               il__pg_int8(r, row, FINISH_COMPLETED));
 }
 
 bool
 il__pg_take_jobs(struct pg_store *s, struct remote_call *c, const PGresult *r)
 {
-    bool    ok    = il__pq->PQnfields(r) == COL_COUNT;
-    int64_t queue = c->bare ? 0 : il__remote_number(c->replies[0].head, "queue_no");
+    bool    ok    = il__pq->PQnfields(r) == (c->bare ? (int)FINISH_COUNT : (int)CLAIM_COUNT);
+    int32_t queue = 0;
 
+    if (!c->bare)
+        queue = (int32_t)il__remote_number(c->replies[0].head, "queue_no");
     for (int row = 0; ok && row < il__pq->PQntuples(r); row++) {
-        if (!il__pq->PQgetisnull(r, row, COL_OUT))
-            continue;
-        ok = take_job(c, r, row);
-        /* What has a group or a parent is not finished that way. */
-        if (queue != 0 && il__pq->PQgetisnull(r, row, COL_GROUP) && il__pq->PQgetisnull(r, row, COL_PARENT))
-            keep_hint(s, (uint64_t)il__pg_int8(r, row, COL_TOKEN),
-                      (uint64_t)il__pg_int8(r, row, COL_SEQ), queue);
+        if (il__pq->PQgetisnull(r, row, COL_OUT))
+            ok = c->bare ? take_finished(c, r, row) : take_claimed(s, c, r, row, queue);
     }
     c->failed = c->failed || !ok;
     return ok;

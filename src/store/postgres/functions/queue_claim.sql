@@ -203,48 +203,78 @@ BEGIN
 END
 $$;
 
--- Everything that comes before jobs are taken. n_was: the worker's last claim. `says` is NULL when jobs may be taken; else why not: a head, 'ask' (see
+-- The beginning of a claim that comes alone, as batch_begin(mutexes_queue(o)), on the shortest way: a hundred jobs wait for it, or one.
+CREATE OR REPLACE FUNCTION claim_begin(o jsonb) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t     text   := o ->> 'tenant';
+    k     text   := o ->> 'key';
+    whole bigint := mutex(2, t, k);
+    ours  bigint := mutex_worker(t, k, o ->> 'holder');
+    done  boolean;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed'
+       OR EXISTS (SELECT FROM queue WHERE tenant = t AND name = k AND (group_limit <> -1 OR rate_n <> -1)) THEN
+        done := batch_begin(ARRAY[whole | 1, ours, mutex_claims(t, k)]) IS NULL;
+    ELSIF whole < ours THEN -- in the global order
+        done := pg_advisory_xact_lock_shared(whole) IS NULL;
+        done := pg_advisory_xact_lock(ours) IS NULL;
+    ELSE
+        done := pg_advisory_xact_lock(ours) IS NULL;
+        done := pg_advisory_xact_lock_shared(whole) IS NULL;
+    END IF;
+END
+$$;
+
+-- Everything that comes before jobs are taken. w: the worker's last claim. `says` is NULL when jobs may be taken; else why not: a head, 'ask' (see
 -- claim_ask()), or 'again' (claim_again() of w).
 CREATE OR REPLACE FUNCTION claim_open(o jsonb, now bigint, wall bigint, OUT q queue, OUT w job_worker, OUT flags int, OUT says text)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    m0    job_mark;
-    m1    job_mark;
-    ticks boolean;
-    dead  boolean;
-    due   boolean;
-    done  boolean;
+    x    record;
+    m0   job_mark;
+    m1   job_mark;
+    done boolean;
 BEGIN
-    SELECT * INTO q FROM queue i WHERE i.tenant = o ->> 'tenant' AND i.name = o ->> 'key';
-    IF NOT FOUND THEN
-        says := '{"status":26}';
-        RETURN;
-    END IF;
-    flags := CASE q.strategy WHEN 2 THEN 1024 ELSE 0 END;
-    IF q.group_limit <> -1 OR q.rate_n <> -1 THEN -- held already, unless it has got its limit since
+    FOR i IN 1 .. 2 LOOP
+        -- One statement for all that has to be known; what depends on marks comes below.
+        SELECT k AS q, NOT o ? 'ticked' AND EXISTS (SELECT FROM cron c WHERE c.tenant = k.tenant AND c.queue = k.name AND c.next_ms <= wall) AS ticks,
+               (SELECT v FROM job_worker v WHERE v.queue = k.no AND v.worker = o ->> 'holder' ORDER BY v.n DESC LIMIT 1) AS w,
+               NOT k.marked AND EXISTS (SELECT FROM job_live l WHERE l.lane = 0 AND l.ord <= now AND l.queue + 0 = k.no) AS dead,
+               NOT k.marked AND EXISTS (SELECT FROM job_live l WHERE l.lane = lane(k.no, 1) AND l.ord <= wall) AS due
+          INTO x
+          FROM queue k WHERE k.tenant = o ->> 'tenant' AND k.name = o ->> 'key';
+        IF NOT FOUND THEN
+            says := '{"status":26}';
+            RETURN;
+        END IF;
+        q := x.q;
+        EXIT WHEN q.group_limit = -1 AND q.rate_n = -1;
+        -- It is held already, unless the queue has got its limit since; so look again.
         done := pg_advisory_xact_lock(mutex_claims(q.tenant, q.name)) IS NULL;
-    END IF;
-    SELECT * INTO w FROM job_worker i WHERE i.queue = q.no AND i.worker = o ->> 'holder' ORDER BY i.n DESC LIMIT 1;
+    END LOOP;
+    w     := x.w;
+    flags := CASE q.strategy WHEN 2 THEN 1024 ELSE 0 END;
     IF w.first_token IS NOT NULL AND w.claim = o ->> 'id' AND now - w.seen_ms < 60000 THEN
         says := 'again';
         RETURN;
     END IF;
-
-    m0 := mark_get(q, 0);
-    m1 := mark_get(q, 1);
-    SELECT NOT o ? 'ticked' AND EXISTS (SELECT FROM cron c WHERE c.tenant = q.tenant AND c.queue = q.name AND c.next_ms <= wall),
-           EXISTS (SELECT FROM job_live l WHERE l.lane = 0 AND l.ord BETWEEN m0.ord AND now AND l.queue + 0 = q.no),
-           EXISTS (SELECT FROM job_live l WHERE l.lane = lane(q.no, 1) AND l.ord <= wall
-                                            AND (l.ord, l.at, l.seq + 0) >= (m1.ord, m1.at, m1.seq))
-      INTO ticks, dead, due;
-    IF ticks THEN
+    IF x.ticks THEN
         says := 'ask';
         RETURN;
     END IF;
-    IF dead THEN
+    m0 := mark_get(q, 0);
+    m1 := mark_get(q, 1);
+    IF q.marked THEN
+        SELECT EXISTS (SELECT FROM job_live l WHERE l.lane = 0 AND l.ord BETWEEN m0.ord AND now AND l.queue + 0 = q.no) AS dead,
+               EXISTS (SELECT FROM job_live l WHERE l.lane = lane(q.no, 1) AND l.ord <= wall
+                                                AND (l.ord, l.at, l.seq + 0) >= (m1.ord, m1.at, m1.seq)) AS due
+          INTO x;
+    END IF;
+    IF x.dead THEN
         done := claim_recover(q, m0.ord, now, wall) IS NULL;
     END IF;
-    IF due THEN
+    IF x.due THEN
         done := claim_promote(q, m1, wall) IS NULL;
     END IF;
     IF q.paused THEN
@@ -256,7 +286,7 @@ BEGIN
 END
 $$;
 
--- What follows when k jobs were taken (the worker's claim and the totals are noted already, unless k is 0): the head of the answer.
+-- What follows when k jobs were taken (the worker's claim, in place of n_was, and the totals are noted already, unless k is 0): the head of the answer.
 CREATE OR REPLACE FUNCTION claim_close(q queue, o jsonb, n_was bigint, flags int, k int, left_ int, lease bigint, began timestamptz, now bigint,
                                        wall bigint)
 RETURNS text
@@ -272,9 +302,6 @@ BEGIN
     IF k = 0 THEN
         done := claim_note(q, o, n_was, NULL, NULL, now) IS NULL;
     ELSE
-        IF n_was IS NOT NULL THEN
-            DELETE FROM job_worker w WHERE w.queue = q.no AND w.worker = o ->> 'holder' AND w.n = n_was;
-        END IF;
         IF random() < 0.004 THEN
             done := total_compact(q.no) IS NULL;
         END IF;
@@ -308,9 +335,8 @@ $$;
 -- With `alone` this is a statement of the library's own, not part of a batch: it takes its mutexes and reads the clock, as apply() does, and
 -- wakes come as a row with i = -1. Who waits for a job that was taken is woken by the caller.
 CREATE OR REPLACE FUNCTION claim_rows(o jsonb, test_now bigint, test_wall bigint, alone boolean)
-RETURNS TABLE (i int, "out" text, data bytea, data2 bytea, seq bigint, token bigint, created_ms bigint, run_at_ms bigint, started_ms bigint,
-               completed_ms bigint, attempt int, max_attempts int, priority int, progress int, flags int, queue text, id text, parent_id text,
-               grp text, unique_key text, worker text, error text, message text)
+RETURNS TABLE (i int, "out" text, data bytea, data2 bytea, seq bigint, token bigint, place tid, created_ms bigint, run_at_ms bigint, attempt int,
+               max_attempts int, priority int, id text, parent_id text, grp text, unique_key text, error text)
 LANGUAGE plpgsql VOLATILE
 SET search_path FROM CURRENT
 SET enable_seqscan = off
@@ -332,12 +358,13 @@ DECLARE
     q      queue;
     n_max  int;
     lease  bigint;
+    n_was  bigint; -- the worker's last claim
     m      job_mark;
     c      job_claim;
     done   boolean;
 BEGIN
     IF alone THEN
-        done := batch_begin(ARRAY(SELECT u.m FROM mutexes_queue(o) AS u (m))) IS NULL;
+        done := claim_begin(o) IS NULL;
         began := clock_timestamp();
         IF now IS NULL THEN
             now  := clock_ms();
@@ -347,6 +374,7 @@ BEGIN
     i := 0;
     x := claim_open(o, now, wall);
     q := x.q;
+    n_was := (x.w).n;
     IF x.says = 'ask' THEN
         FOR "out", data IN SELECT r.out, r.data FROM claim_ask(q, wall) AS r LOOP
             RETURN NEXT;
@@ -365,15 +393,14 @@ BEGIN
         IF n_max > 0 AND q.strategy = 2 THEN
             c := claim_take_each(q, o, n_max, lease, now, wall);
             RETURN QUERY
-                SELECT 0, NULL::text, b.payload, NULL::bytea, b.seq, u.token, b.created_ms, nullif(u.run_at_ms, b.created_ms), NULL::bigint,
-                       NULL::bigint, u.attempt, b.max_attempts, nullif(b.priority, 0), NULL::int, NULL::int, NULL::text, b.id, b.parent_id,
-                       b.grp, b.unique_key, NULL::text, nullif(u.error, ''), NULL::text
+                SELECT 0, NULL::text, b.payload, NULL::bytea, b.seq, u.token, NULL::tid, b.created_ms, nullif(u.run_at_ms, b.created_ms), u.attempt,
+                       b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
                   FROM unnest(c.seqs, c.tokens, c.attempts, c.run_ats, c.errors) AS u (seq, token, attempt, run_at_ms, error)
                   JOIN job b ON b.seq = u.seq
                  ORDER BY u.token;
             k := coalesce(cardinality(c.seqs), 0);
             IF k > 0 THEN
-                done := claim_note(q, o, NULL, c.tokens[1], c.tokens[k], now) IS NULL;
+                done := claim_note(q, o, n_was, c.tokens[1], c.tokens[k], now) IS NULL;
                 done := total_add(q.no, 2, k) IS NULL;
             END IF;
         ELSIF n_max > 0 THEN
@@ -395,21 +422,21 @@ BEGIN
                            expires_ms = now + lease, progress = -1, message = '', started_ms = wall, updated_ms = wall, worker = holder
                       FROM t
                      WHERE l.ctid = t.tid
-                    RETURNING l.seq, l.token, l.attempt, l.run_at_ms, l.error),
+                    RETURNING l.seq, l.token, l.ctid AS place, l.attempt, l.run_at_ms, l.error),
                 n AS (
                     INSERT INTO job_worker (n, seen_ms, first_token, last_token, queue, worker, claim)
                     SELECT nextval('ticket_seq'), now, y.first, y.last, q.no, holder, o ->> 'id'
                       FROM (SELECT min(u.token) AS first, max(u.token) AS last FROM u) AS y
                      WHERE y.first IS NOT NULL),
+                p AS (DELETE FROM job_worker v WHERE v.queue = q.no AND v.worker = holder AND v.n = n_was),
                 s AS (INSERT INTO job_total (queue, what, n) SELECT q.no, 2, count(*) FROM u HAVING count(*) > 0)
-                SELECT 0, NULL::text, b.payload, NULL::bytea, b.seq, u.token, b.created_ms, nullif(u.run_at_ms, b.created_ms), NULL::bigint,
-                       NULL::bigint, u.attempt, b.max_attempts, nullif(b.priority, 0), NULL::int, NULL::int, NULL::text, b.id, b.parent_id,
-                       b.grp, b.unique_key, NULL::text, nullif(u.error, ''), NULL::text
+                SELECT 0, NULL::text, b.payload, NULL::bytea, b.seq, u.token, u.place, b.created_ms, nullif(u.run_at_ms, b.created_ms), u.attempt,
+                       b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
                   FROM u JOIN job b ON b.seq = u.seq
                  ORDER BY u.token;
             GET DIAGNOSTICS k = ROW_COUNT;
         END IF;
-        "out" := claim_close(q, o, (x.w).n, x.flags, k, n_max, lease, began, now, wall);
+        "out" := claim_close(q, o, n_was, x.flags, k, n_max, lease, began, now, wall);
         RETURN NEXT;
     END IF;
     IF alone THEN
