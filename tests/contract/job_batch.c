@@ -194,10 +194,8 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        T_ROW(all_that_a_job_says),
-        T_ROW(each_is_answered_for_itself),
-        T_ROW(one_job_twice),
-        T_ROW(groups_parents_and_other_queues),
+        T_ROW(all_that_a_job_says), T_ROW(each_is_answered_for_itself),
+        T_ROW(one_job_twice),       T_ROW(groups_parents_and_other_queues),
         T_ROW(too_late_for_all),
     };
 

@@ -45,7 +45,8 @@ take_row(struct remote_call *c, const PGresult *r, int row)
         return true; /* rows.c takes it */
     if (i < 0)
         return il__remote_take_wakes(c, out.data, out.n_bytes);
-    return il__remote_take(c, (size_t)i, out.data, out.n_bytes, il__pg_bytes(r, row, 2), il__pg_bytes(r, row, 3));
+    return il__remote_take(c, (size_t)i, out.data, out.n_bytes, il__pg_bytes(r, row, 2),
+                           il__pg_bytes(r, row, 3));
 }
 
 static void
@@ -136,7 +137,7 @@ apply_params(struct pg_params *p, const struct remote_call *c)
         .n_params = 4,
         .types    = { PG_JSONB, PG_BYTEA_ARRAY, PG_INT8, PG_INT8 },
         .values   = { il__buf_str(requests), blobs->data, c->timed ? p->now : NULL,
-                      c->timed ? p->wall : NULL },
+                    c->timed ? p->wall : NULL },
         .lengths  = { 0, (int)blobs->n_bytes, 0, 0 },
         .formats  = { 0, 1, 0, 0 },
     };
@@ -151,7 +152,7 @@ claim_params(struct pg_params *p, const struct remote_call *c)
         .n_params = 3,
         .types    = { PG_JSONB, PG_INT8, PG_INT8 },
         .values   = { il__buf_str(&c->requests[0].json), c->timed ? p->now : NULL,
-                      c->timed ? p->wall : NULL },
+                    c->timed ? p->wall : NULL },
     };
 }
 

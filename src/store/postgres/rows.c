@@ -105,7 +105,8 @@ il__pg_takes_ops(struct remote_store *base, il_op *const *ops, size_t n)
         return false;
     for (size_t i = 0; i < n; i++) {
         uint64_t token = ops[i]->fence;
-        if (ops[i]->type != IL_OP_JOB_FINISH || token == 0 || strcmp(ops[i]->tenant, ops[0]->tenant) != 0)
+        if (ops[i]->type != IL_OP_JOB_FINISH || token == 0 ||
+            strcmp(ops[i]->tenant, ops[0]->tenant) != 0)
             return false;
         size_t at = token % TOKENS_SEEN;
         while (seen[at] != 0 && seen[at] != token)
@@ -233,8 +234,7 @@ il__pg_finish_params(const struct pg_store *s, struct pg_params *p, const struct
         .types    = { PG_TEXT, PG_INT4, PG_TEXT_ARRAY, PG_INT8_ARRAY, PG_INT8_ARRAY, PG_TID_ARRAY,
                       PG_BYTEA_ARRAY, PG_INT8, PG_INT8 },
         .values   = { c->requests[0].op->tenant, p->queue, ids->data, tokens->data, seqs->data,
-                      places->data, p->bufs[4].data, c->timed ? p->now : NULL,
-                      c->timed ? p->wall : NULL },
+                      places->data, p->bufs[4].data, c->timed ? p->now : NULL, c->timed ? p->wall : NULL },
         .formats  = { 0, 0, 1, 1, 1, 1, 1, 0, 0 },
     };
     for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++) {

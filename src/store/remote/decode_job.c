@@ -137,9 +137,9 @@ row_texts(il_op *op, const struct remote_job *row, il_job_info *info)
     info->unique_key = row_text(op, row->unique_key, "");
     info->error      = row_text(op, row->error, "");
     info->message    = row_text(op, row->message, "");
-    return info->tenant != NULL && info->queue != NULL && info->worker != NULL && info->id != NULL &&
-           info->parent != NULL && info->group != NULL && info->unique_key != NULL &&
-           info->error != NULL && info->message != NULL;
+    return info->tenant != NULL && info->queue != NULL && info->worker != NULL &&
+           info->id != NULL && info->parent != NULL && info->group != NULL &&
+           info->unique_key != NULL && info->error != NULL && info->message != NULL;
 }
 
 bool

@@ -143,7 +143,8 @@ bool il__remote_take(struct remote_call *c, size_t i, const char *json, size_t n
  * Take a job that request i has claimed or finished, in place of a part, and wake those who wait for it. It goes into the op at once; a claim's
  * head, which was taken before, says when; of a finish wall_ms does.
  */
-bool il__remote_take_job(struct remote_call *c, size_t i, const struct remote_job *job, int64_t wall_ms);
+bool il__remote_take_job(struct remote_call *c, size_t i, const struct remote_job *job,
+                         int64_t wall_ms);
 /* Take wakes that came apart from the replies, as a JSON array. */
 bool il__remote_take_wakes(struct remote_call *c, const char *json, size_t n_bytes);
 /* Was request i taken, and has it asked back? Then the ones behind it were not carried out. */
@@ -196,7 +197,8 @@ bool il__remote_decode(il_op *op, const struct remote_reply *reply) MUST_USE;
 bool il__remote_decode_runs(il_op *op, const json_t *head) MUST_USE;
 bool il__remote_decode_jobs(il_op *op, const struct remote_reply *reply) MUST_USE;
 /* A job that came as a row, into the results of its op. False: no memory. */
-bool il__remote_show_row(il_op *op, const struct remote_job *row, int64_t remaining_ms, int64_t wall_ms) MUST_USE;
+bool il__remote_show_row(il_op *op, const struct remote_job *row, int64_t remaining_ms,
+                         int64_t wall_ms) MUST_USE;
 bool il__remote_decode_crons(il_op *op, const struct remote_reply *reply) MUST_USE;
 bool il__remote_decode_queues(il_op *op, const json_t *head) MUST_USE;
 

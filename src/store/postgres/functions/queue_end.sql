@@ -15,7 +15,7 @@ BEGIN
     END IF;
     SELECT * INTO q FROM queue WHERE no = j.queue;
     IF o ->> 'op' = 'heartbeat' AND now < j.expires_ms THEN
-        RETURN; -- nothing follows from it
+        RETURN; -- nothing follows from it. (Its queue's mutex is held: the token is of a claim that was committed, so mutexes_job() knew the job.)
     END IF;
     done := job_alone(q, j) IS NULL;
     SELECT * INTO q FROM queue WHERE no = j.queue; -- as it is now that nobody can change it
