@@ -42,7 +42,7 @@ take_row(struct remote_call *c, const PGresult *r, int row)
     struct remote_blob out = il__pg_bytes(r, row, 1);
 
     if (out.data == NULL)
-        return true; /* rows.c takes it */
+        return il__pq->PQnfields(r) > 4; /* then rows.c takes it */
     if (i < 0)
         return il__remote_take_wakes(c, out.data, out.n_bytes);
     return il__remote_take(c, (size_t)i, out.data, out.n_bytes, il__pg_bytes(r, row, 2),
