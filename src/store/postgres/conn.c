@@ -510,3 +510,22 @@ il__pg_int4(const PGresult *r, int row, int column)
     memcpy(&be, il__pq->PQgetvalue(r, row, column), sizeof be);
     return (int32_t)ntohl(be);
 }
+
+int64_t
+il__pg_int8(const PGresult *r, int row, int column)
+{
+    uint32_t be[2];
+
+    CHECK(il__pq->PQgetlength(r, row, column) == sizeof be);
+    memcpy(be, il__pq->PQgetvalue(r, row, column), sizeof be);
+    return (int64_t)((uint64_t)ntohl(be[0]) << 32 | ntohl(be[1]));
+}
+
+struct remote_blob
+il__pg_bytes(const PGresult *r, int row, int column)
+{
+    if (il__pq->PQgetisnull(r, row, column))
+        return (struct remote_blob){ NULL, 0 };
+    return (struct remote_blob){ il__pq->PQgetvalue(r, row, column),
+                                 (size_t)il__pq->PQgetlength(r, row, column) };
+}

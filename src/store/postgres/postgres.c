@@ -5,7 +5,6 @@
  * connection of their own, reads another; a third one listens (listen.c). Verbs are functions/ *.sql; see apply.sql for why
  * a batch is race-free.
  */
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <time.h>
 
@@ -20,43 +19,8 @@
 #define TRIES_MAX 4 /* of a batch that was undone because of another one */
 #define BATCH_BYTES_MAX ((size_t)512 * 1024 * 1024)
 #define WAKES_MAX 1024 /* in one notification; if there are more, everybody is woken */
-#define BYTEA 17
 
 /* ---- a batch as parameters ------------------------------------------------------------------------------------------- */
-
-static void
-add_int32(struct il__buf *b, int32_t v)
-{
-    uint32_t be = htonl((uint32_t)v);
-
-    il__buf_add(b, &be, sizeof be);
-}
-
-/* The blobs as a binary bytea[]; empty when there are none. */
-static void
-add_blobs(struct il__buf *b, const struct remote_call *c)
-{
-    bool any  = false;
-    bool none = false;
-
-    for (size_t i = 0; i < c->n; i++) {
-        any  = any || c->requests[i].blob.data != NULL;
-        none = none || c->requests[i].blob.data == NULL;
-    }
-    if (!any)
-        return;
-    add_int32(b, 1); /* dimensions */
-    add_int32(b, none);
-    add_int32(b, BYTEA);
-    add_int32(b, (int32_t)c->n);
-    add_int32(b, 1); /* the first index */
-    for (size_t i = 0; i < c->n; i++) {
-        const struct remote_blob *blob = &c->requests[i].blob;
-        add_int32(b, blob->data != NULL ? (int32_t)blob->n_bytes : -1);
-        if (blob->data != NULL)
-            il__buf_add(b, blob->data, blob->n_bytes);
-    }
-}
 
 static void
 add_requests(struct il__buf *b, const struct remote_call *c)
@@ -70,36 +34,30 @@ add_requests(struct il__buf *b, const struct remote_call *c)
 
 /* ---- its answer --------------------------------------------------------------------------------------------------------- */
 
-static struct remote_blob
-blob_at(const PGresult *r, int row, int column)
-{
-    if (il__pq->PQgetisnull(r, row, column))
-        return (struct remote_blob){ NULL, 0 };
-    return (struct remote_blob){ il__pq->PQgetvalue(r, row, column),
-                                 (size_t)il__pq->PQgetlength(r, row, column) };
-}
-
-/* One row: i, out, data, data2. */
+/* One row that begins with i, out, data, data2; with columns instead if out is NULL. */
 static bool
 take_row(struct remote_call *c, const PGresult *r, int row)
 {
     int32_t            i   = il__pg_int4(r, row, 0);
-    struct remote_blob out = blob_at(r, row, 1);
+    struct remote_blob out = il__pg_bytes(r, row, 1);
 
     if (out.data == NULL)
-        return false;
+        return il__pq->PQnfields(r) > 4; /* then rows.c takes it */
     if (i < 0)
         return il__remote_take_wakes(c, out.data, out.n_bytes);
-    return il__remote_take(c, (size_t)i, out.data, out.n_bytes, blob_at(r, row, 2), blob_at(r, row, 3));
+    return il__remote_take(c, (size_t)i, out.data, out.n_bytes, il__pg_bytes(r, row, 2),
+                           il__pg_bytes(r, row, 3));
 }
 
 static void
-take_answer(struct remote_call *c, PGresult *r)
+take_answer(struct pg_store *s, struct remote_call *c, PGresult *r)
 {
     c->result = r;
-    bool ok   = il__pq->PQnfields(r) == 4;
+    bool ok   = il__pq->PQnfields(r) >= 4;
     for (int row = 0; ok && row < il__pq->PQntuples(r); row++)
         ok = take_row(c, r, row);
+    if (ok && il__pq->PQnfields(r) > 4)
+        ok = il__pg_take_jobs(s, c, r);
     c->failed = c->failed || !ok;
 }
 
@@ -164,37 +122,74 @@ query_again(struct pg_conn *conn, const struct pg_query *q, bool reads, int64_t 
     }
 }
 
+/* A batch for apply(). False: no memory. */
+static bool
+apply_params(struct pg_params *p, const struct remote_call *c)
+{
+    struct il__buf *requests = &p->bufs[0];
+    struct il__buf *blobs    = &p->bufs[1];
+
+    il__buf_init(requests, BATCH_BYTES_MAX);
+    il__buf_init(blobs, BATCH_BYTES_MAX);
+    add_requests(requests, c);
+    il__pg_add_blobs(blobs, c);
+    p->query = (struct pg_query){
+        .n_params = 4,
+        .types    = { PG_JSONB, PG_BYTEA_ARRAY, PG_INT8, PG_INT8 },
+        .values   = { il__buf_str(requests), blobs->data, c->timed ? p->now : NULL,
+                    c->timed ? p->wall : NULL },
+        .lengths  = { 0, (int)blobs->n_bytes, 0, 0 },
+        .formats  = { 0, 1, 0, 0 },
+    };
+    return !requests->failed && !blobs->failed;
+}
+
+/* A claim that comes alone. */
+static void
+claim_params(struct pg_params *p, const struct remote_call *c)
+{
+    p->query = (struct pg_query){
+        .n_params = 3,
+        .types    = { PG_JSONB, PG_INT8, PG_INT8 },
+        .values   = { il__buf_str(&c->requests[0].json), c->timed ? p->now : NULL,
+                    c->timed ? p->wall : NULL },
+    };
+}
+
+/* Which statement it is, and its parameters. False: no memory. */
+static bool
+params_of(const struct pg_store *s, struct pg_params *p, const struct remote_call *c)
+{
+    const il_op *first = c->requests[0].op;
+    bool         ok    = true;
+
+    (void)snprintf(p->now, sizeof p->now, "%" PRId64, c->now_ms);
+    (void)snprintf(p->wall, sizeof p->wall, "%" PRId64, c->wall_ms);
+    if (c->bare)
+        ok = il__pg_finish_params(s, p, c);
+    else if (c->n == 1 && first != NULL && first->type == IL_OP_JOB_CLAIM)
+        claim_params(p, c);
+    else
+        ok = apply_params(p, c);
+    p->query.sql = s->sql[c->bare ? PG_finish : p->query.n_params == 3 ? PG_claim : PG_call];
+    return ok;
+}
+
 static il_status
 call_on(struct pg_store *s, struct pg_conn *conn, struct remote_call *c, il_error *reterr)
 {
-    struct il__buf AUTO_BUF requests = { 0 };
-    struct il__buf AUTO_BUF blobs    = { 0 };
-    char                    now[24], wall[24];
+    struct pg_params AUTO_PARAMS p = { 0 };
 
-    il__buf_init(&requests, BATCH_BYTES_MAX);
-    il__buf_init(&blobs, BATCH_BYTES_MAX);
-    add_requests(&requests, c);
-    add_blobs(&blobs, c);
-    if (requests.failed || blobs.failed) {
+    if (!params_of(s, &p, c)) {
         c->refused = true;
         return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
     }
-    (void)snprintf(now, sizeof now, "%" PRId64, c->now_ms);
-    (void)snprintf(wall, sizeof wall, "%" PRId64, c->wall_ms);
-    struct pg_query q = {
-        .sql      = s->sql[PG_call],
-        .n_params = 4,
-        .types    = { PG_JSONB, PG_BYTEA_ARRAY, PG_INT8, PG_INT8 },
-        .values = { il__buf_str(&requests), blobs.data, c->timed ? now : NULL, c->timed ? wall : NULL },
-        .lengths = { 0, (int)blobs.n_bytes, 0, 0 },
-        .formats = { 0, 1, 0, 0 },
-    };
-    PGresult *r = query_again(conn, &q, c->reads, il__pg_in_ms(s->timeout_ms));
+    PGresult *r = query_again(conn, &p.query, c->reads, il__pg_in_ms(s->timeout_ms));
     if (r == NULL) {
         c->refused = is_of_one_op(conn);
         return il__pg_error(conn, reterr);
     }
-    take_answer(c, r);
+    take_answer(s, c, r);
     return IL_OK;
 }
 
@@ -246,6 +241,21 @@ pg_done(struct remote_store *s UNUSED, struct remote_call *c)
 
 /* ---- waking ------------------------------------------------------------------------------------------------------------------ */
 
+/* By hand: a hundred of them are usual, and printf is not free. */
+static void
+add_slot(struct il__buf *b, uint32_t slot)
+{
+    char  text[12];
+    char *at = text + sizeof text;
+
+    do {
+        *--at = (char)('0' + slot % 10);
+        slot /= 10;
+    } while (slot > 0);
+    *--at = ' ';
+    il__buf_add(b, at, (size_t)(text + sizeof text - at));
+}
+
 static void
 pg_wake(struct remote_store *base, const uint32_t *slots, size_t n)
 {
@@ -257,7 +267,7 @@ pg_wake(struct remote_store *base, const uint32_t *slots, size_t n)
     if (n > WAKES_MAX)
         il__buf_adds(&payload, " *");
     for (size_t i = 0; n <= WAKES_MAX && i < n; i++)
-        il__buf_addf(&payload, " %" PRIu32, slots[i]);
+        add_slot(&payload, slots[i]);
     if (payload.failed)
         return; /* they look by themselves, later */
     struct pg_conn *lane = take_lane(s);
@@ -304,6 +314,7 @@ static const struct remote_transport pg_transport = {
     .n_lanes        = PG_LANES,
     .n_requests_max = REQUESTS_MAX,
     .call           = pg_call,
+    .takes_ops      = il__pg_takes_ops,
     .done           = pg_done,
     .wake           = pg_wake,
     .free           = pg_free,

@@ -8,6 +8,7 @@
  *   listen.c    wake-ups of other processes (LISTEN)
  *   advisory.c  PostgreSQL's own locks, beside ours
  *   report.c    what the server's settings mean
+ *   rows.c      claims and finishes of jobs, whose requests and answers have columns instead of JSON
  *   postgres.c  the transport: batches, opening and freeing
  */
 #ifndef IL_STORE_POSTGRES_INTERNAL_H
@@ -63,7 +64,7 @@ enum pg_outcome {
 };
 
 #define PG_SQLSTATE_BYTES 6
-#define PG_PARAMS_MAX 4
+#define PG_PARAMS_MAX 9
 
 struct pg_conn {
     const PQconninfoOption *where;
@@ -89,10 +90,15 @@ struct pg_query {
 };
 
 #define PG_BOOL 16
+#define PG_BYTEA 17
 #define PG_INT8 20
 #define PG_INT4 23
 #define PG_TEXT 25
+#define PG_TID 27
 #define PG_BYTEA_ARRAY 1001
+#define PG_TEXT_ARRAY 1009
+#define PG_TID_ARRAY 1010
+#define PG_INT8_ARRAY 1016
 #define PG_JSONB 3802
 
 void il__pg_conn_init(struct pg_conn *c, const PQconninfoOption *where, const char *shown);
@@ -119,6 +125,9 @@ int64_t il__pg_in_ms(int64_t ms);
 /* Values of a binary result. */
 bool    il__pg_bool(const PGresult *r, int row, int column);
 int32_t il__pg_int4(const PGresult *r, int row, int column);
+int64_t il__pg_int8(const PGresult *r, int row, int column);
+/* NULL and 0 bytes if it is NULL; else it ends with a NUL behind its bytes. */
+struct remote_blob il__pg_bytes(const PGresult *r, int row, int column);
 
 /* ---- listen.c --------------------------------------------------------------------------------------------------- */
 
@@ -146,6 +155,17 @@ void il__pg_listener_take(struct il__board *b, const char *own_id, const char *p
 
 #define PG_LANES 4
 
+/*
+ * Where the row of a job is that was claimed here, by its token, so that a finish need not look for it. A hint: the server takes it only if it finds there
+ * what the finish names. So nothing is locked, and words of two hints may get mixed up when two threads use one place.
+ */
+#define PG_HINTS 4096
+struct pg_hint {
+    _Atomic uint64_t token, seq;
+    _Atomic uint64_t place; /* block << 16 | offset */
+    _Atomic int32_t  queue;
+};
+
 struct pg_store {
     struct remote_store remote;
     struct pg_url       url;
@@ -158,6 +178,7 @@ struct pg_store {
     struct pg_conn     reader; /* under read_mutex */
     struct il__mutex   read_mutex;
     struct pg_listener listener;
+    struct pg_hint     hints[PG_HINTS]; /* [token % PG_HINTS] */
 };
 
 static inline struct pg_store *
@@ -165,6 +186,29 @@ il__pg_from(struct remote_store *s)
 {
     return container_of(s, struct pg_store, remote);
 }
+
+/* ---- rows.c ----------------------------------------------------------------------------------------------------- */
+
+/* Can these be sent as one statement of their own? As remote_transport.takes_ops. */
+bool il__pg_takes_ops(struct remote_store *s, il_op *const *ops, size_t n);
+
+/* The parameters of a call; `query` points into them. The time is there when they are made. */
+struct pg_params {
+    struct il__buf  bufs[5];
+    char            now[24], wall[24], queue[12];
+    struct pg_query query;
+};
+
+/* Finishes of a call without JSON, as arrays. False: no memory. Release it in any case. */
+bool il__pg_finish_params(const struct pg_store *s, struct pg_params *p, const struct remote_call *c)
+    MUST_USE;
+void il__pg_params_release(struct pg_params *p);
+#define AUTO_PARAMS AUTO(il__pg_params_release)
+/* Blobs of the requests as a binary bytea[]; empty when there are none. */
+void il__pg_add_blobs(struct il__buf *b, const struct remote_call *c);
+
+/* The rows that are jobs, once the others were taken. False: c->failed. */
+bool il__pg_take_jobs(struct pg_store *s, struct remote_call *c, const PGresult *r);
 
 /* ---- migrate.c -------------------------------------------------------------------------------------------------- */
 

@@ -57,6 +57,14 @@ copy_blob(il_op *op, const struct remote_blob *blob, const json_t *row, const ch
     return blob->data == NULL || *ret != NULL;
 }
 
+/* What the op itself says of its first job. */
+static void
+say_first(il_op *op)
+{
+    op->out.fence        = op->out.jobs[0].token;
+    op->out.remaining_ms = op->out.jobs[0].remaining_ms;
+}
+
 static bool
 show_job(il_op *op, const struct remote_part *part, int64_t now_ms, int64_t wall_ms, bool is_late)
 {
@@ -80,10 +88,8 @@ show_job(il_op *op, const struct remote_part *part, int64_t now_ms, int64_t wall
     if (slot == NULL)
         return false;
     *slot = info;
-    if (op->out.n_jobs == 1 && op->type != IL_OP_JOB_LIST) {
-        op->out.fence        = info.token;
-        op->out.remaining_ms = info.remaining_ms;
-    }
+    if (op->out.n_jobs == 1 && op->type != IL_OP_JOB_LIST)
+        say_first(op);
     if (is_late)
         il__job_say_stale(op, &job, info.worker);
     return true;
@@ -96,9 +102,79 @@ il__remote_decode_jobs(il_op *op, const struct remote_reply *reply)
     int64_t wall_ms = il__remote_number(reply->head, "wall_ms");
     bool    is_late = strcmp(il__remote_text(reply->head, "say"), "late") == 0;
 
+    if (reply->taken)
+        say_first(op);
     for (size_t i = 0; i < reply->n_parts; i++) {
         if (!show_job(op, &reply->parts[i], now_ms, wall_ms, is_late))
             return false;
+    }
+    return true;
+}
+
+/* ---- jobs that came as rows -------------------------------------------------------------------------------------- */
+
+/* A text of a row, or what it is if there is none there; empty ones are not copied. */
+static const char *
+row_text(il_op *op, const char *text, const char *other)
+{
+    if (text == NULL)
+        text = other;
+    return text != NULL && text[0] != '\0' ? il__op_strdup(op, text) : "";
+}
+
+/* Texts that jobs of one claim have in common are there once. */
+static bool
+row_texts(il_op *op, const struct remote_job *row, il_job_info *info)
+{
+    const il_job_info *first = op->out.n_jobs > 0 ? &op->out.jobs[0] : NULL;
+
+    info->tenant     = first != NULL ? first->tenant : il__op_strdup(op, op->tenant);
+    info->queue      = first != NULL ? first->queue : row_text(op, row->queue, op->key);
+    info->worker     = first != NULL ? first->worker : row_text(op, row->worker, op->holder);
+    info->id         = row_text(op, row->id, op->in.job.id);
+    info->parent     = row_text(op, row->parent, "");
+    info->group      = row_text(op, row->group, "");
+    info->unique_key = row_text(op, row->unique_key, "");
+    info->error      = row_text(op, row->error, "");
+    info->message    = row_text(op, row->message, "");
+    return info->tenant != NULL && info->queue != NULL && info->worker != NULL &&
+           info->id != NULL && info->parent != NULL && info->group != NULL &&
+           info->unique_key != NULL && info->error != NULL && info->message != NULL;
+}
+
+bool
+il__remote_show_row(il_op *op, const struct remote_job *row, int64_t remaining_ms, int64_t wall_ms)
+{
+    bool        claimed = op->type == IL_OP_JOB_CLAIM;
+    il_job_info info    = {
+           .payload_bytes   = row->payload.n_bytes,
+           .state           = claimed ? IL_JOB_RUNNING : IL_JOB_COMPLETED,
+           .priority        = row->priority,
+           .attempt         = row->attempt,
+           .max_attempts    = row->max_attempts,
+           .progress        = row->progress,
+           .cancelled       = row->cancelled,
+           .token           = row->token != 0 ? row->token : op->fence,
+           .seq             = row->seq,
+           .remaining_ms    = remaining_ms,
+           .run_at_ms       = row->run_at_ms,
+           .created_at_ms   = row->created_ms,
+           .started_at_ms   = claimed ? wall_ms : row->started_ms,
+           .updated_at_ms   = wall_ms,
+           .completed_at_ms = claimed ? 0 : wall_ms,
+    };
+
+    if (!row_texts(op, row, &info))
+        return false;
+    if (row->payload.data != NULL)
+        info.payload = il__op_blob(op, row->payload.data, row->payload.n_bytes);
+    il_job_info *slot = il__op_append(op, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
+    if (slot == NULL || (row->payload.data != NULL && info.payload == NULL))
+        return false;
+    *slot = info;
+    if (!claimed) { /* a claim has a head, which says it */
+        op->status = IL_OK;
+        say_first(op);
     }
     return true;
 }

@@ -128,6 +128,28 @@ il__remote_take_packed(struct remote_call *c, size_t i, const void *packed)
 }
 
 bool
+il__remote_take_job(struct remote_call *c, size_t i, const struct remote_job *job, int64_t wall_ms)
+{
+    il_op *op = i < c->n ? c->requests[i].op : NULL;
+
+    if (op == NULL || (op->type == IL_OP_JOB_CLAIM) != (c->replies[i].head != NULL)) {
+        c->failed = true;
+        return false;
+    }
+    struct remote_reply *r         = &c->replies[i];
+    int64_t              remaining = 0;
+    if (r->head != NULL) {
+        remaining = il__remote_number(r->head, "expires_ms") - il__remote_number(r->head, "now_ms");
+        wall_ms   = il__remote_number(r->head, "wall_ms");
+    }
+    r->taken = true;
+    if (!il__remote_show_row(op, job, remaining, wall_ms) ||
+        !add_wake(c, il__board_slot(op->tenant, op->out.jobs[op->out.n_jobs - 1].id, "#job")))
+        c->failed = true;
+    return !c->failed;
+}
+
+bool
 il__remote_asked(const struct remote_call *c, size_t i)
 {
     return i < c->n && c->replies[i].head != NULL && json_object_get(c->replies[i].head, "ask") != NULL;
@@ -150,7 +172,7 @@ call(struct remote_store *s, struct remote_call *c, il_error *reterr)
         il__board_wake(&s->board, c->wakes[i]);
     if (c->n_wakes > 0)
         s->via->wake(s, c->wakes, c->n_wakes);
-    if (c->failed || c->n_replies == 0)
+    if (c->failed || (c->n_replies == 0 && !c->bare))
         return il__error_set(reterr, IL_STORE, "%s: an answer of the store could not be understood",
                              s->via->name);
     return IL_OK;
@@ -249,12 +271,24 @@ finish_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
     return IL_OK;
 }
 
-/* As many of n ops as one call carries out; none of them is refused or a sweep. */
+/* A call of these requests, and what becomes of their replies. Of a bare one: what was not done is left untouched. */
 static il_status
-apply_some(struct remote_store *s, il_op *const *ops, size_t n, bool reads, size_t *ret_done,
-           bool *ret_refused, il_error *reterr)
+call_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
+         struct remote_request *requests, il_error *reterr)
 {
-    struct remote_call     c        = { .n = n, .reads = reads };
+    il_status st = call(s, c, reterr);
+
+    if (st == IL_OK && !c->bare)
+        st = finish_ops(s, c, ops, requests, reterr);
+    return st;
+}
+
+/* As many of n ops as one call carries out; none of them is refused or a sweep. `taken`, if it is bare: which were done. */
+static il_status
+apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool *taken,
+           size_t *ret_done, bool *ret_refused, il_error *reterr)
+{
+    struct remote_call     c        = { .n = n, .reads = reads, .bare = taken != NULL };
     struct remote_request *requests = il__calloc(n, sizeof *requests);
     bool                   encoded  = requests != NULL;
     il_status              st;
@@ -262,15 +296,17 @@ apply_some(struct remote_store *s, il_op *const *ops, size_t n, bool reads, size
     c.requests = requests;
     c.replies  = il__calloc(n, sizeof *c.replies);
     for (size_t i = 0; encoded && i < n; i++) {
-        bool own = s->via->encode != NULL && s->via->encode(s, ops[i], &requests[i]);
-        encoded  = own ? !requests[i].json.failed : il__remote_encode(s, ops[i], &requests[i]);
+        bool own = !c.bare && s->via->encode != NULL && s->via->encode(s, ops[i], &requests[i]);
+        encoded =
+            own ? !requests[i].json.failed : c.bare || il__remote_encode(s, ops[i], &requests[i]);
+        requests[i].op = ops[i];
     }
     if (encoded && c.replies != NULL) {
-        st           = call(s, &c, reterr);
+        st           = call_ops(s, &c, ops, requests, reterr);
         *ret_refused = c.refused;
         *ret_done    = c.n_replies;
-        if (st == IL_OK)
-            st = finish_ops(s, &c, ops, requests, reterr);
+        for (size_t i = 0; c.bare && i < n; i++)
+            taken[i] = c.replies[i].taken;
     } else {
         st           = no_memory(reterr);
         *ret_refused = true; /* nothing was sent */
@@ -281,6 +317,42 @@ apply_some(struct remote_store *s, il_op *const *ops, size_t n, bool reads, size
     il__free(requests);
     il__free(c.replies);
     return st;
+}
+
+/*
+ * The same for ops that the transport takes as they are, all of them; those that it left come again as JSON, behind the others: it leaves only
+ * ops that look at nothing the others change. (If that fails, all are repeated, one by one: an op that was done says so again.)
+ */
+static il_status
+apply_bare(struct remote_store *s, il_op *const *ops, size_t n, bool *ret_refused, il_error *reterr)
+{
+    AUTO_FREE bool   *taken  = il__calloc(n, sizeof *taken);
+    AUTO_FREE il_op **left   = il__alloc(n * sizeof *left);
+    size_t            n_left = 0;
+    size_t            n_done;
+
+    if (taken == NULL || left == NULL) {
+        *ret_refused = true;
+        return no_memory(reterr);
+    }
+    il_status st = apply_call(s, ops, n, false, taken, &n_done, ret_refused, reterr);
+    for (size_t i = 0; i < n; i++) {
+        if (!taken[i])
+            left[n_left++] = ops[i];
+    }
+    for (size_t i = 0; st == IL_OK && i < n_left; i += n_done)
+        st = apply_call(s, left + i, n_left - i, false, NULL, &n_done, ret_refused, reterr);
+    return st;
+}
+
+static il_status
+apply_some(struct remote_store *s, il_op *const *ops, size_t n, bool reads, size_t *ret_done,
+           bool *ret_refused, il_error *reterr)
+{
+    if (reads || s->via->takes_ops == NULL || !s->via->takes_ops(s, ops, n))
+        return apply_call(s, ops, n, reads, NULL, ret_done, ret_refused, reterr);
+    *ret_done = n;
+    return apply_bare(s, ops, n, ret_refused, reterr);
 }
 
 /* How many of the ops belong into one call. */

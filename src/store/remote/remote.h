@@ -25,6 +25,7 @@ struct remote_blob {
 struct remote_request {
     struct il__buf     json; /* or what the transport's encode() has made of the op */
     struct remote_blob blob;
+    il_op             *op; /* whose request it is; NULL: a private one */
 };
 
 /* A job or a schedule of a reply. The blobs are the transport's. */
@@ -33,9 +34,24 @@ struct remote_part {
     struct remote_blob blob, blob2;
 };
 
+/*
+ * A job as the row of a transport that has columns: a claimed one, or one that was finished. NULL is what the op says (queue, id, worker, token)
+ * or none. Texts are the transport's.
+ */
+struct remote_job {
+    const char        *queue, *id, *parent, *group, *unique_key, *worker, *error, *message;
+    struct remote_blob payload;
+    uint64_t           seq, token; /* token 0: the op's */
+    int64_t            created_ms, run_at_ms, started_ms;
+    uint32_t           attempt, max_attempts;
+    int32_t            priority, progress;
+    bool               cancelled;
+};
+
 struct remote_reply {
-    json_t     *head;   /* NULL: the request was not carried out, or */
-    const void *packed; /* the reply in the transport's own form, instead of all that follows */
+    json_t     *head;   /* NULL: the request was not carried out, unless: */
+    const void *packed; /* the reply in the transport's own form, instead of all that follows; or */
+    bool        taken;  /* its results are in the op already: il__remote_take_job() */
     struct remote_blob  value;
     struct remote_part *parts;
     size_t              n_parts;
@@ -45,6 +61,7 @@ struct remote_reply {
 struct remote_call {
     const struct remote_request *requests;
     size_t                       n;
+    bool    bare;  /* the requests have no JSON: takes_ops() said that the ops are enough */
     bool    reads; /* nothing is changed: beside an apply under way, on a connection of its own */
     bool    timed; /* the test clock: */
     int64_t now_ms, wall_ms;
@@ -79,6 +96,11 @@ struct remote_transport {
     bool (*decode)(struct remote_store *s, il_op *op, const void *packed);
 
     il_status (*call)(struct remote_store *s, struct remote_call *c, il_error *reterr);
+    /*
+     * May be NULL. Can `call` carry these out, or some of them, from the ops alone? Then it gets them without JSON (call->bare), and what
+     * it has not taken with il__remote_take_job() has not happened, and comes again with JSON.
+     */
+    bool (*takes_ops)(struct remote_store *s, il_op *const *ops, size_t n);
     /* Free c->result. */
     void (*done)(struct remote_store *s, struct remote_call *c);
     /* Tell other processes to wake these words of their boards; ours has been done. A hint: it may fail. */
@@ -129,6 +151,12 @@ bool il__remote_take(struct remote_call *c, size_t i, const char *json, size_t n
                      struct remote_blob blob, struct remote_blob blob2);
 /* Take the whole reply to request i in the transport's own form, which must live until `done`. */
 bool il__remote_take_packed(struct remote_call *c, size_t i, const void *packed);
+/*
+ * Take a job that request i has claimed or finished, in place of a part, and wake those who wait for it. It goes into the op at once; a claim's
+ * head, which was taken before, says when; of a finish wall_ms does.
+ */
+bool il__remote_take_job(struct remote_call *c, size_t i, const struct remote_job *job,
+                         int64_t wall_ms);
 /* Take wakes that came apart from the replies, as a JSON array. */
 bool il__remote_take_wakes(struct remote_call *c, const char *json, size_t n_bytes);
 /* Was request i taken, and has it asked back? Then the ones behind it were not carried out. */
@@ -180,6 +208,9 @@ const char *il__remote_text_or_null(const json_t *object, const char *name);
 bool il__remote_decode(il_op *op, const struct remote_reply *reply) MUST_USE;
 bool il__remote_decode_runs(il_op *op, const json_t *head) MUST_USE;
 bool il__remote_decode_jobs(il_op *op, const struct remote_reply *reply) MUST_USE;
+/* A job that came as a row, into the results of its op. False: no memory. */
+bool il__remote_show_row(il_op *op, const struct remote_job *row, int64_t remaining_ms,
+                         int64_t wall_ms) MUST_USE;
 bool il__remote_decode_crons(il_op *op, const struct remote_reply *reply) MUST_USE;
 bool il__remote_decode_queues(il_op *op, const json_t *head) MUST_USE;
 

@@ -51,6 +51,20 @@ BEGIN
 END
 $$;
 
+-- A batch begins: with the mutexes of everything that it is about. A snapshot of the whole transaction would be older than they are.
+CREATE OR REPLACE FUNCTION batch_begin(ms bigint[]) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    done boolean;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'Interlock needs transactions that are READ COMMITTED'
+            USING ERRCODE = 'invalid_transaction_state';
+    END IF;
+    done := mutexes_take(ms) IS NULL;
+END
+$$;
+
 -- ---- waking ----------------------------------------------------------------------------------------------------------
 
 -- Who is to be woken is gathered in a setting that ends with the transaction, as JSON arrays each followed by a comma. Nobody is woken

@@ -97,41 +97,8 @@ $$;
 
 -- ---- a claim ---------------------------------------------------------------------------------------------------------------
 
--- Take jobs, in claiming order.
-CREATE OR REPLACE FUNCTION claim_take(q queue, o jsonb, n_max int, lease bigint, now bigint, wall bigint) RETURNS job_claim
-LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    m      job_mark := mark_get(q, 2);
-    silent int      := CASE WHEN coalesce((o ->> 'flags')::int, 0) & 8 <> 0 THEN 2 ELSE 0 END;
-    w      text     := o ->> 'holder';
-    r      job_claim;
-BEGIN
-    -- Finds, locks and marks in one statement. Tokens are drawn in the order in which the rows are found. (A row that somebody else has changed
-    -- since this statement began, and that is READY all the same, is not seen by its ctid: it is left to the next claim.)
-    WITH c AS MATERIALIZED (
-        SELECT l.ctid AS tid FROM job_live l
-         WHERE l.lane = lane(q.no, 2) AND (l.ord, l.at, l.seq + 0) >= (m.ord, m.at, m.seq)
-         ORDER BY l.ord, l.at, l.seq + 0 LIMIT n_max
-           FOR UPDATE SKIP LOCKED),
-    t AS MATERIALIZED (SELECT c.tid, nextval('fence_seq') AS token FROM c),
-    u AS (
-        UPDATE job_live l
-           SET lane = 0, ord = now + lease, at = 0, glane = CASE WHEN l.grp IS NOT NULL THEN lane(q.no, 0) END, last = 0,
-               attempt = l.attempt + 1, token = t.token, flags = (l.flags & 5) | silent, lease_ms = lease, expires_ms = now + lease,
-               progress = -1, message = '', started_ms = wall, updated_ms = wall, worker = w
-          FROM t
-         WHERE l.ctid = t.tid
-        RETURNING l.seq, l.token, l.attempt, l.run_at_ms, l.error)
-    SELECT array_agg(u.seq ORDER BY u.token), array_agg(u.token ORDER BY u.token), array_agg(u.attempt ORDER BY u.token),
-           array_agg(u.run_at_ms ORDER BY u.token), array_agg(u.error ORDER BY u.token)
-      INTO r
-      FROM u;
-    RETURN r;
-END
-$$;
-
--- The same for the optimistic strategy: candidates are read without a lock, 10 a pass, and each is marked by compare-and-set: who changes no row
--- was too late, and goes on to the next.
+-- Take jobs by the optimistic strategy: candidates are read without a lock, 10 a pass, and each is marked by compare-and-set: who changes no row
+-- was too late, and goes on to the next. (By the pessimistic one: claim_rows().)
 CREATE OR REPLACE FUNCTION claim_take_each(q queue, o jsonb, n_max int, lease bigint, now bigint, wall bigint) RETURNS job_claim
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -171,26 +138,6 @@ BEGIN
         EXIT WHEN k = 0 OR n >= n_max;
     END LOOP;
     RETURN r;
-END
-$$;
-
--- Jobs that are running with these tokens, with their payloads.
-CREATE OR REPLACE FUNCTION claim_show(q queue, o jsonb, c job_claim, lease bigint, now bigint, wall bigint) RETURNS SETOF job_reply
-LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    name  text := to_json(q.name);
-    times text := concat(',"started_at_ms":', wall, ',"updated_at_ms":', wall, ',"expires_ms":', now + lease, ',"worker":',
-                         to_json(o ->> 'holder')); -- the same for all
-BEGIN
-    RETURN QUERY
-        SELECT concat('{"queue":', name, ',"id":', to_json(b.id), ',"seq":', b.seq, ',"state":3,"priority":', b.priority, ',"attempt":',
-                      u.attempt, ',"max_attempts":', b.max_attempts, ',"progress":-1,"token":', u.token, ',"run_at_ms":', u.run_at_ms,
-                      ',"created_at_ms":', b.created_ms, times, ',"error":' || to_json(nullif(u.error, '')),
-                      ',"parent":' || to_json(b.parent_id), ',"group":' || to_json(b.grp), ',"unique_key":' || to_json(b.unique_key), '}'),
-               b.payload, NULL::bytea
-          FROM unnest(c.seqs, c.tokens, c.attempts, c.run_ats, c.errors) WITH ORDINALITY AS u (seq, token, attempt, run_at_ms, error, i)
-          JOIN job b ON b.seq = u.seq
-         ORDER BY u.i;
 END
 $$;
 
@@ -256,38 +203,111 @@ BEGIN
 END
 $$;
 
--- Take jobs of a queue that is not paused, and answer.
-CREATE OR REPLACE FUNCTION claim_jobs(q queue, o jsonb, n_was bigint, flags int, began timestamptz, now bigint, wall bigint) RETURNS SETOF job_reply
+-- The beginning of a claim that comes alone, as batch_begin(mutexes_queue(o)), on the shortest way: a hundred jobs wait for it, or one.
+CREATE OR REPLACE FUNCTION claim_begin(o jsonb) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    n_max int    := (o ->> 'limit')::int;
-    left_ int    := rate_left(q, n_max, now);
-    lease bigint := CASE WHEN coalesce((o ->> 'flags')::int, 0) & 8 = 0 THEN coalesce((o ->> 'lease_ms')::bigint, q.lease_ms)
-                         WHEN q.strategy = 2 THEN q.executing_timeout_ms ELSE q.processing_timeout_ms END;
-    k     int;
-    taken bigint; -- the last one
-    more  boolean := false;
-    c     job_claim;
+    t     text   := o ->> 'tenant';
+    k     text   := o ->> 'key';
+    whole bigint := mutex(2, t, k);
+    ours  bigint := mutex_worker(t, k, o ->> 'holder');
     done  boolean;
 BEGIN
-    IF left_ > 0 AND q.strategy = 2 THEN
-        c := claim_take_each(q, o, left_, lease, now, wall);
-    ELSIF left_ > 0 THEN
-        c := claim_take(q, o, left_, lease, now, wall);
+    IF current_setting('transaction_isolation') <> 'read committed'
+       OR EXISTS (SELECT FROM queue WHERE tenant = t AND name = k AND (group_limit <> -1 OR rate_n <> -1)) THEN
+        done := batch_begin(ARRAY[whole | 1, ours, mutex_claims(t, k)]) IS NULL;
+    ELSIF whole < ours THEN -- in the global order
+        done := pg_advisory_xact_lock_shared(whole) IS NULL;
+        done := pg_advisory_xact_lock(ours) IS NULL;
+    ELSE
+        done := pg_advisory_xact_lock(ours) IS NULL;
+        done := pg_advisory_xact_lock_shared(whole) IS NULL;
     END IF;
-    k := coalesce(cardinality(c.seqs), 0);
+END
+$$;
+
+-- Everything that comes before jobs are taken. w: the worker's last claim. `says` is NULL when jobs may be taken; else why not: a head, 'ask' (see
+-- claim_ask()), or 'again' (claim_again() of w).
+CREATE OR REPLACE FUNCTION claim_open(o jsonb, now bigint, wall bigint, OUT q queue, OUT w job_worker, OUT flags int, OUT says text)
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    x    record;
+    m0   job_mark;
+    m1   job_mark;
+    done boolean;
+BEGIN
+    FOR i IN 1 .. 2 LOOP
+        -- One statement for all that has to be known; what depends on marks comes below.
+        SELECT k AS q, NOT o ? 'ticked' AND EXISTS (SELECT FROM cron c WHERE c.tenant = k.tenant AND c.queue = k.name AND c.next_ms <= wall) AS ticks,
+               (SELECT v FROM job_worker v WHERE v.queue = k.no AND v.worker = o ->> 'holder' ORDER BY v.n DESC LIMIT 1) AS w,
+               NOT k.marked AND EXISTS (SELECT FROM job_live l WHERE l.lane = 0 AND l.ord <= now AND l.queue + 0 = k.no) AS dead,
+               NOT k.marked AND EXISTS (SELECT FROM job_live l WHERE l.lane = lane(k.no, 1) AND l.ord <= wall) AS due
+          INTO x
+          FROM queue k WHERE k.tenant = o ->> 'tenant' AND k.name = o ->> 'key';
+        IF NOT FOUND THEN
+            says := '{"status":26}';
+            RETURN;
+        END IF;
+        q := x.q;
+        EXIT WHEN q.group_limit = -1 AND q.rate_n = -1;
+        -- It is held already, unless the queue has got its limit since; so look again.
+        done := pg_advisory_xact_lock(mutex_claims(q.tenant, q.name)) IS NULL;
+    END LOOP;
+    w     := x.w;
+    flags := CASE q.strategy WHEN 2 THEN 1024 ELSE 0 END;
+    IF w.first_token IS NOT NULL AND w.claim = o ->> 'id' AND now - w.seen_ms < 60000 THEN
+        says := 'again';
+        RETURN;
+    END IF;
+    IF x.ticks THEN
+        says := 'ask';
+        RETURN;
+    END IF;
+    m0 := mark_get(q, 0);
+    m1 := mark_get(q, 1);
+    IF q.marked THEN
+        SELECT EXISTS (SELECT FROM job_live l WHERE l.lane = 0 AND l.ord BETWEEN m0.ord AND now AND l.queue + 0 = q.no) AS dead,
+               EXISTS (SELECT FROM job_live l WHERE l.lane = lane(q.no, 1) AND l.ord <= wall
+                                                AND (l.ord, l.at, l.seq + 0) >= (m1.ord, m1.at, m1.seq)) AS due
+          INTO x;
+    END IF;
+    IF x.dead THEN
+        done := claim_recover(q, m0.ord, now, wall) IS NULL;
+    END IF;
+    IF x.due THEN
+        done := claim_promote(q, m1, wall) IS NULL;
+    END IF;
+    IF q.paused THEN
+        done := claim_note(q, o, w.n, NULL, NULL, now) IS NULL;
+        says := concat('{"status":19,"flags":', flags + 32, ',"remaining_ms":-1}');
+    ELSIF q.group_limit <> -1 THEN
+        done := group_settle(q) IS NULL;
+    END IF;
+END
+$$;
+
+-- What follows when k jobs were taken (the worker's claim, in place of n_was, and the totals are noted already, unless k is 0): the head of the answer.
+CREATE OR REPLACE FUNCTION claim_close(q queue, o jsonb, n_was bigint, flags int, k int, left_ int, lease bigint, began timestamptz, now bigint,
+                                       wall bigint)
+RETURNS text
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    n_max int     := (o ->> 'limit')::int;
+    more  boolean := false;
+    done  boolean;
+BEGIN
     IF q.rate_n <> -1 THEN
         done := rate_add(q, k, now) IS NULL;
     END IF;
-    IF k > 0 THEN
-        taken := c.seqs[k];
-        done := claim_note(q, o, n_was, c.tokens[1], c.tokens[k], now) IS NULL;
-        done := total_add(q.no, 2, k) IS NULL;
+    IF k = 0 THEN
+        done := claim_note(q, o, n_was, NULL, NULL, now) IS NULL;
+    ELSE
+        IF random() < 0.004 THEN
+            done := total_compact(q.no) IS NULL;
+        END IF;
         IF q.marked THEN
             done := mark_lower(q, 0, now + lease, 0, 0) IS NULL;
         END IF;
-    ELSE
-        done := claim_note(q, o, n_was, NULL, NULL, now) IS NULL;
     END IF;
     -- Without a limit, what is READY and was not given is another worker's.
     IF k < n_max AND (q.group_limit <> -1 OR q.rate_n <> -1) THEN
@@ -297,73 +317,167 @@ BEGIN
         flags := flags + 64;
     END IF;
     IF clock_timestamp() - began > '2 ms'::interval + k * '30 us'::interval THEN
-        done := mark_make(q, taken, now, wall) IS NULL;
+        -- The last one that it took; the planner is not to think of sorting.
+        done := mark_make(q, (SELECT l.seq FROM job_live l WHERE l.lane = 0 AND l.ord = now + lease AND l.queue + 0 = q.no
+                               ORDER BY l.ord DESC, l.at DESC, l.seq + 0 DESC LIMIT 1), now, wall) IS NULL;
     END IF;
     IF k = 0 THEN
-        RETURN NEXT ROW(concat('{"status":19,"flags":', flags, ',"remaining_ms":', claim_wait(q, left_ = 0 AND more, now, wall), '}'),
-                        NULL, NULL)::job_reply;
-        RETURN;
+        RETURN concat('{"status":19,"flags":', flags, ',"remaining_ms":', claim_wait(q, left_ = 0 AND more, now, wall), '}');
     END IF;
-    done := wake_jobs(q.tenant, ARRAY(SELECT b.id FROM job b WHERE b.seq = ANY (c.seqs))) IS NULL;
-    RETURN NEXT ROW(concat('{"status":0,"flags":', flags, ',"now_ms":', now, ',"wall_ms":', wall, '}'), NULL, NULL)::job_reply;
-    RETURN QUERY SELECT * FROM claim_show(q, o, c, lease, now, wall);
+    RETURN concat('{"status":0,"flags":', flags, ',"now_ms":', now, ',"wall_ms":', wall, ',"expires_ms":', now + lease, ',"queue_no":', q.no, '}');
 END
 $$;
 
-CREATE OR REPLACE FUNCTION v_claim(o jsonb, d bytea, now bigint, wall bigint) RETURNS SETOF job_reply
-LANGUAGE plpgsql VOLATILE SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off AS $$
+-- A claim. Rows: i is 0; `out`, if it is not NULL, is the head of the answer, which comes last, or a part of it (of a claim that is repeated or asks: then the
+-- head comes first); else the row is a job that was taken, in claiming order. What a job has in common with the others or with the
+-- request is not said again, and NULL is what is usual (src/store/remote/README.md).
+--
+-- With `alone` this is a statement of the library's own, not part of a batch: it takes its mutexes and reads the clock, as apply() does, and
+-- wakes come as a row with i = -1. Who waits for a job that was taken is woken by the caller.
+CREATE OR REPLACE FUNCTION claim_rows(o jsonb, test_now bigint, test_wall bigint, alone boolean)
+RETURNS TABLE (i int, "out" text, data bytea, data2 bytea, seq bigint, token bigint, place tid, created_ms bigint, run_at_ms bigint, attempt int,
+               max_attempts int, priority int, id text, parent_id text, grp text, unique_key text, error text)
+LANGUAGE plpgsql VOLATILE
+SET search_path FROM CURRENT
+SET enable_seqscan = off
+SET jit = off
+SET plan_cache_mode = force_generic_plan
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_sort = off
+AS $$
 DECLARE
-    began timestamptz := clock_timestamp();
-    q     queue;
-    w     job_worker;
-    m0    job_mark;
-    m1    job_mark;
-    flags int;
-    ticks boolean;
-    dead  boolean;
-    due   boolean;
-    done  boolean;
+    began  timestamptz := clock_timestamp();
+    now    bigint      := test_now;
+    wall   bigint      := test_wall;
+    k      int         := 0;
+    silent int         := CASE WHEN coalesce((o ->> 'flags')::int, 0) & 8 <> 0 THEN 2 ELSE 0 END;
+    holder text        := o ->> 'holder';
+    x      record;
+    q      queue;
+    n_max  int;
+    lease  bigint;
+    n_was  bigint; -- the worker's last claim
+    m      job_mark;
+    c      job_claim;
+    done   boolean;
 BEGIN
-    SELECT * INTO q FROM queue WHERE tenant = o ->> 'tenant' AND name = o ->> 'key';
-    IF NOT FOUND THEN
-        RETURN NEXT ROW('{"status":26}', NULL, NULL)::job_reply;
-        RETURN;
+    IF alone THEN
+        done := claim_begin(o) IS NULL;
+        began := clock_timestamp();
+        IF now IS NULL THEN
+            now  := clock_ms();
+            wall := now;
+        END IF;
     END IF;
-    flags := CASE q.strategy WHEN 2 THEN 1024 ELSE 0 END;
-    IF q.group_limit <> -1 OR q.rate_n <> -1 THEN -- held already, unless it has got its limit since
-        done := pg_advisory_xact_lock(mutex_claims(q.tenant, q.name)) IS NULL;
+    i := 0;
+    x := claim_open(o, now, wall);
+    q := x.q;
+    n_was := (x.w).n;
+    IF x.says = 'ask' THEN
+        FOR "out", data IN SELECT r.out, r.data FROM claim_ask(q, wall) AS r LOOP
+            RETURN NEXT;
+        END LOOP;
+    ELSIF x.says = 'again' THEN
+        FOR "out", data IN SELECT r.out, r.data FROM claim_again(q, o, x.w, now, wall) AS r LOOP
+            RETURN NEXT;
+        END LOOP;
+    ELSIF x.says IS NOT NULL THEN
+        "out" := x.says;
+        RETURN NEXT;
+    ELSE
+        n_max := rate_left(q, (o ->> 'limit')::int, now);
+        lease := CASE WHEN silent = 0 THEN coalesce((o ->> 'lease_ms')::bigint, q.lease_ms)
+                      WHEN q.strategy = 2 THEN q.executing_timeout_ms ELSE q.processing_timeout_ms END;
+        IF n_max > 0 AND q.strategy = 2 THEN
+            c := claim_take_each(q, o, n_max, lease, now, wall);
+            RETURN QUERY
+                SELECT 0, NULL::text, b.payload, NULL::bytea, b.seq, u.token, NULL::tid, b.created_ms, nullif(u.run_at_ms, b.created_ms), u.attempt,
+                       b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
+                  FROM unnest(c.seqs, c.tokens, c.attempts, c.run_ats, c.errors) AS u (seq, token, attempt, run_at_ms, error)
+                  JOIN job b ON b.seq = u.seq
+                 ORDER BY u.token;
+            k := coalesce(cardinality(c.seqs), 0);
+            IF k > 0 THEN
+                done := claim_note(q, o, n_was, c.tokens[1], c.tokens[k], now) IS NULL;
+                done := total_add(q.no, 2, k) IS NULL;
+            END IF;
+        ELSIF n_max > 0 THEN
+            m := mark_get(q, 2);
+            -- Finds, locks and marks in one statement, and notes what it took. Tokens are drawn in the order in which the rows are found. (A row that
+            -- somebody else has changed since this statement began, and that is READY all the same, is not seen by its ctid: it is left to the next
+            -- claim.) Without a row neither of the sums gives one.
+            RETURN QUERY
+                WITH f AS MATERIALIZED (
+                    SELECT l.ctid AS tid FROM job_live l
+                     WHERE l.lane = lane(q.no, 2) AND (l.ord, l.at, l.seq + 0) >= (m.ord, m.at, m.seq)
+                     ORDER BY l.ord, l.at, l.seq + 0 LIMIT n_max
+                       FOR UPDATE SKIP LOCKED),
+                t AS MATERIALIZED (SELECT f.tid, nextval('fence_seq') AS token FROM f),
+                u AS (
+                    UPDATE job_live l
+                       SET lane = 0, ord = now + lease, at = 0, glane = CASE WHEN l.grp IS NOT NULL THEN lane(q.no, 0) END, last = 0,
+                           attempt = l.attempt + 1, token = t.token, flags = (l.flags & 5) | silent, lease_ms = lease,
+                           expires_ms = now + lease, progress = -1, message = '', started_ms = wall, updated_ms = wall, worker = holder
+                      FROM t
+                     WHERE l.ctid = t.tid
+                    RETURNING l.seq, l.token, l.ctid AS place, l.attempt, l.run_at_ms, l.error),
+                n AS (
+                    INSERT INTO job_worker (n, seen_ms, first_token, last_token, queue, worker, claim)
+                    SELECT nextval('ticket_seq'), now, y.first, y.last, q.no, holder, o ->> 'id'
+                      FROM (SELECT min(u.token) AS first, max(u.token) AS last FROM u) AS y
+                     WHERE y.first IS NOT NULL),
+                p AS (DELETE FROM job_worker v WHERE v.queue = q.no AND v.worker = holder AND v.n = n_was),
+                s AS (INSERT INTO job_total (queue, what, n) SELECT q.no, 2, count(*) FROM u HAVING count(*) > 0)
+                SELECT 0, NULL::text, b.payload, NULL::bytea, b.seq, u.token, u.place, b.created_ms, nullif(u.run_at_ms, b.created_ms), u.attempt,
+                       b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
+                  FROM u JOIN job b ON b.seq = u.seq
+                 ORDER BY u.token;
+            GET DIAGNOSTICS k = ROW_COUNT;
+        END IF;
+        "out" := claim_close(q, o, n_was, x.flags, k, n_max, lease, began, now, wall);
+        RETURN NEXT;
     END IF;
-    SELECT * INTO w FROM job_worker i WHERE i.queue = q.no AND i.worker = o ->> 'holder' ORDER BY i.n DESC LIMIT 1;
-    IF w.first_token IS NOT NULL AND w.claim = o ->> 'id' AND now - w.seen_ms < 60000 THEN
-        RETURN QUERY SELECT * FROM claim_again(q, o, w, now, wall);
-        RETURN;
+    IF alone THEN
+        "out" := wakes_take();
+        IF "out" IS NOT NULL THEN
+            i := -1;
+            RETURN NEXT;
+        END IF;
     END IF;
+END
+$$;
 
-    m0 := mark_get(q, 0);
-    m1 := mark_get(q, 1);
-    SELECT NOT o ? 'ticked' AND EXISTS (SELECT FROM cron c WHERE c.tenant = q.tenant AND c.queue = q.name AND c.next_ms <= wall),
-           EXISTS (SELECT FROM job_live l WHERE l.lane = 0 AND l.ord BETWEEN m0.ord AND now AND l.queue + 0 = q.no),
-           EXISTS (SELECT FROM job_live l WHERE l.lane = lane(q.no, 1) AND l.ord <= wall
-                                            AND (l.ord, l.at, l.seq + 0) >= (m1.ord, m1.at, m1.seq))
-      INTO ticks, dead, due;
-    IF ticks THEN
-        RETURN QUERY SELECT * FROM claim_ask(q, wall);
-        RETURN;
+-- The same as a verb of a batch.
+CREATE OR REPLACE FUNCTION v_claim(o jsonb, d bytea, now bigint, wall bigint) RETURNS SETOF job_reply
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    parts job_reply[] := '{}';
+    ids   text[]      := '{}';
+    name  text        := to_json(o ->> 'key');
+    times text;       -- the same for all
+    x     record;
+BEGIN
+    FOR x IN SELECT * FROM claim_rows(o, now, wall, false) LOOP
+        IF x.out IS NOT NULL AND cardinality(ids) = 0 THEN
+            RETURN NEXT ROW(x.out, x.data, NULL)::job_reply;
+        ELSIF x.out IS NOT NULL THEN
+            times := concat(',"state":3,"progress":-1,"started_at_ms":', wall, ',"updated_at_ms":', wall, ',"expires_ms":',
+                            (x.out::json ->> 'expires_ms')::bigint, ',"worker":', to_json(o ->> 'holder'), '}');
+            RETURN NEXT ROW(x.out, NULL, NULL)::job_reply;
+        ELSE
+            ids   := ids || x.id;
+            parts := parts || ROW(concat('{"queue":', name, ',"id":', to_json(x.id), ',"seq":', x.seq, ',"priority":', coalesce(x.priority, 0),
+                                         ',"attempt":', x.attempt, ',"max_attempts":', x.max_attempts, ',"token":', x.token,
+                                         ',"run_at_ms":', coalesce(x.run_at_ms, x.created_ms), ',"created_at_ms":', x.created_ms,
+                                         ',"error":' || to_json(x.error), ',"parent":' || to_json(x.parent_id),
+                                         ',"group":' || to_json(x.grp), ',"unique_key":' || to_json(x.unique_key)), x.data, NULL)::job_reply;
+        END IF;
+    END LOOP;
+    IF cardinality(ids) > 0 THEN
+        PERFORM wake_jobs(o ->> 'tenant', ids);
+        RETURN QUERY SELECT p.out || times, p.data, p.data2 FROM unnest(parts) AS p;
     END IF;
-    IF dead THEN
-        done := claim_recover(q, m0.ord, now, wall) IS NULL;
-    END IF;
-    IF due THEN
-        done := claim_promote(q, m1, wall) IS NULL;
-    END IF;
-    IF q.paused THEN
-        done := claim_note(q, o, w.n, NULL, NULL, now) IS NULL;
-        RETURN NEXT ROW(concat('{"status":19,"flags":', flags + 32, ',"remaining_ms":-1}'), NULL, NULL)::job_reply;
-        RETURN;
-    END IF;
-    IF q.group_limit <> -1 THEN
-        done := group_settle(q) IS NULL;
-    END IF;
-    RETURN QUERY SELECT * FROM claim_jobs(q, o, w.n, flags, began, now, wall);
 END
 $$;
