@@ -38,11 +38,11 @@ add_requests(struct il__buf *b, const struct remote_call *c)
 static bool
 take_row(struct remote_call *c, const PGresult *r, int row)
 {
-    int32_t            i   = il__pg_int4(r, row, 0);
     struct remote_blob out = il__pg_bytes(r, row, 1);
 
     if (out.data == NULL)
         return il__pq->PQnfields(r) > 4; /* then rows.c takes it */
+    int32_t i = il__pg_int4(r, row, 0);
     if (i < 0)
         return il__remote_take_wakes(c, out.data, out.n_bytes);
     return il__remote_take(c, (size_t)i, out.data, out.n_bytes, il__pg_bytes(r, row, 2),
@@ -50,14 +50,18 @@ take_row(struct remote_call *c, const PGresult *r, int row)
 }
 
 static void
-take_answer(struct pg_store *s, struct remote_call *c, PGresult *r)
+take_answer(struct pg_store *s, struct remote_call *c, const struct pg_params *p, PGresult *r)
 {
     c->result = r;
     bool ok   = il__pq->PQnfields(r) >= 4;
+    if (c->bare) {
+        c->failed = !il__pg_take_finished(c, p, r) || c->failed;
+        return;
+    }
     for (int row = 0; ok && row < il__pq->PQntuples(r); row++)
         ok = take_row(c, r, row);
     if (ok && il__pq->PQnfields(r) > 4)
-        ok = il__pg_take_jobs(s, c, r);
+        ok = il__pg_take_claimed(s, c, r);
     c->failed = c->failed || !ok;
 }
 
@@ -158,7 +162,7 @@ claim_params(struct pg_params *p, const struct remote_call *c)
 
 /* Which statement it is, and its parameters. False: no memory. */
 static bool
-params_of(const struct pg_store *s, struct pg_params *p, const struct remote_call *c)
+params_of(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
 {
     const il_op *first = c->requests[0].op;
     bool         ok    = true;
@@ -189,7 +193,7 @@ call_on(struct pg_store *s, struct pg_conn *conn, struct remote_call *c, il_erro
         c->refused = is_of_one_op(conn);
         return il__pg_error(conn, reterr);
     }
-    take_answer(s, c, r);
+    take_answer(s, c, &p, r);
     return IL_OK;
 }
 

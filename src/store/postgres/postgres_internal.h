@@ -156,14 +156,19 @@ void il__pg_listener_take(struct il__board *b, const char *own_id, const char *p
 #define PG_LANES 4
 
 /*
- * Where the row of a job is that was claimed here, by its token, so that a finish need not look for it. A hint: the server takes it only if it finds there
- * what the finish names. So nothing is locked, and words of two hints may get mixed up when two threads use one place.
+ * What is known of a job that was claimed here, by its token: what never changes of it while that token counts, so that a finish need not read it; and where its
+ * row was, which is a hint: the server takes it only if it finds the token there.
  */
 #define PG_HINTS 4096
 struct pg_hint {
-    _Atomic uint64_t token, seq;
-    _Atomic uint64_t place; /* block << 16 | offset */
-    _Atomic int32_t  queue;
+    uint64_t token; /* 0 = none */
+    uint64_t id;    /* a hash: does the caller name the right job? */
+    uint64_t seq;
+    uint64_t place; /* block << 16 | offset */
+    int64_t  created_ms, run_at_ms;
+    int32_t  queue, priority;
+    uint32_t max_attempts;
+    bool     keyed; /* it has a unique key */
 };
 
 struct pg_store {
@@ -174,11 +179,11 @@ struct pg_store {
     struct pg_conn writers[PG_LANES]; /* of those who apply; the first one is also used while it is opened */
     struct il__mutex lanes_mutex;          /* protects what follows */
     unsigned free_lanes[PG_LANES], n_free; /* a stack: the one that was used last is used next */
+    struct pg_hint     hints[PG_HINTS]; /* [token % PG_HINTS] */
     pthread_cond_t     lane_freed;
     struct pg_conn     reader; /* under read_mutex */
     struct il__mutex   read_mutex;
     struct pg_listener listener;
-    struct pg_hint     hints[PG_HINTS]; /* [token % PG_HINTS] */
 };
 
 static inline struct pg_store *
@@ -194,21 +199,22 @@ bool il__pg_takes_ops(struct remote_store *s, il_op *const *ops, size_t n);
 
 /* The parameters of a call; `query` points into them. The time is there when they are made. */
 struct pg_params {
-    struct il__buf  bufs[5];
+    struct il__buf  bufs[3];
     char            now[24], wall[24], queue[12];
+    struct pg_hint *hints; /* of finishes, for their answer: one for each, empty if nothing is known */
     struct pg_query query;
 };
 
 /* Finishes of a call without JSON, as arrays. False: no memory. Release it in any case. */
-bool il__pg_finish_params(const struct pg_store *s, struct pg_params *p, const struct remote_call *c)
-    MUST_USE;
+bool il__pg_finish_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c) MUST_USE;
 void il__pg_params_release(struct pg_params *p);
 #define AUTO_PARAMS AUTO(il__pg_params_release)
 /* Blobs of the requests as a binary bytea[]; empty when there are none. */
 void il__pg_add_blobs(struct il__buf *b, const struct remote_call *c);
 
-/* The rows that are jobs, once the others were taken. False: c->failed. */
-bool il__pg_take_jobs(struct pg_store *s, struct remote_call *c, const PGresult *r);
+/* The jobs that a claim gave, once its other rows were taken; those that were finished, of a call with these parameters. False: c->failed. */
+bool il__pg_take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r);
+bool il__pg_take_finished(struct remote_call *c, const struct pg_params *p, const PGresult *r);
 
 /* ---- migrate.c -------------------------------------------------------------------------------------------------- */
 

@@ -7,23 +7,20 @@
 #include <arpa/inet.h>
 #include <inttypes.h>
 
+#include "base/hash.h"
 #include "store/postgres/postgres_internal.h"
 
 #define PARAM_BYTES_MAX ((size_t)512 * 1024 * 1024)
 #define TOKENS_SEEN 1024 /* places, a power of two, four for each token of the largest batch */
 
-/* What both begin with; with a text in `out` it is a row as those of apply(). */
-enum {
-    COL_I,
-    COL_OUT,
-    COL_DATA,
-    COL_DATA2,
-    COL_SEQ
-};
-
-/* Of sql/claim.sql. */
+/* Of sql/claim.sql; with a text in the second one it is a row as those of apply(). */
 enum claim_column {
-    CLAIM_TOKEN = COL_SEQ + 1,
+    CLAIM_I,
+    CLAIM_OUT,
+    CLAIM_DATA,
+    CLAIM_DATA2,
+    CLAIM_SEQ,
+    CLAIM_TOKEN,
     CLAIM_PLACE,
     CLAIM_CREATED,
     CLAIM_RUN_AT,
@@ -38,56 +35,34 @@ enum claim_column {
     CLAIM_COUNT
 };
 
-/* Of sql/finish.sql. */
+/* Of sql/finish.sql. The last two are in a row of their own, the last one. */
 enum finish_column {
-    FINISH_CREATED = COL_SEQ + 1,
-    FINISH_RUN_AT,
+    FINISH_TOKEN,
     FINISH_STARTED,
-    FINISH_COMPLETED,
     FINISH_ATTEMPT,
-    FINISH_MAX_ATTEMPTS,
-    FINISH_PRIORITY,
     FINISH_PROGRESS,
     FINISH_CANCELLED,
-    FINISH_QUEUE,
-    FINISH_UNIQUE,
     FINISH_WORKER,
+    FINISH_UNIQUE,
     FINISH_ERROR,
     FINISH_MESSAGE,
+    FINISH_COMPLETED,
+    FINISH_QUEUE,
     FINISH_COUNT
 };
 
 /* ---- requests ----------------------------------------------------------------------------------------------------------- */
 
-struct hint {
-    uint64_t seq, place;
-    int32_t  queue;
-};
-
-static void
-keep_hint(struct pg_store *s, uint64_t token, const struct hint *hint)
+/* What is known of the job that a finish names; empty if it is not the one that was claimed with its token. Under lanes_mutex. */
+static struct pg_hint
+find_hint(const struct pg_store *s, const il_op *op)
 {
-    struct pg_hint *h = &s->hints[token % PG_HINTS];
+    const struct pg_hint *h = &s->hints[op->fence % PG_HINTS];
 
-    atomic_store_explicit(&h->seq, hint->seq, memory_order_relaxed);
-    atomic_store_explicit(&h->place, hint->place, memory_order_relaxed);
-    atomic_store_explicit(&h->queue, hint->queue, memory_order_relaxed);
-    atomic_store_explicit(&h->token, token, memory_order_relaxed);
-}
-
-/* False: not known, and *ret is empty. */
-static bool
-find_hint(const struct pg_store *s, uint64_t token, struct hint *ret)
-{
-    const struct pg_hint *h = &s->hints[token % PG_HINTS];
-
-    *ret = (struct hint){ 0 };
-    if (token == 0 || atomic_load_explicit(&h->token, memory_order_relaxed) != token)
-        return false;
-    ret->seq   = atomic_load_explicit(&h->seq, memory_order_relaxed);
-    ret->place = atomic_load_explicit(&h->place, memory_order_relaxed);
-    ret->queue = atomic_load_explicit(&h->queue, memory_order_relaxed);
-    return true;
+    if (op->fence == 0 || h->token != op->fence ||
+        h->id != il__hash_bytes(op->in.job.id, strlen(op->in.job.id)))
+        return (struct pg_hint){ 0 };
+    return *h;
 }
 
 /*
@@ -97,13 +72,15 @@ find_hint(const struct pg_store *s, uint64_t token, struct hint *ret)
 bool
 il__pg_takes_ops(struct remote_store *base, il_op *const *ops, size_t n)
 {
-    uint64_t    seen[TOKENS_SEEN] = { 0 };
-    struct hint first;
+    struct pg_store *s                 = il__pg_from(base);
+    uint64_t         seen[TOKENS_SEEN] = { 0 };
 
-    if (n < 2 || n > TOKENS_SEEN / 4 || ops[0]->type != IL_OP_JOB_FINISH ||
-        !find_hint(il__pg_from(base), ops[0]->fence, &first))
+    if (n < 2 || n > TOKENS_SEEN / 4 || ops[0]->type != IL_OP_JOB_FINISH)
         return false;
-    for (size_t i = 0; i < n; i++) {
+    il__mutex_lock(&s->lanes_mutex);
+    bool known = find_hint(s, ops[0]).token != 0;
+    il__mutex_unlock(&s->lanes_mutex);
+    for (size_t i = 0; known && i < n; i++) {
         uint64_t token = ops[i]->fence;
         if (ops[i]->type != IL_OP_JOB_FINISH || token == 0 ||
             strcmp(ops[i]->tenant, ops[0]->tenant) != 0)
@@ -115,7 +92,7 @@ il__pg_takes_ops(struct remote_store *base, il_op *const *ops, size_t n)
             return false;
         seen[at] = token;
     }
-    return true;
+    return known;
 }
 
 static void
@@ -200,43 +177,48 @@ add_place(struct il__buf *b, uint64_t place)
     il__buf_add(b, &offset, sizeof offset);
 }
 
-bool
-il__pg_finish_params(const struct pg_store *s, struct pg_params *p, const struct remote_call *c)
+/* Of each; what nothing is known of, and what is of another queue than the first, is left to the batch that follows. */
+static bool
+find_hints(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
 {
-    struct il__buf *ids    = &p->bufs[0];
-    struct il__buf *tokens = &p->bufs[1];
-    struct il__buf *seqs   = &p->bufs[2];
-    struct il__buf *places = &p->bufs[3];
-    int32_t         queue  = 0;
-    bool            ok     = true;
+    p->hints = il__calloc(c->n, sizeof *p->hints);
+    if (p->hints == NULL)
+        return false;
+    il__mutex_lock(&s->lanes_mutex);
+    for (size_t i = 0; i < c->n; i++)
+        p->hints[i] = find_hint(s, c->requests[i].op);
+    il__mutex_unlock(&s->lanes_mutex);
+    return true;
+}
+
+bool
+il__pg_finish_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
+{
+    struct il__buf *tokens = &p->bufs[0];
+    struct il__buf *places = &p->bufs[1];
+    bool            keyed  = false;
 
     for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++)
         il__buf_init(&p->bufs[i], PARAM_BYTES_MAX);
-    begin_array(ids, PG_TEXT, c->n, false);
+    if (!find_hints(s, p, c))
+        return false;
     begin_array(tokens, PG_INT8, c->n, false);
-    begin_array(seqs, PG_INT8, c->n, false);
     begin_array(places, PG_TID, c->n, false);
     for (size_t i = 0; i < c->n; i++) {
-        const il_op *op = c->requests[i].op;
-        struct hint  hint;
-        IGNORE(find_hint(s, op->fence, &hint)); /* else it is left to the batch that follows */
-        if (i == 0)
-            queue = hint.queue;
-        add_element(ids, op->in.job.id, strlen(op->in.job.id));
-        add_int64(tokens, op->fence);
-        add_int64(seqs, hint.seq);
-        add_place(places, hint.place);
+        add_int64(tokens, p->hints[i].token); /* 0, no job's, and 0, no row's, if nothing is known */
+        add_place(places, p->hints[i].place);
+        keyed = keyed || p->hints[i].keyed;
     }
-    add_results(&p->bufs[4], c);
-    (void)snprintf(p->queue, sizeof p->queue, "%" PRId32, queue);
+    add_results(&p->bufs[2], c);
+    (void)snprintf(p->queue, sizeof p->queue, "%" PRId32, p->hints[0].queue);
     p->query = (struct pg_query){
-        .n_params = 9,
-        .types    = { PG_TEXT, PG_INT4, PG_TEXT_ARRAY, PG_INT8_ARRAY, PG_INT8_ARRAY, PG_TID_ARRAY,
-                      PG_BYTEA_ARRAY, PG_INT8, PG_INT8 },
-        .values   = { c->requests[0].op->tenant, p->queue, ids->data, tokens->data, seqs->data,
-                      places->data, p->bufs[4].data, c->timed ? p->now : NULL, c->timed ? p->wall : NULL },
-        .formats  = { 0, 0, 1, 1, 1, 1, 1, 0, 0 },
+        .n_params = 8,
+        .types = { PG_TEXT, PG_INT4, PG_INT8_ARRAY, PG_TID_ARRAY, PG_BYTEA_ARRAY, PG_BOOL, PG_INT8, PG_INT8 },
+        .values  = { c->requests[0].op->tenant, p->queue, tokens->data, places->data, p->bufs[2].data,
+                     keyed ? "t" : "f", c->timed ? p->now : NULL, c->timed ? p->wall : NULL },
+        .formats = { 0, 0, 1, 1, 1, 0, 0, 0 },
     };
+    bool ok = true;
     for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++) {
         p->query.lengths[2 + i] = (int)p->bufs[i].n_bytes;
         ok                      = ok && !p->bufs[i].failed;
@@ -249,6 +231,7 @@ il__pg_params_release(struct pg_params *p)
 {
     for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++)
         il__buf_release(&p->bufs[i]);
+    il__free(p->hints);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------------------------ */
@@ -286,6 +269,14 @@ place_at(const PGresult *r, int row)
     return (uint64_t)ntohl(block) << 16 | ntohs(offset);
 }
 
+static void
+keep_hint(struct pg_store *s, const struct pg_hint *hint)
+{
+    il__mutex_lock(&s->lanes_mutex);
+    s->hints[hint->token % PG_HINTS] = *hint;
+    il__mutex_unlock(&s->lanes_mutex);
+}
+
 static bool
 take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r, int row, int32_t queue)
 {
@@ -296,60 +287,88 @@ take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r, int r
                .group        = text_at(r, row, CLAIM_GROUP),
                .unique_key   = text_at(r, row, CLAIM_UNIQUE),
                .error        = text_at(r, row, CLAIM_ERROR),
-               .payload      = il__pg_bytes(r, row, COL_DATA),
-               .seq          = (uint64_t)il__pg_int8(r, row, COL_SEQ),
+               .payload      = il__pg_bytes(r, row, CLAIM_DATA),
+               .seq          = (uint64_t)il__pg_int8(r, row, CLAIM_SEQ),
                .token        = (uint64_t)il__pg_int8(r, row, CLAIM_TOKEN),
                .created_ms   = created_ms,
                .run_at_ms    = int8_or(r, row, CLAIM_RUN_AT, created_ms),
-               .attempt      = (uint32_t)il__pg_int4(r, row, CLAIM_ATTEMPT),
+               .attempt      = (uint32_t)int4_or(r, row, CLAIM_ATTEMPT, 1),
                .max_attempts = (uint32_t)il__pg_int4(r, row, CLAIM_MAX_ATTEMPTS),
                .priority     = int4_or(r, row, CLAIM_PRIORITY, 0),
                .progress     = -1,
     };
-    struct hint hint = { job.seq, place_at(r, row), queue };
-
-    /* What has a group or a parent is not finished that way. */
-    if (hint.place != 0 && hint.queue != 0 && job.group == NULL && job.parent == NULL)
-        keep_hint(s, job.token, &hint);
-    return il__remote_take_job(c, (size_t)il__pg_int4(r, row, COL_I), &job, 0);
-}
-
-static bool
-take_finished(struct remote_call *c, const PGresult *r, int row)
-{
-    int64_t           created_ms = il__pg_int8(r, row, FINISH_CREATED);
-    struct remote_job job        = {
-               .queue        = text_at(r, row, FINISH_QUEUE),
-               .unique_key   = text_at(r, row, FINISH_UNIQUE),
-               .worker       = text_at(r, row, FINISH_WORKER),
-               .error        = text_at(r, row, FINISH_ERROR),
-               .message      = text_at(r, row, FINISH_MESSAGE),
-               .seq          = (uint64_t)il__pg_int8(r, row, COL_SEQ),
-               .created_ms   = created_ms,
-               .run_at_ms    = int8_or(r, row, FINISH_RUN_AT, created_ms),
-               .started_ms   = il__pg_int8(r, row, FINISH_STARTED),
-               .attempt      = (uint32_t)il__pg_int4(r, row, FINISH_ATTEMPT),
-               .max_attempts = (uint32_t)il__pg_int4(r, row, FINISH_MAX_ATTEMPTS),
-               .priority     = int4_or(r, row, FINISH_PRIORITY, 0),
-               .progress     = int4_or(r, row, FINISH_PROGRESS, -1),
-               .cancelled    = int4_or(r, row, FINISH_CANCELLED, 0) != 0,
+    struct pg_hint hint = {
+        .token        = job.token,
+        .seq          = job.seq,
+        .place        = place_at(r, row),
+        .created_ms   = job.created_ms,
+        .run_at_ms    = job.run_at_ms,
+        .queue        = queue,
+        .priority     = job.priority,
+        .max_attempts = job.max_attempts,
+        .keyed        = job.unique_key != NULL,
     };
 
-    return il__remote_take_job(c, (size_t)il__pg_int4(r, row, COL_I), &job,
-                               il__pg_int8(r, row, FINISH_COMPLETED));
+    /* What has a group or a parent is not finished that way. */
+    if (job.id != NULL && hint.place != 0 && hint.queue != 0 && job.group == NULL && job.parent == NULL) {
+        hint.id = il__hash_bytes(job.id, strlen(job.id));
+        keep_hint(s, &hint);
+    }
+    return il__remote_take_job(c, 0, &job, 0);
 }
 
 bool
-il__pg_take_jobs(struct pg_store *s, struct remote_call *c, const PGresult *r)
+il__pg_take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r)
 {
-    bool    ok    = il__pq->PQnfields(r) == (c->bare ? (int)FINISH_COUNT : (int)CLAIM_COUNT);
-    int32_t queue = 0;
+    int32_t queue = (int32_t)il__remote_number(c->replies[0].head, "queue_no");
+    bool    ok    = il__pq->PQnfields(r) == (int)CLAIM_COUNT;
 
-    if (!c->bare)
-        queue = (int32_t)il__remote_number(c->replies[0].head, "queue_no");
     for (int row = 0; ok && row < il__pq->PQntuples(r); row++) {
-        if (il__pq->PQgetisnull(r, row, COL_OUT))
-            ok = c->bare ? take_finished(c, r, row) : take_claimed(s, c, r, row, queue);
+        if (il__pq->PQgetisnull(r, row, CLAIM_OUT))
+            ok = take_claimed(s, c, r, row, queue);
+    }
+    c->failed = c->failed || !ok;
+    return ok;
+}
+
+/* `all`: the row that says what they have in common. */
+static bool
+take_finished(struct remote_call *c, size_t i, const struct pg_hint *h, const PGresult *r, int row, int all)
+{
+    struct remote_job job = {
+        .queue        = text_at(r, all, FINISH_QUEUE),
+        .unique_key   = text_at(r, row, FINISH_UNIQUE),
+        .worker       = text_at(r, row, FINISH_WORKER),
+        .error        = text_at(r, row, FINISH_ERROR),
+        .message      = text_at(r, row, FINISH_MESSAGE),
+        .seq          = h->seq,
+        .created_ms   = h->created_ms,
+        .run_at_ms    = h->run_at_ms,
+        .started_ms   = il__pg_int8(r, row, FINISH_STARTED),
+        .attempt      = (uint32_t)il__pg_int4(r, row, FINISH_ATTEMPT),
+        .max_attempts = h->max_attempts,
+        .priority     = h->priority,
+        .progress     = int4_or(r, row, FINISH_PROGRESS, -1),
+        .cancelled    = int4_or(r, row, FINISH_CANCELLED, 0) != 0,
+    };
+
+    return il__remote_take_job(c, i, &job, il__pg_int8(r, all, FINISH_COMPLETED));
+}
+
+/* The rows come in the order of their places, which is mostly that of the ops; where it is not, the next one is looked for from there. */
+bool
+il__pg_take_finished(struct remote_call *c, const struct pg_params *p, const PGresult *r)
+{
+    bool   ok  = il__pq->PQnfields(r) == (int)FINISH_COUNT;
+    int    all = il__pq->PQntuples(r) - 1;
+    size_t at  = 0;
+
+    for (int row = 0; ok && row < all; row++) {
+        uint64_t token  = (uint64_t)il__pg_int8(r, row, FINISH_TOKEN);
+        size_t   n_seen = 0;
+        for (; n_seen < c->n && p->hints[at].token != token; n_seen++)
+            at = (at + 1) % c->n;
+        ok = token != 0 && n_seen < c->n && take_finished(c, at, &p->hints[at], r, row, all);
     }
     c->failed = c->failed || !ok;
     return ok;

@@ -1,5 +1,8 @@
 -- base: what the verbs of all families use: mutexes, waking, asking back.
 
+-- Functions of earlier texts that are gone, or have other parameters now, so that a store that was brought up to date is as one that was made anew.
+DROP FUNCTION IF EXISTS claim_jobs, claim_show, claim_take, finish_rows(text, int, text[], bigint[], bigint[], tid[], bytea[], bigint, bigint);
+
 -- ---- mutexes ---------------------------------------------------------------------------------------------------------
 
 -- A mutex is a 64-bit advisory lock that lasts until the transaction ends; PostgreSQL lets it go after the commit can be seen,

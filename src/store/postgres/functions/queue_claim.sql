@@ -263,8 +263,10 @@ BEGIN
         says := 'ask';
         RETURN;
     END IF;
-    m0 := mark_get(q, 0);
-    m1 := mark_get(q, 1);
+    IF q.marked OR x.dead OR x.due THEN
+        m0 := mark_get(q, 0);
+        m1 := mark_get(q, 1);
+    END IF;
     IF q.marked THEN
         SELECT EXISTS (SELECT FROM job_live l WHERE l.lane = 0 AND l.ord BETWEEN m0.ord AND now AND l.queue + 0 = q.no) AS dead,
                EXISTS (SELECT FROM job_live l WHERE l.lane = lane(q.no, 1) AND l.ord <= wall
@@ -328,7 +330,7 @@ BEGIN
 END
 $$;
 
--- A claim. Rows: i is 0; `out`, if it is not NULL, is the head of the answer, which comes last, or a part of it (of a claim that is repeated or asks: then the
+-- A claim. Rows: `out`, if it is not NULL (then i is 0), is the head of the answer, which comes last, or a part of it (of a claim that is repeated or asks: then the
 -- head comes first); else the row is a job that was taken, in claiming order. What a job has in common with the others or with the
 -- request is not said again, and NULL is what is usual (src/store/remote/README.md).
 --
@@ -393,7 +395,7 @@ BEGIN
         IF n_max > 0 AND q.strategy = 2 THEN
             c := claim_take_each(q, o, n_max, lease, now, wall);
             RETURN QUERY
-                SELECT 0, NULL::text, b.payload, NULL::bytea, b.seq, u.token, NULL::tid, b.created_ms, nullif(u.run_at_ms, b.created_ms), u.attempt,
+                SELECT NULL::int, NULL::text, b.payload, NULL::bytea, b.seq, u.token, NULL::tid, b.created_ms, nullif(u.run_at_ms, b.created_ms), u.attempt,
                        b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
                   FROM unnest(c.seqs, c.tokens, c.attempts, c.run_ats, c.errors) AS u (seq, token, attempt, run_at_ms, error)
                   JOIN job b ON b.seq = u.seq
@@ -405,16 +407,16 @@ BEGIN
             END IF;
         ELSIF n_max > 0 THEN
             m := mark_get(q, 2);
-            -- Finds, locks and marks in one statement, and notes what it took. Tokens are drawn in the order in which the rows are found. (A row that
-            -- somebody else has changed since this statement began, and that is READY all the same, is not seen by its ctid: it is left to the next
-            -- claim.) Without a row neither of the sums gives one.
+            -- Finds, locks and marks in one statement, and notes what it took. Tokens are drawn in the order in which the rows are found, and so are they
+            -- given: joins are nested loops here, which keep the order, and nothing is sorted. (A row that somebody else has changed since this statement
+            -- began, and that is READY all the same, is not seen by its ctid: it is left to the next claim.) Without a row the sum gives none.
             RETURN QUERY
-                WITH f AS MATERIALIZED (
-                    SELECT l.ctid AS tid FROM job_live l
-                     WHERE l.lane = lane(q.no, 2) AND (l.ord, l.at, l.seq + 0) >= (m.ord, m.at, m.seq)
-                     ORDER BY l.ord, l.at, l.seq + 0 LIMIT n_max
-                       FOR UPDATE SKIP LOCKED),
-                t AS MATERIALIZED (SELECT f.tid, nextval('fence_seq') AS token FROM f),
+                WITH t AS MATERIALIZED (
+                    SELECT f.tid, nextval('fence_seq') AS token
+                      FROM (SELECT l.ctid AS tid FROM job_live l
+                             WHERE l.lane = lane(q.no, 2) AND (l.ord, l.at, l.seq + 0) >= (m.ord, m.at, m.seq)
+                             ORDER BY l.ord, l.at, l.seq + 0 LIMIT n_max
+                               FOR UPDATE SKIP LOCKED) AS f),
                 u AS (
                     UPDATE job_live l
                        SET lane = 0, ord = now + lease, at = 0, glane = CASE WHEN l.grp IS NOT NULL THEN lane(q.no, 0) END, last = 0,
@@ -428,13 +430,14 @@ BEGIN
                     SELECT nextval('ticket_seq'), now, y.first, y.last, q.no, holder, o ->> 'id'
                       FROM (SELECT min(u.token) AS first, max(u.token) AS last FROM u) AS y
                      WHERE y.first IS NOT NULL),
-                p AS (DELETE FROM job_worker v WHERE v.queue = q.no AND v.worker = holder AND v.n = n_was),
-                s AS (INSERT INTO job_total (queue, what, n) SELECT q.no, 2, count(*) FROM u HAVING count(*) > 0)
-                SELECT 0, NULL::text, b.payload, NULL::bytea, b.seq, u.token, u.place, b.created_ms, nullif(u.run_at_ms, b.created_ms), u.attempt,
-                       b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
-                  FROM u JOIN job b ON b.seq = u.seq
-                 ORDER BY u.token;
+                p AS (DELETE FROM job_worker v WHERE v.queue = q.no AND v.worker = holder AND v.n = n_was)
+                SELECT NULL::int, NULL::text, b.payload, NULL::bytea, b.seq, u.token, u.place, b.created_ms, nullif(u.run_at_ms, b.created_ms),
+                       nullif(u.attempt, 1), b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
+                  FROM u JOIN job b ON b.seq = u.seq;
             GET DIAGNOSTICS k = ROW_COUNT;
+            IF k > 0 THEN
+                INSERT INTO job_total (queue, what, n) VALUES (q.no, 2, k);
+            END IF;
         END IF;
         "out" := claim_close(q, o, n_was, x.flags, k, n_max, lease, began, now, wall);
         RETURN NEXT;
@@ -469,7 +472,7 @@ BEGIN
         ELSE
             ids   := ids || x.id;
             parts := parts || ROW(concat('{"queue":', name, ',"id":', to_json(x.id), ',"seq":', x.seq, ',"priority":', coalesce(x.priority, 0),
-                                         ',"attempt":', x.attempt, ',"max_attempts":', x.max_attempts, ',"token":', x.token,
+                                         ',"attempt":', coalesce(x.attempt, 1), ',"max_attempts":', x.max_attempts, ',"token":', x.token,
                                          ',"run_at_ms":', coalesce(x.run_at_ms, x.created_ms), ',"created_at_ms":', x.created_ms,
                                          ',"error":' || to_json(x.error), ',"parent":' || to_json(x.parent_id),
                                          ',"group":' || to_json(x.grp), ',"unique_key":' || to_json(x.unique_key)), x.data, NULL)::job_reply;

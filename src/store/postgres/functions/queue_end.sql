@@ -190,18 +190,17 @@ LANGUAGE plpgsql VOLATILE AS $$ BEGIN RETURN QUERY SELECT * FROM job_op(o, NULL,
 -- with a group, once their mutexes are held. The others come afterwards, one by one, as v_job_finish() does it: that may be, for no finish
 -- looks at the job of another one. Of an id that is there twice only the first may be done at once.
 
--- The way of the library for finishes that come alone, of jobs that it has claimed itself: it knows where their rows are, and of which queue they are, so
--- nothing need be found. All that is a hint: what is at that place has to be running with the token, and its job has to have the id; else, and if it has a
--- group or is a child, it is left, and comes again in a batch. No token is there twice. Gives a row for each that was done; i: which one, from 0.
--- NULL is what is usual, and what the request says is not said again (src/store/remote/README.md). Who waits for such a job is woken by the caller.
+-- The way of the library for finishes that come alone, of jobs that it has claimed itself. It knows where their rows are, and what of them never changes, so
+-- nothing need be found, and `job` is not read: that a token goes with the id that a finish names, it has seen itself. Where a row is, is a hint: what
+-- is there has to be running with one of the tokens; else, and if it has a group or is a child, it is left, and comes again in a batch. No token is there
+-- twice. `keyed`: some may have a unique key. Gives a row for each that was done, in any order, by its token, and one for all of them, with the time. NULL is
+-- what is usual (src/store/remote/README.md). Who waits for such a job is woken by the caller.
 --
--- (No column of job_live that is in an index is compared as it is: with a plan that was made while few jobs were live, the planner would go through all of them for
--- each.)
-CREATE OR REPLACE FUNCTION finish_rows(t text, qn int, ids text[], tokens bigint[], seqs bigint[], places tid[], ds bytea[], test_now bigint,
-                                       test_wall bigint)
-RETURNS TABLE (i int, "out" text, data bytea, data2 bytea, seq bigint, created_ms bigint, run_at_ms bigint, started_ms bigint, completed_ms bigint,
-               attempt int, max_attempts int, priority int, progress int, cancelled int, queue text, unique_key text, worker text, error text,
-               message text)
+-- (One scan for all places: one for each would ask the file for its size each time. No column of job_live that is in an index is compared as it is: with a
+-- plan that was made while few jobs were live, the planner would go through all of them.)
+CREATE OR REPLACE FUNCTION finish_rows(t text, qn int, tokens bigint[], places tid[], ds bytea[], keyed boolean, test_now bigint, test_wall bigint)
+RETURNS TABLE (token bigint, started_ms bigint, attempt int, progress int, cancelled int, worker text, unique_key text, error text, message text,
+               completed_ms bigint, queue text)
 LANGUAGE plpgsql VOLATILE
 SET search_path FROM CURRENT
 SET enable_seqscan = off
@@ -212,42 +211,68 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
 DECLARE
-    now  bigint := test_now;
-    wall bigint := test_wall;
-    q    queue;
-    done boolean;
+    now   bigint := test_now;
+    wall  bigint := test_wall;
+    purge bigint;
+    q     queue;
+    k     int;
 BEGIN
-    done := batch_begin('{}') IS NULL;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM batch_begin('{}'); -- which refuses it
+    END IF;
     IF now IS NULL THEN
         now  := clock_ms();
         wall := now;
     END IF;
-    SELECT * INTO q FROM queue k WHERE k.no = qn AND k.tenant = t;
+    SELECT * INTO q FROM queue x WHERE x.no = qn AND x.tenant = t;
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    RETURN QUERY
-        WITH g AS (
-            DELETE FROM job_live l
-             USING unnest(ids, tokens, seqs, places, ds) WITH ORDINALITY AS u (id, token, seq, place, d, i) JOIN job j ON j.seq = u.seq
-             WHERE j.id = u.id AND j.queue = qn AND j.parent IS NULL AND j.grp IS NULL
-               AND l.ctid = u.place AND l.seq - u.seq = 0 AND l.lane + 0 = 0 AND l.token = u.token AND l.expires_ms > now
-            RETURNING u.i, u.d, l.seq, l.token, l.run_at_ms, l.started_ms, l.attempt, l.flags, l.progress, l.worker, l.error, l.message,
-                      j.created_ms, j.priority, j.max_attempts, j.unique_until_ms, j.unique_key),
-        e AS (
-            INSERT INTO job_done (seq, purge_at_ms, token, run_at_ms, started_ms, completed_ms, queue, attempt, state, last, flags,
-                                  progress, worker, error, message, result)
-            SELECT g.seq, purge_at(q.keep_ms, g.unique_until_ms, wall), g.token, g.run_at_ms, g.started_ms, wall, qn, g.attempt,
-                   4, 1, g.flags, g.progress, g.worker, g.error, g.message, coalesce(g.d, '')
-              FROM g),
-        x AS (
-            DELETE FROM job_unique u USING g
-             WHERE g.unique_key IS NOT NULL AND g.unique_until_ms <= wall AND u.queue = qn AND u.key = g.unique_key AND u.seq = g.seq),
-        s AS (INSERT INTO job_total (queue, what, n) SELECT qn, 3, count(*) FROM g HAVING count(*) > 0)
-        SELECT g.i::int - 1, NULL::text, NULL::bytea, NULL::bytea, g.seq, g.created_ms, nullif(g.run_at_ms, g.created_ms), g.started_ms, wall,
-               g.attempt, g.max_attempts, nullif(g.priority, 0), nullif(g.progress, -1)::int, nullif(g.flags & 1, 0)::int, q.name, g.unique_key,
-               g.worker, nullif(g.error, ''), nullif(g.message, '')
-          FROM g;
+    purge := purge_at(q.keep_ms, 0, wall);
+    IF keyed THEN
+        RETURN QUERY
+            WITH g AS (
+                DELETE FROM job_live l
+                 WHERE l.ctid = ANY (places) AND l.token = ANY (tokens) AND l.lane + 0 = 0 AND l.expires_ms > now AND l.queue + 0 = qn
+                   AND l.parent IS NULL AND l.grp IS NULL
+                RETURNING l.seq, l.token, l.run_at_ms, l.started_ms, l.attempt, l.flags, l.progress, l.worker, l.error, l.message),
+            b AS MATERIALIZED (SELECT g.*, j.unique_until_ms, j.unique_key FROM g JOIN job j ON j.seq = g.seq),
+            e AS (
+                INSERT INTO job_done (seq, purge_at_ms, token, run_at_ms, started_ms, completed_ms, queue, attempt, state, last, flags,
+                                      progress, worker, error, message, result)
+                SELECT b.seq, purge_at(q.keep_ms, b.unique_until_ms, wall), b.token, b.run_at_ms, b.started_ms, wall, qn, b.attempt,
+                       4, 1, b.flags, b.progress, b.worker, b.error, b.message, coalesce(ds[array_position(tokens, b.token)], '')
+                  FROM b),
+            x AS (
+                DELETE FROM job_unique u USING b
+                 WHERE b.unique_key IS NOT NULL AND b.unique_until_ms <= wall AND u.queue = qn AND u.key = b.unique_key AND u.seq = b.seq)
+            SELECT b.token, b.started_ms, b.attempt, nullif(b.progress, -1)::int, nullif(b.flags & 1, 0)::int, b.worker, b.unique_key,
+                   nullif(b.error, ''), nullif(b.message, ''), NULL::bigint, NULL::text
+              FROM b;
+    ELSE
+        RETURN QUERY
+            WITH g AS (
+                DELETE FROM job_live l
+                 WHERE l.ctid = ANY (places) AND l.token = ANY (tokens) AND l.lane + 0 = 0 AND l.expires_ms > now AND l.queue + 0 = qn
+                   AND l.parent IS NULL AND l.grp IS NULL
+                RETURNING l.seq, l.token, l.run_at_ms, l.started_ms, l.attempt, l.flags, l.progress, l.worker, l.error, l.message),
+            e AS (
+                INSERT INTO job_done (seq, purge_at_ms, token, run_at_ms, started_ms, completed_ms, queue, attempt, state, last, flags,
+                                      progress, worker, error, message, result)
+                SELECT g.seq, purge, g.token, g.run_at_ms, g.started_ms, wall, qn, g.attempt,
+                       4, 1, g.flags, g.progress, g.worker, g.error, g.message, coalesce(ds[array_position(tokens, g.token)], '')
+                  FROM g)
+            SELECT g.token, g.started_ms, g.attempt, nullif(g.progress, -1)::int, nullif(g.flags & 1, 0)::int, g.worker, NULL::text,
+                   nullif(g.error, ''), nullif(g.message, ''), NULL::bigint, NULL::text
+              FROM g;
+    END IF;
+    GET DIAGNOSTICS k = ROW_COUNT;
+    IF k > 0 THEN
+        INSERT INTO job_total (queue, what, n) VALUES (qn, 3, k);
+        completed_ms := wall;
+        queue        := q.name;
+        RETURN NEXT;
+    END IF;
 END
 $$;
 
