@@ -410,11 +410,16 @@ BEGIN
             -- Finds, locks and marks in one statement, and notes what it took. Tokens are drawn in the order in which the rows are found, and so are they
             -- given: joins are nested loops here, which keep the order, and nothing is sorted. (A row that somebody else has changed since this statement
             -- began, and that is READY all the same, is not seen by its ctid: it is left to the next claim.) Without a row the sum gives none.
+            -- xmax: who has locked or changed a row last. If he was at it when this statement began, the row is passed over as one that is locked, but
+            -- without asking for the lock: that takes longer than all else, and in front of a busy queue most rows are another worker's. Whoever began
+            -- later is not in the list, and SKIP LOCKED finds out. (The number of a group of lockers may be that of one who is at work: then the row is
+            -- passed over for once.)
             RETURN QUERY
                 WITH t AS MATERIALIZED (
                     SELECT f.tid, nextval('fence_seq') AS token
                       FROM (SELECT l.ctid AS tid FROM job_live l
                              WHERE l.lane = lane(q.no, 2) AND (l.ord, l.at, l.seq + 0) >= (m.ord, m.at, m.seq)
+                               AND (l.xmax = '0' OR l.xmax <> ALL (ARRAY(SELECT r.n::xid FROM pg_snapshot_xip(pg_current_snapshot()) AS r (n))))
                              ORDER BY l.ord, l.at, l.seq + 0 LIMIT n_max
                                FOR UPDATE SKIP LOCKED) AS f),
                 u AS (
