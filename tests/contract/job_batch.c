@@ -126,6 +126,69 @@ T_TEST(finishes_of_all_kinds)
     T_EQU(t_queue(s, "other")->completed, 1);
 }
 
+/* Finishes and nothing else, of jobs that were claimed here and of which each token is there once: an engine may know them. */
+T_TEST(finishes_of_claimed_jobs)
+{
+    il_op ops[10];
+
+    uint64_t plain  = push_and_claim(s, "q", "plain", T_JOB(.data = "p", .priority = 7));
+    uint64_t result = push_and_claim(s, "q", "result", T_JOB(.data = "p", .max_attempts = 3));
+    uint64_t unique = push_and_claim(s, "q", "unique", T_JOB(.data = "p", .unique_key = "u"));
+    uint64_t kept =
+        push_and_claim(s, "q", "kept", T_JOB(.data = "p", .unique_key = "k", .unique_ms = 5000));
+    uint64_t moved     = push_and_claim(s, "q", "moved", T_JOB(.data = "p"));
+    uint64_t cancelled = push_and_claim(s, "q", "cancelled", T_JOB(.data = "p"));
+    uint64_t group     = push_and_claim(s, "q", "group", T_JOB(.data = "p", .group = "g"));
+    uint64_t swapped   = push_and_claim(s, "q", "swapped", T_JOB(.data = "p"));
+    uint64_t unnamed   = push_and_claim(s, "q", "unnamed", T_JOB(.data = "p"));
+    uint64_t other     = push_and_claim(s, "other", "other", T_JOB(.data = "p"));
+    (void)T_IS(t_heartbeat(s, "moved", moved, T_PROGRESS(50), .text = "half"), IL_OK);
+    (void)T_IS(t_cancel(s, "cancelled", .text = "why"), IL_OK);
+    t_pass(s, 1000);
+
+    ops[0] = finish("plain", plain, T_JOB(.data = ""));
+    ops[1] = finish("other", other, T_JOB(.data = "o"));
+    ops[2] = finish("unique", unique, T_JOB(.data = "u"));
+    ops[3] = finish("unnamed", swapped, T_JOB(.data = "")); /* another one's token */
+    ops[4] = finish("nobody", unnamed, T_JOB(.data = ""));
+    ops[5] = finish("moved", moved, T_JOB(.data = "m"));
+    ops[6] = finish("cancelled", cancelled, T_JOB(.data = ""));
+    ops[7] = finish("kept", kept, T_JOB(.data = ""));
+    ops[8] = finish("group", group, T_JOB(.data = ""));
+    ops[9] = finish("result", result, T_JOB(.data = "r"));
+    t_batch(s, ops, ARRAY_LEN(ops));
+    is_finished(&ops[0], "plain", "q", plain);
+    T_EQ(ops[0].out.jobs[0].priority, 7);
+    T_EQ(ops[0].out.jobs[0].started_at_ms, T_WALL_MS_START);
+    T_EQ(ops[0].out.jobs[0].run_at_ms, T_WALL_MS_START);
+    is_finished(&ops[1], "other", "other", other);
+    is_finished(&ops[2], "unique", "q", unique);
+    T_STREQ(ops[2].out.jobs[0].unique_key, "u");
+    (void)T_IS(&ops[3], IL_STALE);
+    (void)T_IS(&ops[4], IL_NOT_FOUND);
+    is_finished(&ops[5], "moved", "q", moved);
+    T_EQ(ops[5].out.jobs[0].progress, 50);
+    T_STREQ(ops[5].out.jobs[0].message, "half");
+    is_finished(&ops[6], "cancelled", "q", cancelled);
+    T_TRUE(ops[6].out.jobs[0].cancelled);
+    is_finished(&ops[7], "kept", "q", kept);
+    T_STREQ(ops[7].out.jobs[0].unique_key, "k");
+    is_finished(&ops[8], "group", "q", group);
+    is_finished(&ops[9], "result", "q", result);
+    T_EQ(ops[9].out.jobs[0].max_attempts, 3);
+    release(ops, ARRAY_LEN(ops));
+
+    (void)t_job_is(s, "swapped", IL_JOB_RUNNING);
+    (void)t_job_is(s, "unnamed", IL_JOB_RUNNING);
+    T_STREQ(t_job_is(s, "result", IL_JOB_COMPLETED)->result, "r");
+    T_STREQ(t_job_is(s, "unique", IL_JOB_COMPLETED)->result, "u");
+    T_STREQ(t_job_is(s, "other", IL_JOB_COMPLETED)->result, "o");
+    T_EQU(t_job_is(s, "plain", IL_JOB_COMPLETED)->result_bytes, 0);
+    (void)T_IS(t_push(s, "q", "unique2", .unique_key = "u"), IL_OK);      /* the key is free, */
+    (void)T_IS(t_push(s, "q", "kept2", .unique_key = "k"), IL_DUPLICATE); /* and this one is not */
+    T_EQU(t_queue(s, "q")->completed, 7);
+}
+
 /* More than one call of any engine holds. */
 T_TEST(many_finishes)
 {
@@ -204,6 +267,7 @@ main(void)
 {
     static const struct CMUnitTest tests[] = {
         T_ROW(finishes_of_all_kinds),
+        T_ROW(finishes_of_claimed_jobs),
         T_ROW(many_finishes),
         T_ROW(a_claim_gives_whole_jobs),
     };

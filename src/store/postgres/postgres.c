@@ -53,11 +53,11 @@ static void
 take_answer(struct pg_store *s, struct remote_call *c, const struct pg_params *p, PGresult *r)
 {
     c->result = r;
-    bool ok   = il__pq->PQnfields(r) >= 4;
     if (c->bare) {
-        c->failed = !il__pg_take_finished(c, p, r) || c->failed;
+        IGNORE(il__pg_take_finished(c, p, r)); /* c->failed says it */
         return;
     }
+    bool ok = il__pq->PQnfields(r) >= 4;
     for (int row = 0; ok && row < il__pq->PQntuples(r); row++)
         ok = take_row(c, r, row);
     if (ok && il__pq->PQnfields(r) > 4)

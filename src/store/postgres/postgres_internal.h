@@ -179,7 +179,7 @@ struct pg_store {
     struct pg_conn writers[PG_LANES]; /* of those who apply; the first one is also used while it is opened */
     struct il__mutex lanes_mutex;          /* protects what follows */
     unsigned free_lanes[PG_LANES], n_free; /* a stack: the one that was used last is used next */
-    struct pg_hint     hints[PG_HINTS]; /* [token % PG_HINTS] */
+    struct pg_hint     hints[PG_HINTS];    /* [token % PG_HINTS] */
     pthread_cond_t     lane_freed;
     struct pg_conn     reader; /* under read_mutex */
     struct il__mutex   read_mutex;
@@ -199,14 +199,15 @@ bool il__pg_takes_ops(struct remote_store *s, il_op *const *ops, size_t n);
 
 /* The parameters of a call; `query` points into them. The time is there when they are made. */
 struct pg_params {
-    struct il__buf  bufs[3];
-    char            now[24], wall[24], queue[12];
+    struct il__buf bufs[3];
+    char           now[24], wall[24], queue[12];
     struct pg_hint *hints; /* of finishes, for their answer: one for each, empty if nothing is known */
     struct pg_query query;
 };
 
 /* Finishes of a call without JSON, as arrays. False: no memory. Release it in any case. */
-bool il__pg_finish_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c) MUST_USE;
+bool il__pg_finish_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
+    MUST_USE;
 void il__pg_params_release(struct pg_params *p);
 #define AUTO_PARAMS AUTO(il__pg_params_release)
 /* Blobs of the requests as a binary bytea[]; empty when there are none. */

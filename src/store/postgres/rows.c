@@ -213,9 +213,10 @@ il__pg_finish_params(struct pg_store *s, struct pg_params *p, const struct remot
     (void)snprintf(p->queue, sizeof p->queue, "%" PRId32, p->hints[0].queue);
     p->query = (struct pg_query){
         .n_params = 8,
-        .types = { PG_TEXT, PG_INT4, PG_INT8_ARRAY, PG_TID_ARRAY, PG_BYTEA_ARRAY, PG_BOOL, PG_INT8, PG_INT8 },
-        .values  = { c->requests[0].op->tenant, p->queue, tokens->data, places->data, p->bufs[2].data,
-                     keyed ? "t" : "f", c->timed ? p->now : NULL, c->timed ? p->wall : NULL },
+        .types  = { PG_TEXT, PG_INT4, PG_INT8_ARRAY, PG_TID_ARRAY, PG_BYTEA_ARRAY, PG_BOOL, PG_INT8,
+                    PG_INT8 },
+        .values = { c->requests[0].op->tenant, p->queue, tokens->data, places->data, p->bufs[2].data,
+                    keyed ? "t" : "f", c->timed ? p->now : NULL, c->timed ? p->wall : NULL },
         .formats = { 0, 0, 1, 1, 1, 0, 0, 0 },
     };
     bool ok = true;
@@ -310,7 +311,8 @@ take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r, int r
     };
 
     /* What has a group or a parent is not finished that way. */
-    if (job.id != NULL && hint.place != 0 && hint.queue != 0 && job.group == NULL && job.parent == NULL) {
+    if (job.id != NULL && hint.place != 0 && hint.queue != 0 && job.group == NULL &&
+        job.parent == NULL) {
         hint.id = il__hash_bytes(job.id, strlen(job.id));
         keep_hint(s, &hint);
     }
@@ -333,7 +335,8 @@ il__pg_take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r
 
 /* `all`: the row that says what they have in common. */
 static bool
-take_finished(struct remote_call *c, size_t i, const struct pg_hint *h, const PGresult *r, int row, int all)
+take_finished(struct remote_call *c, size_t i, const struct pg_hint *h, const PGresult *r, int row,
+              int all)
 {
     struct remote_job job = {
         .queue        = text_at(r, all, FINISH_QUEUE),
