@@ -1,0 +1,198 @@
+/*
+ * op.c: whole ops: an element of a batch and what it ended with, in both directions.
+ */
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "core/op.h"
+#include "wire/field.h"
+#include "wire/parse.h"
+
+void
+il__wire_op_init(il_op *op, il_op_type type)
+{
+    *op = (il_op){ .type = type };
+    if (type == IL_OP_RUN_STAGE)
+        op->in.run.progress = -1;
+    if (type == IL_OP_JOB_HEARTBEAT)
+        op->in.job.progress = -1;
+}
+
+/* ---- what a caller sends ------------------------------------------------------------------------------ */
+
+static const struct wire_field  op_field  = { .name = "op", .kind = WIRE_TEXT };
+static const struct wire_object op_object = { .name = "Op", .fields = &op_field, .n_fields = 1 };
+
+static const char *
+next_op(const void *cookie UNUSED, size_t i)
+{
+    return i + 1 < IL_OP_COUNT ? il_op_name((il_op_type)(i + 1)) : NULL;
+}
+
+static il_status
+find_type(const json_t *json, il_op_type *ret, il_error *reterr)
+{
+    const char *name = json_string_value(json_object_get(json, "op"));
+
+    if (!json_is_object(json))
+        return il__error_set(reterr, IL_INVAL, "an op must be a JSON object");
+    if (name == NULL)
+        return il__error_set(reterr, IL_INVAL,
+                             "field 'op' is missing, or not a string: it says what to do");
+    for (unsigned i = IL_OP_NONE + 1; i < IL_OP_COUNT; i++) {
+        if (strcmp(il_op_name((il_op_type)i), name) == 0) {
+            *ret = (il_op_type)i;
+            return IL_OK;
+        }
+    }
+    const char *meant = il__suggest(name, next_op, NULL);
+    return il__error_set(reterr, IL_INVAL, "field 'op': '%.40s' is none%s%s%s", name,
+                         meant != NULL ? " (did you mean '" : "", meant != NULL ? meant : "",
+                         meant != NULL ? "'?)" : "");
+}
+
+il_status
+il__wire_parse_op(const json_t *json, il_op *op, void **mem, il_error *reterr)
+{
+    il_op_type type = IL_OP_NONE;
+    il_status  st   = find_type(json, &type, reterr);
+
+    if (st != IL_OK)
+        return st;
+    il__wire_op_init(op, type);
+    st = il__wire_parse(&il__wire_inputs[type], &op_object, json, op, mem, reterr);
+    return st == IL_OK ? il__wire_op_complete(op, mem, reterr) : st;
+}
+
+/* A new UUID in *id, unless there is one. */
+static il_status
+make_id(const char **id, void **mem, il_error *reterr)
+{
+    char uuid[37];
+
+    if (*id != NULL)
+        return IL_OK;
+    if (il_uuid(uuid) != IL_OK)
+        return il__error_set(reterr, IL_STORE, "there is no randomness to make an id of");
+    *id = il__arena_strdup(mem, uuid);
+    return *id != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+}
+
+il_status
+il__wire_op_complete(il_op *op, void **mem, il_error *reterr)
+{
+    il_status st = IL_OK;
+
+    switch (op->type) {
+    case IL_OP_ACQUIRE:
+    case IL_OP_CACHE_LOOKUP:
+        return make_id(&op->holder, mem, reterr);
+    case IL_OP_RUN_START:
+        st = make_id(&op->in.run.id, mem, reterr);
+        if (op->holder == NULL && (op->flags & IL_RUN_SLOT) == 0)
+            op->holder = op->in.run.id;
+        return st;
+    case IL_OP_RUN_STAGE:
+    case IL_OP_RUN_FINISH:
+        if (op->holder == NULL)
+            op->holder = op->in.run.id;
+        return IL_OK;
+    case IL_OP_JOB_PUSH:
+        return make_id(&op->in.job.id, mem, reterr);
+    case IL_OP_JOB_CLAIM:
+        st = make_id(&op->in.job.id, mem, reterr);
+        if (op->holder == NULL)
+            op->holder = op->in.job.id;
+        return st;
+    default:
+        return IL_OK;
+    }
+}
+
+/* Is a member as il__wire_op_init() has left it? */
+static bool
+is_default(const struct wire_field *f, const il_op *op, const il_op *fresh)
+{
+    switch (f->kind) {
+    case WIRE_TEXT:
+    case WIRE_META:
+    case WIRE_BYTES:
+    case WIRE_BOOL:
+        return !il__wire_is_set(f, op);
+    case WIRE_UINT64:
+        if (f->bit != 0)
+            return !il__wire_is_set(f, op);
+        return il__wire_number(f, op) == il__wire_number(f, fresh);
+    default:
+        return il__wire_number(f, op) == il__wire_number(f, fresh);
+    }
+}
+
+void
+il__wire_print_op(struct il__buf *b, const il_op *op)
+{
+    const struct wire_object *o = &il__wire_inputs[op->type];
+    il_op                     fresh;
+
+    CHECK((unsigned)op->type < IL_OP_COUNT);
+    il__wire_op_init(&fresh, op->type);
+    il__wire_open(b, NULL);
+    il__wire_put_text(b, "op", il_op_name(op->type));
+    for (size_t i = 0; i < o->n_fields; i++) {
+        struct wire_field f = o->fields[i];
+        f.flags |= WIRE_NOT_NULL;
+        if ((f.flags & WIRE_ALIAS) == 0 && !is_default(&f, op, &fresh))
+            il__wire_print_field(b, &f, op, WIRE_RAW);
+    }
+    il__wire_close(b);
+}
+
+/* ---- what it is told ------------------------------------------------------------------------------------ */
+
+void
+il__wire_print_result(struct il__buf *b, const il_op *op, unsigned flags)
+{
+    il__wire_open(b, NULL);
+    il__wire_put_text(b, "status", il_status_name(op->status));
+    /* It may have been made for the caller, who needs it to renew. */
+    if ((op->type == IL_OP_ACQUIRE || op->type == IL_OP_CACHE_LOOKUP) && op->holder != NULL)
+        il__wire_put_text(b, "holder", op->holder);
+    il__wire_print_fields(b, il__wire_result(op->type, op->flags), &op->out, flags);
+    il__wire_close(b);
+}
+
+/* A status of the server's own (FORBIDDEN, …) is one that the library has no word for. */
+static il_status
+take_status(const json_t *json, il_op *op, il_error *reterr)
+{
+    const char *name = json_string_value(json_object_get(json, "status"));
+    const char *said = json_string_value(json_object_get(json, "message"));
+
+    if (name == NULL)
+        return il__error_set(reterr, IL_INVAL, "the result of an op has no status");
+    for (unsigned i = 0; i < IL_STATUS_COUNT; i++) {
+        if (strcmp(il_status_name((il_status)i), name) == 0) {
+            op->status = (il_status)i;
+            return IL_OK;
+        }
+    }
+    op->status     = IL_INVAL;
+    op->out.detail = il__op_strdup(op, said != NULL ? said : name);
+    return op->out.detail != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+}
+
+il_status
+il__wire_parse_result(const json_t *json, il_op *op, il_error *reterr)
+{
+    struct wire_parser p = { .mem = &op->mem, .copy = true, .reterr = reterr };
+
+    if (!json_is_object(json))
+        return il__error_set(reterr, IL_INVAL, "the result of an op is not a JSON object");
+    il__op_reset(op);
+    op->out      = (il_op_out){ 0 };
+    il_status st = il__wire_parse_into(&p, il__wire_result(op->type, op->flags), NULL, json, &op->out);
+    if (st == IL_OK)
+        st = take_status(json, op, reterr);
+    return st;
+}

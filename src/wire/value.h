@@ -1,0 +1,32 @@
+/*
+ * value.h: single values into members, for the files of this folder. All check against the row's limits, and refuse by the row's name.
+ */
+#ifndef IL_WIRE_VALUE_H
+#define IL_WIRE_VALUE_H
+
+#include "wire/parse.h"
+
+il_status il__value_number(struct wire_parser *p, const struct wire_field *f, int64_t number,
+                           void *into) MUST_USE;
+il_status il__value_text(struct wire_parser *p, const struct wire_field *f, const char *text,
+                         size_t n_bytes, void *into) MUST_USE;
+/* The data is not copied. */
+il_status il__value_bytes(struct wire_parser *p, const struct wire_field *f, const char *data,
+                          size_t n_bytes, void *into) MUST_USE;
+il_status il__value_choice(struct wire_parser *p, const struct wire_field *f, const char *text,
+                           void *into) MUST_USE;
+/* One name, or several with commas between them, into *set. */
+il_status il__value_add(struct wire_parser *p, const struct wire_field *f, const char *text,
+                        uint32_t *set) MUST_USE;
+il_status il__value_time(struct wire_parser *p, const struct wire_field *f, const char *text,
+                         void *into) MUST_USE;
+void      il__value_bit(void *into, size_t offset, uint32_t bit, bool value);
+/* null. */
+void il__value_nothing(const struct wire_parser *p, const struct wire_field *f, void *into);
+
+/* IL_INVAL: "field 'NAME': …". */
+il_status il__value_refuse(const struct wire_parser *p, const struct wire_field *f, const char *fmt,
+                           ...) PRINTF_LIKE(3, 4);
+il_status il__value_no_memory(const struct wire_parser *p);
+
+#endif

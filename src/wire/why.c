@@ -1,0 +1,65 @@
+/*
+ * why.c: the explanation of a key; see why.h.
+ */
+#include "wire/why.h"
+
+#define W struct il__why
+static const struct wire_field fields[] = {
+    { .name = "key", .kind = WIRE_TEXT, .offset = offsetof(W, key), .help = "the key" },
+    { .name   = "state",
+      .kind   = WIRE_TEXT,
+      .offset = offsetof(W, state),
+      .help   = "free, held, offered or closing" },
+    { .name   = "free_in_ms",
+      .kind   = WIRE_INT64,
+      .flags  = WIRE_NOT_NULL,
+      .offset = offsetof(W, free_in_ms),
+      .help   = "at the latest, if no holder renews any more; 0 = it is free" },
+    { .name    = "leases",
+      .kind    = WIRE_OBJECTS,
+      .offset  = offsetof(W, leases),
+      .offset2 = offsetof(W, n_leases),
+      .object  = &il__wire_lease,
+      .help    = "who holds it" },
+    { .name    = "waiters",
+      .kind    = WIRE_OBJECTS,
+      .offset  = offsetof(W, waiters),
+      .offset2 = offsetof(W, n_waiters),
+      .object  = &il__wire_waiter,
+      .help    = "who waits for it, in the order of the queue; at most 1,000" },
+};
+#undef W
+
+const struct wire_object il__wire_why = {
+    .name     = "Why",
+    .fields   = fields,
+    .n_fields = ARRAY_LEN(fields),
+    .help     = "Why a key is not free",
+    .bytes    = sizeof(struct il__why),
+    .flags    = WIRE_ANSWER,
+};
+
+void
+il__why_ask(const char *key, il_op ops[2])
+{
+    ops[0] = (il_op){ .type = IL_OP_GET, .key = key };
+    ops[1] = (il_op){ .type    = IL_OP_LIST,
+                      .flags   = IL_LIST_WAITERS,
+                      .in.list = { .prefix = key, .limit = IL_PAGE_ITEMS_MAX } };
+}
+
+void
+il__why_answer(const char *key, const il_op ops[2], struct il__why *ret)
+{
+    const il_op_out *held = &ops[0].out;
+
+    *ret = (struct il__why){
+        .key = key, .leases = held->items, .n_leases = held->n_items, .waiters = ops[1].out.items
+    };
+    ret->state = held->n_items > 0 ? il_lease_state_name(held->items[0].state) : "free";
+    for (size_t i = 0; i < held->n_items; i++)
+        ret->free_in_ms = MAX(ret->free_in_ms, held->items[i].remaining_ms);
+    /* A key sorts before every longer one that starts with it. */
+    while (ret->n_waiters < ops[1].out.n_items && strcmp(ops[1].out.items[ret->n_waiters].key, key) == 0)
+        ret->n_waiters++;
+}
