@@ -1,0 +1,164 @@
+/*
+ * audit.c: who did what to what, and why. What was done must be written down, whatever it was done to: texts that do not fit are cut, and what is not UTF-8 in them is
+ * replaced, so that only a data store that is out of order can refuse them.
+ */
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/parse.h"
+#include "data/data_internal.h"
+
+#define SHORT_BYTES_MAX 256 /* tenant, who, act, outcome */
+#define ADD_PARAMS 8
+
+/* ---- adding -------------------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the UTF-8 character at s, which has n bytes left; 0 when it is none. */
+static size_t
+character_bytes(const char *s, size_t n)
+{
+    for (size_t len = 1; len <= MIN(n, 4); len++) {
+        if (il__utf8_valid(s, len))
+            return len;
+    }
+    return 0;
+}
+
+/* `text` if it can be kept as it is, else a copy that can. NULL: no memory. */
+static const char *
+fit(void **arena, const char *text, size_t n_max)
+{
+    if (text == NULL)
+        return "";
+    size_t n = strnlen(text, n_max + 4); /* a character more, so that it can be seen whole */
+    if (n <= n_max && il__utf8_valid(text, n))
+        return text;
+    char *copy = il__arena_alloc(arena, n_max + 1);
+    if (copy == NULL)
+        return NULL;
+    size_t n_copy = 0;
+    for (size_t i = 0; i < n;) {
+        size_t len = character_bytes(text + i, n - i);
+        if (n_copy + MAX(len, 1) > n_max)
+            break;
+        if (len == 0)
+            copy[n_copy++] = '?';
+        else
+            memcpy(copy + n_copy, text + i, len);
+        n_copy += len;
+        i += MAX(len, 1);
+    }
+    copy[n_copy] = '\0';
+    return copy;
+}
+
+struct addition {
+    const struct il__data_act *acts;
+    size_t                     n;
+    void                      *arena;
+};
+
+static il_status
+add_one(struct il__data *d, struct addition *a, const struct il__data_act *act, il_error *reterr)
+{
+    struct data_param params[ADD_PARAMS] = {
+        DATA_NUMBER(act->at_ms != 0 ? act->at_ms : il__clock_wall_ms()),
+        DATA_TEXT(fit(&a->arena, act->tenant, SHORT_BYTES_MAX)),
+        DATA_TEXT(fit(&a->arena, act->who, SHORT_BYTES_MAX)),
+        DATA_TEXT(fit(&a->arena, act->act, SHORT_BYTES_MAX)),
+        DATA_TEXT(fit(&a->arena, act->what, DATA_ACT_TEXT_BYTES_MAX)),
+        DATA_TEXT(fit(&a->arena, act->reason, DATA_ACT_TEXT_BYTES_MAX)),
+        DATA_TEXT(fit(&a->arena, act->outcome, SHORT_BYTES_MAX)),
+        DATA_TEXT(fit(&a->arena, act->details, DATA_ACT_TEXT_BYTES_MAX)),
+    };
+
+    for (size_t i = 1; i < ADD_PARAMS; i++) {
+        if (params[i].text == NULL)
+            return il__error_set(reterr, IL_NOMEM, "no memory for an audit");
+    }
+    return il__data_run(d, DATA_audit_add, params, ADD_PARAMS, NULL, NULL, reterr);
+}
+
+static il_status
+add_all(struct il__data *d, void *cookie, il_error *reterr)
+{
+    struct addition *a  = cookie;
+    il_status        st = IL_OK;
+
+    for (size_t i = 0; st == IL_OK && i < a->n; i++)
+        st = add_one(d, a, &a->acts[i], reterr);
+    return st;
+}
+
+il_status
+il__data_audit_add(struct il__data *d, const struct il__data_act *acts, size_t n, il_error *reterr)
+{
+    struct addition a = { acts, n, NULL };
+
+    il_status st = n > 0 ? il__data_transaction(d, add_all, &a, reterr) : IL_OK;
+    il__arena_free(&a.arena);
+    return st;
+}
+
+/* ---- listing ------------------------------------------------------------------------------------------------------------------- */
+
+struct listing {
+    il__data_act_fn *each;
+    void            *cookie;
+};
+
+static void
+take_act(void *cookie, const struct data_row *row)
+{
+    struct listing     *l   = cookie;
+    struct il__data_act act = {
+        .seq     = (uint64_t)row->columns[0].number,
+        .at_ms   = row->columns[1].number,
+        .tenant  = row->columns[2].text,
+        .who     = row->columns[3].text,
+        .act     = row->columns[4].text,
+        .what    = row->columns[5].text,
+        .reason  = row->columns[6].text,
+        .outcome = row->columns[7].text,
+        .details = row->columns[8].text,
+    };
+
+    l->each(l->cookie, &act);
+}
+
+il_status
+il__data_audit_list(struct il__data *d, const char *tenant, const char *act, uint64_t before,
+                    uint32_t limit, il__data_act_fn *each, void *cookie, il_error *reterr)
+{
+    struct listing    l   = { each, cookie };
+    int64_t           end = before != 0 ? (int64_t)MIN(before, (uint64_t)INT64_MAX) : INT64_MAX;
+    struct data_param params[4] = { DATA_NUMBER(end), DATA_NUMBER(il__data_page(limit)) };
+    size_t            n         = 2;
+    enum data_stmt    stmt      = DATA_audit_list;
+
+    /* An act is a text like any other here, but no text that has no place in the table may reach an engine. */
+    if ((tenant != NULL && !il__utf8_valid(tenant, strlen(tenant))) ||
+        (act != NULL && !il__utf8_valid(act, strlen(act))))
+        return il__error_set(reterr, IL_INVAL, "the tenant or act to be listed is not UTF-8");
+    if (tenant != NULL)
+        params[n++] = DATA_TEXT(tenant);
+    if (act != NULL)
+        params[n++] = DATA_TEXT(act);
+    if (tenant != NULL && act != NULL)
+        stmt = DATA_audit_list_both;
+    else if (tenant != NULL)
+        stmt = DATA_audit_list_tenant;
+    else if (act != NULL)
+        stmt = DATA_audit_list_act;
+    return il__data_read(d, stmt, params, n, take_act, &l, reterr);
+}
+
+il_status
+il__data_audit_purge(struct il__data *d, int64_t older_than_ms, uint64_t *ret_n, il_error *reterr)
+{
+    const struct data_param params[] = { DATA_NUMBER(older_than_ms) };
+
+    *ret_n = 0;
+    return il__data_write(d, DATA_audit_purge, params, ARRAY_LEN(params), il__data_count_row, ret_n,
+                          reterr);
+}

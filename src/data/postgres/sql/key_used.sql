@@ -1,0 +1,4 @@
+-- key_used: when was it used last?
+-- params:  1 id
+-- returns: used_at_ms
+SELECT used_at_ms FROM @schema.api_key WHERE id = $1;

@@ -1,0 +1,4 @@
+-- tenant_get
+-- params:  1 id
+-- returns: id, name, limits, created_at_ms
+SELECT id, name, requests_per_second, burst, waiters, streams, locks, jobs, created_at_ms FROM @schema.tenant WHERE id = $1;

@@ -1,0 +1,4 @@
+-- tenant_list: a page in order of ids.
+-- params:  1 after  2 limit
+-- returns: as tenant_get
+SELECT id, name, requests_per_second, burst, waiters, streams, locks, jobs, created_at_ms FROM @schema.tenant WHERE id > $1 ORDER BY id LIMIT $2;

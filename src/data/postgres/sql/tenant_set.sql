@@ -1,0 +1,7 @@
+-- tenant_set
+-- params:  1 id  2 name  3..8 limits
+-- returns: its id if it is there
+UPDATE @schema.tenant
+SET name = $2, requests_per_second = $3, burst = $4, waiters = $5, streams = $6, locks = $7, jobs = $8
+WHERE id = $1
+RETURNING id;

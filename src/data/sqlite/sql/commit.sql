@@ -1,0 +1,2 @@
+-- commit: as begin.
+COMMIT;

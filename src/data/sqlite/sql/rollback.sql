@@ -1,0 +1,2 @@
+-- rollback: as begin.
+ROLLBACK;
