@@ -1,0 +1,396 @@
+/*
+ * admin_keys.c: API keys over HTTP: made, listed, revoked.
+ */
+#include "base/clock.h"
+#include "http/admin.h"
+#include "http/audit.h"
+#include "http/auth.h"
+#include "http/one.h"
+#include "http/scope.h"
+#include "http/server.h"
+
+struct key_work {
+    struct http_page_in  page;
+    struct http_key_in   in;
+    struct http_revoke   revoke;
+    char                *permissions; /* separated by spaces */
+    il_status            status;
+    il_error             error;
+    char                 id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
+    struct http_key_out  key;
+    struct http_key_out *rows;
+    size_t               n;
+    void               **mem;
+    bool                 nomem;
+    /* Revoking: */
+    uint64_t n_admins; /* keys that may do everything, and can be used */
+    bool     is_admin; /* the one that is to be revoked is one of them */
+    bool     found;
+    char     after[DATA_ID_BYTES];
+    size_t   n_seen;
+};
+
+static struct key_work *
+key_work(struct http_request *r)
+{
+    struct key_work *w = http_alloc(r, sizeof *w);
+
+    if (w == NULL) {
+        http_fail_nomem(r);
+        return NULL;
+    }
+    *w       = (struct key_work){ .mem = &r->mem };
+    r->state = w;
+    return w;
+}
+
+/* "a b" as ["a","b"]; NULL: no memory. Permissions have no characters that JSON would escape. */
+static const char *
+as_list(void **mem, const char *words)
+{
+    size_t n    = strlen(words);
+    char  *list = il__arena_alloc(mem, 4 * n + 3);
+    char  *at   = list;
+
+    if (list == NULL)
+        return NULL;
+    *at++ = '[';
+    for (const char *p = words; *p != '\0';) {
+        size_t n_word = strcspn(p, " ");
+        if (n_word > 0) {
+            if (at[-1] != '[')
+                *at++ = ',';
+            *at++ = '"';
+            memcpy(at, p, n_word);
+            at += n_word;
+            *at++ = '"';
+        }
+        p += n_word + (p[n_word] == ' ');
+    }
+    *at++ = ']';
+    *at   = '\0';
+    return list;
+}
+
+static void
+copy_key(void *cookie, const struct il__data_key *k)
+{
+    struct key_work *w = cookie;
+
+    w->key = (struct http_key_out){
+        .id            = il__arena_strdup(w->mem, k->id),
+        .tenant        = il__arena_strdup(w->mem, k->tenant),
+        .name          = il__arena_strdup(w->mem, k->name),
+        .role          = il__data_role_name(k->role),
+        .permissions   = as_list(w->mem, k->permissions),
+        .prefix        = il__arena_strdup(w->mem, k->prefix),
+        .created_at_ms = k->created_at_ms,
+        .expires_at_ms = k->expires_at_ms,
+        .used_at_ms    = k->used_at_ms,
+        .revoked_at_ms = k->revoked_at_ms,
+    };
+    w->nomem = w->key.id == NULL || w->key.tenant == NULL || w->key.name == NULL ||
+               w->key.permissions == NULL || w->key.prefix == NULL;
+}
+
+/* ---- making one ---------------------------------------------------------------------------------------------------------- */
+
+/* The permissions of a body, a JSON array or words, as words. False: it is answered. */
+static bool
+take_permissions(struct http_request *r, struct key_work *w)
+{
+    const char             *text = w->in.permissions != NULL ? w->in.permissions : "";
+    size_t                  n    = w->in.permissions_bytes;
+    AUTO_BUF struct il__buf words;
+
+    il__buf_init(&words, DATA_PERMISSIONS_BYTES_MAX + 1);
+    if (n == 0 || text[0] != '[') {
+        il__buf_add(&words, text, n);
+    } else {
+        json_t *list = json_loadb(text, n, 0, NULL);
+        bool    ok   = json_is_array(list);
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            const char *word = json_string_value(json_array_get(list, i));
+            ok               = ok && word != NULL && word[0] != '\0' && strchr(word, ' ') == NULL;
+            if (!ok)
+                break;
+            il__buf_addf(&words, "%s%s", i > 0 ? " " : "", word);
+        }
+        json_decref(list);
+        if (!ok) {
+            http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
+                      "field 'permissions': it must be a list of names, or one text");
+            return false;
+        }
+    }
+    if (words.failed) {
+        http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
+                  "field 'permissions': together they have more than %d bytes",
+                  DATA_PERMISSIONS_BYTES_MAX);
+        return false;
+    }
+    w->permissions = il__arena_strdup(&r->mem, il__buf_str(&words));
+    if (w->permissions == NULL)
+        http_fail_nomem(r);
+    return w->permissions != NULL;
+}
+
+static void
+do_create(struct http_request *r)
+{
+    struct key_work    *w   = r->state;
+    struct il__data_key key = { .tenant        = w->in.tenant,
+                                .name          = w->in.name != NULL ? w->in.name : "",
+                                .role          = w->in.role,
+                                .permissions   = w->permissions,
+                                .prefix        = w->in.prefix != NULL ? w->in.prefix : "",
+                                .created_at_ms = il__clock_wall_ms(),
+                                .expires_at_ms = w->in.expires_at_ms };
+
+    w->status = il__data_key_create(r->server->data, &key, false, w->id, w->secret, &w->error);
+    key.id    = w->id;
+    copy_key(w, &key);
+    w->key.key = w->secret;
+}
+
+static void
+created(struct http_request *r)
+{
+    struct key_work *w = r->state;
+
+    if (w->status == IL_NOT_FOUND)
+        http_fail(r, 404, il_status_name(IL_NOT_FOUND), "request", NULL, "there is no such tenant");
+    else if (w->status != IL_OK)
+        http_fail_data(r, &w->error);
+    else if (w->nomem)
+        http_fail_nomem(r);
+    else
+        http_say(r, 201, &http_out_new_key, &w->key);
+    il__data_forget(w->secret, sizeof w->secret);
+}
+
+static void
+did_create(struct http_request *r)
+{
+    struct key_work *w       = r->state;
+    char            *details = http_alloc(r, 64);
+
+    if (w->status == IL_INVAL) { /* nothing was tried */
+        created(r);
+        return;
+    }
+    http_auth_forget(r->server); /* it may have been tried before it was there */
+    if (details != NULL) {
+        AUTO_BUF struct il__buf b;
+        il__buf_init(&b, 63);
+        il__buf_addf(&b, "{\"role\":\"%s\"}", il__data_role_name(w->in.role));
+        memcpy(details, il__buf_str(&b), b.n_bytes + 1);
+    }
+    http_audit(r,
+               &(struct http_act){ .tenant  = w->in.tenant,
+                                   .act     = "key.create",
+                                   .what    = w->status == IL_OK ? w->id : "",
+                                   .outcome = il_status_name(w->status),
+                                   .details = details },
+               created);
+}
+
+/* Is each of the words also one of mine? */
+static bool
+has_words(const char *mine, const char *words)
+{
+    for (const char *p = words; *p != '\0';) {
+        size_t n     = strcspn(p, " ");
+        bool   found = n == 0;
+        for (const char *m = mine; !found && *m != '\0';) {
+            size_t n_mine = strcspn(m, " ");
+            found         = n_mine == n && strncmp(m, p, n) == 0;
+            m += n_mine + (m[n_mine] == ' ');
+        }
+        if (!found)
+            return false;
+        p += n + (p[n] == ' ');
+    }
+    return true;
+}
+
+/* Nobody gives away more than he has: else the named permission to make keys, or an admin key with a prefix, would be worth all others. */
+static bool
+may_give(const struct http_caller *c, const struct key_work *w)
+{
+    if (!http_scope_has(c, w->in.prefix))
+        return false;
+    return c->role == DATA_ROLE_ADMIN ||
+           (w->in.role <= c->role && strcmp(w->in.tenant, c->tenant) == 0 &&
+            has_words(c->permissions, w->permissions));
+}
+
+void
+http_admin_key_create(struct http_request *r)
+{
+    struct key_work *w = key_work(r);
+
+    if (w == NULL || !http_take_body(r, &w->in) || !take_permissions(r, w))
+        return;
+    if (!may_give(r->caller, w)) {
+        http_fail(
+            r, 403, "FORBIDDEN", "auth", NULL,
+            "a key can only be made with what the caller has: tenant, role, permissions, prefix");
+        return;
+    }
+    if (w->in.role == DATA_ROLE_NONE && w->permissions[0] == '\0') {
+        http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
+                  "a key needs a 'role' or 'permissions'");
+        return;
+    }
+    if (w->in.expires_in_ms > 0 && w->in.expires_at_ms > 0) {
+        http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
+                  "field 'expires_in_ms': 'expires_at' is given too");
+        return;
+    }
+    if (w->in.expires_in_ms > 0)
+        w->in.expires_at_ms = il__clock_wall_ms() + w->in.expires_in_ms;
+    if (w->in.expires_at_ms != 0 && w->in.expires_at_ms <= il__clock_wall_ms()) {
+        http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
+                  "field 'expires_at': it is in the past");
+        return;
+    }
+    http_errand(r, do_create, did_create);
+}
+
+/* ---- listing ------------------------------------------------------------------------------------------------------------- */
+
+static void
+add_key(void *cookie, const struct il__data_key *k)
+{
+    struct key_work *w = cookie;
+
+    copy_key(w, k);
+    if (!w->nomem)
+        w->rows[w->n++] = w->key;
+}
+
+static void
+do_list(struct http_request *r)
+{
+    struct key_work *w = r->state;
+
+    w->status = il__data_key_list(r->server->data, w->page.tenant, w->page.cursor,
+                                  w->page.limit + 1, add_key, w, &w->error);
+}
+
+static void
+did_list(struct http_request *r)
+{
+    struct key_work *w = r->state;
+    size_t           n = MIN(w->n, w->page.limit);
+
+    if (w->status != IL_OK)
+        http_fail_data(r, &w->error);
+    else
+        http_say_page(r, &http_out_key, w->rows, sizeof *w->rows, n,
+                      w->n > n ? w->rows[n - 1].id : NULL);
+}
+
+void
+http_admin_key_list(struct http_request *r)
+{
+    struct key_work *w = key_work(r);
+
+    if (w == NULL || !http_take_query(r, &w->page))
+        return;
+    w->rows = http_page_rows(r, &w->page, sizeof *w->rows);
+    if (w->rows != NULL)
+        http_errand(r, do_list, did_list);
+}
+
+/* ---- revoking ------------------------------------------------------------------------------------------------------------ */
+
+static void
+look_for_admins(void *cookie, const struct il__data_key *k)
+{
+    struct key_work *w = cookie;
+    bool             usable =
+        k->revoked_at_ms == 0 && (k->expires_at_ms == 0 || k->expires_at_ms > il__clock_wall_ms());
+    bool admin = usable && k->role == DATA_ROLE_ADMIN;
+
+    w->n_seen++;
+    w->n_admins += admin;
+    if (strcmp(k->id, w->revoke.id) == 0) {
+        w->found    = true;
+        w->is_admin = admin;
+        copy_key(w, k);
+    }
+    (void)memcpy(w->after, k->id, strnlen(k->id, DATA_ID_BYTES - 1) + 1);
+}
+
+/* Look at all keys, page by page: is there another admin? */
+static void
+count_admins(struct http_request *r, struct key_work *w)
+{
+    do {
+        char after[DATA_ID_BYTES];
+        memcpy(after, w->after, sizeof after);
+        w->n_seen = 0;
+        w->status = il__data_key_list(r->server->data, NULL, after[0] != '\0' ? after : NULL,
+                                      IL_PAGE_ITEMS_MAX, look_for_admins, w, &w->error);
+    } while (w->status == IL_OK && w->n_seen == IL_PAGE_ITEMS_MAX);
+}
+
+static void
+do_revoke(struct http_request *r)
+{
+    struct key_work *w = r->state;
+
+    count_admins(r, w);
+    if (w->status != IL_OK)
+        return;
+    if (!w->found)
+        w->status = w->error.status = IL_NOT_FOUND;
+    else if (w->is_admin && w->n_admins <= 1 && w->revoke.force == 0)
+        w->status = IL_STATE;
+    else
+        w->status = il__data_key_revoke(r->server->data, NULL, w->revoke.id, &w->error);
+}
+
+static void
+revoked(struct http_request *r)
+{
+    struct key_work *w = r->state;
+
+    w->revoke.revoked = 1;
+    if (w->status == IL_STATE)
+        http_fail(
+            r, 409, "LAST_ADMIN_KEY", "auth",
+            NULL, "this is the last admin key that can be used: without it nobody can make another over HTTP; ?force=true if that is meant");
+    else if (w->status != IL_OK)
+        http_fail_data(r, &w->error);
+    else
+        http_say(r, 200, &http_out_revoked, &w->revoke);
+}
+
+static void
+did_revoke(struct http_request *r)
+{
+    struct key_work *w = r->state;
+
+    http_auth_forget(r->server);
+    http_audit(r,
+               &(struct http_act){ .tenant  = w->found && !w->nomem ? w->key.tenant : NULL,
+                                   .act     = "key.revoke",
+                                   .what    = w->revoke.id,
+                                   .outcome = w->status == IL_STATE ? "LAST_ADMIN_KEY"
+                                                                    : il_status_name(w->status) },
+               revoked);
+}
+
+void
+http_admin_key_revoke(struct http_request *r)
+{
+    struct key_work *w = key_work(r);
+
+    if (w == NULL || !http_take_query(r, &w->revoke))
+        return;
+    w->revoke.id = r->args[0];
+    http_errand(r, do_revoke, did_revoke);
+}

@@ -1,0 +1,350 @@
+/*
+ * auth.c: from the key that a request shows to its caller, or to its refusal. The rules are in auth.h; what is known of keys, in auth_keys.c.
+ */
+#include "http/auth.h"
+
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "http/auth_keys.h"
+#include "http/limits.h"
+#include "http/log.h"
+#include "http/metrics.h"
+#include "http/server.h"
+
+#define MS INT64_C(1000000)
+#define ASK_AHEAD_NS \
+    (250 * MS) /* from then on a request has its key looked up again, without waiting for that */
+#define FRESH_NS (500 * MS)   /* from then on requests wait for it */
+#define OUTAGE_NS (5000 * MS) /* how long an answer counts while no newer one can be had */
+#define ASKING_MAX 1024       /* keys that are being looked up */
+#define FAILURES_PER_MINUTE 10
+#define TRY_EVERY_NS \
+    (10 * MS)         /* looked up for addresses that failed too often: 100 per second ... */
+#define TRY_BURST 100 /* ... and at once */
+
+il_status
+http_auth_open(struct http_server *s, il_error *reterr)
+{
+    s->auth = il__calloc(1, sizeof *s->auth);
+    if (s->auth == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    http_keys_init(s->auth);
+    return IL_OK;
+}
+
+void
+http_auth_close(struct http_server *s)
+{
+    if (s->auth == NULL)
+        return;
+    http_keys_release(s->auth);
+    http_failures_release(&s->auth->failures);
+    il__free(s->auth);
+    s->auth = NULL;
+}
+
+/* ---- refusals ------------------------------------------------------------------------------------------------------------ */
+
+static int64_t
+failures_per_minute(const struct http_server *s)
+{
+    return s->o->login_failures_per_minute != 0 ? s->o->login_failures_per_minute : FAILURES_PER_MINUTE;
+}
+
+static void
+log_peer(struct http_request *r, enum http_event event)
+{
+    if (!http_log_begin(r->server, event))
+        return;
+    http_log_who(r->server, r);
+    http_log_text(r->server, "peer", r->peer);
+    http_log_end(r->server);
+}
+
+static void
+refuse(struct http_request *r, const char *message)
+{
+    http_count(r->server, HTTP_COUNT_logins_failed, 1);
+    http_header(r, "WWW-Authenticate", "Bearer realm=\"interlock\"");
+    http_fail(r, 401, "UNAUTHORIZED", "auth", NULL, "%s", message);
+}
+
+static void
+refuse_address(struct http_request *r, int64_t wait_ms)
+{
+    AUTO_BUF struct il__buf details;
+
+    http_count(r->server, HTTP_COUNT_logins_limited, 1);
+    log_peer(r, HTTP_EVENT_login_limited);
+    il__buf_init(&details, 64);
+    il__buf_addf(&details, "{\"retry_after_ms\":%lld}", (long long)wait_ms);
+    http_retry_after(r, wait_ms);
+    http_fail(r, 429, "RATE_LIMITED", "auth", il__buf_str(&details),
+              "too many failed logins from this address");
+}
+
+static int64_t
+address_wait_ms(const struct http_request *r)
+{
+    return http_failures_wait_ms(&r->server->auth->failures, r->peer,
+                                 failures_per_minute(r->server), il__clock_boot_ns());
+}
+
+/* Unknown, revoked, expired and malformed ones are told the same. */
+static void
+refuse_key(struct http_request *r)
+{
+    int64_t wait_ms = address_wait_ms(r);
+
+    if (wait_ms > 0) {
+        refuse_address(r, wait_ms);
+        return;
+    }
+    http_failures_add(&r->server->auth->failures, r->peer, failures_per_minute(r->server),
+                      il__clock_boot_ns());
+    log_peer(r, HTTP_EVENT_login_failed);
+    refuse(r, "the API key is not valid");
+}
+
+static void
+refuse_outage(struct http_request *r)
+{
+    http_retry_after(r, 1000);
+    http_fail(r, 503, il_status_name(IL_STORE), "auth", NULL,
+              "the data store that knows the keys cannot be reached");
+}
+
+/* ---- the key of a request ------------------------------------------------------------------------------------------------ */
+
+/* What follows "Bearer "; NULL: it is something else. */
+static const char *
+bearer(const char *authorization)
+{
+    if (strncasecmp(authorization, "Bearer", 6) != 0 || authorization[6] != ' ')
+        return NULL;
+    authorization += 6;
+    return authorization + strspn(authorization, " ");
+}
+
+/* Could it be a key at all: sk_TENANT_ and url-safe characters? */
+static bool
+is_key(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+    return strncmp(text, "sk_", 3) == 0 && text[n] == '\0' && n < DATA_KEY_BYTES_MAX;
+}
+
+/* The key that a request shows; NULL: it is answered. */
+static const char *
+shown_key(struct http_request *r)
+{
+    const char *plain         = r->api_key;
+    const char *authorization = r->authorization;
+    const char *token         = authorization != NULL ? bearer(authorization) : NULL;
+
+    if (plain == NULL && authorization == NULL) {
+        refuse(r, "an API key is needed: X-API-Key or Authorization: Bearer");
+        return NULL;
+    }
+    if (plain != NULL && authorization != NULL && (token == NULL || strcmp(plain, token) != 0)) {
+        http_fail(r, 400, il_status_name(IL_INVAL), "auth", NULL,
+                  "X-API-Key and Authorization do not show the same key");
+        return NULL;
+    }
+    if (plain == NULL && token == NULL) {
+        refuse(r, "Authorization must be 'Bearer' and an API key");
+        return NULL;
+    }
+    return plain != NULL ? plain : token;
+}
+
+/* ---- deciding ------------------------------------------------------------------------------------------------------------ */
+
+/* Does what is known of it count? While no newer answer can be had, for longer. */
+static bool
+is_known(const struct http_key *k, int64_t now_ns)
+{
+#ifdef IL_MUTANT_revoked_key_lives_on
+    now_ns = k->checked_ns;
+#endif
+    return k->checked_ns != 0 && now_ns - k->checked_ns < (k->retry_ns != 0 ? OUTAGE_NS : FRESH_NS);
+}
+
+static bool
+is_good(const struct http_key *k)
+{
+    return k->caller != NULL && (k->expires_at_ms == 0 || k->expires_at_ms > il__clock_wall_ms());
+}
+
+static void
+decide(struct http_request *r, const struct http_key *k, http_fn *then)
+{
+    if (!is_good(k)) {
+        refuse_key(r);
+        return;
+    }
+    k->caller->n_refs++;
+    r->caller = &k->caller->c;
+    if (!http_may(r->caller, r->route))
+        http_forbid(r, r->route);
+    else if (http_limits_request(r))
+        then(r);
+}
+
+void
+http_key_answered(struct http_key *k)
+{
+    bool known = k->retry_ns == 0 || is_known(k, il__clock_boot_ns());
+
+    /* Those that come meanwhile and must wait do so for the next answer; those that end leave the list. */
+    k->told = TAKE(k->waiting);
+    while (k->told != NULL) {
+        struct http_key_waiter *w = k->told;
+        k->told                   = w->next;
+        w->r->key_waiter          = NULL;
+        if (known)
+            decide(w->r, k, w->then);
+        else
+            refuse_outage(w->r);
+    }
+}
+
+static bool
+leave_list(struct http_key_waiter **at, const struct http_key_waiter *w)
+{
+    while (*at != NULL && *at != w)
+        at = &(*at)->next;
+    if (*at == NULL)
+        return false;
+    *at = w->next;
+    return true;
+}
+
+static void
+wait_for_answer(struct http_request *r, struct http_key *k, http_fn *then)
+{
+    struct http_key_waiter *w = http_alloc(r, sizeof *w);
+
+    if (w == NULL) {
+        http_fail_nomem(r);
+        return;
+    }
+    *w            = (struct http_key_waiter){ .key = k, .r = r, .then = then, .next = k->waiting };
+    k->waiting    = w;
+    r->key_waiter = w;
+    http_key_ask(k);
+}
+
+/* What is known of a key is too old, or nothing is. */
+static void
+look_up(struct http_request *r, struct http_key *k, const unsigned char hash[DATA_HASH_BYTES],
+        http_fn *then)
+{
+    struct http_server *s = r->server;
+
+    if (k != NULL && k->retry_ns > il__clock_boot_ns()) {
+        refuse_outage(r);
+        return;
+    }
+    if (k == NULL && s->auth->n_asking < ASKING_MAX)
+        k = http_key_add(s, hash);
+    if (k == NULL)
+        refuse_outage(r);
+    else
+        wait_for_answer(r, k, then);
+}
+
+/*
+ * An address that failed too often may still show a key that is good, or else whoever shares it (behind a proxy) would be shut out by what others do. A key that was
+ * never seen is looked up for it, but only so many of them per second; wrong ones are told to wait.
+ */
+static bool
+may_try(struct http_server *s, int64_t now_ns)
+{
+    struct http_auth *a = s->auth;
+
+    if (a->tries_ns > now_ns + TRY_BURST * TRY_EVERY_NS)
+        return false;
+    a->tries_ns = MAX(a->tries_ns, now_ns) + TRY_EVERY_NS;
+    return true;
+}
+
+void
+http_auth(struct http_request *r, http_fn *then)
+{
+    struct http_server *s      = r->server;
+    int64_t             now_ns = il__clock_boot_ns();
+    unsigned char       hash[DATA_HASH_BYTES];
+
+    const char *text = shown_key(r);
+    if (text == NULL)
+        return;
+    if (!is_key(text)) {
+        refuse_key(r);
+        return;
+    }
+    http_conn_key_hash(s, r->c, text, hash);
+    struct http_key *k = http_key_find(s->auth, hash);
+    if (k != NULL && is_known(k, now_ns)) {
+        http_key_touch(k);
+        if (now_ns - k->checked_ns >= ASK_AHEAD_NS && now_ns >= k->retry_ns)
+            http_key_ask(k);
+        decide(r, k, then);
+        return;
+    }
+    int64_t wait_ms = k != NULL && k->caller != NULL ? 0 : address_wait_ms(r);
+    if (wait_ms > 0 && !may_try(s, now_ns))
+        refuse_address(r, wait_ms);
+    else
+        look_up(r, k, hash, then);
+}
+
+void
+http_auth_end(struct http_request *r)
+{
+    struct http_key_waiter *w = TAKE(r->key_waiter);
+
+    if (w != NULL)
+        CHECK(leave_list(&w->key->waiting, w) || leave_list(&w->key->told, w));
+    http_limits_end(r);
+    if (r->caller == NULL)
+        return;
+    const struct http_held_caller *held = const_container_of(r->caller, struct http_held_caller, c);
+    r->caller                           = NULL;
+    struct http_held_caller *owned;
+    memcpy(&owned, &held, sizeof owned); /* requests must not change it; its end is ours to decide */
+    http_caller_unref(owned);
+}
+
+bool
+http_auth_alive(struct http_request *r)
+{
+    const struct http_held_caller *held = const_container_of(r->caller, struct http_held_caller, c);
+    struct http_key               *k    = http_key_find(r->server->auth, held->hash);
+    int64_t                        now_ns = il__clock_boot_ns();
+
+    if (k == NULL)
+        k = http_key_add(r->server, held->hash);
+    if (k == NULL)
+        return true; /* no memory to know better; the next look may have it */
+    if (now_ns - k->checked_ns >= ASK_AHEAD_NS && now_ns >= k->retry_ns)
+        http_key_ask(k);
+    if (k->checked_ns == 0)
+        return true;
+    return is_good(k) && http_caller_same(&k->caller->c, &held->c) &&
+           now_ns - k->checked_ns < OUTAGE_NS;
+}
+
+void
+http_auth_forget(struct http_server *s)
+{
+    s->auth->epoch++;
+    for (size_t i = 0; i < s->auth->map.size; i++) {
+        struct http_key *k = s->auth->map.slots[i].item;
+        if (k != NULL)
+            k->checked_ns = 0;
+    }
+}

@@ -1,0 +1,135 @@
+/*
+ * jobs.c: jobs: get, list, heartbeat, finish, fail, snooze, cancel, retry, seal; and several at once.
+ */
+#include "http/one.h"
+#include "http/scope.h"
+
+/* The job, as it is now. */
+static void
+shown(struct http_request *r)
+{
+    const il_op *op = r->ops;
+
+    if (op->status == IL_OK && op->out.n_jobs > 0)
+        http_say(r, 200, &il__wire_job, &op->out.jobs[0]);
+    else
+        http_fail_op(r, op, NULL);
+}
+
+void
+http_job_get(struct http_request *r)
+{
+    http_do(r, shown);
+}
+
+void
+http_job_finish(struct http_request *r)
+{
+    http_do(r, shown);
+}
+
+void
+http_job_fail(struct http_request *r)
+{
+    http_do(r, shown);
+}
+
+void
+http_job_snooze(struct http_request *r)
+{
+    http_do(r, shown);
+}
+
+void
+http_job_cancel(struct http_request *r)
+{
+    http_do(r, shown);
+}
+
+void
+http_job_seal(struct http_request *r)
+{
+    http_do(r, shown);
+}
+
+/* DUPLICATE: another job has its unique key. */
+static void
+retried(struct http_request *r)
+{
+    if (r->ops->status != IL_DUPLICATE) {
+        shown(r);
+        return;
+    }
+    AUTO_BUF struct il__buf details = { 0 };
+    il__buf_init(&details, 4096);
+    il__wire_open(&details, NULL);
+    il__wire_put_text(&details, "id", r->ops->out.n_jobs > 0 ? r->ops->out.jobs[0].id : NULL);
+    il__wire_close(&details);
+    http_fail(r, 409, il_status_name(IL_DUPLICATE), "queue", il__buf_str(&details),
+              "another job has its unique key");
+}
+
+void
+http_job_retry(struct http_request *r)
+{
+    http_do(r, retried);
+}
+
+static void
+beaten(struct http_request *r)
+{
+    const il_op *op = r->ops;
+
+    if (op->status != IL_OK || op->out.n_jobs == 0) {
+        http_fail_op(r, op, NULL);
+        return;
+    }
+    bool             stop = (op->out.flags & IL_OUT_CANCEL) != 0;
+    struct http_sign sign = {
+        .id            = op->out.jobs[0].id,
+        .state         = (int32_t)op->out.jobs[0].state,
+        .token         = op->out.fence,
+        .remaining_ms  = op->out.remaining_ms,
+        .expires_at_ms = http_at_ms(op->out.remaining_ms),
+        .is            = stop ? HTTP_IS_CANCEL : 0U,
+        .reason        = stop ? op->out.detail : "",
+    };
+    http_say(r, 200, &http_out_beat, &sign);
+}
+
+void
+http_job_heartbeat(struct http_request *r)
+{
+    http_do(r, beaten);
+}
+
+static void
+listed(struct http_request *r)
+{
+    const il_op *op = r->ops;
+
+    if (op->status == IL_OK)
+        http_say_page(r, &il__wire_job, op->out.jobs, sizeof *op->out.jobs, op->out.n_jobs,
+                      op->out.next);
+    else
+        http_fail_op(r, op, NULL);
+}
+
+void
+http_job_list(struct http_request *r)
+{
+    http_do(r, listed);
+}
+
+/* ---- several ------------------------------------------------------------------------------------------------------------------ */
+
+void
+http_job_many(struct http_request *r)
+{
+    struct http_many *m = http_take_items(r);
+
+    if (m == NULL)
+        return;
+    r->state = m;
+    http_many(r, m, 0, http_say_results);
+}

@@ -1,0 +1,277 @@
+/*
+ * locks.c: acquire, renew, release, break, get, list, why; and the check of a fence.
+ */
+#include "http/one.h"
+
+/* The details of a lease that the caller has. */
+static void
+fill_grant(const il_op *op, struct http_grant *g)
+{
+    *g = (struct http_grant){
+        .key           = op->key,
+        .holder        = op->holder,
+        .fence         = op->out.fence,
+        .ttl_ms        = op->in.lock.ttl_ms,
+        .remaining_ms  = op->out.remaining_ms,
+        .expires_at_ms = http_at_ms(op->out.remaining_ms),
+        .is            = ((op->out.flags & IL_OUT_RENEWED) != 0 ? HTTP_IS_RENEWED : 0U) |
+              ((op->out.flags & IL_OUT_CANCEL) != 0 ? HTTP_IS_CANCEL : 0U),
+        .warning = (op->out.flags & IL_OUT_ORDER_WARNING) != 0 ? op->out.detail : "",
+        .reason  = (op->out.flags & IL_OUT_CANCEL) != 0 ? op->out.detail : "",
+    };
+    /* RENEW without a TTL: as granted, which is what remains now. */
+    if (g->ttl_ms == 0)
+        g->ttl_ms = op->out.remaining_ms;
+}
+
+static void
+acquired(struct http_request *r)
+{
+    const il_op      *op = r->ops;
+    struct http_grant g;
+
+    fill_grant(op, &g);
+    if (op->status == IL_OK) {
+        http_say(r, 200, &http_out_grant, &g);
+        return;
+    }
+    if (op->status != IL_QUEUED) {
+        http_fail_op(r, op, NULL);
+        return;
+    }
+    g.status   = il_status_name(IL_QUEUED);
+    g.ticket   = op->out.ticket;
+    g.position = op->out.position;
+    http_say(r, il_status_http(IL_QUEUED), &http_out_queued, &g);
+}
+
+/* {wait_ms: N}: up to a minute the request is kept open and ends as granted or held. Beyond that the holder stays queued, is told so, and
+ * calls again. ?wait=30s alone is the same as wait_ms. */
+void
+http_lock_acquire(struct http_request *r)
+{
+    if (!http_take_op(r))
+        return;
+    if (r->op.in.lock.wait_ms == 0)
+        r->op.in.lock.wait_ms = r->wait_ms;
+    http_do_taken(r, acquired);
+}
+
+static void
+renewed(struct http_request *r)
+{
+    struct http_grant g;
+
+    if (r->ops->status != IL_OK) {
+        http_fail_op(r, r->ops, NULL);
+        return;
+    }
+    fill_grant(r->ops, &g);
+    g.is |= HTTP_IS_RENEWED;
+    http_say(r, 200, &http_out_grant, &g);
+}
+
+void
+http_lock_renew(struct http_request *r)
+{
+    http_do(r, renewed);
+}
+
+static void
+released(struct http_request *r)
+{
+    struct http_grant g = { .key = r->ops->key, .holder = r->ops->holder, .is = HTTP_IS_TRUE };
+
+    if (r->ops->status == IL_OK)
+        http_say(r, 200, &http_out_released, &g);
+    else
+        http_fail_op(r, r->ops, NULL);
+}
+
+void
+http_lock_release(struct http_request *r)
+{
+    http_do(r, released);
+}
+
+/* ---- break ------------------------------------------------------------------------------------------------------------------- */
+
+/* From whom a lease is taken. */
+struct broken_from {
+    const char *holder;
+    bool        closing; /* it has the key: it must let go first */
+};
+
+struct breaking {
+    il_op               asked; /* as it was taken */
+    il_op              *ops;
+    struct broken_from *from; /* of each of them */
+    size_t              n;
+};
+
+/* Say what became of the first lease; those that ended in the meantime needed no breaking. */
+static void
+broken(struct http_request *r)
+{
+    struct breaking *b = r->state;
+
+    for (size_t i = 0; i < b->n; i++) {
+        const il_op *op = &r->ops[i];
+        if (op->status != IL_OK)
+            continue;
+        struct http_grant g = {
+            .key    = op->key,
+            .holder = b->from[i].holder,
+            .fence  = op->fence,
+            .is     = HTTP_IS_TRUE | (b->from[i].closing ? HTTP_IS_CLOSING : 0U),
+        };
+        http_say(r, 200, &http_out_break, &g);
+        return;
+    }
+    http_fail_op(r, &r->ops[0], NULL);
+}
+
+/* Who holds the key is known: break all of it, or what has the fence that was named. */
+static void
+found_for_break(struct http_request *r)
+{
+    struct breaking     *b     = r->state;
+    size_t               n     = r->ops->out.n_items;
+    const il_lease_info *items = r->ops->out.items;
+
+    if (r->ops->status != IL_OK) {
+        http_fail_op(r, r->ops, NULL);
+        return;
+    }
+    b->ops  = http_alloc(r, n * sizeof *b->ops);
+    b->from = http_alloc(r, n * sizeof *b->from);
+    if (b->ops == NULL || b->from == NULL) {
+        http_fail_nomem(r);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (b->asked.fence != 0 && items[i].fence != b->asked.fence)
+            continue;
+        b->ops[b->n]       = b->asked;
+        b->ops[b->n].fence = items[i].fence;
+        b->from[b->n]      = (struct broken_from){
+                 .holder  = il__arena_strdup(&r->mem, items[i].holder),
+                 .closing = (b->asked.flags & IL_BREAK_NOW) == 0 && items[i].state != IL_LEASE_OFFERED,
+        };
+        b->n++;
+    }
+    if (b->n == 0) { /* another fence is live: the store says so */
+        b->from[0]     = (struct broken_from){ .holder = "" };
+        b->ops[b->n++] = b->asked;
+    }
+    r->ops   = b->ops;
+    r->n_ops = b->n;
+    http_go(r, 0, broken);
+}
+
+void
+http_lock_break(struct http_request *r)
+{
+    struct breaking *b = http_alloc(r, sizeof *b);
+
+    if (b == NULL) {
+        http_fail_nomem(r);
+        return;
+    }
+    if (!http_take_op(r))
+        return;
+    *b       = (struct breaking){ .asked = r->op };
+    r->state = b;
+    r->op    = (il_op){ .type = IL_OP_GET, .key = b->asked.key };
+    http_go(r, 0, found_for_break);
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------------------------------ */
+
+static void
+listed(struct http_request *r)
+{
+    const il_op *op = r->ops;
+
+    if (op->status != IL_OK) {
+        http_fail_op(r, op, NULL);
+        return;
+    }
+    http_say_page(r, (op->flags & IL_LIST_WAITERS) != 0 ? &il__wire_waiter : &il__wire_lease,
+                  op->out.items, sizeof *op->out.items, op->out.n_items, op->out.next);
+}
+
+void
+http_lock_list(struct http_request *r)
+{
+    http_do(r, listed);
+}
+
+static void
+got(struct http_request *r)
+{
+    const il_op_out *out = &r->ops->out;
+
+    if (r->ops->status != IL_OK) {
+        http_fail_op(r, r->ops, NULL);
+        return;
+    }
+    struct http_lock lock = {
+        .key = r->ops->key, .fence = out->fence, .leases = out->items, .n_leases = out->n_items
+    };
+    http_say(r, 200, &http_out_lock, &lock);
+}
+
+void
+http_lock_get(struct http_request *r)
+{
+    http_do(r, got);
+}
+
+static void
+explained(struct http_request *r)
+{
+    struct il__why why;
+
+    if (r->ops[0].status != IL_OK && r->ops[0].status != IL_NOT_HELD) {
+        http_fail_op(r, &r->ops[0], NULL);
+        return;
+    }
+    il__why_answer(r->ops[0].key, r->ops, &why);
+    http_say(r, 200, &il__wire_why, &why);
+}
+
+void
+http_lock_why(struct http_request *r)
+{
+    struct http_why asked = { 0 };
+    il_op          *ops   = http_alloc(r, 2 * sizeof *ops);
+
+    if (ops == NULL) {
+        http_fail_nomem(r);
+        return;
+    }
+    if (!http_take_query(r, &asked))
+        return;
+    il__why_ask(asked.key, ops);
+    r->ops   = ops;
+    r->n_ops = 2;
+    http_go(r, 0, explained);
+}
+
+static void
+checked(struct http_request *r)
+{
+    struct http_grant g = { .key = r->ops->key, .fence = r->ops->fence, .is = HTTP_IS_TRUE };
+
+    if (r->ops->status == IL_OK)
+        http_say(r, 200, &http_out_fence, &g);
+    else
+        http_fail_op(r, r->ops, NULL);
+}
+
+void
+http_fence_check(struct http_request *r)
+{
+    http_do(r, checked);
+}

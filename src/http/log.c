@@ -1,0 +1,435 @@
+/*
+ * log.c: log lines: made in one buffer, written once per turn of the loop. See log.h.
+ *
+ * A line costs no allocation once the buffer has grown, and no system call of its own. What is not read by anybody (a full pipe, a terminal that was
+ * stopped) stays in the buffer until it is full; then whole lines are dropped and counted. So are lines that anybody could fill the disk with.
+ */
+#include "http/log.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "http/route.h"
+#include "http/server.h"
+
+#define LOG_BYTES_MAX (1 << 20)                /* of lines that wait to be written */
+#define END_WAIT_MS 500                        /* for a reader, at the end of the process */
+#define OFTEN_NS (10 * (int64_t)IL__NS_PER_MS) /* is_too_much() */
+#define OFTEN_BURST 500
+#define TELL_EVERY_NS (1000 * (int64_t)IL__NS_PER_MS)
+#define VALUE_BYTES_MAX 2048 /* of one value; a key has at most 512 */
+
+struct http_log {
+    int                 fd;
+    bool                json;
+    bool                plain_file; /* writing to it does not wait for a reader */
+    bool                open_line;
+    enum http_log_level level;
+    struct il__buf      buf;
+    size_t              line; /* where the line begins that is being made */
+    uint64_t            n_dropped, n_dropped_told;
+    int64_t             tell_ns; /* not before */
+    int64_t             full_ns[HTTP_EVENT_COUNT];
+    int64_t             second; /* that `date` stands for */
+    char                date[24];
+};
+
+static const char *const level_names[] = { "debug", "info", "warn", "error" };
+
+static const struct {
+    enum http_log_level level;
+    const char         *name, *text;
+} events[] = {
+#define X(id, level, name, text) { HTTP_LOG_##level, name, text },
+#include "http/log.def"
+#undef X
+};
+
+const char *
+http_event_name(enum http_event event)
+{
+    return events[event].name;
+}
+
+const char *
+http_event_text(enum http_event event)
+{
+    return events[event].text;
+}
+
+il_status
+http_log_open(struct http_server *s, il_error *reterr)
+{
+    struct http_log *l = il__calloc(1, sizeof *l);
+    struct stat      st;
+
+    if (l == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for the log");
+    *l = (struct http_log){ .fd = STDERR_FILENO, .json = s->o->log_json, .level = s->o->log_level };
+    l->plain_file = fstat(l->fd, &st) == 0 && S_ISREG(st.st_mode);
+    il__buf_init(&l->buf, LOG_BYTES_MAX + VALUE_BYTES_MAX);
+    s->log = l;
+    return IL_OK;
+}
+
+void
+http_log_set_level(struct http_server *s, enum http_log_level level)
+{
+    s->log->level = level;
+}
+
+uint64_t
+http_log_dropped(const struct http_server *s)
+{
+    return s->log->n_dropped;
+}
+
+bool
+http_log_on(const struct http_server *s, enum http_event event)
+{
+    return s->log != NULL && events[event].level >= s->log->level;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------------------- */
+
+/* As much as goes without waiting for longer than that: a pipe that polls writable takes PIPE_BUF bytes at once. */
+static size_t
+write_some(const struct http_log *l, const char *data, size_t n_bytes, int wait_ms)
+{
+    size_t done = 0;
+
+    while (done < n_bytes) {
+        struct pollfd p     = { .fd = l->fd, .events = POLLOUT };
+        size_t        chunk = l->plain_file ? n_bytes - done : MIN(n_bytes - done, PIPE_BUF);
+        if (!l->plain_file && (poll(&p, 1, wait_ms) != 1 || (p.revents & POLLOUT) == 0))
+            break;
+        ssize_t n = write(l->fd, data + done, chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    return done;
+}
+
+static void
+tell_dropped(struct http_server *s)
+{
+    struct http_log *l = s->log;
+    uint64_t         n = l->n_dropped - l->n_dropped_told;
+
+    int64_t now_ns = il__clock_boot_ns();
+    if (n == 0 || l->buf.n_bytes > 0 || now_ns < l->tell_ns)
+        return;
+    l->n_dropped_told = l->n_dropped;
+    l->tell_ns        = now_ns + TELL_EVERY_NS;
+    if (http_log_begin(s, HTTP_EVENT_log_dropped)) {
+        http_log_int(s, "lines", (int64_t)n);
+        http_log_end(s);
+    }
+}
+
+static void
+flush(struct http_server *s, int wait_ms)
+{
+    struct http_log *l = s->log;
+
+    if (l == NULL || l->open_line)
+        return;
+    for (int round = 0; round < 2 && l->buf.n_bytes > 0; round++) {
+        size_t n = write_some(l, l->buf.data, l->buf.n_bytes, wait_ms);
+        if (n < l->buf.n_bytes)
+            memmove(l->buf.data, l->buf.data + n, l->buf.n_bytes - n);
+        l->buf.n_bytes -= n;
+        tell_dropped(s); /* which is written in the second round */
+    }
+}
+
+void
+http_log_flush(struct http_server *s)
+{
+    flush(s, 0);
+}
+
+void
+http_log_close(struct http_server *s)
+{
+    if (s->log == NULL)
+        return;
+    flush(s, END_WAIT_MS);
+    il__buf_release(&s->log->buf);
+    il__free(s->log);
+    s->log = NULL;
+}
+
+/* ---- a line -------------------------------------------------------------------------------------------------------------- */
+
+static size_t
+utf8_length(const unsigned char *p)
+{
+    size_t n = p[0] >= 0xC2 && p[0] <= 0xDF   ? 2
+               : p[0] >= 0xE0 && p[0] <= 0xEF ? 3
+               : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4
+                                              : 0;
+
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xC0) != 0x80)
+            return 0;
+    }
+    /* Overlong forms, surrogates, and the controls U+0080..U+009F, which terminals obey. */
+    if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) ||
+        (p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F) ||
+        (p[0] == 0xC2 && p[1] < 0xA0))
+        return 0;
+    return n;
+}
+
+/* How many bytes at p can stand as they are; 0: the first one must be escaped. */
+static size_t
+clean_length(const unsigned char *p)
+{
+    if (p[0] < 0x20 || p[0] == '"' || p[0] == '\\' || p[0] == 0x7F)
+        return 0;
+    return p[0] < 0x80 ? 1 : utf8_length(p);
+}
+
+/* A string in quotes. In both formats what could end the line or move a cursor is written as JSON escapes it. */
+static void
+add_quoted(struct il__buf *b, const char *text)
+{
+    const unsigned char *p   = (const unsigned char *)text;
+    const unsigned char *end = p + strnlen(text, VALUE_BYTES_MAX);
+
+    il__buf_addc(b, '"');
+    while (p < end) {
+        const unsigned char *from = p;
+        for (size_t n; p < end && (n = clean_length(p)) > 0;)
+            p += n;
+        il__buf_add(b, from, (size_t)(p - from));
+        if (p >= end)
+            break;
+        if (*p == '"' || *p == '\\') {
+            il__buf_addc(b, '\\');
+            il__buf_addc(b, (char)*p);
+        } else {
+            il__buf_addf(b, "\\u%04x", *p);
+        }
+        p++;
+    }
+    il__buf_addc(b, '"');
+}
+
+/* Does a value need no quotes among name=value? */
+static bool
+is_word(const char *text)
+{
+    if (text[0] == '\0')
+        return false;
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p <= ' ' || *p == '"' || *p == '\\' || *p == '=' || *p >= 0x7F)
+            return false;
+    }
+    return strlen(text) < VALUE_BYTES_MAX;
+}
+
+static void
+add_number(struct il__buf *b, int64_t value)
+{
+    char     text[24];
+    char    *p    = text + sizeof text;
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+    do {
+        *--p = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0)
+        *--p = '-';
+    il__buf_add(b, p, (size_t)(text + sizeof text - p));
+}
+
+/* The date is made once a second; a busy server writes thousands of lines in one. */
+static void
+add_now(struct http_log *l)
+{
+    int64_t wall_ms = il__clock_wall_ms();
+    int64_t second  = wall_ms / 1000;
+
+    if (second != l->second || l->date[0] == '\0') {
+        time_t    t = (time_t)second;
+        struct tm tm;
+        if (gmtime_r(&t, &tm) == NULL ||
+            strftime(l->date, sizeof l->date, "%Y-%m-%dT%H:%M:%S", &tm) == 0)
+            memcpy(l->date, "1970-01-01T00:00:00", 20);
+        l->second = second;
+    }
+    char ms[6] = { '.',
+                   (char)('0' + wall_ms / 100 % 10),
+                   (char)('0' + wall_ms / 10 % 10),
+                   (char)('0' + wall_ms % 10),
+                   'Z',
+                   '\0' };
+    il__buf_adds(&l->buf, l->date);
+    il__buf_adds(&l->buf, ms);
+}
+
+/*
+ * What anybody can cause as often as he likes, with a wrong key or while the store is down, is told of a hundred times per second and no more. A bucket is the
+ * time at which it is full again.
+ */
+static bool
+is_too_much(struct http_log *l, enum http_event event)
+{
+    if (event != HTTP_EVENT_login_failed && event != HTTP_EVENT_login_limited &&
+        event != HTTP_EVENT_forbidden && event != HTTP_EVENT_request_failed)
+        return false;
+    int64_t now_ns = il__clock_boot_ns();
+    if (l->full_ns[event] - now_ns > OFTEN_BURST * OFTEN_NS)
+        return true;
+    l->full_ns[event] = MAX(l->full_ns[event], now_ns) + OFTEN_NS;
+    return false;
+}
+
+bool
+http_log_begin(struct http_server *s, enum http_event event)
+{
+    struct http_log *l = s->log;
+
+    if (!http_log_on(s, event))
+        return false;
+    if (is_too_much(l, event)) {
+        l->n_dropped++;
+        return false;
+    }
+    CHECK(!l->open_line);
+    if (l->buf.n_bytes >= LOG_BYTES_MAX)
+        http_log_flush(s);
+    if (l->buf.n_bytes >= LOG_BYTES_MAX) {
+        l->n_dropped++;
+        return false;
+    }
+    l->open_line = true;
+    l->line      = l->buf.n_bytes;
+    il__buf_adds(&l->buf, l->json ? "{\"ts\":\"" : "");
+    add_now(l);
+    if (l->json) {
+        il__buf_adds(&l->buf, "\",\"level\":\"");
+        il__buf_adds(&l->buf, level_names[events[event].level]);
+        il__buf_adds(&l->buf, "\",\"event\":\"");
+        il__buf_adds(&l->buf, events[event].name);
+        il__buf_addc(&l->buf, '"');
+    } else {
+        il__buf_addf(&l->buf, " %-5s %-20s", level_names[events[event].level], events[event].name);
+    }
+    return true;
+}
+
+static void
+add_name(struct http_log *l, const char *name)
+{
+    CHECK(l->open_line);
+    il__buf_adds(&l->buf, l->json ? ",\"" : " ");
+    il__buf_adds(&l->buf, name);
+    il__buf_adds(&l->buf, l->json ? "\":" : "=");
+}
+
+void
+http_log_text(struct http_server *s, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    add_name(s->log, name);
+    if (!s->log->json && is_word(value))
+        il__buf_adds(&s->log->buf, value);
+    else
+        add_quoted(&s->log->buf, value);
+}
+
+void
+http_log_int(struct http_server *s, const char *name, int64_t value)
+{
+    add_name(s->log, name);
+    add_number(&s->log->buf, value);
+}
+
+void
+http_log_ms(struct http_server *s, const char *name, int64_t ns)
+{
+    int64_t us          = MAX(ns, 0) / 1000;
+    char    decimals[5] = { '.', (char)('0' + us / 100 % 10), (char)('0' + us / 10 % 10),
+                            (char)('0' + us % 10), '\0' };
+
+    add_name(s->log, name);
+    add_number(&s->log->buf, us / 1000);
+    il__buf_adds(&s->log->buf, decimals);
+}
+
+void
+http_log_who(struct http_server *s, const struct http_request *r)
+{
+    http_log_text(s, "request_id", r->id[0] != '\0' ? r->id : NULL);
+    if (r->caller != NULL) {
+        http_log_text(s, "tenant_id", r->caller->tenant);
+        http_log_text(s, "key_id", r->caller->key_id);
+    }
+    http_log_text(s, "route", r->route != NULL ? r->route->id : NULL);
+}
+
+void
+http_log_end(struct http_server *s)
+{
+    struct http_log *l = s->log;
+
+    CHECK(l->open_line);
+    il__buf_adds(&l->buf, l->json ? "}\n" : "\n");
+    l->open_line = false;
+    if (!l->buf.failed)
+        return;
+    /* No memory: half a line is worse than none. */
+    l->buf.failed  = false;
+    l->buf.n_bytes = l->line;
+    l->n_dropped++;
+}
+
+void
+http_log(struct http_server *s, enum http_event event, const char *fmt, ...)
+{
+    char    message[1024];
+    va_list ap;
+
+    if (!http_log_begin(s, event))
+        return;
+    if (fmt != NULL) {
+        va_start(ap, fmt);
+        (void)vsnprintf(message, sizeof message, fmt, ap); /* cut when it is too long */
+        va_end(ap);
+        http_log_text(s, "message", message);
+    }
+    http_log_end(s);
+}
+
+void
+http_log_request(struct http_request *r)
+{
+    struct http_server *s = r->server;
+
+    if (!http_log_begin(s, r->status >= 500 ? HTTP_EVENT_request_failed : HTTP_EVENT_request))
+        return;
+    http_log_who(s, r);
+    http_log_text(s, "method", r->method);
+    http_log_text(s, "path", r->path);
+    http_log_int(s, "status", r->status);
+    http_log_text(s, "code", r->code);
+    http_log_ms(s, "took_ms", il__clock_boot_ns() - r->began_ns);
+    http_log_int(s, "bytes", (int64_t)r->bytes_out);
+    http_log_text(s, "peer", r->peer);
+    http_log_end(s);
+}

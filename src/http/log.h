@@ -1,0 +1,53 @@
+/*
+ * log.h: what happens, one line each on stderr: a JSON object, or text for people on a terminal. Events have fixed names (log.def).
+ *
+ * The loop's alone, but for the start and the end of the server. Lines are gathered and written once per turn of the loop; a reader that does not read
+ * never holds the loop up: lines are dropped then, and counted.
+ * Names that come from callers are escaped. Never logged: keys, Authorization, payloads, results, meta, URLs.
+ */
+#ifndef IL_HTTP_LOG_H
+#define IL_HTTP_LOG_H
+
+#include "http/http.h"
+
+struct http_log;
+
+enum http_event {
+#define X(id, level, name, text) HTTP_EVENT_##id,
+#include "http/log.def"
+#undef X
+    HTTP_EVENT_COUNT
+};
+const char *http_event_name(enum http_event event);
+const char *http_event_text(enum http_event event);
+
+il_status http_log_open(struct http_server *s, il_error *reterr)
+    MUST_USE;                                   /* s->o->log_json, s->o->log_level; stderr */
+void     http_log_close(struct http_server *s); /* flushes */
+void     http_log_set_level(struct http_server *s, enum http_log_level level);
+void     http_log_flush(struct http_server *s); /* at the end of each turn of the loop */
+uint64_t http_log_dropped(const struct http_server *s);
+bool     http_log_on(const struct http_server *s, enum http_event event);
+
+/* A line with a message; fmt NULL = none. */
+void http_log(struct http_server *s, enum http_event event, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* A request is over: debug, or a warning when it failed. */
+void http_log_request(struct http_request *r);
+
+/*
+ * A line with fields: begin, fields, end. begin is false, and nothing is to follow, when the level leaves the event out:
+ *
+ *     if (http_log_begin(s, HTTP_EVENT_listening)) {
+ *         http_log_text(s, "address", address);
+ *         http_log_end(s);
+ *     }
+ */
+bool http_log_begin(struct http_server *s, enum http_event event) MUST_USE;
+void http_log_text(struct http_server *s, const char *name, const char *value); /* NULL: left out */
+void http_log_int(struct http_server *s, const char *name, int64_t value);
+void http_log_ms(struct http_server *s, const char *name, int64_t ns); /* milliseconds with three decimals */
+void http_log_who(struct http_server        *s,
+                  const struct http_request *r); /* request_id, tenant_id, key_id, route */
+void http_log_end(struct http_server *s);
+
+#endif

@@ -1,0 +1,483 @@
+/*
+ * openapi.c: /openapi.json (OpenAPI 3.1), from routes.def and the tables of what routes take and answer. Nothing about a route is written here that its
+ * row does not say; a test holds the answers of every route against it.
+ */
+#include <ctype.h>
+#include <stdio.h>
+
+#include "http/admin.h"
+#include "http/auth.h"
+#include "http/one.h"
+#include "wire/json.h"
+
+#define NAME_BYTES 80
+#define REF "#/components/schemas/"
+
+/* ---- schemas ------------------------------------------------------------------------------------------------------------------ */
+
+static json_t *
+ref_to(const char *name)
+{
+    return json_pack("{s:s+}", "$ref", REF, name);
+}
+
+/* The schema of an object, and of what is in it, once. */
+static void
+add_schema(struct json_maker *m, const struct wire_object *o)
+{
+    if (json_object_get(m->schemas, o->name) != NULL)
+        return;
+    il__json_set(m, m->schemas, o->name, il__wire_schema(o));
+    for (size_t i = 0; i < o->n_fields; i++) {
+        if (o->fields[i].object != NULL)
+            add_schema(m, o->fields[i].object);
+    }
+}
+
+static json_t *
+schema_of(struct json_maker *m, const struct wire_object *o)
+{
+    add_schema(m, o);
+    return ref_to(o->name);
+}
+
+/* "lock_acquire" as "LockAcquire". */
+static const char *
+camel(const char *id, const char *suffix, char out[NAME_BYTES])
+{
+    size_t n     = 0;
+    bool   upper = true;
+
+    for (; *id != '\0' && n + 1 < NAME_BYTES; id++) {
+        if (*id == '_') {
+            upper = true;
+            continue;
+        }
+        out[n++] = (char)(upper ? toupper((unsigned char)*id) : *id);
+        upper    = false;
+    }
+    (void)snprintf(out + n, NAME_BYTES - n, "%s", suffix);
+    return out;
+}
+
+/* The name that an argument of a path has in a body. */
+static const char *
+field_of_arg(const char *arg, size_t n_bytes, char out[NAME_BYTES])
+{
+    (void)snprintf(out, NAME_BYTES, "%.*s", (int)n_bytes,
+                   n_bytes == 1 && arg[0] == 'q' ? "queue" : arg);
+    if (n_bytes == 1 && arg[0] == 'q')
+        (void)snprintf(out, NAME_BYTES, "queue");
+    return out;
+}
+
+/* Inputs of an op, without those that stand in the path. */
+static json_t *
+inputs_of(struct json_maker *m, const struct http_route *route, const struct wire_object *o)
+{
+    json_t     *s = il__wire_schema(o);
+    size_t      n_bytes;
+    const char *arg;
+
+    for (size_t i = 0; (arg = il__http_route_arg(route->path, i, &n_bytes)) != NULL; i++) {
+        char    field[NAME_BYTES];
+        json_t *required = json_object_get(s, "required");
+        (void)field_of_arg(arg, n_bytes, field);
+        (void)json_object_del(json_object_get(s, "properties"), field); /* admin routes have no such field */
+        for (size_t k = json_array_size(required); k-- > 0;) {
+            if (strcmp(json_string_value(json_array_get(required, k)), field) == 0)
+                (void)json_array_remove(required, k);
+        }
+        if (required != NULL && json_array_size(required) == 0)
+            (void)json_object_del(s, "required");
+    }
+    for (size_t i = 0; i < o->n_fields; i++) {
+        if (o->fields[i].object != NULL)
+            add_schema(m, o->fields[i].object);
+    }
+    return s;
+}
+
+static json_t *
+array_of(const char *name, json_t *item)
+{
+    return json_pack("{s:s, s:[s], s:{s:{s:s, s:o}}, s:b}", "type", "object", "required", name,
+                     "properties", name, "type", "array", "items", item, "additionalProperties", 0);
+}
+
+static json_t *
+page_of(json_t *item)
+{
+    return json_pack("{s:s, s:[s,s], s:{s:{s:s, s:o}, s:{s:[s,s], s:s}}, s:b}", "type", "object",
+                     "required", "items", "next", "properties", "items", "type", "array", "items",
+                     item, "next", "type", "string", "null", "description",
+                     "cursor of the next page; null = this was the last", "additionalProperties", 0);
+}
+
+/* ---- batches ------------------------------------------------------------------------------------------------------------------- */
+
+/* An op: its inputs, and its name. */
+static void
+add_op(struct json_maker *m, json_t *ops, il_op_type type)
+{
+    const char *wire = il_op_name(type);
+    json_t     *op   = il__wire_schema(&il__wire_inputs[type]);
+    char        name[NAME_BYTES];
+
+    if (json_object_get(op, "required") == NULL)
+        il__json_set(m, op, "required", json_array());
+    il__json_set(m, json_object_get(op, "properties"), "op", json_pack("{s:s}", "const", wire));
+    il__json_append(m, json_object_get(op, "required"), json_string("op"));
+    il__json_set(m, m->schemas, camel(wire, "Op", name), op);
+    il__json_append(m, ops, ref_to(name));
+}
+
+/* How one of several ended; what there is not to tell is left out. */
+static void
+add_status(struct json_maker *m, json_t *result)
+{
+    json_t *properties = json_object_get(result, "properties");
+
+    il__json_set(m, result, "required", json_pack("[s]", "status"));
+    il__json_set(m, properties, "status",
+                 json_pack("{s:s, s:s}", "type", "string", "description",
+                           "OK, LOCK_HELD, ...: the name of a status; or FORBIDDEN"));
+    il__json_set(m, properties, "message",
+                 json_pack("{s:s, s:s}", "type", "string", "description", "why not"));
+}
+
+/* A result: what the op can tell, and a status. */
+static void
+add_result(struct json_maker *m, json_t *results, const char *wire, const struct wire_object *told)
+{
+    json_t *result     = il__wire_schema(told);
+    json_t *properties = json_object_get(result, "properties");
+    char    name[NAME_BYTES];
+
+    add_status(m, result);
+    il__json_set(m, properties, "detail", json_pack("{s:[s,s]}", "type", "string", "null"));
+    il__json_set(m, properties, "holder",
+                 json_pack("{s:s, s:s}", "type", "string", "description",
+                           "acquire, cache_lookup: as given, or made"));
+    for (size_t i = 0; i < told->n_fields; i++) {
+        if (told->fields[i].object != NULL)
+            add_schema(m, told->fields[i].object);
+    }
+    il__json_set(m, m->schemas, camel(wire, "Result", name), result);
+    il__json_append(m, results, ref_to(name));
+}
+
+static void
+add_batch(struct json_maker *m)
+{
+    json_t *ops     = json_array();
+    json_t *results = json_array();
+
+    for (int type = IL_OP_NONE + 1; type < IL_OP_COUNT; type++) {
+        add_op(m, ops, (il_op_type)type);
+        add_result(m, results, il_op_name((il_op_type)type), il__wire_result((il_op_type)type, 0));
+    }
+    add_result(m, results, "list_waiters", il__wire_result(IL_OP_LIST, IL_LIST_WAITERS));
+    il__json_set(m, m->schemas, "Op", json_pack("{s:o}", "oneOf", ops));
+    il__json_set(m, m->schemas, "Result", json_pack("{s:o}", "anyOf", results));
+    il__json_set(m, m->schemas, http_out_results.name, array_of("results", ref_to("Result")));
+
+    json_t *batch = il__wire_schema(&http_in_batch);
+    il__json_set(m, json_object_get(batch, "properties"), "ops",
+                 json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", ref_to("Op"),
+                           "minItems", 1, "maxItems", IL_BATCH_OPS_MAX));
+    il__json_set(m, batch, "required", json_pack("[s]", "ops"));
+    il__json_set(m, m->schemas, http_in_batch.name, batch);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------------------ */
+
+static json_t *
+parameter(const char *name, const char *in, bool required, json_t *schema, const char *help)
+{
+    return json_pack("{s:s, s:s, s:b, s:o, s:s}", "name", name, "in", in, "required", (int)required,
+                     "schema", schema, "description", help);
+}
+
+static void
+add_query(struct json_maker *m, json_t *parameters, const struct http_route *route)
+{
+    json_t     *s = inputs_of(m, route, route->query);
+    const char *name;
+    json_t     *property;
+
+    json_object_foreach(json_object_get(s, "properties"), name, property)
+    {
+        const char *help     = json_string_value(json_object_get(property, "description"));
+        bool        required = false;
+        size_t      i;
+        json_t     *one;
+        json_array_foreach(json_object_get(s, "required"), i, one)
+        {
+            required = required || strcmp(json_string_value(one), name) == 0;
+        }
+        il__json_append(
+            m, parameters,
+            parameter(name, "query", required, json_deep_copy(property), help != NULL ? help : ""));
+    }
+    json_decref(s);
+}
+
+static json_t *
+parameters_of(struct json_maker *m, const struct http_route *route)
+{
+    json_t     *parameters = json_array();
+    size_t      n_bytes;
+    const char *arg;
+
+    for (size_t i = 0; (arg = il__http_route_arg(route->path, i, &n_bytes)) != NULL; i++) {
+        char name[NAME_BYTES];
+        (void)snprintf(name, sizeof name, "%.*s", (int)n_bytes, arg);
+        il__json_append(m, parameters,
+                        parameter(name, "path", true,
+                                  json_pack("{s:s, s:i}", "type", "string", "minLength", 1),
+                                  "percent-encoded; without '/'"));
+    }
+    if (route->query != NULL)
+        add_query(m, parameters, route);
+    if ((route->flags & (HTTP_WAITS | HTTP_CREATES)) != 0)
+        il__json_append(m, parameters, json_pack("{s:s}", "$ref", "#/components/parameters/wait"));
+    if ((route->flags & HTTP_CREATES) != 0)
+        il__json_append(m, parameters,
+                        json_pack("{s:s}", "$ref", "#/components/parameters/IdempotencyKey"));
+    il__json_append(m, parameters, json_pack("{s:s}", "$ref", "#/components/parameters/RequestId"));
+    return parameters;
+}
+
+static json_t *
+example_of(const struct http_route *route)
+{
+    static const struct {
+        const char *id, *json;
+    } examples[] = {
+#define X(id, json) { #id, json },
+#include "http/examples.def"
+#undef X
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(examples); i++) {
+        if (strcmp(examples[i].id, route->id) == 0)
+            return json_loads(examples[i].json, 0, NULL);
+    }
+    return NULL;
+}
+
+static json_t *
+body_of(struct json_maker *m, const struct http_route *route)
+{
+    char    name[NAME_BYTES];
+    json_t *schema = NULL;
+
+    if (route->body == &http_in_batch) {
+        schema = ref_to(http_in_batch.name);
+    } else {
+        (void)camel(route->id, "Body", name);
+        il__json_set(m, m->schemas, name, inputs_of(m, route, route->body));
+        schema = ref_to(name);
+    }
+    if ((route->flags & HTTP_ITEMS) != 0) {
+        json_t *several = array_of("items", json_incref(schema));
+        schema = (route->flags & HTTP_CREATES) != 0 ? json_pack("{s:[o,o]}", "anyOf", schema, several)
+                                                    : (json_decref(schema), several);
+    }
+    json_t *content = json_pack("{s:o}", "schema", schema);
+    json_t *example = example_of(route);
+    if (example != NULL)
+        il__json_set(m, content, "example", example);
+    return json_pack("{s:b, s:{s:o}}", "required",
+                     json_object_get(json_object_get(m->schemas, name), "required") != NULL,
+                     "content", "application/json", content);
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------------------------- */
+
+static json_t *
+response(const char *text, const char *type, json_t *schema)
+{
+    if (schema == NULL)
+        return json_pack("{s:s}", "description", text);
+    return json_pack("{s:s, s:{s:{s:o}}}", "description", text, "content", type, "schema", schema);
+}
+
+static json_t *
+answer_of(struct json_maker *m, const struct http_route *route)
+{
+    if (route->answer == NULL)
+        return json_pack("{s:s}", "type", "object");
+    if (route->answer == &http_out_results)
+        return ref_to(http_out_results.name);
+    json_t *one = schema_of(m, route->answer);
+    if (route->op == IL_OP_LIST)
+        one = json_pack("{s:[o,o]}", "anyOf", one, schema_of(m, &il__wire_waiter));
+    if ((route->flags & HTTP_PAGE) != 0)
+        return page_of(one);
+    if ((route->flags & HTTP_ITEMS) != 0) {
+        json_t *item =
+            il__wire_schema(route->answer); /* and how it ended; what could not be made has that alone */
+        add_status(m, item);
+        return json_pack("{s:[o,o]}", "anyOf", one, array_of("items", item));
+    }
+    return one;
+}
+
+static json_t *
+responses_of(struct json_maker *m, const struct http_route *route)
+{
+    json_t *responses = json_object();
+
+    if ((route->flags & HTTP_LOOSE) != 0) {
+        il__json_set(m, responses, "200",
+                     response("the metrics", "text/plain", json_pack("{s:s}", "type", "string")));
+    } else if ((route->flags & HTTP_STREAMS) != 0) {
+        il__json_set(
+            m, responses, "200",
+            response("events: lock, run, queue, job, cache with data {type, name, tenant, what, "
+                     "id}; gap: something may have been missed",
+                     "text/event-stream", json_pack("{s:s}", "type", "string")));
+    } else {
+        if ((route->flags & HTTP_CREATES) != 0)
+            il__json_set(m, responses, "201",
+                         response("made", "application/json", answer_of(m, route)));
+        il__json_set(m, responses, "200",
+                     response((route->flags & HTTP_CREATES) != 0 ? "it was there already" : "done",
+                              "application/json", answer_of(m, route)));
+    }
+    if (route->op == IL_OP_ACQUIRE)
+        il__json_set(m, responses, "202",
+                     response("still queued: call again", "application/json",
+                              schema_of(m, &http_out_queued)));
+    if (route->op == IL_OP_CACHE_LOOKUP || route->op == IL_OP_CACHE_GET)
+        il__json_set(m, responses, "202",
+                     response("build it, or wait on", "application/json", answer_of(m, route)));
+    if (route->permission != HTTP_MAY_open) {
+        il__json_set(m, responses, "401", json_pack("{s:s}", "$ref", "#/components/responses/Error"));
+        il__json_set(m, responses, "403", json_pack("{s:s}", "$ref", "#/components/responses/Error"));
+    }
+    il__json_set(m, responses, "default", json_pack("{s:s}", "$ref", "#/components/responses/Error"));
+    return responses;
+}
+
+/* ---- the document --------------------------------------------------------------------------------------------------------------- */
+
+static json_t *
+operation(struct json_maker *m, const struct http_route *route)
+{
+    char    tag[NAME_BYTES];
+    json_t *op;
+
+    (void)snprintf(tag, sizeof tag, "%.*s", (int)strcspn(route->id, "_"), route->id);
+    op = json_pack("{s:s, s:s, s:[s], s:s, s:o, s:o}", "operationId", route->id, "summary",
+                   route->summary, "tags", tag, "x-permission",
+                   http_permission_name(route->permission), "parameters", parameters_of(m, route),
+                   "responses", responses_of(m, route));
+    if (route->body != NULL)
+        il__json_set(m, op, "requestBody", body_of(m, route));
+    if (route->permission == HTTP_MAY_open)
+        il__json_set(m, op, "security", json_array());
+    return op;
+}
+
+static json_t *
+paths(struct json_maker *m)
+{
+    json_t *all = json_object();
+
+    for (size_t i = 0; i < il__http_n_routes; i++) {
+        const struct http_route *route = il__http_route(i);
+        bool                     below = route->path[1] != '/';
+        char                     path[256];
+        char                     method[16];
+        size_t                   n = 0;
+        (void)snprintf(path, sizeof path, "%s%s", below ? HTTP_BASE : "",
+                       below ? route->path : route->path + 1);
+        for (; route->method[n] != '\0' && n + 1 < sizeof method; n++)
+            method[n] = (char)tolower((unsigned char)route->method[n]);
+        method[n] = '\0';
+        if (json_object_get(all, path) == NULL)
+            il__json_set(m, all, path, json_object());
+        il__json_set(m, json_object_get(all, path), method, operation(m, route));
+    }
+    return all;
+}
+
+static const char constant_parts[] =
+    "{\"securitySchemes\":{\"apiKey\":{\"type\":\"apiKey\",\"in\":\"header\",\"name\":\"X-API-"
+    "Key\"},"
+    "\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"}},"
+    "\"parameters\":{"
+    "\"wait\":{\"name\":\"wait\",\"in\":\"query\",\"required\":false,\"schema\":{\"type\":"
+    "\"string\"},\"example\":\"30s\","
+    "\"description\":\"keep the request open until there is something to answer, at most this long "
+    "and 60 s\"},"
+    "\"IdempotencyKey\":{\"name\":\"Idempotency-Key\",\"in\":\"header\",\"required\":false,"
+    "\"schema\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":255},"
+    "\"description\":\"the call has one effect and one answer per key, which is kept for 24 h: a "
+    "repeat gets it with Idempotent-Replayed: true; another "
+    "request with the key gets 422; while the first runs, others wait, then get 409\"},"
+    "\"RequestId\":{\"name\":\"X-Request-Id\",\"in\":\"header\",\"required\":false,\"schema\":{"
+    "\"type\":\"string\",\"maxLength\":64},"
+    "\"description\":\"comes back with the answer, and stands in the log\"}},"
+    "\"responses\":{\"Error\":{\"description\":\"it was refused, or "
+    "failed\",\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"" REF "Error\"}}}}}}";
+
+/* Every code that an error can have: the statuses, and those of errors.def. */
+static json_t *
+error_schema(struct json_maker *m)
+{
+    static const char *const codes[] = {
+#define X(name, num, wire, http, exit_status, retry, text) wire,
+        IL_STATUS_MAP(X)
+#undef X
+#define X(code, http, text) #code,
+#include "http/errors.def"
+#undef X
+    };
+    json_t *names = json_array();
+
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        bool again = false;
+        for (size_t k = 0; k < i; k++)
+            again = again || strcmp(codes[k], codes[i]) == 0;
+        if (!again)
+            il__json_append(m, names, json_string(codes[i]));
+    }
+    return json_pack(
+        "{s:s, s:[s,s], s:b, s:{s:{s:b}, s:{s:s, s:[s,s,s,s], s:b, s:{s:{s:s,s:o}, s:{s:s,s:s}, "
+        "s:{s:s}, s:{s:s,s:s}}}}}",
+        "type", "object", "required", "success", "error", "additionalProperties", 0, "properties",
+        "success", "const", 0, "error", "type", "object", "required", "code", "source", "message",
+        "details", "additionalProperties", 0, "properties", "code", "type", "string", "enum", names,
+        "source", "type", "string", "description",
+        "which part speaks: lock, run, queue, cache, idempotency, store, data, auth, request",
+        "message", "type", "string", "details", "type", "object", "description",
+        "what the caller needs next: holder, fence, id, retry_after_ms, ...");
+}
+
+char *
+il__http_openapi(void)
+{
+    struct json_maker made = { .schemas = json_object() };
+    json_t           *root;
+    json_t           *components = json_loads(constant_parts, 0, NULL);
+
+    add_batch(&made);
+    il__json_set(&made, made.schemas, "Error", error_schema(&made));
+    root = json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:s,s:s}}, s:[{s:s}], s:[{s:[]},{s:[]}], s:o}",
+                     "openapi", "3.1.0", "info", "title", "Interlock", "version", il_version(),
+                     "description",
+                     "Work that must happen once happens once: locks, runs, queues, caches.",
+                     "license", "name", "MIT", "identifier", "MIT", "servers", "url", "/",
+                     "security", "apiKey", "bearer", "paths", paths(&made));
+    il__json_set(&made, components, "schemas", made.schemas);
+    il__json_set(&made, root, "components", components);
+    char *text = made.failed || root == NULL ? NULL : json_dumps(root, JSON_COMPACT);
+    json_decref(root);
+    char *ret = text != NULL ? il__strdup(text) : NULL;
+    free(text);
+    return ret;
+}

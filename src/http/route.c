@@ -1,0 +1,246 @@
+/*
+ * route.c: finding the route of a request. The table is routes.def; here it is cut into segments once, at the start, and kept by their number, so
+ * that a look-up compares a handful of short strings.
+ */
+#include "http/route.h"
+
+#include "base/parse.h"
+#include "http/admin.h"
+#include "http/bodies.h"
+#include "http/metrics.h"
+
+#define SEGMENTS_MAX 8
+
+struct segment {
+    const char *text; /* not terminated */
+    size_t      n_bytes;
+    bool        is_arg;
+};
+
+static struct http_route routes[] = {
+/* clang-format off */
+#define R(method, path, permission, id, fn, query, body, answer, flags, summary) \
+    { method, path, HTTP_MAY_##permission, http_##fn, query, body, answer, flags, summary, #id, IL_OP_NONE },
+#define OP(method, path, permission, id, fn, op, answer, flags, summary) \
+    { method, path, HTTP_MAY_##permission, http_##fn, NULL, NULL, answer, flags, summary, #id, IL_OP_##op },
+#include "http/routes.def"
+#undef R
+#undef OP
+    /* clang-format on */
+};
+
+#define N_ROUTES ARRAY_LEN(routes)
+const size_t il__http_n_routes = N_ROUTES;
+
+/* What ops of a batch need that have no route of their own. */
+static const struct http_route only_in_batches[] = {
+    { .permission = HTTP_MAY_operator, .id = "store_sweep", .op = IL_OP_SWEEP },
+    { .permission = HTTP_MAY_write, .id = "once_begin", .op = IL_OP_ONCE_BEGIN },
+    { .permission = HTTP_MAY_write, .id = "once_finish", .op = IL_OP_ONCE_FINISH },
+    { .permission = HTTP_MAY_write, .id = "once_abandon", .op = IL_OP_ONCE_ABANDON },
+    { .permission = HTTP_MAY_read, .id = "once_get", .op = IL_OP_ONCE_GET },
+};
+
+static struct {
+    size_t         n;
+    bool           below; /* HTTP_BASE */
+    struct segment segments[SEGMENTS_MAX];
+} cut[N_ROUTES];
+
+static const struct http_route *of_op[IL_OP_COUNT];
+
+/* ---- cutting --------------------------------------------------------------------------------------------------------------- */
+
+/* The segments of "/a/{b}/c"; "/" has none. Returns their number; SEGMENTS_MAX + 1: too many. */
+static size_t
+cut_path(const char *path, struct segment out[SEGMENTS_MAX])
+{
+    size_t n = 0;
+
+    while (*path == '/' && path[1] != '\0') {
+        const char *text    = path + 1;
+        size_t      n_bytes = strcspn(text, "/");
+        if (n == SEGMENTS_MAX)
+            return SEGMENTS_MAX + 1;
+        out[n++] = (struct segment){ text, n_bytes, text[0] == '{' };
+        path     = text + n_bytes;
+    }
+    /* "/a/" ends with an empty segment, which is no argument and no name */
+    if (*path == '/' && n > 0)
+        return SEGMENTS_MAX + 1;
+    return n;
+}
+
+const char *
+il__http_route_arg(const char *path, size_t i, size_t *ret_bytes)
+{
+    for (;; i--) {
+        path = strchr(path, '{');
+        if (path == NULL)
+            return NULL;
+        path++;
+        *ret_bytes = strcspn(path, "}");
+        if (i == 0)
+            return path;
+    }
+}
+
+const struct http_route *
+il__http_route(size_t i)
+{
+    CHECK(i < N_ROUTES);
+    return &routes[i];
+}
+
+size_t
+il__http_route_index(const struct http_route *route)
+{
+    CHECK(route >= routes);
+    CHECK(route < routes + N_ROUTES);
+    return (size_t)(route - routes);
+}
+
+const struct http_route *
+il__http_route_of_op(il_op_type type)
+{
+    CHECK(type > IL_OP_NONE);
+    CHECK(type < IL_OP_COUNT);
+    CHECK(of_op[type] != NULL);
+    return of_op[type];
+}
+
+void
+il__http_routes_init(void)
+{
+    for (size_t i = 0; i < N_ROUTES; i++) {
+        struct http_route *route = &routes[i];
+        const char        *path  = route->path;
+        cut[i].below             = path[1] != '/';
+        cut[i].n                 = cut_path(cut[i].below ? path : path + 1, cut[i].segments);
+        CHECK(cut[i].n <= SEGMENTS_MAX);
+        if (route->op == IL_OP_NONE)
+            continue;
+        if (strcmp(route->method, "GET") == 0)
+            route->query = &il__wire_inputs[route->op];
+        else
+            route->body = &il__wire_inputs[route->op];
+        if (of_op[route->op] == NULL)
+            of_op[route->op] = route;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(only_in_batches); i++)
+        of_op[only_in_batches[i].op] = &only_in_batches[i];
+}
+
+/* ---- finding --------------------------------------------------------------------------------------------------------------- */
+
+static int
+hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+bool
+il__http_decode(char *text, bool plus)
+{
+    char       *to = text;
+    const char *at = text;
+
+    for (; *at != '\0'; at++) {
+        if (*at == '%') {
+            int high = hex(at[1]);
+            int low  = high < 0 ? -1 : hex(at[2]);
+            if (low < 0 || high * 16 + low == 0)
+                return false;
+            *to++ = (char)(high * 16 + low);
+            at += 2;
+        } else {
+            *to++ = *at == '+' && plus ? ' ' : *at;
+        }
+    }
+    *to            = '\0';
+    size_t n_bytes = (size_t)(to - text);
+    return il__utf8_valid(text, n_bytes) && !il__utf8_has_control(text, n_bytes);
+}
+
+static bool
+matches(size_t i_route, bool below, const struct segment *have, size_t n)
+{
+    if (cut[i_route].n != n || cut[i_route].below != below)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const struct segment *want = &cut[i_route].segments[i];
+        if (want->is_arg ? have[i].n_bytes == 0
+                         : want->n_bytes != have[i].n_bytes ||
+                               memcmp(want->text, have[i].text, want->n_bytes) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool
+decode_args(size_t i_route, const struct segment *have, void **mem,
+            const char *args[HTTP_PATH_ARGS_MAX])
+{
+    size_t n_args = 0;
+
+    for (size_t i = 0; i < cut[i_route].n; i++) {
+        if (!cut[i_route].segments[i].is_arg)
+            continue;
+        CHECK(n_args < HTTP_PATH_ARGS_MAX);
+        char *arg = il__arena_alloc(mem, have[i].n_bytes + 1);
+        if (arg == NULL)
+            return false;
+        memcpy(arg, have[i].text, have[i].n_bytes);
+        arg[have[i].n_bytes] = '\0';
+        if (!il__http_decode(arg, false) || strchr(arg, '/') != NULL)
+            return false;
+        args[n_args++] = arg;
+    }
+    return true;
+}
+
+/* "GET, HEAD, POST": the methods that a path has. */
+static const char *
+allowed(bool below, const struct segment *have, size_t n, void **mem)
+{
+    AUTO_BUF struct il__buf b = { 0 };
+
+    il__buf_init(&b, 128);
+    for (size_t i = 0; i < N_ROUTES; i++) {
+        if (!matches(i, below, have, n))
+            continue;
+        il__buf_addf(&b, "%s%s", b.n_bytes > 0 ? ", " : "", routes[i].method);
+        if (strcmp(routes[i].method, "GET") == 0)
+            il__buf_adds(&b, ", HEAD");
+    }
+    return b.n_bytes > 0 && !b.failed ? il__arena_strdup(mem, il__buf_str(&b)) : NULL;
+}
+
+const struct http_route *
+il__http_route_find(const char *method, const char *path, void **mem,
+                    const char *args[HTTP_PATH_ARGS_MAX], const char **ret_allow)
+{
+    struct segment have[SEGMENTS_MAX];
+    const char    *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+    bool           below  = strncmp(path, HTTP_BASE "/", strlen(HTTP_BASE "/")) == 0;
+
+    *ret_allow = NULL;
+    if (path[0] != '/')
+        return NULL;
+    size_t n = cut_path(below ? path + strlen(HTTP_BASE) : path, have);
+    if (n > SEGMENTS_MAX)
+        return NULL;
+    for (size_t i = 0; i < N_ROUTES; i++) {
+        if (!matches(i, below, have, n) || strcmp(routes[i].method, wanted) != 0)
+            continue;
+        return decode_args(i, have, mem, args) ? &routes[i] : NULL;
+    }
+    *ret_allow = allowed(below, have, n, mem);
+    return NULL;
+}

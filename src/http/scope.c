@@ -1,0 +1,97 @@
+/*
+ * scope.c: keys with a prefix. Names outside it are not found by reads and forbidden to writes; listings show what is inside.
+ */
+#include "http/scope.h"
+
+bool
+http_op_writes(il_op_type type)
+{
+    static const bool writes[IL_OP_COUNT] = {
+#define X(name, num, wire, changes, text) [num] = changes,
+        IL_OP_MAP(X)
+#undef X
+    };
+    return writes[type];
+}
+
+bool
+http_scope_has(const struct http_caller *c, const char *name)
+{
+    return c == NULL || c->prefix[0] == '\0' ||
+           (name != NULL && strncmp(name, c->prefix, strlen(c->prefix)) == 0);
+}
+
+static enum http_scope
+judge(const struct http_caller *c, const il_op *op, const char *name)
+{
+    if (http_scope_has(c, name))
+        return HTTP_SCOPE_OK;
+    return http_op_writes(op->type) ? HTTP_SCOPE_FORBIDDEN : HTTP_SCOPE_HIDDEN;
+}
+
+/* A listing shows what begins with its own prefix and with the caller's: with the longer one, if it begins with the other. */
+static enum http_scope
+narrow(const struct http_caller *c, il_op *op)
+{
+    const char *asked = op->in.list.prefix;
+
+    if (asked == NULL || strncmp(c->prefix, asked, strlen(asked)) == 0)
+        op->in.list.prefix = c->prefix;
+    return http_scope_has(c, op->in.list.prefix) ? HTTP_SCOPE_OK : HTTP_SCOPE_HIDDEN;
+}
+
+enum http_scope
+http_scope(const struct http_caller *c, il_op *op)
+{
+    if (c == NULL || c->prefix[0] == '\0')
+        return HTTP_SCOPE_OK;
+    switch (op->type) {
+    case IL_OP_LIST:
+    case IL_OP_CACHE_STATS:
+        return narrow(c, op);
+    case IL_OP_QUEUE_LIST:
+    case IL_OP_RUN_LIST: /* of one queue or key, or of all */
+        return op->key != NULL ? judge(c, op, op->key) : narrow(c, op);
+    case IL_OP_CRON_LIST: /* of one queue, or of all; by the name of the entry in any case */
+        if (op->key != NULL && !http_scope_has(c, op->key))
+            return HTTP_SCOPE_HIDDEN;
+        return narrow(c, op);
+    case IL_OP_CRON_SET:
+        return http_scope_has(c, op->key) ? judge(c, op, op->in.cron.name) : HTTP_SCOPE_FORBIDDEN;
+    case IL_OP_CRON_REMOVE:
+        return judge(c, op, op->in.cron.name);
+    case IL_OP_SWEEP: /* touches what others have */
+        return HTTP_SCOPE_FORBIDDEN;
+    case IL_OP_RUN_STAGE:
+    case IL_OP_RUN_FINISH:
+    case IL_OP_RUN_CANCEL:
+    case IL_OP_RUN_GET:
+    case IL_OP_RUN_LOG:
+    case IL_OP_JOB_HEARTBEAT:
+    case IL_OP_JOB_FINISH:
+    case IL_OP_JOB_FAIL:
+    case IL_OP_JOB_SNOOZE:
+    case IL_OP_JOB_CANCEL:
+    case IL_OP_JOB_RETRY:
+    case IL_OP_JOB_SEAL:
+    case IL_OP_JOB_GET:
+        return HTTP_SCOPE_BY_ID;
+    case IL_OP_JOB_PUSH: /* the job's own id, and its parent's, may be those of another queue's jobs */
+        return judge(c, op, op->key) == HTTP_SCOPE_OK ? HTTP_SCOPE_BY_ID : HTTP_SCOPE_FORBIDDEN;
+    case IL_OP_RUN_START:
+        return judge(c, op, op->key) == HTTP_SCOPE_OK ? HTTP_SCOPE_BY_ID : HTTP_SCOPE_FORBIDDEN;
+    default:
+        return judge(c, op, op->key);
+    }
+}
+
+void
+http_scope_refuse(struct http_request *r, enum http_scope scope)
+{
+    if (scope == HTTP_SCOPE_FORBIDDEN)
+        http_fail(r, 403, "FORBIDDEN", "auth", NULL,
+                  "this key may not change what does not begin with its prefix");
+    else
+        http_fail(r, 404, il_status_name(IL_NOT_FOUND), "request", NULL, "%s",
+                  il_status_text(IL_NOT_FOUND));
+}

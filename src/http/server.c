@@ -1,0 +1,333 @@
+/*
+ * server.c: il__http_serve(): everything is made in order, runs, and is taken down in the reverse order.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "http/audit.h"
+#include "http/auth.h"
+#include "http/limits.h"
+#include "http/log.h"
+#include "http/metrics.h"
+#include "http/mhd.h"
+#include "http/office.h"
+#include "http/route.h"
+#include "http/server.h"
+
+#define FILES_BESIDE 256 /* descriptors that are no connections */
+
+void
+il__http_prepare(void)
+{
+    sigset_t signals;
+
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGTERM);
+    (void)sigaddset(&signals, SIGINT);
+    (void)sigaddset(&signals, SIGHUP); /* (none of the four can fail) */
+    CHECK(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
+    (void)signal(SIGPIPE, SIG_IGN); /* cannot fail */
+    (void)umask(077);
+    /* Keys are in our memory: no core file, no debugger of the same user. */
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail with 0 */
+}
+
+/* ---- checks ------------------------------------------------------------------------------------------------------------------ */
+
+static il_status
+check_address(const struct http_options *o, const char *text, il_error *reterr)
+{
+    bool      loopback = false;
+    il_status st       = http_address_check(text, &loopback, reterr);
+
+    if (st == IL_OK && !loopback && !o->tls_proxy)
+        return il__error_set(
+            reterr, IL_INVAL,
+            "%.80s can be reached from other machines, and API keys would pass in the clear: put a "
+            "proxy "
+            "that ends TLS in front and say so with --tls-proxy, or listen on 127.0.0.1",
+            text);
+    return st;
+}
+
+/* As many descriptors as there may be connections; if we do not get them, fewer connections. */
+static void
+raise_files(struct http_options *o)
+{
+    struct rlimit limit;
+    rlim_t        wanted = (rlim_t)o->connections_max + FILES_BESIDE;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    if (limit.rlim_cur < wanted) {
+        limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? wanted : MIN(wanted, limit.rlim_max);
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* looked at below */
+    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted)
+        o->connections_max = limit.rlim_cur > 2 * FILES_BESIDE
+                                 ? (unsigned)(limit.rlim_cur - FILES_BESIDE)
+                                 : (unsigned)(limit.rlim_cur / 2);
+}
+
+/* ---- the first key ----------------------------------------------------------------------------------------------------------- */
+
+/* Is standard output kept by systemd's journal? It says so in the environment, by device and inode. */
+static bool
+is_in_journal(void)
+{
+    const char        *stream = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat        out;
+
+    return stream != NULL && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == device && out.st_ino == inode;
+}
+
+static il_status
+first_key(struct http_server *s, il_error *reterr)
+{
+    struct il__data_key key = { .tenant      = "default",
+                                .name        = "first admin key",
+                                .role        = DATA_ROLE_ADMIN,
+                                .permissions = "",
+                                .prefix      = "" };
+    char                id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
+    uint64_t            n  = 0;
+    il_status           st = il__data_key_count(s->data, &n, reterr);
+
+    if (st != IL_OK || n > 0)
+        return st;
+    if (is_in_journal()) {
+        http_log(s, HTTP_EVENT_no_key, "make one with: interlock key create --admin");
+        return IL_OK;
+    }
+    st = il__data_key_create(s->data, &key, true, id, secret, reterr);
+    if (st != IL_OK)
+        return st;
+    (void)printf(
+        "There was no API key. This one may do everything, and is shown only now:\n\n    %s\n\n",
+        secret);
+    (void)fflush(stdout); /* what cannot be printed can be made again */
+    explicit_bzero(secret, sizeof secret);
+    http_log(s, HTTP_EVENT_first_key, "key %s", id);
+    return IL_OK;
+}
+
+/* ---- start ------------------------------------------------------------------------------------------------------------------- */
+
+static il_status
+start_listener(struct http_server *s, const char *text, bool metrics, il_error *reterr)
+{
+    struct http_listener *l  = &s->listeners[s->n_listeners];
+    il_status             st = http_listen(l, text, reterr);
+
+    l->metrics = metrics;
+    if (st == IL_OK)
+        st = http_daemon_start(s, l, reterr);
+    if (st != IL_OK) {
+        http_listen_end(l);
+        return st;
+    }
+    s->n_listeners++;
+    return http_loop_add(s, l, reterr);
+}
+
+static il_status
+start_listeners(struct http_server *s, il_error *reterr)
+{
+    const char *metrics = s->o->metrics_listen;
+    il_status   st      = start_listener(s, s->o->listen, false, reterr);
+
+    if (st == IL_OK && metrics != NULL)
+        st = start_listener(s, metrics, true, reterr);
+    return st;
+}
+
+static il_status
+open_data(struct http_server *s, il_error *reterr)
+{
+    struct il__data_open open = { .store_url   = s->o->store_url,
+                                  .data_url    = s->o->data_url,
+                                  .pepper_file = s->o->pepper_file };
+
+    il_status st = il__data_open(&open, &s->data, reterr);
+    if (st == IL_OK)
+        http_log(s, HTTP_EVENT_starting, "tenants and keys are in %s", il__data_where(s->data));
+    return st;
+}
+
+static void
+make_id_base(struct http_server *s)
+{
+    char uuid[37] = "00000000-0000-0000-0000-000000000000";
+
+    IGNORE(il_uuid(uuid) != IL_OK); /* without randomness request ids are still different from each other */
+    (void)snprintf(s->id_base, sizeof s->id_base, "%.12s-", uuid + 24);
+}
+
+static il_status
+open_all(struct http_server *s, il_error *reterr)
+{
+    static il_status (*const parts[])(struct http_server * s, il_error * reterr) = {
+        http_log_open, http_metrics_open, http_limits_open, http_loop_open,
+        open_data,     http_office_open,  http_auth_open,   http_audit_open,
+    };
+    il_status st = IL_OK;
+
+    for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(parts); i++)
+        st = parts[i](s, reterr);
+    if (st == IL_OK)
+        st = il__async_open(s->h, &s->async, reterr);
+    if (st == IL_OK)
+        st = http_streams_open(s, reterr);
+    if (st == IL_OK)
+        st = start_listeners(s, reterr);
+    if (st == IL_OK)
+        st = first_key(s, reterr);
+    return st;
+}
+
+/* systemd's way of saying "ready" (Type=notify): a datagram, if somebody waits for it. */
+static void
+notify(const char *state)
+{
+    const char        *path    = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    size_t             n       = path != NULL ? strlen(path) : 0;
+
+    if (n == 0 || n >= sizeof address.sun_path)
+        return;
+    memcpy(address.sun_path, path, n);
+    if (path[0] == '@')
+        address.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    /* If it cannot be told, systemd says so itself. */
+    IGNORE(sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const void *)&address,
+                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0);
+    (void)close(fd); /* a datagram is sent or not */
+}
+
+static void
+say_ready(struct http_server *s)
+{
+    char line[160];
+
+    for (size_t i = 0; i < s->n_listeners; i++) {
+        const struct http_listener *l = &s->listeners[i];
+        (void)snprintf(line, sizeof line, "listening on %s%s%s", l->path[0] == '\0' ? "http://" : "",
+                       l->address, l->metrics ? " (metrics)" : "");
+        /* Whoever starts it wants to know, also if he wants nothing else. */
+        if (http_log_on(s, HTTP_EVENT_listening))
+            http_log(s, HTTP_EVENT_listening, "%s", line);
+        else
+            (void)fprintf(stderr, "interlock: %s\n", line);
+    }
+    http_log_flush(s);
+    notify("READY=1");
+    if (s->o->ready_fd < 0)
+        return;
+    int n = snprintf(line, sizeof line, "%s\n", s->listeners[0].address);
+    IGNORE(write(s->o->ready_fd, line, (size_t)n) < 0); /* whoever waits for it will see that it does not come */
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------------------ */
+
+/* What did not end by itself in time. */
+static void
+cut_off(struct http_server *s)
+{
+    il__async_close(s->async); /* its calls are all done now, in the inbox */
+    s->async = NULL;
+    http_office_stop(s);
+    http_inbox_drain(s);
+    http_requests_abandon(s);
+    http_conns_cut(s);
+}
+
+static void
+close_all(struct http_server *s)
+{
+    if (s->async != NULL)
+        cut_off(s);
+    for (size_t i = 0; i < s->n_listeners; i++) {
+        struct http_listener *l = &s->listeners[i];
+        if (!s->stopping)
+            (void)il__mhd->MHD_quiesce_daemon(l->daemon); /* our socket, closed here */
+        il__mhd->MHD_stop_daemon(l->daemon);
+        http_listen_end(l);
+    }
+    http_streams_close(s);
+    http_requests_release(s);
+    il__free(s->openapi);
+    http_office_close(s);
+    http_audit_close(s);
+    http_auth_close(s);
+    il__data_close(s->data);
+    http_conns_release(s);
+    http_loop_close(s);
+    http_limits_close(s);
+    http_metrics_close(s);
+    http_log_close(s);
+}
+
+static void
+init(struct http_server *s, const struct http_options *o)
+{
+    s->options  = *o;
+    s->o        = &s->options;
+    s->h        = o->h;
+    s->direct   = strncmp(o->store_url, "memory:", strlen("memory:")) == 0;
+    s->began_ns = il__clock_boot_ns();
+    s->epoll_fd = s->signal_fd = s->inbox.fd = -1;
+    for (size_t i = 0; i < HTTP_LISTENERS_MAX; i++)
+        s->listeners[i].fd = -1;
+    http_conns_init(s);
+    raise_files(s->o);
+    make_id_base(s);
+    il__http_routes_init();
+}
+
+static il_status
+check(const struct http_options *o, il_error *reterr)
+{
+    il_status st = http_mhd_load(reterr);
+
+    if (st == IL_OK)
+        st = check_address(o, o->listen, reterr);
+    if (st == IL_OK && o->metrics_listen != NULL)
+        st = check_address(o, o->metrics_listen, reterr);
+    return st;
+}
+
+il_status
+il__http_serve(const struct http_options *o, il_error *reterr)
+{
+    il_status st = check(o, reterr);
+
+    if (st != IL_OK)
+        return st;
+    AUTO_FREE struct http_server *s = il__calloc(1, sizeof *s);
+    if (s == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    init(s, o);
+    st = open_all(s, reterr);
+    if (st == IL_OK) {
+        say_ready(s);
+        http_loop_run(s);
+        notify("STOPPING=1");
+        http_log(s, HTTP_EVENT_stopped, NULL);
+    }
+    close_all(s);
+    return st;
+}
