@@ -53,6 +53,8 @@ void bench_postgres_snapshot(struct bench *b, unsigned unused);
 void bench_redis(struct bench *b, unsigned row);
 void bench_queue_postgres(struct bench *b, unsigned unused);
 void bench_queue_redis(struct bench *b, unsigned unused);
+void bench_http(struct bench *b, unsigned engine);
+void bench_http_waiters(struct bench *b, unsigned unused);
 /* The other process of bench_handover(): this program again, as `interlock-bench --waiter URL`. */
 int bench_handover_waiter(const char *url);
 

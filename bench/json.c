@@ -63,6 +63,7 @@ wanted(FILE *f, const struct report *report, const struct result *r, bool missed
         [WANTED_RATIO_AT_MOST]  = "ratio_at_most",
         [WANTED_P99_AT_MOST]    = "p99_ns_at_most",
         [WANTED_RATE_AT_LEAST]  = "rate_at_least",
+        [WANTED_BYTES_AT_MOST]  = "bytes_at_most",
     };
 
     (void)fputs(",\n     \"wanted\": ", f);
@@ -80,7 +81,7 @@ wanted(FILE *f, const struct report *report, const struct result *r, bool missed
 static void
 result(FILE *f, const struct report *report, const struct result *r)
 {
-    static const char *const units[] = { "pairs_per_s", "ops_per_s", "ns" };
+    static const char *const units[] = { "pairs_per_s", "ops_per_s", "ns", "bytes" };
     struct summary           s       = result_summary(r);
 
     (void)fputs("    {", f);

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <unistd.h>
 
+#include "http_bare.h"
 #include "servers.h"
 
 #define EXIT_USAGE 64
@@ -37,6 +38,9 @@ static const struct area {
     { "queue-postgres", bench_queue_postgres, 0, false,
       "jobs on PostgreSQL, beside graphile-worker and pg-boss" },
     { "queue-redis", bench_queue_redis, 0, false, "jobs on Redis, beside BullMQ" },
+    { "http-memory", bench_http, ENGINE_MEMORY, true, "pairs over HTTP, against a bare server" },
+    { "http-sqlite", bench_http, ENGINE_SQLITE, true, "the same on SQLite" },
+    { "http-waiters", bench_http_waiters, 0, true, "memory of connections that wait" },
     { "run", bench_start, 0, true, "interlock run against flock(1)" },
     { "handover-sqlite", bench_handover, ENGINE_SQLITE, false, "release to next process" },
     { "handover-memory", bench_handover, ENGINE_MEMORY, false, "release to next thread" },
@@ -80,10 +84,15 @@ static void
 parse(struct bench *b, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "binary", required_argument, NULL, 'b' }, { "json", required_argument, NULL, 'j' },
-        { "only", required_argument, NULL, 'o' },   { "peers", required_argument, NULL, 'p' },
-        { "quick", no_argument, NULL, 'q' },        { "waiter", required_argument, NULL, 'w' },
-        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
+        { "binary", required_argument, NULL, 'b' },
+        { "json", required_argument, NULL, 'j' },
+        { "only", required_argument, NULL, 'o' },
+        { "peers", required_argument, NULL, 'p' },
+        { "quick", no_argument, NULL, 'q' },
+        { "waiter", required_argument, NULL, 'w' },
+        { "bare", no_argument, NULL, 'e' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
     };
     int c;
 
@@ -106,6 +115,8 @@ parse(struct bench *b, int argc, char **argv)
             break;
         case 'w':
             exit(bench_handover_waiter(optarg));
+        case 'e':
+            exit(http_bare_main());
         case 'h':
             usage(stdout);
             exit(0);

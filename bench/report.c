@@ -13,15 +13,18 @@
 const char *
 report_value(double value, enum unit unit, char out[REPORT_VALUE_BYTES])
 {
-    static const char *const rates[] = { "/s", "k/s", "M/s" };
-    static const char *const times[] = { "ns", "us", "ms" };
-    size_t                   i       = 0;
+    static const char *const names[][3] = {
+        [UNIT_PAIRS_PER_S] = { "/s", "k/s", "M/s" },
+        [UNIT_OPS_PER_S]   = { "/s", "k/s", "M/s" },
+        [UNIT_NS]          = { "ns", "us", "ms" },
+        [UNIT_BYTES]       = { "B", "kB", "MB" },
+    };
+    size_t i = 0;
 
     for (; value >= 1000 && i < 2; i++)
         value /= 1000;
     int n_decimals = value < 10 ? 2 : value < 100 ? 1 : 0;
-    (void)snprintf(out, REPORT_VALUE_BYTES, "%.*f %s", n_decimals, value,
-                   unit != UNIT_NS ? rates[i] : times[i]);
+    (void)snprintf(out, REPORT_VALUE_BYTES, "%.*f %s", n_decimals, value, names[unit][i]);
     return out;
 }
 
@@ -61,6 +64,9 @@ result_summary(const struct result *r)
     case WANTED_RATE_AT_LEAST:
         s.missed = s.ours < r->wanted_value;
         break;
+    case WANTED_BYTES_AT_MOST:
+        s.missed = s.ours > r->wanted_value;
+        break;
     case WANTED_NOTHING:
     default:
         break;
@@ -79,6 +85,8 @@ wanted_text(const struct result *r, char out[32])
         (void)snprintf(out, 32, "<= %s", report_value(r->wanted_value, UNIT_NS, value));
     else if (r->wanted == WANTED_RATE_AT_LEAST)
         (void)snprintf(out, 32, ">= %s", report_value(r->wanted_value, r->unit, value));
+    else if (r->wanted == WANTED_BYTES_AT_MOST)
+        (void)snprintf(out, 32, "<= %s", report_value(r->wanted_value, r->unit, value));
     else
         (void)snprintf(out, 32, "%s %.2f",
                        r->wanted == WANTED_RATIO_AT_LEAST ? ">=" : "<=", r->wanted_value);

@@ -16,6 +16,7 @@ enum unit {
     UNIT_PAIRS_PER_S, /* more is better */
     UNIT_OPS_PER_S,   /* more is better */
     UNIT_NS,          /* less is better */
+    UNIT_BYTES,       /* less is better */
 };
 
 enum wanted {
@@ -24,6 +25,7 @@ enum wanted {
     WANTED_RATIO_AT_MOST,
     WANTED_P99_AT_MOST,   /* ours alone, in ns */
     WANTED_RATE_AT_LEAST, /* ours alone, per second */
+    WANTED_BYTES_AT_MOST, /* ours alone */
 };
 
 struct result {
@@ -96,7 +98,7 @@ void machine_filesystem(const char *path, char *out, size_t n_bytes);
 void json_string(FILE *f, const char *text);
 void json_report(FILE *f, const struct report *r);
 
-/* report.c: "2.31 M/s", "850 ns". */
+/* report.c: "2.31 M/s", "850 ns", "33.0 kB". */
 #define REPORT_VALUE_BYTES 24
 const char *report_value(double value, enum unit unit, char out[REPORT_VALUE_BYTES]);
 

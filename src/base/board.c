@@ -19,17 +19,23 @@ il__board_init_private(struct il__board *b)
 {
     b->words  = il__calloc(IL__BOARD_WORDS, sizeof(uint32_t));
     b->mapped = false;
+    atomic_init(&b->ring, NULL);
     atomic_init(&b->n_sleepers, 0);
     return b->words != NULL;
 }
 
 bool
-il__board_init_file(struct il__board *b, int fd)
+il__board_init_file(struct il__board *b, int fd, size_t n_bytes)
 {
-    void *p = mmap(NULL, IL__BOARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(n_bytes >= IL__BOARD_BYTES);
+    b->n_bytes = n_bytes >= IL__BOARD_FILE_BYTES ? IL__BOARD_FILE_BYTES : IL__BOARD_BYTES;
+    char *p    = mmap(NULL, b->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-    b->words  = p != MAP_FAILED ? p : NULL;
+    b->words  = p != MAP_FAILED ? (void *)p : NULL;
     b->mapped = true;
+    atomic_init(&b->ring, b->words != NULL && b->n_bytes == IL__BOARD_FILE_BYTES
+                              ? (void *)(p + IL__BOARD_BYTES)
+                              : NULL);
     atomic_init(&b->n_sleepers, 0);
     return b->words != NULL;
 }
@@ -39,11 +45,14 @@ il__board_release(struct il__board *b)
 {
     if (b->words == NULL)
         return;
-    if (b->mapped)
-        CHECK(munmap(b->words, IL__BOARD_BYTES) == 0);
-    else
+    if (b->mapped) {
+        CHECK(munmap(b->words, b->n_bytes) == 0);
+    } else {
         il__free(b->words);
+        il__free(atomic_load(&b->ring));
+    }
     b->words = NULL;
+    atomic_store(&b->ring, NULL);
 }
 
 uint32_t
@@ -71,18 +80,27 @@ futex(const struct il__board *b, uint32_t slot, int op, uint32_t value, const st
     return syscall(SYS_futex, &b->words[slot], op, value, timeout, NULL, 0);
 }
 
+/* The words that watchers look at are those of waiters: the others would wake them for nothing, at every commit. */
+static void
+bump(struct il__board *b, uint32_t slot)
+{
+    atomic_fetch_add(&b->words[slot], 1);
+    if (slot >= IL__BOARD_WAITER)
+        il__board_changed(b);
+}
+
 void
 il__board_bump(struct il__board *b, uint32_t slot)
 {
     CHECK(slot < IL__BOARD_WORDS);
-    atomic_fetch_add(&b->words[slot], 1);
+    bump(b, slot);
 }
 
 void
 il__board_wake(struct il__board *b, uint32_t slot)
 {
     CHECK(slot < IL__BOARD_WORDS);
-    atomic_fetch_add(&b->words[slot], 1);
+    bump(b, slot);
     /*
      * Most of the time nobody sleeps, and a system call would be most of what this costs. Who goes to sleep counts himself first and has the
      * kernel compare the word then: if we do not see him here, he comes after the bump, and does not sleep. Of a mapped board others may sleep,
@@ -90,6 +108,38 @@ il__board_wake(struct il__board *b, uint32_t slot)
      */
     if (b->mapped || atomic_load(&b->n_sleepers) > 0)
         (void)futex(b, slot, FUTEX_WAKE, INT32_MAX, NULL); /* how many slept does not matter */
+}
+
+void
+il__board_wake_everybody(struct il__board *b)
+{
+    il__board_wake(b, IL__BOARD_BREAK);
+    for (uint32_t slot = IL__BOARD_WAITER; slot < IL__BOARD_WORDS; slot++)
+        il__board_wake(b, slot);
+}
+
+uint32_t
+il__board_watch(struct il__board *b)
+{
+    uint32_t seen = atomic_load(&b->words[IL__BOARD_ANY]);
+
+    atomic_store(&b->words[IL__BOARD_WATCHED], 1);
+    return seen;
+}
+
+void
+il__board_poke(struct il__board *b)
+{
+    atomic_fetch_add(&b->words[IL__BOARD_ANY], 1);
+    (void)futex(b, IL__BOARD_ANY, FUTEX_WAKE, INT32_MAX, NULL);
+}
+
+void
+il__board_changed(struct il__board *b)
+{
+    if (atomic_load(&b->words[IL__BOARD_WATCHED]) != 0 &&
+        atomic_exchange(&b->words[IL__BOARD_WATCHED], 0) != 0)
+        il__board_poke(b);
 }
 
 bool

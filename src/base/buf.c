@@ -55,6 +55,12 @@ reserve(struct il__buf *b, size_t n_more)
     return true;
 }
 
+char *
+il__buf_room(struct il__buf *b, size_t n_bytes)
+{
+    return reserve(b, n_bytes) ? b->data + b->n_bytes : NULL;
+}
+
 void
 il__buf_add(struct il__buf *b, const void *data, size_t n_bytes)
 {

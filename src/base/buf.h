@@ -27,7 +27,9 @@ void il__buf_add(struct il__buf *b, const void *data, size_t n_bytes);
 void il__buf_adds(struct il__buf *b, const char *s);
 void il__buf_addc(struct il__buf *b, char c);
 void il__buf_addf(struct il__buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void il__buf_vaddf(struct il__buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+/* Where n_bytes more can be written by hand, or NULL when they do not fit; then add what was written to b->n_bytes, and a NUL. */
+char *il__buf_room(struct il__buf *b, size_t n_bytes);
+void  il__buf_vaddf(struct il__buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 
 /* The string, "" while empty; the buffer's own. */
 const char *il__buf_str(const struct il__buf *b);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/error.h"
 
@@ -86,24 +85,6 @@ il__duration_text(int64_t ms, char out[IL__DURATION_TEXT_BYTES])
                        duration_units[i].suffix);
         break;
     }
-    return out;
-}
-
-const char *
-il__time_text(int64_t wall_ms, char out[IL__TIME_TEXT_BYTES])
-{
-    /* Division that rounds down, so that times before 1970 have their milliseconds right too. */
-    int64_t   ms_part = wall_ms % 1000;
-    time_t    sec     = (time_t)(wall_ms / 1000 - (ms_part < 0));
-    struct tm tm;
-    char      date[24];
-
-    if (gmtime_r(&sec, &tm) == NULL || strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
-        out[0] = '\0';
-        return out;
-    }
-    (void)snprintf(out, IL__TIME_TEXT_BYTES, "%s.%03dZ", date,
-                   (int)(ms_part < 0 ? ms_part + 1000 : ms_part));
     return out;
 }
 

@@ -1,5 +1,5 @@
 /*
- * parse.h: numbers and durations from text, and UTF-8.
+ * parse.h: numbers, durations and times from text, and UTF-8.
  */
 #ifndef IL_BASE_PARSE_H
 #define IL_BASE_PARSE_H
@@ -21,5 +21,7 @@ const char *il__duration_text(int64_t ms, char out[IL__DURATION_TEXT_BYTES]);
 #define IL__TIME_TEXT_BYTES 32
 /* RFC 3339 UTC with milliseconds: 2026-11-15T03:37:00.250Z. */
 const char *il__time_text(int64_t wall_ms, char out[IL__TIME_TEXT_BYTES]);
+/* RFC 3339, from 1970 on, with any offset; what is finer than a millisecond is cut off. */
+bool il__time_parse(const char *text, int64_t *ret_ms);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/suggest.h"
 
 #define HINT_BYTES 80
 
@@ -42,7 +43,23 @@ store_value(struct parser *p, const struct cli_option *option, const char *text)
         return il__error_set(p->reterr, IL_INVAL, "%s--%s: %s", where(p), option->name, why.message);
     value->given = true;
     value->text  = text;
+    if (option->spec.type != CLI_EACH)
+        return IL_OK;
+    if (p->args->n_each == CLI_EACH_MAX)
+        return il__error_set(p->reterr, IL_INVAL, "%s--%s: given too often", where(p), option->name);
+    p->args->each[p->args->n_each].option = (enum cli_option_id)(option - il__cli_options);
+    p->args->each[p->args->n_each++].text = text;
     return IL_OK;
+}
+
+const char *
+il__cli_args_each(const struct cli_args *args, enum cli_option_id option, size_t i)
+{
+    for (size_t e = 0; e < args->n_each; e++) {
+        if (args->each[e].option == option && i-- == 0)
+            return args->each[e].text;
+    }
+    return NULL;
 }
 
 /* The argument of an option that needs one: attached to it, or the next word. */
@@ -80,7 +97,7 @@ unknown_option(struct parser *p, const char *word, size_t n_bytes)
 
     (void)snprintf(name, sizeof name, "%.*s", (int)MIN(n_bytes, sizeof name - 1), word);
     if (strncmp(name, "--", 2) == 0)
-        meant = il__cli_suggest(name + 2, next_option_name, p->command);
+        meant = il__suggest(name + 2, next_option_name, p->command);
     if (meant != NULL)
         (void)snprintf(hint, sizeof hint, " (did you mean '--%s'?)", meant);
     return il__error_set(p->reterr, IL_INVAL, "%sunknown option '%s'%s", where(p), name, hint);

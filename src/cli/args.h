@@ -8,6 +8,7 @@
 #include "cli/table.h"
 
 #define CLI_OPERANDS_MAX 6
+#define CLI_EACH_MAX 32
 
 struct cli_value {
     bool        given;
@@ -17,10 +18,18 @@ struct cli_value {
 
 struct cli_args {
     struct cli_value values[CLI_OPT_COUNT]; /* by enum cli_option_id; of a repeated one, the last */
-    const char      *operands[CLI_OPERANDS_MAX];
-    size_t           n_operands;
-    char **tail; /* CLI_TAIL: the other command line, NULL-terminated; NULL = none given */
+    struct {
+        enum cli_option_id option;
+        const char        *text;
+    } each[CLI_EACH_MAX]; /* what was given of CLI_EACH options, in order */
+    size_t      n_each;
+    const char *operands[CLI_OPERANDS_MAX];
+    size_t      n_operands;
+    char      **tail; /* CLI_TAIL: the other command line, NULL-terminated; NULL = none given */
 };
+
+/* The i-th text that was given for a CLI_EACH option; NULL after the last. */
+const char *il__cli_args_each(const struct cli_args *args, enum cli_option_id option, size_t i);
 
 /* Nothing given; the numbers are the defaults of options.def. */
 void il__cli_args_init(struct cli_args *args);
@@ -46,12 +55,6 @@ MUST_USE il_status il__cli_args_command(struct cli_args *args, char **argv, int 
 MUST_USE il_status il__cli_args_complete(const struct cli_args    *args,
                                          const struct cli_command *command, il_error *reterr);
 
-/*
- * The name in `names` that `word` was probably meant to be, or NULL. `next(cookie, i)` is NULL at
- * the end.
- */
-const char *il__cli_suggest(const char *word, const char *(*next)(const void *cookie, size_t i),
-                            const void *cookie);
 /* IL_INVAL: there is no command `word` in that family (NULL: in none); was another one meant? */
 il_status il__cli_unknown_command(const struct cli_command *parent, const char *word, il_error *reterr);
 /* The same for a configuration key. */

@@ -224,10 +224,7 @@ il__cli_cmd_cache_stats(struct cli *cli)
     if (st != IL_OK)
         return il__cli_fail(&err);
     if (cli->json)
-        return il__cli_json_print(json_pack(
-            "{s:I, s:I, s:I, s:I, s:I, s:I}", "entries", (json_int_t)c.n_entries, "bytes",
-            (json_int_t)c.n_bytes, "fresh", (json_int_t)c.n_fresh, "stale", (json_int_t)c.n_stale,
-            "negative", (json_int_t)c.n_negative, "building", (json_int_t)c.n_building));
+        return il__cli_print_item(&il__wire_cache_stats, &c);
     il__cli_field("entries", "%" PRIu64, c.n_entries);
     il__cli_field("bytes", "%" PRIu64, c.n_bytes);
     il__cli_field("fresh", "%" PRIu64, c.n_fresh);

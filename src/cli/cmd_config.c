@@ -13,7 +13,7 @@ shown(size_t i_key, const struct cli_setting *setting)
 {
     const char *text = setting->text != NULL ? setting->text : "";
 
-    return i_key == CLI_KEY_store ? il__cli_safe_url(text) : il__strdup(text);
+    return i_key == CLI_KEY_store || i_key == CLI_KEY_data ? il__cli_safe_url(text) : il__strdup(text);
 }
 
 static json_t *

@@ -69,6 +69,9 @@ il__cli_cmd_doctor(struct cli *cli)
     il_error                 err;
     int                      status;
 
+    if (il__cli_store_not_server(cli, "it looks at a store directly: run it where the server runs",
+                                 &err) != IL_OK)
+        return il__cli_fail(&err);
     if (cli->store_missing) {
         il__cli_note(cli, "the store does not exist yet");
         return 0;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/item.h"
 #include "cli/lease.h"
 
 #define HOLDER_COLUMN 1 /* of both tables: what may be cut on a narrow terminal */
@@ -76,9 +77,8 @@ static int
 print_page(struct cli *cli, const il_op *op, bool waiters)
 {
     if (cli->json)
-        return il__cli_json_print(json_pack(
-            "{s:o, s:o}", "items", il__cli_lease_array(op->out.items, op->out.n_items, waiters),
-            "next", il__cli_json_text(op->out.next)));
+        return il__cli_print_page(waiters ? &il__wire_waiter : &il__wire_lease, op->out.items,
+                                  op->out.n_items, op->out.next);
     if (op->out.n_items == 0) {
         const char *prefix = cli->args.operands[0];
         il__cli_note(cli, "nobody %s a key%s%s%s", waiters ? "waits for" : "holds",

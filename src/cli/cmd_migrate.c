@@ -3,6 +3,7 @@
  * opening refuses an older one.
  */
 #include "cli/cli.h"
+#include "data/data.h"
 #include "runtime/handle.h"
 
 static bool
@@ -29,17 +30,36 @@ tell(const struct cli *cli, const struct il__migration *m, bool check)
                      check ? "are to be" : "were");
 }
 
+/* The tables of a server that are beside a store in a database: whoever may make the one is to make the others, too. */
+static il_status
+migrate_data(const struct cli *cli, const il_open_opts *opts, il_error *reterr)
+{
+    struct il__data_open o  = { .store_url  = CLI_SETTING(cli, store)->text,
+                                .timeout_ms = opts->timeout_ms,
+                                .no_keys    = true };
+    struct il__data     *d  = NULL;
+    il_status            st = il__data_open(&o, &d, reterr);
+
+    il__data_close(d);
+    return st;
+}
+
 int
 il__cli_cmd_migrate(struct cli *cli)
 {
     bool                 check = CLI_GIVEN(cli, migrate, check);
     il_open_opts         opts;
     il_error             err;
-    struct il__migration m  = { 0 };
-    il_status            st = il__cli_store_prepare(cli, !check, &opts, &err);
+    struct il__migration m = { 0 };
+    il_status st           = il__cli_store_not_server(cli, "it works on a database directly", &err);
+
+    if (st == IL_OK)
+        st = il__cli_store_prepare(cli, !check, &opts, &err);
 
     if (st == IL_OK)
         st = il__migrate(CLI_SETTING(cli, store)->text, &opts, check, &m, &err);
+    if (st == IL_OK && !check && !m.by_itself)
+        st = migrate_data(cli, &opts, &err);
     if (st != IL_OK)
         return il__cli_fail(&err);
     int status = 0;

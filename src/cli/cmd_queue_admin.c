@@ -8,14 +8,6 @@
 #include "cli/ask.h"
 #include "cli/item.h"
 
-static json_t *
-queue_item(const void *cookie, size_t i)
-{
-    const il_op *op = cookie;
-
-    return il__cli_queue_json(&op->out.queues[i]);
-}
-
 /* ---- pause, resume --------------------------------------------------------------------------------- */
 
 static int
@@ -28,7 +20,7 @@ pause_or_resume(struct cli *cli, il_op *op)
     if (st != IL_OK) {
         status = il__cli_fail(&err);
     } else if (cli->json) {
-        status = il__cli_json_print(queue_item(op, 0));
+        status = il__cli_print_item(&il__wire_queue, &op->out.queues[0]);
     } else {
         il__cli_puts(op->key);
         (void)printf(" %s\n", op->out.queues[0].paused ? "is paused" : "is not paused");
@@ -153,7 +145,7 @@ static int
 print_stats(struct cli *cli, const il_op *op)
 {
     if (cli->json)
-        return il__cli_json_page(il__cli_json_items(op->out.n_queues, queue_item, op), op->out.next);
+        return il__cli_print_page(&il__wire_queue, op->out.queues, op->out.n_queues, op->out.next);
     if (cli->args.operands[0] != NULL) {
         print_queue(&op->out.queues[0]);
         return 0;
@@ -282,7 +274,7 @@ il__cli_cmd_queue_set(struct cli *cli)
     if (st != IL_OK)
         status = il__cli_fail(&err);
     else if (cli->json)
-        status = il__cli_json_print(queue_item(&op, 0));
+        status = il__cli_print_item(&il__wire_queue, &op.out.queues[0]);
     else if (!cli->quiet)
         print_settings(&op.out.queues[0].opts);
     il_op_release(&op);

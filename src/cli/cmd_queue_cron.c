@@ -8,14 +8,6 @@
 #include "cli/ask.h"
 #include "cli/item.h"
 
-static json_t *
-cron_item(const void *cookie, size_t i)
-{
-    const il_op *op = cookie;
-
-    return il__cli_cron_json(&op->out.crons[i]);
-}
-
 /* The choices of --missed are handed on by their index. */
 _Static_assert(IL_MISSED_SKIP == 0 && IL_MISSED_ONE == 1 && IL_MISSED_ALL == 2,
                "options.def lists skip|one|all in the order of il_missed");
@@ -60,7 +52,7 @@ il__cli_cmd_queue_cron_set(struct cli *cli)
     if (st != IL_OK)
         status = il__cli_fail(&err);
     else if (cli->json)
-        status = il__cli_json_print(cron_item(&op, 0));
+        status = il__cli_print_item(&il__wire_cron, &op.out.crons[0]);
     else
         print_set(cli, &op.out.crons[0]);
     il_op_release(&op);
@@ -106,7 +98,7 @@ il__cli_cmd_queue_cron_list(struct cli *cli)
     if (st != IL_OK) {
         status = il__cli_fail(&err);
     } else if (cli->json) {
-        status = il__cli_json_page(il__cli_json_items(op.out.n_crons, cron_item, &op), op.out.next);
+        status = il__cli_print_page(&il__wire_cron, op.out.crons, op.out.n_crons, op.out.next);
     } else if (op.out.n_crons == 0) {
         il__cli_note(cli, "there are no schedules");
     } else {

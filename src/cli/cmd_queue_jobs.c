@@ -13,14 +13,6 @@
 
 /* ---- list ---------------------------------------------------------------------------------------- */
 
-static json_t *
-job_item(const void *cookie, size_t i)
-{
-    const il_op *op = cookie;
-
-    return il__cli_job_json(&op->out.jobs[i]);
-}
-
 static int
 print_jobs(const il_op *op)
 {
@@ -70,7 +62,7 @@ il__cli_cmd_queue_list(struct cli *cli)
     if (st != IL_OK) {
         status = il__cli_fail(&err);
     } else if (cli->json) {
-        status = il__cli_json_page(il__cli_json_items(op.out.n_jobs, job_item, &op), op.out.next);
+        status = il__cli_print_page(&il__wire_job, op.out.jobs, op.out.n_jobs, op.out.next);
     } else {
         if (op.out.n_jobs == 0)
             il__cli_note(cli, "there is no such job in %s", queue);
@@ -137,7 +129,7 @@ il__cli_cmd_queue_show(struct cli *cli)
     if (st != IL_OK)
         status = il__cli_fail(&err);
     else if (cli->json)
-        status = il__cli_json_print(il__cli_job_json(&op.out.jobs[0]));
+        status = il__cli_print_item(&il__wire_job, &op.out.jobs[0]);
     else
         print_job(&op.out.jobs[0]);
     il_op_release(&op);
@@ -157,7 +149,7 @@ change(struct cli *cli, il_op *op)
     if (st != IL_OK && st != IL_DUPLICATE)
         status = il__cli_fail(&err);
     else if (cli->json)
-        status = il__cli_json_print(il__cli_job_json(&op->out.jobs[0]));
+        status = il__cli_print_item(&il__wire_job, &op->out.jobs[0]);
     else if (st == IL_DUPLICATE)
         il__cli_note(cli, "%s: another job with its unique key is there: %s", cli->command->name,
                      op->out.jobs[0].id);

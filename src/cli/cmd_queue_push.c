@@ -62,7 +62,7 @@ pushed_json(const il_op *op)
         info.payload       = op->in.job.data_bytes > 0 ? op->in.job.data : "";
         info.payload_bytes = op->in.job.data_bytes;
     }
-    json_t *job = op->out.n_jobs > 0 ? il__cli_job_json(&info) : json_object();
+    json_t *job = op->out.n_jobs > 0 ? il__cli_item_json(&il__wire_job, &info) : json_object();
     if (job != NULL && json_object_set_new(job, "duplicate", json_boolean(there)) != 0) {
         json_decref(job);
         return NULL;

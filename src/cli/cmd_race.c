@@ -113,8 +113,10 @@ export_choices(const struct cli *cli, il_error *reterr)
     const char *config = CLI_OPTION(cli, common, config)->text;
     int         rc     = 0;
 
-    if (CLI_GIVEN(cli, common, store))
+    if (CLI_GIVEN(cli, common, store) || CLI_GIVEN(cli, common, server)) {
         rc |= setenv(il__cli_keys[CLI_KEY_store].env, CLI_SETTING(cli, store)->text, 1);
+        rc |= unsetenv(il__cli_keys[CLI_KEY_server].env); /* a server is a store, too */
+    }
     if (CLI_GIVEN(cli, common, tenant))
         rc |= setenv(il__cli_keys[CLI_KEY_tenant].env, CLI_SETTING(cli, tenant)->text, 1);
     if (config != NULL)

@@ -12,14 +12,6 @@
 
 /* ---- runs ------------------------------------------------------------------------------------------ */
 
-static json_t *
-run_item(const void *cookie, size_t i)
-{
-    const il_op *op = cookie;
-
-    return il__cli_run_json(&op->out.runs[i]);
-}
-
 static int
 print_runs(const il_op *op)
 {
@@ -85,7 +77,7 @@ il__cli_cmd_runs(struct cli *cli)
     if (list(cli, &op, &err) != IL_OK) {
         status = il__cli_fail(&err);
     } else if (cli->json) {
-        status = il__cli_json_page(il__cli_json_items(op.out.n_runs, run_item, &op), op.out.next);
+        status = il__cli_print_page(&il__wire_run, op.out.runs, op.out.n_runs, op.out.next);
     } else if (op.out.n_runs == 0) {
         il__cli_note(cli, "there is no such run%s",
                      cli->store_missing ? "; the store does not exist yet" : "");
@@ -248,7 +240,7 @@ il__cli_cmd_cancel(struct cli *cli)
     if (st != IL_OK)
         status = il__cli_fail(&err);
     else if (cli->json)
-        status = il__cli_json_print(run_item(&op, 0));
+        status = il__cli_print_item(&il__wire_run, &op.out.runs[0]);
     else
         (void)printf("%s %s%s\n", op.out.runs[0].id, il_run_state_name(op.out.runs[0].state),
                      op.out.runs[0].state == IL_RUN_RUNNING ? " (asked to stop)" : "");

@@ -7,14 +7,14 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "cli/cli.h"
+#include "cli/item.h"
 #include "cli/lease.h"
+#include "wire/why.h"
 
 struct answer {
-    const char *key;
-    il_op       leases;
-    il_op       waiters;
-    size_t      n_waiters;  /* of this very key; the listing is by prefix */
-    int64_t     free_in_ms; /* at the latest, if no holder renews any more; 0 = it is free */
+    const char    *key;
+    il_op          ops[2];
+    struct il__why why; /* what they say */
 };
 
 static il_status
@@ -22,36 +22,18 @@ ask(struct cli *cli, struct answer *a, il_error *reterr)
 {
     il_status st = il__cli_check_key(cli, a->key, reterr);
 
+    il__why_ask(a->key, a->ops);
     if (st == IL_OK)
-        st = il_get(cli->store, a->key, &a->leases, reterr);
-    if (st != IL_OK && st != IL_NOT_HELD)
-        return st;
-    st = il_list(cli->store, a->key, NULL, IL_PAGE_ITEMS_MAX, IL_LIST_WAITERS, &a->waiters, reterr);
-    if (st != IL_OK)
-        return st;
-    /* A key sorts before every longer one that starts with it. */
-    while (a->n_waiters < a->waiters.out.n_items &&
-           strcmp(a->waiters.out.items[a->n_waiters].key, a->key) == 0)
-        a->n_waiters++;
-    for (size_t i = 0; i < a->leases.out.n_items; i++)
-        a->free_in_ms = MAX(a->free_in_ms, a->leases.out.items[i].remaining_ms);
-    return IL_OK;
-}
-
-static const char *
-state_of(const struct answer *a)
-{
-    return a->leases.out.n_items > 0 ? il_lease_state_name(a->leases.out.items[0].state) : "free";
-}
-
-static int
-print_json(const struct answer *a)
-{
-    return il__cli_json_print(
-        json_pack("{s:o, s:s, s:I, s:o, s:o}", "key", il__cli_json_text(a->key), "state",
-                  state_of(a), "free_in_ms", (json_int_t)a->free_in_ms, "leases",
-                  il__cli_lease_array(a->leases.out.items, a->leases.out.n_items, false), "waiters",
-                  il__cli_lease_array(a->waiters.out.items, a->n_waiters, true)));
+        st = il_apply(cli->store, a->ops, 2, reterr);
+    for (size_t i = 0; st == IL_OK && i < 2; i++) {
+        if (a->ops[i].status != IL_OK && a->ops[i].status != IL_NOT_HELD)
+            st = il__error_set(reterr, a->ops[i].status, "%s",
+                               a->ops[i].out.detail != NULL ? a->ops[i].out.detail
+                                                            : il_status_text(a->ops[i].status));
+    }
+    if (st == IL_OK)
+        il__why_answer(a->key, a->ops, &a->why);
+    return st;
 }
 
 static void
@@ -147,8 +129,8 @@ print_waiters(const struct answer *a)
 
     il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
     g.elastic = 1; /* the holder */
-    for (size_t i = 0; i < a->n_waiters; i++) {
-        const il_lease_info *info = &a->waiters.out.items[i];
+    for (size_t i = 0; i < a->why.n_waiters; i++) {
+        const il_lease_info *info = &a->why.waiters[i];
         char                 age[CLI_AGE_BYTES];
         char                 rest[CLI_AGE_BYTES];
         char                 mode[CLI_MODE_BYTES];
@@ -160,7 +142,7 @@ print_waiters(const struct answer *a)
                          info->remaining_ms == IL_FOREVER ? "never"
                                                           : il__cli_age(info->remaining_ms, rest));
     }
-    (void)printf("\n%zu waiting, first come first served:\n", a->n_waiters);
+    (void)printf("\n%zu waiting, first come first served:\n", a->why.n_waiters);
     return il__cli_grid_print(&g);
 }
 
@@ -168,13 +150,13 @@ print_waiters(const struct answer *a)
 static void
 print_headline(const struct answer *a)
 {
-    size_t      n     = a->leases.out.n_items;
+    size_t      n     = a->why.n_leases;
     const char *style = il__cli_style(stdout, n == 0 ? CLI_GREEN : CLI_RED);
 
     il__cli_puts(a->key);
-    (void)printf(" is %s%s%s", style, state_of(a), il__cli_style(stdout, CLI_PLAIN));
-    if (n > 0 && a->leases.out.items[0].mode == IL_MODE_PERMIT)
-        (void)printf(": %zu of %u permits %s taken", n, a->leases.out.items[0].permits,
+    (void)printf(" is %s%s%s", style, a->why.state, il__cli_style(stdout, CLI_PLAIN));
+    if (n > 0 && a->why.leases[0].mode == IL_MODE_PERMIT)
+        (void)printf(": %zu of %u permits %s taken", n, a->why.leases[0].permits,
                      n == 1 ? "is" : "are");
     else if (n > 1)
         (void)printf(" by %zu", n);
@@ -187,11 +169,11 @@ print_text(const struct answer *a)
     int status = 0;
 
     print_headline(a);
-    for (size_t i = 0; i < a->leases.out.n_items; i++)
-        print_lease(&a->leases.out.items[i]);
-    if (a->n_waiters > 0)
+    for (size_t i = 0; i < a->why.n_leases; i++)
+        print_lease(&a->why.leases[i]);
+    if (a->why.n_waiters > 0)
         status = print_waiters(a);
-    if (a->leases.out.n_items > 0) {
+    if (a->why.n_leases > 0) {
         (void)printf("\nTo wait for it: interlock run --wait 5m ");
         il__cli_puts(a->key);
         (void)printf(" -- COMMAND\nTo end it:      interlock break ");
@@ -212,10 +194,10 @@ il__cli_cmd_why(struct cli *cli)
     if (st != IL_OK)
         status = il__cli_fail(&err);
     else
-        status = cli->json ? print_json(&a) : print_text(&a);
+        status = cli->json ? il__cli_print_item(&il__wire_why, &a.why) : print_text(&a);
     if (st == IL_OK && cli->store_missing)
         il__cli_note(cli, "the store does not exist yet");
-    il_op_release(&a.leases);
-    il_op_release(&a.waiters);
+    il_op_release(&a.ops[0]);
+    il_op_release(&a.ops[1]);
     return status;
 }

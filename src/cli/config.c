@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "cli/store.h"
+#include "http/http.h"
 
 #define ETC_FILE "/etc/interlock/config.yml"
 #define CONFIG_VARIABLE "INTERLOCK_CONFIG"
@@ -30,6 +31,39 @@ struct origin {
     size_t          i_file;
 };
 
+/* A relative path of a configuration file begins in the file's folder. */
+static char *
+below_folder(const char *folder, const char *path)
+{
+    AUTO_BUF struct il__buf b = { 0 };
+
+    il__buf_init(&b, strlen(folder) + strlen(path) + 1);
+    il__buf_addf(&b, "%s%s", folder, path);
+    return il__buf_take(&b);
+}
+
+/* What the type of a key does not say. */
+static il_status
+check_meaning(enum cli_key_id key, const char *text, il_error *reterr)
+{
+    bool loopback;
+
+    switch (key) {
+    case CLI_KEY_tenant:
+        return il_check_tenant(text, reterr);
+    case CLI_KEY_listen:
+    case CLI_KEY_metrics_listen:
+        return http_address_check(text, &loopback, reterr);
+    case CLI_KEY_server:
+        return il__cli_store_is_server(text)
+                   ? IL_OK
+                   : il__error_set(reterr, IL_INVAL,
+                                   "a server is http://HOST:PORT, https://HOST or http+unix:/PATH");
+    default:
+        return IL_OK;
+    }
+}
+
 /*
  * Check `text` and make it the value of the key. The message of a failure does not name the origin.
  */
@@ -38,16 +72,20 @@ set(struct cli_config *config, const struct cli_key *key, const char *text,
     const struct origin *from, il_error *reterr)
 {
     struct cli_setting *setting = &config->settings[key - il__cli_keys];
-    int64_t             number;
-    il_status           st = il__cli_spec_parse(&key->spec, text, &number, reterr);
+    int64_t             number  = 0;
+    bool                none    = from->source == CLI_FROM_DEFAULT && text[0] == '\0';
+    il_status           st = none ? IL_OK : il__cli_spec_parse(&key->spec, text, &number, reterr);
 
-    if (st == IL_OK && key == &il__cli_keys[CLI_KEY_tenant])
-        st = il_check_tenant(text, reterr);
+    if (st == IL_OK && !none)
+        st = check_meaning((enum cli_key_id)(key - il__cli_keys), text, reterr);
     if (st != IL_OK)
         return st;
 
-    bool            url    = key == &il__cli_keys[CLI_KEY_store];
-    AUTO_FREE char *value  = url ? il__cli_store_url(text, from->folder) : il__strdup(text);
+    bool file = key->spec.type == CLI_FILE && text[0] != '/' && text[0] != '\0' && from->folder != NULL;
+    bool url = !none && (key == &il__cli_keys[CLI_KEY_store] || key == &il__cli_keys[CLI_KEY_data]);
+    AUTO_FREE char *value  = url    ? il__cli_store_url(text, from->folder)
+                             : file ? below_folder(from->folder, text)
+                                    : il__strdup(text);
     AUTO_FREE char *origin = il__strdup(from->name);
     if (value == NULL && url)
         return il__error_set(reterr, IL_INVAL, "'%.40s' is too long, or there is no home folder", text);
@@ -214,6 +252,36 @@ load_flags(struct cli_config *config, const struct cli_args *args, il_error *ret
     return IL_OK;
 }
 
+/*
+ * A server takes the place of the store. Of the two the one that was given later wins; both in the same place contradict each
+ * other.
+ */
+static il_status
+use_server(struct cli_config *config, il_error *reterr)
+{
+    struct cli_setting       *store  = &config->settings[CLI_KEY_store];
+    const struct cli_setting *server = &config->settings[CLI_KEY_server];
+
+    if (server->text[0] == '\0' || server->source < store->source)
+        return IL_OK;
+    if (server->source == store->source && server->i_file == store->i_file)
+        return il__error_set(reterr, IL_INVAL, "%s and %s: a store or a server, not both",
+                             store->origin, server->origin);
+    if (server->source == store->source && server->i_file < store->i_file)
+        return IL_OK;
+    AUTO_FREE char *text   = il__strdup(server->text);
+    AUTO_FREE char *origin = il__strdup(server->origin);
+    if (text == NULL || origin == NULL)
+        return no_memory(reterr);
+    il__free(store->text);
+    il__free(store->origin);
+    store->text   = TAKE(text);
+    store->origin = TAKE(origin);
+    store->source = server->source;
+    store->i_file = server->i_file;
+    return IL_OK;
+}
+
 il_status
 il__cli_config_files(const struct cli_args *args, struct cli_config_files *ret, il_error *reterr)
 {
@@ -265,7 +333,7 @@ il__cli_config_load(struct cli_config *config, const struct cli_args *args, il_e
         st = load_environment(config, reterr);
     if (st == IL_OK)
         st = load_flags(config, args, reterr);
-    return st;
+    return st == IL_OK ? use_server(config, reterr) : st;
 }
 
 il_status
@@ -274,7 +342,9 @@ il__cli_config_check(const char *path, size_t *ret_n_keys, il_error *reterr)
     AUTO(il__cli_config_release) struct cli_config config = { 0 };
     il_status                                      st     = set_defaults(&config, reterr);
 
-    return st == IL_OK ? load_file(&config, path, 0, true, ret_n_keys, reterr) : st;
+    if (st == IL_OK)
+        st = load_file(&config, path, 0, true, ret_n_keys, reterr);
+    return st == IL_OK ? use_server(&config, reterr) : st;
 }
 
 void

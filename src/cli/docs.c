@@ -206,6 +206,87 @@ docs_metrics(const struct cli_command *command UNUSED)
 }
 
 static void
+server_metric(const char *name, const char *type, const char *labels, const char *help)
+{
+    (void)printf("| `%s` | %s | %s | ", name, type, labels);
+    cell(help);
+    (void)puts(" |");
+}
+
+/* What /metrics has beside the counters of its handle. */
+static void
+docs_server_metrics(const struct cli_command *command UNUSED)
+{
+    const char *before = "";
+
+    (void)puts("| metric | type | labels | meaning |\n|---|---|---|---|");
+    server_metric("interlock_batch_size", "histogram", "", "ops in a batch that was committed");
+    server_metric("interlock_commit_seconds", "histogram", "", "time that it took to commit a batch");
+#define X(id, name, type, labels, help) server_metric(name, type, labels, help);
+#include "http/metrics_labels.def"
+#undef X
+#define X(name, type, fn, labels, help) server_metric(name, type, labels, help);
+#include "http/metrics_pipeline.def"
+#undef X
+#define X(member, name, type, state, help)                                                     \
+    if (strcmp(name, before) != 0)                                                             \
+        server_metric(name, type,                                                              \
+                      (state) != NULL ? "tenant_id, queue, state" : "tenant_id, queue", help); \
+    before = name;
+#include "http/metrics_queue.def"
+#undef X
+#define X(id, type, name, help) server_metric(name, #type, "", help);
+#include "http/metrics.def"
+#undef X
+#define X(name, type, value, help) server_metric(name, type, "", help);
+#include "http/metrics_values.def"
+#undef X
+}
+
+static void
+docs_log_events(const struct cli_command *command UNUSED)
+{
+    (void)puts("| event | level | says |\n|---|---|---|");
+#define X(id, level, name, text) (void)printf("| `%s` | %s | %s |\n", name, #level, text);
+#include "http/log.def"
+#undef X
+}
+
+static void
+route(const char *method, const char *path, const char *permission, const char *summary)
+{
+    bool below = path[1] != '/';
+
+    (void)printf("| `%s %s%s` | %s | ", method, below ? "/api/v1" : "", below ? path : path + 1,
+                 permission);
+    cell(summary);
+    (void)puts(" |");
+}
+
+static void
+docs_routes(const struct cli_command *command UNUSED)
+{
+    (void)puts("| call | permission | does |\n|---|---|---|");
+#define R(method, path, permission, id, fn, query, body, answer, flags, summary) \
+    route(method, path, #permission, summary);
+#define OP(method, path, permission, id, fn, op, answer, flags, summary) \
+    route(method, path, #permission, summary);
+#include "http/routes.def"
+#undef R
+#undef OP
+}
+
+/* Codes of errors beside the statuses. */
+static void
+docs_http_errors(const struct cli_command *command UNUSED)
+{
+    (void)puts("| code | status | says |\n|---|---|---|");
+#define X(code, http, text) (void)printf("| `%s` | %d | %s |\n", #code, http, text);
+#include "http/errors.def"
+#undef X
+}
+
+static void
 docs_mutexes(const struct cli_command *command UNUSED)
 {
     (void)puts("| class | protects |\n|---|---|");
@@ -219,9 +300,18 @@ static const struct docs_table {
     const char *name;
     void (*print)(const struct cli_command *command);
 } tables[] = {
-    { "statuses", docs_statuses }, { "exits", docs_exits },     { "ops", docs_ops },
-    { "commands", docs_commands }, { "options", docs_options }, { "config", docs_config },
-    { "metrics", docs_metrics },   { "mutexes", docs_mutexes },
+    { "statuses", docs_statuses },
+    { "exits", docs_exits },
+    { "ops", docs_ops },
+    { "commands", docs_commands },
+    { "options", docs_options },
+    { "config", docs_config },
+    { "metrics", docs_metrics },
+    { "mutexes", docs_mutexes },
+    { "server-metrics", docs_server_metrics },
+    { "log-events", docs_log_events },
+    { "routes", docs_routes },
+    { "http-errors", docs_http_errors },
 };
 
 int

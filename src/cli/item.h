@@ -5,20 +5,19 @@
 #define IL_CLI_ITEM_H
 
 #include "cli/out.h"
+#include "wire/wire.h"
 
-json_t *il__cli_job_json(const il_job_info *info);
-json_t *il__cli_queue_json(const il_queue_info *info);
-json_t *il__cli_cron_json(const il_cron_info *info);
-json_t *il__cli_run_json(const il_run_info *info);
+/* A lease, run, job, queue, … as wire.h shows it, but for bytes: those are always strings. NULL = out of memory. */
+json_t *il__cli_item_json(const struct wire_object *o, const void *item);
+/* One on stdout, or a page of an array of them. Returns the exit status. */
+int il__cli_print_item(const struct wire_object *o, const void *item);
+int il__cli_print_page(const struct wire_object *o, const void *items, size_t n, const char *next);
 
 /*
  * {"items": [...], "next": CURSOR or null} on stdout. `items` is consumed; NULL = out of memory. Returns the exit
  * status.
  */
 int il__cli_json_page(json_t *items, const char *next);
-
-/* An array of what `item(cookie, i)` gives, 0 <= i < n. NULL = out of memory. */
-json_t *il__cli_json_items(size_t n, json_t *(*item)(const void *cookie, size_t i), const void *cookie);
 
 /* Add bytes as a string under `name` if they are UTF-8, else null there and base64 under `name`_base64. */
 bool il__cli_json_set_bytes(json_t *object, const char *name, const void *data, size_t n_bytes);

@@ -70,7 +70,8 @@ print_option(const struct cli_option *option)
     if (fallback != NULL && option->fallback[0] != '\0')
         (void)printf("Default: %s.\n", fallback);
     else if (fallback != NULL)
-        (void)printf("Default: %s, or the configuration key \\fB%s\\fR.\n", fallback, option->name);
+        (void)printf("Default: %s, or the configuration key \\fB%s\\fR.\n", fallback,
+                     il__cli_key_find(option->name, strlen(option->name))->name);
 }
 
 /* The options of `scope` that mean something to `command`; heading NULL: there is one already. */

@@ -208,14 +208,6 @@ il__cli_json_text(const char *text)
     return json_string(il__buf_str(&b));
 }
 
-json_t *
-il__cli_json_time(int64_t wall_ms)
-{
-    char text[IL__TIME_TEXT_BYTES];
-
-    return json_string(il__time_text(wall_ms, text));
-}
-
 const char *
 il__cli_age(int64_t ms, char out[CLI_AGE_BYTES])
 {

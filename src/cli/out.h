@@ -57,8 +57,6 @@ int il__cli_json_print(json_t *value);
  * null.
  */
 json_t *il__cli_json_text(const char *text);
-/* "2026-11-15T03:37:00.250Z" */
-json_t *il__cli_json_time(int64_t wall_ms);
 
 #define CLI_AGE_BYTES 24
 /* A span of time for people: 4ms, 1.2s, 45s, 3m12s, 2h05m, 3d4h. */

@@ -108,6 +108,29 @@ il__cli_store_is_private(const char *url)
     return strncmp(url, "memory:", strlen("memory:")) == 0;
 }
 
+bool
+il__cli_store_is_server(const char *url)
+{
+    static const char *const schemes[] = { "http:", "https:", "http+unix:" };
+
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
+        if (strncmp(url, schemes[i], strlen(schemes[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+il_status
+il__cli_store_not_server(const struct cli *cli, const char *what, il_error *reterr)
+{
+    const struct cli_setting *store = CLI_SETTING(cli, store);
+
+    if (store->text == NULL || !il__cli_store_is_server(store->text))
+        return IL_OK;
+    return il__error_set(reterr, IL_INVAL, "%s: %s, not through a server (%s)", cli->command->name,
+                         what, store->origin);
+}
+
 /* Does the name of a query parameter say that its value is a secret? */
 static bool
 is_secret(const char *name, size_t n_bytes)
@@ -221,8 +244,10 @@ il__cli_store_prepare(struct cli *cli, bool create, il_open_opts *ret_opts, il_e
     if (st != IL_OK)
         return st;
 
-    *ret_opts            = (il_open_opts)IL_OPEN_OPTS_INIT;
-    ret_opts->tenant     = CLI_SETTING(cli, tenant)->text;
+    *ret_opts = (il_open_opts)IL_OPEN_OPTS_INIT;
+    /* Not the default: through a server it is the key's. */
+    if (CLI_SETTING(cli, tenant)->source != CLI_FROM_DEFAULT)
+        ret_opts->tenant = CLI_SETTING(cli, tenant)->text;
     ret_opts->ranks      = cli->ranks;
     ret_opts->n_ranks    = cli->n_ranks;
     ret_opts->timeout_ms = CLI_SETTING(cli, store_timeout)->number;

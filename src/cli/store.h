@@ -25,6 +25,10 @@ char *il__cli_safe_url(const char *url);
 
 /* Does the store live in one process only, so that it cannot keep two apart? */
 bool il__cli_store_is_private(const char *url);
+/* Is it another Interlock, over HTTP? */
+bool il__cli_store_is_server(const char *url);
+/* IL_OK, or IL_INVAL: the store of `command` is a server, which cannot be asked for `what`. */
+MUST_USE il_status il__cli_store_not_server(const struct cli *cli, const char *what, il_error *reterr);
 
 /*
  * The folder that `$variable` names, else `below` in the home folder (XDG rules); il__free() it or

@@ -31,14 +31,15 @@ const struct cli_option il__cli_options[CLI_OPT_COUNT] = {
 const struct cli_key il__cli_keys[CLI_KEY_COUNT] = {
 #define X(key, env, type, min, max, fallback, help) \
     { #key, env, { type, min, max, "" }, fallback, help },
+#define C(key, env, values, fallback, help) \
+    { #key, env, { CLI_CHOICE, 0, 0, values }, fallback, help },
 #include "cli/config.def"
 #undef X
 };
 
 const char *const il__cli_groups[CLI_GROUP_COUNT] = {
-    [CLI_GROUP_WORK]  = "Do work once",
-    [CLI_GROUP_LOOK]  = "See and repair",
-    [CLI_GROUP_TRY]   = "Try and measure",
+    [CLI_GROUP_WORK] = "Do work once",   [CLI_GROUP_LOOK] = "See and repair",
+    [CLI_GROUP_TRY] = "Try and measure", [CLI_GROUP_SERVE] = "Serve others",
     [CLI_GROUP_SETUP] = "Set up",
 };
 
@@ -89,12 +90,24 @@ il__cli_command_below(const struct cli_command *parent, const char *word)
     return NULL;
 }
 
+/* Options are written with a dash where keys have an underscore. */
+static bool
+is_key(const char *key, const char *name, size_t n_bytes)
+{
+    if (strlen(key) != n_bytes)
+        return false;
+    for (size_t i = 0; i < n_bytes; i++) {
+        if (key[i] != (name[i] == '-' ? '_' : name[i]))
+            return false;
+    }
+    return true;
+}
+
 const struct cli_key *
 il__cli_key_find(const char *name, size_t n_bytes)
 {
     for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
-        const char *key = il__cli_keys[i].name;
-        if (strlen(key) == n_bytes && memcmp(key, name, n_bytes) == 0)
+        if (is_key(il__cli_keys[i].name, name, n_bytes))
             return &il__cli_keys[i];
     }
     return NULL;
@@ -185,7 +198,7 @@ parse_time(const struct cli_spec *spec, const char *text, int64_t *ret, il_error
 {
     int64_t ms;
 
-    if (!il__cli_time_parse(text, &ms) || ms < spec->min || ms > spec->max)
+    if (!il__time_parse(text, &ms) || ms < spec->min || ms > spec->max)
         return il__error_set(reterr, IL_INVAL, "'%.40s' is not a time such as 2026-11-15T03:30:00Z",
                              text);
     *ret = ms;
@@ -245,6 +258,7 @@ il__cli_spec_parse(const struct cli_spec *spec, const char *text, int64_t *ret_n
     case CLI_LIST:
         return text[0] == '\0' ? IL_OK : parse_list(text, reterr);
     case CLI_TEXT:
+    case CLI_EACH:
         if (spec->max > 0 && strlen(text) > (size_t)spec->max)
             return il__error_set(reterr, IL_INVAL, "the text is longer than %" PRId64 " bytes",
                                  spec->max);

@@ -6,6 +6,7 @@
 #define IL_CLI_TABLE_H
 
 #include "base/base.h"
+#include "data/data.h"
 
 /* What the program is for, in one line. */
 #define CLI_SUMMARY "make sure that work which must happen once happens once"
@@ -17,6 +18,7 @@
 #define CLI_BENCH_THREADS_MAX 256
 #define CLI_WORK_MAX 256
 #define CLI_CHILDREN_MAX 1000000
+#define CLI_LIMIT_MAX DATA_LIMIT_MAX
 #define CLI_TIME_MAX INT64_C(253402300799999) /* the end of the year 9999 */
 #define CLI_STORE_DEFAULT_TEXT "sqlite:${XDG_STATE_HOME:-~/.local/state}/interlock/interlock.db"
 
@@ -30,6 +32,7 @@ enum cli_type {
     CLI_WAIT,     /* a duration, or `forever` (IL_FOREVER) */
     CLI_CHOICE,   /* one of `values`; its number is the index */
     CLI_LIST,     /* names separated by commas */
+    CLI_EACH,     /* a text; may be given several times: il__cli_args_each() */
 };
 
 /* What a value may be; shared by options, environment and configuration files. */
@@ -44,6 +47,7 @@ enum cli_group {
     CLI_GROUP_WORK,
     CLI_GROUP_LOOK,
     CLI_GROUP_TRY,
+    CLI_GROUP_SERVE,
     CLI_GROUP_SETUP,
     CLI_GROUP_COUNT
 };
@@ -137,11 +141,12 @@ struct cli_key {
     (CLI_FOR(queue_push) | CLI_FOR(queue_list) | CLI_FOR(queue_show) | CLI_FOR(queue_retry) |     \
      CLI_FOR(queue_cancel) | CLI_FOR(queue_seal) | CLI_FOR(queue_pause) | CLI_FOR(queue_resume) | \
      CLI_FOR(queue_purge) | CLI_FOR(queue_stats) | CLI_FOR(queue_cron_list) |                     \
-     CLI_FOR(queue_cron_remove) | CLI_FOR(cache_get) | CLI_FOR(logs) | CLI_FOR(cancel))
-#define CLI_FOR_STORE                                                                            \
-    (CLI_FOR_ALL &                                                                               \
-     ~(CLI_FOR(queue) | CLI_FOR(queue_cron) | CLI_FOR(cache) | CLI_FOR(race) | CLI_FOR(config) | \
-       CLI_FOR(completion) | CLI_FOR(help) | CLI_FOR(debug) | CLI_FOR(reaper)))
+     CLI_FOR(queue_cron_remove) | CLI_FOR(cache_get) | CLI_FOR(logs) | CLI_FOR(cancel) |          \
+     CLI_FOR(key_revoke) | CLI_FOR(tenant_set))
+#define CLI_FOR_STORE                                                                          \
+    (CLI_FOR_ALL & ~(CLI_FOR(queue) | CLI_FOR(queue_cron) | CLI_FOR(cache) | CLI_FOR(key) |    \
+                     CLI_FOR(tenant) | CLI_FOR(race) | CLI_FOR(config) | CLI_FOR(completion) | \
+                     CLI_FOR(help) | CLI_FOR(debug) | CLI_FOR(reaper)))
 _Static_assert(CLI_CMD_COUNT < 64, "a row of exits.def has a bit for each command");
 
 struct cli_exit_row {
@@ -180,9 +185,6 @@ const char *il__cli_option_default(const struct cli_option *option);
 
 /* Step through a `a|b|c` list: the i-th value and its length, or NULL after the last. */
 const char *il__cli_choice(const char *values, size_t i, size_t *ret_bytes);
-
-/* An RFC 3339 time, in ms since 1970. false: it is none, or before 1970. */
-bool il__cli_time_parse(const char *text, int64_t *ret_ms);
 
 /*
  * Check `text` against `spec`. IL_OK, or IL_INVAL with a reason that does not name where the text

@@ -25,11 +25,7 @@ il_version(void)
 static void
 count_batch(void *cookie, size_t n_ops, int64_t took_ns)
 {
-    il *h = cookie;
-
-    il__count(h, IL__METRIC_batches, 1);
-    il__count(h, IL__METRIC_batch_ops, n_ops);
-    il__count(h, IL__METRIC_commit_us, (uint64_t)(took_ns / 1000));
+    il__count_batch(cookie, n_ops, took_ns);
 }
 
 il_status
@@ -52,13 +48,26 @@ il__handle_guard_table(il *h, const struct il__table_guard *change, il__table_gu
     return il__store_guard_table(h->store, change, each, cookie, reterr);
 }
 
+/* The tenant of a handle: what was asked for, if the store has more than one. */
+static const char *
+tenant_of(const struct il__store *store, const il_open_opts *opts)
+{
+    if (opts != NULL && opts->tenant != NULL)
+        return opts->tenant;
+    return store->tenant != NULL ? store->tenant : "default";
+}
+
 il_status
 il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_error *reterr)
 {
-    il *h = il__calloc(1, sizeof *h);
+    const char *tenant = tenant_of(store, opts);
 
+    if (store->tenant != NULL && strcmp(tenant, store->tenant) != 0)
+        return il__error_set(reterr, IL_INVAL, "the API key is of tenant '%s', not of '%s'",
+                             store->tenant, tenant);
+    il *h = il__calloc(1, sizeof *h);
     if (h != NULL) {
-        h->tenant   = il__strdup(opts != NULL && opts->tenant != NULL ? opts->tenant : "default");
+        h->tenant   = il__strdup(tenant);
         h->counters = il__calloc(IL__COUNTER_SHARDS, sizeof *h->counters);
     }
     if (h == NULL || h->tenant == NULL || h->counters == NULL) {
@@ -145,8 +154,8 @@ il_close(il *h)
     il__free(h);
 }
 
-/* Check the ops and note what a waiter will sleep on (il__wake_note(), wait.c), before anything can wake it. */
-static bool
+/* These two are part of every plain call, too, so that one has them without a call. */
+static inline bool
 prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
 {
     bool writes = false;
@@ -167,17 +176,23 @@ prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
  * them waits for the disk. Ops of one key go the same way, so as not to wait for each other in the store; but nothing depends on it. The ops of one
  * call stay together, so that they keep their order.
  */
+unsigned
+il__lane_of(const il *h, const il_op *first, unsigned n_callers)
+{
+    unsigned    n_lanes = MIN(1 + n_callers / CALLERS_PER_LANE, h->n_execs);
+    const char *name    = first->key;
+
+    if (n_lanes == 1)
+        return 0;
+    if (name == NULL)
+        name = il__op_id(first);
+    return name != NULL ? (unsigned)(il__hash_bytes(name, strlen(name)) % n_lanes) : 0;
+}
+
 static struct il__exec *
 exec_of(il *h, il_op *const *ops, unsigned n_applying)
 {
-    unsigned    n_lanes = MIN(1 + n_applying / CALLERS_PER_LANE, h->n_execs);
-    const char *name    = ops[0]->key;
-
-    if (n_lanes == 1 || il__op_refused(ops[0]))
-        return &h->execs[0];
-    if (name == NULL)
-        name = il__op_id(ops[0]);
-    return &h->execs[name != NULL ? il__hash_bytes(name, strlen(name)) % n_lanes : 0];
+    return il__op_refused(ops[0]) ? &h->execs[0] : &h->execs[il__lane_of(h, ops[0], n_applying)];
 }
 
 static il_status
@@ -189,6 +204,40 @@ execute(il *h, il_op *const *ops, size_t n, il_error *reterr)
     il_status st         = il__exec_apply(exec_of(h, ops, n_applying), ops, n, reterr);
     atomic_fetch_sub_explicit(&h->n_applying, 1, memory_order_relaxed);
     return st;
+}
+
+il_status
+il__ops_apply_on(il *h, unsigned lane, il_op *const *ops, size_t n, il_error *reterr)
+{
+    atomic_fetch_add_explicit(&h->n_applying, 1, memory_order_relaxed);
+    il_status st = il__exec_apply(&h->execs[lane], ops, n, reterr);
+    atomic_fetch_sub_explicit(&h->n_applying, 1, memory_order_relaxed);
+    return st;
+}
+
+static inline void
+done(il *h, il_op *ops, size_t n, il_status st)
+{
+    if (st != IL_OK)
+        il__count(h, IL__METRIC_batch_failures, 1);
+    for (size_t i = 0; i < n; i++) {
+        if (st == IL_OK)
+            il__count_op(h, &ops[i]);
+        if (ops[i].tenant == h->tenant)
+            ops[i].tenant = NULL; /* an op may be used with another handle next */
+    }
+}
+
+bool
+il__ops_prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
+{
+    return prepare(h, ops, ptrs, n);
+}
+
+void
+il__ops_done(il *h, il_op *ops, size_t n, il_status st)
+{
+    done(h, ops, n, st);
 }
 
 static il_status
@@ -203,15 +252,7 @@ apply_pointers(il *h, il_op *ops, il_op **ptrs, size_t n, il_error *reterr)
         st = il__store_apply(h->store, ptrs, n, reterr);
     else
         st = execute(h, ptrs, n, reterr);
-
-    if (st != IL_OK)
-        il__count(h, IL__METRIC_batch_failures, 1);
-    for (size_t i = 0; i < n; i++) {
-        if (st == IL_OK)
-            il__count_op(h, &ops[i]);
-        if (ops[i].tenant == h->tenant)
-            ops[i].tenant = NULL; /* an op may be used with another handle next */
-    }
+    done(h, ops, n, st);
     return st;
 }
 

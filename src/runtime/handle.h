@@ -6,6 +6,7 @@
  *   wait.c     sleeping until an op should be repeated
  *   lease.c    il_acquire() and il_lease
  *   run.c, once.c, job.c, build.c   the other families; each of their objects is kept by an il_lease inside it
+ *   async.c    all of that for callers that must not block; async.h
  *   keeper.c   the two threads: renewal and sweeps; the watchdog
  *   metrics.c  counters
  */
@@ -16,6 +17,7 @@
 
 #include "base/mutex.h"
 #include "runtime/exec.h"
+#include "runtime/metrics.h"
 #include "store/store.h"
 
 enum il__metric {
@@ -121,22 +123,31 @@ il_status il__handle_guard_table(il *h, const struct il__table_guard *change,
 #define IL__COUNTER_SHARDS 64
 struct il__counters {
     _Alignas(64) atomic_ullong values[IL__METRIC_COUNT];
+    atomic_ullong batch_ops[IL__BATCH_BOUNDS + 1]; /* batches by their size; the last one: beyond all bounds */
+    atomic_ullong commits[IL__COMMIT_BOUNDS + 1]; /* ... by the time that they took */
 };
 unsigned il__counter_shard(void);
 
 static inline void
-il__count(il *h, enum il__metric metric, uint64_t n)
+il__count_on(unsigned shard, atomic_ullong *value, uint64_t n)
 {
-    unsigned       shard = il__counter_shard();
-    atomic_ullong *value = &h->counters[shard].values[metric];
-
     if (shard < IL__COUNTER_SHARDS - 1)
         atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n,
                               memory_order_relaxed);
     else
         atomic_fetch_add_explicit(value, n, memory_order_relaxed);
 }
+
+static inline void
+il__count(il *h, enum il__metric metric, uint64_t n)
+{
+    unsigned shard = il__counter_shard();
+
+    il__count_on(shard, &h->counters[shard].values[metric], n);
+}
 void il__count_op(il *h, const il_op *op);
+/* A batch was committed. */
+void il__count_batch(il *h, size_t n_ops, int64_t took_ns);
 
 /* Fill *reterr from an op that was applied and did not end as hoped. Returns its status. */
 il_status il__error_of_op(const il_op *op, il_error *reterr);
@@ -149,6 +160,21 @@ il_status il__apply_sure(il *h, il_op *op, il_error *reterr) MUST_USE;
  * belong to what is freed. */
 void il__op_give(il_op *from, const char *key, il_op *to);
 
+/*
+ * What il_apply() consists of, for those who put batches together themselves (async.c). Prepare: check the ops and note what a waiter will sleep on
+ * (il__wake_note()), before anything can wake it; true if one of them changes the store. Then they are applied, all at once, and then each call's
+ * ops are done with: counted, and the caller's again.
+ */
+bool il__ops_prepare(il *h, il_op *ops, il_op **ptrs, size_t n);
+void il__ops_done(il *h, il_op *ops, size_t n, il_status st);
+/* Through this executor; which one is for ops of a call with this first op, when n_callers apply at the same time. */
+il_status il__ops_apply_on(il *h, unsigned lane, il_op *const *ops, size_t n, il_error *reterr)
+    MUST_USE;
+unsigned il__lane_of(const il *h, const il_op *first, unsigned n_callers);
+
+/* wait.c: can this op, as it was answered, be waited for? And how long at most, though nobody wakes us. */
+bool    il__wait_can(const il_op *op);
+int64_t il__wait_longest_ms(const il_op *op);
 /* Note what il_wait() will sleep on, if this op can be waited for. Before it is applied. */
 void il__wake_note(il *h, il_op *op);
 /* When a wait of the caller's is over (CLOCK_BOOTTIME), and how much of it is left: 0 = nothing, IL_FOREVER = no end. */

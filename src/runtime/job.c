@@ -162,30 +162,36 @@ il_push(il *h, const char *queue, const void *payload, size_t payload_bytes,
 /* ---- claiming ----------------------------------------------------------------------------------------------- */
 
 /*
- * Ask until there is a job, or the wait is over. A claim whose answer is unknown is repeated under its own id: then the store
- * gives the same jobs again. After an answer the next one is a new claim.
+ * Ask until there is a job, or the wait is over. All of it is one claim with one id: repeated, it gives what it has given already, be it that an
+ * answer was lost or that a server has waited in our place (il_wait()), and else it looks again.
  */
 static il_status
 claim_loop(il *h, il_op *op, int64_t until_ns, int64_t *ret_sent_ns, il_error *reterr)
 {
-    char id[37];
+    char      id[37];
+    il_status st;
 
+    if (il_uuid(id) != IL_OK)
+        return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
+    op->in.job.id = id;
     for (;;) {
-        if (il_uuid(id) != IL_OK)
-            return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
-        op->in.job.id = id;
-        *ret_sent_ns  = il__clock_boot_ns();
-        il_status st  = il__apply_sure(h, op, reterr);
-        op->in.job.id = NULL;
+        *ret_sent_ns = il__clock_boot_ns();
+        st           = il__apply_sure(h, op, reterr);
         if (st != IL_OK)
-            return st; /* what it may have claimed is recovered when its time is over */
+            break; /* what it may have claimed is recovered when its time is over */
         int64_t left_ms = il__wait_left_ms(until_ns);
-        if (op->status != IL_EMPTY || left_ms == 0)
-            return il__error_of_op(op, reterr);
+        if (op->status != IL_EMPTY || left_ms == 0) {
+            st = il__error_of_op(op, reterr);
+            break;
+        }
         st = il_wait(h, op, left_ms);
-        if (st != IL_OK && st != IL_TIMEOUT)
-            return il__gave_up(op->key, st, reterr);
+        if (st != IL_OK && st != IL_TIMEOUT) {
+            st = il__gave_up(op->key, st, reterr);
+            break;
+        }
     }
+    op->in.job.id = NULL;
+    return st;
 }
 
 /* A job that cannot be kept is ready again, as if it had not been claimed. */

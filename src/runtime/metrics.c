@@ -24,18 +24,86 @@ il__counter_shard(void)
     return shard - 1;
 }
 
+static uint64_t
+sum_of(const il *h, enum il__metric metric)
+{
+    uint64_t sum = 0;
+
+    for (size_t shard = 0; shard < IL__COUNTER_SHARDS; shard++)
+        sum += atomic_load_explicit(&h->counters[shard].values[metric], memory_order_relaxed);
+    return sum;
+}
+
 void
 il_metrics(il *h, il_metric_fn *fn, void *cookie)
 {
     if (h == NULL || fn == NULL)
         return;
-    for (size_t i = 0; i < IL__METRIC_COUNT; i++) {
-        uint64_t sum = 0;
-        for (size_t shard = 0; shard < IL__COUNTER_SHARDS; shard++)
-            sum += atomic_load_explicit(&h->counters[shard].values[i], memory_order_relaxed);
-        fn(cookie, rows[i].name, rows[i].help, sum);
-    }
+    for (size_t i = 0; i < IL__METRIC_COUNT; i++)
+        fn(cookie, rows[i].name, rows[i].help, sum_of(h, (enum il__metric)i));
 }
+
+/* ---- histograms: one step per batch, not per op ------------------------------------------------------------------ */
+
+static const double batch_bounds[IL__BATCH_BOUNDS]   = { 1,   2,   4,   8,    16,   32,  64,
+                                                         128, 256, 512, 1024, 2048, 4096 };
+static const double commit_bounds[IL__COMMIT_BOUNDS] = { 0.0001, 0.00025, 0.0005, 0.001, 0.0025,
+                                                         0.005,  0.01,    0.025,  0.05,  0.1,
+                                                         0.25,   0.5,     1,      2.5,   5 };
+
+static size_t
+bucket_of(const double *bounds, size_t n, double value)
+{
+    size_t i = 0;
+
+    while (i < n && value > bounds[i])
+        i++;
+    return i;
+}
+
+void
+il__count_batch(il *h, size_t n_ops, int64_t took_ns)
+{
+    unsigned             shard = il__counter_shard();
+    struct il__counters *c     = &h->counters[shard];
+
+    il__count(h, IL__METRIC_batches, 1);
+    il__count(h, IL__METRIC_batch_ops, n_ops);
+    il__count(h, IL__METRIC_commit_us, (uint64_t)(took_ns / 1000));
+    il__count_on(shard, &c->batch_ops[bucket_of(batch_bounds, IL__BATCH_BOUNDS, (double)n_ops)], 1);
+    il__count_on(shard,
+                 &c->commits[bucket_of(commit_bounds, IL__COMMIT_BOUNDS, (double)took_ns / 1e9)], 1);
+}
+
+void
+il__histograms(il *h, il__histogram_fn *fn, void *cookie)
+{
+    struct il__histogram sizes = { "interlock_batch_size",
+                                   "ops in a batch that was committed",
+                                   batch_bounds,
+                                   IL__BATCH_BOUNDS,
+                                   { 0 },
+                                   (double)sum_of(h, IL__METRIC_batch_ops) };
+    struct il__histogram times = { "interlock_commit_seconds",
+                                   "time that it took to commit a batch",
+                                   commit_bounds,
+                                   IL__COMMIT_BOUNDS,
+                                   { 0 },
+                                   (double)sum_of(h, IL__METRIC_commit_us) / 1e6 };
+
+    for (size_t shard = 0; shard < IL__COUNTER_SHARDS; shard++) {
+        for (size_t i = 0; i <= IL__BATCH_BOUNDS; i++)
+            sizes.counts[i] +=
+                atomic_load_explicit(&h->counters[shard].batch_ops[i], memory_order_relaxed);
+        for (size_t i = 0; i <= IL__COMMIT_BOUNDS; i++)
+            times.counts[i] +=
+                atomic_load_explicit(&h->counters[shard].commits[i], memory_order_relaxed);
+    }
+    fn(cookie, &sizes);
+    fn(cookie, &times);
+}
+
+/* ---- counters of ops ---------------------------------------------------------------------------------------------- */
 
 static void
 count_acquire(il *h, const il_op *op)

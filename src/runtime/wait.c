@@ -50,8 +50,8 @@ il__wake_note(il *h, il_op *op)
     op->wake[1] = il__board_read(h->store->board, op->wake[0]);
 }
 
-static bool
-can_wait(const il_op *op)
+bool
+il__wait_can(const il_op *op)
 {
     return (unsigned)op->type < IL_OP_COUNT && waitable[op->type].can &&
            op->status == waitable[op->type].status && op->wake[0] >= IL__BOARD_WAITER &&
@@ -62,8 +62,8 @@ can_wait(const il_op *op)
  * How long at most, though nobody wakes us: a waiter of a key must give a sign of life; somebody else's claim or build ends
  * by itself when its time is over; a job becomes due by itself; and a wake-up may be lost with the process that owed it.
  */
-static int64_t
-longest_ms(const il_op *op)
+int64_t
+il__wait_longest_ms(const il_op *op)
 {
     int64_t left_ms = op->out.remaining_ms;
 
@@ -108,21 +108,37 @@ remove_sleeper(il *h, struct il__sleeper *s)
     il__mutex_unlock(&h->mutex);
 }
 
+/* The engine waits itself: there is no board that somebody else would write to. */
+static il_status
+wait_there(il *h, const il_op *op, int64_t sleep_ms, bool shortened)
+{
+    int64_t until_ns = il__clock_boot_ns() + sleep_ms * IL__NS_PER_MS;
+
+    if (h->store->ops->wait(h->store, op, sleep_ms, &h->interrupted) == IL_NOMEM)
+        return IL_NOMEM;
+    if (atomic_load(&h->interrupted))
+        return IL_CANCELLED;
+    return shortened && il__clock_boot_ns() >= until_ns ? IL_TIMEOUT : IL_OK;
+}
+
 il_status
 il_wait(il *h, const il_op *op, int64_t timeout_ms)
 {
-    if (h == NULL || op == NULL || !can_wait(op))
+    if (h == NULL || op == NULL || !il__wait_can(op))
         return IL_INVAL;
     if (h->sweeps && il__keeper_start(h, false, NULL) != IL_OK)
         return IL_NOMEM;
 
-    int64_t sleep_ms = longest_ms(op);
+    int64_t sleep_ms = il__wait_longest_ms(op);
     int64_t poll_ms  = il__store_attend(h->store);
     if (poll_ms > 0)
         sleep_ms = MIN(sleep_ms, poll_ms); /* what others wake does not reach us, or not yet */
     bool shortened = timeout_ms >= 0 && timeout_ms < sleep_ms;
     if (shortened)
         sleep_ms = timeout_ms;
+
+    if (h->store->ops->wait != NULL)
+        return wait_there(h, op, sleep_ms, shortened);
 
     struct il__sleeper self = { .slot = op->wake[0] };
     add_sleeper(h, &self);

@@ -27,6 +27,9 @@ static const struct engine {
     { "redis:", il__store_redis_open, true, NULL },
     { "rediss:", il__store_redis_open, true, NULL },
     { "redis+unix:", il__store_redis_open, true, NULL },
+    { "http:", il__store_server_open, true, NULL },
+    { "https:", il__store_server_open, true, NULL },
+    { "http+unix:", il__store_server_open, true, NULL },
 };
 
 static const struct engine *
@@ -51,7 +54,7 @@ refuse_scheme(const char *url, il_error *reterr)
             "the store must be a URL such as sqlite:PATH or memory:, this has no scheme");
     return il__error_set(
         reterr, IL_INVAL,
-        "there is no engine for '%.*s:' (there are memory:, sqlite:, postgres: and redis:)",
+        "there is no engine for '%.*s:' (there are memory:, sqlite:, postgres:, redis: and http:)",
         (int)MIN(n, 32), url);
 }
 
@@ -220,6 +223,13 @@ int64_t
 il__store_attend(struct il__store *s)
 {
     return s->ops->attend != NULL ? s->ops->attend(s) : 0;
+}
+
+void
+il__store_announce(struct il__store *s, const char *text)
+{
+    if (s->ops->announce != NULL)
+        s->ops->announce(s, text);
 }
 
 il_status

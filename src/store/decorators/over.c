@@ -27,6 +27,20 @@ over_attend(struct il__store *s)
     return il__store_attend(il__over_from(s)->inner);
 }
 
+static il_status
+over_wait(struct il__store *s, const il_op *op, int64_t timeout_ms, const atomic_bool *interrupted)
+{
+    struct il__store *inner = il__over_from(s)->inner;
+
+    return inner->ops->wait(inner, op, timeout_ms, interrupted);
+}
+
+static void
+over_announce(struct il__store *s, const char *text)
+{
+    il__store_announce(il__over_from(s)->inner, text);
+}
+
 /* What happens in it is the caller's own: neither told nor failed. */
 static il_status
 over_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
@@ -67,10 +81,12 @@ il__over_init(struct over_store *o, const char *name, struct il__store *inner,
           .read          = over_read,
           .overdue       = over_overdue,
           .attend        = over_attend,
+          .announce      = inner->ops->announce != NULL ? over_announce : NULL,
+          .wait          = inner->ops->wait != NULL ? over_wait : NULL,
           .tx_begin      = over_tx_begin,
           .report        = over_report,
           .advisory_take = over_advisory_take,
           .guard_table   = over_guard_table,
     };
-    o->base = (struct il__store){ .ops = &o->ops, .board = inner->board };
+    o->base = (struct il__store){ .ops = &o->ops, .board = inner->board, .tenant = inner->tenant };
 }

@@ -3,12 +3,10 @@
  */
 #include "store/postgres/libpq.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 
+#include "base/dl.h"
 #include "base/error.h"
-
-#define LIBPQ "libpq.so.5"
 
 const struct pg_libpq *il__pq;
 
@@ -16,34 +14,17 @@ static pthread_once_t  once = PTHREAD_ONCE_INIT;
 static struct pg_libpq functions;
 static char            why_not[160];
 
-static bool
-find(void *library, const char *name, void *ret_pointer)
-{
-    void *at = dlsym(library, name);
-
-    if (at == NULL) {
-        (void)snprintf(why_not, sizeof why_not, "%s has no %s", LIBPQ, name);
-        return false;
-    }
-    memcpy(ret_pointer, &at, sizeof at); /* ISO C has no cast from void * to a function */
-    return true;
-}
-
 static void
 load(void)
 {
-    void *library = dlopen(LIBPQ, RTLD_NOW | RTLD_LOCAL);
-
-    if (library == NULL) {
-        (void)snprintf(why_not, sizeof why_not,
-                       "%s cannot be loaded; is libpq (package libpq5) installed?", LIBPQ);
-        return;
-    }
-    bool ok = true;
-#define X(name) ok = ok && find(library, #name, &functions.name);
+    static const struct il__dl_symbol symbols[] = {
+#define X(name) IL__DL_SYMBOL(struct pg_libpq, name)
 #include "store/postgres/libpq.def"
 #undef X
-    if (ok)
+    };
+    static const struct il__dl dl = { "libpq.so.5", "libpq5", symbols, ARRAY_LEN(symbols) };
+
+    if (il__dl_load(&dl, &functions, why_not, sizeof why_not))
         il__pq = &functions;
 }
 

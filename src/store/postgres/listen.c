@@ -10,6 +10,7 @@
  * A payload is one of
  *   ID 17 4711                         words of the board; ID is the handle that sent it, which knows already
  *   ID *                               all of them
+ *   ID say {...}                       a message for the ring of the board; older versions find no words in it, or wake one in vain
  *   tenant\x1fname\x1fsuffix[\x1e...]  what was waited for (from SQL, which cannot know the words); empty names: those who hold
  */
 #include <inttypes.h>
@@ -40,14 +41,6 @@ enum state {
 };
 
 /* ---- what a notification says ------------------------------------------------------------------------------------- */
-
-static void
-wake_everybody(struct il__board *b)
-{
-    il__board_wake(b, IL__BOARD_BREAK);
-    for (uint32_t slot = IL__BOARD_WAITER; slot < IL__BOARD_WORDS; slot++)
-        il__board_wake(b, slot);
-}
 
 /* "tenant\x1fname\x1fsuffix", n bytes. What makes no sense is no hint. */
 static void
@@ -80,7 +73,7 @@ static void
 wake_slots(struct il__board *b, const char *text)
 {
     if (strcmp(text, "*") == 0)
-        wake_everybody(b);
+        il__board_wake_everybody(b);
     while (*text != '\0') {
         size_t n = strcspn(text, " ");
         wake_slot(b, text, n);
@@ -94,8 +87,14 @@ il__pg_listener_take(struct il__board *b, const char *own_id, const char *payloa
     size_t n_id = strcspn(payload, " ");
 
     if (strchr(payload, '\x1f') == NULL) {
-        if (payload[n_id] == ' ' && (n_id != strlen(own_id) || memcmp(payload, own_id, n_id) != 0))
-            wake_slots(b, payload + n_id + 1);
+        const char *rest = payload + n_id + 1;
+        if (payload[n_id] != ' ' || (n_id == strlen(own_id) && memcmp(payload, own_id, n_id) == 0))
+            return; /* our own: we know already */
+        const char *said = rest + sizeof PG_SAY - 1;
+        if (strncmp(rest, PG_SAY, sizeof PG_SAY - 1) == 0)
+            il__ring_say(b, *said != '\0' ? said : NULL);
+        else
+            wake_slots(b, rest);
         return;
     }
     while (*payload != '\0') {
@@ -200,11 +199,12 @@ listener_main(void *arg)
     c.stop_fd = l->stop_fd;
     do {
         if (il__pg_exec(&c, s->sql[PG_listen], il__pg_in_ms(s->timeout_ms)) && prove(l, &c)) {
-            wake_everybody(&s->remote.board); /* what happened before we listened */
+            il__board_wake_everybody(&s->remote.board); /* what happened before we listened */
+            il__ring_say(&s->remote.board, NULL);
             atomic_store(&l->proven, true);
             listen_on(l, &c);
             atomic_store(&l->proven, false);
-            wake_everybody(&s->remote.board); /* sleep shorter from now on */
+            il__board_wake_everybody(&s->remote.board); /* sleep shorter from now on */
             again_ms = AGAIN_MS_MIN;
         } else {
             again_ms = MIN(2 * again_ms, AGAIN_MS_MAX);

@@ -245,6 +245,35 @@ pg_done(struct remote_store *s UNUSED, struct remote_call *c)
 
 /* ---- waking ------------------------------------------------------------------------------------------------------------------ */
 
+/* Over whatever connection is free, and not waited for. Wake-ups follow a commit on one that is there; else one is made only if it must be. */
+static void
+notify(struct pg_store *s, const char *payload, bool must)
+{
+    struct pg_conn *lane  = take_lane(s);
+    bool            there = lane->pq != NULL && !lane->pending;
+
+    if (there || ((must || lane->pq != NULL) && il__pg_conn_ready(lane, il__pg_in_ms(s->timeout_ms))))
+        il__pg_send_only(lane, &(struct pg_query){
+                                   .sql      = s->sql[PG_notify],
+                                   .n_params = 2,
+                                   .types    = { PG_TEXT, PG_TEXT },
+                                   .values   = { s->url.channel, payload },
+                               });
+    give_lane(s, lane);
+}
+
+static void
+pg_announce(struct il__store *base, const char *text)
+{
+    struct pg_store        *s       = il__pg_from(il__remote_from(base));
+    struct il__buf AUTO_BUF payload = { 0 };
+
+    il__buf_init(&payload, PG_ID_BYTES + sizeof PG_SAY + IL__RING_TEXT_BYTES_MAX);
+    il__buf_addf(&payload, "%s " PG_SAY "%s", s->listener.id, text != NULL ? text : "");
+    if (!payload.failed)
+        notify(s, il__buf_str(&payload), true);
+}
+
 /* By hand: a hundred of them are usual, and printf is not free. */
 static void
 add_slot(struct il__buf *b, uint32_t slot)
@@ -272,17 +301,8 @@ pg_wake(struct remote_store *base, const uint32_t *slots, size_t n)
         il__buf_adds(&payload, " *");
     for (size_t i = 0; n <= WAKES_MAX && i < n; i++)
         add_slot(&payload, slots[i]);
-    if (payload.failed)
-        return; /* they look by themselves, later */
-    struct pg_conn *lane = take_lane(s);
-    if (lane->pq != NULL && (!lane->pending || il__pg_conn_ready(lane, il__pg_in_ms(s->timeout_ms))))
-        il__pg_send_only(lane, &(struct pg_query){
-                                   .sql      = s->sql[PG_notify],
-                                   .n_params = 2,
-                                   .types    = { PG_TEXT, PG_TEXT },
-                                   .values   = { s->url.channel, il__buf_str(&payload) },
-                               });
-    give_lane(s, lane);
+    if (!payload.failed) /* else they look by themselves, later */
+        notify(s, il__buf_str(&payload), false);
 }
 
 static int64_t
@@ -389,9 +409,10 @@ make(const struct il__store_open *o, struct pg_store **ret, il_error *reterr)
     for (unsigned i = 0; i < PG_LANES; i++)
         s->free_lanes[s->n_free++] = PG_LANES - 1 - i; /* the first one on top */
     il__pg_listener_init(&s->listener, s);
-    bool ready           = il__remote_init(&s->remote, &pg_transport, o);
-    s->remote.ops.attend = pg_attend;
-    st                   = il__pg_url_parse(&s->url, o->url, reterr);
+    bool ready             = il__remote_init(&s->remote, &pg_transport, o);
+    s->remote.ops.attend   = pg_attend;
+    s->remote.ops.announce = pg_announce;
+    st                     = il__pg_url_parse(&s->url, o->url, reterr);
     for (unsigned i = 0; i < PG_LANES; i++)
         il__pg_conn_init(&s->writers[i], s->url.server, s->url.shown);
     il__pg_conn_init(&s->reader, s->url.server, s->url.shown);

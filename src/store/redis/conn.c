@@ -4,7 +4,6 @@
  *
  * What is said (login, database, hello) is library.c's.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dl.h"
 #include "base/error.h"
 #include "store/redis/redis_internal.h"
 
@@ -32,35 +32,30 @@ struct redis_api il__redis_api;
 #define STRINGIFY(x) #x
 #define SONAME_OF(version) "libhiredis.so." STRINGIFY(version)
 
-static pthread_once_t loaded = PTHREAD_ONCE_INIT;
-static const char    *missing;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool           loaded;
+static char           why_not[160];
 
 static void
 load(void)
 {
-    void *lib = dlopen(SONAME_OF(HIREDIS_SONAME), RTLD_NOW | RTLD_LOCAL);
-
-    if (lib == NULL) {
-        missing = SONAME_OF(HIREDIS_SONAME);
-        return;
-    }
-#define X(name)                                               \
-    {                                                         \
-        void *symbol = dlsym(lib, #name);                     \
-        if (symbol == NULL)                                   \
-            missing = #name " in " SONAME_OF(HIREDIS_SONAME); \
-        memcpy(&il__redis_api.name, &symbol, sizeof symbol);  \
-    }
+    static const struct il__dl_symbol symbols[] = {
+#define X(name) IL__DL_SYMBOL(struct redis_api, name)
 #include "store/redis/hiredis.def"
 #undef X
+    };
+    static const struct il__dl dl = { SONAME_OF(HIREDIS_SONAME), "libhiredis", symbols,
+                                      ARRAY_LEN(symbols) };
+
+    loaded = il__dl_load(&dl, &il__redis_api, why_not, sizeof why_not);
 }
 
 il_status
 il__redis_load(il_error *reterr)
 {
-    (void)pthread_once(&loaded, load); /* fails for a bad argument only */
-    if (missing != NULL)
-        return il__error_set(reterr, IL_STORE, "redis: needs %s, which was not found", missing);
+    CHECK(pthread_once(&once, load) == 0);
+    if (!loaded)
+        return il__error_set(reterr, IL_STORE, "redis: %s", why_not);
     return IL_OK;
 }
 

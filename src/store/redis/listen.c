@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/ring.h"
 #include "store/redis/redis_internal.h"
 
 #define POLL_MS \
@@ -23,6 +24,9 @@ channel(const struct redis_url *u, char out[REDIS_PREFIX_BYTES_MAX + 16])
     (void)snprintf(out, REDIS_PREFIX_BYTES_MAX + 16, "%s:wake", u->tag);
 }
 
+#define SAY \
+    "say " /* what follows is a message (il__async_announce()); older versions find no JSON in it */
+
 /* "TENANT NUL ID NUL ID …": jobs that have changed; with a NUL at `end`, as hiredis leaves it. */
 static void
 wake_jobs(struct redis_listener *l, const char *text, const char *end)
@@ -31,7 +35,7 @@ wake_jobs(struct redis_listener *l, const char *text, const char *end)
         il__board_wake(l->board, il__board_slot(text, id, IL__WAKE_JOB));
 }
 
-/* "SENDER [[tenant, name, suffix], …]" or "SENDER jJOBS". Our own changes have been told to our board already. */
+/* "SENDER [[tenant, name, suffix], …]", "SENDER jJOBS" or "SENDER say TEXT". Our own changes have been told to our board already. */
 static void
 take_message(struct redis_listener *l, const char *text, const char *end)
 {
@@ -41,6 +45,11 @@ take_message(struct redis_listener *l, const char *text, const char *end)
     if (strncmp(text, l->self, n_self) == 0 && text[n_self] == ' ')
         return;
     text = strchr(text, ' ');
+    if (text != NULL && strncmp(text + 1, SAY, sizeof SAY - 1) == 0) {
+        text += sizeof SAY;
+        il__ring_say(l->board, *text != '\0' ? text : NULL);
+        return;
+    }
     if (text != NULL && text[1] == 'j') {
         wake_jobs(l, text + 2, end);
     } else if (text != NULL && il__remote_take_wakes(&taken, text + 1, strlen(text + 1))) {
@@ -107,8 +116,10 @@ subscribe(struct redis_store *s, const char *name, bool after_gap)
     if (il__redis_ask(&l->conn, deadline_ns, &r, &err, "SUBSCRIBE", name) == IL_OK &&
         r->type == REDIS_REPLY_ARRAY) {
         atomic_store(&l->hears, true);
-        for (uint32_t i = 0; after_gap && i < IL__BOARD_WORDS; i++)
-            il__board_wake(l->board, i);
+        if (after_gap) {
+            il__board_wake_everybody(l->board);
+            il__ring_say(l->board, NULL);
+        }
         tell_ready(l);
         hear(s, &err);
         atomic_store(&l->hears, false);
@@ -193,6 +204,29 @@ il__redis_listen_await(struct redis_store *s, int64_t deadline_ns)
     /* Should it be interrupted or take too long, a message may be missed: waiters look by themselves until it is heard. */
     if (!atomic_load(&s->listener.tried) && left_ns > 0)
         IGNORE(ppoll(&fd, 1, &timeout, NULL) < 0);
+}
+
+/* On the connection that reads: the other one belongs to whoever applies. What is not sent now is lost. */
+void
+il__redis_announce(struct il__store *base, const char *text)
+{
+    struct redis_store     *s = container_of(il__remote_from(base), struct redis_store, remote);
+    int64_t                 deadline_ns = il__clock_boot_ns() + s->timeout_ms * IL__NS_PER_MS;
+    AUTO_REPLY redisReply  *r           = NULL;
+    struct il__buf AUTO_BUF message     = { 0 };
+    char                    name[REDIS_PREFIX_BYTES_MAX + 16];
+    il_error                err;
+
+    channel(&s->url, name);
+    il__buf_init(&message, IL__RING_TEXT_BYTES_MAX + 64);
+    il__buf_addf(&message, "%s " SAY "%s", s->listener.self, text != NULL ? text : "");
+    if (message.failed)
+        return;
+    il__mutex_lock(&s->reader_mutex);
+    if (il__redis_connect(s, &s->reader, deadline_ns, &err) == IL_OK)
+        IGNORE(il__redis_ask(&s->reader, deadline_ns, &r, &err, "PUBLISH", name,
+                             il__buf_str(&message)) != IL_OK);
+    il__mutex_unlock(&s->reader_mutex);
 }
 
 int64_t

@@ -445,14 +445,15 @@ il__store_redis_open(const struct il__store_open *o, struct il__store **ret, il_
     il__mutex_init(&s->reader_mutex, IL__MUTEX_reader);
     il__redis_conn_init(&s->writer, &s->url, NULL);
     il__redis_conn_init(&s->reader, &s->url, NULL);
-    s->apply             = s->remote.ops.apply;
-    s->remote.ops.apply  = redis_apply;
-    s->remote.ops.attend = il__redis_attend;
-    s->timeout_ms        = o->timeout_ms;
-    s->test_clock        = o->test_clock;
-    s->existing          = o->existing;
-    il_status st         = ok ? il__redis_url_parse(&s->url, o->scheme, o->path, o->query, reterr)
-                              : il__error_set(reterr, IL_NOMEM, "no memory for a store");
+    s->apply               = s->remote.ops.apply;
+    s->remote.ops.apply    = redis_apply;
+    s->remote.ops.attend   = il__redis_attend;
+    s->remote.ops.announce = il__redis_announce;
+    s->timeout_ms          = o->timeout_ms;
+    s->test_clock          = o->test_clock;
+    s->existing            = o->existing;
+    il_status st           = ok ? il__redis_url_parse(&s->url, o->scheme, o->path, o->query, reterr)
+                                : il__error_set(reterr, IL_NOMEM, "no memory for a store");
     if (st == IL_OK)
         st = open_parts(s, o, reterr);
     if (st != IL_OK) {

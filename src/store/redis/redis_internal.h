@@ -245,5 +245,7 @@ void      il__redis_listen_stop(struct redis_store *s);
 void il__redis_listen_await(struct redis_store *s, int64_t deadline_ns);
 /* As il__store_attend(). */
 int64_t il__redis_attend(struct il__store *base);
+/* As il__store_announce(). */
+void il__redis_announce(struct il__store *base, const char *text);
 
 #endif

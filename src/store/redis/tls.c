@@ -2,10 +2,10 @@
  * tls.c: OpenSSL for rediss:, loaded when the first such store is opened. Certificates are always verified: against the
  * system's authorities or those of cacert=, and the host's name.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 
+#include "base/dl.h"
 #include "base/error.h"
 #include "store/redis/redis_internal.h"
 
@@ -22,35 +22,32 @@
 #define CTRL_SET_TLSEXT_HOSTNAME 55
 #define TLS1_2 0x0303
 
-static struct {
+struct openssl {
 #define X(result, name, parameters) result(*name) parameters;
 #include "store/redis/openssl.def"
 #undef X
-} api;
+};
 
-static pthread_once_t loaded = PTHREAD_ONCE_INIT;
-static const char    *missing; /* what could not be found, or NULL */
+static struct openssl api;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool           loaded;
+static char           why_not[160];
 
 static void
 load(void)
 {
-    void *lib = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
-
-    if (lib == NULL)
-        lib = dlopen("libssl.so.1.1", RTLD_NOW | RTLD_LOCAL);
-    if (lib == NULL) {
-        missing = "libssl.so.3 or libssl.so.1.1";
-        return;
-    }
-#define X(result, name, parameters)                \
-    {                                              \
-        void *symbol = dlsym(lib, #name);          \
-        if (symbol == NULL)                        \
-            missing = #name;                       \
-        memcpy(&api.name, &symbol, sizeof symbol); \
-    }
+    static const struct il__dl_symbol symbols[] = {
+#define X(result, name, parameters) IL__DL_SYMBOL(struct openssl, name)
 #include "store/redis/openssl.def"
 #undef X
+    };
+    static const struct il__dl three = { "libssl.so.3", "libssl3", symbols, ARRAY_LEN(symbols) };
+    static const struct il__dl one = { "libssl.so.1.1", "libssl1.1", symbols, ARRAY_LEN(symbols) };
+    char                       ignored[sizeof why_not];
+
+    /* If neither is there, the newer one is what is asked for. */
+    loaded = il__dl_load(&three, &api, why_not, sizeof why_not) ||
+             il__dl_load(&one, &api, ignored, sizeof ignored);
 }
 
 static il_status
@@ -71,10 +68,9 @@ use_files(const struct redis_url *u, struct ssl_ctx *ctx, il_error *reterr)
 il_status
 il__redis_tls_init(const struct redis_url *u, struct ssl_ctx **ret, il_error *reterr)
 {
-    (void)pthread_once(&loaded, load); /* fails for a bad argument only */
-    if (missing != NULL)
-        return il__error_set(reterr, IL_STORE, "%s: TLS needs OpenSSL, and %s was not found",
-                             u->shown, missing);
+    CHECK(pthread_once(&once, load) == 0);
+    if (!loaded)
+        return il__error_set(reterr, IL_STORE, "%s: TLS needs OpenSSL: %s", u->shown, why_not);
     struct ssl_ctx *ctx = api.SSL_CTX_new(api.TLS_client_method());
     if (ctx == NULL)
         return il__error_set(reterr, IL_NOMEM, "no memory for TLS");

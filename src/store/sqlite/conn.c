@@ -49,12 +49,12 @@ il__sq_map(int extended_rc, int system_errno)
 }
 
 il_status
-il__sq_conn_error(const struct sq_conn *c, const char *path, il_error *reterr)
+il__sq_error(int extended_rc, int system_errno, const char *path, il_error *reterr)
 {
-    int         rc   = c->rc != SQLITE_OK ? c->rc : SQLITE_ERROR;
+    int         rc   = extended_rc != SQLITE_OK ? extended_rc : SQLITE_ERROR;
     const char *text = sqlite3_errstr(rc);
 
-    il_status st = il__sq_map(rc, c->db != NULL ? sqlite3_system_errno(c->db) : 0);
+    il_status st = il__sq_map(rc, system_errno);
     if (st == IL_FULL)
         text = "the disk is full";
     if ((rc & 0xFF) == SQLITE_BUSY)
@@ -65,6 +65,12 @@ il__sq_conn_error(const struct sq_conn *c, const char *path, il_error *reterr)
     if (reterr != NULL)
         (void)snprintf(reterr->native, sizeof reterr->native, "%d", rc);
     return st;
+}
+
+il_status
+il__sq_conn_error(const struct sq_conn *c, const char *path, il_error *reterr)
+{
+    return il__sq_error(c->rc, c->db != NULL ? sqlite3_system_errno(c->db) : 0, path, reterr);
 }
 
 static bool

@@ -106,12 +106,16 @@ open_board(struct sq_file *f, int fd, const char *name, il_error *reterr)
 
     if (fstat(fd, &st) != 0)
         return fail(reterr, name);
+    /* The ring behind the words may be missing: on a full disk, the locks go on working. */
+    if (st.st_size < (off_t)IL__BOARD_FILE_BYTES && posix_fallocate(fd, 0, IL__BOARD_FILE_BYTES) == 0)
+        st.st_size = IL__BOARD_FILE_BYTES;
     if (st.st_size < (off_t)IL__BOARD_BYTES) {
         errno = posix_fallocate(fd, 0, IL__BOARD_BYTES);
         if (errno != 0)
             return fail(reterr, name);
+        st.st_size = IL__BOARD_BYTES;
     }
-    if (!il__board_init_file(&f->board, fd))
+    if (!il__board_init_file(&f->board, fd, (size_t)st.st_size))
         return fail(reterr, name);
     return IL_OK;
 }

@@ -50,6 +50,16 @@ il__sq_answer_held(struct sq_store *s, il_op *op, const struct sq_key *k)
 }
 
 static bool
+answer_position(struct sq_store *s, il_op *op, const struct sq_hold *w, uint32_t position)
+{
+    op->status           = IL_QUEUED;
+    op->out.ticket       = w->number;
+    op->out.position     = position;
+    op->out.remaining_ms = w->deadline_ms == IL__NEVER ? IL_FOREVER : w->deadline_ms - s->state.now_ms;
+    return true;
+}
+
+static bool
 answer_queued(struct sq_store *s, il_op *op, const struct sq_key *k, const struct sq_hold *w)
 {
     uint32_t position = 1;
@@ -58,11 +68,7 @@ answer_queued(struct sq_store *s, il_op *op, const struct sq_key *k, const struc
         const struct sq_hold *other = &k->waiters.items[i];
         position += !other->gone && other->verdict[0] == '\0' && other->number < w->number;
     }
-    op->status           = IL_QUEUED;
-    op->out.ticket       = w->number;
-    op->out.position     = position;
-    op->out.remaining_ms = w->deadline_ms == IL__NEVER ? IL_FOREVER : w->deadline_ms - s->state.now_ms;
-    return true;
+    return answer_position(s, op, w, position);
 }
 
 static bool
@@ -135,6 +141,30 @@ acquire_own_wait(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold
         return il__sq_answer_held(s, op, k) && leave_queue(s, k, w);
     set_waiter_times(s, w, in->wait_ms);
     return il__sq_waiter_refresh(s, w) && answer_queued(s, op, k, w);
+}
+
+/* A waiter that asks again, and nothing else has happened to its key: without reading the whole queue. */
+static bool
+acquire_again(struct sq_store *s, il_op *op, bool *ret_done)
+{
+    const il_lock_in *in  = &op->in.lock;
+    struct sq_conn   *c   = &s->conn;
+    sqlite3_stmt     *row = il__sq_use(c, SQ_waiter_again);
+
+    *ret_done = false;
+    if (!il__sq_bind_text(c, row, 1, op->tenant) || !il__sq_bind_text(c, row, 2, op->key) ||
+        !il__sq_bind_text(c, row, 3, op->holder) || !il__sq_bind_int(c, row, 4, s->state.now_ms) ||
+        !il__sq_bind_int(c, row, 5, (int64_t)in->mode) || !il__sq_bind_int(c, row, 6, in->permits))
+        return false;
+    int rc = il__sq_step(c, row);
+    if (rc != SQLITE_ROW)
+        return rc == SQLITE_DONE;
+    struct sq_hold w        = { .number = il__sq_fence(row, 0) };
+    uint32_t       position = (uint32_t)il__sq_number(row, 1, 1, UINT32_MAX);
+    (void)sqlite3_reset(row); /* before the row is changed */
+    set_waiter_times(s, &w, in->wait_ms);
+    *ret_done = true;
+    return il__sq_waiter_refresh(s, &w) && answer_position(s, op, &w, position);
 }
 
 bool
@@ -304,12 +334,17 @@ il__sq_acquire(struct sq_store *s, il_op *op)
     struct sq_key           k     = { .tenant = op->tenant, .key = op->key };
     const struct il__ended *ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
     bool                    busy  = true;
+    bool                    again = false;
 
     /* The usual case first: nobody waits anywhere, the key is free, the unit of work holds nothing else. */
     if (ended == NULL && !s->has_waiters && !il__sq_lease_busy(s, &k, op->holder, &busy))
         return false;
     if (!busy)
         return il__sq_grant(s, op, &k);
+    if (ended == NULL && s->has_waiters && op->in.lock.wait_ms != 0 && !acquire_again(s, op, &again))
+        return false;
+    if (again)
+        return true;
     if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
         return false;
     struct sq_hold *own = il__sq_find_holder(&k.leases, op->holder);

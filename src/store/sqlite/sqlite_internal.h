@@ -30,6 +30,7 @@
 #include "core/conflict.h"
 #include "core/ended.h"
 #include "core/limits.h"
+#include "store/sqlite/error.h"
 #include "store/store.h"
 
 enum sq_stmt {
@@ -55,7 +56,6 @@ il_status il__sq_conn_borrow(struct sq_conn *c, sqlite3 *db, const char *path, i
     MUST_USE;
 void          il__sq_conn_return(struct sq_conn *c);
 il_status     il__sq_conn_error(const struct sq_conn *c, const char *path, il_error *reterr);
-il_status     il__sq_map(int extended_rc, int system_errno);
 const char   *il__sq_sql(enum sq_stmt stmt);
 sqlite3_stmt *il__sq_use(struct sq_conn *c, enum sq_stmt stmt); /* ready to bind; NULL: failed */
 bool          il__sq_bind_int(struct sq_conn *c, sqlite3_stmt *s, int i, int64_t value);

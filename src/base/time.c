@@ -1,8 +1,76 @@
 /*
- * time.c: RFC 3339 times that somebody has typed.
+ * time.c: RFC 3339 times, printed and parsed.
  */
 #include "base/parse.h"
-#include "cli/table.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define TIME_MS_END INT64_C(253402300800000) /* the year 10000 */
+
+static char *
+put_digits(char *at, int64_t number, int n)
+{
+    for (int i = n; i-- > 0; number /= 10)
+        at[i] = (char)('0' + number % 10);
+    return at + n;
+}
+
+/* A time that has four digits for its year: each answer of the server has a few, and gmtime_r() takes its time. */
+static void
+common_text(int64_t wall_ms, char *at)
+{
+    int64_t days = wall_ms / 86400000;
+    int64_t ms   = wall_ms % 86400000;
+    int64_t z    = days + 719468; /* days since 0000-03-01: the leap day is the last of its year */
+    int64_t era  = z / 146097;
+    int64_t of_era = z % 146097;
+    int64_t y      = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int64_t of_y   = of_era - (365 * y + y / 4 - y / 100);
+    int64_t m      = (5 * of_y + 2) / 153;
+    int64_t day    = of_y - (153 * m + 2) / 5 + 1;
+    int64_t month  = m < 10 ? m + 3 : m - 9;
+
+    at    = put_digits(at, y + era * 400 + (month <= 2), 4);
+    *at++ = '-';
+    at    = put_digits(at, month, 2);
+    *at++ = '-';
+    at    = put_digits(at, day, 2);
+    *at++ = 'T';
+    at    = put_digits(at, ms / 3600000, 2);
+    *at++ = ':';
+    at    = put_digits(at, ms / 60000 % 60, 2);
+    *at++ = ':';
+    at    = put_digits(at, ms / 1000 % 60, 2);
+    *at++ = '.';
+    at    = put_digits(at, ms % 1000, 3);
+    *at++ = 'Z';
+    *at   = '\0';
+}
+
+const char *
+il__time_text(int64_t wall_ms, char out[IL__TIME_TEXT_BYTES])
+{
+    /* Division that rounds down, so that times before 1970 have their milliseconds right too. */
+    int64_t   ms_part = wall_ms % 1000;
+    time_t    sec     = (time_t)(wall_ms / 1000 - (ms_part < 0));
+    struct tm tm;
+    char      date[24];
+
+    if (wall_ms >= 0 && wall_ms < TIME_MS_END) {
+        common_text(wall_ms, out);
+        return out;
+    }
+    if (gmtime_r(&sec, &tm) == NULL || strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
+        out[0] = '\0';
+        return out;
+    }
+    (void)snprintf(out, IL__TIME_TEXT_BYTES, "%s.%03dZ", date,
+                   (int)(ms_part < 0 ? ms_part + 1000 : ms_part));
+    return out;
+}
+
+/* ---- parsing ---------------------------------------------------------------------------------------- */
 
 /* Exactly `n` digits at *p, which moves on. */
 static bool
@@ -87,7 +155,7 @@ zone(const char **p, int *ret_minutes)
 }
 
 bool
-il__cli_time_parse(const char *text, int64_t *ret_ms)
+il__time_parse(const char *text, int64_t *ret_ms)
 {
     const char *p = text;
     int         year;

@@ -1,0 +1,74 @@
+/*
+ * cmd_audit.c: `interlock audit`: what administrators did, by the server and by commands.
+ */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/parse.h"
+#include "cli/data.h"
+
+#define REASON_COLUMN 6 /* what may be cut on a narrow terminal */
+
+/* An object, or null. */
+static json_t *
+details_json(const char *text)
+{
+    json_t *value = text[0] != '\0' ? json_loads(text, 0, NULL) : NULL;
+
+    return value != NULL ? value : json_null();
+}
+
+static json_t *
+act_json(const struct il__data_act *a)
+{
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "seq", (json_int_t)a->seq,
+                     "at", il__cli_json_time(a->at_ms), "tenant", il__cli_json_text(a->tenant),
+                     "who", il__cli_json_text(a->who), "act", il__cli_json_text(a->act), "what",
+                     il__cli_json_text(a->what), "reason", il__cli_json_text(a->reason), "outcome",
+                     il__cli_json_text(a->outcome), "details", details_json(a->details));
+}
+
+static void
+take_act(void *cookie, const struct il__data_act *a)
+{
+    struct cli_page *p = cookie;
+    char             seq[24], at[IL__TIME_TEXT_BYTES];
+
+    (void)snprintf(seq, sizeof seq, "%" PRIu64, a->seq);
+    if (!il__cli_page_wants(p, seq))
+        return;
+    if (p->cli->json) {
+        il__cli_page_add(p, act_json(a));
+        return;
+    }
+    il__cli_grid_add(&p->grid, "%s", il__time_text(a->at_ms, at));
+    il__cli_grid_add(&p->grid, "%s", a->tenant);
+    il__cli_grid_add(&p->grid, "%s", a->who);
+    il__cli_grid_add(&p->grid, "%s", a->act);
+    il__cli_grid_add(&p->grid, "%s", a->what);
+    il__cli_grid_add(&p->grid, "%s", a->outcome);
+    il__cli_grid_add(&p->grid, "%s", a->reason);
+}
+
+int
+il__cli_cmd_audit(struct cli *cli)
+{
+    static const char *const headers[] = { "AT", "TENANT", "WHO", "ACT", "WHAT", "OUTCOME", "REASON" };
+    AUTO_PAGE struct cli_page p        = { 0 };
+    const char               *cursor = CLI_OPTION(cli, audit, cursor)->text;
+    struct il__data          *d      = NULL;
+    uint64_t                  before = 0;
+    il_error                  err;
+
+    if (cursor != NULL && !il__parse_u64(cursor, INT64_MAX, &before))
+        return il__cli_usage("audit: --cursor: '%.40s' is not one that a page ended with", cursor);
+    il_status st = il__cli_data_open(cli, CLI_DATA_LOOK, &d, &err);
+    il__cli_page_init(&p, cli, CLI_OPTION(cli, audit, limit)->number, headers, ARRAY_LEN(headers));
+    p.grid.elastic = REASON_COLUMN;
+    if (st == IL_OK && d != NULL)
+        st = il__data_audit_list(
+            d, CLI_GIVEN(cli, common, tenant) ? CLI_SETTING(cli, tenant)->text : NULL,
+            CLI_OPTION(cli, audit, act)->text, before, p.limit + 1, take_act, &p, &err);
+    il__data_close(d);
+    return st == IL_OK ? il__cli_page_print(&p, "nothing was done yet") : il__cli_data_fail(cli, &err);
+}

@@ -1,0 +1,125 @@
+/*
+ * cmd_serve.c: `interlock serve`: the options of the server from the configuration, and again when it is told to read that anew.
+ */
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "http/http.h"
+
+static const char *
+text_or_null(const struct cli_setting *setting)
+{
+    return setting->text != NULL && setting->text[0] != '\0' ? setting->text : NULL;
+}
+
+/* Everything that can be changed while it runs. */
+static void
+set_changeable(const struct cli_config *config, struct http_options *o)
+{
+    const struct cli_setting *set = config->settings;
+
+    o->log_level                  = (enum http_log_level)set[CLI_KEY_log_level].number;
+    o->login_failures_per_minute  = set[CLI_KEY_login_failures].number;
+    o->audit_keep_ms              = set[CLI_KEY_audit_keep].number;
+    o->limits.requests_per_second = set[CLI_KEY_limit_requests].number;
+    o->limits.burst               = set[CLI_KEY_limit_burst].number;
+    o->limits.waiters             = set[CLI_KEY_limit_waiters].number;
+    o->limits.streams             = set[CLI_KEY_limit_streams].number;
+    o->limits.locks               = set[CLI_KEY_limit_locks].number;
+    o->limits.jobs                = set[CLI_KEY_limit_jobs].number;
+}
+
+/* A key that differs now and needs a restart; NULL: none. */
+static const char *
+needs_restart(const struct cli_config *was, const struct cli_config *is)
+{
+    static const enum cli_key_id keys[] = {
+        CLI_KEY_listen,
+        CLI_KEY_metrics_listen,
+        CLI_KEY_store,
+        CLI_KEY_data,
+        CLI_KEY_pepper_file,
+        CLI_KEY_connections_max,
+        CLI_KEY_connections_per_address,
+        CLI_KEY_body_max,
+        CLI_KEY_shutdown,
+        CLI_KEY_log_format,
+        CLI_KEY_store_timeout,
+        CLI_KEY_ranks,
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const char *a = was->settings[keys[i]].text, *b = is->settings[keys[i]].text;
+        if (a != NULL && b != NULL && strcmp(a, b) != 0)
+            return il__cli_keys[keys[i]].name;
+    }
+    return NULL;
+}
+
+static il_status
+reload(void *cookie, struct http_options *o, const char **ret_restart, il_error *reterr)
+{
+    const struct cli                              *cli    = cookie;
+    AUTO(il__cli_config_release) struct cli_config config = { 0 };
+    il_status st = il__cli_config_load(&config, &cli->args, reterr);
+
+    if (st != IL_OK)
+        return st;
+    set_changeable(&config, o);
+    *ret_restart = needs_restart(&cli->config, &config);
+    return IL_OK;
+}
+
+static il_status
+check_use(const struct cli *cli, il_error *reterr)
+{
+    if (geteuid() == 0 && !CLI_GIVEN(cli, serve, allow_root))
+        return il__error_set(
+            reterr, IL_INVAL,
+            "serve: not as root: use a user of its own, or --allow-root if it must be");
+    /* A server that asks a server would only be in the way. */
+    return il__cli_store_not_server(cli, "it needs a store of its own", reterr);
+}
+
+static void
+set_options(const struct cli *cli, struct http_options *o)
+{
+    int64_t format = CLI_SETTING(cli, log_format)->number;
+    enum {
+        FORMAT_AUTO,
+        FORMAT_JSON
+    };
+
+    o->listen         = CLI_SETTING(cli, listen)->text;
+    o->metrics_listen = text_or_null(CLI_SETTING(cli, metrics_listen));
+    o->store_url      = CLI_SETTING(cli, store)->text;
+    o->data_url       = text_or_null(CLI_SETTING(cli, data));
+    o->pepper_file    = text_or_null(CLI_SETTING(cli, pepper_file));
+    o->tls_proxy      = CLI_GIVEN(cli, serve, tls_proxy);
+    o->log_json       = format == FORMAT_JSON || (format == FORMAT_AUTO && !isatty(STDERR_FILENO));
+    o->shutdown_ms    = CLI_SETTING(cli, shutdown)->number;
+    o->body_bytes_max = CLI_SETTING(cli, body_max)->number;
+    o->body_bytes_max_large   = MIN(10 * o->body_bytes_max, INT64_C(64) << 20);
+    o->connections_max        = (unsigned)CLI_SETTING(cli, connections_max)->number;
+    o->connections_per_ip_max = (unsigned)CLI_SETTING(cli, connections_per_address)->number;
+    set_changeable(&cli->config, o);
+}
+
+int
+il__cli_cmd_serve(struct cli *cli)
+{
+    struct http_options o   = { .ready_fd = -1, .reload = reload, .reload_cookie = cli };
+    il_error            err = { 0 };
+    il_status           st  = check_use(cli, &err);
+
+    set_options(cli, &o);
+    il__http_prepare();
+    if (st == IL_OK)
+        st = il__cli_store_open(cli, true, &err);
+    if (st != IL_OK)
+        return il__cli_fail(&err);
+    o.h = cli->store;
+    st  = il__http_serve(&o, &err);
+    return st == IL_OK ? 0 : il__cli_fail(&err);
+}

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# key, tenant, audit: keys without a server (R1.16): made and shown once, listed without secrets, revoked, each act written down.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# Looking makes nothing.
+error "a store that was named must be there" 69 "*x.db*" "$il" key list
+gives "... the default one need not" 0 env -u INTERLOCK_STORE "$il" key list
+like "... and has no key" "$err" "*no key*"
+run env -u INTERLOCK_STORE "$il" key list --json
+json "... in JSON, too" "d == {'items': [], 'next': None}"
+check "... and is not made" test ! -e "$work/state/interlock"
+gives "a store where nobody made a key" 0 "$il" run k -- true
+run "$il" audit --json
+json "... has nothing to show" "d == {'items': [], 'next': None}"
+
+# Made and shown once.
+run "$il" key create --tenant acme --name "Acme's \"first\"" --permission admin:usage --permission queue:claim --prefix pipeline: --expires 30d --json
+is "a key is made" "$status" 0
+json "... of the form that is promised" "re.fullmatch('sk_acme_[A-Za-z0-9_-]{43}', d['key'])"
+json "... with id, tenant and permissions" "d['tenant'] == 'acme' and d['permissions'] == ['admin:usage', 'queue:claim'] and len(d['id']) == 36"
+json "... and the rest" "d['name'] == 'Acme\'s \"first\"' and d['role'] == 'none' and d['prefix'] == 'pipeline:' and d['expires_at'].endswith('Z')"
+secret=$("$python" -c 'import json; print(json.load(open("out"))["key"])')
+id=$("$python" -c 'import json; print(json.load(open("out"))["id"])')
+run "$il" key create
+is "another, for people" "$status" 0
+like "... is alone on standard output" "$out" "sk_default_???????????????????????????????????????????"
+like "... and explained on standard error" "$err" "interlock: key * of tenant default, role write; *once"
+run "$il" -q key create --admin
+is "quietly" "$err" ""
+like "... an admin's" "$out" "sk_default_*"
+gives "of each role" 0 "$il" key create --role operator
+error "a role that there is not" 64 "*--role*" "$il" key create --role root
+error "two of them" 64 "*exclude*" "$il" key create --role read --admin
+error "a bad tenant" 64 "key create: *tenant*" "$il" key create --tenant Acme
+error "a bad permission" 64 "key create: a permission *" "$il" key create --permission "a b"
+many=()
+for i in {1..17}; do
+    many+=(--permission "p$i")
+done
+error "too many permissions" 64 "key create: *16*" "$il" key create "${many[@]}"
+error "a prefix that is too long" 64 "*--prefix*" "$il" key create --prefix "$(printf '%257s' x)"
+error "nothing to keep it in" 64 "key create: in memory *" env INTERLOCK_STORE=memory: "$il" key create
+for file in "$work"/x.db*; do
+    check "the secret is not in ${file##*/}" sh -c "! grep -qaF '${secret#sk_acme_}' '$file'"
+done
+is "... which is nobody else's to read" "$(stat -c %a "$work"/x.db* | sort -u)" 600
+
+# Listed.
+run "$il" key list --json
+json "all are listed" "len(d['items']) == 4 and d['next'] is None"
+json "... without secrets" "not any('key' in i or 'hash' in i for i in d['items']) and 'sk_' not in json.dumps(d)"
+json "... all about them" "sorted(d['items'][0]) == sorted(['id', 'tenant', 'name', 'role', 'permissions', 'prefix', 'created_at', 'expires_at', 'used_at', 'revoked_at'])"
+run "$il" key list --tenant acme --json
+json "those of a tenant" "[i['id'] for i in d['items']] == ['$id']"
+run "$il" key list --limit 3 --json
+json "a page" "len(d['items']) == 3 and d['next'] == d['items'][2]['id']"
+next=$("$python" -c 'import json; print(json.load(open("out"))["next"])')
+run "$il" key list --limit 3 --cursor "$next" --json
+json "... and the next" "len(d['items']) == 1 and d['next'] is None"
+run "$il" key list --limit 1
+like "for people, too" "$err" "*--cursor '*'"
+error "a bad cursor" 64 "key list: *" "$il" key list --cursor nonsense
+
+# Revoked.
+error "revoking needs a reason" 64 "*--reason*" "$il" key revoke "$id"
+error "... and the right tenant" 1 "key revoke: there is no key *" "$il" key revoke --tenant default --reason x "$id"
+error "... and a key" 1 "key revoke: there is no key *" "$il" key revoke --reason x 00000000-0000-7000-8000-000000000000
+run "$il" key revoke --reason "it leaked" "$id" --json
+json "revoked" "d == {'id': '$id', 'revoked': True}"
+gives "again" 0 "$il" key revoke --reason "really" "$id"
+run "$il" key list --tenant acme --json
+json "... for good" "d['items'][0]['revoked_at'] is not None"
+
+# Tenants.
+run "$il" tenant create globex --name Globex --requests 100 --jobs 1000 --json
+json "a tenant" "d['id'] == 'globex' and d['limits']['requests_per_second'] == 100 and d['limits']['locks'] == 0"
+error "... is made once" 1 "tenant create: there is a tenant globex already" "$il" tenant create globex
+error "... and has a proper name" 64 "tenant create: *" "$il" tenant create "a;b"
+gives "changed" 0 "$il" tenant set globex --jobs 5
+run "$il" tenant list --json
+json "... but for what was not named" "[i for i in d['items'] if i['id'] == 'globex'][0]['limits'] == {'requests_per_second': 100, 'burst': 0, 'waiters': 0, 'streams': 0, 'locks': 0, 'jobs': 5}"
+json "a key makes its tenant" "[i['id'] for i in d['items']] == ['acme', 'default', 'globex']"
+error "one that there is not" 1 "tenant set: there is no tenant *" "$il" tenant set nobody --jobs 5
+
+# Audit.
+run "$il" audit --json
+json "what was done is written down, newest first" "[i['act'] for i in d['items']] == ['tenant.set', 'tenant.create', 'key.revoke', 'key.revoke', 'key.create', 'key.create', 'key.create', 'key.create']"
+json "... by whom, to what, why" "(lambda i: i['who'] == 'cli:$(id -un)' and i['what'] == '$id' and i['tenant'] == 'acme' and i['reason'] == 'it leaked' and i['outcome'] == 'OK')(d['items'][3])"
+json "... and no secret" "'sk_' not in json.dumps(d)"
+run "$il" audit --act key.create --tenant default --limit 2 --json
+json "a page of some" "len(d['items']) == 2 and d['next'] == str(d['items'][1]['seq'])"
+next=$("$python" -c 'import json; print(json.load(open("out"))["next"])')
+run "$il" audit --act key.create --tenant default --limit 2 --cursor "$next" --json
+json "... and the rest" "len(d['items']) == 1 and d['next'] is None"
+error "a bad cursor" 64 "audit: --cursor: *" "$il" audit --cursor x
+gives "for people" 0 "$il" audit
+like "... a table" "$out" "*key.revoke*it leaked*"
+
+# A pepper of one's own, another place, Redis.
+printf 'a pepper of sixteen bytes and more\n' >pepper
+chmod 644 pepper
+error "a pepper that others can read" 64 "*chmod 600*" "$il" key create --data "$work/d.db" --pepper-file pepper
+chmod 600 pepper
+gives "a data store and a pepper" 0 "$il" key create --data "$work/d.db" --pepper-file pepper
+check "... in a file of its own" test -e "$work/d.db"
+error "... which other peppers do not fit" 64 "*pepper*" "$il" key create --data "$work/d.db"
+gives "... but looking needs none" 0 "$il" key list --data "$work/d.db"
+mkdir conf && mv pepper conf/pepper && printf 'data: ../d.db\npepper_file: pepper\n' >conf/config.yml
+run "$il" --config conf/config.yml key list --json
+json "from the configuration" "len(d['items']) == 1"
+gives "... made, too" 0 "$il" --config conf/config.yml key create
+run env INTERLOCK_DATA="$work/d.db" "$il" key list --json
+json "from the environment" "len(d['items']) == 2"
+gives "Redis has them in the state folder" 0 env INTERLOCK_STORE=redis://127.0.0.1:1 "$il" key create
+check "... in a file" test -e "$work/state/interlock/data.db"
+is "... and a folder of the user's own" "$(stat -c %a "$work/state/interlock")" 700
+error "a server is no store" 64 "key create: *not through a server*" env -u INTERLOCK_STORE "$il" --server http://127.0.0.1:1 key create
+
+# The process that makes a key cannot be looked into, and leaves no core.
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+    strace -f -o trace "$il" key create >/dev/null 2>&1
+    check "no core file has it" grep -q 'prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE)' trace
+fi
+
+# PostgreSQL, in the store's schema; the store need not be there.
+postgres_store
+export PGOPTIONS="-c client_min_messages=error"
+run "$il" key list --json
+json "nothing there yet" "d == {'items': [], 'next': None}"
+error "... to revoke" 1 "key revoke: *" "$il" key revoke --reason x "$id"
+gives "a key in a database" 0 "$il" key create --tenant acme
+is "... in the store's schema" "$(psql -qAt -c "SELECT count(*) FROM $schema.api_key")" 1
+is "... hashed" "$(psql -qAt -c "SELECT hash ~ '^[0-9a-f]{64}\$' FROM $schema.api_key")" t
+gives "... where the store is made then" 0 "$il" run k -- true
+run "$il" key list --json
+json "... and the key still is" "len(d['items']) == 1"
+psql -q -c "DROP SCHEMA $schema CASCADE"
+gives "whoever owns the database" 0 "$il" migrate
+is "... makes these tables, too" "$(psql -qAt -c "SELECT count(*) FROM $schema.api_key")" 0
+error "no password in what is said" 69 "*" env INTERLOCK_STORE="postgres://user:secret@127.0.0.1:1/db" "$il" key create
+is "... really" "$(grep -c secret "$work/err")" 0
+finish

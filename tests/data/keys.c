@@ -1,0 +1,431 @@
+/*
+ * keys.c: tenants and keys (R1.16): made, found, listed in pages, revoked, expired; what names may be; what is hostile.
+ */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "data/place.h"
+
+#define URL_SAFE "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+/* ---- keys ------------------------------------------------------------------------------------------------------------------- */
+
+D_TEST(r1_16_a_key_is_made_and_found)
+{
+    struct il__data_key key = {
+        .tenant        = "acme_2",
+        .name          = "of \"Robert'); DROP TABLE il_api_key;--\"",
+        .role          = DATA_ROLE_OPERATOR,
+        .permissions   = "admin:usage queue:claim",
+        .prefix        = "pipeline:",
+        .expires_at_ms = il__clock_wall_ms() + 60000,
+    };
+    char         id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
+    struct t_key k;
+    il_error     err;
+
+    T_EQ(il__data_key_create(d, &key, true, id, secret, &err), IL_OK);
+    T_TRUE(strncmp(secret, "sk_acme_2_", 10) == 0);
+    T_EQ(strlen(secret), 10 + 43);
+    T_EQ(strspn(secret + 10, URL_SAFE), 43);
+    T_EQ(t_key_find(d, secret, &k), IL_OK);
+    T_STREQ(k.id, id);
+    T_STREQ(k.tenant, key.tenant);
+    T_STREQ(k.name, key.name);
+    T_EQ(k.role, DATA_ROLE_OPERATOR);
+    T_STREQ(k.permissions, key.permissions);
+    T_STREQ(k.prefix, key.prefix);
+    T_EQ(k.expires_at_ms, key.expires_at_ms);
+    T_TRUE(k.created_at_ms > il__clock_wall_ms() - 60000 && k.created_at_ms <= il__clock_wall_ms());
+    T_EQ(k.used_at_ms, 0);
+    T_EQ(k.revoked_at_ms, 0);
+}
+
+D_TEST(r1_16_no_two_keys_are_alike)
+{
+    char id[DATA_ID_BYTES], a[DATA_KEY_BYTES_MAX], b[DATA_KEY_BYTES_MAX], first[DATA_ID_BYTES];
+    struct t_key k;
+
+    t_key_make(d, "t", DATA_ROLE_READ, first, a);
+    t_key_make(d, "t", DATA_ROLE_WRITE, id, b);
+    T_TRUE(strcmp(a, b) != 0);
+    T_EQ(t_key_find(d, a, &k), IL_OK);
+    T_STREQ(k.id, first);
+    T_EQ(k.role, DATA_ROLE_READ);
+}
+
+D_TEST(r1_16_an_unknown_key)
+{
+    char          id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX], other[DATA_KEY_BYTES_MAX];
+    unsigned char hash[DATA_HASH_BYTES], shorter[DATA_HASH_BYTES];
+    struct t_key  k;
+
+    t_key_make(d, "t", DATA_ROLE_READ, id, secret);
+    T_EQ(t_key_find(d, "", &k), IL_NOT_FOUND);
+    T_EQ(t_key_find(d, "sk_t_", &k), IL_NOT_FOUND);
+    T_EQ(t_key_find(d, "' OR '1'='1", &k), IL_NOT_FOUND);
+    memcpy(other, secret, sizeof other);
+    other[strlen(other) - 1] = (char)(other[strlen(other) - 1] == 'A' ? 'B' : 'A');
+    T_EQ(t_key_find(d, other, &k), IL_NOT_FOUND);
+    /* The length counts, and a NUL is a byte like any other. */
+    il__data_key_hash(d, secret, strlen(secret), hash);
+    il__data_key_hash(d, secret, strlen(secret) + 1, shorter);
+    T_TRUE(memcmp(hash, shorter, sizeof hash) != 0);
+}
+
+D_TEST(r1_16_a_long_one_is_no_trouble)
+{
+    static char   big[1 << 20];
+    unsigned char hash[DATA_HASH_BYTES];
+    il_error      err;
+
+    memset(big, 'x', sizeof big);
+    il__data_key_hash(d, big, sizeof big, hash);
+    T_EQ(il__data_key_find(d, hash, t_key_take, &(struct t_key){ 0 }, &err), IL_NOT_FOUND);
+}
+
+D_TEST(r1_16_without_its_tenant)
+{
+    struct il__data_key key = { .tenant = "nobody", .role = DATA_ROLE_READ };
+    char                id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
+    il_error            err;
+    uint64_t            n;
+
+    T_EQ(il__data_key_create(d, &key, false, id, secret, &err), IL_NOT_FOUND);
+    T_HAS(err.message, "nobody");
+    T_EQ(il__data_key_count(d, &n, &err), IL_OK);
+    T_EQU(n, 0);
+    T_EQ(il__data_tenant_create(d, &(struct il__data_tenant){ .id = "nobody" }, &err), IL_OK);
+    T_EQ(il__data_key_create(d, &key, false, id, secret, &err), IL_OK);
+}
+
+D_TEST(r1_16_revoked)
+{
+    char         id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
+    struct t_key k = { .n = 0 };
+    il_error     err;
+    uint64_t     n;
+
+    t_key_make(d, "t", DATA_ROLE_READ, id, secret);
+    T_EQ(il__data_key_get(d, NULL, id, t_key_take, &k, &err), IL_OK);
+    T_STREQ(k.tenant, "t");
+    T_EQ(il__data_key_get(d, "t", id, t_key_take, &k, &err), IL_OK);
+    T_EQ(il__data_key_get(d, "other", id, t_key_take, &k, &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_get(d, NULL, "' OR 1=1", t_key_take, &k, &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_revoke(d, "other", id, &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_revoke(d, NULL, "x' OR '1'='1", &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_revoke(d, NULL, "00000000-0000-7000-8000-000000000000", &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_count(d, &n, &err), IL_OK);
+    T_EQU(n, 1);
+    T_EQ(il__data_key_revoke(d, "t", id, &err), IL_OK);
+    T_EQ(t_key_find(d, secret, &k), IL_OK);
+    int64_t revoked_at_ms = k.revoked_at_ms;
+    T_TRUE(revoked_at_ms > 0);
+    T_EQ(il__data_key_revoke(d, NULL, id, &err), IL_OK);
+    T_EQ(t_key_find(d, secret, &k), IL_OK);
+    T_EQ(k.revoked_at_ms, revoked_at_ms);
+    T_EQ(il__data_key_count(d, &n, &err), IL_OK);
+    T_EQU(n, 0);
+}
+
+D_TEST(r1_16_expired)
+{
+    struct il__data_key key = { .tenant = "t", .role = DATA_ROLE_READ };
+    char                id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
+    struct t_key        k;
+    il_error            err;
+    uint64_t            n = 1;
+
+    key.expires_at_ms = il__clock_wall_ms();
+    T_EQ(il__data_key_create(d, &key, true, id, secret, &err), IL_INVAL);
+    key.expires_at_ms = il__clock_wall_ms() + 200;
+    T_EQ(il__data_key_create(d, &key, true, id, secret, &err), IL_OK);
+    /* It is found, and its caller sees that its time is over; it is not counted any more. */
+    for (int64_t until_ms = il__clock_wall_ms() + 10000; n > 0 && il__clock_wall_ms() < until_ms;)
+        T_EQ(il__data_key_count(d, &n, &err), IL_OK);
+    T_EQU(n, 0);
+    T_EQ(t_key_find(d, secret, &k), IL_OK);
+    T_EQ(k.expires_at_ms, key.expires_at_ms);
+}
+
+D_TEST(r1_16_used_to_the_minute)
+{
+    char         id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
+    struct t_key k;
+    il_error     err;
+
+    t_key_make(d, "t", DATA_ROLE_READ, id, secret);
+    T_EQ(il__data_key_used(d, id, 1800000059999, &err), IL_OK);
+    T_EQ(t_key_find(d, secret, &k), IL_OK);
+    T_EQ(k.used_at_ms, 1800000000000);
+    T_EQ(il__data_key_used(d, id, 1700000000000, &err), IL_OK); /* not backwards */
+    T_EQ(t_key_find(d, secret, &k), IL_OK);
+    T_EQ(k.used_at_ms, 1800000000000);
+    T_EQ(il__data_key_used(d, id, 1800000060000, &err), IL_OK);
+    T_EQ(t_key_find(d, secret, &k), IL_OK);
+    T_EQ(k.used_at_ms, 1800000060000);
+    T_EQ(il__data_key_used(d, "00000000-0000-7000-8000-000000000000", 1800000060000, &err), IL_OK);
+}
+
+static il_status
+create(struct il__data *d, struct il__data_key key)
+{
+    char      id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX] = "untouched";
+    il_error  err = { .message = "" };
+    il_status st  = il__data_key_create(d, &key, true, id, secret, &err);
+
+    if (st != IL_OK) {
+        T_TRUE(err.message[0] != '\0');
+        T_STREQ(secret, "untouched");
+    }
+    return st;
+}
+
+D_TEST(r1_16_what_a_key_may_be)
+{
+    static char big[1 << 20];
+    char        tenant[IL_TENANT_BYTES_MAX + 2], name[DATA_NAME_BYTES_MAX + 2],
+        permissions[DATA_PERMISSIONS_BYTES_MAX + 2];
+
+    memset(big, 'x', sizeof big - 1);
+#define KEY(field, value)                                                     \
+    ({                                                                        \
+        struct il__data_key key_ = { .tenant = "t", .role = DATA_ROLE_READ }; \
+        key_.field               = (value);                                   \
+        create(d, key_);                                                      \
+    })
+    T_EQ(KEY(name, NULL), IL_OK);
+    T_EQ(KEY(role, DATA_ROLE_NONE), IL_OK);
+    T_EQ(KEY(role, DATA_ROLE_COUNT), IL_INVAL);
+    T_EQ(KEY(role, (enum il__data_role)77), IL_INVAL);
+    T_EQ(KEY(name, big), IL_INVAL);
+    T_EQ(KEY(name, "a\nb"), IL_INVAL);
+    T_EQ(KEY(name, "\xff\xfe"), IL_INVAL);
+    T_EQ(KEY(name, "Schl\xc3\xbcssel"), IL_OK);
+    T_EQ(KEY(prefix, big), IL_INVAL);
+    T_EQ(KEY(prefix, "\xc3"), IL_INVAL);
+    T_EQ(KEY(permissions, "a"), IL_OK);
+    T_EQ(KEY(permissions, "a:b.c_d-9"), IL_OK);
+    T_EQ(KEY(permissions, "A"), IL_INVAL);
+    T_EQ(KEY(permissions, "a  b"), IL_INVAL);
+    T_EQ(KEY(permissions, " a"), IL_INVAL);
+    T_EQ(KEY(permissions, "a "), IL_INVAL);
+    T_EQ(KEY(permissions, "a,b"), IL_INVAL);
+    T_EQ(KEY(permissions, "a b c d e f g h i j k l m n o p"), IL_OK);
+    T_EQ(KEY(permissions, "a b c d e f g h i j k l m n o p q"), IL_INVAL);
+    T_EQ(KEY(permissions, big), IL_INVAL);
+    memset(permissions, 'p', sizeof permissions - 1);
+    permissions[DATA_PERMISSION_BYTES_MAX] = '\0';
+    T_EQ(KEY(permissions, permissions), IL_OK);
+    permissions[DATA_PERMISSION_BYTES_MAX]     = 'p';
+    permissions[DATA_PERMISSION_BYTES_MAX + 1] = '\0';
+    T_EQ(KEY(permissions, permissions), IL_INVAL);
+    T_EQ(KEY(tenant, NULL), IL_INVAL);
+    T_EQ(KEY(tenant, ""), IL_INVAL);
+    T_EQ(KEY(tenant, "A"), IL_INVAL);
+    T_EQ(KEY(tenant, "a-b"), IL_INVAL);
+    T_EQ(KEY(tenant, "a'b"), IL_INVAL);
+    T_EQ(KEY(tenant, big), IL_INVAL);
+    memset(tenant, 't', sizeof tenant);
+    tenant[IL_TENANT_BYTES_MAX] = '\0';
+    T_EQ(KEY(tenant, tenant), IL_OK);
+    tenant[IL_TENANT_BYTES_MAX]     = 't';
+    tenant[IL_TENANT_BYTES_MAX + 1] = '\0';
+    T_EQ(KEY(tenant, tenant), IL_INVAL);
+    memset(name, 'n', sizeof name);
+    name[DATA_NAME_BYTES_MAX] = '\0';
+    T_EQ(KEY(name, name), IL_OK);
+#undef KEY
+}
+
+struct ids {
+    char     last[DATA_ID_BYTES];
+    unsigned n;
+};
+
+static void
+take_id(void *cookie, const struct il__data_key *key)
+{
+    struct ids *ids = cookie;
+
+    T_TRUE(strcmp(ids->last, key->id) < 0);
+    (void)snprintf(ids->last, sizeof ids->last, "%s", key->id);
+    ids->n++;
+}
+
+static unsigned
+list_pages(struct il__data *d, const char *tenant, uint32_t limit)
+{
+    struct ids ids = { .n = 0 };
+    il_error   err;
+
+    for (unsigned before = 1; before != ids.n;) {
+        before = ids.n;
+        char after[DATA_ID_BYTES];
+        memcpy(after, ids.last, sizeof after);
+        T_EQ(il__data_key_list(d, tenant, after, limit, take_id, &ids, &err), IL_OK);
+        T_TRUE(ids.n - before <= (limit != 0 ? limit : 100));
+    }
+    return ids.n;
+}
+
+D_TEST(r1_16_listed_in_pages)
+{
+    char         id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
+    struct t_key k = { .n = 0 };
+    il_error     err;
+
+    for (unsigned i = 0; i < 25; i++)
+        t_key_make(d, i % 5 == 0 ? "five" : "rest", DATA_ROLE_READ, id, secret);
+    T_EQ(list_pages(d, NULL, 7), 25);
+    T_EQ(list_pages(d, NULL, 1), 25);
+    T_EQ(list_pages(d, NULL, 25), 25);
+    T_EQ(list_pages(d, NULL, 0), 25);
+    T_EQ(list_pages(d, NULL, UINT32_MAX), 25);
+    T_EQ(list_pages(d, "five", 2), 5);
+    T_EQ(list_pages(d, "nobody", 2), 0);
+    T_EQ(il__data_key_list(d, NULL, "not an id", 1, t_key_take, &k, &err), IL_INVAL);
+    T_EQ(il__data_key_list(d, "Bad!", NULL, 1, t_key_take, &k, &err), IL_INVAL);
+    T_EQ(k.n, 0);
+}
+
+D_TEST(roles_have_names)
+{
+    for (enum il__data_role role = DATA_ROLE_NONE; role < DATA_ROLE_COUNT; role++)
+        T_EQ(il__data_role_parse(il__data_role_name(role)), role);
+    T_EQ(il__data_role_parse("root"), DATA_ROLE_COUNT);
+    T_EQ(il__data_role_parse(""), DATA_ROLE_COUNT);
+    T_EQ(il__data_role_parse(NULL), DATA_ROLE_COUNT);
+}
+
+/* ---- tenants ----------------------------------------------------------------------------------------------------------------- */
+
+struct tenants {
+    unsigned               n;
+    char                   last[IL_TENANT_BYTES_MAX + 1], name[DATA_NAME_BYTES_MAX + 1];
+    struct il__data_limits limits;
+    int64_t                created_at_ms;
+};
+
+static void
+take_tenant(void *cookie, const struct il__data_tenant *t)
+{
+    struct tenants *ts = cookie;
+
+    T_TRUE(strcmp(ts->last, t->id) < 0);
+    (void)snprintf(ts->last, sizeof ts->last, "%s", t->id);
+    (void)snprintf(ts->name, sizeof ts->name, "%s", t->name);
+    ts->limits        = t->limits;
+    ts->created_at_ms = t->created_at_ms;
+    ts->n++;
+}
+
+D_TEST(r1_16_a_tenant)
+{
+    struct il__data_tenant t  = { .id     = "acme",
+                                  .name   = "Acme 'n' Sons",
+                                  .limits = { 100, 200, 3, 4, 5, DATA_LIMIT_MAX } };
+    struct tenants         ts = { .n = 0 };
+    il_error               err;
+
+    T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_NOT_FOUND);
+    T_EQ(il__data_tenant_set(d, &t, &err), IL_NOT_FOUND);
+    T_EQ(il__data_tenant_create(d, &t, &err), IL_OK);
+    T_EQ(il__data_tenant_create(d, &t, &err), IL_DUPLICATE);
+    T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_OK);
+    T_STREQ(ts.name, t.name);
+    T_TRUE(memcmp(&ts.limits, &t.limits, sizeof t.limits) == 0);
+    T_TRUE(ts.created_at_ms > 0);
+    t.name                       = "Acme";
+    t.limits.requests_per_second = 0;
+    T_EQ(il__data_tenant_set(d, &t, &err), IL_OK);
+    ts.last[0] = '\0';
+    T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_OK);
+    T_STREQ(ts.name, "Acme");
+    T_EQ(ts.limits.requests_per_second, 0);
+    t.limits.jobs = -1;
+    T_EQ(il__data_tenant_set(d, &t, &err), IL_INVAL);
+    t.limits.jobs = DATA_LIMIT_MAX + 1;
+    T_EQ(il__data_tenant_set(d, &t, &err), IL_INVAL);
+    t.limits.jobs = 0;
+    t.id          = "ACME";
+    T_EQ(il__data_tenant_create(d, &t, &err), IL_INVAL);
+    T_EQ(il__data_tenant_get(d, "ACME", take_tenant, &ts, &err), IL_INVAL);
+}
+
+D_TEST(tenants_in_order_of_bytes)
+{
+    static const char *const ids[] = { "a_b", "a", "ab", "b9", "b_", "9", "_", "a1" };
+    struct tenants           ts    = { .n = 0 };
+    il_error                 err;
+
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        T_EQ(il__data_tenant_create(d, &(struct il__data_tenant){ .id = ids[i] }, &err), IL_OK);
+    T_EQ(il__data_tenant_list(d, NULL, 3, take_tenant, &ts, &err), IL_OK);
+    T_EQ(ts.n, 3);
+    T_EQ(il__data_tenant_list(d, (char[2]){ ts.last[0], ts.last[1] }, 100, take_tenant, &ts, &err),
+         IL_OK);
+    T_EQ(ts.n, ARRAY_LEN(ids));
+}
+
+/* ---- several at once ----------------------------------------------------------------------------------------------------------- */
+
+#define N_THREADS 4
+#define N_EACH 25
+
+static void *
+make_many(void *arg)
+{
+    struct il__data_key key = { .tenant = "t", .role = DATA_ROLE_WRITE };
+    char                id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
+    unsigned char       hash[DATA_HASH_BYTES];
+    struct t_key        k = { .n = 0 };
+
+    for (unsigned i = 0; i < N_EACH; i++) {
+        CHECK(il__data_key_create(arg, &key, true, id, secret, NULL) == IL_OK);
+        il__data_key_hash(arg, secret, strlen(secret), hash);
+        CHECK(il__data_key_find(arg, hash, t_key_take, &k, NULL) == IL_OK);
+        CHECK(strcmp(k.id, id) == 0);
+        CHECK(il__data_audit_add(arg, &(struct il__data_act){ .act = "key.create", .what = id }, 1,
+                                 NULL) == IL_OK);
+    }
+    return NULL;
+}
+
+D_TEST(threads_take_turns)
+{
+    pthread_t threads[N_THREADS];
+    uint64_t  n = 0;
+    il_error  err;
+
+    for (unsigned i = 0; i < N_THREADS; i++)
+        T_EQ(pthread_create(&threads[i], NULL, make_many, d), 0);
+    for (unsigned i = 0; i < N_THREADS; i++)
+        T_EQ(pthread_join(threads[i], NULL), 0);
+    T_EQ(il__data_key_count(d, &n, &err), IL_OK);
+    T_EQU(n, N_THREADS * N_EACH);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        D_ROW(r1_16_a_key_is_made_and_found),
+        D_ROW(r1_16_no_two_keys_are_alike),
+        D_ROW(r1_16_an_unknown_key),
+        D_ROW(r1_16_a_long_one_is_no_trouble),
+        D_ROW(r1_16_without_its_tenant),
+        D_ROW(r1_16_revoked),
+        D_ROW(r1_16_expired),
+        D_ROW(r1_16_used_to_the_minute),
+        D_ROW(r1_16_what_a_key_may_be),
+        D_ROW(r1_16_listed_in_pages),
+        D_ROW(roles_have_names),
+        D_ROW(r1_16_a_tenant),
+        D_ROW(tenants_in_order_of_bytes),
+        D_ROW(threads_take_turns),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

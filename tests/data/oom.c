@@ -1,0 +1,116 @@
+/*
+ * oom.c: memory that runs out at each allocation in turn, ours and SQLite's: an error, no crash and no leak; and a key that was shown is there.
+ */
+#include <stdio.h>
+
+#include "data/place.h"
+#include "fault/oom.h"
+#include "harness/unit.h"
+
+#define N_MAX 20000
+
+static void
+ignore_key(void *cookie UNUSED, const struct il__data_key *key UNUSED)
+{
+}
+
+static void
+ignore_act(void *cookie UNUSED, const struct il__data_act *act UNUSED)
+{
+}
+
+static il_status
+use(struct il__data *d, char secret[DATA_KEY_BYTES_MAX], il_error *err)
+{
+    struct il__data_key key = { .tenant = "t", .role = DATA_ROLE_WRITE, .name = "n", .permissions = "a b" };
+    struct il__data_act act = { .tenant = "t", .act = "x", .reason = "\xff" };
+    char                id[DATA_ID_BYTES], made[DATA_KEY_BYTES_MAX];
+    unsigned char       hash[DATA_HASH_BYTES];
+
+    il_status st = il__data_key_create(d, &key, true, id, made, err);
+    if (st != IL_OK)
+        return st;
+    memcpy(secret, made, sizeof made);
+    il__data_key_hash(d, secret, strlen(secret), hash);
+    if ((st = il__data_key_find(d, hash, ignore_key, NULL, err)) != IL_OK ||
+        (st = il__data_key_list(d, NULL, NULL, 10, ignore_key, NULL, err)) != IL_OK ||
+        (st = il__data_key_used(d, id, 1800000000000, err)) != IL_OK ||
+        (st = il__data_key_revoke(d, "t", id, err)) != IL_OK ||
+        (st = il__data_audit_add(d, &act, 1, err)) != IL_OK)
+        return st;
+    return il__data_audit_list(d, "t", NULL, 0, 10, ignore_act, NULL, err);
+}
+
+/* One try with the n-th allocation failing. False: none was left to fail. */
+static bool
+try_once(const struct t_place *p, enum oom_of of, enum oom_mode mode, unsigned n)
+{
+    struct il__data_open o                          = { .store_url = p->url };
+    struct il__data     *d                          = NULL;
+    char                 secret[DATA_KEY_BYTES_MAX] = "";
+    struct t_key         k;
+    il_error             err    = { .message = "" };
+    long                 n_live = oom_n_live();
+
+    oom_arm(of, mode, n);
+    il_status st = il__data_open(&o, &d, &err);
+    if (st == IL_OK)
+        st = use(d, secret, &err);
+    bool fired = oom_fired();
+    oom_disarm();
+    /* SQLite can do without some of its memory. */
+    if (st != IL_OK && (!fired || st != IL_NOMEM))
+        T_FAIL("allocation %u: status %d, %s", n, (int)st, err.message);
+    if (d != NULL && secret[0] != '\0')
+        T_EQ(t_key_find(d, secret, &k), IL_OK);
+    il__data_close(d);
+    if (!p->shared || secret[0] == '\0') {
+        T_EQ(oom_n_live(), n_live);
+        return fired;
+    }
+    d = t_data_open(p, NULL);
+    T_EQ(t_key_find(d, secret, &k), IL_OK);
+    il__data_close(d);
+    T_EQ(oom_n_live(), n_live);
+    return fired;
+}
+
+static void
+try_all(enum oom_of of, enum oom_mode mode, unsigned step)
+{
+    unsigned n = 1;
+
+    for (bool fired = true; fired; n += step) {
+        struct t_place p;
+        t_place_make(&p);
+        fired = try_once(&p, of, mode, n);
+        t_place_release(&p);
+        T_TRUE(n < N_MAX);
+    }
+    print_message("# %u allocations\n", n);
+}
+
+U_TEST(ours)
+{
+    try_all(OOM_OURS, OOM_ONCE, 1);
+    try_all(OOM_OURS, OOM_FROM_ON, 1);
+}
+
+/* A new file needs many thousands of them, most of the same kind. */
+U_TEST(sqlites)
+{
+    const char *kind = getenv("IL_TEST_DATA");
+    unsigned    step = kind != NULL && strcmp(kind, "memory") == 0 ? 1 : 13;
+
+    try_all(OOM_SQLITE, OOM_ONCE, step);
+    try_all(OOM_SQLITE, OOM_FROM_ON, step);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = { U_ROW(ours), U_ROW(sqlites) };
+
+    oom_install();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/*
+ * json.c: bodies of requests. Whatever comes is refused with a reason or taken; what is taken is printed, and parsed to the same again. Two readers, jansson and
+ * our own check of what may stand inside of an answer, agree about what is JSON.
+ */
+#include "core/op.h"
+#include "fuzz/fuzz.h"
+#include "wire/json.h"
+#include "wire/wire.h"
+
+static char *
+print_op(const il_op *op)
+{
+    struct il__buf b;
+
+    il__buf_init(&b, (size_t)16 << 20);
+    il__wire_print_op(&b, op);
+    char *text = il__buf_take(&b);
+    CHECK(text != NULL);
+    return text;
+}
+
+/* parse(print(op)) prints as op does. */
+static void
+round_trip(const il_op *op)
+{
+    char   *text = print_op(op);
+    json_t *json = NULL;
+    void   *mem  = NULL;
+    il_op   again;
+
+    CHECK(il__wire_load(text, strlen(text), &json, NULL) == IL_OK);
+    CHECK(il__wire_parse_op(json, &again, &mem, NULL) == IL_OK);
+    char *text_again = print_op(&again);
+    CHECK(strcmp(text, text_again) == 0);
+    il__free(text);
+    il__free(text_again);
+    il__arena_free(&mem);
+    json_decref(json);
+}
+
+static void
+try_op(const json_t *json)
+{
+    void    *mem = NULL;
+    il_error err = { .message = "" };
+    il_op    op;
+
+    il_status st = il__wire_parse_op(json, &op, &mem, &err);
+    CHECK(st == IL_OK || st == IL_INVAL);
+    CHECK((st == IL_OK) == (err.message[0] == '\0'));
+    if (st == IL_OK) {
+        round_trip(&op);
+        if (!il__op_prepare(&op, "t", 1))
+            CHECK(op.out.detail != NULL);
+        il_op_release(&op);
+    }
+    il__arena_free(&mem);
+}
+
+/* A server that is not ours may answer anything. */
+static void
+try_result(const json_t *json)
+{
+    for (unsigned type = IL_OP_NONE + 1; type < IL_OP_COUNT; type++) {
+        il_op    op = { .type = (il_op_type)type };
+        il_error err;
+        if (il__wire_parse_result(json, &op, &err) == IL_OK) {
+            struct il__buf b;
+            il__buf_init(&b, (size_t)16 << 20);
+            il__wire_print_result(&b, &op, WIRE_RAW);
+            CHECK(!b.failed);
+            il__buf_release(&b);
+        }
+        op.reserved[0] = 1; /* as if it had been prepared: all of out is cleared */
+        il_op_release(&op);
+    }
+}
+
+/* We do not look at numbers of 64 digits and more: what holds one is shown as a string. */
+static bool
+has_long_number(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        size_t n = strspn(text, "+-.0123456789eE");
+        if (n >= 64)
+            return true;
+        text += n > 0 ? n - 1 : 0;
+    }
+    return false;
+}
+
+static void
+compare_readers(const char *text, size_t n_bytes, bool is_json, const il_error *why)
+{
+    struct il__buf b;
+    struct il__buf again;
+
+    il__buf_init(&b, n_bytes + 16);
+    il__buf_init(&again, n_bytes + 16);
+    bool ours = il__json_add_value(&b, text, n_bytes, false);
+    CHECK(!b.failed);
+    /* A name twice, and too many values, are more than a question of grammar. */
+    if (is_json || (strstr(why->message, "twice") == NULL && strstr(why->message, "more than") == NULL))
+        CHECK(ours == is_json || has_long_number(text));
+    if (ours) {
+        CHECK(il__json_add_value(&again, b.data, b.n_bytes, false));
+        CHECK(again.n_bytes == b.n_bytes && memcmp(again.data, b.data, b.n_bytes) == 0);
+    } else {
+        CHECK(b.n_bytes == 0);
+    }
+    il__buf_release(&b);
+    il__buf_release(&again);
+}
+
+/* What our reader makes of a text is what jansson makes of it. */
+static void
+compare_values(const char *text, size_t n_bytes, const json_t *ours)
+{
+    json_t *theirs = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+
+    CHECK(theirs != NULL);
+    CHECK(json_equal(ours, theirs) != 0);
+    json_decref(theirs);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+    char     *text = fuzz_text(data, n_bytes);
+    json_t   *json = NULL;
+    il_error  err  = { .message = "" };
+    il_status st   = il__wire_load(text, n_bytes, &json, &err);
+
+    CHECK(st == IL_OK || st == IL_INVAL);
+    CHECK((st == IL_OK) == (json != NULL) && (st == IL_OK) == (err.message[0] == '\0'));
+    compare_readers(text, n_bytes, st == IL_OK, &err);
+    if (st == IL_OK) {
+        compare_values(text, n_bytes, json);
+        try_op(json);
+        try_result(json);
+        for (size_t i = 0; i < json_array_size(json); i++)
+            try_op(json_array_get(json, i));
+    }
+    json_decref(json);
+    free(text);
+    return 0;
+}

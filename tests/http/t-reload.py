@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""SIGHUP: what can be changed while the server runs is; what cannot is named; what is wrong changes nothing."""
+import re
+import signal
+
+import lib
+
+
+def write(server, text):
+    with open(server.folder + "/config.yml", "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def hup(server, pattern):
+    n = len(re.findall(pattern, server.log))
+    server.send(signal.SIGHUP)
+    lib.eventually(lambda: len(re.findall(pattern, server.log)) > n, what=pattern)
+    server.get("/health").expect(200)
+
+
+def served(text):
+    server = lib.Server(start=False)
+    write(server, text)
+    server.args = ["--config", server.folder + "/config.yml"]
+    server.start()
+    return server
+
+
+def test_log_level():
+    """the level of the log"""
+    with served("log_level: info\n") as server:
+        server.get("/health", headers={"X-Request-Id": "before"}).expect(200)
+        write(server, "log_level: debug\n")
+        hup(server, r"config\.reloaded")
+        server.get("/health", headers={"X-Request-Id": "behind"}).expect(200)
+        server.wait_log("behind")
+        assert "before" not in server.log
+
+
+def test_limits():
+    """the default limits of tenants"""
+    with served("limit_requests: 0\n") as server:
+        for _ in range(50):
+            server.get("/api/v1/locks").expect(200)
+        write(server, "limit_requests: 1\nlimit_burst: 5\n")
+        hup(server, r"config\.reloaded")
+        statuses = [server.get("/api/v1/locks").status for _ in range(20)]
+        assert 429 in statuses, statuses
+        write(server, "limit_requests: 0\n")
+        hup(server, r"config\.reloaded")
+        lib.eventually(lambda: server.get("/api/v1/locks").status == 200)
+        for _ in range(20):
+            server.get("/api/v1/locks").expect(200)
+
+
+def test_needs_restart():
+    """what counts only after a restart is named"""
+    with served("log_level: info\n") as server:
+        write(server, "log_level: info\nconnections_max: 99\n")
+        hup(server, r"connections_max.*restart")
+
+
+def test_wrong():
+    """a wrong file changes nothing; the log names file, line and reason"""
+    with served("log_level: info\n") as server:
+        write(server, "shutdown: 3s\nlog_level: loud\n")
+        hup(server, r"config\.yml:2: log_level")
+        assert "config.reload_refused" in server.log
+        server.get("/health", headers={"X-Request-Id": "quiet"}).expect(200)
+        assert server.stop() == 0
+        assert "quiet" not in server.log
+
+
+lib.main(globals())

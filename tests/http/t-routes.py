@@ -1,0 +1,442 @@
+"""Every route of the server (R1.11 to R1.17, R4.13): good, without a key, without the permission, with bad input; answers as /openapi.json says.
+
+A route without a case here fails the test: `test_every_route_has_a_case`.
+"""
+import json
+import re
+
+import lib
+import schema
+
+ROLE_BELOW = {"read": "none", "write": "read", "operator": "write", "admin": "operator"}
+
+
+class World:
+    """A server, what its /openapi.json says, and what was made so far."""
+
+    def __init__(self, server):
+        self.server = server
+        self.doc = schema.Document(server.get("/openapi.json", key=None).expect(200).json)
+        self.routes = {op["operationId"]: (method, path, op) for method, path, op in self.doc.operations()}
+        self.seen = set()
+
+    def call(self, route, status=200, code=None, args=(), query="", body=None, headers=None, client=None, check=True):
+        """A call by the id of its route; the answer is held against the description."""
+        method, path, op = self.routes[route]
+        for value in args:
+            path = re.sub(r"\{\w+\}", value, path, count=1)
+        if body is not None and check and status < 400:
+            self.doc.check_body(op, body)
+        answer = (client or self.server).ask(method, path + query, body, headers=headers)
+        try:
+            answer.expect(status, code)
+            self.doc.check_answer(op, answer)
+        except (AssertionError, schema.Wrong) as why:
+            raise AssertionError(f"{route} {body}: {why}\n{answer}") from None
+        assert answer.headers["Cache-Control"] == "no-store", answer.headers.items()
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["X-Request-Id"]
+        if status < 400:
+            self.seen.add(route)
+        return answer.json if answer.headers["Content-Type"] == "application/json" else answer.body
+
+
+def serve(**more):
+    # every refused key counts; these tests refuse many from one address
+    return lib.Server(env={"INTERLOCK_LOGIN_FAILURES": "100000"}, **more)
+
+
+# ---- good ones: each returns nothing, and raises if something is not as it should be
+
+def locks(w):
+    lease = w.call("lock_acquire", body={"key": "event:1", "holder": "a", "ttl_ms": 30000, "meta": "{\"pid\":1}"})
+    assert (lease["key"], lease["holder"], lease["ttl_ms"], lease["renewed"]) == ("event:1", "a", 30000, False)
+    again = w.call("lock_acquire", body={"key": "event:1", "holder": "a"})
+    assert again["renewed"] and again["fence"] == lease["fence"]
+    made = w.call("lock_acquire", body={"key": "event:2"})
+    assert re.fullmatch(r"[0-9a-f-]{36}", made["holder"])
+    held = w.call("lock_acquire", 409, "LOCK_HELD", body={"key": "event:1", "holder": "b"})["error"]["details"]
+    assert (held["holder"], held["fence"]) == ("a", lease["fence"]) and held["retry_after_ms"] > 0 and held["since"] and held["expires_at"]
+    assert w.call("lock_renew", body={"key": "event:1", "holder": "a", "fence": lease["fence"], "ttl_ms": 60000})["ttl_ms"] == 60000
+    assert w.call("fence_check", body={"key": "event:1", "fence": lease["fence"]})["valid"] is True
+    stale = w.call("fence_check", 409, "FENCE_STALE", body={"key": "event:1", "fence": 1})
+    assert stale["error"]["details"]["fence"] == lease["fence"]
+    assert w.call("lock_get", query="?key=event:1")["leases"][0]["meta"] == {"pid": 1}
+    w.call("lock_get", 404, "NOT_HELD", query="?key=nobody")
+    page = w.call("lock_list", query="?prefix=event:&limit=1")
+    assert len(page["items"]) == 1 and page["next"]
+    rest = w.call("lock_list", query=f"?prefix=event:&limit=1&cursor={page['next']}")
+    assert rest["items"][0]["key"] == "event:2"
+    assert w.call("lock_list", query="?waiters=true")["items"] == []
+    why = w.call("lock_why", query="?key=event:1")
+    assert why["state"] == "held" and why["leases"][0]["holder"] == "a" and 0 < why["free_in_ms"] <= 60000
+    assert w.call("lock_why", query="?key=free")["state"] == "free"
+    assert w.call("lock_release", body={"key": "event:1", "holder": "a", "fence": lease["fence"]})["released"] is True
+    w.call("lock_renew", 409, "LEASE_LOST", body={"key": "event:1", "holder": "a", "fence": lease["fence"]})
+    broken = w.call("lock_break", body={"key": "event:2", "reason": "test", "now": True})
+    assert broken["broken"] and broken["holder"] == made["holder"] and broken["fence"] == made["fence"]
+    w.call("lock_break", 404, "NOT_HELD", body={"key": "event:2", "reason": "test"})
+    w.call("lock_release", 409, "LEASE_LOST", body={"key": "event:2", "holder": made["holder"], "fence": made["fence"]})
+
+
+def runs(w):
+    run = w.call("run_start", 201, body={"key": "pipeline:a", "trigger": "manual", "by": "ada"})
+    assert run["state"] == "RUNNING" and not run["duplicate"] and run["run"]["by"] == "ada"
+    joined = w.call("run_start", 200, body={"key": "pipeline:a"})
+    assert joined["duplicate"] and joined["id"] == run["id"]
+    w.call("run_start", 409, "LOCK_HELD", body={"key": "pipeline:a", "policy": "reject"})
+    me = {"fence": run["fence"]}
+    told = w.call("run_stage", args=[run["id"]], body={**me, "stage": "load", "progress": 40, "log": "hello\n"})
+    assert told["log_bytes"] == 6 and not told["cancel"]
+    log = w.call("run_log", args=[run["id"]])
+    assert (log["text"], log["next_offset"], log["end"]) == ("hello\n", 6, False)
+    assert w.call("run_get", args=[run["id"]])["stage"] == "load"
+    w.call("run_cancel", args=[run["id"]], body={"reason": "enough"})
+    assert w.call("run_stage", args=[run["id"]], body={**me, "stage": "end"})["reason"] == "enough"
+    assert w.call("run_finish", args=[run["id"]], body={**me, "state": "COMPLETED"})["state"] == "COMPLETED"
+    w.call("run_stage", 409, "FENCE_STALE", args=[run["id"]], body={**me, "stage": "late"})
+    assert w.call("run_log", args=[run["id"]], query="?offset=6&wait=10s")["end"]
+    assert w.call("run_list", query="?key=pipeline:a")["items"][0]["id"] == run["id"]
+    assert w.call("run_list", query="?state=COMPLETE,FAILED&limit=5")["items"]
+    w.call("run_get", 404, "NOT_FOUND", args=["nothing"])
+
+
+def queues(w):
+    w.call("queue_get", 404, "NOT_FOUND", args=["mail"])
+    assert w.call("queue_set", args=["mail"], body={"attempts": 3, "group_limit": 2})["settings"]["attempts"] == 3
+    first = w.call("queue_push", 201, args=["mail"], body={"payload": {"to": "ada"}, "key": "once"})
+    again = w.call("queue_push", 200, args=["mail"], body={"payload": {"to": "ada"}, "key": "once"})
+    assert not first["duplicate"] and again["duplicate"] and again["id"] == first["id"]
+    many = w.call("queue_push", 201, args=["mail"], body={"items": [{"payload": str(i)} for i in range(9)]})["items"]
+    assert len({item["id"] for item in many}) == 9
+    assert w.call("queue_list")["items"][0]["ready"] == 10
+    assert w.call("queue_get", args=["mail"])["totals"]["pushed"] == 10
+    assert w.call("queue_pause", args=["mail"], body={"reason": "lunch"})["paused"]
+    nothing = w.call("queue_claim", args=["mail"], body={"worker": "w"})
+    assert nothing["items"] == [] and nothing["paused"]
+    assert not w.call("queue_resume", args=["mail"])["paused"]
+    jobs = w.call("queue_claim", args=["mail"], body={"worker": "w", "limit": 10})["items"]
+    assert len(jobs) == 10 and jobs[0]["payload"] == {"to": "ada"} and all(job["attempt"] == 1 for job in jobs)
+    w.call("queue_claim", 404, "NOT_FOUND", args=["nowhere"], body={})
+
+    def mine(i, **more):
+        return {"args": [jobs[i]["id"]], "body": {"token": jobs[i]["token"], **more}}
+
+    assert w.call("job_heartbeat", **mine(0, progress=50, message="half"))["remaining_ms"] > 0
+    assert w.call("job_get", args=[jobs[0]["id"]])["progress"] == 50
+    assert w.call("job_finish", **mine(0, result={"ok": 1}))["state"] == "COMPLETED"
+    w.call("job_heartbeat", 409, "JOB_STALE", **mine(0))
+    w.call("job_finish", 409, "JOB_STALE", args=[jobs[1]["id"]], body={"token": 1})
+    assert w.call("job_fail", **mine(1, error="no", dead=True))["state"] == "FAILED"
+    assert w.call("job_snooze", **mine(2, delay_ms=60000))["state"] == "SCHEDULED"
+    assert w.call("job_retry", args=[jobs[1]["id"]])["state"] == "READY"
+    assert w.call("job_cancel", args=[jobs[1]["id"]], body={"reason": "no"})["state"] == "CANCELLED"
+    assert w.call("job_list", args=["mail"], query="?state=RUNNING&limit=3")["next"]
+    for i, (route, more) in enumerate([("job_heartbeat_many", {}), ("job_snooze_many", {"delay_ms": 1000}), ("job_fail_many", {"error": "x"}),
+                                       ("job_finish_many", {"result": "r"})], 3):
+        items = [{"id": jobs[i]["id"], "token": jobs[i]["token"], **more}, {"id": jobs[i]["id"], "token": 1, **more}]
+        results = w.call(route, body={"items": items})["results"]
+        assert [r["status"] for r in results] == ["OK", "FENCE_STALE"], results
+    parent = w.call("queue_push", 201, args=["mail"], body={"is_parent": True})["id"]
+    w.call("queue_push", 201, args=["mail"], body={"payload": "child", "parent": parent})
+    assert w.call("job_seal", args=[parent])["state"] == "RUNNING"
+    purged = w.call("queue_purge", args=["mail"], body={"state": ["COMPLETED", "CANCELLED"]})
+    assert purged["purged"] == 3 and not purged["more"], purged
+
+
+def crons(w):
+    made = w.call("cron_set", args=["weekly"], body={"queue": "reports", "schedule": "0 6 * * MON", "payload": "x"})
+    assert made["next_at"] and made["queue"] == "reports"
+    assert w.call("cron_list")["items"][0]["name"] == "weekly"
+    assert w.call("cron_remove", args=["weekly"])["removed"]
+    w.call("cron_remove", 404, "NOT_FOUND", args=["weekly"])
+    w.call("cron_set", 400, "BAD_REQUEST", args=["weekly"], body={"queue": "reports", "schedule": "nonsense"})
+
+
+def cache(w):
+    w.call("cache_get", 404, "NOT_FOUND", body={"key": "usage:1"})
+    lead = w.call("cache_lookup", 202, body={"key": "usage:1", "holder": "a"})
+    assert lead["lead"] and lead["token"] and not lead["hit"]
+    wait = w.call("cache_lookup", 202, body={"key": "usage:1", "holder": "b"})
+    assert wait["wait"] and wait["token"] == lead["token"]
+    mine = {"key": "usage:1", "holder": "a", "token": lead["token"]}
+    assert w.call("cache_fill", body={**mine, "value": {"total": 12}, "ttl_ms": 60000, "grace_ms": 60000})["ok"]
+    hit = w.call("cache_lookup", 200, body={"key": "usage:1", "holder": "b"})
+    assert hit["hit"] and not hit["stale"] and hit["value"] == {"total": 12} and hit["age_ms"] >= 0
+    assert w.call("cache_get", body={"key": "usage:1"})["hit"]
+    stats = w.call("cache_stats", query="?prefix=usage:")
+    assert stats["entries"] == 1 and stats["fresh"] == 1, stats
+    w.call("cache_drop", body={"key": "usage:1", "stale": True})
+    old = w.call("cache_get", body={"key": "usage:1"})
+    assert old["hit"] and old["stale"]
+    lead = w.call("cache_lookup", 202, body={"key": "usage:1", "holder": "a"})
+    assert lead["lead"] and lead["value"] == {"total": 12}
+    w.call("cache_abandon", body={**mine, "token": lead["token"]})
+    w.call("cache_fill", 409, "FENCE_STALE", body={**mine, "token": lead["token"], "value": "late", "ttl_ms": 60000})
+
+
+def batch(w):
+    results = w.call("batch", body={"ops": [{"op": "acquire", "key": "b:1", "holder": "w"}, {"op": "get", "key": "b:1"},
+                                            {"op": "push", "queue": "mail", "payload": "x"}, {"op": "release", "key": "b:1", "holder": "w", "fence": 1}]})
+    assert [r["status"] for r in results["results"]] == ["OK", "OK", "OK", "FENCE_STALE"]
+
+
+def admin(w):
+    assert w.call("admin_tenant_create", 201, body={"id": "acme", "name": "Acme"})["id"] == "acme"
+    assert w.call("admin_tenant_get", args=["acme"])["name"] == "Acme"
+    w.call("admin_tenant_get", 404, args=["nobody"])
+    assert any(t["id"] == "acme" for t in w.call("admin_tenant_list")["items"])
+    assert w.call("admin_tenant_set", args=["acme"], body={"name": "Acme Inc."})["name"] == "Acme Inc."
+    made = w.call("admin_key_create", 201, body={"tenant": "acme", "role": "write"})
+    assert re.fullmatch(r"sk_acme_[\w-]{43}", made["key"])
+    keys = w.call("admin_key_list", query="?tenant=acme")
+    assert [k["id"] for k in keys["items"]] == [made["id"]] and made["key"] not in json.dumps(keys)
+    assert w.server.get("/api/v1/status", key=made["key"]).json["tenant"] == "acme"
+    w.call("admin_key_revoke", args=[made["id"]])
+    assert w.call("admin_audit")["items"]
+    w.server.post("/api/v1/runs", {"key": "pipeline:daily"}).expect(201)
+    w.call("admin_lock_break", args=["default", "daily"], body={"reason": "stuck", "now": True})
+    w.call("admin_lock_break", 404, args=["default", "daily"], body={"reason": "stuck"})
+
+
+def server(w):
+    assert w.call("root_get")["name"] == "interlock"
+    assert w.call("health_get") == {"status": "ok"}
+    assert w.call("ready_get")["ready"] is True
+    assert b"# HELP" in w.call("metrics_get")
+    assert w.call("openapi_get")["openapi"] == "3.1.0"
+    status = w.call("status_get")
+    assert status["tenant"] == "default" and status["uptime_ms"] < 3600000 and status["ready"]
+
+
+def stream(w):
+    sock = w.server.socket()
+    sock.sendall(f"GET /api/v1/stream HTTP/1.1\r\nHost: x\r\nX-API-Key: {w.server.key}\r\n\r\n".encode())
+    data = b""
+    while b": interlock" not in data:
+        data += sock.recv(4096)
+    assert b"200 OK" in data and b"text/event-stream" in data
+    sock.close()
+    w.seen.add("stream_get")
+
+
+GOOD = [server, locks, runs, queues, crons, cache, batch, admin, stream]
+
+
+def test_good():
+    """every route does what its description says (R4.13, R1.16)"""
+    with serve() as s:
+        w = World(s)
+        for part in GOOD:
+            part(w)
+        missing = set(w.routes) - w.seen
+        assert not missing, f"routes without a test: {sorted(missing)}"
+
+
+def test_good_sqlite():
+    """the same on SQLite"""
+    with serve(store="sqlite") as s:
+        w = World(s)
+        for part in GOOD:
+            part(w)
+
+
+def test_examples():
+    """the examples of /openapi.json are true: they fit their schemas, and the server takes them"""
+    with serve() as s:
+        w = World(s)
+        n = 0
+        for method, path, op in w.doc.operations():
+            content = op.get("requestBody", {}).get("content", {}).get("application/json", {})
+            if "example" not in content:
+                continue
+            n += 1
+            w.doc.check_body(op, content["example"])
+            answer = s.ask(method, filled(path), content["example"])
+            # what names a lease or a job that is not there is refused, but not as a bad request
+            assert answer.status in (200, 201, 202, 404, 409), f"{op['operationId']}: {answer}"
+            w.doc.check_answer(op, answer)
+        assert n >= 20
+
+
+def filled(path):
+    """A path with something for its arguments."""
+    return re.sub(r"\{\w+\}", "x", path.replace("{tenant}", "default").replace("/tenants/{id}", "/tenants/default"))
+
+
+def sample(op):
+    """A path argument, and a body that would be good but for what a test adds."""
+    content = op.get("requestBody", {}).get("content", {}).get("application/json", {})
+    return content.get("example", {})
+
+
+def test_without_a_key():
+    """401 without a key, with a wrong one, and with one in the wrong place; nothing else is said"""
+    with serve() as s:
+        w = World(s)
+        for method, path, op in w.doc.operations():
+            path = filled(path)
+            body = sample(op) if "requestBody" in op else None
+            if op["x-permission"] == "open":
+                assert s.ask(method, path, body, key=None).status == 200, path
+                continue
+            for key, headers in [(None, {}), ("sk_default_" + "x" * 43, {}), (None, {"Authorization": "Basic " + s.key})]:
+                answer = s.ask(method, path, body, key=key, headers=headers).expect(401, "UNAUTHORIZED")
+                assert "WWW-Authenticate" in answer.headers
+                w.doc.check_answer(op, answer)
+            answer = s.ask(method, path + "?nonsense=1", body, key=None, headers={"Authorization": "Bearer " + s.key})
+            assert answer.status != 401, f"{path}: {answer}"
+
+
+def test_without_the_permission():
+    """403 with the role below the one that a route needs, and the permission is named"""
+    with serve() as s:
+        w = World(s)
+        keys = {role: s.key_for("default", role) for role in ("read", "write", "operator")}
+        keys["none"] = s.key_for("default", "none", permissions=["nothing:much"])
+        clients = {role: s.new_client(key) for role, key in keys.items()}
+        for method, path, op in w.doc.operations():
+            needs = op["x-permission"]
+            if needs in ("open", "any"):
+                continue
+            body = sample(op) if "requestBody" in op else None
+            path = filled(path)
+            answer = clients[ROLE_BELOW[needs]].ask(method, path, body)
+            try:
+                answer.expect(403, "FORBIDDEN")
+            except AssertionError as why:
+                raise AssertionError(f"{op['operationId']} as {ROLE_BELOW[needs]}: {why}") from None
+            w.doc.check_answer(op, answer)
+            named = op["operationId"].replace("_", ":", 1)
+            other = clients.setdefault(named, s.new_client(s.key_for("default", "none", permissions=[named])))
+            if "{tenant}" not in path and op["operationId"] != "stream_get" and not path.startswith("/api/v1/admin"):
+                allowed = other.ask(method, path, body)
+                assert allowed.status not in (401, 403), f"{named}: {allowed}"
+            other.close()
+
+
+def test_bad_input():
+    """unknown fields and parameters are named; bodies that are not objects, or not JSON, are refused"""
+    with serve() as s:
+        w = World(s)
+        for method, path, op in w.doc.operations():
+            path = filled(path)
+            if op["operationId"] in ("metrics_get",):
+                continue
+            answer = s.ask(method, path + "?nonsense=1", sample(op) if "requestBody" in op else None).expect(400, "BAD_REQUEST")
+            assert "nonsense" in answer.json["error"]["message"], f"{path}: {answer}"
+            w.doc.check_answer(op, answer)
+            for query in ("?a=%", "?a=%zz", "?a=%00", "?a=%ff", "?a=%0a"):
+                s.ask(method, path + query, sample(op) if "requestBody" in op else None).expect(400, "BAD_REQUEST")
+            if "requestBody" not in op:
+                continue
+            answer = s.ask(method, path, {**sample(op), "nonsense": 1}).expect(400, "BAD_REQUEST")
+            assert "nonsense" in answer.json["error"]["message"], f"{path}: {answer}"
+            for raw in (b"[]", b"1", b"null", b"\"x\"", b"{", b"{\"a\":1,\"a\":2}", b"\xff", b"{}x", b"[" * 100 + b"]" * 100):
+                answer = s.ask(method, path, raw=raw)
+                assert answer.status == 400, f"{op['operationId']} {raw[:20]}: {answer}"
+
+
+def test_wrong_types():
+    """each field of each body with each wrong type: 400, and the field is named"""
+    with serve() as s:
+        w = World(s)
+        n = 0
+        for method, path, op in w.doc.operations():
+            path = filled(path)
+            content = op.get("requestBody", {}).get("content", {}).get("application/json", {})
+            body = w.doc.follow(content.get("schema", {}))
+            if "anyOf" in body:
+                body = w.doc.follow(body["anyOf"][0])
+            for name, field in body.get("properties", {}).items():
+                wrong = []
+                kinds = field.get("type", [])
+                if name.endswith("_base64"):
+                    continue  # the example has it under its other name
+                if kinds == "string":
+                    wrong = [1, True, {}, []]
+                elif kinds == "integer":
+                    wrong = ["x", 1.5, {}, True, -(2 ** 60)]
+                elif kinds == "boolean":
+                    wrong = ["true", 1, {}]
+                for value in wrong:
+                    n += 1
+                    answer = s.ask(method, path, {**sample(op), name: value})
+                    assert answer.status == 400 and name in answer.json["error"]["message"], f"{op['operationId']} {name}={value!r}: {answer}"
+        assert n > 300, n
+
+
+def test_a_parameter_twice():
+    """Which of two would count? Others may read the second one."""
+    with lib.Server() as s:
+        for query in ("limit=1&limit=2", "limit=1&%6cimit=2", "prefix=a&prefix=b", "limit=2&prefix=a&limit=2"):
+            s.get("/api/v1/locks?" + query).expect(400, "BAD_REQUEST")
+        assert "twice" in s.get("/api/v1/jobs/x?wait=0s&wait=1s").expect(400, "BAD_REQUEST").json["error"]["message"]
+
+
+def test_methods_and_paths():
+    """405 with Allow; unknown paths are 404, the same as what is not yours"""
+    with serve() as s:
+        answer = s.delete("/api/v1/locks").expect(405, "METHOD_NOT_ALLOWED")
+        assert answer.headers["Allow"] == "GET, HEAD"
+        assert s.ask("PATCH", "/api/v1/queues/x").expect(405).headers["Allow"] == "GET, HEAD, PUT"
+        for path in ("/nothing", "/api/v1/nothing", "/api/v2/locks", "/api/v1/locks/", "/api/v1//locks", "/api/v1/queues/a%2fb", "/api/v1/queues/%00",
+                     "/api/v1/queues/%zz", "/API/v1/locks", "/api/v1/queues/%ff"):
+            s.get(path).expect(404, "NOT_FOUND")
+        assert s.ask("HEAD", "/health").expect(200).body == b""
+        assert s.ask("HEAD", "/api/v1/locks").expect(200).body == b""
+
+
+def test_pages():
+    """every listing has limit (default 100, at most 1000) and a cursor"""
+    with serve() as s:
+        w = World(s)
+        s.post("/api/v1/batch", {"ops": [{"op": "acquire", "key": f"k:{i:04}", "holder": "w", "ttl_ms": 60000} for i in range(250)]}).expect(200)
+        s.post("/api/v1/queues/q/jobs", {"items": [{"payload": str(i)} for i in range(250)]}).expect(201)
+        s.post("/api/v1/batch", {"ops": [{"op": "queue_set", "queue": f"q:{i:03}"} for i in range(150)]}).expect(200)
+        for path, n in (("/api/v1/locks", 250), ("/api/v1/queues/q/jobs", 250), ("/api/v1/queues", 151)):
+            first = s.get(path).expect(200).json
+            assert len(first["items"]) == 100 and first["next"], path
+            assert len(s.get(path + "?limit=1000").expect(200).json["items"]) == n
+            s.get(path + "?limit=1001").expect(400, "BAD_REQUEST")
+            s.get(path + "?limit=0").expect(400)
+            s.get(path + "?cursor=nonsense").expect(400)
+            seen, cursor = [], ""
+            while cursor is not None:
+                page = s.get(path + "?limit=70" + (f"&cursor={cursor}" if cursor else "")).expect(200).json
+                seen += [item.get("key") or item.get("id") or item["name"] for item in page["items"]]
+                cursor = page["next"]
+            assert len(seen) == len(set(seen)) == n, path
+        assert w.doc.root["paths"]["/api/v1/locks"]["get"]["parameters"]
+
+
+def test_the_document():
+    """/openapi.json: every reference leads somewhere, every schema is used, ids are unique"""
+    with serve() as s:
+        doc = schema.Document(s.get("/openapi.json", key=None).json)
+        ids = [op["operationId"] for _, _, op in doc.operations()]
+        assert len(ids) == len(set(ids)) and len(ids) > 55
+        used = set()
+
+        def walk(node):
+            if isinstance(node, dict):
+                if "$ref" in node:
+                    doc.at(node["$ref"])
+                    used.add(node["$ref"].rsplit("/", 1)[1])
+                for value in node.values():
+                    walk(value)
+            elif isinstance(node, list):
+                for value in node:
+                    walk(value)
+
+        walk(doc.root)
+        assert set(doc.root["components"]["schemas"]) <= used, set(doc.root["components"]["schemas"]) - used
+        for method, path, op in doc.operations():
+            named = set(re.findall(r"\{(\w+)\}", path))
+            given = {p["name"] for p in (doc.follow(p) for p in op["parameters"]) if p["in"] == "path"}
+            assert named == given, path
+            assert op["summary"] and (method in ("GET", "DELETE") or op["x-permission"] != "open")
+
+
+lib.main(globals())

@@ -1,0 +1,234 @@
+"""Several servers on one store behave as one: waiters first in, first out across them, each tick of a schedule once, events from all, one answer per
+Idempotency-Key. On one SQLite file, one PostgreSQL, one Redis."""
+import atexit
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import threading
+import uuid
+
+import lib
+from events import Events
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def servers():
+    """PostgreSQL and Redis: those that tools/run-tests has started, or ones of our own."""
+    if "IL_TEST_POSTGRES" in os.environ and "IL_TEST_REDIS" in os.environ:
+        return
+    tool = os.path.join(HERE, "..", "..", "tools", "test-servers")
+    folder = tempfile.mktemp(prefix="interlock-servers-")
+    made = subprocess.run([tool, "start", folder], capture_output=True, text=True, check=True, timeout=120)
+    atexit.register(lambda: subprocess.run([tool, "stop", folder], check=False, timeout=60))
+    for word in shlex.split(made.stdout.replace("export ", " ").replace(";", " ")):
+        name, found, value = word.partition("=")
+        if found and name.startswith("IL_TEST_"):
+            os.environ[name] = value
+
+
+class Pair:
+    """Two servers on one store."""
+
+    def __init__(self, engine):
+        self.folder = tempfile.mkdtemp(prefix="interlock-two-")
+        name = "il_two_" + uuid.uuid4().hex[:12]
+        args = []
+        if engine == "sqlite":
+            store = f"sqlite:{self.folder}/store.db"
+        elif engine == "postgres":
+            store = os.environ["IL_TEST_POSTGRES"] + f"&schema={name}"
+        else:
+            store = f"redis+unix://{os.environ['IL_TEST_REDIS']}?prefix={name}"
+            args = ["--data", f"sqlite:{self.folder}/data.db"]
+        self.a = lib.Server(store=store, args=args)
+        try:
+            self.b = lib.Server(store=store, args=args, key=self.a.key)
+        except BaseException:
+            self.a.end()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *how):
+        try:
+            self.b.__exit__(*how)
+        finally:
+            self.a.__exit__(*how)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def waiters_in_order(engine):
+    with Pair(engine) as p:
+        lease = p.a.post("/api/v1/locks/acquire", {"key": "k", "holder": "first"}).expect(200).json
+        order, threads, failures = [], [], []
+
+        def work(i, server):
+            try:
+                with server.new_client() as client:
+                    mine = client.post("/api/v1/locks/acquire", {"key": "k", "holder": f"w{i}", "wait_ms": 50000}).expect(200).json
+                    order.append(i)
+                    client.post("/api/v1/locks/release", {k: mine[k] for k in ("key", "holder", "fence")}).expect(200)
+            except BaseException as why:  # pylint: disable=broad-except
+                failures.append(why)
+
+        for i in range(12):
+            threads.append(threading.Thread(target=work, args=(i, (p.a, p.b)[i % 2])))
+            threads[-1].start()
+            lib.eventually(lambda n=i + 1: len(p.a.get("/api/v1/locks/why?key=k").json["waiters"]) == n, what=f"waiter {i}")
+        p.b.post("/api/v1/locks/release", {k: lease[k] for k in ("key", "holder", "fence")}).expect(200)
+        for thread in threads:
+            thread.join(60)
+        assert not failures, failures
+        assert order == list(range(12)), order
+
+
+def hint(events):
+    """The next event. A listener that has just connected may have missed something: that is told by a gap, and fine."""
+    while True:
+        event = events.next()
+        if event[0] != "gap":
+            return event
+
+
+def events_from_both(engine):
+    with Pair(engine) as p:
+        at_a, at_b = Events(p.a), Events(p.b)
+        for server, key in ((p.a, "from:a"), (p.b, "from:b")):
+            server.post("/api/v1/locks/acquire", {"key": key, "holder": "h"}).expect(200)
+            for events in (at_a, at_b):
+                assert hint(events) == ("lock", {"type": "lock", "name": key, "tenant": "default", "what": "acquired"})
+        for events in (at_a, at_b):
+            events.none()
+            events.close()
+
+
+def once_across(engine):
+    with Pair(engine) as p:
+        clients = [(p.a, p.b)[i % 2].new_client() for i in range(30)]
+        answers = lib.together(30, lambda i: clients[i].post("/api/v1/queues/q/jobs", {"payload": "x"}, headers={"Idempotency-Key": "k"}))
+        assert {a.status for a in answers} == {201} and len({a.body for a in answers}) == 1, answers
+        assert p.b.get("/api/v1/queues/q").json["totals"]["pushed"] == 1
+        for client in clients:
+            client.close()
+
+
+def claims_across(engine):
+    with Pair(engine) as p:
+        p.a.put("/api/v1/queues/q", {}).expect(200)
+        got = []
+
+        def work(i):
+            server = (p.a, p.b)[i % 2]
+            with server.new_client() as client:
+                if i < 2:
+                    for k in range(50):
+                        client.post("/api/v1/queues/q/jobs", {"payload": f"{i}-{k}"}).expect(201)
+                    return
+                while True:
+                    jobs = client.post("/api/v1/queues/q/claim", {"worker": f"w{i}", "limit": 3, "wait_ms": 2500}).expect(200).json["items"]
+                    if not jobs:
+                        return
+                    for job in jobs:
+                        client.post(f"/api/v1/jobs/{job['id']}/finish", {"token": job["token"]}).expect(200)
+                        got.append(job["payload"])
+
+        lib.together(6, work)
+        assert len(got) == len(set(got)) == 100, len(got)
+
+
+def ticks_once(engine):
+    with Pair(engine) as p:
+        for i in range(3):
+            (p.a, p.b)[i % 2].put(f"/api/v1/crons/c{i}", {"queue": "ticks", "schedule": "* * * * *", "payload": f"c{i}", "missed": "all"}).expect(200)
+        # a tick comes within a minute; both servers sweep every second
+        lib.eventually(lambda: p.a.get("/api/v1/queues/ticks").json["totals"]["pushed"] >= 3, seconds=75, what="a tick")
+        jobs = p.b.get("/api/v1/queues/ticks/jobs?limit=1000").json["items"]
+        seen = [(job["payload"], job["run_at"]) for job in jobs]
+        assert len(seen) == len(set(seen)), seen
+
+
+def revoked_everywhere(engine):
+    with Pair(engine) as p:
+        made = p.a.post("/api/v1/admin/api-keys", {"tenant": "default", "role": "read"}).expect(201).json
+        p.b.get("/api/v1/status", key=made["key"]).expect(200)
+        p.a.delete(f"/api/v1/admin/api-keys/{made['id']}").expect(200)
+        lib.eventually(lambda: p.b.get("/api/v1/status", key=made["key"]).status == 401, seconds=2, what="the end of the key")
+
+
+def test_sqlite_waiters():
+    """SQLite: waiters of both servers are served in the order they came"""
+    waiters_in_order("sqlite")
+
+
+def test_sqlite_events():
+    """SQLite: each server's streams tell what was done through the other"""
+    events_from_both("sqlite")
+
+
+def test_sqlite_once():
+    """SQLite: 30 same requests at two servers: one job, one answer (R4.1)"""
+    once_across("sqlite")
+
+
+def test_sqlite_claims():
+    """SQLite: workers of both servers, each job once"""
+    claims_across("sqlite")
+
+
+def test_sqlite_revoked():
+    """SQLite: a key that is revoked at one server ends at the other within a second or two"""
+    revoked_everywhere("sqlite")
+
+
+def test_sqlite_ticks():
+    """SQLite: each tick of a schedule once, though both servers look (R4.8)"""
+    ticks_once("sqlite")
+
+
+def test_postgres_waiters():
+    """PostgreSQL: waiters of both servers are served in the order they came"""
+    servers()
+    waiters_in_order("postgres")
+
+
+def test_postgres_events():
+    """PostgreSQL: each server's streams tell what was done through the other"""
+    servers()
+    events_from_both("postgres")
+
+
+def test_postgres_once():
+    """PostgreSQL: 30 same requests at two servers: one job, one answer"""
+    servers()
+    once_across("postgres")
+
+
+def test_postgres_claims():
+    """PostgreSQL: workers of both servers, each job once"""
+    servers()
+    claims_across("postgres")
+
+
+def test_postgres_ticks():
+    """PostgreSQL: each tick of a schedule once, though both servers look"""
+    servers()
+    ticks_once("postgres")
+
+
+def test_redis_waiters():
+    """Redis: waiters of both servers are served in the order they came"""
+    servers()
+    waiters_in_order("redis")
+
+
+def test_redis_events():
+    """Redis: each server's streams tell what was done through the other"""
+    servers()
+    events_from_both("redis")
+
+
+lib.main(globals())
