@@ -213,6 +213,15 @@ server_metric(const char *name, const char *type, const char *labels, const char
     (void)puts(" |");
 }
 
+/* Rows of one name are one metric. */
+static void
+queue_metric(const char *name, const char *type, const char *state, const char *help, const char **before)
+{
+    if (strcmp(name, *before) != 0)
+        server_metric(name, type, state != NULL ? "tenant_id, queue, state" : "tenant_id, queue", help);
+    *before = name;
+}
+
 /* What /metrics has beside the counters of its handle. */
 static void
 docs_server_metrics(const struct cli_command *command UNUSED)
@@ -228,11 +237,7 @@ docs_server_metrics(const struct cli_command *command UNUSED)
 #define X(name, type, fn, labels, help) server_metric(name, type, labels, help);
 #include "http/metrics_pipeline.def"
 #undef X
-#define X(member, name, type, state, help)                                                     \
-    if (strcmp(name, before) != 0)                                                             \
-        server_metric(name, type,                                                              \
-                      (state) != NULL ? "tenant_id, queue, state" : "tenant_id, queue", help); \
-    before = name;
+#define X(member, name, type, state, help) queue_metric(name, type, state, help, &before);
 #include "http/metrics_queue.def"
 #undef X
 #define X(id, type, name, help) server_metric(name, #type, "", help);

@@ -211,18 +211,22 @@ give_back(struct http_request *r, unsigned held)
     struct http_limits *l = r->server->limits;
 
     held &= r->limits_held;
+    if (held == 0)
+        return;
+    CHECK(r->caller != NULL); /* who holds something is somebody */
+    struct http_tenant *t = r->caller->limits;
     r->limits_held &= ~held;
     if ((held & HELD_WAIT) != 0) {
-        r->caller->limits->n_waiters--;
+        t->n_waiters--;
         l->n_waiters--;
     }
     if ((held & HELD_STREAM) != 0) {
-        r->caller->limits->n_streams--;
+        t->n_streams--;
         l->n_streams--;
     }
     if ((held & HELD_OPS) != 0) {
-        r->caller->limits->locks.asked -= r->limits_locks;
-        r->caller->limits->jobs.asked -= r->limits_jobs;
+        t->locks.asked -= r->limits_locks;
+        t->jobs.asked -= r->limits_jobs;
     }
 }
 

@@ -222,9 +222,8 @@ lane_main(void *arg)
 void
 il__async_apply_here(struct il__async *a, struct call_list *calls)
 {
-    il_op *few[64];
-
     for (struct il__call *call; (call = il__calls_take(calls)) != NULL;) {
+        il_op            *few[64];
         struct call_list  one  = { 0 };
         il_error          err  = { .status = IL_OK };
         AUTO_FREE il_op **many = call->n > ARRAY_LEN(few) ? il__alloc(call->n * sizeof *many) : NULL;

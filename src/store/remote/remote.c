@@ -305,7 +305,7 @@ apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool
         st           = call_ops(s, &c, ops, requests, reterr);
         *ret_refused = c.refused;
         *ret_done    = c.n_replies;
-        for (size_t i = 0; c.bare && i < n; i++)
+        for (size_t i = 0; taken != NULL && i < n; i++)
             taken[i] = c.replies[i].taken;
     } else {
         st           = no_memory(reterr);
