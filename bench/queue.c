@@ -31,6 +31,7 @@ jobs_open_url(struct jobs *j, const char *url, unsigned i_worker, unsigned n_bat
 void
 jobs_close(struct jobs *j)
 {
+    il_op_release(&j->claim);
     il_close(j->store);
     if (j->path[0] != '\0')
         temp_remove_database(j->path);
@@ -55,46 +56,67 @@ jobs_push(struct jobs *j)
     store_apply(j->store, j->ops, QUEUE_BATCH, NULL, &j->err);
 }
 
-size_t
-jobs_claim_some(struct jobs *j)
+static il_op
+claim_op(const struct jobs *j, char id[37])
 {
-    char id[37];
+    il_op op = { .type = IL_OP_JOB_CLAIM, .key = QUEUE, .holder = j->worker };
 
     must(il_uuid(id), "il_uuid", &(il_error){ .message = "no id" });
-    j->claim        = (il_op){ .type = IL_OP_JOB_CLAIM, .key = QUEUE, .holder = j->worker };
-    j->claim.in.job = (il_job_in){ .id = id, .limit = QUEUE_BATCH };
-    must(il_apply(j->store, &j->claim, 1, &j->err), "claim", &j->err);
-    if (j->claim.status == IL_EMPTY) {
-        il_op_release(&j->claim);
-        return 0;
-    }
-    if (j->claim.status != IL_OK)
-        die("claim: %s", il_status_name(j->claim.status));
-    return j->claim.out.n_jobs;
+    op.in.job = (il_job_in){ .id = id, .limit = QUEUE_BATCH };
+    return op;
 }
 
 void
 jobs_claim(struct jobs *j)
 {
-    size_t n = jobs_claim_some(j);
+    char id[37];
 
-    if (n != QUEUE_BATCH)
-        die("claim: %zu jobs", n);
+    j->claim = claim_op(j, id);
+    must(il_apply(j->store, &j->claim, 1, &j->err), "claim", &j->err);
+    if (j->claim.status != IL_OK || j->claim.out.n_jobs != QUEUE_BATCH)
+        die("claim: %s, %zu jobs", il_status_name(j->claim.status), j->claim.out.n_jobs);
 }
 
-void
-jobs_finish(struct jobs *j)
+/* A finish for each job that was claimed; how many. */
+static size_t
+finish_ops(struct jobs *j)
 {
     size_t n = j->claim.out.n_jobs;
 
-    CHECK(n > 0 && n <= QUEUE_BATCH);
+    CHECK(n <= QUEUE_BATCH);
     for (size_t i = 0; i < n; i++) {
         il_op *op     = &j->ops[i];
         *op           = (il_op){ .type = IL_OP_JOB_FINISH, .fence = j->claim.out.jobs[i].token };
         op->in.job.id = j->claim.out.jobs[i].id;
     }
-    store_apply(j->store, j->ops, n, NULL, &j->err);
+    return n;
+}
+
+void
+jobs_finish(struct jobs *j)
+{
+    store_apply(j->store, j->ops, finish_ops(j), NULL, &j->err);
     il_op_release(&j->claim);
+}
+
+size_t
+jobs_work(struct jobs *j)
+{
+    char   id[37];
+    size_t n = finish_ops(j);
+
+    j->ops[n] = claim_op(j, id);
+    must(il_apply(j->store, j->ops, n + 1, &j->err), "finishes and a claim", &j->err);
+    for (size_t i = 0; i < n; i++) {
+        if (j->ops[i].status != IL_OK)
+            die("finish: %s", il_status_name(j->ops[i].status));
+        il_op_release(&j->ops[i]);
+    }
+    il_op_release(&j->claim);
+    j->claim = j->ops[n];
+    if (j->claim.status != IL_OK && j->claim.status != IL_EMPTY)
+        die("claim: %s", il_status_name(j->claim.status));
+    return n;
 }
 
 static double

@@ -18,8 +18,8 @@ struct jobs {
     unsigned n_batches; /* of a round */
     char     ids[QUEUE_BATCH][RAW_ID_BYTES];
     char     payload[QUEUE_PAYLOAD_BYTES];
-    il_op    ops[QUEUE_BATCH];
-    il_op    claim;
+    il_op    ops[QUEUE_BATCH + 1];
+    il_op    claim; /* the last one, and what it gave */
     il_error err;
 };
 
@@ -34,8 +34,8 @@ void queue_ids(char ids[QUEUE_BATCH][RAW_ID_BYTES]);
 void jobs_push(struct jobs *j);
 void jobs_claim(struct jobs *j);
 void jobs_finish(struct jobs *j);
-/* Claim what is there, a batch at most; how many. If there are any, jobs_finish() them. */
-size_t jobs_claim_some(struct jobs *j);
+/* What a worker does: finish what the last call gave, and claim what is there, a batch at most, with one il_apply(). How many were finished; j->claim has the next ones. */
+size_t jobs_work(struct jobs *j);
 
 /* Rounds of ours, in jobs per second: the time of the pushes; of claims and finishes, with pushes before that. */
 double jobs_push_round(void *cookie);

@@ -216,6 +216,133 @@ T_TEST(many_finishes)
     T_EQU(T_IS(t_job_list(s, "q"), IL_OK)->out.n_jobs, 0);
 }
 
+static il_op
+claim(const char *queue, struct t_job_args a)
+{
+    return t_job_op(IL_OP_JOB_CLAIM, queue, "w", NULL, 0, a);
+}
+
+/* As a worker does it: finish what it had, claim the next ones. An engine may do both at once. */
+T_TEST(finishes_and_then_a_claim)
+{
+    il_op    ops[3];
+    uint64_t first = push_and_claim(s, "q", "first", T_JOB(.data = "p"));
+
+    uint64_t unique = push_and_claim(s, "q", "unique", T_JOB(.data = "p", .unique_key = "u"));
+    (void)T_IS(t_push(s, "q", "third", .data = "3", .priority = 3), IL_OK);
+    (void)T_IS(t_push(s, "q", "second", .data = "2", .priority = 2), IL_OK);
+    (void)T_IS(t_push(s, "q", "fourth", .data = "4", .priority = 4), IL_OK);
+    t_pass(s, 1000);
+    ops[0] = finish("first", first, T_JOB(.data = "r"));
+    ops[1] = finish("unique", unique, T_JOB(.data = ""));
+    ops[2] = claim("q", T_JOB(.limit = 2, .claim = "again"));
+    t_batch(s, ops, 3);
+    is_finished(&ops[0], "first", "q", first);
+    is_finished(&ops[1], "unique", "q", unique);
+    T_STREQ(ops[1].out.jobs[0].unique_key, "u");
+    (void)T_IS(&ops[2], IL_OK);
+    T_EQU(ops[2].out.n_jobs, 2);
+    T_STREQ(ops[2].out.jobs[0].id, "second");
+    T_STREQ(ops[2].out.jobs[0].payload, "2");
+    T_STREQ(ops[2].out.jobs[0].worker, "w");
+    T_STREQ(ops[2].out.jobs[1].id, "third");
+    T_EQ(ops[2].out.jobs[1].started_at_ms, T_WALL_MS_START + 1000);
+    T_EQ(ops[2].out.remaining_ms, 30000);
+    T_EQU(ops[2].out.fence, ops[2].out.jobs[0].token);
+    T_EQU(ops[2].out.jobs[1].token, ops[2].out.fence + 1);
+    uint64_t second = ops[2].out.jobs[0].token;
+    uint64_t third  = ops[2].out.jobs[1].token;
+    release(ops, 3);
+
+    /* The claim once more, and one of its jobs is finished before it. */
+    ops[0] = finish("third", third, T_JOB(.data = ""));
+    ops[1] = claim("q", T_JOB(.limit = 2, .claim = "again"));
+    t_batch(s, ops, 2);
+    (void)T_IS(&ops[0], IL_OK);
+    (void)T_IS(&ops[1], IL_OK);
+    T_TRUE((ops[1].out.flags & IL_OUT_RENEWED) != 0);
+    T_EQU(ops[1].out.n_jobs, 1);
+    T_STREQ(ops[1].out.jobs[0].id, "second");
+    release(ops, 2);
+
+    ops[0] = finish("second", second, T_JOB(.data = ""));
+    ops[1] = claim("q", T_JOB(.limit = 2));
+    t_batch(s, ops, 2);
+    (void)T_IS(&ops[0], IL_OK);
+    T_EQU(T_IS(&ops[1], IL_OK)->out.n_jobs, 1);
+    T_STREQ(ops[1].out.jobs[0].id, "fourth");
+    uint64_t fourth = ops[1].out.fence;
+    release(ops, 2);
+
+    ops[0] = finish("fourth", fourth, T_JOB(.data = ""));
+    ops[1] = claim("q", T_JOB(.limit = 2));
+    t_batch(s, ops, 2);
+    (void)T_IS(&ops[0], IL_OK);
+    (void)T_IS(&ops[1], IL_EMPTY);
+    release(ops, 2);
+    T_STREQ(t_job_is(s, "first", IL_JOB_COMPLETED)->result, "r");
+    const il_queue_info *q = t_queue(s, "q");
+    T_EQU(q->completed, 5);
+    T_EQU(q->claimed, 5);
+    T_EQU(q->n_running, 0);
+    (void)T_IS(t_push(s, "q", "unique2", .unique_key = "u"), IL_OK);
+}
+
+/* The claim sees what all finishes before it have done, those too that are not the usual ones. */
+T_TEST(a_claim_comes_after_all_finishes)
+{
+    il_op ops[4];
+
+    (void)T_IS(t_queue_set(s, "q", .group_limit = 1), IL_OK);
+    uint64_t plain = push_and_claim(s, "q", "plain", T_JOB(.data = "p"));
+    uint64_t group = push_and_claim(s, "q", "group", T_JOB(.data = "p", .group = "g"));
+    (void)T_IS(t_push(s, "q", "blocked", .group = "g"), IL_OK);
+    t_claim_none(s, "q", "w");
+    t_pass(s, 1000);
+    ops[0] = finish("plain", plain, T_JOB(.data = ""));
+    ops[1] = finish("plain", plain + 100, T_JOB(.data = "")); /* nobody's token */
+    ops[2] = finish("group", group, T_JOB(.data = ""));
+    ops[3] = claim("q", T_JOB(.limit = 5));
+    t_batch(s, ops, 4);
+    is_finished(&ops[0], "plain", "q", plain);
+    (void)T_IS(&ops[1], IL_STALE);
+    is_finished(&ops[2], "group", "q", group);
+    T_EQU(T_IS(&ops[3], IL_OK)->out.n_jobs, 1);
+    T_STREQ(ops[3].out.jobs[0].id, "blocked");
+    release(ops, 4);
+}
+
+/* A claim of another queue, of one that is not there, of one that is paused, and of one whose schedule is due. */
+T_TEST(a_claim_of_another_queue)
+{
+    static const char *const queues[] = { "other", "none", "paused", "ticks" };
+    static const il_status   wanted[] = { IL_OK, IL_NOT_FOUND, IL_EMPTY, IL_OK };
+    uint64_t                 tokens[ARRAY_LEN(queues)];
+    char                     id[ARRAY_LEN(queues)][8];
+    il_op                    ops[2];
+
+    (void)T_IS(t_queue_set(s, "q", .lease_ms = 120000), IL_OK);
+    for (unsigned i = 0; i < ARRAY_LEN(queues); i++) {
+        (void)snprintf(id[i], sizeof id[i], "j%u", i);
+        tokens[i] = push_and_claim(s, "q", id[i], T_JOB(.data = "p"));
+    }
+    (void)T_IS(t_push(s, "other", "o"), IL_OK);
+    (void)T_IS(t_push(s, "paused", "p"), IL_OK);
+    (void)T_IS(t_pause(s, "paused"), IL_OK);
+    (void)T_IS(t_cron_set(s, "ticks", .name = "c", .schedule = "* * * * *"), IL_OK);
+    t_pass(s, 60000);
+    for (unsigned i = 0; i < ARRAY_LEN(queues); i++) {
+        ops[0] = finish(id[i], tokens[i], T_JOB(.data = ""));
+        ops[1] = claim(queues[i], T_JOB(.limit = 5));
+        t_batch(s, ops, 2);
+        T_EQ(T_IS(&ops[0], IL_OK)->out.jobs[0].state, IL_JOB_COMPLETED);
+        (void)T_IS(&ops[1], wanted[i]);
+        T_EQU(ops[1].out.n_jobs, wanted[i] == IL_OK);
+        release(ops, 2);
+    }
+    T_EQU(t_queue(s, "q")->completed, ARRAY_LEN(queues));
+}
+
 /* Payloads of any size, names that need escapes, jobs with a past. */
 T_TEST(a_claim_gives_whole_jobs)
 {
@@ -269,6 +396,9 @@ main(void)
         T_ROW(finishes_of_all_kinds),
         T_ROW(finishes_of_claimed_jobs),
         T_ROW(many_finishes),
+        T_ROW(finishes_and_then_a_claim),
+        T_ROW(a_claim_comes_after_all_finishes),
+        T_ROW(a_claim_of_another_queue),
         T_ROW(a_claim_gives_whole_jobs),
     };
 

@@ -34,35 +34,29 @@ add_requests(struct il__buf *b, const struct remote_call *c)
 
 /* ---- its answer --------------------------------------------------------------------------------------------------------- */
 
-/* One row that begins with i, out, data, data2; with columns instead if out is NULL. */
+/* One row: i, out, data, data2. */
 static bool
 take_row(struct remote_call *c, const PGresult *r, int row)
 {
     struct remote_blob out = il__pg_bytes(r, row, 1);
+    int32_t            i   = il__pg_int4(r, row, 0);
 
     if (out.data == NULL)
-        return il__pq->PQnfields(r) > 4; /* then rows.c takes it */
-    int32_t i = il__pg_int4(r, row, 0);
+        return false;
     if (i < 0)
         return il__remote_take_wakes(c, out.data, out.n_bytes);
     return il__remote_take(c, (size_t)i, out.data, out.n_bytes, il__pg_bytes(r, row, 2),
                            il__pg_bytes(r, row, 3));
 }
 
-static void
-take_answer(struct pg_store *s, struct remote_call *c, const struct pg_params *p, PGresult *r)
+static bool
+take_rows(struct remote_call *c, const PGresult *r)
 {
-    c->result = r;
-    if (c->bare) {
-        IGNORE(il__pg_take_finished(c, p, r)); /* c->failed says it */
-        return;
-    }
-    bool ok = il__pq->PQnfields(r) >= 4;
+    bool ok = il__pq->PQnfields(r) == 4;
+
     for (int row = 0; ok && row < il__pq->PQntuples(r); row++)
         ok = take_row(c, r, row);
-    if (ok && il__pq->PQnfields(r) > 4)
-        ok = il__pg_take_claimed(s, c, r);
-    c->failed = c->failed || !ok;
+    return ok;
 }
 
 /* ---- the call ------------------------------------------------------------------------------------------------------------ */
@@ -148,43 +142,24 @@ apply_params(struct pg_params *p, const struct remote_call *c)
     return !requests->failed && !blobs->failed;
 }
 
-/* A claim that comes alone. */
-static void
-claim_params(struct pg_params *p, const struct remote_call *c)
-{
-    p->query = (struct pg_query){
-        .n_params = 3,
-        .types    = { PG_JSONB, PG_INT8, PG_INT8 },
-        .values   = { il__buf_str(&c->requests[0].json), c->timed ? p->now : NULL,
-                    c->timed ? p->wall : NULL },
-    };
-}
-
 /* Which statement it is, and its parameters. False: no memory. */
 static bool
-params_of(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
+params_of(struct pg_store *s, struct pg_params *p, const struct remote_call *c, bool is_work)
 {
-    const il_op *first = c->requests[0].op;
-    bool         ok    = true;
-
     (void)snprintf(p->now, sizeof p->now, "%" PRId64, c->now_ms);
     (void)snprintf(p->wall, sizeof p->wall, "%" PRId64, c->wall_ms);
-    if (c->bare)
-        ok = il__pg_finish_params(s, p, c);
-    else if (c->n == 1 && first != NULL && first->type == IL_OP_JOB_CLAIM)
-        claim_params(p, c);
-    else
-        ok = apply_params(p, c);
-    p->query.sql = s->sql[c->bare ? PG_finish : p->query.n_params == 3 ? PG_claim : PG_call];
+    bool ok      = is_work ? il__pg_work_params(s, p, c) : apply_params(p, c);
+    p->query.sql = s->sql[is_work ? PG_work : PG_call];
     return ok;
 }
 
 static il_status
 call_on(struct pg_store *s, struct pg_conn *conn, struct remote_call *c, il_error *reterr)
 {
-    struct pg_params AUTO_PARAMS p = { 0 };
+    struct pg_params AUTO_PARAMS p       = { 0 };
+    bool                         is_work = il__pg_is_work(c);
 
-    if (!params_of(s, &p, c)) {
+    if (!params_of(s, &p, c, is_work)) {
         c->refused = true;
         return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
     }
@@ -193,7 +168,9 @@ call_on(struct pg_store *s, struct pg_conn *conn, struct remote_call *c, il_erro
         c->refused = is_of_one_op(conn);
         return il__pg_error(conn, reterr);
     }
-    take_answer(s, c, &p, r);
+    c->result = r;
+    if (!(is_work ? il__pg_take_work(s, c, &p, r) : take_rows(c, r)))
+        c->failed = true;
     return IL_OK;
 }
 

@@ -71,9 +71,9 @@ struct pg_hint {
     uint64_t id;    /* a hash: does the caller name the right job? */
     uint64_t seq;
     uint64_t place; /* block << 16 | offset */
-    int64_t  created_ms, run_at_ms;
+    int64_t  created_ms, run_at_ms, started_ms;
     int32_t  queue, priority;
-    uint32_t max_attempts;
+    uint32_t attempt, max_attempts;
     bool     keyed; /* it has a unique key */
 };
 
@@ -86,6 +86,7 @@ struct pg_store {
     struct il__mutex lanes_mutex;          /* protects what follows */
     unsigned free_lanes[PG_LANES], n_free; /* a stack: the one that was used last is used next */
     struct pg_hint     hints[PG_HINTS];    /* [token % PG_HINTS] */
+    char               worker[IL_HOLDER_BYTES_MAX + 1]; /* of the last claim */
     pthread_cond_t     lane_freed;
     struct pg_conn     reader; /* under read_mutex */
     struct il__mutex   read_mutex;
@@ -107,21 +108,24 @@ bool il__pg_takes_ops(struct remote_store *s, il_op *const *ops, size_t n);
 struct pg_params {
     struct il__buf bufs[3];
     char           now[24], wall[24], queue[12];
+    char worker[IL_HOLDER_BYTES_MAX + 1]; /* whose the jobs that are finished seem to be */
     struct pg_hint *hints; /* of finishes, for their answer: one for each, empty if nothing is known */
+    size_t          n_finishes;
     struct pg_query query;
 };
 
-/* Finishes of a call without JSON, as arrays. False: no memory. Release it in any case. */
-bool il__pg_finish_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
-    MUST_USE;
+/* Is it a claim that comes alone, or finishes without JSON and perhaps a claim behind them? */
+bool il__pg_is_work(const struct remote_call *c);
+/* Then, what sql/work.sql takes. False: no memory. Release it in any case. */
+bool il__pg_work_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c) MUST_USE;
 void il__pg_params_release(struct pg_params *p);
 #define AUTO_PARAMS AUTO(il__pg_params_release)
 /* Blobs of the requests as a binary bytea[]; empty when there are none. */
 void il__pg_add_blobs(struct il__buf *b, const struct remote_call *c);
 
-/* The jobs that a claim gave, once its other rows were taken; those that were finished, of a call with these parameters. False: c->failed. */
-bool il__pg_take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r);
-bool il__pg_take_finished(struct remote_call *c, const struct pg_params *p, const PGresult *r);
+/* Its answer. False: it makes no sense, or there is no memory. */
+bool il__pg_take_work(struct pg_store *s, struct remote_call *c, const struct pg_params *p,
+                      const PGresult *r) MUST_USE;
 
 /* ---- migrate.c -------------------------------------------------------------------------------------------------- */
 

@@ -13,43 +13,28 @@
 #define PARAM_BYTES_MAX ((size_t)512 * 1024 * 1024)
 #define TOKENS_SEEN 1024 /* places, a power of two, four for each token of the largest batch */
 
-/* Of sql/claim.sql; with a text in the second one it is a row as those of apply(). */
-enum claim_column {
-    CLAIM_I,
-    CLAIM_OUT,
-    CLAIM_DATA,
-    CLAIM_DATA2,
-    CLAIM_SEQ,
-    CLAIM_TOKEN,
-    CLAIM_PLACE,
-    CLAIM_CREATED,
-    CLAIM_RUN_AT,
-    CLAIM_ATTEMPT,
-    CLAIM_MAX_ATTEMPTS,
-    CLAIM_PRIORITY,
-    CLAIM_ID,
-    CLAIM_PARENT,
-    CLAIM_GROUP,
-    CLAIM_UNIQUE,
-    CLAIM_ERROR,
-    CLAIM_COUNT
+/* Of sql/work.sql; with a text in the second one it is a row as those of apply(), or WORK_FINISHED. */
+enum work_column {
+    WORK_I,
+    WORK_OUT,
+    WORK_DATA,
+    WORK_SEQ,
+    WORK_TOKEN,
+    WORK_PLACE,
+    WORK_CREATED,
+    WORK_RUN_AT,
+    WORK_ATTEMPT,
+    WORK_MAX_ATTEMPTS,
+    WORK_PRIORITY,
+    WORK_ID,
+    WORK_PARENT,
+    WORK_GROUP,
+    WORK_UNIQUE,
+    WORK_ERROR,
+    WORK_COUNT
 };
-
-/* Of sql/finish.sql. The last two are in a row of their own, the last one. */
-enum finish_column {
-    FINISH_TOKEN,
-    FINISH_STARTED,
-    FINISH_ATTEMPT,
-    FINISH_PROGRESS,
-    FINISH_CANCELLED,
-    FINISH_WORKER,
-    FINISH_UNIQUE,
-    FINISH_ERROR,
-    FINISH_MESSAGE,
-    FINISH_COMPLETED,
-    FINISH_QUEUE,
-    FINISH_COUNT
-};
+#define WORK_WAKES (-1) /* values of the first one; 0: of the claim */
+#define WORK_FINISHED (-2)
 
 /* ---- requests ----------------------------------------------------------------------------------------------------------- */
 
@@ -66,7 +51,7 @@ find_hint(const struct pg_store *s, const il_op *op)
 }
 
 /*
- * Many finishes of one tenant, and nothing else, whose first job was claimed here. No token may be there twice: in one statement it would be open
+ * Finishes of one tenant, the first one of a job that was claimed here, and then a claim or nothing else. No token may be there twice: in one statement it would be open
  * which of two results is kept. (Of two tokens for one job only one can be the right one.)
  */
 bool
@@ -77,6 +62,11 @@ il__pg_takes_ops(struct remote_store *base, il_op *const *ops, size_t n)
 
     if (n < 2 || n > TOKENS_SEEN / 4 || ops[0]->type != IL_OP_JOB_FINISH)
         return false;
+    if (ops[n - 1]->type == IL_OP_JOB_CLAIM) {
+        if (strcmp(ops[n - 1]->tenant, ops[0]->tenant) != 0)
+            return false;
+        n--;
+    }
     il__mutex_lock(&s->lanes_mutex);
     bool known = find_hint(s, ops[0]).token != 0;
     il__mutex_unlock(&s->lanes_mutex);
@@ -143,18 +133,18 @@ il__pg_add_blobs(struct il__buf *b, const struct remote_call *c)
     }
 }
 
-/* Results; none if all are empty. */
+/* Results of n finishes; none if all are empty. */
 static void
-add_results(struct il__buf *b, const struct remote_call *c)
+add_results(struct il__buf *b, const struct remote_call *c, size_t n)
 {
     bool any = false;
 
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < n; i++)
         any = any || c->requests[i].op->in.job.data_bytes > 0;
     if (!any)
         return;
-    begin_array(b, PG_BYTEA, c->n, false);
-    for (size_t i = 0; i < c->n; i++)
+    begin_array(b, PG_BYTEA, n, false);
+    for (size_t i = 0; i < n; i++)
         add_element(b, c->requests[i].op->in.job.data, c->requests[i].op->in.job.data_bytes);
 }
 
@@ -181,50 +171,76 @@ add_place(struct il__buf *b, uint64_t place)
 static bool
 find_hints(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
 {
-    p->hints = il__calloc(c->n, sizeof *p->hints);
+    p->hints = il__calloc(p->n_finishes, sizeof *p->hints);
     if (p->hints == NULL)
         return false;
     il__mutex_lock(&s->lanes_mutex);
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < p->n_finishes; i++)
         p->hints[i] = find_hint(s, c->requests[i].op);
+    memcpy(p->worker, s->worker, sizeof p->worker);
     il__mutex_unlock(&s->lanes_mutex);
     return true;
 }
 
-bool
-il__pg_finish_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
+/* Parameters 2 to 8. */
+static bool
+add_finishes(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
 {
     struct il__buf *tokens = &p->bufs[0];
     struct il__buf *places = &p->bufs[1];
     bool            keyed  = false;
+    bool            ok     = true;
 
     for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++)
         il__buf_init(&p->bufs[i], PARAM_BYTES_MAX);
     if (!find_hints(s, p, c))
         return false;
-    begin_array(tokens, PG_INT8, c->n, false);
-    begin_array(places, PG_TID, c->n, false);
-    for (size_t i = 0; i < c->n; i++) {
+    begin_array(tokens, PG_INT8, p->n_finishes, false);
+    begin_array(places, PG_TID, p->n_finishes, false);
+    for (size_t i = 0; i < p->n_finishes; i++) {
         add_int64(tokens, p->hints[i].token); /* 0, no job's, and 0, no row's, if nothing is known */
         add_place(places, p->hints[i].place);
         keyed = keyed || p->hints[i].keyed;
     }
-    add_results(&p->bufs[2], c);
+    add_results(&p->bufs[2], c, p->n_finishes);
     (void)snprintf(p->queue, sizeof p->queue, "%" PRId32, p->hints[0].queue);
-    p->query = (struct pg_query){
-        .n_params = 8,
-        .types  = { PG_TEXT, PG_INT4, PG_INT8_ARRAY, PG_TID_ARRAY, PG_BYTEA_ARRAY, PG_BOOL, PG_INT8,
-                    PG_INT8 },
-        .values = { c->requests[0].op->tenant, p->queue, tokens->data, places->data, p->bufs[2].data,
-                    keyed ? "t" : "f", c->timed ? p->now : NULL, c->timed ? p->wall : NULL },
-        .formats = { 0, 0, 1, 1, 1, 0, 0, 0 },
-    };
-    bool ok = true;
+    p->query.values[1] = c->requests[0].op->tenant;
+    p->query.values[2] = p->queue;
+    p->query.values[3] = p->worker;
+    p->query.values[7] = keyed ? "t" : "f";
     for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++) {
-        p->query.lengths[2 + i] = (int)p->bufs[i].n_bytes;
+        p->query.values[4 + i]  = p->bufs[i].data;
+        p->query.lengths[4 + i] = (int)p->bufs[i].n_bytes;
         ok                      = ok && !p->bufs[i].failed;
     }
     return ok;
+}
+
+bool
+il__pg_is_work(const struct remote_call *c)
+{
+    const il_op *first = c->requests[0].op;
+
+    return c->bare || (c->n == 1 && first != NULL && first->type == IL_OP_JOB_CLAIM);
+}
+
+bool
+il__pg_work_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
+{
+    const struct remote_request *last  = &c->requests[c->n - 1];
+    bool                         claim = last->op->type == IL_OP_JOB_CLAIM;
+
+    p->n_finishes = claim ? c->n - 1 : c->n;
+    p->query      = (struct pg_query){
+             .n_params = 10,
+             .types = { PG_JSONB, PG_TEXT, PG_INT4, PG_TEXT, PG_INT8_ARRAY, PG_TID_ARRAY, PG_BYTEA_ARRAY,
+                        PG_BOOL, PG_INT8, PG_INT8 },
+             .formats = { 0, 0, 0, 0, 1, 1, 1, 0, 0, 0 },
+    };
+    p->query.values[0] = claim ? il__buf_str(&last->json) : NULL;
+    p->query.values[8] = c->timed ? p->now : NULL;
+    p->query.values[9] = c->timed ? p->wall : NULL;
+    return p->n_finishes == 0 || add_finishes(s, p, c);
 }
 
 void
@@ -259,7 +275,7 @@ text_at(const PGresult *r, int row, int column)
 static uint64_t
 place_at(const PGresult *r, int row)
 {
-    struct remote_blob at = il__pg_bytes(r, row, CLAIM_PLACE);
+    struct remote_blob at = il__pg_bytes(r, row, WORK_PLACE);
     uint32_t           block;
     uint16_t           offset;
 
@@ -278,24 +294,31 @@ keep_hint(struct pg_store *s, const struct pg_hint *hint)
     il__mutex_unlock(&s->lanes_mutex);
 }
 
+/* What the head of a claim says of all its jobs. */
+struct claim {
+    int64_t wall_ms, remaining_ms;
+    int32_t queue;
+};
+
 static bool
-take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r, int row, int32_t queue)
+take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r, int row,
+             const struct claim *claim)
 {
-    int64_t           created_ms = il__pg_int8(r, row, CLAIM_CREATED);
+    int64_t           created_ms = il__pg_int8(r, row, WORK_CREATED);
     struct remote_job job        = {
-               .id           = text_at(r, row, CLAIM_ID),
-               .parent       = text_at(r, row, CLAIM_PARENT),
-               .group        = text_at(r, row, CLAIM_GROUP),
-               .unique_key   = text_at(r, row, CLAIM_UNIQUE),
-               .error        = text_at(r, row, CLAIM_ERROR),
-               .payload      = il__pg_bytes(r, row, CLAIM_DATA),
-               .seq          = (uint64_t)il__pg_int8(r, row, CLAIM_SEQ),
-               .token        = (uint64_t)il__pg_int8(r, row, CLAIM_TOKEN),
+               .id           = text_at(r, row, WORK_ID),
+               .parent       = text_at(r, row, WORK_PARENT),
+               .group        = text_at(r, row, WORK_GROUP),
+               .unique_key   = text_at(r, row, WORK_UNIQUE),
+               .error        = text_at(r, row, WORK_ERROR),
+               .payload      = il__pg_bytes(r, row, WORK_DATA),
+               .seq          = (uint64_t)il__pg_int8(r, row, WORK_SEQ),
+               .token        = (uint64_t)il__pg_int8(r, row, WORK_TOKEN),
                .created_ms   = created_ms,
-               .run_at_ms    = int8_or(r, row, CLAIM_RUN_AT, created_ms),
-               .attempt      = (uint32_t)int4_or(r, row, CLAIM_ATTEMPT, 1),
-               .max_attempts = (uint32_t)il__pg_int4(r, row, CLAIM_MAX_ATTEMPTS),
-               .priority     = int4_or(r, row, CLAIM_PRIORITY, 0),
+               .run_at_ms    = int8_or(r, row, WORK_RUN_AT, created_ms),
+               .attempt      = (uint32_t)int4_or(r, row, WORK_ATTEMPT, 1),
+               .max_attempts = (uint32_t)il__pg_int4(r, row, WORK_MAX_ATTEMPTS),
+               .priority     = int4_or(r, row, WORK_PRIORITY, 0),
                .progress     = -1,
     };
     struct pg_hint hint = {
@@ -304,8 +327,10 @@ take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r, int r
         .place        = place_at(r, row),
         .created_ms   = job.created_ms,
         .run_at_ms    = job.run_at_ms,
-        .queue        = queue,
+        .started_ms   = claim->wall_ms,
+        .queue        = claim->queue,
         .priority     = job.priority,
+        .attempt      = job.attempt,
         .max_attempts = job.max_attempts,
         .keyed        = job.unique_key != NULL,
     };
@@ -316,63 +341,138 @@ take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r, int r
         hint.id = il__hash_bytes(job.id, strlen(job.id));
         keep_hint(s, &hint);
     }
-    return il__remote_take_job(c, 0, &job, 0);
+    return il__remote_take_job(c, c->n - 1, &job, claim->wall_ms, claim->remaining_ms);
 }
 
-bool
-il__pg_take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r)
+/* The jobs of a claim whose head was taken. */
+static bool
+take_jobs(struct pg_store *s, struct remote_call *c, const PGresult *r)
 {
-    int32_t queue = (int32_t)il__remote_number(c->replies[0].head, "queue_no");
-    bool    ok    = il__pq->PQnfields(r) == (int)CLAIM_COUNT;
+    const il_op  *op    = c->requests[c->n - 1].op;
+    const json_t *head  = c->replies[c->n - 1].head;
+    struct claim  claim = {
+         .wall_ms      = il__remote_number(head, "wall_ms"),
+         .remaining_ms = il__remote_number(head, "expires_ms") - il__remote_number(head, "now_ms"),
+         .queue        = (int32_t)il__remote_number(head, "queue_no"),
+    };
+    bool ok = true;
 
+    il__mutex_lock(&s->lanes_mutex);
+    (void)snprintf(s->worker, sizeof s->worker, "%s", op->holder);
+    il__mutex_unlock(&s->lanes_mutex);
     for (int row = 0; ok && row < il__pq->PQntuples(r); row++) {
-        if (il__pq->PQgetisnull(r, row, CLAIM_OUT))
-            ok = take_claimed(s, c, r, row, queue);
+        if (il__pq->PQgetisnull(r, row, WORK_OUT))
+            ok = take_claimed(s, c, r, row, &claim);
     }
-    c->failed = c->failed || !ok;
     return ok;
 }
 
-/* `all`: the row that says what they have in common. */
+/* A finish, from what was known of its job, and what is odd about it, or NULL. */
 static bool
-take_finished(struct remote_call *c, size_t i, const struct pg_hint *h, const PGresult *r, int row,
-              int all)
+take_finish(struct remote_call *c, size_t i, const struct pg_params *p, const char *queue,
+            int64_t wall_ms, const json_t *odd)
 {
-    struct remote_job job = {
-        .queue        = text_at(r, all, FINISH_QUEUE),
-        .unique_key   = text_at(r, row, FINISH_UNIQUE),
-        .worker       = text_at(r, row, FINISH_WORKER),
-        .error        = text_at(r, row, FINISH_ERROR),
-        .message      = text_at(r, row, FINISH_MESSAGE),
-        .seq          = h->seq,
-        .created_ms   = h->created_ms,
-        .run_at_ms    = h->run_at_ms,
-        .started_ms   = il__pg_int8(r, row, FINISH_STARTED),
-        .attempt      = (uint32_t)il__pg_int4(r, row, FINISH_ATTEMPT),
-        .max_attempts = h->max_attempts,
-        .priority     = h->priority,
-        .progress     = int4_or(r, row, FINISH_PROGRESS, -1),
-        .cancelled    = int4_or(r, row, FINISH_CANCELLED, 0) != 0,
+    const struct pg_hint *h   = &p->hints[i];
+    struct remote_job     job = {
+            .queue        = queue,
+            .worker       = odd != NULL ? il__remote_text_or_null(odd, "worker") : p->worker,
+            .unique_key   = il__remote_text_or_null(odd, "unique_key"),
+            .error        = il__remote_text_or_null(odd, "error"),
+            .message      = il__remote_text_or_null(odd, "message"),
+            .seq          = h->seq,
+            .created_ms   = h->created_ms,
+            .run_at_ms    = h->run_at_ms,
+            .started_ms   = h->started_ms,
+            .attempt      = h->attempt,
+            .max_attempts = h->max_attempts,
+            .priority     = h->priority,
+            .progress     = odd != NULL ? (int32_t)il__remote_number(odd, "progress") : -1,
+            .cancelled    = odd != NULL && il__remote_number(odd, "cancelled") != 0,
     };
 
-    return il__remote_take_job(c, i, &job, il__pg_int8(r, all, FINISH_COMPLETED));
+    return il__remote_take_job(c, i, &job, wall_ms, 0);
 }
 
-/* The rows come in the order of their places, which is mostly that of the ops; where it is not, the next one is looked for from there. */
-bool
-il__pg_take_finished(struct remote_call *c, const struct pg_params *p, const PGresult *r)
+/* The finish with this token, looked for from *at on: they come in the order of places, which is mostly that of the ops. */
+static bool
+find_finish(const struct pg_params *p, uint64_t token, size_t *at)
 {
-    bool   ok  = il__pq->PQnfields(r) == (int)FINISH_COUNT;
-    int    all = il__pq->PQntuples(r) - 1;
-    size_t at  = 0;
-
-    for (int row = 0; ok && row < all; row++) {
-        uint64_t token  = (uint64_t)il__pg_int8(r, row, FINISH_TOKEN);
-        size_t   n_seen = 0;
-        for (; n_seen < c->n && p->hints[at].token != token; n_seen++)
-            at = (at + 1) % c->n;
-        ok = token != 0 && n_seen < c->n && take_finished(c, at, &p->hints[at], r, row, all);
+    for (size_t i = 0; token != 0 && i < p->n_finishes; i++) {
+        if (p->hints[*at].token == token)
+            return true;
+        *at = (*at + 1) % p->n_finishes;
     }
-    c->failed = c->failed || !ok;
+    return false;
+}
+
+/* What was done, and what is odd, by the places of the finishes. False: it makes no sense, or there is no memory. */
+static bool
+sort_out(const struct pg_params *p, const json_t *all, bool *done, const json_t **odd)
+{
+    const json_t *tokens = json_object_get(all, "done");
+    const json_t *rows   = json_object_get(all, "odd");
+    size_t        at     = 0;
+    bool          ok     = true;
+
+    for (size_t i = 0; i < p->n_finishes; i++)
+        done[i] = tokens == NULL;
+    for (size_t i = 0; ok && i < json_array_size(tokens); i++) {
+        ok       = find_finish(p, (uint64_t)il__remote_number_of(json_array_get(tokens, i)), &at);
+        done[at] = true;
+    }
+    for (size_t i = 0; ok && i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        ok                = find_finish(p, (uint64_t)il__remote_number(row, "token"), &at);
+        odd[at]           = row;
+    }
     return ok;
+}
+
+/* What finish_take() says. */
+static bool
+take_finishes(struct remote_call *c, const struct pg_params *p, struct remote_blob out)
+{
+    json_t                  *all     = json_loadb(out.data, out.n_bytes, 0, NULL);
+    AUTO_FREE bool          *done    = il__calloc(p->n_finishes + 1, sizeof *done);
+    AUTO_FREE const json_t **odd     = il__calloc(p->n_finishes + 1, sizeof *odd);
+    const char              *queue   = il__remote_text_or_null(all, "queue");
+    int64_t                  wall_ms = il__remote_number(all, "wall_ms");
+    bool ok = all != NULL && done != NULL && odd != NULL && sort_out(p, all, done, odd);
+
+    for (size_t i = 0; ok && i < p->n_finishes; i++) {
+        if (done[i])
+            ok = p->hints[i].token != 0 && take_finish(c, i, p, queue, wall_ms, odd[i]);
+    }
+    json_decref(all);
+    return ok;
+}
+
+/* A row that has a text. */
+static bool
+take_text(struct remote_call *c, const struct pg_params *p, const PGresult *r, int row)
+{
+    struct remote_blob out = il__pg_bytes(r, row, WORK_OUT);
+
+    switch (il__pg_int4(r, row, WORK_I)) {
+    case WORK_FINISHED:
+        return take_finishes(c, p, out);
+    case WORK_WAKES:
+        return il__remote_take_wakes(c, out.data, out.n_bytes);
+    default:
+        return il__remote_take(c, c->n - 1, out.data, out.n_bytes, il__pg_bytes(r, row, WORK_DATA),
+                               (struct remote_blob){ NULL, 0 });
+    }
+}
+
+bool
+il__pg_take_work(struct pg_store *s, struct remote_call *c, const struct pg_params *p,
+                 const PGresult *r)
+{
+    bool ok = il__pq->PQnfields(r) == (int)WORK_COUNT;
+
+    for (int row = 0; ok && row < il__pq->PQntuples(r); row++) {
+        if (!il__pq->PQgetisnull(r, row, WORK_OUT))
+            ok = take_text(c, p, r, row);
+    }
+    return ok && (c->replies[c->n - 1].head == NULL || take_jobs(s, c, r));
 }

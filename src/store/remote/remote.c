@@ -128,7 +128,8 @@ il__remote_take_packed(struct remote_call *c, size_t i, const void *packed)
 }
 
 bool
-il__remote_take_job(struct remote_call *c, size_t i, const struct remote_job *job, int64_t wall_ms)
+il__remote_take_job(struct remote_call *c, size_t i, const struct remote_job *job, int64_t wall_ms,
+                    int64_t remaining_ms)
 {
     il_op *op = i < c->n ? c->requests[i].op : NULL;
 
@@ -136,14 +137,8 @@ il__remote_take_job(struct remote_call *c, size_t i, const struct remote_job *jo
         c->failed = true;
         return false;
     }
-    struct remote_reply *r         = &c->replies[i];
-    int64_t              remaining = 0;
-    if (r->head != NULL) {
-        remaining = il__remote_number(r->head, "expires_ms") - il__remote_number(r->head, "now_ms");
-        wall_ms   = il__remote_number(r->head, "wall_ms");
-    }
-    r->taken = true;
-    if (!il__remote_show_row(op, job, remaining, wall_ms) ||
+    c->replies[i].taken = true;
+    if (!il__remote_show_row(op, job, remaining_ms, wall_ms) ||
         !add_wake(c, il__board_slot(op->tenant, op->out.jobs[op->out.n_jobs - 1].id, "#job")))
         c->failed = true;
     return !c->failed;
@@ -249,14 +244,17 @@ il__remote_apply_one(struct remote_store *s, il_op *op, struct remote_request *r
     return st;
 }
 
-/* The ops of a call that has been carried out. */
+/* The ops of a call that has been carried out; of a bare one those with a reply, since the others are done, or have not happened. */
 static il_status
 finish_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
            struct remote_request *requests, il_error *reterr)
 {
     for (size_t i = 0; i < c->n_replies; i++) {
         bool repeat;
-        if (c->replies[i].head == NULL && c->replies[i].packed == NULL)
+        bool there = c->replies[i].head != NULL || c->replies[i].packed != NULL;
+        if (!there && c->bare)
+            continue;
+        if (!there)
             return il__error_set(reterr, IL_STORE, "%s: an answer is missing", s->via->name);
         il_status st = finish_op(s, ops[i], &requests[i], &c->replies[i], c->reads, &repeat, reterr);
         if (st == IL_OK && repeat) {
@@ -278,7 +276,7 @@ call_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
 {
     il_status st = call(s, c, reterr);
 
-    if (st == IL_OK && !c->bare)
+    if (st == IL_OK)
         st = finish_ops(s, c, ops, requests, reterr);
     return st;
 }
@@ -296,9 +294,9 @@ apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool
     c.requests = requests;
     c.replies  = il__calloc(n, sizeof *c.replies);
     for (size_t i = 0; encoded && i < n; i++) {
-        bool own = !c.bare && s->via->encode != NULL && s->via->encode(s, ops[i], &requests[i]);
-        encoded =
-            own ? !requests[i].json.failed : c.bare || il__remote_encode(s, ops[i], &requests[i]);
+        bool bare = c.bare && ops[i]->type != IL_OP_JOB_CLAIM;
+        bool own  = !c.bare && s->via->encode != NULL && s->via->encode(s, ops[i], &requests[i]);
+        encoded = own ? !requests[i].json.failed : bare || il__remote_encode(s, ops[i], &requests[i]);
         requests[i].op = ops[i];
     }
     if (encoded && c.replies != NULL) {
@@ -306,7 +304,7 @@ apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool
         *ret_refused = c.refused;
         *ret_done    = c.n_replies;
         for (size_t i = 0; taken != NULL && i < n; i++)
-            taken[i] = c.replies[i].taken;
+            taken[i] = c.replies[i].taken || c.replies[i].head != NULL;
     } else {
         st           = no_memory(reterr);
         *ret_refused = true; /* nothing was sent */
@@ -321,7 +319,7 @@ apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool
 
 /*
  * The same for ops that the transport takes as they are, all of them; those that it left come again as JSON, behind the others: it leaves only
- * ops that look at nothing the others change. (If that fails, all are repeated, one by one: an op that was done says so again.)
+ * ops that look at nothing the others change, and then the claim behind them. (If that fails, all are repeated, one by one: an op that was done says so again.)
  */
 static il_status
 apply_bare(struct remote_store *s, il_op *const *ops, size_t n, bool *ret_refused, il_error *reterr)

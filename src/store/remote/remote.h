@@ -61,7 +61,7 @@ struct remote_reply {
 struct remote_call {
     const struct remote_request *requests;
     size_t                       n;
-    bool    bare;  /* the requests have no JSON: takes_ops() said that the ops are enough */
+    bool    bare;  /* takes_ops() said that the ops are enough: no request has JSON, but a claim */
     bool    reads; /* nothing is changed: beside an apply under way, on a connection of its own */
     bool    timed; /* the test clock: */
     int64_t now_ms, wall_ms;
@@ -97,8 +97,8 @@ struct remote_transport {
 
     il_status (*call)(struct remote_store *s, struct remote_call *c, il_error *reterr);
     /*
-     * May be NULL. Can `call` carry these out, or some of them, from the ops alone? Then it gets them without JSON (call->bare), and what
-     * it has not taken with il__remote_take_job() has not happened, and comes again with JSON.
+     * May be NULL. Can `call` carry these out, or some of them, from the ops alone? Then it gets them without JSON (call->bare), but for a claim, which may be the last one;
+     * and what it has not taken (finishes with il__remote_take_job()) has not happened, and comes again with JSON. A claim is taken only if all before it were.
      */
     bool (*takes_ops)(struct remote_store *s, il_op *const *ops, size_t n);
     /* Free c->result. */
@@ -152,11 +152,11 @@ bool il__remote_take(struct remote_call *c, size_t i, const char *json, size_t n
 /* Take the whole reply to request i in the transport's own form, which must live until `done`. */
 bool il__remote_take_packed(struct remote_call *c, size_t i, const void *packed);
 /*
- * Take a job that request i has claimed or finished, in place of a part, and wake those who wait for it. It goes into the op at once; a claim's
- * head, which was taken before, says when; of a finish wall_ms does.
+ * Take a job that request i has claimed or finished at wall_ms, in place of a part, and wake those who wait for it. It goes into the op at once. The head of a
+ * claim was taken before; remaining_ms: how long its jobs are its own.
  */
 bool il__remote_take_job(struct remote_call *c, size_t i, const struct remote_job *job,
-                         int64_t wall_ms);
+                         int64_t wall_ms, int64_t remaining_ms);
 /* Take wakes that came apart from the replies, as a JSON array. */
 bool il__remote_take_wakes(struct remote_call *c, const char *json, size_t n_bytes);
 /* Was request i taken, and has it asked back? Then the ones behind it were not carried out. */

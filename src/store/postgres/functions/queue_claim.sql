@@ -98,7 +98,7 @@ $$;
 -- ---- a claim ---------------------------------------------------------------------------------------------------------------
 
 -- Take jobs by the optimistic strategy: candidates are read without a lock, 10 a pass, and each is marked by compare-and-set: who changes no row
--- was too late, and goes on to the next. (By the pessimistic one: claim_rows().)
+-- was too late, and goes on to the next. (By the pessimistic one: work_rows().)
 CREATE OR REPLACE FUNCTION claim_take_each(q queue, o jsonb, n_max int, lease bigint, now bigint, wall bigint) RETURNS job_claim
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -203,19 +203,22 @@ BEGIN
 END
 $$;
 
--- The beginning of a claim that comes alone, as batch_begin(mutexes_queue(o)), on the shortest way: a hundred jobs wait for it, or one.
+-- The beginning of a claim that is no part of a batch for apply(), as batch_begin(mutexes_queue(o)), on the shortest way.
 CREATE OR REPLACE FUNCTION claim_begin(o jsonb) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    t     text   := o ->> 'tenant';
-    k     text   := o ->> 'key';
-    whole bigint := mutex(2, t, k);
-    ours  bigint := mutex_worker(t, k, o ->> 'holder');
+    whole bigint;
+    ours  bigint;
+    more  boolean;
     done  boolean;
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed'
-       OR EXISTS (SELECT FROM queue WHERE tenant = t AND name = k AND (group_limit <> -1 OR rate_n <> -1)) THEN
-        done := batch_begin(ARRAY[whole | 1, ours, mutex_claims(t, k)]) IS NULL;
+    SELECT mutex(2, u.t, u.k), mutex_worker(u.t, u.k, o ->> 'holder'),
+           current_setting('transaction_isolation') <> 'read committed'
+           OR EXISTS (SELECT FROM queue z WHERE z.tenant = u.t AND z.name = u.k AND (z.group_limit <> -1 OR z.rate_n <> -1))
+      INTO whole, ours, more
+      FROM (VALUES (o ->> 'tenant', o ->> 'key')) AS u (t, k);
+    IF more THEN
+        done := batch_begin(ARRAY[whole | 1, ours, mutex_claims(o ->> 'tenant', o ->> 'key')]) IS NULL;
     ELSIF whole < ours THEN -- in the global order
         done := pg_advisory_xact_lock_shared(whole) IS NULL;
         done := pg_advisory_xact_lock(ours) IS NULL;
@@ -304,12 +307,7 @@ BEGIN
     IF k = 0 THEN
         done := claim_note(q, o, n_was, NULL, NULL, now) IS NULL;
     ELSE
-        IF random() < 0.004 THEN
-            done := total_compact(q.no) IS NULL;
-        END IF;
-        IF q.marked THEN
-            done := mark_lower(q, 0, now + lease, 0, 0) IS NULL;
-        END IF;
+        done := mark_lower(q, 0, now + lease, 0, 0) IS NULL;
     END IF;
     -- Without a limit, what is READY and was not given is another worker's.
     IF k < n_max AND (q.group_limit <> -1 OR q.rate_n <> -1) THEN
@@ -330,134 +328,7 @@ BEGIN
 END
 $$;
 
--- A claim. Rows: `out`, if it is not NULL (then i is 0), is the head of the answer, which comes last, or a part of it (of a claim that is repeated or asks: then the
--- head comes first); else the row is a job that was taken, in claiming order. What a job has in common with the others or with the
--- request is not said again, and NULL is what is usual (src/store/remote/README.md).
---
--- With `alone` this is a statement of the library's own, not part of a batch: it takes its mutexes and reads the clock, as apply() does, and
--- wakes come as a row with i = -1. Who waits for a job that was taken is woken by the caller.
-CREATE OR REPLACE FUNCTION claim_rows(o jsonb, test_now bigint, test_wall bigint, alone boolean)
-RETURNS TABLE (i int, "out" text, data bytea, data2 bytea, seq bigint, token bigint, place tid, created_ms bigint, run_at_ms bigint, attempt int,
-               max_attempts int, priority int, id text, parent_id text, grp text, unique_key text, error text)
-LANGUAGE plpgsql VOLATILE
-SET search_path FROM CURRENT
-SET enable_seqscan = off
-SET jit = off
-SET plan_cache_mode = force_generic_plan
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET enable_sort = off
-AS $$
-DECLARE
-    began  timestamptz := clock_timestamp();
-    now    bigint      := test_now;
-    wall   bigint      := test_wall;
-    k      int         := 0;
-    silent int         := CASE WHEN coalesce((o ->> 'flags')::int, 0) & 8 <> 0 THEN 2 ELSE 0 END;
-    holder text        := o ->> 'holder';
-    x      record;
-    q      queue;
-    n_max  int;
-    lease  bigint;
-    n_was  bigint; -- the worker's last claim
-    m      job_mark;
-    c      job_claim;
-    done   boolean;
-BEGIN
-    IF alone THEN
-        done := claim_begin(o) IS NULL;
-        began := clock_timestamp();
-        IF now IS NULL THEN
-            now  := clock_ms();
-            wall := now;
-        END IF;
-    END IF;
-    i := 0;
-    x := claim_open(o, now, wall);
-    q := x.q;
-    n_was := (x.w).n;
-    IF x.says = 'ask' THEN
-        FOR "out", data IN SELECT r.out, r.data FROM claim_ask(q, wall) AS r LOOP
-            RETURN NEXT;
-        END LOOP;
-    ELSIF x.says = 'again' THEN
-        FOR "out", data IN SELECT r.out, r.data FROM claim_again(q, o, x.w, now, wall) AS r LOOP
-            RETURN NEXT;
-        END LOOP;
-    ELSIF x.says IS NOT NULL THEN
-        "out" := x.says;
-        RETURN NEXT;
-    ELSE
-        n_max := rate_left(q, (o ->> 'limit')::int, now);
-        lease := CASE WHEN silent = 0 THEN coalesce((o ->> 'lease_ms')::bigint, q.lease_ms)
-                      WHEN q.strategy = 2 THEN q.executing_timeout_ms ELSE q.processing_timeout_ms END;
-        IF n_max > 0 AND q.strategy = 2 THEN
-            c := claim_take_each(q, o, n_max, lease, now, wall);
-            RETURN QUERY
-                SELECT NULL::int, NULL::text, b.payload, NULL::bytea, b.seq, u.token, NULL::tid, b.created_ms, nullif(u.run_at_ms, b.created_ms), u.attempt,
-                       b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
-                  FROM unnest(c.seqs, c.tokens, c.attempts, c.run_ats, c.errors) AS u (seq, token, attempt, run_at_ms, error)
-                  JOIN job b ON b.seq = u.seq
-                 ORDER BY u.token;
-            k := coalesce(cardinality(c.seqs), 0);
-            IF k > 0 THEN
-                done := claim_note(q, o, n_was, c.tokens[1], c.tokens[k], now) IS NULL;
-                done := total_add(q.no, 2, k) IS NULL;
-            END IF;
-        ELSIF n_max > 0 THEN
-            m := mark_get(q, 2);
-            -- Finds, locks and marks in one statement, and notes what it took. Tokens are drawn in the order in which the rows are found, and so are they
-            -- given: joins are nested loops here, which keep the order, and nothing is sorted. (A row that somebody else has changed since this statement
-            -- began, and that is READY all the same, is not seen by its ctid: it is left to the next claim.) Without a row the sum gives none.
-            -- xmax: who has locked or changed a row last. If he was at it when this statement began, the row is passed over as one that is locked, but
-            -- without asking for the lock: that takes longer than all else, and in front of a busy queue most rows are another worker's. Whoever began
-            -- later is not in the list, and SKIP LOCKED finds out. (The number of a group of lockers may be that of one who is at work: then the row is
-            -- passed over for once.)
-            RETURN QUERY
-                WITH t AS MATERIALIZED (
-                    SELECT f.tid, nextval('fence_seq') AS token
-                      FROM (SELECT l.ctid AS tid FROM job_live l
-                             WHERE l.lane = lane(q.no, 2) AND (l.ord, l.at, l.seq + 0) >= (m.ord, m.at, m.seq)
-                               AND (l.xmax = '0' OR l.xmax <> ALL (ARRAY(SELECT r.n::xid FROM pg_snapshot_xip(pg_current_snapshot()) AS r (n))))
-                             ORDER BY l.ord, l.at, l.seq + 0 LIMIT n_max
-                               FOR UPDATE SKIP LOCKED) AS f),
-                u AS (
-                    UPDATE job_live l
-                       SET lane = 0, ord = now + lease, at = 0, glane = CASE WHEN l.grp IS NOT NULL THEN lane(q.no, 0) END, last = 0,
-                           attempt = l.attempt + 1, token = t.token, flags = (l.flags & 5) | silent, lease_ms = lease,
-                           expires_ms = now + lease, progress = -1, message = '', started_ms = wall, updated_ms = wall, worker = holder
-                      FROM t
-                     WHERE l.ctid = t.tid
-                    RETURNING l.seq, l.token, l.ctid AS place, l.attempt, l.run_at_ms, l.error),
-                n AS (
-                    INSERT INTO job_worker (n, seen_ms, first_token, last_token, queue, worker, claim)
-                    SELECT nextval('ticket_seq'), now, y.first, y.last, q.no, holder, o ->> 'id'
-                      FROM (SELECT min(u.token) AS first, max(u.token) AS last FROM u) AS y
-                     WHERE y.first IS NOT NULL),
-                p AS (DELETE FROM job_worker v WHERE v.queue = q.no AND v.worker = holder AND v.n = n_was)
-                SELECT NULL::int, NULL::text, b.payload, NULL::bytea, b.seq, u.token, u.place, b.created_ms, nullif(u.run_at_ms, b.created_ms),
-                       nullif(u.attempt, 1), b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
-                  FROM u JOIN job b ON b.seq = u.seq;
-            GET DIAGNOSTICS k = ROW_COUNT;
-            IF k > 0 THEN
-                INSERT INTO job_total (queue, what, n) VALUES (q.no, 2, k);
-            END IF;
-        END IF;
-        "out" := claim_close(q, o, n_was, x.flags, k, n_max, lease, began, now, wall);
-        RETURN NEXT;
-    END IF;
-    IF alone THEN
-        "out" := wakes_take();
-        IF "out" IS NOT NULL THEN
-            i := -1;
-            RETURN NEXT;
-        END IF;
-    END IF;
-END
-$$;
-
--- The same as a verb of a batch.
+-- A claim as a verb of a batch. (As a statement of its own: work_rows().)
 CREATE OR REPLACE FUNCTION v_claim(o jsonb, d bytea, now bigint, wall bigint) RETURNS SETOF job_reply
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -467,7 +338,7 @@ DECLARE
     times text;       -- the same for all
     x     record;
 BEGIN
-    FOR x IN SELECT * FROM claim_rows(o, now, wall, false) LOOP
+    FOR x IN SELECT * FROM work_rows(o, NULL, NULL, NULL, NULL, NULL, NULL, NULL, now, wall, false) LOOP
         IF x.out IS NOT NULL AND cardinality(ids) = 0 THEN
             RETURN NEXT ROW(x.out, x.data, NULL)::job_reply;
         ELSIF x.out IS NOT NULL THEN
