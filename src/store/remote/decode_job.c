@@ -95,6 +95,34 @@ show_job(il_op *op, const struct remote_part *part, int64_t now_ms, int64_t wall
     return true;
 }
 
+static int
+by_token(const void *a, const void *b)
+{
+    uint64_t x = ((const il_job_info *)a)->token, y = ((const il_job_info *)b)->token;
+
+    return (x > y) - (x < y);
+}
+
+/*
+ * Tokens are drawn in claiming order, but a server is free to give rows in another one: usually they come as they were found, and with a plan for tables that
+ * were nearly empty they need not.
+ */
+static void
+order_jobs(il_op *op)
+{
+    union {
+        const il_job_info *shown;
+        il_job_info       *ours; /* in the op's own memory */
+    } jobs = { .shown = op->out.jobs };
+
+    for (size_t i = 1; i < op->out.n_jobs; i++) {
+        if (jobs.shown[i - 1].token < jobs.shown[i].token)
+            continue;
+        qsort(jobs.ours, op->out.n_jobs, sizeof *jobs.ours, by_token);
+        return;
+    }
+}
+
 bool
 il__remote_decode_jobs(il_op *op, const struct remote_reply *reply)
 {
@@ -102,11 +130,15 @@ il__remote_decode_jobs(il_op *op, const struct remote_reply *reply)
     int64_t wall_ms = il__remote_number(reply->head, "wall_ms");
     bool    is_late = strcmp(il__remote_text(reply->head, "say"), "late") == 0;
 
-    if (reply->taken)
-        say_first(op);
     for (size_t i = 0; i < reply->n_parts; i++) {
         if (!show_job(op, &reply->parts[i], now_ms, wall_ms, is_late))
             return false;
+    }
+    if (op->type == IL_OP_JOB_CLAIM && op->out.n_jobs > 0) {
+        order_jobs(op);
+        say_first(op);
+    } else if (reply->taken) {
+        say_first(op);
     }
     return true;
 }

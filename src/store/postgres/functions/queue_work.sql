@@ -226,7 +226,7 @@ BEGIN
         END IF;
     ELSIF n_max > 0 THEN
         -- Finds, locks and marks in one statement, and notes what it took. Tokens are drawn in the order in which the rows are found, and so are they
-        -- given: joins are nested loops here, which keep the order, and nothing is sorted. (A row that somebody else has changed since this statement
+        -- given, for joins are nested loops here, which keep the order, and nothing is sorted; if a plan gives another order all the same, the library sorts them. (A row that somebody else has changed since this statement
         -- began, and that is READY all the same, is not seen by its ctid: it is left to the next claim.) Without a row the sum gives none.
         -- xmax: who has locked or changed a row last. If he was at it when this statement began, the row is passed over as one that is locked, but
         -- without asking for the lock: that takes longer than all else, and in front of a busy queue most rows are another worker's. Whoever began
