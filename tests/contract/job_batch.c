@@ -343,6 +343,172 @@ T_TEST(a_claim_of_another_queue)
     T_EQU(t_queue(s, "q")->completed, ARRAY_LEN(queues));
 }
 
+/* What time does to jobs that were claimed together: by expiry, then in the order of pushes, whatever the order of the claim. */
+static void
+recover_in_turn(struct t_store *s, int64_t lease_ms)
+{
+    enum {
+        N = 7
+    };
+    uint64_t tokens[N];
+    char     id[16];
+
+    for (unsigned i = 0; i < N; i++) {
+        (void)snprintf(id, sizeof id, "j%u", i);
+        (void)T_IS(t_push(s, "q", id, .priority = (int)(N - i)), IL_OK);
+    }
+    const il_op *op = T_IS(t_claim(s, "q", "w", .limit = N, .lease_ms = lease_ms), IL_OK);
+    T_EQU(op->out.n_jobs, N);
+    for (unsigned i = 0; i < N; i++)
+        tokens[N - 1 - i] = op->out.jobs[i].token;
+    T_STREQ(op->out.jobs[0].id, "j6");
+    (void)T_IS(t_heartbeat(s, "j0", tokens[0], .progress = -1), IL_OK); /* expires as before */
+    t_pass(s, 10);
+    (void)T_IS(t_heartbeat(s, "j1", tokens[1], .progress = -1), IL_OK);
+    (void)T_IS(t_finish(s, "j2", tokens[2]), IL_OK);
+    (void)T_IS(t_snooze(s, "j3", tokens[3], .delay_ms = 2 * lease_ms), IL_OK);
+    t_pass(s, lease_ms - 11);
+    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_jobs, 0);
+    t_pass(s, 1);
+    op = T_IS(t_sweep(s, .limit = 2), IL_OK);
+    T_EQ(op->out.sweep.n_jobs, 2);
+    T_TRUE((op->out.flags & IL_OUT_MORE) != 0);
+    (void)t_job_is(s, "j0", IL_JOB_READY);
+    (void)t_job_is(s, "j4", IL_JOB_READY);
+    (void)t_job_is(s, "j5", IL_JOB_RUNNING);
+    op = T_IS(t_sweep(s, .limit = 2), IL_OK);
+    T_EQ(op->out.sweep.n_jobs, 2);
+    T_EQ(op->out.flags, 0);
+    (void)t_job_is(s, "j1", IL_JOB_RUNNING);
+    t_pass(s, 10);
+    (void)t_claim_is(s, "q", "other", "j6"); /* which recovers j1 */
+    (void)t_job_is(s, "j1", IL_JOB_READY);
+    T_EQU(t_queue(s, "q")->recovered, 5);
+    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_jobs, 0);
+}
+
+T_TEST(a_claim_of_many_that_dies)
+{
+    recover_in_turn(s, 30000);
+}
+
+T_TEST(a_long_claim_of_many_that_dies)
+{
+    recover_in_turn(s, 3600000);
+}
+
+/* All jobs of the queue are claimed, and these finished by one batch. */
+static void
+finish_at_once(struct t_store *s, const char *const *ids, unsigned n, int64_t lease_ms)
+{
+    il_op        ops[8];
+    const il_op *claim = T_IS(t_claim(s, "q", "w", .limit = 8, .lease_ms = lease_ms), IL_OK);
+
+    CHECK(n <= ARRAY_LEN(ops));
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t token = 0;
+        for (size_t k = 0; k < claim->out.n_jobs; k++) {
+            if (strcmp(claim->out.jobs[k].id, ids[i]) == 0)
+                token = claim->out.jobs[k].token;
+        }
+        ops[i] = finish(ids[i], token, T_JOB());
+    }
+    t_batch(s, ops, n);
+    for (unsigned i = 0; i < n; i++)
+        (void)T_IS(&ops[i], IL_OK);
+    release(ops, n);
+}
+
+/* Two batches end at the same time: their jobs go in the order of pushes. */
+static void
+purge_in_turn(struct t_store *s, int64_t lease_ms)
+{
+    (void)T_IS(t_queue_set(s, "q", .keep_ms = 1000), IL_OK);
+    t_push_many(s, "q", "j", 3, T_JOB());
+    finish_at_once(s, (const char *const[]){ "j2", "j0", "j1" }, 3, lease_ms);
+    (void)T_IS(t_push(s, "q", "k"), IL_OK);
+    (void)T_IS(t_push(s, "q", "l"), IL_OK);
+    finish_at_once(s, (const char *const[]){ "k", "l" }, 2, lease_ms); /* all of a claim, in its order */
+    t_pass(s, 999);
+    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 0);
+    t_pass(s, 1);
+    const il_op *op = T_IS(t_sweep(s, .limit = 2), IL_OK);
+    T_EQ(op->out.sweep.n_purged, 2);
+    T_TRUE((op->out.flags & IL_OUT_MORE) != 0);
+    (void)T_IS(t_job_get(s, "j1"), IL_NOT_FOUND);
+    (void)t_job_is(s, "j2", IL_JOB_COMPLETED);
+    T_EQ(T_IS(t_sweep(s, .limit = 2), IL_OK)->out.sweep.n_purged, 2);
+    (void)t_job_is(s, "l", IL_JOB_COMPLETED);
+    op = T_IS(t_sweep(s, .limit = 2), IL_OK);
+    T_EQ(op->out.sweep.n_purged, 1);
+    T_EQ(op->out.flags, 0);
+    t_pass(s, lease_ms);
+    op = T_IS(t_sweep(s), IL_OK); /* nothing comes back */
+    T_EQ(op->out.sweep.n_purged, 0);
+    T_EQ(op->out.sweep.n_jobs, 0);
+    T_EQU(t_queue(s, "q")->completed, 5);
+}
+
+T_TEST(a_batch_that_was_kept_long_enough)
+{
+    purge_in_turn(s, 30000);
+}
+
+T_TEST(a_batch_of_long_claims_that_was_kept_long_enough)
+{
+    purge_in_turn(s, 3600000);
+}
+
+/* The same ids a second time: they are other jobs. */
+T_TEST(ids_that_come_again_are_not_purged_with_the_first_ones)
+{
+    static const char *const ids[] = { "j0", "j1" };
+
+    (void)T_IS(t_queue_set(s, "q", .keep_ms = 1000), IL_OK);
+    t_push_many(s, "q", "j", 2, T_JOB());
+    finish_at_once(s, ids, 2, 30000);
+    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(COMPLETED)), IL_OK)->out.sweep.n_purged, 2);
+    (void)T_IS(t_queue_set(s, "q", .keep_ms = 5000), IL_OK);
+    t_push_many(s, "q", "j", 2, T_JOB());
+    finish_at_once(s, ids, 2, 30000); /* at the same time */
+    t_pass(s, 1000);
+    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 0);
+    (void)t_job_is(s, "j0", IL_JOB_COMPLETED);
+    t_pass(s, 4000);
+    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 2);
+}
+
+/* A dead claim behind many that are over: it is found, though engines look at so many at once only. */
+T_TEST(a_dead_claim_behind_many_others)
+{
+    enum {
+        N_CLAIMS = 11,
+        N        = IL_CLAIM_JOBS_MAX
+    };
+    il_op *ops = calloc(N, sizeof *ops);
+
+    CHECK(ops != NULL);
+    t_push_many(s, "q", "j", N_CLAIMS * N, T_JOB());
+    for (unsigned i = 0; i < N_CLAIMS; i++) {
+        const il_op *claim  = T_IS(t_claim(s, "q", "w", .limit = N), IL_OK);
+        size_t       n_kept = i + 1 == N_CLAIMS ? 1 : 0;
+        T_EQU(claim->out.n_jobs, N);
+        for (size_t k = 0; k < N - n_kept; k++) {
+            const il_job_info *job = &claim->out.jobs[N - n_kept - 1 - k]; /* the last first */
+            ops[k]                 = finish(job->id, job->token, T_JOB());
+        }
+        t_batch(s, ops, N - n_kept);
+        release(ops, N - n_kept);
+    }
+    free(ops);
+    T_EQU(t_queue(s, "q")->completed, N_CLAIMS * N - 1);
+    t_pass(s, 30000);
+    T_EQ(t_sweep_all(s, 1000).n_jobs, 1);
+    (void)t_job_is(s, "j10999", IL_JOB_READY);
+    t_pass(s, INT64_C(7) * 86400000);
+    T_EQ(t_sweep_all(s, 1000).n_purged, N_CLAIMS * N - 1);
+}
+
 /* Payloads of any size, names that need escapes, jobs with a past. */
 T_TEST(a_claim_gives_whole_jobs)
 {
@@ -399,6 +565,12 @@ main(void)
         T_ROW(finishes_and_then_a_claim),
         T_ROW(a_claim_comes_after_all_finishes),
         T_ROW(a_claim_of_another_queue),
+        T_ROW(a_claim_of_many_that_dies),
+        T_ROW(a_long_claim_of_many_that_dies),
+        T_ROW(a_batch_that_was_kept_long_enough),
+        T_ROW(a_batch_of_long_claims_that_was_kept_long_enough),
+        T_ROW(ids_that_come_again_are_not_purged_with_the_first_ones),
+        T_ROW(a_dead_claim_behind_many_others),
         T_ROW(a_claim_gives_whole_jobs),
     };
 

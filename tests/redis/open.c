@@ -234,13 +234,14 @@ U_TEST(another_layout_is_refused)
     start(&r, false);
     t_path(url, "redis+unix://%s", r.socket);
     opens(url);
-    T_STREQ(T_REDIS(&r, out, "HGET", "{il}:store", "layout"), "2");
-    IGNORE(T_REDIS(&r, out, "HSET", "{il}:store", "layout", "3") == NULL);
+    T_STREQ(T_REDIS(&r, out, "HGET", "{il}:store", "layout"), "3");
+    IGNORE(T_REDIS(&r, out, "HSET", "{il}:store", "layout", "4") == NULL);
     refused(url, IL_NEWER, "a newer version");
     IGNORE(T_REDIS(&r, out, "HDEL", "{il}:store", "layout") == NULL); /* as it was before there were layouts */
     refused(url, IL_STORE, "an older version");
-    IGNORE(T_REDIS(&r, out, "HSET", "{il}:store", "layout", "2") == NULL);
+    IGNORE(T_REDIS(&r, out, "HSET", "{il}:store", "layout", "2") == NULL); /* it is understood, and raised */
     opens(url);
+    T_STREQ(T_REDIS(&r, out, "HGET", "{il}:store", "layout"), "3");
     t_redis_release(&r);
 }
 

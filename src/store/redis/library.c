@@ -15,7 +15,8 @@
 #include "redis_lua.inc"
 
 #define VERSION_MIN_MAJOR 7
-#define LAYOUT 2 /* of the store's rows; 1: jobs with their token before their expiry */
+/* Of the store's rows. 1: jobs with their token before their expiry. 2: without j.many; understood, and made this one. */
+#define LAYOUT 3
 #define BACKOFF_MS_MIN 10
 #define BACKOFF_MS_MAX 500
 

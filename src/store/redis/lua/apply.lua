@@ -37,9 +37,7 @@ local function tell(tag, flags, wakes, jobs)
     redis.pcall('PUBLISH', channel, sender .. ' [' .. table.concat(wakes, ',') .. ']')
   end
   for i = 1, jobs and #jobs or 0, 2 do
-    local ids = jobs[i + 1]
-    ids[0] = sender .. ' j' .. jobs[i]
-    redis.pcall('PUBLISH', channel, table.concat(ids, '\0', 0, #ids))
+    redis.pcall('PUBLISH', channel, sender .. ' j' .. jobs[i] .. '\0' .. jobs[i + 1])
   end
 end
 

@@ -96,7 +96,7 @@ local function wake(c, tenant, name, suffix)
   c.wakes = wakes
 end
 
--- The same for jobs of a tenant that have changed, by their ids (an array that is not needed any more). The caller is told by the jobs
+-- The same for jobs of a tenant that have changed, by their ids, with NULs between them. The caller is told by the jobs
 -- themselves, others in a message of its own: claims and finishes change many.
 local function wake_jobs(c, tenant, ids)
   local told = c.told_jobs or {}
@@ -207,9 +207,16 @@ V.x_hello = function(c, o)
     redis.call('HSET', key, 'born', N(math.floor(server_us(c) / 1000)), 'clock', v[2], 'classic', v[3], 'max_ttl', v[4], 'layout', v[5],
       'what', 'Interlock: counters, leases, units of work and what has ended; see src/store/redis')
   end
+  local raise = v[5] == '2' and o.layout == 3 -- all that 2 has is understood
+  if raise then
+    v[5] = '3'
+  end
   local head = { status = S.OK, found = 1, layout = v[5] or '1', clock = v[2], classic = v[3], server = run_id() }
   if tonumber(head.layout) ~= o.layout or v[2] ~= o.clock or tonumber(v[3]) ~= (o.classic or 0) then
     return head
+  end
+  if raise then
+    redis.call('HSET', key, 'layout', v[5])
   end
   if tonumber(v[4]) < o.max_ttl_ms then
     redis.call('HSET', key, 'max_ttl', N(o.max_ttl_ms))

@@ -2,6 +2,7 @@
 --
 --   queue.lua        queues
 --   queue_job.lua    rows of jobs, where they wait; unique keys, children
+--   queue_due.lua    when claims expire, and ended jobs go
 --   queue_group.lua  groups
 --   queue_push.lua   push
 --   queue_claim.lua  claim
@@ -26,7 +27,7 @@
 --   q.worker:T,Q,NAME  a worker's last claim
 --   j:T,ID             a job (packed); j.data:T,ID its payload and j.result:T,ID its result, if they are large
 --   j.child:SEQ        sorted: children of the parent with this seq: class seq id
---   j.due              sorted by time: claimed jobs of all queues by expiry, and, far behind them, ended ones by when they may go: seq T NUL Q NUL id
+--   j.due, j.many      sorted by time: claimed jobs of all queues by expiry, and, far behind them, ended ones by when they may go (queue_due.lua)
 --   j.worker           sorted by when they claimed last: workers: T NUL Q NUL name
 --
 -- Numbers of jobs are sizes of these sets: nothing is a counter that could drift. Only totals count; and those of pushed and completed

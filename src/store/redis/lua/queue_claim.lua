@@ -55,19 +55,9 @@ end
 
 -- Dead claims of this queue. Those of other queues are passed over; sweeps soon recover them.
 local function recover_dead(c, q)
-  local n, skip = 0, 0
-  repeat
-    local dead = Q.dead_claims(c, skip, BATCH_MAX)
-    for _, member in ipairs(dead) do
-      local tenant, queue, id = Q.due_names(member)
-      if n < BATCH_MAX and tenant == q.tenant and queue == q.name then
-        Q.recover_due(c, member, tenant, id)
-        n = n + 1
-      else
-        skip = skip + 1
-      end
-    end
-  until #dead < BATCH_MAX or n == BATCH_MAX
+  for _, dead in ipairs(Q.dead_claims(c, BATCH_MAX, q.names)) do
+    Q.recover_due(c, dead)
+  end
 end
 
 -- Scheduled jobs whose time has come, by run_at and seq. Whoever looks has seen them as READY already, and whoever waits for them knew when.
@@ -92,13 +82,12 @@ local function worker_key(c, q, worker)
   return c.tag .. ':q.worker:' .. q.names .. '\0' .. worker
 end
 
--- The worker has claimed, and got these jobs. Their tokens follow each other: the first one says them all.
+-- The worker has claimed, and got these jobs, whose ids are a text. Their tokens follow each other: the first one says them all.
 local function note_worker(c, q, o, token, ids)
   local key = worker_key(c, q, o.holder)
   redis.call('ZADD', K(c, 'j.worker'), N(c.now), q.names .. '\0' .. o.holder)
   if ids then
-    ids[0] = o.id .. '\0' .. N(c.now) .. '\0' .. N(token)
-    redis.call('SET', key, table.concat(ids, '\0', 0, #ids))
+    redis.call('SET', key, o.id .. '\0' .. N(c.now) .. '\0' .. N(token) .. '\0' .. ids)
   else
     redis.call('DEL', key) -- a claim that gave nothing is not remembered by its id
   end
@@ -204,15 +193,13 @@ local function take_first(c, q, o, n)
   end
   local lease, silent = lease_of(q, o), bit.band(o.flags or 0, CLAIM_SILENT) ~= 0 and 1 or 0
   local token = next_fences(c, #ids) -- and those that follow it
-  local expires, names, stamp = Q.int(c.now + lease), q.names .. '\0', Q.claim_stamp(c, o.holder, silent, lease)
-  local claimed_row, turn_place = Q.claimed_row, Q.turn_place
-  local sets, due, answer, n_answer = {}, {}, { false }, 1
+  local claimed_row, stamp = Q.claimed_row, Q.claim_stamp(c, o.holder, silent, lease)
+  local sets, answer, n_answer = {}, { false }, 1
   move_groups(c, q, rows, ids)
   for i = 1, #ids do
     local id, k = ids[i], 2 * i
     local row, is_large = claimed_row(rows[i], token + i - 1, stamp)
     sets[k - 1], sets[k] = keys[i], row
-    due[k - 1], due[k] = expires, turn_place(turns[i]) .. names .. id
     answer[n_answer + 1], answer[n_answer + 2] = id, row
     n_answer = n_answer + 2
     if is_large then
@@ -221,12 +208,13 @@ local function take_first(c, q, o, n)
     end
   end
   redis.call('ZREMRANGEBYRANK', Q.key(c, q, 'ready'), 0, #ids - 1)
-  redis.call('ZADD', Q.due_key(c), unpack(due))
+  local text = table.concat(ids, '\0')
+  Q.claim_due(c, q, ids, turns, text, token, lease)
   redis.call('MSET', unpack(sets))
   Q.count(c, q, 'claimed', #ids)
   rate_add(c, q, token, #ids)
-  note_worker(c, q, o, token, ids)
-  wake_jobs(c, q.tenant, ids)
+  note_worker(c, q, o, token, text)
+  wake_jobs(c, q.tenant, text)
   return answer, #ids
 end
 

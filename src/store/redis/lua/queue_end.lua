@@ -89,14 +89,12 @@ function Q.recover(c, q, j)
   return true
 end
 
--- The same for a member of j.due that is.
-function Q.recover_due(c, member, tenant, id)
-  local j = Q.job(c, tenant, id)
-  if j and Q.recover(c, Q.of(c, j), j) then
-    return true
-  end
-  redis.call('ZREM', Q.due_key(c), member) -- without a claim: somebody has deleted keys
-  return false
+-- The same for one of Q.dead_claims().
+function Q.recover_due(c, dead)
+  local j = Q.job(c, dead.tenant, dead.id)
+  local recovered = Q.recover(c, Q.of(c, j), j)
+  Q.due_done(c, dead)
+  return recovered
 end
 
 -- The job that an op names, recovered if its claim is dead, and its queue. nil: there is none.
@@ -147,7 +145,7 @@ V.heartbeat = function(c, o)
   if not (j[SILENT] == 1 and Q.optimistic(q)) then
     j[LEASE] = o.lease_ms or j[LEASE]
     j[EXPIRES] = c.now + j[LEASE]
-    redis.call('ZADD', Q.due_key(c), Q.int(j[EXPIRES]), Q.due_member(j))
+    Q.due_at(c, j, j[EXPIRES])
   end
   if o.progress and o.progress >= 0 then
     j[PROGRESS] = o.progress

@@ -4,7 +4,7 @@
 --
 -- A batch is read at once: b = Q.finish_read(…). Then its finishes, in order, are gathered (Q.finish_gather) and written (Q.finish_write) up
 -- to one that is not the usual case, which is carried out by itself; and so on. What was read stays true meanwhile: no other verb comes
--- in between, nobody else does, no job is twice in a batch, and a finish changes its own job, its parent, and places of READY ones,
+-- in between, nobody else does, no job is twice in a batch with its token, and a finish changes its own job, its parent, and places of READY ones,
 -- but no other job that is RUNNING and no parent.
 do
 
@@ -12,11 +12,20 @@ local RUNNING = 3
 local NEVER = -1
 local FINISH = 70 -- 'F', the first byte of a request: token, tenant, id (src/store/redis/packed.c)
 
--- The finishes from args[from] on, up to something else or to a job that is named a second time.
+local function set_of(keys)
+  local set = {}
+  for i = 1, #keys do
+    set[keys[i]] = true
+  end
+  return set
+end
+
+-- The finishes from args[from] on, up to something else or to a job that is named a second time. As long as each token is greater than the last
+-- one that is not looked for: a job that is named twice then has another token, and whichever is not its own is not the usual case.
 function Q.finish_read(c, args, from)
   local b = { from = from, last = from - 2, tokens = {}, tenants = {}, ids = {}, keys = {}, rows = false, n = 0 }
-  local tokens, tenants, ids, keys, seen, n = b.tokens, b.tenants, b.ids, b.keys, {}, 0
-  local byte, unpack_request, prefix, prefix_of = string.byte, struct.unpack, '', false
+  local tokens, tenants, ids, keys, n = b.tokens, b.tenants, b.ids, b.keys, 0
+  local byte, unpack_request, prefix, prefix_of, seen, last = string.byte, struct.unpack, '', false, false, 0
   for i = from, #args, 2 do
     local request = args[i]
     if byte(request) ~= FINISH then
@@ -27,11 +36,15 @@ function Q.finish_read(c, args, from)
       prefix, prefix_of = Q.job_key(c, tenant, ''), tenant
     end
     local key = prefix .. id
-    if seen[key] then
-      break
+    seen = seen or token <= last and set_of(keys)
+    if seen then
+      if seen[key] then
+        break
+      end
+      seen[key] = true
     end
-    n = n + 1
-    tokens[n], tenants[n], ids[n], keys[n], seen[key] = token, tenant, id, key, true
+    n, last = n + 1, token
+    tokens[n], tenants[n], ids[n], keys[n] = token, tenant, id, key
   end
   b.last = from + 2 * (n - 1)
   b.rows = redis.call('MGET', unpack(b.keys))
@@ -44,16 +57,14 @@ function Q.finish_request(b, i)
   return { op = 'job_finish', tenant = b.tenants[k], id = b.ids[k], fence = b.tokens[k] }
 end
 
--- A queue of the batch, and the changes of its q.jobs; false if its jobs do not go by themselves.
-local function queue_of(c, b, tenant, name)
+-- A queue of the batch, and what changes in it; false if its jobs do not go by themselves. Of its first job: the token, and whether it shares an entry of j.many.
+local function queue_of(c, b, tenant, name, token, is_many)
   local names = tenant .. '\0' .. name
   local g = b.queues[names]
   if g == nil then
     local q = Q.find(c, tenant, name)
     local keep = q and q.opts.keep_ms ~= NEVER and q.opts.keep_ms
-    g = keep and {
-      q = q, names = names .. '\0', purge_score = Q.purge_score(c.wall + keep), jobs = {}, ids = {}, n = 0,
-    } or false
+    g = keep and { q = q, purge_at = c.wall + keep, is_many = is_many, token = token, jobs = {}, ids = {}, seqs = {}, n = 0 } or false
     b.queues[names] = g
   end
   return g
@@ -63,9 +74,9 @@ end
 -- it has come, should it break. The first answers with its row as it will be, the others with theirs as they were: the client puts the front of
 -- the first one over them.
 local function gather(c, b, at, args, replies, n)
-  local rows, tokens, tenants, ids, keys, from, marks, due = b.rows, b.tokens, b.tenants, b.ids, b.keys, b.from, b.marks, b.due
-  local peek, completed_rank, place_of = Q.peek, Q.completed_rank, Q.place_of
-  local now, small = c.now, Q.SMALL
+  local rows, tokens, tenants, ids, keys, from, marks = b.rows, b.tokens, b.tenants, b.ids, b.keys, b.from, b.marks
+  local peek, completed_rank, now, small = Q.peek, Q.completed_rank, c.now, Q.SMALL
+  local many_until = b.last > from and now + Q.MANY_MS or 0 -- one that is alone has an entry of its own
   local g, name, stamp, stamp_bytes = false, false, false, -1
   for i = at, b.last, 2 do
     b.at = i
@@ -79,21 +90,23 @@ local function gather(c, b, at, args, replies, n)
       return i
     end
     if not g or queue ~= name or tenant ~= g.q.tenant then
-      g, name = queue_of(c, b, tenant, queue), queue
+      g, name, stamp_bytes = queue_of(c, b, tenant, queue, token, expires <= many_until), queue, -1
       if not g then
         return i
       end
     end
+    if g.is_many ~= (expires <= many_until) then
+      return i
+    end
     if #data ~= stamp_bytes then
-      stamp, stamp_bytes = Q.finish_stamp(c.wall, #data), #data
+      stamp, stamp_bytes = Q.finish_stamp(g.is_many and g.purge_at or 0, c.wall, #data), #data
     end
     local m = b.n + 1
     b.n = m
     marks[3 * m - 2], marks[3 * m - 1], marks[3 * m] = keys[k], stamp, data ~= '' and stamp .. string.sub(row, Q.STAMP_BYTES + 1) .. data
-    due[2 * m - 1], due[2 * m] = g.purge_score, place_of(seq) .. g.names .. id
     m = g.n + 1
     g.n = m
-    g.jobs[2 * m - 1], g.jobs[2 * m], g.ids[m] = completed_rank(seq), id, id
+    g.jobs[2 * m - 1], g.jobs[2 * m], g.ids[m], g.seqs[m] = completed_rank(seq), id, id, seq
     replies[n + (i - at) / 2 + 1] = i > at and row or stamp .. string.sub(row, Q.STAMP_BYTES + 1)
   end
   return b.last + 2
@@ -101,7 +114,7 @@ end
 
 -- The same; a row that breaks is not the usual case.
 function Q.finish_gather(c, b, at, args, replies, n)
-  b.n, b.queues, b.marks, b.due = 0, {}, {}, {}
+  b.n, b.queues, b.marks = 0, {}, {}
   local ok, other = pcall(gather, c, b, at, args, replies, n)
   return ok and other or b.at
 end
@@ -114,10 +127,15 @@ function Q.finish_write(c, b)
   for _, g in pairs(b.queues) do
     if g and g.n > 0 then
       call('ZADD', Q.key(c, g.q, 'jobs'), unpack(g.jobs))
-      wake_jobs(c, g.q.tenant, g.ids)
+      local text = table.concat(g.ids, '\0')
+      if g.is_many then
+        Q.many_ended(c, g.q, g.token, text, g.purge_at)
+      else
+        Q.ended_due(c, g.q, g.seqs, g.ids, g.purge_at)
+      end
+      wake_jobs(c, g.q.tenant, text)
     end
   end
-  call('ZADD', Q.due_key(c), unpack(b.due))
   for i = 1, 3 * b.n, 3 do
     if marks[i + 2] then
       call('SET', marks[i], marks[i + 2])

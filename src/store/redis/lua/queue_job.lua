@@ -166,12 +166,31 @@ end
 -- What a claim and a finish make of a row, by copying what stays of it: to unpack and pack it all would be half of what they cost. (Of what
 -- Lua does here the bytes of new strings cost most, then formats; to skip bytes with x costs more than to read them.)
 
--- Of a row: state, token, when its claim expires, whether it is plain, its seq and its queue's name.
+-- Of a row: state, token, when its claim expires, whether it is plain, its seq and its queue's name. What rows of one claim have in common is
+-- compared with that of the last row: to unpack it costs twice as much. That is the front, and what lies around the seq: the texts before
+-- it, and traits and queue, 47 bytes behind it.
+local front, state, expires = '', 0, 0
+local texts, seq_at, tail, tail_end, plain, queue = '', 66, '', 113, false, ''
+
+local function peek_anew(row)
+  local _, _, _, _, at = struct.unpack('<sssd', row, 63)
+  local traits, name, rest = struct.unpack('<Bs', row, at + 39)
+  seq_at, tail_end, plain, queue = at - 8, rest - 1, traits >= 2, name
+  texts, tail = string.sub(row, 63, seq_at - 1), string.sub(row, seq_at + 47, tail_end)
+end
+
 function Q.peek(row)
-  local state, _, expires, _, _, _, _, token = struct.unpack('<BBddI4I4bd', row)
-  local _, _, _, seq, at = struct.unpack('<sssd', row, 63)
-  local traits, queue = struct.unpack('<Bs', row, at + 39)
-  return state, token, expires, traits >= 2, seq, queue
+  local sub, unpack_row = string.sub, struct.unpack
+  local head = sub(row, 1, 22)
+  if head ~= front then
+    local _
+    state, _, expires = unpack_row('<BBd', head)
+    front = head
+  end
+  if sub(row, 63, seq_at - 1) ~= texts or sub(row, seq_at + 47, tail_end) ~= tail then
+    peek_anew(row)
+  end
+  return state, unpack_row('<d', row, 28), expires, plain, (unpack_row('<d', row, seq_at)), queue
 end
 
 -- What a claim writes into all of its rows; for Q.claimed_row().
@@ -180,26 +199,40 @@ function Q.claim_stamp(c, holder, silent, lease)
     struct.pack('<BBddI4', RUNNING, 0, c.now + lease, c.wall, 0), -- STATE to RESULT_BYTES
     struct.pack('<BBBd', 0, 0, silent, lease), -- SEALED to LEASE
     struct.pack('<d', c.wall) .. holder .. '\0', -- STARTED, WORKER
+    like = false, before = '', after = '', at = FIXED_AT,
   }
 end
 
--- The row of a READY job once it is claimed; and true if its payload is not in the row. It was not sealed (no parent) nor asked to stop (then it
--- would have ended), and has no result.
-function Q.claimed_row(row, token, stamp)
+-- What goes before and behind the token of a row that is like this one: the same from its attempt to its texts.
+local function stamp_for(row, like, stamp)
   local attempt, at, why = struct.unpack('<I4', row, 23), FIXED_AT, ''
   local x, y, z = string.byte(row, 63, 65)
   if x + y + z > 0 then -- texts of the last attempt
     local worker, message
     worker, why, message = struct.unpack('<sss', row, 63)
-    at = at + #worker + #why + #message
+    at, like = at + #worker + #why + #message, false
   end
-  return stamp[1] .. struct.pack('<I4bd', attempt + 1, -1, token) .. stamp[2] .. string.sub(row, 47, 54) .. stamp[3] .. why .. '\0\0'
-    .. string.sub(row, at), struct.unpack('<I4', row, at + 43) > SMALL
+  stamp.like, stamp.at = like, at
+  stamp.before = stamp[1] .. struct.pack('<I4b', attempt + 1, -1)
+  stamp.after = stamp[2] .. string.sub(row, 47, 54) .. stamp[3] .. why .. '\0\0'
+end
+
+-- The row of a READY job once it is claimed; and true if its payload is not in the row. It was not sealed (no parent) nor asked to stop (then it
+-- would have ended), and has no result.
+function Q.claimed_row(row, token, stamp)
+  local like = string.sub(row, 23, 65)
+  if like ~= stamp.like then
+    stamp_for(row, like, stamp)
+  end
+  local at = stamp.at
+  local a, b, c, d = string.byte(row, at + 43, at + 46) -- bytes of the payload
+  return stamp.before .. struct.pack('<d', token) .. stamp.after .. string.sub(row, at), c + d > 0 or a + 256 * b > SMALL
 end
 
 -- What a finish with a result of so many bytes writes over the front of a row: STATE to RESULT_BYTES. The result goes to the end of the row.
-function Q.finish_stamp(wall, n_bytes)
-  return struct.pack('<BBddI4', COMPLETED, LAST_FINISHED, 0, wall, n_bytes)
+-- Where it does not expire any more stands when it may be purged, if an entry of j.many names it; 0: it has one of its own in j.due.
+function Q.finish_stamp(purge_at, wall, n_bytes)
+  return struct.pack('<BBddI4', COMPLETED, LAST_FINISHED, purge_at, wall, n_bytes)
 end
 
 Q.STAMP_BYTES = 22
@@ -230,14 +263,10 @@ function Q.place(j)
   return struct.pack('>I8', j[SEQ]) .. j[ID]
 end
 
--- Without the id.
-function Q.place_of(seq)
-  return struct.pack('>I8', seq)
-end
-
--- Scores of j.due and q.jobs are a number below 2^50, a time in ms or a seq, and above it a class: so a job goes from claimed to ended by
+-- Scores of j.due, j.many and q.jobs are a number below 2^50, a time in ms or a seq, and above it a class: so a job goes from claimed to ended by
 -- one change of its score in each of them. All of them are below 2^53, where doubles are exact.
 local CLASS = 1125899906842624
+Q.CLASS = CLASS
 
 -- Its class and place in q.jobs.
 local function rank(j)
@@ -283,43 +312,6 @@ function Q.ids_of_class(c, q, class, newest, from, to, n)
     ids[#ids + 1], seqs[page[i]] = page[i], tonumber(page[i + 1]) - class * CLASS
   end
   return ids, seqs
-end
-
-function Q.due_key(c)
-  return c.tag .. ':j.due:'
-end
-
-function Q.due_member(j)
-  return struct.pack('>I8', j[SEQ]) .. j[TENANT] .. '\0' .. j[QUEUE] .. '\0' .. j[ID]
-end
-
--- tenant, queue, id
-function Q.due_names(member)
-  return string.match(member, '^([^%z]*)%z([^%z]*)%z(.*)$', 9)
-end
-
--- Claimed jobs whose claim has run out, by expiry and seq.
-function Q.dead_claims(c, skip, n)
-  return redis.call('ZRANGEBYSCORE', Q.due_key(c), '-inf', N(c.now), 'LIMIT', skip, n)
-end
-
--- Ended jobs that were kept long enough, by that time and seq.
-function Q.old_jobs(c, n)
-  return redis.call('ZRANGEBYSCORE', Q.due_key(c), N(CLASS), N(CLASS + c.wall), 'LIMIT', 0, n)
-end
-
--- The score in j.due of an ended job that may be purged from then on.
-function Q.purge_score(purge_at)
-  return Q.int(CLASS + purge_at)
-end
-
--- An ended job may be purged from purge_at on; nil: not by itself.
-function Q.purge_from(c, j, purge_at)
-  if purge_at then
-    redis.call('ZADD', Q.due_key(c), Q.int(CLASS + purge_at), Q.due_member(j))
-  else
-    redis.call('ZREM', Q.due_key(c), Q.due_member(j))
-  end
 end
 
 -- ---- unique keys -----------------------------------------------------------------------------------------------------------------
@@ -474,7 +466,7 @@ function Q.enter(c, q, j, quiet)
       enter_live(c, q, j)
     end
     if was and was >= RUNNING then
-      redis.call('ZREM', Q.due_key(c), Q.due_member(j))
+      Q.due_never(c, j)
     end
   end
   Q.save(c, j)
@@ -495,7 +487,8 @@ function Q.enter(c, q, j, quiet)
   end
 end
 
--- Delete a job that is not RUNNING. With it go its payload, its result, its unique key, and its place among its parent's children.
+-- Delete a job that is not RUNNING. With it go its payload, its result, its unique key, and its place among its parent's children. (An entry of
+-- j.many that names it goes with the last of its jobs: queue_due.lua.)
 function Q.delete(c, q, j)
   Q.leave(c, q, j)
   redis.call('DEL', Q.job_key(c, j[TENANT], j[ID]))
@@ -505,7 +498,7 @@ function Q.delete(c, q, j)
   redis.call('ZREM', Q.key(c, q, 'jobs'), j[ID])
   Q.count(c, q, 'pushed', 1)
   if Q.ended(j) then
-    redis.call('ZREM', Q.due_key(c), Q.due_member(j))
+    Q.due_never(c, j)
   end
   if j[STATE] == COMPLETED then
     Q.count(c, q, 'completed', 1)

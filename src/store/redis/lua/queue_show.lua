@@ -254,11 +254,17 @@ end
 V.job_purge = function(c, o)
   local q = Q.find(c, o.tenant, o.key)
   local found = q and purgeable(c, o, q, o.limit + 1) or {}
-  local n = math.min(#found, o.limit)
+  local n, times = math.min(#found, o.limit), {}
   for i = 1, n do
     local j = Q.job(c, o.tenant, found[i][2])
     wake(c, j[TENANT], j[ID], '#job')
+    if j[STATE] == COMPLETED and j[EXPIRES] > 0 then
+      times[j[EXPIRES]] = true -- an entry of j.many names it
+    end
     Q.delete(c, q, j)
+  end
+  if n > 0 then
+    Q.many_gone(c, q, times)
   end
   return { status = OK, flags = #found > o.limit and MORE or nil, sweep = { n_purged = n } }
 end

@@ -7,15 +7,14 @@ local MORE = 4 -- of the head's flags
 local SEEN_MS = 60000 -- IL__WORKER_SEEN_MS
 
 V.x_sweep_jobs = function(c, o)
-  local dead = Q.dead_claims(c, 0, o.limit + 1)
+  local dead = Q.dead_claims(c, o.limit + 1)
   local n = 0
   for i = 1, math.min(#dead, o.limit) do
-    local tenant, _, id = Q.due_names(dead[i])
-    if Q.recover_due(c, dead[i], tenant, id) then
+    if Q.recover_due(c, dead[i]) then
       n = n + 1
     end
   end
-  return { status = OK, flags = #dead > o.limit and MORE or nil, sweep = { n_jobs = n } }
+  return { status = OK, flags = (#dead > o.limit or dead.more) and MORE or nil, sweep = { n_jobs = n } }
 end
 
 -- Workers whose last claim is over.
@@ -31,17 +30,13 @@ V.x_sweep_done = function(c, o)
   local old = Q.old_jobs(c, o.limit + 1)
   local n = 0
   for i = 1, math.min(#old, o.limit) do
-    local tenant, _, id = Q.due_names(old[i])
-    local j = Q.job(c, tenant, id)
-    if j and Q.ended(j) and Q.due_member(j) == old[i] then
-      Q.delete(c, Q.of(c, j), j)
-      n = n + 1
-    else
-      redis.call('ZREM', Q.due_key(c), old[i]) -- without a job: somebody has deleted keys
-    end
+    local j = Q.job(c, old[i].tenant, old[i].id)
+    Q.delete(c, Q.of(c, j), j)
+    Q.due_done(c, old[i])
+    n = n + 1
   end
   forget_workers(c, o.limit)
-  return { status = OK, flags = #old > o.limit and MORE or nil, sweep = { n_purged = n } }
+  return { status = OK, flags = (#old > o.limit or old.more) and MORE or nil, sweep = { n_purged = n } }
 end
 
 local function is_due(key, at)
@@ -51,7 +46,7 @@ end
 
 -- Would a sweep find something?
 function Q.overdue(c)
-  return Q.dead_claims(c, 0, 1)[1] or Q.old_jobs(c, 1)[1] or is_due(K(c, 'cron.next'), c.wall)
+  return Q.is_due(c) or is_due(K(c, 'cron.next'), c.wall)
     or is_due(K(c, 'j.worker'), c.now - SEEN_MS)
 end
 

@@ -1,0 +1,226 @@
+-- queue_due.lua: what time does to jobs: claims that run out, and ended jobs that were kept long enough.
+--
+-- Two sorted sets. Their scores are when a claim expires; and above 2^50 (Q.CLASS) when an ended job may be purged.
+--   j.due   an entry for one job: seq T NUL Q NUL id. Who changes a job changes its entry, or takes it away.
+--   j.many  an entry for all jobs of a claim, or of a batch of finishes, which have the time in common: token T NUL Q NUL id NUL id …, where
+--           the token is that of the first, and in a claim those of the others follow it. A batch that is all of a claim moves the claim's.
+-- One entry for a hundred jobs costs next to nothing; a hundred entries, made by the claim and moved by the finishes, were a sixth of what both cost. In
+-- return nobody changes it when one of its jobs changes: what it says is compared with the rows when its time has come, and what is not so
+-- any more is passed over. A job that gets another time (a heartbeat) has an entry of its own from then on.
+--
+-- So an entry can outlive what it speaks of, until its time comes. That is bounded: a claim of more than MANY_MS, and a job that ends more than
+-- MANY_MS before its claim does, have entries of their own; and a purge takes away the entries whose last job it deletes (Q.many_gone).
+do
+
+local RUNNING, COMPLETED = 3, 4
+local MANY_MS = 300000
+Q.MANY_MS = MANY_MS
+local MANY_MAX = 128 -- jobs in an entry: as many as finishes in a batch
+local PAGE = 100
+local LOOK_MAX = 10000 -- jobs that are looked at in one go: some 10 ms
+
+local function due_key(c)
+  return c.tag .. ':j.due:'
+end
+
+local function many_key(c)
+  return c.tag .. ':j.many:'
+end
+
+-- ---- entries of one ----------------------------------------------------------------------------------------------------------
+
+local function due_member(j)
+  return struct.pack('>I8', j[SEQ]) .. j[TENANT] .. '\0' .. j[QUEUE] .. '\0' .. j[ID]
+end
+
+-- Its claim expires then.
+function Q.due_at(c, j, expires)
+  redis.call('ZADD', due_key(c), Q.int(expires), due_member(j))
+end
+
+-- It is neither claimed nor ended.
+function Q.due_never(c, j)
+  redis.call('ZREM', due_key(c), due_member(j))
+end
+
+-- An ended job may be purged from purge_at on; nil: not by itself.
+function Q.purge_from(c, j, purge_at)
+  if purge_at then
+    redis.call('ZADD', due_key(c), Q.int(Q.CLASS + purge_at), due_member(j))
+  else
+    Q.due_never(c, j)
+  end
+end
+
+-- ---- entries of many ---------------------------------------------------------------------------------------------------------
+
+local function many_member(token, q, text)
+  return struct.pack('>I8', token) .. q.names .. '\0' .. text
+end
+
+-- Jobs of a claim, by their ids, whose tokens follow this one; turns: their places; text: the ids with NULs between them.
+function Q.claim_due(c, q, ids, turns, text, token, lease)
+  local expires, args, n = Q.int(c.now + lease), {}, #ids
+  if n == 1 or lease > MANY_MS then
+    for i = 1, n do
+      args[2 * i - 1], args[2 * i] = expires, Q.turn_place(turns[i]) .. q.names .. '\0' .. ids[i]
+    end
+    redis.call('ZADD', due_key(c), unpack(args))
+    return
+  end
+  for i = 1, n, MANY_MAX do
+    if n > MANY_MAX then
+      text = table.concat(ids, '\0', i, math.min(i + MANY_MAX - 1, n))
+    end
+    args[#args + 1], args[#args + 2] = expires, many_member(token + i - 1, q, text)
+  end
+  redis.call('ZADD', many_key(c), unpack(args))
+end
+
+-- Jobs that are RUNNING, by their seqs and ids, are about to end.
+function Q.ended_due(c, q, seqs, ids, purge_at)
+  local score, args = Q.int(Q.CLASS + purge_at), {}
+  for i = 1, #ids do
+    args[2 * i - 1], args[2 * i] = score, struct.pack('>I8', seqs[i]) .. q.names .. '\0' .. ids[i]
+  end
+  redis.call('ZADD', due_key(c), unpack(args))
+end
+
+-- The same for those of a batch, with one entry: the first one's token, and their ids as a text.
+function Q.many_ended(c, q, token, text, purge_at)
+  redis.call('ZADD', many_key(c), Q.int(Q.CLASS + purge_at), many_member(token, q, text))
+end
+
+-- ---- what has come -----------------------------------------------------------------------------------------------------------
+
+-- What an entry says, if it is of this queue (nil: of any). number: a seq, or of many a token.
+local function entry_of(member, score, is_many, names)
+  local tenant, queue, at = string.match(member, '^([^%z]*)%z([^%z]*)%z()', 9)
+  if names and tenant .. '\0' .. queue ~= names then
+    return nil
+  end
+  local ids = {}
+  for id in string.gmatch(string.sub(member, at), '[^%z]+') do
+    ids[#ids + 1] = id
+  end
+  return {
+    member = member, is_many = is_many, score = score, number = struct.unpack('>I8', member), tenant = tenant, queue = queue, ids = ids, left = 0,
+  }
+end
+
+-- Is the i-th job of an entry, whose row this is, still what the entry says? Its seq, if so.
+local function is_dead(e, i, row)
+  local state, token, expires, _, seq, queue = Q.peek(row)
+  local is_its = e.is_many and token == e.number + i - 1 or not e.is_many and seq == e.number
+  return is_its and queue == e.queue and state == RUNNING and expires == e.score and seq
+end
+
+local function is_old(e, _, row)
+  local state, _, purge_at, _, seq, queue = Q.peek(row)
+  local is_its = e.is_many and purge_at == e.score - Q.CLASS or not e.is_many and seq == e.number
+  return is_its and queue == e.queue and state >= COMPLETED and seq
+end
+
+-- Adds to `found` the jobs that an entry still speaks of rightly. False if there are none.
+local function add_jobs(c, e, is_so, found, seen)
+  local keys, any = {}, false
+  for i, id in ipairs(e.ids) do
+    keys[i] = Q.job_key(c, e.tenant, id)
+  end
+  for i, row in ipairs(redis.call('MGET', unpack(keys))) do
+    local seq = row and is_so(e, i, row)
+    any = any or seq
+    if seq and not seen[keys[i]] then
+      seen[keys[i]], e.left = true, e.left + 1
+      found[#found + 1] = { entry = e, tenant = e.tenant, id = e.ids[i], score = e.score, seq = seq }
+    end
+  end
+  return any
+end
+
+-- The same for the entries of a set with scores from low to high, until n are found and all that have the last one's score. Entries that speak
+-- of nobody are forgotten. found.more: it was given up before.
+local function gather(c, key, is_many, low, high, n, names, is_so, found, seen)
+  local n_before, n_looked, skip, last = #found, 0, 0, nil
+  while true do
+    local page = redis.call('ZRANGEBYSCORE', key, low, high, 'WITHSCORES', 'LIMIT', skip, PAGE)
+    for i = 1, #page, 2 do
+      local score = tonumber(page[i + 1])
+      if #found - n_before >= n and score ~= last then
+        return
+      elseif n_looked >= LOOK_MAX then
+        found.more = true
+        return
+      end
+      local e = entry_of(page[i], score, is_many, names)
+      n_looked, last = n_looked + (e and #e.ids or 0), score
+      if not e or add_jobs(c, e, is_so, found, seen) then
+        skip = skip + 1
+      else
+        redis.call('ZREM', key, page[i])
+      end
+    end
+    if #page < 2 * PAGE then
+      return
+    end
+  end
+end
+
+-- Both sets; by score and seq, at most n.
+local function come(c, low, high, n, names, is_so)
+  local found, seen = {}, {}
+  gather(c, due_key(c), false, low, high, n, names, is_so, found, seen)
+  gather(c, many_key(c), true, low, high, n, names, is_so, found, seen)
+  table.sort(found, function(a, b)
+    if a.score ~= b.score then
+      return a.score < b.score
+    end
+    return a.seq < b.seq
+  end)
+  for i = #found, n + 1, -1 do
+    found[i] = nil
+  end
+  return found
+end
+
+-- Claimed jobs whose claim has run out, by expiry and seq: n at most; names: of this queue (nil: of any). Whoever changes one calls Q.due_done(). `more`: there
+-- may be others that were not looked at.
+function Q.dead_claims(c, n, names)
+  return come(c, '-inf', N(c.now), n, names, is_dead)
+end
+
+-- Ended jobs that were kept long enough, by that time and seq.
+function Q.old_jobs(c, n)
+  return come(c, N(Q.CLASS), N(Q.CLASS + c.wall), n, nil, is_old)
+end
+
+-- An entry of many goes with its last job. (Those of one are changed with their job.)
+function Q.due_done(c, found)
+  local e = found.entry
+  e.left = e.left - 1
+  if e.is_many and e.left == 0 then
+    redis.call('ZREM', many_key(c), e.member)
+  end
+end
+
+-- Are there entries whose time has come? Changes nothing.
+function Q.is_due(c)
+  for _, key in ipairs({ due_key(c), many_key(c) }) do
+    if redis.call('ZRANGEBYSCORE', key, '-inf', N(c.now), 'LIMIT', 0, 1)[1]
+      or redis.call('ZRANGEBYSCORE', key, N(Q.CLASS), N(Q.CLASS + c.wall), 'LIMIT', 0, 1)[1] then
+      return true
+    end
+  end
+  return false
+end
+
+-- Ended jobs of a queue, which could be purged at these times, were deleted: forget the entries of many that have none left. `times` is a set.
+function Q.many_gone(c, q, times)
+  local key = many_key(c)
+  for purge_at in pairs(times) do
+    local score = N(Q.CLASS + purge_at)
+    gather(c, key, true, score, score, 1, q.names, is_old, {}, {})
+  end
+end
+
+end
