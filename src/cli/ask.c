@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/parse.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 
 #define SHOWN_BYTES 80
 

@@ -1,6 +1,6 @@
 /*
  * cmd_reaper.c: `interlock reaper`: hidden; what a worker executes between itself and the command of a job. See
- * work/child.h.
+ * proc/child.h.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/cli.h"
-#include "cli/run/sys.h"
-#include "cli/work/child.h"
+#include "proc/sys.h"
+#include "proc/child.h"
 
 /* Are these descriptors what a worker gives? The command is not to have them. */
 static bool

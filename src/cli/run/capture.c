@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 
 #define MAGIC "ILO1"
 #define HEAD_BYTES 8

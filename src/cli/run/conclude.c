@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/run/run_state.h"
-#include "cli/run/spawn.h"
-#include "cli/run/sys.h"
+#include "proc/spawn.h"
+#include "proc/sys.h"
 #include "cli/table.h"
 
 /* How long output may still be passed on once the command was stopped. */

@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "cli/run/meta.h"
 #include "cli/run/run_state.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 
 #define SENTENCE_BYTES_MAX 2000
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/run/run_state.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 #include "cli/table.h"
 
 static int

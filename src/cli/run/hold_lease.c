@@ -6,7 +6,7 @@
 
 #include "cli/run/meta.h"
 #include "cli/run/run_state.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 
 #define JOIN_TRIES_MAX 16 /* holders that come and go between our acquire and our look */
 

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "cli/run/run_state.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 #include "cli/table.h"
 
 static il_status

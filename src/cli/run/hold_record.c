@@ -10,7 +10,7 @@
 #include "base/parse.h"
 #include "cli/run/meta.h"
 #include "cli/run/run_state.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 
 #define JOIN_TRIES_MAX 16 /* runs that come and go between our start and our look */
 #define LOOK_MS 1000      /* how often a pending run is looked at, beside the wake-ups */

@@ -15,7 +15,7 @@
 
 #include "cli/run/meta.h"
 #include "cli/run/run_state.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 #include "cli/table.h"
 
 #define LIVENESS_MS 1000 /* how often to ask, beside the events, whether the runner still lives */

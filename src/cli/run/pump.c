@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 
 #define JOIN_SECONDS_MAX 1
 

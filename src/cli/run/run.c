@@ -22,8 +22,8 @@
 #include "cli/out.h"
 #include "cli/run/meta.h"
 #include "cli/run/run_state.h"
-#include "cli/run/spawn.h"
-#include "cli/run/sys.h"
+#include "proc/spawn.h"
+#include "proc/sys.h"
 
 int
 il__run_give_up(struct il__run_state *r, const il_error *error)

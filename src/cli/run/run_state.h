@@ -12,10 +12,10 @@
 #include "cli/run/capture.h"
 #include "cli/run/log.h"
 #include "cli/run/pump.h"
-#include "cli/run/reaper.h"
+#include "proc/reaper.h"
 #include "cli/run/run.h"
 #include "cli/run/spool.h"
-#include "cli/run/tty.h"
+#include "proc/tty.h"
 
 #define IL__EXIT_SIGNAL 128 /* plus the signal's number */
 #define IL__EXIT_SOFTWARE \

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "cli/run/run_state.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 
 /* Passed on to the command. */
 static const int forwarded[] = { SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,

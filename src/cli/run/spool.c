@@ -19,7 +19,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 #include "cli/store.h"
 
 #define SPOOL_SUFFIX ".spool"

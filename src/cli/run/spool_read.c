@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "cli/run/spool.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 
 static bool
 read_head(int fd, struct il__spool_head *head)

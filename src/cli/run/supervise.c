@@ -15,8 +15,8 @@
 
 #include "base/clock.h"
 #include "cli/run/run_state.h"
-#include "cli/run/stop.h"
-#include "cli/run/sys.h"
+#include "proc/stop.h"
+#include "proc/sys.h"
 
 /*
  * How long a reaper that was told to stop may be later than its grace before it counts as hanging.

@@ -17,8 +17,8 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "cli/run/spawn.h"
-#include "cli/run/sys.h"
+#include "proc/spawn.h"
+#include "proc/sys.h"
 
 #define CHUNK_BYTES 65536
 #define TAIL_BYTES 3500  /* of stderr; with what is said before it, it fits IL_TEXT_BYTES_MAX */

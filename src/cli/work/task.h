@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "cli/table.h"
-#include "cli/work/child.h"
+#include "proc/child.h"
 #include "cli/work/work.h"
 
 struct il__worker;

@@ -20,8 +20,8 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "base/parse.h"
-#include "cli/run/spawn.h"
-#include "cli/run/sys.h"
+#include "proc/spawn.h"
+#include "proc/sys.h"
 #include "cli/work/task.h"
 
 #define CLAIM_WAIT_MS 60000  /* then the claim is made anew: nothing depends on it */

@@ -10,8 +10,8 @@
  * while it has it, the wrapper's group is in the background and gets nothing: no signal arrives
  * twice.
  */
-#ifndef IL_CLI_RUN_TTY_H
-#define IL_CLI_RUN_TTY_H
+#ifndef IL_PROC_TTY_H
+#define IL_PROC_TTY_H
 
 #include <sys/types.h>
 #include <termios.h>

@@ -1,16 +1,16 @@
 /*
  * stop.c: ending a process tree; the contract is in stop.h, finding the processes is in walk.c.
  */
-#include "cli/run/stop.h"
+#include "proc/stop.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/run/reaper.h"
-#include "cli/run/sys.h"
-#include "cli/run/walk.h"
+#include "proc/reaper.h"
+#include "proc/sys.h"
+#include "proc/walk.h"
 
 /*
  * The death of every process below us makes a SIGCHLD for us sooner or later, since its parents die

@@ -1,8 +1,8 @@
 /*
  * walk.h: the processes below this one, from /proc.
  */
-#ifndef IL_CLI_RUN_WALK_H
-#define IL_CLI_RUN_WALK_H
+#ifndef IL_PROC_WALK_H
+#define IL_PROC_WALK_H
 
 #include <sys/types.h>
 

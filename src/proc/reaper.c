@@ -4,7 +4,7 @@
  * It is one poll() loop, without threads, handlers or sleeps: every signal is blocked and SIGCHLD
  * is read from a descriptor. Which event has woken it hardly matters: after each it asks the clock.
  */
-#include "cli/run/reaper.h"
+#include "proc/reaper.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/run/spawn.h"
-#include "cli/run/stop.h"
-#include "cli/run/sys.h"
+#include "proc/spawn.h"
+#include "proc/stop.h"
+#include "proc/sys.h"
 
 /*
  * What the command leaves behind may be about to end: `cmd > >(tee log)` outlives its shell by the
@@ -40,7 +40,8 @@ struct reaper {
     int     sig_fd;
     int     timer_fd;
     int     exec_fd; /* open until the command is executed */
-    pid_t   leader;  /* 0 before its start, and after it was reaped */
+    int     spawner_fd;
+    pid_t   leader; /* 0 before its start, and after it was reaped */
     bool    started;
     bool    over; /* nothing is left below us */
     bool    wants_tty;
@@ -60,12 +61,19 @@ stop_by_ns(const struct reaper *r)
     return deadline_ns == 0 ? IL__NEVER_NS : deadline_ns - r->opts->grace_ns;
 }
 
+static void
+set_end(struct reaper *r, enum il__reaper_end end)
+{
+    r->report.end = (int32_t)end;
+    atomic_store(&r->shared->end, (int)end);
+}
+
 /* Stop everything. The first reason counts; a command that has ended by itself keeps that. */
 static void
 begin_stop(struct reaper *r, enum il__reaper_end end)
 {
     if (r->report.end == IL__END_NONE)
-        r->report.end = (int32_t)end;
+        set_end(r, end);
     if (r->stop.began_ns != 0 || !r->started)
         return;
     int64_t now_ns = il__clock_boot_ns();
@@ -76,9 +84,19 @@ begin_stop(struct reaper *r, enum il__reaper_end end)
 static void
 fail(struct reaper *r, int error)
 {
-    r->report.end   = IL__END_FAILED;
+    set_end(r, IL__END_FAILED);
     r->report.error = error;
     r->over         = true;
+}
+
+/* Its process, which has failed to become the command, is reaped as the command. */
+static void
+exec_failed(struct reaper *r, const struct il__run_exec_error *e)
+{
+    set_end(r, IL__END_FAILED);
+    r->report.error   = e->error;
+    r->report.in_cwd  = e->in_cwd;
+    r->report.is_exec = 1;
 }
 
 static void
@@ -86,7 +104,11 @@ start_command(struct reaper *r)
 {
     const struct il__reaper_opts *o    = r->opts;
     bool                          lend = il__run_tty_lend_at_start(&r->tty);
-    struct il__run_spawn s = { o->path, o->argv, o->out_fd, o->err_fd, lend ? &r->tty : NULL };
+    struct il__run_spawn          s    = { .path   = o->path,
+                                           .argv   = o->argv,
+                                           .out_fd = o->out_fd,
+                                           .err_fd = o->err_fd,
+                                           .tty    = lend ? &r->tty : NULL };
 
     CHECK(!r->started);
     if (il__clock_boot_ns() >= stop_by_ns(r))
@@ -95,16 +117,23 @@ start_command(struct reaper *r)
         r->over = true;
         return;
     }
-    if (!il__run_export(o->key, o->holder, atomic_load(&r->shared->fence),
-                        atomic_load(&r->shared->deadline_ns))) {
+    if (o->served != NULL) {
+        s.env    = o->served->env;
+        s.cwd    = o->served->cwd;
+        s.limits = o->served->limits;
+    } else if (!il__run_export(o->key, o->holder, atomic_load(&r->shared->fence),
+                               atomic_load(&r->shared->deadline_ns))) {
         fail(r, ENOMEM);
         return;
     }
-    pid_t pid = il__run_spawn(&s, &r->exec_fd);
+    struct il__run_exec_error e = { 0 };
+    pid_t pid = o->served != NULL ? il__run_spawn_waiting(&s, &e) : il__run_spawn(&s, &r->exec_fd);
     if (pid < 0) {
         fail(r, errno);
         return;
     }
+    if (e.error != 0)
+        exec_failed(r, &e);
     r->leader   = pid;
     r->started  = true;
     r->tty.lent = lend;
@@ -165,7 +194,7 @@ on_leader_ended(struct reaper *r, int wait_status)
     atomic_store(&r->shared->wait_status, wait_status);
     il__stop_leader_reaped(&r->stop);
     if (r->report.end == IL__END_NONE)
-        r->report.end = IL__END_EXITED;
+        set_end(r, IL__END_EXITED);
 }
 
 /* Take one change of a child. False when there is none to take. */
@@ -229,16 +258,13 @@ on_signal(struct reaper *r)
 static void
 on_exec(struct reaper *r)
 {
-    int     error;
-    ssize_t n = read(r->exec_fd, &error, sizeof error);
+    struct il__run_exec_error e;
+    ssize_t                   n = read(r->exec_fd, &e, sizeof e);
 
     if (n < 0 && errno == EINTR)
         return;
-    if (n == (ssize_t)sizeof error) {
-        r->report.end     = IL__END_FAILED;
-        r->report.error   = error;
-        r->report.is_exec = 1;
-    }
+    if (n == (ssize_t)sizeof e)
+        exec_failed(r, &e);
     il__run_fd_close(&r->exec_fd);
 }
 
@@ -248,6 +274,9 @@ on_orphaned(struct reaper *r)
 {
     bool first = r->started && r->report.end == IL__END_NONE;
 
+#ifdef IL_MUTANT_orphans_go_on
+    return;
+#endif
     begin_stop(r, IL__END_ORPHANED);
     r->over |= !r->started;
     if (first && !r->opts->quiet)
@@ -315,8 +344,9 @@ static void
 turn(struct reaper *r)
 {
     struct pollfd fds[] = {
-        { r->sig_fd, POLLIN, 0 },      { r->timer_fd, POLLIN, 0 },      { r->exec_fd, POLLIN, 0 },
-        { r->wrapper.ctl, POLLIN, 0 }, { r->wrapper.pidfd, POLLIN, 0 },
+        { r->sig_fd, POLLIN, 0 },        { r->timer_fd, POLLIN, 0 },
+        { r->exec_fd, POLLIN, 0 },       { r->wrapper.ctl, POLLIN, 0 },
+        { r->wrapper.pidfd, POLLIN, 0 }, { r->spawner_fd, POLLIN, 0 },
     };
 
     int timeout_ms = r->reap_more ? 0 : r->wants_tty ? TTY_POLL_MS : -1;
@@ -335,27 +365,22 @@ turn(struct reaper *r)
         il__run_fd_close(&r->wrapper.pidfd);
         on_orphaned(r);
     }
+    if (fds[5].revents != 0) {
+        /* What we fail to end would be nobody's: not to be gone on with. */
+        il__run_fd_close(&r->spawner_fd);
+        begin_stop(r, IL__END_REAPER);
+    }
     if (fds[0].revents != 0 || r->reap_more)
         on_signal(r);
     if (!r->over)
         on_time(r);
 }
 
-_Noreturn void
-il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *shared,
-                const struct il__reaper_wrapper *wrapper)
+void
+il__reaper_prepare(struct il__reaper_ready *ret)
 {
-    struct reaper state = {
-        .opts    = opts,
-        .shared  = shared,
-        .tty     = *opts->tty,
-        .wrapper = *wrapper,
-        .report  = { .wait_status = -1 },
-        .exec_fd = -1,
-    };
-    struct reaper *r = &state;
-    sigset_t       all;
-    sigset_t       child;
+    sigset_t all;
+    sigset_t child;
 
     CHECK(sigfillset(&all) == 0);
     CHECK(sigprocmask(SIG_SETMASK, &all, NULL) == 0);
@@ -364,18 +389,48 @@ il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *sh
     (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would hide how the command ended */
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_NAME, IL__REAPER_NAME);
-    il__run_say_never_wait(); /* blocked, we would stop nothing while the key passes on */
-    r->sig_fd   = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    r->timer_fd = il__run_timer_new();
-    if (r->sig_fd < 0 || r->timer_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
-        fail(r, errno);
+    ret->sig_fd   = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    ret->timer_fd = il__run_timer_new();
+    ret->error    = 0;
+    if (ret->sig_fd < 0 || ret->timer_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        ret->error = errno;
+}
+
+_Noreturn void
+il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *shared,
+                const struct il__reaper_wrapper *wrapper)
+{
+    struct reaper state = {
+        .opts       = opts,
+        .shared     = shared,
+        .tty        = *opts->tty,
+        .wrapper    = *wrapper,
+        .report     = { .wait_status = -1 },
+        .exec_fd    = -1,
+        .spawner_fd = opts->served != NULL ? opts->served->spawner_fd : -1,
+    };
+    struct reaper          *r = &state;
+    struct il__reaper_ready ready;
+
+    if (opts->served != NULL) {
+        ready = *opts->served->ready;
+    } else {
+        il__reaper_prepare(&ready);
+        il__run_say_never_wait(); /* blocked, we would stop nothing while the key passes on */
+    }
+    r->sig_fd   = ready.sig_fd;
+    r->timer_fd = ready.timer_fd;
+    if (ready.error != 0)
+        fail(r, ready.error);
+    else if (opts->served != NULL)
+        start_command(r);
     while (!r->over)
         turn(r);
 
     int ended = r->report.wait_status;
     il__run_tty_take_back(&r->tty, ended >= 0 && WIFSIGNALED(ended));
-    if (r->wrapper.ctl >= 0 &&
-        send(r->wrapper.ctl, &r->report, sizeof r->report, MSG_NOSIGNAL) > 0 && r->timer_fd >= 0)
+    if (r->wrapper.ctl >= 0 && send(r->wrapper.ctl, &r->report, sizeof r->report, MSG_NOSIGNAL) > 0 &&
+        r->timer_fd >= 0 && opts->served == NULL)
         il__reaper_await_dismissal(&r->wrapper, r->shared, r->timer_fd);
     _exit(0);
 }

@@ -1,8 +1,8 @@
 /*
- * sys.h: the few system calls of `interlock run` that glibc lacks or that take more than one line.
+ * sys.h: the few system calls around processes that glibc lacks or that take more than one line.
  */
-#ifndef IL_CLI_RUN_SYS_H
-#define IL_CLI_RUN_SYS_H
+#ifndef IL_PROC_SYS_H
+#define IL_PROC_SYS_H
 
 #include <signal.h>
 #include <sys/types.h>
@@ -33,6 +33,8 @@ void il__run_fd_close(int *fd);
 #define AUTO_FD AUTO(il__run_fd_close)
 /* Move a descriptor out of a variable. */
 int il__run_fd_take(int *fd);
+/* Give it a number not below `lowest`, close-on-exec. false: errno says why, and it is closed. */
+bool il__run_fd_above(int *fd, int lowest);
 
 /*
  * Open what is closed of 0, 1 and 2 on /dev/null, so that no descriptor of ours ends up in their

@@ -9,16 +9,20 @@
  * a process group of its own, so that a KILL at the wrapper's group does not take both.
  *
  * If the reaper is killed, the command is killed with it (parent-death signal) and the rest comes
- * to the wrapper, a subreaper too, which ends it (supervise.c).
+ * to the wrapper, a subreaper too, which ends it (cli/run/supervise.c).
+ *
+ * The commands of a server have the same reaper, but a spawner is between it and the server, which takes the
+ * wrapper's place: see proc.h. There it is never killed.
  */
-#ifndef IL_CLI_RUN_REAPER_H
-#define IL_CLI_RUN_REAPER_H
+#ifndef IL_PROC_REAPER_H
+#define IL_PROC_REAPER_H
 
 #include <stdatomic.h>
 #include <sys/types.h>
 
 #include "base/base.h"
-#include "cli/run/tty.h"
+#include "proc/spawn.h"
+#include "proc/tty.h"
 
 #define IL__REAPER_NAME "il-reaper" /* what ps shows, and how another run's is recognised */
 
@@ -28,6 +32,7 @@ struct il__reaper_shared {
     _Atomic uint64_t fence;       /* wrapper: before IL__ORDER_START */
     _Atomic int      leader_pid;  /* reaper: the command, also after its end; 0 = not started */
     _Atomic int  wait_status; /* reaper: how the command ended; -1 = it has not, or is not reaped */
+    _Atomic int  end;         /* reaper: why it is over or being ended, enum il__reaper_end */
     _Atomic bool tty_lent;    /* reaper */
 };
 
@@ -36,6 +41,7 @@ enum il__reaper_order_type {
     IL__ORDER_START = 1,
     IL__ORDER_SIGNAL, /* arg: pass this signal on to the command's group */
     IL__ORDER_STOP,   /* the lease is lost: stop everything */
+    IL__ORDER_LOOK,   /* there is a deadline now, where there was none */
 };
 
 struct il__reaper_order {
@@ -52,7 +58,7 @@ enum il__reaper_end {
     IL__END_TIMEOUT,  /* stopped: it took longer than --timeout */
     IL__END_ORPHANED, /* stopped: the wrapper is gone; nobody reads this */
     IL__END_FAILED,   /* it could not be started, `error` says why */
-    IL__END_REAPER,   /* said by the wrapper to itself: the reaper is gone */
+    IL__END_REAPER, /* said by the wrapper to itself: the reaper is gone; or stopped: the spawner is */
 };
 
 /* Reaper to wrapper, once, when nothing is left below the reaper. */
@@ -60,7 +66,26 @@ struct il__reaper_report {
     int32_t end;         /* enum il__reaper_end */
     int32_t wait_status; /* of the command, as waitpid() gives it; -1 = unknown */
     int32_t error;       /* IL__END_FAILED: errno */
-    int32_t is_exec;     /* IL__END_FAILED: of the execve() */
+    int32_t is_exec;     /* IL__END_FAILED: of the execve(), or what comes just before it */
+    int32_t in_cwd;      /* IL__END_FAILED: of entering the folder */
+};
+
+/* What a reaper needs before it has a command. */
+struct il__reaper_ready {
+    int sig_fd;
+    int timer_fd;
+    int error; /* errno: it cannot work; 0 = it can */
+};
+/* Block all signals, become leader of a group and subreaper, make the descriptors. */
+void il__reaper_prepare(struct il__reaper_ready *ret);
+
+/* What is different for the command of a server. */
+struct il__reaper_served {
+    const struct il__reaper_ready *ready; /* has been done already */
+    char *const                   *env;   /* complete */
+    const char                    *cwd;
+    const struct il__run_limits   *limits;
+    int spawner_fd; /* a pidfd: with the spawner's end, everything ends; -1 = none */
 };
 
 struct il__reaper_opts {
@@ -75,6 +100,11 @@ struct il__reaper_opts {
     int          wrapper_fds[2]; /* the other ends, the wrapper's alone: closed here; -1 = none */
     bool         quiet;
     struct il__run_tty *tty;
+    /*
+     * Not NULL: the command starts without an order, and nobody is waited for or killed after the report. `path` may be
+     * NULL (spawn.h). Messages never wait already (il__run_say_never_wait()).
+     */
+    const struct il__reaper_served *served;
 };
 
 struct il__reaper {

@@ -4,7 +4,7 @@
  * /proc/PID/task/TID/children names the children of one thread; kernels without it get a scan of
  * all processes and their parents instead, once per walk.
  */
-#include "cli/run/walk.h"
+#include "proc/walk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/parse.h"
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 
 #define DEPTH_MAX 256 /* a descriptor each; deeper ones move up when their parents die */
 #define LIST_BYTES_MAX (1 << 20)

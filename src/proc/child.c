@@ -1,7 +1,7 @@
 /*
  * child.c: the command of one job, and the reaper above it; the contract is in child.h.
  */
-#include "cli/work/child.h"
+#include "proc/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/run/sys.h"
-#include "cli/run/walk.h"
+#include "proc/sys.h"
+#include "proc/walk.h"
 
 #define SELF "/proc/self/exe"
 #define HIGH_FD 16 /* above the fixed numbers, so that none is overwritten before it is copied */
@@ -42,17 +42,6 @@ close_ends(struct ends *e)
     il__run_fd_close(&e->err);
 }
 
-/* Give a descriptor a high number. */
-static bool
-move_up(int *fd)
-{
-    int high = fcntl(*fd, F_DUPFD_CLOEXEC, HIGH_FD);
-
-    il__run_fd_close(fd);
-    *fd = high;
-    return high >= 0;
-}
-
 static bool
 make_pipe(int *ret_read, int *ret_write, bool we_read)
 {
@@ -63,7 +52,8 @@ make_pipe(int *ret_read, int *ret_write, bool we_read)
     *ret_read  = fds[0];
     *ret_write = fds[1];
     int ours   = we_read ? fds[0] : fds[1];
-    return fcntl(ours, F_SETFL, O_NONBLOCK) == 0 && move_up(we_read ? ret_write : ret_read);
+    return fcntl(ours, F_SETFL, O_NONBLOCK) == 0 &&
+           il__run_fd_above(we_read ? ret_write : ret_read, HIGH_FD);
 }
 
 static bool
@@ -84,8 +74,9 @@ make_ends(struct il__child *c, struct ends *e)
         return false;
     c->reaper.ctl = ctl[0];
     e->ctl        = ctl[1];
-    return move_up(&e->shared) && move_up(&e->ctl) && make_pipe(&e->in, &c->in_fd, false) &&
-           make_pipe(&c->out_fd, &e->out, true) && make_pipe(&c->err_fd, &e->err, true);
+    return il__run_fd_above(&e->shared, HIGH_FD) && il__run_fd_above(&e->ctl, HIGH_FD) &&
+           make_pipe(&e->in, &c->in_fd, false) && make_pipe(&c->out_fd, &e->out, true) &&
+           make_pipe(&c->err_fd, &e->err, true);
 }
 
 /* ---- what the reaper is started with ---------------------------------------------------------- */
@@ -181,7 +172,7 @@ static int
 spawn(const struct il__child_opts *o, const struct ends *e, pid_t *ret)
 {
     posix_spawn_file_actions_t actions;
-    struct texts               texts;
+    struct texts               texts = { 0 };
 
     write_texts(o, &texts);
     AUTO_FREE char **env  = make_env(&texts);

@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/run/reaper.h"
-#include "cli/run/sys.h"
+#include "proc/reaper.h"
+#include "proc/sys.h"
 
 #define KILL_AHEAD_NS (INT64_C(20) * IL__NS_PER_MS)
 #define ANSWER_NS \

@@ -1,7 +1,7 @@
 /*
  * tty.c: the terminal's foreground; why and when is explained in tty.h.
  */
-#include "cli/run/tty.h"
+#include "proc/tty.h"
 
 #include <errno.h>
 #include <fcntl.h>

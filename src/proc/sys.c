@@ -1,7 +1,7 @@
 /*
  * sys.c: system calls; the contract is in sys.h.
  */
-#include "cli/run/sys.h"
+#include "proc/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,6 +106,18 @@ il__run_fd_take(int *fd)
 
     *fd = -1;
     return taken;
+}
+
+bool
+il__run_fd_above(int *fd, int lowest)
+{
+    int high  = fcntl(*fd, F_DUPFD_CLOEXEC, lowest);
+    int error = errno;
+
+    il__run_fd_close(fd);
+    *fd   = high;
+    errno = error;
+    return high >= 0;
 }
 
 void

@@ -1,16 +1,16 @@
 /*
  * child.h: the command of one job, and the reaper above it.
  *
- * The reaper is that of `interlock run` (run/reaper.h), with one difference: the store is open and there are threads
+ * The reaper is that of `interlock run` (reaper.h), with one difference: the store is open and there are threads
  * when it starts, so it is not forked but executed: `interlock reaper`, a hidden command, which gets the socket, the
  * shared page and the command's pipes as descriptors of fixed numbers. If the worker is killed, each reaper ends its
  * command in time; if a reaper is killed, what was below it comes to the worker and is ended here.
  */
-#ifndef IL_CLI_WORK_CHILD_H
-#define IL_CLI_WORK_CHILD_H
+#ifndef IL_PROC_CHILD_H
+#define IL_PROC_CHILD_H
 
 #include "base/base.h"
-#include "cli/run/reaper.h"
+#include "proc/reaper.h"
 
 /* What `interlock reaper` has open besides the usual. */
 enum il__child_fd {

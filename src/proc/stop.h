@@ -9,8 +9,8 @@
  * Out of reach: what is not a descendant (a container started through a daemon), what the user may
  * not signal (sudo: said once, then waited for), and uninterruptible sleep.
  */
-#ifndef IL_CLI_RUN_STOP_H
-#define IL_CLI_RUN_STOP_H
+#ifndef IL_PROC_STOP_H
+#define IL_PROC_STOP_H
 
 #include <sys/types.h>
 
