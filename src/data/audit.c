@@ -13,45 +13,6 @@
 
 /* ---- adding -------------------------------------------------------------------------------------------------------------------- */
 
-/* Bytes of the UTF-8 character at s, which has n bytes left; 0 when it is none. */
-static size_t
-character_bytes(const char *s, size_t n)
-{
-    for (size_t len = 1; len <= MIN(n, 4); len++) {
-        if (il__utf8_valid(s, len))
-            return len;
-    }
-    return 0;
-}
-
-/* `text` if it can be kept as it is, else a copy that can. NULL: no memory. */
-static const char *
-fit(void **arena, const char *text, size_t n_max)
-{
-    if (text == NULL)
-        return "";
-    size_t n = strnlen(text, n_max + 4); /* a character more, so that it can be seen whole */
-    if (n <= n_max && il__utf8_valid(text, n))
-        return text;
-    char *copy = il__arena_alloc(arena, n_max + 1);
-    if (copy == NULL)
-        return NULL;
-    size_t n_copy = 0;
-    for (size_t i = 0; i < n;) {
-        size_t len = character_bytes(text + i, n - i);
-        if (n_copy + MAX(len, 1) > n_max)
-            break;
-        if (len == 0)
-            copy[n_copy++] = '?';
-        else
-            memcpy(copy + n_copy, text + i, len);
-        n_copy += len;
-        i += MAX(len, 1);
-    }
-    copy[n_copy] = '\0';
-    return copy;
-}
-
 struct addition {
     const struct il__data_act *acts;
     size_t                     n;
@@ -63,13 +24,13 @@ add_one(struct il__data *d, struct addition *a, const struct il__data_act *act, 
 {
     struct data_param params[ADD_PARAMS] = {
         DATA_NUMBER(act->at_ms != 0 ? act->at_ms : il__clock_wall_ms()),
-        DATA_TEXT(fit(&a->arena, act->tenant, SHORT_BYTES_MAX)),
-        DATA_TEXT(fit(&a->arena, act->who, SHORT_BYTES_MAX)),
-        DATA_TEXT(fit(&a->arena, act->act, SHORT_BYTES_MAX)),
-        DATA_TEXT(fit(&a->arena, act->what, DATA_ACT_TEXT_BYTES_MAX)),
-        DATA_TEXT(fit(&a->arena, act->reason, DATA_ACT_TEXT_BYTES_MAX)),
-        DATA_TEXT(fit(&a->arena, act->outcome, SHORT_BYTES_MAX)),
-        DATA_TEXT(fit(&a->arena, act->details, DATA_ACT_TEXT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, act->tenant, SHORT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, act->who, SHORT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, act->act, SHORT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, act->what, DATA_ACT_TEXT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, act->reason, DATA_ACT_TEXT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, act->outcome, SHORT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, act->details, DATA_ACT_TEXT_BYTES_MAX)),
     };
 
     for (size_t i = 1; i < ADD_PARAMS; i++) {

@@ -49,7 +49,7 @@ il_status il__data_ping(struct il__data *d, il_error *reterr) MUST_USE;
 
 /* ---- tenants --------------------------------------------------------------------------------------------------------------- */
 
-/* 0 = no limit. What is counted in the store is looked at once a second, so a burst within a second may pass it. */
+/* 0 = no limit, or the server's own. Live leases and jobs are counted once a second, so a burst within a second may pass their limits. */
 struct il__data_limits {
     int64_t requests_per_second; /* a token bucket; per server */
     int64_t burst;               /* its size; 0 = twice the rate */
@@ -57,6 +57,10 @@ struct il__data_limits {
     int64_t streams;             /* event streams at once, per server */
     int64_t locks;               /* live leases */
     int64_t jobs;                /* live jobs */
+    int64_t triggers_per_minute; /* of pipelines; per server */
+    int64_t triggers_per_hour;
+    int64_t runs; /* of pipelines, live: PENDING and RUNNING ones; exact (il_run_in.live_max) */
+    int64_t runs_per_day; /* begun since midnight, UTC; exact */
 };
 
 struct il__data_tenant {

@@ -4,7 +4,8 @@
  *   data.c      opening, transactions, listings: the way to an engine
  *   where.c     which data store belongs to which URLs
  *   pepper.c    the pepper, and hashes with it
- *   tenant.c, key.c, audit.c   what is kept
+ *   tenant.c, key.c, audit.c, history.c   what is kept
+ *   text.c      texts that do not fit, or are none
  *   sqlite/, postgres/         the engines: the same statements, in files of their own
  */
 #ifndef IL_DATA_INTERNAL_H
@@ -15,7 +16,7 @@
 #include "data/data.h"
 #include "data/libsodium.h"
 
-#define DATA_VERSION 1 /* the newest migration leads here; the engines have one to each version */
+#define DATA_VERSION 2 /* the newest migration leads here; the engines have one to each version */
 #define DATA_MIN_VERSION 1 /* the oldest code that can use what we make */
 
 enum data_stmt {
@@ -27,8 +28,8 @@ enum data_stmt {
 
 /* ---- an engine ------------------------------------------------------------------------------------------------------------- */
 
-#define DATA_PARAMS_MAX 12
-#define DATA_COLUMNS_MAX 12
+#define DATA_PARAMS_MAX 20
+#define DATA_COLUMNS_MAX 20
 
 /* A parameter: a text, or, if that is NULL, a number. */
 struct data_param {
@@ -127,6 +128,20 @@ void      il__data_pepper_close(struct il__data *d);
 #define DATA_HEX_BYTES(n) (2 * (n) + 1)
 /* Bytes as small hex digits and a NUL. */
 void il__data_hex(const unsigned char *data, size_t n, char *out);
+
+/* ---- text.c ---------------------------------------------------------------------------------------------------------------- */
+
+/* `text` if it can be kept as it is (valid UTF-8, at most n_max bytes), else a copy of its beginning or of its end that can: what is not UTF-8 becomes '?'. NULL is "". NULL
+ * is returned when there is no memory. */
+const char *il__data_fit(void **arena, const char *text, size_t n_max);
+const char *il__data_fit_tail(void **arena, const char *text, size_t n_max);
+
+/* ---- tenant.c -------------------------------------------------------------------------------------------------------------- */
+
+/* The parameters of tenant_add; all but the last are those of tenant_set. */
+#define DATA_TENANT_PARAMS 13
+void il__data_tenant_params(struct data_param             params[DATA_TENANT_PARAMS],
+                            const struct il__data_tenant *t, int64_t now_ms);
 
 /* ---- key.c ----------------------------------------------------------------------------------------------------------------- */
 

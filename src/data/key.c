@@ -110,14 +110,11 @@ struct creation {
 static il_status
 create(struct il__data *d, void *cookie, il_error *reterr)
 {
-    struct creation        *c        = cookie;
-    uint64_t                n_added  = 0;
-    const struct data_param tenant[] = {
-        DATA_TEXT(c->tenant), DATA_TEXT(""),  DATA_NUMBER(0),
-        DATA_NUMBER(0),       DATA_NUMBER(0), DATA_NUMBER(0),
-        DATA_NUMBER(0),       DATA_NUMBER(0), DATA_NUMBER(c->now_ms),
-    };
+    struct creation  *c       = cookie;
+    uint64_t          n_added = 0;
+    struct data_param tenant[DATA_TENANT_PARAMS];
 
+    il__data_tenant_params(tenant, &(struct il__data_tenant){ .id = c->tenant }, c->now_ms);
     il_status st = c->make_tenant ? il__data_run(d, DATA_tenant_add, tenant, ARRAY_LEN(tenant),
                                                  NULL, NULL, reterr)
                                   : IL_OK;

@@ -301,5 +301,5 @@ il__data_key_hash(struct il__data *d, const char *secret, size_t n_bytes,
 void
 il__data_forget(void *secret, size_t n_bytes)
 {
-    il__sodium->sodium_memzero(secret, n_bytes);
+    explicit_bzero(secret, n_bytes); /* libsodium need not have been loaded */
 }

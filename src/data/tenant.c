@@ -28,7 +28,11 @@ check(const struct il__data_tenant *t, il_error *reterr)
                                t->limits.waiters,
                                t->limits.streams,
                                t->limits.locks,
-                               t->limits.jobs };
+                               t->limits.jobs,
+                               t->limits.triggers_per_minute,
+                               t->limits.triggers_per_hour,
+                               t->limits.runs,
+                               t->limits.runs_per_day };
 
     il_status st = il__data_check_tenant(t->id, reterr);
     if (st == IL_OK)
@@ -41,36 +45,39 @@ check(const struct il__data_tenant *t, il_error *reterr)
     return st;
 }
 
-/* The parameters of tenant_add; all but the last are those of tenant_set. */
-#define TENANT_PARAMS 9
-static void
-set_params(struct data_param params[TENANT_PARAMS], const struct il__data_tenant *t)
+void
+il__data_tenant_params(struct data_param             params[DATA_TENANT_PARAMS],
+                       const struct il__data_tenant *t, int64_t now_ms)
 {
     const struct il__data_limits *l = &t->limits;
 
-    params[0] = DATA_TEXT(t->id);
-    params[1] = DATA_TEXT(t->name != NULL ? t->name : "");
-    params[2] = DATA_NUMBER(l->requests_per_second);
-    params[3] = DATA_NUMBER(l->burst);
-    params[4] = DATA_NUMBER(l->waiters);
-    params[5] = DATA_NUMBER(l->streams);
-    params[6] = DATA_NUMBER(l->locks);
-    params[7] = DATA_NUMBER(l->jobs);
-    params[8] = DATA_NUMBER(il__clock_wall_ms());
+    params[0]  = DATA_TEXT(t->id);
+    params[1]  = DATA_TEXT(t->name != NULL ? t->name : "");
+    params[2]  = DATA_NUMBER(l->requests_per_second);
+    params[3]  = DATA_NUMBER(l->burst);
+    params[4]  = DATA_NUMBER(l->waiters);
+    params[5]  = DATA_NUMBER(l->streams);
+    params[6]  = DATA_NUMBER(l->locks);
+    params[7]  = DATA_NUMBER(l->jobs);
+    params[8]  = DATA_NUMBER(l->triggers_per_minute);
+    params[9]  = DATA_NUMBER(l->triggers_per_hour);
+    params[10] = DATA_NUMBER(l->runs);
+    params[11] = DATA_NUMBER(l->runs_per_day);
+    params[12] = DATA_NUMBER(now_ms);
 }
 
 il_status
 il__data_tenant_create(struct il__data *d, const struct il__data_tenant *t, il_error *reterr)
 {
-    struct data_param params[TENANT_PARAMS];
+    struct data_param params[DATA_TENANT_PARAMS];
     uint64_t          n_added = 0;
     il_status         st      = check(t, reterr);
 
     if (st != IL_OK)
         return st;
-    set_params(params, t);
-    st = il__data_write(d, DATA_tenant_add, params, TENANT_PARAMS, il__data_count_row, &n_added,
-                        reterr);
+    il__data_tenant_params(params, t, il__clock_wall_ms());
+    st = il__data_write(d, DATA_tenant_add, params, DATA_TENANT_PARAMS, il__data_count_row,
+                        &n_added, reterr);
     if (st == IL_OK && n_added == 0)
         st = il__error_set(reterr, IL_DUPLICATE, "there is a tenant %s already", t->id);
     return st;
@@ -85,15 +92,15 @@ unknown(const char *id, il_error *reterr)
 il_status
 il__data_tenant_set(struct il__data *d, const struct il__data_tenant *t, il_error *reterr)
 {
-    struct data_param params[TENANT_PARAMS];
+    struct data_param params[DATA_TENANT_PARAMS];
     uint64_t          n_set = 0;
     il_status         st    = check(t, reterr);
 
     if (st != IL_OK)
         return st;
-    set_params(params, t);
-    st = il__data_write(d, DATA_tenant_set, params, TENANT_PARAMS - 1, il__data_count_row, &n_set,
-                        reterr);
+    il__data_tenant_params(params, t, il__clock_wall_ms());
+    st = il__data_write(d, DATA_tenant_set, params, DATA_TENANT_PARAMS - 1, il__data_count_row,
+                        &n_set, reterr);
     return st == IL_OK && n_set == 0 ? unknown(t->id, reterr) : st;
 }
 
@@ -115,8 +122,12 @@ take_tenant(void *cookie, const struct data_row *row)
                            .waiters             = row->columns[4].number,
                            .streams             = row->columns[5].number,
                            .locks               = row->columns[6].number,
-                           .jobs                = row->columns[7].number },
-        .created_at_ms = row->columns[8].number,
+                           .jobs                = row->columns[7].number,
+                           .triggers_per_minute = row->columns[8].number,
+                           .triggers_per_hour   = row->columns[9].number,
+                           .runs                = row->columns[10].number,
+                           .runs_per_day        = row->columns[11].number },
+        .created_at_ms = row->columns[12].number,
     };
 
     l->n++;

@@ -325,7 +325,7 @@ D_TEST(r1_16_a_tenant)
 {
     struct il__data_tenant t  = { .id     = "acme",
                                   .name   = "Acme 'n' Sons",
-                                  .limits = { 100, 200, 3, 4, 5, DATA_LIMIT_MAX } };
+                                  .limits = { 100, 200, 3, 4, 5, DATA_LIMIT_MAX, 7, 8, 9, 10 } };
     struct tenants         ts = { .n = 0 };
     il_error               err;
 

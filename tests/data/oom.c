@@ -3,11 +3,12 @@
  */
 #include <stdio.h>
 
+#include "data/history.h"
 #include "data/place.h"
 #include "fault/oom.h"
 #include "harness/unit.h"
 
-#define N_MAX 20000
+#define N_MAX 40000
 
 static void
 ignore_key(void *cookie UNUSED, const struct il__data_key *key UNUSED)
@@ -17,6 +18,25 @@ ignore_key(void *cookie UNUSED, const struct il__data_key *key UNUSED)
 static void
 ignore_act(void *cookie UNUSED, const struct il__data_act *act UNUSED)
 {
+}
+
+static void
+ignore_step(void *cookie UNUSED, const struct il__data_step *step UNUSED)
+{
+}
+
+static il_status
+use_history(struct il__data *d, il_error *err)
+{
+    struct il__data_detail detail = { .tenant = "t", .run = "r", .pipeline = "p", .node = "\xff" };
+    struct il__data_step step = { .tenant = "t", .run = "r", .step = "s", .out = "\xff", .err = "x" };
+    struct il__data_join join = { .tenant = "t", .run = "q", .by = "\xff" };
+    uint64_t             n    = 0;
+
+    il_status st = il__data_history_write(d, &detail, 1, &step, 1, &join, 1, err);
+    if (st == IL_OK)
+        st = il__data_history_steps(d, "t", "r", true, ignore_step, NULL, err);
+    return st == IL_OK ? il__data_history_purge(d, INT64_MAX, &n, err) : st;
 }
 
 static il_status
@@ -38,7 +58,8 @@ use(struct il__data *d, char secret[DATA_KEY_BYTES_MAX], il_error *err)
         (st = il__data_key_revoke(d, "t", id, err)) != IL_OK ||
         (st = il__data_audit_add(d, &act, 1, err)) != IL_OK)
         return st;
-    return il__data_audit_list(d, "t", NULL, 0, 10, ignore_act, NULL, err);
+    st = il__data_audit_list(d, "t", NULL, 0, 10, ignore_act, NULL, err);
+    return st == IL_OK ? use_history(d, err) : st;
 }
 
 /* One try with the n-th allocation failing. False: none was left to fail. */
@@ -100,7 +121,7 @@ U_TEST(ours)
 U_TEST(sqlites)
 {
     const char *kind = getenv("IL_TEST_DATA");
-    unsigned    step = kind != NULL && strcmp(kind, "memory") == 0 ? 1 : 13;
+    unsigned    step = kind != NULL && strcmp(kind, "memory") == 0 ? 1 : 29;
 
     try_all(OOM_SQLITE, OOM_ONCE, step);
     try_all(OOM_SQLITE, OOM_FROM_ON, step);

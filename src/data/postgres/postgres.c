@@ -17,7 +17,7 @@
 #define UPGRADE_MS 60000
 
 /* migrations[v] leads from version v to v + 1. */
-static const char *const migrations[] = { migration_0000__0001 };
+static const char *const migrations[] = { migration_0000__0001, migration_0001__0002 };
 
 _Static_assert(ARRAY_LEN(migrations) == DATA_VERSION, "a migration leads to every version");
 _Static_assert(DATA_PARAMS_MAX <= PG_PARAMS_MAX, "a statement's parameters fit a query");

@@ -1,0 +1,68 @@
+/*
+ * text.c: texts that must be kept whatever they are: those that are too long are cut, and what is not UTF-8 in them is replaced.
+ */
+#include "base/arena.h"
+#include "base/parse.h"
+#include "data/data_internal.h"
+
+/* Bytes of the UTF-8 character at s, which has n bytes left; 0 when it is none. */
+static size_t
+character_bytes(const char *s, size_t n)
+{
+    for (size_t len = 1; len <= MIN(n, 4); len++) {
+        if (il__utf8_valid(s, len))
+            return len;
+    }
+    return 0;
+}
+
+/* As much of the n bytes as fits, made good. */
+static const char *
+mend(void **arena, const char *text, size_t n, size_t n_max)
+{
+    char  *copy   = il__arena_alloc(arena, n_max + 1);
+    size_t n_copy = 0;
+
+    if (copy == NULL)
+        return NULL;
+    for (size_t i = 0; i < n;) {
+        size_t len = character_bytes(text + i, n - i);
+        if (n_copy + MAX(len, 1) > n_max)
+            break;
+        if (len == 0)
+            copy[n_copy++] = '?';
+        else
+            memcpy(copy + n_copy, text + i, len);
+        n_copy += len;
+        i += MAX(len, 1);
+    }
+    copy[n_copy] = '\0';
+    return copy;
+}
+
+const char *
+il__data_fit(void **arena, const char *text, size_t n_max)
+{
+    if (text == NULL)
+        return "";
+    size_t n = strnlen(text, n_max + 4); /* a character more, so that it can be seen whole */
+    return n <= n_max && il__utf8_valid(text, n) ? text : mend(arena, text, n, n_max);
+}
+
+/* A character that the cut goes through is left out: up to three bytes that only continue one. */
+const char *
+il__data_fit_tail(void **arena, const char *text, size_t n_max)
+{
+    if (text == NULL)
+        return "";
+    size_t n = strlen(text);
+    if (n > n_max) {
+        text += n - n_max;
+        n = n_max;
+        for (unsigned i = 0; i < 3 && n > 0 && ((unsigned char)*text & 0xc0) == 0x80; i++) {
+            text++;
+            n--;
+        }
+    }
+    return il__utf8_valid(text, n) ? text : mend(arena, text, n, n_max);
+}
