@@ -257,6 +257,8 @@ enum il_out_flags {
     IL_OUT_EARLY =
         1 << 9, /* CACHE_LOOKUP: LEAD, although the value is still fresh. CACHE_GET: HIT, and a lookup would lead */
     IL_OUT_OPTIMISTIC = 1 << 10, /* JOB_CLAIM: the queue's strategy is IL_STRATEGY_OPTIMISTIC */
+    IL_OUT_LIVE_LIMIT = 1 << 11, /* RUN_START: LIMIT, for there are live_max live runs of the class */
+    IL_OUT_DAY_LIMIT = 1 << 12, /* RUN_START: LIMIT, for day_max runs of the class were made today */
 };
 
 /* ---- runs ----------------------------------------------------------------------------------------- */
@@ -334,6 +336,8 @@ typedef struct il_run_in { /* RUN_*; op.key and op.holder name the lock key and 
     const void  *log;       /* RUN_STAGE, RUN_FINISH: output to append */
     size_t       log_bytes;
     uint64_t     offset; /* RUN_LOG: from which byte of all that was written; IL_LOG_AT: at which */
+    uint32_t     live_max; /* RUN_START: live runs of the key's class at most; 0 = no limit */
+    uint32_t     day_max;  /* ... and runs made since midnight, UTC, ended ones too; 0 = no limit */
 } il_run_in;
 
 /* ---- idempotency --------------------------------------------------------------------------------------- */
@@ -808,13 +812,14 @@ typedef struct il_run_opts {
     void (*on_lost)(void *cookie, il_run *run, const char *why);
     void (*on_cancel)(void *cookie, il_run *run, const char *reason);
     void (*on_renewed)(void *cookie, il_run *run, int64_t deadline_ns);
-    void *cookie;
+    void       *cookie;
+    const char *tenant; /* whose run it is; NULL = the handle's */
 } il_run_opts;
 
 #define IL_RUN_OPTS_INIT                                                                           \
     {                                                                                              \
         sizeof(il_run_opts), NULL, NULL, IL_POLICY_JOIN, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, \
-            NULL, NULL, NULL, NULL                                                                 \
+            NULL, NULL, NULL, NULL, NULL                                                           \
     }
 
 /*

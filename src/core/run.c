@@ -7,7 +7,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "core/key.h"
 #include "core/lease.h"
+#include "core/limits.h"
 #include "core/op.h"
 
 /* clang-format off */
@@ -314,6 +316,33 @@ il__run_show(il_op *op, il_run_info info, struct il__run_error error,
     return slot;
 }
 
+/* ---- limits of a tenant ------------------------------------------------------------------------------------------ */
+
+il_run_state
+il__run_replaces(il_policy policy)
+{
+    if (policy == IL_POLICY_CANCEL_RUNNING)
+        return IL_RUN_RUNNING;
+    return policy == IL_POLICY_REPLACE_PENDING ? IL_RUN_PENDING : IL_RUN_NONE;
+}
+
+bool
+il__run_reaches(uint64_t n, uint32_t max)
+{
+#ifdef IL_MUTANT_run_limit_ignored
+    return max == 0 && n > 0;
+#endif
+    return n >= max;
+}
+
+int64_t
+il__run_midnight_ms(int64_t wall_ms)
+{
+    int64_t of_day_ms = wall_ms % IL__DAY_MS;
+
+    return wall_ms - (of_day_ms < 0 ? of_day_ms + IL__DAY_MS : of_day_ms);
+}
+
 /* ---- the acquire inside a start ------------------------------------------------------------------------------- */
 
 il_op
@@ -390,6 +419,29 @@ il__run_answer_limit(il_op *op, uint32_t n_pending)
 
     il__buf_addf(&text, "%u runs of the key are pending already", n_pending);
     il__op_end(op, IL_LIMIT, il__buf_str(&text));
+}
+
+static void
+answer_class_limit(il_op *op, uint32_t flag, uint32_t max, const char *what)
+{
+    struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
+
+    il__buf_addf(&text, "the tenant has reached its limit of %u %s of the class '%.*s'", max, what,
+                 (int)il__key_class_bytes(op->key), op->key);
+    op->out.flags |= flag;
+    il__op_end(op, IL_LIMIT, il__buf_str(&text));
+}
+
+void
+il__run_answer_live_limit(il_op *op)
+{
+    answer_class_limit(op, IL_OUT_LIVE_LIMIT, op->in.run.live_max, "live runs");
+}
+
+void
+il__run_answer_day_limit(il_op *op)
+{
+    answer_class_limit(op, IL_OUT_DAY_LIMIT, op->in.run.day_max, "runs a day (UTC)");
 }
 
 void

@@ -74,6 +74,13 @@ struct il__run_error il__run_error_replaced(const char *id);
 /* The three parts as one text in an arena; NULL: no memory. */
 const char *il__run_error_text(void **arena, const struct il__run_error *e);
 
+/* Live runs of its own key that a new run replaces, and which its live_max does not count: those in a state up to this. IL_RUN_NONE: none. */
+il_run_state il__run_replaces(il_policy policy);
+/* Is a limit reached, when so many count against it? */
+bool il__run_reaches(uint64_t n, uint32_t max);
+/* When the day began, UTC, that it is at wall_ms: day_max counts from there. */
+int64_t il__run_midnight_ms(int64_t wall_ms);
+
 /* The acquire inside a start. It has the start's memory, until its results are given back. */
 il_op il__run_acquire(const il_op *start);
 void  il__run_acquired(il_op *start, const il_op *acquire);
@@ -118,6 +125,9 @@ void il__run_refuse(il_op *op, il_status status);
 void il__run_answer_other_key(il_op *op);
 /* LIMIT: so many runs are pending already. */
 void il__run_answer_limit(il_op *op, uint32_t n_pending);
+/* LIMIT: the tenant has live_max live runs of the key's class; it has made day_max of them today. */
+void il__run_answer_live_limit(il_op *op);
+void il__run_answer_day_limit(il_op *op);
 
 /* A stage or finish of a run that is not RUNNING with this holder and fence. The run has been shown; `finished`: it ended by a
  * finish. */

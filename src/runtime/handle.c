@@ -42,6 +42,12 @@ il__handle_report(il *h, const char *table, il__report_fn *each, void *cookie, i
 }
 
 il_status
+il__handle_request(il *h, struct il__request *r, il_error *reterr)
+{
+    return il__store_request(h->store, r, reterr);
+}
+
+il_status
 il__handle_guard_table(il *h, const struct il__table_guard *change, il__table_guard_fn *each,
                        void *cookie, il_error *reterr)
 {
@@ -356,6 +362,7 @@ il__op_give(il_op *from, const char *key, il_op *to)
     }
     *to        = *from;
     to->key    = key;
+    to->tenant = NULL;
     to->holder = NULL;
     memset(&to->in, 0, sizeof to->in);
 }

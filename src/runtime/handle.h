@@ -80,7 +80,8 @@ struct il__lease_kind {
 struct il_lease {
     il                          *h;
     const struct il__lease_kind *kind;
-    char                        *key; /* or a job's id */
+    char                        *tenant; /* NULL = the handle's */
+    char                        *key;    /* or a job's id */
     char                        *holder;
     uint64_t                     fence;
     int64_t                      ttl_ms;
@@ -111,6 +112,9 @@ il_status il__migrate(const char *url, const il_open_opts *opts, bool check,
 /* What the store says about itself; see store/report.h. */
 il_status il__handle_report(il *h, const char *table, il__report_fn *each, void *cookie,
                             il_error *reterr) MUST_USE;
+
+/* Ask the server that the handle is behind; see store/request.h. */
+il_status il__handle_request(il *h, struct il__request *r, il_error *reterr) MUST_USE;
 
 /* Guards on tables of the user's; see store/table_guard.h. Not for several threads at once. */
 il_status il__handle_guard_table(il *h, const struct il__table_guard *change,

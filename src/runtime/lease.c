@@ -37,6 +37,7 @@ il__lease_release(il_lease *lease)
     il__keeper_remove(lease->h, lease);
     if (lease->fd >= 0)
         (void)close(lease->fd); /* an eventfd has nothing to lose */
+    il__free(lease->tenant);
     il__free(lease->key);
     il__free(lease->holder);
 }
@@ -94,7 +95,11 @@ lock_of(il_lease *lease)
 il_op
 il__lock_renewal(il_lease *lease)
 {
-    il_op op = { .type = IL_OP_RENEW, .key = lease->key, .holder = lease->holder, .fence = lease->fence };
+    il_op op = { .type   = IL_OP_RENEW,
+                 .tenant = lease->tenant,
+                 .key    = lease->key,
+                 .holder = lease->holder,
+                 .fence  = lease->fence };
 
     op.in.lock.ttl_ms = lease->ttl_ms;
     return op;
@@ -293,7 +298,11 @@ il_lease_release(il_lease *lease, il_error *reterr)
         return IL_OK; /* repeated, however late */
     il__keeper_remove(lease->h, lease);
 
-    il_op op = { .type = IL_OP_RELEASE, .key = lease->key, .holder = lease->holder, .fence = lease->fence };
+    il_op     op = { .type   = IL_OP_RELEASE,
+                     .tenant = lease->tenant,
+                     .key    = lease->key,
+                     .holder = lease->holder,
+                     .fence  = lease->fence };
     il_status st = il__apply_one(lease->h, &op, reterr);
     il_op_release(&op);
     if (st == IL_OK)

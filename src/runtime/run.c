@@ -86,6 +86,8 @@ run_new(il *h, const char *key, const char *id, const il_run_opts *opts)
     if (!il__lease_init(&run->lease, h, &run_kind, key, opts->holder != NULL ? opts->holder : id,
                         opts->ttl_ms != 0 ? opts->ttl_ms : IL_TTL_MS_DEFAULT))
         return NULL;
+    if (opts->tenant != NULL && (run->lease.tenant = il__strdup(opts->tenant)) == NULL)
+        return NULL;
     run->id            = il__strdup(id);
     run->opts          = *opts;
     run->lease.stop_ms = opts->stop_ms;
@@ -97,7 +99,10 @@ run_new(il *h, const char *key, const char *id, const il_run_opts *opts)
 static il_op
 start_op(const il_run *run, const il_run_opts *opts)
 {
-    il_op op = { .type = IL_OP_RUN_START, .key = run->lease.key, .holder = run->lease.holder };
+    il_op op = { .type   = IL_OP_RUN_START,
+                 .tenant = run->lease.tenant,
+                 .key    = run->lease.key,
+                 .holder = run->lease.holder };
 
     op.in.run = (il_run_in){
         .id        = run->id,
@@ -115,6 +120,27 @@ start_op(const il_run *run, const il_run_opts *opts)
     return op;
 }
 
+/* An op about it, as its tenant's. */
+static il_op
+run_op(const il_run *run, il_op_type type)
+{
+    il_op op = { .type   = type,
+                 .tenant = run->lease.tenant,
+                 .holder = run->lease.holder,
+                 .fence  = run->lease.fence };
+
+    op.in.run.id = run->id;
+    return op;
+}
+
+/* Look at it. */
+static il_status
+look_at(const il_run *run, il_op *op, il_error *reterr)
+{
+    *op = run_op(run, IL_OP_RUN_GET);
+    return il__apply_one(run->lease.h, op, reterr);
+}
+
 /*
  * Take the run back, whatever became of its start. Somebody else may have started one with the same id, which is not touched:
  * `ours` says that this cannot be. The store may be out of reach: then its lease or its place runs out.
@@ -124,11 +150,10 @@ withdraw(const il_run *run, bool ours, const char *reason)
 {
     il   *h    = run->lease.h;
     il_op look = { .type = IL_OP_NONE };
-    il_op end  = { .type = IL_OP_RUN_CANCEL, .holder = run->lease.holder };
+    il_op end  = run_op(run, IL_OP_RUN_CANCEL);
 
-    end.in.run.id    = run->id;
     end.in.run.error = reason;
-    if (il_run_get(h, run->id, &look, NULL) == IL_OK && look.out.n_runs > 0) {
+    if (look_at(run, &look, NULL) == IL_OK && look.out.n_runs > 0) {
         const il_run_info *r = look.out.runs;
         if (r->state == IL_RUN_RUNNING) { /* to cancel it would only ask us to stop */
             end.type         = IL_OP_RUN_FINISH;
@@ -199,7 +224,8 @@ check_run_opts(il *h, const char *key, const il_run_opts *opts, il_error *reterr
         return il__error_set(reterr, IL_INVAL, "il_run_opts was not made with IL_RUN_OPTS_INIT");
     if (h == NULL)
         return il__error_set(reterr, IL_INVAL, "no handle given");
-    if (il_check_key(key, reterr) != IL_OK || il__check_wait(opts->wait_ms, reterr) != IL_OK)
+    if (il_check_key(key, reterr) != IL_OK || il__check_wait(opts->wait_ms, reterr) != IL_OK ||
+        (opts->tenant != NULL && il_check_tenant(opts->tenant, reterr) != IL_OK))
         return IL_INVAL;
     return il__check_stop(opts->stop_ms, opts->ttl_ms != 0 ? opts->ttl_ms : IL_TTL_MS_DEFAULT, reterr);
 }
@@ -242,15 +268,6 @@ il_run_start(il *h, const char *key, const il_run_opts *opts, il_run **ret, il_o
 
 /* ---- while it runs ------------------------------------------------------------------------------------------ */
 
-static il_op
-run_op(const il_run *run, il_op_type type)
-{
-    il_op op = { .type = type, .holder = run->lease.holder, .fence = run->lease.fence };
-
-    op.in.run.id = run->id;
-    return op;
-}
-
 /* How much of the log is in the store, if that is not known and the output that is to be written is not the same again. */
 static il_status
 log_look(il_run *run, const void *log, size_t log_bytes, il_error *reterr)
@@ -260,7 +277,7 @@ log_look(il_run *run, const void *log, size_t log_bytes, il_error *reterr)
     if (run->n_unsure == 0 ||
         (log_bytes >= run->n_unsure && il__hash_bytes(log, run->n_unsure) == run->unsure))
         return IL_OK;
-    il_status st = il_run_get(run->lease.h, run->id, &look, reterr);
+    il_status st = look_at(run, &look, reterr);
     if (st == IL_OK && look.out.n_runs > 0) {
         run->n_logged = look.out.runs[0].log_bytes;
         run->n_unsure = 0;

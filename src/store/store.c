@@ -254,6 +254,14 @@ il__store_report(struct il__store *s, const char *table, il__report_fn *each, vo
 }
 
 il_status
+il__store_request(struct il__store *s, struct il__request *r, il_error *reterr)
+{
+    if (s->ops->request == NULL)
+        return il__error_set(reterr, IL_INVAL, "a store of %s: is behind no server", s->ops->name);
+    return s->ops->request(s, r, reterr);
+}
+
+il_status
 il__store_guard_table(struct il__store *s, const struct il__table_guard *change,
                       il__table_guard_fn *each, void *cookie, il_error *reterr)
 {

@@ -14,6 +14,7 @@
 #include "core/order.h"
 #include "store/migration.h"
 #include "store/report.h"
+#include "store/request.h"
 #include "store/table_guard.h"
 
 enum il__store_caps {
@@ -103,6 +104,9 @@ struct il__store_ops {
     /* Put a guard on a table, or take it away; change NULL: list them. NULL: this engine cannot do that. */
     il_status (*guard_table)(struct il__store *s, const struct il__table_guard *change,
                              il__table_guard_fn *each, void *cookie, il_error *reterr);
+
+    /* Ask the server that the store is behind something that is no op; see store/request.h. Safe from any thread. NULL: there is none. */
+    il_status (*request)(struct il__store *s, struct il__request *r, il_error *reterr);
 };
 
 /* An advisory lock that is held. One thread at a time; the store outlives it. */
@@ -173,6 +177,9 @@ il_status il__store_advisory_take(struct il__store *s, const char *key, int64_t 
 /* IL_INVAL when the engine cannot guard tables. */
 il_status il__store_guard_table(struct il__store *s, const struct il__table_guard *change,
                                 il__table_guard_fn *each, void *cookie, il_error *reterr) MUST_USE;
+
+/* IL_INVAL when there is no server. */
+il_status il__store_request(struct il__store *s, struct il__request *r, il_error *reterr) MUST_USE;
 
 /* IL_INVAL when the engine has no such transactions. */
 il_status il__store_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret,

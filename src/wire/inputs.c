@@ -136,6 +136,10 @@ static const struct wire_field run_start[] = {
     TEXT("meta", 0, in.run.meta, 0, IL_META_BYTES_MAX, "text that is shown to whoever asks"),
     TEXT("place", 0, in.run.place, 0, IL_PLACE_BYTES_MAX, "where in the caller's program"),
     BOOL("slot", 0, flags, IL_RUN_SLOT, "only the run's place: somebody starts it for real later"),
+    NUMBER(UINT32, "live_max", 0, in.run.live_max, 1, 0x7FFFFFFF,
+           "a new run only if the tenant has fewer live ones whose keys are of this class"),
+    NUMBER(UINT32, "day_max", 0, in.run.day_max, 1, 0x7FFFFFFF,
+           "... and has made fewer since midnight, UTC"),
 };
 static const struct wire_field run_stage[] = {
     RUN_ID,

@@ -349,6 +349,8 @@ static const struct wire_field run_result[]   = {
       RENEWED,
       ORDER_WARNING,
       CANCEL,
+      FLAG("live_limit", IL_OUT_LIVE_LIMIT, "LIMIT, for live_max is reached"),
+      FLAG("day_limit", IL_OUT_DAY_LIMIT, "LIMIT, for day_max is reached"),
       FLAG("skipped", IL_OUT_SKIPPED, "policy skip: there is one already, and nothing more was done"),
       TICKET,
       POSITION,

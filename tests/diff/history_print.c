@@ -40,6 +40,7 @@ print_run(FILE *out, const il_run_in *in)
 {
     TEXT(id), NUMBER(queue_max), NUMBER(ttl_ms), NUMBER(wait_ms), NUMBER(settle_ms), NUMBER(keep_ms);
     TEXT(stage), NUMBER(progress), TEXT(error), NUMBER(log_bytes), NUMBER(offset);
+    NUMBER(live_max), NUMBER(day_max);
     text(out, "policy", il_policy_name(in->policy));
     text(out, "state", il_run_state_name(in->state));
 }

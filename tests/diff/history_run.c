@@ -33,6 +33,8 @@ make_start(struct t_rng *r, const struct taste *t, size_t i_step, struct step *s
         .by        = t_rng_one_in(r, 3) ? "somebody" : NULL,
         .meta      = t_rng_one_in(r, 3) ? "meta" : NULL,
         .place     = t_rng_one_in(r, 3) ? "here" : NULL,
+        .live_max  = t_rng_one_in(r, 4) ? 1 + t_rng_below(r, 5) : 0,
+        .day_max   = t_rng_one_in(r, 8) ? 1 + t_rng_below(r, 30) : 0,
     };
 }
 

@@ -36,6 +36,8 @@ t_run_op(il_op_type type, const char *key, const char *holder, const char *id, u
         .log       = a.log,
         .log_bytes = a.log_bytes,
         .offset    = a.offset,
+        .live_max  = a.live_max,
+        .day_max   = a.day_max,
     };
     return op;
 }

@@ -26,6 +26,8 @@ struct t_run_args {
     const void *log;
     size_t      log_bytes;
     uint64_t    offset;
+    uint32_t    live_max;
+    uint32_t    day_max;
     const char *prefix;
     const char *cursor;
     uint32_t    limit;

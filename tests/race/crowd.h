@@ -11,7 +11,7 @@
 
 #include "race/race.h"
 
-#define CROWD_MAX 16
+#define CROWD_MAX 20
 #define CROWD_LIMIT_MS 30000
 
 struct crowd_shared {

@@ -201,6 +201,8 @@ zombie(const char *url, const char *key, const char *file)
     il_error  err   = { 0 };
     char      order[64];
 
+    (void)printf("read %ld\n", n);
+    (void)fflush(stdout);
     await_line(order);
     il_status checked = il_check_fence(h, key, il_lease_fence(lease), &err);
     if (strcmp(order, "unfenced") == 0 || checked == IL_OK) {

@@ -110,6 +110,8 @@ run_in(const struct play *p, const struct command *c)
         .error     = c->type == IL_OP_RUN_CANCEL ? "spec" : NULL,
         .log       = c->value,
         .log_bytes = strlen(c->value),
+        .live_max  = (uint32_t)c->live_max,
+        .day_max   = (uint32_t)c->day_max,
     };
 }
 

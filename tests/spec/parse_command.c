@@ -125,6 +125,8 @@ static const struct option_row {
     O("code", NUMBER, code),
     O("rate", NUMBER, rate),
     O("group-limit", NUMBER, group_limit),
+    O("live-max", NUMBER, live_max),
+    O("day-max", NUMBER, day_max),
     O("chance", NUMBER, chance),
     O("holder", NAME, holder),
     O("place", NAME, place),

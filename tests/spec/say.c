@@ -92,9 +92,10 @@ say_flags(struct play *p, const il_op *op)
         uint32_t flag;
         char     mark;
     } marks[] = {
-        { IL_OUT_RENEWED, '~' },  { IL_OUT_ORDER_WARNING, '!' }, { IL_OUT_CANCEL, 'c' },
-        { IL_OUT_SKIPPED, 's' },  { IL_OUT_PAUSED, 'p' },        { IL_OUT_LIMITED, 'l' },
-        { IL_OUT_TAKEOVER, 't' }, { IL_OUT_EARLY, 'e' },
+        { IL_OUT_RENEWED, '~' },   { IL_OUT_ORDER_WARNING, '!' }, { IL_OUT_CANCEL, 'c' },
+        { IL_OUT_SKIPPED, 's' },   { IL_OUT_PAUSED, 'p' },        { IL_OUT_LIMITED, 'l' },
+        { IL_OUT_TAKEOVER, 't' },  { IL_OUT_EARLY, 'e' },         { IL_OUT_LIVE_LIMIT, 'l' },
+        { IL_OUT_DAY_LIMIT, 'd' },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(marks); i++) {

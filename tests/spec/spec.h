@@ -47,7 +47,8 @@ struct command {
     char       missed[NAME_BYTES];
     char       strategy[NAME_BYTES];
     il_mode    mode;
-    int64_t    permits, limit, priority, children, attempts, progress, code, rate, group_limit;
+    int64_t    permits, limit, priority, children, attempts, progress, code, rate, group_limit,
+        live_max, day_max;
     int64_t ttl_ms, wait_ms, settle_ms, keep_ms, delay_ms, lease_ms, grace_ms, rate_ms, period_ms;
     int64_t chance;
     int64_t ms;

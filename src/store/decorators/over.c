@@ -68,6 +68,12 @@ over_guard_table(struct il__store *s, const struct il__table_guard *change,
     return il__store_guard_table(il__over_from(s)->inner, change, each, cookie, reterr);
 }
 
+static il_status
+over_request(struct il__store *s, struct il__request *r, il_error *reterr)
+{
+    return il__store_request(il__over_from(s)->inner, r, reterr);
+}
+
 void
 il__over_init(struct over_store *o, const char *name, struct il__store *inner,
               void (*free_self)(struct il__store *s))
@@ -87,6 +93,7 @@ il__over_init(struct over_store *o, const char *name, struct il__store *inner,
           .report        = over_report,
           .advisory_take = over_advisory_take,
           .guard_table   = over_guard_table,
+          .request       = over_request,
     };
     o->base = (struct il__store){ .ops = &o->ops, .board = inner->board, .tenant = inner->tenant };
 }

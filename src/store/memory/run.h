@@ -20,6 +20,13 @@ struct mem_run_key {
     uint32_t        n_pending;
 };
 
+/* The runs of a tenant whose keys are of one class, live and ended; gone when there is none. */
+struct mem_run_class {
+    uint64_t        hash;
+    struct mem_run *live; /* those that are live */
+    struct mem_run *last; /* all of them: the one that was made last by the wall clock */
+};
+
 /* The tail of a log: byte i of all that was written is data[i % capacity]. */
 struct mem_log {
     unsigned char *data;
@@ -28,35 +35,39 @@ struct mem_log {
 };
 
 struct mem_run {
-    uint64_t             hash;          /* of tenant and id */
-    struct mem_run      *newer, *older; /* all runs, by seq */
-    struct mem_run_key  *of_key;        /* while it is live */
-    struct mem_run      *prev, *next;   /* in of_key, by seq */
-    struct mem_hold     *hold;          /* its waiter or lease; NULL: a slot, or ended */
-    uint64_t             seq;
-    uint64_t             fence; /* of its lease, once it was started */
-    il_run_state         state;
-    bool                 cancelled;
-    bool                 finished; /* ended by a finish */
-    struct il__run_error error;
-    char                *text;   /* error.text, if it is the run's own */
-    char                *holder; /* owned; NULL while nobody executes it */
-    char                *stage;  /* owned; NULL = none */
-    int32_t              progress;
-    uint32_t             n_joined;
-    struct mem_log       log;
-    int64_t              ttl_ms;
-    int64_t              keep_ms;
-    int64_t              created_ms, started_ms, ended_ms, updated_ms; /* wall clock */
-    struct il__heap_node purge; /* of an ended one, in runs->purge: when, on the wall clock */
-    char                 replaced_by[IL_ID_BYTES_MAX + 1]; /* error.text of one that was replaced */
-    const char          *id, *key, *trigger, *by, *meta;   /* in tenant[] */
-    char                 tenant[];
+    uint64_t              hash;          /* of tenant and id */
+    struct mem_run       *newer, *older; /* all runs, by seq */
+    struct mem_run_key   *of_key;        /* while it is live */
+    struct mem_run       *prev, *next;   /* in of_key, by seq */
+    struct mem_run_class *of_class;
+    struct mem_run       *class_prev, *class_next;  /* in of_class->live, while it is live */
+    struct mem_run       *made_before, *made_after; /* in of_class, by created_ms */
+    struct mem_hold      *hold; /* its waiter or lease; NULL: a slot, or ended */
+    uint64_t              seq;
+    uint64_t              fence; /* of its lease, once it was started */
+    il_run_state          state;
+    bool                  cancelled;
+    bool                  finished; /* ended by a finish */
+    struct il__run_error  error;
+    char                 *text;   /* error.text, if it is the run's own */
+    char                 *holder; /* owned; NULL while nobody executes it */
+    char                 *stage;  /* owned; NULL = none */
+    int32_t               progress;
+    uint32_t              n_joined;
+    struct mem_log        log;
+    int64_t               ttl_ms;
+    int64_t               keep_ms;
+    int64_t               created_ms, started_ms, ended_ms, updated_ms; /* wall clock */
+    struct il__heap_node  purge; /* of an ended one, in runs->purge: when, on the wall clock */
+    char        replaced_by[IL_ID_BYTES_MAX + 1]; /* error.text of one that was replaced */
+    const char *id, *key, *trigger, *by, *meta;   /* in tenant[] */
+    char        tenant[];
 };
 
 struct mem_runs {
-    struct il__map  by_id;  /* struct mem_run */
-    struct il__map  by_key; /* struct mem_run_key */
+    struct il__map  by_id;    /* struct mem_run */
+    struct il__map  by_key;   /* struct mem_run_key */
+    struct il__map  by_class; /* struct mem_run_class */
     struct mem_run *newest;
     size_t          n;
     struct il__heap purge; /* struct mem_run: the ended ones, by when they are purged, then seq */
@@ -90,6 +101,8 @@ void il__mem_run_lost(struct mem_store *m, struct mem_hold *h, il_lease_state ho
 /* run_tables.c */
 struct mem_run     *il__mem_run_find(struct mem_store *m, const char *tenant, const char *id);
 struct mem_run_key *il__mem_run_key_find(struct mem_store *m, uint64_t hash, const il_op *op);
+/* The runs of the class of the op's key; NULL when there are none. */
+struct mem_run_class *il__mem_run_class_find(struct mem_store *m, const il_op *op);
 /* A new run, in no table yet but with room in all; NULL: no memory. Then it is added, or dropped. */
 struct mem_run *il__mem_run_new(struct mem_store *m, const il_op *op) MUST_USE;
 void            il__mem_run_add(struct mem_store *m, struct mem_run *r, enum il__run_event event);

@@ -244,6 +244,49 @@ begin(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names 
     }
 }
 
+/* Has the tenant live_max live runs of the class, those not counted that this one replaces? What is overdue is not live. */
+static bool
+too_many_live(const struct mem_store *m, const il_op *op, const struct mem_run_class *class)
+{
+    il_run_state replaced = il__run_replaces(op->in.run.policy);
+    uint32_t     n        = 0;
+
+    for (const struct mem_run *r = class->live; r != NULL && n < op->in.run.live_max;
+         r                       = r->class_next) {
+        struct mem_run_look l     = il__mem_run_look(m, r);
+        il_run_state        state = il__run_state_at(r->state, r->cancelled, &l.hold, m->now_ms);
+        n += !il__run_ended(state) && !(r->state <= replaced && strcmp(r->key, op->key) == 0);
+    }
+    return il__run_reaches(n, op->in.run.live_max);
+}
+
+/* Has the tenant made day_max runs of the class today? */
+static bool
+too_many_today(const struct mem_store *m, const il_op *op, const struct mem_run_class *class)
+{
+    int64_t  midnight_ms = il__run_midnight_ms(m->wall_ms);
+    uint32_t n           = 0;
+
+    for (const struct mem_run *r                                                = class->last;
+         r != NULL && r->created_ms >= midnight_ms && n < op->in.run.day_max; r = r->made_before)
+        n++;
+    return il__run_reaches(n, op->in.run.day_max);
+}
+
+/* A new run, unless a limit of the tenant is reached. */
+static void
+begin_within_limits(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
+{
+    const struct mem_run_class *class = il__mem_run_class_find(m, op);
+
+    if (class != NULL && op->in.run.live_max != 0 && too_many_live(m, op, class))
+        il__run_answer_live_limit(op);
+    else if (class != NULL && op->in.run.day_max != 0 && too_many_today(m, op, class))
+        il__run_answer_day_limit(op);
+    else
+        begin(m, op, k, names);
+}
+
 /* DUPLICATE, with the run; a start that joins is counted. */
 static void
 answer_duplicate(struct mem_store *m, il_op *op, struct mem_run *r)
@@ -269,7 +312,7 @@ start_new(struct mem_store *m, il_op *op, struct mem_key *k, uint64_t hash, cons
 
     if (live == NULL) {
         if (is_free(k) || (policy >= IL_POLICY_QUEUE && !slot))
-            begin(m, op, k, names);
+            begin_within_limits(m, op, k, names);
         else
             answer_held(m, op, k, NULL);
     } else if (policy == IL_POLICY_JOIN || policy == IL_POLICY_SKIP) {
@@ -279,7 +322,7 @@ start_new(struct mem_store *m, il_op *op, struct mem_key *k, uint64_t hash, cons
     } else if (policy == IL_POLICY_QUEUE && live->n_pending >= op->in.run.queue_max) {
         il__run_answer_limit(op, live->n_pending);
     } else {
-        begin(m, op, k, names);
+        begin_within_limits(m, op, k, names);
     }
 }
 

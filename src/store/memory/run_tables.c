@@ -1,8 +1,9 @@
 /*
- * run_tables.c: the memory engine's runs: by id, by key, by age, and by the time they are purged; how they begin and
+ * run_tables.c: the memory engine's runs: by id, by key, by class, by age, and by the time they are purged; how they begin and
  * end. Room for everything that follows is made when a run is made, so that ending one cannot fail.
  */
 #include "base/hash.h"
+#include "core/key.h"
 #include "store/memory/run.h"
 
 static uint64_t
@@ -34,6 +35,29 @@ il__mem_run_key_find(struct mem_store *m, uint64_t hash, const il_op *op)
 
     for (size_t i = il__map_start(map, hash); (k = il__map_next(map, hash, &i)) != NULL; i++) {
         if (strcmp(k->oldest->key, op->key) == 0 && strcmp(k->oldest->tenant, op->tenant) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+static uint64_t
+hash_class(const char *tenant, const char *key)
+{
+    return il__hash_mix(il__hash_bytes(key, il__key_class_bytes(key)),
+                        il__hash_bytes(tenant, strlen(tenant)));
+}
+
+struct mem_run_class *
+il__mem_run_class_find(struct mem_store *m, const il_op *op)
+{
+    const struct il__map *map  = &m->runs->by_class;
+    uint64_t              hash = hash_class(op->tenant, op->key);
+    size_t                n    = il__key_class_bytes(op->key);
+    struct mem_run_class *k;
+
+    for (size_t i = il__map_start(map, hash); (k = il__map_next(map, hash, &i)) != NULL; i++) {
+        if (il__key_class_bytes(k->last->key) == n && memcmp(k->last->key, op->key, n) == 0 &&
+            strcmp(k->last->tenant, op->tenant) == 0)
             return k;
     }
     return NULL;
@@ -91,12 +115,25 @@ alloc_run(const il_op *op)
     return r;
 }
 
+/* Its class is there, but does not know it yet. False: no memory. */
+static bool
+join_class(struct mem_store *m, struct mem_run *r, const il_op *op)
+{
+    r->of_class = il__mem_run_class_find(m, op);
+    if (r->of_class == NULL) {
+        r->of_class = il__calloc(1, sizeof *r->of_class);
+        if (r->of_class != NULL)
+            r->of_class->hash = hash_class(op->tenant, op->key);
+    }
+    return r->of_class != NULL;
+}
+
 struct mem_run *
 il__mem_run_new(struct mem_store *m, const il_op *op)
 {
     struct mem_runs *t = m->runs;
 
-    if (!il__map_reserve(&t->by_id) || !il__map_reserve(&t->by_key))
+    if (!il__map_reserve(&t->by_id) || !il__map_reserve(&t->by_key) || !il__map_reserve(&t->by_class))
         return NULL;
     struct mem_run *r = alloc_run(op);
     if (r == NULL)
@@ -114,8 +151,12 @@ il__mem_run_new(struct mem_store *m, const il_op *op)
         il__mem_run_drop(r);
         return NULL;
     }
-    k->hash       = hash;
-    r->of_key     = k;
+    r->of_key = k;
+    k->hash   = hash;
+    if (!join_class(m, r, op)) {
+        il__mem_run_drop(r);
+        return NULL;
+    }
     r->hash       = hash_id(op->tenant, op->in.run.id);
     r->seq        = ++m->ticket;
     r->progress   = -1;
@@ -131,6 +172,8 @@ il__mem_run_drop(struct mem_run *r)
 {
     if (r->of_key != NULL && r->of_key->oldest == NULL)
         il__free(r->of_key); /* made for it, and not used */
+    if (r->of_class != NULL && r->of_class->last == NULL)
+        il__free(r->of_class);
     il__free(r->text);
     il__free(r->holder);
     il__free(r->stage);
@@ -151,6 +194,67 @@ link_to_key(struct mem_store *m, struct mem_run *r)
         il__map_add(&m->runs->by_key, k->hash, k);
     }
     k->newest = r;
+}
+
+/* As one that is live, and by the time at which it was made: last, unless the clock was set back. */
+static void
+link_to_class(struct mem_store *m, struct mem_run *r)
+{
+    struct mem_run_class *k      = r->of_class;
+    struct mem_run       *before = k->last;
+
+    if (k->last == NULL)
+        il__map_add(&m->runs->by_class, k->hash, k);
+    r->class_next = k->live;
+    if (k->live != NULL)
+        k->live->class_prev = r;
+    k->live = r;
+    while (before != NULL && before->created_ms > r->created_ms)
+        before = before->made_before;
+    r->made_before = before;
+    r->made_after  = before != NULL ? before->made_after : NULL;
+    if (before == NULL) { /* before all the others, if there are any */
+        r->made_after = k->last;
+        while (r->made_after != NULL && r->made_after->made_before != NULL)
+            r->made_after = r->made_after->made_before;
+    }
+    if (r->made_before != NULL)
+        r->made_before->made_after = r;
+    if (r->made_after != NULL)
+        r->made_after->made_before = r;
+    else
+        k->last = r;
+}
+
+/* It is live no longer. */
+static void
+unlink_live(struct mem_run *r)
+{
+    if (r->class_prev != NULL)
+        r->class_prev->class_next = r->class_next;
+    else
+        r->of_class->live = r->class_next;
+    if (r->class_next != NULL)
+        r->class_next->class_prev = r->class_prev;
+    r->class_prev = r->class_next = NULL;
+}
+
+/* It is purged. */
+static void
+unlink_from_class(struct mem_store *m, struct mem_run *r)
+{
+    struct mem_run_class *k = TAKE(r->of_class);
+
+    if (r->made_before != NULL)
+        r->made_before->made_after = r->made_after;
+    if (r->made_after != NULL)
+        r->made_after->made_before = r->made_before;
+    else
+        k->last = r->made_before;
+    if (k->last != NULL)
+        return;
+    il__map_remove(&m->runs->by_class, k->hash, k);
+    il__free(k);
 }
 
 static void
@@ -187,6 +291,7 @@ il__mem_run_add(struct mem_store *m, struct mem_run *r, enum il__run_event event
     t->newest = r;
     t->n++;
     link_to_key(m, r);
+    link_to_class(m, r);
     r->state = il__run_step(IL_RUN_NONE, event, false);
     if (r->hold != NULL)
         r->hold->run = r;
@@ -246,6 +351,7 @@ il__mem_run_end(struct mem_store *m, struct mem_run *r, enum il__run_event event
     }
     r->hold = NULL;
     unlink_from_key(m, r);
+    unlink_live(r);
     r->ended_ms = m->wall_ms;
     r->purge.at = m->wall_ms + r->keep_ms;
     il__heap_add(&m->runs->purge, &r->purge);
@@ -315,6 +421,7 @@ il__mem_run_purge(struct mem_store *m)
     if (r->older != NULL)
         r->older->newer = r->newer;
     t->n--;
+    unlink_from_class(m, r);
     il__mem_run_drop(r);
     return true;
 }
@@ -343,12 +450,16 @@ il__mem_run_release(struct mem_store *m)
         return;
     for (size_t i = 0; i < m->runs->by_key.size; i++)
         il__free(m->runs->by_key.slots[i].item);
+    for (size_t i = 0; i < m->runs->by_class.size; i++)
+        il__free(m->runs->by_class.slots[i].item);
     for (struct mem_run *r = m->runs->newest; r != NULL; r = older) {
-        older     = r->older;
-        r->of_key = NULL;
+        older       = r->older;
+        r->of_key   = NULL;
+        r->of_class = NULL;
         il__mem_run_drop(r);
     }
     il__map_release(&m->runs->by_id);
     il__map_release(&m->runs->by_key);
+    il__map_release(&m->runs->by_class);
     il__free(m->runs);
 }

@@ -39,7 +39,7 @@ enum pg_outcome {
 };
 
 #define PG_SQLSTATE_BYTES 6
-#define PG_PARAMS_MAX 12
+#define PG_PARAMS_MAX 20
 
 struct pg_conn {
     const PQconninfoOption *where;

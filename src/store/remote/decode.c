@@ -151,6 +151,14 @@ say_of_run(il_op *op, const json_t *head, const char *name)
         il__run_answer_limit(op, (uint32_t)il__remote_number(head, "n"));
         return true;
     }
+    if (strcmp(name, "run_live_limit") == 0) {
+        il__run_answer_live_limit(op);
+        return true;
+    }
+    if (strcmp(name, "run_day_limit") == 0) {
+        il__run_answer_day_limit(op);
+        return true;
+    }
     if (op->out.n_runs == 0)
         return false;
     if (strcmp(name, "run_refuse") == 0)

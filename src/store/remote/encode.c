@@ -183,6 +183,8 @@ put_run(const struct remote_store *s, const il_op *op, struct remote_request *r)
     put(r, "state", (int64_t)in->state);
     il__remote_put_text(r, "error", in->error);
     put(r, "offset", (int64_t)in->offset);
+    put(r, "live_max", in->live_max);
+    put(r, "day_max", in->day_max);
     if (op->type == IL_OP_RUN_STAGE || op->type == IL_OP_RUN_FINISH)
         put_blob(r, in->log, in->log_bytes);
     if (op->type == IL_OP_RUN_START)

@@ -10,6 +10,7 @@
 #include "store/server/server_internal.h"
 #include "wire/wire.h"
 
+#define SERVER_URL_BYTES_MAX 8192
 #define LOOK_MS 100 /* how often a wait looks whether it was interrupted */
 
 /* Sockets that the commands we run do not inherit. */
@@ -145,7 +146,7 @@ transmit(struct server_exchange *x, int64_t timeout_ms, const atomic_bool *inter
     x->why[0] = '\0';
     int bad =
         (int)il__curl->curl_easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE, (long)x->request.n_bytes);
-    bad |= (int)il__curl->curl_easy_setopt(x->easy, CURLOPT_POSTFIELDS, x->request.data);
+    bad |= (int)il__curl->curl_easy_setopt(x->easy, CURLOPT_POSTFIELDS, il__buf_str(&x->request));
     bad |= (int)il__curl->curl_easy_setopt(x->easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     if (bad != 0 || il__curl->curl_multi_add_handle(x->multi, x->easy) != CURLM_OK)
         return il__error_set(reterr, IL_NOMEM, "no memory for a request");
@@ -162,22 +163,34 @@ transmit(struct server_exchange *x, int64_t timeout_ms, const atomic_bool *inter
     return IL_OK;
 }
 
+/* Send it; status and body of the answer. */
+static il_status
+converse(struct server_exchange *x, int64_t timeout_ms, const atomic_bool *interrupted,
+         long *ret_http, json_t **ret, il_error *reterr)
+{
+    il_error  why;
+    il_status st = transmit(x, timeout_ms, interrupted, reterr);
+
+    if (st != IL_OK)
+        return st;
+    if (il__curl->curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, ret_http) != CURLE_OK)
+        return il__error_set(reterr, IL_STORE, "%s: no answer", x->to->shown);
+    if (il__wire_load_answer(il__buf_str(&x->answer), x->answer.n_bytes, ret, &why) != IL_OK)
+        return il__error_set(reterr, IL_STORE, "%s: answered %ld with something that is not JSON",
+                             x->to->shown, *ret_http);
+    return IL_OK;
+}
+
 il_status
 il__server_exchange(struct server_exchange *x, int64_t timeout_ms, const atomic_bool *interrupted,
                     json_t **ret, il_error *reterr)
 {
     long      http = 0;
     json_t   *body = NULL;
-    il_error  why;
-    il_status st = transmit(x, timeout_ms, interrupted, reterr);
+    il_status st   = converse(x, timeout_ms, interrupted, &http, &body, reterr);
 
     if (st != IL_OK)
         return st;
-    if (il__curl->curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &http) != CURLE_OK)
-        return il__error_set(reterr, IL_STORE, "%s: no answer", x->to->shown);
-    if (il__wire_load_answer(il__buf_str(&x->answer), x->answer.n_bytes, &body, &why) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "%s: answered %ld with something that is not JSON",
-                             x->to->shown, http);
     if (http != 200) {
         st = refused(x, http, body, reterr);
         json_decref(body);
@@ -185,4 +198,23 @@ il__server_exchange(struct server_exchange *x, int64_t timeout_ms, const atomic_
     }
     *ret = body;
     return IL_OK;
+}
+
+il_status
+il__server_request(struct server_exchange *x, struct il__request *r, il_error *reterr)
+{
+    AUTO_BUF struct il__buf url = { 0 };
+    int                     bad = 0;
+
+    il__buf_init(&url, SERVER_URL_BYTES_MAX);
+    il__buf_addf(&url, "%.*s%s", (int)x->to->n_base, x->to->batch, r->path);
+    il__buf_clear(&x->request);
+    il__buf_adds(&x->request, r->body != NULL ? r->body : "");
+    if (url.failed || x->request.failed)
+        return il__error_set(reterr, IL_INVAL, "the request is too large");
+    bad |= (int)il__curl->curl_easy_setopt(x->easy, CURLOPT_URL, il__buf_str(&url));
+    bad |= (int)il__curl->curl_easy_setopt(x->easy, CURLOPT_CUSTOMREQUEST, r->method);
+    if (bad != 0)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a request");
+    return converse(x, x->to->timeout_ms + r->wait_ms, NULL, &r->status, &r->answer, reterr);
 }

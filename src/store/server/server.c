@@ -153,6 +153,19 @@ server_wait(struct il__store *base, const il_op *op, int64_t timeout_ms, const a
     return st;
 }
 
+static il_status
+server_request(struct il__store *base, struct il__request *r, il_error *reterr)
+{
+    struct server_store    *s = from_base(base);
+    struct server_exchange *x = il__server_exchange_new(&s->to);
+
+    if (x == NULL)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a connection");
+    il_status st = il__server_request(x, r, reterr);
+    il__server_exchange_free(x);
+    return st;
+}
+
 /* ---- opening ------------------------------------------------------------------------------------------------------------ */
 
 static bool
@@ -189,6 +202,7 @@ static const struct il__store_ops ops = {
     .read    = server_apply,
     .overdue = server_overdue,
     .wait    = server_wait,
+    .request = server_request,
 };
 
 static bool
@@ -258,6 +272,7 @@ set_target(struct server_target *to, const struct il__store_open *o, il_error *r
     else
         il__buf_addf(&batch, "%s%.*s" BATCH_PATH, o->scheme, (int)n, o->path);
     to->timeout_ms = o->timeout_ms;
+    to->n_base     = batch.n_bytes - strlen("/batch");
     to->batch      = il__buf_take(&batch);
     to->shown      = il__strdup(o->url);
     to->unix_path  = is_unix ? il__strdup(o->path) : NULL;

@@ -24,6 +24,7 @@
 struct server_target {
     char              *shown;     /* the URL, as it may be shown */
     char              *batch;     /* URL of POST /api/v1/batch */
+    size_t             n_base;    /* bytes of it before the "/batch" */
     char              *unix_path; /* NULL = TCP */
     struct curl_slist *headers;   /* content type and key */
     int64_t            timeout_ms;
@@ -58,5 +59,9 @@ void                    il__server_exchange_free(struct server_exchange *x);
  */
 il_status il__server_exchange(struct server_exchange *x, int64_t timeout_ms,
                               const atomic_bool *interrupted, json_t **ret, il_error *reterr) MUST_USE;
+
+/* Any other call, over an exchange that is then good for nothing else. An answer that is an error is one all the same. */
+il_status il__server_request(struct server_exchange *x, struct il__request *r, il_error *reterr)
+    MUST_USE;
 
 #endif

@@ -6,6 +6,7 @@
  * the run of the first.
  */
 #include "core/answer.h"
+#include "core/key.h"
 #include "core/lease.h"
 #include "core/op.h"
 #include "store/sqlite/run.h"
@@ -248,6 +249,65 @@ begin(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *liv
     return il__sq_run_add(s, &r) && replace_others(s, op, k, live) && show_beside(s, op, r.info.id);
 }
 
+/* Does a statement that counts runs of the class of the op's key, bound but for the class and the limit, find `max` of them? */
+static bool
+reaches(struct sq_store *s, const il_op *op, sqlite3_stmt *count, uint32_t max, bool *ret)
+{
+    struct sq_conn *c     = &s->conn;
+    int             bytes = (int)il__key_class_bytes(op->key);
+
+    if (sqlite3_bind_text(count, 2, op->key, bytes, SQLITE_STATIC) != SQLITE_OK)
+        return il__sq_no_memory(c);
+    if (!il__sq_bind_text(c, count, 1, op->tenant) || !il__sq_bind_int(c, count, 3, max))
+        return false;
+    if (il__sq_step(c, count) != SQLITE_ROW)
+        return false;
+    *ret = il__run_reaches((uint64_t)sqlite3_column_int64(count, 0), max);
+    return il__sq_run(c, count);
+}
+
+static bool
+too_many_live(struct sq_store *s, const il_op *op, bool *ret)
+{
+    struct sq_conn *c     = &s->conn;
+    sqlite3_stmt   *count = il__sq_use(c, SQ_run_count_live);
+
+    return il__sq_bind_int(c, count, 4, s->state.now_ms) && il__sq_bind_text(c, count, 5, op->key) &&
+           il__sq_bind_int(c, count, 6, (int64_t)il__run_replaces(op->in.run.policy)) &&
+           reaches(s, op, count, op->in.run.live_max, ret);
+}
+
+static bool
+too_many_today(struct sq_store *s, const il_op *op, bool *ret)
+{
+    struct sq_conn *c     = &s->conn;
+    sqlite3_stmt   *count = il__sq_use(c, SQ_run_count_day);
+
+    return il__sq_bind_int(c, count, 4, il__run_midnight_ms(s->state.wall_ms)) &&
+           reaches(s, op, count, op->in.run.day_max, ret);
+}
+
+/* A new run, unless a limit of the tenant is reached. */
+static bool
+begin_within_limits(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *live)
+{
+    bool reached = false;
+
+    if (op->in.run.live_max != 0 && !too_many_live(s, op, &reached))
+        return false;
+    if (reached) {
+        il__run_answer_live_limit(op);
+        return true;
+    }
+    if (op->in.run.day_max != 0 && !too_many_today(s, op, &reached))
+        return false;
+    if (reached) {
+        il__run_answer_day_limit(op);
+        return true;
+    }
+    return begin(s, op, k, live);
+}
+
 /* DUPLICATE, with the run; a start that joins is counted. */
 static bool
 answer_duplicate(struct sq_store *s, il_op *op, struct sq_run *r)
@@ -272,7 +332,7 @@ start_new(struct sq_store *s, il_op *op, struct sq_key *k)
         return false;
     if (live.n == 0) {
         if (is_free(k) || (policy >= IL_POLICY_QUEUE && !slot))
-            return begin(s, op, k, &live);
+            return begin_within_limits(s, op, k, &live);
         return answer_held(s, op, k, NULL);
     }
     if (policy == IL_POLICY_JOIN || policy == IL_POLICY_SKIP)
@@ -283,7 +343,7 @@ start_new(struct sq_store *s, il_op *op, struct sq_key *k)
         il__run_answer_limit(op, live.n_pending);
         return true;
     }
-    return begin(s, op, k, &live);
+    return begin_within_limits(s, op, k, &live);
 }
 
 bool

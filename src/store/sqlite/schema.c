@@ -11,7 +11,8 @@
 
 /* migrations[v] leads from version v to v + 1. */
 static const char *const migrations[] = { migration_0000__0001, migration_0001__0002,
-                                          migration_0002__0003, migration_0003__0004 };
+                                          migration_0002__0003, migration_0003__0004,
+                                          migration_0004__0005 };
 
 _Static_assert(ARRAY_LEN(migrations) == SQ_SCHEMA_VERSION, "a migration leads to every version");
 

@@ -213,7 +213,8 @@ bool il__sq_state_save(struct sq_store *s);
 bool il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clock);
 
 /* schema.c: the version that this code writes. */
-#define SQ_SCHEMA_VERSION 4
+#define SQ_SCHEMA_VERSION 5
+#define SQ_SCHEMA_MIN_VERSION 4 /* the oldest code that can use what we make */
 il_status il__sq_schema_prepare(struct sq_store *s, bool test_clock, il_error *reterr) MUST_USE;
 
 /* hold.c: a lease, or a waiter (state WAITING). Strings are in the scratch arena. */

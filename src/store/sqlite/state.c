@@ -110,5 +110,5 @@ il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clock)
            il__sq_bind_text(c, stmt, 3, clock->boot_id(clock->cookie)) &&
            il__sq_bind_int(c, stmt, 4, 0) && il__sq_bind_int(c, stmt, 5, boot_ms) &&
            il__sq_bind_int(c, stmt, 6, test_clock) && il__sq_bind_int(c, stmt, 7, seed) &&
-           il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 8, SQ_SCHEMA_MIN_VERSION) && il__sq_run(c, stmt);
 }

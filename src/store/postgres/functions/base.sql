@@ -8,7 +8,7 @@ DROP FUNCTION IF EXISTS claim_jobs, claim_show, claim_take, claim_rows, finish_r
 
 -- A mutex is a 64-bit advisory lock that lasts until the transaction ends; PostgreSQL lets it go after the commit can be seen,
 -- so whoever gets it next sees everything that was done under it. Its number, from the top: the class in 3 bits, so that
--- sorting by number is the global order (1 tenant, 2 queue, 3 job or run, 4 key, 5 once, 6 cache); 59 bits of a
+-- sorting by number is the global order (1 runs of a class of a tenant that has a limit, 2 queue, 3 job or run, 4 key, 5 once, 6 cache); 59 bits of a
 -- hash of schema, tenant and name (two names with one hash only wait for each other); and a last bit that says shared.
 -- (SQL functions of one expression: the planner puts them into the caller's expression.)
 CREATE OR REPLACE FUNCTION mutex(class int, t text, n text) RETURNS bigint

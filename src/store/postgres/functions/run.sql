@@ -10,6 +10,11 @@ BEGIN
     IF o->>'op' = 'run_start' THEN
         RETURN NEXT mutex(3, o->>'tenant', o->>'id');
         RETURN NEXT mutex(4, o->>'tenant', o->>'key');
+        -- Limits of a tenant: of two starts that have one, of whatever keys of a class, the second one sees the run of the first. Those without take part in no count, so they need not
+        -- wait here: what they add at the same moment comes after the count.
+        IF coalesce(o->>'live_max', o->>'day_max') IS NOT NULL THEN
+            RETURN NEXT mutex(1, o->>'tenant', split_part(o->>'key', ':', 1));
+        END IF;
     ELSIF o->>'op' IN ('run_stage', 'run_finish', 'run_cancel') THEN
         RETURN QUERY SELECT mutex(4, r.tenant, r.key) FROM run r WHERE r.tenant = o->>'tenant' AND r.id = o->>'id';
     END IF;

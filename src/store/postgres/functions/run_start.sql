@@ -2,12 +2,12 @@
 -- a decision before it about the runs of the key that are live.
 --
 -- Race-free because the mutexes of the id and of the key are held (run.sql): of two starts at once the second one sees the run of
--- the first.
+-- the first. Limits of a tenant have a mutex of their own.
 
 -- The acquire inside a start.
 CREATE OR REPLACE FUNCTION run_lock_op(o jsonb, meta text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    RETURN (o - '{id,policy,queue_max,keep_ms,trigger,by,meta,progress,flags}'::text[])
+    RETURN (o - '{id,policy,queue_max,keep_ms,trigger,by,meta,progress,flags,live_max,day_max}'::text[])
            || jsonb_strip_nulls(jsonb_build_object('op', 'acquire', 'meta', meta));
 END $$;
 
@@ -185,6 +185,57 @@ BEGIN
     RETURN run_beside('{"status": 0}', r_seq, now, wall);
 END $$;
 
+-- The limit of the tenant that one more run of this class would pass: as an answer, or NULL. Race-free because the mutex of the tenant's class is held (mutexes_run), and every
+-- start that counts takes it: what another has made is committed, and seen. A run that ends at the same moment may still count. Live ones are found in an
+-- index of their own, as a range of the keys that begin with the class, and what is overdue is left out, as are those that the new run replaces; the day's are counted
+-- along run_day, so as many are looked at as may count. (The order is that of the index: else a plan for any class might read history until it has found enough.)
+CREATE OR REPLACE FUNCTION run_limited(o jsonb, now bigint, wall bigint) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    t        text   := o->>'tenant';
+    k        text   := o->>'key';
+    class    text   := split_part(k, ':', 1);
+    live_max bigint := (o->>'live_max')::bigint;
+    day_max  bigint := (o->>'day_max')::bigint;
+    replaced int    := CASE (o->>'policy')::int WHEN 4 THEN 1 WHEN 5 THEN 2 ELSE 0 END;
+    n        bigint;
+BEGIN
+    IF live_max IS NOT NULL THEN
+        SELECT count(*) INTO n
+          FROM (SELECT 1
+                  FROM run r
+                  LEFT JOIN lease l ON l.tenant = r.tenant AND l.key = r.key AND l.fence = r.fence AND r.fence <> 0
+                  LEFT JOIN waiter w ON w.tenant = r.tenant AND w.key = r.key AND w.ticket = r.ticket AND r.ticket <> 0
+                 WHERE r.live >= t || E'\x1f' || class AND r.live < t || E'\x1f' || class || ';'
+                   AND (r.key = class OR r.key >= class || ':')
+                   AND coalesce(l.expires_ms > now, true) AND coalesce(w.drop_ms > now, true)
+                   AND NOT (r.key = k AND r.state <= replaced)
+                 ORDER BY r.live, r.seq LIMIT live_max) AS live;
+        IF n >= live_max THEN
+            RETURN '{"status": 17, "say": "run_live_limit"}'; -- LIMIT
+        END IF;
+    END IF;
+    IF day_max IS NOT NULL THEN
+        SELECT count(*) INTO n
+          FROM (SELECT 1 FROM run r
+                 WHERE split_part(r.key, ':', 1) = class AND r.tenant = t AND r.created_ms >= wall - wall % 86400000
+                 ORDER BY r.created_ms DESC LIMIT day_max) AS today;
+        IF n >= day_max THEN
+            RETURN '{"status": 17, "say": "run_day_limit"}'; -- LIMIT
+        END IF;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION run_begin_limited(o jsonb, now bigint, wall bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+    head jsonb;
+BEGIN
+    IF o ? 'live_max' OR o ? 'day_max' THEN
+        head := run_limited(o, now, wall);
+    END IF;
+    RETURN coalesce(head, run_begin(o, now, wall));
+END $$;
+
 CREATE OR REPLACE FUNCTION run_start_new(o jsonb, now bigint, wall bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     policy int := coalesce((o->>'policy')::int, 0);
@@ -193,7 +244,7 @@ DECLARE
 BEGIN
     IF other.seq IS NULL THEN
         IF (policy >= 3 AND coalesce((o->>'flags')::int, 0) & 4 = 0) OR key_is_free(o->>'tenant', o->>'key') THEN
-            RETURN run_begin(o, now, wall);
+            RETURN run_begin_limited(o, now, wall);
         END IF;
         RETURN run_held(o, NULL, now, wall);
     ELSIF policy = 0 THEN -- join
@@ -209,7 +260,7 @@ BEGIN
             RETURN jsonb_build_object('status', 17, 'say', 'run_limit', 'n', n); -- LIMIT
         END IF;
     END IF;
-    RETURN run_begin(o, now, wall);
+    RETURN run_begin_limited(o, now, wall);
 END $$;
 
 CREATE OR REPLACE FUNCTION v_run_start(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb LANGUAGE plpgsql AS $$

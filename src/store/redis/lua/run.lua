@@ -338,6 +338,7 @@ local function add(c, o, seq, state, holder, fence)
   r.state = state
   call('HSET', K(c, 'ri', o.tenant), o.id, seq)
   call('ZADD', K(c, 'rn', o.tenant), 0, o.key)
+  call('ZADD', K(c, 'rc', o.tenant, R.class_of(o.key)), N(c.wall), seq)
   list_as(c, r, 'live')
   if state == RUNNING then
     call('SET', K(c, 'rr', o.tenant, o.key), seq)
@@ -389,10 +390,20 @@ local function begin_new(c, o, ks)
   return beside(c, { status = S.OK }, r)
 end
 
+-- A new run, unless a limit of the tenant is reached.
+local function begin_limited(c, o, ks)
+  if o.live_max and R.reaches_live(c, o, o.live_max, o.policy == CANCEL_RUNNING and RUNNING or o.policy == REPLACE_PENDING and PENDING or 0) then
+    return { status = S.LIMIT, say = 'run_live_limit' }
+  elseif o.day_max and R.reaches_day(c, o, o.day_max) then
+    return { status = S.LIMIT, say = 'run_day_limit' }
+  end
+  return begin_new(c, o, ks)
+end
+
 local function start_new(c, o, ks)
   local other = in_the_way(c, o.tenant, o.key)
   if not other then
-    if (o.policy >= QUEUE and not flagged(o, SLOT)) or is_free(c, ks) then return begin_new(c, o, ks) end
+    if (o.policy >= QUEUE and not flagged(o, SLOT)) or is_free(c, ks) then return begin_limited(c, o, ks) end
     return answer_held(c, o)
   elseif o.policy == JOIN then
     set(c, other, { n_joined = N(tonumber(other.n_joined) + 1) })
@@ -407,7 +418,7 @@ local function start_new(c, o, ks)
     local n = call('ZCARD', K(c, 'rp', o.tenant, o.key))
     if n >= o.queue_max then return { status = S.LIMIT, say = 'run_limit', n = n } end
   end
-  return begin_new(c, o, ks)
+  return begin_limited(c, o, ks)
 end
 
 V.run_start = function(c, o)

@@ -10,6 +10,7 @@
 --   ra:t\0C          zset    the runs of a tenant by seq, newest last, as SEQ:key; C: `live`, or the state in which they ended
 --   rk:t\0key\0C     zset    the same of one key, as SEQ:
 --   rn:t             zset    the keys that have runs, by bytes
+--   rc:t\0class      zset    the runs of a tenant whose keys are of a class, live and ended, by when they were made
 --   rd               zset    ended ones by when they are purged; seqs of 16 digits, so that of equal ones the first comes first
 --   rg:SEQ\0n        string  bytes n * 64 Ki .. of its log; pieces that lie before the last 1 MiB as a whole are gone
 -- Live runs are few, and found without looking at history; listings look at what they may show.
@@ -58,6 +59,11 @@ local function list_as(c, r, class)
   call('ZADD', K(c, 'rk', r.tenant, r.key, class), r.seq, r.seq .. ':')
 end
 
+-- The class of a key: what stands before its first colon.
+local function class_of(key)
+  return string.match(key, '^[^:]*')
+end
+
 local function unlist(c, r, class)
   call('ZREM', K(c, 'ra', r.tenant, class), r.seq .. ':' .. r.key)
   call('ZREM', K(c, 'rk', r.tenant, r.key, class), r.seq .. ':')
@@ -87,6 +93,30 @@ local function state_at(c, r, h)
   if r.state > RUNNING or not h or c.now < h.due_ms then return r.state end
   if h.state == WAITING then return h.due_ms >= h.deadline_ms and CANCELLED or FAILED end
   return (h.state == CLOSING or r.cancelled == '1') and CANCELLED or FAILED
+end
+
+-- Has the tenant `max` live runs of the class of o.key? What is overdue is not live, and runs of o.key up to the state `replaced` do not count. Costs what the tenant has of live
+-- ones.
+local function reaches_live(c, o, max, replaced)
+  local class, n = class_of(o.key), 0
+  for _, member in ipairs(call('ZRANGE', K(c, 'ra', o.tenant, 'live'), 0, -1)) do
+    local colon = string.find(member, ':', 1, true)
+    local r = { seq = string.sub(member, 1, colon - 1), tenant = o.tenant, key = string.sub(member, colon + 1) }
+    if class_of(r.key) == class then
+      local v = call('HMGET', K(c, 'r', r.seq), 'state', 'holder', 'cancelled')
+      r.state, r.holder, r.cancelled = tonumber(v[1]), v[2], v[3]
+      if not (r.key == o.key and r.state <= replaced) and state_at(c, r, hold_of(c, r)) <= RUNNING then
+        n = n + 1
+        if n >= max then return true end
+      end
+    end
+  end
+  return false
+end
+
+-- Has the tenant made `max` runs of the class of o.key since midnight, UTC?
+local function reaches_day(c, o, max)
+  return call('ZCOUNT', K(c, 'rc', o.tenant, class_of(o.key)), N(c.wall - c.wall % 86400000), '+inf') >= max
 end
 
 -- Its place among the pending runs of its key, those that are still there. Of a key that this op has settled all are; else each
@@ -293,6 +323,7 @@ local function purge(c, seq)
   local r = { seq = seq, tenant = v[1], id = v[2], key = v[3] }
   unlist(c, r, v[4])
   call('HDEL', K(c, 'ri', r.tenant), r.id)
+  call('ZREM', K(c, 'rc', r.tenant, class_of(r.key)), seq)
   if call('EXISTS', K(c, 'rk', r.tenant, r.key, v[4])) == 0 then -- the last one of its key?
     local names = {}
     for i, class in ipairs(CLASSES) do names[i] = K(c, 'rk', r.tenant, r.key, class) end
@@ -317,6 +348,7 @@ V.x_sweep_runs = function(c, o)
   return { status = S.OK, sweep = { n_purged = #due }, flags = R.overdue(c) and OUT_MORE or 0 }
 end
 
+R.class_of, R.reaches_live, R.reaches_day = class_of, reaches_live, reaches_day
 R.call, R.read, R.find, R.set, R.changed = call, read, find, set, changed
 R.list_as, R.unlist, R.hold_of, R.in_the_way = list_as, unlist, hold_of, in_the_way
 R.beside, R.told, R.log_append, R.log_part = beside, told, log_append, log_part
