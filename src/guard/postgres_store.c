@@ -1,0 +1,124 @@
+/*
+ * postgres_store.c: where leases and data share a database: the fence is checked by the store's own function, in the user's transaction.
+ *
+ * Whether they do is not told by comparing URLs, which can be spelled in many ways, but by looking: a store in the schema that the handle uses, that has given this very fence. Every server then
+ * comes to the same answer, and all transactions of a key are guarded in the same way.
+ */
+#include "base/error.h"
+#include "guard/postgres_internal.h"
+#include "runtime/handle.h"
+#include "store/decorators/over.h"
+#include "store/postgres/postgres_internal.h"
+
+#include "guard_postgres_store_sql.inc"
+
+#define TEXT_BYTES 512
+
+/* The schema of the handle's store; NULL: it is no PostgreSQL. */
+static const char *
+schema_of(il *h)
+{
+    struct il__store *s = h->store;
+
+    while (strcmp(s->ops->name, "trace") == 0 || strcmp(s->ops->name, "fault") == 0)
+        s = il__over_from(s)->inner;
+    if (strcmp(s->ops->name, "postgres") != 0)
+        return NULL;
+    return il__pg_from(container_of(s, struct remote_store, base))->url.schema;
+}
+
+/* A statement with the name of the schema, which needs no quotes inside (il__pg_url_parse() saw to it). */
+static void
+fill_in(char out[TEXT_BYTES], const char *text, const char *schema)
+{
+    const char *at = strstr(text, "@schema");
+
+    CHECK(at != NULL);
+    int n = snprintf(out, TEXT_BYTES, "%.*s\"%s\"%s", (int)(at - text), text, schema, at + 7);
+    CHECK(n > 0 && n < TEXT_BYTES);
+}
+
+static bool
+take_answer(void *cookie, const struct guard_row *row)
+{
+    *(int *)cookie = row->values[0] != NULL && strcmp(row->values[0], "t") == 0;
+    return false;
+}
+
+/* -1: there is no store; 0: there is one that this user may not use; 1: there is one. */
+static il_status
+look_for_store(struct postgres_guard *g, const char *schema, int *ret, il_error *reterr)
+{
+    struct postgres_statement s = { .sql      = sql_postgres_store_there,
+                                    .values   = &schema,
+                                    .n_values = 1,
+                                    .each     = take_answer,
+                                    .cookie   = ret,
+                                    .until_ns = il__guard_postgres_soon(g) };
+
+    *ret = -1;
+    return il__guard_postgres_run(g, &s, reterr);
+}
+
+static il_status
+with_fence(struct postgres_guard *g, const char *text, const char *schema,
+           const struct guard_shown *f, guard_row_fn *each, void *cookie, il_error *reterr)
+{
+    const char               *values[] = { f->tenant, f->key, f->text };
+    char                      sql[TEXT_BYTES];
+    struct postgres_statement s = { .sql      = sql,
+                                    .values   = values,
+                                    .n_values = 3,
+                                    .each     = each,
+                                    .cookie   = cookie,
+                                    .until_ns = il__guard_postgres_soon(g) };
+
+    fill_in(sql, text, schema);
+    return il__guard_postgres_run(g, &s, reterr);
+}
+
+il_status
+il__guard_postgres_shares(struct guard_conn *c, il *h, const struct guard_shown *f, bool *ret,
+                          il_error *reterr)
+{
+    struct postgres_guard *g      = il__guard_postgres_from(c);
+    const char            *schema = schema_of(h);
+    struct guard_number    knows  = { 0 };
+    int                    there;
+
+    *ret = false;
+    if (schema == NULL)
+        return IL_OK;
+    il_status st = look_for_store(g, schema, &there, reterr);
+    if (st != IL_OK || there < 0)
+        return st;
+    /* Not by the table instead: another connection to this database may have the rights, and the two would not see each other. */
+    if (there == 0)
+        return il__error_set(
+            reterr,
+            IL_INVAL, "%s: there is a store in the schema %s, and this user may not call its check_fence(); docs/SQL.md has the GRANTs",
+            g->url.shown, schema);
+    st = with_fence(g, sql_postgres_store_knows, schema, f, il__guard_take_number, &knows, reterr);
+    if (st == IL_OK && knows.there) {
+        (void)snprintf(g->schema, sizeof g->schema, "%s", schema);
+        *ret = true;
+    }
+    return st;
+}
+
+il_status
+il__guard_postgres_shared_show(struct guard_conn *c, const struct guard_shown *f, il_error *reterr)
+{
+    struct postgres_guard *g = il__guard_postgres_from(c);
+
+    return with_fence(g, sql_postgres_store_show, g->schema, f, NULL, NULL, reterr);
+}
+
+il_status
+il__guard_postgres_shared_check(struct guard_conn *c, const struct guard_shown *f, il_error *reterr)
+{
+    struct postgres_guard *g = il__guard_postgres_from(c);
+
+    il_status st = with_fence(g, sql_postgres_store_check, g->schema, f, NULL, NULL, reterr);
+    return st == IL_STALE ? il__guard_stale(f, 0, reterr) : st;
+}

@@ -1,0 +1,2 @@
+-- postgres_commit
+COMMIT;

@@ -1,0 +1,2 @@
+-- sqlite_commit: a commit hook refuses every other one.
+COMMIT;

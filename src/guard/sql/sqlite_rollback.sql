@@ -1,0 +1,2 @@
+-- sqlite_rollback: also after a failure that left the transaction open.
+ROLLBACK;
