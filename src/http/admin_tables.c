@@ -37,6 +37,12 @@ _Static_assert(ARRAY_LEN(roles) == DATA_ROLE_COUNT + 1, "one name for each role,
         .offset = offsetof(struct il__data_limits, name_), .min = 0, .max = DATA_LIMIT_MAX, \
         .help = help_                                                                       \
     }
+#define RUNS_MAX 50 /* R1.17 */
+#define RUNS(name_, max_, help_)                                                                \
+    {                                                                                           \
+        .name = #name_, .kind = WIRE_INT64, .flags = WIRE_NOT_NULL,                             \
+        .offset = offsetof(struct il__data_limits, name_), .min = 0, .max = max_, .help = help_ \
+    }
 static const struct wire_field limits[] = {
     LIMIT(requests_per_second, "requests per second, of each server; 0 = the server's default"),
     LIMIT(burst, "requests at once; 0 = twice as many as per second"),
@@ -44,6 +50,10 @@ static const struct wire_field limits[] = {
     LIMIT(streams, "event streams at once, of each server"),
     LIMIT(locks, "live locks"),
     LIMIT(jobs, "live jobs"),
+    LIMIT(triggers_per_minute, "triggers of pipelines per minute, of each server"),
+    LIMIT(triggers_per_hour, "triggers of pipelines per hour, of each server"),
+    RUNS(runs, RUNS_MAX, "pipelines that run or wait to at once, 1 to 50"),
+    RUNS(runs_per_day, DATA_LIMIT_MAX, "pipeline runs since midnight UTC"),
 };
 static OBJECT(tenant_limits, "TenantLimits", struct il__data_limits, limits, 0,
               "How much a tenant may do; 0 = the server's default, if it has one");

@@ -196,5 +196,6 @@ http_fail_call(struct http_request *r)
     }
     if (il_status_retryable(st))
         http_retry_after(r, 1000);
-    http_fail(r, il_status_http(st), il_status_name(st), "store", NULL, "%s", il_status_text(st));
+    http_fail(r, il_status_http(st), il_status_name(st), "store", NULL, "%s",
+              st == IL_STORE && r->store_text != NULL ? r->store_text : il_status_text(st));
 }

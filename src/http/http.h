@@ -19,6 +19,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "base/heap.h"
 #include "data/data.h"
 #include "runtime/async.h"
 #include "wire/wire.h"
@@ -28,6 +29,7 @@ struct http_server;
 struct http_request;
 struct http_route;
 struct http_caller;
+struct http_app;
 
 typedef void http_fn(struct http_request *r);
 
@@ -96,7 +98,13 @@ struct http_request {
     void           *state;   /* the handler's own, in mem */
     int64_t         wait_ms; /* the poll that was asked for */
     int64_t         waited_ns;
-    http_fn        *gone; /* called on the loop when the client hangs up before the answer is complete; NULL = nobody wants to know */
+    int64_t         parked_ns; /* http_park(): in all; the ops' metrics count it as waited for */
+    bool        tries_again; /* a conflict of its ops is not the end of it: it is not counted yet */
+    const char *store_text;  /* what is said when the store cannot be used; NULL = the usual */
+    http_fn    *gone; /* called on the loop when the client hangs up before the answer is complete; NULL = nobody wants to know */
+
+    http_fn *ended; /* called on the loop when the request is over, whatever came of it: for what is not in mem; NULL = nothing is */
+    void    *ended_cookie;
 
     struct http_once *once;            /* idempotency.c */
     unsigned          limits_held;     /* limits.c */
@@ -138,6 +146,10 @@ struct http_request {
     bool            queued;
     bool            bare; /* no room for the usual headers */
     bool            streams;
+    bool            parked; /* http_park(): it waits for its time */
+    struct il__heap_node park;
+    int64_t              park_began_ns;
+    http_fn             *park_then;
 };
 
 /* A header of the request, the first of that name; NULL = not there. libmicrohttpd's, good until the answer. */
@@ -170,6 +182,14 @@ void http_submit(struct http_request *r, int64_t wait_ms, http_fn *then);
 
 /* Have a blocking errand done by the office thread: work() there, then then() on the loop. */
 void http_errand(struct http_request *r, http_fn *work, http_fn *then);
+/* The same for what may take seconds (it asks somebody else, reads many files): by one of a few threads beside the office, which answers for keys. */
+void http_errand_slow(struct http_request *r, http_fn *work, http_fn *then);
+
+/*
+ * Keep the request for so long, then go on with then(r), on the loop; at once when the server is being stopped. A client that hangs up meanwhile ends it: then(r)
+ * does not follow. It counts among the tenant's waiting requests: too many of them are answered with 429, and then(r) does not follow either.
+ */
+void http_park(struct http_request *r, int64_t ms, http_fn *then);
 
 /* Allocate in r->mem. NULL is answered with 503 by whoever gets it: http_fail_nomem(r). */
 void *http_alloc(struct http_request *r, size_t n_bytes);
@@ -217,6 +237,10 @@ struct http_options {
     il_status (*reload)(void *cookie, struct http_options *o, const char **ret_restart,
                         il_error *reterr); /* *ret_restart: a key that needs a restart to count, or NULL */
     void *reload_cookie;
+    /* The apps (app.h), and what each is opened with; borrowed. */
+    const struct http_app *const *apps;
+    void *const                  *app_cookies;
+    size_t                        n_apps;
 };
 
 /* Look at an address without listening: IL_OK, or IL_INVAL. *ret_loopback: only this machine can reach it. */

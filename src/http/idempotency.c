@@ -184,14 +184,17 @@ fail_with_id(struct http_request *r, int status, const char *code, const char *i
 static void
 found_existing(struct http_request *r)
 {
-    const il_op *op     = r->ops;
-    json_t      *answer = NULL;
-    const char  *id     = op->out.meta;
+    static const char *const ids[]  = { "id", "pipeline_logging_id" };
+    const il_op             *op     = r->ops;
+    json_t                  *answer = NULL;
+    const char              *id     = op->out.meta;
 
     if (op->status == IL_REPLAY)
         answer = json_loadb(op->out.value, op->out.value_bytes, 0, NULL);
-    if (json_is_string(json_object_get(answer, "id")))
-        id = json_string_value(json_object_get(answer, "id"));
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        if (json_is_string(json_object_get(answer, ids[i])))
+            id = json_string_value(json_object_get(answer, ids[i]));
+    }
     fail_with_id(r, 422, "IDEMPOTENCY_MISMATCH", id, 0,
                  "this Idempotency-Key was used for another request");
     json_decref(answer);

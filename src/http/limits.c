@@ -41,7 +41,8 @@ struct http_tenant {
     char                   name[IL_TENANT_BYTES_MAX + 1];
     unsigned               n_refs;
     struct il__data_limits own;
-    int64_t                full_ns; /* when its bucket is full again */
+    int64_t                full_ns;                      /* when its bucket is full again */
+    int64_t                minute_full_ns, hour_full_ns; /* those of triggers */
     int64_t                n_waiters, n_streams;
     struct counted         locks, jobs;
     int64_t                op_ns;      /* when it last tried to make a lock or a job */
@@ -143,10 +144,14 @@ limits_of(const struct http_tenant *t)
     return (struct il__data_limits){
         .requests_per_second = effective(t->own.requests_per_second, by_default->requests_per_second),
         .burst = t->own.requests_per_second != 0 ? MAX(t->own.burst, 0) : MAX(by_default->burst, 0),
-        .waiters = effective(t->own.waiters, by_default->waiters),
-        .streams = effective(t->own.streams, by_default->streams),
-        .locks   = effective(t->own.locks, by_default->locks),
-        .jobs    = effective(t->own.jobs, by_default->jobs),
+        .waiters             = effective(t->own.waiters, by_default->waiters),
+        .streams             = effective(t->own.streams, by_default->streams),
+        .locks               = effective(t->own.locks, by_default->locks),
+        .jobs                = effective(t->own.jobs, by_default->jobs),
+        .triggers_per_minute = effective(t->own.triggers_per_minute, by_default->triggers_per_minute),
+        .triggers_per_hour   = effective(t->own.triggers_per_hour, by_default->triggers_per_hour),
+        .runs                = effective(t->own.runs, by_default->runs),
+        .runs_per_day        = effective(t->own.runs_per_day, by_default->runs_per_day),
     };
 }
 
@@ -168,41 +173,92 @@ refuse_quota(struct http_request *r, const char *what, int64_t limit)
 }
 
 static bool
-refuse_rate(struct http_request *r, int64_t rate, int64_t wait_ns)
+refuse_rate(struct http_request *r, int64_t rate, const char *what, const char *per, int64_t wait_ns)
 {
     AUTO_BUF struct il__buf details;
     int64_t                 wait_ms = (wait_ns + IL__NS_PER_MS - 1) / IL__NS_PER_MS;
 
     http_count(r->server, HTTP_COUNT_rate_limited, 1);
     il__buf_init(&details, 256);
-    il__buf_addf(&details, "{\"requests_per_second\":%lld,\"retry_after_ms\":%lld}",
+    il__buf_addf(&details, "{\"%s_per_%s\":%lld,\"retry_after_ms\":%lld}", what, per,
                  (long long)rate, (long long)wait_ms);
     http_retry_after(r, wait_ms);
     http_fail(r, 429, "RATE_LIMITED", "request", il__buf_str(&details),
-              "the tenant may make %lld requests per second", (long long)rate);
+              "the tenant may make %lld %s per %s", (long long)rate, what, per);
     return false;
 }
 
 /* ---- requests, waits, streams -------------------------------------------------------------------------------------------- */
+
+/*
+ * What a bucket would be if one more were taken, of `rate` in `span_ns` and `burst` at once. How long to wait for that: ns, at most 0: it may be taken now.
+ */
+static int64_t
+look_into(int64_t full_ns, int64_t now_ns, int64_t span_ns, int64_t rate, int64_t burst,
+          int64_t *ret_full_ns)
+{
+    int64_t interval_ns = MAX(span_ns / rate, 1);
+
+    burst        = MIN(burst, INT64_MAX / 2 / interval_ns);
+    *ret_full_ns = MAX(full_ns, now_ns) + interval_ns;
+    return *ret_full_ns - now_ns - burst * interval_ns;
+}
 
 bool
 http_limits_request(struct http_request *r)
 {
     struct http_tenant    *t = r->caller->limits;
     struct il__data_limits l = limits_of(t);
+    int64_t                full_ns;
 
     if (l.requests_per_second == 0)
         return true;
-    int64_t now_ns      = il__clock_boot_ns();
-    int64_t interval_ns = MAX(SECOND_NS / l.requests_per_second, 1);
-    int64_t burst =
-        MIN(l.burst > 0 ? l.burst : 2 * l.requests_per_second, INT64_MAX / 2 / interval_ns);
-    int64_t full_ns = MAX(t->full_ns, now_ns) + interval_ns;
-    int64_t wait_ns = full_ns - now_ns - burst * interval_ns;
+    int64_t wait_ns = look_into(t->full_ns, il__clock_boot_ns(), SECOND_NS, l.requests_per_second,
+                                l.burst > 0 ? l.burst : 2 * l.requests_per_second, &full_ns);
     if (wait_ns > 0)
-        return refuse_rate(r, l.requests_per_second, wait_ns);
+        return refuse_rate(r, l.requests_per_second, "requests", "second", wait_ns);
     t->full_ns = full_ns;
     return true;
+}
+
+/* One that is refused takes from neither bucket. */
+bool
+http_limits_trigger(struct http_request *r)
+{
+    struct http_tenant    *t         = r->caller->limits;
+    struct il__data_limits l         = limits_of(t);
+    int64_t                now_ns    = il__clock_boot_ns();
+    int64_t                minute_ns = t->minute_full_ns, hour_ns = t->hour_full_ns;
+    int64_t                wait_ns = 0;
+
+    if (l.triggers_per_minute > 0)
+        wait_ns = look_into(t->minute_full_ns, now_ns, 60 * SECOND_NS, l.triggers_per_minute,
+                            l.triggers_per_minute, &minute_ns);
+    if (wait_ns > 0)
+        return refuse_rate(r, l.triggers_per_minute, "triggers", "minute", wait_ns);
+    if (l.triggers_per_hour > 0)
+        wait_ns = look_into(t->hour_full_ns, now_ns, 3600 * SECOND_NS, l.triggers_per_hour,
+                            l.triggers_per_hour, &hour_ns);
+    if (wait_ns > 0)
+        return refuse_rate(r, l.triggers_per_hour, "triggers", "hour", wait_ns);
+    t->minute_full_ns = minute_ns;
+    t->hour_full_ns   = hour_ns;
+    return true;
+}
+
+void
+http_limits_runs(const struct http_request *r, uint32_t *ret_live, uint32_t *ret_day)
+{
+    struct il__data_limits l = limits_of(r->caller->limits);
+
+    *ret_live = (uint32_t)MIN(l.runs, UINT32_MAX);
+    *ret_day  = (uint32_t)MIN(l.runs_per_day, UINT32_MAX);
+}
+
+void
+http_limits_refused(struct http_request *r)
+{
+    http_count(r->server, HTTP_COUNT_quota_refused, 1);
 }
 
 static void

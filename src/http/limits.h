@@ -1,5 +1,5 @@
 /*
- * limits.h: how much a tenant may do: a token bucket of requests, long polls and streams at once, live locks and jobs. The loop's alone.
+ * limits.h: how much a tenant may do: token buckets of requests and triggers, long polls and streams at once, live locks and jobs. The loop's alone.
  *
  * What a tenant has of its own (struct il__data_limits) counts before the server's defaults, field by field; it is read again within a second. Live locks
  * and jobs are counted in the store, once a second and only for tenants with such a limit; in between, what this server grants is
@@ -25,6 +25,13 @@ void http_tenant_limits(struct http_tenant *t, const struct il__data_limits *own
 
 /* One request: false: it is answered with 429 RATE_LIMITED. http_auth() does it. */
 bool http_limits_request(struct http_request *r);
+
+/* One trigger of a pipeline: false: there were too many in the last minute or hour, it is answered with 429 RATE_LIMITED (R1.17). */
+bool http_limits_trigger(struct http_request *r);
+/* How many runs the caller's tenant may have at once, and in a day; 0 = no limit. The store counts them. */
+void http_limits_runs(const struct http_request *r, uint32_t *ret_live, uint32_t *ret_day);
+/* It was the store that refused. */
+void http_limits_refused(struct http_request *r);
 
 /* Before r->ops are applied: false: the locks or jobs are used up, it is answered with 429 QUOTA_EXCEEDED. */
 bool http_limits_ops(struct http_request *r);

@@ -298,17 +298,12 @@ is_too_much(struct http_log *l, enum http_event event)
     return false;
 }
 
-bool
-http_log_begin(struct http_server *s, enum http_event event)
+/* There is room, or there is made some. */
+static bool
+begin_line(struct http_server *s, enum http_log_level level, const char *name)
 {
     struct http_log *l = s->log;
 
-    if (!http_log_on(s, event))
-        return false;
-    if (is_too_much(l, event)) {
-        l->n_dropped++;
-        return false;
-    }
     CHECK(!l->open_line);
     if (l->buf.n_bytes >= LOG_BYTES_MAX)
         http_log_flush(s);
@@ -322,14 +317,32 @@ http_log_begin(struct http_server *s, enum http_event event)
     add_now(l);
     if (l->json) {
         il__buf_adds(&l->buf, "\",\"level\":\"");
-        il__buf_adds(&l->buf, level_names[events[event].level]);
+        il__buf_adds(&l->buf, level_names[level]);
         il__buf_adds(&l->buf, "\",\"event\":\"");
-        il__buf_adds(&l->buf, events[event].name);
+        il__buf_adds(&l->buf, name);
         il__buf_addc(&l->buf, '"');
     } else {
-        il__buf_addf(&l->buf, " %-5s %-20s", level_names[events[event].level], events[event].name);
+        il__buf_addf(&l->buf, " %-5s %-20s", level_names[level], name);
     }
     return true;
+}
+
+bool
+http_log_begin(struct http_server *s, enum http_event event)
+{
+    if (!http_log_on(s, event))
+        return false;
+    if (is_too_much(s->log, event)) {
+        s->log->n_dropped++;
+        return false;
+    }
+    return begin_line(s, events[event].level, events[event].name);
+}
+
+bool
+http_log_begin_app(struct http_server *s, enum http_log_level level, const char *name)
+{
+    return s->log != NULL && level >= s->log->level && begin_line(s, level, name);
 }
 
 static void

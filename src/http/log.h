@@ -43,6 +43,8 @@ void http_log_request(struct http_request *r);
  *     }
  */
 bool http_log_begin(struct http_server *s, enum http_event event) MUST_USE;
+/* The same for an event of an app, which has a table of its own. */
+bool http_log_begin_app(struct http_server *s, enum http_log_level level, const char *name) MUST_USE;
 void http_log_text(struct http_server *s, const char *name, const char *value); /* NULL: left out */
 void http_log_int(struct http_server *s, const char *name, int64_t value);
 void http_log_ms(struct http_server *s, const char *name, int64_t ns); /* milliseconds with three decimals */

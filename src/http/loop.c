@@ -114,6 +114,7 @@ reload(struct http_server *s)
     }
     http_log_set_level(s, s->o->log_level);
     http_limits_reload(s);
+    http_apps_reload(s);
     if (restart != NULL)
         http_log(s, HTTP_EVENT_reloaded, "%s is another now, but counts only after a restart", restart);
     else
@@ -185,14 +186,18 @@ static int64_t
 tick(struct http_server *s)
 {
     int64_t stream_ms = http_stream_tick(s);
+    int64_t parked_ns = http_parked_tick(s);
 
     if (s->now_ns >= s->tick_ns) {
         s->tick_ns = s->now_ns + TICK_NS;
         http_limits_tick(s, s->now_ns);
         http_metrics_tick(s, s->now_ns);
         http_audit_tick(s, s->now_ns);
+        http_apps_tick(s, s->now_ns);
     }
-    return stream_ms < 0 ? s->tick_ns : MIN(s->tick_ns, s->now_ns + stream_ms * IL__NS_PER_MS);
+    http_calls_flush(s); /* of what goes on by itself */
+    int64_t by_ns = MIN(s->tick_ns, parked_ns);
+    return stream_ms < 0 ? by_ns : MIN(by_ns, s->now_ns + stream_ms * IL__NS_PER_MS);
 }
 
 /* How long the loop may sleep, ms. */
@@ -251,6 +256,7 @@ http_loop_stop(struct http_server *s)
         http_listen_end(&s->listeners[i]);
     }
     il__async_hurry(s->async);
+    http_apps_stop(s);
     http_streams_end(s);
     s->run_mhd = true;
 }

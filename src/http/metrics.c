@@ -105,6 +105,7 @@ add_pipeline(struct http_metrics *m, const char *tenant, const char *name, uint6
         m->pipelines.n < HTTP_PIPELINES_MAX ? il__calloc(1, sizeof *p + n_tenant + n_name) : NULL;
     if (p == NULL || !il__map_reserve(&m->pipelines)) {
         il__free(p);
+        m->other_used = true;
         return &m->other;
     }
     char *at  = (char *)(p + 1);
@@ -128,5 +129,56 @@ http_pipeline_of(struct http_metrics *m, const char *tenant, const char *key)
     while ((p = il__map_next(&m->pipelines, hash, &i)) != NULL &&
            (strcmp(p->name, name) != 0 || strcmp(p->tenant, tenant) != 0))
         i++;
-    return p != NULL ? p : add_pipeline(m, tenant, name, hash);
+    if (p != NULL)
+        return p;
+    enum http_known known = m->known != NULL ? m->known(m->known_cookie, tenant, name) : HTTP_KNOWN;
+    if (known == HTTP_KNOWN)
+        return add_pipeline(m, tenant, name, hash);
+    m->other_used = m->other_used || known == HTTP_KNOWN_NOT;
+    return known == HTTP_KNOWN_NOT ? &m->other : NULL;
+}
+
+void
+http_metrics_pipelines(struct http_server *s, http_known_fn *fn, void *cookie)
+{
+    s->metrics->known        = fn;
+    s->metrics->known_cookie = cookie;
+}
+
+void
+http_attempted(struct http_metrics *m, const char *tenant, const char *key, enum http_result result,
+               double wait)
+{
+    struct http_pipeline *p = http_pipeline_of(m, tenant, key);
+
+    m->acquisitions[result]++;
+    http_histogram_add(&m->wait, http_lock_bounds, wait);
+    if (p == NULL)
+        return;
+    p->acquisitions[result]++;
+    http_histogram_add(&p->wait, http_lock_bounds, wait);
+}
+
+void
+http_metrics_lock(struct http_server *s, enum http_lock_seen what, const char *tenant,
+                  const char *key, int64_t wait_ms, int64_t hold_ms)
+{
+    struct http_metrics *m = s->metrics;
+
+    if (m == NULL)
+        return;
+    if (what <= HTTP_LOCK_FAILED) {
+        static const enum http_result results[] = { HTTP_RESULT_success, HTTP_RESULT_conflict,
+                                                    HTTP_RESULT_error };
+        http_attempted(m, tenant, key, results[what], (double)MAX(wait_ms, 0) / 1e3);
+        return;
+    }
+    struct http_pipeline *p = http_pipeline_of(m, tenant, key);
+    if (p != NULL)
+        p->expirations += what == HTTP_LOCK_EXPIRED;
+    if (hold_ms < 0)
+        return;
+    http_histogram_add(&m->hold, http_lock_bounds, (double)hold_ms / 1e3);
+    if (p != NULL)
+        http_histogram_add(&p->hold, http_lock_bounds, (double)hold_ms / 1e3);
 }

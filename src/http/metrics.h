@@ -32,6 +32,31 @@ void http_metrics_request(struct http_request *r);
 /* The ops of r->call are done: their log lines and metrics (waits, holds, conflicts per pipeline). Before `then` is called; also when the call failed as a whole. */
 void http_metrics_ops(struct http_request *r);
 
+/*
+ * Which pipelines have series of their own (R1.25): those that somebody has configured. Without such a function (a server that has no pipelines), the
+ * first HTTP_PIPELINES_MAX that are seen.
+ */
+enum http_known {
+    HTTP_KNOWN_NOT,      /* "other" */
+    HTTP_KNOWN,          /* its own */
+    HTTP_KNOWN_NOT_MADE, /* nothing is to be counted: lock_metrics_enabled */
+};
+typedef enum http_known http_known_fn(void *cookie, const char *tenant, const char *pipeline);
+void http_metrics_pipelines(struct http_server *s, http_known_fn *fn, void *cookie);
+
+/* What became of the lock of a pipeline that an app has dealt with itself, without a request. */
+enum http_lock_seen {
+    HTTP_LOCK_ACQUIRED,
+    HTTP_LOCK_CONFLICT,
+    HTTP_LOCK_FAILED,
+    HTTP_LOCK_RELEASED,
+    HTTP_LOCK_EXPIRED,
+    HTTP_LOCK_BROKEN,
+};
+/* On the loop. ms: -1 = does not apply. Fine at any time. */
+void http_metrics_lock(struct http_server *s, enum http_lock_seen what, const char *tenant,
+                       const char *key, int64_t wait_ms, int64_t hold_ms);
+
 /* GET /metrics, and its text. */
 void http_metrics(struct http_request *r);
 void http_metrics_print(struct http_server *s, struct il__buf *b);

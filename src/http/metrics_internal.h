@@ -55,8 +55,11 @@ struct http_pipeline {
     uint64_t n_locks, n_runs;
     double   age, timeout; /* of the lock that was renewed longest ago; timeout 0 = there is none */
 };
-/* The pipeline of a key, or NULL: it is none of a pipeline. Made when it is new; the shared one when there are too many, or no memory. */
+/* The pipeline of a key, or NULL: it is none of a pipeline, or one that is not counted. Made when it is new; the shared one when nobody configured it, when there are too many, or no memory. */
 struct http_pipeline *http_pipeline_of(struct http_metrics *m, const char *tenant, const char *key);
+/* An attempt to get a lock has ended, after `wait` seconds. */
+void http_attempted(struct http_metrics *m, const char *tenant, const char *key,
+                    enum http_result result, double wait);
 /* X of "pipeline:X"; NULL for other keys. */
 const char *http_pipeline_name(const char *key);
 
@@ -117,6 +120,9 @@ struct http_metrics {
     struct http_histogram wait, hold;
     struct il__map        pipelines;
     struct http_pipeline  other;
+    bool                  other_used;
+    http_known_fn        *known; /* NULL = whatever is seen */
+    void                 *known_cookie;
     struct http_held      held;
     int64_t               started_ms; /* wall clock */
 

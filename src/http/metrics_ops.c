@@ -66,9 +66,11 @@ result_of(const il_op *op, il_status call)
                    : HTTP_RESULT_success;
     case IL_QUEUED:
         return HTTP_RESULT_COUNT;
+    case IL_LIMIT: /* a quota of the tenant's is no matter of the lock */
+        return (op->out.flags & (IL_OUT_LIVE_LIMIT | IL_OUT_DAY_LIMIT)) != 0 ? HTTP_RESULT_COUNT
+                                                                             : HTTP_RESULT_conflict;
     case IL_HELD:
     case IL_DUPLICATE:
-    case IL_LIMIT:
         return HTTP_RESULT_conflict;
     default:
         return HTTP_RESULT_error;
@@ -88,20 +90,6 @@ event_of(const il_op *op, enum http_result result)
 }
 
 static void
-count_attempt(struct http_metrics *m, const char *tenant, const char *key, enum http_result result,
-              double wait)
-{
-    struct http_pipeline *p = http_pipeline_of(m, tenant, key);
-
-    m->acquisitions[result]++;
-    http_histogram_add(&m->wait, http_lock_bounds, wait);
-    if (p == NULL)
-        return;
-    p->acquisitions[result]++;
-    http_histogram_add(&p->wait, http_lock_bounds, wait);
-}
-
-static void
 saw_attempt(struct http_request *r, const il_op *op)
 {
     struct http_metrics *m       = r->server->metrics;
@@ -109,19 +97,21 @@ saw_attempt(struct http_request *r, const il_op *op)
     enum http_result     result  = result_of(op, r->call.status);
     bool                 is_run  = op->type == IL_OP_RUN_START;
     const il_run_info   *run     = is_run && op->out.n_runs > 0 ? op->out.runs : NULL;
-    int64_t              wait_ns = r->call.waited_ns;
+    int64_t              wait_ns = r->call.waited_ns + r->parked_ns;
 
-    if (r->call.status == IL_CANCELLED)
+    if (r->call.status == IL_CANCELLED || (r->tries_again && result == HTTP_RESULT_conflict))
         return;
     if (result == HTTP_RESULT_COUNT) {
         if (op->status == IL_OK && !is_run)
             http_held_renew(m, op->out.fence, op->out.remaining_ms);
         return;
     }
-    count_attempt(m, tenant, op->key, result, (double)wait_ns / 1e9);
+    http_attempted(m, tenant, op->key, result, (double)wait_ns / 1e9);
     struct line l = { .key     = op->key,
                       .holder  = op->holder,
-                      .run     = is_run ? op->in.run.id : NULL,
+                      .run     = run != NULL && result == HTTP_RESULT_conflict ? run->id
+                                 : is_run                                      ? op->in.run.id
+                                                                               : NULL,
                       .wait_ns = wait_ns,
                       .hold_ns = -1,
                       .code    = result == HTTP_RESULT_success ? NULL

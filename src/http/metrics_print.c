@@ -169,7 +169,7 @@ each_pipeline(struct http_metrics *m, struct il__buf *b,
         if (m->pipelines.slots[i].item != NULL)
             fn(b, m->pipelines.slots[i].item);
     }
-    if (m->pipelines.n >= HTTP_PIPELINES_MAX)
+    if (m->other_used)
         fn(b, &m->other);
 }
 
@@ -440,6 +440,7 @@ http_metrics_print(struct http_server *s, struct il__buf *b)
     print_counts(m, b);
     print_values(m, b);
     print_process(m, b);
+    http_apps_print(s, b);
 }
 
 void

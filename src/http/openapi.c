@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "http/admin.h"
+#include "http/app.h"
 #include "http/auth.h"
 #include "http/one.h"
 #include "wire/json.h"
@@ -242,7 +243,7 @@ parameters_of(struct json_maker *m, const struct http_route *route)
         add_query(m, parameters, route);
     if ((route->flags & (HTTP_WAITS | HTTP_CREATES)) != 0)
         il__json_append(m, parameters, json_pack("{s:s}", "$ref", "#/components/parameters/wait"));
-    if ((route->flags & HTTP_CREATES) != 0)
+    if ((route->flags & (HTTP_CREATES | HTTP_ONCE)) != 0)
         il__json_append(m, parameters,
                         json_pack("{s:s}", "$ref", "#/components/parameters/IdempotencyKey"));
     il__json_append(m, parameters, json_pack("{s:s}", "$ref", "#/components/parameters/RequestId"));
@@ -260,6 +261,8 @@ example_of(const struct http_route *route)
 #undef X
     };
 
+    if (route->example != NULL)
+        return json_loads(route->example, 0, NULL);
     for (size_t i = 0; i < ARRAY_LEN(examples); i++) {
         if (strcmp(examples[i].id, route->id) == 0)
             return json_loads(examples[i].json, 0, NULL);
@@ -277,7 +280,11 @@ body_of(struct json_maker *m, const struct http_route *route)
         schema = ref_to(http_in_batch.name);
     } else {
         (void)camel(route->id, "Body", name);
-        il__json_set(m, m->schemas, name, inputs_of(m, route, route->body));
+        json_t *inputs = inputs_of(m, route, route->body);
+        if ((route->flags & HTTP_OPEN_BODY) != 0)
+            il__json_set(m, inputs, "additionalProperties",
+                         json_pack("{s:[s,s,s]}", "type", "string", "number", "boolean"));
+        il__json_set(m, m->schemas, name, inputs);
         schema = ref_to(name);
     }
     if ((route->flags & HTTP_ITEMS) != 0) {
@@ -379,6 +386,8 @@ operation(struct json_maker *m, const struct http_route *route)
         il__json_set(m, op, "requestBody", body_of(m, route));
     if (route->permission == HTTP_MAY_open)
         il__json_set(m, op, "security", json_array());
+    if ((route->flags & HTTP_BARE) != 0) /* the same without /api/v1 */
+        il__json_set(m, op, "x-also", json_string(route->path));
     return op;
 }
 
@@ -425,9 +434,23 @@ static const char constant_parts[] =
     "\"responses\":{\"Error\":{\"description\":\"it was refused, or "
     "failed\",\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"" REF "Error\"}}}}}}";
 
-/* Every code that an error can have: the statuses, and those of errors.def. */
+static void
+add_code(struct json_maker *m, json_t *names, const char *code)
+{
+    size_t  i;
+    json_t *one;
+
+    json_array_foreach(names, i, one)
+    {
+        if (strcmp(json_string_value(one), code) == 0)
+            return;
+    }
+    il__json_append(m, names, json_string(code));
+}
+
+/* Every code that an error can have: the statuses, those of errors.def, and those of the apps. */
 static json_t *
-error_schema(struct json_maker *m)
+error_schema(struct json_maker *m, const struct http_app *const *apps, size_t n_apps)
 {
     static const char *const codes[] = {
 #define X(name, num, wire, http, exit_status, retry, text) wire,
@@ -439,12 +462,11 @@ error_schema(struct json_maker *m)
     };
     json_t *names = json_array();
 
-    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
-        bool again = false;
-        for (size_t k = 0; k < i; k++)
-            again = again || strcmp(codes[k], codes[i]) == 0;
-        if (!again)
-            il__json_append(m, names, json_string(codes[i]));
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+        add_code(m, names, codes[i]);
+    for (size_t i = 0; i < n_apps; i++) {
+        for (size_t k = 0; k < apps[i]->n_errors; k++)
+            add_code(m, names, apps[i]->errors[k].code);
     }
     return json_pack(
         "{s:s, s:[s,s], s:b, s:{s:{s:b}, s:{s:s, s:[s,s,s,s], s:b, s:{s:{s:s,s:o}, s:{s:s,s:s}, "
@@ -452,21 +474,21 @@ error_schema(struct json_maker *m)
         "type", "object", "required", "success", "error", "additionalProperties", 0, "properties",
         "success", "const", 0, "error", "type", "object", "required", "code", "source", "message",
         "details", "additionalProperties", 0, "properties", "code", "type", "string", "enum", names,
-        "source", "type", "string", "description",
-        "which part speaks: lock, run, queue, cache, idempotency, store, data, auth, request",
+        "source", "type", "string",
+        "description", "which part speaks: lock, run, queue, cache, idempotency, store, data, auth, request, or the name of an app",
         "message", "type", "string", "details", "type", "object", "description",
         "what the caller needs next: holder, fence, id, retry_after_ms, ...");
 }
 
 char *
-il__http_openapi(void)
+il__http_openapi(const struct http_app *const *apps, size_t n_apps)
 {
     struct json_maker made = { .schemas = json_object() };
     json_t           *root;
     json_t           *components = json_loads(constant_parts, 0, NULL);
 
     add_batch(&made);
-    il__json_set(&made, made.schemas, "Error", error_schema(&made));
+    il__json_set(&made, made.schemas, "Error", error_schema(&made, apps, n_apps));
     root = json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:s,s:s}}, s:[{s:s}], s:[{s:[]},{s:[]}], s:o}",
                      "openapi", "3.1.0", "info", "title", "Interlock", "version", il_version(),
                      "description",

@@ -157,6 +157,7 @@ on_end(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, void **context,
         return;
     struct http_server *s = r->server;
     CHECK(!r->in_call && !r->in_errand);
+    http_parked_drop(r);
     if (r->gone != NULL && how != MHD_REQUEST_TERMINATED_COMPLETED_OK && !r->hung_up) {
         r->conn    = NULL;
         r->hung_up = true;
@@ -166,6 +167,8 @@ on_end(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, void **context,
         http_log_request(r);
         http_metrics_request(r);
     }
+    if (r->ended != NULL)
+        r->ended(r);
     http_auth_end(r);
     if (r->response != NULL)
         il__mhd->MHD_destroy_response(r->response);
@@ -350,6 +353,7 @@ http_request_abandon(struct http_request *r)
         il__async_cancel(r->server->async, &r->call);
     if (r->gone != NULL)
         r->gone(r);
+    http_parked_drop(r);
     if (r->streams)
         http_resume(r); /* its reader ends it */
 }
@@ -361,7 +365,7 @@ http_request_hang_up(struct http_request *r)
 
     /* A client may say that it sends no more and still read, so what does not take long is answered in any case. One that is not suspended is
      * libmicrohttpd's to notice. */
-    if (r->suspended && (waits || r->streams))
+    if (r->suspended && (waits || r->parked || r->streams))
         http_request_abandon(r);
 }
 

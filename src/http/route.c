@@ -17,20 +17,21 @@ struct segment {
     bool        is_arg;
 };
 
-static struct http_route routes[] = {
+static const struct http_route first[] = {
 /* clang-format off */
 #define R(method, path, permission, id, fn, query, body, answer, flags, summary) \
-    { method, path, HTTP_MAY_##permission, http_##fn, query, body, answer, flags, summary, #id, IL_OP_NONE },
+    { method, path, HTTP_MAY_##permission, http_##fn, query, body, answer, flags, summary, #id, IL_OP_NONE, NULL },
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) \
-    { method, path, HTTP_MAY_##permission, http_##fn, NULL, NULL, answer, flags, summary, #id, IL_OP_##op },
+    { method, path, HTTP_MAY_##permission, http_##fn, NULL, NULL, answer, flags, summary, #id, IL_OP_##op, NULL },
 #include "http/routes.def"
 #undef R
 #undef OP
     /* clang-format on */
 };
 
-#define N_ROUTES ARRAY_LEN(routes)
-const size_t il__http_n_routes = N_ROUTES;
+static struct http_route routes[HTTP_ROUTES_MAX]; /* those, then those of the apps */
+size_t                   il__http_n_routes;
+_Static_assert(ARRAY_LEN(first) < HTTP_ROUTES_MAX, "there is room for those of the apps");
 
 /* What ops of a batch need that have no route of their own. */
 static const struct http_route only_in_batches[] = {
@@ -44,8 +45,9 @@ static const struct http_route only_in_batches[] = {
 static struct {
     size_t         n;
     bool           below; /* HTTP_BASE */
+    bool           bare;  /* and without it */
     struct segment segments[SEGMENTS_MAX];
-} cut[N_ROUTES];
+} cut[HTTP_ROUTES_MAX];
 
 static const struct http_route *of_op[IL_OP_COUNT];
 
@@ -88,7 +90,7 @@ il__http_route_arg(const char *path, size_t i, size_t *ret_bytes)
 const struct http_route *
 il__http_route(size_t i)
 {
-    CHECK(i < N_ROUTES);
+    CHECK(i < il__http_n_routes);
     return &routes[i];
 }
 
@@ -96,7 +98,7 @@ size_t
 il__http_route_index(const struct http_route *route)
 {
     CHECK(route >= routes);
-    CHECK(route < routes + N_ROUTES);
+    CHECK(route < routes + il__http_n_routes);
     return (size_t)(route - routes);
 }
 
@@ -110,13 +112,16 @@ il__http_route_of_op(il_op_type type)
 }
 
 void
-il__http_routes_init(void)
+il__http_routes_add(const struct http_route *more, size_t n)
 {
-    for (size_t i = 0; i < N_ROUTES; i++) {
+    CHECK(n <= HTTP_ROUTES_MAX - il__http_n_routes);
+    for (size_t k = 0; k < n; k++) {
+        size_t             i     = il__http_n_routes++;
         struct http_route *route = &routes[i];
-        const char        *path  = route->path;
-        cut[i].below             = path[1] != '/';
-        cut[i].n                 = cut_path(cut[i].below ? path : path + 1, cut[i].segments);
+        *route                   = more[k];
+        cut[i].below             = route->path[1] != '/';
+        cut[i].bare              = (route->flags & HTTP_BARE) != 0;
+        cut[i].n = cut_path(cut[i].below ? route->path : route->path + 1, cut[i].segments);
         CHECK(cut[i].n <= SEGMENTS_MAX);
         if (route->op == IL_OP_NONE)
             continue;
@@ -127,6 +132,13 @@ il__http_routes_init(void)
         if (of_op[route->op] == NULL)
             of_op[route->op] = route;
     }
+}
+
+void
+il__http_routes_init(void)
+{
+    il__http_n_routes = 0;
+    il__http_routes_add(first, ARRAY_LEN(first));
     for (size_t i = 0; i < ARRAY_LEN(only_in_batches); i++)
         of_op[only_in_batches[i].op] = &only_in_batches[i];
 }
@@ -171,7 +183,7 @@ il__http_decode(char *text, bool plus)
 static bool
 matches(size_t i_route, bool below, const struct segment *have, size_t n)
 {
-    if (cut[i_route].n != n || cut[i_route].below != below)
+    if (cut[i_route].n != n || (cut[i_route].below != below && !(cut[i_route].bare && !below)))
         return false;
     for (size_t i = 0; i < n; i++) {
         const struct segment *want = &cut[i_route].segments[i];
@@ -212,9 +224,9 @@ allowed(bool below, const struct segment *have, size_t n, void **mem)
     AUTO_BUF struct il__buf b = { 0 };
 
     il__buf_init(&b, 128);
-    for (size_t i = 0; i < N_ROUTES; i++) {
-        if (!matches(i, below, have, n))
-            continue;
+    for (size_t i = 0; i < il__http_n_routes; i++) {
+        if (!matches(i, below, have, n) || strstr(il__buf_str(&b), routes[i].method) != NULL)
+            continue; /* (no method is part of another one's name) */
         il__buf_addf(&b, "%s%s", b.n_bytes > 0 ? ", " : "", routes[i].method);
         if (strcmp(routes[i].method, "GET") == 0)
             il__buf_adds(&b, ", HEAD");
@@ -236,7 +248,7 @@ il__http_route_find(const char *method, const char *path, void **mem,
     size_t n = cut_path(below ? path + strlen(HTTP_BASE) : path, have);
     if (n > SEGMENTS_MAX)
         return NULL;
-    for (size_t i = 0; i < N_ROUTES; i++) {
+    for (size_t i = 0; i < il__http_n_routes; i++) {
         if (!matches(i, below, have, n) || strcmp(routes[i].method, wanted) != 0)
             continue;
         return decode_args(i, have, mem, args) ? &routes[i] : NULL;

@@ -5,7 +5,7 @@
  * R(method, path, permission, id, fn, query, body, answer, flags, summary)
  * OP(method, path, permission, id, fn, op, answer, flags, summary)
  *
- *   path        below /api/v1; "//x" is /x itself. {name} stands for one segment, percent-decoded
+ *   path        below /api/v1 (HTTP_BARE: and without that); "//x" is /x itself. {name} stands for one segment, percent-decoded
  *   permission  open, any, read, write, operator, admin: HTTP_MAY_##permission. A row without one does not compile
  *   id          area_verb: operationId, label of metrics, name of the permission (queue_claim is "queue:claim")
  *   fn          http_##fn(struct http_request *)
@@ -38,6 +38,10 @@ enum http_route_flags {
     HTTP_LOOSE = 1 << 6, /* not JSON: /metrics */
     /* `key` of the answer is a secret: it is shown once, and null in what is kept for an Idempotency-Key. */
     HTTP_SECRET = 1 << 7,
+    HTTP_BARE   = 1 << 8, /* also without /api/v1 */
+    HTTP_ONCE   = 1 << 9, /* Idempotency-Key works; a success is 200 */
+    /* The body may have further fields, each a text, a number or a boolean: the handler looks at them. */
+    HTTP_OPEN_BODY = 1 << 10,
 };
 
 struct http_route {
@@ -48,16 +52,21 @@ struct http_route {
     unsigned                  flags;
     const char               *summary;
     const char               *id;
-    il_op_type                op; /* IL_OP_NONE: it is not one op */
+    il_op_type                op;      /* IL_OP_NONE: it is not one op */
+    const char               *example; /* of its body, JSON; NULL: examples.def may have one */
 };
 
 #define HTTP_BASE "/api/v1"
 #define HTTP_WAIT_MS_MAX 60000 /* a request is kept open no longer */
 
-extern const size_t il__http_n_routes;
+#define HTTP_ROUTES_MAX 256
+
+extern size_t il__http_n_routes;
 
 /* Once, at the start: fills the table from routes.def and the tables of the ops. */
-void                     il__http_routes_init(void);
+void il__http_routes_init(void);
+/* Then, for each app: its own (copied). Of two that fit a path the first counts, so literal paths stand before those with an argument in that place. */
+void                     il__http_routes_add(const struct http_route *more, size_t n);
 const struct http_route *il__http_route(size_t i); /* 0 <= i < il__http_n_routes */
 size_t                   il__http_route_index(const struct http_route *route);
 
@@ -112,12 +121,16 @@ bool http_once_answer(struct http_request *r, int status);
 
 /* Live events: s->streams. Open before the first submit; close when no request is left. */
 il_status http_streams_open(struct http_server *s, il_error *reterr) MUST_USE;
-void    http_streams_end(struct http_server *s); /* ends all streams, and takes no more: shutdown */
-void    http_streams_close(struct http_server *s);
-void    http_stream_saw(struct http_server *s, const il_op *ops, size_t n); /* ops that are done, on the loop */
+void http_streams_end(struct http_server *s); /* ends all streams, and takes no more: shutdown */
+void http_streams_close(struct http_server *s);
+void http_stream_saw(struct http_server *s, const il_op *ops, size_t n); /* ops that are done, on the loop */
+/* Something happened to a run that no request of ours did: "started", "finished", … `what` is plain ASCII. On the loop; fine at any time. */
+void http_stream_run(struct http_server *s, const char *tenant, const char *key, const char *what,
+                     const char *id);
 int64_t http_stream_tick(struct http_server *s); /* ms until it wants to be called again; -1: when something was seen */
 
-char *il__http_openapi(void); /* /openapi.json; il__free() it. NULL: no memory */
+/* /openapi.json, with the error codes of the apps; il__free() it. NULL: no memory */
+char *il__http_openapi(const struct http_app *const *apps, size_t n_apps);
 
 /* Every handler of routes.def. */
 #define R(method, path, permission, id, fn, query, body, answer, flags, summary) http_fn http_##fn;

@@ -24,6 +24,7 @@
 #include "http/server.h"
 
 #define FILES_BESIDE 256 /* descriptors that are no connections */
+#define EXTEND_EVERY_NS (5000 * (int64_t)IL__NS_PER_MS)
 
 void
 il__http_prepare(void)
@@ -190,6 +191,8 @@ open_all(struct http_server *s, il_error *reterr)
     if (st == IL_OK)
         st = http_streams_open(s, reterr);
     if (st == IL_OK)
+        st = http_apps_open(s, reterr);
+    if (st == IL_OK)
         st = start_listeners(s, reterr);
     if (st == IL_OK)
         st = first_key(s, reterr);
@@ -255,8 +258,22 @@ cut_off(struct http_server *s)
     http_conns_cut(s);
 }
 
+/* Apps are being closed. What they tell is logged at once; systemd is told that we are still at it (TimeoutStopSec may be shorter). */
 static void
-close_all(struct http_server *s)
+while_closing(struct http_server *s)
+{
+    int64_t now_ns = il__clock_boot_ns();
+
+    http_inbox_drain(s);
+    http_log_flush(s);
+    if (now_ns - s->now_ns < EXTEND_EVERY_NS)
+        return;
+    s->now_ns = now_ns;
+    notify("EXTEND_TIMEOUT_USEC=15000000");
+}
+
+static void
+close_all(struct http_server *s, bool was_up)
 {
     if (s->async != NULL)
         cut_off(s);
@@ -269,6 +286,7 @@ close_all(struct http_server *s)
     }
     http_streams_close(s);
     http_requests_release(s);
+    http_apps_close(s, while_closing);
     il__free(s->openapi);
     http_office_close(s);
     http_audit_close(s);
@@ -278,6 +296,8 @@ close_all(struct http_server *s)
     http_loop_close(s);
     http_limits_close(s);
     http_metrics_close(s);
+    if (was_up)
+        http_log(s, HTTP_EVENT_stopped, NULL);
     http_log_close(s);
 }
 
@@ -296,6 +316,8 @@ init(struct http_server *s, const struct http_options *o)
     raise_files(s->o);
     make_id_base(s);
     il__http_routes_init();
+    for (size_t i = 0; i < o->n_apps; i++)
+        il__http_routes_add(o->apps[i]->routes, o->apps[i]->n_routes);
 }
 
 static il_status
@@ -326,8 +348,7 @@ il__http_serve(const struct http_options *o, il_error *reterr)
         say_ready(s);
         http_loop_run(s);
         notify("STOPPING=1");
-        http_log(s, HTTP_EVENT_stopped, NULL);
     }
-    close_all(s);
+    close_all(s, st == IL_OK);
     return st;
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "http/app.h"
 #include "http/conn.h"
 #include "http/http.h"
 
@@ -49,7 +50,11 @@ struct http_server {
     struct http_auth    *auth;
     struct http_audit   *audit;
     struct http_streams *streams;
-    struct http_office  *office;
+    struct http_office  *office, *slow;
+
+    /* app.c: what the first n_open_apps of o->apps gave when they were opened */
+    void  *app_states[HTTP_APPS_MAX];
+    size_t n_open_apps;
 
     /* loop.c */
     pthread_t            thread; /* the loop's */
@@ -73,11 +78,12 @@ struct http_server {
     size_t               n_requests; /* under way */
     struct il__call     *hold;       /* the call that is being submitted */
     struct http_request *gathered,
-        *gathered_last; /* whose calls are handed over at the end of this turn */
-    bool     direct;    /* the store is called directly: memory */
-    uint64_t n_ids;     /* request ids given out */
-    char     id_base[16];
-    bool     store_down; /* as the last call found it */
+        *gathered_last;     /* whose calls are handed over at the end of this turn */
+    struct il__heap parked; /* of requests: http_park() */
+    bool            direct; /* the store is called directly: memory */
+    uint64_t        n_ids;  /* request ids given out */
+    char            id_base[16];
+    bool            store_down; /* as the last call found it */
 };
 
 /* ---- loop.c --------------------------------------------------------------------------------------------------------------- */
@@ -117,6 +123,20 @@ void http_request_accept(struct http_request *r);
 
 /* Hand over the calls that were gathered. */
 void http_calls_flush(struct http_server *s);
+/* Go on with parked requests whose time has come. When the next one's does: ns, or INT64_MAX. */
+int64_t http_parked_tick(struct http_server *s);
+/* The client of a request is gone: if it is parked, it ends. */
+void http_parked_drop(struct http_request *r);
+
+/* ---- app.c ---------------------------------------------------------------------------------------------------------------- */
+
+il_status http_apps_open(struct http_server *s, il_error *reterr) MUST_USE;
+void      http_apps_stop(struct http_server *s);   /* on the loop: they begin to end */
+void      http_apps_reload(struct http_server *s); /* SIGHUP */
+void      http_apps_tick(struct http_server *s, int64_t now_ns);
+void      http_apps_print(struct http_server *s, struct il__buf *out);
+/* Waits for them. meanwhile() is called now and then, on this thread. */
+void http_apps_close(struct http_server *s, void (*meanwhile)(struct http_server *s));
 
 /* ---- head.c --------------------------------------------------------------------------------------------------------------- */
 

@@ -412,8 +412,8 @@ what_of(const il_op *op)
             return "queued";
         return op->status == IL_OK && !renewed ? names[op->type] : NULL;
     case IL_OP_RUN_START:
-        if (op->status == IL_QUEUED)
-            return "queued";
+        if (op->status == IL_QUEUED || (op->status == IL_OK && (op->flags & IL_RUN_SLOT) != 0))
+            return renewed ? NULL : "queued";
         return op->status == IL_OK && !renewed ? names[op->type] : NULL;
     case IL_OP_JOB_HEARTBEAT:
         return op->status == IL_OK && (op->in.job.progress >= 0 || op->in.job.text != NULL)
@@ -461,6 +461,16 @@ http_stream_saw(struct http_server *s, const il_op *ops, size_t n)
         return;
     for (size_t i = 0; i < n; i++)
         tell_op(h, &ops[i]);
+}
+
+void
+http_stream_run(struct http_server *s, const char *tenant, const char *key, const char *what,
+                const char *id)
+{
+    struct http_streams *h = s->streams;
+
+    if (h != NULL && (h->n > 0 || !h->alone))
+        tell(h, &(struct event){ EVENT_RUN, tenant, key, what, id });
 }
 
 /* ---- the other servers ---------------------------------------------------------------------------------------------------------- */

@@ -193,7 +193,7 @@ http_run(struct http_request *r)
 {
     if (superfluous(r))
         return;
-    if (r->idempotency_key != NULL && (r->route->flags & HTTP_CREATES) != 0) {
+    if (r->idempotency_key != NULL && (r->route->flags & (HTTP_CREATES | HTTP_ONCE)) != 0) {
         http_once_begin(r);
         return;
     }
