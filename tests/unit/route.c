@@ -73,6 +73,71 @@ U_TEST(every_row_finds_itself)
     }
 }
 
+static void
+handler(struct http_request *r UNUSED)
+{
+}
+
+/* Routes of apps: found like the others; HTTP_BARE ones also without the prefix; of two that fit, the first. */
+U_TEST(apps_have_routes)
+{
+    static const struct http_route more[] = {
+        { .method     = "GET",
+          .path       = "/things/all",
+          .permission = HTTP_MAY_read,
+          .fn         = handler,
+          .flags      = HTTP_BARE,
+          .summary    = "s",
+          .id         = "thing_all" },
+        { .method     = "GET",
+          .path       = "/things/{id}",
+          .permission = HTTP_MAY_read,
+          .fn         = handler,
+          .flags      = HTTP_BARE,
+          .summary    = "s",
+          .id         = "thing_get" },
+        { .method     = "GET",
+          .path       = "/others",
+          .permission = HTTP_MAY_read,
+          .fn         = handler,
+          .summary    = "s",
+          .id         = "other_list" },
+    };
+    static const struct {
+        const char *path, *id; /* NULL: there is none */
+    } rows[] = {
+        { HTTP_BASE "/things/all", "thing_all" },
+        { "/things/all", "thing_all" },
+        { HTTP_BASE "/things/al", "thing_get" },
+        { "/things/al", "thing_get" },
+        { HTTP_BASE "/others", "other_list" },
+        { "/others", NULL },
+        { "/things", NULL },
+        { "/things/", NULL },
+        { HTTP_BASE HTTP_BASE "/things/al", NULL },
+        { "/locks", NULL },
+        { "/admin/tenants", "admin_tenant_list" },
+    };
+    size_t n_before;
+
+    il__http_routes_init();
+    n_before = il__http_n_routes;
+    il__http_routes_add(more, ARRAY_LEN(more));
+    T_EQU(il__http_n_routes, n_before + ARRAY_LEN(more));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct found f = find("GET", rows[i].path);
+        if ((f.route == NULL) != (rows[i].id == NULL) ||
+            (f.route != NULL && strcmp(f.route->id, rows[i].id) != 0))
+            T_FAIL("%s found %s", rows[i].path, f.route != NULL ? f.route->id : "nothing");
+        end(&f);
+    }
+    struct found f = find("POST", "/things/all");
+    T_STREQ(f.allow, "GET, HEAD");
+    end(&f);
+    il__http_routes_init();
+    T_EQU(il__http_n_routes, n_before);
+}
+
 U_TEST(ids_are_unique)
 {
     for (size_t i = 0; i < il__http_n_routes; i++) {
@@ -290,10 +355,15 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        U_ROW(every_row_finds_itself),     U_ROW(ids_are_unique),
-        U_ROW(no_part_of_a_path_finds_it), U_ROW(other_methods_are_told_which_there_are),
-        U_ROW(arguments_are_decoded),      U_ROW(hostile_paths),
-        U_ROW(every_op_has_a_permission),  U_ROW(query_strings),
+        U_ROW(every_row_finds_itself),
+        U_ROW(apps_have_routes),
+        U_ROW(ids_are_unique),
+        U_ROW(no_part_of_a_path_finds_it),
+        U_ROW(other_methods_are_told_which_there_are),
+        U_ROW(arguments_are_decoded),
+        U_ROW(hostile_paths),
+        U_ROW(every_op_has_a_permission),
+        U_ROW(query_strings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -288,6 +288,27 @@ U_TEST(listings)
     refused(op, "the prefix is longer than 512 bytes");
 }
 
+/* ---- limits of a tenant ---------------------------------------------------------------------------------------- */
+
+U_TEST(days_begin_at_midnight)
+{
+    T_EQ(il__run_midnight_ms(0), 0);
+    T_EQ(il__run_midnight_ms(1), 0);
+    T_EQ(il__run_midnight_ms(IL__DAY_MS - 1), 0);
+    T_EQ(il__run_midnight_ms(IL__DAY_MS), IL__DAY_MS);
+    T_EQ(il__run_midnight_ms(1800000000000), 1799971200000); /* 2027-01-15T08:00:00Z */
+    T_EQ(il__run_midnight_ms(-1), -IL__DAY_MS);
+    T_EQ(il__run_midnight_ms(-IL__DAY_MS), -IL__DAY_MS);
+}
+
+U_TEST(what_a_policy_replaces)
+{
+    for (unsigned p = 0; p < IL_POLICY_COUNT; p++)
+        T_EQ(il__run_replaces((il_policy)p), p == IL_POLICY_CANCEL_RUNNING    ? IL_RUN_RUNNING
+                                             : p == IL_POLICY_REPLACE_PENDING ? IL_RUN_PENDING
+                                                                              : IL_RUN_NONE);
+}
+
 int
 main(void)
 {
@@ -304,6 +325,8 @@ main(void)
         U_ROW(numbers_and_states),
         U_ROW(logs),
         U_ROW(listings),
+        U_ROW(days_begin_at_midnight),
+        U_ROW(what_a_policy_replaces),
     };
 
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);

@@ -1,0 +1,10 @@
+/*
+ * apps.c: the table of apps.def.
+ */
+#include "apps/app.h"
+
+const struct http_app *const il__apps[IL_APP_COUNT] = {
+#define X(name) [IL_APP_##name] = &name##_http_app,
+#include "apps/apps.def"
+#undef X
+};

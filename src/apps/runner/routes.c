@@ -1,0 +1,150 @@
+/*
+ * routes.c: the runner as an app: how it is opened, stopped and closed. See routes.h.
+ */
+#include "apps/runner/routes.h"
+
+#include "base/error.h"
+#include "http/metrics.h"
+#include "http/scope.h"
+#include "http/server.h"
+
+static const struct http_route routes[] = {
+/* clang-format off */
+#define R(method, path, permission, id, fn, query, body, answer, flags, summary, example) \
+    { method, path, HTTP_MAY_##permission, runner_http_##fn, query, body, answer, flags, summary, #id, IL_OP_NONE, example },
+/* The log of a run is that of the store's run: the server's own handler. */
+#define LOG(method, path, permission, id, summary) \
+    { method, path, HTTP_MAY_##permission, http_run_log, NULL, NULL, &http_out_log, HTTP_BARE | HTTP_WAITS, summary, #id, IL_OP_RUN_LOG, NULL },
+#include "apps/runner/routes.def"
+#undef R
+#undef LOG
+    /* clang-format on */
+};
+
+static const struct http_app_error errors[] = {
+#define X(code, status, text) { #code, status, text },
+#include "apps/runner/errors.def"
+#undef X
+};
+
+struct runner_app *
+runner_app_of(const struct http_request *r)
+{
+    return http_app_state(r->server, &runner_http_app);
+}
+
+struct pipeline *
+runner_app_pipeline(struct http_request *r, const char *id)
+{
+    struct pipeline *p = il__catalogue_get(runner_app_of(r)->catalogue, r->caller->tenant, id);
+
+    if (p != NULL && http_scope_has(r->caller, p->key))
+        return p;
+    il__pipeline_unref(p);
+    http_fail(r, 404, "PIPELINE_NOT_FOUND", runner_http_app.name, NULL, "Pipeline %.128s not found",
+              id);
+    return NULL;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------------------------- */
+
+static void
+take_limits(void *cookie, const struct il__data_tenant *t)
+{
+    *(struct il__data_limits *)cookie = t->limits;
+}
+
+/* For triggers of schedules, on the runner's threads. A tenant that the data store does not know has the server's limits, and so has one that it cannot tell about now. */
+static void
+limits_of(void *cookie, const char *tenant, uint32_t *live_max, uint32_t *day_max)
+{
+    struct runner_app     *app = cookie;
+    struct il__data_limits own = { .runs = 0 };
+    il_error               err;
+
+    if (il__data_tenant_get(app->server->data, tenant, take_limits, &own, &err) != IL_OK)
+        own = (struct il__data_limits){ .runs = 0 };
+    *live_max = (uint32_t)(own.runs != 0 ? own.runs : atomic_load(&app->runs));
+    *day_max = (uint32_t)(own.runs_per_day != 0 ? own.runs_per_day : atomic_load(&app->runs_per_day));
+}
+
+static void
+learn_limits(struct runner_app *app)
+{
+    atomic_store(&app->runs, app->server->o->limits.runs);
+    atomic_store(&app->runs_per_day, app->server->o->limits.runs_per_day);
+}
+
+static il_status
+app_open(struct http_server *s, void *cookie, void **ret, il_error *reterr)
+{
+    struct runner_setup  *setup = cookie;
+    struct runner_app    *app   = il__calloc(1, sizeof *app);
+    struct runner_options o     = setup->options;
+
+    if (app == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    runner_app_reload_begin(app);
+    app->server        = s;
+    app->setup         = setup;
+    app->lock_metrics  = o.defaults.lock_metrics;
+    app->has_pipelines = o.pipelines_dir != NULL;
+    learn_limits(app);
+    o.h             = s->h;
+    o.data          = s->data;
+    o.store_url     = s->o->store_url;
+    o.note          = runner_app_note;
+    o.note_cookie   = app;
+    o.limits        = limits_of;
+    o.limits_cookie = app;
+    il_status st    = runner_open(&o, &app->runner, reterr);
+    if (st != IL_OK) {
+        runner_app_reload_end(app);
+        il__free(app);
+        return st;
+    }
+    app->catalogue = runner_catalogue(app->runner);
+    if (app->has_pipelines || !app->lock_metrics)
+        http_metrics_pipelines(s, runner_app_known, app);
+    *ret = app;
+    return IL_OK;
+}
+
+static void
+app_stop(void *state)
+{
+    runner_stop(((struct runner_app *)state)->runner);
+}
+
+static void
+app_close(void *state)
+{
+    struct runner_app *app = state;
+
+    runner_close(app->runner);
+    runner_app_reload_end(app);
+    il__free(app);
+}
+
+static il_status
+app_reload(void *state, void *cookie, il_error *reterr)
+{
+    struct runner_app *app = state;
+
+    app->lock_metrics = ((struct runner_setup *)cookie)->options.defaults.lock_metrics;
+    learn_limits(app);
+    return runner_app_reload(app, reterr);
+}
+
+const struct http_app runner_http_app = {
+    .name          = "pipeline",
+    .routes        = routes,
+    .n_routes      = ARRAY_LEN(routes),
+    .errors        = errors,
+    .n_errors      = ARRAY_LEN(errors),
+    .open          = app_open,
+    .stop          = app_stop,
+    .close         = app_close,
+    .reload        = app_reload,
+    .print_metrics = runner_app_print,
+};

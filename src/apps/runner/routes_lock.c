@@ -1,0 +1,155 @@
+/*
+ * routes_lock.c: the locks of pipelines, with age and share of their TTL that is used (R1.6, R1.29).
+ */
+#include <stdio.h>
+
+#include "apps/runner/routes.h"
+
+#define LOCKS_DEFAULT 100
+#define SHARE_BYTES 24
+
+struct locks_work {
+    const il_lease_info    *leases;
+    size_t                  n;
+    il_op                  *ops; /* the running run of each */
+    il_op                   list;
+    struct runner_lock_out *out;
+};
+
+static void
+end_locks(struct http_request *r)
+{
+    struct locks_work *w = r->ended_cookie;
+
+    il_op_release(&w->list);
+}
+
+/* 0.333 */
+static const char *
+share_text(struct http_request *r, int64_t permille)
+{
+    char *text = http_alloc(r, SHARE_BYTES);
+
+    if (text != NULL)
+        (void)snprintf(text, SHARE_BYTES, "%lld.%03d", (long long)(permille / 1000),
+                       (int)(permille % 1000)); /* there is room */
+    return text;
+}
+
+static bool
+show(struct http_request *r, const il_lease_info *l, const il_run_info *run, struct runner_lock_out *ret)
+{
+    int64_t used  = l->ttl_ms > 0 ? MAX(l->renewed_ms, 0) * 1000 / l->ttl_ms : 0;
+    int64_t alert = runner_app_of(r)->setup->options.alert_permille;
+    bool    own   = run != NULL && run->fence == l->fence;
+
+    *ret = (struct runner_lock_out){
+        .id = own ? run->id : l->holder, /* a classic client's value is its run's id (R1.10) */
+        .pipeline      = runner_pipeline_of_key(l->key),
+        .tenant        = l->tenant,
+        .by            = own ? run->by : NULL,
+        .holder        = l->holder,
+        .state         = il_lease_state_name(l->state),
+        .ttl_used      = share_text(r, used),
+        .locked_at_ms  = l->acquired_at_ms,
+        .expires_at_ms = l->expires_at_ms,
+        .age_ms        = l->age_ms,
+        .ttl_ms        = l->ttl_ms,
+        .renewed_ms    = l->renewed_ms,
+        .remaining_ms  = l->remaining_ms,
+        .fence         = l->fence,
+        .expiring      = alert > 0 && used > alert,
+    };
+    return ret->ttl_used != NULL && ret->pipeline != NULL;
+}
+
+/* Those near their end stand first, in the order of the others (R1.29). */
+static int
+by_urgency(const void *a, const void *b)
+{
+    const struct runner_lock_out *x = a, *y = b;
+
+    if (x->expiring != y->expiring)
+        return x->expiring != 0 ? -1 : 1;
+    return strcmp(x->pipeline, y->pipeline);
+}
+
+static void
+answer(struct http_request *r)
+{
+    struct locks_work *w = r->ended_cookie;
+
+    for (size_t i = 0; i < w->n; i++) {
+        const il_op *op = &w->ops[i];
+        if (op->status != IL_OK) {
+            http_fail_op(r, op, runner_http_app.name);
+            return;
+        }
+        if (!show(r, &w->leases[i], op->out.n_runs > 0 ? &op->out.runs[0] : NULL, &w->out[i])) {
+            http_fail_nomem(r);
+            return;
+        }
+    }
+    if (w->n > 1)
+        qsort(w->out, w->n, sizeof *w->out, by_urgency);
+    http_say_page(r, &runner_out_lock, w->out, sizeof *w->out, w->n, w->list.out.next);
+}
+
+static void
+listed(struct http_request *r)
+{
+    struct locks_work *w = r->ended_cookie;
+
+    if (w->list.status != IL_OK) {
+        http_fail_op(r, &w->list, runner_http_app.name);
+        return;
+    }
+    w->leases = w->list.out.items;
+    w->n      = w->list.out.n_items;
+    w->out    = http_alloc(r, (w->n + 1) * sizeof *w->out);
+    if (w->out == NULL) {
+        http_fail_nomem(r);
+        return;
+    }
+    if (w->n == 0) {
+        answer(r);
+        return;
+    }
+    w->ops = http_alloc(r, w->n * sizeof *w->ops);
+    if (w->ops == NULL) {
+        http_fail_nomem(r);
+        return;
+    }
+    for (size_t i = 0; i < w->n; i++)
+        w->ops[i] = (il_op){ .type    = IL_OP_RUN_LIST,
+                             .key     = w->leases[i].key,
+                             .in.list = { .limit = 1, .states = 1U << IL_RUN_RUNNING } };
+    r->ops   = w->ops;
+    r->n_ops = w->n;
+    http_apply(r, 0, answer);
+}
+
+void
+runner_http_pipeline_locks(struct http_request *r)
+{
+    struct runner_page_in in = { .limit = 0 };
+    struct locks_work    *w  = http_alloc(r, sizeof *w);
+
+    if (w == NULL) {
+        http_fail_nomem(r);
+        return;
+    }
+    *w = (struct locks_work){ .n = 0 };
+    if (!http_take_query(r, &in))
+        return;
+    w->list         = (il_op){ .type    = IL_OP_LIST,
+                               .in.list = { .prefix = PIPELINE_KEY_PREFIX,
+                                            .cursor = in.cursor,
+                                            .limit  = in.limit != 0 ? in.limit : LOCKS_DEFAULT } };
+    r->ended        = end_locks;
+    r->ended_cookie = w;
+    r->store_text   = "Lock manager unavailable";
+    r->ops          = &w->list;
+    r->n_ops        = 1;
+    http_apply(r, 0, listed);
+}

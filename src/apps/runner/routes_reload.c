@@ -1,0 +1,185 @@
+/*
+ * routes_reload.c: reading the pipeline files again: POST /pipelines/reload, and SIGHUP. Both by a slow thread of the server; the runner does one after the other.
+ */
+#include "apps/runner/routes.h"
+#include "base/error.h"
+#include "http/admin.h"
+#include "http/audit.h"
+#include "http/log.h"
+#include "http/office.h"
+#include "http/server.h"
+
+/* Where faults go. */
+struct runner_collecting {
+    struct http_request     *r;
+    struct runner_loaded_out out;
+};
+
+void
+runner_app_refused(struct runner_app *app, const char *tenant, const char *text)
+{
+    struct runner_collecting *c = atomic_load(&app->collecting);
+
+    if (c == NULL || c->out.n_problems == RUNNER_PROBLEMS_MAX || text == NULL)
+        return;
+    bool mine = tenant != NULL && strcmp(tenant, c->r->caller->tenant) == 0;
+    if (!mine && c->r->caller->role < DATA_ROLE_ADMIN)
+        return; /* names of files of others are theirs */
+    struct runner_problem *p = &c->out.problems[c->out.n_problems];
+    p->text                  = il__arena_strdup(&c->r->mem, text);
+    if (p->text != NULL)
+        c->out.n_problems++;
+}
+
+/* The options as they are now: whoever owns them may change them while the files are read. */
+static bool
+snapshot(const struct runner_setup *setup, void **mem, struct runner_options *ret)
+{
+    const struct runner_options *o = &setup->options;
+    struct runner_connection    *all =
+        o->n_connections > 0 ? il__arena_alloc(mem, o->n_connections * sizeof *all) : NULL;
+
+    *ret             = *o;
+    ret->connections = all;
+    if (o->n_connections > 0 && all == NULL)
+        return false;
+    for (size_t i = 0; i < o->n_connections; i++) {
+        all[i].name = il__arena_strdup(mem, o->connections[i].name);
+        all[i].url  = il__arena_strdup(mem, o->connections[i].url);
+        if (all[i].name == NULL || all[i].url == NULL)
+            return false;
+    }
+    return true;
+}
+
+static il_status
+read_again(struct runner_app *app, const struct runner_options *o,
+           struct runner_collecting *collecting, struct pipeline_loaded *loaded, il_error *reterr)
+{
+    CHECK(pthread_mutex_lock(&app->reload_mutex) == 0);
+    atomic_store(&app->collecting, collecting);
+    il_status st = runner_reload(app->runner, o, loaded, reterr);
+    atomic_store(&app->collecting, NULL);
+    CHECK(pthread_mutex_unlock(&app->reload_mutex) == 0);
+    return st;
+}
+
+/* ---- asked for -------------------------------------------------------------------------------------------------------------------- */
+
+struct reload_work {
+    struct runner_collecting collecting;
+    struct runner_options    options;
+    il_status                status;
+    il_error                 error;
+};
+
+static void
+do_reload(struct http_request *r)
+{
+    struct reload_work    *w      = r->state;
+    struct pipeline_loaded loaded = { .n_pipelines = 0 };
+
+    w->status = read_again(runner_app_of(r), &w->options, &w->collecting, &loaded, &w->error);
+    w->collecting.out.pipelines = loaded.n_pipelines;
+    w->collecting.out.tenants   = loaded.n_tenants;
+    w->collecting.out.bad       = loaded.n_bad;
+    w->collecting.out.kept      = loaded.n_kept;
+    w->collecting.out.changed   = loaded.n_changed;
+}
+
+static void
+recorded(struct http_request *r)
+{
+    const struct reload_work *w = r->state;
+
+    if (w->status == IL_OK)
+        http_say(r, 200, &runner_out_loaded, &w->collecting.out);
+    else
+        http_fail(r, il_status_http(w->status), il_status_name(w->status), runner_http_app.name,
+                  NULL, "%s",
+                  r->caller->role >= DATA_ROLE_ADMIN
+                      ? w->error.message
+                      : "the folder of the pipelines cannot be read");
+}
+
+static void
+did_reload(struct http_request *r)
+{
+    const struct reload_work *w = r->state;
+
+    http_audit(r,
+               &(struct http_act){ .act     = "pipelines.reload",
+                                   .what    = "pipelines",
+                                   .outcome = il_status_name(w->status) },
+               recorded);
+}
+
+void
+runner_http_pipeline_reload(struct http_request *r)
+{
+    struct reload_work *w = http_alloc(r, sizeof *w);
+
+    if (w != NULL) {
+        *w = (struct reload_work){ .collecting = { .r = r } };
+        w->collecting.out.problems =
+            http_alloc(r, RUNNER_PROBLEMS_MAX * sizeof *w->collecting.out.problems);
+    }
+    if (w == NULL || w->collecting.out.problems == NULL ||
+        !snapshot(runner_app_of(r)->setup, &r->mem, &w->options)) {
+        http_fail_nomem(r);
+        return;
+    }
+    r->state = w;
+    http_errand_slow(r, do_reload, did_reload);
+}
+
+/* ---- SIGHUP --------------------------------------------------------------------------------------------------------------------- */
+
+static void
+hup_work(struct http_job *job)
+{
+    struct runner_app *app = container_of(job, struct runner_app, hup.job);
+
+    app->hup.status = runner_reload(app->runner, &app->hup.options, &app->hup.loaded, &app->hup.error);
+}
+
+static void
+hup_done(struct http_job *job)
+{
+    struct runner_app *app = container_of(job, struct runner_app, hup.job);
+    il_error           err;
+
+    if (app->hup.status != IL_OK)
+        http_log(app->server, HTTP_EVENT_reload_refused, "pipelines: %s", app->hup.error.message);
+    app->hup.busy = false;
+    if (app->hup.again)
+        IGNORE(runner_app_reload(app, &err) != IL_OK); /* no memory: the next signal may find some */
+}
+
+il_status
+runner_app_reload(struct runner_app *app, il_error *reterr)
+{
+    app->hup.again = app->hup.busy;
+    if (app->hup.busy)
+        return IL_OK; /* once more when that one is done: it may have read what has changed since */
+    il__arena_free(&app->hup.mem);
+    if (!snapshot(app->setup, &app->hup.mem, &app->hup.options))
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    app->hup.busy = true;
+    app->hup.job  = (struct http_job){ .work = hup_work, .then = hup_done };
+    http_slow_send(app->server, &app->hup.job);
+    return IL_OK;
+}
+
+void
+runner_app_reload_begin(struct runner_app *app)
+{
+    CHECK(pthread_mutex_init(&app->reload_mutex, NULL) == 0);
+}
+
+void
+runner_app_reload_end(struct runner_app *app)
+{
+    il__arena_free(&app->hup.mem);
+    (void)pthread_mutex_destroy(&app->reload_mutex); /* nobody has it any more */
+}

@@ -1,0 +1,2 @@
+-- check_count: how many rows there are.
+SELECT count(*) FROM @table;

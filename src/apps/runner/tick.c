@@ -1,0 +1,373 @@
+/*
+ * tick.c: schedules. Each server computes the ticks of its pipelines and triggers them; the id of the run follows from tenant, pipeline and tick, so that of all servers that do so one makes the run, and the others are told that
+ * it exists. No server is special, none needs to know of the others.
+ *
+ * Ticks that are due together are triggered together: one commit. Those that may have to wait (a probe, `reject` with retries) have a thread each.
+ */
+#include <stdio.h>
+
+#include "apps/runner/runner_internal.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "core/limits.h"
+
+#define BATCH_MAX 256
+#define SLOW_MAX 16 /* threads for triggers that wait */
+#define PAGE 256
+#define SLEEP_MS_MAX 1000 /* the wall clock may be set */
+
+/* A pipeline with a schedule. node.at: its next tick. */
+struct entry {
+    struct il__heap_node node;
+    struct pipeline     *pipeline;
+};
+struct ticker {
+    struct runner  *r;
+    struct il__heap heap;
+    uint64_t        version; /* of the catalogue, as it was read last */
+    bool            read;
+    int64_t         from_ms; /* ticks up to this time have been looked at */
+    pthread_t       slow[SLOW_MAX];
+    atomic_bool     slow_done[SLOW_MAX];
+    bool            slow_used[SLOW_MAX];
+};
+/* A tick that is due. */
+struct tick {
+    struct pipeline *pipeline;
+    int64_t          at_ms;
+    char             id[IL_ID_BYTES_MAX + 1];
+    /* of a slow one: */
+    struct runner *r;
+    atomic_bool   *done;
+};
+
+/* ---- which are due -------------------------------------------------------------------------------------------------------------------- */
+
+static void
+forget_all(struct ticker *t)
+{
+    while (t->heap.first != NULL) {
+        struct entry *entry = container_of(t->heap.first, struct entry, node);
+        il__heap_remove(&t->heap, &entry->node);
+        il__pipeline_unref(entry->pipeline);
+        il__free(entry);
+    }
+}
+
+static void
+add_entry(struct ticker *t, struct pipeline *p, int64_t after_ms)
+{
+    int64_t       next_ms = il__pipeline_next_tick(p, after_ms);
+    struct entry *entry   = next_ms != IL__NEVER ? il__calloc(1, sizeof *entry) : NULL;
+
+    if (entry == NULL)
+        return; /* no memory: until the next reload */
+    entry->pipeline = il__pipeline_ref(p);
+    entry->node.at  = next_ms;
+    il__heap_add(&t->heap, &entry->node);
+}
+
+/* Read the catalogue anew. The first time, what was missed while nobody was there is looked at, too, as far back as the pipeline wants it. */
+static void
+read_catalogue(struct ticker *t, int64_t now_ms)
+{
+    struct pipeline *page[PAGE];
+    char             tenant[IL_TENANT_BYTES_MAX + 1], id[PIPELINE_ID_BYTES_MAX + 1];
+    size_t           n;
+    bool             first = true;
+
+    forget_all(t);
+    t->version = il__catalogue_version(t->r->catalogue);
+    do {
+        n     = il__catalogue_list(t->r->catalogue, NULL, first ? NULL : tenant, first ? NULL : id,
+                                   page, PAGE);
+        first = false;
+        for (size_t i = 0; i < n; i++) {
+            if (page[i]->schedule_text != NULL)
+                add_entry(t, page[i], t->read ? t->from_ms : now_ms - page[i]->catch_up_ms);
+            (void)snprintf(tenant, sizeof tenant, "%s", page[i]->tenant);
+            (void)snprintf(id, sizeof id, "%s", page[i]->id);
+            il__pipeline_unref(page[i]);
+        }
+    } while (n == PAGE);
+    t->read = true;
+}
+
+/* The newest tick of an entry that has come; *ret_next_ms: the one after it. */
+static int64_t
+newest(const struct pipeline *p, int64_t tick_ms, int64_t now_ms, int64_t *ret_next_ms)
+{
+    int64_t next_ms = il__pipeline_next_tick(p, tick_ms);
+
+    while (next_ms <= now_ms) {
+        tick_ms = next_ms;
+        next_ms = il__pipeline_next_tick(p, tick_ms);
+    }
+    *ret_next_ms = next_ms;
+    return tick_ms;
+}
+
+/* Those that are due, at most n; each has a reference. */
+static size_t
+take_due(struct ticker *t, int64_t now_ms, struct tick *ticks, size_t n)
+{
+    size_t n_taken = 0;
+
+    while (n_taken < n && il__heap_due(&t->heap, now_ms)) {
+        struct entry          *entry = container_of(t->heap.first, struct entry, node);
+        const struct pipeline *p     = entry->pipeline;
+        int64_t                next_ms;
+        int64_t                tick_ms = newest(p, entry->node.at, now_ms, &next_ms);
+        if (now_ms - tick_ms <= MAX(p->catch_up_ms, SLEEP_MS_MAX)) {
+            struct tick *tick = &ticks[n_taken++];
+            tick->pipeline    = il__pipeline_ref(entry->pipeline);
+            tick->at_ms       = tick_ms;
+            il__cron_job_id(p->tenant, p->key, tick_ms, tick->id);
+        }
+        if (next_ms != IL__NEVER) {
+            il__heap_move(&t->heap, &entry->node, next_ms);
+        } else {
+            il__heap_remove(&t->heap, &entry->node);
+            il__pipeline_unref(entry->pipeline);
+            il__free(entry);
+        }
+    }
+    return n_taken;
+}
+
+/* ---- triggering ------------------------------------------------------------------------------------------------------------------------ */
+
+static struct runner_trigger
+trigger_of(struct runner *r, const struct tick *tick)
+{
+    struct runner_trigger t = {
+        .tenant   = tick->pipeline->tenant,
+        .pipeline = tick->pipeline,
+        .id       = tick->id,
+        .by       = "schedule",
+        .type     = "schedule",
+        .keep_ms  = r->o.keep_ms,
+    };
+
+    if (r->o.limits != NULL)
+        r->o.limits(r->o.limits_cookie, t.tenant, &t.live_max, &t.day_max);
+    return t;
+}
+
+/* `exists`: another server was first. */
+static void
+note_tick(struct runner *r, const struct tick *tick, enum runner_answer answer, bool exists,
+          const char *why)
+{
+    struct runner_note note = { .event    = RUNNER_EVENT_tick,
+                                .tenant   = tick->pipeline->tenant,
+                                .pipeline = tick->pipeline->id,
+                                .run      = tick->id,
+                                .wait_ms  = -1,
+                                .hold_ms  = -1 };
+
+    if (exists)
+        return;
+    if (answer == RUNNER_TRIGGERED) {
+        atomic_fetch_add(&r->n_schedule_ticks, 1);
+    } else {
+        atomic_fetch_add(&r->n_schedule_skipped, 1);
+        note.event = RUNNER_EVENT_tick_skipped;
+        note.run   = NULL;
+        note.text  = why;
+    }
+    runner_note_full(r, note);
+}
+
+static const char *
+why_not(enum runner_answer answer, const il_op *op)
+{
+    if (op->out.detail != NULL)
+        return op->out.detail;
+    return answer == RUNNER_RUNNING || answer == RUNNER_SKIPPED || answer == RUNNER_REJECTED
+               ? "the pipeline is running"
+               : il_status_text(op->status);
+}
+
+/* The op says that the run with this tick's id was made before. */
+static bool
+exists_already(const il_op *op, const char *id)
+{
+    return op->status != IL_OK ? op->out.n_runs > 0 && strcmp(op->out.runs[0].id, id) == 0
+                               : (op->out.flags & IL_OUT_RENEWED) != 0;
+}
+
+static void
+done_with(struct runner *r, const struct tick *tick, const il_op *op)
+{
+    enum runner_answer answer = runner_trigger_answer(op);
+    bool               exists = exists_already(op, tick->id);
+
+    note_tick(r, tick, answer, exists, why_not(answer, op));
+    if (answer == RUNNER_TRIGGERED && op->status == IL_OK)
+        runner_take(r, tick->pipeline->tenant, tick->id, il__pipeline_ref(tick->pipeline));
+}
+
+/* One commit for all. If the store is out of reach, they are tried again until the next look: see the ticker. */
+static bool
+trigger_batch(struct runner *r, const struct tick *ticks, size_t n)
+{
+    AUTO(il__arena_free) void *mem   = NULL;
+    il_op                     *ops   = il__calloc(n, sizeof *ops);
+    const struct tick        **of    = il__calloc(n, sizeof(struct tick *));
+    size_t                     n_ops = 0;
+    il_error                   error = { .message = "" };
+    il_status                  st    = ops != NULL && of != NULL ? IL_OK : IL_NOMEM;
+
+    for (size_t i = 0; st == IL_OK && i < n; i++) {
+        struct runner_trigger t = trigger_of(r, &ticks[i]);
+        if (runner_trigger_op(&t, &mem, &ops[n_ops], &error) == IL_OK)
+            of[n_ops++] = &ticks[i];
+        else /* a parameter without a default: the file cannot be scheduled */
+            note_tick(r, &ticks[i], RUNNER_FAILED, false, error.message);
+    }
+    if (st == IL_OK && n_ops > 0)
+        st = il_apply(r->o.h, ops, n_ops, &error);
+    if (st != IL_OK)
+        runner_trouble(r, "scheduled runs cannot be started", &error);
+    for (size_t i = 0; i < n_ops; i++) {
+        if (st == IL_OK)
+            done_with(r, of[i], &ops[i]);
+        il_op_release(&ops[i]);
+    }
+    il__free(ops);
+    il__free(of);
+    return st == IL_OK;
+}
+
+static void
+trigger_slowly(struct runner *r, const struct tick *tick)
+{
+    struct runner_trigger t       = trigger_of(r, tick);
+    AUTO_FREE char       *outside = NULL;
+    il_error              error   = { .message = "" };
+    il_op                 op;
+    enum runner_answer    answer = runner_trigger(r, &t, &op, &outside, &error);
+
+    note_tick(r, tick, answer, exists_already(&op, tick->id),
+              error.message[0] != '\0' ? error.message : why_not(answer, &op));
+    il_op_release(&op);
+}
+
+static void *
+slow_main(void *arg)
+{
+    struct tick *tick = arg;
+
+    trigger_slowly(tick->r, tick);
+    il__pipeline_unref(tick->pipeline);
+    atomic_bool *done = tick->done;
+    il__free(tick);
+    atomic_store(done, true);
+    return NULL;
+}
+
+/* A thread for it; without one, here. */
+static void
+trigger_aside(struct ticker *t, const struct tick *tick)
+{
+    size_t i = 0;
+
+    for (; i < SLOW_MAX; i++) {
+        if (t->slow_used[i] && atomic_load(&t->slow_done[i])) {
+            CHECK(pthread_join(t->slow[i], NULL) == 0);
+            t->slow_used[i] = false;
+        }
+        if (!t->slow_used[i])
+            break;
+    }
+    struct tick *copy = i < SLOW_MAX ? il__alloc(sizeof *copy) : NULL;
+    if (copy != NULL) {
+        *copy      = *tick;
+        copy->r    = t->r;
+        copy->done = &t->slow_done[i];
+        atomic_store(&t->slow_done[i], false);
+        if (runner_thread(&t->slow[i], slow_main, copy) == 0) {
+            t->slow_used[i] = true;
+            return;
+        }
+        il__free(copy);
+    }
+    trigger_slowly(t->r, tick);
+    il__pipeline_unref(tick->pipeline);
+}
+
+static bool
+is_slow(const struct pipeline *p)
+{
+    return p->preflight != PIPELINE_NO_PROBE ||
+           (p->on_conflict == IL_POLICY_REJECT && p->lock_retries > 0);
+}
+
+/* All that is due. False: the store was out of reach, and those that were not triggered are due again. */
+static bool
+trigger_due(struct ticker *t, int64_t now_ms)
+{
+    struct tick ticks[BATCH_MAX];
+    size_t      n;
+    bool        good = true;
+
+    do {
+        n              = take_due(t, now_ms, ticks, BATCH_MAX);
+        size_t n_quick = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (is_slow(ticks[i].pipeline))
+                trigger_aside(t, &ticks[i]);
+            else
+                ticks[n_quick++] = ticks[i];
+        }
+        if (n_quick > 0)
+            good &= trigger_batch(t->r, ticks, n_quick);
+        for (size_t i = 0; i < n_quick; i++)
+            il__pipeline_unref(ticks[i].pipeline);
+    } while (n == BATCH_MAX);
+    return good;
+}
+
+void *
+runner_tick_main(void *arg)
+{
+    struct runner *r = arg;
+    struct ticker *t = il__calloc(1, sizeof *t);
+
+    if (t == NULL) {
+        il_error error;
+        (void)il__error_set(&error, IL_NOMEM, "no memory");
+        runner_trouble(r, "schedules are not looked at", &error);
+        return NULL;
+    }
+    t->r = r;
+    runner_lock(&r->mutex);
+    while (!r->stopping) {
+        int64_t now_ms = il__clock_wall_ms();
+        runner_unlock(&r->mutex);
+        if (!t->read || t->version != il__catalogue_version(r->catalogue))
+            read_catalogue(t, now_ms);
+        if (trigger_due(t, now_ms)) {
+            t->from_ms = now_ms;
+        } else { /* again, from where we were; those that were made say so */
+            t->read    = t->from_ms != 0;
+            t->version = UINT64_MAX;
+        }
+        runner_lock(&r->mutex);
+        int64_t next_ms = t->heap.first != NULL ? t->heap.first->at : IL__NEVER;
+        int64_t wait_ms = MIN(MAX(next_ms - il__clock_wall_ms(), 1), SLEEP_MS_MAX);
+        if (!r->stopping)
+            runner_wait(&r->tick, &r->mutex, wait_ms * IL__NS_PER_MS);
+    }
+    runner_unlock(&r->mutex);
+    for (size_t i = 0; i < SLOW_MAX; i++) {
+        if (t->slow_used[i])
+            CHECK(pthread_join(t->slow[i], NULL) == 0);
+    }
+    forget_all(t);
+    il__free(t);
+    return NULL;
+}

@@ -1,0 +1,39 @@
+/*
+ * yaml.h: a YAML document as a small tree, each node with its line. Only what a pipeline needs: one document of mappings, lists and scalars; no anchors, aliases, merge keys or tags. Keys are texts, each
+ * once.
+ */
+#ifndef IL_APPS_RUNNER_YAML_H
+#define IL_APPS_RUNNER_YAML_H
+
+#include "base/base.h"
+
+#define DOC_DEPTH_MAX 16
+#define DOC_NODES_MAX 20000
+#define DOC_KEYS_MAX 1000 /* of one mapping */
+
+enum doc_type {
+    DOC_TEXT,
+    DOC_LIST,
+    DOC_MAP
+};
+
+struct doc_node {
+    enum doc_type    type;
+    bool             plain;          /* DOC_TEXT: without quotes; DOC_MAP: in braces, {…} */
+    uint32_t         line, key_line; /* from 1 */
+    const char      *key;            /* of a member of a mapping; else NULL */
+    const char      *text;           /* DOC_TEXT; NULL = null */
+    size_t           n;              /* members */
+    struct doc_node *first, *next;
+};
+
+struct doc_fault {
+    size_t line;
+    char   text[200];
+};
+
+/* The tree lives in *mem (il__arena). IL_OK; IL_INVAL: *fault says where and why; IL_NOMEM. */
+il_status il__doc_read(void **mem, const char *text, size_t n_bytes, struct doc_node **ret,
+                       struct doc_fault *fault) MUST_USE;
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * zone.c: schedules in a time zone: zones by their names, and the next tick.
+ *
+ * Between two transitions local time is UTC plus a constant, so a tick is looked for in one such span after the other. Where local time jumps forward, what the jump leaves out comes at the jump, once; where
+ * it is set back, what was there already does not come again. A schedule for every hour (`*`) is about time that passes, not about a time of day: it has none of this, and ticks whenever the clock
+ * on the wall agrees.
+ */
+#include "apps/runner/zone.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apps/runner/pipeline_internal.h"
+#include "base/error.h"
+#include "core/limits.h"
+
+#define ZONES_DIR "/usr/share/zoneinfo"
+#define EVERY_HOUR 0xFFFFFFU
+
+/* ---- ticks ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Which span a time is in. */
+static size_t
+span_of(const struct pipeline_zone *z, int64_t ms)
+{
+    size_t lo = 0;
+    size_t hi = z->n;
+
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (z->transitions[mid].at_ms <= ms)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static int64_t
+offset_ms(const struct pipeline_zone *z, size_t i)
+{
+    return (int64_t)z->transitions[i].offset_s * 1000;
+}
+
+/* Does a tick fall into the local times that the i-th transition leaves out? */
+static bool
+left_out(const struct pipeline_zone *z, const struct il__cron *c, size_t i)
+{
+    int64_t from = z->transitions[i].at_ms + offset_ms(z, i - 1);
+    int64_t to   = z->transitions[i].at_ms + offset_ms(z, i);
+
+    return from < to && il__cron_next(c, from - 1) < to;
+}
+
+int64_t
+il__zone_next(const struct pipeline_zone *z, const struct il__cron *c, int64_t after_ms)
+{
+    bool every_hour = c->hours == EVERY_HOUR;
+
+    for (size_t i = span_of(z, after_ms);; i++) {
+        int64_t begin = z->transitions[i].at_ms;
+        int64_t end   = i + 1 < z->n ? z->transitions[i + 1].at_ms : IL__NEVER;
+        int64_t after = MAX(after_ms, begin - 1) + offset_ms(z, i);
+        if (i > 0 && !every_hour) {
+            if (begin > after_ms && left_out(z, c, i))
+                return begin;
+            after = MAX(after, begin + offset_ms(z, i - 1) - 1); /* set back: not again */
+        }
+        int64_t local = il__cron_next(c, after);
+        if (local == IL__NEVER)
+            return IL__NEVER;
+        if (local - offset_ms(z, i) < end)
+            return local - offset_ms(z, i);
+    }
+}
+
+int64_t
+il__pipeline_next_tick(const struct pipeline *p, int64_t after_ms)
+{
+    return p->schedule_text != NULL ? il__zone_next(p->zone, &p->schedule, after_ms) : IL__NEVER;
+}
+
+/* ---- zones by name ---------------------------------------------------------------------------------------------------------------- */
+
+/* Those that were asked for, for the life of the process: there are a few hundred in all. */
+struct zone_entry {
+    struct zone_entry   *next;
+    struct pipeline_zone zone;
+};
+
+static pthread_mutex_t    mutex = PTHREAD_MUTEX_INITIALIZER; /* protects `entries`; a leaf */
+static struct zone_entry *entries;
+static struct pipeline_transition utc_transitions[] = { { 0, 0 } };
+static struct pipeline_zone       utc               = { "UTC", 1, utc_transitions };
+
+static const struct pipeline_zone *
+find(const char *name)
+{
+    const struct zone_entry *e;
+
+    (void)pthread_mutex_lock(&mutex);
+    for (e = entries; e != NULL && strcmp(e->zone.name, name) != 0; e = e->next)
+        ;
+    (void)pthread_mutex_unlock(&mutex);
+    return e != NULL ? &e->zone : NULL;
+}
+
+/* Europe/Berlin, Etc/GMT+5: nothing that leads out of the folder. */
+static bool
+name_ok(const char *name)
+{
+    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/");
+
+    return n > 0 && name[n] == '\0' && name[0] != '/' && name[0] != '-' && name[n - 1] != '/' &&
+           strstr(name, "//") == NULL && n < sizeof((struct pipeline_zone *)NULL)->name;
+}
+
+/* The bytes of its file; 0 = there is none. */
+static size_t
+read_zone_file(const char *name, unsigned char *data, size_t n_max)
+{
+    const char *dir = secure_getenv("TZDIR");
+    char        path[512];
+    struct stat st;
+    size_t      n = 0;
+
+    int n_path =
+        snprintf(path, sizeof path, "%s/%s", dir != NULL && dir[0] == '/' ? dir : ZONES_DIR, name);
+    int fd = n_path < (int)sizeof path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (fd < 0)
+        return 0;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        ssize_t got;
+        while (n < n_max && (got = read(fd, data + n, n_max - n)) != 0) {
+            if (got > 0)
+                n += (size_t)got;
+            else if (errno != EINTR)
+                break;
+        }
+    }
+    (void)close(fd);
+    return n;
+}
+
+static il_status
+load(const char *name, struct zone_entry **ret, il_error *reterr)
+{
+    AUTO_FREE unsigned char              *data = il__alloc(ZONE_FILE_BYTES_MAX);
+    AUTO_FREE struct pipeline_transition *transitions =
+        il__calloc(ZONE_TRANSITIONS_MAX, sizeof *transitions);
+    AUTO_FREE struct zone_entry *e = il__calloc(1, sizeof *e);
+
+    if (data == NULL || transitions == NULL || e == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    size_t n_bytes = read_zone_file(name, data, ZONE_FILE_BYTES_MAX);
+    size_t n       = n_bytes > 0 ? il__zone_parse(data, n_bytes, transitions) : 0;
+    if (n == 0 && access(ZONES_DIR, F_OK) != 0)
+        return il__error_set(
+            reterr, IL_INVAL,
+            "the time zone '%s' cannot be read: no zones are installed here (package tzdata)", name);
+    if (n == 0)
+        return il__error_set(reterr, IL_INVAL, "there is no time zone '%s' (as Europe/Berlin)", name);
+    (void)snprintf(e->zone.name, sizeof e->zone.name, "%s", name);
+    e->zone.n           = n;
+    e->zone.transitions = il__alloc(n * sizeof *transitions);
+    if (e->zone.transitions == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    memcpy(e->zone.transitions, transitions, n * sizeof *transitions);
+    *ret = TAKE(e);
+    return IL_OK;
+}
+
+il_status
+il__zone_get(const char *name, const struct pipeline_zone **ret, il_error *reterr)
+{
+    struct zone_entry *e = NULL;
+
+    if (strcmp(name, "UTC") == 0) { /* also where no zones are installed */
+        *ret = &utc;
+        return IL_OK;
+    }
+    if (!name_ok(name))
+        return il__error_set(reterr, IL_INVAL,
+                             "'%.60s' is not the name of a time zone (as Europe/Berlin)", name);
+    *ret = find(name);
+    if (*ret != NULL)
+        return IL_OK;
+    il_status st = load(name, &e, reterr);
+    if (st != IL_OK)
+        return st;
+    CHECK(e != NULL);
+    /* Two threads may load the same zone; both entries are the same, and stay. */
+    (void)pthread_mutex_lock(&mutex);
+    e->next = entries;
+    entries = e;
+    (void)pthread_mutex_unlock(&mutex);
+    *ret = &e->zone;
+    return IL_OK;
+}

@@ -1,0 +1,368 @@
+/*
+ * share.c: several runners on one store, and the policies of conflicts.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "rig.h"
+
+#define RUNNERS 2
+#define TRIGGERS 100
+
+struct crowd {
+    struct rig        *g;
+    struct runner     *runner;
+    pthread_barrier_t *barrier;
+    enum runner_answer answer;
+    char               id[IL_ID_BYTES_MAX + 1];
+};
+
+static void *
+trigger_main(void *arg)
+{
+    struct crowd *c   = arg;
+    il_error      err = { .message = "" };
+
+    (void)pthread_barrier_wait(c->barrier);
+    c->answer = rig_trigger_with(c->g, c->runner, "p", NULL, c->id, &err);
+    return NULL;
+}
+
+/* A hundred triggers at once over two servers: one run. R1.11. */
+RIG_TEST(one_of_many)
+{
+    struct crowd      crowd[TRIGGERS];
+    pthread_t         threads[TRIGGERS];
+    pthread_barrier_t barrier;
+    il               *other_h;
+    size_t            n_new = 0;
+
+    rig_pipeline(
+        g, "p", "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo x >> %1$s/begun; while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
+        g->scratch);
+    rig_open(g, (struct rig_opts){ 0 });
+    struct runner *other = rig_another(g, (struct rig_opts){ 0 }, &other_h);
+    CHECK(pthread_barrier_init(&barrier, NULL, TRIGGERS) == 0);
+    for (size_t i = 0; i < TRIGGERS; i++) {
+        crowd[i] =
+            (struct crowd){ .g = g, .runner = i % 2 == 0 ? g->runner : other, .barrier = &barrier };
+        CHECK(pthread_create(&threads[i], NULL, trigger_main, &crowd[i]) == 0);
+    }
+    for (size_t i = 0; i < TRIGGERS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (size_t i = 0; i < TRIGGERS; i++) {
+        T_TRUE(crowd[i].answer == RUNNER_TRIGGERED || crowd[i].answer == RUNNER_RUNNING);
+        T_STREQ(crowd[i].id, crowd[0].id);
+        n_new += crowd[i].answer == RUNNER_TRIGGERED;
+    }
+    T_EQ(n_new, 1);
+    char path[T_PATH_BYTES];
+    t_path(path, "%s/go", g->scratch);
+    t_file_write(path, "x", 1);
+    struct rig_run run = rig_end(g, crowd[0].id, IL_RUN_COMPLETED);
+    T_EQ(run.n_joined, TRIGGERS - 1);
+    T_EQ(rig_lines(g, "begun"), 1);
+    rig_all_free(g);
+    CHECK(pthread_barrier_destroy(&barrier) == 0);
+    runner_close(other);
+    il_close(other_h);
+}
+
+/* Slots that nobody was told of are executed once each, by either of two servers. */
+RIG_TEST(slots_of_nobody)
+{
+    char ids[20][IL_ID_BYTES_MAX + 1];
+    il  *other_h;
+
+    rig_pipeline(
+        g, "p", "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/begun'}\n",
+        g->scratch);
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        rig_slot(g, "p", ids[i]);
+    rig_open(g, (struct rig_opts){ 0 });
+    struct runner *other = rig_another(g, (struct rig_opts){ 0 }, &other_h);
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        (void)rig_end(g, ids[i], IL_RUN_COMPLETED);
+    T_EQ(rig_lines(g, "begun"), ARRAY_LEN(ids));
+    char path[T_PATH_BYTES];
+    t_path(path, "%s/begun", g->scratch);
+    char *text = t_file_read(path, NULL);
+    char *at   = text;
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) { /* first in, first out */
+        T_TRUE(strncmp(at, ids[i], strlen(ids[i])) == 0);
+        at = strchr(at, '\n') + 1;
+    }
+    free(text);
+    runner_close(other);
+    il_close(other_h);
+}
+
+/* Queue: in order; beyond queue_max: refused. */
+RIG_TEST(queue)
+{
+    char ids[4][IL_ID_BYTES_MAX + 1], extra[IL_ID_BYTES_MAX + 1];
+
+    rig_pipeline(
+        g, "p", "on_conflict: queue\nqueue_max: 3\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/order; while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
+        g->scratch);
+    rig_open(g, (struct rig_opts){ 0 });
+    T_EQ(rig_trigger(g, "p", ids[0]), RUNNER_TRIGGERED);
+    rig_await(g, ids[0], IL_RUN_RUNNING);
+    for (size_t i = 1; i < 4; i++)
+        T_EQ(rig_trigger(g, "p", ids[i]), RUNNER_TRIGGERED);
+    T_EQ(rig_trigger(g, "p", extra), RUNNER_QUEUE_FULL);
+    char path[T_PATH_BYTES];
+    t_path(path, "%s/go", g->scratch);
+    t_file_write(path, "x", 1);
+    for (size_t i = 0; i < 4; i++)
+        (void)rig_end(g, ids[i], IL_RUN_COMPLETED);
+    t_path(path, "%s/order", g->scratch);
+    char *text = t_file_read(path, NULL);
+    char *at   = text;
+    for (size_t i = 0; i < 4; i++) {
+        T_TRUE(strncmp(at, ids[i], strlen(ids[i])) == 0);
+        at = strchr(at, '\n') + 1;
+    }
+    free(text);
+}
+
+RIG_TEST(other_policies)
+{
+    char first[IL_ID_BYTES_MAX + 1], id[IL_ID_BYTES_MAX + 1], second[IL_ID_BYTES_MAX + 1];
+
+    rig_pipeline(
+        g, "skip", "on_conflict: skip\nsteps:\n  - {step_id: a, type: command, run: [sleep, '60']}\n");
+    rig_pipeline(
+        g, "reject",
+        "on_conflict: reject\nlock_acquisition_retries: 1\nlock_acquisition_retry_delay_seconds: "
+        "1\nsteps:\n  - {step_id: a, type: command, run: [sleep, '60']}\n");
+    rig_pipeline(
+        g, "newest", "on_conflict: cancel-running\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $$ > %1$s/$INTERLOCK_RUN_ID; exec sleep 60'}\n",
+        g->scratch);
+    rig_open(g, (struct rig_opts){ 0 });
+    T_EQ(rig_trigger(g, "skip", first), RUNNER_TRIGGERED);
+    T_EQ(rig_trigger(g, "skip", id), RUNNER_SKIPPED);
+    T_STREQ(id, first);
+    T_EQ(rig_trigger(g, "reject", first), RUNNER_TRIGGERED);
+    int64_t began = t_real_ms();
+    T_EQ(rig_trigger(g, "reject", id), RUNNER_REJECTED);
+    T_TRUE(t_real_ms() - began >= 950); /* R1.7 */
+    T_STREQ(id, first);
+    T_EQ(rig_trigger(g, "newest", first), RUNNER_TRIGGERED);
+    pid_t pid = (pid_t)rig_number(g, first);
+    T_EQ(rig_trigger(g, "newest", second), RUNNER_TRIGGERED);
+    T_HAS(rig_end(g, first, IL_RUN_CANCELLED).error, second);
+    T_TRUE(t_pid_gone(pid, 0));
+    rig_await(g, second, IL_RUN_RUNNING);
+}
+
+/* Room is given to tenants in turn, and a run that waits for its key takes none. */
+RIG_TEST(room)
+{
+    char                ids[6][IL_ID_BYTES_MAX + 1];
+    char                name[8];
+    struct runner_stats stats;
+
+    for (int i = 0; i < 4; i++) {
+        (void)snprintf(name, sizeof name, "p%d", i);
+        rig_pipeline(
+            g, name, "on_conflict: queue\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
+            g->scratch);
+    }
+    rig_open(g, (struct rig_opts){ .runs_max = 2 });
+    T_EQ(rig_trigger(g, "p0", ids[0]), RUNNER_TRIGGERED);
+    rig_await(g, ids[0], IL_RUN_RUNNING);
+    T_EQ(rig_trigger(g, "p0", ids[1]), RUNNER_TRIGGERED); /* waits for p0 */
+    T_EQ(rig_trigger(g, "p1", ids[2]), RUNNER_TRIGGERED);
+    rig_await(g, ids[2], IL_RUN_RUNNING); /* has the second place */
+    T_EQ(rig_trigger(g, "p2", ids[3]), RUNNER_TRIGGERED);
+    T_EQ(rig_trigger(g, "p3", ids[4]), RUNNER_TRIGGERED);
+    int64_t limit = t_real_ms() + SOON_MS;
+    do { /* the store knows that one runs a moment before its runner does */
+        runner_stats(g->runner, &stats);
+        (void)poll(NULL, 0, 1);
+    } while (stats.n_waiting != 3 && t_real_ms() < limit);
+    T_EQU(stats.n_running, 2);
+    T_EQU(stats.n_waiting, 3);
+    T_EQ(rig_look(g, ids[3]).state, IL_RUN_PENDING);
+    char path[T_PATH_BYTES];
+    t_path(path, "%s/go", g->scratch);
+    t_file_write(path, "x", 1);
+    for (int i = 0; i < 5; i++)
+        (void)rig_end(g, ids[i], IL_RUN_COMPLETED);
+}
+
+/* Tenants take turns: one with many runs does not keep another one out. */
+RIG_TEST(turns)
+{
+    char  name[16], path[T_PATH_BYTES];
+    char  text[1024];
+    il_op ops[13];
+
+    for (int i = 0; i < 12; i++) {
+        (void)snprintf(name, sizeof name, "p%d", i);
+        rig_pipeline(
+            g, name, "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo busy >> %1$s/order'}\n",
+            g->scratch);
+    }
+    (void)snprintf(
+        text,
+        sizeof text, "pipeline_id: only\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo other >> %s/order'}\n",
+        g->scratch);
+    rig_pipeline_of(g, "other", "only", text);
+    char ids[13][37], keys[13][64];
+    for (int i = 0; i < 13; i++) { /* the other tenant's is the last */
+        ops[i] = (il_op){ .type   = IL_OP_RUN_START,
+                          .flags  = IL_RUN_SLOT,
+                          .tenant = i < 12 ? TENANT : "other" };
+        T_EQ(il_uuid(ids[i]), IL_OK);
+        if (i < 12)
+            (void)snprintf(keys[i], sizeof keys[i], "pipeline:p%d", i);
+        else
+            (void)snprintf(keys[i], sizeof keys[i], "pipeline:only");
+        ops[i].key         = keys[i];
+        ops[i].in.run.id   = ids[i];
+        ops[i].in.run.meta = "{\"parameters\":{}}";
+    }
+    T_EQ(il_apply(g->h, ops, 13, NULL), IL_OK);
+    for (int i = 0; i < 13; i++) {
+        T_EQ(ops[i].status, IL_OK);
+        il_op_release(&ops[i]);
+    }
+    rig_open(g, (struct rig_opts){ .runs_max = 1 });
+    T_WAIT(&g->notes.events[RUNNER_EVENT_run_ended], 13, SOON_MS);
+    t_path(path, "%s/order", g->scratch);
+    char *order = t_file_read(path, NULL);
+    char *other = strstr(order, "other\n");
+    T_TRUE(other != NULL && other - order <= 10); /* after two of the busy one's at most */
+    free(order);
+}
+
+/* A schedule fires once with three servers. R1.18. */
+RIG_TEST(schedule)
+{
+    struct runner *others[2];
+    il            *handles[2];
+
+    rig_pipeline(
+        g, "p", "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/ticks'}\n",
+        g->scratch);
+    /* The minute that has begun is made up for: so it need not be waited for. A minute may end meanwhile: then there are two. */
+    int64_t minute = (int64_t)time(NULL) / 60;
+    rig_open(g, (struct rig_opts){ 0 });
+    for (int i = 0; i < 2; i++)
+        others[i] = rig_another(g, (struct rig_opts){ 0 }, &handles[i]);
+    T_WAIT(&g->notes.events[RUNNER_EVENT_run_ended], 1, SOON_MS);
+    for (int i = 0; i < 2; i++) {
+        runner_close(others[i]);
+        il_close(handles[i]);
+    }
+    rig_close(g);
+    rig_open(g, (struct rig_opts){ 0 }); /* nor after a restart */
+    T_WAIT(&g->notes.events[RUNNER_EVENT_loaded], 4, SOON_MS);
+    (void)poll(NULL, 0, 300);
+    size_t n = (size_t)((int64_t)time(NULL) / 60 - minute) + 1;
+    T_TRUE(rig_lines(g, "ticks") >= 1 && rig_lines(g, "ticks") <= n);
+    T_TRUE(t_event_count(&g->notes.events[RUNNER_EVENT_tick]) <= n);
+}
+
+/* How many pipelines are locked? */
+static size_t
+count_locks(struct rig *g)
+{
+    size_t n = 0;
+    char   cursor[IL_KEY_BYTES_MAX + 64];
+    bool   more = false;
+
+    do {
+        il_op op          = { .type = IL_OP_LIST, .tenant = TENANT };
+        op.in.list.prefix = PIPELINE_KEY_PREFIX;
+        op.in.list.limit  = IL_PAGE_ITEMS_MAX;
+        op.in.list.cursor = more ? cursor : NULL;
+        T_EQ(il_apply(g->h, &op, 1, NULL), IL_OK);
+        n += op.out.n_items;
+        more = op.out.next != NULL;
+        (void)snprintf(cursor, sizeof cursor, "%s", more ? op.out.next : "");
+        il_op_release(&op);
+    } while (more);
+    return n;
+}
+
+/* A thousand pipelines: a thousand locks, then none. (Their steps are short: what is counted are locks, not processes.) */
+RIG_TEST(thousand)
+{
+    enum {
+        N = 1000
+    };
+    static char   ids[N][IL_ID_BYTES_MAX + 1];
+    char          name[16];
+    struct rlimit files;
+
+    T_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = files.rlim_max;
+    T_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+    for (int i = 0; i < N; i++) { /* its first attempt fails at once, and the second is far away */
+        (void)snprintf(name, sizeof name, "p%d", i);
+        rig_pipeline(
+            g, name, "steps:\n  - {step_id: a, type: command, retries: 1, retry_delay: 5m, run: ['false']}\n");
+    }
+    rig_open(g, (struct rig_opts){ .runs_max = N, .lease_ms = 60000 });
+    for (int i = 0; i < N; i++) {
+        (void)snprintf(name, sizeof name, "p%d", i);
+        T_EQ(rig_trigger(g, name, ids[i]), RUNNER_TRIGGERED);
+    }
+    T_WAIT(&g->notes.events[RUNNER_EVENT_step_failed], N, 6 * SOON_MS);
+    T_EQ(count_locks(g), N);
+    for (int i = 0; i < N; i++)
+        rig_cancel(g, ids[i]);
+    for (int i = 0; i < N; i++)
+        (void)rig_end(g, ids[i], IL_RUN_CANCELLED);
+    T_EQ(count_locks(g), 0);
+    rig_no_folders(g);
+}
+
+/* Limits of a tenant count for schedules, too. R1.17. */
+static void
+two_at_most(void *cookie, const char *tenant, uint32_t *live_max, uint32_t *day_max)
+{
+    (void)cookie;
+    (void)tenant;
+    *live_max = 2;
+    *day_max  = 0;
+}
+
+RIG_TEST(limited_schedules)
+{
+    char name[16];
+
+    for (int i = 0; i < 5; i++) {
+        (void)snprintf(name, sizeof name, "p%d", i);
+        rig_pipeline(
+            g, name, "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: command, run: [sleep, '100']}\n");
+    }
+    rig_open(g, (struct rig_opts){ .limits = two_at_most });
+    T_WAIT(&g->notes.events[RUNNER_EVENT_tick_skipped], 3, SOON_MS);
+    T_EQ(t_event_count(&g->notes.events[RUNNER_EVENT_tick]), 2);
+    T_HAS(g->notes.last[RUNNER_EVENT_tick_skipped], "2");
+}
+
+int
+main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        T_ROW(one_of_many),
+        T_ROW(slots_of_nobody),
+        T_ROW(queue),
+        T_ROW(other_policies),
+        T_ROW(room),
+        T_ROW(turns),
+        T_ROW(schedule),
+        T_ROW(thousand),
+        T_ROW(limited_schedules),
+    };
+    int status = rig_main(argc, argv);
+
+    return status >= 0 ? status : T_SUITE("runner-share", tests);
+}
