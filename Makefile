@@ -19,14 +19,17 @@ export TSAN_OPTIONS  ?= halt_on_error=1:second_deadlock_stack=1:die_after_fork=0
 compile = @test -f $(1)/build.ninja || $(MESON) setup $(1) $(2) && $(NINJA) -C $(1)
 select  = $(foreach suite,$(SUITES),--suite $(suite)) $(foreach suite,$(NO_SUITES),--no-suite $(suite)) $(TESTS)
 
-.PHONY: build run test check lint asan tsan clang fuzz mutants bench install clean help
+.PHONY: build run race test check lint asan tsan clang fuzz mutants bench install clean help
 
 build: ## build/interlock, and the library in build/src (the default)
 	@tools/setup build
 	$(call compile,build,-Dtests=false)
 	@ln -sfn src/cli/interlock build/interlock
 
-run: build ## see it work: wrappers that race for a key
+run: build ## see it work: a server with sample pipelines, and what to try; Ctrl-C ends it
+	@build/interlock demo
+
+race: build ## see it work: wrappers that race for a key
 	@tools/demo build/interlock
 
 test: ## every suite; prints "N passed, N failed, N skipped"
@@ -65,7 +68,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS, from its corpus
 
 mutants: ## seeded bugs: each must be detected by the suite
 	@tools/setup build test
-	@tools/mutants
+	@tools/mutants $(if $(SAMPLE),--sample $(SAMPLE))
 
 bench: ## speed, as ratios to bare loops and peers: a table, and build/bench.json (ten minutes)
 	@tools/setup build bench

@@ -43,6 +43,8 @@ void bench_grow(struct bench *b, unsigned engine);
 void bench_grow_raw(struct bench *b, unsigned unused);
 void bench_cache(struct bench *b, unsigned unused);
 void bench_start(struct bench *b, unsigned unused);
+void bench_command(struct bench *b, unsigned unused);
+void bench_run(struct bench *b, unsigned whole);
 void bench_handover(struct bench *b, unsigned engine);
 void bench_queue(struct bench *b, unsigned claims);
 void bench_queue_history(struct bench *b, unsigned unused);
@@ -55,6 +57,9 @@ void bench_queue_postgres(struct bench *b, unsigned unused);
 void bench_queue_redis(struct bench *b, unsigned unused);
 void bench_http(struct bench *b, unsigned engine);
 void bench_http_waiters(struct bench *b, unsigned unused);
+void bench_http_trigger(struct bench *b, unsigned unused);
+/* The spawner of bench_command() and bench_run(): this program again, as `interlock-bench spawner`. */
+int bench_spawner(void);
 /* The other process of bench_handover(): this program again, as `interlock-bench --waiter URL`. */
 int bench_handover_waiter(const char *url);
 

@@ -9,8 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "load.h"
-#include "process.h"
+#include "http.h"
 
 #define N_CONNECTIONS "64"
 #define N_IDLE 10000
@@ -18,12 +17,6 @@
 #define LINE_BYTES 4096
 #define WAITERS_BYTES_MAX (200.0 * 1024 * 1024)
 #define SCRIPT BENCH_SOURCE "/wrk/pairs.lua"
-
-struct site {
-    struct process process;
-    unsigned       port;
-    char           key[160];
-};
 
 /* ---- servers ------------------------------------------------------------------------------------------------------------ */
 
@@ -45,11 +38,15 @@ read_address(struct site *s)
     }
 }
 
-static void
-site_open(struct site *s, const struct bench *b, const char *store)
+void
+site_open(struct site *s, const struct bench *b, const char *store, const char *pipelines)
 {
-    const char *const argv[] = { b->binary,     "serve", "--allow-root", "--listen", "127.0.0.1:0",
-                                 "--log-level", "error", "--store",      store,      NULL };
+    const char *const argv[] = { b->binary,      "serve",
+                                 "--allow-root", "--listen",
+                                 "127.0.0.1:0",  "--log-level",
+                                 "error",        "--store",
+                                 store,          pipelines != NULL ? "--pipelines" : NULL,
+                                 pipelines,      NULL };
 
     *s         = (struct site){ 0 };
     s->process = process_start(argv, &(struct process_how){ .errors_too = true });
@@ -71,13 +68,6 @@ bare_open(struct site *s)
 
 /* ---- wrk ---------------------------------------------------------------------------------------------------------------- */
 
-struct hammer {
-    char               wrk[BENCH_PATH_BYTES];
-    char               seconds[16];
-    const struct site *site;
-    struct samples     p50, p99; /* of each round */
-};
-
 /* "  99%    2.31ms" */
 static int64_t
 latency_of(const char *text, const char *percent)
@@ -92,7 +82,7 @@ latency_of(const char *text, const char *percent)
     return (int64_t)(value * ns);
 }
 
-static double
+double
 hammer_round(void *cookie)
 {
     struct hammer  *h = cookie;
@@ -102,9 +92,16 @@ hammer_round(void *cookie)
     double          rate = 0;
 
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", h->site->port);
-    const char *const argv[] = {
-        h->wrk, "-t1", "-c" N_CONNECTIONS, "-d", h->seconds, "--latency", "-s", SCRIPT, url, NULL
-    };
+    const char *const argv[] = { h->wrk,
+                                 "-t1",
+                                 "-c" N_CONNECTIONS,
+                                 "-d",
+                                 h->seconds,
+                                 "--latency",
+                                 "-s",
+                                 h->script != NULL ? h->script : SCRIPT,
+                                 url,
+                                 NULL };
     (void)snprintf(round, sizeof round, "%u", n_rounds++);
     CHECK(setenv("BENCH_KEY", h->site->key, 1) == 0 && setenv("BENCH_ROUND", round, 1) == 0);
     if (!process_run(argv, &(struct process_how){ 0 }, out, sizeof out))
@@ -118,8 +115,15 @@ hammer_round(void *cookie)
     return rate / 2;
 }
 
+/* The same requests, each counted. */
+double
+hammer_requests(void *cookie)
+{
+    return 2 * hammer_round(cookie);
+}
+
 /* The middle of what the rounds said. */
-static struct quantiles
+struct quantiles
 hammer_latency(struct hammer *h)
 {
     struct quantiles p50 = samples_quantiles(&h->p50);
@@ -155,7 +159,7 @@ bench_http(struct bench *b, unsigned engine)
     for (size_t i = 0; i < 2; i++)
         (void)snprintf(hammers[i].seconds, sizeof hammers[i].seconds, "%ds", b->quick ? 1 : 2);
     (void)snprintf(url, sizeof url, "sqlite:%s", temp_path(b, "http.db", path));
-    site_open(&ours, b, sqlite ? url : "memory:");
+    site_open(&ours, b, sqlite ? url : "memory:", NULL);
     bare_open(&bare);
     compare(&r, b->n_rounds, (struct side){ hammer_round, &hammers[0] },
             (struct side){ hammer_round, &hammers[1] });
@@ -183,7 +187,7 @@ resident_bytes(const struct site *s)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-static int
+int
 connect_to(const struct site *s)
 {
     struct sockaddr_in to = { .sin_family      = AF_INET,
@@ -197,7 +201,7 @@ connect_to(const struct site *s)
 }
 
 /* Send a request and, if it is to be answered, read the answer (which is short). */
-static void
+void
 ask(int fd, const struct site *s, const char *method, const char *path, const char *body,
     char *answer, size_t n_answer)
 {
@@ -266,7 +270,7 @@ bench_http_waiters(struct bench *b, unsigned unused UNUSED)
     struct site s;
 
     allow_descriptors();
-    site_open(&s, b, "memory:");
+    site_open(&s, b, "memory:", NULL);
     int control = connect_to(&s);
     ask(control, &s, "POST", "/api/v1/locks/acquire", "{\"key\":\"bench\",\"holder\":\"first\"}",
         answer, sizeof answer);

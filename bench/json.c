@@ -9,7 +9,7 @@
 #include "report.h"
 
 void
-json_string(FILE *f, const char *text)
+json_put_string(FILE *f, const char *text)
 {
     (void)fputc('"', f);
     for (; *text != '\0'; text++) {
@@ -31,7 +31,7 @@ member(FILE *f, const char *name, const char *value)
     if (value == NULL)
         (void)fputs("null", f);
     else
-        json_string(f, value);
+        json_put_string(f, value);
 }
 
 static void
@@ -131,7 +131,7 @@ json_report(FILE *f, const struct report *r)
     (void)fputs(",\n    \"software\": [", f);
     for (unsigned i = 0; i < r->n_software; i++) {
         (void)fputs(i == 0 ? "" : ", ", f);
-        json_string(f, r->software[i]);
+        json_put_string(f, r->software[i]);
     }
     (void)fputs("]},\n  \"results\": [\n", f);
     for (unsigned i = 0; i < r->n_results; i++) {

@@ -40,8 +40,12 @@ static const struct area {
     { "queue-redis", bench_queue_redis, 0, false, "jobs on Redis, beside BullMQ" },
     { "http-memory", bench_http, ENGINE_MEMORY, true, "pairs over HTTP, against a bare server" },
     { "http-sqlite", bench_http, ENGINE_SQLITE, true, "the same on SQLite" },
+    { "http-trigger", bench_http_trigger, 0, true, "triggers of pipelines over HTTP, against acquires" },
     { "http-waiters", bench_http_waiters, 0, true, "memory of connections that wait" },
     { "run", bench_start, 0, true, "interlock run against flock(1)" },
+    { "command", bench_command, 0, true, "a command of a server, against posix_spawn()" },
+    { "run-start", bench_run, 0, true, "starting a pipeline of one step, against posix_spawn()" },
+    { "run-whole", bench_run, 1, true, "the same to the run's end" },
     { "handover-sqlite", bench_handover, ENGINE_SQLITE, false, "release to next process" },
     { "handover-memory", bench_handover, ENGINE_MEMORY, false, "release to next thread" },
 };
@@ -153,6 +157,8 @@ main(int argc, char **argv)
     struct bench b        = { 0 };
     bool         progress = isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) == 0;
 
+    if (argc == 2 && strcmp(argv[1], "spawner") == 0)
+        return bench_spawner();
     parse(&b, argc, argv);
     if (b.json != NULL)
         check_json(b.json);

@@ -95,7 +95,7 @@ void machine_filesystem(const char *path, char *out, size_t n_bytes);
 
 /* json.c: print `text` as a JSON string. */
 #include <stdio.h>
-void json_string(FILE *f, const char *text);
+void json_put_string(FILE *f, const char *text);
 void json_report(FILE *f, const struct report *r);
 
 /* report.c: "2.31 M/s", "850 ns", "33.0 kB". */

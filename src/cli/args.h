@@ -7,7 +7,7 @@
 
 #include "cli/table.h"
 
-#define CLI_OPERANDS_MAX 6
+#define CLI_OPERANDS_MAX 1024
 #define CLI_EACH_MAX 32
 
 struct cli_value {

@@ -2,6 +2,7 @@
  * cmd_config.c: `interlock config`: the effective configuration, its files, and checking one. It
  * loads the configuration itself, because `path` and `check` must work while it is broken.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -28,6 +29,36 @@ setting_json(size_t i_key, const struct cli_setting *setting)
                      il__cli_keys[i_key].env);
 }
 
+/* A connection's value: where its URL is, or the URL without its password. il__free() it. */
+static char *
+connection_shown(const struct cli_connection *c)
+{
+    AUTO_BUF struct il__buf b = { 0 };
+
+    if (c->url != NULL)
+        return il__cli_safe_url(c->url);
+    il__buf_init(&b, 8192);
+    il__buf_addf(&b, "%s%s", c->url_env != NULL ? "$" : "",
+                 c->url_env != NULL ? c->url_env : c->url_file);
+    return il__buf_take(&b);
+}
+
+static json_t *
+connection_json(const struct cli_connection *c)
+{
+    AUTO_FREE char *value = connection_shown(c);
+    char            name[128], env[128];
+
+    (void)snprintf(name, sizeof name, "connections.%s", c->name);
+    (void)snprintf(env, sizeof env, "INTERLOCK_CONNECTION_%s", c->name);
+    for (char *p = env; *p != '\0'; p++)
+        *p = (char)toupper((unsigned char)*p);
+    return value != NULL
+               ? json_pack("{s:s, s:o, s:o, s:s}", "key", name, "value", il__cli_json_text(value),
+                           "source", il__cli_json_text(c->origin), "env", env)
+               : NULL;
+}
+
 static int
 show_json(const struct cli *cli)
 {
@@ -35,6 +66,12 @@ show_json(const struct cli *cli)
 
     for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
         if (json_array_append_new(items, setting_json(i, &cli->config.settings[i])) != 0) {
+            json_decref(items);
+            return il__cli_fail_memory();
+        }
+    }
+    for (size_t i = 0; i < cli->config.n_connections; i++) {
+        if (json_array_append_new(items, connection_json(&cli->config.connections[i])) != 0) {
             json_decref(items);
             return il__cli_fail_memory();
         }
@@ -63,6 +100,15 @@ show(struct cli *cli)
         il__cli_grid_add(&g, "%s", il__cli_keys[i].name);
         il__cli_grid_add(&g, "%s", value);
         il__cli_grid_add(&g, "%s", setting->origin != NULL ? setting->origin : "");
+    }
+    for (size_t i = 0; i < cli->config.n_connections; i++) {
+        const struct cli_connection *c     = &cli->config.connections[i];
+        AUTO_FREE char              *value = connection_shown(c);
+        if (value == NULL)
+            return il__cli_fail_memory();
+        il__cli_grid_add(&g, "connections.%s", c->name);
+        il__cli_grid_add(&g, "%s", value);
+        il__cli_grid_add(&g, "%s", c->origin);
     }
     return il__cli_grid_print(&g);
 }

@@ -3,10 +3,14 @@
  */
 #include <inttypes.h>
 
+#include "apps/runner/run_view.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/ask.h"
+#include "cli/follow.h"
 #include "cli/item.h"
+#include "cli/run_show.h"
+#include "cli/runner.h"
 
 #define ERROR_COLUMN 6 /* what may be cut on a narrow terminal */
 
@@ -74,6 +78,8 @@ il__cli_cmd_runs(struct cli *cli)
     il_error err;
     int      status = 0;
 
+    if (cli->args.n_operands == 1 && il__cli_run_show(cli, cli->args.operands[0], &status))
+        return status;
     if (list(cli, &op, &err) != IL_OK) {
         status = il__cli_fail(&err);
     } else if (cli->json) {
@@ -137,11 +143,10 @@ print_log(struct logs *l, il_op *op, il_error *reterr)
 }
 
 static il_status
-follow(struct logs *l, il_error *reterr)
+follow(struct logs *l, bool go_on, il_error *reterr)
 {
-    il_op     op    = { .type = IL_OP_RUN_LOG, .in.run = { .id = l->id } };
-    bool      go_on = CLI_GIVEN(l->cli, logs, follow);
-    il_status st    = IL_OK;
+    il_op     op = { .type = IL_OP_RUN_LOG, .in.run = { .id = l->id } };
+    il_status st = IL_OK;
 
     while (st == IL_OK) {
         /* Ended or not is asked before the look: what was written last is then printed, too. */
@@ -159,6 +164,14 @@ follow(struct logs *l, il_error *reterr)
     }
     il_op_release(&op);
     return st;
+}
+
+il_status
+il__cli_follow(struct cli *cli, const char *id, bool go_on, il_error *reterr)
+{
+    struct logs l = { .cli = cli, .id = id };
+
+    return follow(&l, go_on, reterr);
 }
 
 /* All that is kept, as one object. */
@@ -205,17 +218,51 @@ il__cli_cmd_logs(struct cli *cli)
         return il__cli_usage("logs: --json prints what is there; it cannot --follow");
     if (cli->json)
         return log_json(&l);
-    return follow(&l, &err) == IL_OK ? 0 : il__cli_fail(&err);
+    return follow(&l, CLI_GIVEN(cli, logs, follow), &err) == IL_OK ? 0 : il__cli_fail(&err);
 }
 
 /* ---- cancel ---------------------------------------------------------------------------------------- */
+
+/* Through a server, runs of pipelines have a call of their own: whoever may trigger them may cancel them. False: it is none of those. */
+static bool
+cancel_pipeline(struct cli *cli, const char *id, il_op *op, il_status *ret, il_error *reterr)
+{
+    AUTO_BUF struct il__buf path   = { 0 };
+    json_t                 *body   = NULL;
+    json_t                 *answer = NULL;
+    il_op                   look   = { .type = IL_OP_RUN_GET, .in.run = { .id = id } };
+
+    if (!il__cli_store_is_server(CLI_SETTING(cli, store)->text))
+        return false;
+    *ret      = il__cli_apply_to(cli, &look, "run", id, reterr);
+    bool ours = *ret == IL_OK && runner_pipeline_of_key(look.out.runs[0].key) != NULL;
+    il_op_release(&look);
+    if (!ours)
+        return false;
+    il__buf_init(&path, 1024);
+    il__buf_adds(&path, "/pipelines/runs/");
+    il__cli_path_add(&path, id);
+    body = json_pack("{s:s}", "reason", op->in.run.error);
+    *ret = body != NULL ? il__cli_request(cli, "DELETE", il__buf_str(&path), body, 0, &answer, reterr)
+                        : il__error_set(reterr, IL_NOMEM, "out of memory");
+    json_decref(body);
+    json_decref(answer);
+    if (*ret == IL_OK) {
+        op->type = IL_OP_RUN_GET;
+        *ret     = il__cli_apply_to(cli, op, "run", id, reterr);
+    }
+    return true;
+}
 
 static il_status
 cancel_and_wait(struct cli *cli, const char *id, il_op *op, il_error *reterr)
 {
     int64_t   wait_ms = CLI_OPTION(cli, cancel, wait)->number;
-    il_status st      = il__cli_apply_to(cli, op, "run", id, reterr);
+    il_status st;
     il_error  why;
+
+    if (!cancel_pipeline(cli, id, op, &st, reterr))
+        st = il__cli_apply_to(cli, op, "run", id, reterr);
 
     if (st != IL_OK || wait_ms == 0)
         return st;

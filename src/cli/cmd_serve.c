@@ -3,8 +3,9 @@
  */
 #include <unistd.h>
 
+#include "apps/app.h"
 #include "base/error.h"
-#include "cli/cli.h"
+#include "cli/runner.h"
 #include "http/http.h"
 
 static const char *
@@ -28,6 +29,10 @@ set_changeable(const struct cli_config *config, struct http_options *o)
     o->limits.streams             = set[CLI_KEY_limit_streams].number;
     o->limits.locks               = set[CLI_KEY_limit_locks].number;
     o->limits.jobs                = set[CLI_KEY_limit_jobs].number;
+    o->limits.triggers_per_minute = set[CLI_KEY_limit_triggers_minute].number;
+    o->limits.triggers_per_hour   = set[CLI_KEY_limit_triggers_hour].number;
+    o->limits.runs                = set[CLI_KEY_limit_runs].number;
+    o->limits.runs_per_day        = set[CLI_KEY_limit_runs_day].number;
 }
 
 /* A key that differs now and needs a restart; NULL: none. */
@@ -47,6 +52,15 @@ needs_restart(const struct cli_config *was, const struct cli_config *is)
         CLI_KEY_log_format,
         CLI_KEY_store_timeout,
         CLI_KEY_ranks,
+        CLI_KEY_pipelines,
+        CLI_KEY_pipeline_lease,
+        CLI_KEY_pipeline_lock_timeout_seconds,
+        CLI_KEY_lock_expiration_alert_threshold,
+        CLI_KEY_runs_max,
+        CLI_KEY_runs_shutdown,
+        CLI_KEY_runs_keep,
+        CLI_KEY_run_dir,
+        CLI_KEY_pipeline_env,
     };
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -57,13 +71,21 @@ needs_restart(const struct cli_config *was, const struct cli_config *is)
     return NULL;
 }
 
+struct serving {
+    const struct cli *cli;
+    struct cli_runner runner;
+};
+
 static il_status
 reload(void *cookie, struct http_options *o, const char **ret_restart, il_error *reterr)
 {
-    const struct cli                              *cli    = cookie;
-    AUTO(il__cli_config_release) struct cli_config config = { 0 };
+    struct serving                                *serving = cookie;
+    const struct cli                              *cli     = serving->cli;
+    AUTO(il__cli_config_release) struct cli_config config  = { 0 };
     il_status st = il__cli_config_load(&config, &cli->args, reterr);
 
+    if (st == IL_OK)
+        st = il__cli_runner_again(&serving->runner, &config, reterr);
     if (st != IL_OK)
         return st;
     set_changeable(&config, o);
@@ -109,17 +131,27 @@ set_options(const struct cli *cli, struct http_options *o)
 int
 il__cli_cmd_serve(struct cli *cli)
 {
-    struct http_options o   = { .ready_fd = -1, .reload = reload, .reload_cookie = cli };
-    il_error            err = { 0 };
-    il_status           st  = check_use(cli, &err);
+    struct serving      serving   = { .cli = cli };
+    void               *cookies[] = { [IL_APP_runner] = &serving.runner.setup };
+    struct http_options o         = { .ready_fd      = -1,
+                                      .reload        = reload,
+                                      .reload_cookie = &serving,
+                                      .apps          = il__apps,
+                                      .app_cookies   = cookies,
+                                      .n_apps        = IL_APP_COUNT };
+    il_error            err       = { 0 };
+    il_status           st        = check_use(cli, &err);
 
+    _Static_assert(ARRAY_LEN(cookies) == IL_APP_COUNT, "one for each app");
     set_options(cli, &o);
     il__http_prepare();
     if (st == IL_OK)
+        st = il__cli_runner_init(&serving.runner, &cli->config, &err);
+    if (st == IL_OK)
         st = il__cli_store_open(cli, true, &err);
-    if (st != IL_OK)
-        return il__cli_fail(&err);
     o.h = cli->store;
-    st  = il__http_serve(&o, &err);
+    if (st == IL_OK)
+        st = il__http_serve(&o, &err);
+    il__cli_runner_release(&serving.runner);
     return st == IL_OK ? 0 : il__cli_fail(&err);
 }

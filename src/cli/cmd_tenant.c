@@ -13,12 +13,14 @@ tenant_json(const struct il__data_tenant *t)
 {
     const struct il__data_limits *l = &t->limits;
 
-    return json_pack("{s:s, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "id", t->id, "name",
-                     il__cli_json_text(t->name), "limits", "requests_per_second",
+    return json_pack("{s:s, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "id",
+                     t->id, "name", il__cli_json_text(t->name), "limits", "requests_per_second",
                      (json_int_t)l->requests_per_second, "burst", (json_int_t)l->burst, "waiters",
                      (json_int_t)l->waiters, "streams", (json_int_t)l->streams, "locks",
-                     (json_int_t)l->locks, "jobs", (json_int_t)l->jobs, "created_at",
-                     il__cli_json_time(t->created_at_ms));
+                     (json_int_t)l->locks, "jobs", (json_int_t)l->jobs, "triggers_per_minute",
+                     (json_int_t)l->triggers_per_minute, "triggers_per_hour",
+                     (json_int_t)l->triggers_per_hour, "runs", (json_int_t)l->runs, "runs_per_day",
+                     (json_int_t)l->runs_per_day, "created_at", il__cli_json_time(t->created_at_ms));
 }
 
 /* ---- create and set -------------------------------------------------------------------------------------------------------------- */
@@ -32,11 +34,15 @@ enum limit {
     LIMIT_STREAMS,
     LIMIT_LOCKS,
     LIMIT_JOBS,
+    LIMIT_TRIGGERS_MINUTE,
+    LIMIT_TRIGGERS_HOUR,
+    LIMIT_RUNS,
+    LIMIT_RUNS_DAY,
     LIMIT_COUNT
 };
-_Static_assert(CLI_OPT_tenant_create_jobs - CLI_OPT_tenant_create_name == LIMIT_JOBS,
+_Static_assert(CLI_OPT_tenant_create_runs_per_day - CLI_OPT_tenant_create_name == LIMIT_RUNS_DAY,
                "as options.def has them");
-_Static_assert(CLI_OPT_tenant_set_jobs - CLI_OPT_tenant_set_name == LIMIT_JOBS,
+_Static_assert(CLI_OPT_tenant_set_runs_per_day - CLI_OPT_tenant_set_name == LIMIT_RUNS_DAY,
                "as options.def has them");
 
 /* What was given replaces what is there. */
@@ -44,13 +50,17 @@ static void
 take_options(const struct cli *cli, size_t first, struct il__data_tenant *t)
 {
     const struct cli_value *values   = &cli->args.values[first];
-    int64_t *const          limits[] = { [LIMIT_NAME]     = NULL,
-                                         [LIMIT_REQUESTS] = &t->limits.requests_per_second,
-                                         [LIMIT_BURST]    = &t->limits.burst,
-                                         [LIMIT_WAITERS]  = &t->limits.waiters,
-                                         [LIMIT_STREAMS]  = &t->limits.streams,
-                                         [LIMIT_LOCKS]    = &t->limits.locks,
-                                         [LIMIT_JOBS]     = &t->limits.jobs };
+    int64_t *const          limits[] = { [LIMIT_NAME]            = NULL,
+                                         [LIMIT_REQUESTS]        = &t->limits.requests_per_second,
+                                         [LIMIT_BURST]           = &t->limits.burst,
+                                         [LIMIT_WAITERS]         = &t->limits.waiters,
+                                         [LIMIT_STREAMS]         = &t->limits.streams,
+                                         [LIMIT_LOCKS]           = &t->limits.locks,
+                                         [LIMIT_JOBS]            = &t->limits.jobs,
+                                         [LIMIT_TRIGGERS_MINUTE] = &t->limits.triggers_per_minute,
+                                         [LIMIT_TRIGGERS_HOUR]   = &t->limits.triggers_per_hour,
+                                         [LIMIT_RUNS]            = &t->limits.runs,
+                                         [LIMIT_RUNS_DAY]        = &t->limits.runs_per_day };
 
     if (values[LIMIT_NAME].given)
         t->name = values[LIMIT_NAME].text;
@@ -165,13 +175,18 @@ take_tenant(void *cookie, const struct il__data_tenant *t)
     add_number(&p->grid, t->limits.streams);
     add_number(&p->grid, t->limits.locks);
     add_number(&p->grid, t->limits.jobs);
+    add_number(&p->grid, t->limits.triggers_per_minute);
+    add_number(&p->grid, t->limits.triggers_per_hour);
+    add_number(&p->grid, t->limits.runs);
+    add_number(&p->grid, t->limits.runs_per_day);
 }
 
 int
 il__cli_cmd_tenant_list(struct cli *cli)
 {
-    static const char *const  headers[] = { "ID",       "NAME",     ">REQUESTS/S", ">BURST",
-                                            ">WAITERS", ">STREAMS", ">LOCKS",      ">JOBS" };
+    static const char *const  headers[] = { "ID",          "NAME",        ">REQUESTS/S", ">BURST",
+                                            ">WAITERS",    ">STREAMS",    ">LOCKS",      ">JOBS",
+                                            ">TRIGGERS/M", ">TRIGGERS/H", ">RUNS",       ">RUNS/D" };
     AUTO_PAGE struct cli_page p         = { 0 };
     struct il__data          *d         = NULL;
     il_error                  err;

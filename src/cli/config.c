@@ -46,7 +46,8 @@ below_folder(const char *folder, const char *path)
 static il_status
 check_meaning(enum cli_key_id key, const char *text, il_error *reterr)
 {
-    bool loopback;
+    bool    loopback;
+    int64_t permille;
 
     switch (key) {
     case CLI_KEY_tenant:
@@ -54,6 +55,8 @@ check_meaning(enum cli_key_id key, const char *text, il_error *reterr)
     case CLI_KEY_listen:
     case CLI_KEY_metrics_listen:
         return http_address_check(text, &loopback, reterr);
+    case CLI_KEY_lock_expiration_alert_threshold:
+        return il__cli_share_parse(text, &permille, reterr);
     case CLI_KEY_server:
         return il__cli_store_is_server(text)
                    ? IL_OK
@@ -135,6 +138,14 @@ set_entry(void *cookie, const struct cli_config_entry *entry, il_error *reterr)
     const struct cli_key *key  = il__cli_key_find(entry->name, strlen(entry->name));
     char                  hint[80];
 
+    if (il__cli_connection_is(entry->name)) {
+        AUTO_BUF struct il__buf origin = { 0 };
+        il__buf_init(&origin, 8192);
+        il__buf_addf(&origin, "%s:%zu", file->path, entry->line);
+        file->n_keys++;
+        return il__cli_connection_set(file->config, entry, file->folder, il__buf_str(&origin),
+                                      file->i_file, reterr);
+    }
     if (key == NULL) {
         il__cli_suggest_key(entry->name, hint, sizeof hint);
         return il__error_set(reterr, IL_INVAL, "unknown key '%.80s'%s", entry->name, hint);
@@ -332,6 +343,8 @@ il__cli_config_load(struct cli_config *config, const struct cli_args *args, il_e
     if (st == IL_OK)
         st = load_environment(config, reterr);
     if (st == IL_OK)
+        st = il__cli_connections_environment(config, reterr);
+    if (st == IL_OK)
         st = load_flags(config, args, reterr);
     return st == IL_OK ? use_server(config, reterr) : st;
 }
@@ -354,5 +367,18 @@ il__cli_config_release(struct cli_config *config)
         il__free(config->settings[i].text);
         il__free(config->settings[i].origin);
     }
+    il__cli_connections_release(config);
     *config = (struct cli_config){ 0 };
+}
+
+il_status
+il__cli_share_parse(const char *text, int64_t *ret_permille, il_error *reterr)
+{
+    char  *end   = NULL;
+    double share = strtod(text, &end);
+
+    if (end == text || *end != '\0' || !(share >= 0.1 && share <= 1))
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a share from 0.1 to 1", text);
+    *ret_permille = (int64_t)(share * 1000 + 0.5);
+    return IL_OK;
 }

@@ -22,9 +22,23 @@ struct cli_setting {
     size_t i_file; /* CLI_FROM_FILE: which of the files; a key must not stand in one twice */
 };
 
-struct cli_config {
-    struct cli_setting settings[CLI_KEY_COUNT]; /* by enum cli_key_id */
+/* `connections`: databases of sql and check steps by name. One of the three says where the URL is. */
+struct cli_connection {
+    char  *name;
+    char  *url, *url_file, *url_env; /* NULL = not this one */
+    char  *origin;
+    size_t i_file; /* of the files; CLI_CONFIG_FILES_MAX: the environment */
 };
+#define CLI_CONNECTIONS_MAX 100
+
+struct cli_config {
+    struct cli_setting     settings[CLI_KEY_COUNT]; /* by enum cli_key_id */
+    struct cli_connection *connections;
+    size_t                 n_connections;
+};
+
+/* A share from 0.1 to 1, in thousandths. */
+MUST_USE il_status il__cli_share_parse(const char *text, int64_t *ret_permille, il_error *reterr);
 
 /* The files that are read, in order. The last one was asked for by name and must be there. */
 #define CLI_CONFIG_FILES_MAX 3
@@ -70,5 +84,19 @@ MUST_USE il_status il__cli_config_parse(const char *path, const char *data, size
                                         cli_config_entry_fn *fn, void *cookie, il_error *reterr);
 
 #define CLI_CONFIG_BYTES_MAX (1 << 20)
+
+/* ---- connections.c --------------------------------------------------------------------------- */
+
+/* Is it a name below `connections`? */
+bool il__cli_connection_is(const char *name);
+/* Take an entry `connections.NAME`, `connections.NAME.url_file` or `.url_env`; `folder` is that of the file. */
+MUST_USE il_status il__cli_connection_set(struct cli_config             *config,
+                                          const struct cli_config_entry *entry, const char *folder,
+                                          const char *origin, size_t i_file, il_error *reterr);
+/* $INTERLOCK_CONNECTION_NAME is the URL of `name`. */
+MUST_USE il_status il__cli_connections_environment(struct cli_config *config, il_error *reterr);
+/* The URL itself, from where it is; il__free() it, after explicit_bzero(), for it may hold a password. */
+MUST_USE il_status il__cli_connection_url(const struct cli_connection *c, char **ret, il_error *reterr);
+void               il__cli_connections_release(struct cli_config *config);
 
 #endif

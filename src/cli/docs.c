@@ -6,6 +6,7 @@
 #include "base/mutex.h"
 #include "cli/cli.h"
 #include "cli/debug.h"
+#include "http/route.h"
 
 /* What a `|` in a cell would break. */
 static void
@@ -246,6 +247,9 @@ docs_server_metrics(const struct cli_command *command UNUSED)
 #define X(name, type, value, help) server_metric(name, type, "", help);
 #include "http/metrics_values.def"
 #undef X
+#define X(member, name, type, help) server_metric(name, type, "", help);
+#include "apps/runner/metrics.def"
+#undef X
 }
 
 static void
@@ -253,17 +257,22 @@ docs_log_events(const struct cli_command *command UNUSED)
 {
     (void)puts("| event | level | says |\n|---|---|---|");
 #define X(id, level, name, text) (void)printf("| `%s` | %s | %s |\n", name, #level, text);
+#include "apps/runner/events.def"
 #include "http/log.def"
 #undef X
 }
 
+/* Those that are also there without /api/v1 have it in parentheses. */
 static void
-route(const char *method, const char *path, const char *permission, const char *summary)
+route(const char *method, const char *path, const char *permission, unsigned flags, const char *summary)
 {
     bool below = path[1] != '/';
 
-    (void)printf("| `%s %s%s` | %s | ", method, below ? "/api/v1" : "", below ? path : path + 1,
-                 permission);
+    (void)printf("| `%s %s%s` | %s | ", method,
+                 (flags & HTTP_BARE) != 0 ? "(/api/v1)"
+                 : below                  ? "/api/v1"
+                                          : "",
+                 below ? path : path + 1, permission);
     cell(summary);
     (void)puts(" |");
 }
@@ -273,12 +282,26 @@ docs_routes(const struct cli_command *command UNUSED)
 {
     (void)puts("| call | permission | does |\n|---|---|---|");
 #define R(method, path, permission, id, fn, query, body, answer, flags, summary) \
-    route(method, path, #permission, summary);
+    route(method, path, #permission, flags, summary);
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) \
-    route(method, path, #permission, summary);
+    route(method, path, #permission, flags, summary);
 #include "http/routes.def"
 #undef R
 #undef OP
+}
+
+/* Those of the runner. */
+static void
+docs_pipeline_routes(const struct cli_command *command UNUSED)
+{
+    (void)puts("| call | permission | does |\n|---|---|---|");
+#define R(method, path, permission, id, fn, query, body, answer, flags, summary, example) \
+    route(method, path, #permission, flags, summary);
+#define LOG(method, path, permission, id, summary) \
+    route(method, path, #permission, HTTP_BARE, summary);
+#include "apps/runner/routes.def"
+#undef R
+#undef LOG
 }
 
 /* Codes of errors beside the statuses. */
@@ -287,6 +310,7 @@ docs_http_errors(const struct cli_command *command UNUSED)
 {
     (void)puts("| code | status | says |\n|---|---|---|");
 #define X(code, http, text) (void)printf("| `%s` | %d | %s |\n", #code, http, text);
+#include "apps/runner/errors.def"
 #include "http/errors.def"
 #undef X
 }
@@ -316,6 +340,7 @@ static const struct docs_table {
     { "server-metrics", docs_server_metrics },
     { "log-events", docs_log_events },
     { "routes", docs_routes },
+    { "pipeline-routes", docs_pipeline_routes },
     { "http-errors", docs_http_errors },
 };
 

@@ -142,11 +142,12 @@ struct cli_key {
      CLI_FOR(queue_cancel) | CLI_FOR(queue_seal) | CLI_FOR(queue_pause) | CLI_FOR(queue_resume) | \
      CLI_FOR(queue_purge) | CLI_FOR(queue_stats) | CLI_FOR(queue_cron_list) |                     \
      CLI_FOR(queue_cron_remove) | CLI_FOR(cache_get) | CLI_FOR(logs) | CLI_FOR(cancel) |          \
-     CLI_FOR(key_revoke) | CLI_FOR(tenant_set))
+     CLI_FOR(key_revoke) | CLI_FOR(tenant_set) | CLI_FOR(pipelines_graph))
 #define CLI_FOR_STORE                                                                          \
     (CLI_FOR_ALL & ~(CLI_FOR(queue) | CLI_FOR(queue_cron) | CLI_FOR(cache) | CLI_FOR(key) |    \
                      CLI_FOR(tenant) | CLI_FOR(race) | CLI_FOR(config) | CLI_FOR(completion) | \
-                     CLI_FOR(help) | CLI_FOR(debug) | CLI_FOR(reaper)))
+                     CLI_FOR(help) | CLI_FOR(debug) | CLI_FOR(reaper) | CLI_FOR(pipelines) |   \
+                     CLI_FOR(pipelines_check) | CLI_FOR(pipelines_graph)))
 _Static_assert(CLI_CMD_COUNT < 64, "a row of exits.def has a bit for each command");
 
 struct cli_exit_row {

@@ -47,7 +47,7 @@ error "ranks count" 78 "*" "$il" run -q second:1 -- "$il" run first:1 -- true
 gives "--ttl wins" 0 "$il" run --ttl 44s k -- sh -c "'$il' locks --json"
 json "... there" "d['items'][0]['ttl_ms'] == 44000"
 gives "config --json" 0 "$il" config --json
-json "... a listing of every key" "[i['key'] for i in d['items']] == ['store', 'server', 'tenant', 'ttl', 'wait', 'grace', 'store_timeout', 'ranks', 'data', 'pepper_file', 'listen', 'metrics_listen', 'log_level', 'log_format', 'shutdown', 'connections_max', 'connections_per_address', 'body_max', 'limit_requests', 'limit_burst', 'limit_waiters', 'limit_streams', 'limit_locks', 'limit_jobs', 'login_failures', 'audit_keep'] and d['next'] is None and all(set(i) == {'key', 'value', 'source', 'env'} for i in d['items'])"
+json "... a listing of every key" "[i['key'] for i in d['items']] == ['store', 'server', 'tenant', 'ttl', 'wait', 'grace', 'store_timeout', 'ranks', 'data', 'pepper_file', 'listen', 'metrics_listen', 'log_level', 'log_format', 'shutdown', 'connections_max', 'connections_per_address', 'body_max', 'limit_requests', 'limit_burst', 'limit_waiters', 'limit_streams', 'limit_locks', 'limit_jobs', 'login_failures', 'audit_keep', 'limit_triggers_minute', 'limit_triggers_hour', 'limit_runs', 'limit_runs_day', 'pipelines', 'pipeline_lease', 'pipeline_lock_timeout_seconds', 'lock_acquisition_retries', 'lock_acquisition_retry_delay_seconds', 'lock_metrics_enabled', 'lock_expiration_alert_threshold', 'runs_max', 'runs_shutdown', 'runs_keep', 'run_dir', 'pipeline_env'] and d['next'] is None and all(set(i) == {'key', 'value', 'source', 'env'} for i in d['items'])"
 json "... lists with commas" "[i['value'] for i in d['items'] if i['key'] == 'ranks'] == ['first,second']"
 rm "$user"
 
@@ -110,4 +110,27 @@ is "a bare path is SQLite" "$(value store --store /a/b.db)" "sqlite:/a/b.db --st
 is "without XDG_STATE_HOME" "$(env -u XDG_STATE_HOME "$il" config --json | grep -o 'sqlite:[^"]*')" "sqlite:$work/.local/state/interlock/interlock.db"
 gives "the default store is made, folder and all" 0 env XDG_STATE_HOME="$work/new/state" "$il" run k -- true
 check "... for its owner only" test "$(stat -c %a "$work/new/state/interlock")" = 700
+
+# ---- connections ----
+cat >"$user" <<'END'
+connections:
+  demo: data/demo.db
+  big: postgres://me:secret@db/warehouse
+  filed: {url_file: url}
+  told: {url_env: TOLD_URL}
+END
+is "a connection: a path is relative to the file" "$(value connections.demo)" "sqlite:$XDG_CONFIG_HOME/interlock/data/demo.db $user:2"
+is "... its password is not shown" "$(value connections.big)" "postgres://me:***@db/warehouse $user:3"
+is "... in a file" "$(value connections.filed)" "$XDG_CONFIG_HOME/interlock/url $user:4"
+is "... in a variable" "$(value connections.told)" "\$TOLD_URL $user:5"
+is "the environment wins" "$(INTERLOCK_CONNECTION_DEMO=/x.db value connections.demo)" "sqlite:/x.db \$INTERLOCK_CONNECTION_DEMO"
+printf 'connections: {"a b": x}\n' >"$user"
+error "a name that will not do" 64 "*connections: 'a b' is no name*" "$il" config
+printf 'connections: {a: {uri: x}}\n' >"$user"
+error "a member that there is not" 64 "*connections.a.uri: *url_file*" "$il" config
+printf 'connections: {a: {url_file: x, url_env: y}}\n' >"$user"
+error "two of them" 64 "*connections.a: given twice*" "$il" config
+printf 'lock_expiration_alert_threshold: 2\n' >"$user"
+error "a share beyond 1" 64 "*lock_expiration_alert_threshold*'2' is not a share*" "$il" config
+rm "$user"
 finish

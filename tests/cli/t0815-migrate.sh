@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # migrate: installing, upgrading, refusing what is newer; two at once.
+source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -13,10 +14,10 @@ sql() {
 }
 
 error "no store yet" 69 "*interlock migrate*" "$il" locks
-error "... which is something to do" 1 "*version 1 is to be installed" "$il" migrate --check
+error "... which is something to do" 1 "*version 2 is to be installed" "$il" migrate --check
 run "$il" migrate --json
 is "it is installed" "$status" 0
-json "... from nothing to a version" "d == {'from': 0, 'to': 1, 'functions': True, 'to_do': False}"
+json "... from nothing to a version" "d == {'from': 0, 'to': 2, 'functions': True, 'to_do': False}"
 gives "then there is nothing to do" 0 "$il" migrate --check
 gives "... and it is done" 0 "$il" migrate
 gives "it can be used" 0 "$il" run k -- true
@@ -34,12 +35,43 @@ gives "functions of a newer release are left alone" 0 "$il" run k2 -- true
 is "... really" "$(sql "SELECT functions FROM $schema.state")" "999.0.0 0000000000000000"
 
 # Versions.
-sql "UPDATE $schema.state SET version = 2, min_version = 1"
+sql "UPDATE $schema.state SET version = 3, min_version = 2"
 gives "a newer schema that older code can live with" 0 "$il" run k3 -- true
 gives "... needs nothing" 0 "$il" migrate --check
-sql "UPDATE $schema.state SET version = 2, min_version = 2"
+sql "UPDATE $schema.state SET version = 3, min_version = 3"
 error "a newer schema that it cannot live with" 69 "*newer*" "$il" run k4 -- true
 error "... is not migrated either" 69 "*newer*" "$il" migrate
+
+# Version 1, as its migration made it, with a run of then.
+# catalogue: all tables, columns and indexes.
+catalogue() {
+    sql "SELECT md5(string_agg(line, chr(10) ORDER BY line)) FROM (
+        SELECT concat_ws(' ', table_name, ordinal_position, column_name, data_type, is_nullable, column_default, collation_name) AS line
+          FROM information_schema.columns WHERE table_schema = '$schema'
+        UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = '$schema') AS lines"
+}
+sql "DROP SCHEMA $schema CASCADE"
+"$il" migrate >/dev/null 2>&1
+fresh=$(catalogue)
+sql "DROP SCHEMA $schema CASCADE"
+version_1=()
+for family in base lock run once cache queue guard; do
+    version_1+=(-f "$source/src/store/postgres/migrations/0000--0001-$family.sql")
+done
+psql -q -v ON_ERROR_STOP=1 -o /dev/null -c "CREATE SCHEMA $schema" -c "SET search_path = $schema" "${version_1[@]}" \
+    -c "INSERT INTO state (version, min_version, test_clock) VALUES (1, 1, false)" \
+    -c "INSERT INTO run (seq, tenant, id, key, holder, fence, ticket, state, cancelled, finished, error, trigger_, by_, meta, ttl_ms, keep_ms, created_ms, started_ms, updated_ms, ended_ms, purge_ms)
+        VALUES (1, 'default', 'old', 'k', 'h', 1, 0, 3, 0, 1, '', '', '', '', 1, 1, 1, 1, 1, 1, 99999999999999)"
+error "version 1 is not used" 69 "*version 1*needs 2*interlock migrate*" "$il" locks
+error "... but can be brought up to date" 1 "*version 2*" "$il" migrate --check
+for i in 1 2 3 4; do
+    "$il" migrate --json >"$work/out.$i" 2>"$work/err.$i" &
+done
+wait
+is "four at once" "$(grep -l '"to":2' "$work"/out.[1-4] | wc -l)" 4
+is "... make what is made anew" "$(catalogue)" "$fresh"
+is "... with what was there" "$("$il" runs --json | "$python" -c 'import json,sys; print(*(i["id"] for i in json.load(sys.stdin)["items"]))')" old
+gives "... and it can be used" 0 "$il" run k -- true
 
 # Somebody who may not make schemas.
 sql "CREATE ROLE nobody_$schema LOGIN"
@@ -56,7 +88,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
     "$il" migrate --json >"$work/out.$i" 2>"$work/err.$i" &
 done
 wait
-is "ten at once" "$(grep -l '"to":1' "$work"/out.* | wc -l)" 10
+is "ten at once" "$(grep -l '"to":2' "$work"/out.* | wc -l)" 10
 is "... make one store" "$(sql "SELECT count(*) FROM $schema.state")" 1
 gives "... which works" 0 "$il" run k -- true
 

@@ -77,9 +77,9 @@ run "$il" tenant create globex --name Globex --requests 100 --jobs 1000 --json
 json "a tenant" "d['id'] == 'globex' and d['limits']['requests_per_second'] == 100 and d['limits']['locks'] == 0"
 error "... is made once" 1 "tenant create: there is a tenant globex already" "$il" tenant create globex
 error "... and has a proper name" 64 "tenant create: *" "$il" tenant create "a;b"
-gives "changed" 0 "$il" tenant set globex --jobs 5
+gives "changed" 0 "$il" tenant set globex --jobs 5 --runs 3 --runs-per-day 50 --triggers-per-minute 7 --triggers-per-hour 70
 run "$il" tenant list --json
-json "... but for what was not named" "[i for i in d['items'] if i['id'] == 'globex'][0]['limits'] == {'requests_per_second': 100, 'burst': 0, 'waiters': 0, 'streams': 0, 'locks': 0, 'jobs': 5}"
+json "... but for what was not named" "[i for i in d['items'] if i['id'] == 'globex'][0]['limits'] == {'requests_per_second': 100, 'burst': 0, 'waiters': 0, 'streams': 0, 'locks': 0, 'jobs': 5, 'triggers_per_minute': 7, 'triggers_per_hour': 70, 'runs': 3, 'runs_per_day': 50}"
 json "a key makes its tenant" "[i['id'] for i in d['items']] == ['acme', 'default', 'globex']"
 error "one that there is not" 1 "tenant set: there is no tenant *" "$il" tenant set nobody --jobs 5
 

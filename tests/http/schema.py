@@ -77,6 +77,8 @@ class Document:
         for name, member in value.items():
             if name in properties:
                 self.check(properties[name], member, f"{where}.{name}", strict)
+            elif isinstance(schema.get("additionalProperties"), dict):
+                self.check(schema["additionalProperties"], member, f"{where}.{name}", strict)
             elif schema.get("additionalProperties", True) is False or (strict and properties):
                 raise Wrong(f"{where}: '{name}' is not in the schema")
 

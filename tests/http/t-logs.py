@@ -11,8 +11,10 @@ import time
 
 import lib
 
-with open(lib.SOURCE + "/src/http/log.def", encoding="utf-8") as file:
-    EVENTS = dict((name, level.lower()) for level, name in re.findall(r'^X\(\w+, (\w+), "([^"]+)"', file.read(), re.M))
+EVENTS = {}
+for table in ("/src/http/log.def", "/src/apps/runner/events.def"):
+    with open(lib.SOURCE + table, encoding="utf-8") as file:
+        EVENTS.update((name, level.lower()) for level, name in re.findall(r'^X\(\w+, (\w+), "([^"]+)"', file.read(), re.M))
 
 
 def events(s, name=None):

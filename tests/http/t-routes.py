@@ -2,8 +2,12 @@
 
 A route without a case here fails the test: `test_every_route_has_a_case`.
 """
+import atexit
 import json
+import os
 import re
+import shutil
+import tempfile
 
 import lib
 import schema
@@ -42,9 +46,18 @@ class World:
         return answer.json if answer.headers["Content-Type"] == "application/json" else answer.body
 
 
+PIPELINES = tempfile.mkdtemp(prefix="interlock-routes-")
+atexit.register(shutil.rmtree, PIPELINES, True)
+
+
 def serve(**more):
-    # every refused key counts; these tests refuse many from one address
-    return lib.Server(env={"INTERLOCK_LOGIN_FAILURES": "100000"}, **more)
+    """Every refused key counts, and every trigger: these tests refuse many from one address, and trigger a lot."""
+    os.makedirs(PIPELINES + "/default", exist_ok=True)
+    with open(PIPELINES + "/default/hello.yml", "w", encoding="utf-8") as file:
+        file.write("pipeline_id: hello\nsteps:\n- {step_id: say, type: command, run: [echo, hello]}\n"
+                   "- {step_id: wait, type: command, run: [sleep, \"{seconds}\"], depends_on: [say]}\nparameters: {seconds: \"0\"}\n")
+    env = {"INTERLOCK_LOGIN_FAILURES": "100000", "INTERLOCK_LIMIT_TRIGGERS_MINUTE": "0", "INTERLOCK_RUNS_SHUTDOWN": "1s"}
+    return lib.Server(env=env, args=["--pipelines", PIPELINES], **more)
 
 
 # ---- good ones: each returns nothing, and raises if something is not as it should be
@@ -221,7 +234,29 @@ def stream(w):
     w.seen.add("stream_get")
 
 
-GOOD = [server, locks, runs, queues, crons, cache, batch, admin, stream]
+def pipelines(w):
+    loaded = w.call("pipeline_reload")
+    assert loaded["pipelines"] == 1 and loaded["problems"] == []
+    assert w.call("pipeline_list")["items"][0]["pipeline_id"] == "hello"
+    assert [s["step_id"] for s in w.call("pipeline_get", args=["hello"])["steps"]] == ["say", "wait"]
+    w.call("pipeline_get", 404, "PIPELINE_NOT_FOUND", args=["nothing"])
+    made = w.call("pipeline_run", args=["hello"], body={"trigger_by": "ada", "seconds": 30})
+    run = made["pipeline_logging_id"]
+    assert made["status"] == "PENDING"
+    assert w.call("pipeline_run", args=["hello"])["pipeline_logging_id"] == run
+    w.call("pipeline_run", 404, "PIPELINE_NOT_FOUND", args=["nothing"], body={})
+    lib.eventually(lambda: w.call("pipeline_run_get", args=[run], query="?output=true")["stage"] == "wait", what="the second step")
+    assert w.call("pipeline_locks")["items"][0]["pipeline_logging_id"] == run
+    assert w.call("pipeline_run_log", args=[run])["text"].startswith("say | hello\n")
+    assert w.call("pipeline_step_output", args=[run, "say"])["stdout"] == "hello\n"
+    w.call("pipeline_step_output", 404, "NOT_FOUND", args=[run, "nothing"])
+    assert w.call("pipeline_runs", query="?pipeline_id=hello&status=RUNNING&limit=5")["items"][0]["pipeline_logging_id"] == run
+    w.call("pipeline_run_cancel", args=[run], body={"reason": "enough"})
+    lib.eventually(lambda: w.call("pipeline_run_get", args=[run])["status"] == "CANCELLED", what="its end")
+    w.call("pipeline_run_get", 404, "NOT_FOUND", args=["nothing"])
+
+
+GOOD = [server, locks, runs, queues, crons, cache, batch, admin, stream, pipelines]
 
 
 def test_good():
@@ -331,8 +366,11 @@ def test_bad_input():
                 s.ask(method, path + query, sample(op) if "requestBody" in op else None).expect(400, "BAD_REQUEST")
             if "requestBody" not in op:
                 continue
-            answer = s.ask(method, path, {**sample(op), "nonsense": 1}).expect(400, "BAD_REQUEST")
-            assert "nonsense" in answer.json["error"]["message"], f"{path}: {answer}"
+            if op["operationId"] == "pipeline_run":  # its further fields are parameters
+                s.ask(method, path, {**sample(op), "nonsense": []}).expect(400, "BAD_REQUEST")
+            else:
+                answer = s.ask(method, path, {**sample(op), "nonsense": 1}).expect(400, "BAD_REQUEST")
+                assert "nonsense" in answer.json["error"]["message"], f"{path}: {answer}"
             for raw in (b"[]", b"1", b"null", b"\"x\"", b"{", b"{\"a\":1,\"a\":2}", b"\xff", b"{}x", b"[" * 100 + b"]" * 100):
                 answer = s.ask(method, path, raw=raw)
                 assert answer.status == 400, f"{op['operationId']} {raw[:20]}: {answer}"
@@ -386,6 +424,26 @@ def test_methods_and_paths():
             s.get(path).expect(404, "NOT_FOUND")
         assert s.ask("HEAD", "/health").expect(200).body == b""
         assert s.ask("HEAD", "/api/v1/locks").expect(200).body == b""
+
+
+def test_without_the_prefix():
+    """R1.11, R1.16: pipelines and administration are there without /api/v1, too: the same routes, the same keys; nothing else is"""
+    with serve() as s:
+        doc = schema.Document(s.get("/openapi.json", key=None).json)
+        bare = [(method, path, op) for method, path, op in doc.operations() if "x-also" in op]
+        assert {path.split("/")[3] for _, path, _ in bare} == {"pipelines", "admin"}
+        for method, path, op in bare:
+            assert op["x-also"] == path[len("/api/v1"):], op
+            answer = s.ask(method, filled(op["x-also"]), key=None).expect(401, "UNAUTHORIZED")
+            assert "WWW-Authenticate" in answer.headers
+            long, short = (s.ask(method, filled(p) + "?nonsense=1") for p in (path, op["x-also"]))
+            assert (long.status, long.json) == (short.status, short.json), (long, short)
+        assert s.post("/admin/tenants", {"id": "bare"}).expect(201).json["id"] == "bare"
+        key = s.post("/admin/api-keys", {"tenant": "bare", "role": "read"}).expect(201).json
+        s.get("/api/v1/status", key=key["key"]).expect(200)
+        s.delete(f"/admin/api-keys/{key['id']}").expect(200)
+        for path in ("/locks", "/runs", "/queues", "/status", "/batch"):
+            s.get(path).expect(404, "NOT_FOUND")
 
 
 def test_pages():

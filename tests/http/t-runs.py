@@ -22,6 +22,24 @@ def test_ten_at_once_are_one_run():
                 client.close()
 
 
+def test_class_limits():
+    """live_max and day_max (R1.17): 429, told apart in a batch; who is told of a run that is there is not limited"""
+    with lib.Server() as s:
+        first = s.post(R, {"key": "p:a", "live_max": 2, "day_max": 3}).expect(201).json
+        s.post(R, {"key": "p:b", "slot": True, "live_max": 2}).expect(201)
+        s.post(R, {"key": "p:a", "live_max": 1, "day_max": 1}).expect(200)
+        answer = s.post(R, {"key": "p:c", "live_max": 2}).expect(429, "LIMIT_EXCEEDED")
+        assert "2 live runs of the class 'p'" in answer.json["error"]["message"], answer.json
+        s.post(R, {"key": "q:c", "live_max": 1}).expect(201)
+        s.post(f"{R}/{first['id']}/finish", {"holder": first["id"], "fence": first["fence"], "state": "COMPLETED"}).expect(200)
+        s.post(R, {"key": "p:c", "live_max": 2, "day_max": 3}).expect(201)
+        ops = [{"op": "run_start", "key": "p:d", "id": "d", "live_max": 2}, {"op": "run_start", "key": "p:d", "id": "d", "day_max": 3}]
+        live, day = s.post("/api/v1/batch", {"ops": ops, "raw": True}).expect(200).json["results"]
+        assert live["status"] == "LIMIT_EXCEEDED" and live["live_limit"] and "day_limit" not in live, live
+        assert day["status"] == "LIMIT_EXCEEDED" and day["day_limit"] and "live_limit" not in day, day
+        s.post(R, {"key": "p:d", "live_max": 0}).expect(400, "BAD_REQUEST")
+
+
 def test_policies():
     """skip, reject, queue, replace-pending, cancel-running"""
     with lib.Server() as s:

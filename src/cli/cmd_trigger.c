@@ -1,0 +1,348 @@
+/*
+ * cmd_trigger.c: `interlock trigger`: start a pipeline, once at a time.
+ *
+ * Through a server that is a call of its API. On a store directly the trigger leaves a run there that waits to be executed (a slot), and a server over the same store does that; with --here this process does.
+ */
+#include <inttypes.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "cli/ask.h"
+#include "cli/data.h"
+#include "cli/follow.h"
+#include "cli/item.h"
+#include "cli/runner.h"
+
+#define WAIT_STEP_MS 1000
+
+struct trigger {
+    struct cli *cli;
+    const char *pipeline;
+    const char *by;
+    json_t     *parameters;
+    char        id[IL_ID_BYTES_MAX + 1]; /* of the run, or of somebody else's job outside */
+    bool        is_new;
+    bool        printed;
+    bool        outside; /* it is no run of ours: there is nothing to follow */
+    json_t     *answer;  /* as of POST /pipelines/run/{pipeline_id} */
+};
+
+/* ---- what was typed -------------------------------------------------------------------------------------------------------- */
+
+static il_status
+take_parameters(struct trigger *t, il_error *reterr)
+{
+    const char *text;
+
+    t->parameters = json_object();
+    for (size_t i = 0; (text = il__cli_args_each(&t->cli->args, CLI_OPT_trigger_param, i)) != NULL;
+         i++) {
+        const char *equals = strchr(text, '=');
+        if (equals == NULL || equals == text)
+            return il__error_set(reterr, IL_INVAL, "trigger: --param '%.80s': it is NAME=VALUE", text);
+        AUTO_FREE char *name = il__strndup(text, (size_t)(equals - text));
+        if (name != NULL && json_object_get(t->parameters, name) != NULL)
+            return il__error_set(reterr, IL_INVAL, "trigger: --param '%.80s' is given twice", name);
+        if (name != NULL && strcmp(name, "trigger_by") == 0)
+            return il__error_set(reterr, IL_INVAL, "trigger: who triggers it is --by");
+        if (name == NULL || json_object_set_new(t->parameters, name, json_string(equals + 1)) != 0)
+            return il__error_set(reterr, IL_INVAL, "trigger: --param '%.80s' is not UTF-8", text);
+    }
+    return t->parameters != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+}
+
+static const char *
+whoever(void)
+{
+    const struct passwd *row = getpwuid(geteuid());
+
+    return row != NULL ? row->pw_name : "";
+}
+
+/* What has come of it, before anything is waited for. */
+static int
+print(struct trigger *t)
+{
+    if (t->printed)
+        return 0;
+    t->printed = true;
+    if (t->cli->json)
+        return il__cli_json_print(json_incref(t->answer));
+    il__cli_puts(t->id);
+    (void)printf("\n");
+    const char *message = json_string_value(json_object_get(t->answer, "message"));
+    il__cli_note(t->cli, "%s", message != NULL ? message : "");
+    return fflush(stdout) == 0 ? 0 : CLI_EXIT_IO;
+}
+
+/* ---- through a server ------------------------------------------------------------------------------------------------------ */
+
+static il_status
+ask_server(struct trigger *t, il_error *reterr)
+{
+    AUTO_BUF struct il__buf path = { 0 };
+    json_t                 *body = json_deep_copy(t->parameters);
+
+    if (CLI_GIVEN(t->cli, trigger, here)) {
+        json_decref(body);
+        return il__error_set(reterr, IL_INVAL, "trigger: --here is for a store, not for a server");
+    }
+    il__buf_init(&path, 4096);
+    il__buf_adds(&path, "/pipelines/run/");
+    il__cli_path_add(&path, t->pipeline);
+    il_status st =
+        body != NULL && !path.failed && json_object_set_new(body, "trigger_by", json_string(t->by)) == 0
+            ? il__cli_request(t->cli, "POST", il__buf_str(&path), body, 60000, &t->answer, reterr)
+            : il__error_set(reterr, IL_NOMEM, "out of memory");
+    json_decref(body);
+    if (st != IL_OK)
+        return st;
+    const char *id     = json_string_value(json_object_get(t->answer, "pipeline_logging_id"));
+    const char *status = json_string_value(json_object_get(t->answer, "status"));
+    if (id == NULL || status == NULL)
+        return il__error_set(reterr, IL_STORE, "trigger: the server's answer is not understood");
+    (void)snprintf(t->id, sizeof t->id, "%s", id);
+    t->is_new = strcmp(status, "PENDING") == 0;
+    return IL_OK;
+}
+
+/* ---- on the store ---------------------------------------------------------------------------------------------------------- */
+
+static void
+print_remark(void *cookie, const struct runner_note *note)
+{
+    const struct trigger *t = cookie;
+
+    if (note->event == RUNNER_EVENT_file_refused)
+        il__cli_note(t->cli, "%s", note->text);
+}
+
+static il_status
+refused(const struct trigger *t, enum runner_answer answer, const il_op *op, const char *outside,
+        il_error *reterr)
+{
+    switch (answer) {
+    case RUNNER_REJECTED:
+        return il__error_set(reterr, IL_HELD, "trigger: pipeline %s is running already: %s",
+                             t->pipeline,
+                             outside != NULL      ? outside
+                             : op->out.n_runs > 0 ? op->out.runs[0].id
+                                                  : "its lock is held");
+    case RUNNER_QUEUE_FULL:
+        return il__error_set(reterr, IL_LIMIT, "trigger: too many runs of %s wait already",
+                             t->pipeline);
+    case RUNNER_TOO_MANY:
+        return il__error_set(reterr, IL_LIMIT,
+                             "trigger: the tenant has as many runs at once as it may have");
+    case RUNNER_DAY_OVER:
+        return il__error_set(reterr, IL_LIMIT,
+                             "trigger: the tenant has had as many runs today as it may have");
+    default:
+        return reterr->status != IL_OK
+                   ? reterr->status
+                   : il__error_set(reterr, op->status, "trigger: %s",
+                                   op->out.detail != NULL ? op->out.detail
+                                                          : il_status_text(op->status));
+    }
+}
+
+static il_status
+triggered(struct trigger *t, enum runner_answer answer, const il_op *op, const char *outside,
+          il_error *reterr)
+{
+    if (answer > RUNNER_SKIPPED)
+        return refused(t, answer, op, outside, reterr);
+    t->is_new  = answer == RUNNER_TRIGGERED;
+    t->outside = outside != NULL;
+    (void)snprintf(t->id, sizeof t->id, "%s",
+                   outside != NULL      ? outside
+                   : op->out.n_runs > 0 ? op->out.runs[0].id
+                                        : "");
+    char message[PIPELINE_ID_BYTES_MAX + 80];
+    (void)snprintf(message, sizeof message,
+                   t->is_new ? "Pipeline %s triggered successfully (async mode)"
+                             : "Pipeline %s already running - returning existing execution",
+                   t->pipeline);
+    t->answer = json_pack("{s:s, s:s, s:s, s:s, s:s}", "pipeline_logging_id", t->id, "pipeline_id",
+                          t->pipeline, "tenant_id", CLI_SETTING(t->cli, tenant)->text, "status",
+                          t->is_new ? "PENDING" : "RUNNING", "message", message);
+    return t->answer != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+}
+
+/* What the tenant may do: its own limits, else those of the configuration. */
+struct limits {
+    struct cli      *cli;
+    struct il__data *data;
+    uint32_t         live_max, day_max;
+};
+
+static void
+take_limits(void *cookie, const struct il__data_tenant *tenant)
+{
+    struct limits *l = cookie;
+
+    if (tenant->limits.runs != 0)
+        l->live_max = (uint32_t)MIN(tenant->limits.runs, UINT32_MAX);
+    if (tenant->limits.runs_per_day != 0)
+        l->day_max = (uint32_t)MIN(tenant->limits.runs_per_day, UINT32_MAX);
+}
+
+static il_status
+read_limits(struct limits *l, il_error *reterr)
+{
+    l->live_max = (uint32_t)CLI_SETTING(l->cli, limit_runs)->number;
+    l->day_max  = (uint32_t)CLI_SETTING(l->cli, limit_runs_day)->number;
+    il_status st =
+        il__data_tenant_get(l->data, CLI_SETTING(l->cli, tenant)->text, take_limits, l, reterr);
+    return st == IL_NOT_FOUND ? IL_OK : st;
+}
+
+static il_status
+ask_runner(struct trigger *t, struct runner *runner, const struct limits *l, struct pipeline *p,
+           il_error *reterr)
+{
+    char                  uuid[37];
+    char                 *outside = NULL;
+    il_op                 op      = { .type = IL_OP_NONE };
+    struct runner_trigger what    = { .tenant     = CLI_SETTING(t->cli, tenant)->text,
+                                      .pipeline   = p,
+                                      .id         = uuid,
+                                      .by         = t->by,
+                                      .type       = "cli",
+                                      .parameters = t->parameters,
+                                      .live_max   = l->live_max,
+                                      .day_max    = l->day_max,
+                                      .keep_ms    = CLI_SETTING(t->cli, runs_keep)->number };
+    il_status             st      = il_uuid(uuid);
+
+    reterr->status = IL_OK;
+    if (st == IL_OK) {
+        enum runner_answer answer = runner_trigger(runner, &what, &op, &outside, reterr);
+        st                        = triggered(t, answer, &op, outside, reterr);
+    }
+    il_op_release(&op);
+    il__free(outside);
+    return st;
+}
+
+/* With a runner that is open: trigger, and with --here stay until the run has ended. */
+static il_status
+use_runner(struct trigger *t, struct runner *runner, const struct limits *l, il_error *reterr)
+{
+    struct pipeline *p =
+        il__catalogue_get(runner_catalogue(runner), CLI_SETTING(t->cli, tenant)->text, t->pipeline);
+
+    if (p == NULL)
+        return il__error_set(reterr, IL_NOT_FOUND, "trigger: tenant %s has no pipeline '%.80s' in %s",
+                             CLI_SETTING(t->cli, tenant)->text, t->pipeline,
+                             CLI_SETTING(t->cli, pipelines)->text);
+    il_status st = ask_runner(t, runner, l, p, reterr);
+    il__pipeline_unref(p);
+    if (st == IL_OK && t->is_new && CLI_GIVEN(t->cli, trigger, here)) {
+        il_op op = { .type = IL_OP_NONE };
+        (void)print(t); /* the end says whether it could be written */
+        st = CLI_GIVEN(t->cli, trigger, follow) && !t->cli->json
+                 ? il__cli_follow(t->cli, t->id, true, reterr)
+                 : il_run_wait(t->cli->store, t->id, IL_FOREVER, &op, reterr);
+        il_op_release(&op);
+    }
+    return st;
+}
+
+static il_status
+ask_store(struct trigger *t, il_error *reterr)
+{
+    struct cli                       *cli    = t->cli;
+    struct il__data                  *data   = NULL;
+    struct runner                    *runner = NULL;
+    AUTO_CLI_RUNNER struct cli_runner made   = { 0 };
+
+    if (CLI_SETTING(cli, pipelines)->text[0] == '\0')
+        return il__error_set(
+            reterr,
+            IL_INVAL, "trigger: which pipelines are there? Name their folder with --pipelines, or a server with --server");
+    il_status st = il__cli_runner_init(&made, &cli->config, reterr);
+    if (st == IL_OK)
+        st = il__cli_data_open(cli, CLI_DATA_MAKE, &data, reterr);
+    struct limits limits = { .cli = cli, .data = data };
+    if (st == IL_OK)
+        st = read_limits(&limits, reterr);
+    if (st == IL_OK) {
+        struct runner_options *o = &made.setup.options;
+        o->h                     = cli->store;
+        o->data                  = data;
+        o->store_url             = CLI_SETTING(cli, store)->text;
+        o->mode                  = CLI_GIVEN(cli, trigger, here) ? RUNNER_HERE : RUNNER_ASK;
+        o->note                  = print_remark;
+        o->note_cookie           = t;
+        st                       = runner_open(o, &runner, reterr);
+    }
+    if (st == IL_OK) {
+        st = use_runner(t, runner, &limits, reterr);
+        runner_stop(runner);
+        runner_close(runner);
+    }
+    il__data_close(data);
+    return st;
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------------------- */
+
+/* Wait for the run, as the options say, and tell how it ended. */
+static int
+await_end(struct trigger *t)
+{
+    struct cli *cli     = t->cli;
+    int64_t     wait_ms = CLI_OPTION(cli, trigger, wait)->number;
+    il_op       op      = { .type = IL_OP_NONE };
+    il_error    err     = { 0 };
+    il_status   st      = IL_OK;
+    bool        here    = CLI_GIVEN(cli, trigger, here) && t->is_new;
+
+    if (CLI_GIVEN(cli, trigger, follow) && !cli->json && !here)
+        st = il__cli_follow(cli, t->id, true, &err);
+    if (st == IL_OK)
+        st = il_run_wait(cli->store, t->id,
+                         CLI_GIVEN(cli, trigger, follow) || here ? IL_FOREVER : wait_ms, &op, &err);
+    if (st != IL_OK) {
+        il_op_release(&op);
+        if (st == IL_TIMEOUT)
+            il__cli_error("trigger: run %s has not ended yet", t->id);
+        return st == IL_TIMEOUT ? CLI_EXIT_LATE : il__cli_fail(&err);
+    }
+    const il_run_info *run    = &op.out.runs[0];
+    int                status = run->state == IL_RUN_COMPLETED ? 0 : CLI_EXIT_RUN;
+    il__cli_note(cli, "run %s: %s%s%s", run->id, il_run_state_name(run->state),
+                 run->error[0] != '\0' ? ": " : "", run->error);
+    il_op_release(&op);
+    return status;
+}
+
+int
+il__cli_cmd_trigger(struct cli *cli)
+{
+    struct trigger t      = { .cli      = cli,
+                              .pipeline = cli->args.operands[0],
+                              .by = CLI_GIVEN(cli, trigger, by) ? CLI_OPTION(cli, trigger, by)->text
+                                                                : whoever() };
+    il_error       err    = { 0 };
+    bool           server = il__cli_store_is_server(CLI_SETTING(cli, store)->text);
+    il_status      st     = take_parameters(&t, &err);
+    int            status = 0;
+
+    if (st == IL_OK)
+        st = server ? ask_server(&t, &err) : ask_store(&t, &err);
+    if (st != IL_OK)
+        status = il__cli_data_fail(cli, &err);
+    else
+        status = print(&t);
+    bool waits = CLI_GIVEN(cli, trigger, here) || CLI_GIVEN(cli, trigger, follow) ||
+                 CLI_OPTION(cli, trigger, wait)->number != 0;
+    if (st == IL_OK && status == 0 && waits && !t.outside)
+        status = await_end(&t);
+    json_decref(t.parameters);
+    json_decref(t.answer);
+    return status;
+}

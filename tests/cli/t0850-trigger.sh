@@ -1,0 +1,109 @@
+#!/bin/bash
+# trigger, runs RUN, logs, cancel of pipelines: on a store directly, executed here or by a server; and through a server (R1.2, R1.11, R1.13, R1.19).
+. "$(dirname "$0")/lib.sh" || exit 1
+socket=$work/http.sock
+mkdir -p "$work/p/default"
+export INTERLOCK_PIPELINES=$work/p INTERLOCK_PIPELINE_LEASE=3s
+
+# pipeline ID: its file, from standard input.
+pipeline() {
+    {
+        echo "pipeline_id: $1"
+        cat
+    } >"$work/p/default/$1.yml"
+}
+pipeline hello <<'END'
+parameters: {who: world}
+steps:
+- step_id: say
+  type: command
+  run: [printf, "hello %s\n", "{who}"]
+- step_id: env
+  type: command
+  depends_on: [say]
+  shell: true
+  run: echo "run $INTERLOCK_RUN_ID fence $INTERLOCK_FENCE who $INTERLOCK_PARAM_who more $INTERLOCK_PARAM_more"; test -z "$SECRET_OF_THE_SERVER"
+END
+pipeline broken <<'END'
+steps:
+- {step_id: no, type: command, shell: true, run: "echo out; echo err >&2; exit 3"}
+END
+pipeline strict <<'END'
+on_conflict: reject
+parameters: {day: null}
+steps:
+- {step_id: wait, type: command, shell: true, run: 'until [ -e "$HOME/go" ]; do sleep 0.05; done'}
+END
+pipeline long <<'END'
+steps:
+- {step_id: wait, type: command, shell: true, run: 'echo begun; until [ -e "$HOME/go" ]; do sleep 0.05; done'}
+END
+export SECRET_OF_THE_SERVER=42
+
+# ---- mistakes ----
+error "no folder" 64 "trigger: *--pipelines*" env -u INTERLOCK_PIPELINES "$il" trigger hello
+error "no such pipeline" 1 "trigger: *no pipeline 'helo'*" "$il" trigger helo
+error "a parameter without a value" 64 "trigger: --param 'x': *NAME=VALUE*" "$il" trigger hello --param x
+error "... given twice" 64 "trigger: *twice*" "$il" trigger hello -p who=a -p who=b
+error "a parameter that is needed" 64 "trigger: *day*" "$il" trigger strict
+
+# ---- executed here ----
+gives "a run, executed here" 0 "$il" trigger hello --here --follow --param who=you --param more=x
+like "... its output" "$out" "*say | hello you*env | run * fence * who you more x*"
+id=$(head -n 1 <<<"$out")
+gives "the run" 0 "$il" runs "$id" --json
+json "... as R1.12 has it" "d['pipeline_logging_id'] == '$id' and d['status'] == 'COMPLETED' and d['trigger_type'] == 'cli' and d['parameters']['who'] == 'you' and [s['status'] for s in d['steps']] == ['COMPLETED', 'COMPLETED'] and d['fence'] > 0 and d['duration_ms'] >= 0"
+gives "... for people" 0 "$il" runs "$id"
+like "... with its steps" "$out" "*COMPLETED*STEP*say*env*"
+gives "its log" 0 "$il" logs "$id"
+like "... is kept" "$out" "*say | hello you*"
+gives "nothing holds the lock" 0 "$il" why pipeline:hello
+like "... any more" "$out" "pipeline:hello is free*"
+gives "one that fails" 1 "$il" trigger broken --here
+like "... and why" "$err" "*FAILED*no*"
+gives "... both outputs are kept" 0 "$il" logs "$("$il" runs --key pipeline:broken --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["items"][0]["id"])')"
+like "... apart" "$out" "*no | out*no ! err*"
+
+# ---- left in the store for a server ----
+gives "a trigger without a server" 0 "$il" trigger long --json
+json "... waits" "d['status'] == 'PENDING' and d['pipeline_id'] == 'long' and d['tenant_id'] == 'default' and 'triggered successfully' in d['message']"
+id=$("$python" -c 'import json, sys; print(json.load(sys.stdin)["pipeline_logging_id"])' <<<"$out")
+gives "a second one" 0 "$il" trigger long --json
+json "... is told its id (R1.2)" "d['pipeline_logging_id'] == '$id' and d['status'] == 'RUNNING' and 'already running' in d['message']"
+gives "it has not ended" 77 "$il" trigger long --wait 100ms
+like "... and says so" "$err" "*not ended*"
+
+"$il" serve --allow-root --log-level error --listen "unix:$socket" >"$work/server.log" 2>&1 </dev/null &
+server_pid=$!
+await "the server listens" test -S "$socket" || cat "$work/server.log"
+is_running() { "$il" runs "$1" --json | grep -q '"status": *"RUNNING"'; }
+await "a server executes it" is_running "$id"
+begun() { "$il" logs "$1" | grep -q 'wait | begun'; }
+await "... its output is there while it runs (R1.22)" begun "$id"
+gives "cancel" 0 "$il" cancel "$id" --reason "a test" --wait 20s
+like "... it has ended" "$out" "$id CANCELLED*"
+gives "strict" 0 "$il" trigger strict -p day=1
+error "reject says who is in the way (R1.3)" 75 "trigger: *strict is running already*" env INTERLOCK_LOCK_ACQUISITION_RETRIES=0 "$il" trigger strict -p day=1
+
+# ---- through the server ----
+key=$("$il" key create --tenant default --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+through() { env -u INTERLOCK_STORE -u INTERLOCK_PIPELINES INTERLOCK_API_KEY="$key" "$il" --server "http+unix:$socket" "$@"; }
+error "no such pipeline there" 1 "trigger: *nope*" through trigger nope
+error "--here is for stores" 64 "trigger: --here*" through trigger hello --here
+gives "through the server" 0 through trigger hello --follow --param who=there --by ann
+like "... its output" "$out" "*say | hello there*"
+id=$(head -n 1 <<<"$out")
+gives "... the run" 0 through runs "$id" --json
+json "... by whom" "d['trigger_by'] == 'ann' and d['trigger_type'] == 'api' and d['status'] == 'COMPLETED' and len(d['steps']) == 2"
+gives "one that fails there" 1 through trigger broken --wait 20s
+like "... and why" "$err" "*FAILED*"
+gives "a long one" 0 through trigger long
+id=$out
+await "... runs" is_running "$id"
+gives "cancel through it" 0 through cancel "$id" --reason "enough" --wait 20s
+like "... it has ended there, too" "$out" "$id CANCELLED*"
+touch "$work/go"
+kill -TERM "$server_pid"
+wait "$server_pid"
+is "the server ends" "$?" 0
+finish
