@@ -24,7 +24,7 @@ jobs_open(struct jobs *j, const struct bench *b, const char *name, unsigned n_ba
 void
 jobs_open_url(struct jobs *j, const char *url, unsigned i_worker, unsigned n_batches)
 {
-    *j = (struct jobs){ .n_batches = n_batches, .store = store_open(url, NULL) };
+    *j = (struct jobs){ .n_batches = n_batches, .store = store_open(url, NULL), .n_claim = QUEUE_BATCH };
     (void)snprintf(j->worker, sizeof j->worker, "worker-%u", i_worker);
 }
 
@@ -62,7 +62,7 @@ claim_op(const struct jobs *j, char id[37])
     il_op op = { .type = IL_OP_JOB_CLAIM, .key = QUEUE, .holder = j->worker };
 
     must(il_uuid(id), "il_uuid", &(il_error){ .message = "no id" });
-    op.in.job = (il_job_in){ .id = id, .limit = QUEUE_BATCH };
+    op.in.job = (il_job_in){ .id = id, .limit = j->n_claim };
     return op;
 }
 
@@ -73,7 +73,7 @@ jobs_claim(struct jobs *j)
 
     j->claim = claim_op(j, id);
     must(il_apply(j->store, &j->claim, 1, &j->err), "claim", &j->err);
-    if (j->claim.status != IL_OK || j->claim.out.n_jobs != QUEUE_BATCH)
+    if (j->claim.status != IL_OK || j->claim.out.n_jobs != j->n_claim)
         die("claim: %s, %zu jobs", il_status_name(j->claim.status), j->claim.out.n_jobs);
 }
 
@@ -83,7 +83,7 @@ finish_ops(struct jobs *j)
 {
     size_t n = j->claim.out.n_jobs;
 
-    CHECK(n <= QUEUE_BATCH);
+    CHECK(n <= QUEUE_CLAIM_MAX);
     for (size_t i = 0; i < n; i++) {
         il_op *op     = &j->ops[i];
         *op           = (il_op){ .type = IL_OP_JOB_FINISH, .fence = j->claim.out.jobs[i].token };

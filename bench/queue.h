@@ -8,6 +8,7 @@
 #include "queue_raw.h"
 
 #define QUEUE_BATCH 100
+#define QUEUE_CLAIM_MAX 250 /* jobs of one claim, where it is not a batch */
 #define QUEUE_PAYLOAD_BYTES 100
 
 /* A store with a queue, and what a batch needs. */
@@ -18,8 +19,9 @@ struct jobs {
     unsigned n_batches; /* of a round */
     char     ids[QUEUE_BATCH][RAW_ID_BYTES];
     char     payload[QUEUE_PAYLOAD_BYTES];
-    il_op    ops[QUEUE_BATCH + 1];
-    il_op    claim; /* the last one, and what it gave */
+    il_op    ops[QUEUE_CLAIM_MAX + 1];
+    il_op    claim;   /* the last one, and what it gave */
+    uint32_t n_claim; /* jobs that it asks for */
     il_error err;
 };
 

@@ -1,5 +1,5 @@
 /*
- * queue_served.c: jobs on PostgreSQL and Redis: ours, 4 workers that finish a hundred and claim the next hundred, against job queues of npm on the same server.
+ * queue_served.c: jobs on PostgreSQL and Redis: ours, 4 workers that finish what they have and claim the next jobs, against job queues of npm on the same server.
  * Jobs are pushed before each round, outside the measured time.
  */
 #include <pthread.h>
@@ -31,10 +31,12 @@ struct worker {
 };
 
 static void
-crew_open(struct crew *c, const struct bench *b, const char *url)
+crew_open(struct crew *c, const struct bench *b, const char *url, uint32_t n_claim)
 {
-    for (unsigned i = 0; i < N_WORKERS; i++)
+    for (unsigned i = 0; i < N_WORKERS; i++) {
         jobs_open_url(&c->jobs[i], url, i + 1, (b->quick ? N_JOBS_QUICK : N_JOBS) / QUEUE_BATCH);
+        c->jobs[i].n_claim = n_claim;
+    }
 }
 
 static void
@@ -86,6 +88,7 @@ crew_round(void *cookie)
 struct row {
     const char *name, *against, *script, *mode;
     unsigned    n_jobs; /* of the peer, in a round: some seconds at most */
+    uint32_t    n_claim; /* of ours, at once: the workers have as many in hand as the peer, where it says how many */
     double      wanted;
 };
 
@@ -94,7 +97,7 @@ measure(struct bench *b, const struct row *row, const char *url, const char *con
         const char *durability)
 {
     struct result r    = { .name         = row->name,
-                           .what         = "100 finishes and a claim of the next 100 jobs, 4 workers",
+                           .what         = "finishes and a claim of the next jobs, 4 workers",
                            .against      = row->against,
                            .durability   = durability,
                            .unit         = UNIT_PAIRS_PER_S,
@@ -103,7 +106,7 @@ measure(struct bench *b, const struct row *row, const char *url, const char *con
     struct crew  *ours = must_calloc(1, sizeof *ours);
     struct peer   peer = { 0 };
 
-    crew_open(ours, b, url);
+    crew_open(ours, b, url, row->n_claim);
     peer_open(&peer, b, row->script, args, b->quick ? N_JOBS_QUICK : row->n_jobs);
     compare(&r, b->n_rounds, (struct side){ crew_round, ours }, (struct side){ peer_round, &peer });
     peer_close(&peer);
@@ -118,11 +121,11 @@ bench_queue_postgres(struct bench *b, unsigned unused UNUSED)
     static const struct row rows[] = {
         { "queue-postgres-graphile",
           "graphile-worker, 24 at once, local queue of 500, batched completion",
-          "graphile-worker.mjs", "batched", 20000, 2 },
+          "graphile-worker.mjs", "batched", 20000, 500 / N_WORKERS, 2 },
         { "queue-postgres-default", "graphile-worker, 24 at once, its default",
-          "graphile-worker.mjs", "default", 4000, 10 },
+          "graphile-worker.mjs", "default", 4000, QUEUE_BATCH, 10 },
         { "queue-postgres-pg-boss", "pg-boss, 4 workers that fetch and complete 100", "pg-boss.mjs",
-          NULL, 10000, 5 },
+          NULL, 10000, QUEUE_BATCH, 5 },
     };
     const char *why;
 
@@ -144,7 +147,7 @@ void
 bench_queue_redis(struct bench *b, unsigned unused UNUSED)
 {
     static const struct row row = {
-        "queue-redis-bullmq", "BullMQ, 50 at once", "bullmq.mjs", NULL, 20000, 3
+        "queue-redis-bullmq", "BullMQ, 50 at once", "bullmq.mjs", NULL, 20000, QUEUE_BATCH, 3
     };
     char        url[BENCH_URL_BYTES];
     const char *why;

@@ -135,8 +135,8 @@ il_status
 il__cli_connections_environment(struct cli_config *config, il_error *reterr)
 {
     for (char **e = environ; e != NULL && *e != NULL; e++) {
-        const char *equals = strchr(*e, '=');
-        char        name[NAME_BYTES_MAX + 1];
+        const char *equals                   = strchr(*e, '=');
+        char        name[NAME_BYTES_MAX + 1] = "";
         char        origin[sizeof VARIABLE + NAME_BYTES_MAX + 2];
         size_t      n = 0;
         il_error    why;

@@ -199,6 +199,7 @@ runner_execution_stage(struct execution *e)
     const struct pipeline  *p    = e->pipeline;
     AUTO_BUF struct il__buf text = { 0 };
 
+    CHECK(p->n_steps > 0); /* a file without steps is refused */
     il__buf_init(&text, RUNNER_STAGE_BYTES_MAX);
     for (size_t i = 0; i < p->n_steps; i++) {
         if (e->steps[i].running)

@@ -67,6 +67,7 @@ drop(struct recorder *q, struct runner_record **at)
 {
     struct runner_record *rec = *at;
 
+    CHECK(rec != NULL);
     *at = rec->next;
     if (q->last == &rec->next)
         q->last = at;

@@ -22,12 +22,12 @@ struct runner_attempt {
 };
 
 /* Output of the attempt: captured, and streamed live. stream 1 = stdout, 2 = stderr. */
-void runner_attempt_output(struct runner_attempt *a, int stream, const void *data, size_t n_bytes);
+void runner_attempt_output(struct runner_attempt *pub, int stream, const void *data, size_t n_bytes);
 
 /* Should it stop (cancel, lost lease, shutdown, timeout of the attempt or of the pipeline)? Cheap; step.c knows why and says so in the end. */
-bool runner_attempt_should_stop(const struct runner_attempt *a);
+bool runner_attempt_should_stop(const struct runner_attempt *pub);
 /* Have fn(cookie) called, on another thread, once, when it should stop; at once if it should already. Set NULL before what the cookie points to goes away: that waits for a call under way. */
-void runner_attempt_on_stop(struct runner_attempt *a, void (*fn)(void *cookie), void *cookie);
+void runner_attempt_on_stop(struct runner_attempt *pub, void (*fn)(void *cookie), void *cookie);
 
 enum runner_outcome {
     RUNNER_STEP_COMPLETED,
@@ -44,7 +44,7 @@ struct runner_result {
     char               *details; /* JSON object (il__free by step.c); NULL = none */
 };
 
-void runner_step_command(struct runner_attempt *a, struct runner_result *ret);
+void runner_step_command(struct runner_attempt *pub, struct runner_result *ret);
 void runner_step_sql(struct runner_attempt *a, struct runner_result *ret);
 void runner_step_http(struct runner_attempt *a, struct runner_result *ret);
 void runner_step_check(struct runner_attempt *a, struct runner_result *ret);

@@ -359,5 +359,6 @@ runner_step_command(struct runner_attempt *pub, struct runner_result *ret)
     struct proc_report report = supervise(a, &child, e->stop_ms);
     runner_attempt_child(a, NULL);
     il__proc_finish(&child);
+    CHECK(argv != NULL); /* build_argv() was IL_OK */
     judge(a, argv[0], &report, ret);
 }
