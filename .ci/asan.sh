@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/setup build test
-make asan SUITES="unit contract fault http" NO_SUITES=more
+make asan SUITES="unit contract fault http" NO_SUITES="more served"

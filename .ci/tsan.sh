@@ -4,4 +4,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/setup build test
-make tsan SUITES="unit contract" NO_SUITES=more
+make tsan SUITES="unit contract runner" NO_SUITES="more served"
