@@ -230,7 +230,7 @@ print_welcome(const struct demo *d)
                  "    curl -s -XPOST -H \"X-API-Key: $KEY\" $URL/pipelines/run/slow\n\n"
                  "2. Watch it: steps, attempts, output (put the id in).\n\n"
                  "    curl -s -H \"X-API-Key: $KEY\" $URL/pipelines/runs/ID\n"
-                 "    INTERLOCK_API_KEY=$KEY interlock --server $URL logs --follow ID\n\n"
+                 "    INTERLOCK_API_KEY=$KEY %s --server $URL logs --follow ID\n\n"
                  "3. Kill the server in the middle of it. Its processes end with it; the run is "
                  "FAILED and the key free after " LEASE ".\n\n"
                  "    kill -9 %d\n"
@@ -240,7 +240,7 @@ print_welcome(const struct demo *d)
                  "    curl -s -XPOST -H \"X-API-Key: $KEY\" $URL/pipelines/run/export_and_check\n"
                  "    curl -s -H \"X-API-Key: $KEY\" \"$URL/pipelines/runs?limit=5\"\n\n"
                  "Everything is in %s; Ctrl-C ends the demo and removes it.\n",
-                 (int)d->server, d->dir);
+                 program_invocation_name, (int)d->server, d->dir);
     (void)fflush(stdout); /* whoever does not read it does not want it */
 }
 
