@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/setup build test
-make mutants SAMPLE="${CI_MUTANTS:-6}"
+make mutants SAMPLE="${CI_MUTANTS:-5}"
