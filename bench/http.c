@@ -48,7 +48,8 @@ site_open(struct site *s, const struct bench *b, const char *store, const char *
                                  store,          pipelines != NULL ? "--pipelines" : NULL,
                                  pipelines,      NULL };
 
-    *s         = (struct site){ 0 };
+    *s = (struct site){ 0 };
+    CHECK(setenv("INTERLOCK_RUN_DIR", b->dir, 1) == 0); /* folders of runs: nothing is to be left behind */
     s->process = process_start(argv, &(struct process_how){ .errors_too = true });
     read_address(s);
 }
