@@ -69,6 +69,16 @@ def at_once(engine, n, servers):
             client.close()
 
 
+def test_without_pipelines():
+    """A server of locks and queues starts no process and makes no folder for runs; it knows no pipeline."""
+    with tempfile.TemporaryDirectory() as tmp, lib.Server(env={"TMPDIR": tmp}) as s:
+        s.post("/pipelines/run/any").expect(404, "PIPELINE_NOT_FOUND")
+        assert s.get("/pipelines").expect(200).json["items"] == []
+        assert os.listdir(tmp) == [], os.listdir(tmp)
+        with open(f"/proc/{s.process.pid}/task/{s.process.pid}/children", encoding="ascii") as f:
+            assert f.read() == "", "it has started a process"
+
+
 def test_ten_at_once():
     """R1.11: ten at once: one PENDING, nine RUNNING, one id"""
     at_once("memory", TEN, 1)

@@ -269,12 +269,13 @@ init_sync(struct runner *r)
 static il_status
 open_parts(struct runner *r, il_error *reterr)
 {
-    struct pipeline_loaded loaded = { 0 };
-    il_status              st     = make_names(r, reterr);
+    struct pipeline_loaded loaded   = { 0 };
+    bool                   executes = r->o.pipelines_dir != NULL;
+    il_status              st       = make_names(r, reterr);
 
     if (st == IL_OK)
         st = take_environment(r, reterr);
-    if (st == IL_OK)
+    if (st == IL_OK && executes)
         st = runner_folder_open(r, reterr);
     if (st == IL_OK) {
         r->connections = connections_new(r->o.connections, r->o.n_connections);
@@ -286,7 +287,8 @@ open_parts(struct runner *r, il_error *reterr)
                                 &r->catalogue, reterr);
     if (st == IL_OK) {
         note_loaded(r, &loaded);
-        st = il__proc_spawner_open(&r->spawner, reterr);
+        if (executes)
+            st = il__proc_spawner_open(&r->spawner, reterr);
     }
     return st;
 }
@@ -326,6 +328,9 @@ runner_open(const struct runner_options *o, struct runner **ret, il_error *reter
         return il__error_set(reterr, IL_NOMEM, "no memory for a runner");
     r->o = *o;
     fill_defaults(&r->o);
+    /* Without pipelines nothing can be executed: a server of locks and queues needs no folder, no spawner and no threads for that. */
+    if (r->o.pipelines_dir == NULL)
+        r->o.mode = RUNNER_ASK;
     init_sync(r);
     il_status st = open_parts(r, reterr);
     if (st == IL_OK)

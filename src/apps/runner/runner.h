@@ -56,8 +56,8 @@ struct runner_options {
     struct il__data *data; /* outlives it, too */
     const char      *store_url;
     enum runner_mode mode;
-    const char      *pipelines_dir; /* NULL = none: only what others trigger is listed */
-    const char      *work_dir;      /* folders of runs are made below it; NULL = $TMPDIR or /tmp */
+    const char *pipelines_dir; /* NULL = none: nothing is executed, and nothing made for that */
+    const char *work_dir;      /* folders of runs are made below it; NULL = $TMPDIR or /tmp */
     struct pipeline_defaults defaults;
     int64_t  lease_ms;        /* TTL of a run's lease: 30 s; cut to the pipeline's lock timeout */
     int64_t  lock_timeout_ms; /* pipeline_lock_timeout_seconds: 3600 */
