@@ -54,6 +54,7 @@ options(il *h, struct il__data *data, const char *url, const char *pipelines, co
         .lease_ms      = o.lease_ms != 0 ? o.lease_ms : 3000,
         .grace_ms      = o.grace_ms != 0 ? o.grace_ms : 300,
         .shutdown_ms   = o.shutdown_ms,
+        .keep_ms       = o.keep_ms,
         .runs_max      = o.runs_max,
         .limits        = o.limits,
         .defaults      = { .lock_retries = 0, .lock_retry_delay_ms = 100, .lock_metrics = true },

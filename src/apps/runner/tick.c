@@ -17,6 +17,7 @@
 #define SLOW_MAX 16 /* threads for triggers that wait */
 #define PAGE 256
 #define SLEEP_MS_MAX 1000 /* the wall clock may be set */
+#define CLOCKS_MS 60000   /* wall clocks of servers may differ by this much */
 
 /* A pipeline with a schedule. node.at: its next tick. */
 struct entry {
@@ -148,7 +149,8 @@ trigger_of(struct runner *r, const struct tick *tick)
         .id       = tick->id,
         .by       = "schedule",
         .type     = "schedule",
-        .keep_ms  = r->o.keep_ms,
+        /* As long as a server may make up for the tick, its run must be there, or it would be started once more. Clocks of servers differ a little. */
+        .keep_ms = MAX(r->o.keep_ms, tick->pipeline->catch_up_ms + CLOCKS_MS),
     };
 
     if (r->o.limits != NULL)
