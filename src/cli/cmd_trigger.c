@@ -7,15 +7,12 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "cli/ask.h"
 #include "cli/data.h"
 #include "cli/follow.h"
 #include "cli/item.h"
 #include "cli/runner.h"
-
-#define WAIT_STEP_MS 1000
 
 struct trigger {
     struct cli *cli;
@@ -160,11 +157,8 @@ triggered(struct trigger *t, enum runner_answer answer, const il_op *op, const c
                    outside != NULL      ? outside
                    : op->out.n_runs > 0 ? op->out.runs[0].id
                                         : "");
-    char message[PIPELINE_ID_BYTES_MAX + 80];
-    (void)snprintf(message, sizeof message,
-                   t->is_new ? "Pipeline %s triggered successfully (async mode)"
-                             : "Pipeline %s already running - returning existing execution",
-                   t->pipeline);
+    char message[RUNNER_MESSAGE_BYTES];
+    runner_trigger_message(t->pipeline, t->is_new, message);
     t->answer = json_pack("{s:s, s:s, s:s, s:s, s:s}", "pipeline_logging_id", t->id, "pipeline_id",
                           t->pipeline, "tenant_id", CLI_SETTING(t->cli, tenant)->text, "status",
                           t->is_new ? "PENDING" : "RUNNING", "message", message);

@@ -42,12 +42,9 @@ static void
 say(struct http_request *r, const char *id, const char *status, bool is_new)
 {
     const struct trigger_work *w = r->ended_cookie;
-    char                       message[PIPELINE_ID_BYTES_MAX + 80];
+    char                       message[RUNNER_MESSAGE_BYTES];
 
-    (void)snprintf(message, sizeof message,
-                   is_new ? "Pipeline %s triggered successfully (async mode)"
-                          : "Pipeline %s already running - returning existing execution",
-                   w->pipeline->id); /* there is room */
+    runner_trigger_message(w->pipeline->id, is_new, message);
     http_say(r, 200, &runner_out_triggered,
              &(struct runner_triggered){ .id       = id,
                                          .pipeline = w->pipeline->id,

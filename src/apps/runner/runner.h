@@ -118,6 +118,10 @@ enum runner_answer {
 };
 enum runner_answer runner_trigger_answer(const il_op *op);
 
+/* What whoever triggered it is told (R1.11). */
+#define RUNNER_MESSAGE_BYTES (PIPELINE_ID_BYTES_MAX + 80)
+void runner_trigger_message(const char *pipeline_id, bool is_new, char out[RUNNER_MESSAGE_BYTES]);
+
 /* Parameters (an object of scalars; NULL = none) as values, then the pipeline's defaults; strings in *mem (il__arena). IL_INVAL names the parameter and says what is wrong. */
 il_status runner_values(const struct pipeline *p, const json_t *parameters, void **mem,
                         struct pipeline_values *ret, il_error *reterr) MUST_USE;

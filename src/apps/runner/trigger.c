@@ -200,6 +200,15 @@ runner_trigger_answer(const il_op *op)
     }
 }
 
+void
+runner_trigger_message(const char *pipeline_id, bool is_new, char out[RUNNER_MESSAGE_BYTES])
+{
+    (void)snprintf(out, RUNNER_MESSAGE_BYTES,
+                   is_new ? "Pipeline %s triggered successfully (async mode)"
+                          : "Pipeline %s already running - returning existing execution",
+                   pipeline_id); /* there is room */
+}
+
 /* ---- the whole of it ------------------------------------------------------------------------------------------------------------- */
 
 /* Has the pipeline a live run? Then the outside world need not be asked: the store knows. */
