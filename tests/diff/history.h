@@ -26,8 +26,10 @@ enum step_kind {
 };
 
 #define N_FAMILIES (IL__FAMILY_CACHE + 1)
-#define N_KEYS 8
-#define N_HOLDERS 10
+#define N_KEYS 24
+#define N_KEYS_FEW 8
+#define N_HOLDERS 22
+#define N_HOLDERS_FEW 10
 #define N_TENANTS 2
 #define N_QUEUES 3
 

@@ -71,6 +71,7 @@ struct pg_query {
 #define PG_TEXT 25
 #define PG_TID 27
 #define PG_BYTEA_ARRAY 1001
+#define PG_INT4_ARRAY 1007
 #define PG_TEXT_ARRAY 1009
 #define PG_TID_ARRAY 1010
 #define PG_INT8_ARRAY 1016

@@ -14,8 +14,6 @@
 
 #include "postgres_sql.inc"
 
-#define REQUESTS_MAX \
-    256 /* in one transaction: each may hold mutexes, and the server has a table of them */
 #define TRIES_MAX 4 /* of a batch that was undone because of another one */
 #define BATCH_BYTES_MAX ((size_t)512 * 1024 * 1024)
 #define WAKES_MAX 1024 /* in one notification; if there are more, everybody is woken */
@@ -30,6 +28,29 @@ add_requests(struct il__buf *b, const struct remote_call *c)
         il__buf_add(b, c->requests[i].json.data, c->requests[i].json.n_bytes);
     }
     il__buf_addc(b, ']');
+}
+
+/* Blobs of the requests as a bytea[]; empty when there are none. */
+static void
+add_blobs(struct il__buf *b, const struct remote_call *c)
+{
+    bool any  = false;
+    bool none = false;
+
+    for (size_t i = 0; i < c->n; i++) {
+        any  = any || c->requests[i].blob.data != NULL;
+        none = none || c->requests[i].blob.data == NULL;
+    }
+    if (!any)
+        return;
+    il__pg_array_begin(b, PG_BYTEA, c->n, none);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct remote_blob *blob = &c->requests[i].blob;
+        if (blob->data != NULL)
+            il__pg_array_add(b, blob->data, blob->n_bytes);
+        else
+            il__pg_array_add_null(b);
+    }
 }
 
 /* ---- its answer --------------------------------------------------------------------------------------------------------- */
@@ -130,7 +151,7 @@ apply_params(struct pg_params *p, const struct remote_call *c)
     il__buf_init(requests, BATCH_BYTES_MAX);
     il__buf_init(blobs, BATCH_BYTES_MAX);
     add_requests(requests, c);
-    il__pg_add_blobs(blobs, c);
+    add_blobs(blobs, c);
     p->query = (struct pg_query){
         .n_params = 4,
         .types    = { PG_JSONB, PG_BYTEA_ARRAY, PG_INT8, PG_INT8 },
@@ -142,24 +163,58 @@ apply_params(struct pg_params *p, const struct remote_call *c)
     return !requests->failed && !blobs->failed;
 }
 
-/* Which statement it is, and its parameters. False: no memory. */
-static bool
-params_of(struct pg_store *s, struct pg_params *p, const struct remote_call *c, bool is_work)
+void
+il__pg_params_release(struct pg_params *p)
 {
+    for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++)
+        il__buf_release(&p->bufs[i]);
+    il__free(p->hints);
+}
+
+/* Which statement a call is. Those that have one of their own, jobs and locks, have it because they are what stores spend their time with. */
+static enum pg_stmt
+statement_of(const struct remote_call *c)
+{
+    if (il__pg_is_locks(c))
+        return PG_locks;
+    return il__pg_is_work(c) ? PG_work : PG_call;
+}
+
+/* Its parameters. False: no memory. */
+static bool
+params_of(struct pg_store *s, struct pg_params *p, const struct remote_call *c, enum pg_stmt stmt)
+{
+    bool ok;
+
     (void)snprintf(p->now, sizeof p->now, "%" PRId64, c->now_ms);
     (void)snprintf(p->wall, sizeof p->wall, "%" PRId64, c->wall_ms);
-    bool ok      = is_work ? il__pg_work_params(s, p, c) : apply_params(p, c);
-    p->query.sql = s->sql[is_work ? PG_work : PG_call];
+    if (stmt == PG_locks)
+        ok = il__pg_locks_params(p, c);
+    else if (stmt == PG_work)
+        ok = il__pg_work_params(s, p, c);
+    else
+        ok = apply_params(p, c);
+    p->query.sql = s->sql[stmt];
     return ok;
+}
+
+/* Its answer. False: it makes no sense, or there is no memory. */
+static bool
+take(struct pg_store *s, struct remote_call *c, const struct pg_params *p, enum pg_stmt stmt,
+     const PGresult *r)
+{
+    if (stmt == PG_locks)
+        return il__pg_take_locks(s, c, p, r);
+    return stmt == PG_work ? il__pg_take_work(s, c, p, r) : take_rows(c, r);
 }
 
 static il_status
 call_on(struct pg_store *s, struct pg_conn *conn, struct remote_call *c, il_error *reterr)
 {
-    struct pg_params AUTO_PARAMS p       = { 0 };
-    bool                         is_work = il__pg_is_work(c);
+    struct pg_params AUTO_PARAMS p    = { 0 };
+    enum pg_stmt                 stmt = statement_of(c);
 
-    if (!params_of(s, &p, c, is_work)) {
+    if (!params_of(s, &p, c, stmt)) {
         c->refused = true;
         return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
     }
@@ -169,9 +224,18 @@ call_on(struct pg_store *s, struct pg_conn *conn, struct remote_call *c, il_erro
         return il__pg_error(conn, reterr);
     }
     c->result = r;
-    if (!(is_work ? il__pg_take_work(s, c, &p, r) : take_rows(c, r)))
+    if (!take(s, c, &p, stmt, r))
         c->failed = true;
     return IL_OK;
+}
+
+/* As remote_transport.takes_ops. */
+static bool
+takes_ops(struct remote_store *base, il_op *const *ops, size_t n)
+{
+    struct pg_store *s = il__pg_from(base);
+
+    return il__pg_takes_work(s, ops, n) || il__pg_takes_locks(s, ops, n);
 }
 
 /* A connection to write with. There are as many as callers, but a sweep or an answer to a verb may want one more. */
@@ -200,7 +264,7 @@ pg_call(struct remote_store *base, struct remote_call *c, il_error *reterr)
 {
     struct pg_store *s = il__pg_from(base);
 
-    CHECK(c->n > 0 && c->n <= REQUESTS_MAX);
+    CHECK(c->n > 0 && c->n <= PG_REQUESTS_MAX);
     if (!c->reads) {
         struct pg_conn *lane = take_lane(s);
         il_status       done = call_on(s, lane, c, reterr);
@@ -313,9 +377,9 @@ static const struct remote_transport pg_transport = {
     .name           = "postgres",
     .caps           = IL__STORE_DURABLE | IL__STORE_SHARED,
     .n_lanes        = PG_LANES,
-    .n_requests_max = REQUESTS_MAX,
+    .n_requests_max = PG_REQUESTS_MAX,
     .call           = pg_call,
-    .takes_ops      = il__pg_takes_ops,
+    .takes_ops      = takes_ops,
     .done           = pg_done,
     .wake           = pg_wake,
     .free           = pg_free,

@@ -8,6 +8,8 @@
  *   listen.c    wake-ups of other processes (LISTEN)
  *   advisory.c  PostgreSQL's own locks, beside ours
  *   report.c    what the server's settings mean
+ *   array.c     arrays as parameters and results
+ *   locks.c     acquires, renewals and releases of many callers, in one statement of their own
  *   rows.c      claims and finishes of jobs, whose requests and answers have columns instead of JSON
  *   postgres.c  the transport: batches, opening and freeing
  */
@@ -85,10 +87,11 @@ struct pg_store {
     struct pg_conn writers[PG_LANES]; /* of those who apply; the first one is also used while it is opened */
     struct il__mutex lanes_mutex;          /* protects what follows */
     unsigned free_lanes[PG_LANES], n_free; /* a stack: the one that was used last is used next */
-    struct pg_hint     hints[PG_HINTS];    /* [token % PG_HINTS] */
-    char               worker[IL_HOLDER_BYTES_MAX + 1]; /* of the last claim */
-    pthread_cond_t     lane_freed;
-    struct pg_conn     reader; /* under read_mutex */
+    struct pg_hint hints[PG_HINTS];        /* [token % PG_HINTS] */
+    char           worker[IL_HOLDER_BYTES_MAX + 1]; /* of the last claim */
+    pthread_cond_t lane_freed;
+    _Atomic int    n_failures, n_spared; /* of calls of locks: see locks.c. Below 0 is none, too */
+    struct pg_conn reader;               /* under read_mutex */
     struct il__mutex   read_mutex;
     struct pg_listener listener;
 };
@@ -99,30 +102,66 @@ il__pg_from(struct remote_store *s)
     return container_of(s, struct pg_store, remote);
 }
 
-/* ---- rows.c ----------------------------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-/* Can these be sent as one statement of their own? As remote_transport.takes_ops. */
-bool il__pg_takes_ops(struct remote_store *s, il_op *const *ops, size_t n);
+#define PG_REQUESTS_MAX \
+    256 /* in one transaction: each may hold mutexes, and the server has a table of them */
+#define PG_PARAM_BUFS 9
 
 /* The parameters of a call; `query` points into them. The time is there when they are made. */
 struct pg_params {
-    struct il__buf bufs[3];
+    struct il__buf bufs[PG_PARAM_BUFS];
     char           now[24], wall[24], queue[12];
     char worker[IL_HOLDER_BYTES_MAX + 1]; /* whose the jobs that are finished seem to be */
     struct pg_hint *hints; /* of finishes, for their answer: one for each, empty if nothing is known */
     size_t          n_finishes;
+    uint16_t        picked[PG_REQUESTS_MAX]; /* the requests that locks.c sends */
+    size_t          n_picked;
     struct pg_query query;
 };
 
-/* Is it a claim that comes alone, or finishes without JSON and perhaps a claim behind them? */
-bool il__pg_is_work(const struct remote_call *c);
-/* Then, what sql/work.sql takes. False: no memory. Release it in any case. */
-bool il__pg_work_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c) MUST_USE;
 void il__pg_params_release(struct pg_params *p);
 #define AUTO_PARAMS AUTO(il__pg_params_release)
-/* Blobs of the requests as a binary bytea[]; empty when there are none. */
-void il__pg_add_blobs(struct il__buf *b, const struct remote_call *c);
 
+/* ---- array.c ---------------------------------------------------------------------------------------------------- */
+
+/* A parameter: begin, then n elements. */
+void il__pg_array_begin(struct il__buf *b, Oid type, size_t n, bool nulls);
+void il__pg_array_add(struct il__buf *b, const void *data, size_t n_bytes);
+void il__pg_array_add_null(struct il__buf *b);
+void il__pg_array_add_text(struct il__buf *b, const char *text);
+void il__pg_array_add_int4(struct il__buf *b, int32_t v);
+void il__pg_array_add_int8(struct il__buf *b, uint64_t v);
+void il__pg_array_add_tid(struct il__buf *b, uint64_t place); /* block << 16 | offset */
+
+/* A result: int8[] without NULLs; NULL is an empty one. False: it is something else. */
+struct pg_int8s {
+    const char *at;
+    size_t      n;
+};
+bool    il__pg_array_open(const PGresult *r, int row, int column, struct pg_int8s *ret) MUST_USE;
+int64_t il__pg_array_next(struct pg_int8s *a); /* n times */
+
+/* ---- locks.c ---------------------------------------------------------------------------------------------------- */
+
+/* Are they acquires, renewals and releases of which most can go together in one statement? */
+bool il__pg_takes_locks(struct pg_store *s, il_op *const *ops, size_t n);
+/* Were they? */
+bool il__pg_is_locks(const struct remote_call *c);
+/* Then, what sql/locks.sql takes. False: no memory. */
+bool il__pg_locks_params(struct pg_params *p, const struct remote_call *c) MUST_USE;
+/* Its answer. False: it makes no sense. */
+bool il__pg_take_locks(struct pg_store *s, struct remote_call *c, const struct pg_params *p,
+                       const PGresult *r) MUST_USE;
+
+/* ---- rows.c ----------------------------------------------------------------------------------------------------- */
+
+/* Are they finishes of jobs, and perhaps a claim behind them, that one statement can carry out? */
+bool il__pg_takes_work(struct pg_store *s, il_op *const *ops, size_t n);
+/* Were they, or is it a claim that comes alone? */
+bool il__pg_is_work(const struct remote_call *c);
+/* Then, what sql/work.sql takes. False: no memory. */
+bool il__pg_work_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c) MUST_USE;
 /* Its answer. False: it makes no sense, or there is no memory. */
 bool il__pg_take_work(struct pg_store *s, struct remote_call *c, const struct pg_params *p,
                       const PGresult *r) MUST_USE;

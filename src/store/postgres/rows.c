@@ -55,10 +55,9 @@ find_hint(const struct pg_store *s, const il_op *op)
  * which of two results is kept. (Of two tokens for one job only one can be the right one.)
  */
 bool
-il__pg_takes_ops(struct remote_store *base, il_op *const *ops, size_t n)
+il__pg_takes_work(struct pg_store *s, il_op *const *ops, size_t n)
 {
-    struct pg_store *s                 = il__pg_from(base);
-    uint64_t         seen[TOKENS_SEEN] = { 0 };
+    uint64_t seen[TOKENS_SEEN] = { 0 };
 
     if (n < 2 || n > TOKENS_SEEN / 4 || ops[0]->type != IL_OP_JOB_FINISH)
         return false;
@@ -85,54 +84,6 @@ il__pg_takes_ops(struct remote_store *base, il_op *const *ops, size_t n)
     return known;
 }
 
-static void
-add_int32(struct il__buf *b, int32_t v)
-{
-    uint32_t be = htonl((uint32_t)v);
-
-    il__buf_add(b, &be, sizeof be);
-}
-
-/* What a binary array of one dimension begins with. */
-static void
-begin_array(struct il__buf *b, Oid type, size_t n, bool nulls)
-{
-    add_int32(b, 1); /* dimensions */
-    add_int32(b, nulls);
-    add_int32(b, (int32_t)type);
-    add_int32(b, (int32_t)n);
-    add_int32(b, 1); /* the first index */
-}
-
-static void
-add_element(struct il__buf *b, const void *data, size_t n_bytes)
-{
-    add_int32(b, (int32_t)n_bytes);
-    il__buf_add(b, data, n_bytes);
-}
-
-void
-il__pg_add_blobs(struct il__buf *b, const struct remote_call *c)
-{
-    bool any  = false;
-    bool none = false;
-
-    for (size_t i = 0; i < c->n; i++) {
-        any  = any || c->requests[i].blob.data != NULL;
-        none = none || c->requests[i].blob.data == NULL;
-    }
-    if (!any)
-        return;
-    begin_array(b, PG_BYTEA, c->n, none);
-    for (size_t i = 0; i < c->n; i++) {
-        const struct remote_blob *blob = &c->requests[i].blob;
-        if (blob->data != NULL)
-            add_element(b, blob->data, blob->n_bytes);
-        else
-            add_int32(b, -1);
-    }
-}
-
 /* Results of n finishes; none if all are empty. */
 static void
 add_results(struct il__buf *b, const struct remote_call *c, size_t n)
@@ -143,28 +94,9 @@ add_results(struct il__buf *b, const struct remote_call *c, size_t n)
         any = any || c->requests[i].op->in.job.data_bytes > 0;
     if (!any)
         return;
-    begin_array(b, PG_BYTEA, n, false);
+    il__pg_array_begin(b, PG_BYTEA, n, false);
     for (size_t i = 0; i < n; i++)
-        add_element(b, c->requests[i].op->in.job.data, c->requests[i].op->in.job.data_bytes);
-}
-
-static void
-add_int64(struct il__buf *b, uint64_t v)
-{
-    uint32_t be[2] = { htonl((uint32_t)(v >> 32)), htonl((uint32_t)v) };
-
-    add_element(b, be, sizeof be);
-}
-
-static void
-add_place(struct il__buf *b, uint64_t place)
-{
-    uint32_t block  = htonl((uint32_t)(place >> 16));
-    uint16_t offset = htons((uint16_t)place);
-
-    add_int32(b, sizeof block + sizeof offset);
-    il__buf_add(b, &block, sizeof block);
-    il__buf_add(b, &offset, sizeof offset);
+        il__pg_array_add(b, c->requests[i].op->in.job.data, c->requests[i].op->in.job.data_bytes);
 }
 
 /* Of each; what nothing is known of, and what is of another queue than the first, is left to the batch that follows. */
@@ -191,15 +123,15 @@ add_finishes(struct pg_store *s, struct pg_params *p, const struct remote_call *
     bool            keyed  = false;
     bool            ok     = true;
 
-    for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++)
+    for (size_t i = 0; i < 3; i++)
         il__buf_init(&p->bufs[i], PARAM_BYTES_MAX);
     if (!find_hints(s, p, c))
         return false;
-    begin_array(tokens, PG_INT8, p->n_finishes, false);
-    begin_array(places, PG_TID, p->n_finishes, false);
+    il__pg_array_begin(tokens, PG_INT8, p->n_finishes, false);
+    il__pg_array_begin(places, PG_TID, p->n_finishes, false);
     for (size_t i = 0; i < p->n_finishes; i++) {
-        add_int64(tokens, p->hints[i].token); /* 0, no job's, and 0, no row's, if nothing is known */
-        add_place(places, p->hints[i].place);
+        il__pg_array_add_int8(tokens, p->hints[i].token); /* 0, no job's, and 0, no row's, if nothing is known */
+        il__pg_array_add_tid(places, p->hints[i].place);
         keyed = keyed || p->hints[i].keyed;
     }
     add_results(&p->bufs[2], c, p->n_finishes);
@@ -208,7 +140,7 @@ add_finishes(struct pg_store *s, struct pg_params *p, const struct remote_call *
     p->query.values[2] = p->queue;
     p->query.values[3] = p->worker;
     p->query.values[7] = keyed ? "t" : "f";
-    for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++) {
+    for (size_t i = 0; i < 3; i++) {
         p->query.values[4 + i]  = p->bufs[i].data;
         p->query.lengths[4 + i] = (int)p->bufs[i].n_bytes;
         ok                      = ok && !p->bufs[i].failed;
@@ -241,14 +173,6 @@ il__pg_work_params(struct pg_store *s, struct pg_params *p, const struct remote_
     p->query.values[8] = c->timed ? p->now : NULL;
     p->query.values[9] = c->timed ? p->wall : NULL;
     return p->n_finishes == 0 || add_finishes(s, p, c);
-}
-
-void
-il__pg_params_release(struct pg_params *p)
-{
-    for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++)
-        il__buf_release(&p->bufs[i]);
-    il__free(p->hints);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------------------------ */

@@ -145,6 +145,23 @@ il__remote_take_job(struct remote_call *c, size_t i, const struct remote_job *jo
 }
 
 bool
+il__remote_take_lock(struct remote_call *c, size_t i, il_op_type type, uint64_t fence,
+                     int64_t remaining_ms)
+{
+    il_op *op = i < c->n ? c->requests[i].op : NULL;
+
+    if (op == NULL || op->type != type || c->replies[i].taken) {
+        c->failed = true;
+        return false;
+    }
+    c->replies[i].taken  = true;
+    op->status           = IL_OK;
+    op->out.fence        = fence;
+    op->out.remaining_ms = remaining_ms;
+    return true;
+}
+
+bool
 il__remote_asked(const struct remote_call *c, size_t i)
 {
     return i < c->n && c->replies[i].head != NULL && json_object_get(c->replies[i].head, "ask") != NULL;
@@ -319,7 +336,7 @@ apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool
 
 /*
  * The same for ops that the transport takes as they are, all of them; those that it left come again as JSON, behind the others: it leaves only
- * ops that look at nothing the others change, and then the claim behind them. (If that fails, all are repeated, one by one: an op that was done says so again.)
+ * ops that those behind them do not depend on, and then the claim behind them. (If that fails, all are repeated, one by one: an op that was done says so again.)
  */
 static il_status
 apply_bare(struct remote_store *s, il_op *const *ops, size_t n, bool *ret_refused, il_error *reterr)

@@ -51,7 +51,7 @@ struct remote_job {
 struct remote_reply {
     json_t     *head;   /* NULL: the request was not carried out, unless: */
     const void *packed; /* the reply in the transport's own form, instead of all that follows; or */
-    bool        taken;  /* its results are in the op already: il__remote_take_job() */
+    bool taken; /* its results are in the op already: il__remote_take_job(), il__remote_take_lock() */
     struct remote_blob  value;
     struct remote_part *parts;
     size_t              n_parts;
@@ -98,7 +98,8 @@ struct remote_transport {
     il_status (*call)(struct remote_store *s, struct remote_call *c, il_error *reterr);
     /*
      * May be NULL. Can `call` carry these out, or some of them, from the ops alone? Then it gets them without JSON (call->bare), but for a claim, which may be the last one;
-     * and what it has not taken (finishes with il__remote_take_job()) has not happened, and comes again with JSON. A claim is taken only if all before it were.
+     * and what it has not taken (finishes with il__remote_take_job(), locks with il__remote_take_lock()) has not happened, and comes again with JSON,
+     * behind what was taken. A claim is taken only if all before it were.
      */
     bool (*takes_ops)(struct remote_store *s, il_op *const *ops, size_t n);
     /* Free c->result. */
@@ -157,6 +158,9 @@ bool il__remote_take_packed(struct remote_call *c, size_t i, const void *packed)
  */
 bool il__remote_take_job(struct remote_call *c, size_t i, const struct remote_job *job,
                          int64_t wall_ms, int64_t remaining_ms);
+/* Take that request i, an acquire, a renewal or a release, was done, in place of its reply. */
+bool il__remote_take_lock(struct remote_call *c, size_t i, il_op_type type, uint64_t fence,
+                          int64_t remaining_ms);
 /* Take wakes that came apart from the replies, as a JSON array. */
 bool il__remote_take_wakes(struct remote_call *c, const char *json, size_t n_bytes);
 /* Was request i taken, and has it asked back? Then the ones behind it were not carried out. */
