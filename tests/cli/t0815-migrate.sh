@@ -4,6 +4,8 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+newest=3 # version of the schema
+
 gives "a SQLite store brings itself up to date" 0 "$il" migrate
 gives "... so there is never something to do" 0 "$il" migrate --check
 
@@ -14,10 +16,10 @@ sql() {
 }
 
 error "no store yet" 69 "*interlock migrate*" "$il" locks
-error "... which is something to do" 1 "*version 2 is to be installed" "$il" migrate --check
+error "... which is something to do" 1 "*version $newest is to be installed" "$il" migrate --check
 run "$il" migrate --json
 is "it is installed" "$status" 0
-json "... from nothing to a version" "d == {'from': 0, 'to': 2, 'functions': True, 'to_do': False}"
+json "... from nothing to a version" "d == {'from': 0, 'to': $newest, 'functions': True, 'to_do': False}"
 gives "then there is nothing to do" 0 "$il" migrate --check
 gives "... and it is done" 0 "$il" migrate
 gives "it can be used" 0 "$il" run k -- true
@@ -35,10 +37,10 @@ gives "functions of a newer release are left alone" 0 "$il" run k2 -- true
 is "... really" "$(sql "SELECT functions FROM $schema.state")" "999.0.0 0000000000000000"
 
 # Versions.
-sql "UPDATE $schema.state SET version = 3, min_version = 2"
+sql "UPDATE $schema.state SET version = $((newest + 1)), min_version = $newest"
 gives "a newer schema that older code can live with" 0 "$il" run k3 -- true
 gives "... needs nothing" 0 "$il" migrate --check
-sql "UPDATE $schema.state SET version = 3, min_version = 3"
+sql "UPDATE $schema.state SET version = $((newest + 1)), min_version = $((newest + 1))"
 error "a newer schema that it cannot live with" 69 "*newer*" "$il" run k4 -- true
 error "... is not migrated either" 69 "*newer*" "$il" migrate
 
@@ -62,13 +64,13 @@ psql -q -v ON_ERROR_STOP=1 -o /dev/null -c "CREATE SCHEMA $schema" -c "SET searc
     -c "INSERT INTO state (version, min_version, test_clock) VALUES (1, 1, false)" \
     -c "INSERT INTO run (seq, tenant, id, key, holder, fence, ticket, state, cancelled, finished, error, trigger_, by_, meta, ttl_ms, keep_ms, created_ms, started_ms, updated_ms, ended_ms, purge_ms)
         VALUES (1, 'default', 'old', 'k', 'h', 1, 0, 3, 0, 1, '', '', '', '', 1, 1, 1, 1, 1, 1, 99999999999999)"
-error "version 1 is not used" 69 "*version 1*needs 2*interlock migrate*" "$il" locks
-error "... but can be brought up to date" 1 "*version 2*" "$il" migrate --check
+error "version 1 is not used" 69 "*version 1*needs $newest*interlock migrate*" "$il" locks
+error "... but can be brought up to date" 1 "*version $newest*" "$il" migrate --check
 for i in 1 2 3 4; do
     "$il" migrate --json >"$work/out.$i" 2>"$work/err.$i" &
 done
 wait
-is "four at once" "$(grep -l '"to":2' "$work"/out.[1-4] | wc -l)" 4
+is "four at once" "$(grep -l "\"to\":$newest" "$work"/out.[1-4] | wc -l)" 4
 is "... make what is made anew" "$(catalogue)" "$fresh"
 is "... with what was there" "$("$il" runs --json | "$python" -c 'import json,sys; print(*(i["id"] for i in json.load(sys.stdin)["items"]))')" old
 gives "... and it can be used" 0 "$il" run k -- true
@@ -88,7 +90,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
     "$il" migrate --json >"$work/out.$i" 2>"$work/err.$i" &
 done
 wait
-is "ten at once" "$(grep -l '"to":2' "$work"/out.* | wc -l)" 10
+is "ten at once" "$(grep -l "\"to\":$newest" "$work"/out.* | wc -l)" 10
 is "... make one store" "$(sql "SELECT count(*) FROM $schema.state")" 1
 gives "... which works" 0 "$il" run k -- true
 

@@ -18,7 +18,8 @@
 #define MIGRATE_MS 60000
 
 /* migrations[v] leads from version v to v + 1. */
-static const char *const migrations[] = { migration_0000__0001, migration_0001__0002 };
+static const char *const migrations[] = { migration_0000__0001, migration_0001__0002,
+                                          migration_0002__0003 };
 
 _Static_assert(ARRAY_LEN(migrations) == PG_SCHEMA_VERSION, "a migration leads to every version");
 

@@ -24,7 +24,7 @@
 #include "store/postgres/conn.h"
 #include "store/remote/remote.h"
 
-#define PG_SCHEMA_VERSION 2     /* the newest migration leads here */
+#define PG_SCHEMA_VERSION 3     /* the newest migration leads here */
 #define PG_SCHEMA_MIN_VERSION 1 /* the oldest code that can use what we install */
 
 /* ---- statements ------------------------------------------------------------------------------------------------- */

@@ -225,16 +225,16 @@ BEGIN
             done := claim_note(q, o, n_was, c.tokens[1], c.tokens[k], now) IS NULL;
         END IF;
     ELSIF n_max > 0 THEN
-        -- Finds, locks and marks in one statement, and notes what it took. Tokens are drawn in the order in which the rows are found, and so are they
-        -- given, for joins are nested loops here, which keep the order, and nothing is sorted; if a plan gives another order all the same, the library sorts them. (A row that somebody else has changed since this statement
-        -- began, and that is READY all the same, is not seen by its ctid: it is left to the next claim.) Without a row the sum gives none.
+        -- Finds, locks and marks in one statement, and notes what it took. Tokens are drawn in the order in which the rows are found, and each row gets the one
+        -- of its place there. The rows are changed by one scan of their places, as in finish_take(), in the order of places; the library sorts the jobs by their tokens. (A row that somebody else has
+        -- changed since this statement began, and that is READY all the same, is not seen by its ctid: it is left to the next claim.) Without a row the sum gives none.
         -- xmax: who has locked or changed a row last. If he was at it when this statement began, the row is passed over as one that is locked, but
         -- without asking for the lock: that takes longer than all else, and in front of a busy queue most rows are another worker's. Whoever began
         -- later is not in the list, and SKIP LOCKED finds out. (The number of a group of lockers may be that of one who is at work: then the row is
         -- passed over for once.)
         RETURN QUERY
             WITH t AS MATERIALIZED (
-                SELECT f.tid, nextval('fence_seq') AS token
+                SELECT array_agg(f.tid) AS tids, array_agg(nextval('fence_seq')) AS tokens
                   FROM (SELECT l.ctid AS tid FROM job_live l
                          WHERE l.lane = lane(qno, 2) AND (l.ord, l.at, l.seq + 0) >= (m_ord, m_at, m_seq)
                            AND (l.xmax = '0' OR l.xmax <> ALL (ARRAY(SELECT r.n::xid FROM pg_snapshot_xip(pg_current_snapshot()) AS r (n))))
@@ -243,10 +243,10 @@ BEGIN
             u AS (
                 UPDATE job_live l
                    SET lane = 0, ord = now + lease, at = 0, glane = CASE WHEN l.grp IS NOT NULL THEN lane(qno, 0) END, last = 0,
-                       attempt = l.attempt + 1, token = t.token, flags = (l.flags & 5) | silent, lease_ms = lease,
-                       expires_ms = now + lease, progress = -1, message = '', started_ms = wall, updated_ms = wall, worker = holder
-                  FROM t
-                 WHERE l.ctid = t.tid
+                       attempt = l.attempt + 1, token = ((SELECT t.tokens FROM t))[array_position((SELECT t.tids FROM t), l.ctid)],
+                       flags = (l.flags & 5) | silent, lease_ms = lease, expires_ms = now + lease, progress = -1, message = '',
+                       started_ms = wall, updated_ms = wall, worker = holder
+                 WHERE l.ctid = ANY ((SELECT t.tids FROM t)::tid[])
                 RETURNING l.seq, l.token, l.ctid AS place, l.attempt, l.run_at_ms, l.error),
             n AS (
                 INSERT INTO job_worker (n, seen_ms, first_token, last_token, queue, worker, claim)
