@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "core/op.h"
 
-#define CALLERS_PER_LANE 32
+#define CALLERS_PER_LANE 48
 
 #ifndef IL__VERSION
 #define IL__VERSION "unknown"
