@@ -290,6 +290,111 @@ T_TEST(a_waiter_that_asks_again_with_other_numbers)
     T_EQ(T_IS(t_acquire(s, "k", "b", .ttl_ms = 4000), IL_OK)->out.remaining_ms, 4000);
 }
 
+/* ---- long queues: an engine need not read all of one ---------------------------------------------------------- */
+
+#define MANY 40
+
+/* Holders of a long queue, and what they ask for. */
+static const char *
+waiter(int i)
+{
+    static char names[MANY][8];
+
+    (void)snprintf(names[i], sizeof names[i], "w%02d", i);
+    return names[i];
+}
+
+static void
+is_at(struct t_store *s, int i, uint32_t position)
+{
+    T_EQ(T_IS(t_acquire(s, "k", waiter(i), .wait_ms = 600000), IL_QUEUED)->out.position, position);
+}
+
+T_TEST(places_in_a_long_queue)
+{
+    uint64_t fence = T_IS(t_acquire(s, "k", "a", .ttl_ms = 3600000), IL_OK)->out.fence;
+
+    for (int i = 0; i < MANY; i++)
+        is_at(s, i, (uint32_t)i + 1);
+    is_at(s, 20, 21);
+    is_at(s, 5, 6);
+    is_at(s, 39, 40);
+    T_EQ(T_IS(t_acquire(s, "k", "x"), IL_HELD)->out.items[0].n_waiters, MANY);
+    (void)T_IS(t_acquire(s, "k", waiter(20), .wait_ms = 600000, T_SHARED), IL_MISMATCH);
+    (void)T_IS(t_acquire(s, "k", waiter(10)), IL_HELD); /* it leaves, from the middle */
+    is_at(s, 9, 10);
+    is_at(s, 11, 11);
+    is_at(s, 39, 39);
+    T_EQ(T_IS(t_acquire(s, "k", "x"), IL_HELD)->out.items[0].n_waiters, MANY - 1);
+    /* Two give no sign of life. */
+    t_pass(s, 10000);
+    for (int i = 0; i < MANY; i++) {
+        if (i != 7 && i != 30 && i != 10)
+            is_at(s, i, (uint32_t)(i < 10 ? i + 1 : i));
+    }
+    t_pass(s, 5000);
+    is_at(s, 39, 37);
+    is_at(s, 31, 29);
+    is_at(s, 6, 7);
+    is_at(s, 8, 8);
+    is_at(s, 7, 38); /* it comes back, as a new one */
+    T_EQ(t_lease_of(s, "k", "a")->n_waiters, MANY - 2);
+    /* The others get the key one by one, in their order. */
+    (void)T_IS(t_release(s, "k", "a", fence), IL_OK);
+    for (int i = 0; i < MANY; i++) {
+        if (i == 7 || i == 30 || i == 10)
+            continue;
+        fence = T_IS(t_acquire(s, "k", waiter(i), .wait_ms = 600000), IL_OK)->out.fence;
+        (void)T_IS(t_release(s, "k", waiter(i), fence), IL_OK);
+    }
+    (void)T_IS(t_acquire(s, "k", waiter(7), .wait_ms = 600000), IL_OK);
+    T_EQ(t_count(s, "k", IL_LIST_WAITERS), 0);
+}
+
+/* As many as are compatible, and nobody else. */
+T_TEST(many_pass_at_once)
+{
+    uint64_t fence = T_IS(t_acquire(s, "k", "a", .ttl_ms = 3600000), IL_OK)->out.fence;
+
+    for (int i = 0; i < MANY; i++)
+        T_EQ(T_IS(t_acquire(s, "k", waiter(i), .wait_ms = 600000,
+                            .mode = i == 30 ? IL_MODE_EXCLUSIVE : IL_MODE_SHARED),
+                  IL_QUEUED)
+                 ->out.position,
+             i + 1);
+    (void)T_IS(t_release(s, "k", "a", fence), IL_OK);
+    T_EQ(t_count(s, "k", 0), 30);
+    T_EQ(t_count(s, "k", IL_LIST_WAITERS), MANY - 30);
+    for (int i = 0; i < 30; i++)
+        (void)T_IS(t_acquire(s, "k", waiter(i), .wait_ms = 600000, T_SHARED), IL_OK);
+    T_EQ(T_IS(t_acquire(s, "k", waiter(39), .wait_ms = 600000, T_SHARED), IL_QUEUED)->out.position, 10);
+    (void)T_IS(t_acquire(s, "k", waiter(30)), IL_HELD); /* it leaves, and lets those behind it pass */
+    T_EQ(t_count(s, "k", 0), MANY - 1);
+    T_EQ(t_count(s, "k", IL_LIST_WAITERS), 0);
+}
+
+/* In one batch, among others: places are those of the moment. */
+T_TEST(a_batch_joins_a_long_queue)
+{
+    il_op ops[MANY + 3];
+
+    (void)T_IS(t_acquire(s, "k", "a", .ttl_ms = 3600000), IL_OK);
+    (void)T_IS(t_acquire(s, "l", "a", .ttl_ms = 3600000), IL_OK);
+    for (int i = 0; i < MANY; i++)
+        ops[i] = t_op(IL_OP_ACQUIRE, i == 20 ? "l" : "k", waiter(i), 0, T_ARGS(.wait_ms = 600000));
+    ops[MANY]     = t_op(IL_OP_ACQUIRE, "k", waiter(3), 0, T_ARGS(.ttl_ms = 0)); /* leaves */
+    ops[MANY + 1] = t_op(IL_OP_ACQUIRE, "k", waiter(39), 0, T_ARGS(.wait_ms = 600000));
+    ops[MANY + 2] = t_op(IL_OP_ACQUIRE, "k", waiter(2), 0, T_ARGS(.wait_ms = 600000));
+    t_batch(s, ops, ARRAY_LEN(ops));
+    for (int i = 0; i < MANY; i++)
+        T_EQ(T_IS(&ops[i], IL_QUEUED)->out.position, i == 20 ? 1 : i < 20 ? i + 1 : i);
+    (void)T_IS(&ops[MANY], IL_HELD);
+    T_EQ(T_IS(&ops[MANY + 1], IL_QUEUED)->out.position, MANY - 2);
+    T_EQ(T_IS(&ops[MANY + 2], IL_QUEUED)->out.position, 3);
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        il_op_release(&ops[i]);
+}
+
 int
 main(void)
 {
@@ -314,6 +419,9 @@ main(void)
         T_ROW(nobody_passes_the_queue_of_a_free_key),
         T_ROW(waiters_survive_a_reopen),
         T_ROW(a_waiter_that_asks_again_with_other_numbers),
+        T_ROW(places_in_a_long_queue),
+        T_ROW(many_pass_at_once),
+        T_ROW(a_batch_joins_a_long_queue),
     };
 
     return T_SUITE("queue", tests);

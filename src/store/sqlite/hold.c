@@ -1,5 +1,5 @@
 /*
- * hold.c: rows of il_lease, il_waiter and il_ended. Reading a key, and the single changes; no decisions.
+ * hold.c: rows of il_lease. Reading a key, and the single changes; no decisions. Those who wait for it are in waiters.c.
  */
 #include "base/arena.h"
 #include "core/key.h"
@@ -9,9 +9,11 @@
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
 /* A stored number that can only be wrong if the file is damaged is made harmless here. */
-static il_mode
-mode_of(int64_t value)
+il_mode
+il__sq_mode(sqlite3_stmt *row, int column)
 {
+    int64_t value = sqlite3_column_int64(row, column);
+
     return value >= 0 && value < IL_MODE_COUNT ? (il_mode)value : IL_MODE_EXCLUSIVE;
 }
 
@@ -22,9 +24,11 @@ state_of(int64_t value)
                                                                   : IL_LEASE_HELD;
 }
 
-static uint32_t
-permits_of(il_mode mode, int64_t value)
+uint32_t
+il__sq_permits(sqlite3_stmt *row, int column, il_mode mode)
 {
+    int64_t value = sqlite3_column_int64(row, column);
+
     if (mode != IL_MODE_PERMIT)
         return 0;
     return value >= 1 && value <= IL_PERMITS_MAX ? (uint32_t)value : 1;
@@ -33,13 +37,13 @@ permits_of(il_mode mode, int64_t value)
 bool
 il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
 {
-    il_mode mode = mode_of(sqlite3_column_int64(row, 2));
+    il_mode mode = il__sq_mode(row, 2);
 
     *h = (struct sq_hold){
         .number     = il__sq_fence(row, 0),
         .holder     = il__arena_strdup(arena, il__sq_text(row, 1)),
         .mode       = mode,
-        .permits    = permits_of(mode, sqlite3_column_int64(row, 3)),
+        .permits    = il__sq_permits(row, 3, mode),
         .state      = state_of(sqlite3_column_int64(row, 4)),
         .ttl_ms     = sqlite3_column_int64(row, 5),
         .settle_ms  = sqlite3_column_int64(row, 6),
@@ -55,35 +59,9 @@ il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
     return h->holder != NULL && h->meta != NULL && h->place != NULL && h->reason != NULL;
 }
 
-bool
-il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
-{
-    il_mode mode = mode_of(sqlite3_column_int64(row, 2));
-
-    *h = (struct sq_hold){
-        .number      = il__sq_fence(row, 0),
-        .holder      = il__arena_strdup(arena, il__sq_text(row, 1)),
-        .mode        = mode,
-        .permits     = permits_of(mode, sqlite3_column_int64(row, 3)),
-        .state       = IL_LEASE_WAITING,
-        .ttl_ms      = sqlite3_column_int64(row, 4),
-        .settle_ms   = sqlite3_column_int64(row, 5),
-        .since_ms    = sqlite3_column_int64(row, 6),
-        .renewed_ms  = sqlite3_column_int64(row, 7),
-        .deadline_ms = sqlite3_column_int64(row, 8),
-        .due_ms      = sqlite3_column_int64(row, 9),
-        .meta        = il__arena_strdup(arena, il__sq_text(row, 10)),
-        .place       = il__arena_strdup(arena, il__sq_text(row, 11)),
-        .reason      = "",
-        .verdict     = il__arena_strdup(arena, il__sq_text(row, 12)),
-        .run         = (uint64_t)sqlite3_column_int64(row, 13),
-    };
-    return h->holder != NULL && h->meta != NULL && h->place != NULL && h->verdict != NULL;
-}
-
 /* Append to an array in the arena that doubles when it is full; old copies stay until the op ends. */
-static bool
-append(void **arena, struct sq_holds *holds, const struct sq_hold *h)
+bool
+il__sq_holds_add(void **arena, struct sq_holds *holds, const struct sq_hold *h)
 {
     if (holds->n == 0 || (holds->n & (holds->n - 1)) == 0) {
         size_t          capacity = holds->n == 0 ? 1 : holds->n * 2;
@@ -98,32 +76,23 @@ append(void **arena, struct sq_holds *holds, const struct sq_hold *h)
     return true;
 }
 
-static bool
-load(struct sq_store *s, const struct sq_key *k, enum sq_stmt stmt, struct sq_holds *holds)
+bool
+il__sq_key_load(struct sq_store *s, struct sq_key *k)
 {
     struct sq_conn *c   = &s->conn;
-    sqlite3_stmt   *row = il__sq_use(c, stmt);
+    sqlite3_stmt   *row = il__sq_use(c, SQ_lease_of_key);
     int             rc;
 
     if (!il__sq_bind_text(c, row, 1, k->tenant) || !il__sq_bind_text(c, row, 2, k->key))
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
         struct sq_hold h;
-        bool           read = stmt == SQ_lease_of_key ? il__sq_lease_row(&s->scratch, row, &h)
-                                                      : il__sq_waiter_row(&s->scratch, row, &h);
-        if (!read || !append(&s->scratch, holds, &h)) {
+        if (!il__sq_lease_row(&s->scratch, row, &h) || !il__sq_holds_add(&s->scratch, &k->leases, &h)) {
             (void)sqlite3_reset(row); /* the error to tell is the missing memory */
             return il__sq_no_memory(c);
         }
     }
-    return rc == SQLITE_DONE;
-}
-
-bool
-il__sq_key_load(struct sq_store *s, struct sq_key *k)
-{
-    return load(s, k, SQ_lease_of_key, &k->leases) &&
-           (!s->has_waiters || load(s, k, SQ_waiter_of_key, &k->waiters));
+    return rc == SQLITE_DONE && il__sq_waiters_begin(s, k);
 }
 
 struct sq_hold *
@@ -189,7 +158,7 @@ il__sq_lease_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
     struct sq_conn *c    = &s->conn;
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_lease_add);
 
-    if (!append(&s->scratch, &k->leases, h))
+    if (!il__sq_holds_add(&s->scratch, &k->leases, h))
         return il__sq_no_memory(c);
     return bind_lease(c, stmt, k, h) && il__sq_run(c, stmt);
 }
@@ -249,56 +218,6 @@ il__sq_lease_end(struct sq_store *s, const struct sq_key *k, struct sq_hold *h, 
     if (h->state == IL_LEASE_OFFERED && how != IL_LEASE_RELEASED)
         return true;
     return il__sq_ended_add(s, k->tenant, k->key, h->holder, h->number, how);
-}
-
-bool
-il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
-{
-    struct sq_conn *c    = &s->conn;
-    sqlite3_stmt   *stmt = il__sq_use(c, SQ_waiter_add);
-
-    s->has_waiters = true;
-    if (!append(&s->scratch, &k->waiters, h))
-        return il__sq_no_memory(c);
-    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) &&
-           il__sq_bind_text(c, stmt, 2, k->tenant) && il__sq_bind_text(c, stmt, 3, k->key) &&
-           il__sq_bind_text(c, stmt, 4, h->holder) &&
-           il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
-           il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) &&
-           il__sq_bind_int(c, stmt, 7, h->permits) && il__sq_bind_int(c, stmt, 8, h->ttl_ms) &&
-           il__sq_bind_int(c, stmt, 9, h->settle_ms) && il__sq_bind_int(c, stmt, 10, h->since_ms) &&
-           il__sq_bind_int(c, stmt, 11, h->deadline_ms) && il__sq_bind_int(c, stmt, 12, h->due_ms) &&
-           il__sq_bind_text(c, stmt, 13, h->meta) && il__sq_bind_text(c, stmt, 14, h->place) &&
-           il__sq_bind_int(c, stmt, 15, (int64_t)h->run) && il__sq_run(c, stmt);
-}
-
-bool
-il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h)
-{
-    struct sq_conn *c    = &s->conn;
-    sqlite3_stmt   *stmt = il__sq_use(c, SQ_waiter_refresh);
-
-    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) &&
-           il__sq_bind_int(c, stmt, 2, h->renewed_ms) && il__sq_bind_int(c, stmt, 3, h->deadline_ms) &&
-           il__sq_bind_int(c, stmt, 4, h->due_ms) && il__sq_run(c, stmt);
-}
-
-bool
-il__sq_waiter_end(struct sq_store *s, struct sq_hold *h)
-{
-    struct sq_conn *c    = &s->conn;
-    sqlite3_stmt   *stmt = il__sq_use(c, SQ_waiter_remove);
-
-    h->gone = true;
-    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) && il__sq_run(c, stmt);
-}
-
-bool
-il__sq_waiter_leave(struct sq_store *s, const struct sq_key *k, struct sq_hold *h)
-{
-    if (h->run != 0 && !il__sq_run_lost(s, k, h, IL_LEASE_EXPIRED))
-        return false;
-    return il__sq_waiter_end(s, h);
 }
 
 bool

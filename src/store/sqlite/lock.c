@@ -13,16 +13,14 @@
 
 /* ---- answers -------------------------------------------------------------------------------------------- */
 
-static int64_t
-live_waiters(const struct sq_store *s, const struct sq_key *k)
+/* A lease of the key, which is settled: none of those who wait for it is overdue. */
+static bool
+show_lease(struct sq_store *s, il_op *op, const struct sq_key *k, const struct sq_hold *h)
 {
-    int64_t n = 0;
+    uint32_t n_waiters;
 
-    for (size_t i = 0; i < k->waiters.n; i++) {
-        const struct sq_hold *w = &k->waiters.items[i];
-        n += !w->gone && w->verdict[0] == '\0' && !il__lease_due(w->due_ms, s->state.now_ms);
-    }
-    return n;
+    return il__sq_waiters_count(s, k, &n_waiters) &&
+           il__sq_show(&s->conn, &s->state, op, k->key, h, n_waiters);
 }
 
 /* HELD, with the lease in the way: the oldest conflicting one, else the oldest. */
@@ -45,30 +43,21 @@ il__sq_answer_held(struct sq_store *s, il_op *op, const struct sq_key *k)
     }
     op->status    = IL_HELD;
     op->out.fence = il__sq_newest_fence(k);
-    return in_the_way == NULL ||
-           il__sq_show(&s->conn, &s->state, op, k->key, in_the_way, live_waiters(s, k));
+    return in_the_way == NULL || show_lease(s, op, k, in_the_way);
 }
 
 static bool
-answer_position(struct sq_store *s, il_op *op, const struct sq_hold *w, uint32_t position)
+answer_queued(struct sq_store *s, il_op *op, const struct sq_hold *w)
 {
+    uint32_t n_before;
+
+    if (!il__sq_waiters_before(s, op->tenant, op->key, w->number, &n_before))
+        return false;
     op->status           = IL_QUEUED;
     op->out.ticket       = w->number;
-    op->out.position     = position;
+    op->out.position     = n_before + 1;
     op->out.remaining_ms = w->deadline_ms == IL__NEVER ? IL_FOREVER : w->deadline_ms - s->state.now_ms;
     return true;
-}
-
-static bool
-answer_queued(struct sq_store *s, il_op *op, const struct sq_key *k, const struct sq_hold *w)
-{
-    uint32_t position = 1;
-
-    for (size_t i = 0; i < k->waiters.n; i++) {
-        const struct sq_hold *other = &k->waiters.items[i];
-        position += !other->gone && other->verdict[0] == '\0' && other->number < w->number;
-    }
-    return answer_position(s, op, w, position);
 }
 
 static bool
@@ -140,7 +129,7 @@ acquire_own_wait(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold
     if (in->wait_ms == 0)
         return il__sq_answer_held(s, op, k) && leave_queue(s, k, w);
     set_waiter_times(s, w, in->wait_ms);
-    return il__sq_waiter_refresh(s, w) && answer_queued(s, op, k, w);
+    return il__sq_waiter_refresh(s, w) && answer_queued(s, op, w);
 }
 
 /* A waiter that asks again, and nothing else has happened to its key: without reading the whole queue. */
@@ -159,12 +148,11 @@ acquire_again(struct sq_store *s, il_op *op, bool *ret_done)
     int rc = il__sq_step(c, row);
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
-    struct sq_hold w        = { .number = il__sq_fence(row, 0) };
-    uint32_t       position = (uint32_t)il__sq_number(row, 1, 1, UINT32_MAX);
+    struct sq_hold w = { .number = il__sq_fence(row, 0) };
     (void)sqlite3_reset(row); /* before the row is changed */
     set_waiter_times(s, &w, in->wait_ms);
     *ret_done = true;
-    return il__sq_waiter_refresh(s, &w) && answer_position(s, op, &w, position);
+    return il__sq_waiter_refresh(s, &w) && answer_queued(s, op, &w);
 }
 
 bool
@@ -241,11 +229,12 @@ answer_after_cancel(struct sq_store *s, il_op *op, const struct sq_key *k)
 {
     struct sq_key fresh = { .tenant = k->tenant, .key = k->key };
 
-    if (!il__sq_key_load(s, &fresh))
+    struct sq_hold *w;
+
+    if (!il__sq_key_load(s, &fresh) || !il__sq_waiters_find(s, &fresh, op->holder, &w))
         return false;
-    struct sq_hold *w = il__sq_find_holder(&fresh.waiters, op->holder);
     if (w != NULL)
-        return answer_queued(s, op, &fresh, w);
+        return answer_queued(s, op, w);
     struct sq_hold *lease = il__sq_find_holder(&fresh.leases, op->holder);
     CHECK(lease != NULL);
     return acquire_own_lease(s, op, &fresh, lease);
@@ -268,12 +257,14 @@ il__sq_enqueue(struct sq_store *s, il_op *op, struct sq_key *k, uint64_t *ret_ti
 bool
 il__sq_enqueued(struct sq_store *s, il_op *op, struct sq_key *k, uint64_t ticket)
 {
-    struct il__buf AUTO_BUF why       = { .n_bytes_max = 4096 };
-    struct sq_hold         *w         = il__sq_find_holder(&k->waiters, op->holder);
+    struct il__buf AUTO_BUF why = { .n_bytes_max = 4096 };
+    struct sq_hold         *w;
     uint64_t                victim    = 0;
     bool                    entangled = false;
     bool                    found     = false;
 
+    if (!il__sq_waiters_find(s, k, op->holder, &w))
+        return false;
     if (w == NULL) {
         struct sq_hold *lease = il__sq_find_holder(&k->leases, op->holder);
         CHECK(lease != NULL);
@@ -287,7 +278,7 @@ il__sq_enqueued(struct sq_store *s, il_op *op, struct sq_key *k, uint64_t ticket
         return answer(op, IL_DEADLOCK, il__buf_str(&why)) && (k->run != 0 || leave_queue(s, k, w));
     if (!il__sq_learn(s, op))
         return false;
-    return found ? answer_after_cancel(s, op, k) : answer_queued(s, op, k, w);
+    return found ? answer_after_cancel(s, op, k) : answer_queued(s, op, w);
 }
 
 static bool
@@ -298,14 +289,30 @@ queue(struct sq_store *s, il_op *op, struct sq_key *k)
     return il__sq_enqueue(s, op, k, &ticket) && il__sq_enqueued(s, op, k, ticket);
 }
 
-bool
-il__sq_has_queue(const struct sq_key *k)
+/* Does somebody wait who is still to be served? */
+static bool
+has_queue(struct sq_store *s, struct sq_key *k, bool *ret)
 {
-    for (size_t i = 0; i < k->waiters.n; i++) {
-        if (!k->waiters.items[i].gone && k->waiters.items[i].verdict[0] == '\0')
+    *ret = false;
+    for (size_t i = 0; !*ret; i++) {
+        if (i == k->waiters.n && k->more && !il__sq_waiters_next(s, k))
+            return false;
+        if (i == k->waiters.n)
             return true;
+        *ret = !k->waiters.items[i].gone && k->waiters.items[i].verdict[0] == '\0';
     }
-    return false;
+    return true;
+}
+
+bool
+il__sq_is_free(struct sq_store *s, struct sq_key *k, bool *ret)
+{
+    bool queue;
+
+    if (!has_queue(s, k, &queue))
+        return false;
+    *ret = il__sq_newest_fence(k) == 0 && !queue;
+    return true;
 }
 
 static bool
@@ -313,15 +320,16 @@ acquire_new(struct sq_store *s, il_op *op, struct sq_key *k)
 {
     const il_lock_in *in   = &op->in.lock;
     struct il__load   load = il__sq_load(k);
+    bool              others;
 
-    if (!il__sq_rank(s, op))
+    if (!il__sq_rank(s, op) || !has_queue(s, k, &others))
         return false;
     if (op->status != IL_OK)
         return true;
     enum il__verdict verdict = il__conflict(&load, in->mode, in->permits);
     if (verdict == IL__OTHER_N)
         return answer(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
-    if (verdict == IL__COMPATIBLE && !il__sq_has_queue(k))
+    if (verdict == IL__COMPATIBLE && !others)
         return il__sq_learn(s, op) && il__sq_grant(s, op, k);
     if (in->wait_ms == 0)
         return il__sq_answer_held(s, op, k);
@@ -356,7 +364,8 @@ il__sq_acquire(struct sq_store *s, il_op *op)
         il__answer_lost(op, ended, s->state.now_ms);
         return true;
     }
-    own = il__sq_find_holder(&k.waiters, op->holder);
+    if (!il__sq_waiters_find(s, &k, op->holder, &own))
+        return false;
     if (own != NULL)
         return il__sq_acquire_own(s, op, &k, own);
     return acquire_new(s, op, &k);
@@ -454,8 +463,7 @@ break_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *h)
     il_lease_state state = il__lease_step(h->state, now ? IL__EV_BREAK_NOW : IL__EV_BREAK);
 
     CHECK(state != IL_LEASE_NONE); /* every live state can be broken */
-    if (!il__sq_show(&s->conn, &s->state, op, k->key, h, live_waiters(s, k)) ||
-        !il__sq_wake(s, IL__BOARD_BREAK)) /* the holder is told */
+    if (!show_lease(s, op, k, h) || !il__sq_wake(s, IL__BOARD_BREAK)) /* the holder is told */
         return false;
     h->reason = op->in.lock.reason;
     if (il__lease_ended(state)) {

@@ -110,12 +110,13 @@ finish(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
 bool
 il__sq_run_leave(struct sq_store *s, struct sq_key *k, const struct sq_run *r)
 {
-    for (size_t i = 0; i < k->waiters.n; i++) {
-        struct sq_hold *w = &k->waiters.items[i];
-        if (!w->gone && w->run == r->info.seq)
-            return il__sq_wake(s, il__board_slot(k->tenant, k->key, w->holder)) &&
-                   il__sq_waiter_end(s, w);
-    }
+    struct sq_hold *w = NULL;
+
+    if (r->info.holder[0] != '\0' && !il__sq_waiters_find(s, k, r->info.holder, &w))
+        return false;
+    if (w != NULL && w->run == r->info.seq)
+        return il__sq_wake(s, il__board_slot(k->tenant, k->key, w->holder)) &&
+               il__sq_waiter_end(s, k, w);
     for (size_t i = 0; i < k->leases.n; i++) {
         struct sq_hold *h = &k->leases.items[i];
         if (h->gone || h->run != r->info.seq)
@@ -152,6 +153,7 @@ change(struct sq_store *s, il_op *op)
     il_sweep_out    counts = { 0 };
     bool            mended = false;
     struct sq_run   r;
+    struct sq_live  live;
     bool            found;
 
     if (!il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))
@@ -160,7 +162,8 @@ change(struct sq_store *s, il_op *op)
     if (!found)
         return true;
     struct sq_key k = { .tenant = op->tenant, .key = r.info.key };
-    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, &counts) || !il__sq_run_mend(s, &k, &mended))
+    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, &counts) ||
+        !il__sq_run_mend(s, &k, &live, &mended))
         return false;
     if ((mended || counts.n_expired + counts.n_dropped > 0) && /* then it may have ended just now */
         !il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))

@@ -71,6 +71,9 @@ bool il__sq_run_stop(struct sq_store *s, struct sq_run *r, struct il__run_error 
 /* run_start.c, run_show.c, run_log.c */
 bool il__sq_run_start(struct sq_store *s, il_op *op);
 bool il__sq_run_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const struct sq_run *r);
+/* The same if its place among the pending runs of its key is known; 0: it is not pending. */
+bool il__sq_run_show_at(struct sq_conn *c, const struct sq_state *st, il_op *op,
+                        const struct sq_run *r, uint32_t position);
 bool il__sq_run_list(struct sq_conn *c, const struct sq_state *st, void **arena, il_op *op);
 bool il__sq_run_log_append(struct sq_store *s, struct sq_run *r, const struct il__log_part *log);
 bool il__sq_run_log_read(struct sq_conn *c, il_op *op, const struct sq_run *r);
@@ -79,8 +82,9 @@ bool il__sq_run_log_remove(struct sq_store *s, uint64_t seq);
 /* End the waiter or offer of a pending run, which has ended in this op. The key is loaded; the caller gives it on. */
 bool il__sq_run_leave(struct sq_store *s, struct sq_key *k, const struct sq_run *r);
 
-/* Put right those live runs of a key, which is loaded and settled, whose lease or waiter went without them (run_mend.c).
- * *ret_mended is only ever set. */
-bool il__sq_run_mend(struct sq_store *s, const struct sq_key *k, bool *ret_mended);
+/* Put right those live runs of a key, which is loaded and settled, whose lease or waiter went without them (run_mend.c). *ret_live: the live runs of the key
+ * afterwards, in the scratch arena. */
+bool il__sq_run_mend(struct sq_store *s, const struct sq_key *k, struct sq_live *ret_live,
+                     bool *ret_mended);
 
 #endif

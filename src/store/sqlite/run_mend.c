@@ -10,10 +10,10 @@
 #include "store/sqlite/run.h"
 
 static bool
-has_hold(const struct sq_holds *holds, uint64_t seq)
+has_lease(const struct sq_key *k, uint64_t seq)
 {
-    for (size_t i = 0; i < holds->n; i++) {
-        if (!holds->items[i].gone && holds->items[i].run == seq)
+    for (size_t i = 0; i < k->leases.n; i++) {
+        if (!k->leases.items[i].gone && k->leases.items[i].run == seq)
             return true;
     }
     return false;
@@ -45,20 +45,23 @@ mend(struct sq_store *s, const struct sq_key *k, struct sq_run *r)
 }
 
 bool
-il__sq_run_mend(struct sq_store *s, const struct sq_key *k, bool *ret_mended)
+il__sq_run_mend(struct sq_store *s, const struct sq_key *k, struct sq_live *ret_live, bool *ret_mended)
 {
-    struct sq_live live;
-
-    if (!il__sq_run_live(s, k->tenant, k->key, &live))
+    *ret_mended = false;
+    if (!il__sq_run_live(s, k->tenant, k->key, ret_live))
         return false;
-    for (size_t i = 0; i < live.n; i++) {
-        struct sq_run *r = &live.items[i];
-        if (r->info.holder[0] == '\0' || has_hold(&k->leases, r->info.seq) ||
-            has_hold(&k->waiters, r->info.seq))
+    for (size_t i = 0; i < ret_live->n; i++) {
+        struct sq_run  *r = &ret_live->items[i];
+        struct sq_hold *w = NULL;
+        if (r->info.holder[0] == '\0' || has_lease(k, r->info.seq))
             continue; /* a slot has none */
+        if (!il__sq_waiters_find(s, k, r->info.holder, &w))
+            return false;
+        if (w != NULL && w->run == r->info.seq)
+            continue;
         if (!mend(s, k, r))
             return false;
         *ret_mended = true;
     }
-    return true;
+    return !*ret_mended || il__sq_run_live(s, k->tenant, k->key, ret_live);
 }

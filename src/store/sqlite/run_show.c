@@ -27,17 +27,27 @@ state_at(const struct sq_state *st, const struct sq_run *r)
 }
 
 bool
-il__sq_run_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const struct sq_run *r)
+il__sq_run_show_at(struct sq_conn *c, const struct sq_state *st, il_op *op, const struct sq_run *r,
+                   uint32_t position)
 {
     il_run_info info = r->info;
 
-    if (state_at(st, r) == IL_RUN_PENDING && !read_position(c, st, r, &info.position))
-        return false;
+    info.position            = position;
     const il_run_info *shown = il__run_show(op, info, r->error, &r->hold, st->now_ms, st->wall_ms);
     if (shown == NULL)
         return il__sq_no_memory(c);
     op->out.fence = shown->fence;
     return true;
+}
+
+bool
+il__sq_run_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const struct sq_run *r)
+{
+    uint32_t position = 0;
+
+    if (state_at(st, r) == IL_RUN_PENDING && !read_position(c, st, r, &position))
+        return false;
+    return il__sq_run_show_at(c, st, op, r, position);
 }
 
 /* ---- listing ---------------------------------------------------------------------------------------------------- */

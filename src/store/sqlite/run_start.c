@@ -28,6 +28,27 @@ show_beside(struct sq_store *s, il_op *op, const char *id)
     return true;
 }
 
+/* The same of a run that was made or begun in this op, and that nobody else had to do with: nothing need be read. `position`: among the pending runs of its key, or 0. */
+static bool
+show_own(struct sq_store *s, il_op *op, const struct sq_run *r, uint32_t position)
+{
+    uint64_t fence = op->out.fence;
+
+    if (!il__sq_run_show_at(&s->conn, &s->state, op, r, position))
+        return false;
+    op->out.fence = fence;
+    return true;
+}
+
+/* Its lease, which was granted in this op. */
+static struct il__run_hold
+granted(const struct sq_store *s, int64_t ttl_ms)
+{
+    return (struct il__run_hold){
+        .state = IL_LEASE_HELD, .ttl_ms = ttl_ms, .due_ms = s->state.now_ms + ttl_ms, .reason = ""
+    };
+}
+
 static bool
 answer_with(struct sq_store *s, il_op *op, il_status status, const struct sq_run *r)
 {
@@ -50,15 +71,18 @@ may_want(struct sq_store *s, il_op *op, const struct sq_key *k, bool *ret_may)
 {
     const struct sq_hold   *own   = il__sq_find_holder(&k->leases, op->holder);
     const struct il__ended *ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
+    struct sq_hold         *wait;
 
     *ret_may = false;
+    if (!il__sq_waiters_find(s, k, op->holder, &wait))
+        return false;
     if (own != NULL && own->state == IL_LEASE_CLOSING) {
         il__answer_closing(op, own->reason);
     } else if (own != NULL) {
         il__op_end(op, IL_MISMATCH, IL__SAY_HAS_OTHERWISE);
     } else if (ended != NULL) {
         il__answer_lost(op, ended, s->state.now_ms);
-    } else if (il__sq_find_holder(&k->waiters, op->holder) != NULL) {
+    } else if (wait != NULL) {
         il__op_end(op, IL_MISMATCH, IL__SAY_WAITS_OTHERWISE);
     } else {
         il_op lock = il__run_acquire(op);
@@ -70,21 +94,17 @@ may_want(struct sq_store *s, il_op *op, const struct sq_key *k, bool *ret_may)
     return true;
 }
 
-static bool
-is_free(const struct sq_key *k)
-{
-    return il__sq_newest_fence(k) == 0 && !il__sq_has_queue(k);
-}
-
 /* ---- a run that exists ------------------------------------------------------------------------------------------ */
 
 /* This holder repeats the start of a run that it executes or waits for. */
 static bool
 repeat(struct sq_store *s, il_op *op, const struct sq_run *r, struct sq_key *k)
 {
-    struct sq_hold *own  = il__sq_find_holder(&k->waiters, op->holder);
     il_op           lock = il__run_acquire(op);
+    struct sq_hold *own;
 
+    if (!il__sq_waiters_find(s, k, op->holder, &own))
+        return false;
     if (own == NULL)
         own = il__sq_find_holder(&k->leases, op->holder);
     if (own == NULL)
@@ -108,7 +128,8 @@ begin_slot(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
     il__run_acquired(op, &lock);
     r->info.holder = op->holder;
     r->info.ttl_ms = op->in.run.ttl_ms;
-    return ok && il__sq_run_begin(s, r, op->out.fence) && show_beside(s, op, r->info.id);
+    r->hold        = granted(s, r->info.ttl_ms);
+    return ok && il__sq_run_begin(s, r, op->out.fence) && show_own(s, op, r, 0);
 }
 
 static struct sq_run *
@@ -122,31 +143,32 @@ running_or_oldest(const struct sq_live *live)
 }
 
 static bool
-start_slot(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
+start_slot(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k, const struct sq_live *live)
 {
-    struct sq_live live;
-    bool           may;
+    bool may;
 
     if (!may_want(s, op, k, &may))
         return false;
     if (!may)
         return true;
-    if (!il__sq_run_live(s, op->tenant, op->key, &live))
+    bool is_free;
+    if (!il__sq_is_free(s, k, &is_free))
         return false;
-    CHECK(live.n > 0); /* the slot at least */
-    const struct sq_run *in_the_way = running_or_oldest(&live);
+    CHECK(live->n > 0); /* the slot at least */
+    const struct sq_run *in_the_way = running_or_oldest(live);
     bool                 is_first   = in_the_way->info.seq == r->info.seq;
-    if (is_free(k) && is_first)
+    if (is_free && is_first)
         return begin_slot(s, op, r, k);
     if (!answer_held(s, op, k, is_first ? NULL : in_the_way))
         return false;
-    if (is_free(k))
+    if (is_free)
         il__op_end(op, IL_HELD, IL__SAY_OLDER_PENDING);
     return true;
 }
 
 static bool
-start_known(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
+start_known(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k,
+            const struct sq_live *live)
 {
     bool slot    = (op->flags & IL_RUN_SLOT) != 0;
     bool is_slot = r->info.state == IL_RUN_PENDING && r->hold.state == IL_LEASE_NONE;
@@ -162,7 +184,7 @@ start_known(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
         return answer_with(s, op, IL_OK, r);
     }
     if (is_slot)
-        return start_slot(s, op, r, k);
+        return start_slot(s, op, r, k, live);
     if (slot || strcmp(r->info.holder, op->holder) != 0)
         return answer_with(s, op, IL_DUPLICATE, r);
     return repeat(s, op, r, k);
@@ -183,16 +205,19 @@ run_of_op(struct sq_store *s, const il_op *op)
     bool             slot = (op->flags & IL_RUN_SLOT) != 0;
 
     return (struct sq_run){
-        .info    = { .tenant  = op->tenant,
-                     .id      = in->id,
-                     .key     = op->key,
-                     .holder  = slot ? "" : op->holder,
-                     .trigger = or_empty(in->trigger),
-                     .by      = or_empty(in->by),
-                     .meta    = or_empty(in->meta),
-                     .stage   = "",
-                     .seq     = ++s->state.ticket,
-                     .ttl_ms  = in->ttl_ms },
+        .info    = { .tenant        = op->tenant,
+                     .id            = in->id,
+                     .key           = op->key,
+                     .holder        = slot ? "" : op->holder,
+                     .trigger       = or_empty(in->trigger),
+                     .by            = or_empty(in->by),
+                     .meta          = or_empty(in->meta),
+                     .stage         = "",
+                     .seq           = ++s->state.ticket,
+                     .ttl_ms        = in->ttl_ms,
+                     .progress      = -1,
+                     .created_at_ms = s->state.wall_ms,
+                     .updated_at_ms = s->state.wall_ms },
         .error   = IL__RUN_NO_ERROR,
         .keep_ms = in->keep_ms,
     };
@@ -223,9 +248,12 @@ place(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *liv
 {
     struct sq_run r    = run_of_op(s, op);
     il_op         lock = il__run_acquire(op);
+    bool          is_free;
 
+    if (!il__sq_is_free(s, k, &is_free))
+        return false;
     k->run       = r.info.seq;
-    bool queues  = !is_free(k);
+    bool queues  = !is_free;
     bool ok      = queues ? il__sq_enqueue(s, &lock, k, &r.ticket)
                           : il__sq_learn(s, &lock) && il__sq_grant(s, &lock, k);
     r.info.state = il__run_step(IL_RUN_NONE, queues ? IL__RUN_EV_QUEUE : IL__RUN_EV_START, false);
@@ -235,7 +263,10 @@ place(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *liv
     ok = ok && il__sq_run_add(s, &r) && replace_others(s, op, k, live) &&
          (!queues || il__sq_enqueued(s, &lock, k, r.ticket));
     il__run_acquired(op, &lock);
-    return ok && show_beside(s, op, r.info.id);
+    if (!ok || queues || live->n > 0)
+        return ok && show_beside(s, op, r.info.id);
+    r.hold = granted(s, r.info.ttl_ms);
+    return show_own(s, op, &r, 0);
 }
 
 static bool
@@ -246,7 +277,9 @@ begin(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *liv
     struct sq_run r = run_of_op(s, op);
     r.info.state    = il__run_step(IL_RUN_NONE, IL__RUN_EV_QUEUE, false);
     op->status      = IL_OK;
-    return il__sq_run_add(s, &r) && replace_others(s, op, k, live) && show_beside(s, op, r.info.id);
+    if (!il__sq_run_add(s, &r) || !replace_others(s, op, k, live))
+        return false;
+    return live->n > 0 ? show_beside(s, op, r.info.id) : show_own(s, op, &r, 1);
 }
 
 /* Does a statement that counts runs of the class of the op's key, bound but for the class and the limit, find `max` of them? */
@@ -322,28 +355,28 @@ answer_duplicate(struct sq_store *s, il_op *op, struct sq_run *r)
 }
 
 static bool
-start_new(struct sq_store *s, il_op *op, struct sq_key *k)
+start_new(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *live)
 {
-    il_policy      policy = op->in.run.policy;
-    bool           slot   = (op->flags & IL_RUN_SLOT) != 0;
-    struct sq_live live;
+    il_policy policy = op->in.run.policy;
+    bool      slot   = (op->flags & IL_RUN_SLOT) != 0;
+    bool      is_free;
 
-    if (!il__sq_run_live(s, op->tenant, op->key, &live))
+    if (!il__sq_is_free(s, k, &is_free))
         return false;
-    if (live.n == 0) {
-        if (is_free(k) || (policy >= IL_POLICY_QUEUE && !slot))
-            return begin_within_limits(s, op, k, &live);
+    if (live->n == 0) {
+        if (is_free || (policy >= IL_POLICY_QUEUE && !slot))
+            return begin_within_limits(s, op, k, live);
         return answer_held(s, op, k, NULL);
     }
     if (policy == IL_POLICY_JOIN || policy == IL_POLICY_SKIP)
-        return answer_duplicate(s, op, running_or_oldest(&live));
+        return answer_duplicate(s, op, running_or_oldest(live));
     if (policy == IL_POLICY_REJECT)
-        return answer_held(s, op, k, running_or_oldest(&live));
-    if (policy == IL_POLICY_QUEUE && live.n_pending >= op->in.run.queue_max) {
-        il__run_answer_limit(op, live.n_pending);
+        return answer_held(s, op, k, running_or_oldest(live));
+    if (policy == IL_POLICY_QUEUE && live->n_pending >= op->in.run.queue_max) {
+        il__run_answer_limit(op, live->n_pending);
         return true;
     }
-    return begin_within_limits(s, op, k, &live);
+    return begin_within_limits(s, op, k, live);
 }
 
 bool
@@ -353,6 +386,7 @@ il__sq_run_start(struct sq_store *s, il_op *op)
     il_sweep_out    counts = { 0 };
     struct sq_key   k      = { .tenant = op->tenant, .key = op->key };
     struct sq_run   r;
+    struct sq_live  live;
     bool            found;
     bool            may    = true;
     bool            mended = false;
@@ -365,14 +399,15 @@ il__sq_run_start(struct sq_store *s, il_op *op)
         il__run_answer_other_key(op);
         return true;
     }
-    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, &counts) || !il__sq_run_mend(s, &k, &mended))
+    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, &counts) ||
+        !il__sq_run_mend(s, &k, &live, &mended))
         return false;
     if (found && (mended || counts.n_expired + counts.n_dropped > 0) && /* then it may have ended just now */
         !il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))
         return false;
     if (found)
-        return start_known(s, op, &r, &k);
+        return start_known(s, op, &r, &k, &live);
     if ((op->flags & IL_RUN_SLOT) == 0 && !may_want(s, op, &k, &may))
         return false;
-    return !may || start_new(s, op, &k);
+    return !may || start_new(s, op, &k, &live);
 }

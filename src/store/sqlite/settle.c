@@ -31,7 +31,7 @@ offer(struct sq_store *s, struct sq_key *k, struct sq_hold *w)
     lease.due_ms     = il__offer_expires_ms(s->state.now_ms, w->ttl_ms);
     if (w->run != 0 && !il__sq_run_offered(s, w->run, lease.number))
         return false;
-    return il__sq_waiter_end(s, w) && il__sq_lease_add(s, k, &lease) &&
+    return il__sq_waiter_end(s, k, w) && il__sq_lease_add(s, k, &lease) &&
            il__sq_wake(s, il__board_slot(k->tenant, k->key, lease.holder));
 }
 
@@ -40,7 +40,15 @@ il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
 {
     struct il__load load = il__sq_load(k);
 
-    for (size_t i = 0; i < k->waiters.n; i++) {
+#ifdef IL_MUTANT_last_in_first_out
+    if (!il__sq_waiters_all(s, k))
+        return false;
+#endif
+    for (size_t i = 0;; i++) {
+        if (i == k->waiters.n && k->more && !il__sq_waiters_next(s, k))
+            return false;
+        if (i == k->waiters.n)
+            return true;
 #ifdef IL_MUTANT_last_in_first_out
         struct sq_hold *w = &k->waiters.items[k->waiters.n - 1 - i];
 #else
@@ -58,7 +66,6 @@ il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
         if (counts != NULL)
             counts->n_offered++;
     }
-    return true;
 }
 
 /* An overdue lease: it ends, or its key settles first. */
@@ -83,6 +90,7 @@ bool
 il__sq_settle(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
 {
     bool changed = false;
+    bool overdue;
 
     for (size_t i = 0; i < k->leases.n; i++) {
         if (!il__lease_due(k->leases.items[i].due_ms, s->state.now_ms))
@@ -95,7 +103,9 @@ il__sq_settle(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
         if (!expire(s, k, &k->leases.items[i]))
             return false;
     }
-    for (size_t i = 0; i < k->waiters.n; i++) {
+    if (!il__sq_waiters_overdue(s, k, &overdue) || (overdue && !il__sq_waiters_all(s, k)))
+        return false;
+    for (size_t i = 0; overdue && i < k->waiters.n; i++) {
         if (!il__lease_due(k->waiters.items[i].due_ms, s->state.now_ms))
             continue;
         changed = true;

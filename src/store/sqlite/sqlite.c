@@ -99,7 +99,8 @@ transaction(struct sq_store *s, il_op *const *ops, size_t n)
 {
     struct sq_conn *c = &s->conn;
 
-    s->n_wakes = 0;
+    s->n_wakes     = 0;
+    s->place.known = false;
     if (!il__sq_begin(c, SQ_begin_write))
         return false;
     bool ok = il__sq_state_load(c, s->clock, &s->state) && il__sq_ended_load(s) &&

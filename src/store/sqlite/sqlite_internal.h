@@ -6,7 +6,8 @@
  *   conn.c      a connection: its settings, statements and errors
  *   schema.c    creating and migrating
  *   state.c     counters and clock: the one row of il_state
- *   hold.c      rows of leases and waiters
+ *   hold.c      rows of leases
+ *   waiters.c   rows of waiters: queues
  *   ended.c     the memory of ended leases
  *   settle.c    what is overdue, and giving keys on
  *   lock.c      acquire, renew, release, break
@@ -158,6 +159,15 @@ struct sq_state {
     int64_t  wall_ms;
 };
 
+/* A place in a queue that was asked for in this transaction: see il__sq_waiters_before(). */
+struct sq_place {
+    bool     known;
+    uint64_t ticket;
+    uint32_t n_before;
+    char     tenant[IL_TENANT_BYTES_MAX + 1];
+    char     key[IL_KEY_BYTES_MAX + 1];
+};
+
 struct sq_store {
     struct il__store base;
     struct sq_file   file;
@@ -168,6 +178,7 @@ struct sq_store {
     struct sq_conn       conn;
     struct sq_state      state;
     bool                 has_waiters; /* does anybody wait? */
+    struct sq_place      place;
     struct il__order     order;       /* learned edges, as far as read */
     int64_t              order_n;     /* of il_state when they were read */
     struct il__ended_log ended;       /* as far as read */
@@ -217,7 +228,7 @@ bool il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clo
 #define SQ_SCHEMA_MIN_VERSION 4 /* the oldest code that can use what we make */
 il_status il__sq_schema_prepare(struct sq_store *s, bool test_clock, il_error *reterr) MUST_USE;
 
-/* hold.c: a lease, or a waiter (state WAITING). Strings are in the scratch arena. */
+/* hold.c, waiters.c: a lease, or a waiter (state WAITING). Strings are in the scratch arena. */
 struct sq_hold {
     uint64_t       number; /* fence, or ticket */
     const char    *holder;
@@ -248,8 +259,11 @@ struct sq_key {
     const char     *tenant;
     const char     *key;
     struct sq_holds leases;
-    struct sq_holds waiters;
-    uint64_t        run; /* seq of the run that a new lease or waiter belongs to; 0 = none */
+    struct sq_holds waiters; /* the first ones of its queue, in the order of tickets */
+    bool            more;    /* there may be others behind them, which were not read (waiters.c) */
+    uint64_t        read_to; /* ticket of the last one that was read */
+    struct sq_hold *added;   /* a waiter that was added in this op, behind those; NULL = none */
+    uint64_t        run;     /* seq of the run that a new lease or waiter belongs to; 0 = none */
 };
 
 bool il__sq_key_load(struct sq_store *s, struct sq_key *k);
@@ -257,23 +271,41 @@ bool il__sq_lease_add(struct sq_store *s, struct sq_key *k, const struct sq_hold
 bool il__sq_lease_change(struct sq_store *s, const struct sq_key *k, const struct sq_hold *h);
 bool il__sq_lease_end(struct sq_store *s, const struct sq_key *k, struct sq_hold *h,
                       il_lease_state how);
-bool il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h);
-bool il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h);
-bool il__sq_waiter_end(struct sq_store *s, struct sq_hold *h); /* it waits no longer, whatever it is now */
-bool il__sq_waiter_leave(struct sq_store *s, const struct sq_key *k, struct sq_hold *h); /* and its run ends */
 /* The run of a lease has ended, and the lease goes on without it. */
 bool            il__sq_lease_detach(struct sq_store *s, const struct sq_key *k, struct sq_hold *h);
 struct sq_hold *il__sq_find_holder(const struct sq_holds *holds, const char *holder);
 uint64_t        il__sq_newest_fence(const struct sq_key *k);
 bool            il__sq_wake(struct sq_store *s, uint32_t slot);
 /* Read one row of a statement whose columns are those of lease_of_key, or of waiter_of_key. */
-bool il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h);
-bool il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h);
+bool     il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h);
+bool     il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h);
+il_mode  il__sq_mode(sqlite3_stmt *row, int column);
+uint32_t il__sq_permits(sqlite3_stmt *row, int column, il_mode mode);
+bool     il__sq_holds_add(void **arena, struct sq_holds *holds, const struct sq_hold *h); /* false: no memory */
 
 /* Is there a lease of the key, or another one of the holder's unit of work? */
 bool il__sq_lease_busy(struct sq_store *s, const struct sq_key *k, const char *holder, bool *ret_busy);
 /* Release a current lease that nobody waits for; *ret_done when it was. */
 bool il__sq_lease_release(struct sq_store *s, const il_op *op, bool *ret_done);
+
+/* waiters.c. Reading: the first part of the queue (il__sq_key_load() does that), some more of it, all of it. */
+bool il__sq_waiters_begin(struct sq_store *s, struct sq_key *k);
+bool il__sq_waiters_next(struct sq_store *s, struct sq_key *k);
+bool il__sq_waiters_all(struct sq_store *s, struct sq_key *k);
+/* The waiter of a holder, wherever in the queue; NULL = none. */
+bool il__sq_waiters_find(struct sq_store *s, const struct sq_key *k, const char *holder,
+                         struct sq_hold **ret);
+/* May somebody in the queue be overdue? */
+bool il__sq_waiters_overdue(struct sq_store *s, const struct sq_key *k, bool *ret);
+/* How many are before a ticket, and how many there are; cancelled ones left out. The key is settled. */
+bool il__sq_waiters_before(struct sq_store *s, const char *tenant, const char *key, uint64_t ticket,
+                           uint32_t *ret);
+bool il__sq_waiters_count(struct sq_store *s, const struct sq_key *k, uint32_t *ret);
+bool il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h);
+bool il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h);
+bool il__sq_waiter_end(struct sq_store *s, struct sq_key *k,
+                       struct sq_hold *h); /* it waits no longer, whatever it is now */
+bool il__sq_waiter_leave(struct sq_store *s, struct sq_key *k, struct sq_hold *h); /* and its run ends */
 
 /* ended.c */
 const struct il__ended *il__sq_ended_find(const struct sq_store *s, const char *tenant,
@@ -291,7 +323,7 @@ bool            il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_ou
 struct il__load il__sq_load(const struct sq_key *k);
 
 /* lock.c: what acquires are made of, and starts of runs too; `op` is an acquire */
-bool il__sq_has_queue(const struct sq_key *k);
+bool il__sq_is_free(struct sq_store *s, struct sq_key *k, bool *ret); /* nobody holds it or waits for it */
 bool il__sq_answer_held(struct sq_store *s, il_op *op, const struct sq_key *k);
 bool il__sq_acquire_own(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *own);
 bool il__sq_grant(struct sq_store *s, il_op *op, struct sq_key *k);

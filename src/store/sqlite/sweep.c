@@ -39,7 +39,7 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
     struct search *search = cookie;
     struct sq_key  k      = { .tenant = search->tenant, .key = key };
 
-    if (!il__sq_key_load(search->s, &k))
+    if (!il__sq_key_load(search->s, &k) || !il__sq_waiters_all(search->s, &k))
         return false;
     /* What is over, or is ending by itself, stands in nobody's way for ever. */
     int64_t now_ms = search->s->state.now_ms;
@@ -80,13 +80,16 @@ cancel(struct sq_store *s, uint64_t ticket, const char *verdict)
     struct sq_key k      = key_of_row(s, row);
     const char   *holder = il__arena_strdup(&s->scratch, il__sq_text(row, 2));
     uint64_t      run    = (uint64_t)sqlite3_column_int64(row, 3);
+    s->place.known       = false;
     if (!il__sq_run(c, row))
         return false;
     if (k.tenant == NULL || k.key == NULL || holder == NULL)
         return il__sq_no_memory(c);
-    if (!il__sq_wake(s, il__board_slot(k.tenant, k.key, holder)) || !il__sq_key_load(s, &k))
+    struct sq_hold *w = NULL;
+    if (!il__sq_wake(s, il__board_slot(k.tenant, k.key, holder)) || !il__sq_key_load(s, &k) ||
+        (run != 0 && !il__sq_waiters_find(s, &k, holder, &w)))
         return false;
-    if (run != 0 && !il__sq_waiter_leave(s, &k, il__sq_find_holder(&k.waiters, holder)))
+    if (w != NULL && !il__sq_waiter_leave(s, &k, w))
         return false;
     return il__sq_give_on(s, &k, NULL);
 }

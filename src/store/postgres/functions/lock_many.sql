@@ -24,18 +24,13 @@ DECLARE
     now   bigint := test_now;
     units text[]; -- that have many ended leases
     r     text;
-    done  boolean;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         PERFORM batch_begin('{}'); -- which refuses it
     END IF;
-    IF cardinality(ks) = 1 THEN
-        done := pg_advisory_xact_lock(mutex(4, ts[1], ks[1])) IS NULL;
-    ELSE
-        -- Sorted before the first one is taken.
-        PERFORM pg_advisory_xact_lock(o.m)
-           FROM (SELECT mutex(4, u.t, u.k) AS m FROM unnest(ts, ks) AS u (t, k) ORDER BY m OFFSET 0) AS o;
-    END IF;
+    -- Sorted before the first one is taken.
+    PERFORM pg_advisory_xact_lock(o.m)
+       FROM (SELECT mutex(4, u.t, u.k) AS m FROM unnest(ts, ks) AS u (t, k) ORDER BY m OFFSET 0) AS o;
     -- Only now: the time must not be older than what was done before us.
     IF now IS NULL THEN
         now := clock_ms();
