@@ -228,6 +228,7 @@ SET search_path FROM CURRENT
 SET enable_seqscan = off -- a plan made while a table was empty is kept when it has grown
 SET jit = off            -- and the price that seqscan has now would make the planner think that compiling pays
 SET plan_cache_mode = force_generic_plan -- the first five uses on a connection need not be planned one by one
+SET enable_bitmapscan = off -- it reads all of a queue before it gives the first row
 AS $$
 DECLARE
     n      int := jsonb_array_length(ops);

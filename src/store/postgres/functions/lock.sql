@@ -19,7 +19,7 @@ $$;
 -- ---- settling, giving on -------------------------------------------------------------------------------------------------
 
 -- While the head of the queue is compatible with what is live it becomes an offered lease, and is woken. How many.
-CREATE OR REPLACE FUNCTION give_on(v key_view, t text, k text, now bigint) RETURNS int
+CREATE OR REPLACE FUNCTION give_on(v key_view, t text, k text, now bigint, wall bigint) RETURNS int
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     first bigint; -- the oldest one that stays: cancelled, and not told yet
@@ -34,8 +34,12 @@ BEGIN
         IF w.verdict <> '' THEN
             first := coalesce(first, w.ticket);
             CONTINUE;
+        ELSIF w.drop_ms <= now THEN -- it was too far behind to be seen: see key_look()
+            PERFORM waiter_leave(w, now, wall);
+            CONTINUE;
         END IF;
         EXIT WHEN conflict(v, w.mode, w.permits) <> 0; -- first in, first out: nobody overtakes
+        PERFORM place_forget();
         DELETE FROM waiter x WHERE x.tenant = t AND x.key = k AND x.ticket = w.ticket;
         f := lease_add(t, k, w.holder, w.root, w.mode, w.permits, 2, w.ttl_ms, w.settle_ms, now + least(w.ttl_ms, 2000),
                        v.oldest, coalesce(first, w.ticket + 1), w.run, w.meta, w.place, now);
@@ -59,7 +63,7 @@ $$;
 CREATE OR REPLACE FUNCTION key_give_on(t text, k text, now bigint, wall bigint) RETURNS int
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    RETURN give_on(key_look(t, k, now), t, k, now);
+    RETURN give_on(key_look(t, k, now), t, k, now, wall);
 END
 $$;
 
@@ -120,10 +124,11 @@ BEGIN
 END
 $$;
 
+-- All of it: for runs, and for sweeps.
 CREATE OR REPLACE FUNCTION key_settle(t text, k text, now bigint, wall bigint, sweeps boolean DEFAULT false) RETURNS int[]
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v key_view := key_look(t, k, now);
+    v key_view := key_look(t, k, now, NULL);
 BEGIN
     IF v.overdue THEN
         RETURN settle(v, t, k, sweeps, now, wall);
@@ -306,8 +311,10 @@ BEGIN
     IF v.waits THEN
         SELECT * INTO w FROM waiter x
          WHERE x.root = unit_of(t, h) AND x.holder || E'\x1f' || x.key = h || E'\x1f' || k;
-        IF FOUND THEN
+        IF FOUND AND w.drop_ms > now THEN
             RETURN acquire_again(w, v, o, now, wall);
+        ELSIF FOUND THEN -- it was too far behind to be seen: see key_look()
+            PERFORM waiter_leave(w, now, wall);
         END IF;
     END IF;
     RETURN acquire_new(v, o, run, now, wall);
@@ -454,7 +461,8 @@ BEGIN
            look_ms = least(l.look_ms, now + coalesce(ttl, l.ttl_ms))
      WHERE l.tenant = t AND l.key = k AND l.fence = f AND l.holder = h AND l.state = 3 AND l.expires_ms > now AND l.mode = 0
        AND l.run = 0
-       AND (SELECT 1 FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= l.head AND w.drop_ms <= now LIMIT 1) IS NULL
+       AND (SELECT 1 FROM (SELECT w.drop_ms FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= l.head ORDER BY w.ticket LIMIT 64) f
+             WHERE f.drop_ms <= now LIMIT 1) IS NULL
     RETURNING l.ttl_ms INTO ttl;
     IF FOUND THEN
         RETURN jsonb_build_object('status', 0, 'fence', f, 'remaining_ms', ttl);

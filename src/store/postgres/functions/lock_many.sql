@@ -59,7 +59,8 @@ BEGIN
                                      WHERE y.tenant = u.t AND y.key = u.k AND y.fence = u.f AND y.holder = u.h AND y.state = 3 AND y.expires_ms > now
                                        AND y.mode = 0 AND y.run = 0 OFFSET 0) AS l
                      WHERE u.kind = 2
-                       AND (SELECT 1 FROM waiter w WHERE w.tenant = u.t AND w.key = u.k AND w.ticket >= l.head AND w.drop_ms <= now LIMIT 1) IS NULL
+                       AND (SELECT 1 FROM (SELECT w.drop_ms FROM waiter w WHERE w.tenant = u.t AND w.key = u.k AND w.ticket >= l.head ORDER BY w.ticket LIMIT 64) f
+                             WHERE f.drop_ms <= now LIMIT 1) IS NULL
                     OFFSET 0) AS n
              WHERE x.ctid = n.place
             RETURNING x.fence, x.ttl_ms)

@@ -26,8 +26,9 @@ LANGUAGE sql STABLE ROWS 1 AS $$
 $$;
 
 -- All of a key that ops decide by. Where the queue begins is known from the newest lease: what is left of those who waited before is
--- not looked at again.
-CREATE OR REPLACE FUNCTION key_look(t text, k text, now bigint) RETURNS key_view
+-- not looked at again. Nor is all of a long queue: who is overdue is seen among the first `reach` (NULL: all of them). Those behind them are passed over wherever they count (their places, their own return,
+-- their turn), and end with a sweep, or with the next one before them.
+CREATE OR REPLACE FUNCTION key_look(t text, k text, now bigint, reach int DEFAULT 64) RETURNS key_view
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v key_view := (0, 0, 0, 0, 0, 0, 0, false, false, false);
@@ -50,8 +51,13 @@ BEGIN
             v.overdue := n.expires_ms <= now;
         END IF;
     END IF;
-    SELECT count(*), count(*) FILTER (WHERE w.verdict = ''), v.overdue OR coalesce(min(w.drop_ms) <= now, false)
-      INTO i, j, v.overdue FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= v.head;
+    SELECT count(*), count(*) FILTER (WHERE f.verdict = ''), v.overdue OR coalesce(min(f.drop_ms) <= now, false)
+      INTO i, j, v.overdue
+      FROM (SELECT w.verdict, w.drop_ms FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= v.head
+             ORDER BY w.ticket LIMIT reach) f;
+    IF i >= reach AND j = 0 THEN
+        j := (SELECT count(*) FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= v.head AND w.verdict = '');
+    END IF;
     v.waits  := i > 0;
     v.queued := j > 0;
     RETURN v;
@@ -200,15 +206,44 @@ LANGUAGE sql IMMUTABLE AS $$
                               'ended_ago_ms', now - l.ended_ms)
 $$;
 
+-- How many are served before a waiter. Counted from the last one that was asked for in this transaction, if it is of the same queue, so that a batch of many who join a long queue, or
+-- show that they still wait there, does not go through all of it each time. It is kept as the wakes are. Race-free: the mutex of the key is held to the end of the transaction, so nobody else changes its
+-- queue; whatever we take out of one ourselves makes it forgotten.
+CREATE OR REPLACE FUNCTION waiters_before(w waiter, head bigint, now bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    last text[] := string_to_array(current_setting('interlock.place', true), E'\x1f'); -- tenant, key, ticket, how many before it
+    a    bigint := waiters_before.head;
+    n    bigint := 0;
+BEGIN
+    IF last[1] = w.tenant AND last[2] = w.key THEN
+        a := last[3]::bigint;
+        n := last[4]::bigint;
+    END IF;
+    n := n + CASE WHEN a <= w.ticket THEN 1 ELSE -1 END
+             * (SELECT count(*) FROM waiter x
+                 WHERE x.tenant = w.tenant AND x.key = w.key AND x.ticket >= least(a, w.ticket) AND x.ticket < greatest(a, w.ticket)
+                   AND x.verdict = '' AND x.drop_ms > now);
+    PERFORM set_config('interlock.place', concat_ws(E'\x1f', w.tenant, w.key, w.ticket, n), true);
+    RETURN n;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION place_forget() RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF current_setting('interlock.place', true) <> '' THEN
+        PERFORM set_config('interlock.place', '', true);
+    END IF;
+END
+$$;
+
 -- `head`: where its queue begins.
 CREATE OR REPLACE FUNCTION lock_queued(w waiter, head bigint, now bigint) RETURNS jsonb
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN jsonb_build_object(
-        'status', 2, 'ticket', w.ticket,
-        'position', 1 + (SELECT count(*) FROM waiter x
-                          WHERE x.tenant = w.tenant AND x.key = w.key AND x.ticket >= lock_queued.head AND x.ticket < w.ticket
-                            AND x.verdict = ''),
+        'status', 2, 'ticket', w.ticket, 'position', 1 + waiters_before(w, head, now),
         'remaining_ms', CASE WHEN w.deadline_ms = 9223372036854775807 THEN -1 ELSE w.deadline_ms - now END);
 END
 $$;
@@ -280,6 +315,7 @@ BEGIN
     IF w.run <> 0 THEN
         PERFORM run_lost(w.run, 1, 6, w.drop_ms, w.deadline_ms, '', now, wall);
     END IF;
+    PERFORM place_forget();
     DELETE FROM waiter x WHERE x.tenant = w.tenant AND x.key = w.key AND x.ticket = w.ticket;
 END
 $$;

@@ -69,12 +69,15 @@ $$;
 -- The same of waiters, by key, then ticket.
 CREATE OR REPLACE FUNCTION list_waiters(t text, prefix text, after_key text, after bigint, n int, now bigint) RETURNS jsonb[]
 LANGUAGE sql STABLE AS $$
-    SELECT ARRAY(
-        SELECT waiter_item(w, count_waiters(w.tenant, w.key, 0, list_waiters.now)) FROM waiter w
+    WITH page AS MATERIALIZED (
+        SELECT w FROM waiter w
          WHERE w.tenant = t AND w.key >= greatest(prefix, after_key) AND w.key < prefix_end(prefix)
            AND (w.key, w.ticket) > (after_key, after)
            AND w.verdict = '' AND w.drop_ms > list_waiters.now
-         ORDER BY w.key, w.ticket LIMIT n)
+         ORDER BY w.key, w.ticket LIMIT n),
+    queue AS MATERIALIZED ( -- counted once, however many of it are on the page
+        SELECT k.key, count_waiters(t, k.key, 0, list_waiters.now) AS n FROM (SELECT DISTINCT (p.w).key FROM page p) k)
+    SELECT ARRAY(SELECT waiter_item(p.w, q.n) FROM page p JOIN queue q ON q.key = (p.w).key ORDER BY (p.w).key, (p.w).ticket)
 $$;
 
 CREATE OR REPLACE FUNCTION v_list(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb

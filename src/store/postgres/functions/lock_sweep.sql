@@ -36,6 +36,7 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     w waiter;
 BEGIN
+    PERFORM place_forget();
     UPDATE waiter SET verdict = o ->> 'text' WHERE ticket = (o ->> 'ticket')::bigint AND verdict = '' RETURNING * INTO w;
     IF NOT FOUND THEN
         RETURN '{"status": 0, "found": 0}';
