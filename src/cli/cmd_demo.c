@@ -87,7 +87,7 @@ make_folder(struct demo *d, il_error *reterr)
     (void)snprintf(path, sizeof path, "%s/config.yml", d->dir);
     (void)snprintf(text, sizeof text,
                    "store: sqlite:%s/store.db\npipelines: %s/pipelines\npipeline_lease: " LEASE
-                   "\nrun_dir: %s\nconnections:\n  demo: sqlite:%s/demo.db\n",
+                   "\nrun_dir: %s\nruns_shutdown: 1s\nconnections:\n  demo: sqlite:%s/demo.db\n",
                    d->dir, d->dir, d->dir, d->dir);
     return st == IL_OK ? write_file(path, text, reterr) : st;
 }

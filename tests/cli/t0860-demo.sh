@@ -25,13 +25,15 @@ completed() { ask "$URL/pipelines/runs/$checks" | grep -q '"status":"COMPLETED",
 await "... and pass" completed
 
 server=$(grep -o 'kill -9 [0-9]*' "$work/demo.out" | cut -d' ' -f3)
-count() { pgrep -f 'INTERLOCK_PARAM_seconds' -P "$1" >/dev/null; }
 kill -9 "$server"
 await "a new server runs" grep -q 'A new one runs' "$work/demo.out"
 failed() { ask "$URL/pipelines/runs/$id" | grep -q '"status":"FAILED"'; }
 await "the run has failed (R1.9)" failed
 gives "... and says why" 0 ask "$URL/pipelines/runs/$id"
 like "... " "$out" "*worker may have crashed*"
+gives "the key is free" 0 ask -XPOST "$URL/pipelines/run/slow"
+id=$(value pipeline_logging_id <<<"$out")
+await "... and it runs again" running
 kill -INT "$demo"
 wait "$demo"
 is "Ctrl-C ends it" "$?" 0

@@ -197,7 +197,7 @@ il__pg_locks_params(struct pg_params *p, const struct remote_call *c)
     }
     for (size_t i = 0; i < p->n_picked; i++)
         add_op(p, c->requests[p->picked[i]].op);
-    p->query = (struct pg_query){ .n_params = P_ARRAYS + 2 };
+    p->query = (struct pg_query){ .n_params = P_ARRAYS + 1 };
     for (size_t i = 0; i < P_ARRAYS; i++) {
         p->query.types[i]   = types[i][1];
         p->query.values[i]  = p->bufs[i].data;
@@ -205,10 +205,8 @@ il__pg_locks_params(struct pg_params *p, const struct remote_call *c)
         p->query.formats[i] = 1;
         ok                  = ok && !p->bufs[i].failed;
     }
-    for (size_t i = P_ARRAYS; i < P_ARRAYS + 2; i++)
-        p->query.types[i] = PG_INT8;
-    p->query.values[P_ARRAYS]     = c->timed ? p->now : NULL;
-    p->query.values[P_ARRAYS + 1] = c->timed ? p->wall : NULL;
+    p->query.types[P_ARRAYS]  = PG_INT8;
+    p->query.values[P_ARRAYS] = c->timed ? p->now : NULL;
     return ok;
 }
 

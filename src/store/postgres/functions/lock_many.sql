@@ -12,7 +12,7 @@
 -- granted, fences: which acquires were granted, counted from 1, and their fences. renewed, ttls_now: fences of what was renewed, and for how long. ended: fences
 -- of what was released.
 CREATE OR REPLACE FUNCTION lock_many(kinds int[], ts text[], ks text[], hs text[], fs bigint[], ttls bigint[], settles bigint[], metas text[],
-                                     places text[], test_now bigint, test_wall bigint,
+                                     places text[], test_now bigint,
                                      OUT granted bigint[], OUT fences bigint[], OUT renewed bigint[], OUT ttls_now bigint[], OUT ended bigint[])
 LANGUAGE plpgsql VOLATILE
 SET search_path FROM CURRENT
