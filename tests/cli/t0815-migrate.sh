@@ -52,9 +52,14 @@ catalogue() {
           FROM information_schema.columns WHERE table_schema = '$schema'
         UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = '$schema') AS lines"
 }
+# overloads: functions by name and parameters; one that has lost its place to another with more parameters may still be called.
+overloads() {
+    sql "SELECT md5(string_agg(p.oid::regprocedure::text, ' ' ORDER BY p.oid::regprocedure::text)) FROM pg_proc p WHERE p.pronamespace = '$schema'::regnamespace"
+}
 sql "DROP SCHEMA $schema CASCADE"
 "$il" migrate >/dev/null 2>&1
 fresh=$(catalogue)
+fresh_overloads=$(overloads)
 sql "DROP SCHEMA $schema CASCADE"
 version_1=()
 for family in base lock run once cache queue guard; do
@@ -62,6 +67,8 @@ for family in base lock run once cache queue guard; do
 done
 psql -q -v ON_ERROR_STOP=1 -o /dev/null -c "CREATE SCHEMA $schema" -c "SET search_path = $schema" "${version_1[@]}" \
     -c "INSERT INTO state (version, min_version, test_clock) VALUES (1, 1, false)" \
+    -c "CREATE FUNCTION key_look(t text, k text, now bigint) RETURNS key_view LANGUAGE sql AS 'SELECT NULL::key_view'" \
+    -c "CREATE FUNCTION give_on(v key_view, t text, k text, now bigint) RETURNS int LANGUAGE sql AS 'SELECT 0'" \
     -c "INSERT INTO run (seq, tenant, id, key, holder, fence, ticket, state, cancelled, finished, error, trigger_, by_, meta, ttl_ms, keep_ms, created_ms, started_ms, updated_ms, ended_ms, purge_ms)
         VALUES (1, 'default', 'old', 'k', 'h', 1, 0, 3, 0, 1, '', '', '', '', 1, 1, 1, 1, 1, 1, 99999999999999)"
 error "version 1 is not used" 69 "*version 1*needs $newest*interlock migrate*" "$il" locks
@@ -72,6 +79,7 @@ done
 wait
 is "four at once" "$(grep -l "\"to\":$newest" "$work"/out.[1-4] | wc -l)" 4
 is "... make what is made anew" "$(catalogue)" "$fresh"
+is "... with functions that are not there twice" "$(overloads)" "$fresh_overloads"
 is "... with what was there" "$("$il" runs --json | "$python" -c 'import json,sys; print(*(i["id"] for i in json.load(sys.stdin)["items"]))')" old
 gives "... and it can be used" 0 "$il" run k -- true
 
