@@ -159,6 +159,15 @@ il__proc_link_close(struct proc_link *l)
     il__free(l);
 }
 
+bool
+il__proc_link_gone(const struct proc_link *l)
+{
+    siginfo_t info = { 0 };
+
+    return waitid(P_PID, (id_t)l->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == l->pid;
+}
+
 int
 il__proc_link_send(struct proc_link *l, const struct proc_request *request, const char *strings,
                    const int *fds, size_t n_fds, bool wait)

@@ -238,8 +238,10 @@ hand_over(struct proc_spawner *s, const struct proc_spec *spec, struct own *own,
         reset_slot(&own->link->page->slots[own->slot], spec->deadline_ns);
         request->slot   = own->slot;
         request->serial = own->serial;
-        error = il__proc_link_send(own->link, request, is_inline ? strings->data : NULL, e->fds,
-                                   n_fds, true);
+        error           = il__proc_link_gone(own->link)
+                              ? EPIPE
+                              : il__proc_link_send(own->link, request, is_inline ? strings->data : NULL,
+                                                   e->fds, n_fds, true);
         if (error == 0)
             return IL_OK;
         if (error == EPIPE || error == EAGAIN)

@@ -109,6 +109,8 @@ struct proc_link {
 il_status il__proc_link_open(struct proc_link **ret, il_error *reterr) MUST_USE;
 /* Without its last reference: lets the spawner go, and waits for it. */
 void il__proc_link_close(struct proc_link *l);
+/* Has the spawner ended? Sooner and surer than EPIPE: a reaper that it has just forked may still have its end of the socket. */
+bool il__proc_link_gone(const struct proc_link *l);
 /*
  * Send a request. 0, or an errno: EPIPE = the spawner is gone; EAGAIN = it takes nothing any more (`wait`: for some seconds,
  * else just now).

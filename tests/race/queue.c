@@ -158,19 +158,21 @@ by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+/* Both wait before the first turn: so the key changes hands at least once, however late a process is started. */
 U_TEST(how_long_a_hand_over_takes)
 {
-    struct race    r;
+    struct scene  *s     = scene_new(0);
     struct t_proc *procs = calloc(2, sizeof *procs);
     struct turn    turns[2 * TURNS];
     int64_t        ns[2 * TURNS];
     size_t         n = 0, n_ns = 0;
     char           count[16], line[T_PROC_LINE_BYTES];
 
-    race_init(&r);
     (void)snprintf(count, sizeof count, "%d", TURNS);
     for (unsigned i = 0; i < 2; i++)
-        RACE_WORKER(&r, &procs[i], "handover", r.url, "handover", count);
+        RACE_WORKER(&s->r, &procs[i], "handover", s->r.url, "queue", count);
+    race_await_count(s->h, "queue", IL_LIST_WAITERS, 2, LIMIT_MS);
+    let_go(s);
     for (unsigned i = 0; i < 2; i++) {
         T_EQ(t_proc_exit(&procs[i], LIMIT_MS), 0);
         while (t_proc_line(&procs[i], "turn ", 0, line)) {
@@ -189,13 +191,13 @@ U_TEST(how_long_a_hand_over_takes)
         if (turns[i].who != turns[i - 1].who)
             ns[n_ns++] = turns[i].granted_ns - turns[i - 1].release_ns;
     }
-    T_LESS(10, n_ns);
+    T_LESS(0, n_ns);
     qsort(ns, n_ns, sizeof *ns, by_size);
     print_message("# %zu hand-overs: p50 %d us, p99 %d us, max %d us\n", n_ns,
                   (int)(ns[n_ns / 2] / 1000), (int)(ns[n_ns * 99 / 100] / 1000),
                   (int)(ns[n_ns - 1] / 1000));
     free(procs);
-    race_release(&r);
+    scene_free(s);
 }
 
 int
