@@ -355,6 +355,68 @@ RIG_TEST(limited_schedules)
     T_HAS(g->notes.last[RUNNER_EVENT_tick_skipped], "2");
 }
 
+/* What has ended before, and need not be kept, is purged: as this run is, which ended after it. */
+static void
+purge(struct rig *g)
+{
+    il_op slot = { .type = IL_OP_RUN_START, .flags = IL_RUN_SLOT, .tenant = TENANT };
+    char  id[37];
+
+    T_EQ(il_uuid(id), IL_OK);
+    slot.key            = "witness:1";
+    slot.in.run.id      = id;
+    slot.in.run.keep_ms = 1;
+    T_EQ(il_apply(g->h, &slot, 1, NULL), IL_OK);
+    T_EQ(slot.status, IL_OK);
+    il_op_release(&slot);
+    rig_cancel(g, id);
+    for (bool there = true; there;) { /* whoever sweeps */
+        il_op ops[]      = { { .type = IL_OP_SWEEP }, { .type = IL_OP_RUN_GET, .tenant = TENANT } };
+        ops[1].in.run.id = id;
+        T_EQ(il_apply(g->h, ops, 2, NULL), IL_OK);
+        there = ops[1].status == IL_OK;
+        for (int i = 0; i < 2; i++)
+            il_op_release(&ops[i]);
+    }
+}
+
+/* One run a day, and that need not be kept. */
+static enum runner_answer
+trigger_of_the_day(struct rig *g, char id[37])
+{
+    il_error              err     = { 0 };
+    char                 *outside = NULL;
+    il_op                 op;
+    struct pipeline      *p = il__catalogue_get(runner_catalogue(g->runner), TENANT, "p");
+    struct runner_trigger t = {
+        .tenant = TENANT, .pipeline = p, .id = id, .by = "test", .type = "api", .day_max = 1, .keep_ms = 1
+    };
+
+    T_EQ(il_uuid(id), IL_OK);
+    enum runner_answer answer = runner_trigger(g->runner, &t, &op, &outside, &err);
+    il_op_release(&op);
+    il__free(outside);
+    il__pipeline_unref(p);
+    return answer;
+}
+
+/* Runs count for their day, however short they are kept. R1.17. */
+RIG_TEST(limit_of_a_day)
+{
+    char    id[37], next[37];
+    int64_t day;
+
+    rig_pipeline(g, "p", "steps:\n  - {step_id: a, type: command, run: ['true']}\n");
+    rig_open(g, (struct rig_opts){ .keep_ms = 1 });
+    do { /* once more if midnight comes in between */
+        day = (int64_t)time(NULL) / 86400;
+        if (trigger_of_the_day(g, id) == RUNNER_TRIGGERED)
+            (void)rig_end(g, id, IL_RUN_COMPLETED);
+        purge(g);
+        T_TRUE(trigger_of_the_day(g, next) == RUNNER_DAY_OVER || (int64_t)time(NULL) / 86400 > day);
+    } while ((int64_t)time(NULL) / 86400 > day);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -368,6 +430,7 @@ main(int argc, char **argv)
         T_ROW(schedule),
         T_ROW(thousand),
         T_ROW(limited_schedules),
+        T_ROW(limit_of_a_day),
     };
     int status = rig_main(argc, argv);
 

@@ -11,8 +11,6 @@
 #include "http/limits.h"
 #include "http/server.h"
 
-#define DAY_MS INT64_C(86400000)
-
 struct trigger_work {
     struct runner_app      *app;
     struct pipeline        *pipeline;   /* ours */
@@ -170,8 +168,8 @@ triggered(struct http_request *r)
         fail_limit(r, "CONCURRENT_LIMIT_EXCEEDED", op->in.run.live_max, 1000, "pipeline runs at once");
         return;
     case RUNNER_DAY_OVER:
-        fail_limit(r, "QUOTA_EXCEEDED", op->in.run.day_max, DAY_MS - il__clock_wall_ms() % DAY_MS,
-                   "pipeline runs per day (UTC)");
+        fail_limit(r, "QUOTA_EXCEEDED", op->in.run.day_max,
+                   IL__DAY_MS - il__clock_wall_ms() % IL__DAY_MS, "pipeline runs per day (UTC)");
         return;
     case RUNNER_QUEUE_FULL:
     case RUNNER_FAILED:

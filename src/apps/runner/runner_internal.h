@@ -20,6 +20,8 @@
 #define RUNNER_NS_PER_S INT64_C(1000000000)
 #define RUNNER_NODE_BYTES 96 /* a host name of 64, a pid */
 #define RUNNER_WRITERS 2
+#define RUNNER_CLOCKS_MS \
+    60000 /* wall clocks of servers, and of the store, may differ by this much */
 
 /* ---- small things (runner.c) ------------------------------------------------------------------------------------------------ */
 

@@ -17,7 +17,6 @@
 #define SLOW_MAX 16 /* threads for triggers that wait */
 #define PAGE 256
 #define SLEEP_MS_MAX 1000 /* the wall clock may be set */
-#define CLOCKS_MS 60000   /* wall clocks of servers may differ by this much */
 
 /* A pipeline with a schedule. node.at: its next tick. */
 struct entry {
@@ -150,7 +149,7 @@ trigger_of(struct runner *r, const struct tick *tick)
         .by       = "schedule",
         .type     = "schedule",
         /* As long as a server may make up for the tick, its run must be there, or it would be started once more. Clocks of servers differ a little. */
-        .keep_ms = MAX(r->o.keep_ms, tick->pipeline->catch_up_ms + CLOCKS_MS),
+        .keep_ms = MAX(r->o.keep_ms, tick->pipeline->catch_up_ms + RUNNER_CLOCKS_MS),
     };
 
     if (r->o.limits != NULL)

@@ -139,6 +139,15 @@ copy_names(const struct runner_trigger *t, void **mem, il_op *op)
            op->in.run.trigger != NULL && op->in.run.by != NULL;
 }
 
+/* A run that counts for the day is there until the day is over, however short runs are kept. */
+static int64_t
+keep_ms(const struct runner_trigger *t)
+{
+    if (t->day_max == 0 || t->keep_ms == 0)
+        return t->keep_ms;
+    return MAX(t->keep_ms, IL__DAY_MS - il__clock_wall_ms() % IL__DAY_MS + RUNNER_CLOCKS_MS);
+}
+
 il_status
 runner_trigger_op(const struct runner_trigger *t, void **mem, il_op *op, il_error *reterr)
 {
@@ -167,7 +176,7 @@ runner_trigger_op(const struct runner_trigger *t, void **mem, il_op *op, il_erro
         return il__error_set(reterr, IL_NOMEM, "no memory for a trigger");
     op->in.run.policy    = t->pipeline->on_conflict;
     op->in.run.queue_max = t->pipeline->queue_max;
-    op->in.run.keep_ms   = t->keep_ms;
+    op->in.run.keep_ms   = keep_ms(t);
     op->in.run.meta      = meta;
     op->in.run.live_max  = t->live_max;
     op->in.run.day_max   = t->day_max;
