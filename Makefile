@@ -53,17 +53,17 @@ clang: ## every suite, built by clang
 
 asan: ## the suites under AddressSanitizer and UndefinedBehaviorSanitizer (gcc)
 	@tools/setup build test
-	$(call compile,build-asan,-Db_sanitize=address$(comma)undefined)
+	$(call compile,build-asan,-Doptimization=1 -Db_sanitize=address$(comma)undefined)
 	@tools/run-tests build-asan --timeout-multiplier 4 $(select)
 
 tsan: ## the suites under ThreadSanitizer (clang)
 	@tools/setup build test
-	$(call compile,build-tsan,--native-file tools/clang.ini -Db_sanitize=thread -Db_lundef=false)
+	$(call compile,build-tsan,--native-file tools/clang.ini -Doptimization=1 -Db_sanitize=thread -Db_lundef=false)
 	@tools/run-tests build-tsan --timeout-multiplier 6 $(select)
 
 fuzz: ## each fuzz target for FUZZ_SECONDS, from its corpus
 	@tools/setup fuzz
-	$(call compile,build-fuzz,--native-file tools/clang.ini -Dfuzz=true -Db_sanitize=address$(comma)undefined -Db_lundef=false)
+	$(call compile,build-fuzz,--native-file tools/clang.ini -Dfuzz=true -Doptimization=1 -Db_sanitize=address$(comma)undefined -Db_lundef=false)
 	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
 
 mutants: ## seeded bugs: each must be detected by the suite

@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "data/place.h"
@@ -46,7 +47,16 @@ U_TEST(known_vectors)
 
 #define N_HASHES 100000
 
-/* A bound that a loaded machine and a sanitizer keep; the number is printed for people. */
+static int64_t
+cpu_ns(void)
+{
+    struct timespec t;
+
+    T_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* A bound that a sanitizer keeps, of the CPU's time, so that others do not count; the number is printed for people. */
 U_TEST(it_is_fast)
 {
     static const char    key[] = "sk_default_0123456789012345678901234567890123456789012";
@@ -56,10 +66,10 @@ U_TEST(it_is_fast)
     il_error             err;
 
     T_EQ(il__data_open(&o, &d, &err), IL_OK);
-    int64_t from_ns = il__clock_boot_ns();
+    int64_t from_ns = cpu_ns();
     for (unsigned i = 0; i < N_HASHES; i++)
         il__data_key_hash(d, key, sizeof key - 1, hash);
-    int64_t took_ns = il__clock_boot_ns() - from_ns;
+    int64_t took_ns = cpu_ns() - from_ns;
     print_message("# %lld ns per hash\n", (long long)(took_ns / N_HASHES));
     T_TRUE(took_ns / N_HASHES < 50000);
     il__data_close(d);

@@ -6,6 +6,7 @@
 #include "data/history.h"
 #include "data/place.h"
 #include "fault/oom.h"
+#include "harness/rng.h"
 #include "harness/unit.h"
 
 #define N_MAX 40000
@@ -121,7 +122,7 @@ U_TEST(ours)
 U_TEST(sqlites)
 {
     const char *kind = getenv("IL_TEST_DATA");
-    unsigned    step = kind != NULL && strcmp(kind, "memory") == 0 ? 1 : 29;
+    unsigned    step = kind != NULL && strcmp(kind, "memory") == 0 ? t_stride(1) : t_stride(29);
 
     try_all(OOM_SQLITE, OOM_ONCE, step);
     try_all(OOM_SQLITE, OOM_FROM_ON, step);

@@ -103,14 +103,13 @@ loop(const struct t_engine *engine, enum oom_of of, unsigned stride)
 T_TEST(our_memory)
 {
     t_attend(t_handle(s)); /* its thread is done allocating */
-    loop(s->engine, OOM_OURS,
-         s->engine->server != NULL ? (unsigned)t_env_u64("IL_TEST_STRIDE", 11) : 1);
+    loop(s->engine, OOM_OURS, s->engine->server != NULL ? t_stride(11) : 1);
 }
 
 T_TEST(memory_of_sqlite)
 {
     T_NEEDS_FILE(s);
-    loop(s->engine, OOM_SQLITE, (unsigned)t_env_u64("IL_TEST_STRIDE", 89));
+    loop(s->engine, OOM_SQLITE, t_stride(89));
 }
 
 int

@@ -45,3 +45,9 @@ t_env_u64(const char *name, uint64_t otherwise)
         return otherwise;
     return strtoull(text, NULL, 0);
 }
+
+unsigned
+t_stride(unsigned otherwise)
+{
+    return (unsigned)t_env_u64("IL_TEST_STRIDE", otherwise * t_env_u64("IL_TEST_SLOW", 1));
+}

@@ -62,8 +62,10 @@ def test_limits_are_read_again_within_a_second():
             assert all(c.get("/api/v1/locks").status == 200 for _ in range(50))
             s.put("/api/v1/admin/tenants/acme", {"limits": {"requests_per_second": 1, "burst": 1}}).expect(200)
             began = time.monotonic()
+            asked = began
             while c.get("/api/v1/locks").status == 200:
-                assert time.monotonic() - began < 1.1 * lib.SLOW
+                assert asked - began < 3
+                asked = time.monotonic()
             s.put("/api/v1/admin/tenants/acme", {"limits": {"requests_per_second": 0, "burst": 0}}).expect(200)
             lib.eventually(lambda: all(c.get("/api/v1/locks").status == 200 for _ in range(10)), 3, "the end of the limit")
 
