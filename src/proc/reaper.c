@@ -247,11 +247,8 @@ end_leftovers(struct reaper *r)
 static void
 on_signal(struct reaper *r)
 {
-    struct signalfd_siginfo info;
-
     /* Several deaths may be one signal; how many it were is what waitpid() says. */
-    while (read(r->sig_fd, &info, sizeof info) == (ssize_t)sizeof info)
-        continue;
+    il__run_signals_drain(r->sig_fd);
     reap(r);
 }
 

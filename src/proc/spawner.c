@@ -372,11 +372,8 @@ end_orphans(struct spawner *sp)
 static void
 on_signal(struct spawner *sp)
 {
-    struct signalfd_siginfo info;
-
     /* Several deaths may be one signal; how many it were is what waitpid() says. */
-    while (read(sp->sig_fd, &info, sizeof info) == (ssize_t)sizeof info)
-        continue;
+    il__run_signals_drain(sp->sig_fd);
     reap(sp);
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -173,6 +174,15 @@ bool
 il__run_signal_ends(int sig)
 {
     return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
+}
+
+void
+il__run_signals_drain(int sig_fd)
+{
+    struct signalfd_siginfo info;
+
+    while (read(sig_fd, &info, sizeof info) == (ssize_t)sizeof info)
+        continue;
 }
 
 void

@@ -57,6 +57,9 @@ void il__run_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Does it ask a process to end: INT, TERM, HUP, QUIT? */
 bool il__run_signal_ends(int sig);
 
+/* Read what a signalfd has, and forget it. */
+void il__run_signals_drain(int sig_fd);
+
 /* Take back those signals of `set` that are pending, as if they had not come. */
 void il__run_signals_forget(const sigset_t *set);
 

@@ -169,6 +169,54 @@ T_TEST(of_which_none_is_usual)
 }
 
 /* A unit of work that takes many keys, one after the other, among others who do. */
+/* A fence says nothing without its key: who comes with another's is not taken for him. */
+T_TEST(with_the_fence_of_another)
+{
+    uint64_t a     = held(s, "k:1", "h1");
+    uint64_t b     = held(s, "k:2", "h2");
+    il_op    ops[] = {
+           RENEW("n:1", "g1", a, .tenant = "other"),
+           RENEW("k:1", "h1", a),
+           ACQUIRE("a:1", "u1"),
+           RELEASE("n:2", "g2", b),
+           RELEASE("k:2", "h2", b),
+           ACQUIRE("a:2", "u2"),
+           RENEW("n:3", "g3", a + b + 1),
+           RELEASE("n:4", "g4", a + b),
+           ACQUIRE("a:3", "u3"),
+    };
+
+    t_batch(s, ops, ARRAY_LEN(ops));
+    (void)T_IS(&ops[0], IL_NOT_HELD);
+    is_granted(&ops[1], a, 9000);
+    (void)T_IS(&ops[2], IL_OK);
+    (void)T_IS(&ops[3], IL_NOT_HELD);
+    is_granted(&ops[4], 0, 0);
+    (void)T_IS(&ops[5], IL_OK);
+    (void)T_IS(&ops[6], IL_NOT_HELD);
+    (void)T_IS(&ops[7], IL_NOT_HELD);
+    (void)T_IS(&ops[8], IL_OK);
+    release_all(ops, ARRAY_LEN(ops));
+}
+
+/* What a unit of work waits for may become its own by an op before its next one: that sees it. */
+T_TEST(a_unit_that_is_given_something)
+{
+    (void)held(s, "first:1", "z");
+    (void)held(s, "then:1", "z"); /* so then, and first behind it, is the wrong order */
+    uint64_t fence = held(s, "then:2", "h");
+    (void)T_IS(t_acquire(s, "then:2", "w", .wait_ms = 60000), IL_QUEUED);
+    il_op ops[] = {
+        RELEASE("then:2", "h", fence), ACQUIRE("first:2", "w"), ACQUIRE("a:1", "u1"),
+        ACQUIRE("a:2", "u2"),          ACQUIRE("a:3", "u3"),
+    };
+
+    t_batch(s, ops, ARRAY_LEN(ops));
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        T_EQ(T_IS(&ops[i], IL_OK)->out.flags, i == 1 ? IL_OUT_ORDER_WARNING : 0);
+    release_all(ops, ARRAY_LEN(ops));
+}
+
 T_TEST(many_keys_of_few_units)
 {
     enum {
@@ -207,10 +255,9 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        T_ROW(all_of_the_usual_kind),
-        T_ROW(beside_what_depends_on_others),
-        T_ROW(of_which_none_is_usual),
-        T_ROW(many_keys_of_few_units),
+        T_ROW(all_of_the_usual_kind),          T_ROW(beside_what_depends_on_others),
+        T_ROW(of_which_none_is_usual),         T_ROW(with_the_fence_of_another),
+        T_ROW(a_unit_that_is_given_something), T_ROW(many_keys_of_few_units),
     };
 
     return T_SUITE("lock_batch", tests);

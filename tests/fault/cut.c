@@ -21,25 +21,6 @@ no_heal(void *cookie UNUSED)
 {
 }
 
-/* The socket of the server behind a store, and the store's URL by way of a port. */
-static void
-take_apart(const char *url, unsigned port, char target[T_PATH_BYTES], char through[T_PATH_BYTES])
-{
-    const char *options;
-
-    if (strncmp(url, "redis", 5) == 0) { /* redis+unix:///path?options */
-        const char *path = strstr(url, "://") + 3;
-        options          = strchr(path, '?') + 1;
-        t_path(target, "%.*s", (int)(options - 1 - path), path);
-        t_path(through, "redis://127.0.0.1:%u?%s", port, options);
-    } else { /* postgres://user@/database?host=/path&options */
-        const char *path = strstr(url, "host=") + 5;
-        options          = strstr(url, "schema=");
-        t_path(target, "%.*s/.s.PGSQL.5432", (int)strcspn(path, "&"), path);
-        t_path(through, "postgres://postgres@127.0.0.1:%u/postgres?sslmode=disable&%s", port, options);
-    }
-}
-
 struct link {
     struct t_proxy *proxy;
     il             *h;
@@ -49,13 +30,11 @@ static struct link
 open_link(struct t_store *s, int64_t timeout_ms)
 {
     struct link  l;
-    char         target[T_PATH_BYTES], through[T_PATH_BYTES];
+    char         through[T_PATH_BYTES];
     il_open_opts opts = IL_OPEN_OPTS_INIT;
     il_error     err  = { 0 };
 
-    take_apart(s->url, 0, target, through);
-    l.proxy = t_proxy_new(target);
-    take_apart(s->url, t_proxy_port(l.proxy), target, through);
+    l.proxy         = t_proxy_to_store(s->url, through);
     opts.clock      = &s->clock.il;
     opts.ranks      = ranks;
     opts.n_ranks    = ARRAY_LEN(ranks);

@@ -226,6 +226,28 @@ t_proxy_free(struct t_proxy *p)
     free(p);
 }
 
+struct t_proxy *
+t_proxy_to_store(const char *url, char through[T_PATH_BYTES])
+{
+    char            target[T_PATH_BYTES];
+    struct t_proxy *p;
+
+    if (strncmp(url, "redis", 5) == 0) { /* redis+unix:///path?options */
+        const char *path    = strstr(url, "://") + 3;
+        const char *options = strchr(path, '?') + 1;
+        t_path(target, "%.*s", (int)(options - 1 - path), path);
+        p = t_proxy_new(target);
+        t_path(through, "redis://127.0.0.1:%u?%s", t_proxy_port(p), options);
+    } else { /* postgres://user@/database?host=/path&options */
+        const char *path = strstr(url, "host=") + 5;
+        t_path(target, "%.*s/.s.PGSQL.5432", (int)strcspn(path, "&"), path);
+        p = t_proxy_new(target);
+        t_path(through, "postgres://postgres@127.0.0.1:%u/postgres?sslmode=disable&%s",
+               t_proxy_port(p), strstr(url, "schema="));
+    }
+    return p;
+}
+
 unsigned
 t_proxy_port(const struct t_proxy *p)
 {

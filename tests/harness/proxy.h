@@ -9,6 +9,7 @@
 #define T_PROXY_H
 
 #include "harness/check.h"
+#include "harness/tmp.h"
 
 enum t_proxy_loss {
     T_PROXY_REQUEST, /* the request does not arrive; both sides see a closed connection */
@@ -21,6 +22,8 @@ struct t_proxy;
 struct t_proxy *t_proxy_new(const char *target);
 void            t_proxy_free(struct t_proxy *p);
 unsigned        t_proxy_port(const struct t_proxy *p);
+/* In front of the server behind a store, as the harness makes them; `through` is the store's URL by way of it. */
+struct t_proxy *t_proxy_to_store(const char *url, char through[T_PATH_BYTES]);
 
 /* Lose the n-th request or answer from now on, of any connection, counted from 1; once. */
 void t_proxy_lose(struct t_proxy *p, enum t_proxy_loss what, unsigned n);

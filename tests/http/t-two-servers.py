@@ -1,32 +1,14 @@
 """Several servers on one store behave as one: waiters first in, first out across them, each tick of a schedule once, events from all, one answer per
 Idempotency-Key. On one SQLite file, one PostgreSQL, one Redis."""
-import atexit
 import os
-import shlex
 import shutil
-import subprocess
 import tempfile
 import threading
 import uuid
 
 import lib
 from events import Events
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def servers():
-    """PostgreSQL and Redis: those that tools/run-tests has started, or ones of our own."""
-    if "IL_TEST_POSTGRES" in os.environ and "IL_TEST_REDIS" in os.environ:
-        return
-    tool = os.path.join(HERE, "..", "..", "tools", "test-servers")
-    folder = tempfile.mktemp(prefix="interlock-servers-")
-    made = subprocess.run([tool, "start", folder], capture_output=True, text=True, check=True, timeout=120)
-    atexit.register(lambda: subprocess.run([tool, "stop", folder], check=False, timeout=60))
-    for word in shlex.split(made.stdout.replace("export ", " ").replace(";", " ")):
-        name, found, value = word.partition("=")
-        if found and name.startswith("IL_TEST_"):
-            os.environ[name] = value
+from fleet import servers
 
 
 class Pair:

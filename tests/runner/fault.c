@@ -202,28 +202,10 @@ RIG_TEST(spawner_killed)
 
 /* ---- a store behind a network that can be cut ---------------------------------------------------------------------------------------- */
 
-static void
-take_apart(const char *url, unsigned port, char target[T_PATH_BYTES], char through[T_PATH_BYTES])
-{
-    const char *options;
-
-    if (strncmp(url, "redis", 5) == 0) { /* redis+unix:///path?options */
-        const char *path = strstr(url, "://") + 3;
-        options          = strchr(path, '?') + 1;
-        t_path(target, "%.*s", (int)(options - 1 - path), path);
-        t_path(through, "redis://127.0.0.1:%u?%s", port, options);
-    } else { /* postgres://user@/database?host=/path&options */
-        const char *path = strstr(url, "host=") + 5;
-        options          = strstr(url, "schema=");
-        t_path(target, "%.*s/.s.PGSQL.5432", (int)strcspn(path, "&"), path);
-        t_path(through, "postgres://postgres@127.0.0.1:%u/postgres?sslmode=disable&%s", port, options);
-    }
-}
-
 static struct t_proxy *
 open_far(struct rig *g, il **ret_h, struct runner **ret, struct rig_opts o)
 {
-    char         target[T_PATH_BYTES], through[T_PATH_BYTES];
+    char         through[T_PATH_BYTES];
     il_open_opts opts = IL_OPEN_OPTS_INIT;
     il_error     err  = { 0 };
 
@@ -231,10 +213,8 @@ open_far(struct rig *g, il **ret_h, struct runner **ret, struct rig_opts o)
         print_message("# not on %s: there is no network\n", g->s->engine->name);
         return NULL;
     }
-    take_apart(g->url, 0, target, through);
-    struct t_proxy *proxy = t_proxy_new(target);
-    take_apart(g->url, t_proxy_port(proxy), target, through);
-    opts.timeout_ms = 500;
+    struct t_proxy *proxy = t_proxy_to_store(g->url, through);
+    opts.timeout_ms       = 500;
     if (il_open(through, &opts, ret_h, &err) != IL_OK)
         T_FAIL("%s: %s", through, err.message);
     *ret = rig_runner_on(g, *ret_h, o);

@@ -35,9 +35,9 @@ enum lock_param {
 enum lock_column {
     LOCK_GRANTED,
     LOCK_GRANTED_FENCES,
-    LOCK_RENEWED_FENCES,
+    LOCK_RENEWED,
     LOCK_RENEWED_TTLS,
-    LOCK_ENDED_FENCES,
+    LOCK_ENDED,
     LOCK_COLUMNS
 };
 
@@ -232,39 +232,25 @@ take_granted(struct remote_call *c, const struct pg_params *p, const PGresult *r
     return true;
 }
 
-/* The renewal or release with this fence, looked for from *at on: they come in the order of their rows. */
-static bool
-find_fence(const struct remote_call *c, const struct pg_params *p, il_op_type type, uint64_t fence,
-           size_t *at)
-{
-    for (size_t k = 0; k < p->n_picked; k++) {
-        const il_op *op = c->requests[p->picked[*at]].op;
-        if (op->type == type && op->fence == fence)
-            return true;
-        *at = (*at + 1) % p->n_picked;
-    }
-    return false;
-}
-
 /* Renewals, or releases: those have no column of ttls. */
 static bool
 take_changed(struct remote_call *c, const struct pg_params *p, const PGresult *r, il_op_type type,
              size_t *n_taken)
 {
     bool            renews = type == IL_OP_RENEW;
-    struct pg_int8s fences;
+    struct pg_int8s at;
     struct pg_int8s ttls;
-    size_t          at = 0;
 
-    if (!il__pg_array_open(r, 0, renews ? LOCK_RENEWED_FENCES : LOCK_ENDED_FENCES, &fences) ||
-        (renews && (!il__pg_array_open(r, 0, LOCK_RENEWED_TTLS, &ttls) || ttls.n != fences.n)))
+    if (!il__pg_array_open(r, 0, renews ? LOCK_RENEWED : LOCK_ENDED, &at) ||
+        (renews && (!il__pg_array_open(r, 0, LOCK_RENEWED_TTLS, &ttls) || ttls.n != at.n)))
         return false;
-    *n_taken += fences.n;
-    for (size_t k = 0; k < fences.n; k++) {
-        uint64_t fence  = (uint64_t)il__pg_array_next(&fences);
-        int64_t  ttl_ms = renews ? il__pg_array_next(&ttls) : 0;
-        if (!find_fence(c, p, type, fence, &at) ||
-            !il__remote_take_lock(c, p->picked[at], type, renews ? fence : 0, ttl_ms))
+    *n_taken += at.n;
+    for (size_t k = 0; k < at.n; k++) {
+        size_t  i      = (size_t)il__pg_array_next(&at) - 1;
+        int64_t ttl_ms = renews ? il__pg_array_next(&ttls) : 0;
+        if (i >= p->n_picked ||
+            !il__remote_take_lock(c, p->picked[i], type,
+                                  renews ? c->requests[p->picked[i]].op->fence : 0, ttl_ms))
             return false;
     }
     return true;

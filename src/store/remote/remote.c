@@ -334,9 +334,11 @@ apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool
     return st;
 }
 
+static il_status apply_each(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr);
+
 /*
  * The same for ops that the transport takes as they are, all of them; those that it left come again as JSON, behind the others: it leaves only
- * ops that those behind them do not depend on, and then the claim behind them. (If that fails, all are repeated, one by one: an op that was done says so again.)
+ * ops that those behind them do not depend on, and then the claim behind them. If the server refuses these, each comes alone, and what was done before stays as it was said.
  */
 static il_status
 apply_bare(struct remote_store *s, il_op *const *ops, size_t n, bool *ret_refused, il_error *reterr)
@@ -355,8 +357,13 @@ apply_bare(struct remote_store *s, il_op *const *ops, size_t n, bool *ret_refuse
         if (!taken[i])
             left[n_left++] = ops[i];
     }
-    for (size_t i = 0; st == IL_OK && i < n_left; i += n_done)
+    for (size_t i = 0; st == IL_OK && i < n_left; i += n_done) {
         st = apply_call(s, left + i, n_left - i, false, NULL, &n_done, ret_refused, reterr);
+        if (st != IL_OK && *ret_refused && n > 1) {
+            *ret_refused = false;
+            return apply_each(s, left + i, n_left - i, reterr);
+        }
+    }
     return st;
 }
 
@@ -420,25 +427,17 @@ reset_ops(il_op *const *ops, size_t n)
     }
 }
 
+/* The server has refused the ops as a whole, and undid that: each alone, so that the one that fails does not take the others with it. */
 static il_status
-remote_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+apply_each(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr)
 {
-    struct remote_store *s = il__remote_from(base);
-    bool                 refused;
-    il_status            st = apply_all(s, ops, n, false, &refused, reterr);
-
-    if (st == IL_OK)
-        return st;
     il__remote_forget_order(s); /* what was learned in memory may not be in the store */
     reset_ops(ops, n);
-    if (!refused || n == 1)
-        return st;
-    /* The server refused the batch as a whole, and undid it: each alone, so that the one that fails does not take the
-     * others with it. */
     for (size_t i = 0; i < n; i++) {
+        bool refused;
         if (il__op_refused(ops[i]))
             continue;
-        st = apply_all(s, &ops[i], 1, false, &refused, reterr);
+        il_status st = apply_all(s, &ops[i], 1, false, &refused, reterr);
         if (st == IL_OK)
             continue;
         reset_ops(&ops[i], 1);
@@ -447,6 +446,22 @@ remote_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *rete
         il__op_end(ops[i], st, reterr != NULL ? reterr->message : NULL);
     }
     return IL_OK;
+}
+
+static il_status
+remote_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+{
+    struct remote_store *s = il__remote_from(base);
+    bool                 refused;
+    il_status            st = apply_all(s, ops, n, false, &refused, reterr);
+
+    if (st != IL_OK && refused && n > 1)
+        return apply_each(s, ops, n, reterr);
+    if (st != IL_OK) {
+        il__remote_forget_order(s);
+        reset_ops(ops, n);
+    }
+    return st;
 }
 
 static il_status

@@ -1,8 +1,8 @@
 -- base: what the verbs of all families use: mutexes, waking, asking back.
 
 -- Functions of earlier texts that are gone, or have other parameters now, so that a store that was brought up to date is as one that was made anew.
-DROP FUNCTION IF EXISTS claim_jobs, claim_show, claim_take, claim_rows, finish_rows(text, int, text[], bigint[], bigint[], tid[], bytea[], bigint, bigint),
-    finish_rows(text, int, bigint[], tid[], bytea[], boolean, bigint, bigint),
+DROP FUNCTION IF EXISTS claim_jobs, claim_show, claim_take, claim_rows, job_kept, finish_rows(text, int, text[], bigint[], bigint[], tid[], bytea[], bigint, bigint),
+    finish_rows(text, int, text[], bigint[], bigint[], bytea[], bigint, bigint), finish_rows(text, int, bigint[], tid[], bytea[], boolean, bigint, bigint),
     key_look(text, text, bigint), give_on(key_view, text, text, bigint),
     lock_many(int[], text[], text[], text[], bigint[], bigint[], bigint[], text[], text[], bigint, bigint);
 

@@ -9,8 +9,8 @@
 -- none. A row that a sweep has moved meanwhile (look_ms) is found there or left; nobody else changes it.
 
 -- Parameters: arrays of one length. Kinds: 1 acquire, 2 renew, 3 release. ttls: 0, of a renewal: as granted.
--- granted, fences: which acquires were granted, counted from 1, and their fences. renewed, ttls_now: fences of what was renewed, and for how long. ended: fences
--- of what was released.
+-- granted, fences: which requests were granted, counted from 1, and their fences. renewed, ttls_now: which were renewed, and for how long. ended: which were
+-- released. (Not their fences: somebody may ask with the fence of another lease.)
 CREATE OR REPLACE FUNCTION lock_many(kinds int[], ts text[], ks text[], hs text[], fs bigint[], ttls bigint[], settles bigint[], metas text[],
                                      places text[], test_now bigint,
                                      OUT granted bigint[], OUT fences bigint[], OUT renewed bigint[], OUT ttls_now bigint[], OUT ended bigint[])
@@ -39,22 +39,26 @@ BEGIN
     IF 3 = ANY (kinds) THEN -- see v_release()
         WITH e AS (
             UPDATE lease x SET state = 5, ended_ms = now
-             WHERE x.ctid = ANY (ARRAY(
-                    SELECT (SELECT l.ctid FROM lease l
-                             WHERE l.tenant = u.t AND l.key = u.k AND l.fence = u.f AND l.holder = u.h AND l.state = 3 AND l.expires_ms > now
-                               AND l.mode = 0 AND l.run = 0
-                               AND (SELECT 1 FROM waiter w WHERE w.tenant = u.t AND w.key = u.k AND w.ticket >= l.head LIMIT 1) IS NULL)
-                      FROM unnest(kinds, ts, ks, hs, fs) AS u (kind, t, k, h, f) WHERE u.kind = 3))
-            RETURNING x.fence)
-        SELECT array_agg(e.fence) INTO ended FROM e;
+              FROM (SELECT l.ctid AS place, u.i
+                      FROM unnest(kinds, ts, ks, hs, fs) WITH ORDINALITY AS u (kind, t, k, h, f, i),
+                           LATERAL (SELECT y.ctid FROM lease y
+                                     WHERE y.tenant = u.t AND y.key = u.k AND y.fence = u.f AND y.holder = u.h AND y.state = 3 AND y.expires_ms > now
+                                       AND y.mode = 0 AND y.run = 0
+                                       AND (SELECT 1 FROM waiter w WHERE w.tenant = u.t AND w.key = u.k AND w.ticket >= y.head LIMIT 1) IS NULL
+                                    OFFSET 0) AS l
+                     WHERE u.kind = 3
+                    OFFSET 0) AS n
+             WHERE x.ctid = n.place
+            RETURNING n.i)
+        SELECT array_agg(e.i) INTO ended FROM e;
     END IF;
 
     IF 2 = ANY (kinds) THEN -- see v_renew()
         WITH e AS (
             UPDATE lease x
                SET ttl_ms = n.ttl, renewed_ms = now, expires_ms = now + n.ttl, look_ms = least(x.look_ms, now + n.ttl)
-              FROM (SELECT l.ctid AS place, CASE u.ttl WHEN 0 THEN l.ttl_ms ELSE u.ttl END AS ttl
-                      FROM unnest(kinds, ts, ks, hs, fs, ttls) AS u (kind, t, k, h, f, ttl),
+              FROM (SELECT l.ctid AS place, u.i, CASE u.ttl WHEN 0 THEN l.ttl_ms ELSE u.ttl END AS ttl
+                      FROM unnest(kinds, ts, ks, hs, fs, ttls) WITH ORDINALITY AS u (kind, t, k, h, f, ttl, i),
                            LATERAL (SELECT y.ctid, y.ttl_ms, y.head FROM lease y
                                      WHERE y.tenant = u.t AND y.key = u.k AND y.fence = u.f AND y.holder = u.h AND y.state = 3 AND y.expires_ms > now
                                        AND y.mode = 0 AND y.run = 0 OFFSET 0) AS l
@@ -63,11 +67,11 @@ BEGIN
                              WHERE f.drop_ms <= now LIMIT 1) IS NULL
                     OFFSET 0) AS n
              WHERE x.ctid = n.place
-            RETURNING x.fence, x.ttl_ms)
-        SELECT array_agg(e.fence), array_agg(e.ttl_ms) INTO renewed, ttls_now FROM e;
+            RETURNING n.i, x.ttl_ms)
+        SELECT array_agg(e.i), array_agg(e.ttl_ms) INTO renewed, ttls_now FROM e;
     END IF;
 
-    IF 1 = ANY (kinds) THEN -- see v_acquire()
+    IF 1 = ANY (kinds) THEN -- see v_acquire(). A unit that waits for something may be given it by a request before this one, which was left.
         WITH c AS MATERIALIZED (
             SELECT u.*, unit_of(u.t, u.h) AS root, coalesce(n.head, 0) AS head, o.n, nextval('fence_seq') AS fence
               FROM unnest(kinds, ts, ks, hs, ttls, settles, metas, places) WITH ORDINALITY AS u (kind, t, k, h, ttl, settle, meta, place, i)
@@ -77,7 +81,7 @@ BEGIN
                               FROM lease x WHERE x.root = unit_of(u.t, u.h)) AS o
              WHERE u.kind = 1 AND (n.state IS NULL OR (n.state >= 5 AND n.mode = 0))
                AND (SELECT 1 FROM waiter w WHERE w.tenant = u.t AND w.key = u.k AND w.ticket >= coalesce(n.head, 0) LIMIT 1) IS NULL
-               AND o.busy IS NOT TRUE
+               AND o.busy IS NOT TRUE AND (SELECT 1 FROM waiter w WHERE w.root = unit_of(u.t, u.h) LIMIT 1) IS NULL
                AND (o.n = 0 OR (SELECT 1 FROM lease_of_holder(u.t, u.k, u.h, now)) IS NULL)),
         g AS (
             INSERT INTO lease (tenant, key, fence, run, ttl_ms, settle_ms, granted_ms, renewed_ms, expires_ms, look_ms, floor, head,

@@ -56,7 +56,8 @@ BEGIN
       FROM (SELECT w.verdict, w.drop_ms FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= v.head
              ORDER BY w.ticket LIMIT reach) f;
     IF i >= reach AND j = 0 THEN
-        j := (SELECT count(*) FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= v.head AND w.verdict = '');
+        j := (SELECT count(*) FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= v.head AND w.verdict = ''
+                 AND w.drop_ms > now); -- who is dead does not count, and nobody has looked at him
     END IF;
     v.waits  := i > 0;
     v.queued := j > 0;

@@ -46,8 +46,9 @@ DECLARE
     tok    bigint;
     says   text := o->>'meta';
 BEGIN
-    SELECT x.*, a.response, CASE x.state WHEN 2 THEN wall ELSE now END < x.purge_ms AS is_there INTO e
-      FROM once x LEFT JOIN once_answer a ON a.token = x.token
+    SELECT x.*, (SELECT a.response FROM once_answer a WHERE a.token = x.token) AS response,
+           CASE x.state WHEN 2 THEN wall ELSE now END < x.purge_ms AS is_there INTO e
+      FROM once x
      WHERE x.tenant = o->>'tenant' AND x.key = o->>'key';
     IF e.is_there IS NOT TRUE THEN
         tok := nextval('fence_seq');
@@ -85,8 +86,8 @@ DECLARE
     e    record;
     head jsonb;
 BEGIN
-    SELECT x.*, a.response INTO e
-      FROM once x LEFT JOIN once_answer a ON a.token = x.token
+    SELECT x.*, (SELECT a.response FROM once_answer a WHERE a.token = x.token) AS response INTO e
+      FROM once x
      WHERE x.tenant = o->>'tenant' AND x.key = o->>'key' AND CASE x.state WHEN 2 THEN wall ELSE now END < x.purge_ms;
     IF NOT FOUND THEN
         RETURN NEXT ('{"status": 26}', NULL, NULL)::reply;

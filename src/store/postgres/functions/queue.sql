@@ -62,8 +62,8 @@ DECLARE
     t text := o ->> 'tenant';
     b record;
 BEGIN
-    SELECT j.seq, j.id, j.parent, j.parent_id, j.is_parent, j.unique_key, q.name INTO b
-      FROM job j JOIN queue q ON q.no = j.queue
+    SELECT j.seq, j.id, j.parent, j.parent_id, j.is_parent, j.unique_key, (SELECT q.name FROM queue q WHERE q.no = j.queue) INTO b
+      FROM job j
      WHERE j.tenant = t AND j.id = o ->> 'id';
     IF NOT FOUND THEN
         RETURN;
@@ -145,7 +145,9 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY
         WITH b AS MATERIALIZED (
-            SELECT j.tenant, j.queue, j.parent_id FROM unnest(ops) AS u (o) JOIN job j ON j.tenant = u.o ->> 'tenant' AND j.id = u.o ->> 'id')
+            SELECT j.tenant, j.queue, j.parent_id
+              FROM unnest(ops) AS u (o),
+                   LATERAL (SELECT * FROM job x WHERE x.tenant = u.o ->> 'tenant' AND x.id = u.o ->> 'id' LIMIT 1) AS j)
         SELECT mutex_shared(2, q.tenant, q.name) FROM queue q WHERE q.no IN (SELECT b.queue FROM b)
         UNION ALL
         SELECT mutex(3, b.tenant, b.parent_id) FROM b WHERE b.parent_id IS NOT NULL;

@@ -159,7 +159,9 @@ BEGIN
     RETURN NEXT ROW(concat('{"status":0,"flags":', flags, ',"now_ms":', now, ',"wall_ms":', wall, '}'), NULL, NULL)::job_reply;
     RETURN QUERY
         SELECT job_json(job_peek(u.s), q.name), b.payload, NULL::bytea
-          FROM unnest(seqs) WITH ORDINALITY AS u (s, i) JOIN job b ON b.seq = u.s ORDER BY u.i;
+          FROM unnest(seqs) WITH ORDINALITY AS u (s, i)
+          JOIN LATERAL (SELECT x.payload FROM job x WHERE x.seq = u.s LIMIT 1) AS b ON true
+         ORDER BY u.i;
 END
 $$;
 

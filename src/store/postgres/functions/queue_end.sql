@@ -154,15 +154,15 @@ $$;
 CREATE OR REPLACE FUNCTION v_heartbeat(o jsonb, d bytea, now bigint, wall bigint) RETURNS SETOF job_reply
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    s bigint;
-    k text;
-    j job_row;
+    s  bigint;
+    qn int;
+    k  text;
+    j  job_row;
 BEGIN
-    SELECT b.seq, q.name INTO s, k
-      FROM job b JOIN queue q ON q.no = b.queue JOIN job_live l ON l.queue = b.queue AND l.seq = b.seq
+    SELECT b.seq, b.queue, (SELECT q.name FROM queue q WHERE q.no = b.queue) INTO s, qn, k
+      FROM job b JOIN live_of(b.queue, b.seq) AS l ON true
      WHERE b.tenant = o ->> 'tenant' AND b.id = o ->> 'id';
-    IF FOUND AND NOT EXISTS (SELECT FROM job b JOIN job_live l ON l.queue = b.queue AND l.seq = b.seq WHERE b.seq = s
-                                FOR UPDATE OF l SKIP LOCKED) THEN
+    IF FOUND AND NOT EXISTS (SELECT FROM job_live l WHERE l.queue = qn AND l.seq = s FOR UPDATE SKIP LOCKED) THEN
         j := job_peek(s);
         IF j.state = 3 AND j.token = (o ->> 'fence')::bigint THEN
             RETURN NEXT job_head('0', now, wall);
@@ -205,7 +205,8 @@ BEGIN
         b AS MATERIALIZED (
             SELECT r.i, r.d, r.token, j.seq, j.queue, j.tenant, j.id, j.priority, j.max_attempts, j.created_ms, j.unique_until_ms,
                    j.unique_key, j.grp, q.name, q.keep_ms, q.group_limit
-              FROM r JOIN job j ON j.tenant = r.tenant AND j.id = r.id JOIN queue q ON q.no = j.queue
+              FROM r JOIN LATERAL (SELECT * FROM job x WHERE x.tenant = r.tenant AND x.id = r.id LIMIT 1) AS j ON true
+                     JOIN queue q ON q.no = j.queue
              WHERE r.nth = 1 AND j.parent IS NULL AND NOT j.is_parent AND (j.grp IS NULL OR grouped)),
         g AS (
             DELETE FROM job_live l USING b

@@ -10,11 +10,29 @@
 
 -- ---- reading ---------------------------------------------------------------------------------------------------------
 
+-- A job's row among those that are live, or among those that have ended. Plans are kept when tables have grown, and for a small table the planner
+-- likes to look at all of it; a join, or one index for three states, would leave it the choice. A LIMIT, and one value for each column, do not.
+CREATE OR REPLACE FUNCTION live_of(qn int, s bigint) RETURNS SETOF job_live
+LANGUAGE sql STABLE ROWS 1 AS $$
+    SELECT * FROM job_live l WHERE l.queue = qn AND l.seq = s LIMIT 1
+$$;
+
+CREATE OR REPLACE FUNCTION done_of(qn int, s bigint) RETURNS SETOF job_done
+LANGUAGE sql STABLE ROWS 1 AS $$
+    SELECT * FROM job_done e WHERE e.queue = qn AND e.state = 4 AND e.seq = s
+    UNION ALL
+    SELECT * FROM job_done e WHERE e.queue = qn AND e.state = 5 AND e.seq = s
+    UNION ALL
+    SELECT * FROM job_done e WHERE e.queue = qn AND e.state = 6 AND e.seq = s
+    LIMIT 1
+$$;
+
 -- A job by its number, to be changed: its row is locked, and what was read stays true until the commit. NULL seq: there is none.
 CREATE OR REPLACE FUNCTION job_load(qn int, s bigint) RETURNS job_row
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    j job_row;
+    st int;
+    j  job_row;
 BEGIN
     FOR i IN 1 .. 100 LOOP
         SELECT b.seq, b.queue, b.tenant, b.id, b.priority, b.max_attempts, b.is_parent, b.n_children, b.created_ms,
@@ -27,6 +45,7 @@ BEGIN
          WHERE l.queue = qn AND l.seq = s
            FOR UPDATE OF l;
         EXIT WHEN FOUND;
+        st := (SELECT e.state FROM done_of(qn, s) AS e);
         SELECT b.seq, b.queue, b.tenant, b.id, b.priority, b.max_attempts, b.is_parent, b.n_children, b.created_ms,
                b.unique_until_ms, b.parent, b.parent_id, b.grp, b.unique_key,
                e.state, false, e.last, e.attempt, e.token,
@@ -34,7 +53,7 @@ BEGIN
                e.started_ms, e.completed_ms, e.completed_ms, e.purge_at_ms, e.worker, e.error, e.message
           INTO j
           FROM job b JOIN job_done e ON e.queue = b.queue AND e.seq = b.seq
-         WHERE e.queue = qn AND e.state IN (4, 5, 6) AND e.seq = s
+         WHERE e.queue = qn AND e.state = st AND e.seq = s
            FOR UPDATE OF e;
         EXIT WHEN FOUND OR NOT EXISTS (SELECT FROM job WHERE seq = s);
         -- It changed sides between the two looks.
@@ -80,19 +99,18 @@ BEGIN
            coalesce(e.purge_at_ms, 0), coalesce(l.worker, e.worker), coalesce(l.error, e.error), coalesce(l.message, e.message)
       INTO j
       FROM job b
-      LEFT JOIN job_live l ON l.queue = b.queue AND l.seq = b.seq
-      LEFT JOIN job_done e ON e.queue = b.queue AND e.state IN (4, 5, 6) AND e.seq = b.seq
+      LEFT JOIN live_of(b.queue, b.seq) AS l ON true
+      LEFT JOIN done_of(b.queue, b.seq) AS e ON true
      WHERE b.seq = s;
     RETURN j;
 END
 $$;
 
--- Is the parent of this job live? Then, ended or not, the job is not purged. Under the parent's mutex.
-CREATE OR REPLACE FUNCTION job_kept(j job_row) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
+-- Is this job live? NULL: no job. The children of a live parent, ended or not, are not purged: asked under the parent's mutex.
+CREATE OR REPLACE FUNCTION job_lives(s bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE STRICT AS $$
 BEGIN
-    RETURN j.parent IS NOT NULL
-           AND EXISTS (SELECT FROM job b JOIN job_live l ON l.queue = b.queue AND l.seq = b.seq WHERE b.seq = j.parent);
+    RETURN EXISTS (SELECT FROM job b JOIN live_of(b.queue, b.seq) AS l ON true WHERE b.seq = s);
 END
 $$;
 
@@ -102,7 +120,7 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN (SELECT concat('"n_children":', count(*), ',"n_children_completed":', count(*) FILTER (WHERE e.state = 4),
                           ',"n_children_failed":', count(*) FILTER (WHERE e.state IN (5, 6)))
-              FROM job c LEFT JOIN job_done e ON e.queue = c.queue AND e.state IN (4, 5, 6) AND e.seq = c.seq
+              FROM job c LEFT JOIN done_of(c.queue, c.seq) AS e ON true
              WHERE c.parent = s);
 END
 $$;
@@ -258,7 +276,7 @@ BEGIN
     j.expires_ms   := 0;
     j.completed_ms := wall;
     j.updated_ms   := wall;
-    j.purge_at_ms  := CASE WHEN j.parent IS NOT NULL AND job_kept(j) THEN 9223372036854775807
+    j.purge_at_ms  := CASE WHEN j.parent IS NOT NULL AND job_lives(j.parent) THEN 9223372036854775807
                            ELSE purge_at(CASE s WHEN 5 THEN q.keep_dead_ms ELSE q.keep_ms END, j.unique_until_ms, wall) END;
     done := total_add(q.no, CASE s WHEN 4 THEN 3 WHEN 5 THEN 5 ELSE 7 END, 1) IS NULL;
     RETURN j;
@@ -318,28 +336,31 @@ $$;
 -- All under the mutex of the parent's id, which everybody holds who changes a child of it: two last children that end at the same time
 -- come one after the other, and the second one sees the end of the first.
 
--- How many children a live parent has got: they are numbered, and not purged while it lives.
+-- How many children a live parent has got: they are numbered, and not purged while it lives. (With max() it is the planner's choice to
+-- look at the last one or at all of them, and it thinks that there are few.)
 CREATE OR REPLACE FUNCTION children_came(s bigint) RETURNS int
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN coalesce((SELECT max(c.ordinal) FROM job c WHERE c.parent = s), 0);
+    RETURN coalesce((SELECT c.ordinal FROM job c WHERE c.parent = s ORDER BY c.ordinal DESC LIMIT 1), 0);
 END
 $$;
 
 -- Does a parent end now? Whether it can is found out by two looks, so that n children do not cost n * n / 2 rows; what came of them is
--- counted from their rows in one statement.
+-- counted from their rows in one statement. A live child is looked for from the last one on: most end in the order in which they came, and the
+-- rows of those that have ended in this transaction would still have to be passed.
 CREATE OR REPLACE FUNCTION parent_settle(q queue, p job_row, wall bigint) RETURNS job_row
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     n_all    bigint;
     n_failed bigint;
+    x        record;
 BEGIN
-    IF p.state >= 4 OR EXISTS (SELECT FROM job_live c WHERE c.parent = p.seq)
+    IF p.state >= 4 OR (SELECT c.seq FROM job_live c WHERE c.parent = p.seq ORDER BY c.seq + 0 DESC LIMIT 1) IS NOT NULL
        OR NOT (p.sealed OR p.n_children > 0 AND children_came(p.seq) >= p.n_children) THEN
         RETURN p;
     END IF;
     SELECT count(*), count(*) FILTER (WHERE e.state IN (5, 6)) INTO n_all, n_failed
-      FROM job c JOIN job_done e ON e.queue = c.queue AND e.state IN (4, 5, 6) AND e.seq = c.seq
+      FROM job c JOIN done_of(c.queue, c.seq) AS e ON true
      WHERE c.parent = p.seq;
     IF p.cancelled THEN
         p := job_ends(q, p, 6, wall);
@@ -351,10 +372,13 @@ BEGIN
     END IF;
     PERFORM job_write(q, p, 3, false, NULL, wall);
     -- From now on its children may be purged, each as its own queue says.
-    UPDATE job_done e
-       SET purge_at_ms = purge_at(CASE e.state WHEN 5 THEN cq.keep_dead_ms ELSE cq.keep_ms END, c.unique_until_ms, wall)
-      FROM job c JOIN queue cq ON cq.no = c.queue
-     WHERE c.parent = p.seq AND e.queue = c.queue AND e.state IN (4, 5, 6) AND e.seq = c.seq;
+    FOR x IN SELECT c.queue, c.seq, c.unique_until_ms, e.state, cq.keep_ms, cq.keep_dead_ms
+               FROM job c JOIN done_of(c.queue, c.seq) AS e ON true JOIN queue cq ON cq.no = c.queue
+              WHERE c.parent = p.seq LOOP
+        UPDATE job_done e
+           SET purge_at_ms = purge_at(CASE x.state WHEN 5 THEN x.keep_dead_ms ELSE x.keep_ms END, x.unique_until_ms, wall)
+         WHERE e.queue = x.queue AND e.state = x.state AND e.seq = x.seq;
+    END LOOP;
     RETURN p;
 END
 $$;
@@ -369,7 +393,7 @@ BEGIN
     IF s IS NULL THEN
         RETURN;
     END IF;
-    SELECT x.* INTO q FROM job b JOIN queue x ON x.no = b.queue WHERE b.seq = s;
+    SELECT x.* INTO q FROM queue x WHERE x.no = (SELECT b.queue FROM job b WHERE b.seq = s);
     IF FOUND THEN
         p := job_load(q.no, s);
         IF p.is_parent THEN -- it may have been purged

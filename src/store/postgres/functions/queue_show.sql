@@ -16,7 +16,7 @@ BEGIN
     RETURN QUERY
         SELECT job_json(j, q.name), b.payload,
                coalesce((SELECT e.result FROM job_done e WHERE e.queue = b.queue AND e.state = j.state AND e.seq = b.seq), '')
-          FROM job b JOIN queue q ON q.no = b.queue WHERE b.seq = s;
+          FROM job b, queue q WHERE b.seq = s AND q.no = j.queue;
 END
 $$;
 
@@ -69,9 +69,9 @@ BEGIN
                CASE WHEN octet_length(b.payload) <= 4096 THEN b.payload END,
                CASE WHEN e.result IS NULL THEN '' WHEN octet_length(e.result) <= 4096 THEN e.result END
           FROM unnest(seqs) WITH ORDINALITY AS u (s, i)
-          JOIN job b ON b.seq = u.s
+          JOIN LATERAL (SELECT x.seq, x.queue, x.payload FROM job x WHERE x.seq = u.s LIMIT 1) AS b ON true
           JOIN queue q ON q.no = b.queue
-          LEFT JOIN job_done e ON e.queue = b.queue AND e.state IN (4, 5, 6) AND e.seq = b.seq
+          LEFT JOIN done_of(b.queue, b.seq) AS e ON true
          ORDER BY u.i;
 END
 $$;
@@ -84,12 +84,17 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     n int;
 BEGIN
+    -- By their places. (One that somebody has changed since is left alone: it is no longer there.)
     WITH e AS (
-        DELETE FROM job_done e USING unnest(qs, states, ss) AS u (queue, state, seq)
-         WHERE e.queue = u.queue AND e.state = u.state AND e.seq = u.seq
-        RETURNING e.seq),
-    b AS (DELETE FROM job b USING e WHERE b.seq = e.seq RETURNING b.queue, b.unique_key, b.seq),
-    x AS (DELETE FROM job_unique u USING b WHERE b.unique_key IS NOT NULL AND u.queue = b.queue AND u.key = b.unique_key AND u.seq = b.seq)
+        DELETE FROM job_done
+         WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM unnest(qs, states, ss) AS u (queue, state, seq),
+                                        LATERAL (SELECT x.ctid FROM job_done x
+                                                  WHERE x.queue = u.queue AND x.state = u.state AND x.seq = u.seq LIMIT 1) AS d))
+        RETURNING seq),
+    b AS (DELETE FROM job WHERE seq = ANY (ARRAY(SELECT e.seq FROM e)) RETURNING queue, unique_key, seq),
+    x AS (DELETE FROM job_unique
+           WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM b, LATERAL (SELECT u.ctid FROM job_unique u
+                                                                   WHERE u.queue = b.queue AND u.key = b.unique_key AND u.seq = b.seq LIMIT 1) AS d)))
     SELECT count(*) INTO n FROM b;
     RETURN n;
 END
@@ -126,13 +131,12 @@ BEGIN
             (SELECT l.seq, 0 AS state FROM job_live l
               WHERE l.queue = qn AND states & 6 <> 0 AND l.lane & 7 IN (1, 2, 4, 5) AND l.updated_ms <= newest
                 AND states & (1 << CASE WHEN l.lane & 7 = 1 AND l.run_at_ms > wall THEN 1 ELSE 2 END) <> 0
-                AND NOT EXISTS (SELECT FROM job p JOIN job_live pl ON pl.queue = p.queue AND pl.seq = p.seq WHERE p.seq = l.parent)
+                AND job_lives(l.parent) IS NOT TRUE
               ORDER BY l.seq LIMIT n_max + 1)
             UNION ALL
             (SELECT e.seq, e.state::int FROM job_done e
               WHERE e.queue = qn AND e.state IN (4, 5, 6) AND states & (1 << e.state::int) <> 0 AND e.completed_ms <= newest
-                AND NOT EXISTS (SELECT FROM job c JOIN job p ON p.seq = c.parent JOIN job_live pl ON pl.queue = p.queue AND pl.seq = p.seq
-                                 WHERE c.seq = e.seq)
+                AND job_lives((SELECT c.parent FROM job c WHERE c.seq = e.seq)) IS NOT TRUE
               ORDER BY e.seq LIMIT n_max + 1)) AS x
          ORDER BY x.seq LIMIT n_max + 1;
 END

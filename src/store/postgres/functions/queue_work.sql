@@ -36,7 +36,9 @@ BEGIN
              WHERE l.ctid = ANY (places) AND l.token = ANY (tokens) AND l.lane + 0 = 0 AND l.expires_ms > now AND l.queue + 0 = qn
                AND l.parent IS NULL AND l.grp IS NULL
             RETURNING l.seq, l.token, l.run_at_ms, l.started_ms, l.attempt, l.flags, l.progress, l.worker, l.error, l.message),
-        b AS MATERIALIZED (SELECT g.*, j.unique_until_ms, j.unique_key FROM g JOIN job j ON j.seq = g.seq),
+        b AS MATERIALIZED (
+            SELECT g.*, j.unique_until_ms, j.unique_key
+              FROM g JOIN LATERAL (SELECT i.unique_until_ms, i.unique_key FROM job i WHERE i.seq = g.seq LIMIT 1) AS j ON true),
         e AS (
             INSERT INTO job_done (seq, purge_at_ms, token, run_at_ms, started_ms, completed_ms, queue, attempt, state, last, flags,
                                   progress, worker, error, message, result)
@@ -218,7 +220,7 @@ BEGIN
             SELECT NULL::int, NULL::text, b.payload, b.seq, u.token, NULL::tid, b.created_ms, nullif(u.run_at_ms, b.created_ms), u.attempt,
                    b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
               FROM unnest(c.seqs, c.tokens, c.attempts, c.run_ats, c.errors) AS u (seq, token, attempt, run_at_ms, error)
-              JOIN job b ON b.seq = u.seq
+              JOIN LATERAL (SELECT * FROM job i WHERE i.seq = u.seq LIMIT 1) AS b ON true
              ORDER BY u.token;
         k := coalesce(cardinality(c.seqs), 0);
         IF k > 0 THEN
@@ -256,7 +258,7 @@ BEGIN
             p AS (DELETE FROM job_worker v WHERE v.queue = qno AND v.worker = holder AND v.n = n_was)
             SELECT NULL::int, NULL::text, b.payload, b.seq, u.token, u.place, b.created_ms, nullif(u.run_at_ms, b.created_ms),
                    nullif(u.attempt, 1), b.max_attempts, nullif(b.priority, 0), b.id, b.parent_id, b.grp, b.unique_key, nullif(u.error, '')
-              FROM u JOIN job b ON b.seq = u.seq;
+              FROM u JOIN LATERAL (SELECT * FROM job i WHERE i.seq = u.seq LIMIT 1) AS b ON true; -- with a LIMIT it is this one row, whatever the planner thinks
         GET DIAGNOSTICS k = ROW_COUNT;
     END IF;
 

@@ -4,6 +4,11 @@
 -- holds it, so what was read is still true when it is acted upon. Ended runs never change. A start also holds the mutex of its
 -- id: of two starts of one id with different keys the second one sees the run of the first.
 
+-- A run by its id.
+CREATE OR REPLACE FUNCTION run_of(t text, i text) RETURNS SETOF run LANGUAGE sql STABLE ROWS 1 AS $$
+    SELECT * FROM run r WHERE r.tenant || E'\x1f' || r.id = t || E'\x1f' || i
+$$;
+
 -- A run op that names only an id finds its key here: a run's key never changes.
 CREATE OR REPLACE FUNCTION mutexes_run(o jsonb) RETURNS SETOF bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -16,7 +21,7 @@ BEGIN
             RETURN NEXT mutex(1, o->>'tenant', split_part(o->>'key', ':', 1));
         END IF;
     ELSIF o->>'op' IN ('run_stage', 'run_finish', 'run_cancel') THEN
-        RETURN QUERY SELECT mutex(4, r.tenant, r.key) FROM run r WHERE r.tenant = o->>'tenant' AND r.id = o->>'id';
+        RETURN QUERY SELECT mutex(4, r.tenant, r.key) FROM run_of(o->>'tenant', o->>'id') AS r;
     END IF;
 END $$;
 
@@ -133,7 +138,7 @@ CREATE OR REPLACE FUNCTION run_settled(o jsonb, now bigint, wall bigint) RETURNS
 DECLARE
     r run;
 BEGIN
-    SELECT * INTO r FROM run WHERE run.tenant = o->>'tenant' AND run.id = o->>'id';
+    SELECT * INTO r FROM run_of(o->>'tenant', o->>'id');
     IF NOT FOUND OR NOT mutex_try(mutex(4, r.tenant, r.key)) THEN
         RETURN NULL;
     END IF;

@@ -203,12 +203,9 @@ BEGIN
         SELECT count(*) INTO n
           FROM (SELECT 1
                   FROM run r
-                  LEFT JOIN lease l ON l.tenant = r.tenant AND l.key = r.key AND l.fence = r.fence AND r.fence <> 0
-                  LEFT JOIN waiter w ON w.tenant = r.tenant AND w.key = r.key AND w.ticket = r.ticket AND r.ticket <> 0
                  WHERE r.live >= t || E'\x1f' || class AND r.live < t || E'\x1f' || class || ';'
                    AND (r.key = class OR r.key >= class || ':')
-                   AND coalesce(l.expires_ms > now, true) AND coalesce(w.drop_ms > now, true)
-                   AND NOT (r.key = k AND r.state <= replaced)
+                   AND NOT (r.key = k AND r.state <= replaced) AND run_there(r, now)
                  ORDER BY r.live, r.seq LIMIT live_max) AS live;
         IF n >= live_max THEN
             RETURN '{"status": 17, "say": "run_live_limit"}'; -- LIMIT
@@ -217,8 +214,8 @@ BEGIN
     IF day_max IS NOT NULL THEN
         SELECT count(*) INTO n
           FROM (SELECT 1 FROM run r
-                 WHERE split_part(r.key, ':', 1) = class AND r.tenant = t AND r.created_ms >= wall - wall % 86400000
-                 ORDER BY r.created_ms DESC LIMIT day_max) AS today;
+                 WHERE r.tenant || E'\x1f' || split_part(r.key, ':', 1) = t || E'\x1f' || class AND r.created_ms + 0 >= wall - wall % 86400000
+                 ORDER BY r.created_ms + 0 DESC LIMIT day_max) AS today;
         IF n >= day_max THEN
             RETURN '{"status": 17, "say": "run_day_limit"}'; -- LIMIT
         END IF;
@@ -268,7 +265,7 @@ DECLARE
     r    run;
     head jsonb;
 BEGIN
-    SELECT * INTO r FROM run WHERE run.tenant = o->>'tenant' AND run.id = o->>'id';
+    SELECT * INTO r FROM run_of(o->>'tenant', o->>'id');
     IF r.key <> o->>'key' THEN
         RETURN run_head(r, 8, now, wall) || '{"say": "run_other_key"}'; -- MISMATCH
     END IF;
