@@ -12,7 +12,11 @@ const char *const t_keys[N_KEYS]       = { "a:1",     "a:2",        "b:1", "b:2"
                                            "f:3",     "f:4",        "f:5", "f:6", "f:7", "f:8" };
 const char *const t_holders[N_HOLDERS] = { "h1",    "h2",  "h3",  "h4",  "j/1", "j/2", "j",   "u/1",
                                            "u/1/2", "h5",  "h6",  "h7",  "h8",  "h9",  "h10", "h11",
-                                           "h12",   "h13", "h14", "h15", "h16", "h17" };
+                                           "h12",   "h13", "h14", "h15", "h16", "h17", "h18", "h19",
+                                           "h20",   "h21", "h22", "h23", "h24", "h25", "h26", "h27",
+                                           "h28",   "h29", "h30", "h31", "h32", "h33", "h34", "h35",
+                                           "h36",   "h37", "h38", "h39", "j/3", "j/4", "j/5", "j/6",
+                                           "j/7",   "u/2", "u/3", "u/4", "u/5", "u/6" };
 const char *const t_tenants[N_TENANTS] = { "default", "other" };
 const char *const t_queues[N_QUEUES]   = { "mail", "mail:slow", "pdf" };
 
@@ -78,15 +82,22 @@ taste_of(struct t_rng *r)
     bool         many = t_rng_one_in(r, 4); /* names, so that ops of a batch need not meet */
     struct taste t    = {
            .n_keys    = many ? N_KEYS : 1 + t_rng_below(r, N_KEYS_FEW),
-           .n_holders = many ? N_HOLDERS : 2 + t_rng_below(r, N_HOLDERS_FEW - 1),
+           .n_holders = many ? N_HOLDERS_MANY : 2 + t_rng_below(r, N_HOLDERS_FEW - 1),
            .n_tenants = t_rng_one_in(r, 4) ? 2 : 1,
            .mode_mix  = t_rng_below(r, 3),
            .wait_mix  = t_rng_below(r, 11),
            .batch_mix = t_rng_one_in(r, 2) ? 0 : 1 + t_rng_below(r, 8),
            .settles   = t_rng_one_in(r, 3),
            .rate_ms   = PICK(r, rates),
+           .deep      = t_rng_one_in(r, 5),
     };
 
+    if (t.deep) {
+        t.n_keys    = 1 + t_rng_below(r, 3);
+        t.n_holders = 12 + t_rng_below(r, N_HOLDERS - 11);
+        t.n_tenants = 1;
+        t.wait_mix  = 6 + t_rng_below(r, 5);
+    }
     uint64_t only = t_env_u64("IL_TEST_FAMILIES", UINT64_MAX);
     unsigned main = t_rng_below(r, N_FAMILIES); /* one for certain, others perhaps */
     for (unsigned i = 0; i < N_FAMILIES; i++) {
@@ -119,13 +130,16 @@ choose_family(struct t_rng *r, const struct taste *t)
 
 /* How far time passes, and the wall clock is set. */
 static void
-make_time(struct t_rng *r, struct step *st)
+make_time(struct t_rng *r, const struct taste *t, struct step *st)
 {
     static const int64_t passes[] = { 1,    10,   500,  999,   1000,  1000,  1001,  1999, 2000,
                                       2001, 3000, 5000, 14999, 15000, 30000, 59999, 60000 };
     static const int64_t near[]   = { 0, 0, 0, -1, 1 };
 
-    if (t_rng_one_in(r, 3)) {
+    if (t->deep && !t_rng_one_in(r, 12)) {
+        st->kind = STEP_PASS;
+        st->ms   = 1 + t_rng_below(r, 400);
+    } else if (t_rng_one_in(r, 3)) {
         st->kind    = STEP_UNTIL;
         st->i_known = t_rng_below(r, t_rng_one_in(r, 3) ? 60 : 8);
         st->ms      = PICK(r, near);
@@ -156,7 +170,7 @@ make_step(struct t_rng *r, const struct taste *t, size_t i_step, struct step *st
         st->joins = t_rng_below(r, 10) < t->batch_mix;
         choose_family(r, t)(r, t, i_step, st);
     } else if (dice < 93) {
-        make_time(r, st);
+        make_time(r, t, st);
     } else if (dice < 97) {
         st->kind   = STEP_SWEEP;
         st->limit  = t_rng_one_in(r, 2) ? 0 : 1 + t_rng_below(r, 4);

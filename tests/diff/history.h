@@ -28,7 +28,8 @@ enum step_kind {
 #define N_FAMILIES (IL__FAMILY_CACHE + 1)
 #define N_KEYS 24
 #define N_KEYS_FEW 8
-#define N_HOLDERS 22
+#define N_HOLDERS 54
+#define N_HOLDERS_MANY 22
 #define N_HOLDERS_FEW 10
 #define N_TENANTS 2
 #define N_QUEUES 3
@@ -57,6 +58,7 @@ struct taste {
     unsigned wait_mix;  /* in 10: how many acquires wait */
     unsigned batch_mix; /* in 10: how many ops join a batch */
     bool     settles;
+    bool     deep;    /* long queues of few keys: many holders, who wait, and little time */
     int64_t  rate_ms; /* of queues with a rate */
 };
 

@@ -14,8 +14,12 @@ make_acquire(struct t_rng *r, const struct taste *t, struct step *st)
     in->ttl_ms    = PICK(r, ttls);
     in->wait_ms   = t_rng_below(r, 10) < t->wait_mix ? PICK(r, waits) : 0;
     in->settle_ms = t->settles && t_rng_one_in(r, 3) ? 1000 * (int64_t)(1 + t_rng_below(r, 4)) : 0;
-    in->place     = st->i_handle % 2 == 0 ? "here" : NULL;
-    in->meta      = st->i_handle == 1 ? "meta" : NULL;
+    if (t->deep && t_rng_one_in(r, 2))
+        in->ttl_ms = 30000;
+    if (t->deep && in->wait_ms != 0 && t_rng_one_in(r, 2))
+        in->wait_ms = IL_FOREVER;
+    in->place = st->i_handle % 2 == 0 ? "here" : NULL;
+    in->meta  = st->i_handle == 1 ? "meta" : NULL;
     if (t->mode_mix == 0 && !t_rng_one_in(r, 20))
         return;
     unsigned dice = t_rng_below(r, t->mode_mix == 2 ? 10 : 6);
@@ -48,7 +52,7 @@ history_lock(struct t_rng *r, const struct taste *t, size_t i_step UNUSED, struc
         make_list(r, st);
         return;
     }
-    if (t_rng_below(r, 100) < 55) {
+    if (t_rng_below(r, 100) < (t->deep ? 75 : 55)) {
         make_acquire(r, t, st);
         return;
     }

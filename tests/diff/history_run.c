@@ -36,6 +36,14 @@ make_start(struct t_rng *r, const struct taste *t, size_t i_step, struct step *s
         .live_max  = t_rng_one_in(r, 4) ? 1 + t_rng_below(r, 5) : 0,
         .day_max   = t_rng_one_in(r, 8) ? 1 + t_rng_below(r, 30) : 0,
     };
+    if (t->deep) {
+        st->op.in.run.live_max = st->op.in.run.day_max = 0;
+        st->op.in.run.queue_max                        = 1000;
+        st->op.in.run.wait_ms                          = IL_FOREVER;
+        st->op.in.run.ttl_ms                           = 30000;
+        if (!t_rng_one_in(r, 6))
+            st->op.in.run.policy = IL_POLICY_QUEUE;
+    }
 }
 
 /* Where the output begins: somewhere in what may be there, or a little too far. */

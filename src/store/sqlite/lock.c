@@ -198,7 +198,7 @@ il__sq_grant(struct sq_store *s, il_op *op, struct sq_key *k)
     return il__sq_lease_add(s, k, &h) && answer_lease(s, op, &h);
 }
 
-/* Does the unit of work hold or wait for something beside its new wait? Only then a cycle can close. */
+/* Does the unit of work hold or wait for something beside its new wait (cancelled or not)? Only then a cycle can close. */
 static bool
 is_entangled(struct sq_store *s, const il_op *op, bool *ret)
 {

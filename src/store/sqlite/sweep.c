@@ -28,8 +28,10 @@ waits_of(void *cookie, const char *root, size_t root_bytes, struct il__deadlock 
 
     if (!il__sq_bind_text(c, row, 1, search->tenant) || !il__sq_bind_bytes(c, row, 2, root, root_bytes))
         return false;
-    while ((rc = il__sq_step(c, row)) == SQLITE_ROW)
-        il__deadlock_add_wanted(d, il__sq_text(row, 0));
+    while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
+        if (sqlite3_column_int(row, 1) == 0) /* who was cancelled wants nothing any more */
+            il__deadlock_add_wanted(d, il__sq_text(row, 0));
+    }
     return rc == SQLITE_DONE;
 }
 

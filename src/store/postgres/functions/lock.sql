@@ -230,7 +230,7 @@ BEGIN
         RETURN acquire_own(l, o, now, wall) || holds;
     END IF;
     IF EXISTS (SELECT 1 FROM lease x WHERE x.root = w.root AND x.state < 5)
-       OR EXISTS (SELECT 1 FROM waiter x WHERE x.root = w.root AND x.verdict = '' AND x.ticket <> w.ticket)
+       OR EXISTS (SELECT 1 FROM waiter x WHERE x.root = w.root AND x.ticket <> w.ticket)
     THEN
         PERFORM asked();
         holds := holds || '{"ask": "search"}';
