@@ -122,6 +122,38 @@ T_TEST(list_by_state)
     }
 }
 
+/* Of each tenant by itself, though the keys have one name; and as they are when it is their turn. */
+T_TEST(positions_in_a_batch_of_two_tenants)
+{
+    static const char *const tenants[] = { "a", "b" };
+    static const char *const ids[]     = { "r1", "r2" };
+    il_op                    ops[6];
+
+    for (unsigned i = 0; i < 2; i++) {
+        (void)T_IS(t_run_start(s, "k", "h0", "r0", .tenant = tenants[i], .ttl_ms = 60000), IL_OK);
+        for (unsigned k = 0; k < 2; k++) {
+            (void)T_IS(t_run_start(s, "k", ids[k], ids[k], .tenant = tenants[i], .ttl_ms = 60000,
+                                   .policy = IL_POLICY_QUEUE),
+                       IL_QUEUED);
+            ops[2 * i + k] =
+                t_run_op(IL_OP_RUN_GET, NULL, NULL, ids[k], 0, T_RUN_ARGS(.tenant = tenants[i]));
+        }
+    }
+    T_EQ(il_apply(t_handle(s), ops, 4, NULL), IL_OK);
+    for (unsigned i = 0; i < 4; i++) {
+        T_EQ(T_RUN(&ops[i], IL_OK, IL_RUN_PENDING)->position, i % 2 + 1);
+        il_op_release(&ops[i]);
+    }
+    ops[4] = t_run_op(IL_OP_RUN_CANCEL, NULL, NULL, "r1", 0, T_RUN_ARGS(.tenant = "a", .error = "x"));
+    ops[5] = ops[1];
+    T_EQ(il_apply(t_handle(s), ops + 1, 5, NULL), IL_OK);
+    T_EQ(T_RUN(&ops[1], IL_OK, IL_RUN_PENDING)->position, 2);
+    T_EQ(T_RUN(&ops[3], IL_OK, IL_RUN_PENDING)->position, 2);
+    T_EQ(T_RUN(&ops[5], IL_OK, IL_RUN_PENDING)->position, 1);
+    for (unsigned i = 1; i < 6; i++)
+        il_op_release(&ops[i]);
+}
+
 T_TEST(list_of_a_damaged_cursor)
 {
     (void)T_IS(t_run_list(s, NULL, .cursor = "zz"), IL_INVAL);
@@ -381,6 +413,7 @@ main(void)
         T_ROW(get_of_what_is_not_there),
         T_ROW(list_newest_first),
         T_ROW(list_by_state),
+        T_ROW(positions_in_a_batch_of_two_tenants),
         T_ROW(list_of_a_damaged_cursor),
         T_ROW(log_is_read_from_an_offset),
         T_ROW(what_is_there_is_not_written_again),

@@ -1,6 +1,6 @@
 /*
- * restart.c: the function library is gone, the server was restarted, a replica was promoted: what is loaded anew, and when nothing is
- * granted.
+ * restart.c: the function library is gone, the server was restarted or emptied, a replica was promoted: what is loaded anew, who is
+ * asked, and when nothing is granted.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -64,11 +64,12 @@ apply(il *h, il_op *op)
 
 /* Returns the fence, 0 when it was not granted; the detail of a refusal in `why`. */
 static uint64_t
-acquire(il *h, const char *key, const char *holder, il_status expected, char why[256])
+acquire_for(il *h, const char *key, const char *holder, int64_t ttl_ms, il_status expected,
+            char why[256])
 {
     il_op op = { .type = IL_OP_ACQUIRE, .key = key, .holder = holder };
 
-    op.in.lock.ttl_ms = MAX_TTL_MS;
+    op.in.lock.ttl_ms = ttl_ms;
     apply(h, &op);
     if (op.status != expected)
         T_FAIL("%s by %s is %s, not %s: %s", key, holder, il_status_name(op.status),
@@ -78,6 +79,12 @@ acquire(il *h, const char *key, const char *holder, il_status expected, char why
     uint64_t fence = op.status == IL_OK ? op.out.fence : 0;
     il_op_release(&op);
     return fence;
+}
+
+static uint64_t
+acquire(il *h, const char *key, const char *holder, il_status expected, char why[256])
+{
+    return acquire_for(h, key, holder, MAX_TTL_MS, expected, why);
 }
 
 static void
@@ -300,6 +307,210 @@ U_TEST(a_promotion_under_a_living_connection)
     t_redis_release(&b);
 }
 
+/* ---- connections that nobody cuts ----------------------------------------------------------------------------------- */
+
+/* Two servers, the second a replica of the first, and a handle that knows both, with all its connections at the first. */
+struct pair {
+    struct t_redis a, b;
+    il            *h;
+    uint64_t       fence; /* of "k", held by "a" */
+};
+
+static void
+is_current(struct pair *p, il_status expected)
+{
+    end(p->h, IL_OP_CHECK_FENCE, "k", NULL, p->fence, expected);
+}
+
+static void
+pair_start(struct pair *p)
+{
+    char url[T_PATH_BYTES];
+
+    t_redis_init(&p->a, false, true);
+    t_redis_init(&p->b, false, true);
+    t_redis_start(&p->a, in_memory);
+    t_redis_start(&p->b, in_memory);
+    t_redis_follow(&p->b, &p->a);
+    t_path(url, "redis://127.0.0.1:%d,127.0.0.1:%d/0", p->a.port, p->b.port);
+    p->h     = open_at(url);
+    p->fence = acquire_for(p->h, "k", "a", 60000, IL_OK, NULL); /* it outlasts the test */
+    is_current(p, IL_OK);
+}
+
+static void
+pair_release(struct pair *p)
+{
+    il_close(p->h);
+    t_redis_release(&p->a);
+    t_redis_release(&p->b);
+}
+
+/* Wait until the replica has what was acknowledged, and make it a master. */
+static void
+promote(struct pair *p)
+{
+    char    reply[T_REDIS_REPLY_BYTES];
+    int64_t until_ms = t_real_ms() + LIMIT_MS;
+
+    while (strcmp(T_REDIS(&p->b, reply, "HEXISTS", "{il}:store", "fence"), "1") != 0) {
+        T_TRUE(t_real_ms() < until_ms);
+        (void)poll(NULL, 0, 5);
+    }
+    T_STREQ(T_REDIS(&p->b, reply, "REPLICAOF", "NO", "ONE"), "OK");
+}
+
+/* On the new master, by somebody else. */
+static void
+break_there(struct pair *p)
+{
+    char  url[T_PATH_BYTES];
+    il_op op = { .type = IL_OP_BREAK, .flags = IL_BREAK_NOW, .key = "k", .fence = p->fence };
+
+    op.in.lock.reason = "test";
+    t_path(url, URL, p->b.socket);
+    il *g = open_at(url);
+    apply(g, &op);
+    T_EQ(op.status, IL_OK);
+    il_op_release(&op);
+    il_close(g);
+}
+
+/* Until that many clients of the server are subscribed. */
+static void
+await_listeners(struct t_redis *r, const char *n)
+{
+    char    reply[T_REDIS_REPLY_BYTES], wanted[64];
+    int64_t until_ms = t_real_ms() + LIMIT_MS;
+
+    (void)snprintf(wanted, sizeof wanted, "{il}:wake\n%s", n);
+    while (strncmp(T_REDIS(r, reply, "PUBSUB", "NUMSUB", "{il}:wake"), wanted, strlen(wanted)) != 0) {
+        if (t_real_ms() > until_ms)
+            T_FAIL("not %s listeners, but: %s", n, reply);
+        (void)poll(NULL, 0, 5);
+    }
+}
+
+/* Nothing is written, and no connection is cut: the one that is a replica now must not go on answering. */
+U_TEST(a_reader_leaves_a_master_that_was_demoted)
+{
+    struct pair p;
+    char        reply[T_REDIS_REPLY_BYTES];
+    il_op       op       = { .type = IL_OP_CHECK_FENCE, .key = "k" };
+    int64_t     until_ms = t_real_ms() + LIMIT_MS;
+
+    pair_start(&p);
+    await_listeners(&p.a, "1");
+    promote(&p);
+    T_STREQ(T_REDIS(&p.a, reply, "REPLICAOF", "127.0.0.1", "1"), "OK"); /* nobody is there */
+    break_there(&p);
+    op.fence = p.fence;
+    while (op.status == IL_OK) { /* it looks whether it is a replica every 10 ms */
+        T_TRUE(t_real_ms() < until_ms);
+        il_op_release(&op);
+        apply(p.h, &op);
+    }
+    T_STREQ(il_status_name(op.status), il_status_name(IL_STALE));
+    il_op_release(&op);
+    await_listeners(&p.a, "0");
+    await_listeners(&p.b, "1");
+    pair_release(&p);
+}
+
+/* "id=7 addr=… cmd=fcall user=…": the id of the client whose last command this was. */
+static void
+client_id(struct t_redis *r, const char *cmd, char id[24])
+{
+    char reply[T_REDIS_REPLY_BYTES], wanted[32];
+
+    (void)snprintf(wanted, sizeof wanted, " cmd=%s ", cmd);
+    char *at = strstr(T_REDIS(r, reply, "CLIENT", "LIST"), wanted);
+    T_TRUE(at != NULL);
+    while (at > reply && at[-1] != '\n')
+        at--;
+    T_EQ(sscanf(at, "id=%23[0-9]", id), 1);
+}
+
+/* Both are masters, and the first takes no new connections: where writes go, reads go, too. */
+U_TEST(a_reader_follows_the_writer)
+{
+    struct pair p;
+    char        reply[T_REDIS_REPLY_BYTES], id[24];
+
+    pair_start(&p);
+    promote(&p);
+    client_id(&p.a, "fcall", id);
+    T_STREQ(T_REDIS(&p.a, reply, "CLIENT", "KILL", "ID", id), "1");
+    T_STREQ(T_REDIS(&p.a, reply, "CONFIG", "SET", "requirepass", "x"), "OK");
+    break_there(&p);
+    is_current(&p, IL_OK); /* as the first one sees it */
+    acquire(p.h, "l", "a", IL_STORE, NULL);
+    is_current(&p, IL_STALE);
+    await_listeners(&p.b, "1");
+    pair_release(&p);
+}
+
+/* Who does not find the library on a replica cannot load it there. */
+U_TEST(a_replica_without_the_library_is_left)
+{
+    struct t_redis a, b;
+    char           url[T_PATH_BYTES], reply[T_REDIS_REPLY_BYTES], why[256];
+
+    t_redis_init(&a, false, true);
+    t_redis_init(&b, false, true);
+    t_redis_start(&a, in_memory);
+    t_redis_start(&b, in_memory);
+    t_path(url, "redis://127.0.0.1:%d,127.0.0.1:%d/0?max_ttl=2", a.port, b.port);
+    il      *h = open_at(url);
+    uint64_t f = acquire(h, "k", "a", IL_OK, NULL);
+    end(h, IL_OP_CHECK_FENCE, "k", NULL, f, IL_OK);
+    T_STREQ(T_REDIS(&a, reply, "FUNCTION", "FLUSH"), "OK");
+    t_redis_follow(&a, &b);
+    end(h, IL_OP_GET, "k", NULL, 0, IL_NOT_HELD); /* the connection that reads */
+    acquire(h, "k", "b", IL_STORE, why);
+    T_HAS(why, "lost the store");
+    T_LESS(f, await_grant(h, "k", "b"));
+    il_close(h);
+    t_redis_release(&a);
+    t_redis_release(&b);
+}
+
+/* ---- an emptied database ------------------------------------------------------------------------------------------- */
+
+U_TEST(an_emptied_store_grants_nothing_at_first)
+{
+    struct t_redis r;
+    char           url[T_PATH_BYTES], reply[T_REDIS_REPLY_BYTES], why[256];
+
+    start(&r, in_memory, url);
+    il      *h     = open_at(url);
+    uint64_t fence = acquire(h, "k", "a", IL_OK, NULL);
+    for (unsigned round = 0; round < 2; round++) {
+        T_STREQ(T_REDIS(&r, reply, "FLUSHALL"), "OK");
+        if (round == 1) /* it says hello again */
+            (void)T_REDIS(&r, reply, "CLIENT", "KILL", "TYPE", "normal");
+        int64_t began_ms = t_real_ms();
+        acquire(h, "k", "b", IL_STORE, why);
+        T_HAS(why, "emptied");
+        T_HAS(why, "2 s");
+        il *g = open_at(url); /* everybody is told */
+        acquire(g, "k", "c", IL_STORE, why);
+        T_HAS(why, "emptied");
+        uint64_t next = await_grant(g, "k", "c");
+        T_LESS(fence, next);
+        T_TRUE(t_real_ms() - began_ms >= MAX_TTL_MS - 50);
+        fence = next;
+        il_close(g);
+    }
+    /* Another store of the server is new. */
+    t_path(url, "redis+unix://%s?max_ttl=2&prefix=other", r.socket);
+    il *g = open_at(url);
+    acquire(g, "k", "a", IL_OK, NULL);
+    il_close(g);
+    il_close(h);
+    t_redis_release(&r);
+}
+
 int
 main(void)
 {
@@ -311,6 +522,10 @@ main(void)
         U_ROW(a_waiter_gets_its_turn_afterwards),
         U_ROW(a_restart_that_loses_nothing),
         U_ROW(a_promotion_under_a_living_connection),
+        U_ROW(a_reader_leaves_a_master_that_was_demoted),
+        U_ROW(a_reader_follows_the_writer),
+        U_ROW(a_replica_without_the_library_is_left),
+        U_ROW(an_emptied_store_grants_nothing_at_first),
     };
 
     return cmocka_run_group_tests_name("redis-restart", tests, NULL, NULL);

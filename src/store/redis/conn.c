@@ -87,7 +87,7 @@ await(struct redis_conn *c, short events, int64_t deadline_ns, il_error *reterr)
         if (n < 0 && errno != EINTR)
             return fail(c, "poll", errno, reterr);
         if (n > 0 && fds[1].revents != 0)
-            return fail(c, "the store is being closed", 0, reterr);
+            return fail(c, "it is given up", 0, reterr);
         if (n > 0 && fds[0].revents != 0)
             return IL_OK;
     }

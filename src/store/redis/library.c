@@ -53,7 +53,7 @@ is_error(const redisReply *r, const char *prefix)
 }
 
 il_status
-il__redis_library_load(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
+il__redis_library_load(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
 {
     AUTO_REPLY redisReply  *r    = NULL;
     struct il__buf AUTO_BUF text = { .n_bytes_max = (size_t)1 << 24 };
@@ -68,7 +68,10 @@ il__redis_library_load(struct redis_conn *c, int64_t deadline_ns, il_error *rete
         return st;
     /* Somebody else may have been faster: it has the same text, or it would not have the same name. */
     if (r->type == REDIS_REPLY_ERROR && strstr(r->str, "already exists") == NULL) {
-        (void)il__redis_map(c->url, r->str, reterr); /* the call failed, whatever it says */
+        /* The call failed, whatever it says. A replica says what it is only now: what it lacks it cannot call. */
+        if (il__redis_map(c->url, r->str, reterr) == REDIS_ERROR_DROP)
+            il__redis_suspect(s);
+        il__redis_conn_drop(c);
         return reterr != NULL ? reterr->status : IL_STORE;
     }
     return IL_OK;
@@ -232,7 +235,12 @@ read_hello(struct redis_store *s, const json_t *head, il_error *reterr)
             reterr, IL_INVAL,
             "%s: the store was made %s ?classic=yes, which all who use it must say alike", shown,
             s->url.classic ? "without" : "with");
-    (void)snprintf(s->server, sizeof s->server, "%s", il__remote_text(head, "server"));
+    const char *server = il__remote_text(head, "server");
+    if (s->server[0] != '\0' && strcmp(s->server, server) != 0) {
+        il__redis_suspect(s); /* the others may still be connected with the one before */
+        s->writer.generation = atomic_load(&s->generation);
+    }
+    (void)snprintf(s->server, sizeof s->server, "%s", server);
     return IL_OK;
 }
 
@@ -298,7 +306,7 @@ hello(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error
     il_status st = say_hello(s, c, &request, deadline_ns, &r, reterr);
     if (st == IL_OK && is_error(r, "ERR Function not found")) {
         il__redis_api.freeReplyObject(TAKE(r));
-        st = il__redis_library_load(c, deadline_ns, reterr);
+        st = il__redis_library_load(s, c, deadline_ns, reterr);
         if (st == IL_OK)
             st = say_hello(s, c, &request, deadline_ns, &r, reterr);
     }
@@ -359,13 +367,15 @@ il__redis_connect(struct redis_store *s, struct redis_conn *c, int64_t deadline_
     il_error  why = { 0 };
     il_status st  = IL_STORE;
 
-    if (!il__redis_conn_is_dead(c))
+    if (!il__redis_conn_is_dead(c) && c->generation == atomic_load(&s->generation))
         return IL_OK;
     if (c->n_failures > 0 && il__clock_boot_ns() < c->retry_ns) {
         if (reterr != NULL)
             *reterr = c->failure;
         return c->failure.status;
     }
+    /* Before it is made: a raise meanwhile counts for this one, too. */
+    c->generation = atomic_load(&s->generation);
     for (size_t i = 0; i < s->url.n_hosts && st != IL_OK; i++)
         st = try_host(s, c, i, deadline_ns, &why);
     if (st == IL_OK) {

@@ -67,7 +67,7 @@ is_message(const redisReply *r)
            strcmp(r->element[0]->str, "message") == 0 && r->element[2]->type == REDIS_REPLY_STRING;
 }
 
-/* Until the connection is lost, or the store is closed. */
+/* Until the connection is lost, is to be made anew, or the store is closed. */
 static void
 hear(struct redis_store *s, il_error *err)
 {
@@ -92,14 +92,18 @@ tell_ready(struct redis_listener *l)
     IGNORE(write(l->ready_fd, &one, sizeof one) < 0); /* when it is full, it has been told */
 }
 
-/* Sleep; true when the store is being closed. */
+/* Sleep, unless there is something new; true when the store is being closed. */
 static bool
 rest(struct redis_listener *l, int64_t ns)
 {
     struct pollfd   fd      = { .fd = l->conn.stop_fd, .events = POLLIN };
     struct timespec timeout = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+    uint64_t        n;
 
-    return ppoll(&fd, 1, &timeout, NULL) > 0;
+    /* It is emptied before `closes` and the generation are looked at, and filled after they were written: nothing is missed. */
+    if (ppoll(&fd, 1, &timeout, NULL) > 0)
+        IGNORE(read(fd.fd, &n, sizeof n) < 0);
+    return atomic_load(&l->closes);
 }
 
 /* Subscribe and listen until that ends. Whoever slept through a gap is woken. */
@@ -175,16 +179,32 @@ il__redis_listen_start(struct redis_store *s, il_error *reterr)
     return start_thread(s, reterr);
 }
 
+static void
+interrupt(struct redis_listener *l)
+{
+    const uint64_t one = 1;
+
+    IGNORE(write(l->conn.stop_fd, &one, sizeof one) < 0); /* the first one always fits */
+}
+
+void
+il__redis_suspect(struct redis_store *s)
+{
+    (void)atomic_fetch_add(&s->generation, 1);
+    if (s->listener.runs)
+        interrupt(&s->listener);
+}
+
 void
 il__redis_listen_stop(struct redis_store *s)
 {
-    struct redis_listener *l   = &s->listener;
-    const uint64_t         one = 1;
+    struct redis_listener *l = &s->listener;
 
     if (l->conn.url == NULL)
         return; /* it was never started */
     if (l->runs) {
-        IGNORE(write(l->conn.stop_fd, &one, sizeof one) < 0); /* the first one always fits */
+        atomic_store(&l->closes, true);
+        interrupt(l);
         CHECK(pthread_join(l->thread, NULL) == 0);
     }
     if (l->conn.stop_fd >= 0)

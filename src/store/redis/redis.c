@@ -277,7 +277,7 @@ call_on(struct redis_store *s, struct redis_conn *c, struct remote_call *call, i
     il__redis_listen_await(s, deadline_ns);
     st = run(s, c, call, 0, call->n, deadline_ns, &came, reterr);
     if (st == IL_OK && came == RELOAD) {
-        st = il__redis_library_load(c, deadline_ns, reterr);
+        st = il__redis_library_load(s, c, deadline_ns, reterr);
         if (st == IL_OK)
             st = run(s, c, call, 0, call->n, deadline_ns, &came, reterr);
     }
@@ -285,8 +285,10 @@ call_on(struct redis_store *s, struct redis_conn *c, struct remote_call *call, i
         st = run_alone(s, c, call, deadline_ns, &came, reterr);
     if (st != IL_OK)
         return st;
-    if (came == FAILED)
+    if (came == FAILED) {
         il__redis_conn_drop(c);
+        il__redis_suspect(s);
+    }
     /* What came before a refusal has happened; the rest is sent again, and refused then. */
     return came == CARRIED_OUT || call->n_replies > 0 ? IL_OK : IL_STORE;
 }

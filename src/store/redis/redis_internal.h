@@ -78,7 +78,7 @@ const char *il__redis_tls_why(struct ssl *ssl);
 struct redis_conn {
     const struct redis_url *url;
     struct ssl_ctx         *ctx;
-    int                     stop_fd; /* readable: give up; -1 = none */
+    int                     stop_fd; /* readable: give it up; -1 = none */
     int                     fd;      /* -1: not connected */
     bool                    blocks;  /* recv() waits by itself, for a moment */
     struct ssl             *ssl;
@@ -87,7 +87,8 @@ struct redis_conn {
     int64_t                 used_ns;  /* when it was last known to work */
     int64_t                 retry_ns; /* no new attempt to connect before this */
     unsigned                n_failures;
-    il_error                failure; /* of the last attempt */
+    il_error                failure;    /* of the last attempt */
+    unsigned                generation; /* the store's, when it was made */
 };
 
 /* hiredis, once it is loaded. */
@@ -164,6 +165,7 @@ struct redis_listener {
     int               ready_fd; /* readable once the first attempt to subscribe has ended */
     _Atomic bool      tried;    /* the same */
     _Atomic bool      hears;    /* subscribed now */
+    _Atomic bool      closes;   /* the store is being closed */
     const char       *self;     /* our name among those who use the server */
 };
 
@@ -178,6 +180,7 @@ struct redis_store {
     struct redis_conn     reader;
     struct redis_listener listener;
     char                  server[REDIS_ID_BYTES]; /* run id of the server as known so far */
+    _Atomic unsigned      generation;             /* raised when another server may be the master */
     struct redis_facts    facts;
     char                  flags[20]; /* go with every call: classic or not, and our name */
     il_status (*apply)(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr);
@@ -224,12 +227,13 @@ void il__redis_put_call(struct redis_store *s, struct redis_conn *c, enum redis_
 /* A field of INFO, "name:value\r\n"; "" when it is not there. */
 void il__redis_info(const char *info, const char *name, char *out, size_t n_bytes);
 
-/* Load it, unless it is there. */
-il_status il__redis_library_load(struct redis_conn *c, int64_t deadline_ns, il_error *reterr) MUST_USE;
+/* Load it, unless it is there. A failure drops the connection. */
+il_status il__redis_library_load(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns,
+                                 il_error *reterr) MUST_USE;
 
 /*
  * Be connected: to a server that is a master, logged in, in the right database. A new connection of the writer looks at the server's
- * settings and says hello to the store.
+ * settings and says hello to the store. A connection of an older generation is made anew.
  */
 il_status il__redis_connect(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns,
                             il_error *reterr) MUST_USE;
@@ -243,6 +247,8 @@ void      il__redis_listen_stop(struct redis_store *s);
  * out is heard then.
  */
 void il__redis_listen_await(struct redis_store *s, int64_t deadline_ns);
+/* Another server may be the master: connections that are there are made anew before they are used, and the listener's at once. */
+void il__redis_suspect(struct redis_store *s);
 /* As il__store_attend(). */
 int64_t il__redis_attend(struct il__store *base);
 /* As il__store_announce(). */

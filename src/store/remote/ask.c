@@ -15,6 +15,17 @@
 #include "core/op.h"
 #include "store/remote/remote.h"
 
+il_status
+il__remote_ask_sure(struct remote_store *s, const struct remote_request *r, bool reads,
+                    struct remote_answer *ret, il_error *reterr)
+{
+    il_status st = il__remote_ask(s, r, reads, ret, reterr);
+
+    if (st != IL_OK || il__remote_number(ret->reply.head, "status") == IL_OK)
+        return st;
+    return il__error_set(reterr, IL_CORRUPT, "%s", il__remote_text(ret->reply.head, "detail"));
+}
+
 /* ---- the deadlock search ------------------------------------------------------------------------------------- */
 
 struct search {
@@ -30,7 +41,7 @@ ask(struct search *search, struct remote_request *r, struct remote_answer *a)
     if (!il__remote_end(r))
         search->status = il__error_set(search->reterr, IL_NOMEM, "no memory to search for deadlocks");
     else
-        search->status = il__remote_ask(search->s, r, true, a, search->reterr);
+        search->status = il__remote_ask_sure(search->s, r, true, a, search->reterr);
     return search->status == IL_OK;
 }
 
@@ -113,7 +124,7 @@ cancel(struct remote_store *s, const char *tenant, uint64_t ticket, const char *
     il__remote_put_text(&r, "text", verdict);
     if (!il__remote_end(&r))
         return il__error_set(reterr, IL_NOMEM, "no memory to open a deadlock");
-    il_status st = il__remote_ask(s, &r, false, &a, reterr);
+    il_status st = il__remote_ask_sure(s, &r, false, &a, reterr);
     *ret_found   = st == IL_OK && il__remote_number(a.reply.head, "found") != 0;
     return st;
 }

@@ -176,6 +176,9 @@ struct remote_answer {
 };
 il_status il__remote_ask(struct remote_store *s, const struct remote_request *r, bool reads,
                          struct remote_answer *ret, il_error *reterr) MUST_USE;
+/* The same, of a verb that fails only if it finds rows that are damaged: what it says then is IL_CORRUPT. */
+il_status il__remote_ask_sure(struct remote_store *s, const struct remote_request *r, bool reads,
+                              struct remote_answer *ret, il_error *reterr) MUST_USE;
 void      il__remote_answer_release(struct remote_answer *a);
 #define AUTO_ANSWER AUTO(il__remote_answer_release)
 

@@ -38,8 +38,8 @@ sweep_part(struct remote_store *s, il_op *op, const char *verb, il_error *reterr
     il__remote_put_number(&r, "limit", op->in.list.limit);
     if (!il__remote_end(&r))
         return no_memory(reterr);
-    il_status st = il__remote_ask(s, &r, false, &a, reterr);
-    if (st == IL_OK)
+    il_status st = il__remote_ask_sure(s, &r, false, &a, reterr);
+    if (st == IL_OK || st == IL_CORRUPT)
         add_counts(op, a.reply.head);
     return st;
 }
@@ -86,7 +86,7 @@ sweep_deadlocks(struct remote_store *s, il_op *op, il_error *reterr)
         il__remote_put_text(&r, "tenant", tenant);
         if (!il__remote_end(&r))
             return no_memory(reterr);
-        il_status     st      = il__remote_ask(s, &r, true, &a, reterr);
+        il_status     st      = il__remote_ask_sure(s, &r, true, &a, reterr);
         const char   *found   = st == IL_OK ? il__remote_text(a.reply.head, "tenant") : "";
         const json_t *holders = st == IL_OK ? json_object_get(a.reply.head, "holders") : NULL;
         if (st != IL_OK || json_array_size(holders) == 0 || strlen(found) > IL_TENANT_BYTES_MAX)
@@ -112,7 +112,7 @@ sweep_ticks(struct remote_store *s, il_op *op, il_error *reterr)
     il__remote_put_number(&r, "limit", op->in.list.limit);
     if (!il__remote_end(&r))
         return no_memory(reterr);
-    il_status st = il__remote_ask(s, &r, true, &a, reterr);
+    il_status st = il__remote_ask_sure(s, &r, true, &a, reterr);
     if (st == IL_OK)
         st = il__remote_tick(s, &a.reply, op->in.list.limit, &n_pushed, &more, reterr);
     if (st != IL_OK)
@@ -124,27 +124,39 @@ sweep_ticks(struct remote_store *s, il_op *op, il_error *reterr)
     return IL_OK;
 }
 
+/* Rows that are damaged do not keep the other parts from being done: the first of them is what the op says at the end. */
+static il_status
+pass_over(il_op *op, il_status st, const il_error *why)
+{
+    if (st != IL_CORRUPT)
+        return st;
+    if (op->status == IL_OK)
+        (void)il__op_end(op, st, why->message);
+    return IL_OK;
+}
+
 /* All tenants: recovery belongs to the store, not to a caller. */
 il_status
 il__remote_sweep(struct remote_store *s, il_op *op, il_error *reterr)
 {
-    il_status st = sweep_part(s, op, "x_sweep_locks", reterr);
+    static const struct {
+        const char *verb; /* or NULL: what the core decides, by */
+        il_status (*sweep)(struct remote_store *s, il_op *op, il_error *reterr);
+    } parts[] = {
+        { "x_sweep_locks", NULL }, { NULL, sweep_deadlocks }, { "x_sweep_runs", NULL },
+        { "x_sweep_once", NULL },  { "x_sweep_jobs", NULL },  { NULL, sweep_ticks },
+        { "x_sweep_done", NULL },  { "x_sweep_cache", NULL },
+    };
+    il_status st = IL_OK;
 
-    if (st == IL_OK)
-        st = sweep_deadlocks(s, op, reterr);
-    if (st == IL_OK)
-        st = sweep_part(s, op, "x_sweep_runs", reterr);
-    if (st == IL_OK)
-        st = sweep_part(s, op, "x_sweep_once", reterr);
-    if (st == IL_OK)
-        st = sweep_part(s, op, "x_sweep_jobs", reterr);
-    if (st == IL_OK)
-        st = sweep_ticks(s, op, reterr);
-    if (st == IL_OK)
-        st = sweep_part(s, op, "x_sweep_done", reterr);
-    if (st == IL_OK)
-        st = sweep_part(s, op, "x_sweep_cache", reterr);
-    if (st == IL_OK)
-        op->status = IL_OK;
+    op->status = IL_OK;
+    for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(parts); i++) {
+        il_error why = { 0 };
+        st           = parts[i].verb != NULL ? sweep_part(s, op, parts[i].verb, &why)
+                                             : parts[i].sweep(s, op, &why);
+        st           = pass_over(op, st, &why);
+        if (st != IL_OK && reterr != NULL)
+            *reterr = why;
+    }
     return st;
 }

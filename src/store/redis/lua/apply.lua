@@ -19,7 +19,8 @@
 -- A batch is one call: half of what a cheap request costs is the way into a function. It is as long as the client makes it; everybody else
 -- waits meanwhile.
 --
--- NAME_free is the same function with the flag allow-oom, for all that brings nothing new; NAME_read has no-writes.
+-- NAME_free is the same function with the flag allow-oom, for all that brings nothing new; NAME_read has no-writes, so that it works when the
+-- server refuses writes, and refuses by itself on a replica.
 do
 
 local function asks(head)
@@ -155,7 +156,7 @@ local function apply_all(c, args, first, follow, told)
   local replies, n, i = { first }, first and 1 or 0, first and 3 or 2
   while follow and i <= #args do
     if n > 0 then
-      c.state, c.wakes, c.woke_queue, c.woke_holders = false, false, false, false
+      c.state, c.wakes, c.woke_queue, c.woke_holders, c.settled, c.places = false, false, false, false, false, false
     end
     local verb = packed(args[i])
     if verb then
@@ -180,9 +181,12 @@ local function apply(keys, args, read)
   -- With all the fields that it will have: a table that grows is made anew. What a request leaves in it for itself is taken away before the next.
   local c = {
     tag = keys[1], read = read, classic = string.byte(args[1]) == 99, test = false, now = 0, wall = 0, us = false, state = false,
-    wakes = false, told_jobs = false, woke_queue = false, woke_holders = false,
+    wakes = false, told_jobs = false, woke_queue = false, woke_holders = false, settled = false, places = false,
   }
   time(c, args[1])
+  if read and is_replica(c) then
+    return redis.error_reply('READONLY this server is a replica now')
+  end
   -- One that is alone and usual wakes nobody, and its answer is a number: no tables are needed for more.
   local verb = not args[3] and packed(args[2])
   if verb then

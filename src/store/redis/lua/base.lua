@@ -113,7 +113,7 @@ local function wake_holders(c)
   end
 end
 
-local closed, new_server
+local closed, new_server, is_replica
 do
 
 -- What a section of INFO says of `name`.
@@ -128,18 +128,33 @@ local function run_id()
   return own
 end
 
+-- Has this server become a replica? Functions that write are refused then; one that reads has to ask, or a client that only reads would be
+-- told for ever what was. INFO costs more than a cheap read, so it is asked every 10 ms.
+local LOOK_US = 10000
+local role, looked_us
+is_replica = function(c)
+  local us = server_us(c)
+  if not role or us < looked_us or us >= looked_us + LOOK_US then
+    role, looked_us = info('replication', 'role'), us
+  end
+  return role ~= 'master'
+end
+
 -- Another server (or this one, started again) speaks for the store from now on: what the last one granted may be lost, so nothing is
 -- granted until the longest lease of that time is over. `safe`: nothing can have been lost.
+local max_ttls = {} -- of the stores that clients of this server have said hello to: should the row be lost, it is still known
 local function change_server(c, s, safe, why)
   s.server = run_id()
   if safe then
     redis.call('HSET', store_key(c), 'server', s.server)
     return
   end
-  local max_ttl = tonumber(redis.call('HGET', store_key(c), 'max_ttl') or 60000)
+  local max_ttl = tonumber(redis.call('HGET', store_key(c), 'max_ttl') or max_ttls[c.tag] or 60000)
   s.closed, s.why = c.now + max_ttl, why
   redis.call('HSET', store_key(c), 'server', s.server, 'closed', N(s.closed), 'why', why)
 end
+
+local EMPTIED = 'the store was emptied'
 
 -- May leases be granted? nil, or the head to answer with. To be asked before a lease is granted or offered: an acquire returns the
 -- head; giving a key on does nothing (its waiters ask again every 5 s). Renewals, confirmations, releases: not concerned.
@@ -149,8 +164,9 @@ closed = function(c)
   end
   local s = state(c)
   if s.server ~= run_id() and not c.read then
-    -- A replica was promoted under a living connection (a restart cuts it, and x_hello comes first then).
-    change_server(c, s, not s.server, 'a replica was promoted')
+    -- Under a living connection, whose x_hello has written it: a replica was promoted (a restart cuts it, and x_hello comes first then),
+    -- or somebody has emptied the database.
+    change_server(c, s, false, s.server and 'a replica was promoted' or EMPTIED)
   end
   if not s.closed or c.now >= s.closed then
     return nil
@@ -181,8 +197,8 @@ new_server = function(c, o)
     redis.call('HSET', store_key(c), 'promoted', promoted)
   end
   if not s.server then
-    -- New, or so it seems: a client that has known another server here knows better.
-    change_server(c, s, not o.was or o.was == run_id(), 'the server was restarted and has lost the store')
+    -- New, or so it seems: a client that has known the store knows better.
+    change_server(c, s, not o.was, o.was == run_id() and EMPTIED or 'the server was restarted and has lost the store')
   elseif promoted ~= '' and promoted ~= before then
     change_server(c, s, false, 'a replica was promoted')
   elseif s.server ~= run_id() then
@@ -219,8 +235,10 @@ V.x_hello = function(c, o)
     redis.call('HSET', key, 'layout', v[5])
   end
   if tonumber(v[4]) < o.max_ttl_ms then
-    redis.call('HSET', key, 'max_ttl', N(o.max_ttl_ms))
+    v[4] = N(o.max_ttl_ms)
+    redis.call('HSET', key, 'max_ttl', v[4])
   end
+  max_ttls[c.tag] = v[4]
   head.role = new_server(c, o)
   local s = state(c)
   if not c.test and s.closed and s.closed > c.now then

@@ -3,6 +3,7 @@ do
 
 local MORE = 4 -- enum il_out_flags
 local EDGES_MAX = 4096
+local PUT_OFF_MS = 60000 -- until a damaged key is looked at again
 local PAGE = 1000 -- leases or waiters that are read at once
 
 -- ---- the deadlock search -----------------------------------------------------------------------------------------------
@@ -148,17 +149,31 @@ local function next_due(c)
   return first[1], t, k
 end
 
+local function settle(c, t, k, counts)
+  return L.settle(c, L.load(c, t, k), counts)
+end
+
 -- All tenants: recovery belongs to the store, not to a caller. A key is settled as a whole.
 V.x_sweep_locks = function(c, o)
   local counts = { n_expired = 0, n_dropped = 0, n_offered = 0, n_runs = 0 }
   local head = { status = S.OK, sweep = counts }
+  local n_bad = 0
   local member, t, k = next_due(c)
   while member do
-    if counts.n_expired + counts.n_dropped >= o.limit then
+    if counts.n_expired + counts.n_dropped + n_bad >= o.limit then
       head.flags = MORE
       break
     end
-    if not k or L.settle(c, L.load(c, t, k), counts) == 0 then
+    local ok, n = true, 0
+    if k then ok, n = pcall(settle, c, t, k, counts) end
+    if not ok then
+      -- Rows that cannot be read: they stay as they are, and the others get their turn.
+      redis.call('ZADD', c.tag .. ':ldue', N(c.now + PUT_OFF_MS), member)
+      n_bad = n_bad + 1
+      head.status = S.CORRUPT
+      local why = string.format('the lock %s of tenant %s is damaged: %s', k, t, tostring(type(n) == 'table' and n.err or n))
+      head.detail = (string.gsub(why, '[^\32-\126]', '?')) -- whatever it is, it must be text
+    elseif n == 0 then
       redis.call('ZREM', c.tag .. ':ldue', member) -- damaged: its key knows nothing of it
     end
     member, t, k = next_due(c)

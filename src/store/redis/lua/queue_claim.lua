@@ -53,11 +53,12 @@ end
 
 -- ---- before a claim -----------------------------------------------------------------------------------------------------------
 
--- Dead claims of this queue. Those of other queues are passed over; sweeps soon recover them.
-local function recover_dead(c, q)
-  for _, dead in ipairs(Q.dead_claims(c, BATCH_MAX, q.names)) do
+-- How many there were.
+local function recover(c, found)
+  for _, dead in ipairs(found) do
     Q.recover_due(c, dead)
   end
+  return #found
 end
 
 -- Scheduled jobs whose time has come, by run_at and seq. Whoever looks has seen them as READY already, and whoever waits for them knew when.
@@ -236,7 +237,7 @@ local function empty_wait(c, q, rated)
 end
 
 -- Jobs are answered as they are stored (src/store/redis/packed.c): a claim makes each row anew anyway.
-local function claim_jobs(c, q, o)
+local function claim_jobs(c, q, o, n_dead)
   local left = rate_left(c, q, o.limit)
   local answer, n = {}, 0
   if left > 0 then
@@ -249,6 +250,10 @@ local function claim_jobs(c, q, o)
   local more = given < o.limit and is_ready_left(c, q)
   local flags = more and LIMITED or 0
   if given == 0 then
+    -- Sweeps find all that an older version has left; should there be none, this does so little by little.
+    if n_dead == 0 and left > 0 and recover(c, Q.dead_among_all(c, q.names)) > 0 then
+      return claim_jobs(c, q, o, 1)
+    end
     note_worker(c, q, o)
     return head_of(c, q, EMPTY, flags, empty_wait(c, q, left == 0 and more))
   end
@@ -269,10 +274,10 @@ V.claim = function(c, o)
   if ticks[1] then
     return { status = OK, ask = 'tick', now_ms = c.now, wall_ms = c.wall }, ticks
   end
-  recover_dead(c, q)
+  local n_dead = recover(c, Q.dead_claims(c, BATCH_MAX, q.names))
   promote_due(c, q)
   if q.opts.paused == 0 then
-    return claim_jobs(c, q, o)
+    return claim_jobs(c, q, o, n_dead)
   end
   note_worker(c, q, o)
   return head_of(c, q, EMPTY, PAUSED, FOREVER)

@@ -8,6 +8,9 @@
 -- return nobody changes it when one of its jobs changes: what it says is compared with the rows when its time has come, and what is not so
 -- any more is passed over. A job that gets another time (a heartbeat) has an entry of its own from then on.
 --
+-- A claim looks for the dead claims of its own queue, and must not walk past those of all others. So claims, not ended jobs, have the same entry in a set
+-- of their queue, too: q.due and q.many. A sweep goes by the sets of all. Claims that an older version has made are in those only.
+--
 -- So an entry can outlive what it speaks of, until its time comes. That is bounded: a claim of more than MANY_MS, and a job that ends more than
 -- MANY_MS before its claim does, have entries of their own; and a purge takes away the entries whose last job it deletes (Q.many_gone).
 do
@@ -27,26 +30,52 @@ local function many_key(c)
   return c.tag .. ':j.many:'
 end
 
+-- Those of a queue: T NUL Q.
+local function queue_due_key(c, names)
+  return c.tag .. ':q.due:' .. names
+end
+
+local function queue_many_key(c, names)
+  return c.tag .. ':q.many:' .. names
+end
+
 -- ---- entries of one ----------------------------------------------------------------------------------------------------------
 
 local function due_member(j)
   return struct.pack('>I8', j[SEQ]) .. j[TENANT] .. '\0' .. j[QUEUE] .. '\0' .. j[ID]
 end
 
+local function names_of(j)
+  return j[TENANT] .. '\0' .. j[QUEUE]
+end
+
 -- Its claim expires then.
 function Q.due_at(c, j, expires)
-  redis.call('ZADD', due_key(c), Q.int(expires), due_member(j))
+  local score, member = Q.int(expires), due_member(j)
+  redis.call('ZADD', due_key(c), score, member)
+  redis.call('ZADD', queue_due_key(c, names_of(j)), score, member)
+end
+
+-- It is not claimed any more, if it was (Q.leave).
+local function claim_over(c, j, member)
+  if j[WAS] == RUNNING then
+    redis.call('ZREM', queue_due_key(c, names_of(j)), member)
+  end
 end
 
 -- It is neither claimed nor ended.
 function Q.due_never(c, j)
-  redis.call('ZREM', due_key(c), due_member(j))
+  local member = due_member(j)
+  redis.call('ZREM', due_key(c), member)
+  claim_over(c, j, member)
 end
 
 -- An ended job may be purged from purge_at on; nil: not by itself.
 function Q.purge_from(c, j, purge_at)
   if purge_at then
-    redis.call('ZADD', due_key(c), Q.int(Q.CLASS + purge_at), due_member(j))
+    local member = due_member(j)
+    redis.call('ZADD', due_key(c), Q.int(Q.CLASS + purge_at), member)
+    claim_over(c, j, member)
   else
     Q.due_never(c, j)
   end
@@ -66,6 +95,7 @@ function Q.claim_due(c, q, ids, turns, text, token, lease)
       args[2 * i - 1], args[2 * i] = expires, Q.turn_place(turns[i]) .. q.names .. '\0' .. ids[i]
     end
     redis.call('ZADD', due_key(c), unpack(args))
+    redis.call('ZADD', queue_due_key(c, q.names), unpack(args))
     return
   end
   for i = 1, n, MANY_MAX do
@@ -75,20 +105,25 @@ function Q.claim_due(c, q, ids, turns, text, token, lease)
     args[#args + 1], args[#args + 2] = expires, many_member(token + i - 1, q, text)
   end
   redis.call('ZADD', many_key(c), unpack(args))
+  redis.call('ZADD', queue_many_key(c, q.names), unpack(args))
 end
 
 -- Jobs that are RUNNING, by their seqs and ids, are about to end.
 function Q.ended_due(c, q, seqs, ids, purge_at)
-  local score, args = Q.int(Q.CLASS + purge_at), {}
+  local score, args, members = Q.int(Q.CLASS + purge_at), {}, {}
   for i = 1, #ids do
-    args[2 * i - 1], args[2 * i] = score, struct.pack('>I8', seqs[i]) .. q.names .. '\0' .. ids[i]
+    local member = struct.pack('>I8', seqs[i]) .. q.names .. '\0' .. ids[i]
+    args[2 * i - 1], args[2 * i], members[i] = score, member, member
   end
   redis.call('ZADD', due_key(c), unpack(args))
+  redis.call('ZREM', queue_due_key(c, q.names), unpack(members))
 end
 
 -- The same for those of a batch, with one entry: the first one's token, and their ids as a text.
 function Q.many_ended(c, q, token, text, purge_at)
-  redis.call('ZADD', many_key(c), Q.int(Q.CLASS + purge_at), many_member(token, q, text))
+  local member = many_member(token, q, text)
+  redis.call('ZADD', many_key(c), Q.int(Q.CLASS + purge_at), member)
+  redis.call('ZREM', queue_many_key(c, q.names), member)
 end
 
 -- ---- what has come -----------------------------------------------------------------------------------------------------------
@@ -104,7 +139,8 @@ local function entry_of(member, score, is_many, names)
     ids[#ids + 1] = id
   end
   return {
-    member = member, is_many = is_many, score = score, number = struct.unpack('>I8', member), tenant = tenant, queue = queue, ids = ids, left = 0,
+    member = member, is_many = is_many, score = score, number = struct.unpack('>I8', member), tenant = tenant, queue = queue, names = tenant .. '\0' .. queue,
+    ids = ids, left = 0,
   }
 end
 
@@ -138,26 +174,36 @@ local function add_jobs(c, e, is_so, found, seen)
   return any
 end
 
--- The same for the entries of a set with scores from low to high, until n are found and all that have the last one's score. Entries that speak
--- of nobody are forgotten. found.more: it was given up before.
+-- The entry speaks of nobody: forget it. What the set of all does not know any more its queue need not know. Not the other way round: where an
+-- older version has ended a job, the set of all has it right.
+local function forget(c, key, e)
+  local own = (e.is_many and queue_many_key or queue_due_key)(c, e.names)
+  redis.call('ZREM', key, e.member)
+  if e.score < Q.CLASS and key ~= own then
+    redis.call('ZREM', own, e.member)
+  end
+end
+
+-- The same for the entries of a set with scores from low to high, until n are found and, of many, all that have the last one's score: entries of one
+-- are in the order of their seqs. Entries that speak of nobody are forgotten. found.more: it was given up before, after found.look_max.
 local function gather(c, key, is_many, low, high, n, names, is_so, found, seen)
-  local n_before, n_looked, skip, last = #found, 0, 0, nil
+  local n_before, n_looked, skip, last, look_max = #found, 0, 0, nil, found.look_max or LOOK_MAX
   while true do
     local page = redis.call('ZRANGEBYSCORE', key, low, high, 'WITHSCORES', 'LIMIT', skip, PAGE)
     for i = 1, #page, 2 do
       local score = tonumber(page[i + 1])
-      if #found - n_before >= n and score ~= last then
+      if #found - n_before >= n and (score ~= last or not is_many) then
         return
-      elseif n_looked >= LOOK_MAX then
+      elseif n_looked >= look_max then
         found.more = true
         return
       end
       local e = entry_of(page[i], score, is_many, names)
-      n_looked, last = n_looked + (e and #e.ids or 0), score
+      n_looked, last = n_looked + (e and #e.ids or 1), score
       if not e or add_jobs(c, e, is_so, found, seen) then
         skip = skip + 1
       else
-        redis.call('ZREM', key, page[i])
+        forget(c, key, e)
       end
     end
     if #page < 2 * PAGE then
@@ -166,11 +212,11 @@ local function gather(c, key, is_many, low, high, n, names, is_so, found, seen)
   end
 end
 
--- Both sets; by score and seq, at most n.
-local function come(c, low, high, n, names, is_so)
-  local found, seen = {}, {}
-  gather(c, due_key(c), false, low, high, n, names, is_so, found, seen)
-  gather(c, many_key(c), true, low, high, n, names, is_so, found, seen)
+-- Both sets; by score and seq, at most n. look_max: nil, or less than LOOK_MAX.
+local function come(c, due, many, low, high, n, names, is_so, look_max)
+  local found, seen = { look_max = look_max }, {}
+  gather(c, due, false, low, high, n, names, is_so, found, seen)
+  gather(c, many, true, low, high, n, names, is_so, found, seen)
   table.sort(found, function(a, b)
     if a.score ~= b.score then
       return a.score < b.score
@@ -186,12 +232,21 @@ end
 -- Claimed jobs whose claim has run out, by expiry and seq: n at most; names: of this queue (nil: of any). Whoever changes one calls Q.due_done(). `more`: there
 -- may be others that were not looked at.
 function Q.dead_claims(c, n, names)
-  return come(c, '-inf', N(c.now), n, names, is_dead)
+  local due, many = due_key(c), many_key(c)
+  if names then
+    due, many = queue_due_key(c, names), queue_many_key(c, names)
+  end
+  return come(c, due, many, '-inf', N(c.now), n, nil, is_dead)
+end
+
+-- Those of this queue among the first whose time has come of all queues: for claims that an older version has made.
+function Q.dead_among_all(c, names)
+  return come(c, due_key(c), many_key(c), '-inf', N(c.now), PAGE, names, is_dead, PAGE)
 end
 
 -- Ended jobs that were kept long enough, by that time and seq.
 function Q.old_jobs(c, n)
-  return come(c, N(Q.CLASS), N(Q.CLASS + c.wall), n, nil, is_old)
+  return come(c, due_key(c), many_key(c), N(Q.CLASS), N(Q.CLASS + c.wall), n, nil, is_old)
 end
 
 -- An entry of many goes with its last job. (Those of one are changed with their job.)
@@ -199,7 +254,7 @@ function Q.due_done(c, found)
   local e = found.entry
   e.left = e.left - 1
   if e.is_many and e.left == 0 then
-    redis.call('ZREM', many_key(c), e.member)
+    forget(c, many_key(c), e)
   end
 end
 

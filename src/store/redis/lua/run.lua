@@ -100,7 +100,7 @@ end
 local function settle(c, tenant, key)
   local ks = L.load(c, tenant, key)
   L.settle(c, ks)
-  c.settled = key
+  c.settled = K(c, 'rp', tenant, key)
   return ks
 end
 

@@ -123,9 +123,9 @@ end
 -- one's hold is looked at, once for all runs of the key that are shown.
 local function position(c, r)
   local pending = K(c, 'rp', r.tenant, r.key)
-  if c.settled == r.key then return (call('ZRANK', pending, r.seq) or 0) + 1 end
+  if c.settled == pending then return (call('ZRANK', pending, r.seq) or 0) + 1 end
   c.places = c.places or {}
-  local places = c.places[r.key]
+  local places = c.places[pending]
   if not places then
     local n = 0
     places = {}
@@ -135,7 +135,7 @@ local function position(c, r)
       if not h or c.now < h.due_ms then n = n + 1 end
       places[seq] = n
     end
-    c.places[r.key] = places
+    c.places[pending] = places
   end
   return places[r.seq]
 end
