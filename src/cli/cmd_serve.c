@@ -1,6 +1,7 @@
 /*
  * cmd_serve.c: `interlock serve`: the options of the server from the configuration, and again when it is told to read that anew.
  */
+#include <signal.h>
 #include <unistd.h>
 
 #include "apps/app.h"
@@ -144,6 +145,7 @@ il__cli_cmd_serve(struct cli *cli)
 
     _Static_assert(ARRAY_LEN(cookies) == IL_APP_COUNT, "one for each app");
     set_options(cli, &o);
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, the end of the spawner could not be waited for */
     il__http_prepare();
     if (st == IL_OK)
         st = il__cli_runner_init(&serving.runner, &cli->config, &err);

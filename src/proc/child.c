@@ -269,8 +269,7 @@ il__child_end_orphans(bool (*is_reaper)(const void *cookie, pid_t pid), const vo
 
     for (;;) {
         o.n_found = 0;
-        il__run_walk(end_one, &o);
-        if (o.n_found == 0)
+        if (il__run_walk(end_one, &o) && o.n_found == 0)
             return;
         (void)poll(NULL, 0, LOOK_AGAIN_MS);
     }

@@ -346,6 +346,15 @@ end_of(int32_t end)
     return PROC_END_REAPER;
 }
 
+/* As recv(). A stop that nobody has read before the other end was closed is told first, as an error; the report is behind it. */
+static ssize_t
+receive_report(int ctl, struct il__reaper_report *ret)
+{
+    ssize_t n = recv(ctl, ret, sizeof *ret, MSG_DONTWAIT);
+
+    return n < 0 && errno == ECONNRESET ? recv(ctl, ret, sizeof *ret, MSG_DONTWAIT) : n;
+}
+
 void
 il__proc_report(struct proc_child *c, struct proc_report *ret)
 {
@@ -353,7 +362,7 @@ il__proc_report(struct proc_child *c, struct proc_report *ret)
     struct il__reaper_report got;
 
     if (own->report.end == PROC_END_NONE) {
-        ssize_t n = recv(c->ctl, &got, sizeof got, MSG_DONTWAIT);
+        ssize_t n = receive_report(c->ctl, &got);
         if (n == (ssize_t)sizeof got) {
             own->report.end         = end_of(got.end);
             own->report.wait_status = got.wait_status;

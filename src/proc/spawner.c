@@ -66,6 +66,7 @@ forget_spawner(struct spawner *sp)
     if (close_range(HIGH_FD, ~0U, 0) != 0) {
         for (size_t i = 0; i < sp->n_children; i++)
             il__run_fd_close(&sp->children[i].ctl);
+        il__run_fd_close(&sp->spare_fd); /* a spare that had it would never see its end */
     }
     il__run_fd_close(&sp->request_fd);
     il__run_fd_close(&sp->sig_fd);
@@ -336,7 +337,7 @@ end_one(void *cookie, const struct il__run_process *p)
 
 /*
  * End what dead reapers have left. Frozen first and killed then, as in stop.c. What has lost its parent is our child by the time that we can reap that
- * parent; so once a look finds no child but reapers, and no child has ended during the look (which might have hidden another one from
+ * parent; so once a look that could see all finds no child but reapers, and no child has ended during the look (which might have hidden another one from
  * it), nothing is left.
  */
 static void
@@ -345,20 +346,21 @@ end_orphans(struct spawner *sp)
     static const int signals[] = { SIGSTOP, SIGSTOP, SIGKILL };
     struct pollfd    ended     = { sp->sig_fd, POLLIN, 0 };
     struct ending    e         = { .sp = sp };
+    bool             seen      = true;
 
 #ifndef IL_MUTANT_orphans_left
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         e.sig     = signals[i];
         e.n_found = 0;
-        il__run_walk(end_one, &e);
-        if (e.n_found == 0)
+        seen      = il__run_walk(end_one, &e);
+        if (seen && e.n_found == 0)
             break;
     }
 #else
     (void)signals;
     (void)end_one;
 #endif
-    if (e.n_found > 0 || poll(&ended, 1, 0) != 0) {
+    if (!seen || e.n_found > 0 || poll(&ended, 1, 0) != 0) {
         sp->look_ns = MIN(sp->look_ns, il__clock_boot_ns() + LOOK_AGAIN_NS);
         return;
     }

@@ -61,7 +61,8 @@ signal_all(struct il__stop *s, struct signalling *g)
             (void)kill(-s->group, SIGCONT);
         g->but_group = g->sig == SIGTERM ? s->group : 0;
     }
-    il__run_walk(signal_one, g);
+    /* Whom it has missed is looked for again with KILL: nothing is left when waitpid() says so. */
+    (void)il__run_walk(signal_one, g);
     if (g->denied != 0 && g->sig == SIGKILL && !s->denied) {
         s->denied = true;
         il__run_say("process %d may not be signalled by this user; waiting for it to end",

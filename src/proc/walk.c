@@ -31,21 +31,37 @@ struct walk {
     bool              by_scan; /* no `children` files here: `pairs` is what there is */
     struct pair      *pairs;
     size_t            n_pairs;
+    bool              missed; /* something could not be read that may be there */
 };
 
-/* Read a file of /proc whole. false when it is not there (any more). */
+/* Was it for want of descriptors or memory? Else nothing is missed: the process is gone. */
 static bool
-slurp(const char *path, struct il__buf *text)
+note_error(struct walk *w, int error)
+{
+    bool missed = error == EMFILE || error == ENFILE || error == ENOMEM;
+
+    w->missed |= missed;
+    return missed;
+}
+
+/* Read a file of /proc whole. false when it is not there (any more), or cannot be read. */
+static bool
+slurp(struct walk *w, const char *path, struct il__buf *text)
 {
     AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
     char        chunk[1024];
 
-    if (fd < 0)
+    if (fd < 0) {
+        (void)note_error(w, errno);
         return false;
+    }
     for (;;) {
         ssize_t n = read(fd, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0)
+            (void)note_error(w, errno);
+        w->missed |= text->failed;
         if (n <= 0)
             return n == 0;
         il__buf_add(text, chunk, (size_t)n);
@@ -54,7 +70,7 @@ slurp(const char *path, struct il__buf *text)
 
 /* Fill *p, but not its pidfd, from /proc/PID/stat. */
 static bool
-look_up(pid_t pid, struct il__run_process *p)
+look_up(struct walk *w, pid_t pid, struct il__run_process *p)
 {
     AUTO_BUF struct il__buf text;
     char                    path[64];
@@ -64,7 +80,7 @@ look_up(pid_t pid, struct il__run_process *p)
 
     il__buf_init(&text, 4096);
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (!slurp(path, &text))
+    if (!slurp(w, path, &text))
         return false;
     /*
      * The name, in parentheses, may hold anything, parentheses too: what follows it is found from
@@ -86,6 +102,29 @@ look_up(pid_t pid, struct il__run_process *p)
     return true;
 }
 
+static DIR *
+open_folder(struct walk *w, const char *path)
+{
+    DIR *dir = opendir(path);
+
+    if (dir == NULL)
+        (void)note_error(w, errno);
+    return dir;
+}
+
+/* The next entry; NULL: no more, or there was no folder. */
+static const struct dirent *
+next_entry(struct walk *w, DIR *dir)
+{
+    if (dir == NULL)
+        return NULL;
+    errno                  = 0;
+    const struct dirent *e = readdir(dir);
+    if (e == NULL)
+        (void)note_error(w, errno);
+    return e;
+}
+
 /* A folder of /proc has an entry per process or thread; others give 0. */
 static pid_t
 entry_pid(const struct dirent *entry)
@@ -105,20 +144,22 @@ closedirp(DIR **dir)
 static void
 scan(struct walk *w)
 {
-    AUTO(closedirp) DIR *dir      = opendir("/proc");
+    AUTO(closedirp) DIR *dir      = open_folder(w, "/proc");
     size_t               capacity = 0;
 
     w->by_scan = true;
-    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+    for (const struct dirent *e; (e = next_entry(w, dir)) != NULL;) {
         struct il__run_process p;
         pid_t                  pid = entry_pid(e);
-        if (pid == 0 || !look_up(pid, &p))
+        if (pid == 0 || !look_up(w, pid, &p))
             continue;
         if (w->n_pairs == capacity) {
             capacity           = MAX(capacity * 2, 256);
             struct pair *pairs = il__realloc(w->pairs, capacity * sizeof *pairs);
-            if (pairs == NULL)
+            if (pairs == NULL) {
+                w->missed = true;
                 return; /* what is known already is better than nothing; there are more looks */
+            }
             w->pairs = pairs;
         }
         w->pairs[w->n_pairs++] = (struct pair){ pid, p.parent };
@@ -140,9 +181,9 @@ walk_child(struct walk *w, const struct il__run_process *parent, pid_t pid, int 
     struct il__run_process p;
     AUTO_FD int            pidfd = il__run_pidfd_open(pid);
 
-    if (pidfd < 0 && errno == ESRCH)
+    if (pidfd < 0 && (errno == ESRCH || note_error(w, errno)))
         return;
-    if (!look_up(pid, &p) || p.parent != parent->pid)
+    if (!look_up(w, pid, &p) || p.parent != parent->pid)
         return;
     if (parent->pidfd >= 0 && il__run_pidfd_kill(parent->pidfd, 0) != 0 && errno == ESRCH)
         return;
@@ -160,7 +201,7 @@ walk_thread(struct walk *w, const struct il__run_process *parent, pid_t tid, int
 
     il__buf_init(&list, LIST_BYTES_MAX);
     (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent->pid, (int)tid);
-    if (!slurp(path, &list))
+    if (!slurp(w, path, &list))
         return false;
     for (char *p = list.data; p != NULL && *p != '\0';) {
         long pid = strtol(p, &p, 10);
@@ -185,15 +226,15 @@ walk_below(struct walk *w, const struct il__run_process *parent, int depth)
         return;
     }
     (void)snprintf(path, sizeof path, "/proc/%d/task", (int)parent->pid);
-    AUTO(closedirp) DIR *dir = opendir(path);
-    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+    AUTO(closedirp) DIR *dir = open_folder(w, path);
+    for (const struct dirent *e; (e = next_entry(w, dir)) != NULL;) {
         pid_t tid = entry_pid(e);
         if (tid != 0)
             (void)walk_thread(w, parent, tid, depth); /* a thread that has gone has no children */
     }
 }
 
-void
+bool
 il__run_walk(il__run_visit_fn *visit, void *cookie)
 {
     struct walk            w    = { .visit = visit, .cookie = cookie };
@@ -203,6 +244,7 @@ il__run_walk(il__run_visit_fn *visit, void *cookie)
         scan(&w);
     walk_below(&w, &self, 0);
     il__free(w.pairs);
+    return !w.missed;
 }
 
 int

@@ -25,9 +25,9 @@ typedef bool il__run_visit_fn(void *cookie, const struct il__run_process *p);
  * Call `visit` for each descendant, parents before children, but for those below one where it has
  * said no. The picture moves while it is taken:
  * one that is born or changes its parent meanwhile may be missed, none that is visited is not ours.
- * Without /proc, nothing is visited.
+ * Without /proc, nothing is visited. False: descriptors or memory were short, and there may be more than was visited.
  */
-void il__run_walk(il__run_visit_fn *visit, void *cookie);
+bool il__run_walk(il__run_visit_fn *visit, void *cookie);
 
 /* Signal a visited process, and none that has come by its number. 0, or -1 and errno. */
 int il__run_process_kill(const struct il__run_process *p, int sig);

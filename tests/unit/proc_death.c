@@ -3,9 +3,15 @@
  * once; and that nothing is left behind.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -169,6 +175,33 @@ U_TEST(reaper_killed)
     il__proc_spawner_close(s);
 }
 
+/* A spawner that has no descriptor to look with does not say that nothing is left. */
+U_TEST(reaper_killed_no_descriptors)
+{
+    struct proc_spawner *s = c_open();
+    struct command       c;
+    struct rlimit        many;
+
+    c_start_sh(s, &c, TREE, NULL);
+    pid_t one = c_number(&c);
+    pid_t two = c_number(&c);
+    T_TRUE(c_settles(c_spawner(), 2, SIZE_MAX)); /* the spare is there, too */
+    T_EQ(prlimit(c_spawner(), RLIMIT_NOFILE, NULL, &many), 0);
+    struct rlimit few = { 8, many.rlim_max }; /* as many as it has for itself */
+    T_EQ(prlimit(c_spawner(), RLIMIT_NOFILE, &few, NULL), 0);
+    T_EQ(kill(c_parent(one), SIGKILL), 0);
+    T_TRUE(t_pid_gone(one, LIMIT_MS)); /* with its reaper */
+    struct pollfd fd = { c.child.ctl, POLLIN, 0 };
+    T_EQ(poll(&fd, 1, 500), 0);
+    T_TRUE(!t_pid_gone(two, 0));
+    T_EQ(prlimit(c_spawner(), RLIMIT_NOFILE, &many, NULL), 0);
+    c_end(&c);
+    T_EQ(c.report.end, PROC_END_REAPER);
+    T_TRUE(t_pid_gone(two, 0)); /* before the report */
+    il__proc_finish(&c.child);
+    il__proc_spawner_close(s);
+}
+
 U_TEST(reaper_stopped)
 {
     struct proc_spawner *s = c_open();
@@ -178,6 +211,27 @@ U_TEST(reaper_stopped)
     c_start_sh(s, &c, "echo $$; sleep 0.5; exit 9", NULL);
     reaper = c_parent(c_number(&c));
     T_EQ(kill(reaper, SIGSTOP), 0); /* the spawner lets it go on at once */
+    c_exits(&c, 9);
+    il__proc_spawner_close(s);
+}
+
+/* A stop that crosses the report: nobody reads it, and the report is not lost by that. */
+U_TEST(stop_after_the_report)
+{
+    struct proc_spawner *s = c_open();
+    struct command       c;
+
+    c_start_sh(s, &c, "trap 'exit 9' USR1; echo $$; while :; do sleep 0.05; done", NULL);
+    pid_t pid    = c_number(&c);
+    pid_t reaper = c_parent(pid);
+    T_EQ(kill(c_spawner(), SIGSTOP), 0); /* it has the last end of the socket */
+    T_TRUE(t_pid_in_state(c_spawner(), 'T', LIMIT_MS));
+    T_EQ(kill(pid, SIGUSR1), 0);
+    T_TRUE(t_pid_in_state(reaper, 'Z', LIMIT_MS));
+    il__proc_stop(&c.child);
+    T_EQ(kill(c_spawner(), SIGCONT), 0);
+    struct pollfd fd = { c.child.ctl, 0, 0 };
+    T_EQ(poll(&fd, 1, LIMIT_MS), 1); /* closed */
     c_exits(&c, 9);
     il__proc_spawner_close(s);
 }
@@ -219,6 +273,39 @@ U_TEST(spawner_hangs)
     c_exits(&c, 7);
     il__proc_spawner_close(s);
     T_EQ(c_children(getpid(), NULL, 0), 0);
+}
+
+/* Without close_range(), as under an old kernel: the spare must not keep its own socket open, or the spawner waits for it for ever. */
+static int
+no_close_range_main(void *arg)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = { ARRAY_LEN(code), code };
+
+    (void)arg;
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        return 0; /* a kernel without filters */
+    struct proc_spawner  *s = c_open();
+    static struct command c;
+    c_start_sh(s, &c, "exit 5", NULL);
+    c_exits(&c, 5);
+    il__proc_spawner_close(s);
+    return 0;
+}
+
+U_TEST(no_close_range)
+{
+    static struct t_proc p;
+
+    t_proc_fork(&p, no_close_range_main, NULL);
+    T_EQ(t_proc_exit(&p, LIMIT_MS), 0);
+    t_proc_release(&p);
 }
 
 /* ---- many ------------------------------------------------------------------------------------------------- */
@@ -330,11 +417,19 @@ int
 main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        U_ROW(server_killed),  U_ROW(server_stopped),
-        U_ROW(spawner_killed), U_ROW(spawner_ignores_signals),
-        U_ROW(reaper_killed),  U_ROW(reaper_stopped),
-        U_ROW(spare_killed),   U_ROW(spawner_hangs),
-        U_ROW(many_at_once),   U_ROW(no_leaks),
+        U_ROW(server_killed),
+        U_ROW(server_stopped),
+        U_ROW(spawner_killed),
+        U_ROW(spawner_ignores_signals),
+        U_ROW(reaper_killed),
+        U_ROW(reaper_stopped),
+        U_ROW(spare_killed),
+        U_ROW(spawner_hangs),
+        U_ROW(reaper_killed_no_descriptors),
+        U_ROW(stop_after_the_report),
+        U_ROW(no_close_range),
+        U_ROW(many_at_once),
+        U_ROW(no_leaks),
     };
     int status = c_main(argc, argv);
 
