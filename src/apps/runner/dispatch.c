@@ -415,13 +415,13 @@ forget_unseen(struct runner *r, const struct listing *l, const char *tenant)
     struct want_group  *g = t != NULL ? t->groups : NULL;
     while (g != NULL) {
         struct want_group *next_group = g->next;
-        struct want       *want       = g->busy ? NULL : g->first;
+        struct want       *want       = g->first;
         while (want != NULL) {
             struct want *next = want->next;
             if (want->pass == UINT64_MAX)
                 want->pass = l->pass; /* the next listing must show it */
-            else if (want->pass < l->pass)
-                forget_want(&r->wants, want); /* the last one takes the group along */
+            else if (want->pass < l->pass && !(g->busy && is_executing(r, tenant, want->id)))
+                forget_want(&r->wants, want); /* the last one takes the group along, if it is idle */
             want = next;
         }
         g = next_group;

@@ -517,6 +517,36 @@ begin(struct execution *e, const il_op *op)
     record_detail(e);
 }
 
+/*
+ * A slot that was cancelled is purged keep_ms after its end, and a start of an id that nobody knows makes a run. So it is looked for first: what was there then, and is gone when it is started, was cancelled and purged in between.
+ * For that to hurt nobody, a start brings a meta of its own: a slot keeps the one that it was made with, so a run that shows this one was made by the start. It is ended at once, nothing of it is executed or noted, and it is not
+ * kept either; if the store cannot be told, its lease ends it.
+ */
+#define META_GONE "{\"gone\":true}"
+
+static bool
+is_gone(const struct execution *e)
+{
+    il_op op = { .type = IL_OP_RUN_GET, .tenant = e->tenant };
+
+    op.in.run.id = e->id;
+    bool gone    = il_apply(e->r->o.h, &op, 1, NULL) == IL_OK && op.status == IL_NOT_FOUND;
+    il_op_release(&op);
+    return gone;
+}
+
+/* The start made it. Then it is over. */
+static bool
+undo_made(struct execution *e, const il_op *op)
+{
+    if (op->out.n_runs == 0 || strcmp(op->out.runs[0].meta, META_GONE) != 0)
+        return false;
+    IGNORE(il_run_finish(e->run, IL_RUN_CANCELLED, "it was cancelled before it was started", NULL));
+    il_run_free(e->run);
+    e->run = NULL;
+    return true;
+}
+
 /* Make the slot RUNNING. What else the store may say means that it is not for us, or not yet. */
 static bool
 start(struct execution *e, il_op *op, enum runner_started *ret, char before[IL_ID_BYTES_MAX + 1])
@@ -524,6 +554,10 @@ start(struct execution *e, il_op *op, enum runner_started *ret, char before[IL_I
     il_run_opts o     = IL_RUN_OPTS_INIT;
     il_error    error = { .message = "" };
 
+    before[0] = '\0';
+    *ret      = RUNNER_STARTED_OVER;
+    if (is_gone(e))
+        return false;
     o.id         = e->id;
     o.tenant     = e->tenant;
     o.holder     = e->holder;
@@ -531,15 +565,16 @@ start(struct execution *e, il_op *op, enum runner_started *ret, char before[IL_I
     o.ttl_ms     = e->ttl_ms;
     o.stop_ms    = e->stop_ms;
     o.place      = e->r->node;
+    o.meta       = META_GONE; /* if there is no slot any more; the same for keep_ms */
+    o.keep_ms    = 1;
     o.on_cancel  = on_cancel;
     o.on_lost    = on_lost;
     o.on_renewed = on_renewed;
     o.cookie     = e;
     il_status st = il_run_start(e->r->o.h, e->pipeline->key, &o, &e->run, op, &error);
-    before[0]    = '\0';
     switch (st) {
     case IL_OK:
-        return true;
+        return !undo_made(e, op);
     case IL_HELD:
         if (op->out.n_runs > 0 && op->out.runs[0].state == IL_RUN_PENDING)
             (void)snprintf(before, IL_ID_BYTES_MAX + 1, "%s", op->out.runs[0].id);
@@ -548,7 +583,6 @@ start(struct execution *e, il_op *op, enum runner_started *ret, char before[IL_I
     case IL_DUPLICATE: /* another server has it */
     case IL_STATE:     /* cancelled, or executed by another and over */
     case IL_MISMATCH:
-        *ret = RUNNER_STARTED_OVER;
         return false;
     default:
         runner_trouble(e->r, "a pending run cannot be started", &error);

@@ -217,6 +217,14 @@ void  runner_started(struct execution *e, enum runner_started how, const char *b
 void *runner_dispatch_main(void *arg);
 void  runner_wants_release(struct runner *r);
 
+/* ---- triggers (trigger.c) ----------------------------------------------------------------------------------------------------------- */
+
+/* As runner_trigger(). *ret_unheard: it failed because the store could not be asked; then it may be tried again. */
+enum runner_answer runner_trigger_heard(struct runner *r, const struct runner_trigger *t, il_op *op,
+                                        char **ret_outside_id, bool *ret_unheard, il_error *reterr);
+/* Sleep between two tries; false: the runner is being closed. */
+bool runner_pause(struct runner *r, int64_t ms);
+
 /* ---- schedules (tick.c) ------------------------------------------------------------------------------------------------------------ */
 
 void *runner_tick_main(void *arg);

@@ -2,7 +2,8 @@
  * tick.c: schedules. Each server computes the ticks of its pipelines and triggers them; the id of the run follows from tenant, pipeline and tick, so that of all servers that do so one makes the run, and the others are told that
  * it exists. No server is special, none needs to know of the others.
  *
- * Ticks that are due together are triggered together: one commit. Those that may have to wait (a probe, `reject` with retries) have a thread each.
+ * Ticks that are due together are triggered together: one commit. Those that may have to wait (a probe, `reject` with retries) are *slow*: threads of their own take them, never the ticker. While all of these are busy, slow ticks
+ * stand in a line, one of each pipeline: the newest.
  */
 #include <stdio.h>
 
@@ -17,30 +18,35 @@
 #define SLOW_MAX 16 /* threads for triggers that wait */
 #define PAGE 256
 #define SLEEP_MS_MAX 1000 /* the wall clock may be set */
+#define TOO_LATE "it waited for triggers of other pipelines for too long"
 
 /* A pipeline with a schedule. node.at: its next tick. */
 struct entry {
     struct il__heap_node node;
     struct pipeline     *pipeline;
 };
-struct ticker {
-    struct runner  *r;
-    struct il__heap heap;
-    uint64_t        version; /* of the catalogue, as it was read last */
-    bool            read;
-    int64_t         from_ms; /* ticks up to this time have been looked at */
-    pthread_t       slow[SLOW_MAX];
-    atomic_bool     slow_done[SLOW_MAX];
-    bool            slow_used[SLOW_MAX];
-};
 /* A tick that is due. */
 struct tick {
+    struct tick     *next; /* of a slow one: in the line */
     struct pipeline *pipeline;
     int64_t          at_ms;
     char             id[IL_ID_BYTES_MAX + 1];
-    /* of a slow one: */
-    struct runner *r;
-    atomic_bool   *done;
+};
+struct slow_thread {
+    struct ticker *ticker;
+    pthread_t      id;
+    bool           used;
+    atomic_bool    done; /* it takes no more, and can be joined */
+};
+struct ticker {
+    struct runner     *r;
+    struct il__heap    heap;
+    uint64_t           version; /* of the catalogue, as it was read last */
+    bool               read;
+    int64_t            from_ms;      /* ticks up to this time have been looked at */
+    int64_t            slow_from_ms; /* slow ones up to this time have been put into the line */
+    struct tick       *line;         /* slow ticks that no thread has taken; under runner.mutex */
+    struct slow_thread slow[SLOW_MAX];
 };
 
 /* ---- which are due -------------------------------------------------------------------------------------------------------------------- */
@@ -139,6 +145,33 @@ take_due(struct ticker *t, int64_t now_ms, struct tick *ticks, size_t n)
 
 /* ---- triggering ------------------------------------------------------------------------------------------------------------------------ */
 
+static bool
+is_slow(const struct pipeline *p)
+{
+    return p->preflight != PIPELINE_NO_PROBE ||
+           (p->on_conflict == IL_POLICY_REJECT && p->lock_retries > 0);
+}
+
+/* How long a slow tick may stand in the line: until the next one comes. */
+static int64_t
+line_ms(const struct tick *tick)
+{
+    int64_t next_ms = il__pipeline_next_tick(tick->pipeline, tick->at_ms);
+
+    return MAX(tick->pipeline->catch_up_ms, MIN(next_ms - tick->at_ms, IL__DAY_MS));
+}
+
+/* How long after its tick a server may still make the run. */
+static int64_t
+late_ms(const struct tick *tick)
+{
+    const struct pipeline *p = tick->pipeline;
+
+    if (!is_slow(p))
+        return p->catch_up_ms;
+    return line_ms(tick) + p->preflight_timeout_ms + p->lock_retries * p->lock_retry_delay_ms;
+}
+
 static struct runner_trigger
 trigger_of(struct runner *r, const struct tick *tick)
 {
@@ -149,7 +182,7 @@ trigger_of(struct runner *r, const struct tick *tick)
         .by       = "schedule",
         .type     = "schedule",
         /* As long as a server may make up for the tick, its run must be there, or it would be started once more. Clocks of servers differ a little. */
-        .keep_ms = MAX(r->o.keep_ms, tick->pipeline->catch_up_ms + RUNNER_CLOCKS_MS),
+        .keep_ms = MAX(r->o.keep_ms, late_ms(tick) + RUNNER_CLOCKS_MS),
     };
 
     if (r->o.limits != NULL)
@@ -243,71 +276,149 @@ trigger_batch(struct runner *r, const struct tick *ticks, size_t n)
     return st == IL_OK;
 }
 
+/* ---- slow ones ------------------------------------------------------------------------------------------------------------------------- */
+
+/* While the store is out of reach it is tried again, for as long as the ticker does so with the others. */
 static void
 trigger_slowly(struct runner *r, const struct tick *tick)
 {
-    struct runner_trigger t       = trigger_of(r, tick);
-    AUTO_FREE char       *outside = NULL;
-    il_error              error   = { .message = "" };
-    il_op                 op;
-    enum runner_answer    answer = runner_trigger(r, &t, &op, &outside, &error);
+    struct runner_trigger t        = trigger_of(r, tick);
+    int64_t               until_ms = tick->at_ms + MAX(tick->pipeline->catch_up_ms, SLEEP_MS_MAX);
+    bool                  unheard;
 
-    note_tick(r, tick, answer, exists_already(&op, tick->id),
-              error.message[0] != '\0' ? error.message : why_not(answer, &op));
-    il_op_release(&op);
+    for (;;) {
+        AUTO_FREE char    *outside = NULL;
+        il_error           error   = { .message = "" };
+        il_op              op;
+        enum runner_answer answer = runner_trigger_heard(r, &t, &op, &outside, &unheard, &error);
+        if (unheard)
+            runner_trouble(r, "scheduled runs cannot be started", &error);
+        bool again = unheard && il__clock_wall_ms() < until_ms && runner_pause(r, SLEEP_MS_MAX);
+        if (!again)
+            note_tick(r, tick, answer, exists_already(&op, tick->id),
+                      error.message[0] != '\0' ? error.message : why_not(answer, &op));
+        il_op_release(&op);
+        if (!again)
+            return;
+    }
 }
 
+static void
+free_tick(struct tick *tick)
+{
+    il__pipeline_unref(tick->pipeline);
+    il__free(tick);
+}
+
+/* Takes what stands in the line, until there is nothing. */
 static void *
 slow_main(void *arg)
 {
-    struct tick *tick = arg;
+    struct slow_thread *me = arg;
+    struct ticker      *t  = me->ticker;
 
-    trigger_slowly(tick->r, tick);
-    il__pipeline_unref(tick->pipeline);
-    atomic_bool *done = tick->done;
-    il__free(tick);
-    atomic_store(done, true);
+    runner_lock(&t->r->mutex);
+    while (t->line != NULL && !t->r->stopping) {
+        struct tick *tick = t->line;
+        t->line           = tick->next;
+        runner_unlock(&t->r->mutex);
+        if (il__clock_wall_ms() - tick->at_ms <= line_ms(tick) + SLEEP_MS_MAX)
+            trigger_slowly(t->r, tick);
+        else
+            note_tick(t->r, tick, RUNNER_FAILED, false, TOO_LATE);
+        free_tick(tick);
+        runner_lock(&t->r->mutex);
+    }
+    atomic_store(&me->done, true); /* whoever puts something into the line from now on sees it */
+    runner_unlock(&t->r->mutex);
     return NULL;
 }
 
-/* A thread for it; without one, here. */
+/* Into the line. A tick of the same pipeline that stands there gives its place to this one. */
 static void
-trigger_aside(struct ticker *t, const struct tick *tick)
+line_up(struct ticker *t, const struct tick *tick)
 {
-    size_t i = 0;
+    struct tick *copy = il__alloc(sizeof *copy);
+    struct tick *old;
 
-    for (; i < SLOW_MAX; i++) {
-        if (t->slow_used[i] && atomic_load(&t->slow_done[i])) {
-            CHECK(pthread_join(t->slow[i], NULL) == 0);
-            t->slow_used[i] = false;
-        }
-        if (!t->slow_used[i])
-            break;
+    if (copy == NULL) {
+        note_tick(t->r, tick, RUNNER_FAILED, false, il_status_text(IL_NOMEM));
+        return;
     }
-    struct tick *copy = i < SLOW_MAX ? il__alloc(sizeof *copy) : NULL;
-    if (copy != NULL) {
-        *copy      = *tick;
-        copy->r    = t->r;
-        copy->done = &t->slow_done[i];
-        atomic_store(&t->slow_done[i], false);
-        if (runner_thread(&t->slow[i], slow_main, copy) == 0) {
-            t->slow_used[i] = true;
-            return;
-        }
-        il__free(copy);
+    *copy          = *tick;
+    copy->pipeline = il__pipeline_ref(tick->pipeline);
+    runner_lock(&t->r->mutex);
+    struct tick **at = &t->line;
+    while (*at != NULL && (strcmp((*at)->pipeline->tenant, tick->pipeline->tenant) != 0 ||
+                           strcmp((*at)->pipeline->id, tick->pipeline->id) != 0))
+        at = &(*at)->next;
+    old        = *at;
+    copy->next = old != NULL ? old->next : NULL;
+    *at        = copy;
+    runner_unlock(&t->r->mutex);
+    if (old != NULL) {
+        note_tick(t->r, old, RUNNER_FAILED, false, TOO_LATE);
+        free_tick(old);
     }
-    trigger_slowly(t->r, tick);
-    il__pipeline_unref(tick->pipeline);
 }
 
-static bool
-is_slow(const struct pipeline *p)
+/* Threads for the line, as far as they are there; a thread that is busy takes the rest when it is through. */
+static void
+serve_line(struct ticker *t)
 {
-    return p->preflight != PIPELINE_NO_PROBE ||
-           (p->on_conflict == IL_POLICY_REJECT && p->lock_retries > 0);
+    size_t n = 0;
+
+    runner_lock(&t->r->mutex);
+    for (const struct tick *tick = t->line; tick != NULL; tick = tick->next)
+        n++;
+    runner_unlock(&t->r->mutex);
+    for (size_t i = 0; i < SLOW_MAX && n > 0; i++) {
+        struct slow_thread *slow = &t->slow[i];
+        if (slow->used && !atomic_load(&slow->done))
+            continue;
+        if (slow->used)
+            CHECK(pthread_join(slow->id, NULL) == 0);
+        slow->ticker = t;
+        atomic_store(&slow->done, false);
+        slow->used = runner_thread(&slow->id, slow_main, slow) == 0; /* if not: at the next look */
+        n--;
+    }
 }
 
-/* All that is due. False: the store was out of reach, and those that were not triggered are due again. */
+/* The runner stops. */
+static void
+end_slow(struct ticker *t)
+{
+    for (size_t i = 0; i < SLOW_MAX; i++) {
+        if (t->slow[i].used)
+            CHECK(pthread_join(t->slow[i].id, NULL) == 0);
+    }
+    while (t->line != NULL) { /* nobody else is there any more */
+        struct tick *tick = t->line;
+        t->line           = tick->next;
+        free_tick(tick);
+    }
+}
+
+/* ---- all of them ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Quick ones first; how many there are. */
+static size_t
+part(struct tick *ticks, size_t n)
+{
+    size_t n_quick = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!is_slow(ticks[i].pipeline)) {
+            struct tick quick = ticks[i];
+            ticks[i]          = ticks[n_quick];
+            ticks[n_quick++]  = quick;
+        }
+    }
+    return n_quick;
+}
+
+/* All that is due. False: the store was out of reach, and those that were not triggered are due again; slow ones are not: their threads see to it. */
 static bool
 trigger_due(struct ticker *t, int64_t now_ms)
 {
@@ -317,18 +428,18 @@ trigger_due(struct ticker *t, int64_t now_ms)
 
     do {
         n              = take_due(t, now_ms, ticks, BATCH_MAX);
-        size_t n_quick = 0;
-        for (size_t i = 0; i < n; i++) {
-            if (is_slow(ticks[i].pipeline))
-                trigger_aside(t, &ticks[i]);
-            else
-                ticks[n_quick++] = ticks[i];
-        }
+        size_t n_quick = part(ticks, n);
         if (n_quick > 0)
             good &= trigger_batch(t->r, ticks, n_quick);
-        for (size_t i = 0; i < n_quick; i++)
+        for (size_t i = n_quick; i < n; i++) {
+            if (ticks[i].at_ms > t->slow_from_ms)
+                line_up(t, &ticks[i]);
+        }
+        for (size_t i = 0; i < n; i++)
             il__pipeline_unref(ticks[i].pipeline);
     } while (n == BATCH_MAX);
+    t->slow_from_ms = now_ms;
+    serve_line(t);
     return good;
 }
 
@@ -364,10 +475,7 @@ runner_tick_main(void *arg)
             runner_wait(&r->tick, &r->mutex, wait_ms * IL__NS_PER_MS);
     }
     runner_unlock(&r->mutex);
-    for (size_t i = 0; i < SLOW_MAX; i++) {
-        if (t->slow_used[i])
-            CHECK(pthread_join(t->slow[i], NULL) == 0);
-    }
+    end_slow(t);
     forget_all(t);
     il__free(t);
     return NULL;

@@ -220,6 +220,13 @@ runner_trigger_message(const char *pipeline_id, bool is_new, char out[RUNNER_MES
 
 /* ---- the whole of it ------------------------------------------------------------------------------------------------------------- */
 
+/* The store could not be asked: later it may well be. */
+static bool
+is_unheard(il_status st)
+{
+    return st == IL_STORE || st == IL_FULL || st == IL_NOMEM;
+}
+
 /* Has the pipeline a live run? Then the outside world need not be asked: the store knows. */
 static il_status
 has_live_run(struct runner *r, const struct runner_trigger *t, bool *ret, il_error *reterr)
@@ -238,8 +245,10 @@ has_live_run(struct runner *r, const struct runner_trigger *t, bool *ret, il_err
     return st;
 }
 
+/* *ret_unheard: the store did not answer. A probe that cannot tell is another matter. */
 static il_status
-ask_outside(struct runner *r, const struct runner_trigger *t, char **ret_outside_id, il_error *reterr)
+ask_outside(struct runner *r, const struct runner_trigger *t, char **ret_outside_id,
+            bool *ret_unheard, il_error *reterr)
 {
     AUTO(il__arena_free) void *mem = NULL;
     struct pipeline_values     values;
@@ -248,15 +257,15 @@ ask_outside(struct runner *r, const struct runner_trigger *t, char **ret_outside
     if (t->pipeline->preflight == PIPELINE_NO_PROBE)
         return IL_OK;
     il_status st = has_live_run(r, t, &live, reterr);
+    *ret_unheard = is_unheard(st);
     if (st != IL_OK || live)
         return st;
     st = runner_values(t->pipeline, t->parameters, &mem, &values, reterr);
     return st == IL_OK ? runner_preflight(r, t->pipeline, &values, ret_outside_id, reterr) : st;
 }
 
-/* Sleep between two tries; false: the runner is being closed. */
-static bool
-pause_ms(struct runner *r, int64_t ms)
+bool
+runner_pause(struct runner *r, int64_t ms)
 {
     int64_t until_ns = il__clock_boot_ns() + ms * IL__NS_PER_MS;
 
@@ -284,14 +293,24 @@ enum runner_answer
 runner_trigger(struct runner *r, const struct runner_trigger *t, il_op *op, char **ret_outside_id,
                il_error *reterr)
 {
+    bool unheard;
+
+    return runner_trigger_heard(r, t, op, ret_outside_id, &unheard, reterr);
+}
+
+enum runner_answer
+runner_trigger_heard(struct runner *r, const struct runner_trigger *t, il_op *op,
+                     char **ret_outside_id, bool *ret_unheard, il_error *reterr)
+{
     AUTO(il__arena_free) void *mem = NULL;
     uint32_t retries = t->pipeline->on_conflict == IL_POLICY_REJECT ? t->pipeline->lock_retries : 0;
     enum runner_answer answer = RUNNER_FAILED;
 
+    *ret_unheard = false;
     *op          = (il_op){ .type = IL_OP_NONE, .status = IL_INVAL };
     il_status st = runner_trigger_op(t, &mem, op, reterr);
     if (st == IL_OK)
-        st = ask_outside(r, t, ret_outside_id, reterr);
+        st = ask_outside(r, t, ret_outside_id, ret_unheard, reterr);
     if (st == IL_HELD && *ret_outside_id != NULL) {
         forget_inputs(op);
         op->status = IL_HELD;
@@ -303,11 +322,12 @@ runner_trigger(struct runner *r, const struct runner_trigger *t, il_op *op, char
         st = il_apply(r->o.h, op, 1, reterr);
         if (st == IL_STORE) /* repeating it does no harm: its id is the same */
             st = il_apply(r->o.h, op, 1, reterr);
-        answer = st == IL_OK ? runner_trigger_answer(op) : RUNNER_FAILED;
+        answer       = st == IL_OK ? runner_trigger_answer(op) : RUNNER_FAILED;
+        *ret_unheard = is_unheard(st != IL_OK ? st : op->status);
         if (answer != RUNNER_REJECTED || retries == 0)
             break;
         retries--;
-        if (!pause_ms(r, t->pipeline->lock_retry_delay_ms))
+        if (!runner_pause(r, t->pipeline->lock_retry_delay_ms))
             break;
         il_op_release(op);
     }
