@@ -276,6 +276,8 @@ U_TEST(spawner_hangs)
 }
 
 /* Without close_range(), as under an old kernel: the spare must not keep its own socket open, or the spawner waits for it for ever. */
+#define NO_FILTERS 77
+
 static int
 no_close_range_main(void *arg)
 {
@@ -290,7 +292,7 @@ no_close_range_main(void *arg)
     (void)arg;
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
-        return 0; /* a kernel without filters */
+        return NO_FILTERS;
     struct proc_spawner  *s = c_open();
     static struct command c;
     c_start_sh(s, &c, "exit 5", NULL);
@@ -304,7 +306,11 @@ U_TEST(no_close_range)
     static struct t_proc p;
 
     t_proc_fork(&p, no_close_range_main, NULL);
-    T_EQ(t_proc_exit(&p, LIMIT_MS), 0);
+    int status = t_proc_exit(&p, LIMIT_MS);
+    if (status == NO_FILTERS)
+        print_message("# not here: the kernel has no seccomp filters\n");
+    else
+        T_EQ(status, 0);
     t_proc_release(&p);
 }
 

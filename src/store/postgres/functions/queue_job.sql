@@ -106,7 +106,7 @@ BEGIN
 END
 $$;
 
--- Is this job live? NULL: no job. The children of a live parent, ended or not, are not purged: asked under the parent's mutex.
+-- Is this job live? NULL, if none is named. The children of a live parent, ended or not, are not purged: asked under the parent's mutex.
 CREATE OR REPLACE FUNCTION job_lives(s bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT AS $$
 BEGIN
