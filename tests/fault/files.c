@@ -434,6 +434,9 @@ U_TEST(a_stopped_process_has_the_lock)
     T_EQ(il_apply(h, &op, 1, &err), IL_STORE);
     int64_t took = t_real_ms() - began;
     T_HAS(err.message, path);
+    char who[64]; /* whom to look at */
+    (void)snprintf(who, sizeof who, "pid %d, which is stopped, has kept it locked", (int)p.pid);
+    T_HAS(err.message, who);
     il_op_release(&op);
     if (took < 300 || took > 5000)
         T_FAIL("a timeout of 300 ms took %d ms", (int)took);

@@ -3,17 +3,20 @@
  */
 #include "harness/proc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness/clock.h"
+#include "harness/tmp.h"
 
 /* In the child: stdin from in_fd, stdout and stderr to out_fd, a process group of its own, like a shell's job, and no
  * survivor when the test dies. */
@@ -266,4 +269,61 @@ t_pid_in_state(pid_t pid, char state, int64_t limit_ms)
         look_again_soon();
     }
     return true;
+}
+
+/* All of its threads are: one that was on its way to a lock must have come to it. */
+static bool
+is_stopped(pid_t pid)
+{
+    char           path[64];
+    bool           stopped = true;
+    struct dirent *e;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    if (tasks == NULL)
+        T_FAIL("%s: %s", path, strerror(errno));
+    while ((e = readdir(tasks)) != NULL)
+        stopped =
+            stopped && (e->d_name[0] == '.' || state_of((pid_t)strtol(e->d_name, NULL, 10)) == 'T');
+    (void)closedir(tasks);
+    return stopped;
+}
+
+/* Nobody is in a transaction of the store at `url`, or only somebody who comes out of it again. */
+static bool
+is_free(const char *url, int64_t limit_ms)
+{
+    int64_t until = t_real_ms() + limit_ms;
+    char    path[T_PATH_BYTES];
+    int     rc;
+
+    if (strncmp(url, "sqlite:", 7) != 0)
+        return true;
+    t_path(path, "%s-lock", url + 7);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        T_FAIL("%s: %s", path, strerror(errno));
+    while ((rc = flock(fd, LOCK_EX | LOCK_NB)) != 0 && t_real_ms() < until)
+        look_again_soon();
+    (void)close(fd); /* and gives the lock up */
+    return rc == 0;
+}
+
+void
+t_proc_stop_outside(const struct t_proc *p, const char *url, int64_t limit_ms)
+{
+    int64_t until = t_real_ms() + limit_ms;
+
+    for (;;) {
+        t_proc_signal(p, SIGSTOP);
+        while (!is_stopped(p->pid) && t_real_ms() < until)
+            look_again_soon();
+        if (t_real_ms() >= until)
+            T_FAIL("pid %d cannot be stopped outside of a transaction", (int)p->pid);
+        if (is_free(url, 100))
+            return;
+        t_proc_signal(p, SIGCONT);
+        look_again_soon();
+    }
 }

@@ -39,6 +39,9 @@ bool t_proc_line(struct t_proc *p, const char *prefix, int64_t limit_ms, char li
 /* Send a line to its stdin. */
 void t_proc_say(struct t_proc *p, const char *line);
 void t_proc_signal(const struct t_proc *p, int signo);
+/* Stop it (SIGSTOP) outside of a transaction of the store at `url`: one that is stopped within one of SQLite keeps everybody
+ * else out of the file, rightly, and is no test of what happens to its leases. Fails the test when that takes over limit_ms. */
+void t_proc_stop_outside(const struct t_proc *p, const char *url, int64_t limit_ms);
 
 /* Wait for its end; false when it did not come within limit_ms. Its output is complete then, unless a
  * grandchild keeps it open. */

@@ -7,6 +7,8 @@ A test script has functions test_*, and ends with `lib.main(globals())`: TAP, on
 
 The key of a Server is the admin key that its first start prints; Server.key_for() makes others.
 """
+import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -257,6 +259,28 @@ class Server:
 
     def send(self, number):
         self.process.send_signal(number)
+
+    def freeze(self):
+        """SIGSTOP outside of a transaction: one that is stopped within one of SQLite keeps everybody else out of the file, rightly,
+        and is no test of what happens to its leases."""
+        def state(task):
+            with open(f"/proc/{self.pid}/task/{task}/stat", encoding="utf-8") as file:
+                return file.read().rpartition(")")[2].split()[0]
+
+        def is_free():
+            with open(self.store.removeprefix("sqlite:") + "-lock", "rb") as file, contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            return False
+
+        def stopped():
+            self.send(signal.SIGSTOP)
+            eventually(lambda: all(state(task) == "T" for task in os.listdir(f"/proc/{self.pid}/task")), what="the stop of all threads")
+            if not self.store.startswith("sqlite:") or is_free():
+                return True
+            self.send(signal.SIGCONT)
+            return False
+        eventually(stopped, what="a moment outside of a transaction")
 
     def stop(self, number=signal.SIGTERM, seconds=20):
         """Its exit status."""

@@ -122,7 +122,7 @@ def test_standstill_past_the_lease():
         node = lib.eventually(lambda: f.get(run, f.b)["node"], what="its node")
         busy = next(server for server in f.all if node.endswith(f":{server.pid}"))
         other = f.b if busy is f.a else f.a
-        busy.send(signal.SIGSTOP)
+        busy.freeze()
         try:
             lib.eventually(lambda: marked(f.mark) == [], FREE, "the end of the children")
             done = f.wait(run, server=other, seconds=FREE + 5)

@@ -26,7 +26,7 @@ start(struct scene *s, struct t_proc *p, const char *name, const char *command)
 
     (void)snprintf(
         script, sizeof script,
-        "'%s' run -q --ttl 2s --on-conflict join join -- sh -c '%s' >'%s/%s.out' 2>'%s/%s.err'; "
+        "'%s' run -q --ttl 5s --on-conflict join join -- sh -c '%s' >'%s/%s.out' 2>'%s/%s.err'; "
         "echo status $?",
         s->r.bin, command, s->r.dir, name, s->r.dir, name);
     t_proc_start(p, (const char *const[]){ "sh", "-c", script, NULL }, NULL);

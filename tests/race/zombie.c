@@ -52,8 +52,7 @@ pass_by(struct race *r, struct pair *pairs)
         t_file_write(p->file, "0\n", 2);
         RACE_WORKER(r, &p->zombie, "zombie", r->url, p->key, p->file);
         p->fence = await_held(&p->zombie);
-        t_proc_signal(&p->zombie, SIGSTOP);
-        T_TRUE(t_pid_in_state(p->zombie.pid, 'T', LIMIT_MS));
+        t_proc_stop_outside(&p->zombie, r->url, LIMIT_MS);
         RACE_WORKER(r, &p->next, "zombie", r->url, p->key, p->file);
     }
     for (unsigned i = 0; i < ZOMBIES; i++) {

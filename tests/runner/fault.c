@@ -131,7 +131,7 @@ RIG_TEST(stopped)
     pid_t near = (pid_t)rig_number(g, "near");
     pid_t far  = (pid_t)rig_number(g, "far");
     rig_slot(g, "p", next);
-    t_proc_signal(&p, SIGSTOP);
+    t_proc_stop_outside(&p, g->url, SOON_MS);
     let_go(g);
     rig_open(g, (struct rig_opts){ 0 });
     T_HAS(rig_end(g, hangs, IL_RUN_FAILED).error, "worker may have crashed");

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -185,11 +186,60 @@ il__sq_file_try_lock(struct sq_file *f)
     return locked;
 }
 
+static void
+close_file(FILE **file)
+{
+    if (*file != NULL)
+        (void)fclose(*file); /* only read */
+}
+
+/* Who has the lock, for a message: pid, or 0 when the kernel does not say (another pid namespace, no /proc). */
+static int
+owner_of(const struct sq_file *f)
+{
+    AUTO(close_file) FILE *locks = fopen("/proc/locks", "re");
+    struct stat            st;
+    char                   line[256];
+
+    if (locks == NULL || fstat(f->lock_fd, &st) != 0)
+        return 0;
+    while (fgets(line, sizeof line, locks) != NULL) {
+        unsigned      major, minor;
+        unsigned long inode;
+        int           pid;
+        /* "1: FLOCK  ADVISORY  WRITE 4711 fe:00:10952747 0 EOF"; who waits has "->" and does not match. */
+        if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%lu", &pid, &major, &minor, &inode) == 4 &&
+            makedev(major, minor) == st.st_dev && inode == st.st_ino)
+            return pid;
+    }
+    return 0;
+}
+
+/* Whether it was stopped (SIGSTOP, Ctrl-Z, a debugger), and so cannot give the lock up. */
+static bool
+is_stopped(int pid)
+{
+    char name[64], line[256];
+
+    (void)snprintf(name, sizeof name, "/proc/%d/stat", pid);
+    AUTO(close_file) FILE *stat = fopen(name, "re");
+    if (stat == NULL || fgets(line, sizeof line, stat) == NULL)
+        return false;
+    const char *state = strrchr(line, ')'); /* the name before it may be anything */
+    return state != NULL && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
+}
+
 static il_status
 busy(const struct sq_file *f, il_error *reterr)
 {
-    il__error_set(reterr, IL_STORE, "%s: another process has kept it locked for %lld ms", f->path,
-                  (long long)f->timeout_ms);
+    int pid = owner_of(f);
+
+    if (pid > 0)
+        il__error_set(reterr, IL_STORE, "%s: pid %d%s has kept it locked for %lld ms", f->path, pid,
+                      is_stopped(pid) ? ", which is stopped," : "", (long long)f->timeout_ms);
+    else
+        il__error_set(reterr, IL_STORE, "%s: another process has kept it locked for %lld ms",
+                      f->path, (long long)f->timeout_ms);
     if (reterr != NULL)
         (void)snprintf(reterr->native, sizeof reterr->native, "%s", IL__NATIVE_BUSY);
     return IL_STORE;
