@@ -14,6 +14,7 @@ struct unit { /* a root holder */
     char  *name;
     size_t n_stuck;  /* waits that are not known to be satisfied */
     bool   finishes; /* n_stuck is 0 */
+    bool   is_known; /* what it waits for is read, or going to be */
     size_t met_at;   /* step of the walk that tells the cycle; 0 = not met */
 };
 
@@ -182,6 +183,15 @@ il__deadlock_add_wait(struct il__deadlock *d, uint64_t ticket, const char *holde
         q->n_waits++;
 }
 
+void
+il__deadlock_waits_nowhere_else(struct il__deadlock *d, const char *holder)
+{
+    size_t i_unit = unit_of(d, holder);
+
+    if (!d->failed)
+        d->units[i_unit].is_known = true;
+}
+
 /* Read everything that can be reached from the units known so far. */
 static il_status
 explore(struct il__deadlock *d, const struct il__deadlock_source *source)
@@ -198,7 +208,10 @@ explore(struct il__deadlock *d, const struct il__deadlock_source *source)
             i_queue++;
             continue;
         }
-        const char *name = d->units[i_unit++].name;
+        const struct unit *unit = &d->units[i_unit++];
+        if (unit->is_known)
+            continue;
+        const char *name = unit->name;
         if (!source->waits_of(source->cookie, name, strlen(name), d))
             return IL_STORE;
     }

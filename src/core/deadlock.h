@@ -29,6 +29,9 @@ void il__deadlock_add_wanted(struct il__deadlock *d, const char *key);
 void il__deadlock_add_lease(struct il__deadlock *d, const char *holder, il_mode mode, uint32_t permits);
 void il__deadlock_add_wait(struct il__deadlock *d, uint64_t ticket, const char *holder,
                            il_mode mode, uint32_t permits);
+/* The unit of a holder of the queue being read waits for no other key: waits_of() is not asked. For engines to which asking costs
+ * more than looking. */
+void il__deadlock_waits_nowhere_else(struct il__deadlock *d, const char *holder);
 
 /*
  * Search from the units of work that the holders belong to, all at once. IL_OK: no deadlock. IL_DEADLOCK: *ret_ticket is

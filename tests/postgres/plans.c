@@ -309,10 +309,48 @@ U_TEST(plans_of_a_small_store)
     T_LESS(n, ROWS_MAX);
 }
 
+/* Somebody who holds something joins a long queue: those ahead of him, who wait for nothing else, are not asked for one by one. */
+U_TEST(a_search_along_a_long_queue)
+{
+    static char names[AT_ONCE][32];
+    il_op       ops[AT_ONCE];
+    il_error    err = { 0 };
+    char        out[T_PG_TEXT_BYTES];
+    il         *h = open_store();
+
+    (void)is_ok(h, (il_op){ .type = IL_OP_ACQUIRE, .key = "hot", .holder = "first" });
+    (void)is_ok(h, (il_op){ .type = IL_OP_ACQUIRE, .key = "mine", .holder = "me" });
+    for (unsigned i = 0; i < AT_ONCE; i++) {
+        (void)snprintf(names[i], sizeof names[i], "waits-%u", i);
+        ops[i]                 = (il_op){ .type = IL_OP_ACQUIRE, .key = "hot", .holder = names[i] };
+        ops[i].in.lock.wait_ms = 600000;
+    }
+    T_EQ(il_apply(h, ops, AT_ONCE, &err), IL_OK);
+    release_all(ops, AT_ONCE);
+    close_store(h, 0);
+    ask("SELECT pg_stat_reset()::text", out);
+    h                      = open_store();
+    il_op joins            = { .type = IL_OP_ACQUIRE, .key = "hot", .holder = "me" };
+    joins.in.lock.wait_ms  = 600000;
+    il_op closes           = { .type = IL_OP_ACQUIRE, .key = "mine", .holder = "first" };
+    closes.in.lock.wait_ms = 600000;
+    T_EQ(il_apply(h, &joins, 1, &err), IL_OK);
+    T_EQ(joins.status, IL_QUEUED);
+    T_EQ(il_apply(h, &closes, 1, &err), IL_OK);
+    T_EQ(closes.status, IL_DEADLOCK); /* and nobody is overlooked */
+    il_op_release(&joins);
+    il_op_release(&closes);
+    close_store(h, 0);
+    ask("SELECT xact_commit::text FROM pg_stat_database WHERE datname = current_database()", out);
+    print_message("# %s transactions\n", out);
+    T_LESS(strtoul(out, NULL, 10), AT_ONCE / 4);
+}
+
 int
 main(void)
 {
-    static const struct CMUnitTest tests[] = { U_ROW(plans_of_a_small_store) };
+    static const struct CMUnitTest tests[] = { U_ROW(plans_of_a_small_store),
+                                               U_ROW(a_search_along_a_long_queue) };
 
     return cmocka_run_group_tests_name("plans", tests, start_server, stop_server);
 }

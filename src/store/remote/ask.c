@@ -72,15 +72,25 @@ number_at(const json_t *array, size_t i)
     return il__remote_number_of(json_array_get(array, i));
 }
 
-/* [holder, mode, permits, state, due_ms, settle_ms]: what is over, or ends by itself, stands in nobody's way for ever. */
+/* What a row of x_queue says last: whether the unit of the holder waits for another key; left out when that is not known. */
+static void
+add_elsewhere(const json_t *row, size_t i, const char *holder, struct il__deadlock *d)
+{
+    if (json_array_size(row) > i && number_at(row, i) == 0)
+        il__deadlock_waits_nowhere_else(d, holder);
+}
+
+/* [holder, mode, permits, state, due_ms, settle_ms, elsewhere]: what is over, or ends by itself, stands in nobody's way for ever. */
 static void
 add_lease(const json_t *lease, int64_t now_ms, struct il__deadlock *d)
 {
     const char *holder = json_string_value(json_array_get(lease, 0));
 
-    if (holder != NULL && il__lease_lasts(now_ms, number_at(lease, 5),
-                                          (il_lease_state)number_at(lease, 3), number_at(lease, 4)))
-        il__deadlock_add_lease(d, holder, (il_mode)number_at(lease, 1), (uint32_t)number_at(lease, 2));
+    if (holder == NULL || !il__lease_lasts(now_ms, number_at(lease, 5),
+                                           (il_lease_state)number_at(lease, 3), number_at(lease, 4)))
+        return;
+    il__deadlock_add_lease(d, holder, (il_mode)number_at(lease, 1), (uint32_t)number_at(lease, 2));
+    add_elsewhere(lease, 6, holder, d);
 }
 
 static bool
@@ -101,11 +111,13 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
     for (size_t i = 0; i < json_array_size(leases); i++)
         add_lease(json_array_get(leases, i), now_ms, d);
     for (size_t i = 0; i < json_array_size(waits); i++) {
-        const json_t *w      = json_array_get(waits, i); /* [ticket, holder, mode, permits] */
+        const json_t *w = json_array_get(waits, i); /* [ticket, holder, mode, permits, elsewhere] */
         const char   *holder = json_string_value(json_array_get(w, 1));
-        if (holder != NULL)
-            il__deadlock_add_wait(d, (uint64_t)number_at(w, 0), holder, (il_mode)number_at(w, 2),
-                                  (uint32_t)number_at(w, 3));
+        if (holder == NULL)
+            continue;
+        il__deadlock_add_wait(d, (uint64_t)number_at(w, 0), holder, (il_mode)number_at(w, 2),
+                              (uint32_t)number_at(w, 3));
+        add_elsewhere(w, 4, holder, d);
     }
     return true;
 }

@@ -11,7 +11,16 @@ BEGIN
 END
 $$;
 
--- The leases and the queue of a key. What is over, or ends by itself, is for C to leave out of the leases.
+-- Does a unit of work wait for another key than this one? 1 or 0.
+CREATE OR REPLACE FUNCTION waits_elsewhere(unit text, k text) RETURNS int
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN CASE WHEN EXISTS (SELECT 1 FROM waiter w WHERE w.root = unit AND w.key <> k AND w.verdict = '') THEN 1 ELSE 0 END;
+END
+$$;
+
+-- The leases and the queue of a key. What is over, or ends by itself, is for C to leave out of the leases. Of each, whether its unit of
+-- work waits for another key, too: most do not, and need not be asked for one by one.
 CREATE OR REPLACE FUNCTION v_x_queue(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -20,12 +29,13 @@ DECLARE
 BEGIN
     RETURN jsonb_build_object(
         'status', 0, 'now_ms', now,
-        'leases', to_jsonb(ARRAY(SELECT jsonb_build_array(holder, mode, permits, state, expires_ms, settle_ms)
-                                   FROM leases_of_key(t, k) ORDER BY fence)),
-        'waits', to_jsonb(ARRAY(SELECT jsonb_build_array(ticket, holder, mode, permits) FROM waiter
-                                 WHERE tenant = t AND key = k AND verdict = ''
-                                   AND drop_ms > v_x_queue.now
-                                 ORDER BY ticket)));
+        'leases', to_jsonb(ARRAY(SELECT jsonb_build_array(l.holder, l.mode, l.permits, l.state, l.expires_ms, l.settle_ms, e.n)
+                                   FROM leases_of_key(t, k) l, LATERAL waits_elsewhere(l.root, k) e (n) ORDER BY l.fence)),
+        'waits', to_jsonb(ARRAY(SELECT jsonb_build_array(w.ticket, w.holder, w.mode, w.permits, e.n)
+                                  FROM waiter w, LATERAL waits_elsewhere(w.root, k) e (n)
+                                 WHERE w.tenant = t AND w.key = k AND w.verdict = ''
+                                   AND w.drop_ms > v_x_queue.now
+                                 ORDER BY w.ticket)));
 END
 $$;
 

@@ -225,11 +225,11 @@ local function unit_alone(c, field)
   return l and 'L' .. k .. '\0' .. l.holder, l and l.number
 end
 
--- What the unit of work of a holder has, oldest first: member, number, member, number, …
-L.unit = function(c, t, holder)
+-- What the unit of work of a holder has, oldest first: member, number, member, number, … Of more than `most` (nil: all) one more than that.
+L.unit = function(c, t, holder, most)
   local row = redis.call('HGET', c.tag .. ':store', L.unit_field(t, holder))
   if not row then return {} end
-  if row == '*' then return redis.call('ZRANGE', unit_set(c, t, holder), 0, -1, 'WITHSCORES') end
+  if row == '*' then return redis.call('ZRANGE', unit_set(c, t, holder), 0, most or -1, 'WITHSCORES') end
   return { unit_alone(c, row) }
 end
 

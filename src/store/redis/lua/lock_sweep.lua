@@ -5,6 +5,7 @@ local MORE = 4 -- enum il_out_flags
 local EDGES_MAX = 4096
 local PUT_OFF_MS = 60000 -- until a damaged key is looked at again
 local PAGE = 1000 -- leases or waiters that are read at once
+local UNIT_LOOK = 16 -- what a unit of work may have for it to be looked through beside a queue
 
 -- ---- the deadlock search -----------------------------------------------------------------------------------------------
 
@@ -19,6 +20,18 @@ V.x_waits = function(c, o)
   return { status = S.OK, keys = keys }
 end
 
+-- Does the unit of work of a holder wait for another key than this one? Most do not, and need not be asked for one by one. 1 also when it
+-- has so much that looking would cost more than being asked.
+local function waits_elsewhere(c, t, holder, key)
+  local unit = L.unit(c, t, holder, UNIT_LOOK)
+  if #unit > 2 * UNIT_LOOK then return 1 end
+  for i = 1, #unit, 2 do
+    local kind, other = L.unit_member(unit[i])
+    if kind == 'W' and other ~= key then return 1 end
+  end
+  return 0
+end
+
 -- Leases as stored: the client knows which of them last.
 V.x_queue = function(c, o)
   local ks = L.load(c, o.tenant, o.key)
@@ -28,7 +41,8 @@ V.x_queue = function(c, o)
     page = L.lease_page(ks, after, PAGE)
     for _, l in ipairs(page) do
       after = l.number
-      head.leases[#head.leases + 1] = { l.holder, l.mode, l.permits, l.state, l.due_ms, l.settle_ms }
+      head.leases[#head.leases + 1] =
+        { l.holder, l.mode, l.permits, l.state, l.due_ms, l.settle_ms, waits_elsewhere(c, o.tenant, l.holder, o.key) }
     end
   until ks.alone or #page < PAGE
   after = '0'
@@ -37,7 +51,7 @@ V.x_queue = function(c, o)
     for _, w in ipairs(page) do
       after = w.number
       if w.due_ms > c.now then
-        head.waits[#head.waits + 1] = { w.number, w.holder, w.mode, w.permits }
+        head.waits[#head.waits + 1] = { w.number, w.holder, w.mode, w.permits, waits_elsewhere(c, o.tenant, w.holder, o.key) }
       end
     end
   until #page < PAGE
