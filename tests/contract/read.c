@@ -84,6 +84,34 @@ T_TEST(check_fence_is_ok_only_for_a_held_lease)
     (void)T_IS(t_check(s, "k", fence), IL_STALE);
 }
 
+/* Also when the newest are over: more of them than an engine reads at once. */
+T_TEST(the_newest_that_lives_among_many)
+{
+    uint64_t newest = 0, first = 0, over = 0;
+    char     holder[16];
+
+    for (unsigned i = 0; i < 330; i++) {
+        bool lasts = i < 120;
+        (void)snprintf(holder, sizeof holder, "h%u", i);
+        uint64_t fence =
+            T_IS(t_acquire(s, "k", holder, T_SHARED, .ttl_ms = lasts ? 50000 : 20000), IL_OK)->out.fence;
+        first  = i == 0 ? fence : first;
+        newest = lasts ? fence : newest;
+        over   = fence;
+    }
+    T_EQU(T_IS(t_check(s, "k", first), IL_OK)->out.fence, over);
+    T_EQU(T_IS(t_get(s, "k"), IL_OK)->out.fence, over);
+    t_pass(s, 20000);
+    T_EQU(T_IS(t_check(s, "k", first), IL_OK)->out.fence, newest);
+    T_EQU(T_IS(t_check(s, "k", over), IL_STALE)->out.fence, newest);
+    const il_op *op = T_IS(t_get(s, "k"), IL_OK);
+    T_EQU(op->out.fence, newest);
+    T_EQU(op->out.n_items, 120);
+    t_pass(s, 30000);
+    T_EQU(T_IS(t_check(s, "k", first), IL_STALE)->out.fence, 0);
+    (void)T_IS(t_get(s, "k"), IL_NOT_HELD);
+}
+
 T_TEST(check_fence_knows_every_shared_lease)
 {
     uint64_t a = T_IS(t_acquire(s, "k", "a", T_SHARED), IL_OK)->out.fence;
@@ -317,6 +345,7 @@ main(void)
         T_ROW(get_shows_at_most_1000),
         T_ROW(check_fence_is_ok_only_for_a_held_lease),
         T_ROW(check_fence_knows_every_shared_lease),
+        T_ROW(the_newest_that_lives_among_many),
         T_ROW(reads_change_nothing_even_when_overdue),
         T_ROW(list_is_ordered_by_key_bytes),
         T_ROW(list_by_prefix),

@@ -125,6 +125,13 @@ L.lease_page = function(ks, after, limit)
   return leases_of(ks, redis.call('ZRANGEBYSCORE', ks.c.tag .. ':lf:' .. ks.tk, '(' .. after, '+inf', 'LIMIT', 0, limit))
 end
 
+-- The same from the newest on: those with a fence below `before` ('+inf', or '(' and a fence).
+L.lease_page_back = function(ks, before, limit)
+  if ks.alone then return { ks.alone } end
+  if not ks.many then return {} end
+  return leases_of(ks, redis.call('ZREVRANGEBYSCORE', ks.c.tag .. ':lf:' .. ks.tk, before, '-inf', 'LIMIT', 0, limit))
+end
+
 L.lease_of_fence = function(ks, fence)
   if ks.alone then
     return tonumber(ks.alone.number) == fence and ks.alone or nil

@@ -24,15 +24,29 @@ local function for_leases(c, ks, after, each)
   return true
 end
 
+-- The fence of the newest live lease of a key, or nil.
+local function newest_live(c, ks)
+  local before, page = '+inf', nil
+  repeat
+    page = L.lease_page_back(ks, before, CHUNK)
+    for _, l in ipairs(page) do
+      before = '(' .. l.number
+      if lives(c, l) then return l.number end
+    end
+  until ks.alone or #page < CHUNK
+end
+
 V.get = function(c, o)
   local ks = L.load(c, o.tenant, o.key)
   local head = { status = S.NOT_HELD, now_ms = c.now, wall_ms = c.wall, items = {} }
   local n_waiters = L.live_waiters(c, ks)
   for_leases(c, ks, '0', function(l)
-    if #head.items < PAGE_MAX then head.items[#head.items + 1] = L.item(l, n_waiters) end
-    head.status, head.fence = S.OK, l.number -- the last one is the newest
+    head.items[#head.items + 1] = L.item(l, n_waiters)
+    return #head.items < PAGE_MAX
   end)
-  if ks.foreign and head.status ~= S.OK then
+  if #head.items > 0 then
+    head.status, head.fence = S.OK, newest_live(c, ks)
+  elseif ks.foreign then
     head.status, head.items = S.OK, { L.item(ks.foreign, n_waiters) }
   end
   return head
@@ -40,12 +54,9 @@ end
 
 V.check_fence = function(c, o)
   local ks = L.load(c, o.tenant, o.key)
-  local head = { status = S.STALE }
-  for_leases(c, ks, '0', function(l)
-    head.fence = l.number
-    if l.state == HELD and l.due_ms > c.now and tonumber(l.number) == o.fence then head.status = S.OK end
-  end)
-  return head
+  local l = L.lease_of_fence(ks, o.fence)
+  local current = l and l.state == HELD and l.due_ms > c.now
+  return { status = current and S.OK or S.STALE, fence = newest_live(c, ks) }
 end
 
 -- ---- listing ---------------------------------------------------------------------------------------------------------
