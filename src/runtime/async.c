@@ -26,6 +26,18 @@ only_reads(const struct il__call *call)
     return true;
 }
 
+static unsigned
+lane_of(const struct il__async *a, const struct il__call *call)
+{
+    bool may_stand = false;
+
+    if (only_reads(call))
+        return ASYNC_READS;
+    for (size_t i = 0; i < call->n && !may_stand; i++)
+        may_stand = il__op_may_stand(call->ops[i].type);
+    return il__lane_of(a->h, call->ops, may_stand, a->n_busy);
+}
+
 void
 il__async_enqueue(struct il__async *a, struct il__call *call)
 {
@@ -35,8 +47,7 @@ il__async_enqueue(struct il__async *a, struct il__call *call)
         il__calls_add(&a->handed, call);
         return;
     }
-    struct async_lane *lane =
-        &a->lanes[only_reads(call) ? ASYNC_READS : il__lane_of(a->h, call->ops, a->n_busy)];
+    struct async_lane *lane = &a->lanes[lane_of(a, call)];
     il__calls_add(&lane->calls, call);
     a->n_queued++;
     a->n_busy++;

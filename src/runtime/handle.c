@@ -177,28 +177,45 @@ prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
     return writes;
 }
 
+bool
+il__op_may_stand(il_op_type type)
+{
+    return il__op_family(type) == IL__FAMILY_QUEUE && type != IL_OP_JOB_HEARTBEAT;
+}
+
 /*
  * Which executor. Few callers are faster together, in larger batches; many are faster on several connections, while one of
  * them waits for the disk. Ops of one key go the same way, so as not to wait for each other in the store; but nothing depends on it. The ops of one
  * call stay together, so that they keep their order.
+ *
+ * Half of them are for what may stand still until a transaction of somebody's own has ended (a push beside one of the same unique key): no
+ * renewal is behind that.
  */
 unsigned
-il__lane_of(const il *h, const il_op *first, unsigned n_callers)
+il__lane_of(const il *h, const il_op *first, bool may_stand, unsigned n_callers)
 {
-    unsigned    n_lanes = MIN(1 + n_callers / CALLERS_PER_LANE, h->n_execs);
+    unsigned    n_half  = MAX(h->n_execs / 2, 1);
+    unsigned    n_lanes = MIN(1 + n_callers / CALLERS_PER_LANE, n_half);
+    unsigned    i_first = may_stand ? h->n_execs - n_half : 0;
     const char *name    = first->key;
 
     if (n_lanes == 1)
-        return 0;
+        return i_first;
     if (name == NULL)
         name = il__op_id(first);
-    return name != NULL ? (unsigned)(il__hash_bytes(name, strlen(name)) % n_lanes) : 0;
+    return i_first + (name != NULL ? (unsigned)(il__hash_bytes(name, strlen(name)) % n_lanes) : 0);
 }
 
 static struct il__exec *
-exec_of(il *h, il_op *const *ops, unsigned n_applying)
+exec_of(il *h, il_op *const *ops, size_t n, unsigned n_applying)
 {
-    return il__op_refused(ops[0]) ? &h->execs[0] : &h->execs[il__lane_of(h, ops[0], n_applying)];
+    bool may_stand = false;
+
+    if (il__op_refused(ops[0]))
+        return &h->execs[0];
+    for (size_t i = 0; i < n && !may_stand; i++)
+        may_stand = il__op_may_stand(ops[i]->type);
+    return &h->execs[il__lane_of(h, ops[0], may_stand, n_applying)];
 }
 
 static il_status
@@ -207,7 +224,7 @@ execute(il *h, il_op *const *ops, size_t n, il_error *reterr)
     if (h->n_execs == 1)
         return il__exec_apply(&h->execs[0], ops, n, reterr);
     unsigned  n_applying = atomic_fetch_add_explicit(&h->n_applying, 1, memory_order_relaxed);
-    il_status st         = il__exec_apply(exec_of(h, ops, n_applying), ops, n, reterr);
+    il_status st         = il__exec_apply(exec_of(h, ops, n, n_applying), ops, n, reterr);
     atomic_fetch_sub_explicit(&h->n_applying, 1, memory_order_relaxed);
     return st;
 }

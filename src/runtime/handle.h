@@ -174,7 +174,9 @@ void il__ops_done(il *h, il_op *ops, size_t n, il_status st);
 /* Through this executor; which one is for ops of a call with this first op, when n_callers apply at the same time. */
 il_status il__ops_apply_on(il *h, unsigned lane, il_op *const *ops, size_t n, il_error *reterr)
     MUST_USE;
-unsigned il__lane_of(const il *h, const il_op *first, unsigned n_callers);
+/* May an op of this type have to wait for a transaction of somebody's own? */
+bool     il__op_may_stand(il_op_type type);
+unsigned il__lane_of(const il *h, const il_op *first, bool may_stand, unsigned n_callers);
 
 /* wait.c: can this op, as it was answered, be waited for? And how long at most, though nobody wakes us. */
 bool    il__wait_can(const il_op *op);

@@ -28,7 +28,7 @@ struct il__store_tx;
 struct il__store_advisory;
 struct sqlite3;
 
-#define IL__LANES_MAX 4
+#define IL__LANES_MAX 8 /* half of them are for ops on jobs: see il__lane_of() */
 
 struct il__store_ops {
     const char *name;

@@ -61,7 +61,7 @@ void il__pg_listener_take(struct il__board *b, const char *own_id, const char *p
 
 /* ---- the store -------------------------------------------------------------------------------------------------- */
 
-#define PG_LANES 4
+#define PG_LANES IL__LANES_MAX
 
 /*
  * What is known of a job that was claimed here, by its token: what never changes of it while that token counts, so that a finish need not read it; and where its

@@ -88,7 +88,7 @@ BEGIN
             RETURN true;
         END IF;
     END IF;
-    PERFORM lease_end(l, CASE l.state WHEN 4 THEN 7 ELSE 6 END, now, wall);
+    PERFORM lease_end(l, CASE WHEN l.state = 4 AND l.ended_ms IS NOT NULL THEN 5 WHEN l.state = 4 THEN 7 ELSE 6 END, now, wall);
     RETURN true;
 END
 $$;
@@ -471,6 +471,17 @@ BEGIN
 END
 $$;
 
+-- Leases that were just ended by a release, and whose fence somebody may have shown.
+CREATE OR REPLACE FUNCTION release_shown(t text, k text, f bigint, now bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    l lease;
+BEGIN
+    SELECT * INTO l FROM lease x WHERE x.tenant = t AND x.key = k AND x.fence = f;
+    PERFORM lease_linger(l, now);
+END
+$$;
+
 CREATE OR REPLACE FUNCTION v_release(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -480,14 +491,19 @@ DECLARE
     h text   := o ->> 'holder';
     v key_view;
     l lease;
+    unseen boolean;
 BEGIN
-    -- The usual case: the lease is current, alone, of no run, and nobody waits.
+    -- The usual case: the lease is current, alone, of no run, and nobody waits. What the new row has in xmax are those who hold the old one FOR KEY SHARE.
     UPDATE lease x
        SET state = 5, ended_ms = now
      WHERE x.tenant = t AND x.key = k AND x.fence = f AND x.holder = h AND x.state = 3 AND x.expires_ms > now AND x.mode = 0
        AND x.run = 0
-       AND (SELECT 1 FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= x.head LIMIT 1) IS NULL;
+       AND (SELECT 1 FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= x.head LIMIT 1) IS NULL
+    RETURNING x.xmax = '0' INTO unseen;
     IF FOUND THEN
+        IF NOT unseen THEN
+            PERFORM release_shown(t, k, f, now);
+        END IF;
         RETURN '{"status": 0}';
     END IF;
     v := key_settled(t, k, now, wall);
@@ -495,10 +511,16 @@ BEGIN
      WHERE x.tenant = t AND x.key = k AND x.fence = f AND x.holder = h AND x.state < 5;
     IF NOT FOUND THEN
         RETURN lock_not_current(v, o, now, wall);
+    ELSIF l.state = 4 AND l.ended_ms IS NOT NULL THEN -- given back before: see lease_linger()
+        RETURN jsonb_build_object('status', 0, 'fence', v.newest);
     ELSIF l.expires_ms <= now THEN -- over, though it cannot be taken away yet: see lease_seize()
         RETURN jsonb_build_object('status', 3, 'say', 'closing', 'reason', l.reason, 'fence', v.newest);
     END IF;
-    PERFORM lease_end(l, 5, now, wall);
+    IF NOT lease_linger(l, now) THEN
+        PERFORM lease_end(l, 5, now, wall);
+    ELSIF l.run <> 0 THEN
+        PERFORM run_lost(l.run, l.state, 5, l.expires_ms, 0, l.reason, now, wall);
+    END IF;
     PERFORM key_give_on(t, k, now, wall);
     RETURN jsonb_build_object('status', 0, 'fence', newest_fence(t, k));
 END

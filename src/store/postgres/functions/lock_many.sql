@@ -23,6 +23,7 @@ AS $$
 DECLARE
     now   bigint := test_now;
     units text[]; -- that have many ended leases
+    shown bigint[]; -- requests whose lease's row somebody has locked
     r     text;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -49,8 +50,11 @@ BEGIN
                      WHERE u.kind = 3
                     OFFSET 0) AS n
              WHERE x.ctid = n.place
-            RETURNING n.i)
-        SELECT array_agg(e.i) INTO ended FROM e;
+            RETURNING n.i, x.xmax = '0' AS unseen)
+        SELECT array_agg(e.i), array_agg(e.i) FILTER (WHERE NOT e.unseen) INTO ended, shown FROM e;
+        IF shown IS NOT NULL THEN
+            PERFORM release_shown(ts[i], ks[i], fs[i], now) FROM unnest(shown) AS u (i);
+        END IF;
     END IF;
 
     IF 2 = ANY (kinds) THEN -- see v_renew()

@@ -350,3 +350,19 @@ BEGIN
     RETURN FOUND;
 END
 $$;
+
+-- A holder has given its lease back, while somebody's transaction that has shown its fence may be under way. If it is, the lease stays, closing and
+-- overdue, until that has ended: nobody else is given the key before. ended_ms tells it from one that was broken. True: it stays.
+-- Who has locked the row is in its xmax, for all to see; mostly that is nobody.
+CREATE OR REPLACE FUNCTION lease_linger(l lease, now bigint) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF (SELECT x.xmax = '0' FROM lease x WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence) OR lease_seize(l, false) THEN
+        RETURN false;
+    END IF;
+    UPDATE lease x
+       SET state = 4, run = 0, ended_ms = now, expires_ms = now, look_ms = least(x.look_ms, now)
+     WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence;
+    RETURN true;
+END
+$$;

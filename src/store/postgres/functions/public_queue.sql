@@ -1,6 +1,6 @@
 -- public_queue: queues for programs in any language: SELECT * FROM interlock.push('mail', '{"to": 7}').
 --
--- push and finish are meant for the caller's own transaction: the job exists, or has ended, exactly if that is committed. Nobody waits for it meanwhile: a
+-- push and finish are meant for the caller's own transaction: the job exists, or has ended, exactly if that is committed. Workers do not wait for it meanwhile: a
 -- job that was pushed is not seen before, and one that is being finished is passed over by whoever looks for dead claims. claim is a transaction
 -- of its own: what it gives is the worker's only when it is committed. The others may be either. Waiting workers of the library are told
 -- through NOTIFY, by the commit. Schedules tick wherever a program with the library runs, not by a claim from here.
@@ -108,7 +108,7 @@ LANGUAGE plpgsql VOLATILE
 SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     delay_ms bigint := check_ms('delay', delay, 0, 31622400000);
-    at_ms_   bigint := (extract(epoch FROM run_at) * 1000)::bigint;
+    at_ms_   bigint := CASE WHEN NOT isfinite(run_at) THEN -1 ELSE (extract(epoch FROM run_at) * 1000)::bigint END;
     x        record;
 BEGIN
     PERFORM check_name('queue', queue, 128), check_optional('group_key', group_key, 512), check_optional('unique_key', unique_key, 512),
@@ -212,7 +212,7 @@ BEGIN
     -- Whoever looks at one of these jobs learns it in a few seconds; other workers are told at once of jobs that have become due.
     FOR w IN SELECT * FROM jsonb_array_elements(coalesce(wakes_take(), '[]')) LOOP
         IF w ->> 2 IS DISTINCT FROM '#job' THEN
-            PERFORM wakes_add(w || ',');
+            PERFORM wakes_add(w::text || ',');
         END IF;
     END LOOP;
     PERFORM wakes_notify();

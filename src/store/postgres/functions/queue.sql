@@ -3,8 +3,8 @@
 -- Why several callers can use one queue at once. Every op that changes jobs holds the mutex of their queue shared, and locks the jobs by their rows. What
 -- depends on other rows has a mutex of its own: a parent and its children are changed under that of the parent's id; a unique key is taken
 -- under that of the key; a worker claims under its own, so that a claim that is repeated waits for the first; and a queue with a rate or
--- a group limit has one for claims, which alone count there. (So a job can be pushed or finished in somebody's long transaction:
--- nobody waits for that.) Alone in the queue is who changes its group limit.
+-- a group limit has one for claims, which alone count there. So a job can be pushed or finished in somebody's long transaction: only who pushes
+-- the same unique key, or another child of that parent, waits for it; and who makes the queue, or changes its group limit, which is done alone in the queue.
 -- mutexes_queue() names them before anything is read, so what it looks up may have changed when they are granted; a verb therefore asks for
 -- them again (job_alone()), which costs nothing when they are held. In the rare case that they are not, two of those may wait for each
 -- other: PostgreSQL ends one of them, and its batch is repeated.

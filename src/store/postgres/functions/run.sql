@@ -195,7 +195,9 @@ BEGIN
     r := run_end(r, 'finish', o->>'error', wall, (o->>'state')::int);
     SELECT * INTO l FROM lease WHERE lease.tenant = r.tenant AND lease.key = r.key AND lease.fence = r.fence;
     l.run := 0; -- it has ended already
-    PERFORM lease_end(l, 5, now, wall); -- RELEASED
+    IF NOT lease_linger(l, now) THEN
+        PERFORM lease_end(l, 5, now, wall); -- RELEASED
+    END IF;
     PERFORM key_give_on(r.tenant, r.key, now, wall);
     RETURN run_head(r, 0, now, wall);
 END $$;
