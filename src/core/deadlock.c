@@ -192,30 +192,71 @@ il__deadlock_waits_nowhere_else(struct il__deadlock *d, const char *holder)
         d->units[i_unit].is_known = true;
 }
 
+/* Tell the source what is asked for next: units or queues, from number `i` on. */
+static il_status
+expect(const struct il__deadlock *d, const struct il__deadlock_source *source,
+       enum il__deadlock_part part, size_t i)
+{
+    size_t n       = part == IL__DEADLOCK_WAITS ? d->n_units : d->n_queues;
+    size_t n_names = 0;
+
+    if (source->expect == NULL || n - i < 2)
+        return IL_OK;
+    AUTO_FREE const char **names = il__calloc(n - i, sizeof *names);
+    if (names == NULL)
+        return IL_NOMEM;
+    for (; i < n; i++) {
+        if (part == IL__DEADLOCK_QUEUES)
+            names[n_names++] = d->queues[i].key;
+        else if (!d->units[i].is_known)
+            names[n_names++] = d->units[i].name;
+    }
+    return n_names < 2 || source->expect(source->cookie, part, names, n_names) ? IL_OK : IL_STORE;
+}
+
+/* What the units wait for, from number *i on. Adds queues, but no units. */
+static il_status
+read_waits(struct il__deadlock *d, const struct il__deadlock_source *source, size_t *i)
+{
+    il_status st = expect(d, source, IL__DEADLOCK_WAITS, *i);
+
+    for (; st == IL_OK && *i < d->n_units; (*i)++) {
+        const struct unit *unit = &d->units[*i];
+        if (!unit->is_known && !source->waits_of(source->cookie, unit->name, strlen(unit->name), d))
+            st = IL_STORE;
+    }
+    return st;
+}
+
+/* The queues, from number *i on. Adds units, but no queues. */
+static il_status
+read_queues(struct il__deadlock *d, const struct il__deadlock_source *source, size_t *i)
+{
+    il_status st = expect(d, source, IL__DEADLOCK_QUEUES, *i);
+
+    for (; st == IL_OK && !d->failed && *i < d->n_queues; (*i)++) {
+        d->queues[*i].i_first = d->n_queued;
+        d->i_reading          = *i;
+        if (!source->queue_of(source->cookie, d->queues[*i].key, d))
+            st = IL_STORE;
+    }
+    return st;
+}
+
 /* Read everything that can be reached from the units known so far. */
 static il_status
 explore(struct il__deadlock *d, const struct il__deadlock_source *source)
 {
-    size_t i_unit  = 0;
-    size_t i_queue = 0;
+    size_t    i_unit  = 0;
+    size_t    i_queue = 0;
+    il_status st      = IL_OK;
 
-    while (!d->failed && (i_unit < d->n_units || i_queue < d->n_queues)) {
-        if (i_queue < d->n_queues) {
-            d->queues[i_queue].i_first = d->n_queued;
-            d->i_reading               = i_queue;
-            if (!source->queue_of(source->cookie, d->queues[i_queue].key, d))
-                return IL_STORE;
-            i_queue++;
-            continue;
-        }
-        const struct unit *unit = &d->units[i_unit++];
-        if (unit->is_known)
-            continue;
-        const char *name = unit->name;
-        if (!source->waits_of(source->cookie, name, strlen(name), d))
-            return IL_STORE;
+    while (st == IL_OK && !d->failed && (i_unit < d->n_units || i_queue < d->n_queues)) {
+        st = read_waits(d, source, &i_unit);
+        if (st == IL_OK && !d->failed)
+            st = read_queues(d, source, &i_queue);
     }
-    return d->failed ? IL_NOMEM : IL_OK;
+    return st == IL_OK && d->failed ? IL_NOMEM : st;
 }
 
 /* Does `other` not stand for ever in the way of `w`? Siblings of one unit do not; an ancestor does. */

@@ -13,6 +13,11 @@
 
 struct il__deadlock; /* one search */
 
+enum il__deadlock_part {
+    IL__DEADLOCK_WAITS,
+    IL__DEADLOCK_QUEUES
+};
+
 /*
  * How a search reads the store. Each callback adds what it finds with the functions below; false means
  * the store could not be read and ends the search.
@@ -22,6 +27,8 @@ struct il__deadlock_source {
     bool (*waits_of)(void *cookie, const char *root, size_t root_bytes, struct il__deadlock *d);
     /* The live leases and the queue of `key`, in ticket order. */
     bool (*queue_of)(void *cookie, const char *key, struct il__deadlock *d);
+    /* Optional: waits_of() is going to be asked for all of these, or queue_of(). For engines to which asking for many at once costs less. */
+    bool (*expect)(void *cookie, enum il__deadlock_part part, const char *const *names, size_t n);
     void *cookie;
 };
 

@@ -167,7 +167,7 @@ queue_of(void *cookie UNUSED, const char *key, struct il__deadlock *d)
 static void
 piece_deadlock(void)
 {
-    struct il__deadlock_source source = { waits_of, queue_of, NULL };
+    struct il__deadlock_source source = { waits_of, queue_of, NULL, NULL };
     uint64_t                   ticket = 0;
     AUTO_BUF struct il__buf    why;
 

@@ -24,8 +24,32 @@ struct made_up {
     struct hold holds[HOLDS_MAX]; /* in queue order */
     size_t      n;
     size_t      n_reads;
-    bool        tells; /* of whom a queue knows that he waits nowhere else */
+    bool tells; /* of whom a queue knows that he waits nowhere else; and is told what is asked for next */
+    const char *expected[HOLDS_MAX];
+    size_t      n_expected;
 };
+
+static bool
+expect(void *cookie, enum il__deadlock_part part UNUSED, const char *const *names, size_t n)
+{
+    struct made_up *m = cookie;
+
+    T_EQU(m->n_expected, 0); /* all of the last ones have been asked for */
+    CHECK(n >= 2 && n <= HOLDS_MAX);
+    memcpy(m->expected, names, n * sizeof *names);
+    m->n_expected = n;
+    return true;
+}
+
+/* What was expected is asked for in that order, and nothing else. */
+static void
+take_expected(struct made_up *m, const char *name)
+{
+    if (m->n_expected == 0)
+        return;
+    T_STREQ(name, m->expected[0]);
+    memmove(m->expected, m->expected + 1, --m->n_expected * sizeof m->expected[0]);
+}
 
 static bool
 waits_of(void *cookie, const char *root, size_t root_bytes UNUSED, struct il__deadlock *d)
@@ -33,6 +57,7 @@ waits_of(void *cookie, const char *root, size_t root_bytes UNUSED, struct il__de
     struct made_up *m = cookie;
 
     m->n_reads++;
+    take_expected(m, root);
     for (size_t i = 0; i < m->n; i++) {
         if (m->holds[i].ticket != 0 && il__holder_same_root(m->holds[i].holder, root))
             il__deadlock_add_wanted(d, m->holds[i].key);
@@ -58,6 +83,7 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
     struct made_up *m = cookie;
 
     m->n_reads++;
+    take_expected(m, key);
     for (unsigned waits = 0; waits < 2; waits++) {
         for (size_t i = 0; i < m->n; i++) {
             const struct hold *h = &m->holds[i];
@@ -77,13 +103,13 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
 static il_status
 search_once(struct made_up *m, const char *holder, uint64_t *ticket, struct il__buf *why)
 {
-    struct il__deadlock_source source = { waits_of, queue_of, m };
+    struct il__deadlock_source source = { waits_of, queue_of, m->tells ? expect : NULL, m };
 
     il__buf_clear(why);
     return il__deadlock_find(&source, &holder, 1, ticket, why);
 }
 
-/* By a store that tells who waits nowhere else, too: it finds the same, with less to read. */
+/* By a store that tells who waits nowhere else, and reads ahead, too: it finds the same, with less to read. */
 static il_status
 search(struct made_up *m, const char *holder, uint64_t *ticket, struct il__buf *why)
 {
@@ -151,7 +177,7 @@ refuse(void *cookie UNUSED, const char *root UNUSED, size_t n UNUSED, struct il_
 
 U_TEST(a_store_that_cannot_be_read)
 {
-    struct il__deadlock_source source = { refuse, queue_of, NULL };
+    struct il__deadlock_source source = { refuse, queue_of, NULL, NULL };
     struct il__buf AUTO_BUF    why    = { .n_bytes_max = 1000 };
     uint64_t                   ticket;
 

@@ -28,21 +28,82 @@ il__remote_ask_sure(struct remote_store *s, const struct remote_request *r, bool
 
 /* ---- the deadlock search ------------------------------------------------------------------------------------- */
 
+#define AHEAD_MAX 64 /* units or queues that one request asks for */
+
 struct search {
     struct remote_store *s;
     const char          *tenant;
     il_error            *reterr;
     il_status            status; /* of the call that failed */
+    json_t              *ahead;  /* what was asked for already: by name of the unit or key */
 };
+
+static void
+search_release(struct search *search)
+{
+    json_decref(search->ahead);
+}
+
+static bool
+no_memory(struct search *search)
+{
+    search->status = il__error_set(search->reterr, IL_NOMEM, "no memory to search for deadlocks");
+    return false;
+}
 
 static bool
 ask(struct search *search, struct remote_request *r, struct remote_answer *a)
 {
     if (!il__remote_end(r))
-        search->status = il__error_set(search->reterr, IL_NOMEM, "no memory to search for deadlocks");
-    else
-        search->status = il__remote_ask_sure(search->s, r, true, a, search->reterr);
+        return no_memory(search);
+    search->status = il__remote_ask_sure(search->s, r, true, a, search->reterr);
     return search->status == IL_OK;
+}
+
+/* As waits_of() or queue_of() for several names: a list of their answers. */
+static bool
+ask_ahead(struct search *search, enum il__deadlock_part part, const char *const *names, size_t n)
+{
+    struct remote_request AUTO_REQUEST r = { 0 };
+    struct remote_answer AUTO_ANSWER   a = { 0 };
+
+    il__remote_begin(&r, part == IL__DEADLOCK_WAITS ? "x_waits" : "x_queue");
+    il__remote_put_text(&r, "tenant", search->tenant);
+    il__remote_put_texts(&r, part == IL__DEADLOCK_WAITS ? "roots" : "keys", names, n);
+    if (!ask(search, &r, &a))
+        return false;
+    json_t *many = json_object_get(a.reply.head, "many");
+    for (size_t i = 0; i < n && i < json_array_size(many); i++) {
+        if (json_object_set_nocheck(search->ahead, names[i], json_array_get(many, i)) != 0)
+            return no_memory(search);
+    }
+    return true;
+}
+
+static bool
+expect(void *cookie, enum il__deadlock_part part, const char *const *names, size_t n)
+{
+    struct search *search = cookie;
+
+    if (search->ahead == NULL)
+        search->ahead = json_object();
+    if (search->ahead == NULL || json_object_clear(search->ahead) != 0)
+        return no_memory(search);
+    for (size_t i = 0; i < n; i += AHEAD_MAX) {
+        if (!ask_ahead(search, part, names + i, MIN(n - i, AHEAD_MAX)))
+            return false;
+    }
+    return true;
+}
+
+static void
+add_wanted(const json_t *keys, struct il__deadlock *d)
+{
+    for (size_t i = 0; i < json_array_size(keys); i++) {
+        const char *key = json_string_value(json_array_get(keys, i));
+        if (key != NULL)
+            il__deadlock_add_wanted(d, key);
+    }
 }
 
 static bool
@@ -51,18 +112,18 @@ waits_of(void *cookie, const char *root, size_t root_bytes, struct il__deadlock 
     struct search                     *search = cookie;
     struct remote_request AUTO_REQUEST r      = { 0 };
     struct remote_answer AUTO_ANSWER   a      = { 0 };
+    const json_t                      *ahead  = json_object_get(search->ahead, root);
 
+    if (ahead != NULL) {
+        add_wanted(json_object_get(ahead, "keys"), d);
+        return true;
+    }
     il__remote_begin(&r, "x_waits");
     il__remote_put_text(&r, "tenant", search->tenant);
     il__remote_put_bytes(&r, "root", root, root_bytes);
     if (!ask(search, &r, &a))
         return false;
-    const json_t *keys = json_object_get(a.reply.head, "keys");
-    for (size_t i = 0; i < json_array_size(keys); i++) {
-        const char *key = json_string_value(json_array_get(keys, i));
-        if (key != NULL)
-            il__deadlock_add_wanted(d, key);
-    }
+    add_wanted(json_object_get(a.reply.head, "keys"), d);
     return true;
 }
 
@@ -93,21 +154,13 @@ add_lease(const json_t *lease, int64_t now_ms, struct il__deadlock *d)
     add_elsewhere(lease, 6, holder, d);
 }
 
-static bool
-queue_of(void *cookie, const char *key, struct il__deadlock *d)
+static void
+add_queue(const json_t *queue, struct il__deadlock *d)
 {
-    struct search                     *search = cookie;
-    struct remote_request AUTO_REQUEST r      = { 0 };
-    struct remote_answer AUTO_ANSWER   a      = { 0 };
+    const json_t *leases = json_object_get(queue, "leases");
+    const json_t *waits  = json_object_get(queue, "waits");
+    int64_t       now_ms = il__remote_number(queue, "now_ms");
 
-    il__remote_begin(&r, "x_queue");
-    il__remote_put_text(&r, "tenant", search->tenant);
-    il__remote_put_text(&r, "key", key);
-    if (!ask(search, &r, &a))
-        return false;
-    const json_t *leases = json_object_get(a.reply.head, "leases");
-    const json_t *waits  = json_object_get(a.reply.head, "waits");
-    int64_t       now_ms = il__remote_number(a.reply.head, "now_ms");
     for (size_t i = 0; i < json_array_size(leases); i++)
         add_lease(json_array_get(leases, i), now_ms, d);
     for (size_t i = 0; i < json_array_size(waits); i++) {
@@ -119,6 +172,26 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
                               (uint32_t)number_at(w, 3));
         add_elsewhere(w, 4, holder, d);
     }
+}
+
+static bool
+queue_of(void *cookie, const char *key, struct il__deadlock *d)
+{
+    struct search                     *search = cookie;
+    struct remote_request AUTO_REQUEST r      = { 0 };
+    struct remote_answer AUTO_ANSWER   a      = { 0 };
+    const json_t                      *ahead  = json_object_get(search->ahead, key);
+
+    if (ahead != NULL) {
+        add_queue(ahead, d);
+        return true;
+    }
+    il__remote_begin(&r, "x_queue");
+    il__remote_put_text(&r, "tenant", search->tenant);
+    il__remote_put_text(&r, "key", key);
+    if (!ask(search, &r, &a))
+        return false;
+    add_queue(a.reply.head, d);
     return true;
 }
 
@@ -145,10 +218,10 @@ il_status
 il__remote_search(struct remote_store *s, const char *tenant, const char *const *holders, size_t n,
                   uint64_t *ret_victim, struct il__buf *why, bool *ret_found, il_error *reterr)
 {
-    struct search                    search = { .s = s, .tenant = tenant, .reterr = reterr };
-    const struct il__deadlock_source source = { .waits_of = waits_of,
-                                                .queue_of = queue_of,
-                                                .cookie   = &search };
+    struct search AUTO(search_release) search = { .s = s, .tenant = tenant, .reterr = reterr };
+    const struct il__deadlock_source source   = {
+          .waits_of = waits_of, .queue_of = queue_of, .expect = expect, .cookie = &search
+    };
 
     *ret_found   = false;
     il_status st = il__deadlock_find(&source, holders, n, ret_victim, why);

@@ -66,6 +66,17 @@ il__remote_put_text(struct remote_request *r, const char *name, const char *text
 }
 
 void
+il__remote_put_texts(struct remote_request *r, const char *name, const char *const *texts, size_t n)
+{
+    put_name(r, name);
+    for (size_t i = 0; i < n; i++) {
+        il__buf_addc(&r->json, i == 0 ? '[' : ',');
+        put_string(&r->json, texts[i], strlen(texts[i]));
+    }
+    il__buf_adds(&r->json, n == 0 ? "[]" : "]");
+}
+
+void
 il__remote_put_number(struct remote_request *r, const char *name, int64_t number)
 {
     char  digits[24];

@@ -3,11 +3,23 @@
 -- ---- the deadlock search -------------------------------------------------------------------------------------------------
 
 -- What a unit of work waits for, the youngest wait first: the cycle that is told depends on it.
-CREATE OR REPLACE FUNCTION v_x_waits(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
+CREATE OR REPLACE FUNCTION waits_of(t text, holder text) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN jsonb_build_object('status', 0, 'keys', to_jsonb(ARRAY(
-        SELECT key FROM waiter WHERE root = unit_of(o ->> 'tenant', o ->> 'root') AND verdict = '' ORDER BY ticket DESC)));
+        SELECT w.key FROM waiter w WHERE w.root = unit_of(t, waits_of.holder) AND w.verdict = '' ORDER BY w.ticket DESC)));
+END
+$$;
+
+-- Of one, or a list of many.
+CREATE OR REPLACE FUNCTION v_x_waits(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF o ? 'roots' THEN
+        RETURN jsonb_build_object('status', 0, 'many', (SELECT jsonb_agg(waits_of(o ->> 'tenant', u.r) ORDER BY u.i)
+                                                          FROM jsonb_array_elements_text(o -> 'roots') WITH ORDINALITY AS u (r, i)));
+    END IF;
+    RETURN waits_of(o ->> 'tenant', o ->> 'root');
 END
 $$;
 
@@ -22,11 +34,8 @@ $$;
 
 -- The leases and the queue of a key. What is over, or ends by itself, is for C to leave out of the leases. Of each, whether its unit of
 -- work waits for another key, too: most do not, and need not be asked for one by one.
-CREATE OR REPLACE FUNCTION v_x_queue(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
+CREATE OR REPLACE FUNCTION queue_of(t text, k text, now bigint) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    t text := o ->> 'tenant';
-    k text := o ->> 'key';
 BEGIN
     RETURN jsonb_build_object(
         'status', 0, 'now_ms', now,
@@ -35,8 +44,20 @@ BEGIN
         'waits', to_jsonb(ARRAY(SELECT jsonb_build_array(w.ticket, w.holder, w.mode, w.permits, e.n)
                                   FROM waiter w, LATERAL waits_elsewhere(w.root, k) e (n)
                                  WHERE w.tenant = t AND w.key = k AND w.verdict = ''
-                                   AND w.drop_ms > v_x_queue.now
+                                   AND w.drop_ms > queue_of.now
                                  ORDER BY w.ticket)));
+END
+$$;
+
+-- Of one, or a list of many.
+CREATE OR REPLACE FUNCTION v_x_queue(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF o ? 'keys' THEN
+        RETURN jsonb_build_object('status', 0, 'many', (SELECT jsonb_agg(queue_of(o ->> 'tenant', u.k, now) ORDER BY u.i)
+                                                          FROM jsonb_array_elements_text(o -> 'keys') WITH ORDINALITY AS u (k, i)));
+    END IF;
+    RETURN queue_of(o ->> 'tenant', o ->> 'key', now);
 END
 $$;
 

@@ -10,14 +10,26 @@ local UNIT_LOOK = 16 -- what a unit of work may have for it to be looked through
 -- ---- the deadlock search -----------------------------------------------------------------------------------------------
 
 -- The keys that a unit of work waits for, the youngest wait first: the cycle that is told depends on it.
-V.x_waits = function(c, o)
+local function waits_of(c, t, root)
   local keys = {}
-  local unit = L.unit(c, o.tenant, o.root)
+  local unit = L.unit(c, t, root)
   for i = #unit - 1, 1, -2 do
     local kind, key = L.unit_member(unit[i])
     if kind == 'W' then keys[#keys + 1] = key end
   end
-  return { status = S.OK, keys = keys }
+  return { keys = keys }
+end
+
+-- What `one` says of each name, or of the only one.
+local function of_each(c, t, names, name, one)
+  local head = names and { many = {} } or one(c, t, name)
+  for i, n in ipairs(names or {}) do head.many[i] = one(c, t, n) end
+  head.status = S.OK
+  return head
+end
+
+V.x_waits = function(c, o)
+  return of_each(c, o.tenant, o.roots, o.root, waits_of)
 end
 
 -- Does the unit of work of a holder wait for another key than this one? Most do not, and need not be asked for one by one. 1 also when it
@@ -33,16 +45,16 @@ local function waits_elsewhere(c, t, holder, key)
 end
 
 -- Leases as stored: the client knows which of them last.
-V.x_queue = function(c, o)
-  local ks = L.load(c, o.tenant, o.key)
-  local head = { status = S.OK, now_ms = c.now, leases = {}, waits = {} }
+local function queue_of(c, t, key)
+  local ks = L.load(c, t, key)
+  local head = { now_ms = c.now, leases = {}, waits = {} }
   local after, page = '0', nil
   repeat
     page = L.lease_page(ks, after, PAGE)
     for _, l in ipairs(page) do
       after = l.number
       head.leases[#head.leases + 1] =
-        { l.holder, l.mode, l.permits, l.state, l.due_ms, l.settle_ms, waits_elsewhere(c, o.tenant, l.holder, o.key) }
+        { l.holder, l.mode, l.permits, l.state, l.due_ms, l.settle_ms, waits_elsewhere(c, t, l.holder, key) }
     end
   until ks.alone or #page < PAGE
   after = '0'
@@ -51,11 +63,15 @@ V.x_queue = function(c, o)
     for _, w in ipairs(page) do
       after = w.number
       if w.due_ms > c.now then
-        head.waits[#head.waits + 1] = { w.number, w.holder, w.mode, w.permits, waits_elsewhere(c, o.tenant, w.holder, o.key) }
+        head.waits[#head.waits + 1] = { w.number, w.holder, w.mode, w.permits, waits_elsewhere(c, t, w.holder, key) }
       end
     end
   until #page < PAGE
   return head
+end
+
+V.x_queue = function(c, o)
+  return of_each(c, o.tenant, o.keys, o.key, queue_of)
 end
 
 -- Give the victim its verdict, wake it, and let those behind it pass. The waiter of a run goes, with its run: that is where the
