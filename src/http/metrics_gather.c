@@ -10,6 +10,7 @@
 #include "http/metrics_internal.h"
 #include "http/own.h"
 #include "http/server.h"
+#include "runtime/handle.h"
 
 #define SECOND_NS (INT64_C(1000) * IL__NS_PER_MS)
 #define EVERY_NS (5 * SECOND_NS)
@@ -32,6 +33,28 @@ struct http_gather {
     struct http_queue_row other;
     bool                  has_other;
 };
+
+/* Room for one more in an array that grows; NULL: no memory. */
+static void *
+grow(void *array, size_t n, size_t item_bytes)
+{
+    void **at = array;
+
+    if ((n & (n - 1)) == 0) { /* full at every power of two */
+        void *larger = il__realloc(*at, (n == 0 ? 1 : 2 * n) * item_bytes);
+        if (larger == NULL)
+            return NULL;
+        *at = larger;
+    }
+    memset((char *)*at + n * item_bytes, 0, item_bytes);
+    return (char *)*at + n * item_bytes;
+}
+
+static void
+copy(char *to, size_t size, const char *from)
+{
+    (void)snprintf(to, size, "%s", from); /* names are no longer than there is room */
+}
 
 /* ---- on the office thread ------------------------------------------------------------------------------------------------ */
 
@@ -60,6 +83,28 @@ count_fds(void)
 }
 
 static void
+take_guard(void *cookie, const struct il__table_guard *guard)
+{
+    struct http_gather    *g = cookie;
+    struct http_guard_row *row =
+        g->out.n_guards < HTTP_LABELS_MAX ? grow(&g->out.guards, g->out.n_guards, sizeof *row) : NULL;
+
+    if (row == NULL)
+        return;
+    g->out.n_guards++;
+    copy(row->tenant, sizeof row->tenant, guard->tenant);
+    copy(row->table, sizeof row->table, guard->table);
+    row->n_refused = guard->n_refused;
+}
+
+/* A store that has none says so, and so does one that is down: others tell that. */
+static void
+list_guards(struct http_gather *g)
+{
+    IGNORE(il__handle_guard_table(g->m->server->h, NULL, take_guard, g, NULL));
+}
+
+static void
 list_tenants(struct http_job *job)
 {
     struct http_gather *g = container_of(job, struct http_gather, job);
@@ -68,31 +113,10 @@ list_tenants(struct http_job *job)
     g->out.data_up = g->tenants != NULL && il__data_tenant_list(g->m->server->data, NULL, TENANTS_MAX,
                                                                 take_tenant, g, NULL) == IL_OK;
     g->out.n_fds   = count_fds();
+    list_guards(g);
 }
 
 /* ---- what comes back ----------------------------------------------------------------------------------------------------- */
-
-/* Room for one more in an array that grows; NULL: no memory. */
-static void *
-grow(void *array, size_t n, size_t item_bytes)
-{
-    void **at = array;
-
-    if ((n & (n - 1)) == 0) { /* full at every power of two */
-        void *larger = il__realloc(*at, (n == 0 ? 1 : 2 * n) * item_bytes);
-        if (larger == NULL)
-            return NULL;
-        *at = larger;
-    }
-    memset((char *)*at + n * item_bytes, 0, item_bytes);
-    return (char *)*at + n * item_bytes;
-}
-
-static void
-copy(char *to, size_t size, const char *from)
-{
-    (void)snprintf(to, size, "%s", from); /* names are no longer than there is room */
-}
 
 static struct http_queue_row *
 queue_row(struct http_gather *g, const il_queue_info *q)
@@ -240,6 +264,7 @@ free_gathered(struct http_gathered *out)
 {
     il__free(out->queues);
     il__free(out->tenants);
+    il__free(out->guards);
     il__free(out->pipelines);
     *out = (struct http_gathered){ .n_queues = 0 };
 }

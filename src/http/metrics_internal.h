@@ -75,6 +75,10 @@ struct http_tenant_row {
     char     tenant[IL_TENANT_BYTES_MAX + 1];
     uint64_t n_locks, n_waiters;
 };
+struct http_guard_row {
+    char     tenant[IL_TENANT_BYTES_MAX + 1], table[256];
+    uint64_t n_refused;
+};
 struct http_pipeline_row {
     char    *tenant, *key; /* in mem */
     uint64_t n_locks, n_runs;
@@ -83,8 +87,9 @@ struct http_pipeline_row {
 struct http_gathered {
     struct http_queue_row    *queues;
     struct http_tenant_row   *tenants;
+    struct http_guard_row    *guards;
     struct http_pipeline_row *pipelines;
-    size_t                    n_queues, n_tenants, n_pipelines;
+    size_t                    n_queues, n_tenants, n_guards, n_pipelines;
     uint64_t                  n_fds;
     bool                      store_up, data_up;
 };

@@ -315,6 +315,21 @@ print_queues(const struct http_gathered *g, struct il__buf *b)
         queue_value(b, name, &g->queues[j], NULL, (double)g->queues[j].oldest_ms / 1e3);
 }
 
+/* ---- guards of tables ---------------------------------------------------------------------------------------------------- */
+
+static void
+print_guards(const struct http_gathered *g, struct il__buf *b)
+{
+    const char *name = begin(b, METRIC_refused);
+
+    for (size_t i = 0; i < g->n_guards; i++) {
+        il__buf_adds(b, name);
+        label(b, '{', "tenant_id", g->guards[i].tenant);
+        label(b, ',', "table", g->guards[i].table);
+        il__buf_addf(b, "} %" PRIu64 "\n", g->guards[i].n_refused);
+    }
+}
+
 /* ---- HTTP ---------------------------------------------------------------------------------------------------------------- */
 
 static const char *
@@ -436,6 +451,7 @@ http_metrics_print(struct http_server *s, struct il__buf *b)
     print_tenants(&m->seen, b, METRIC_waiters, offsetof(struct http_tenant_row, n_waiters));
     print_pipelines(m, b);
     print_queues(&m->seen, b);
+    print_guards(&m->seen, b);
     print_requests(m, b);
     print_counts(m, b);
     print_values(m, b);

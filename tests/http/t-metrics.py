@@ -139,6 +139,15 @@ def test_values():
         assert value(v, "interlock_audit_failures_total") == 0 and value(v, "interlock_audit_acts_total") == 2
 
 
+def refused_writes(s, store):
+    """What the guard of a table refuses is counted."""
+    psql = lambda text: subprocess.run(["psql", "-X", "-q", store, "-c", text], capture_output=True, text=True).returncode
+    assert psql("CREATE TABLE laps (event_id int)") == 0
+    subprocess.run([lib.BINARY, "--store", store, "guard", "public.laps", "--key", "event:{event_id}"], check=True)
+    assert psql("INSERT INTO laps VALUES (1)") != 0 and psql("INSERT INTO laps VALUES (2)") != 0
+    gathered(s, lambda v: value(v, "interlock_guard_refused_total", tenant_id="default", table="public.laps") == 2)
+
+
 def test_other_engines():
     """What is gathered comes from every engine."""
     with tempfile.TemporaryDirectory(prefix="interlock-metrics-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
@@ -158,6 +167,8 @@ def test_other_engines():
                     assert value(v, "interlock_queue_completed_total", tenant_id="acme", queue="mail") == 1
                     assert value(v, "interlock_lock_active", tenant_id="acme") == 2
                     assert value(v, "interlock_commit_seconds_count") > 5
+                    if store == postgres.group(1):
+                        refused_writes(s, store)
         finally:
             subprocess.run(tool + ["stop", folder + "/servers"], check=False)
 
