@@ -9,7 +9,16 @@ postgres_store
 gives "the store is made" 0 "$il" migrate
 table=laps_$$
 other=entries_$$
-trap 'psql -q -c "DROP TABLE IF EXISTS $table, $other" >/dev/null 2>&1; cleanup' EXIT
+app=app_$$       # a schema of the user's
+copy=il_copy_$$  # a database that a dump is read into
+role=il_role_$$
+tidy() {
+    export PGDATABASE=postgres
+    psql -q -c "DROP TABLE IF EXISTS $table, $other" -c "DROP SCHEMA IF EXISTS $app, ${app}_b, ${schema}_old CASCADE" \
+        -c "DROP DATABASE IF EXISTS $copy WITH (FORCE)" -c "DROP OWNED BY $role CASCADE" -c "DROP ROLE IF EXISTS $role" >/dev/null 2>&1
+    cleanup
+}
+trap tidy EXIT
 psql -q -c "CREATE TABLE $table (event_id int, n int)" -c "CREATE TABLE $other (a text, b text)"
 
 # sql TEXT...: in one transaction each; the SQLSTATE of what failed is in $state.
@@ -84,4 +93,248 @@ gives "the guard is taken away" 0 "$il" guard "$table" --remove
 error "... once" 1 "*no guard*" "$il" guard "$table" --remove
 sql "INSERT INTO $table VALUES (1, 1)"
 is "then anybody may write" "$status$state" 0
+
+# ---- which table is meant
+
+# refused TABLE: how many writes to it were; "no" if it has no guard.
+refused() {
+    "$il" guard --json | "$python" -c 'import json, sys
+print(next((i["refused"] for i in json.load(sys.stdin)["items"] if i["table"] == sys.argv[1]), "no"))' "$1"
+}
+# with_fence ISOLATION SQL: with the fence of event:2 shown.
+with_fence() {
+    sql "BEGIN ISOLATION LEVEL $1; $show('event:2', $two); $2; COMMIT"
+}
+
+psql -q -c "CREATE SCHEMA $app" -c "CREATE SCHEMA ${app}_b" -c "CREATE TABLE $app.job (event_id int, queue int)" -c "CREATE TABLE $app.\"Odd-Name\" (event_id int)" \
+    -c "CREATE VIEW $app.seen AS SELECT 1 AS event_id" -c "CREATE TABLE $app.seat (event_id int)"
+gives "a name that tables of ours have is the user's" 0 "$il" guard job --key 'event:{event_id}'
+is "... and not ours" "$(psql -X -q -A -t -c "SELECT tgrelid::regclass FROM pg_trigger WHERE tgfoid = '$schema.guard_check'::regproc AND tgrelid::regclass::text LIKE '%job'")" "$app.job"
+psql -q -c "CREATE TABLE ${app}_b.job (event_id int)"
+error "two tables have the name" 64 "*write $app.job or ${app}_b.job*" "$il" guard job --key 'event:{event_id}'
+gives "... with its schema it is one" 0 "$il" guard "${app}_b.job" --key 'event:{event_id}'
+error "a table of ours by its schema" 64 "*of Interlock itself*" "$il" guard "$schema.job" --key 'event:{tenant}'
+error "... or as the only one" 64 "*of Interlock itself*" "$il" guard lease --key 'event:{key}'
+error "a table of PostgreSQL's" 1 "*no table*" "$il" guard pg_catalog.pg_class --key '{relname}'
+error "a view" 1 "*no table*" "$il" guard "$app.seen" --key 'event:{event_id}'
+error "a name of three parts" 64 "*SCHEMA.TABLE*" "$il" guard a.b.c --key 'event:{event_id}'
+error "a quote that does not end" 64 "*SCHEMA.TABLE*" "$il" guard '"acct' --key 'event:{event_id}'
+error "nothing behind the dot" 64 "*SCHEMA.TABLE*" "$il" guard "$app." --key 'event:{event_id}'
+gives "a name that would have to be quoted" 0 "$il" guard Odd-Name --key 'event:{event_id}'
+gives "... or is" 0 "$il" guard "$app.\"Odd-Name\"" --remove
+
+# ---- partitions
+
+psql -q -c "CREATE TABLE $app.parted (event_id int, n int) PARTITION BY RANGE (n)" -c "CREATE TABLE $app.low PARTITION OF $app.parted FOR VALUES FROM (0) TO (10)"
+gives "a partitioned table" 0 "$il" guard parted --key 'event:{event_id}'
+psql -q -c "CREATE TABLE $app.high PARTITION OF $app.parted FOR VALUES FROM (10) TO (20)"
+for part in parted low high; do
+    n=5 && [ $part = high ] && n=15
+    sql "INSERT INTO $app.$part VALUES (2, $n)"
+    is "a write to $part is refused" "$state" IL002
+done
+is "... and counted" "$(refused "$app.parted")" 3
+is "... under the table's name" "$(refused "$app.low")" no
+with_fence "READ COMMITTED" "INSERT INTO $app.parted VALUES (2, 5); UPDATE $app.parted SET n = 15; UPDATE $app.high SET n = 16"
+is "with the fence it is not, from one to the other" "$status$state" 0
+with_fence "READ COMMITTED" "UPDATE $app.parted SET n = 5, event_id = 1"
+is "... but to another key" "$state" IL002
+sql "TRUNCATE $app.low"
+is "a partition cannot be truncated" "$state" IL002
+error "the guard is not the partition's" 64 "*is a partition of $app.parted*" "$il" guard low --remove
+error "... nor can it have one of its own" 64 "*is a partition of $app.parted*" "$il" guard low --key 'x:{event_id}'
+gives "again, for partitions that came later" 0 "$il" guard parted --key 'event:{event_id}'
+sql "TRUNCATE $app.high"
+is "... they cannot be truncated either" "$state" IL002
+is "... and the count goes on" "$(refused "$app.parted")" 6
+psql -q -c "CREATE TABLE $app.late_parted (event_id int, n int) PARTITION BY RANGE (n)" -c "CREATE TABLE $app.early PARTITION OF $app.late_parted FOR VALUES FROM (0) TO (10)"
+gives "a partition alone" 0 "$il" guard early --key 'event:{event_id}'
+sql "INSERT INTO $app.late_parted VALUES (2, 5)"
+is "... is guarded" "$state $(refused "$app.early")" "IL002 1"
+gives "then all of its table" 0 "$il" guard late_parted --key 'event:{event_id}'
+sql "INSERT INTO $app.late_parted VALUES (2, 5)"
+is "... as one" "$state $(refused "$app.early") $(refused "$app.late_parted")" "IL002 no 1"
+gives "... which is taken away as one" 0 "$il" guard late_parted --remove
+sql "INSERT INTO $app.late_parted VALUES (2, 5); TRUNCATE $app.early"
+is "... and nothing is left of it" "$status$state" 0
+
+# ---- what is in the row at last
+
+psql -q -c "CREATE TABLE $app.twisted (event_id int PRIMARY KEY, n int, k int GENERATED ALWAYS AS (event_id) STORED)" \
+    -c "CREATE FUNCTION $app.twist() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.n < 0 THEN NEW.event_id := 1; END IF; RETURN NEW; END'" \
+    -c "CREATE TRIGGER zzz BEFORE INSERT OR UPDATE ON $app.twisted FOR EACH ROW EXECUTE FUNCTION $app.twist()"
+gives "a table with a trigger that sorts last" 0 "$il" guard twisted --key 'event:{event_id}'
+with_fence "READ COMMITTED" "INSERT INTO $app.twisted VALUES (2, -1)"
+is "a key that another trigger has changed" "$state" IL002
+with_fence "READ COMMITTED" "INSERT INTO $app.twisted VALUES (2, 1); UPDATE $app.twisted SET n = -1"
+is "... in an update" "$state" IL002
+gives "a generated column as the key" 0 "$il" guard twisted --key 'event:{k}'
+with_fence "READ COMMITTED" "INSERT INTO $app.twisted VALUES (2, 1)"
+is "... is that of the row" "$status$state" 0
+sql "INSERT INTO $app.twisted VALUES (2, 1) ON CONFLICT (event_id) DO UPDATE SET n = 7"
+is "an insert that becomes an update" "$state" IL002
+sql "INSERT INTO $app.twisted VALUES (2, 1) ON CONFLICT DO NOTHING"
+is "... or becomes nothing" "$status$state" 0
+sql "COPY $app.twisted (event_id, n) FROM PROGRAM 'echo 3,1' (FORMAT csv)"
+is "COPY" "$state" IL002
+sql "DELETE FROM $app.twisted"
+is "DELETE" "$state" IL002
+
+# ---- tables that inherit
+
+psql -q -c "CREATE TABLE $app.base (event_id int)" -c "CREATE TABLE $app.heir () INHERITS ($app.base)" -c "INSERT INTO $app.heir VALUES (2)"
+error "a table that others inherit from" 64 "*inherit from $app.base*" "$il" guard base --key 'event:{event_id}'
+gives "one that inherits" 0 "$il" guard heir --key 'event:{event_id}'
+sql "UPDATE $app.base SET event_id = 3"
+is "... also when it is written through the other" "$state" IL002
+psql -q -c "CREATE TABLE $app.later (event_id int)" -c "INSERT INTO $app.later VALUES (2)"
+gives "a table without heirs" 0 "$il" guard later --key 'event:{event_id}'
+psql -q -c "CREATE TABLE $app.later_heir () INHERITS ($app.later)" -c "INSERT INTO $app.later_heir VALUES (1)"
+with_fence "READ COMMITTED" "UPDATE $app.later SET event_id = 2"
+is "... that gets one later" "$state" IL002
+
+# ---- who may not use the schema
+
+psql -q -c "CREATE ROLE $role" -c "GRANT USAGE ON SCHEMA $app TO $role" -c "GRANT ALL ON $app.twisted TO $role"
+sql "SET ROLE $role; INSERT INTO $app.twisted VALUES (3, 1)"
+is "a role without rights in the store is refused" "$state" IL002
+like "... and told why" "$(cat sql.err)" "*$role may not use the schema $schema*"
+sql "SET ROLE $role; TRUNCATE $app.twisted"
+is "... nor can it truncate" "$state" IL002
+before=$(refused "$app.twisted")
+psql -q -c "GRANT USAGE ON SCHEMA $schema TO $role"
+sql "SET ROLE $role; DELETE FROM $app.twisted"
+is "one that may use it is refused" "$state" IL002
+is "... and counted" "$(refused "$app.twisted")" $((before + 1))
+psql -q -c "GRANT SELECT, UPDATE ON $schema.lease TO $role" -c "GRANT SELECT ON $schema.state, $schema.fence_seq TO $role"
+sql "SET ROLE $role; BEGIN; $show('event:2', $two); DELETE FROM $app.twisted; COMMIT"
+is "with the rights that man interlock-guard names it may write" "$status$state" 0
+sql "SET ROLE $role; BEGIN ISOLATION LEVEL REPEATABLE READ; $show('event:2', $two); INSERT INTO $app.twisted VALUES (2, 1); COMMIT"
+is "... at any level" "$status$state" 0
+sql "SET ROLE $role; BEGIN ISOLATION LEVEL REPEATABLE READ; $show('event:2', 9000000000000000000)"
+is "... and be told of a fence that is none" "$state" IL001
+
+# Whoever owns a table need not own the store.
+psql -q -c "ALTER ROLE $role LOGIN" -c "GRANT USAGE, CREATE ON SCHEMA $schema TO $role" -c "GRANT ALL ON ALL TABLES IN SCHEMA $schema TO $role" -c "GRANT ALL ON ALL SEQUENCES IN SCHEMA $schema TO $role" \
+    -c "CREATE TABLE $app.own (event_id int)" -c "ALTER TABLE $app.own OWNER TO $role"
+gives "a guard by the owner of the table" 0 env "INTERLOCK_STORE=${INTERLOCK_STORE/postgres@/$role@}" "$il" guard own --key 'event:{event_id}'
+sql "INSERT INTO $app.own VALUES (2)"
+is "... counts" "$state $(refused "$app.own")" "IL002 1"
+
+# ---- transactions that see what was
+
+# In a transaction of this level that has shown fence: what then happens, and a write.
+# meanwhile ISOLATION FENCE COMMAND SQL...
+meanwhile() {
+    local level=$1 fence=$2 command=$3
+    shift 3
+    rm -f script shown
+    mkfifo script
+    bg writer psql -X -q -A -t -v ON_ERROR_STOP=1 -v VERBOSITY=verbose -f script
+    exec 7>script
+    echo "BEGIN ISOLATION LEVEL $level; $fence; \\! touch shown" >&7
+    if await "its snapshot is taken" test -e shown; then
+        psql -X -q -A -t -v ON_ERROR_STOP=1 -c "$command" >meanwhile.out
+        echo "$*; COMMIT;" >&7
+    fi
+    exec 7>&-
+    reap writer
+    state=$(sed -n 's/.*ERROR:  \([0-9A-Z]*\):.*/\1/p' writer.err)
+}
+gives "a table for these" 0 "$il" guard "$table" --key 'rr:{event_id}'
+short=$(psql -X -q -A -t -c "SELECT fence FROM $schema.acquire('rr:1', 'h1', '3 s')")
+meanwhile "REPEATABLE READ" "$show('rr:1', $short)" "SELECT $schema.renew('rr:1', 'h1', $short, '60 s')" "SELECT pg_sleep(3.1); INSERT INTO $table VALUES (1, 1)"
+is "a lease that was renewed since it was shown" "$status$state" 0
+meanwhile "SERIALIZABLE" "$show('rr:1', $short)" "SELECT $schema.renew('rr:1', 'h1', $short, '60 s')" "INSERT INTO $table VALUES (1, 1); DELETE FROM $table WHERE event_id = 1"
+is "... serializable" "$status$state" 0
+meanwhile "REPEATABLE READ" "SELECT 1" "SELECT $schema.renew('rr:1', 'h1', $short, '60 s')" "$show('rr:1', $short)"
+is "one that was renewed before may be another by now" "$state" 40001
+meanwhile "REPEATABLE READ" "SELECT 1" "SELECT 'fence ' || fence FROM $schema.acquire('rr:2', 'h2', '60 s')" "$show('rr:2', (SELECT last_value FROM $schema.fence_seq))"
+is "one that was granted since cannot be known" "$state" 40001
+meanwhile "REPEATABLE READ" "SELECT $schema.show_fence('default', 'rr:1', $short)" "SELECT $schema.release('rr:1', 'h1', $short)" "INSERT INTO $table VALUES (1, 1)"
+is "one that was only said, and ended since" "$state" 40001
+sql "BEGIN ISOLATION LEVEL REPEATABLE READ; $show('rr:1', $short)"
+is "one that is over is stale" "$state" IL001
+lie="'default' || chr(31) || 'rr:1' || chr(31) || '$short' || chr(30), true"
+sql "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT set_config('interlock.shown', $lie), set_config('interlock.held', $lie); INSERT INTO $table VALUES (1, 1)"
+is "... also for who says that he holds it" "$state" IL001
+sql "BEGIN ISOLATION LEVEL REPEATABLE READ; $show('rr:1', 9000000000000000000)"
+is "... and one that nobody has given" "$state" IL001
+
+# ---- another database
+
+createdb "$copy"
+pg_dump -n "$app" -n "$schema" | psql -X -q -d "$copy" >restore.out 2>&1
+export PGDATABASE=$copy
+original=$INTERLOCK_STORE
+INTERLOCK_STORE=${INTERLOCK_STORE/"@/postgres?"/"@/$copy?"}
+sql "INSERT INTO $app.parted VALUES (2, 5)"
+is "a dump read elsewhere has its guards" "$state" IL002
+is "... and their counts" "$(refused "$app.parted")" 7
+# A number is no longer the table's: another one may get it.
+psql -q -c "CREATE TABLE $app.late (event_id int)" -c "DO 'BEGIN EXECUTE format(''CREATE TRIGGER interlock_guard AFTER INSERT ON $app.seat FOR EACH ROW EXECUTE FUNCTION $schema.guard_check(%L, %L, %L, %L, %L)'',
+    ''$app.late''::regclass::oid, ''default'', ''event:'', ''event_id'', ''''); END'"
+gives "a table that has the number of another one's guard" 0 "$il" guard late --key 'event:{event_id}'
+sql "INSERT INTO $app.late VALUES (2)"
+is "... has its own" "$state $(refused "$app.late") $(refused "$app.seat")" "IL002 1 0"
+sequence=$(psql -X -q -A -t -c "SET search_path = $schema" -c "SELECT 'refused_' || id FROM guards_there() WHERE relation = '$app.parted'::regclass")
+psql -q -c "DROP SEQUENCE $schema.$sequence"
+sql "INSERT INTO $app.parted VALUES (2, 5)"
+is "one that cannot be counted is refused as well" "$state" IL002
+gives "it can be renewed there" 0 "$il" guard parted --key 'event:{event_id}'
+gives "... and taken away" 0 "$il" guard parted --remove
+is "... alone" "$(refused "$app.parted") $(refused "$app.twisted")" "no $(refused "$app.twisted")"
+INTERLOCK_STORE=$original
+export PGDATABASE=postgres
+
+# ---- guards of an older version
+
+# Version 1, as its migration made it, and what `interlock guard` did then: BEFORE, with the number of the table.
+source=$here/../..
+older() {
+    psql -X -q -v ON_ERROR_STOP=1 -o /dev/null -c "SET search_path = ${schema}_old" -c "CREATE TABLE $app.$1 (event_id int, n int) $2" \
+        -c "INSERT INTO guard VALUES ('$app.$1'::regclass, 'event:{event_id}', 'default', 1)" \
+        -c "DO 'BEGIN EXECUTE format(''CREATE SEQUENCE refused_%s'', ''$app.$1''::regclass::oid); END'" \
+        -c "CREATE TRIGGER interlock_guard BEFORE INSERT OR UPDATE OR DELETE ON $app.$1 FOR EACH ROW EXECUTE FUNCTION guard_check('default', 'event:', 'event_id', '')" \
+        -c "CREATE TRIGGER interlock_guard_truncate BEFORE TRUNCATE ON $app.$1 FOR EACH STATEMENT EXECUTE FUNCTION guard_truncate()"
+}
+# befores: how many of the store's guards are of the older kind.
+befores() {
+    psql -X -q -A -t -c "SELECT count(*) FROM pg_trigger WHERE tgfoid = '${schema}_old.guard_check'::regproc AND tgtype & 2 <> 0 AND tgparentid = 0"
+}
+version_1=()
+for family in base lock run once cache queue guard; do
+    version_1+=(-f "$source/src/store/postgres/migrations/0000--0001-$family.sql")
+done
+psql -X -q -v ON_ERROR_STOP=1 -o /dev/null -c "CREATE SCHEMA ${schema}_old" -c "SET search_path = ${schema}_old" "${version_1[@]}" \
+    -c "INSERT INTO state (version, min_version, test_clock) VALUES (1, 1, false)" \
+    -c "CREATE FUNCTION guard_check() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'" \
+    -c "CREATE FUNCTION guard_truncate() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'" \
+    -c "CREATE FUNCTION guard_count(relation oid) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'" \
+    -c "CREATE FUNCTION guard_find(name text, OUT relation oid, OUT n int) LANGUAGE plpgsql AS 'BEGIN END'"
+older old_plain "" && older old_parted "PARTITION BY RANGE (n)" && older old_busy ""
+psql -q -c "CREATE TABLE $app.old_low PARTITION OF $app.old_parted FOR VALUES FROM (0) TO (10)"
+rm -f script shown && mkfifo script
+bg locker psql -X -q -f script
+exec 7>script
+echo "BEGIN; LOCK TABLE $app.old_busy IN ROW EXCLUSIVE MODE; \\! touch shown" >&7
+await "somebody writes to one" test -e shown
+export INTERLOCK_STORE=${INTERLOCK_STORE/schema=$schema/schema=${schema}_old}
+gives "a store with older guards is brought up to date" 0 "$il" migrate
+exec 7>&-
+reap locker
+is "... and the guards, but for one that was busy" "$(befores)" 1
+for name in old_plain old_low old_busy; do
+    sql "INSERT INTO $app.$name VALUES (2, 5)"
+    is "... $name refuses" "$state" IL002
+done
+is "... and counts" "$(refused "$app.old_plain") $(refused "$app.old_parted") $(refused "$app.old_busy")" "1 1 1"
+gives "interlock guard renews the one" 0 "$il" guard old_busy --key 'event:{event_id}'
+is "... as well" "$(befores)" 0
+is "... and goes on counting" "$(refused "$app.old_busy")" 1
+older old_parted_2 "PARTITION BY RANGE (n)"
+psql -q -c "CREATE TABLE $app.old_low_2 PARTITION OF $app.old_parted_2 FOR VALUES FROM (0) TO (10)"
+sql "INSERT INTO $app.old_low_2 VALUES (2, 5)"
+is "one that was not renewed refuses on partitions, too" "$state $(refused "$app.old_parted_2")" "IL002 1"
+gives "... and can be taken away" 0 "$il" guard old_parted_2 --remove
 finish

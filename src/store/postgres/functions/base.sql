@@ -4,7 +4,8 @@
 DROP FUNCTION IF EXISTS claim_jobs, claim_show, claim_take, claim_rows, job_kept, finish_rows(text, int, text[], bigint[], bigint[], tid[], bytea[], bigint, bigint),
     finish_rows(text, int, text[], bigint[], bigint[], bytea[], bigint, bigint), finish_rows(text, int, bigint[], tid[], bytea[], boolean, bigint, bigint),
     key_look(text, text, bigint), give_on(key_view, text, text, bigint),
-    lock_many(int[], text[], text[], text[], bigint[], bigint[], bigint[], text[], text[], bigint, bigint);
+    lock_many(int[], text[], text[], text[], bigint[], bigint[], bigint[], text[], text[], bigint, bigint),
+    guard_find(text), guard_count(oid), guard_refuse(oid, text, text, text), guard_row(oid, text[], jsonb);
 
 -- ---- mutexes ---------------------------------------------------------------------------------------------------------
 

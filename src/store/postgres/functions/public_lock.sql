@@ -220,7 +220,8 @@ $$;
 
 -- In the caller's own transaction, before its writes: true, or an error with SQLSTATE IL001 if this fence is not the one of a lease
 -- that is held now. Race-free: the lease's row is held FOR KEY SHARE to the end of the transaction, and nobody can take an expired
--- lease over without locking that row. So whatever this transaction writes is committed before the key's next fence is given.
+-- lease over without locking that row; a release that comes meanwhile leaves the key closed (lease_linger()). So whatever this transaction writes is committed
+-- before the key's next fence is given. With an older snapshot: see fence_was_current().
 CREATE OR REPLACE FUNCTION check_fence(key text, fence bigint, tenant text DEFAULT 'default') RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -230,17 +231,6 @@ BEGIN
             USING ERRCODE = 'IL001',
                   DETAIL = coalesce('The current one is ' || nullif(newest_fence(tenant, key), 0) || '.', 'Nobody holds the key.'),
                   HINT = 'The lease has ended: roll back, and take the key anew.';
-    END IF;
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        -- The snapshot may be older than a release. A stronger lock fails if the row has changed since (serialization_failure: try
-        -- the transaction again); it is given up at once, or renewals would have to wait for us.
-        BEGIN
-            PERFORM 1 FROM lease l
-              WHERE l.tenant = check_fence.tenant AND l.key = check_fence.key AND l.fence = check_fence.fence FOR SHARE;
-            RAISE EXCEPTION 'seen' USING ERRCODE = 'IL000';
-        EXCEPTION WHEN SQLSTATE 'IL000' THEN
-            NULL;
-        END;
     END IF;
     PERFORM show_fence(tenant, key, fence); -- for guarded tables
     RETURN true;
