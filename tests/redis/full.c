@@ -102,10 +102,84 @@ U_TEST(a_full_server_takes_nothing_new)
     t_redis_release(&r);
 }
 
+/* What is repeated by whoever has it already is a sign of life, and nothing new. */
+U_TEST(a_full_server_keeps_what_there_is)
+{
+    struct t_redis r;
+    char           url[T_PATH_BYTES], why[256];
+    il            *h = NULL;
+
+    t_redis_init(&r, false, false);
+    t_redis_start(&r, plain);
+    t_path(url, "redis+unix://%s", r.socket);
+    T_EQ(il_open(url, NULL, &h, NULL), IL_OK);
+    il_op held   = { .type = IL_OP_ACQUIRE, .key = "k", .holder = "a" };
+    il_op shared = { .type = IL_OP_ACQUIRE, .key = "s", .holder = "a" }; /* not packed */
+    il_op next   = { .type = IL_OP_ACQUIRE, .key = "k", .holder = "b" };
+    il_op last   = { .type = IL_OP_ACQUIRE, .key = "k", .holder = "c" };
+    il_op begin  = { .type = IL_OP_ONCE_BEGIN, .key = "o", .holder = "y" };
+    il_op run    = { .type = IL_OP_RUN_START, .key = "r", .holder = "x" };
+    il_op queued = { .type = IL_OP_RUN_START, .key = "r", .holder = "z" };
+    il_op slot   = { .type = IL_OP_RUN_START, .flags = IL_RUN_SLOT, .key = "slot", .holder = "x" };
+    shared.in.lock.mode  = IL_MODE_SHARED;
+    next.in.lock.wait_ms = last.in.lock.wait_ms = 60000;
+    run.in.run.id                               = "run";
+    queued.in.run.id                            = "queued";
+    queued.in.run.policy                        = IL_POLICY_QUEUE;
+    slot.in.run.id                              = "slot";
+    T_EQ(apply(h, &held, why), IL_OK);
+    T_EQ(apply(h, &shared, why), IL_OK);
+    T_EQ(apply(h, &next, why), IL_QUEUED);
+    T_EQ(apply(h, &last, why), IL_QUEUED);
+    T_EQ(apply(h, &begin, why), IL_OK);
+    T_EQ(apply(h, &run, why), IL_OK);
+    T_EQ(apply(h, &queued, why), IL_QUEUED);
+    T_EQ(apply(h, &slot, why), IL_OK);
+    uint64_t fence = held.out.fence;
+
+    set_memory(&r, "1");
+    T_EQ(apply(h, &held, why), IL_OK);
+    T_EQU(held.out.fence, fence);
+    T_EQ(apply(h, &shared, why), IL_OK);
+    T_EQ(apply(h, &next, why), IL_QUEUED);
+    T_EQ(apply(h, &begin, why), IL_OK);
+    T_EQ(apply(h, &run, why), IL_OK);
+    T_EQ(apply(h, &queued, why), IL_QUEUED);
+    il_op release = { .type = IL_OP_RELEASE, .key = "k", .holder = "a", .fence = fence };
+    T_EQ(apply(h, &release, why), IL_OK);
+    T_EQ(apply(h, &next, why), IL_OK); /* its offer is confirmed */
+    last.in.lock.wait_ms = 0;
+    T_EQ(apply(h, &last, why), IL_HELD); /* it leaves */
+    /* By anybody else the same is new. */
+    shared.holder    = "b";
+    begin.key        = "o2";
+    run.in.run.id    = "run2";
+    run.key          = "r2";
+    slot.flags       = 0; /* to be executed now */
+    il_op *refused[] = { &last, &shared, &begin, &run, &slot };
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        T_EQ(apply(h, refused[i], why), IL_FULL);
+        T_HAS(why, "memory is full");
+    }
+    /* In one batch. */
+    il_op batch[2] = { { .type = IL_OP_ACQUIRE, .key = "k2", .holder = "b" },
+                       { .type = IL_OP_ACQUIRE, .key = "k", .holder = "b" } };
+    T_EQ(il_apply(h, batch, 2, NULL), IL_OK);
+    T_EQ(batch[0].status, IL_FULL);
+    T_EQ(batch[1].status, IL_OK);
+    il_op *all[] = { &held,   &shared, &next,    &last,     &begin,   &run,
+                     &queued, &slot,   &release, &batch[0], &batch[1] };
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        il_op_release(all[i]);
+    il_close(h);
+    t_redis_release(&r);
+}
+
 int
 main(void)
 {
-    static const struct CMUnitTest tests[] = { U_ROW(a_full_server_takes_nothing_new) };
+    static const struct CMUnitTest tests[] = { U_ROW(a_full_server_takes_nothing_new),
+                                               U_ROW(a_full_server_keeps_what_there_is) };
 
     return cmocka_run_group_tests_name("redis-full", tests, NULL, NULL);
 }

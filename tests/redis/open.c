@@ -157,7 +157,10 @@ U_TEST(passwords)
     T_STREQ(T_REDIS(&r, reply, "ACL", "SETUSER", "few", "on", ">" SECRET, "~{il}*", "&{il}*",
                     "+@all", "-config"),
             "OK");
-    T_STREQ(T_REDIS(&r, reply, "ACL", "SETUSER", "deaf", "on", ">" SECRET, "~{il}*",
+    T_STREQ(T_REDIS(&r, reply, "ACL", "SETUSER", "deaf", "on", ">" SECRET, "~{il}*", "&{il}:wake",
+                    "+@all", "-subscribe"),
+            "OK");
+    T_STREQ(T_REDIS(&r, reply, "ACL", "SETUSER", "mute", "on", ">" SECRET, "~{il}*",
                     "resetchannels", "+@all"),
             "OK");
     T_STREQ(T_REDIS(&r, reply, "ACL", "SETUSER", "poor", "on", ">" SECRET, "~other*", "+@all"),
@@ -177,8 +180,10 @@ U_TEST(passwords)
     refused(url, IL_STORE, "password are wrong");
     t_path(url, "redis+unix://few:" SECRET "@%s", r.socket); /* settings cannot be asked for */
     opens(url);
-    t_path(url, "redis+unix://deaf:" SECRET "@%s", r.socket); /* wake-ups cannot be sent or heard: polling */
+    t_path(url, "redis+unix://deaf:" SECRET "@%s", r.socket); /* wake-ups cannot be heard: polling */
     opens(url);
+    t_path(url, "redis+unix://mute:" SECRET "@%s", r.socket); /* others would lose their turn */
+    refused(url, IL_STORE, "&{il}:wake");
     t_path(url, "redis+unix://poor:" SECRET "@%s", r.socket);
     refused(url, IL_STORE, "may not");
     t_redis_release(&r);

@@ -511,6 +511,105 @@ U_TEST(an_emptied_store_grants_nothing_at_first)
     t_redis_release(&r);
 }
 
+/* ---- clients with another max_ttl ------------------------------------------------------------------------------------ */
+
+/* For how many seconds more nothing is granted. */
+static int
+closed_s(il *h)
+{
+    char why[256];
+    int  s = 0;
+
+    acquire(h, "k", "b", IL_STORE, why);
+    T_EQ(sscanf(why, "leases are not granted for %d s more", &s), 1);
+    return s;
+}
+
+/* Whoever comes first, and whatever else is gone: the longest lease that may be held counts. */
+U_TEST(the_longest_max_ttl_counts)
+{
+    struct t_redis r;
+    char           url[T_PATH_BYTES], long_url[T_PATH_BYTES], reply[T_REDIS_REPLY_BYTES];
+
+    start(&r, in_memory, url);
+    t_path(long_url, "redis+unix://%s?max_ttl=3600", r.socket);
+    il *a = open_at(long_url);
+    il *b = open_at(url);
+    acquire_for(a, "k", "a", 3600000, IL_OK, NULL);
+    T_STREQ(T_REDIS(&r, reply, "FUNCTION", "FLUSH"), "OK");
+    acquire(a, "l", "a", IL_OK, NULL);
+    T_STREQ(T_REDIS(&r, reply, "FLUSHALL"), "OK");
+    T_LESS(3500, closed_s(a));
+    T_STREQ(T_REDIS(&r, reply, "FLUSHALL"), "OK");
+    T_STREQ(T_REDIS(&r, reply, "FUNCTION", "FLUSH"), "OK");
+    T_LESS(3500, closed_s(b));
+    /* The library is back, but through a connection that reads, which tells it nothing. */
+    T_STREQ(T_REDIS(&r, reply, "FLUSHALL"), "OK");
+    T_STREQ(T_REDIS(&r, reply, "FUNCTION", "FLUSH"), "OK");
+    end(b, IL_OP_GET, "k", NULL, 0, IL_NOT_HELD);
+    T_LESS(3500, closed_s(b));
+    T_STREQ(T_REDIS(&r, reply, "FLUSHALL"), "OK");
+    (void)T_REDIS(&r, reply, "CLIENT", "KILL", "TYPE", "normal");
+    T_LESS(3500, closed_s(b));
+    restart(&r, in_memory);
+    T_LESS(3500, closed_s(b));
+    il_close(a);
+    il_close(b);
+    t_redis_release(&r);
+}
+
+/* Everybody who listens is told of a longer one, be it of a client that has gone since. */
+U_TEST(a_longer_max_ttl_is_heard)
+{
+    struct t_redis r;
+    char           url[T_PATH_BYTES], reply[T_REDIS_REPLY_BYTES];
+    int64_t        until_ms = t_real_ms() + LIMIT_MS;
+
+    start(&r, in_memory, url);
+    il *b = open_at(url);
+    acquire(b, "k", "b", IL_OK, NULL); /* it listens by now */
+    t_path(url, "redis+unix://%s?max_ttl=3600", r.socket);
+    il_close(open_at(url));
+    do {
+        T_TRUE(t_real_ms() < until_ms);
+        T_STREQ(T_REDIS(&r, reply, "FLUSHALL"), "OK");
+        T_STREQ(T_REDIS(&r, reply, "FUNCTION", "FLUSH"), "OK");
+    } while (closed_s(b) < 3500);
+    il_close(b);
+    t_redis_release(&r);
+}
+
+/* One that could not hear of it came first: the other one prolongs it. One that has come since does not. */
+U_TEST(a_longer_max_ttl_prolongs)
+{
+    struct t_redis r;
+    char           url[T_PATH_BYTES], long_url[T_PATH_BYTES], reply[T_REDIS_REPLY_BYTES];
+
+    start(&r, in_memory, url);
+    T_STREQ(T_REDIS(&r, reply, "ACL", "SETUSER", "deaf", "on", ">x", "~*", "&*", "+@all", "-subscribe"),
+            "OK");
+    t_path(url, "redis+unix://deaf:x@%s?max_ttl=60", r.socket);
+    t_path(long_url, "redis+unix://%s?max_ttl=3600", r.socket);
+    il *b = open_at(url);
+    acquire(b, "k", "b", IL_OK, NULL);
+    il *a = open_at(long_url);
+    T_STREQ(T_REDIS(&r, reply, "FLUSHALL"), "OK");
+    T_STREQ(T_REDIS(&r, reply, "FUNCTION", "FLUSH"), "OK");
+    T_TRUE(closed_s(b) <= 60);
+    t_path(url, "redis+unix://%s?max_ttl=7200", r.socket);
+    il *c = open_at(url);
+    (void)T_REDIS(&r, reply, "CLIENT", "KILL", "TYPE", "normal");
+    T_TRUE(closed_s(c) <= 60);
+    int s = closed_s(a);
+    T_LESS(3500, s);
+    T_TRUE(s <= 3600);
+    T_LESS(3500, closed_s(b));
+    il_close(a);
+    il_close(b);
+    il_close(c);
+    t_redis_release(&r);
+}
+
 int
 main(void)
 {
@@ -526,6 +625,9 @@ main(void)
         U_ROW(a_reader_follows_the_writer),
         U_ROW(a_replica_without_the_library_is_left),
         U_ROW(an_emptied_store_grants_nothing_at_first),
+        U_ROW(the_longest_max_ttl_counts),
+        U_ROW(a_longer_max_ttl_is_heard),
+        U_ROW(a_longer_max_ttl_prolongs),
     };
 
     return cmocka_run_group_tests_name("redis-restart", tests, NULL, NULL);

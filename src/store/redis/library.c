@@ -24,13 +24,13 @@
 
 static pthread_once_t named = PTHREAD_ONCE_INIT;
 static char           library[REDIS_FUNCTION_BYTES - 8];
-static char           functions[3][REDIS_FUNCTION_BYTES];
+static char           functions[4][REDIS_FUNCTION_BYTES];
 
 static void
 make_names(void)
 {
     static const char *const suffixes[] = {
-        [REDIS_WRITE] = "write", [REDIS_FREE] = "free", [REDIS_READ] = "read"
+        [REDIS_WRITE] = "write", [REDIS_FREE] = "free", [REDIS_OWN] = "own", [REDIS_READ] = "read"
     };
     uint64_t hash = il__hash_stable(lua_library, sizeof lua_library - 1, 1);
 
@@ -211,6 +211,16 @@ greet(struct redis_conn *c, struct redis_facts *f, int64_t deadline_ns, il_error
     return check_facts(u, f, reterr);
 }
 
+void
+il__redis_learn_max_ttl(struct redis_store *s, int64_t ms)
+{
+    int64_t known = atomic_load(&s->max_ttl_ms);
+
+    while (ms > known && ms <= REDIS_MAX_TTL_MS_MAX &&
+           !atomic_compare_exchange_weak(&s->max_ttl_ms, &known, ms))
+        continue;
+}
+
 /* The store's own row: made if it is not there, and compared with what the URL says. */
 static il_status
 read_hello(struct redis_store *s, const json_t *head, il_error *reterr)
@@ -235,6 +245,16 @@ read_hello(struct redis_store *s, const json_t *head, il_error *reterr)
             reterr, IL_INVAL,
             "%s: the store was made %s ?classic=yes, which all who use it must say alike", shown,
             s->url.classic ? "without" : "with");
+    const char *mute = il__remote_text(head, "mute");
+    if (mute[0] != '\0')
+        return il__error_set(
+            reterr, IL_STORE,
+            "%s: the user may not publish on %s:wake, so that those who wait would "
+            "not hear of their turn. Allow it: ACL SETUSER NAME &%s:wake (or &*) "
+            "+publish (%.200s)",
+            shown, s->url.tag, s->url.tag, mute);
+    il__redis_learn_max_ttl(s, il__remote_number(head, "max_ttl_ms"));
+    atomic_store(&s->lost_ms, il__remote_number(head, "lost"));
     const char *server = il__remote_text(head, "server");
     if (s->server[0] != '\0' && strcmp(s->server, server) != 0) {
         il__redis_suspect(s); /* the others may still be connected with the one before */
@@ -250,10 +270,11 @@ put_hello(struct redis_store *s, struct remote_request *r)
     il__remote_begin(r, "x_hello");
     il__remote_put_number(r, "layout", LAYOUT);
     il__remote_put_text(r, "clock", s->test_clock ? "test" : "server");
-    il__remote_put_number(r, "max_ttl_ms", s->url.max_ttl_ms);
+    il__remote_put_number(r, "max_ttl_ms", MAX(s->url.max_ttl_ms, atomic_load(&s->max_ttl_ms)));
     il__remote_put_number(r, "classic", s->url.classic);
-    il__remote_put_number(r, "existing", s->existing);
+    il__remote_put_number(r, "existing", s->existing && s->server[0] == '\0'); /* else it was there */
     il__remote_put_number(r, "synced", s->facts.is_synced);
+    il__remote_put_number(r, "lost", atomic_load(&s->lost_ms));
     if (s->server[0] != '\0')
         il__remote_put_text(r, "was", s->server);
     return il__remote_end(r);
@@ -295,6 +316,7 @@ say_hello(struct redis_store *s, struct redis_conn *c, const struct remote_reque
     return st == IL_OK ? il__redis_recv(c, deadline_ns, ret, reterr) : st;
 }
 
+/* On the writer's connection; loads the library if it is not there. */
 static il_status
 hello(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
 {
@@ -325,6 +347,16 @@ hello(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error
                              s->url.shown);
     st = read_hello(s, head, reterr);
     json_decref(head);
+    return st;
+}
+
+il_status
+il__redis_hello(struct redis_store *s, int64_t deadline_ns, il_error *reterr)
+{
+    il_status st = hello(s, &s->writer, deadline_ns, reterr);
+
+    if (st != IL_OK)
+        il__redis_conn_drop(&s->writer);
     return st;
 }
 

@@ -7,6 +7,7 @@
  */
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -35,7 +36,24 @@ wake_jobs(struct redis_listener *l, const char *text, const char *end)
         il__board_wake(l->board, il__board_slot(text, id, IL__WAKE_JOB));
 }
 
-/* "SENDER [[tenant, name, suffix], …]", "SENDER jJOBS" or "SENDER say TEXT". Our own changes have been told to our board already. */
+/*
+ * "MAX_TTL_MS LOST_MS" of a hello to the store. What is said after a loss that we have not been told of says nothing about leases of before:
+ * our own hello, which tells what we knew then, comes first.
+ */
+static void
+learn_max_ttl(struct redis_store *s, const char *text)
+{
+    char   *end;
+    int64_t ms = strtoll(text, &end, 10);
+
+    if (strtoll(end, NULL, 10) == atomic_load(&s->lost_ms))
+        il__redis_learn_max_ttl(s, ms);
+}
+
+/*
+ * "SENDER [[tenant, name, suffix], …]", "SENDER jJOBS", "SENDER mMAX_TTL_MS LOST_MS" or "SENDER say TEXT". Our own changes have been told to our
+ * board already.
+ */
 static void
 take_message(struct redis_listener *l, const char *text, const char *end)
 {
@@ -50,7 +68,9 @@ take_message(struct redis_listener *l, const char *text, const char *end)
         il__ring_say(l->board, *text != '\0' ? text : NULL);
         return;
     }
-    if (text != NULL && text[1] == 'j') {
+    if (text != NULL && text[1] == 'm') {
+        learn_max_ttl(container_of(l, struct redis_store, listener), text + 2);
+    } else if (text != NULL && text[1] == 'j') {
         wake_jobs(l, text + 2, end);
     } else if (text != NULL && il__remote_take_wakes(&taken, text + 1, strlen(text + 1))) {
         for (size_t i = 0; i < taken.n_wakes; i++)

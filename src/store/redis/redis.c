@@ -28,6 +28,7 @@ static const struct {
     const char           *means;
 } errors[] = {
     { "ERR Function not found", REDIS_ERROR_RELOAD, IL_STORE, "the function library is missing" },
+    { "ERR interlock: say hello", REDIS_ERROR_RELOAD, IL_STORE, "the store was emptied" },
     { "OOM ", REDIS_ERROR_OP,
       IL_FULL, "the server's memory is full (maxmemory): nothing new is taken until something is given back" },
     { "READONLY ", REDIS_ERROR_DROP, IL_STORE, "the server is a replica" },
@@ -71,16 +72,18 @@ il__redis_map(const struct redis_url *u, const char *text, il_error *reterr)
 
 /*
  * What is refused when the server's memory is full: what brings something new. What gives back, keeps alive, shows, or works off what is
- * there stays usable, or a full store could never become less full.
+ * there stays usable, or a full store could never become less full. The first ones may be a sign of life of what is there: once refused,
+ * they are sent again to the function that looks whether they are.
  */
+#define TAKES_OR_RENEWS 3
 static const char *const takes[] = {
-    "acquire",   "run_start", "run_stage",  "once_begin", "push",
-    "queue_set", "cron_set",  "cache_fill", "x_tick",     "x_learn",
+    "acquire",   "once_begin", "run_start",  "run_stage", "push",
+    "queue_set", "cron_set",   "cache_fill", "x_tick",    "x_learn",
 };
 
-/* A request begins with {"op":"NAME", or is packed. */
+/* A request begins with {"op":"NAME", or is packed. n_names: how many of takes[] are looked at. */
 static bool
-takes_memory(const struct remote_request *r)
+is_among(const struct remote_request *r, size_t n_names)
 {
     static const char begin[] = "{\"op\":\"";
     const char       *name    = il__buf_str(&r->json) + sizeof begin - 1;
@@ -88,7 +91,7 @@ takes_memory(const struct remote_request *r)
     if (r->json.data[0] != '{')
         return r->json.data[0] == 'A';
     CHECK(strncmp(il__buf_str(&r->json), begin, sizeof begin - 1) == 0);
-    for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
+    for (size_t i = 0; i < n_names; i++) {
         size_t n = strlen(takes[i]);
         if (strncmp(name, takes[i], n) == 0 && name[n] == '"')
             return true;
@@ -164,7 +167,7 @@ take_error(struct remote_call *call, size_t i, il_error *why)
 /* What has become of a call of a function. */
 enum outcome {
     CARRIED_OUT, /* as far as it goes: one that asked back or failed is the last */
-    RELOAD,      /* not: the library is not there */
+    RELOAD,      /* not: the library, or the store's row, is not there */
     ALONE,       /* not: one of the requests cannot be taken, the others may */
     REFUSED,     /* not: the server takes none now */
     FAILED,      /* not, and the connection is of no use */
@@ -182,8 +185,9 @@ take_replies(struct redis_store *s, struct remote_call *call, size_t from, const
         bool        ok;
         il__redis_complete(one, &first);
         if (one->type == REDIS_REPLY_ERROR) {
-            (void)il__redis_map(&s->url, one->str, why); /* it is this request's, whatever it says */
-            ok = take_error(call, from + i, why);
+            if (il__redis_map(&s->url, one->str, why) == REDIS_ERROR_RELOAD)
+                return i == 0 ? RELOAD : CARRIED_OUT; /* what came before has happened */
+            ok = take_error(call, from + i, why);     /* it is this request's, whatever it says */
         } else {
             ok = il__redis_is_packed(one) ? il__redis_take_packed(call, from + i, one)
                                           : one->type == REDIS_REPLY_ARRAY && one->elements > 0 &&
@@ -223,6 +227,26 @@ take(struct redis_store *s, struct remote_call *call, size_t from, size_t n, con
     }
 }
 
+static bool
+is_full(const redisReply *r)
+{
+    return r->type == REDIS_REPLY_ERROR && strncmp(r->str, "OOM ", 4) == 0;
+}
+
+/* Call a function with n requests from `from` on. */
+static il_status
+exchange(struct redis_store *s, struct redis_conn *c, enum redis_function f,
+         struct remote_call *call, size_t from, size_t n, int64_t deadline_ns, il_error *reterr)
+{
+    struct batch *b = call->result;
+
+    il__redis_put_call(s, c, f, call->now_ms, call->wall_ms, call->requests + from, n);
+    if (b->replies[from] != NULL)
+        il__redis_api.freeReplyObject(TAKE(b->replies[from])); /* of the attempt before */
+    il_status st = il__redis_send(c, deadline_ns, reterr);
+    return st == IL_OK ? il__redis_recv(c, deadline_ns, &b->replies[from], reterr) : st;
+}
+
 /* Send n requests from `from` on as one call, and take what comes back. */
 static il_status
 run(struct redis_store *s, struct redis_conn *c, struct remote_call *call, size_t from, size_t n,
@@ -232,15 +256,13 @@ run(struct redis_store *s, struct redis_conn *c, struct remote_call *call, size_
     enum redis_function f = call->reads ? REDIS_READ : REDIS_FREE;
 
     for (size_t i = 0; !call->reads && i < n; i++) {
-        if (takes_memory(&call->requests[from + i]))
+        if (is_among(&call->requests[from + i], ARRAY_LEN(takes)))
             f = REDIS_WRITE;
     }
-    il__redis_put_call(s, c, f, call->now_ms, call->wall_ms, call->requests + from, n);
-    if (b->replies[from] != NULL)
-        il__redis_api.freeReplyObject(TAKE(b->replies[from])); /* of the attempt before */
-    il_status st = il__redis_send(c, deadline_ns, reterr);
-    if (st == IL_OK)
-        st = il__redis_recv(c, deadline_ns, &b->replies[from], reterr);
+    il_status st = exchange(s, c, f, call, from, n, deadline_ns, reterr);
+    if (st == IL_OK && n == 1 && f == REDIS_WRITE && is_full(b->replies[from]) &&
+        is_among(&call->requests[from], TAKES_OR_RENEWS))
+        st = exchange(s, c, REDIS_OWN, call, from, n, deadline_ns, reterr);
     if (st == IL_OK)
         *ret = take(s, call, from, n, b->replies[from], reterr);
     return st;
@@ -277,7 +299,9 @@ call_on(struct redis_store *s, struct redis_conn *c, struct remote_call *call, i
     il__redis_listen_await(s, deadline_ns);
     st = run(s, c, call, 0, call->n, deadline_ns, &came, reterr);
     if (st == IL_OK && came == RELOAD) {
-        st = il__redis_library_load(s, c, deadline_ns, reterr);
+        /* What the library knew is gone with it, and the store may be: tell it anew. */
+        st = c == &s->writer ? il__redis_hello(s, deadline_ns, reterr)
+                             : il__redis_library_load(s, c, deadline_ns, reterr);
         if (st == IL_OK)
             st = run(s, c, call, 0, call->n, deadline_ns, &came, reterr);
     }

@@ -139,6 +139,7 @@ il__redis_replyp(redisReply **r)
 /* ---- redis.c: the store ------------------------------------------------------------------------------------------ */
 
 #define REDIS_ID_BYTES 41 /* a run id and its NUL */
+#define REDIS_MAX_TTL_MS_MAX 86400000
 
 /* What the server says of itself, as of the last connection. */
 struct redis_facts {
@@ -154,7 +155,7 @@ enum redis_error_kind {
     REDIS_ERROR_OP,     /* this request failed, the others may go on */
     REDIS_ERROR_CALL,   /* the server takes none now */
     REDIS_ERROR_DROP,   /* … and another connection may find one that does */
-    REDIS_ERROR_RELOAD, /* the function library is not there */
+    REDIS_ERROR_RELOAD, /* the function library, or the store's row, is not there */
 };
 
 struct redis_listener {
@@ -180,6 +181,8 @@ struct redis_store {
     struct redis_conn     reader;
     struct redis_listener listener;
     char                  server[REDIS_ID_BYTES]; /* run id of the server as known so far */
+    _Atomic int64_t       lost_ms;                /* when leases were lost last, as it was told */
+    _Atomic int64_t       max_ttl_ms;             /* the greatest of its users', as it was told */
     _Atomic unsigned      generation;             /* raised when another server may be the master */
     struct redis_facts    facts;
     char                  flags[20]; /* go with every call: classic or not, and our name */
@@ -214,6 +217,7 @@ bool il__redis_take_packed(struct remote_call *call, size_t i, const redisReply 
 enum redis_function {
     REDIS_WRITE,
     REDIS_FREE, /* the same, also when memory is full */
+    REDIS_OWN,  /* the same, for what may be a sign of life: anything new is refused */
     REDIS_READ,
 };
 /* The name of a function of this version of the library. */
@@ -230,6 +234,11 @@ void il__redis_info(const char *info, const char *name, char *out, size_t n_byte
 /* Load it, unless it is there. A failure drops the connection. */
 il_status il__redis_library_load(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns,
                                  il_error *reterr) MUST_USE;
+
+/* Say hello (again) on the writer's connection, and load the library if it is not there. A failure drops the connection. */
+il_status il__redis_hello(struct redis_store *s, int64_t deadline_ns, il_error *reterr) MUST_USE;
+/* Somebody who uses the store has this max_ttl. From any thread. */
+void il__redis_learn_max_ttl(struct redis_store *s, int64_t ms);
 
 /*
  * Be connected: to a server that is a master, logged in, in the right database. A new connection of the writer looks at the server's

@@ -19,7 +19,8 @@
 -- A batch is one call: half of what a cheap request costs is the way into a function. It is as long as the client makes it; everybody else
 -- waits meanwhile.
 --
--- NAME_free is the same function with the flag allow-oom, for all that brings nothing new; NAME_read has no-writes, so that it works when the
+-- NAME_free is the same function with the flag allow-oom, for all that brings nothing new; NAME_own the same for what would, but may be a sign of
+-- life: it does what concerns what the holder has already, and answers FULL to the rest. NAME_read has no-writes, so that it works when the
 -- server refuses writes, and refuses by itself on a replica.
 do
 
@@ -31,7 +32,7 @@ local function asks(head)
 end
 
 -- Other processes are told whom to wake in the same call, so that nobody can die between the change and the news of it. That is a hint: a
--- user who may not publish still gets an answer. Jobs have messages of their own: "SENDER jTENANT NUL ID NUL ID …".
+-- user who may not publish (any more: x_hello looks) still gets an answer. Jobs have messages of their own: "SENDER jTENANT NUL ID NUL ID …".
 local function tell(tag, flags, wakes, jobs)
   local channel, sender = tag .. ':wake', string.sub(flags, 2, 17)
   if wakes then
@@ -177,11 +178,11 @@ local function apply_all(c, args, first, follow, told)
   return replies
 end
 
-local function apply(keys, args, read)
+local function apply(keys, args, read, own)
   -- With all the fields that it will have: a table that grows is made anew. What a request leaves in it for itself is taken away before the next.
   local c = {
     tag = keys[1], read = read, classic = string.byte(args[1]) == 99, test = false, now = 0, wall = 0, us = false, state = false,
-    wakes = false, told_jobs = false, woke_queue = false, woke_holders = false, settled = false, places = false,
+    wakes = false, told_jobs = false, woke_queue = false, woke_holders = false, settled = false, places = false, own = own,
   }
   time(c, args[1])
   if read and is_replica(c) then
@@ -218,6 +219,11 @@ redis.register_function({
 redis.register_function({
   function_name = NAME .. '_free',
   callback = function(keys, args) return apply(keys, args, false) end,
+  flags = { 'allow-oom' },
+})
+redis.register_function({
+  function_name = NAME .. '_own',
+  callback = function(keys, args) return apply(keys, args, false, true) end,
   flags = { 'allow-oom' },
 })
 redis.register_function({

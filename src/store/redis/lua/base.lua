@@ -5,7 +5,8 @@
 -- not rolled back, so verbs decide first and write then.
 --
 -- A verb:  V.name = function(c, o, data) return head, parts, value end
---   c      the call: now, wall (ms), tag, read (must not write), classic (the URL says classic=yes)
+--   c      the call: now, wall (ms), tag, read (must not write), classic (the URL says classic=yes), own (memory is full: only what the
+--          holder has already is kept alive or given back; see full())
 --   o      the request, decoded; data: its blob, or nil
 --   head   a table, or the JSON text of one ("{…}") where that is worth it
 --   parts  nil, or an array of { table or JSON text, blob or false, blob2 or false }
@@ -34,7 +35,8 @@ local function K(c, kind, ...)
 end
 
 -- The store's own row, a hash: fence, ticket (last drawn), server (run id of the server that granted last), promoted, synced, closed (no
--- grants before, ms), why, max_ttl (ms), clock, classic, born, layout; and rows of locks (lock_rows.lua).
+-- grants before, ms), why, lost (when leases may last have been lost, ms), max_ttl (ms), clock, classic, born, layout; and rows of locks
+-- (lock_rows.lua).
 local function store_key(c)
   return c.tag .. ':store'
 end
@@ -113,6 +115,11 @@ local function wake_holders(c)
   end
 end
 
+-- The answer to what would bring something new while memory is full (c.own).
+local function full()
+  return { status = S.FULL, detail = "the server's memory is full (maxmemory): nothing new is taken until something is given back" }
+end
+
 local closed, new_server, is_replica
 do
 
@@ -142,7 +149,7 @@ end
 
 -- Another server (or this one, started again) speaks for the store from now on: what the last one granted may be lost, so nothing is
 -- granted until the longest lease of that time is over. `safe`: nothing can have been lost.
-local max_ttls = {} -- of the stores that clients of this server have said hello to: should the row be lost, it is still known
+local max_ttls = {} -- the greatest of each store that clients of this server have said hello to: should the row be lost, it is still known
 local function change_server(c, s, safe, why)
   s.server = run_id()
   if safe then
@@ -151,7 +158,7 @@ local function change_server(c, s, safe, why)
   end
   local max_ttl = tonumber(redis.call('HGET', store_key(c), 'max_ttl') or max_ttls[c.tag] or 60000)
   s.closed, s.why = c.now + max_ttl, why
-  redis.call('HSET', store_key(c), 'server', s.server, 'closed', N(s.closed), 'why', why)
+  redis.call('HSET', store_key(c), 'server', s.server, 'closed', N(s.closed), 'why', why, 'lost', N(c.now))
 end
 
 local EMPTIED = 'the store was emptied'
@@ -164,9 +171,13 @@ closed = function(c)
   end
   local s = state(c)
   if s.server ~= run_id() and not c.read then
-    -- Under a living connection, whose x_hello has written it: a replica was promoted (a restart cuts it, and x_hello comes first then),
-    -- or somebody has emptied the database.
-    change_server(c, s, false, s.server and 'a replica was promoted' or EMPTIED)
+    -- Under a living connection, whose x_hello has written it: somebody has emptied the database (then the client says hello once more, for
+    -- it knows how long a lease may be, and repeats the request: redis.c), or a replica was promoted (a restart cuts the connection, and
+    -- x_hello comes first then).
+    if not s.server then
+      error({ err = 'say hello' })
+    end
+    change_server(c, s, false, 'a replica was promoted')
   end
   if not s.closed or c.now >= s.closed then
     return nil
@@ -188,8 +199,8 @@ new_server = function(c, o)
   end
   local id, at = string.match(replication, 'master_replid2:(%x*)'), string.match(replication, 'second_repl_offset:(%-?%d+)')
   local promoted = (at and tonumber(at) >= 0 and id) and id .. ':' .. at or ''
-  local v = redis.call('HMGET', store_key(c), 'promoted', 'synced')
-  local before, synced = v[1] or '', v[2] or '0'
+  local v = redis.call('HMGET', store_key(c), 'promoted', 'synced', 'lost')
+  local before, synced, lost = v[1] or '', v[2] or '0', tonumber(v[3] or 0)
   if synced ~= N(o.synced or 0) then
     redis.call('HSET', store_key(c), 'synced', N(o.synced or 0))
   end
@@ -204,24 +215,29 @@ new_server = function(c, o)
   elseif s.server ~= run_id() then
     -- Every acknowledged write is in the file that was read at the start, if the file was synced with each, before as now.
     change_server(c, s, o.synced == 1 and synced == '1', 'the server was restarted')
+  elseif o.was and lost ~= o.lost and lost + o.max_ttl_ms > (s.closed or 0) then
+    -- It was there before the loss, and knew of longer leases than whoever noticed it.
+    s.closed = lost + o.max_ttl_ms
+    redis.call('HSET', store_key(c), 'closed', N(s.closed))
   end
   return role
 end
 
 -- The first request on every connection: makes the store if it is not there, and notices another server.
---   layout: of the rows, as the client knows it; clock 'test' or 'server', max_ttl_ms, classic 0/1, existing 0/1, was: run id known so far, synced 0/1: appendonly, and appendfsync is always
---   -> found 0: it does not exist and may not be made; layout, clock, classic: as the store was made; server: run id; closed_ms
+--   layout: of the rows, as the client knows it; clock 'test' or 'server', classic 0/1, existing 0/1, was: run id known so far, synced 0/1: appendonly, and appendfsync is always;
+--   max_ttl_ms: the greatest that the client knows of, lost: as it was told last
+--   -> found 0: it does not exist and may not be made; layout, clock, classic: as the store was made; server: run id; closed_ms; max_ttl_ms: the
+--      greatest of all that use it; lost: when leases may last have been lost; mute: why it may not publish, then nothing was done
+-- Everybody who listens is told max_ttl and lost, so that whoever comes first after a loss knows how long it was before.
 V.x_hello = function(c, o)
   local key = store_key(c)
-  local v = redis.call('HMGET', key, 'born', 'clock', 'classic', 'max_ttl', 'layout')
-  if not v[1] then
+  local v = redis.call('HMGET', key, 'born', 'clock', 'classic', 'max_ttl', 'layout', 'lost')
+  local born = v[1]
+  if not born then
     if o.existing == 1 then
       return { status = S.OK, found = 0 }
     end
-    v[2], v[3], v[4], v[5] = o.clock, N(o.classic or 0), N(o.max_ttl_ms), N(o.layout)
-    -- A value of more than 64 bytes makes it a table at once: a listpack would be read from its front each time.
-    redis.call('HSET', key, 'born', N(math.floor(server_us(c) / 1000)), 'clock', v[2], 'classic', v[3], 'max_ttl', v[4], 'layout', v[5],
-      'what', 'Interlock: counters, leases, units of work and what has ended; see src/store/redis')
+    v[2], v[3], v[5] = o.clock, N(o.classic or 0), N(o.layout)
   end
   local raise = v[5] == '2' and o.layout == 3 -- all that 2 has is understood
   if raise then
@@ -231,15 +247,26 @@ V.x_hello = function(c, o)
   if tonumber(head.layout) ~= o.layout or v[2] ~= o.clock or tonumber(v[3]) ~= (o.classic or 0) then
     return head
   end
+  local max_ttl = math.max(tonumber(v[4] or 0), max_ttls[c.tag] or 0, o.max_ttl_ms)
+  local said = redis.pcall('PUBLISH', c.tag .. ':wake', '0000000000000000 m' .. N(max_ttl) .. ' ' .. (v[6] or '0'))
+  if type(said) == 'table' and said.err then
+    head.mute = said.err -- whom it made way for would never hear of it, and lose his turn
+    return head
+  end
+  if not born then
+    -- A value of more than 64 bytes makes it a table at once: a listpack would be read from its front each time.
+    redis.call('HSET', key, 'born', N(math.floor(server_us(c) / 1000)), 'clock', v[2], 'classic', v[3], 'layout', v[5],
+      'what', 'Interlock: counters, leases, units of work and what has ended; see src/store/redis')
+  end
   if raise then
     redis.call('HSET', key, 'layout', v[5])
   end
-  if tonumber(v[4]) < o.max_ttl_ms then
-    v[4] = N(o.max_ttl_ms)
-    redis.call('HSET', key, 'max_ttl', v[4])
+  if tonumber(v[4] or 0) < max_ttl then
+    redis.call('HSET', key, 'max_ttl', N(max_ttl))
   end
-  max_ttls[c.tag] = v[4]
+  max_ttls[c.tag] = max_ttl
   head.role = new_server(c, o)
+  head.max_ttl_ms, head.lost = max_ttl, tonumber(redis.call('HGET', key, 'lost') or 0)
   local s = state(c)
   if not c.test and s.closed and s.closed > c.now then
     head.closed_ms, head.why = s.closed - c.now, s.why

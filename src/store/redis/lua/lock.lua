@@ -355,7 +355,7 @@ L.acquire_do = function(c, o, run)
   local ended = L.ended_find(c, ks.tk, o.holder)
   if ended then return answer_ended(ended) end
   own = L.waiter_of(c, ks, o.holder)
-  if not own then return acquire_new(c, o, ks, run) end
+  if not own then return c.own and full() or acquire_new(c, o, ks, run) end
   -- Nothing was given on while grants were refused, or while somebody held the key whose release nobody tells us.
   L.give_on(c, ks)
   local offered = L.lease_of(ks, o.holder)
@@ -386,7 +386,7 @@ local function acquire_alone(c, t, k, holder, ttl, settle, meta, place)
 end
 
 V.acquire = function(c, o)
-  if not o.mode and not c.classic then
+  if not o.mode and not c.classic and not c.own then
     local _, fence = acquire_alone(c, o.tenant, o.key, o.holder, o.ttl_ms, o.settle_ms or 0, o.meta or '', o.place or '')
     if fence then return '{"status":0,"fence":"' .. fence .. '","remaining_ms":' .. o.ttl_ms .. '}' end
   end
@@ -396,7 +396,7 @@ end
 -- The packed form: exclusive, without ranks. The answer is the fence, and a TTL has begun; or what the other form answers.
 P.acquire = function(c, request)
   local ttl, settle, wait, t, k, holder, meta, place = struct.unpack('<dddsssss', request, 2)
-  local number = not c.classic and acquire_alone(c, t, k, holder, ttl, settle, meta, place)
+  local number = not c.classic and not c.own and acquire_alone(c, t, k, holder, ttl, settle, meta, place)
   if number then return number end
   return L.acquire_do(c, {
     op = 'acquire', tenant = t, key = k, holder = holder, ttl_ms = ttl, settle_ms = settle, wait_ms = wait, meta = meta, place = place,

@@ -90,7 +90,7 @@ end
 V.once_begin = function(c, o)
   local e = load(c, o)
   if not e or e.gone then
-    local refused = closed(c) -- somebody may be at work under a claim that this server does not know of
+    local refused = c.own and full() or closed(c) -- somebody may be at work under a claim that this server does not know of
     if refused then
       return refused
     end
@@ -104,7 +104,7 @@ V.once_begin = function(c, o)
   end
   local head = { status = S.OK, remaining_ms = o.ttl_ms, age_ms = math.max(c.wall - e.created, 0) }
   if c.now >= e.expires then
-    local refused = closed(c) -- or it may have been renewed
+    local refused = c.own and e.attempt ~= o.holder and full() or closed(c) -- or it may have been renewed
     if refused then
       return refused
     end

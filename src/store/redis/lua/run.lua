@@ -320,7 +320,7 @@ local function start_known(c, o, r, ks)
     head.flags = OUT_RENEWED
     return head
   elseif is_slot then
-    return start_slot(c, o, r, ks)
+    return c.own and full() or start_slot(c, o, r, ks)
   elseif slot or r.holder ~= o.holder then
     return told(c, S.DUPLICATE, r)
   end
@@ -432,6 +432,6 @@ V.run_start = function(c, o)
   local ks = settle(c, o.tenant, o.key)
   if r then return start_known(c, o, read(c, r.seq), ks) end -- it may have ended just now
   local refusal = not flagged(o, SLOT) and unwanted(c, o, ks) -- a slot takes nothing
-  return refusal or start_new(c, o, ks)
+  return refusal or c.own and full() or start_new(c, o, ks)
 end
 end
