@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/lease.h"
+#include "cli/store.h"
 
 struct breaker {
     struct cli *cli;
@@ -55,6 +57,26 @@ judge(struct breaker *b, const il_lease_info *info, const il_op *op, il_error *r
         return IL_OK;
     return il__error_set(reterr, st, "break: fence %" PRIu64 ": %s", op->fence,
                          op->out.detail != NULL ? op->out.detail : il_status_text(st));
+}
+
+/*
+ * A classic client's lock has no lease to break: it is a string in Redis, and its client looks at nothing else. Through a server the
+ * tenant is the key's, which is not known here.
+ */
+static il_status
+refuse_classic(const struct breaker *b, const il_lease_info *info, il_error *reterr)
+{
+    static const char         begin[] = "pipeline:";
+    const struct cli_setting *tenant  = CLI_SETTING(b->cli, tenant);
+    bool                      unknown = tenant->source == CLI_FROM_DEFAULT &&
+                   il__cli_store_is_server(CLI_SETTING(b->cli, store)->text);
+    const char *name = b->key + (strncmp(b->key, begin, sizeof begin - 1) == 0 ? sizeof begin - 1 : 0);
+
+    return il__error_set(
+        reterr, IL_STATE,
+        "break: held by %.64s, a classic client, whose lock only Redis can end (the "
+        "client is not told): redis-cli DEL 'pipeline_lock:%s:%s'",
+        info->holder, unknown ? "TENANT" : tenant->text, name);
 }
 
 /* Break the leases that are there, as one batch. */
@@ -125,7 +147,9 @@ il__cli_cmd_break(struct cli *cli)
     il_status st = il__cli_check_key(cli, b.key, &err);
     if (st == IL_OK)
         st = il_get(cli->store, b.key, &op, &err);
-    if (st == IL_OK)
+    if (st == IL_OK && op.out.n_items > 0 && il__cli_is_classic(&op.out.items[0]))
+        st = refuse_classic(&b, &op.out.items[0], &err);
+    else if (st == IL_OK)
         st = break_leases(&b, &op, &err);
     int status = st == IL_OK || st == IL_NOT_HELD ? conclude(&b) : il__cli_fail(&err);
     il_op_release(&op);

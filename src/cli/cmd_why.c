@@ -95,6 +95,22 @@ print_outlook(const il_lease_info *info)
                      il__cli_style(stdout, CLI_PLAIN));
 }
 
+/* Of a lock that is not ours little is known, and nobody renews it for us to see. */
+static void
+print_classic(const il_lease_info *info)
+{
+    char rest[CLI_AGE_BYTES];
+
+    (void)putchar('\n');
+    print_line("holder", info->holder);
+    print_line("mode", "a classic client's lock in Redis, exclusive");
+    if (info->remaining_ms == IL_FOREVER)
+        (void)printf("  It has no expiry: if its client died, somebody has to delete it.\n");
+    else
+        (void)printf("  If its client died, the key is free in %s.\n",
+                     il__cli_age(info->remaining_ms, rest));
+}
+
 static void
 print_lease(const il_lease_info *info)
 {
@@ -104,6 +120,10 @@ print_lease(const il_lease_info *info)
     char mode[CLI_MODE_BYTES];
     char ttl[IL__DURATION_TEXT_BYTES];
 
+    if (il__cli_is_classic(info)) {
+        print_classic(info);
+        return;
+    }
     (void)putchar('\n');
     print_line("holder", info->holder);
     (void)snprintf(text, sizeof text, "%s ago, %s", il__cli_age(info->age_ms, age),
@@ -176,7 +196,10 @@ print_text(const struct answer *a)
     if (a->why.n_leases > 0) {
         (void)printf("\nTo wait for it: interlock run --wait 5m ");
         il__cli_puts(a->key);
-        (void)printf(" -- COMMAND\nTo end it:      interlock break ");
+        (void)printf(" -- COMMAND\n");
+    }
+    if (a->why.n_leases > 0 && !il__cli_is_classic(&a->why.leases[0])) {
+        (void)printf("To end it:      interlock break ");
         il__cli_puts(a->key);
         (void)printf(" --reason TEXT\n");
     }

@@ -14,6 +14,12 @@ il__cli_meta_json(const char *meta)
     return value != NULL ? value : il__cli_json_text(meta);
 }
 
+bool
+il__cli_is_classic(const il_lease_info *info)
+{
+    return info->fence == 0;
+}
+
 const char *
 il__cli_mode_text(const il_lease_info *info, char out[CLI_MODE_BYTES])
 {

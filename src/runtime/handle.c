@@ -305,8 +305,12 @@ describe_held(const il_op *op, il_error *reterr)
     const il_lease_info *held = op->out.items;
 
     if (op->out.n_items > 0) {
-        il__error_set(reterr, op->status, "'%s' is held by %s (fence %" PRIu64 ") for %" PRId64 " ms",
-                      op->key, held->holder, held->fence, held->age_ms);
+        if (held->fence == 0) /* a classic client's lock: nothing more is known of it */
+            il__error_set(reterr, op->status, "'%s' is held by %s", op->key, held->holder);
+        else
+            il__error_set(reterr, op->status,
+                          "'%s' is held by %s (fence %" PRIu64 ") for %" PRId64 " ms", op->key,
+                          held->holder, held->fence, held->age_ms);
         (void)snprintf(reterr->holder, sizeof reterr->holder, "%s", held->holder); /* fits: limits agree */
         reterr->fence = held->fence;
         return;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "harness/clock.h"
 #include "harness/redis.h"
 #include "harness/unit.h"
@@ -98,6 +99,82 @@ U_TEST(theirs_blocks_us)
     says(&f, "give " STRING " their-run", "yes");
     T_EQ(try_acquire(&f, 0, &l, &err), IL_OK);
     il_lease_free(l);
+    fleet_stop(&f);
+}
+
+/* The key is theirs, and shown so; what stands beside it in a batch is not harmed. */
+static void
+shows(struct fleet *f, const char *expected)
+{
+    il_op ops[] = { { .type = IL_OP_GET, .key = KEY },
+                    { .type = IL_OP_ACQUIRE, .key = KEY, .holder = "us" },
+                    { .type = IL_OP_ACQUIRE, .key = "other", .holder = "us" } };
+
+    T_EQ(il_apply(f->h, ops, ARRAY_LEN(ops), NULL), IL_OK);
+    T_EQ(ops[0].out.n_items, 1);
+    T_STREQ(ops[0].out.items[0].holder, expected);
+    T_EQ(ops[1].status, IL_HELD);
+    T_EQ(ops[2].status, IL_OK);
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        il_op_release(&ops[i]);
+}
+
+/* A client may write what it likes. What cannot be shown is shown as hex. */
+U_TEST(theirs_may_be_any_bytes)
+{
+    static const char *const rows[][2] = {
+        { "6a6f622d37", "job-7" },
+        { "c3a9e282acf09f9880", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" }, /* UTF-8 of 2, 3 and 4 bytes */
+        { "fc8f1c3b2a0147d0a4f2b3c1d2e3f405", "0xfc8f1c3b2a0147d0a4f2b3c1d2e3f405" }, /* uuid4().bytes */
+        { "610062", "0x610062" },
+        { "610a62", "0x610a62" },
+        { "7f", "0x7f" },
+        { "c285", "0xc285" },         /* a control character beyond ASCII */
+        { "c0af", "0xc0af" },         /* longer than need be */
+        { "eda080", "0xeda080" },     /* a surrogate */
+        { "f4908080", "0xf4908080" }, /* beyond Unicode */
+        { "c361a9", "0xc361a9" },
+        { "e282", "0xe282" },
+    };
+    static struct fleet f;
+    char                command[256];
+
+    fleet_start(&f);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        (void)snprintf(command, sizeof command, "take-bytes " STRING " %s", rows[i][0]);
+        says(&f, command, "yes");
+        shows(&f, rows[i][1]);
+        (void)snprintf(command, sizeof command, "give-bytes " STRING " %s", rows[i][0]);
+        says(&f, command, "yes");
+    }
+    says(&f, "hash " STRING, "yes"); /* no lock of theirs, but in the way of one */
+    shows(&f, "unknown (not a string)");
+    says(&f, "delete " STRING, "yes");
+    fleet_stop(&f);
+}
+
+/* A long one is cut, between two characters. */
+U_TEST(theirs_may_be_long)
+{
+    static struct fleet     f;
+    AUTO_BUF struct il__buf command  = { 0 };
+    AUTO_BUF struct il__buf expected = { 0 };
+
+    il__buf_init(&command, 4096);
+    il__buf_init(&expected, 4096);
+    il__buf_adds(&command, "take-bytes " STRING " 61");
+    il__buf_adds(&expected, "a");
+    for (unsigned i = 0; i < 200; i++)
+        il__buf_adds(&command, "c3a9");
+    for (unsigned i = 0; i < 127; i++)
+        il__buf_adds(&expected, "\xc3\xa9");
+    fleet_start(&f);
+    says(&f, il__buf_str(&command), "yes");
+    shows(&f, il__buf_str(&expected));
+    says(&f, "delete " STRING, "yes");
+    il__buf_adds(&command, "ff"); /* not in what is shown */
+    says(&f, il__buf_str(&command), "yes");
+    shows(&f, il__buf_str(&expected));
     fleet_stop(&f);
 }
 
@@ -202,7 +279,8 @@ main(void)
 {
     static const struct CMUnitTest tests[] = {
         U_ROW(theirs_blocks_us),    U_ROW(we_wait_for_theirs),    U_ROW(ours_blocks_them),
-        U_ROW(our_run_blocks_them), U_ROW(ours_expires_for_them),
+        U_ROW(our_run_blocks_them), U_ROW(ours_expires_for_them), U_ROW(theirs_may_be_any_bytes),
+        U_ROW(theirs_may_be_long),
     };
 
     return cmocka_run_group_tests_name("redis-classic", tests, NULL, NULL);

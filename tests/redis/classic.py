@@ -2,6 +2,10 @@
 """A classic lock client: SET NX EX and compare-and-delete; redis-py's own Lock, too. Reads a command per line, answers with one.
 
 take NAME VALUE TTL_S    "yes" or "no"
+take-bytes NAME HEX      the same with any bytes as the value, for 30 s
+give-bytes NAME HEX
+hash NAME                put a hash there instead
+delete NAME
 give NAME VALUE          "yes" if it was ours
 value NAME               its value, or "-"
 lock NAME TTL_S          redis-py's Lock, without waiting: "yes" or "no"
@@ -26,6 +30,14 @@ def main():
             answer = "yes" if server.set(args[0], args[1], nx=True, ex=int(args[2])) else "no"
         elif word == "give":
             answer = "yes" if give(keys=[args[0]], args=[args[1]]) else "no"
+        elif word == "take-bytes":
+            answer = "yes" if server.set(args[0], bytes.fromhex(args[1]), nx=True, ex=30) else "no"
+        elif word == "give-bytes":
+            answer = "yes" if give(keys=[args[0]], args=[bytes.fromhex(args[1])]) else "no"
+        elif word == "hash":
+            answer = "yes" if server.hset(args[0], "a", "b") else "no"
+        elif word == "delete":
+            answer = "yes" if server.delete(args[0]) else "no"
         elif word == "value":
             answer = server.get(args[0]) or "-"
         elif word in ("lock", "await"):

@@ -87,13 +87,21 @@ U_TEST(urls_that_make_no_sense)
         { "redis://localhost/0?max_ttl=0", "max_ttl" },
         { "redis://localhost/0?max_ttl=86401", "max_ttl" },
         { "redis://localhost/0?max_ttl", "name=value" },
-        { "redis://localhost/0?classic=maybe", "unknown option" },
-        { "redis://localhost/0?unsafe=all", "unknown option" },
+        { "redis://localhost/0?classic=maybe", "classic=maybe: the value must be yes or no" },
+        { "redis://localhost/0?unsafe=all", "unsafe=all: the value must be eviction" },
         { "redis://localhost/0?fast=yes", "unknown option" },
         { "redis://a,b,c,d,e,f,g,h,i/0", "hosts" },
+        { "redis://localhost,/0", "comma without a host" },
+        { "redis://,localhost/0", "comma without a host" },
+        { "redis://localhost,,localhost/0", "comma without a host" },
         { "redis+unix://relative.sock", "path" },
         { "redis+unix://:" SECRET "@relative.sock", "path" },
         { "rediss://localhost/0?cacert=", "file" },
+        { "rediss://localhost/0?cert=/a.crt", "cert= needs key=" },
+        { "rediss://localhost/0?key=/a.key", "key= needs cert=" },
+        { "redis://localhost/0?cacert=/ca.crt", "rediss:" },
+        { "redis://localhost/0?cert=/a.crt&key=/a.key", "rediss:" },
+        { "redis+unix:///s?cacert=/ca.crt", "rediss:" },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -189,6 +197,32 @@ U_TEST(passwords)
     t_redis_release(&r);
 }
 
+/* A store that is there can be opened to be looked at by `doctor`, but for nothing else. */
+static void
+looks_in_vain(struct t_redis *r)
+{
+    il_open_opts opts = IL_OPEN_OPTS_INIT;
+    il_op        get  = { .type = IL_OP_GET, .key = "k" };
+    il_op        take = { .type = IL_OP_ACQUIRE, .key = "k", .holder = "a" };
+    il          *h    = NULL;
+    char         url[T_PATH_BYTES], reply[T_REDIS_REPLY_BYTES];
+    il_error     err;
+
+    opts.flags = IL_OPEN_EXISTING;
+    t_path(url, "redis+unix://%s", r->socket);
+    T_EQ(il_open(url, &opts, &h, &err), IL_OK);
+    T_EQ(il_apply(h, &get, 1, &err), IL_STORE);
+    T_HAS(err.message, "noeviction");
+    T_EQ(il_apply(h, &take, 1, &err), IL_STORE);
+    T_HAS(err.message, "noeviction");
+    T_STREQ(T_REDIS(r, reply, "CONFIG", "SET", "maxmemory-policy", "noeviction"), "OK");
+    T_EQ(il_apply(h, &take, 1, &err), IL_OK);
+    T_EQ(take.status, IL_OK);
+    il_op_release(&get);
+    il_op_release(&take);
+    il_close(h);
+}
+
 U_TEST(eviction_is_refused)
 {
     struct t_redis r;
@@ -200,6 +234,7 @@ U_TEST(eviction_is_refused)
     refused(url, IL_STORE, "noeviction");
     t_path(url, "redis+unix://%s?unsafe=eviction", r.socket);
     opens(url);
+    looks_in_vain(&r);
     T_STREQ(T_REDIS(&r, reply, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl"), "OK");
     t_path(url, "redis+unix://%s", r.socket);
     refused(url, IL_STORE, "volatile-ttl");
@@ -354,6 +389,41 @@ U_TEST(something_else_is_there)
     }
 }
 
+/* Each host of a list has its share of the time: one that takes connections and says nothing does not hide the next. */
+U_TEST(a_host_that_hangs_hides_no_other)
+{
+    struct t_redis r;
+    struct fake    f;
+    char           url[T_PATH_BYTES];
+    il_error       err;
+
+    start(&r, true);
+    fake_start(&f, NULL);
+    t_path(url, "redis://127.0.0.1:%d,127.0.0.1:%d/0", f.port, r.port);
+    if (try_open(url, 2000, &err) != IL_OK)
+        T_FAIL("%s", err.message);
+    fake_stop(&f);
+    t_redis_release(&r);
+}
+
+/* What is wrong with the master is said, not that somebody behind it is no master or not there. */
+U_TEST(the_error_of_a_master_counts)
+{
+    struct t_redis master, replica;
+    char           url[T_PATH_BYTES], reply[T_REDIS_REPLY_BYTES];
+
+    start(&master, true);
+    start(&replica, true);
+    t_redis_follow(&replica, &master);
+    T_STREQ(T_REDIS(&master, reply, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru"), "OK");
+    t_path(url, "redis://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:1/0", master.port, replica.port);
+    refused(url, IL_STORE, "noeviction");
+    t_path(url, "redis://127.0.0.1:1,127.0.0.1:%d/0", replica.port);
+    refused(url, IL_STORE, "is a replica");
+    t_redis_release(&replica);
+    t_redis_release(&master);
+}
+
 /* It was there, and hangs: an op is given up after the timeout, and goes on when the server does. */
 U_TEST(a_server_that_hangs)
 {
@@ -457,12 +527,20 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        U_ROW(urls_that_make_no_sense),  U_ROW(addresses),
-        U_ROW(stores_beside_each_other), U_ROW(passwords),
-        U_ROW(eviction_is_refused),      U_ROW(all_must_say_alike),
-        U_ROW(nobody_is_there),          U_ROW(the_command_line_says_so),
-        U_ROW(something_else_is_there),  U_ROW(a_server_that_hangs),
-        U_ROW(long_leases_are_refused),  U_ROW(another_layout_is_refused),
+        U_ROW(urls_that_make_no_sense),
+        U_ROW(addresses),
+        U_ROW(stores_beside_each_other),
+        U_ROW(passwords),
+        U_ROW(eviction_is_refused),
+        U_ROW(all_must_say_alike),
+        U_ROW(nobody_is_there),
+        U_ROW(the_command_line_says_so),
+        U_ROW(something_else_is_there),
+        U_ROW(a_server_that_hangs),
+        U_ROW(long_leases_are_refused),
+        U_ROW(another_layout_is_refused),
+        U_ROW(a_host_that_hangs_hides_no_other),
+        U_ROW(the_error_of_a_master_counts),
     };
 
     return cmocka_run_group_tests_name("redis-open", tests, NULL, NULL);

@@ -41,7 +41,7 @@ add_who(struct il__buf *b, const char *holder, const il_lease_info *info)
     } else {
         il__buf_adds(b, holder);
     }
-    if (info != NULL)
+    if (info != NULL && info->fence != 0) /* of a classic client's lock it is not known */
         il__buf_addf(b, " for %s", il__duration_text(rounded(info->age_ms), age));
     if (who.pid > 0)
         il__buf_addf(b, ", holder %s", holder);
@@ -68,7 +68,9 @@ il__run_tell_held(struct il__run_state *r, const il_error *error, const char *mo
     add_who(&b, error->holder, info);
     if (r->in_the_way[0] != '\0')
         il__buf_addf(&b, ", run %s", r->in_the_way);
-    il__buf_addf(&b, ", fence %" PRIu64 "%s", error->fence, more);
+    if (error->fence != 0)
+        il__buf_addf(&b, ", fence %" PRIu64, error->fence);
+    il__buf_adds(&b, more);
     if (more[0] == '\0')
         il__buf_addf(&b, "; see: interlock why %s", r->opts->key);
     il__run_tell(r, "%s", il__buf_str(&b));

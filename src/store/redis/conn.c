@@ -177,6 +177,14 @@ set_options(int fd)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
+int64_t
+il__redis_share(int64_t deadline_ns, size_t n)
+{
+    int64_t now_ns = il__clock_boot_ns();
+
+    return now_ns + (deadline_ns - now_ns) / (int64_t)n;
+}
+
 static il_status
 dial_host(struct redis_conn *c, size_t i_host, int64_t deadline_ns, il_error *reterr)
 {
@@ -187,9 +195,12 @@ dial_host(struct redis_conn *c, size_t i_host, int64_t deadline_ns, il_error *re
     int rc = getaddrinfo(c->url->hosts[i_host].name, c->url->hosts[i_host].port, &hints, &found);
     if (rc != 0)
         return il__error_set(reterr, IL_STORE, "%s: %s", c->url->shown, gai_strerror(rc));
-    il_status st = IL_STORE;
-    for (const struct addrinfo *a = found; a != NULL && st != IL_OK; a = a->ai_next)
-        st = dial(c, a->ai_addr, a->ai_addrlen, deadline_ns, reterr);
+    il_status st     = IL_STORE;
+    size_t    n_left = 0;
+    for (const struct addrinfo *a = found; a != NULL; a = a->ai_next)
+        n_left++;
+    for (const struct addrinfo *a = found; a != NULL && st != IL_OK; a = a->ai_next, n_left--)
+        st = dial(c, a->ai_addr, a->ai_addrlen, il__redis_share(deadline_ns, n_left), reterr);
     freeaddrinfo(found);
     if (st == IL_OK)
         set_options(c->fd);

@@ -17,6 +17,7 @@
 #define VERSION_MIN_MAJOR 7
 /* Of the store's rows. 1: jobs with their token before their expiry. 2: without j.many; understood, and made this one. */
 #define LAYOUT 3
+#define GREETING_BYTES 512 /* what greet() says beside the login */
 #define BACKOFF_MS_MIN 10
 #define BACKOFF_MS_MAX 500
 
@@ -147,13 +148,17 @@ check_facts(const struct redis_url *u, const struct redis_facts *f, il_error *re
     if (major < VERSION_MIN_MAJOR)
         return il__error_set(reterr, IL_STORE, "%s: Redis %s: needs 7.0 or newer (function libraries)",
                              u->shown, f->version);
-    if (f->policy[0] != '\0' && strcmp(f->policy, "noeviction") != 0 && !u->evicts)
-        return il__error_set(reterr, IL_STORE,
-                             "%s: maxmemory-policy is %s: a full server would delete locks, "
-                             "waiters and jobs. Set it to "
-                             "noeviction, or say unsafe=eviction in the URL",
-                             u->shown, f->policy);
     return IL_OK;
+}
+
+il_status
+il__redis_refuse_policy(const struct redis_conn *c, il_error *reterr)
+{
+    return il__error_set(
+        reterr, IL_STORE,
+        "%s: maxmemory-policy is %s: a full server would delete locks, "
+        "waiters and jobs. Set it to noeviction, or say unsafe=eviction in the URL",
+        c->url->shown, c->policy);
 }
 
 /* ---- the first words --------------------------------------------------------------------------------------------------- */
@@ -181,6 +186,9 @@ greet(struct redis_conn *c, struct redis_facts *f, int64_t deadline_ns, il_error
     char                    db[16];
 
     (void)snprintf(db, sizeof db, "%u", u->db);
+    /* Room for all of it at once: a buffer that grows would leave the password behind where it was. */
+    if (u->password != NULL)
+        (void)il__buf_room(&c->out, u->n_bytes + GREETING_BYTES); /* without it, nothing can be put either */
     if (u->password != NULL && u->user != NULL)
         il__redis_say(c, "AUTH", u->user, u->password);
     else if (u->password != NULL)
@@ -189,6 +197,8 @@ greet(struct redis_conn *c, struct redis_facts *f, int64_t deadline_ns, il_error
     il__redis_say(c, "INFO");
     il__redis_say(c, "CONFIG", "GET", "appendfsync", "no-appendfsync-on-rewrite");
     il_status st = il__redis_send(c, deadline_ns, reterr);
+    if (u->password != NULL && c->out.data != NULL)
+        explicit_bzero(c->out.data, c->out.capacity); /* sent or not, it is empty */
     if (st == IL_OK && u->password != NULL)
         st = expect_ok(c, deadline_ns, reterr);
     if (st == IL_OK)
@@ -362,9 +372,19 @@ il__redis_hello(struct redis_store *s, int64_t deadline_ns, il_error *reterr)
 
 /* ---- connecting -------------------------------------------------------------------------------------------------------- */
 
+/* Remember a policy that makes the server one that is refused. */
+static void
+note_policy(struct redis_conn *c, const char *policy)
+{
+    bool keeps = policy[0] == '\0' || strcmp(policy, "noeviction") == 0 || c->url->evicts;
+
+    (void)snprintf(c->policy, sizeof c->policy, "%s", keeps ? "" : policy);
+}
+
+/* *ret_is_master: whether it said that it is one, also when it cannot be used. */
 static il_status
 try_host(struct redis_store *s, struct redis_conn *c, size_t i_host, int64_t deadline_ns,
-         il_error *reterr)
+         bool *ret_is_master, il_error *reterr)
 {
     struct redis_facts facts = { 0 };
     il_status          st    = il__redis_conn_dial(c, i_host, deadline_ns, reterr);
@@ -373,12 +393,47 @@ try_host(struct redis_store *s, struct redis_conn *c, size_t i_host, int64_t dea
         st = greet(c, &facts, deadline_ns, reterr);
     if (st == IL_OK && !facts.is_master)
         st = il__error_set(reterr, IL_STORE, "%s: the server is a replica", s->url.shown);
-    if (st == IL_OK && c == &s->writer) {
+    if (st == IL_OK)
+        note_policy(c, facts.policy);
+    /* Who only looks at a store that is there may do so: doctor is to show what is wrong. But calls are refused. */
+    bool refused = st == IL_OK && c->policy[0] != '\0';
+    if (refused && !s->existing) {
+        st = IL_STORE;
+    } else if (st == IL_OK && c == &s->writer) {
         s->facts = facts;
         st       = hello(s, c, deadline_ns, reterr);
     }
+    if (refused && st != IL_OK)
+        st = il__redis_refuse_policy(c, reterr);
     if (st != IL_OK)
         il__redis_conn_drop(c);
+    *ret_is_master = facts.is_master;
+    return st;
+}
+
+/*
+ * The first host that is a master and can be used. Each has its share of the time that is left, so that one that hangs does not hide those behind it. When
+ * there is none, what was wrong with a master counts: the others were not meant.
+ */
+static il_status
+try_hosts(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *why)
+{
+    il_status st            = IL_STORE;
+    bool      found_masters = false;
+
+    for (size_t i = 0; i < s->url.n_hosts; i++) {
+        bool      is_master = false;
+        il_error  own       = { 0 };
+        int64_t   share_ns  = il__redis_share(deadline_ns, s->url.n_hosts - i);
+        il_status one       = try_host(s, c, i, share_ns, &is_master, &own);
+        if (one == IL_OK)
+            return IL_OK;
+        if (is_master || !found_masters) {
+            st   = one;
+            *why = own;
+        }
+        found_masters = found_masters || is_master;
+    }
     return st;
 }
 
@@ -396,8 +451,7 @@ note_failure(struct redis_conn *c, const il_error *why)
 il_status
 il__redis_connect(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
 {
-    il_error  why = { 0 };
-    il_status st  = IL_STORE;
+    il_error why = { 0 };
 
     if (!il__redis_conn_is_dead(c) && c->generation == atomic_load(&s->generation))
         return IL_OK;
@@ -408,8 +462,7 @@ il__redis_connect(struct redis_store *s, struct redis_conn *c, int64_t deadline_
     }
     /* Before it is made: a raise meanwhile counts for this one, too. */
     c->generation = atomic_load(&s->generation);
-    for (size_t i = 0; i < s->url.n_hosts && st != IL_OK; i++)
-        st = try_host(s, c, i, deadline_ns, &why);
+    il_status st  = try_hosts(s, c, deadline_ns, &why);
     if (st == IL_OK) {
         c->n_failures = 0;
         return IL_OK;

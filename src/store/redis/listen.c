@@ -16,6 +16,8 @@
 #include "base/ring.h"
 #include "store/redis/redis_internal.h"
 
+#define RETRY_MS_MIN 10
+#define RETRY_MS_MAX 5000 /* after a SUBSCRIBE that was refused: a right is not given that soon */
 #define POLL_MS \
     500 /* who waits looks this often while nothing can be heard: an offer lasts two seconds */
 
@@ -137,8 +139,9 @@ subscribe(struct redis_store *s, const char *name, bool after_gap)
 
     if (il__redis_connect(s, &l->conn, deadline_ns, &err) != IL_OK)
         return;
-    if (il__redis_ask(&l->conn, deadline_ns, &r, &err, "SUBSCRIBE", name) == IL_OK &&
-        r->type == REDIS_REPLY_ARRAY) {
+    il_status st = il__redis_ask(&l->conn, deadline_ns, &r, &err, "SUBSCRIBE", name);
+    if (st == IL_OK && r->type == REDIS_REPLY_ARRAY) {
+        atomic_store(&l->n_refused, 0);
         atomic_store(&l->hears, true);
         if (after_gap) {
             il__board_wake_everybody(l->board);
@@ -147,8 +150,19 @@ subscribe(struct redis_store *s, const char *name, bool after_gap)
         tell_ready(l);
         hear(s, &err);
         atomic_store(&l->hears, false);
+    } else if (st == IL_OK) {
+        (void)atomic_fetch_add(&l->n_refused, 1);
     }
     il__redis_conn_drop(&l->conn);
+}
+
+/* Until the next attempt: what a failed connection says, and longer each time that only SUBSCRIBE is refused. */
+static int64_t
+pause_ns(struct redis_listener *l)
+{
+    int64_t ms = RETRY_MS_MIN << MIN(atomic_load(&l->n_refused), 10U);
+
+    return MAX(l->conn.retry_ns - il__clock_boot_ns(), MIN(ms, RETRY_MS_MAX) * IL__NS_PER_MS);
 }
 
 static void *
@@ -164,7 +178,7 @@ listen_main(void *cookie)
         subscribe(s, name, after_gap);
         tell_ready(l);
         after_gap = true;
-    } while (!rest(l, MAX(l->conn.retry_ns - il__clock_boot_ns(), 10 * IL__NS_PER_MS)));
+    } while (!rest(l, pause_ns(l)));
     return NULL;
 }
 

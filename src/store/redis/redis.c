@@ -291,6 +291,10 @@ call_on(struct redis_store *s, struct redis_conn *c, struct remote_call *call, i
     enum outcome came        = CARRIED_OUT;
     il_status    st          = il__redis_connect(s, c, deadline_ns, reterr);
 
+    if (st == IL_OK && c->policy[0] != '\0') {
+        st = il__redis_refuse_policy(c, reterr);
+        il__redis_conn_drop(c); /* the next one may find it changed */
+    }
     if (st != IL_OK) {
         /* Nothing was sent. */
         (void)snprintf(reterr->native, sizeof reterr->native, "%s", IL__NATIVE_BUSY);

@@ -28,6 +28,7 @@
 /* Where a server is, as the URL says it. All strings point into `text`. */
 struct redis_url {
     char       *text;
+    size_t      n_bytes; /* of it */
     bool        tls;
     const char *path; /* of a unix socket, or NULL */
     struct {
@@ -89,6 +90,7 @@ struct redis_conn {
     unsigned                n_failures;
     il_error                failure;    /* of the last attempt */
     unsigned                generation; /* the store's, when it was made */
+    char                    policy[24]; /* for which calls are refused (eviction), or "" */
 };
 
 /* hiredis, once it is loaded. */
@@ -107,6 +109,8 @@ void il__redis_conn_drop(struct redis_conn *c);
 /* Connect to the i-th host (or the socket), without a word. */
 il_status il__redis_conn_dial(struct redis_conn *c, size_t i_host, int64_t deadline_ns,
                               il_error *reterr) MUST_USE;
+/* When the first of n attempts that are to end by the deadline has to. */
+int64_t il__redis_share(int64_t deadline_ns, size_t n);
 /* Has the other side closed a connection that was idle? */
 bool il__redis_conn_is_dead(struct redis_conn *c);
 
@@ -163,11 +167,12 @@ struct redis_listener {
     struct il__board *board;
     pthread_t         thread;
     bool              runs;
-    int               ready_fd; /* readable once the first attempt to subscribe has ended */
-    _Atomic bool      tried;    /* the same */
-    _Atomic bool      hears;    /* subscribed now */
-    _Atomic bool      closes;   /* the store is being closed */
-    const char       *self;     /* our name among those who use the server */
+    int               ready_fd;  /* readable once the first attempt to subscribe has ended */
+    _Atomic bool      tried;     /* the same */
+    _Atomic bool      hears;     /* subscribed now */
+    _Atomic bool      closes;    /* the store is being closed */
+    _Atomic unsigned  n_refused; /* how often SUBSCRIBE was, since it last was not */
+    const char       *self;      /* our name among those who use the server */
 };
 
 struct redis_store {
@@ -246,6 +251,9 @@ void il__redis_learn_max_ttl(struct redis_store *s, int64_t ms);
  */
 il_status il__redis_connect(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns,
                             il_error *reterr) MUST_USE;
+
+/* Say that calls are refused for c->policy. */
+il_status il__redis_refuse_policy(const struct redis_conn *c, il_error *reterr) MUST_USE;
 
 /* ---- listen.c ---------------------------------------------------------------------------------------------------- */
 

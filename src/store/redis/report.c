@@ -95,6 +95,16 @@ tell_durability(const struct report *r)
                   "max_ttl");
 }
 
+/* The i-th string of an array; "" when it is something else: what stands between us and the server may answer anything. */
+static const char *
+text_at(const redisReply *r, size_t i)
+{
+    bool is_text = r->type == REDIS_REPLY_ARRAY && i < r->elements &&
+                   r->element[i]->type == REDIS_REPLY_STRING;
+
+    return is_text ? r->element[i]->str : "";
+}
+
 /* The server's clock against this machine's. */
 static void
 tell_clock(const struct report *r, const redisReply *time)
@@ -102,9 +112,8 @@ tell_clock(const struct report *r, const redisReply *time)
     char     value[VALUE_BYTES];
     uint64_t seconds, micros;
 
-    if (time->type != REDIS_REPLY_ARRAY || time->elements != 2 ||
-        !il__parse_u64(time->element[0]->str, UINT32_MAX, &seconds) ||
-        !il__parse_u64(time->element[1]->str, 999999, &micros))
+    if (!il__parse_u64(text_at(time, 0), UINT32_MAX, &seconds) ||
+        !il__parse_u64(text_at(time, 1), 999999, &micros))
         return;
     int64_t skew_ms = (int64_t)(seconds * 1000 + micros / 1000) - il__clock_wall_ms();
     bool    far     = skew_ms > SKEW_MS || skew_ms < -SKEW_MS;
@@ -118,24 +127,42 @@ static void
 tell_store(const struct redis_store *s, const struct report *r, const redisReply *row)
 {
     char        value[VALUE_BYTES];
-    const char *closed =
-        row->type == REDIS_REPLY_ARRAY && row->elements == 2 ? row->element[0]->str : NULL;
-    uint64_t until;
+    const char *why = text_at(row, 1);
+    uint64_t    until, max_ttl_ms;
 
-    (void)snprintf(value, sizeof value, "%" PRId64 " s", s->url.max_ttl_ms / 1000);
+    /* The longest that anybody has said is what counts for the store. */
+    if (!il__parse_u64(text_at(row, 2), INT64_MAX, &max_ttl_ms))
+        max_ttl_ms = (uint64_t)s->url.max_ttl_ms;
+    (void)snprintf(value, sizeof value, "%" PRIu64 " s", max_ttl_ms / 1000);
     tell(r, IL__FINDING_NOTE, "max_ttl",
          value, "no lease is longer, and after a promotion, or a restart that may have lost something, nothing is granted for so long");
     tell(r, IL__FINDING_NOTE, "classic", s->url.classic ? "yes" : "no",
          s->url.classic ? "clients that lock with SET key NX PX are respected, on this one server; "
                           "their releases are noticed by polling"
                         : "clients that lock with SET key NX PX are not seen");
-    if (closed != NULL && !s->test_clock && il__parse_u64(closed, INT64_MAX, &until) &&
+    if (!s->test_clock && il__parse_u64(text_at(row, 0), INT64_MAX, &until) &&
         (int64_t)until > il__clock_wall_ms()) {
         (void)snprintf(value, sizeof value, "for %" PRId64 " s more",
                        ((int64_t)until - il__clock_wall_ms()) / 1000);
-        tell(r, IL__FINDING_WARN, "closed", value,
-             row->element[1]->str != NULL ? row->element[1]->str : "the server has changed");
+        tell(r, IL__FINDING_WARN, "closed", value, why[0] != '\0' ? why : "the server has changed");
     }
+}
+
+/* Whether others' changes are heard at once. */
+static void
+tell_wakes(struct redis_store *s, const struct report *r, int64_t deadline_ns)
+{
+    char means[256];
+
+    (void)snprintf(means, sizeof means,
+                   "the user may not SUBSCRIBE to the store's channel: who waits looks every half "
+                   "second. Allow it: ACL SETUSER USER +subscribe +publish '&%s:wake'",
+                   s->url.tag);
+    il__redis_listen_await(s, deadline_ns);
+    if (atomic_load(&s->listener.n_refused) > 0)
+        tell(r, IL__FINDING_WARN, "wake-ups", "refused", means);
+    else if (atomic_load(&s->listener.hears))
+        tell(r, IL__FINDING_GOOD, "wake-ups", "heard", "who waits is told at once");
 }
 
 static void
@@ -151,10 +178,10 @@ read_settings(struct report *r, const redisReply *config)
         { "maxmemory", r->maxmemory, sizeof r->maxmemory },
     };
 
-    for (size_t i = 0; config->type == REDIS_REPLY_ARRAY && i + 1 < config->elements; i += 2) {
+    for (size_t i = 0; config->type == REDIS_REPLY_ARRAY && i < config->elements; i += 2) {
         for (size_t k = 0; k < ARRAY_LEN(fields); k++) {
-            if (strcmp(config->element[i]->str, fields[k].name) == 0)
-                (void)snprintf(fields[k].to, fields[k].n_bytes, "%s", config->element[i + 1]->str);
+            if (strcmp(text_at(config, i), fields[k].name) == 0)
+                (void)snprintf(fields[k].to, fields[k].n_bytes, "%s", text_at(config, i + 1));
         }
     }
 }
@@ -179,7 +206,7 @@ report_on(struct redis_store *s, struct report *r, il_error *reterr)
     il__redis_say(c, "INFO");
     il__redis_say(c, "CONFIG", "GET", "appendfsync", "save", "maxmemory");
     il__redis_say(c, "TIME");
-    il__redis_say(c, "HMGET", key, "closed", "why");
+    il__redis_say(c, "HMGET", key, "closed", "why", "max_ttl");
     st = il__redis_send(c, deadline_ns, reterr);
     for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(replies); i++)
         st = il__redis_recv(c, deadline_ns, replies[i], reterr);
@@ -194,6 +221,7 @@ report_on(struct redis_store *s, struct report *r, il_error *reterr)
     tell_durability(r);
     tell_clock(r, time);
     tell_store(s, r, row);
+    tell_wakes(s, r, deadline_ns);
     return IL_OK;
 }
 

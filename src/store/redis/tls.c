@@ -110,7 +110,8 @@ il__redis_tls_new(struct ssl_ctx *ctx, int fd, const char *host)
 
 /*
  * OpenSSL writes with write(), which raises SIGPIPE when the other side is gone, and the process is our caller's: the signal is
- * blocked meanwhile, and taken away if it was ours.
+ * blocked meanwhile, and taken away if it was ours. The thread's list of errors is emptied before and
+ * after: SSL_get_error() would take one that the caller's own use of OpenSSL has left there for one of the connection.
  */
 struct quiet {
     sigset_t before;
@@ -128,6 +129,7 @@ begin_quiet(void)
     (void)sigpending(&pending);
     q.was_pending = sigismember(&pending, SIGPIPE) == 1;
     (void)pthread_sigmask(SIG_BLOCK, &pipe, &q.before);
+    api.ERR_clear_error();
     return q;
 }
 
@@ -143,6 +145,7 @@ end_quiet(const struct quiet *q)
     if (!q->was_pending)
         (void)sigtimedwait(&pipe, NULL, &at_once); /* mostly there is none */
     (void)pthread_sigmask(SIG_SETMASK, &q->before, NULL);
+    api.ERR_clear_error(); /* and the caller finds none of ours */
     errno = err;
 }
 

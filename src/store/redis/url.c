@@ -140,6 +140,10 @@ parse_hosts(struct redis_url *u, char *rest, il_error *reterr)
         char *comma = strchr(rest, ',');
         if (comma != NULL)
             *comma++ = '\0';
+        /* Nothing at all is localhost; but not in a list, where something was forgotten. */
+        if (rest[0] == '\0' && (comma != NULL || u->n_hosts > 0))
+            return il__error_set(reterr, IL_INVAL,
+                                 "the store's URL: a comma without a host in the list of hosts");
         st   = parse_host(u, rest, reterr);
         rest = comma;
     }
@@ -178,6 +182,32 @@ set_file(const char **field, char *value, il_error *reterr)
     return IL_OK;
 }
 
+/* An option that has a few values. */
+static il_status
+bad_value(const char *option, const char *value, const char *values, il_error *reterr)
+{
+    return il__error_set(reterr, IL_INVAL, "the store's URL: %s=%.40s: the value must be %s",
+                         option, value, values);
+}
+
+static il_status
+set_classic(struct redis_url *u, const char *value, il_error *reterr)
+{
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return bad_value("classic", value, "yes or no", reterr);
+    u->classic = value[0] == 'y';
+    return IL_OK;
+}
+
+static il_status
+set_unsafe(struct redis_url *u, const char *value, il_error *reterr)
+{
+    if (strcmp(value, "eviction") != 0)
+        return bad_value("unsafe", value, "eviction", reterr);
+    u->evicts = true;
+    return IL_OK;
+}
+
 static il_status
 parse_option(struct redis_url *u, char *option, il_error *reterr)
 {
@@ -192,14 +222,10 @@ parse_option(struct redis_url *u, char *option, il_error *reterr)
         return parse_max_ttl(u, value, reterr);
     if (strcmp(option, "db") == 0)
         return parse_db(u, value, reterr);
-    if (strcmp(option, "classic") == 0 && (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0)) {
-        u->classic = value[0] == 'y';
-        return IL_OK;
-    }
-    if (strcmp(option, "unsafe") == 0 && strcmp(value, "eviction") == 0) {
-        u->evicts = true;
-        return IL_OK;
-    }
+    if (strcmp(option, "classic") == 0)
+        return set_classic(u, value, reterr);
+    if (strcmp(option, "unsafe") == 0)
+        return set_unsafe(u, value, reterr);
     if (strcmp(option, "clock") == 0 && strcmp(value, "test") == 0)
         return IL_OK; /* was looked at by il__store_open() */
     if (strcmp(option, "cacert") == 0)
@@ -229,6 +255,19 @@ parse_options(struct redis_url *u, char *query, il_error *reterr)
     return IL_OK;
 }
 
+/* Files that would not be used are a mistake: somebody believes in encryption, or to have shown a certificate. */
+static il_status
+check_files(const struct redis_url *u, il_error *reterr)
+{
+    if (!u->tls && (u->cacert != NULL || u->cert != NULL || u->key != NULL))
+        return il__error_set(
+            reterr, IL_INVAL, "the store's URL: cacert, cert and key are for TLS: say rediss: instead");
+    if ((u->cert != NULL) != (u->key != NULL))
+        return il__error_set(reterr, IL_INVAL, "the store's URL: %s needs %s as well",
+                             u->cert != NULL ? "cert=" : "key=", u->cert != NULL ? "key=" : "cert=");
+    return IL_OK;
+}
+
 /* How the store is called in messages. */
 static void
 set_shown(struct redis_url *u, const char *scheme)
@@ -249,7 +288,9 @@ il__redis_url_parse(struct redis_url *u, const char *scheme, const char *rest, c
     size_t n_query = query != NULL ? strlen(query) + 1 : 0;
     char  *text    = il__alloc(n_rest + n_query);
 
-    *u = (struct redis_url){ .text = text, .max_ttl_ms = MAX_TTL_S_DEFAULT * 1000 };
+    *u = (struct redis_url){ .text       = text,
+                             .n_bytes    = n_rest + n_query,
+                             .max_ttl_ms = MAX_TTL_S_DEFAULT * 1000 };
     if (text == NULL)
         return il__error_set(reterr, IL_NOMEM, "no memory for a store");
     memcpy(text, rest, n_rest);
@@ -274,6 +315,8 @@ il__redis_url_parse(struct redis_url *u, const char *scheme, const char *rest, c
     if (st == IL_OK)
         st = parse_options(u, query != NULL ? u->text + n_rest : NULL, reterr);
     if (st == IL_OK)
+        st = check_files(u, reterr);
+    if (st == IL_OK)
         set_shown(u, scheme);
     return st;
 }
@@ -281,9 +324,9 @@ il__redis_url_parse(struct redis_url *u, const char *scheme, const char *rest, c
 void
 il__redis_url_release(struct redis_url *u)
 {
-    /* A password is not left behind in freed memory. */
-    if (u->password != NULL)
-        explicit_bzero(u->text, strlen(u->text));
+    /* This copy of a password is not left behind in freed memory. (What the caller passed is the caller's.) */
+    if (u->text != NULL)
+        explicit_bzero(u->text, u->n_bytes);
     il__free(u->text);
     *u = (struct redis_url){ 0 };
 }

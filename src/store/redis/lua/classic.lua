@@ -15,14 +15,39 @@ local function name_of(ks)
   return pipeline and 'pipeline_lock:' .. ks.t .. ':' .. pipeline
 end
 
+-- What is there: a string, or false. What is no string is a lock as well (their SET NX fails at it), and never ours.
+local function value_of(name)
+  local value = redis.pcall('GET', name)
+  if type(value) ~= 'table' then return value end
+  return string.match(value.err, '^WRONGTYPE') and {} or redis.call('GET', name) -- fails again
+end
+
+-- A holder as it can be shown: a client may have written any bytes, but what is answered is JSON, for everybody in the batch. What
+-- is not UTF-8, or has control characters, is shown as hex; all of it is cut to the 256 bytes of a holder.
+local function shown(value)
+  if type(value) == 'table' then return 'unknown (not a string)' end
+  local n = 256
+  while n > 253 and string.match(value, '^[\128-\191]', n + 1) do n = n - 1 end -- not within a character
+  local text = string.sub(value, 1, n)
+  local rest = text
+  for _, character in ipairs({
+    '[\194-\223][\128-\191]', '\224[\160-\191][\128-\191]', '[\225-\236\238\239][\128-\191][\128-\191]', '\237[\128-\159][\128-\191]',
+    '\240[\144-\191][\128-\191][\128-\191]', '[\241-\243][\128-\191][\128-\191][\128-\191]', '\244[\128-\143][\128-\191][\128-\191]',
+  }) do
+    rest = string.gsub(rest, character, ' ')
+  end
+  if not string.find(rest, '[^ -~]') and not string.find(text, '\194[\128-\159]') then return text end
+  return '0x' .. string.gsub(string.sub(value, 1, 127), '.', function(byte) return string.format('%02x', string.byte(byte)) end)
+end
+
 L.classic_look = function(c, ks)
   local name = name_of(ks)
-  local value = name and redis.call('GET', name)
+  local value = name and value_of(name)
   if not value then return end
   if ks.alone and ks.alone.classic == value then return end
   local left = redis.call('PTTL', name)
   ks.foreign = {
-    ks = ks, number = '0', holder = value, state = HELD, mode = EXCLUSIVE, permits = 0, ttl_ms = math.max(left, 0), settle_ms = 0,
+    ks = ks, number = '0', holder = shown(value), state = HELD, mode = EXCLUSIVE, permits = 0, ttl_ms = math.max(left, 0), settle_ms = 0,
     since_ms = c.now, renewed_ms = c.now, due_ms = left >= 0 and c.now + left or nil, meta = '', place = '', reason = '',
   }
 end
@@ -49,7 +74,7 @@ end
 
 L.classic_clear = function(c, l)
   local name = l.classic and l.classic ~= '' and name_of(l.ks)
-  if name and redis.call('GET', name) == l.classic then
+  if name and value_of(name) == l.classic then
     redis.call('DEL', name)
   end
 end
