@@ -20,6 +20,27 @@ run "$il" doctor --json
 is "... without fsync does not keep the promises" "$status" 1
 json "... and that is what is bad" "[i['name'] for i in d['items'] if i['level'] == 'bad'] == ['fsync']"
 json "... the clock is compared" "any(i['name'] == 'clock' for i in d['items'])"
+# What makes every op fail. Settings of a role or database, or, as here, of the client's environment.
+bad() {
+    json "$1" "[i['name'] for i in d['items'] if i['level'] == 'bad'] == [$2]"
+}
+run env PGOPTIONS="-c default_transaction_isolation=serializable" "$il" doctor --json
+is "transactions of another kind" "$status" 1
+bad "... are bad" "'default_transaction_isolation', 'fsync'"
+error "... and ops say what to do" 69 "*SET default_transaction_isolation*" env PGOPTIONS="-c default_transaction_isolation=serializable" "$il" run k -- true
+error "transactions that do not write" 69 "*standby*default_transaction_read_only*" env PGOPTIONS="-c default_transaction_read_only=on" "$il" doctor
+run env PGOPTIONS="-c default_transaction_read_only=on" "INTERLOCK_STORE=$INTERLOCK_STORE&target_session_attrs=any" "$il" doctor --json
+bad "... are bad" "'default_transaction_read_only', 'fsync'"
+run env PGOPTIONS="-c default_transaction_read_only=on" PGTARGETSESSIONATTRS=any "$il" doctor --json
+bad "... and so by the environment" "'default_transaction_read_only', 'fsync'"
+psql -q -c "CREATE ROLE reader_$schema LOGIN" -c "GRANT USAGE ON SCHEMA $schema TO reader_$schema" -c "GRANT SELECT ON ALL TABLES IN SCHEMA $schema TO reader_$schema"
+run env "INTERLOCK_STORE=${INTERLOCK_STORE/postgres@/reader_$schema@}" "$il" doctor --json
+bad "a role that may only read" "'privileges', 'fsync'"
+psql -q -c "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA $schema TO reader_$schema" -c "GRANT USAGE ON ALL SEQUENCES IN SCHEMA $schema TO reader_$schema"
+run env "INTERLOCK_STORE=${INTERLOCK_STORE/postgres@/reader_$schema@}" "$il" doctor --json
+bad "... and then may write" "'fsync'"
+gives "... can" 0 env "INTERLOCK_STORE=${INTERLOCK_STORE/postgres@/reader_$schema@}" "$il" run reader -- true
+psql -q -c "DROP OWNED BY reader_$schema" -c "DROP ROLE reader_$schema"
 table=jobs_$$
 trap 'psql -q -c "DROP TABLE IF EXISTS $table" >/dev/null 2>&1; cleanup' EXIT
 psql -q -c "CREATE TABLE $table (id int, idempotency_key text, status text, created_at timestamptz, updated_at timestamptz)"

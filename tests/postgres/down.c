@@ -3,8 +3,10 @@
  * hang, never a password in what is said; and afterwards everything works by itself.
  */
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -147,6 +149,32 @@ U_TEST(one_of_several)
     (void)close(fd);
 }
 
+/* A standby is no store: what it says of a fence may be over. Of several servers it is passed over. */
+U_TEST(one_is_a_standby)
+{
+    struct t_postgres standby;
+    il               *h   = NULL;
+    il_error          err = { 0 };
+    char              path[T_PATH_BYTES], url[T_PATH_BYTES];
+
+    t_postgres_init(&standby, false, true);
+    t_path(path, "%s/data/standby.signal", standby.dir);
+    t_file_write(path, "", 0);
+    T_EQ(chmod(path, 0666), 0); /* the server may be another user */
+    t_postgres_start(&standby, NULL);
+    T_EQ(open_within(standby.url, &h, &err, SLACK_MS), IL_STORE);
+    T_HAS(err.message, "standby");
+    t_path(url, "postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres", standby.port, server.port);
+    h = open_store(url);
+    T_EQ(apply_within(h, IL_OP_ACQUIRE, "primary", "a", &err, LIMIT_MS), IL_OK);
+    T_EQ(apply_within(h, IL_OP_GET, "primary", NULL, &err, LIMIT_MS), IL_OK);
+    il_close(h);
+    t_path(url, "%s&target_session_attrs=any", standby.url); /* who says so gets it */
+    T_EQ(open_within(url, &h, &err, SLACK_MS), IL_STORE);
+    T_HAS(err.message, "read-only");
+    t_postgres_release(&standby);
+}
+
 U_TEST(the_password_is_wrong)
 {
     char     url[T_PATH_BYTES];
@@ -268,6 +296,148 @@ U_TEST(it_takes_too_long)
     il_close(h);
 }
 
+/* Somebody else is migrating: who opens the store waits for no longer than he said, and knows why. */
+U_TEST(a_migration_is_under_way)
+{
+    char     url[T_PATH_BYTES], out[T_PG_TEXT_BYTES], port[16];
+    il      *h   = NULL;
+    il_error err = { 0 };
+
+    struct t_proc AUTO(t_proc_release) psql = { .in = -1, .out = -1 };
+    (void)snprintf(port, sizeof port, "%d", server.port);
+    t_proc_start(&psql,
+                 (const char *const[]){ "psql", "-X", "-U", "postgres", "-h", server.dir, "-p",
+                                        port, "-c",
+                                        "SELECT pg_advisory_lock(hashtextextended('interlock "
+                                        "migrate busy', 0)); SELECT pg_sleep(60)",
+                                        NULL },
+                 NULL);
+    int64_t until_ms = t_real_ms() + LIMIT_MS;
+    while (strcmp(t_postgres_ask(
+                      server.url,
+                      "SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND granted", out),
+                  "1") != 0) {
+        T_TRUE(t_real_ms() < until_ms);
+        (void)usleep(10000);
+    }
+    t_path(url, "%s&schema=busy", server.url);
+    T_EQ(open_within(url, &h, &err, TIMEOUT_MS + SLACK_MS), IL_STORE);
+    T_HAS(err.message, "migration");
+    T_STREQ(err.native, "55P03");
+    (void)t_postgres_ask(
+        server.url, "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE query LIKE '%pg_advisory_lock%' AND pid <> pg_backend_pid()",
+        out);
+    il_close(open_store(url));
+}
+
+/* Somebody has been at the row that says what is installed. */
+U_TEST(its_state_makes_no_sense)
+{
+    static const char *const damages[] = { "UPDATE damaged.state SET version = NULL",
+                                           "UPDATE damaged.state SET test_clock = NULL",
+                                           "DELETE FROM damaged.state" };
+    char                     url[T_PATH_BYTES], out[T_PG_TEXT_BYTES];
+    il                      *h   = NULL;
+    il_error                 err = { 0 };
+
+    t_path(url, "%s&schema=damaged", server.url);
+    il_close(open_store(url));
+    (void)t_postgres_ask(server.url,
+                         "ALTER TABLE damaged.state ALTER version DROP NOT NULL, "
+                         "ALTER test_clock DROP NOT NULL",
+                         out);
+    for (size_t i = 0; i < ARRAY_LEN(damages); i++) {
+        (void)t_postgres_ask(server.url, damages[i], out);
+        T_EQ(open_within(url, &h, &err, TIMEOUT_MS + SLACK_MS), IL_STORE);
+        T_HAS(err.message, "could not be understood");
+    }
+}
+
+static void
+set_standby(const char *name)
+{
+    char sql[128], out[T_PG_TEXT_BYTES];
+
+    (void)snprintf(sql, sizeof sql, "ALTER SYSTEM SET synchronous_standby_names = '%s'", name);
+    (void)t_postgres_ask(server.url, sql, out);
+    (void)t_postgres_ask(server.url, "SELECT pg_reload_conf()::text", out);
+}
+
+/* Acquire something new until it is not granted: the server takes its time to read its settings. */
+static il_status
+acquire_until_refused(il *h, char key[16], il_error *reterr)
+{
+    int64_t   until_ms = t_real_ms() + LIMIT_MS;
+    il_status st       = IL_OK;
+
+    for (int i = 0; st == IL_OK && t_real_ms() < until_ms; i++) {
+        (void)snprintf(key, 16, "sync-%d", i);
+        st = apply_within(h, IL_OP_ACQUIRE, key, "a", reterr, LIMIT_MS);
+    }
+    return st;
+}
+
+/* The standby that commits wait for is gone. A request to cancel ends only the wait, and the server says that all is well: but a fail-over would lose it. */
+U_TEST(no_standby_confirms)
+{
+    il      *h   = open_store(server.url);
+    il_error err = { 0 };
+    char     key[16];
+
+    set_standby("gone");
+    T_EQ(acquire_until_refused(h, key, &err), IL_STORE);
+    T_HAS(err.message, "too long");
+    T_TRUE(strcmp(err.native, IL__NATIVE_BUSY) != 0); /* it may have happened */
+    set_standby("");
+    await_grant(h, key, "a"); /* and can be repeated */
+    il_close(h);
+}
+
+struct second {
+    il       *h;
+    char      key[16];
+    il_error  err;
+    il_status st;
+};
+
+static void *
+second_main(void *arg)
+{
+    struct second *s = arg;
+
+    s->st = acquire_until_refused(s->h, s->key, &s->err);
+    return NULL;
+}
+
+/* The same if it is an administrator who has enough of the wait. */
+U_TEST(the_wait_for_a_standby_is_cancelled)
+{
+    struct second s    = { .st = IL_OK };
+    il_open_opts  opts = IL_OPEN_OPTS_INIT;
+    pthread_t     thread;
+    char          out[T_PG_TEXT_BYTES];
+    int64_t       until_ms = t_real_ms() + LIMIT_MS;
+
+    opts.timeout_ms = LIMIT_MS;
+    opts.flags      = IL_OPEN_NO_SWEEP;
+    T_EQ(il_open(server.url, &opts, &s.h, &s.err), IL_OK);
+    set_standby("gone");
+    T_EQ(pthread_create(&thread, NULL, second_main, &s), 0);
+    while (strcmp(t_postgres_ask(server.url,
+                                 "SELECT count(pg_cancel_backend(pid))::text FROM pg_stat_activity "
+                                 "WHERE wait_event = 'SyncRep'",
+                                 out),
+                  "1") != 0) {
+        T_TRUE(t_real_ms() < until_ms);
+        (void)usleep(10000);
+    }
+    T_EQ(pthread_join(thread, NULL), 0);
+    set_standby("");
+    T_EQ(s.st, IL_STORE);
+    T_HAS(s.err.message, "standby");
+    il_close(s.h);
+}
+
 /* What others did made it fail: it is tried again, and the caller does not notice. */
 U_TEST(it_is_tried_again)
 {
@@ -324,6 +494,7 @@ U_TEST(transactions_must_be_read_committed)
     il *g = open_store(server.url);
     T_EQ(apply_within(g, IL_OP_ACQUIRE, "isolated", "a", &err, LIMIT_MS), IL_STORE);
     T_HAS(err.message, "READ COMMITTED");
+    T_HAS(err.message, "SET default_transaction_isolation = 'read committed'");
     (void)t_postgres_ask(server.url, "ALTER DATABASE postgres RESET default_transaction_isolation",
                          out);
     il_close(g);
@@ -337,12 +508,17 @@ main(void)
         U_ROW(nobody_is_there),
         U_ROW(nobody_answers),
         U_ROW(one_of_several),
+        U_ROW(one_is_a_standby),
         U_ROW(the_password_is_wrong),
         U_ROW(it_crashes_and_comes_back),
         U_ROW(it_was_restarted_meanwhile),
         U_ROW(the_network_is_cut),
         U_ROW(an_answer_is_lost),
         U_ROW(it_takes_too_long),
+        U_ROW(a_migration_is_under_way),
+        U_ROW(its_state_makes_no_sense),
+        U_ROW(no_standby_confirms),
+        U_ROW(the_wait_for_a_standby_is_cancelled),
         U_ROW(it_is_tried_again),
         U_ROW(transactions_must_be_read_committed),
     };

@@ -44,6 +44,14 @@ U_TEST(options)
     T_STREQ(u.shown, "postgres://db.example.com:5433/app");
     il__pg_url_release(&u);
 
+    T_EQ(parse("postgres://me%40work:p%40ss%2Fw@h1:1,h2:2/a%40b?passfile=/x@y", &u, &err), IL_OK);
+    T_STREQ(value(u.server, "user"), "me@work");
+    T_STREQ(value(u.server, "password"), "p@ss/w");
+    T_STREQ(value(u.server, "host"), "h1,h2");
+    T_STREQ(value(u.server, "port"), "1,2");
+    T_STREQ(value(u.server, "dbname"), "a@b");
+    il__pg_url_release(&u);
+
     T_EQ(parse("postgresql://", &u, &err), IL_OK);
     T_STREQ(u.schema, "interlock");
     T_TRUE(!u.no_listen && u.listen == NULL);
@@ -69,6 +77,14 @@ U_TEST(refused)
         "postgres://me:sesame@h/db?nonsense=1",
         "postgres://me:sesame@[::1/db",
         "postgres://me:sesame@h:port/db?x",
+        "postgres://me:sesame@h:port/db",
+        "postgres://me:sesame@h:1,h:x/db",
+        "postgres://me:ses@sesame@h/db", /* what libpq takes for a host, a port or a database */
+        "postgres://me:sesame/x@h/db",
+        "postgres://me:12/sesame@h/db",
+        "postgres://me:sesame/ses@me@h/db",
+        "postgres://me:@sesame@h/db",
+        "postgres://h/db?listen=postgres%3A%2F%2Fme%3A12%2Fsesame%40h%2Fdb",
         "postgres://me:sesame@h/db?schema=",
         "postgres://me:sesame@h/db?schema=Upper",
         "postgres://me:sesame@h/db?schema=1x",

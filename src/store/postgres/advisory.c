@@ -85,7 +85,7 @@ il__pg_advisory_take(struct remote_store *base, const char *key, int64_t id,
         return il__error_set(reterr, IL_NOMEM, "no memory for an advisory lock");
     a->s    = s;
     a->base = (struct il__store_advisory){ .check = advisory_check, .release = advisory_release };
-    il__pg_conn_init(&a->conn, s->url.server, s->url.shown);
+    il__pg_store_conn_init(s, &a->conn, s->url.server);
     if (!take(a, key, id, &taken))
         st = il__pg_error(&a->conn, reterr);
     else if (!taken && key != NULL)

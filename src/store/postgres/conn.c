@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -20,6 +21,7 @@
 #define BACKOFF_MS_MAX 1000
 #define CONNECT_PARAMS_MAX 64
 #define HOST_BYTES 264
+#define TARGET_VARIABLE "PGTARGETSESSIONATTRS"
 
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
 
@@ -43,14 +45,25 @@ il__pg_map(const char *sqlstate)
     return IL_STORE;
 }
 
+/* What to do about it, where the server's words do not say so; else "". */
+static const char *
+advice(const struct pg_conn *c)
+{
+    /* invalid_transaction_state: what our functions raise */
+    if (strcmp(c->sqlstate, "25000") == 0 && strstr(c->why, "READ COMMITTED") != NULL)
+        return ": ALTER ROLE or ALTER DATABASE ... SET default_transaction_isolation = 'read "
+               "committed'";
+    return "";
+}
+
 il_status
 il__pg_error(const struct pg_conn *c, il_error *reterr)
 {
     il_status st = il__pg_map(c->sqlstate);
 
     CHECK(c->outcome != PG_DONE);
-    il__error_set(reterr, st, "%s: %s", c->shown,
-                  c->why[0] != '\0' ? c->why : "the connection was lost");
+    il__error_set(reterr, st, "%s: %s%s", c->shown,
+                  c->why[0] != '\0' ? c->why : "the connection was lost", advice(c));
     if (reterr != NULL)
         (void)snprintf(reterr->native, sizeof reterr->native, "%s",
                        c->outcome == PG_NOT_SENT ? IL__NATIVE_BUSY : c->sqlstate);
@@ -74,6 +87,12 @@ fail(struct pg_conn *c, enum pg_outcome outcome, const char *sqlstate, const cha
     (void)snprintf(c->sqlstate, sizeof c->sqlstate, "%s", sqlstate);
     keep_text(c, text);
     return false;
+}
+
+bool
+il__pg_misunderstood(struct pg_conn *c, const char *what)
+{
+    return fail(c, PG_UNKNOWN, "", what);
 }
 
 /* What the server said about a statement. */
@@ -154,9 +173,18 @@ il__pg_conn_close(struct pg_conn *c)
     c->pending = false;
 }
 
+/*
+ * A warning is of interest only if a commit was no longer waited for on the standbys: then it is followed by success all the same. It is known by
+ * the function of the server that says it, for its words are translated and its SQLSTATE is that of any warning.
+ */
 static void
-ignore_notice(void *cookie UNUSED, const char *text UNUSED)
+take_notice(void *cookie, const PGresult *r)
 {
+    struct pg_conn *c    = cookie;
+    const char     *from = il__pq->PQresultErrorField(r, PG_DIAG_SOURCE_FUNCTION);
+
+    if (from != NULL && strcmp(from, "SyncRepWaitForLSN") == 0)
+        c->unreplicated = true;
 }
 
 /* How many servers does the URL name? */
@@ -190,7 +218,7 @@ element(const char *list, size_t i, char out[HOST_BYTES])
 
 /* What the URL says, after our defaults and before what must be so. Of several servers the i-th. */
 static PGconn *
-connect_start(const PQconninfoOption *where, size_t i)
+connect_start(const struct pg_conn *c, size_t i)
 {
     const char *keywords[CONNECT_PARAMS_MAX + 8] = { "fallback_application_name", "keepalives_idle",
                                                      "keepalives_interval", "keepalives_count" };
@@ -198,7 +226,12 @@ connect_start(const PQconninfoOption *where, size_t i)
     size_t      n                                = 4;
     char        host[HOST_BYTES], address[HOST_BYTES], port[HOST_BYTES];
 
-    for (const PQconninfoOption *o = where; o->keyword != NULL && n < CONNECT_PARAMS_MAX; o++) {
+    /* A standby is behind: what it says of a fence may be over. A default of ours goes before the environment, unlike one of libpq's. */
+    if (c->primary && getenv(TARGET_VARIABLE) == NULL) {
+        keywords[n] = "target_session_attrs";
+        values[n++] = "read-write";
+    }
+    for (const PQconninfoOption *o = c->where; o->keyword != NULL && n < CONNECT_PARAMS_MAX; o++) {
         if (o->val == NULL)
             continue;
         keywords[n] = o->keyword;
@@ -216,6 +249,19 @@ connect_start(const PQconninfoOption *where, size_t i)
     return il__pq->PQconnectStartParams(keywords, values, 0);
 }
 
+/* In libpq's words, but for those that do not say what to do. */
+static bool
+fail_to_connect(struct pg_conn *c)
+{
+    const char *text = il__pq->PQerrorMessage(c->pq);
+
+    if (strstr(text, "session is read-only") == NULL)
+        return fail(c, PG_NOT_SENT, "08001", text);
+    return fail(c, PG_NOT_SENT, "25006",
+                "it cannot be written to: it is a standby (name the primary), or "
+                "default_transaction_read_only is on for this role or database");
+}
+
 static bool
 connect_wait(struct pg_conn *c, int64_t until_ns)
 {
@@ -223,7 +269,7 @@ connect_wait(struct pg_conn *c, int64_t until_ns)
 
     while (st != PGRES_POLLING_OK) {
         if (st == PGRES_POLLING_FAILED)
-            return fail(c, PG_NOT_SENT, "08001", il__pq->PQerrorMessage(c->pq));
+            return fail_to_connect(c);
         if (time_is_up(c, until_ns))
             return fail(c, PG_NOT_SENT, "08001", "the server does not answer");
         if (wait_for_socket(c, st == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_ns) != 0)
@@ -250,10 +296,10 @@ back_off(struct pg_conn *c)
 static bool
 connect_to(struct pg_conn *c, size_t i_host, int64_t until_ns)
 {
-    c->pq = connect_start(c->where, i_host);
+    c->pq = connect_start(c, i_host);
     if (c->pq == NULL)
         return fail(c, PG_NOT_SENT, "53200", "no memory for a connection");
-    il__pq->PQsetNoticeProcessor(c->pq, ignore_notice, NULL);
+    (void)il__pq->PQsetNoticeReceiver(c->pq, take_notice, c);
     if (il__pq->PQstatus(c->pq) == CONNECTION_BAD)
         (void)fail(c, PG_NOT_SENT, "08001", il__pq->PQerrorMessage(c->pq));
     else if (connect_wait(c, until_ns) && il__pq->PQsetnonblocking(c->pq, 1) == 0)
@@ -339,6 +385,11 @@ take_results(struct pg_conn *c, int64_t until_ns, PGresult **ret)
             *ret = r;
             continue;
         }
+        if (st == PGRES_COPY_IN || st == PGRES_COPY_OUT || st == PGRES_COPY_BOTH) {
+            /* Of no statement of ours, and it would come again and again. */
+            il__pq->PQclear(r);
+            return lose(c, "08P01");
+        }
         if (!failed)
             fail_with(c, r); /* the first one says why */
         failed = true;
@@ -387,14 +438,15 @@ ask_to_cancel(struct pg_conn *c)
     return started;
 }
 
-/* Time is up. If the server says in time that it stopped, nothing has happened, and the connection is good. */
+/*
+ * Time is up. If the server says in time that it stopped, nothing has happened, and the connection is good. If it says that it was done, that may be
+ * because it stopped only to wait for its standbys: a fail-over would lose it. And the request to cancel may still be under way to this connection.
+ */
 static void
 cancel(struct pg_conn *c, PGresult **ret)
 {
-    if (ask_to_cancel(c) && take_results(c, il__pg_in_ms(CANCEL_WAIT_MS), ret)) {
-        c->outcome = PG_DONE; /* it was faster */
-        return;
-    }
+    if (ask_to_cancel(c) && take_results(c, il__pg_in_ms(CANCEL_WAIT_MS), ret))
+        (void)fail(c, PG_UNKNOWN, "57014", "the server took too long, but may have carried it out");
     if (c->pq != NULL && c->outcome == PG_UNKNOWN)
         il__pg_conn_close(c);
     if (c->outcome == PG_UNDONE)
@@ -406,9 +458,12 @@ await(struct pg_conn *c, int64_t until_ns)
 {
     PGresult *r = NULL;
 
-    c->outcome = PG_DONE;
+    c->outcome      = PG_DONE;
+    c->unreplicated = false;
     if (!take_results(c, until_ns, &r) && c->pq != NULL && c->outcome == PG_UNKNOWN)
         cancel(c, &r);
+    else if (c->outcome == PG_DONE && c->unreplicated) /* somebody else has cancelled the wait */
+        (void)fail(c, PG_UNKNOWN, "57014", "it was carried out, but no standby has confirmed it");
     if (c->outcome != PG_DONE || r == NULL) {
         il__pq->PQclear(r);
         if (c->outcome == PG_DONE)
@@ -426,19 +481,25 @@ can_read(const struct pg_conn *c)
     return poll(&fd, 1, 0) > 0;
 }
 
-bool
-il__pg_conn_ready(struct pg_conn *c, int64_t until_ns)
+void
+il__pg_conn_drain(struct pg_conn *c, int64_t until_ns)
 {
     PGresult *r = NULL;
 
-    if (c->pq != NULL && c->pending) {
-        c->pending = false;
-        /* Whether it worked is nobody's concern; but the connection must be free. */
-        bool free = take_results(c, until_ns, &r) || c->outcome == PG_UNDONE;
-        il__pq->PQclear(r);
-        if (!free && c->pq != NULL)
-            il__pg_conn_close(c);
-    }
+    if (c->pq == NULL || !c->pending)
+        return;
+    c->pending = false;
+    /* Whether it worked is nobody's concern; but the connection must be free. */
+    bool free = take_results(c, until_ns, &r) || c->outcome == PG_UNDONE;
+    il__pq->PQclear(r);
+    if (!free && c->pq != NULL)
+        il__pg_conn_close(c);
+}
+
+bool
+il__pg_conn_ready(struct pg_conn *c, int64_t until_ns)
+{
+    il__pg_conn_drain(c, until_ns);
     /* A server that went away has said so: then nothing was sent yet, and it is not too late for another. Its last words come before
      * the end, so read on. */
     while (c->pq != NULL && can_read(c)) {

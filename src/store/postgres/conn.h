@@ -44,11 +44,13 @@ enum pg_outcome {
 struct pg_conn {
     const PQconninfoOption *where;
     const char             *shown;
-    int                     stop_fd;     /* give up when it can be read; -1 = none */
-    PGconn                 *pq;          /* NULL: not connected */
-    bool                    pending;     /* answers of il__pg_send_only() are still to be read */
-    unsigned                n_failures;  /* to connect, in a row */
-    int64_t                 retry_at_ns; /* not before; 0 = at once */
+    int                     stop_fd;      /* give up when it can be read; -1 = none */
+    bool                    primary;      /* no standby, unless the URL says so */
+    PGconn                 *pq;           /* NULL: not connected */
+    bool                    pending;      /* answers of il__pg_send_only() are still to be read */
+    bool                    unreplicated; /* a commit was no longer waited for on the standbys */
+    unsigned                n_failures;   /* to connect, in a row */
+    int64_t                 retry_at_ns;  /* not before; 0 = at once */
     enum pg_outcome         outcome;
     char                    sqlstate[PG_SQLSTATE_BYTES]; /* of the last error, or "" */
     char                    why[200];                    /* and what the server or libpq said */
@@ -80,6 +82,8 @@ struct pg_query {
 void il__pg_conn_init(struct pg_conn *c, const PQconninfoOption *where, const char *shown);
 void il__pg_conn_close(struct pg_conn *c);
 
+/* Read what is pending: only then it was sent and, by a pooler, passed on. */
+void il__pg_conn_drain(struct pg_conn *c, int64_t until_ns);
 /* Connect if it is not connected, and read what is pending. False: c->outcome is NOT_SENT. */
 bool il__pg_conn_ready(struct pg_conn *c, int64_t until_ns) MUST_USE;
 /* The result, which the caller clears; NULL: c->outcome says what became of it, c->sqlstate and c->why why. */
@@ -92,6 +96,8 @@ void il__pg_send_only(struct pg_conn *c, const struct pg_query *q);
 void il__pg_wait_for_input(const struct pg_conn *c, int fd, int64_t until_ns);
 /* The failure of the last statement as an error. */
 il_status il__pg_error(const struct pg_conn *c, il_error *reterr);
+/* False, and the last statement, whose answer makes no sense, has failed because of `what`. */
+bool il__pg_misunderstood(struct pg_conn *c, const char *what);
 /* Status of an SQLSTATE. */
 il_status il__pg_map(const char *sqlstate);
 

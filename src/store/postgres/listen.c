@@ -147,7 +147,7 @@ prove(struct pg_listener *l, struct pg_conn *c)
     struct pg_conn   sender;
 
     (void)snprintf(probe, sizeof probe, PROBE "%d %" PRId64, (int)getpid(), il__clock_boot_ns());
-    il__pg_conn_init(&sender, s->url.server, s->url.shown);
+    il__pg_store_conn_init(s, &sender, s->url.server);
     sender.stop_fd = l->stop_fd;
     PGresult *r    = il__pg_query(&sender,
                                   &(struct pg_query){
@@ -195,7 +195,7 @@ listener_main(void *arg)
     int64_t             again_ms = AGAIN_MS_MIN;
     struct pg_conn      c;
 
-    il__pg_conn_init(&c, s->url.listen != NULL ? s->url.listen : s->url.server, s->url.shown);
+    il__pg_store_conn_init(s, &c, s->url.listen != NULL ? s->url.listen : s->url.server);
     c.stop_fd = l->stop_fd;
     do {
         if (il__pg_exec(&c, s->sql[PG_listen], il__pg_in_ms(s->timeout_ms)) && prove(l, &c)) {

@@ -16,6 +16,7 @@
 #include "postgres_migrations.inc"
 
 #define MIGRATE_MS 60000
+#define MIGRATE_WAIT_MS 30000 /* for another migration, or for those who use the tables */
 
 /* migrations[v] leads from version v to v + 1. */
 static const char *const migrations[] = { migration_0000__0001, migration_0001__0002,
@@ -79,6 +80,15 @@ functions_are_old(const struct state *st)
            version_number(st->functions) <= version_number(IL__VERSION);
 }
 
+/* One row, nothing of which is NULL (a NULL has no bytes), but perhaps the functions. */
+static bool
+is_state(const PGresult *r)
+{
+    return il__pq->PQntuples(r) == 1 && il__pq->PQnfields(r) == 4 &&
+           il__pq->PQgetlength(r, 0, 0) == sizeof(int32_t) &&
+           il__pq->PQgetlength(r, 0, 1) == sizeof(int32_t) && il__pq->PQgetlength(r, 0, 2) == 1;
+}
+
 static bool
 load_state(struct pg_store *s, struct state *ret, int64_t until_ns)
 {
@@ -90,7 +100,8 @@ load_state(struct pg_store *s, struct state *ret, int64_t until_ns)
         /* undefined_table, invalid_schema_name */
         return c->outcome == PG_UNDONE &&
                (strcmp(c->sqlstate, "42P01") == 0 || strcmp(c->sqlstate, "3F000") == 0);
-    if (il__pq->PQntuples(r) == 1 && il__pq->PQnfields(r) == 4) {
+    bool ok = is_state(r);
+    if (ok) {
         ret->version     = il__pg_int4(r, 0, 0);
         ret->min_version = il__pg_int4(r, 0, 1);
         ret->test_clock  = il__pg_bool(r, 0, 2);
@@ -98,7 +109,7 @@ load_state(struct pg_store *s, struct state *ret, int64_t until_ns)
                        il__pq->PQgetvalue(r, 0, 3));
     }
     il__pq->PQclear(r);
-    return true;
+    return ok || il__pg_misunderstood(c, "the table 'state' could not be understood");
 }
 
 /* ---- changing it --------------------------------------------------------------------------------------------------- */
@@ -182,17 +193,50 @@ refuse(struct pg_store *s, const struct state *was, il_error *reterr)
     return st;
 }
 
+/* A transaction, and the lock of migrations, for which it waits. */
+static bool
+begin(struct pg_store *s, int64_t wait_ms, int64_t until_ns)
+{
+    char            text[24];
+    struct pg_query wait = {
+        .sql = s->sql[PG_migrate_wait], .n_params = 1, .types = { PG_TEXT }, .values = { text }
+    };
+
+    (void)snprintf(text, sizeof text, "%" PRId64, wait_ms);
+    return il__pg_exec(&s->writers[0], s->sql[PG_migrate_begin], until_ns) &&
+           run(s, &wait, until_ns) && il__pg_exec(&s->writers[0], s->sql[PG_migrate_lock], until_ns);
+}
+
+/* It could not begin. Mostly because another one is under way. */
+static il_status
+refuse_second(struct pg_store *s, il_error *reterr)
+{
+    const struct pg_conn *c  = &s->writers[0];
+    il_status             st = il__pg_error(c, reterr);
+
+    if (strcmp(c->sqlstate, "55P03") != 0) /* lock_not_available */
+        return st;
+    st = il__error_set(reterr, IL_STORE,
+                       "%s: a migration of the schema '%s' is under way: try again when it is done",
+                       s->url.shown, s->url.schema);
+    if (reterr != NULL)
+        (void)snprintf(reterr->native, sizeof reterr->native, "%s", c->sqlstate);
+    return st;
+}
+
 /* Install what is absent, and everything older than ours if `tables`, else the functions only. */
 static il_status
 migrate(struct pg_store *s, bool tables, il_error *reterr)
 {
-    int64_t      until_ns = il__pg_in_ms(MAX(MIGRATE_MS, s->timeout_ms));
+    int64_t      wait_ms  = MIN(MAX(s->timeout_ms, tables ? MIGRATE_WAIT_MS : 1), INT32_MAX);
+    int64_t      until_ns = il__pg_in_ms(MIGRATE_MS + wait_ms);
     struct state was      = { 0 };
     bool         there    = false;
     bool         utf8     = false;
 
-    if (!il__pg_exec(&s->writers[0], s->sql[PG_migrate_begin], until_ns) ||
-        !look(s, &there, &utf8, until_ns) || (there && !load_state(s, &was, until_ns)))
+    if (!begin(s, wait_ms, until_ns))
+        return undo(s, refuse_second(s, reterr), until_ns);
+    if (!look(s, &there, &utf8, until_ns) || (there && !load_state(s, &was, until_ns)))
         return undo(s, refuse(s, &was, reterr), until_ns);
     if (!utf8)
         return undo(s,

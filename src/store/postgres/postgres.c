@@ -16,6 +16,7 @@
 
 #define TRIES_MAX 4 /* of a batch that was undone because of another one */
 #define BATCH_BYTES_MAX ((size_t)512 * 1024 * 1024)
+#define DRAIN_MS 500   /* for wake-ups that are under way when a store is closed */
 #define WAKES_MAX 1024 /* in one notification; if there are more, everybody is woken */
 
 /* ---- a batch as parameters ------------------------------------------------------------------------------------------- */
@@ -357,11 +358,15 @@ pg_attend(struct il__store *base)
 static void
 pg_free(struct remote_store *base)
 {
-    struct pg_store *s = il__pg_from(base);
+    struct pg_store *s        = il__pg_from(base);
+    int64_t          until_ns = il__pg_in_ms(MIN(DRAIN_MS, s->timeout_ms));
 
     il__pg_listener_release(&s->listener);
-    for (unsigned i = 0; i < PG_LANES; i++)
+    for (unsigned i = 0; i < PG_LANES; i++) {
+        /* A pooler drops what a client sent that is gone before the answer. */
+        il__pg_conn_drain(&s->writers[i], until_ns);
         il__pg_conn_close(&s->writers[i]);
+    }
     il__mutex_destroy(&s->lanes_mutex);
     CHECK(pthread_cond_destroy(&s->lane_freed) == 0);
     il__pg_conn_close(&s->reader);
@@ -432,6 +437,13 @@ fill_in_all(struct pg_store *s)
     return true;
 }
 
+void
+il__pg_store_conn_init(const struct pg_store *s, struct pg_conn *c, const PQconninfoOption *where)
+{
+    il__pg_conn_init(c, where, s->url.shown);
+    c->primary = true;
+}
+
 /* A store that is not connected yet. */
 static il_status
 make(const struct il__store_open *o, struct pg_store **ret, il_error *reterr)
@@ -455,8 +467,8 @@ make(const struct il__store_open *o, struct pg_store **ret, il_error *reterr)
     s->remote.ops.announce = pg_announce;
     st                     = il__pg_url_parse(&s->url, o->url, reterr);
     for (unsigned i = 0; i < PG_LANES; i++)
-        il__pg_conn_init(&s->writers[i], s->url.server, s->url.shown);
-    il__pg_conn_init(&s->reader, s->url.server, s->url.shown);
+        il__pg_store_conn_init(s, &s->writers[i], s->url.server);
+    il__pg_store_conn_init(s, &s->reader, s->url.server);
     if (st == IL_OK && !(ready && fill_in_all(s)))
         st = il__error_set(reterr, IL_NOMEM, "no memory for a store");
     if (st == IL_OK)

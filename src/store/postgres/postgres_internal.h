@@ -102,6 +102,9 @@ il__pg_from(struct remote_store *s)
     return container_of(s, struct pg_store, remote);
 }
 
+/* A connection of the store's, not connected yet. */
+void il__pg_store_conn_init(const struct pg_store *s, struct pg_conn *c, const PQconninfoOption *where);
+
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
 #define PG_REQUESTS_MAX \

@@ -12,6 +12,7 @@
 #define SKEW_MS 1000
 #define SNAPSHOT_S 300 /* an older one keeps much from being cleaned up */
 #define VALUE_BYTES 96
+#define REQUEST_BYTES_MAX 4096
 
 struct report {
     il__report_fn *each;
@@ -48,6 +49,37 @@ tell_switch(const struct report *r, const char *name, enum il__finding_level off
     bool        is_on = strcmp(value, "off") != 0;
 
     tell(r, is_on ? IL__FINDING_GOOD : off, name, value, is_on ? on_means : off_means);
+}
+
+/* Can this role do what verbs do? */
+static void
+tell_role(const struct report *r)
+{
+    const char *isolation = il__remote_text(r->is, "default_transaction_isolation");
+    const char *read_only = il__remote_text(r->is, "default_transaction_read_only");
+    int64_t     n_denied  = il__remote_number(r->is, "n_denied");
+    bool        committed = strcmp(isolation, "read committed") == 0;
+    bool        writes    = strcmp(read_only, "off") == 0;
+    char        text[VALUE_BYTES];
+
+    tell(r, committed ? IL__FINDING_GOOD : IL__FINDING_BAD, "default_transaction_isolation", isolation,
+         committed ? "what is read under a mutex is what was committed before"
+                   : "every op is refused: ALTER ROLE or ALTER DATABASE ... SET "
+                     "default_transaction_isolation = 'read committed'");
+    tell(r, writes ? IL__FINDING_GOOD : IL__FINDING_BAD, "default_transaction_read_only", read_only,
+         writes ? "ops can write"
+                : "nothing can be granted: ALTER ROLE or ALTER DATABASE ... SET "
+                  "default_transaction_read_only = off");
+    if (n_denied == 0)
+        (void)snprintf(text, sizeof text, "%.60s", il__remote_text(r->is, "role"));
+    else
+        (void)snprintf(text, sizeof text, "%.40s, not for %" PRId64 " of %" PRId64,
+                       il__remote_text(r->is, "role"), n_denied,
+                       il__remote_number(r->is, "n_relations"));
+    tell(r, n_denied == 0 ? IL__FINDING_GOOD : IL__FINDING_BAD, "privileges", text,
+         n_denied == 0 ? "the role may write all tables of the store"
+                       : "ops fail: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES and USAGE "
+                         "ON ALL SEQUENCES IN the schema TO the role");
 }
 
 static void
@@ -194,33 +226,81 @@ tell_table(const struct report *r)
 
 /* ---- the whole -------------------------------------------------------------------------------------------------------------- */
 
+/* A batch of one request, in a transaction of the kind that it needs: *ret_head is its reply. */
+static bool
+ask(struct pg_store *s, struct pg_conn *c, const char *batch, json_t **ret_head)
+{
+    int64_t         until_ns = il__pg_in_ms(s->timeout_ms);
+    struct pg_query q        = {
+               .sql      = s->sql[PG_call],
+               .n_params = 4,
+               .types    = { PG_JSONB, PG_BYTEA_ARRAY, PG_INT8, PG_INT8 },
+               .values   = { batch },
+    };
+
+    if (!il__pg_exec(c, s->sql[PG_report_begin], until_ns))
+        return false;
+    PGresult *r = il__pg_query(c, &q, until_ns);
+    if (r == NULL)
+        return false;
+    if (il__pq->PQntuples(r) > 0 && il__pq->PQnfields(r) == 4)
+        *ret_head =
+            json_loadb(il__pq->PQgetvalue(r, 0, 1), (size_t)il__pq->PQgetlength(r, 0, 1), 0, NULL);
+    il__pq->PQclear(r);
+    if (*ret_head == NULL)
+        return il__pg_misunderstood(c, "a report could not be understood");
+    return il__pg_exec(c, s->sql[PG_rollback], until_ns);
+}
+
+/* Over a connection of its own, past il__remote_ask(): with defaults that make every op fail, this is to say why. */
+static il_status
+ask_for(struct pg_store *s, const char *table, json_t **ret_head, il_error *reterr)
+{
+    struct remote_request AUTO_REQUEST r     = { 0 };
+    struct il__buf AUTO_BUF            batch = { 0 };
+    struct pg_conn                     c;
+    il_status                          st = IL_OK;
+
+    il__remote_begin(&r, table != NULL ? "x_table" : "x_settings");
+    il__remote_put_text(&r, "table", table);
+    il__buf_init(&batch, REQUEST_BYTES_MAX);
+    if (il__remote_end(&r))
+        il__buf_addf(&batch, "[%.*s]", (int)r.json.n_bytes, r.json.data);
+    if (batch.n_bytes == 0 || batch.failed)
+        return il__error_set(reterr, IL_NOMEM, "no memory for a report");
+    il__pg_store_conn_init(s, &c, s->url.server);
+    if (!ask(s, &c, il__buf_str(&batch), ret_head))
+        st = il__pg_error(&c, reterr);
+    il__pg_conn_close(&c);
+    return st;
+}
+
+static void
+tell_settings(const struct report *r)
+{
+    tell_server(r);
+    tell_role(r);
+    tell_durability(r);
+    tell_standbys(r);
+    tell_upkeep(r);
+    tell_clock(r);
+    tell_guards(r);
+}
+
 il_status
 il__pg_report(struct remote_store *s, const char *table, il__report_fn *each, void *cookie,
               il_error *reterr)
 {
-    struct remote_request AUTO_REQUEST r = { 0 };
-    struct remote_answer AUTO_ANSWER   a = { 0 };
+    json_t   *head = NULL;
+    il_status st   = ask_for(il__pg_from(s), table, &head, reterr);
 
-    il__remote_begin(&r, table != NULL ? "x_table" : "x_settings");
-    il__remote_put_text(&r, "table", table);
-    if (!il__remote_end(&r))
-        return il__error_set(reterr, IL_NOMEM, "no memory for a report");
-    il_status st = il__remote_ask(s, &r, true, &a, reterr);
-    if (st != IL_OK)
-        return st;
-    struct report report = { each, cookie, a.reply.head };
-    int64_t       status = il__remote_number(a.reply.head, "status");
-    if (status != IL_OK)
-        return il__error_set(reterr, (il_status)status, "%s", il__remote_text(a.reply.head, "detail"));
-    if (table != NULL) {
-        tell_table(&report);
-        return IL_OK;
-    }
-    tell_server(&report);
-    tell_durability(&report);
-    tell_standbys(&report);
-    tell_upkeep(&report);
-    tell_clock(&report);
-    tell_guards(&report);
-    return IL_OK;
+    if (st == IL_OK && il__remote_number(head, "status") != IL_OK)
+        st = il__error_set(reterr, (il_status)il__remote_number(head, "status"), "%s",
+                           il__remote_text(head, "detail"));
+    if (st == IL_OK && table != NULL)
+        tell_table(&(struct report){ each, cookie, head });
+    else if (st == IL_OK)
+        tell_settings(&(struct report){ each, cookie, head });
+    json_decref(head);
+    return st;
 }

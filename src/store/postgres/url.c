@@ -58,6 +58,38 @@ add_decoded(struct il__buf *to, const char *s, size_t n)
     }
 }
 
+static const char *
+value_of(const PQconninfoOption *options, const char *keyword)
+{
+    for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
+        if (strcmp(o->keyword, keyword) == 0)
+            return o->val;
+    }
+    return NULL;
+}
+
+/* Is there an '@' that is not the end of user and password? libpq takes the first one, and none behind a '/': the rest of the password would be part of a name,
+ * and names are shown. */
+static bool
+has_stray_at(const char *url)
+{
+    const char *rest = strstr(url, "://") + 3;
+    size_t      n    = strcspn(rest, "?");
+    const char *at   = memchr(rest, '@', n);
+
+    if (at == NULL)
+        return false;
+    return memchr(rest, '/', (size_t)(at - rest)) != NULL ||
+           memchr(at + 1, '@', n - (size_t)(at + 1 - rest)) != NULL;
+}
+
+/* Numbers, one for each server. */
+static bool
+is_port(const char *port)
+{
+    return port == NULL || strspn(port, "0123456789,") == strlen(port);
+}
+
 static il_status
 parse_server(const char *url, PQconninfoOption **ret, il_error *reterr)
 {
@@ -65,12 +97,18 @@ parse_server(const char *url, PQconninfoOption **ret, il_error *reterr)
 
     if (strncmp(url, "postgres://", 11) != 0 && strncmp(url, "postgresql://", 13) != 0)
         return bad(reterr, "it must begin with postgres://");
+    if (has_stray_at(url))
+        return bad(reterr, "percent-encode '/' and '@' of the password (%2F, %40)");
     *ret = il__pq->PQconninfoParse(url, &why);
     il__pq->PQfreemem(why);
     if (*ret == NULL)
         return bad(reterr, "libpq does not understand it (an unknown option after '?', or a "
                            "character that must be "
                            "percent-encoded)");
+    if (!is_port(value_of(*ret, "port")))
+        return bad(
+            reterr,
+            "the port is not a number; percent-encode '/' and '@' of the password (%2F, %40)");
     return IL_OK;
 }
 
@@ -117,16 +155,6 @@ take_option(struct pg_url *u, const char *option, size_t n, struct il__buf *rest
     il__buf_addc(rest, strchr(il__buf_str(rest), '?') == NULL ? '?' : '&');
     il__buf_add(rest, option, n);
     return IL_OK;
-}
-
-static const char *
-value_of(const PQconninfoOption *options, const char *keyword)
-{
-    for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
-        if (strcmp(o->keyword, keyword) == 0)
-            return o->val;
-    }
-    return NULL;
 }
 
 /* Host, port and database: neither user nor password. */

@@ -9,6 +9,16 @@ CREATE OR REPLACE FUNCTION v_x_settings(o jsonb, d bytea, now bigint, wall bigin
         'autovacuum', current_setting('autovacuum'), 'in_recovery', pg_is_in_recovery(),
         'n_standbys', (SELECT count(*) FROM pg_stat_replication),
         'n_async', (SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'),
+        'default_transaction_isolation', current_setting('default_transaction_isolation'),
+        'default_transaction_read_only', current_setting('default_transaction_read_only'),
+        'role', current_user,
+        -- What this role may not write, of everything that verbs write.
+        'n_relations', (SELECT count(*) FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'S')),
+        'n_denied', (SELECT count(*) FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace
+                        AND CASE c.relkind WHEN 'S' THEN NOT has_sequence_privilege(c.oid, 'USAGE')
+                                           WHEN 'r' THEN NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+                                                              AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
+                                           ELSE false END),
         'wall_ms', (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
         'version', (SELECT version FROM state), 'schema', current_schema(),
         -- The oldest snapshot that somebody holds: what was deleted since cannot be cleaned up.
