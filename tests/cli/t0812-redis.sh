@@ -14,7 +14,7 @@ gives "a store" 0 env INTERLOCK_STORE="$INTERLOCK_STORE?max_ttl=120" "$il" run k
 gives "it is looked at" 0 "$il" doctor --json
 json "max_ttl is the store's, not the URL's" "$(level max_ttl) == [('note', '120 s')]"
 json "wake-ups are heard" "$(level wake-ups) == [('ok', 'heard')]"
-redis ACL SETUSER deaf on '>pw' '~{il}*' resetchannels +@all >/dev/null
+redis ACL SETUSER deaf on '>pw' '~{il}*' '&{il}:wake' +@all -subscribe >/dev/null
 gives "a user who may not subscribe" 0 env INTERLOCK_STORE="redis+unix://deaf:pw@$work/redis.sock" "$il" doctor --json
 json "... is told so, and what to allow" "$(level wake-ups) == [('warning', 'refused')] and any('&{il}:wake' in i['means'] for i in d['items'])"
 redis CONFIG SET maxmemory-policy allkeys-lru >/dev/null
