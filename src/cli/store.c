@@ -80,6 +80,17 @@ scheme_bytes(const char *text)
     return letter && text[n] == ':' ? n + 1 : 0;
 }
 
+/* Is the scheme one of these? */
+static bool
+has_scheme(const char *url, const char *const *schemes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(url, schemes[i], strlen(schemes[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 char *
 il__cli_store_url(const char *text, const char *folder)
 {
@@ -113,11 +124,7 @@ il__cli_store_is_server(const char *url)
 {
     static const char *const schemes[] = { "http:", "https:", "http+unix:" };
 
-    for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
-        if (strncmp(url, schemes[i], strlen(schemes[i])) == 0)
-            return true;
-    }
-    return false;
+    return has_scheme(url, schemes, ARRAY_LEN(schemes));
 }
 
 il_status
@@ -131,11 +138,11 @@ il__cli_store_not_server(const struct cli *cli, const char *what, il_error *rete
                          what, store->origin);
 }
 
-/* Does the name of a query parameter say that its value is a secret? */
+/* Does the name of a query parameter say that its value is a secret? The one of listen is a URL, which may have a password in it. */
 static bool
 is_secret(const char *name, size_t n_bytes)
 {
-    static const char *const words[] = { "pass", "secret", "token", "pwd" };
+    static const char *const words[] = { "pass", "secret", "token", "pwd", "listen" };
     char                     text[64];
 
     (void)snprintf(text, sizeof text, "%.*s", (int)MIN(n_bytes, sizeof text - 1), name);
@@ -147,24 +154,44 @@ is_secret(const char *name, size_t n_bytes)
 }
 
 /*
- * Between the first `:` after `//` and the LAST `@` is a password. A stray `@` further on hides too
- * much; taking the first one instead would show the rest of a password that has an unescaped `@` in
- * it.
+ * Where the password begins, which ends at the LAST `@`; NULL: there is none. It follows the first `:` after `//`
+ * (of which slashes may have been forgotten). What stands before an `@` without that `:` is the name of a user only for PostgreSQL; for
+ * Redis it is the password. A stray `@` further on hides too much; taking the first one instead would show the rest
+ * of a password that has an unescaped `@` in it.
  */
+static const char *
+password_of(const char *url)
+{
+    static const char *const paths[] = { SQLITE, "memory:" };
+    static const char *const users[] = { "postgres:", "postgresql:" };
+    const char              *slashes = strstr(url, "://");
+    bool                     is_path = has_scheme(url, paths, ARRAY_LEN(paths));
+
+    if (slashes == NULL && (is_path || scheme_bytes(url) == 0))
+        return NULL;
+    const char *authority = slashes != NULL ? slashes + 3 : url + scheme_bytes(url);
+    authority += slashes == NULL && *authority == '/';
+    size_t n = strcspn(authority, ":@");
+    if (strchr(authority, '@') == NULL)
+        return NULL;
+    if (authority[n] == '@' && !is_path && !has_scheme(url, users, ARRAY_LEN(users)))
+        return authority;
+    const char *colon = strchr(authority, ':');
+    return colon != NULL && strchr(colon, '@') != NULL ? colon + 1 : NULL;
+}
+
 char *
 il__cli_safe_url(const char *url)
 {
-    AUTO_BUF struct il__buf safe      = { 0 };
-    const char             *rest      = url;
-    const char             *authority = strstr(url, "://");
-    const char             *at        = authority != NULL ? strrchr(authority, '@') : NULL;
-    const char             *colon     = authority != NULL ? strchr(authority + 3, ':') : NULL;
+    AUTO_BUF struct il__buf safe     = { 0 };
+    const char             *rest     = url;
+    const char             *password = password_of(url);
 
     il__buf_init(&safe, 16 * 1024);
-    if (at != NULL && colon != NULL && colon < at) {
-        il__buf_add(&safe, url, (size_t)(colon + 1 - url));
+    if (password != NULL) {
+        il__buf_add(&safe, url, (size_t)(password - url));
         il__buf_adds(&safe, "***");
-        rest = at;
+        rest = strrchr(password, '@');
     }
     while (*rest != '\0') {
         size_t n_text = strcspn(rest, "?&");

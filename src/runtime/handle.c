@@ -367,7 +367,9 @@ il__apply_sure(il *h, il_op *op, il_error *reterr)
     il_status st  = il_apply(h, op, 1, &err);
 
     /* Not when the store's lock was never had: then nothing has happened, and the time is used up. */
-    if (st != IL_OK && il_status_retryable(st) && strcmp(err.native, IL__NATIVE_BUSY) != 0)
+    bool unsure = st == IL_OK ? op->status == IL_STORE
+                              : il_status_retryable(st) && strcmp(err.native, IL__NATIVE_BUSY) != 0;
+    if (unsure)
         st = il_apply(h, op, 1, &err);
     if (st != IL_OK && reterr != NULL)
         *reterr = err;

@@ -7,7 +7,7 @@
  *   lease.c    il_acquire() and il_lease
  *   run.c, once.c, job.c, build.c   the other families; each of their objects is kept by an il_lease inside it
  *   async.c    all of that for callers that must not block; async.h
- *   keeper.c   the two threads: renewal and sweeps; the watchdog
+ *   keeper.c   the three threads: renewal; sweeps; the watchdog
  *   metrics.c  counters
  */
 #ifndef IL_RUNTIME_HANDLE_H
@@ -50,9 +50,10 @@ struct il {
     struct il__sleeper *sleepers;
     struct il_lease    *leases;   /* those that are kept renewed or watched */
     pthread_cond_t      unpinned; /* a lease is no longer used by a thread of the keeper */
-    pthread_t           keeper, watchdog;
-    bool                keeper_started, watchdog_started;
+    pthread_t           keeper, sweeper, watchdog;
+    bool                keeper_started, sweeper_started, watchdog_started;
     bool                closing;
+    pthread_cond_t      stopped; /* closing was set, for the sweeper, if it was started */
     uint32_t         break_seen; /* the board's word for breaks, as far as the keeper has looked */
     int64_t          keeper_wakes_ns; /* when the keeper will look again */
     _Atomic uint32_t keeper_word;     /* bumped to make it look now */
@@ -94,11 +95,12 @@ struct il_lease {
     /* Under h->mutex: */
     struct il_lease *next;
     int64_t          renew_at_ns;
-    unsigned         n_pins;      /* threads of the keeper that use it right now */
-    char             why[160];    /* why it is lost; "" while it is not */
-    char             cancel[260]; /* why its work should stop; "" while nobody asks for that */
-    bool             told;        /* on_lost was called, or will not be */
-    bool             cancel_told; /* the same for on_cancel */
+    unsigned         n_pins;       /* threads of the keeper that use it right now */
+    char             why[160];     /* why it is lost; "" while it is not */
+    char             trouble[120]; /* why the last renewal was not answered; "" if it was */
+    char             cancel[260];  /* why its work should stop; "" while nobody asks for that */
+    bool             told;         /* on_lost was called, or will not be */
+    bool             cancel_told;  /* the same for on_cancel */
 };
 
 /* A handle over a store, which it owns from then on (on IL_OK only). il_open() is this over a URL. */
@@ -191,8 +193,8 @@ il_status il__check_wait(int64_t wait_ms, il_error *reterr) MUST_USE;
 /* The caller's wait for `what` ended otherwise than by its answer. Returns `status`. */
 il_status il__gave_up(const char *what, il_status status, il_error *reterr);
 
-/* keeper.c */
-il_status il__keeper_start(il *h, bool with_watchdog, il_error *reterr) MUST_USE;
+/* keeper.c. Start: the sweeper, if the handle sweeps, and what keeps leases, if there will be some. */
+il_status il__keeper_start(il *h, bool with_leases, il_error *reterr) MUST_USE;
 void      il__keeper_stop(il *h);
 void      il__keeper_add(il *h, il_lease *lease);    /* from now on it is renewed and watched */
 void      il__keeper_remove(il *h, il_lease *lease); /* waits until no thread uses it; repeatable */

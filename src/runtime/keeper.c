@@ -1,11 +1,12 @@
 /*
- * keeper.c: the two threads of a handle that holds leases or waits for some.
+ * keeper.c: the three threads of a handle that holds leases or waits for some.
  *
  * Locks, runs, claims and builds are kept alike: each has a lease, and a kind that says which op renews it. The keeper
- * renews at a third of the TTL, sweeps once a second, and renews at once when a lease was broken or work was
- * cancelled somewhere, to learn whether it was ours. It may block in the store. The watchdog never touches the
+ * renews at a third of the TTL, and at once when a lease was broken or work was cancelled somewhere, to learn whether
+ * it was ours. It may block in the store. The sweeper sweeps once a second; it is a thread of its own, since a sweep
+ * can take longer than a lease lasts. The watchdog never touches the
  * store: it only compares local deadlines with CLOCK_BOOTTIME (so that a suspended machine wakes up to
- * the truth) and tells the holder. Neither can be blocked by the holder's work.
+ * the truth) and tells the holder. None can be blocked by the holder's work.
  *
  * A lease that a thread uses outside the mutex is pinned; il__keeper_remove() waits for that, so a
  * callback never sees a freed lease.
@@ -28,6 +29,8 @@
 #define USELESS_MS 40     /* a lease that lasts no longer than this */
 #define RENEW_AT_ONCE 64  /* leases renewed in one batch */
 #define SWEEPS_AT_ONCE 16 /* sweeps in a row while there is more to do */
+#define GIVE_WAY_MS 2     /* between them */
+#define LOOK_MS 1000 /* the keeper looks at least so often, whatever it should have been told */
 
 void
 il__lease_extended(il_lease *lease, int64_t sent_ns, int64_t remaining_ms)
@@ -120,6 +123,13 @@ unpin(il *h, il_lease *lease)
         CHECK(pthread_cond_broadcast(&h->unpinned) == 0);
 }
 
+/* When its work must stop, unless it is renewed. */
+static int64_t
+stop_ns(const il_lease *l)
+{
+    return il_lease_deadline_ns(l) - l->stop_ms * IL__NS_PER_MS;
+}
+
 /* ---- the keeper ------------------------------------------------------------------------------------------- */
 
 /* Something was broken or cancelled somewhere: all of ours are due, to learn whether it was one of them. */
@@ -160,11 +170,36 @@ why_lost(const il_lease *l, const il_op *op)
     return l->kind->lost_text != NULL ? l->kind->lost_text : il_status_text(op->status);
 }
 
-/* What the store said about one renewal. Runs without the mutex; the lease is pinned. */
-static void
-take_answer(il *h, il_lease *l, const il_op *op, il_status applied, int64_t sent_ns)
+/* Does the status say something about the lease? The others say that the store cannot tell now. */
+static bool
+is_answer(il_status status)
 {
-    bool    answered = applied == IL_OK && op->status != IL_NOMEM;
+    switch (status) {
+    case IL_NOMEM:
+    case IL_STORE:
+    case IL_FULL:
+    case IL_CORRUPT:
+    case IL_NEWER:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* Note what keeps it from being renewed, to be told if that lasts too long; err NULL: nothing does. h->mutex is held. */
+static void
+note_trouble(il_lease *l, const il_error *err)
+{
+    CHECK(il__mutex_held(&l->h->mutex));
+    (void)snprintf(l->trouble, sizeof l->trouble, "%.*s", /* cut when long */
+                   (int)sizeof l->trouble - 1, err != NULL ? err->message : "");
+}
+
+/* What the store said about one renewal; err: if not OK, why it said nothing. Runs without the mutex; the lease is pinned. */
+static void
+take_answer(il *h, il_lease *l, const il_op *op, const il_error *err, int64_t sent_ns)
+{
+    bool    answered = err->status == IL_OK;
     bool    extended = answered && goes_on(l, op);
     int64_t pause_ms = MIN(l->ttl_ms / 10, 1000); /* the store is out of reach: try again soon */
 
@@ -181,6 +216,7 @@ take_answer(il *h, il_lease *l, const il_op *op, il_status applied, int64_t sent
         lose(l, why_lost(l, op));
     if (extended && (op->out.flags & IL_OUT_CANCEL) != 0)
         cancel(l, op->out.detail);
+    note_trouble(l, answered ? NULL : err);
     l->renew_at_ns = sent_ns + pause_ms * IL__NS_PER_MS;
     unpin(h, l);
     il__mutex_unlock(&h->mutex);
@@ -190,28 +226,19 @@ take_answer(il *h, il_lease *l, const il_op *op, il_status applied, int64_t sent
 static void
 renew(il *h, il_lease *const due[RENEW_AT_ONCE], size_t n)
 {
-    il_op   ops[RENEW_AT_ONCE];
-    int64_t sent_ns = il__clock_boot_ns();
+    il_op    ops[RENEW_AT_ONCE];
+    il_error failed  = { .status = IL_OK };
+    int64_t  sent_ns = il__clock_boot_ns();
 
     for (size_t i = 0; i < n; i++)
         ops[i] = due[i]->kind->renewal(due[i]);
-    il_status applied = il_apply(h, ops, n, NULL);
+    failed.status = il_apply(h, ops, n, &failed);
     for (size_t i = 0; i < n; i++) {
-        take_answer(h, due[i], &ops[i], applied, sent_ns);
+        il_error err = failed;
+        if (err.status == IL_OK && !is_answer(ops[i].status))
+            (void)il__error_of_op(&ops[i], &err);
+        take_answer(h, due[i], &ops[i], &err, sent_ns);
         il_op_release(&ops[i]);
-    }
-}
-
-static void
-sweep(il *h)
-{
-    bool more = il__store_overdue(h->store);
-
-    for (unsigned i = 0; more && i < SWEEPS_AT_ONCE; i++) {
-        il_op op = { .type = IL_OP_SWEEP };
-        /* A store out of reach is swept later, or by somebody else. */
-        more = il_apply(h, &op, 1, NULL) == IL_OK && (op.out.flags & IL_OUT_MORE) != 0;
-        il_op_release(&op);
     }
 }
 
@@ -228,8 +255,7 @@ next_renewal_ns(const il *h, int64_t latest_ns)
 static void *
 keeper_main(void *arg)
 {
-    il       *h          = arg;
-    int64_t   next_sweep = il__clock_boot_ns() + IL__SWEEP_MS * IL__NS_PER_MS;
+    il       *h = arg;
     il_lease *due[RENEW_AT_ONCE];
 
     (void)il__store_attend(h->store); /* to hear of breaks; until that works, a renewal tells */
@@ -241,21 +267,108 @@ keeper_main(void *arg)
         if (break_now != h->break_seen)
             all_are_due(h);
         size_t  n          = collect_due(h, now_ns, due);
-        bool    sweeps     = h->sweeps && now_ns >= next_sweep;
-        int64_t wakes_ns   = next_renewal_ns(h, now_ns + IL__SWEEP_MS * IL__NS_PER_MS);
+        int64_t wakes_ns   = next_renewal_ns(h, now_ns + LOOK_MS * IL__NS_PER_MS);
         h->keeper_wakes_ns = wakes_ns;
         il__mutex_unlock(&h->mutex);
 
         h->break_seen = break_now; /* this thread's own from now on */
         if (n > 0)
             renew(h, due, n);
-        if (sweeps) {
-            sweep(h);
-            next_sweep = now_ns + IL__SWEEP_MS * IL__NS_PER_MS;
-        }
-        if (n == 0 && !sweeps)
+        else
             il__board_sleep_or(h->store->board, IL__BOARD_BREAK, break_now, &h->keeper_word,
-                               own_seen, MIN(wakes_ns, h->sweeps ? next_sweep : wakes_ns) - now_ns);
+                               own_seen, wakes_ns - now_ns);
+        il__mutex_lock(&h->mutex);
+    }
+    il__mutex_unlock(&h->mutex);
+    return NULL;
+}
+
+/* ---- the sweeper ------------------------------------------------------------------------------------------- */
+
+/*
+ * May a sweep begin, which will take as long as the last one? Where all calls go one after the other, a renewal waits until it is over, and a
+ * lease that has not so much time left, twice, goes first.
+ */
+static bool
+may_sweep(il *h, int64_t took_ns)
+{
+    int64_t until_ns = il__clock_boot_ns() + 2 * took_ns; /* by then it has been renewed */
+    bool    one_lane = h->n_execs == 1 && (h->store->ops->caps & IL__STORE_DIRECT) == 0;
+
+    il__mutex_lock(&h->mutex);
+    bool may = !h->closing;
+    for (const il_lease *l = h->leases; may && one_lane && l != NULL; l = l->next)
+        may = !l->renewed || atomic_load(&l->status) != IL_OK || stop_ns(l) > until_ns;
+    il__mutex_unlock(&h->mutex);
+    return may;
+}
+
+/* Those who wait behind a sweep go now, instead of together with the next one. */
+static void
+give_way(il *h)
+{
+    il__mutex_lock(&h->mutex);
+    if (!h->closing)
+        (void)il__cond_wait(&h->stopped, &h->mutex, GIVE_WAY_MS * IL__NS_PER_MS);
+    il__mutex_unlock(&h->mutex);
+}
+
+/* One sweep, where it is least in the way of others: on the last lane. Is there more to do? */
+static bool
+sweep_once(il *h)
+{
+    il_op     op  = { .type = IL_OP_SWEEP };
+    il_op    *ptr = &op;
+    il_status st;
+
+    (void)il__ops_prepare(h, &op, &ptr, 1);
+    if ((h->store->ops->caps & IL__STORE_DIRECT) != 0)
+        st = il__store_apply(h->store, &ptr, 1, NULL);
+    else
+        st = il__ops_apply_on(h, h->n_execs - 1, &ptr, 1, NULL);
+    il__ops_done(h, &op, 1, st);
+    /* A store out of reach is swept later, or by somebody else. */
+    bool more = st == IL_OK && (op.out.flags & IL_OUT_MORE) != 0;
+    il_op_release(&op);
+    return more;
+}
+
+/* *took_ns: how long the last sweep took, 0 = not known. */
+static void
+sweep(il *h, int64_t *took_ns)
+{
+    bool more = il__store_overdue(h->store);
+
+    for (unsigned i = 0; more && i < SWEEPS_AT_ONCE; i++) {
+        int64_t began_ns = il__clock_boot_ns();
+        if (!may_sweep(h, *took_ns)) {
+            *took_ns /= 2; /* it may have been an exception: not never again */
+            return;
+        }
+        more     = sweep_once(h);
+        *took_ns = il__clock_boot_ns() - began_ns;
+        if (more)
+            give_way(h);
+    }
+}
+
+static void *
+sweeper_main(void *arg)
+{
+    il     *h       = arg;
+    int64_t took_ns = 0;
+    int64_t next_ns = il__clock_boot_ns() + IL__SWEEP_MS * IL__NS_PER_MS;
+
+    il__mutex_lock(&h->mutex);
+    while (!h->closing) {
+        int64_t now_ns = il__clock_boot_ns();
+        if (now_ns < next_ns) {
+            (void)il__cond_wait(&h->stopped, &h->mutex, next_ns - now_ns);
+            continue;
+        }
+        il__mutex_unlock(&h->mutex);
+        sweep(h, &took_ns);
+        next_ns = now_ns + IL__SWEEP_MS * IL__NS_PER_MS;
         il__mutex_lock(&h->mutex);
     }
     il__mutex_unlock(&h->mutex);
@@ -264,6 +377,16 @@ keeper_main(void *arg)
 
 /* ---- the watchdog ------------------------------------------------------------------------------------------ */
 
+static void
+lose_late(il_lease *l)
+{
+    char why[sizeof l->why];
+
+    (void)snprintf(why, sizeof why, "it could not be renewed in time%s%s", /* cut when long */
+                   l->trouble[0] != '\0' ? ": " : "", l->trouble);
+    lose(l, why);
+}
+
 /* Mark what has reached its deadline; the earliest deadline still to come. h->mutex is held. */
 static int64_t
 check_deadlines(il *h, int64_t now_ns)
@@ -271,14 +394,14 @@ check_deadlines(il *h, int64_t now_ns)
     int64_t next_ns = INT64_MAX;
 
     for (il_lease *l = h->leases; l != NULL; l = l->next) {
-        int64_t stop_ns = il_lease_deadline_ns(l) - l->stop_ms * IL__NS_PER_MS;
+        int64_t at_ns = stop_ns(l);
         if (atomic_load(&l->status) != IL_OK)
             continue;
-        if (now_ns >= stop_ns) {
+        if (now_ns >= at_ns) {
             il__count(h, IL__METRIC_watchdog, 1);
-            lose(l, "it could not be renewed in time");
+            lose_late(l);
         } else {
-            next_ns = MIN(next_ns, stop_ns);
+            next_ns = MIN(next_ns, at_ns);
         }
     }
     return next_ns;
@@ -368,25 +491,50 @@ start_thread(pthread_t *thread, void *(*main)(void *), il *h)
     return rc;
 }
 
+static int
+start_watchdog(il *h)
+{
+    h->watch_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int rc      = h->watch_fd < 0 ? errno : start_thread(&h->watchdog, watchdog_main, h);
+    if (rc != 0 && h->watch_fd >= 0) {
+        (void)close(h->watch_fd);
+        h->watch_fd = -1;
+    }
+    h->watchdog_started = rc == 0;
+    return rc;
+}
+
+static int
+start_keeper(il *h)
+{
+    int rc            = start_thread(&h->keeper, keeper_main, h);
+    h->keeper_started = rc == 0;
+    return rc;
+}
+
+static int
+start_sweeper(il *h)
+{
+    il__cond_init(&h->stopped);
+    int rc = start_thread(&h->sweeper, sweeper_main, h);
+    if (rc != 0)
+        CHECK(pthread_cond_destroy(&h->stopped) == 0);
+    h->sweeper_started = rc == 0;
+    return rc;
+}
+
 il_status
-il__keeper_start(il *h, bool with_watchdog, il_error *reterr)
+il__keeper_start(il *h, bool with_leases, il_error *reterr)
 {
     int rc = 0;
 
     il__mutex_lock(&h->mutex);
-    if (with_watchdog && !h->watchdog_started) {
-        h->watch_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        rc          = h->watch_fd < 0 ? errno : start_thread(&h->watchdog, watchdog_main, h);
-        h->watchdog_started = rc == 0;
-        if (rc != 0 && h->watch_fd >= 0) {
-            (void)close(h->watch_fd);
-            h->watch_fd = -1;
-        }
-    }
-    if (rc == 0 && !h->keeper_started) {
-        rc                = start_thread(&h->keeper, keeper_main, h);
-        h->keeper_started = rc == 0;
-    }
+    if (with_leases && !h->watchdog_started)
+        rc = start_watchdog(h);
+    if (rc == 0 && with_leases && !h->keeper_started)
+        rc = start_keeper(h);
+    if (rc == 0 && h->sweeps && !h->sweeper_started)
+        rc = start_sweeper(h);
     il__mutex_unlock(&h->mutex);
     if (rc != 0)
         return il__error_set(reterr, IL_NOMEM, "cannot start the threads that keep leases: %s",
@@ -399,9 +547,15 @@ il__keeper_stop(il *h)
 {
     il__mutex_lock(&h->mutex);
     h->closing = true;
+    if (h->sweeper_started)
+        CHECK(pthread_cond_signal(&h->stopped) == 0);
     il__mutex_unlock(&h->mutex);
     il__word_wake(&h->keeper_word);
     poke_watchdog(h);
+    if (h->sweeper_started) {
+        CHECK(pthread_join(h->sweeper, NULL) == 0);
+        CHECK(pthread_cond_destroy(&h->stopped) == 0);
+    }
     if (h->keeper_started)
         CHECK(pthread_join(h->keeper, NULL) == 0);
     if (h->watchdog_started)

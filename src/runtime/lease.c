@@ -199,8 +199,12 @@ acquire_loop(il *h, il_op *op, int64_t wait_ms, int64_t *ret_sent_ns, il_error *
                 give_up(h, op);
             return st;
         }
-        if (op->status != IL_QUEUED)
-            return il__error_of_op(op, reterr);
+        if (op->status != IL_QUEUED) {
+            st = il__error_of_op(op, reterr);
+            if (st == IL_STORE) /* its own answer was not to be read: as above */
+                give_up(h, op);
+            return st;
+        }
         st = il_wait(h, op, IL_FOREVER);
         if (st != IL_OK) {
             give_up(h, op);

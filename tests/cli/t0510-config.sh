@@ -104,6 +104,12 @@ rm "$user"
 
 gives "a password is not shown" 0 "$il" config --store 'postgres://user:hunter2@host/db?password=hunter2'
 check "... anywhere" sh -c "! grep -q hunter2 out err"
+is "... of a URL in the URL" "$(value store --store 'postgres://me@h/db?host=x&listen=postgres%3A%2F%2Fme%3Ahunter2%40h%2Fdb&max=3')" "postgres://me@h/db?host=x&listen=***&max=3 --store"
+is "... without a user" "$(value store --store 'redis://hunter2@h:6379/1')" "redis://***@h:6379/1 --store"
+is "... and with an @ further on" "$(value store --store 'rediss://hunter2@h:6379/?prefix=a@b')" "rediss://***@b --store"
+is "... nor one that was written wrongly" "$(value store --store 'redis:hunter2@h')" "redis:***@h --store"
+is "a user is no password" "$(value store --store 'postgres://me@h:5432/db')" "postgres://me@h:5432/db --store"
+is "... nor is an @ in a path" "$(value store --store 'sqlite:///a@b/c.db')" "sqlite:///a@b/c.db --store"
 # shellcheck disable=SC2088
 is "~ is the home folder" "$(value store --store '~/x.db')" "sqlite:$work/x.db --store"
 is "a bare path is SQLite" "$(value store --store /a/b.db)" "sqlite:/a/b.db --store"

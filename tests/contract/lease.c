@@ -4,6 +4,7 @@
  */
 #include <poll.h>
 
+#include "core/op.h"
 #include "harness/event.h"
 #include "harness/suite.h"
 #include "runtime/handle.h"
@@ -234,7 +235,21 @@ struct gone_store {
     struct il__store    *inner;
     struct il__store_ops ops;
     atomic_bool          gone;
+    atomic_int     answer; /* what renewals are answered with; IL_OK: what the inner store says */
+    struct t_event answered;
+    atomic_bool    sticks; /* a sweep goes on until: */
+    struct t_event swept, go_on;
 };
+
+static bool
+all_are(il_op *const *ops, size_t n, il_op_type type)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i]->type != type)
+            return false;
+    }
+    return true;
+}
 
 static il_status
 gone_apply(struct il__store *st, il_op *const *ops, size_t n, il_error *reterr)
@@ -246,6 +261,18 @@ gone_apply(struct il__store *st, il_op *const *ops, size_t n, il_error *reterr)
             *reterr = (il_error){ .status = IL_STORE, .message = "gone" };
         return IL_STORE;
     }
+    if (atomic_load(&g->sticks) && all_are(ops, n, IL_OP_SWEEP)) {
+        t_event_add(&g->swept);
+        (void)t_event_wait(&g->go_on, 1, 10 * LIMIT_MS);
+        return IL_STORE;
+    }
+    if (atomic_load(&g->answer) != IL_OK && all_are(ops, n, IL_OP_RENEW)) {
+        for (size_t i = 0; i < n; i++) {
+            il__op_end(ops[i], (il_status)atomic_load(&g->answer), "the weather is bad");
+            t_event_add(&g->answered);
+        }
+        return IL_OK;
+    }
     return il__store_apply(g->inner, ops, n, reterr);
 }
 
@@ -255,25 +282,34 @@ gone_free(struct il__store *st)
     il__store_free(container_of(st, struct gone_store, base)->inner);
 }
 
+/* With a lane for sweeps, if it sweeps. */
 static il *
-open_gone(struct t_store *s, struct gone_store *g)
+open_gone(struct t_store *s, struct gone_store *g, bool sweeps)
 {
-    il      *h = NULL;
-    il_error err;
+    il          *h    = NULL;
+    il_open_opts opts = IL_OPEN_OPTS_INIT;
+    il_error     err;
+
+    opts.flags = sweeps ? 0 : IL_OPEN_NO_SWEEP;
+    t_event_init(&g->answered);
+    t_event_init(&g->swept);
+    t_event_init(&g->go_on);
 
     T_EQ(il__store_open(s->real_url, NULL, &g->inner, &err), IL_OK);
-    g->ops = (struct il__store_ops){
-        .name = "gone", .caps = g->inner->ops->caps, .free = gone_free, .apply = gone_apply
-    };
+    g->ops  = (struct il__store_ops){ .name    = "gone",
+                                      .caps    = g->inner->ops->caps,
+                                      .n_lanes = sweeps ? 2 : 1,
+                                      .free    = gone_free,
+                                      .apply   = gone_apply };
     g->base = (struct il__store){ .ops = &g->ops, .board = g->inner->board };
-    T_EQ(il__handle_new(&g->base, NULL, &h, &err), IL_OK);
+    T_EQ(il__handle_new(&g->base, &opts, &h, &err), IL_OK);
     return h;
 }
 
 T_TEST(the_watchdog_does_not_need_the_store)
 {
     struct gone_store g = { 0 };
-    il               *h = open_gone(s, &g);
+    il               *h = open_gone(s, &g, false);
     struct told       t;
 
     told_init(&t);
@@ -283,6 +319,7 @@ T_TEST(the_watchdog_does_not_need_the_store)
     T_WAIT(&t.renewed, 1, LIMIT_MS);
     atomic_store(&g.gone, true);
     T_WAIT(&t.lost, 1, LIMIT_MS);
+    T_STREQ(t.why, "it could not be renewed in time: gone");
     T_EQ(il_lease_status(lease), IL_LOST);
     T_EQ(il_lease_release(lease, NULL), IL_STORE);
     il_lease_free(lease);
@@ -293,7 +330,7 @@ T_TEST(the_watchdog_does_not_need_the_store)
 T_TEST(a_store_that_comes_back_in_time)
 {
     struct gone_store g = { 0 };
-    il               *h = open_gone(s, &g);
+    il               *h = open_gone(s, &g, false);
     struct told       t;
 
     told_init(&t);
@@ -312,6 +349,70 @@ T_TEST(a_store_that_comes_back_in_time)
     told_release(&t);
 }
 
+/* "No space", "damaged": the store does not say that the lease is over. */
+T_TEST(what_is_no_answer_is_no_loss)
+{
+    static const il_status statuses[] = { IL_FULL, IL_CORRUPT };
+    struct gone_store      g          = { 0 };
+    il                    *h          = open_gone(s, &g, false);
+    struct told            t;
+
+    told_init(&t);
+    il_acquire_opts o     = opts_of(&t, "me", 3000);
+    il_lease       *lease = take(h, "k", &o);
+    for (unsigned i = 0; i < ARRAY_LEN(statuses); i++) {
+        unsigned n_answered = t_event_count(&g.answered);
+        atomic_store(&g.answer, statuses[i]);
+        T_EQ(il_lease_renew(lease, NULL), statuses[i]);
+        T_WAIT(&g.answered, n_answered + 2, LIMIT_MS); /* the keeper's, too */
+        atomic_store(&g.answer, IL_OK);
+        T_WAIT(&t.renewed, t_event_count(&t.renewed) + 1, LIMIT_MS);
+    }
+    T_EQ(t_event_count(&t.lost), 0);
+    T_EQ(il_lease_release(lease, NULL), IL_OK);
+    il_lease_free(lease);
+    il_close(h);
+    told_release(&t);
+}
+
+T_TEST(who_cannot_renew_is_told_why)
+{
+    struct gone_store g = { 0 };
+    il               *h = open_gone(s, &g, false);
+    struct told       t;
+
+    told_init(&t);
+    il_acquire_opts o     = opts_of(&t, "me", 1000);
+    il_lease       *lease = take(h, "k", &o);
+    atomic_store(&g.answer, IL_FULL);
+    T_WAIT(&t.lost, 1, LIMIT_MS);
+    T_STREQ(t.why, "it could not be renewed in time: 'k': the weather is bad");
+    il_lease_free(lease);
+    il_close(h);
+    told_release(&t);
+}
+
+/* However long a sweep takes, leases are renewed meanwhile. */
+T_TEST(a_sweep_does_not_keep_from_renewing)
+{
+    struct gone_store g = { .sticks = true };
+    il               *h = open_gone(s, &g, true);
+    struct told       t;
+
+    told_init(&t);
+    il_acquire_opts o     = opts_of(&t, "me", 2000);
+    il_lease       *lease = take(h, "k", &o);
+    T_WAIT(&g.swept, 1, LIMIT_MS);
+    T_WAIT(&t.renewed, t_event_count(&t.renewed) + 3, LIMIT_MS);
+    T_EQ(t_event_count(&g.swept), 1); /* all that was during this one */
+    T_EQ(t_event_count(&t.lost), 0);
+    T_EQ(il_lease_release(lease, NULL), IL_OK);
+    il_lease_free(lease);
+    t_event_add(&g.go_on);
+    il_close(h);
+    told_release(&t);
+}
+
 int
 main(void)
 {
@@ -325,6 +426,9 @@ main(void)
         T_ROW(without_renewal_it_is_lost_at_the_deadline),
         T_ROW(the_watchdog_does_not_need_the_store),
         T_ROW(a_store_that_comes_back_in_time),
+        T_ROW(what_is_no_answer_is_no_loss),
+        T_ROW(who_cannot_renew_is_told_why),
+        T_ROW(a_sweep_does_not_keep_from_renewing),
     };
 
     return T_SUITE("lease", tests);

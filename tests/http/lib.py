@@ -263,9 +263,10 @@ class Server:
     def freeze(self):
         """SIGSTOP outside of a transaction: one that is stopped within one of SQLite keeps everybody else out of the file, rightly,
         and is no test of what happens to its leases."""
-        def state(task):
-            with open(f"/proc/{self.pid}/task/{task}/stat", encoding="utf-8") as file:
-                return file.read().rpartition(")")[2].split()[0]
+        def is_stopped(task):
+            with contextlib.suppress(OSError), open(f"/proc/{self.pid}/task/{task}/stat", encoding="utf-8") as file:
+                return file.read().rpartition(")")[2].split()[0] == "T"
+            return True  # it has ended meanwhile
 
         def is_free():
             with open(self.store.removeprefix("sqlite:") + "-lock", "rb") as file, contextlib.suppress(BlockingIOError):
@@ -275,7 +276,7 @@ class Server:
 
         def stopped():
             self.send(signal.SIGSTOP)
-            eventually(lambda: all(state(task) == "T" for task in os.listdir(f"/proc/{self.pid}/task")), what="the stop of all threads")
+            eventually(lambda: all(is_stopped(task) for task in os.listdir(f"/proc/{self.pid}/task")), what="the stop of all threads")
             if not self.store.startswith("sqlite:") or is_free():
                 return True
             self.send(signal.SIGCONT)

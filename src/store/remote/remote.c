@@ -6,8 +6,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/op.h"
+#include "store/check.h"
 
 #define REPEATS_MAX 8 /* of one op that asks back; each answer lets it get further */
+#define NOT_UNDERSTOOD \
+    IL_STATUS_COUNT /* no reply can say that, and il__store_broken() objects to it */
 
 static il_status
 no_memory(il_error *reterr)
@@ -95,24 +98,24 @@ bool
 il__remote_take(struct remote_call *c, size_t i, const char *json, size_t n_bytes,
                 struct remote_blob blob, struct remote_blob blob2)
 {
-    json_t *row = json_loadb(json, n_bytes, 0, NULL);
-
-    if (row == NULL || i >= c->n) {
-        json_decref(row);
+    if (i >= c->n) {
         c->failed = true;
         return false;
     }
-    struct remote_reply *r = &c->replies[i];
-    if (r->head == NULL) {
-        r->head      = row;
-        r->value     = blob;
-        c->n_replies = MAX(c->n_replies, i + 1);
-        c->failed    = c->failed || !take_wakes(c, json_object_get(row, "wake"));
+    struct remote_reply *r   = &c->replies[i];
+    json_t              *row = r->unreadable ? NULL : json_loadb(json, n_bytes, 0, NULL);
+    c->n_replies             = MAX(c->n_replies, i + 1);
+    if (row == NULL) {
+        r->unreadable = true;
+    } else if (r->head == NULL) {
+        r->head       = row;
+        r->value      = blob;
+        r->unreadable = !take_wakes(c, json_object_get(row, "wake"));
     } else if (!add_part(r, row, blob, blob2)) {
         json_decref(row);
-        c->failed = true;
+        r->unreadable = true;
     }
-    return !c->failed;
+    return true;
 }
 
 bool
@@ -167,6 +170,13 @@ il__remote_asked(const struct remote_call *c, size_t i)
     return i < c->n && c->replies[i].head != NULL && json_object_get(c->replies[i].head, "ask") != NULL;
 }
 
+static il_status
+unreadable(const struct remote_store *s, il_error *reterr)
+{
+    return il__error_set(reterr, IL_STORE, "%s: an answer of the store could not be understood",
+                         s->via->name);
+}
+
 /* The requests of `c`, whose replies are there and empty; wake whoever is to be woken. */
 static il_status
 call(struct remote_store *s, struct remote_call *c, il_error *reterr)
@@ -185,8 +195,7 @@ call(struct remote_store *s, struct remote_call *c, il_error *reterr)
     if (c->n_wakes > 0)
         s->via->wake(s, c->wakes, c->n_wakes);
     if (c->failed || (c->n_replies == 0 && !c->bare))
-        return il__error_set(reterr, IL_STORE, "%s: an answer of the store could not be understood",
-                             s->via->name);
+        return unreadable(s, reterr);
     return IL_OK;
 }
 
@@ -196,7 +205,10 @@ il__remote_ask(struct remote_store *s, const struct remote_request *r, bool read
 {
     *ret = (struct remote_answer){ .s = s, .call = { .requests = r, .n = 1, .reads = reads } };
     ret->call.replies = &ret->reply;
-    return call(s, &ret->call, reterr);
+    il_status st      = call(s, &ret->call, reterr);
+    if (st == IL_OK && ret->reply.unreadable)
+        st = unreadable(s, reterr);
+    return st;
 }
 
 void
@@ -210,28 +222,31 @@ il__remote_answer_release(struct remote_answer *a)
 
 /* ---- a batch of ops ----------------------------------------------------------------------------------------- */
 
+/* The answer to this op is of no use. Those to the others count, so it is said at the end: say_broken(). */
 static il_status
-not_understood(const struct remote_store *s, il_op *op, il_error *reterr)
+not_understood(il_op *op)
 {
     il__op_reset(op);
-    return il__error_set(reterr, IL_STORE, "%s: an answer to %s could not be understood",
-                         s->via->name, il_op_name(op->type));
+    op->status = NOT_UNDERSTOOD;
+    return IL_OK;
 }
 
-/* A reply is there: results, words, and what it asks. *ret_repeat: the op must be sent once more. */
+/* A reply is there: results, words, and what it asks. *ret_repeat: the op must be sent once more. What makes no sense is what the op says. */
 static il_status
 finish_op(struct remote_store *s, il_op *op, struct remote_request *r,
           const struct remote_reply *reply, bool reads, bool *ret_repeat, il_error *reterr)
 {
     *ret_repeat = false;
+    if (reply->unreadable)
+        return not_understood(op);
     if (reply->packed != NULL) /* nothing is asked, and nothing said about lock order */
-        return s->via->decode(s, op, reply->packed) ? IL_OK : not_understood(s, op, reterr);
+        return s->via->decode(s, op, reply->packed) ? IL_OK : not_understood(op);
 
     const char *ask = il__remote_text_or_null(reply->head, "ask");
     if (ask != NULL && strcmp(ask, "search") != 0) /* the op is not done: there are no results yet */
         return il__remote_answer(s, op, r, reply, ret_repeat, reterr);
     if (!il__remote_decode(op, reply) || !il__remote_say_rank(s, op, reply->head))
-        return not_understood(s, op, reterr);
+        return not_understood(op);
     if (reads)
         return IL_OK;
     if (ask != NULL) {
@@ -255,10 +270,18 @@ il__remote_apply_one(struct remote_store *s, il_op *op, struct remote_request *r
                                  il_op_name(op->type));
         il__op_reset(op);
         st = il__remote_ask(s, r, false, &a, reterr);
+        if (a.reply.unreadable)
+            return not_understood(op);
         if (st == IL_OK)
             st = finish_op(s, op, r, &a.reply, false, &repeat, reterr);
     }
     return st;
+}
+
+static bool
+has_come(const struct remote_reply *r)
+{
+    return r->head != NULL || r->packed != NULL || r->unreadable;
 }
 
 /* The ops of a call that has been carried out; of a bare one those with a reply, since the others are done, or have not happened. */
@@ -268,7 +291,7 @@ finish_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
 {
     for (size_t i = 0; i < c->n_replies; i++) {
         bool repeat;
-        bool there = c->replies[i].head != NULL || c->replies[i].packed != NULL;
+        bool there = has_come(&c->replies[i]);
         if (!there && c->bare)
             continue;
         if (!there)
@@ -277,7 +300,7 @@ finish_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
         if (st == IL_OK && repeat) {
             st = il__remote_apply_one(s, ops[i], &requests[i], reterr);
             /* What it said about lock order, it said when it was new. */
-            if (st == IL_OK && ops[i]->status != IL_DEADLOCK)
+            if (st == IL_OK && ops[i]->status != IL_DEADLOCK && ops[i]->status != NOT_UNDERSTOOD)
                 st = il__remote_learn(s, ops[i], &c->replies[i], reterr);
         }
         if (st != IL_OK)
@@ -321,7 +344,7 @@ apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool
         *ret_refused = c.refused;
         *ret_done    = c.n_replies;
         for (size_t i = 0; taken != NULL && i < n; i++)
-            taken[i] = c.replies[i].taken || c.replies[i].head != NULL;
+            taken[i] = c.replies[i].taken || has_come(&c.replies[i]);
     } else {
         st           = no_memory(reterr);
         *ret_refused = true; /* nothing was sent */
@@ -434,16 +457,50 @@ apply_each(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr
     il__remote_forget_order(s); /* what was learned in memory may not be in the store */
     reset_ops(ops, n);
     for (size_t i = 0; i < n; i++) {
-        bool refused;
+        bool     refused;
+        il_error why = { .status = IL_OK };
         if (il__op_refused(ops[i]))
             continue;
-        il_status st = apply_all(s, &ops[i], 1, false, &refused, reterr);
+        il_status st = apply_all(s, &ops[i], 1, false, &refused, &why);
         if (st == IL_OK)
             continue;
         reset_ops(&ops[i], 1);
-        if (!refused)
+        if (!refused) {
+            if (reterr != NULL)
+                *reterr = why;
             return st;
-        il__op_end(ops[i], st, reterr != NULL ? reterr->message : NULL);
+        }
+        (void)il__op_end(ops[i], st, why.message);
+    }
+    return IL_OK;
+}
+
+/*
+ * An answer that could not be understood, or makes no sense: a server's mistake, or a bit that has flipped, and no error of this program that it would abort for. The op may
+ * or may not have been carried out. If it came alone, the call says so, as if the answer had been lost, and its caller does what is due then.
+ */
+static il_status
+say_broken(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr)
+{
+    for (size_t i = 0; i < n; i++) {
+        il_op   *op = ops[i];
+        il_error why;
+        if (il__store_broken(op) == NULL)
+            continue;
+        il__remote_forget_order(s); /* what was learned in memory may not be in the store */
+        il__op_reset(op);
+        il__error_set(
+            &why, IL_STORE,
+            "%s: the answer to %s %s%scould not be understood: it may or may not have happened",
+            s->via->name, il_op_name(op->type), op->key != NULL ? op->key : "",
+            op->key != NULL ? " " : "");
+        if (n > 1) {
+            (void)il__op_end(op, IL_STORE, why.message);
+            continue;
+        }
+        if (reterr != NULL)
+            *reterr = why;
+        return IL_STORE;
     }
     return IL_OK;
 }
@@ -456,22 +513,24 @@ remote_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *rete
     il_status            st = apply_all(s, ops, n, false, &refused, reterr);
 
     if (st != IL_OK && refused && n > 1)
-        return apply_each(s, ops, n, reterr);
-    if (st != IL_OK) {
-        il__remote_forget_order(s);
-        reset_ops(ops, n);
-    }
+        st = apply_each(s, ops, n, reterr);
+    if (st == IL_OK)
+        return say_broken(s, ops, n, reterr);
+    il__remote_forget_order(s);
+    reset_ops(ops, n);
     return st;
 }
 
 static il_status
 remote_read(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
 {
-    bool      refused;
-    il_status st = apply_all(il__remote_from(base), ops, n, true, &refused, reterr);
+    struct remote_store *s = il__remote_from(base);
+    bool                 refused;
+    il_status            st = apply_all(s, ops, n, true, &refused, reterr);
 
-    if (st != IL_OK)
-        reset_ops(ops, n);
+    if (st == IL_OK)
+        return say_broken(s, ops, n, reterr);
+    reset_ops(ops, n);
     return st;
 }
 

@@ -51,6 +51,7 @@ struct remote_job {
 struct remote_reply {
     json_t     *head;   /* NULL: the request was not carried out, unless: */
     const void *packed; /* the reply in the transport's own form, instead of all that follows; or */
+    bool unreadable; /* something came, but it makes no sense, or there was no memory for it; or */
     bool taken; /* its results are in the op already: il__remote_take_job(), il__remote_take_lock() */
     struct remote_blob  value;
     struct remote_part *parts;
@@ -69,9 +70,9 @@ struct remote_call {
     size_t               n_replies;
     uint32_t            *wakes; /* words of the board */
     size_t               n_wakes, wakes_capacity;
-    bool  refused; /* the call failed, and the server said that nothing of it happened */
-    bool  failed;  /* a reply could not be understood, or there was no memory for it */
-    void *result;  /* the transport's: blobs point into it until `done` */
+    bool refused; /* the call failed, and the server said that nothing of it happened */
+    bool failed; /* what came could not be understood, nor said whose it is; or there was no memory for it */
+    void *result; /* the transport's: blobs point into it until `done` */
 };
 
 /*
@@ -145,8 +146,8 @@ il__remote_from(struct il__store *s)
 /* ---- for transports ------------------------------------------------------------------------------------ */
 
 /*
- * Take one row of the reply to request i: the head first, then its parts. The blobs must live until `done`. False: it is
- * no JSON or there is no memory; call->failed is set.
+ * Take one row of the reply to request i: the head first, then its parts. The blobs must live until `done`. One that is no JSON, or for which there is no memory, is
+ * the trouble of this request alone. False: there is no such request; call->failed is set.
  */
 bool il__remote_take(struct remote_call *c, size_t i, const char *json, size_t n_bytes,
                      struct remote_blob blob, struct remote_blob blob2);
