@@ -199,7 +199,7 @@ il__lane_of(const il *h, const il_op *first, bool may_stand, unsigned n_callers)
     unsigned    i_first = may_stand ? h->n_execs - n_half : 0;
     const char *name    = first->key;
 
-    if (n_lanes == 1)
+    if (n_lanes < 2)
         return i_first;
     if (name == NULL)
         name = il__op_id(first);

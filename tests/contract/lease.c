@@ -358,7 +358,7 @@ T_TEST(what_is_no_answer_is_no_loss)
     struct told            t;
 
     told_init(&t);
-    il_acquire_opts o     = opts_of(&t, "me", 3000);
+    il_acquire_opts o     = opts_of(&t, "me", 6000);
     il_lease       *lease = take(h, "k", &o);
     for (unsigned i = 0; i < ARRAY_LEN(statuses); i++) {
         unsigned n_answered = t_event_count(&g.answered);
@@ -400,7 +400,7 @@ T_TEST(a_sweep_does_not_keep_from_renewing)
     struct told       t;
 
     told_init(&t);
-    il_acquire_opts o     = opts_of(&t, "me", 2000);
+    il_acquire_opts o     = opts_of(&t, "me", 5000);
     il_lease       *lease = take(h, "k", &o);
     T_WAIT(&g.swept, 1, LIMIT_MS);
     T_WAIT(&t.renewed, t_event_count(&t.renewed) + 3, LIMIT_MS);

@@ -425,9 +425,9 @@ U_TEST(the_wait_for_a_standby_is_cancelled)
     T_EQ(pthread_create(&thread, NULL, second_main, &s), 0);
     while (strcmp(t_postgres_ask(server.url,
                                  "SELECT count(pg_cancel_backend(pid))::text FROM pg_stat_activity "
-                                 "WHERE wait_event = 'SyncRep'",
+                                 "WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'",
                                  out),
-                  "1") != 0) {
+                  "0") == 0) {
         T_TRUE(t_real_ms() < until_ms);
         (void)usleep(10000);
     }

@@ -400,7 +400,7 @@ U_TEST(a_host_that_hangs_hides_no_other)
     start(&r, true);
     fake_start(&f, NULL);
     t_path(url, "redis://127.0.0.1:%d,127.0.0.1:%d/0", f.port, r.port);
-    if (try_open(url, 2000, &err) != IL_OK)
+    if (try_open(url, 6000, &err) != IL_OK)
         T_FAIL("%s", err.message);
     fake_stop(&f);
     t_redis_release(&r);

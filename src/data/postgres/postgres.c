@@ -346,6 +346,6 @@ il__data_postgres_open(const struct data_engine_open *o, struct data_engine **re
     (void)snprintf(s->where, sizeof s->where, "%s, schema %s", s->url.shown, s->url.schema);
     il__pg_conn_init(&s->conn, s->url.server, s->url.shown);
     s->conn.primary = true;
-    *ret = &s->base;
+    *ret            = &s->base;
     return IL_OK;
 }

@@ -196,7 +196,8 @@ bool il__remote_encode(const struct remote_store *s, const il_op *op, struct rem
 void il__remote_begin(struct remote_request *r, const char *verb);
 void il__remote_put_text(struct remote_request *r, const char *name, const char *text); /* NULL: left out */
 void il__remote_put_bytes(struct remote_request *r, const char *name, const char *text, size_t n);
-void il__remote_put_texts(struct remote_request *r, const char *name, const char *const *texts, size_t n);
+void il__remote_put_texts(struct remote_request *r, const char *name, const char *const *texts,
+                          size_t n);
 void il__remote_put_number(struct remote_request *r, const char *name, int64_t number);
 bool il__remote_end(struct remote_request *r) MUST_USE; /* false: no memory */
 void il__remote_request_release(struct remote_request *r);

@@ -219,13 +219,16 @@ owner_of(const struct sq_file *f)
 static bool
 is_stopped(int pid)
 {
-    char name[64], line[256];
+    char name[64], text[256];
 
     (void)snprintf(name, sizeof name, "/proc/%d/stat", pid);
-    AUTO(close_file) FILE *stat = fopen(name, "re");
-    if (stat == NULL || fgets(line, sizeof line, stat) == NULL)
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return false;
-    const char *state = strrchr(line, ')'); /* the name before it may be anything */
+    ssize_t n = read(fd, text, sizeof text - 1);
+    (void)close(fd); /* only read */
+    text[n > 0 ? n : 0] = '\0';
+    const char *state   = strrchr(text, ')'); /* the name before it may be anything */
     return state != NULL && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
 }
 
