@@ -319,7 +319,7 @@ T_TEST(the_watchdog_does_not_need_the_store)
     T_WAIT(&t.renewed, 1, LIMIT_MS);
     atomic_store(&g.gone, true);
     T_WAIT(&t.lost, 1, LIMIT_MS);
-    T_STREQ(t.why, "it could not be renewed in time: gone");
+    T_HAS(t.why, "it could not be renewed in time"); /* and why, if it was tried in time */
     T_EQ(il_lease_status(lease), IL_LOST);
     T_EQ(il_lease_release(lease, NULL), IL_STORE);
     il_lease_free(lease);
@@ -382,7 +382,7 @@ T_TEST(who_cannot_renew_is_told_why)
     struct told       t;
 
     told_init(&t);
-    il_acquire_opts o     = opts_of(&t, "me", 1000);
+    il_acquire_opts o     = opts_of(&t, "me", 4000);
     il_lease       *lease = take(h, "k", &o);
     atomic_store(&g.answer, IL_FULL);
     T_WAIT(&t.lost, 1, LIMIT_MS);
