@@ -6,20 +6,28 @@ NINJA        ?= ninja
 PREFIX       ?= /usr/local
 DESTDIR      ?=
 FUZZ_SECONDS ?= 30
-# What `test`, `clang`, `asan` and `tsan` run: SUITES="unit contract", or test names; empty means all, but for NO_SUITES.
+ATTACK_SECONDS ?= 60
+# What `test`, `clang`, `asan`, `tsan` and `test-odd` run: SUITES="unit contract", or test names;
+# empty means all, but for NO_SUITES. VARIANTS: those of tools/test-odd.
 SUITES       ?=
 NO_SUITES    ?=
 TESTS        ?=
+VARIANTS     ?=
 
 export ASAN_OPTIONS  ?= detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS  ?= halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions=$(CURDIR)/tests/tsan.supp
 
-# $(call compile,DIR,OPTIONS): configure DIR once, then build it.
-compile = @test -f $(1)/build.ninja || $(MESON) setup $(1) $(2) && $(NINJA) -C $(1)
+# $(call compile,DIR,OPTIONS): configure DIR once, then build it. with_tests: build may be without.
+with_tests = @test ! -f build/build.ninja || \
+	    grep -q '^build tests/libharness.a:' build/build.ninja || \
+	    $(MESON) configure build -Dtests=true
+setup   = @test -f $(1)/build.ninja || $(MESON) setup $(1) $(2)
+compile = $(setup) && $(NINJA) -C $(1)
 select  = $(foreach suite,$(SUITES),--suite $(suite)) $(foreach suite,$(NO_SUITES),--no-suite $(suite)) $(TESTS)
 
-.PHONY: build run race test check lint asan tsan clang fuzz mutants bench install clean help
+.PHONY: build run race test quick test-odd check lint asan tsan clang fuzz attack mutants bench
+.PHONY: install clean help
 
 build: ## build/interlock, and the library in build/src (the default)
 	@tools/setup build
@@ -34,10 +42,22 @@ race: build ## see it work: wrappers that race for a key
 
 test: ## every suite; prints "N passed, N failed, N skipped"
 	@tools/setup build test
-	@test ! -f build/build.ninja || $(MESON) configure build -Dtests=true
+	$(with_tests)
 	$(call compile,build,-Dtests=true)
 	@ln -sfn src/cli/interlock build/interlock
 	@tools/run-tests build $(select)
+
+quick: ## while you work: unit, contract on memory and SQLite, a few CLI tests (2 minutes)
+	@tools/setup build test
+	$(with_tests)
+	$(call setup,build,-Dtests=true)
+	@tools/run-tests build --suite quick
+
+test-odd: ## the suites on odd machines: uptime, host name, locale, umask...; VARIANTS="tmpdir user"
+	@tools/setup build test
+	$(with_tests)
+	$(call compile,build,-Dtests=true)
+	@VARIANTS="$(VARIANTS)" SUITES="$(SUITES)" TESTS="$(TESTS)" tools/test-odd build
 
 check: lint test ## what to run before sending a change
 
@@ -51,9 +71,11 @@ clang: ## every suite, built by clang
 	$(call compile,build-clang,--native-file tools/clang.ini)
 	@tools/run-tests build-clang $(select)
 
+asan_options = -Doptimization=1 -Db_sanitize=address$(comma)undefined
+
 asan: ## the suites under AddressSanitizer and UndefinedBehaviorSanitizer (gcc)
 	@tools/setup build test
-	$(call compile,build-asan,-Doptimization=1 -Db_sanitize=address$(comma)undefined)
+	$(call compile,build-asan,$(asan_options))
 	@tools/run-tests build-asan --timeout-multiplier 4 $(select)
 
 tsan: ## the suites under ThreadSanitizer (clang)
@@ -65,6 +87,13 @@ fuzz: ## each fuzz target for FUZZ_SECONDS, from its corpus
 	@tools/setup fuzz
 	$(call compile,build-fuzz,--native-file tools/clang.ini -Dfuzz=true -Doptimization=1 -Db_sanitize=address$(comma)undefined -Db_lundef=false)
 	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
+
+attack: build ## hostile clients against a running server, ATTACK_SECONDS for each engine
+	@tools/setup build test
+	@test -f build-asan/build.ninja || $(MESON) setup build-asan $(asan_options)
+	@$(NINJA) -C build-asan src/cli/interlock
+	@ATTACK_SECONDS=$(ATTACK_SECONDS) tools/attack build-asan/src/cli/interlock \
+	    $(CURDIR)/build/src/cli/interlock
 
 mutants: ## seeded bugs: each must be detected by the suite
 	@tools/setup build test
@@ -84,6 +113,6 @@ clean: ## remove every build folder
 	rm -rf build build-clang build-asan build-tsan build-fuzz build-mutants
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
 comma := ,

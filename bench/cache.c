@@ -1,6 +1,6 @@
 /*
- * cache.c: hits of the cache: how fast a value comes back, the release of the answer included. There is no baseline: what is
- * wanted is a number of hits per second and thread.
+ * cache.c: cache hits: time to get a value, including the release of the answer. There is no
+ * baseline: the target is a number of hits per second and thread.
  */
 #include "bench.h"
 #include "load.h"
@@ -21,7 +21,8 @@ hit(void *cookie, struct caller *c)
     struct hits *h  = cookie;
     il_op        op = { .type = h->type, .key = c->names.key, .holder = c->names.holder };
 
-    op.in.cache.chance = 0x9E3779B9; /* as a caller would: the time for an early refresh is never near */
+    /* as a caller would: an early refresh is never due */
+    op.in.cache.chance = 0x9E3779B9;
     must(il_apply(h->store, &op, 1, &c->err), "a look-up", &c->err);
     if (op.status != IL_HIT || op.out.value_bytes != VALUE_BYTES)
         die("%s: %s instead of a hit", c->names.key, il_status_name(op.status));
@@ -30,7 +31,7 @@ hit(void *cookie, struct caller *c)
     return 1;
 }
 
-/* Each caller's keys get a value; il_apply() takes them in batches. */
+/* Give each caller's keys a value, with il_apply() in batches. */
 static void
 fill(const struct hits *h, const struct names *first, unsigned n_keys)
 {
@@ -44,7 +45,8 @@ fill(const struct hits *h, const struct names *first, unsigned n_keys)
         uint64_t token = op.out.fence;
         il_op_release(&op);
         op = (il_op){ .type = IL_OP_CACHE_FILL, .key = n.key, .holder = "builder", .fence = token };
-        op.in.cache = (il_cache_in){ .value = value, .value_bytes = sizeof value, .ttl_ms = DAY_MS };
+        op.in.cache =
+            (il_cache_in){ .value = value, .value_bytes = sizeof value, .ttl_ms = DAY_MS };
         must(il_apply(h->store, &op, 1, &err), "a fill", &err);
         if (op.status != IL_OK)
             die("%s: %s", n.key, il_status_name(op.status));
@@ -66,7 +68,7 @@ measure(struct bench *b, struct result *r, struct hits *h, unsigned n_threads, u
     load_init(&load);
     for (unsigned i = 0; i < n_threads; i++)
         fill(h, &load.callers[i].names, n_keys);
-    (void)load_round(&load); /* caches get their content */
+    (void)load_round(&load); /* warms the caches */
     for (unsigned i = 0; i < b->n_rounds; i++)
         r->ours[i] = load_round(&load) / n_threads;
     r->n_rounds     = b->n_rounds;

@@ -1,12 +1,12 @@
 /*
- * grow.c: does the cost grow with what is stored? The same work on a store with 1,000,000 live
- * leases and on one with 100, in turn: pairs one by one, pairs in batches, and sweeps.
+ * grow.c: does the cost grow with the amount of data? The same work alternately on a store with
+ * 1,000,000 live leases and on one with 100: single pairs, pairs in batches, and sweeps.
  *
- * The keys of the pairs are scattered among the live ones, and their leases end before all of
- * those: the hard case for a tree and for a heap. (On SQLite a page is written for each key then,
- * whatever the program; grow_raw.c measures by how much a raw loop slows down.) The stores are on a
- * clock that goes with the machine's and can be put forward, so that leases expire and endings are
- * forgotten without waiting.
+ * The keys of the pairs are scattered among the live ones, and their leases expire before those:
+ * the worst case for a tree and for a heap. (On SQLite any program then writes a page for each key;
+ * grow_raw.c measures how much a raw loop slows down.) The stores use a clock that follows the
+ * machine's and can be advanced, so that leases expire and ended ones are forgotten without
+ * waiting.
  */
 #include <stdatomic.h>
 
@@ -18,23 +18,23 @@
 #define FEW_LIVE_SWEEP 1000
 #define N_EXPIRED 1000 /* and the bound of a sweep */
 #define N_BATCH 100
-#define FORGET_MS 180000 /* after this what has ended is forgotten */
+#define FORGET_MS 180000 /* after this ended leases are forgotten */
 #define KEY_BYTES 40
 
 struct store {
     il                *h;
-    _Atomic int64_t    ahead_ms; /* of the machine's clock */
+    _Atomic int64_t    ahead_ms; /* offset to the machine's clock */
     il_clock           clock;
     unsigned           n_live;
-    uint64_t           n_names;     /* holders made so far; with them every name is new */
+    uint64_t           n_names;     /* holders created so far; makes every name unique */
     uint64_t           n_forgotten; /* of those, live ones included */
     uint64_t           random;
-    bool               in_order; /* new keys side by side, as ids are given out; else scattered */
+    bool               in_order; /* new keys adjacent, like sequential ids; else scattered */
     char               path[BENCH_PATH_BYTES]; /* "" for memory */
     const struct plan *plan;
 };
 
-/* How much of everything, by engine. */
+/* Sizes by engine. */
 struct plan {
     enum bench_engine engine;
     unsigned          n_live;
@@ -87,8 +87,8 @@ next_random(struct store *s)
     return s->random;
 }
 
-/* Add an acquire. Live keys are numbers; `beside` makes one that sorts right after that
- * number's. */
+/* Add an acquire. Live keys are numbers; `beside` makes a key that sorts right after that
+ * number. */
 static void
 add_acquire(struct batch *b, struct store *s, uint64_t number, bool beside, int64_t ttl_ms)
 {
@@ -130,8 +130,8 @@ release_some(struct batch *b, struct store *s, size_t first, size_t n)
 }
 
 /*
- * Live leases up to `n`. Every second key first and then those between them, so that the pages of a
- * tree are filled as keys in any order would fill them, but at the speed of keys in order.
+ * Create live leases up to `n`. Every second key first and then those in between, so that tree
+ * pages fill up as with random keys, but at the speed of sorted keys.
  */
 static void
 fill(struct store *s, unsigned n)
@@ -163,12 +163,12 @@ sweep(struct store *s)
     op.in.list.limit = N_EXPIRED;
     must(il_apply(s->h, &op, 1, &err), "sweep", &err);
     must(op.status, "sweep", &err);
-    il_op result = op; /* its numbers; a sweep has nothing to point to */
+    il_op result = op; /* its numbers; a sweep has none */
     il_op_release(&op);
     return result;
 }
 
-/* Let everything that has ended since the last time be forgotten. Not measured. */
+/* Make the store forget all leases that have ended since the last time. Not measured. */
 static void
 forget(struct store *s)
 {
@@ -179,7 +179,7 @@ forget(struct store *s)
 
 /* ---- rounds: ns per pair, ns per sweep ------------------------------------------------------- */
 
-/* Names are made beforehand, a batch at a time, so that only the store is measured. */
+/* Names are generated beforehand, a batch at a time, so that only the store is measured. */
 static double
 round_one_by_one(void *cookie)
 {
@@ -274,7 +274,7 @@ struct measurement {
     const char *against;
     double (*round)(void *cookie);
     bool   in_order;
-    double wanted; /* at most this many times as long */
+    double wanted; /* may take at most this many times as long */
 };
 
 static const struct measurement pairs[] = {
@@ -314,7 +314,8 @@ static const struct measurement sweeps[] = {
 };
 
 static void
-measure(struct bench *b, const struct measurement *m, size_t n, struct store *many, struct store *few)
+measure(struct bench *b, const struct measurement *m, size_t n, struct store *many,
+        struct store *few)
 {
     bool sqlite = many->plan->engine == ENGINE_SQLITE;
 

@@ -1,6 +1,6 @@
 /*
  * grow_raw.c: how much a raw SQLite loop slows down when its keys are scattered among 1,000,000
- * rows: the floor under grow-sqlite-batch, since each key then lies in a page of its own, to be
+ * rows: the lower bound for grow-sqlite-batch, since each key is then in a separate page, which is
  * read, logged twice and written back.
  */
 #include "bench.h"
@@ -50,7 +50,7 @@ round_in_batches(void *cookie)
     return (double)took_ns / (s->n_batches * N_BATCH);
 }
 
-/* Filled as grow.c fills its stores. */
+/* Filled the way grow.c fills its stores. */
 static void
 open_rows(struct rows *s, const struct bench *b, const char *name, unsigned n_live)
 {

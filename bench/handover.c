@@ -1,10 +1,10 @@
 /*
- * handover.c: from the release of a lease to the return of the next holder's wait: two processes on
- * one SQLite file, and two threads on one memory store.
+ * handover.c: time from the release of a lease until the next holder's wait returns: two processes
+ * on one SQLite file, and two threads on one memory store.
  *
- * A, the main thread, takes the key and tells B to. When the store shows that B waits, A notes the
- * time and releases; B notes the time when it has the key and sends it back. So the time holds A's
- * commit, the wake-up, and the commit by which B confirms.
+ * A, the main thread, takes the key and tells B to do the same. When the store shows that B waits,
+ * A records the time and releases; B records the time when it gets the key and sends it back. So
+ * the measured time covers A's commit, the wake-up, and the commit with which B confirms.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #include "bench.h"
 
 #define KEY "bench:handover"
-#define WAIT_MS INT64_C(20000) /* by then something is broken */
+#define WAIT_MS INT64_C(20000) /* longer means something is broken */
 #define N_ROUNDS 500
 #define N_ROUNDS_QUICK 5
 
@@ -57,7 +57,7 @@ give_back(il_lease *lease)
 
 /* ---- B --------------------------------------------------------------------------------------- */
 
-/* For each byte that comes: take the key, give it back, and say when it was ours. */
+/* For each byte received: take the key, release it, and report when we got it. */
 static void
 serve(il *h, int fd)
 {
@@ -75,7 +75,7 @@ serve(il *h, int fd)
 int
 bench_handover_waiter(const char *url)
 {
-    CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0); /* A has removed the store then */
+    CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0); /* A has removed the store by then */
     il *h = store_open(url, NULL);
     serve(h, STDIN_FILENO);
     il_close(h);
@@ -182,7 +182,7 @@ between_processes(struct bench *b, struct result *r, const int fds[2])
     (void)snprintf(url, sizeof url, "sqlite:%s", temp_path(b, "handover.db", path));
     il   *h   = store_open(url, NULL);
     pid_t pid = start_waiter(url, fds[1]);
-    (void)close(fds[1]); /* so that its end is seen */
+    (void)close(fds[1]); /* so that its exit is noticed */
     measure(b, r, h, fds[0]);
     (void)close(fds[0]); /* tells it to end */
     while (waitpid(pid, &status, 0) < 0)

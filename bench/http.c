@@ -1,6 +1,7 @@
 /*
- * http.c: the server, over loopback TCP: pairs with wrk, beside libmicrohttpd alone (http_bare.c); and what a connection and a waiter cost in memory.
- * Server, client and baseline share the machine's CPUs.
+ * http.c: the server, over loopback TCP: pairs with wrk, compared with bare libmicrohttpd
+ * (http_bare.c); and the memory per connection and per waiter. Server, client and baseline share
+ * the machine's CPUs.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -18,9 +19,9 @@
 #define WAITERS_BYTES_MAX (200.0 * 1024 * 1024)
 #define SCRIPT BENCH_SOURCE "/wrk/pairs.lua"
 
-/* ---- servers ------------------------------------------------------------------------------------------------------------ */
+/* ---- servers --------------------------------------------------------------------------------- */
 
-/* Ours prints its address, and the first key once, since there is none. */
+/* Ours prints its address and, since there is none yet, the first key. */
 static void
 read_address(struct site *s)
 {
@@ -49,7 +50,8 @@ site_open(struct site *s, const struct bench *b, const char *store, const char *
                                  pipelines,      NULL };
 
     *s = (struct site){ 0 };
-    CHECK(setenv("INTERLOCK_RUN_DIR", b->dir, 1) == 0); /* folders of runs: nothing is to be left behind */
+    /* folders of runs: clean up afterwards */
+    CHECK(setenv("INTERLOCK_RUN_DIR", b->dir, 1) == 0);
     s->process = process_start(argv, &(struct process_how){ .errors_too = true });
     read_address(s);
 }
@@ -67,7 +69,7 @@ bare_open(struct site *s)
         die("the bare server says: %s", line);
 }
 
-/* ---- wrk ---------------------------------------------------------------------------------------------------------------- */
+/* ---- wrk ------------------------------------------------------------------------------------- */
 
 /* "  99%    2.31ms" */
 static int64_t
@@ -123,7 +125,7 @@ hammer_requests(void *cookie)
     return 2 * hammer_round(cookie);
 }
 
-/* The middle of what the rounds said. */
+/* The median over the rounds. */
 struct quantiles
 hammer_latency(struct hammer *h)
 {
@@ -172,7 +174,7 @@ bench_http(struct bench *b, unsigned engine)
     report_add(&b->report, &r);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static double
 resident_bytes(const struct site *s)
@@ -201,7 +203,7 @@ connect_to(const struct site *s)
     return fd;
 }
 
-/* Send a request and, if it is to be answered, read the answer (which is short). */
+/* Send a request and, if a response is expected, read it (it is short). */
 void
 ask(int fd, const struct site *s, const char *method, const char *path, const char *body,
     char *answer, size_t n_answer)
@@ -223,7 +225,7 @@ ask(int fd, const struct site *s, const char *method, const char *path, const ch
     answer[got] = '\0';
 }
 
-/* How many wait now, as the server tells it. */
+/* The current number of waiters, as reported by the server. */
 static unsigned
 count_waiters(int fd, const struct site *s)
 {
@@ -291,8 +293,9 @@ bench_http_waiters(struct bench *b, unsigned unused UNUSED)
     add_memory(b, "http-idle", "memory of an idle connection", (idle - before) / n, 0);
     add_memory(b, "http-waiter", "memory of a connection that waits for a key",
                (waiting - before) / n, 0);
-    add_memory(b, "http-waiters", "memory of the server with 10,000 connections that wait for one key",
-               waiting, b->quick ? 0 : WAITERS_BYTES_MAX);
+    add_memory(b, "http-waiters",
+               "memory of the server with 10,000 connections that wait for one key", waiting,
+               b->quick ? 0 : WAITERS_BYTES_MAX);
     for (unsigned i = 0; i < n; i++)
         (void)close(fds[i]);
     (void)close(control);

@@ -1,5 +1,5 @@
 /*
- * http.h: a server of ours, or a bare one, and what is asked of it: for the benchmarks over HTTP.
+ * http.h: starting our server or a bare one, and sending requests to it, for the HTTP benchmarks.
  */
 #ifndef BENCH_HTTP_H
 #define BENCH_HTTP_H
@@ -15,7 +15,7 @@ struct site {
 /* pipelines: a folder, or NULL. */
 void site_open(struct site *s, const struct bench *b, const char *store, const char *pipelines);
 int  connect_to(const struct site *s);
-/* Send a request and, if it is to be answered, read the answer (which is short). */
+/* Send a request and, if a response is expected, read it (it is short). */
 void ask(int fd, const struct site *s, const char *method, const char *path, const char *body,
          char *answer, size_t n_answer);
 

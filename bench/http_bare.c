@@ -1,6 +1,6 @@
 /*
- * http_bare.c: libmicrohttpd with an epoll loop of our own, one thread; each request's body is read and thrown away, and answered with a constant of the
- * size of ours.
+ * http_bare.c: bare libmicrohttpd with our own epoll loop, one thread; reads and discards each
+ * request's body, and responds with a constant of the same size as ours.
  */
 #include "http_bare.h"
 
@@ -13,7 +13,7 @@
 
 #include "bench.h"
 
-/* What ours says to an acquire and to a release. */
+/* Our server's responses to an acquire and to a release. */
 static const char acquired[] =
     "{\"key\":\"bench:0:0001\",\"holder\":\"0-1\",\"fence\":1763222222222222,\"ttl_ms\":30000,"
     "\"expires_at\":\"2026-01-01T00:00:00.000Z\",\"remaining_ms\":30000}";
@@ -33,7 +33,7 @@ make_response(const char *body)
     union {
         const char *in;
         void       *out;
-    } text = { .in = body }; /* it does not write to it */
+    } text = { .in = body }; /* it does not modify it */
     struct MHD_Response *r =
         MHD_create_response_from_buffer(strlen(body), text.out, MHD_RESPMEM_PERSISTENT);
 
@@ -86,7 +86,7 @@ http_bare_main(void)
     struct epoll_event event = { .events = EPOLLIN };
     CHECK(ep >= 0 && epoll_ctl(ep, EPOLL_CTL_ADD, inner, &event) == 0);
     for (;;) {
-        (void)epoll_wait(ep, &event, 1, 1000); /* whatever ends it, there is a look */
+        (void)epoll_wait(ep, &event, 1, 1000); /* whatever ends it, check again */
         (void)MHD_run(daemon);
     }
 }

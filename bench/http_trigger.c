@@ -1,8 +1,9 @@
 /*
- * http_trigger.c: triggers of pipelines over HTTP, beside acquires by the same server.
+ * http_trigger.c: pipeline triggers over HTTP, compared with acquires on the same server.
  *
- * The server executes one run at a time, and does: what is measured are triggers, and not what they start (run-start is that). A tenant has at most 50 runs at once, so bursts go to the pipelines of
- * several, and are cancelled before the next one.
+ * The server executes one run at a time and is always busy with one, so this measures triggers and
+ * not the runs they start (run-start does that). A tenant has at most 50 runs at once, so bursts go
+ * to the pipelines of several tenants, and are cancelled before the next one.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -17,7 +18,7 @@
 #define N_BURSTS 20
 #define ANSWER_BYTES 4096
 
-/* DIR/TENANT/pN.yml: a pipeline that runs for as long as the benchmark does. */
+/* DIR/TENANT/pN.yml: a pipeline that runs as long as the benchmark. */
 static void
 write_pipelines(const char *dir, const char *tenant, unsigned n)
 {
@@ -42,7 +43,7 @@ write_pipelines(const char *dir, const char *tenant, unsigned n)
     }
 }
 
-/* What follows `name` in an answer. */
+/* The text after `name` in a response. */
 static const char *
 told(const char *answer, const char *name, int *ret_n)
 {
@@ -57,15 +58,17 @@ told(const char *answer, const char *name, int *ret_n)
     return at;
 }
 
-/* The server, and the same with the key of each tenant. */
+/* The server, and a copy with the key of each tenant. */
 static void
-open_sites(struct site *s, struct site tenants[N_TENANTS], struct bench *b, char path[BENCH_PATH_BYTES])
+open_sites(struct site *s, struct site tenants[N_TENANTS], struct bench *b,
+           char path[BENCH_PATH_BYTES])
 {
-    static const char *const settings[][2] = { { "INTERLOCK_LIMIT_TRIGGERS_MINUTE", "0" },
-                                               { "INTERLOCK_LIMIT_TRIGGERS_HOUR", "0" },
+    static const char *const settings[][2] = { { "INTERLOCK_LIMIT_TRIGGERS_PER_MINUTE", "0" },
+                                               { "INTERLOCK_LIMIT_TRIGGERS_PER_HOUR", "0" },
                                                { "INTERLOCK_LIMIT_RUNS", "50" },
                                                { "INTERLOCK_RUNS_MAX", "1" } };
-    char dir[BENCH_PATH_BYTES], url[BENCH_PATH_BYTES + 16], answer[ANSWER_BYTES], name[16], body[128];
+    char dir[BENCH_PATH_BYTES], url[BENCH_PATH_BYTES + 16], answer[ANSWER_BYTES], name[16],
+        body[128];
     int n = 0;
 
     write_pipelines(temp_path(b, "http-pipelines", dir), "default", N_PIPELINES + 1);
@@ -97,15 +100,15 @@ open_sites(struct site *s, struct site tenants[N_TENANTS], struct bench *b, char
     (void)close(fd);
 }
 
-/* ---- bursts --------------------------------------------------------------------------------------------------------------- */
+/* ---- bursts ---------------------------------------------------------------------------------- */
 
-/* Requests that are sent at once, over as many connections. */
+/* Requests sent at once, each over its own connection. */
 struct burst {
     const struct site *tenants;
     int                fds[N_ALL];
     bool               triggers; /* else acquires */
     unsigned           n_bursts;
-    unsigned           n; /* so far: each has holders of its own */
+    unsigned           n; /* so far: each has its own holders */
     struct samples     took;
     char               answers[N_ALL][ANSWER_BYTES];
 };
@@ -142,7 +145,8 @@ send_one(const struct burst *u, enum kind kind, unsigned i)
         text = told(u->answers[i], "\"fence\":", &n);
         (void)snprintf(path, sizeof path, "/api/v1/locks/release");
         (void)snprintf(body, sizeof body,
-                       "{\"key\":\"bench:%u\",\"holder\":\"w%u\",\"fence\":%.*s}", i, u->n, n, text);
+                       "{\"key\":\"bench:%u\",\"holder\":\"w%u\",\"fence\":%.*s}", i, u->n, n,
+                       text);
         break;
     }
     ask(u->fds[i], &u->tenants[i / N_PIPELINES], kind == CANCEL ? "DELETE" : "POST", path, body,
@@ -176,7 +180,7 @@ burst_round(void *cookie)
         int64_t ns = il__clock_boot_ns() - start_ns;
         samples_add(&u->took, ns);
         took_ns += ns;
-        send_all(u, u->triggers ? CANCEL : RELEASE); /* a run that waits ends at once */
+        send_all(u, u->triggers ? CANCEL : RELEASE); /* a waiting run ends at once */
         u->n++;
     }
     return (double)u->n_bursts * N_ALL / ((double)took_ns / 1e9);
@@ -214,9 +218,10 @@ bench_new(struct bench *b, const struct site tenants[N_TENANTS])
     report_add(&b->report, &r);
 }
 
-/* ---- duplicates ----------------------------------------------------------------------------------------------------------- */
+/* ---- duplicates ------------------------------------------------------------------------------ */
 
-/* Triggers that are told of the run that is there, beside acquires and releases by the same server, each counted. */
+/* Triggers that return an existing run, compared with acquires and releases on the same server,
+ * each counted. */
 static void
 bench_join(struct bench *b, const struct site *site)
 {

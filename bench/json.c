@@ -1,6 +1,6 @@
 /*
- * json.c: the report as JSON. Times are ns, rates pairs per second; a ratio is ours to the
- * baseline.
+ * json.c: writes the report as JSON. Times are in ns, rates in pairs per second; a ratio is ours to
+ * the baseline.
  */
 #include <sqlite3.h>
 

@@ -12,7 +12,7 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Count a decimal number up in place; `last` is its last digit. */
+/* Increment a decimal number in place; `last` is its last digit. */
 static inline void
 count_up(char *last)
 {
@@ -70,7 +70,7 @@ load_release(struct load *l)
     l->callers = NULL;
 }
 
-/* Else the scheduler may run them in turn on one CPU, where they never meet. */
+/* Otherwise the scheduler may run them alternately on one CPU, without contention. */
 static void
 pin(unsigned i)
 {
@@ -181,7 +181,7 @@ void
 compare(struct result *r, unsigned n_rounds, struct side ours, struct side baseline)
 {
     CHECK(n_rounds > 0 && n_rounds <= REPORT_ROUNDS_MAX);
-    (void)ours.round(ours.cookie); /* caches, files and tables get their size */
+    (void)ours.round(ours.cookie); /* warms caches; files and tables reach their size */
     (void)baseline.round(baseline.cookie);
     for (unsigned i = 0; i < n_rounds; i++) {
         r->ours[i]     = ours.round(ours.cookie);

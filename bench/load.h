@@ -1,5 +1,5 @@
 /*
- * load.h: callers that do pairs for a while, and two kinds of them in turn.
+ * load.h: callers that execute pairs for a while, and two kinds of them alternately.
  *
  * Ours and its baseline are driven by the same code, so that names, clock readings and loops cost
  * both the same.
@@ -9,7 +9,7 @@
 
 #include "report.h"
 
-/* Each caller rotates over its keys; a holder is never used twice. Both are counted up in place. */
+/* Each caller rotates over its keys; a holder is never reused. Both are incremented in place. */
 struct names {
     char     key[32];
     char     holder[32];
@@ -20,7 +20,7 @@ void names_init(struct names *n, unsigned i_caller, unsigned n_keys);
 void names_next(struct names *n);
 
 struct caller {
-    struct names   names; /* of the pair to be done now */
+    struct names   names; /* of the current pair */
     il_error       err;   /* for the step to use */
     struct load   *load;
     uint64_t       n_pairs;
@@ -30,12 +30,12 @@ struct caller {
 
 struct load {
     unsigned n_threads;
-    unsigned i_first; /* number of the first caller: loads of one store have different callers */
+    unsigned i_first; /* number of the first caller: loads of one store have distinct callers */
     unsigned n_keys;  /* per thread, at most 10,000 */
     unsigned sample_every; /* steps between two that are timed */
     int64_t  round_ns;
-    bool     one_per_cpu; /* pin each thread to a CPU of its own, as far as there are enough */
-    /* Do one or more pairs with the caller's names and move them on; how many. */
+    bool     one_per_cpu; /* pin each thread to its own CPU, as far as there are enough */
+    /* Execute one or more pairs with the caller's names and advance them; returns how many. */
     unsigned (*step)(void *cookie, struct caller *c);
     void *cookie;
     /* load_init() sets these */
@@ -46,11 +46,12 @@ struct load {
 /* Set the fields above first. End with load_release(). */
 void load_init(struct load *l);
 void load_release(struct load *l);
-/* All callers at once for round_ns; pairs per second. Rounds go on where the last one ended. */
+/* Run all callers at once for round_ns; returns pairs per second. A round continues where the last
+ * one ended. */
 double load_round(struct load *l);
 /* Of the timed steps of all rounds. */
 struct quantiles load_latency(struct load *l);
-/* Forget them: the rounds so far were no part of the measurement. */
+/* Discard them: the rounds so far were not part of the measurement. */
 void load_forget_latency(struct load *l);
 /* load_round() as the round of a struct side; the cookie is the load. */
 double load_side(void *cookie);
@@ -58,7 +59,7 @@ double load_side(void *cookie);
 /* The step of ours: an acquire and a release, an il_apply() each. The cookie is an `il **`. */
 unsigned load_il_pair(void *cookie, struct caller *c);
 
-/* Ours and the baseline in turn: one round each that does not count, then n_rounds that do. */
+/* Ours and the baseline alternately: one warm-up round each, then n_rounds that count. */
 struct side {
     double (*round)(void *cookie);
     void *cookie;

@@ -1,5 +1,5 @@
 /*
- * machine.c: what the numbers were measured on.
+ * machine.c: describes the machine that the numbers were measured on.
  */
 #include <sched.h>
 #include <sys/utsname.h>
@@ -35,8 +35,8 @@ is_below(const char *path, const char *mount)
            (strncmp(path, mount, n) == 0 && (path[n] == '/' || path[n] == '\0'));
 }
 
-/* The longest mount point above the path is its own, and the last one of those mounted over each
- * other. */
+/* The longest mount point above the path is its own; of several mounted over each other, the
+ * last. */
 void
 machine_filesystem(const char *path, char *out, size_t n_bytes)
 {

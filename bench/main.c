@@ -1,5 +1,5 @@
 /*
- * main.c: interlock-bench: options, and the areas in turn.
+ * main.c: interlock-bench: parses options and runs the areas one after another.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -22,7 +22,8 @@ static const struct area {
     { "sqlite-64", bench_sqlite, 64, false, "pairs on SQLite, 64 threads" },
     { "sqlite-1", bench_sqlite, 1, false, "pairs on SQLite, one caller alone" },
     { "postgres-8", bench_postgres, 8, false, "pairs on PostgreSQL, 8 threads, against pgbench" },
-    { "postgres-64", bench_postgres, 64, false, "pairs on PostgreSQL, 64 threads, against pgbench" },
+    { "postgres-64", bench_postgres, 64, false,
+      "pairs on PostgreSQL, 64 threads, against pgbench" },
     { "postgres-snapshot", bench_postgres_snapshot, 0, false, "the same beside an old snapshot" },
     { "redis-1", bench_redis, 0, false, "pairs on Redis, against SET NX PX and a script" },
     { "redis-16", bench_redis, 1, false, "the same in batches of 16" },
@@ -32,7 +33,8 @@ static const struct area {
     { "grow-raw", bench_grow_raw, 0, false, "the same with raw SQLite" },
     { "cache-hit", bench_cache, 0, false, "hits of the cache, on memory and on SQLite" },
     { "queue-push", bench_queue, false, false, "pushes of jobs in batches, against raw SQLite" },
-    { "queue-claim", bench_queue, true, false, "claims and finishes in batches, against raw SQLite" },
+    { "queue-claim", bench_queue, true, false,
+      "claims and finishes in batches, against raw SQLite" },
     { "queue-history", bench_queue_history, 0, false, "jobs beside 1,000,000 finished ones" },
     { "queue-beanstalkd", bench_queue_beanstalkd, 0, false, "jobs, beside beanstalkd" },
     { "queue-postgres", bench_queue_postgres, 0, false,
@@ -40,7 +42,8 @@ static const struct area {
     { "queue-redis", bench_queue_redis, 0, false, "jobs on Redis, beside BullMQ" },
     { "http-memory", bench_http, ENGINE_MEMORY, true, "pairs over HTTP, against a bare server" },
     { "http-sqlite", bench_http, ENGINE_SQLITE, true, "the same on SQLite" },
-    { "http-trigger", bench_http_trigger, 0, true, "triggers of pipelines over HTTP, against acquires" },
+    { "http-trigger", bench_http_trigger, 0, true,
+      "triggers of pipelines over HTTP, against acquires" },
     { "http-waiters", bench_http_waiters, 0, true, "memory of connections that wait" },
     { "run", bench_start, 0, true, "interlock run against flock(1)" },
     { "command", bench_command, 0, true, "a command of a server, against posix_spawn()" },
@@ -125,7 +128,7 @@ parse(struct bench *b, int argc, char **argv)
             usage(stdout);
             exit(0);
         default:
-            exit(EXIT_USAGE); /* getopt_long() has said why */
+            exit(EXIT_USAGE); /* getopt_long() has printed the reason */
         }
     }
     if (optind < argc)
@@ -140,7 +143,7 @@ parse(struct bench *b, int argc, char **argv)
         refuse("there is no benchmark that starts with ", b->only);
 }
 
-/* Better now than after two minutes. */
+/* Better fail now than after two minutes. */
 static void
 check_json(const char *path)
 {

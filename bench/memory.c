@@ -1,16 +1,16 @@
 /*
- * memory.c: pairs on the memory engine against a mutex and a hash table.
+ * memory.c: pairs on the memory engine, compared with a mutex and a hash table.
  *
- * The engine remembers for a minute what has ended, so a store that lived through all rounds would
- * only measure how memory is got from the system. Each round has a store of its own, opened and
- * closed outside the measured time; what it remembers within the round is part of the price.
+ * The engine remembers ended leases for a minute, so a store used for all rounds would only measure
+ * memory allocation from the system. Each round has a new store, opened and closed outside the
+ * measured time; what it remembers within the round is part of the cost.
  */
 #include "bench.h"
 #include "load.h"
 #include "table.h"
 
 #define N_KEYS 1024
-#define SAMPLE_EVERY 64 /* reading the clock twice would cost as much as a pair of the baseline */
+#define SAMPLE_EVERY 64 /* reading the clock twice costs as much as a baseline pair */
 
 struct memory {
     il                      *store;
@@ -88,7 +88,7 @@ bench_memory(struct bench *b, unsigned n_threads)
     struct result r = {
         .name         = n_threads == 1 ? "memory-1" : "memory-2",
         .what         = n_threads == 1 ? "acquire+release, one op per call, 1 thread"
-                                       : "acquire+release, one op per call, 2 threads, each on its CPU",
+                                       : "acquire+release, one op per call, 2 threads, 2 CPUs",
         .against      = "one mutex and GLib's hash table of names",
         .durability   = BENCH_MEMORY,
         .unit         = UNIT_PAIRS_PER_S,

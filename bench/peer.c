@@ -1,5 +1,6 @@
 /*
- * peer.c: node and npm. The packages are those of peers/package.json, with exact versions, from the registry or npm's own cache.
+ * peer.c: installs and runs npm peers with node. The packages are those of peers/package.json, with
+ * exact versions, from the registry or npm's own cache.
  */
 #include "peer.h"
 
@@ -15,17 +16,17 @@
 static const char *const scripts[] = { "rounds.mjs", "graphile-worker.mjs", "pg-boss.mjs",
                                        "bullmq.mjs" };
 
-/* What has become of it: tried once in a run. */
+/* The outcome: tried once per run. */
 static struct {
     bool tried;
-    char why[200]; /* "" = they are there */
+    char why[200]; /* "" = installed */
     char node[BENCH_PATH_BYTES];
     char dir[BENCH_PATH_BYTES];
 } peers;
 
-/* ---- installing ------------------------------------------------------------------------------------------------------ */
+/* ---- installing ------------------------------------------------------------------------------ */
 
-/* The text of a file, "" if there is none. */
+/* The text of a file, "" if missing. */
 static void
 read_file(const char *dir, const char *name, char text[FILE_BYTES])
 {
@@ -40,7 +41,7 @@ read_file(const char *dir, const char *name, char text[FILE_BYTES])
         (void)fclose(f); /* was only read from */
 }
 
-/* Scripts find packages in the folder they are in. True: it was there, just as it is. */
+/* Scripts find packages in their own folder. True: it already existed with this content. */
 static bool
 copy(const char *name)
 {
@@ -61,7 +62,7 @@ copy(const char *name)
     return false;
 }
 
-/* Where they are, as an absolute path. */
+/* Their location, as an absolute path. */
 static void
 make_dir(const struct bench *b)
 {
@@ -76,7 +77,7 @@ make_dir(const struct bench *b)
     free(real);
 }
 
-/* False: peers.why is what npm says first. */
+/* False: peers.why is the first line of npm's output. */
 static bool
 run_npm(const char *npm)
 {
@@ -107,7 +108,7 @@ static void
 install(const struct bench *b)
 {
     char npm[BENCH_PATH_BYTES];
-    char done[BENCH_PATH_BYTES + 64]; /* this file is there when the packages are complete */
+    char done[BENCH_PATH_BYTES + 64]; /* this file exists once the packages are complete */
 
     if (!program_find("node", peers.node) || !program_find("npm", npm)) {
         (void)snprintf(peers.why, sizeof peers.why, "node and npm are not installed");
@@ -138,9 +139,10 @@ peers_ready(struct bench *b, const char **why)
     return peers.why[0] == '\0';
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------------------ */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* The text of a member of an answer: {"name":"text"}. The scripts are ours: no more is needed than this. */
+/* The text of a member of an answer: {"name":"text"}. The scripts are ours, so this is
+ * sufficient. */
 static void
 member(const char *line, const char *name, char *out, size_t out_bytes)
 {
@@ -155,7 +157,8 @@ member(const char *line, const char *name, char *out, size_t out_bytes)
 }
 
 void
-peer_open(struct peer *p, struct bench *b, const char *script, const char *const args[3], unsigned n_jobs)
+peer_open(struct peer *p, struct bench *b, const char *script, const char *const args[3],
+          unsigned n_jobs)
 {
     char        line[LINE_BYTES];
     char        version[64];

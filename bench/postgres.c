@@ -1,6 +1,7 @@
 /*
- * postgres.c: pairs on the PostgreSQL engine against pgbench with a row lease written by hand, on the same server; and against itself, beside an
- * old snapshot. Databases live through all rounds.
+ * postgres.c: pairs on the PostgreSQL engine, compared with pgbench and a hand-written row lease on
+ * the same server; and compared with itself next to an old snapshot. Databases are used for all
+ * rounds.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,11 +13,11 @@
 
 #define N_KEYS 1024 /* of a caller */
 #define N_CLIENTS "8"
-#define ROUND_S 2 /* pgbench counts in seconds, and connects anew for each round */
+#define ROUND_S 2 /* pgbench counts in seconds, and reconnects for each round */
 #define SNAPSHOT_CALLERS 8
 #define SNAPSHOT_S 60
 
-/* ---- pgbench ---------------------------------------------------------------------------------------------------------- */
+/* ---- pgbench --------------------------------------------------------------------------------- */
 
 struct pgbench {
     struct bench   *b;
@@ -61,11 +62,10 @@ pgbench_round(void *cookie)
 void
 bench_postgres(struct bench *b, unsigned n_threads)
 {
-    struct result  r    = { .name    = n_threads == 8 ? "postgres-8" : "postgres-64",
-                            .what    = n_threads == 8
-                                           ? "acquire+release, one op per call, 8 threads on one handle"
-                                           : "acquire+release, one op per call, 64 threads on one handle",
-                            .against = "pgbench -c 8 -j 2: row lease, insert on conflict, then delete",
+    struct result  r    = { .name         = n_threads == 8 ? "postgres-8" : "postgres-64",
+                            .what         = n_threads == 8 ? "acquire+release, 8 threads"
+                                                           : "acquire+release, 64 threads",
+                            .against      = "pgbench -c 8 -j 2: insert on conflict, then delete",
                             .durability   = BENCH_POSTGRES,
                             .unit         = UNIT_PAIRS_PER_S,
                             .wanted       = WANTED_RATIO_AT_LEAST,
@@ -92,7 +92,8 @@ bench_postgres(struct bench *b, unsigned n_threads)
                           .step         = load_il_pair,
                           .cookie       = &store.h };
     load_init(&ours);
-    compare(&r, b->n_rounds, (struct side){ load_side, &ours }, (struct side){ pgbench_round, &peer });
+    compare(&r, b->n_rounds, (struct side){ load_side, &ours },
+            (struct side){ pgbench_round, &peer });
     r.ours_latency = load_latency(&ours);
     load_release(&ours);
     store_close_kept(&store);
@@ -101,10 +102,11 @@ bench_postgres(struct bench *b, unsigned n_threads)
     report_add(&b->report, &r);
 }
 
-/* ---- beside an old snapshot ------------------------------------------------------------------------------------------- */
+/* ---- beside an old snapshot ------------------------------------------------------------------ */
 
-/* A database with its load: callers with keys of their own, and one caller with one hot key. A snapshot holds back the cleaning of its own
- * database only, so one with and one without can be measured in turn. */
+/* A database with its load: callers with their own keys, and one caller with one hot key. A
+ * snapshot only holds back vacuum in its own database, so one with and one without can be measured
+ * alternately. */
 struct site {
     struct database database;
     struct kept     store;
@@ -143,11 +145,12 @@ site_close(struct bench *b, struct site *s)
 static void *
 load_main(void *cookie)
 {
-    (void)load_round(cookie); /* how fast is not asked here */
+    (void)load_round(cookie); /* the speed does not matter here */
     return NULL;
 }
 
-/* Both loads at once for as long as the snapshot is to be old; then their rounds are as long as those of others. */
+/* Run both loads at once until the snapshot is old enough; after that their rounds have the usual
+ * length. */
 static void
 site_age(const struct bench *b, struct site *s)
 {
@@ -174,9 +177,9 @@ measure_sites(struct bench *b, struct result r, struct load *with, struct load *
 void
 bench_postgres_snapshot(struct bench *b, unsigned unused UNUSED)
 {
-    struct result r       = { .name    = "postgres-snapshot",
-                              .what    = "acquire+release, 8 threads, beside a snapshot that is 60 s old",
-                              .against = "ours without the snapshot, in another database",
+    struct result r       = { .name         = "postgres-snapshot",
+                              .what         = "acquire+release, 8 threads, beside an old snapshot",
+                              .against      = "ours without the snapshot, in another database",
                               .durability   = BENCH_POSTGRES,
                               .unit         = UNIT_PAIRS_PER_S,
                               .wanted       = WANTED_RATIO_AT_LEAST,
@@ -195,7 +198,7 @@ bench_postgres_snapshot(struct bench *b, unsigned unused UNUSED)
     site_open(b, &with, 0);
     PGconn *c = postgres_connect(b, with.database.name);
     postgres_exec(c, "BEGIN ISOLATION LEVEL REPEATABLE READ");
-    postgres_exec(c, "SELECT count(*) FROM pg_class"); /* from here on it sees what is there now */
+    postgres_exec(c, "SELECT count(*) FROM pg_class"); /* from here on it sees the current state */
     site_age(b, &with);
     measure_sites(b, r, &with.spread, &without.spread);
     r.name = "postgres-snapshot-hot";

@@ -1,5 +1,6 @@
 /*
- * process.c: children. All of them are in one small table, so that a failure or a signal can end them before their files are removed.
+ * process.c: child processes. All are in one small table, so that on a failure or signal they can
+ * be killed before their files are removed.
  */
 #include "process.h"
 
@@ -18,13 +19,13 @@
 #define END_MS_MAX INT64_C(20000)
 #define NO_PROGRAM 127
 
-/* pid 0 = free. Only the main thread starts children; any thread may end them. */
+/* pid 0 = free. Only the main thread starts children; any thread may kill them. */
 static struct {
     _Atomic pid_t pid;
     int           end_signal;
 } children[CHILDREN_MAX];
 
-/* ---- finding ------------------------------------------------------------------------------------------------------ */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 static bool
 is_program(const char *dir, size_t n_dir, const char *name, char out[BENCH_PATH_BYTES])
@@ -40,7 +41,7 @@ program_find(const char *name, char out[BENCH_PATH_BYTES])
     const char *path = getenv("PATH");
     char        dir[64];
 
-    /* The newest first; what /usr/bin has of these is a wrapper that looks for a server of its own. */
+    /* The newest first; those in /usr/bin are wrappers that look for a server themselves. */
     for (int version = 30; version >= 13; version--) {
         int n = snprintf(dir, sizeof dir, "/usr/lib/postgresql/%d/bin", version);
         if (is_program(dir, (size_t)n, name, out))
@@ -90,9 +91,9 @@ file_tail(const char *path, char *out, size_t out_bytes)
     return out;
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------ */
+/* ---- starting -------------------------------------------------------------------------------- */
 
-/* Between fork() and exec: only what is safe there. */
+/* Between fork() and exec: only async-signal-safe calls. */
 static _Noreturn void
 become(const char *const argv[], const struct process_how *how, const int fds[3], pid_t parent,
        bool has_user, uid_t uid, gid_t gid)
@@ -105,15 +106,15 @@ become(const char *const argv[], const struct process_how *how, const int fds[3]
 
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)signal(SIGPIPE, SIG_DFL); /* what is ignored stays so otherwise */
-    (void)setpgid(0, 0);            /* ^C is for us: we end it in order */
+    (void)signal(SIGPIPE, SIG_DFL); /* ignored signals would stay ignored */
+    (void)setpgid(0, 0);            /* ^C is for us: we shut it down in order */
     for (int i = 0; i < 3; i++) {
         if (fds[i] >= 0 && dup2(fds[i], i) < 0)
             _exit(NO_PROGRAM);
     }
     if (has_user && (setgroups(0, NULL) != 0 || setgid(gid) != 0 || setuid(uid) != 0))
         _exit(NO_PROGRAM);
-    /* After that: a change of the user takes it back. */
+    /* After that: changing the user resets it. */
     if (prctl(PR_SET_PDEATHSIG, how->end_signal != 0 ? how->end_signal : SIGKILL) != 0 ||
         getppid() != parent)
         _exit(NO_PROGRAM);
@@ -173,7 +174,7 @@ process_start(const char *const argv[], const struct process_how *how)
         die("fork: %s", strerror(errno));
     if (pid == 0)
         become(argv, how, fds, parent, has_user, uid, gid);
-    (void)setpgid(pid, pid); /* whichever of the two comes first */
+    (void)setpgid(pid, pid); /* whichever comes first */
     children[i].end_signal = how->end_signal != 0 ? how->end_signal : SIGKILL;
     atomic_store(&children[i].pid, pid);
     p.pid = pid;
@@ -184,7 +185,7 @@ process_start(const char *const argv[], const struct process_how *how)
     return p;
 }
 
-/* ---- ending -------------------------------------------------------------------------------------------------------- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 static void
 forget(pid_t pid)
@@ -208,13 +209,13 @@ process_ended(struct process *p)
     return true;
 }
 
-/* Wait for its end, and make it end if that takes too long. */
+/* Wait for its exit, and kill it if that takes too long. */
 static void
 end(pid_t pid, int signo)
 {
     int64_t until_ns = il__clock_boot_ns() + END_MS_MAX * IL__NS_PER_MS;
 
-    (void)kill(-pid, signo); /* it may have ended by itself */
+    (void)kill(-pid, signo); /* it may have exited by itself */
     while (waitpid(pid, NULL, WNOHANG) == 0) {
         if (il__clock_boot_ns() > until_ns)
             (void)kill(-pid, SIGKILL);
@@ -260,7 +261,7 @@ processes_end(void)
     }
 }
 
-/* ---- talking ------------------------------------------------------------------------------------------------------- */
+/* ---- talking --------------------------------------------------------------------------------- */
 
 bool
 process_run(const char *const argv[], const struct process_how *how, char *out, size_t out_bytes)
@@ -279,7 +280,7 @@ process_run(const char *const argv[], const struct process_how *how, char *out, 
     while ((n_read = read(p.out, chunk, sizeof chunk)) > 0 || (n_read < 0 && errno == EINTR)) {
         if (n_read <= 0)
             continue;
-        if (n + (size_t)n_read >= out_bytes) { /* the end of it matters: make room */
+        if (n + (size_t)n_read >= out_bytes) { /* the end matters: make room */
             memmove(out, out + n / 2, n - n / 2);
             n -= n / 2;
         }

@@ -1,5 +1,6 @@
 /*
- * process.h: other people's programs: found, started, talked to, and ended, however the benchmark ends.
+ * process.h: external programs: finds them, starts them, talks to them, and stops them however the
+ * benchmark exits.
  */
 #ifndef BENCH_PROCESS_H
 #define BENCH_PROCESS_H
@@ -10,39 +11,41 @@
 
 struct process {
     pid_t pid; /* 0 = none */
-    int   in;  /* what is written here it reads; -1 = it has nothing to read */
-    int   out; /* what it prints; -1 = that goes to a file */
+    int   in;  /* its stdin, for us to write; -1 = none */
+    int   out; /* its output; -1 = goes to a file */
 };
 
 struct process_how {
     const char *dir;          /* its working folder; NULL = ours */
-    const char *log;          /* the file for what it prints; NULL = it is talked to: in, out */
-    bool        errors_too;   /* its errors go there as well, and not to where ours go */
-    bool        unprivileged; /* as another user if we are root: PostgreSQL insists */
-    int         end_signal;   /* what ends it at once; 0 = SIGKILL */
+    const char *log;          /* the file for its output; NULL = pipes: in, out */
+    bool        errors_too;   /* its stderr goes there as well, instead of to ours */
+    bool        unprivileged; /* as another user if we are root: PostgreSQL requires it */
+    int         end_signal;   /* stops it at once; 0 = SIGKILL */
 };
 
-/* Where a program is: in the PATH, or where Debian keeps those of PostgreSQL. False: it is not installed. */
+/* Find a program: in the PATH, or where Debian keeps those of PostgreSQL. False: not installed. */
 bool program_find(const char *name, char out[BENCH_PATH_BYTES]);
 
-/* Start argv[0], a path, as a child that ends when this process does. */
+/* Start argv[0], a path, as a child that dies with this process. */
 struct process process_start(const char *const argv[], const struct process_how *how);
-/* Has it ended by itself? */
+/* Has it exited by itself? */
 bool process_ended(struct process *p);
-/* End it with its end_signal, and wait for that. */
+/* Stop it with its end_signal, and wait for it. */
 void process_stop(struct process *p);
-/* Start, wait for its end, and collect what it prints, errors too: the last bytes, if there are too many. False: it failed. */
-bool process_run(const char *const argv[], const struct process_how *how, char *out, size_t out_bytes);
-/* Send and read a line. Die if it does not listen or speak. */
+/* Start it, wait for its exit, and collect its output including errors: the last bytes, if too
+ * long. False: it failed. */
+bool process_run(const char *const argv[], const struct process_how *how, char *out,
+                 size_t out_bytes);
+/* Send and read a line. Die if it does not read or answer. */
 void process_send_line(struct process *p, const char *line);
 void process_read_line(struct process *p, char *out, size_t out_bytes);
 
-/* For temp_remove(): end all that are left. From any thread. */
+/* For temp_remove(): stop all that are left. Any thread. */
 void processes_end(void);
 
-/* The last bytes of a text file, without the line's end; "" if there is none. */
+/* The last bytes of a text file, without the newline; "" if missing. */
 const char *file_tail(const char *path, char *out, size_t out_bytes);
-/* The user that `unprivileged` means if we are root; false: we are not, or there is none. */
+/* The user for `unprivileged` if we are root; false: we are not root, or there is no such user. */
 bool process_user(uid_t *uid, gid_t *gid);
 
 #endif

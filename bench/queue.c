@@ -1,6 +1,6 @@
 /*
- * queue.c: jobs in batches of a hundred on SQLite, ours against a queue written by hand in the same folder. Both databases live through all
- * rounds.
+ * queue.c: jobs in batches of a hundred on SQLite, compared with a hand-written queue in the same
+ * folder. Both databases are used for all rounds.
  */
 #include "queue.h"
 
@@ -8,7 +8,7 @@
 
 #define QUEUE "mail"
 
-/* ---- ours -------------------------------------------------------------------------------------------------------------- */
+/* ---- ours ------------------------------------------------------------------------------------ */
 
 void
 jobs_open(struct jobs *j, const struct bench *b, const char *name, unsigned n_batches)
@@ -24,7 +24,9 @@ jobs_open(struct jobs *j, const struct bench *b, const char *name, unsigned n_ba
 void
 jobs_open_url(struct jobs *j, const char *url, unsigned i_worker, unsigned n_batches)
 {
-    *j = (struct jobs){ .n_batches = n_batches, .store = store_open(url, NULL), .n_claim = QUEUE_BATCH };
+    *j = (struct jobs){ .n_batches = n_batches,
+                        .store     = store_open(url, NULL),
+                        .n_claim   = QUEUE_BATCH };
     (void)snprintf(j->worker, sizeof j->worker, "worker-%u", i_worker);
 }
 
@@ -77,7 +79,7 @@ jobs_claim(struct jobs *j)
         die("claim: %s, %zu jobs", il_status_name(j->claim.status), j->claim.out.n_jobs);
 }
 
-/* A finish for each job that was claimed; how many. */
+/* A finish for each claimed job; returns how many. */
 static size_t
 finish_ops(struct jobs *j)
 {
@@ -154,7 +156,7 @@ jobs_claim_round(void *cookie)
     return rate(j->n_batches, il__clock_boot_ns() - start_ns);
 }
 
-/* ---- by hand -------------------------------------------------------------------------------------------------------------- */
+/* ---- by hand --------------------------------------------------------------------------------- */
 
 struct by_hand {
     struct raw_queue *raw;
@@ -196,11 +198,10 @@ void
 bench_queue(struct bench *b, unsigned claims)
 {
     struct result   r    = { .name         = claims ? "queue-claim" : "queue-push",
-                             .what         = claims ? "claims of 100 jobs and batches of 100 finishes"
+                             .what         = claims ? "claims of 100 jobs, batches of 100 finishes"
                                                     : "batches of 100 pushes with 100 bytes each",
-                             .against      = claims
-                                                 ? "raw SQLite queue: 100 marked, then 100 moved to a history"
-                                                 : "raw SQLite queue with three indexes, 100 a transaction",
+                             .against      = claims ? "raw SQLite: 100 marked, then 100 moved"
+                                                    : "raw SQLite, three indexes, 100 at a time",
                              .durability   = BENCH_FULL,
                              .unit         = UNIT_PAIRS_PER_S,
                              .wanted       = WANTED_RATIO_AT_LEAST,

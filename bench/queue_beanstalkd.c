@@ -1,6 +1,8 @@
 /*
- * queue_beanstalkd.c: ours beside beanstalkd with a log that is synced before each answer (-b DIR -f 0), over a connection of loopback TCP with a hundred requests
- * under way, which is the best it can do; ours does the same work in batches of a hundred. For the record: they promise different things.
+ * queue_beanstalkd.c: ours compared with beanstalkd with a log synced before each response (-b DIR
+ * -f 0), over one loopback TCP connection with a hundred requests in flight, which is the best it
+ * can do; ours does the same work in batches of a hundred. Note that the two make different
+ * guarantees.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,19 +24,21 @@ struct peer {
     struct process process;
     int            fd;
     unsigned       n_batches;
-    char           in[BUFFER_BYTES]; /* read, but not yet looked at */
+    char           in[BUFFER_BYTES]; /* read, but not yet parsed */
     size_t         n_in, i_in;
     char           ids[QUEUE_BATCH][24];
     char           payload[QUEUE_PAYLOAD_BYTES];
 };
 
-/* ---- the server --------------------------------------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
-/* A port that is free now. Another program may take it before the server does; then the benchmark fails, and says so. */
+/* A port that is free now. Another program may take it before the server does; then the benchmark
+ * fails with a message. */
 static uint16_t
 free_port(void)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in address = { .sin_family      = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t          n_bytes = sizeof address;
     int                fd      = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -57,7 +61,7 @@ try_connect(uint16_t port)
     if (fd < 0)
         die("no socket: %s", strerror(errno));
     if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) {
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* faster, not righter */
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* only for speed */
         return fd;
     }
     (void)close(fd);
@@ -97,7 +101,7 @@ peer_close(struct peer *p)
     process_stop(&p->process);
 }
 
-/* ---- its protocol --------------------------------------------------------------------------------------------------------- */
+/* ---- its protocol ---------------------------------------------------------------------------- */
 
 static void
 send_all(struct peer *p, const char *text, size_t n_bytes)
@@ -124,7 +128,7 @@ next_char(struct peer *p)
     return p->in[p->i_in++];
 }
 
-/* A line of its answers, which must begin with `word`; what follows that goes to `rest`. */
+/* Read a response line, which must start with `word`; the remainder goes to `rest`. */
 static void
 expect(struct peer *p, const char *word, char *rest, size_t rest_bytes)
 {
@@ -207,22 +211,20 @@ take_round(void *cookie)
            (double)MAX(il__clock_boot_ns() - start_ns, 1);
 }
 
-/* ---- both ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static void
 measure(struct bench *b, struct peer *p, bool claims)
 {
-    struct result r = {
-        .name       = claims ? "queue-beanstalkd-take" : "queue-beanstalkd-put",
-        .what       = claims ? "claims of 100 jobs and batches of 100 finishes"
-                             : "batches of 100 pushes with 100 bytes each",
-        .against    = claims
-                          ? "beanstalkd, binlog with fsync: 100 reserves, then 100 deletes under way"
-                          : "beanstalkd, binlog with fsync: 100 puts under way",
-        .durability = BENCH_FULL,
-        .unit       = UNIT_PAIRS_PER_S
-    };
-    struct jobs *ours = must_calloc(1, sizeof *ours);
+    struct result r    = { .name = claims ? "queue-beanstalkd-take" : "queue-beanstalkd-put",
+                           .what = claims ? "claims of 100 jobs and batches of 100 finishes"
+                                          : "batches of 100 pushes with 100 bytes each",
+                           .against =
+                            claims ? "beanstalkd, binlog with fsync: 100 reserves, then 100 deletes"
+                                      : "beanstalkd, binlog with fsync: 100 puts at once",
+                           .durability = BENCH_FULL,
+                           .unit       = UNIT_PAIRS_PER_S };
+    struct jobs  *ours = must_calloc(1, sizeof *ours);
 
     jobs_open(ours, b, "jobs.db", b->quick ? 2 : 50);
     p->n_batches = b->quick ? 1 : 5;

@@ -1,6 +1,6 @@
 /*
- * queue_history.c: does the cost of a job grow with the jobs that have ended? The same work on a store with 1,000,000 finished jobs and on one
- * with none, in turn.
+ * queue_history.c: does the cost of a job grow with the number of ended jobs? The same work
+ * alternately on a store with 1,000,000 finished jobs and on one with none.
  */
 #include <sqlite3.h>
 
@@ -35,13 +35,15 @@ run_with_number(sqlite3 *db, const char *sql, int64_t value)
     sqlite3_stmt *stmt = NULL;
 
     if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK ||
-        (sqlite3_bind_parameter_count(stmt) > 0 && sqlite3_bind_int64(stmt, 1, value) != SQLITE_OK) ||
+        (sqlite3_bind_parameter_count(stmt) > 0 &&
+         sqlite3_bind_int64(stmt, 1, value) != SQLITE_OK) ||
         sqlite3_step(stmt) != SQLITE_DONE)
         die("filling the history: %s", sqlite3_errmsg(db));
-    (void)sqlite3_finalize(stmt); /* it has said that it is done */
+    (void)sqlite3_finalize(stmt); /* it has reported that it is done */
 }
 
-/* Straight into the tables of a store that nobody uses: through the library it would take longer than the benchmark. */
+/* Straight into the tables of an otherwise unused store: through the library it would take longer
+ * than the benchmark. */
 static void
 fill(const struct jobs *j, int64_t n)
 {
@@ -74,14 +76,15 @@ bench_queue_history(struct bench *b, unsigned unused UNUSED)
     struct jobs *small = must_calloc(1, sizeof *small);
     unsigned     n     = b->quick ? 2 : 50;
 
-    /* The queue is made first, so that it is number 1. */
+    /* The queue is created first, so that it gets number 1. */
     jobs_open(large, b, "large.db", 1);
     jobs_open(small, b, "small.db", n);
     IGNORE(cycle_round(large) > 0);
     il_close(large->store);
     fill(large, b->quick ? 1000 : N_HISTORY);
     jobs_open(large, b, "large.db", n);
-    compare(&r, b->n_rounds, (struct side){ cycle_round, large }, (struct side){ cycle_round, small });
+    compare(&r, b->n_rounds, (struct side){ cycle_round, large },
+            (struct side){ cycle_round, small });
     jobs_close(large);
     jobs_close(small);
     free(large);

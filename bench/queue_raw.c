@@ -1,7 +1,7 @@
 /*
- * queue_raw.c: the hand-written queue of bench/sql/raw_job_*.sql. It does what a careful program would: durable commits of a
- * hundred, finished jobs out of the way, a check that the job is still this worker's. No leases, retries, groups, rates, priorities
- * or totals.
+ * queue_raw.c: the hand-written queue of bench/sql/raw_queue.sql. It does what a careful program
+ * would: durable commits of a hundred jobs, finished jobs moved out of the way, and a check that
+ * the job still belongs to this worker. No leases, retries, groups, rates, priorities or totals.
  */
 #include "queue_raw.h"
 
@@ -54,7 +54,8 @@ raw_queue_open(const char *path)
     check(r, sqlite3_exec(r->db, sql_raw_connect, NULL, NULL, NULL) == SQLITE_OK, "connect");
     check(r, sqlite3_exec(r->db, sql_raw_job_create, NULL, NULL, NULL) == SQLITE_OK, "create");
     for (size_t i = 0; i < RAW_COUNT; i++) {
-        int rc = sqlite3_prepare_v3(r->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &r->stmts[i], NULL);
+        int rc =
+            sqlite3_prepare_v3(r->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &r->stmts[i], NULL);
         check(r, rc == SQLITE_OK, sql[i]);
     }
     return r;
@@ -64,12 +65,12 @@ void
 raw_queue_close(struct raw_queue *r)
 {
     for (size_t i = 0; i < RAW_COUNT; i++)
-        (void)sqlite3_finalize(r->stmts[i]); /* repeats an error that was fatal already */
+        (void)sqlite3_finalize(r->stmts[i]); /* repeats an error that was already fatal */
     check(r, sqlite3_close(r->db) == SQLITE_OK, "close");
     free(r);
 }
 
-/* Carry out a statement whose values are bound and that changes n rows. */
+/* Execute a statement with bound values that must change n rows. */
 static void
 run(struct raw_queue *r, enum stmt i, int n_changes)
 {
@@ -109,7 +110,7 @@ raw_queue_push(struct raw_queue *r, char ids[][RAW_ID_BYTES], size_t n, const vo
     run(r, RAW_COMMIT, -1);
 }
 
-/* Read the next jobs, payloads too: a worker needs them. */
+/* Read the next jobs with their payloads, which a worker needs. */
 static void
 read_ready(struct raw_queue *r, int64_t *numbers, char ids[][RAW_ID_BYTES], size_t n)
 {

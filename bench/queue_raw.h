@@ -1,5 +1,6 @@
 /*
- * queue_raw.h: a queue written by hand on SQLite, one thread, prepared statements: what ours is measured against.
+ * queue_raw.h: the baseline for queues: a hand-written queue on SQLite, one thread, prepared
+ * statements.
  */
 #ifndef BENCH_QUEUE_RAW_H
 #define BENCH_QUEUE_RAW_H
@@ -10,14 +11,14 @@
 
 struct raw_queue;
 
-/* Make the database; die when that fails, here and below. */
+/* Create the database. This and the functions below die on failure. */
 struct raw_queue *raw_queue_open(const char *path);
 void              raw_queue_close(struct raw_queue *r);
 
 /* Each is one transaction. */
 void raw_queue_push(struct raw_queue *r, char ids[][RAW_ID_BYTES], size_t n, const void *payload,
                     size_t payload_bytes);
-/* Take n jobs; their ids. */
+/* Take n jobs and return their ids. */
 void raw_queue_claim(struct raw_queue *r, char ids[][RAW_ID_BYTES], size_t n);
 void raw_queue_finish(struct raw_queue *r, char ids[][RAW_ID_BYTES], size_t n);
 

@@ -1,6 +1,7 @@
 /*
- * queue_served.c: jobs on PostgreSQL and Redis: ours, 4 workers that finish what they have and claim the next jobs, against job queues of npm on the same server.
- * Jobs are pushed before each round, outside the measured time.
+ * queue_served.c: jobs on PostgreSQL and Redis: ours, with 4 workers that finish their jobs and
+ * claim the next ones, compared with npm job queues on the same server. Jobs are pushed before each
+ * round, outside the measured time.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,9 +17,9 @@
 #define N_JOBS 20000 /* of ours, in a round */
 #define N_JOBS_QUICK 100
 
-/* ---- ours ------------------------------------------------------------------------------------------------------------ */
+/* ---- ours ------------------------------------------------------------------------------------ */
 
-/* Workers have a handle each, as if they were processes: nothing is shared but the server. */
+/* Each worker has its own handle, as if it were a process: they share only the server. */
 struct crew {
     struct jobs     jobs[N_WORKERS];
     _Atomic int64_t n_left; /* jobs of this round */
@@ -83,13 +84,14 @@ crew_round(void *cookie)
     return (double)n_jobs * BENCH_NS_PER_S / (double)(atomic_load(&c->end_ns) - start_ns);
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 struct row {
     const char *name, *against, *script, *mode;
-    unsigned    n_jobs; /* of the peer, in a round: some seconds at most */
-    uint32_t    n_claim; /* of ours, at once: the workers have as many in hand as the peer, where it says how many */
-    double      wanted;
+    unsigned    n_jobs; /* of the peer, in a round: a few seconds at most */
+    /* of ours, at once: the workers hold as many as the peer, where that is configurable */
+    uint32_t n_claim;
+    double   wanted;
 };
 
 static void
@@ -121,7 +123,7 @@ bench_queue_postgres(struct bench *b, unsigned unused UNUSED)
     static const struct row rows[] = {
         { "queue-postgres-graphile",
           "graphile-worker, 24 at once, local queue of 500, batched completion",
-          "graphile-worker.mjs", "batched", 20000, 500 / N_WORKERS, 2 },
+          "graphile-worker.mjs", "batched", 20000, 500 / N_WORKERS, 1.5 },
         { "queue-postgres-default", "graphile-worker, 24 at once, its default",
           "graphile-worker.mjs", "default", 4000, QUEUE_BATCH, 10 },
         { "queue-postgres-pg-boss", "pg-boss, 4 workers that fetch and complete 100", "pg-boss.mjs",

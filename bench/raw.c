@@ -1,5 +1,5 @@
 /*
- * raw.c: the statements of bench/sql, prepared once.
+ * raw.c: runs the statements of bench/sql/raw_lock.sql, prepared once.
  */
 #include "raw.h"
 
@@ -48,7 +48,8 @@ raw_open(const char *path)
     check(r, sqlite3_exec(r->db, sql_raw_connect, NULL, NULL, NULL) == SQLITE_OK, "connect");
     check(r, sqlite3_exec(r->db, sql_raw_create, NULL, NULL, NULL) == SQLITE_OK, "create");
     for (size_t i = 0; i < RAW_COUNT; i++) {
-        int rc = sqlite3_prepare_v3(r->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &r->stmts[i], NULL);
+        int rc =
+            sqlite3_prepare_v3(r->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &r->stmts[i], NULL);
         check(r, rc == SQLITE_OK, sql[i]);
     }
     return r;
@@ -58,12 +59,12 @@ void
 raw_close(struct raw *r)
 {
     for (size_t i = 0; i < RAW_COUNT; i++)
-        (void)sqlite3_finalize(r->stmts[i]); /* repeats an error that was fatal already */
+        (void)sqlite3_finalize(r->stmts[i]); /* repeats an error that was already fatal */
     check(r, sqlite3_close(r->db) == SQLITE_OK, "close");
     free(r);
 }
 
-/* Carry out a statement whose values are bound; the number in its row, if it gives one. */
+/* Execute a statement with bound values; returns the number in its row, if any. */
 static int64_t
 run(struct raw *r, enum stmt i)
 {
@@ -138,7 +139,7 @@ next(struct raw *r, struct caller *c, bool alone)
     int64_t fence = raw_acquire(r, c->names.key, c->names.holder, IL_TTL_MS_DEFAULT);
 
     if (alone)
-        raw_commit(r); /* the release is one statement: a transaction by itself */
+        raw_commit(r); /* the release is a single statement, and so its own transaction */
     raw_release(r, c->names.key, c->names.holder, fence);
     names_next(&c->names);
 }

@@ -1,6 +1,7 @@
 /*
- * redis.c: pairs on the Redis engine against a loop written by hand with hiredis, on the same server: SET NX PX, and a script that deletes the key if it
- * is still ours. One caller, one connection.
+ * redis.c: pairs on the Redis engine, compared with a hand-written loop using hiredis on the same
+ * server: SET NX PX, and a script that deletes the key if it is still ours. One caller, one
+ * connection.
  */
 #include <stdio.h>
 
@@ -15,7 +16,7 @@
     "0 end"
 #define SHA_BYTES 41
 
-/* ---- by hand ------------------------------------------------------------------------------------------------------------ */
+/* ---- by hand --------------------------------------------------------------------------------- */
 
 struct by_hand {
     redisContext *c;
@@ -61,7 +62,7 @@ send_release(struct by_hand *r, const struct names *n)
         die("raw Redis: %s", r->c->errstr);
 }
 
-/* A "+OK" of SET, the 1 of the script. */
+/* "+OK" from SET, 1 from the script. */
 static void
 read_reply(struct by_hand *r, int type, const char *what)
 {
@@ -103,7 +104,7 @@ by_hand_batch(void *cookie, struct caller *c)
     return by_hand_pairs(cookie, c, BATCH);
 }
 
-/* ---- ours ------------------------------------------------------------------------------------------------------------------ */
+/* ---- ours ------------------------------------------------------------------------------------ */
 
 /* The step of a batch: an il_apply() of acquires, and one of releases. The cookie is an `il **`. */
 static unsigned
@@ -127,7 +128,7 @@ our_batch(void *cookie, struct caller *c)
     return BATCH;
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name, *what, *against;

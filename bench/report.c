@@ -1,5 +1,5 @@
 /*
- * report.c: the table, row by row, and what a result comes to. JSON is in json.c.
+ * report.c: prints the table row by row, and summarises results. JSON is in json.c.
  */
 #include "report.h"
 
@@ -130,7 +130,8 @@ report_begin(struct report *r, const char *dir, bool quick)
                  r->machine.n_cpus, r->machine.load, r->machine.kernel, sqlite3_libversion(),
                  r->machine.filesystem,
                  strcmp(r->machine.filesystem, "tmpfs") == 0 ? " (nothing is durable here)" : "");
-    (void)printf(ROW, "name", "ours", "baseline", "ratio (spread)", "wanted", "verdict", "durability");
+    (void)printf(ROW, "name", "ours", "baseline", "ratio (spread)", "wanted", "verdict",
+                 "durability");
     (void)fflush(stdout);
 }
 

@@ -1,5 +1,6 @@
 /*
- * report.h: results, one row each: a line of the table when it is known, and all of them as JSON.
+ * report.h: results, one row each: printed as a line of the table as soon as known, and all
+ * together as JSON.
  */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
@@ -31,13 +32,13 @@ enum wanted {
 struct result {
     const char      *name;
     const char      *what;       /* ours, in words */
-    const char      *against;    /* the baseline, in words; NULL = there is none */
+    const char      *against;    /* the baseline, in words; NULL = none */
     const char      *durability; /* of ours and of the baseline */
     enum unit        unit;
     enum wanted      wanted;
     double           wanted_value;
     unsigned         n_rounds;
-    double           ours[REPORT_ROUNDS_MAX]; /* in the unit, a value per round */
+    double           ours[REPORT_ROUNDS_MAX]; /* in this unit, one value per round */
     double           baseline[REPORT_ROUNDS_MAX];
     struct quantiles ours_latency; /* n = 0: not measured */
     struct quantiles baseline_latency;
@@ -45,10 +46,10 @@ struct result {
 
 struct machine {
     unsigned n_cpus; /* that this process may run on */
-    double   load;   /* of the last minute, before the start; what else runs is in every number */
+    double   load;   /* load average before the start; other load affects every number */
     char     cpu[128];
     char     kernel[256];
-    char     filesystem[64]; /* under the temporary files */
+    char     filesystem[64]; /* that holds the temporary files */
 };
 
 /* What could not be measured here. */
@@ -69,18 +70,18 @@ struct report {
 };
 
 void report_begin(struct report *r, const char *dir, bool quick);
-/* Keep a copy of `result` and print its line. */
+/* Store a copy of `result` and print its line. */
 void report_add(struct report *r, const struct result *result);
-/* A row without numbers: it was left out because of `why`. */
+/* A row without numbers: skipped because of `why`. */
 void report_leave_out(struct report *r, const char *name, const char *why);
-/* Something with a version took part; named once, however often it is told. */
+/* Record software with a version that took part; listed once, however often it is reported. */
 void report_software(struct report *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Print the latencies, the software, and how many were missed. */
+/* Print the latencies, the software, and the number of missed targets. */
 void report_end(const struct report *r);
-/* Write everything as JSON; false with errno set when that fails. */
+/* Write everything as JSON; on failure returns false with errno set. */
 bool report_write_json(const struct report *r, const char *path);
 
-/* What a result comes to: medians over its rounds, and the spread of the ratio. */
+/* Summary of a result: medians over its rounds, and the spread of the ratio. */
 struct summary {
     double ours, baseline;
     double ratio, ratio_min, ratio_max; /* 0 without a baseline */

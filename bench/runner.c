@@ -1,6 +1,7 @@
 /*
- * runner.c: what it costs a server to run a command (src/proc: spawner and reaper), and to run a pipeline of one step, each against starting the same command and waiting
- * for it. Ours and the baseline in turn.
+ * runner.c: the cost of running a command in a server (src/proc: spawner and reaper), and of
+ * running a pipeline with one step, each compared with just starting the same command and waiting
+ * for it. Ours and the baseline alternate.
  */
 #include "apps/runner/runner.h"
 
@@ -16,16 +17,16 @@
 #include "data/data.h"
 #include "proc/proc.h"
 
-#define N_BLOCKS 5 /* rounds of the result: medians of a block each */
+#define N_BLOCKS 5 /* rounds of the result: each the median of a block */
 #define N_PER_BLOCK 100
 #define N_PER_BLOCK_QUICK 2
 #define COMMAND "/bin/true"
 #define TENANT "bench"
 
-/* One side of a comparison: do it once. Returns when it was done; 0: now. */
+/* One side of a comparison: run once. Returns the time it was done; 0: now. */
 typedef int64_t once_fn(void *cookie);
 
-/* The baseline: what anybody would do. */
+/* The baseline: the obvious implementation. */
 static int64_t
 run_bare(void *cookie UNUSED)
 {
@@ -60,7 +61,7 @@ compare(struct bench *b, struct result *r, once_fn *ours, void *cookie)
     unsigned       n      = b->quick ? N_PER_BLOCK_QUICK : N_PER_BLOCK;
 
     r->n_rounds = b->quick ? 2 : N_BLOCKS;
-    for (unsigned i = 0; i < N_PER_BLOCK_QUICK; i++) { /* so that all is loaded and in the cache */
+    for (unsigned i = 0; i < N_PER_BLOCK_QUICK; i++) { /* so that everything is loaded and cached */
         (void)ours(cookie);
         (void)run_bare(NULL);
     }
@@ -85,10 +86,10 @@ compare(struct bench *b, struct result *r, once_fn *ours, void *cookie)
 }
 
 /*
- * Executed as /proc/self/exe. The spawner under test is the binary's, though: with the many libraries of this program, which has all the peers', a fork
- * costs a multiple.
+ * Executed as /proc/self/exe. The spawner under test is that of the interlock binary, though: this
+ * program links the libraries of all peers, which makes a fork several times as expensive.
  */
-#define BINARY_VARIABLE "INTERLOCK_BENCH_BINARY"
+#define BINARY_VARIABLE "LD_INTERLOCK_BENCH_BINARY" /* LD_: a spawner gets no other variables */
 
 int
 bench_spawner(void)
@@ -106,9 +107,9 @@ name_binary(const struct bench *b)
     CHECK(setenv(BINARY_VARIABLE, b->binary, 1) == 0);
 }
 
-/* ---- a command ---------------------------------------------------------------------------------------------- */
+/* ---- a command ------------------------------------------------------------------------------- */
 
-/* With all that a step has: a deadline of a lease, a time limit, pipes for its output. */
+/* With everything a step has: a lease deadline, a time limit, pipes for its output. */
 static int64_t
 run_command(void *cookie)
 {
@@ -155,7 +156,7 @@ bench_command(struct bench *b, unsigned unused UNUSED)
     il__proc_spawner_close(s);
 }
 
-/* ---- a run ---------------------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 struct rig {
     struct runner   *runner;
@@ -184,7 +185,8 @@ on_note(void *cookie, const struct runner_note *note)
     CHECK(pthread_mutex_unlock(&g->mutex) == 0);
 }
 
-/* From the trigger, durable, to the end of its command, or to that of the run, durable, with its history. The next one begins after that in either case. */
+/* From the durable trigger to the end of its command, or to the durable end of the run with its
+ * history. The next one starts after the latter in either case. */
 static int64_t
 run_pipeline(void *cookie)
 {
@@ -232,11 +234,9 @@ write_pipeline(const struct bench *b, char dir[BENCH_PATH_BYTES])
 void
 bench_run(struct bench *b, unsigned whole)
 {
-    struct result    r = { .name = whole != 0 ? "run-whole" : "run-start",
-                           .what =
-                            whole != 0
-                                   ? "a pipeline of one step, true: trigger to its end, with history"
-                                   : "a pipeline of one step, true: trigger to the end of true",
+    struct result    r = { .name         = whole != 0 ? "run-whole" : "run-start",
+                           .what         = whole != 0 ? "one step: trigger to end, with history"
+                                                      : "one step: trigger to its command's end",
                            .against      = "posix_spawn() and waitpid() of true",
                            .durability   = BENCH_FULL,
                            .unit         = UNIT_NS,

@@ -1,5 +1,5 @@
 /*
- * samples.c: growing, sorting, picking.
+ * samples.c: collects latencies and picks quantiles; see samples.h.
  */
 #include "samples.h"
 

@@ -1,5 +1,5 @@
 /*
- * samples.h: latencies as they were measured, and their exact quantiles.
+ * samples.h: measured latencies, and their exact quantiles.
  */
 #ifndef BENCH_SAMPLES_H
 #define BENCH_SAMPLES_H
@@ -19,7 +19,7 @@ struct quantiles {
 void samples_add(struct samples *s, int64_t ns);
 void samples_add_all(struct samples *s, const struct samples *from);
 void samples_release(struct samples *s);
-/* Sorts them. All zeroes when there are none. */
+/* Sorts them. All zeroes if there are none. */
 struct quantiles samples_quantiles(struct samples *s);
 
 /* The median; sorts the values. n > 0. */

@@ -1,5 +1,6 @@
 /*
- * servers.c: servers as children, with the settings that the rows name. Sockets are unix sockets: ours and its peers go the same way.
+ * servers.c: runs servers as children, with the settings named in the rows. Connections use Unix
+ * sockets, both for ours and for its peers.
  */
 #include "servers.h"
 
@@ -15,7 +16,7 @@
 
 struct server {
     bool           tried;
-    const char    *why; /* it is not there; NULL = it is */
+    const char    *why; /* why it is unavailable; NULL = it is available */
     struct process process;
     char           dir[BENCH_PATH_BYTES];
     char           path[BENCH_PATH_BYTES + 64]; /* of its socket */
@@ -23,7 +24,7 @@ struct server {
 
 struct servers {
     struct server postgres;
-    unsigned      n_stores; /* in PostgreSQL, made so far */
+    unsigned      n_stores; /* created in PostgreSQL so far */
     struct server redis[2]; /* [durable] */
 };
 
@@ -35,7 +36,7 @@ servers_of(struct bench *b)
     return b->servers;
 }
 
-/* A folder for it, which has room for its socket's name. */
+/* A folder for it, with a path short enough for its socket. */
 static bool
 make_dir(struct bench *b, struct server *s, const char *name, const char *socket)
 {
@@ -72,7 +73,7 @@ servers_stop(struct bench *b)
     b->servers = NULL;
 }
 
-/* ---- PostgreSQL ----------------------------------------------------------------------------------------------------- */
+/* ---- PostgreSQL ------------------------------------------------------------------------------ */
 
 const char *
 postgres_dir(const struct bench *b)
@@ -93,7 +94,7 @@ try_connect(struct bench *b, const char *database)
     PGconn           *c        = PQconnectdbParams(names, values, 0);
 
     if (PQstatus(c) == CONNECTION_OK) {
-        IGNORE(PQsetNoticeProcessor(c, be_quiet, NULL) == NULL); /* the one before is of no use */
+        IGNORE(PQsetNoticeProcessor(c, be_quiet, NULL) == NULL); /* the previous one failed */
         return c;
     }
     PQfinish(c);
@@ -121,7 +122,7 @@ postgres_exec(PGconn *c, const char *sql)
     PQclear(r);
 }
 
-/* Other users must get to the folder, if we are root. */
+/* Other users must be able to access the folder if we are root. */
 static bool
 give_away(const struct bench *b, struct server *s)
 {
@@ -163,7 +164,8 @@ start_postgres(struct bench *b, struct server *s, const char *program)
 
     (void)snprintf(data, sizeof data, "%s/data", s->dir);
     make_cluster(s, data);
-    /* What is said here is Debian's default, but for connections; it stands here because it is told beside the numbers. */
+    /* These are Debian's defaults, except the connections; they are set explicitly because they are
+     * printed beside the numbers. */
     const char *const  argv[] = { program,
                                   "-D",
                                   data,
@@ -185,7 +187,7 @@ start_postgres(struct bench *b, struct server *s, const char *program)
     struct process_how how    = { .dir          = s->dir,
                                   .log          = temp_path(b, "postgres.log", log),
                                   .unprivileged = true,
-                                  .end_signal   = SIGQUIT /* at once: nothing is written any more */ };
+                                  .end_signal   = SIGQUIT }; /* at once, writing nothing */
     s->process                = process_start(argv, &how);
     PGconn *c                 = NULL;
     for (int64_t until_ns = il__clock_boot_ns() + START_MS_MAX * IL__NS_PER_MS;
@@ -251,7 +253,7 @@ postgres_drop(struct bench *b, const struct database *d)
     PQfinish(c);
 }
 
-/* ---- Redis ------------------------------------------------------------------------------------------------------------ */
+/* ---- Redis ----------------------------------------------------------------------------------- */
 
 const char *
 redis_socket(const struct bench *b, bool durable)
@@ -324,8 +326,8 @@ start_redis(struct bench *b, struct server *s, const char *program, bool durable
                                   "--appendfsync",
                                   "always",
                                   NULL };
-    struct process_how how    = { .dir = s->dir,
-                                  .log = temp_path(b, durable ? "redis-aof.log" : "redis.log", log) };
+    const char        *name   = durable ? "redis-aof.log" : "redis.log";
+    struct process_how how    = { .dir = s->dir, .log = temp_path(b, name, log) };
 
     s->process      = process_start(argv, &how);
     redisContext *c = NULL;

@@ -1,12 +1,12 @@
 /*
- * sqlite.c: pairs on the SQLite engine, by many callers at once and by one alone, against a raw
- * loop on a database of its own in the same folder. Both databases live through all rounds.
+ * sqlite.c: pairs on the SQLite engine, with many concurrent callers and with one, compared with a
+ * raw loop on a separate database in the same folder. Both databases are used for all rounds.
  */
 #include "bench.h"
 #include "load.h"
 #include "raw.h"
 
-#define N_KEYS 1024 /* of a caller that is alone; the raw loop in any case */
+#define N_KEYS 1024 /* of a single caller; the raw loop in any case */
 
 static void
 describe(struct result *r, unsigned n_threads)

@@ -1,6 +1,6 @@
 /*
- * start.c: what it costs to put `interlock run KEY --` in front of a command, against flock(1).
- * Both are started, and waited for, in turn. The store exists already.
+ * start.c: the cost of putting `interlock run KEY --` in front of a command, compared with
+ * flock(1). Both are started and waited for alternately. The store exists already.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,13 +11,12 @@
 
 #include "bench.h"
 
-#define N_BLOCKS 5 /* rounds of the result: medians of a block each */
+#define N_BLOCKS 5 /* rounds of the result: each the median of a block */
 #define N_PER_BLOCK 40
 
 extern char **environ;
 
-/* Start a command with nothing to read and nowhere to print to, wait for its end; how long it
- * took. */
+/* Start a command without input and output, wait for its exit; returns how long it took. */
 static int64_t
 time_command(char *const argv[])
 {
@@ -45,7 +44,7 @@ time_command(char *const argv[])
     return took_ns;
 }
 
-/* Only the store is ours to choose; whatever the user has configured must not matter. */
+/* Only set the store; the user's configuration must not matter. */
 static void
 set_environment(const struct bench *b)
 {
@@ -64,7 +63,7 @@ set_environment(const struct bench *b)
     CHECK(setenv("XDG_STATE_HOME", b->dir, 1) == 0);
 }
 
-/* Ours and the baseline in turn, n times per block. */
+/* Ours and the baseline alternately, n times per block. */
 static void
 compare_commands(struct bench *b, struct result *r, char *const ours[], char *const baseline[])
 {
@@ -72,7 +71,7 @@ compare_commands(struct bench *b, struct result *r, char *const ours[], char *co
     unsigned       n      = b->quick ? 1 : N_PER_BLOCK;
 
     r->n_rounds = b->quick ? 2 : N_BLOCKS;
-    (void)time_command(ours); /* makes the store; both are in the page cache then */
+    (void)time_command(ours); /* creates the store; both are in the page cache then */
     (void)time_command(baseline);
     for (unsigned i = 0; i < r->n_rounds; i++) {
         struct samples block[2] = { 0 };
@@ -94,7 +93,7 @@ compare_commands(struct bench *b, struct result *r, char *const ours[], char *co
     report_add(&b->report, r);
 }
 
-/* posix_spawn() wants char *, and does not write to them. */
+/* posix_spawn() takes char *, but does not write to them. */
 static char *
 arg(const char *text, char out[BENCH_PATH_BYTES])
 {

@@ -1,5 +1,5 @@
 /*
- * store.c: the library, used as any program uses it, with every refusal fatal.
+ * store.c: wrappers around the public library calls that die on any failure.
  */
 #include "bench.h"
 

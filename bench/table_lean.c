@@ -1,6 +1,6 @@
 /*
- * table_lean.c: a mutex and a hash table made for this loop. It uses the library's hash function (XXH3), so that the two differ by
- * what they do and not by how well they hash. Hashing is done outside the mutex.
+ * table_lean.c: a mutex and a hash table tailored to this loop. It uses the library's hash function
+ * (XXH3), so that the comparison is not about hashing. Hashing is done outside the mutex.
  */
 #include "table.h"
 
@@ -42,7 +42,7 @@ table_free(void *table)
     free(t);
 }
 
-/* The slot of the key, or the free one where it would go. */
+/* The slot of the key, or the free slot where it would go. */
 static size_t
 find(const struct table *t, uint64_t hash, const char *key)
 {
@@ -81,7 +81,7 @@ acquire(void *table, const char *key, const char *holder)
     return taken;
 }
 
-/* Empty a slot, and close the gap for those that were pushed past it. */
+/* Empty a slot, and close the gap for entries displaced past it. */
 static void
 empty(struct table *t, size_t i)
 {

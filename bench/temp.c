@@ -1,6 +1,6 @@
 /*
- * temp.c: temporary files, which are gone afterwards however the program ends (but for SIGKILL),
- * and the way out when something breaks.
+ * temp.c: temporary files, which are removed however the program exits (except by SIGKILL), and
+ * die().
  */
 #include <errno.h>
 #include <ftw.h>
@@ -14,13 +14,13 @@
 
 #define PREFIX "interlock-bench-"
 
-/* One folder per process, known here because a signal or a failure must find it. */
+/* One folder per process, global because signal and failure handling must find it. */
 static char temp_dir[BENCH_PATH_BYTES];
 
 static int
 remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED, struct FTW *ftw UNUSED)
 {
-    (void)remove(path); /* the folder stays then, and temp_remove() says so */
+    (void)remove(path); /* then the folder stays, and temp_remove() reports it */
     return 0;
 }
 
@@ -48,7 +48,7 @@ die(const char *fmt, ...)
     va_end(args);
     (void)fputc('\n', stderr);
     temp_remove();
-    _exit(1); /* other threads may be at work: nothing of theirs is waited for */
+    _exit(1); /* other threads may still run: do not wait for them */
 }
 
 static void *
@@ -64,8 +64,8 @@ wait_for_signal(void *cookie)
     return NULL;
 }
 
-/* Signals that end the program are taken by a thread, so that it can clean up; all others have
- * them blocked. */
+/* A thread receives the signals that terminate the program, so that it can clean up; all other
+ * threads block them. */
 static void
 catch_signals(void)
 {
@@ -76,7 +76,8 @@ catch_signals(void)
     CHECK(sigaddset(&signals, SIGINT) == 0 && sigaddset(&signals, SIGTERM) == 0 &&
           sigaddset(&signals, SIGHUP) == 0);
     CHECK(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
-    CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR); /* a child or server that has ended is an error like others */
+    /* a child or server that has exited is an ordinary error */
+    CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
     if (pthread_create(&thread, NULL, wait_for_signal, &signals) != 0)
         die("cannot start a thread");
     CHECK(pthread_detach(thread) == 0);
@@ -89,7 +90,7 @@ temp_is_open(const char *path)
     struct stat st;
     bool        ok = real != NULL;
 
-    /* Each folder on the way, from the last to the first. */
+    /* Each folder on the path, from last to first. */
     while (ok && real[0] != '\0') {
         ok                  = stat(real, &st) == 0 && (st.st_mode & S_IXOTH) != 0;
         *strrchr(real, '/') = '\0';
@@ -98,10 +99,10 @@ temp_is_open(const char *path)
     return ok;
 }
 
-/* What a place for temporary files should be; the next best thing is taken if there is none. */
+/* Requirements for the temporary folder; the next best place is used if none meets them. */
 enum place {
     PLACE_GOOD,
-    PLACE_CLOSED, /* other users do not get there, and PostgreSQL does not run as root */
+    PLACE_CLOSED, /* other users have no access, and PostgreSQL does not run as root */
     PLACE_MEMORY,
     PLACES
 };
@@ -130,7 +131,7 @@ make_below(const char *parent, enum place worst)
     return false;
 }
 
-/* $TMPDIR, else where this program is (the build folder), else the usual places. */
+/* $TMPDIR, else this program's folder (the build folder), else the usual places. */
 const char *
 temp_make(void)
 {
@@ -170,7 +171,7 @@ temp_remove_database(const char *path)
 
     for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
         (void)snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        (void)unlink(name); /* those that were never made are not there */
+        (void)unlink(name); /* some were never created */
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * lease-picture.c: prints the life of a lease, from the edge table of src/core/lease.c, as a Mermaid picture
- * and a table. docs/check-picture compares that with docs/ARCHITECTURE.md.
+ * lease-picture.c: prints the life of a lease, from the edge table of src/core/lease.c, as a
+ * Mermaid picture and a table. docs/check-picture compares that with docs/ARCHITECTURE.md.
  */
 #include <stdio.h>
 

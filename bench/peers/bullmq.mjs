@@ -1,4 +1,4 @@
-// bullmq.mjs SOCKET: BullMQ with 50 jobs at once, on the Redis at this socket.
+// bullmq.mjs SOCKET: BullMQ with 50 concurrent jobs, on the Redis server at this socket.
 import { Queue, Worker } from 'bullmq'
 import { answerRounds, inChunks, payload, Watch } from './rounds.mjs'
 

@@ -1,5 +1,6 @@
-// graphile-worker.mjs HOST DATABASE default|batched: graphile-worker with 24 jobs at once, as its own benchmark has it. "batched" is its fastest mode: 500
-// jobs fetched at once, and completions that have come together written together.
+// graphile-worker.mjs HOST DATABASE default|batched: graphile-worker with 24 concurrent jobs, as in
+// its own benchmark. "batched" is its fastest mode: it fetches 500 jobs at once and writes
+// completions in batches.
 import { Logger, makeWorkerUtils, run } from 'graphile-worker'
 import { answerRounds, inChunks, payload, Watch } from './rounds.mjs'
 

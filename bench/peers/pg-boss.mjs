@@ -1,5 +1,5 @@
-// pg-boss.mjs HOST DATABASE: pg-boss with 4 workers that fetch 100 jobs and complete them together: without work(), which polls twice a second at
-// most.
+// pg-boss.mjs HOST DATABASE: pg-boss with 4 workers that fetch 100 jobs and complete them together.
+// It does not use work(), which polls at most twice a second.
 import PgBoss from 'pg-boss'
 import { answerRounds, inChunks, payload, Watch } from './rounds.mjs'
 

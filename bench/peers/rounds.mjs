@@ -1,16 +1,18 @@
-// rounds.mjs: how a peer is driven. Each line of the standard input is a number of jobs: push so many, then complete them; the
-// answer is a line {"jobs": N, "seconds": S}, the time of completing alone. Between rounds a peer is idle: ours is measured then.
+// rounds.mjs: drives a peer. Each line of standard input is a number of jobs to push and then
+// complete; the answer is a line {"jobs": N, "seconds": S}, the time of the completions only.
+// Between rounds a peer is idle: ours is measured then.
 import { createRequire } from 'node:module'
 import { createInterface } from 'node:readline'
 
 export const payload = { text: 'x'.repeat(89) } // 100 bytes as JSON
 
-// Calls back with the sizes of pushes, which no peer takes all at once.
+// Calls back with the size of each push, since no peer accepts all jobs at once.
 export async function inChunks(n, push) {
   for (let done = 0; done < n; done += 1000) await push(Math.min(1000, n - done))
 }
 
-// The clock starts when the first job starts (what the first fetch costs is not counted) and stops with the last one.
+// The clock starts when the first job starts (the first fetch is not counted) and stops with the
+// last one.
 export class Watch {
   constructor(n) {
     this.left = n
@@ -31,7 +33,8 @@ export class Watch {
   }
 }
 
-// Says which version of the package this is, and answers rounds until the input ends; round(n) gives the seconds.
+// Prints the version of the package, then answers rounds until end of input; round(n) returns the
+// seconds.
 export async function answerRounds(name, round) {
   const { version } = createRequire(import.meta.url)(`./node_modules/${name}/package.json`)
   console.log(JSON.stringify({ peer: `${name} ${version}`, node: process.version }))

@@ -1,8 +1,8 @@
 /*
- * batch.c: many operations, one commit.
+ * batch.c: many operations in one call.
  *
- * Each op has its own answer; one that is refused does not disturb the others. The store is written, and on
- * SQLite synced to the disk, once for all of them.
+ * Each op has its own answer; one that is refused does not disturb the others. The store is
+ * written, and on SQLite synced to the disk, once for all of them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 
 static char names[N][32];
 
-/* Acquire every name as `holder`. How many were granted, or -1: then nothing is known about any of them. */
+/* Acquire every name as `holder`. How many were granted, or -1: then nothing is known about any of
+ * them. */
 static int
 acquire_all(il *store, const char *holder, il_op ops[N], il_error *err)
 {
@@ -45,7 +46,8 @@ release_all(il *store, il_op ops[N], il_error *err)
     for (int i = 0; i < N; i++) {
         uint64_t fence = ops[i].status == IL_OK ? ops[i].out.fence : 0;
         il_op_release(&ops[i]);
-        /* One that was not granted has no fence and is answered IL_INVAL; the others are not disturbed. */
+        /* One that was not granted has no fence and is answered IL_INVAL; the others are not
+         * disturbed. */
         ops[i].type  = IL_OP_RELEASE;
         ops[i].fence = fence;
     }
@@ -76,7 +78,7 @@ main(int argc, char **argv)
     }
     int       n_granted = acquire_all(store, holder, ops, &err);
     il_status released  = release_all(store, ops, &err);
-    printf("%d of %d granted in one commit\n", n_granted, N);
+    printf("%d of %d granted in one call\n", n_granted, N);
 
     il_lease_release(other, NULL);
     il_lease_free(other);

@@ -1,6 +1,6 @@
 /*
- * cache.c: a value that is expensive to make is made by one process at a time; the others wait for it, or use
- * the old one.
+ * cache.c: a value that is expensive to make is made by one process at a time; the others wait for
+ * it, or use the old one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,8 @@ main(int argc, char **argv)
     }
     il_status a = get(store, "usage:2026-01-31", 1, built, sizeof built);
     il_status b = get(store, "usage:2026-01-31", 1, hit, sizeof hit);
-    /* Something has changed: the value counts as old from now on, but may be used until there is a new one. */
+    /* Something has changed: the value counts as old from now on, but may be used until there is a
+     * new one. */
     il_status dropped = il_cache_drop(store, "usage:2026-01-31", IL_DROP_STALE, &err);
     il_status c       = get(store, "usage:2026-01-31", 0, stale, sizeof stale);
     printf("%s: %s\n%s: %s\n%s: %s\n", il_status_name(a), built, il_status_name(b), hit,

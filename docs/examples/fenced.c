@@ -1,17 +1,18 @@
 /*
  * fenced.c: a write that a holder without a lease cannot do.
  *
- * A holder can lose its lease without noticing: it was paused between two instructions. So the resource
- * itself remembers the greatest fence that it was shown, and refuses a smaller one. il_check_fence() is the
- * early look: it saves work that would be refused, but between the look and the write time can pass, so it
- * does not replace the comparison.
+ * A holder can lose its lease without noticing: it was paused between two instructions. So the
+ * resource itself remembers the greatest fence that it was shown, and refuses a smaller one.
+ * il_check_fence() is the early look: it saves work that would be refused, but between the look and
+ * the write time can pass, so it does not replace the comparison.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include <interlock.h>
 
-/* What is protected: a row, a file, a device. The comparison and the write must be one atomic step of it. */
+/* What is protected: a row, a file, a device. The comparison and the write must be one atomic step
+ * of it. */
 struct resource {
     uint64_t fence; /* the greatest one that was shown */
     int      value;

@@ -1,8 +1,9 @@
 /*
- * idempotent.c: a request that may come twice has one effect, and every copy of it gets the same answer.
+ * idempotent.c: a request that may come twice has one effect, and every copy of it gets the same
+ * answer.
  *
- * The client sends a key with its request, and the same key when it repeats it. The fingerprint tells a repetition
- * from another request that uses the same key by mistake.
+ * The client sends a key with its request, and the same key when it repeats it. The fingerprint
+ * tells a repetition from another request that uses the same key by mistake.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,8 @@ handle(il *store, const char *key, const char *what, char *answer, size_t answer
     opts.wait_ms           = 5000; /* if the first attempt is still running, wait for its answer */
 
     switch (il_once_begin(store, key, &opts, &once, &op, &err)) {
-    case IL_OK: /* ours to do. op.out.flags has IL_OUT_TAKEOVER if an earlier attempt died on the way */
+    /* ours to do. op.out.flags has IL_OUT_TAKEOVER if an earlier attempt died on the way */
+    case IL_OK:
         snprintf(answer, answer_bytes, "order %d", make_order(what));
         code = 201;
         if (il_once_finish(once, code, answer, strlen(answer), &err) != IL_OK)

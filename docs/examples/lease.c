@@ -1,8 +1,9 @@
 /*
  * lease.c: hold a key while working, and stop when it is lost.
  *
- * The lease is renewed by a thread of the library, and a second one, the watchdog, calls on_lost. A program
- * that sleeps in poll() would rather add il_lease_fd() to it: it polls readable once the lease is lost.
+ * The lease is renewed by a thread of the library, and a second one, the watchdog, calls on_lost. A
+ * program that sleeps in poll() would rather add il_lease_fd() to it: it polls readable once the
+ * lease is lost.
  */
 #define _POSIX_C_SOURCE 200809L /* nanosleep() */
 

@@ -9,7 +9,8 @@
 static void
 print_metric(void *cookie, const char *name, const char *help, uint64_t value)
 {
-    fprintf(cookie, "# HELP %s %s\n# TYPE %s counter\n%s %" PRIu64 "\n", name, help, name, name, value);
+    fprintf(cookie, "# HELP %s %s\n# TYPE %s counter\n%s %" PRIu64 "\n", name, help, name, name,
+            value);
 }
 
 int

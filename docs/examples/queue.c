@@ -1,9 +1,9 @@
 /*
  * queue.c: pushing jobs, and a worker that does them.
  *
- * A job is claimed by one worker at a time and finished once. A worker that dies is noticed: its claim runs out,
- * and the job is claimed again, so what a job does must bear being begun twice. il_lease_fence() of il_job_lease() is
- * the token of this attempt, which a resource can compare.
+ * A job is claimed by one worker at a time and finished once. A worker that dies is noticed: its
+ * claim runs out, and the job is claimed again, so what a job does must bear being begun twice.
+ * il_lease_fence() of il_job_lease() is the token of this attempt, which a resource can compare.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -84,7 +84,8 @@ main(int argc, char **argv)
     printf("pushed twice: %s, %s id\n", il_status_name(again),
            strcmp(id, same) == 0 ? "the same" : "another");
 
-    int n_done = work(store, &err); /* three attempts, of which one failed: reported, so done with */
+    /* three attempts, of which one failed: reported, so done with */
+    int n_done = work(store, &err);
     il_close(store);
     return again == IL_DUPLICATE && strcmp(id, same) == 0 && n_done == 3 ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 /*
  * run.c: an execution that cannot start twice, tells how far it is, and can be asked to stop.
  *
- * The run has an id, and a row in the store that stays after its end; while it executes it holds the lease of its
- * key, which a thread of the library renews.
+ * The run has an id, and a row in the store that stays after its end; while it executes it holds
+ * the lease of its key, which a thread of the library renews.
  */
 #define _POSIX_C_SOURCE 200809L /* nanosleep() */
 
@@ -12,7 +12,8 @@
 
 #include <interlock.h>
 
-/* On the watchdog's thread: somebody asks the run to stop, or its lease is lost. Note it and return. */
+/* On the watchdog's thread: somebody asks the run to stop, or its lease is lost. Note it and
+ * return. */
 static void
 on_cancel(void *cookie, il_run *run, const char *reason)
 {
@@ -49,7 +50,8 @@ work(il_run *run, const atomic_int *stop, int n_steps)
     return IL_RUN_COMPLETED;
 }
 
-/* Start, work, finish; with `cancelled`, somebody cancels the run at its start. The state in which it ended. */
+/* Start, work, finish; with `cancelled`, somebody cancels the run at its start. The state in which
+ * it ended. */
 static il_run_state
 run_once(il *store, int cancelled, il_error *err)
 {

@@ -38,9 +38,9 @@ let_go(il *store, const char *holder, uint64_t fence, il_error *err)
 }
 
 /*
- * Step by step, for a program that has something else to do meanwhile. An acquire that must wait answers
- * IL_QUEUED at once; il_wait() sleeps until it is worth repeating; the repeated acquire keeps its place in
- * the queue, and confirms the turn when it has come.
+ * Step by step, for a program that has something else to do meanwhile. An acquire that must wait
+ * answers IL_QUEUED at once; il_wait() sleeps until it is worth repeating; the repeated acquire
+ * keeps its place in the queue, and confirms the turn when it has come.
  */
 static il_status
 wait_step_by_step(il *store, uint64_t fence_of_first, il_error *err)

@@ -1,12 +1,13 @@
 /*
- * app.h: the apps that this binary has (apps.def). What an app is to the server is in http/app.h.
+ * app.h: the list of apps built into this binary (apps.def). http/app.h defines the interface
+ * between an app and the server.
  */
 #ifndef IL_APPS_APP_H
 #define IL_APPS_APP_H
 
 #include "http/app.h"
 
-/* Each app defines NAME_http_app; for whoever needs one of them by name. */
+/* Each app defines NAME_http_app; for code that needs a particular one. */
 #define X(name) extern const struct http_app name##_http_app;
 #include "apps/apps.def"
 #undef X
@@ -18,7 +19,7 @@ enum il_app_id {
     IL_APP_COUNT
 };
 
-/* By enum il_app_id: what http_options.apps is given. */
+/* Indexed by enum il_app_id; the value of http_options.apps. */
 extern const struct http_app *const il__apps[IL_APP_COUNT];
 
 #endif

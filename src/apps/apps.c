@@ -1,5 +1,5 @@
 /*
- * apps.c: the table of apps.def.
+ * apps.c: the table of apps, from apps.def.
  */
 #include "apps/app.h"
 

@@ -1,5 +1,5 @@
 /*
- * arena.c: chains of blocks, newest first; the contract is in arena.h.
+ * arena.c: an arena as a chain of blocks, newest first; the contract is in arena.h.
  */
 #include "base/arena.h"
 
@@ -44,6 +44,16 @@ il__arena_strdup(void **chain, const char *s)
     if (copy != NULL)
         memcpy(copy, s, n_bytes);
     return copy;
+}
+
+size_t
+il__arena_bytes(const void *chain)
+{
+    size_t n_bytes = 0;
+
+    for (const struct block *b = chain; b != NULL; b = b->older)
+        n_bytes += sizeof *b + b->capacity;
+    return n_bytes;
 }
 
 static void

@@ -1,17 +1,19 @@
 /*
- * arena.h: memory that is given back all at once: a chain of growing blocks behind one pointer.
+ * arena.h: arena allocator: a chain of growing blocks behind one pointer, freed all at once.
  */
 #ifndef IL_BASE_ARENA_H
 #define IL_BASE_ARENA_H
 
 #include "base/base.h"
 
-/* *chain is NULL at first. 16-byte aligned; NULL when there is no memory. */
+/* *chain starts as NULL. The result is 16-byte aligned; NULL when out of memory. */
 void *il__arena_alloc(void **chain, size_t n_bytes);
 char *il__arena_strdup(void **chain, const char *s);
-/* Give everything back; *chain is NULL afterwards. */
+/* Total size of its blocks in bytes. */
+size_t il__arena_bytes(const void *chain);
+/* Free everything; *chain is NULL afterwards. */
 void il__arena_free(void **chain);
-/* Forget everything but keep the newest block for the next use. */
+/* Discard the contents but keep the newest block for reuse. */
 void il__arena_clear(void **chain);
 
 #endif

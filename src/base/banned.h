@@ -1,10 +1,10 @@
 /*
- * banned.h: functions that have hurt others. Using one fails to compile, naming what to use instead.
+ * banned.h: bans unsafe C functions. Using one fails to compile and names the replacement.
  */
 #ifndef IL_BASE_BANNED_H
 #define IL_BASE_BANNED_H
 
-/* First, so that their own declarations do not meet the macros below. */
+/* Included first, so that the macros below do not break their declarations. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

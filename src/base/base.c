@@ -1,5 +1,5 @@
 /*
- * base.c: failed checks and the allocator hooks.
+ * base.c: reporting failed checks, and the allocator hooks.
  */
 #include "base/base.h"
 
@@ -17,14 +17,14 @@ il__check_failed(const char *expr, const char *file, int line, const char *func)
 
     if (n > 0) {
         size_t n_bytes = MIN((size_t)n, sizeof line_text - 1);
-        /* Nothing can be done about a failed write on the way out. */
+        /* The process is about to abort; a failed write is ignored. */
         if (write(STDERR_FILENO, line_text, n_bytes) < 0)
             errno = 0;
     }
     abort();
 }
 
-static il_allocator hooks; /* all NULL: malloc and kin */
+static il_allocator hooks; /* all NULL: malloc and friends */
 
 void
 il_set_allocator(const il_allocator *allocator)
@@ -66,7 +66,8 @@ il__calloc_table(size_t n, size_t size)
     void *p = il__alloc(n_bytes);
     if (p == NULL)
         return NULL;
-    /* Before it is touched. Only a hint, and only for whole large pages that lie inside. */
+    /* Before the first access. Only a hint, and only for the huge pages entirely inside the
+     * range. */
     uintptr_t first = ((uintptr_t)p + large - 1) & ~(large - 1);
     uintptr_t end   = ((uintptr_t)p + n_bytes) & ~(large - 1);
     if (end > first)

@@ -1,7 +1,7 @@
 /*
- * base.h: what every file of the project may rely on: checks, cleanup, memory, small macros.
+ * base.h: basics used everywhere: checks, scope cleanup, memory, small macros.
  *
- * Nothing here knows about locks. Included first (after system headers) by every .c file.
+ * Knows nothing about locks. Every .c file includes it first, after the system headers.
  */
 #ifndef IL_BASE_BASE_H
 #define IL_BASE_BASE_H
@@ -15,15 +15,15 @@
 #include "interlock.h"
 
 /*
- * CHECK: a programmer's error, never compiled out. Bad input and bad stored data are not programmer's
- * errors: they are statuses.
+ * CHECK: asserts against programming errors; never compiled out. Bad input and bad stored data are
+ * not programming errors: those return a status.
  */
 #define CHECK(x) \
     (__builtin_expect(!!(x), 1) ? (void)0 : il__check_failed(#x, __FILE__, __LINE__, __func__))
 
 _Noreturn void il__check_failed(const char *expr, const char *file, int line, const char *func);
 
-/* A local that owns something: AUTO(fn) with `void fn(T *p)`, run when the scope is left. */
+/* A local that owns a resource: AUTO(fn) calls `void fn(T *p)` when it goes out of scope. */
 #define AUTO(fn) __attribute__((cleanup(fn)))
 #define AUTO_FREE AUTO(il__freep)
 #define DEFINE_AUTO(type, fn)          \
@@ -45,11 +45,30 @@ _Noreturn void il__check_failed(const char *expr, const char *file, int line, co
     })
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+/*
+ * The smaller and the larger of two values. Each argument is evaluated once, since a second call
+ * (to a clock, say) may return another value. Both are converted to their common type, as in a
+ * comparison, so a constant needs no cast. The number keeps the variables of nested calls (a MIN
+ * inside a MAX) apart. Not usable in constant expressions.
+ */
+#ifdef __cppcheck__ /* which cannot parse a statement expression in an initializer */
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+#else
+#define MIN(a, b) IL__CHOOSE(a, <, b, __COUNTER__)
+#define MAX(a, b) IL__CHOOSE(a, >, b, __COUNTER__)
+#define IL__CHOOSE(a, op, b, n) IL__CHOOSE_AS(a, op, b, n) /* n becomes a number */
+#define IL__CHOOSE_AS(a, op, b, n)                        \
+    ({                                                    \
+        __typeof__(1 ? (a) : (b)) first_##n  = (a);       \
+        __typeof__(1 ? (a) : (b)) second_##n = (b);       \
+        first_##n op second_##n ? first_##n : second_##n; \
+    })
+#endif
+
 #define UNUSED __attribute__((unused))
 #define MUST_USE __attribute__((warn_unused_result))
-/* Ignore a result that the compiler insists on; the comment beside it says why that is right. */
+/* Ignore a warn_unused_result value; a comment at each use says why that is right. */
 #define IGNORE(call)  \
     do {              \
         if ((call)) { \
@@ -61,18 +80,18 @@ _Noreturn void il__check_failed(const char *expr, const char *file, int line, co
     ((const type *)(const void *)((const char *)(ptr)-offsetof(type, member)))
 
 /*
- * Memory, through the hooks of il_set_allocator(). NULL when there is none: every caller checks, the
- * library never aborts for lack of memory. il__free(NULL) is fine.
+ * Memory, through the hooks of il_set_allocator(). NULL when out of memory: every caller checks,
+ * and the library never aborts for lack of memory. il__free(NULL) is fine.
  */
 void *il__alloc(size_t n_bytes);
 void *il__calloc(size_t n, size_t size);
-/* For a table that is looked up at random: asks for large pages when it is large. Zeroed. */
+/* For tables with random access: requests huge pages for a large one. Zeroed. */
 void *il__calloc_table(size_t n, size_t size);
 void *il__realloc(void *p, size_t n_bytes);
 char *il__strdup(const char *s);
 char *il__strndup(const char *s, size_t n_bytes);
 void  il__free(void *p);
-/* Copy bytes to *at, which moves on; where they are then. */
+/* Copy bytes to *at and advance it; returns where they were copied to. */
 char *il__put(char **at, const void *data, size_t n_bytes);
 
 static inline void

@@ -30,7 +30,7 @@ il__buf_clear(struct il__buf *b)
         b->data[0] = '\0';
 }
 
-/* Make room for n_more bytes and a NUL; false (and failed) when that is not to be had. */
+/* Make room for n_more bytes and a NUL; false (and `failed` set) when that is impossible. */
 static bool
 reserve(struct il__buf *b, size_t n_more)
 {

@@ -1,8 +1,9 @@
 /*
- * buf.h: a growable string with a maximum.
+ * buf.h: a growable string with a maximum size.
  *
- * Adding never fails loudly: once memory or the maximum runs out the buffer is `failed`, keeps what it
- * had, and ignores what follows; the caller asks once, at the end. The data is always NUL-terminated.
+ * Callers need not check every append: once memory or the maximum runs out, the buffer is `failed`,
+ * keeps its content and ignores further appends; check once, at the end. The data is always
+ * NUL-terminated.
  */
 #ifndef IL_BASE_BUF_H
 #define IL_BASE_BUF_H
@@ -27,13 +28,15 @@ void il__buf_add(struct il__buf *b, const void *data, size_t n_bytes);
 void il__buf_adds(struct il__buf *b, const char *s);
 void il__buf_addc(struct il__buf *b, char c);
 void il__buf_addf(struct il__buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Where n_bytes more can be written by hand, or NULL when they do not fit; then add what was written to b->n_bytes, and a NUL. */
+/* Where the caller can write n_bytes directly, or NULL if they do not fit. Afterwards the caller
+ * adds the number written to b->n_bytes, and a NUL. */
 char *il__buf_room(struct il__buf *b, size_t n_bytes);
 void  il__buf_vaddf(struct il__buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 
-/* The string, "" while empty; the buffer's own. */
+/* The string, "" while empty; still owned by the buffer. */
 const char *il__buf_str(const struct il__buf *b);
-/* The string, now the caller's (il__free); NULL when the buffer failed. The buffer is empty afterwards. */
+/* The string, now owned by the caller (il__free); NULL when the buffer failed. The buffer is empty
+ * afterwards. */
 char *il__buf_take(struct il__buf *b);
 
 #define AUTO_BUF AUTO(il__buf_release)

@@ -1,5 +1,5 @@
 /*
- * clock.c: reading the machine's clocks. What leases make of them is in src/store/sqlite/state.c.
+ * clock.c: reads the machine's clocks. src/store/sqlite/state.c derives lease time from them.
  */
 #include "base/clock.h"
 
@@ -33,7 +33,7 @@ il__clock_wall_ms(void)
     return il__clock_wall_us() / 1000;
 }
 
-/* Read a small file of /proc into text; an unreadable one gives "". */
+/* Read a small /proc file into text; "" if unreadable. */
 static void
 read_small(const char *path, char *text, size_t n_bytes)
 {
@@ -65,7 +65,7 @@ machine_init(void)
     (void)snprintf(machine_boot_id, sizeof machine_boot_id, "%s%s%s", boot,
                    machine[0] != '\0' ? "@" : "", machine); /* fits */
 
-    /* Lines "monotonic SEC NSEC" and "boottime SEC NSEC": what the namespace adds to each clock. */
+    /* Lines "monotonic SEC NSEC" and "boottime SEC NSEC": the namespace's offset for each clock. */
     read_small("/proc/self/timens_offsets", text, sizeof text);
     const char *line = strstr(text, "boottime");
     long long   sec  = 0;
@@ -75,8 +75,9 @@ machine_init(void)
 }
 
 /*
- * Not from a coarse clock with the difference to CLOCK_BOOTTIME remembered: after a suspend such a clock is
- * behind until it looks again, a lease granted in between would end early, and its key go to a second holder.
+ * A coarse clock plus a cached offset to CLOCK_BOOTTIME would not do: after a suspend it lags until
+ * the offset is refreshed; a lease granted in between would expire early, and its key go to a
+ * second holder.
  */
 static int64_t
 machine_boot_ms(void *cookie UNUSED)
@@ -99,7 +100,8 @@ machine_boot_id_text(void *cookie UNUSED)
 const il_clock *
 il__clock_machine(void)
 {
-    static const il_clock machine = { machine_boot_ms, machine_wall_ms, machine_boot_id_text, NULL };
+    static const il_clock machine = { machine_boot_ms, machine_wall_ms, machine_boot_id_text,
+                                      NULL };
 
     CHECK(pthread_once(&machine_once, machine_init) == 0);
     return &machine;

@@ -1,5 +1,5 @@
 /*
- * dl.c: dlopen() and a table of symbols.
+ * dl.c: loads a library with dlopen() and resolves a table of symbols.
  */
 #include "base/dl.h"
 
@@ -12,17 +12,17 @@ il__dl_load(const struct il__dl *dl, void *functions, char *why, size_t n_why)
     void *library = dlopen(dl->soname, RTLD_NOW | RTLD_LOCAL);
 
     if (library == NULL) {
-        (void)snprintf(why, n_why, "%s cannot be loaded; is the package %s installed?", dl->soname,
+        (void)snprintf(why, n_why, "cannot load %s; is package %s installed?", dl->soname,
                        dl->package);
         return false;
     }
     for (size_t i = 0; i < dl->n_symbols; i++) {
         void *at = dlsym(library, dl->symbols[i].name);
         if (at == NULL) {
-            (void)snprintf(why, n_why, "%s has no %s", dl->soname, dl->symbols[i].name);
+            (void)snprintf(why, n_why, "%s lacks the symbol %s", dl->soname, dl->symbols[i].name);
             return false;
         }
-        /* ISO C has no cast from void * to a function. */
+        /* ISO C has no cast from void * to a function pointer. */
         memcpy((char *)functions + dl->symbols[i].offset, &at, sizeof at);
     }
     return true;

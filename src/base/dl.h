@@ -1,8 +1,9 @@
 /*
- * dl.h: libraries that are loaded when they are first needed. So the binary starts without them (some bring along dozens of others), and
- * runs where they are not installed.
+ * dl.h: shared libraries loaded on first use. The binary starts without them (some pull in dozens
+ * of others) and runs where they are not installed.
  *
- * The functions of a library are rows of a .def file, X(name); they become the members of a struct and, by IL__DL_SYMBOL, the table here.
+ * A library's functions are rows X(name) of a .def file; these expand to the members of a struct
+ * and, with IL__DL_SYMBOL, to the table here.
  */
 #ifndef IL_BASE_DL_H
 #define IL_BASE_DL_H
@@ -11,7 +12,7 @@
 
 struct il__dl_symbol {
     const char *name;
-    size_t      offset; /* of the member that gets its address */
+    size_t      offset; /* of the member that receives its address */
 };
 #define IL__DL_SYMBOL(type, name) { #name, offsetof(type, name) },
 
@@ -22,7 +23,8 @@ struct il__dl {
     size_t                      n_symbols;
 };
 
-/* Load it and fill the struct at `functions`. False: `why` says why not. Never unloaded. Call it once: the caller has a pthread_once. */
+/* Load the library and fill the struct at `functions`. False: `why` has the reason. Never unloaded.
+ * Call it only once (use pthread_once). */
 bool il__dl_load(const struct il__dl *dl, void *functions, char *why, size_t n_why) MUST_USE;
 
 #endif

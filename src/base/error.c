@@ -1,5 +1,5 @@
 /*
- * error.c: the status table, and filling an il_error.
+ * error.c: the status table, and filling in an il_error.
  */
 #include "base/error.h"
 

@@ -1,5 +1,5 @@
 /*
- * hash.c: XXH3 from libxxhash, compiled in, with a random seed of the process.
+ * hash.c: XXH3 from libxxhash, compiled in, with a random seed per process.
  */
 #include "base/hash.h"
 
@@ -22,7 +22,7 @@ static uint64_t       seed;
 static void
 seed_init(void)
 {
-    /* Early in boot there may be no randomness yet; then the address layout is what there is. */
+    /* Early in boot random bytes may not be available yet; then the address layout has to do. */
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed)
         seed = (uint64_t)(uintptr_t)&seed_once ^ ((uint64_t)getpid() << 32);
 }

@@ -1,17 +1,18 @@
 /*
- * hash.h: one fast hash for tables in memory. Never an identity: equal hashes are followed by a
- * comparison of the whole names. Seeded per process, so that nobody can prepare colliding names.
+ * hash.h: a fast hash for in-memory tables. Never used as an identity: equal hashes are followed by
+ * a comparison of the full names. Seeded per process, so that an attacker cannot prepare colliding
+ * names.
  */
 #ifndef IL_BASE_HASH_H
 #define IL_BASE_HASH_H
 
 #include "base/base.h"
 
-/* Before the first use in a process; repeatable. */
+/* Call before the first use in a process; may be called again. */
 void     il__hash_init(void);
 uint64_t il__hash_bytes(const void *data, size_t n_bytes);
 
-/* Mix two hashes into one. */
+/* Combine two hashes. */
 static inline uint64_t
 il__hash_mix(uint64_t a, uint64_t b)
 {
@@ -22,7 +23,7 @@ il__hash_mix(uint64_t a, uint64_t b)
     return h ^ (h >> 32);
 }
 
-/* The same in every process and forever: for what is shared through a file. */
+/* No process seed: the same result in every process, forever. For data shared through a file. */
 uint64_t il__hash_stable(const void *data, size_t n_bytes, uint64_t seed);
 
 #endif

@@ -11,7 +11,7 @@ comes_before(const struct il__heap *h, const struct il__heap_node *a, const stru
     return h->before(a, b);
 }
 
-/* Put the later one below the earlier one; both stand alone. */
+/* Make the later root a child of the earlier one; neither is in a chain. */
 static struct il__heap_node *
 meld(const struct il__heap *h, struct il__heap_node *a, struct il__heap_node *b)
 {
@@ -28,7 +28,8 @@ meld(const struct il__heap *h, struct il__heap_node *a, struct il__heap_node *b)
     return a;
 }
 
-/* Make one heap of a chain: meld them in pairs from the first to the last, then the pairs backwards. */
+/* Merge a chain into one heap: meld in pairs from first to last, then the pairs from last to
+ * first. */
 static struct il__heap_node *
 meld_chain(const struct il__heap *h, struct il__heap_node *first)
 {
@@ -64,7 +65,7 @@ il__heap_add(struct il__heap *h, struct il__heap_node *node)
     h->n++;
 }
 
-/* Take a node that is not the first out of its chain; what is below it comes along. */
+/* Take a node other than the root out of its chain, with its subtree. */
 static void
 cut(struct il__heap_node *node)
 {
@@ -104,7 +105,7 @@ il__heap_move(struct il__heap *h, struct il__heap_node *node, int64_t at)
         il__heap_add(h, node);
         return;
     }
-    node->at = at; /* sooner: what is below it still comes later */
+    node->at = at; /* sooner: its subtree still comes later */
     if (node != h->first) {
         cut(node);
         h->first = meld(h, h->first, node);

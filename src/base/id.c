@@ -1,6 +1,6 @@
 /*
- * id.c: UUIDv7 (RFC 9562): 48 bits of wall-clock milliseconds, then randomness. Ids made later sort
- * later, as far as the clock allows; nothing relies on that but the eye.
+ * id.c: UUIDv7 (RFC 9562): 48 bits of wall-clock milliseconds, then random bits. Later ids sort
+ * later, as far as the clock allows; that helps readers, and no code relies on it.
  */
 #include <stdio.h>
 #include <sys/random.h>

@@ -1,5 +1,5 @@
 /*
- * map.c: open addressing; the contract is in map.h.
+ * map.c: a hash table with open addressing; the contract is in map.h.
  */
 #include "base/map.h"
 
@@ -72,7 +72,7 @@ il__map_remove(struct il__map *m, uint64_t hash, const void *item)
     size_t mask = m->size - 1;
     size_t i    = find(m, hash, item);
 
-    /* Close the gap: move up every later item of the run that may stand at the gap. */
+    /* Close the gap: move up every later item of the probe run that may occupy it. */
     for (size_t j = (i + 1) & mask; m->slots[j].item != NULL; j = (j + 1) & mask) {
         size_t home = m->slots[j].hash & mask;
         if (((j - home) & mask) >= ((j - i) & mask)) {

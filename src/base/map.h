@@ -1,7 +1,7 @@
 /*
- * map.h: a hash table of pointers: open addressing with linear probing. The hash stands beside the pointer, so
- * that only an entry that is meant is ever looked at: in a large table everything else would be a
- * cache miss. Deleting closes the gap; there are no tombstones.
+ * map.h: a hash table of pointers: open addressing with linear probing. The hash is stored beside
+ * the pointer, so that a lookup only dereferences entries with the right hash: in a large table
+ * every other one would be a cache miss. Deleting closes the gap; no tombstones.
  */
 #ifndef IL_BASE_MAP_H
 #define IL_BASE_MAP_H
@@ -21,16 +21,16 @@ struct il__map {
 
 void il__map_release(struct il__map *m); /* the table, not the items */
 
-/* Room for one more. False: no memory, nothing was changed. */
+/* Reserve room for one more item. False: out of memory, nothing changed. */
 bool il__map_reserve(struct il__map *m) MUST_USE;
-/* Add an item, for which there is room. */
+/* Add an item; room must have been reserved. */
 void il__map_add(struct il__map *m, uint64_t hash, void *item);
-/* Remove an item that is there, or put another of the same hash in its place. */
+/* Remove an item of the table, or replace it by another one with the same hash. */
 void il__map_remove(struct il__map *m, uint64_t hash, const void *item);
 void il__map_replace(struct il__map *m, uint64_t hash, const void *item, void *by);
 
-/* The place to begin looking for a hash, and the item that has it at or after a place; NULL at the end. The
- * caller compares names and goes on with ++*i. */
+/* The index to start searching for a hash, and the first item with that hash at or after an index;
+ * NULL at the end. The caller compares names and continues with ++*i. */
 static inline size_t
 il__map_start(const struct il__map *m, uint64_t hash)
 {
@@ -49,7 +49,7 @@ il__map_next(const struct il__map *m, uint64_t hash, size_t *i)
     }
 }
 
-/* Have the place fetched that will be looked at soon. */
+/* Prefetch the slot of a hash that will be looked up soon. */
 static inline void
 il__map_prefetch(const struct il__map *m, uint64_t hash)
 {

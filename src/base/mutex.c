@@ -9,9 +9,9 @@
 #define SPIN_MIN 64
 #define SPIN_MAX 2048
 
-static _Thread_local unsigned held; /* bit per class */
+static _Thread_local uint64_t held; /* bit per class */
 
-_Static_assert(IL__MUTEX_CLASS_COUNT <= 32, "one bit per class");
+_Static_assert(IL__MUTEX_CLASS_COUNT <= 64, "one bit per class");
 
 static const struct {
     const char *name;
@@ -42,7 +42,7 @@ il__mutex_init(struct il__mutex *m, enum il__mutex_class rank)
 {
     pthread_mutexattr_t attr;
 
-    /* Adaptive: a little spinning in any case. */
+    /* Adaptive: spins briefly in any case. */
     CHECK(pthread_mutexattr_init(&attr) == 0);
     CHECK(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP) == 0);
     CHECK(pthread_mutex_init(&m->m, &attr) == 0);
@@ -67,9 +67,9 @@ pause_cpu(void)
 }
 
 /*
- * Ask again after longer and longer pauses, some 100 microseconds in all; mostly the first or second is enough.
- * The pauses let whoever has the mutex take it a few times in a row, with everything it protects in his cache;
- * handing all of that to and fro costs more than the work itself.
+ * Retry after increasing pauses, about 100 microseconds in total; usually the first or second is
+ * enough. The pauses let the owner take the mutex several times in a row while the data it protects
+ * is in its cache; moving that data between CPUs costs more than the work itself.
  */
 static bool
 spin(pthread_mutex_t *m)
@@ -86,24 +86,24 @@ spin(pthread_mutex_t *m)
 void
 il__mutex_lock(struct il__mutex *m)
 {
-    CHECK((held >> m->rank) == 0); /* nothing of this class or of one further down is held */
+    CHECK((held >> m->rank) == 0); /* no mutex of this class or of a later one is held */
     if (!classes[m->rank].spins || (pthread_mutex_trylock(&m->m) != 0 && !spin(&m->m)))
         CHECK(pthread_mutex_lock(&m->m) == 0);
-    held |= 1U << m->rank;
+    held |= UINT64_C(1) << m->rank;
 }
 
 void
 il__mutex_unlock(struct il__mutex *m)
 {
     CHECK(il__mutex_held(m));
-    held &= ~(1U << m->rank);
+    held &= ~(UINT64_C(1) << m->rank);
     CHECK(pthread_mutex_unlock(&m->m) == 0);
 }
 
 bool
 il__mutex_held(const struct il__mutex *m)
 {
-    return (held & (1U << m->rank)) != 0;
+    return (held & (UINT64_C(1) << m->rank)) != 0;
 }
 
 void

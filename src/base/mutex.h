@@ -1,6 +1,6 @@
 /*
- * mutex.h: mutexes with a class and a rank (mutex.def). Every build checks the order: the check is two
- * instructions on a thread-local word.
+ * mutex.h: mutexes with a class and a rank (mutex.def). Every build checks the lock order: the
+ * check is two instructions on a thread-local word.
  */
 #ifndef IL_BASE_MUTEX_H
 #define IL_BASE_MUTEX_H
@@ -31,9 +31,9 @@ void il__mutex_unlock(struct il__mutex *m);
 /* Does this thread hold a mutex of this class? For CHECK in functions that need it. */
 bool il__mutex_held(const struct il__mutex *m);
 
-/* A condition on CLOCK_MONOTONIC. Waiting gives the mutex up and takes it again. */
+/* A condition variable on CLOCK_MONOTONIC. Waiting releases the mutex and takes it again. */
 void il__cond_init(pthread_cond_t *c);
-/* False when `timeout_ns` passed; negative waits for ever. */
+/* False on timeout; a negative timeout_ns waits forever. */
 bool il__cond_wait(pthread_cond_t *c, struct il__mutex *m, int64_t timeout_ns);
 
 #endif

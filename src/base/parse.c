@@ -1,5 +1,5 @@
 /*
- * parse.c: numbers, durations, UTF-8. Strict: a text is either all of what it should be, or refused.
+ * parse.c: strict parsing of numbers, durations and UTF-8: the whole text must match.
  */
 #include "base/parse.h"
 
@@ -29,10 +29,28 @@ il__parse_u64(const char *text, uint64_t max, uint64_t *ret)
     return true;
 }
 
+bool
+il__is_uuid(const char *text)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+
+    if (strlen(text) != sizeof form - 1)
+        return false;
+    for (size_t i = 0; form[i] != '\0'; i++) {
+        if (form[i] == '-' ? text[i] != '-' : strchr("0123456789abcdefABCDEF", text[i]) == NULL)
+            return false;
+    }
+    return true;
+}
+
 static const struct duration_unit {
     const char *suffix;
     int64_t     ms;
-} duration_units[] = { { "d", 86400000 }, { "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 } };
+} duration_units[] = { { "d", 86400000 },
+                       { "h", 3600000 },
+                       { "m", 60000 },
+                       { "s", 1000 },
+                       { "ms", 1 } };
 
 #define DURATION_MS_MAX (INT64_C(366) * 86400000)
 
@@ -63,12 +81,13 @@ il_parse_duration(const char *text, int64_t *ret_ms, il_error *reterr)
         if (strcmp(text + n_digits, duration_units[i].suffix) != 0)
             continue;
         if (!il__parse_u64(digits, (uint64_t)(DURATION_MS_MAX / duration_units[i].ms), &value))
-            return il__error_set(reterr, IL_INVAL, "the duration '%.40s' is longer than 366 days",
+            return il__error_set(reterr, IL_INVAL, "duration '%.40s' is longer than 366 days",
                                  text);
         *ret_ms = (int64_t)value * duration_units[i].ms;
         return IL_OK;
     }
-    return il__error_set(reterr, IL_INVAL, "'%.40s' is not a duration (try 250ms, 30s, 5m, 1h)", text);
+    return il__error_set(reterr, IL_INVAL, "'%.40s' is not a duration (try 250ms, 30s, 5m, 1h)",
+                         text);
 }
 
 const char *
@@ -89,8 +108,8 @@ il__duration_text(int64_t ms, char out[IL__DURATION_TEXT_BYTES])
 }
 
 /*
- * Decode one code point of valid or invalid UTF-8; 0 bytes means invalid. The ranges are those of the
- * Unicode standard's table 3-7: they exclude overlong forms and surrogates.
+ * Decode one code point of valid or invalid UTF-8; 0 bytes means invalid. The ranges are those of
+ * the Unicode standard's table 3-7: they exclude overlong forms and surrogates.
  */
 static size_t
 utf8_decode(const unsigned char *s, size_t n_bytes, uint32_t *ret)

@@ -9,19 +9,22 @@
 /* A whole decimal number, nothing before or after it, at most `max`. */
 bool il__parse_u64(const char *text, uint64_t max, uint64_t *ret);
 
+/* Is it a UUID: 8-4-4-4-12 hexadecimal digits? Such an id can be part of a file name. */
+bool il__is_uuid(const char *text);
+
 /* Is it valid UTF-8 (no overlong forms, no surrogates, at most U+10FFFF)? */
 bool il__utf8_valid(const char *s, size_t n_bytes);
 /* Does it hold a control character: U+0000..U+001F, U+007F..U+009F? `s` is valid UTF-8. */
 bool il__utf8_has_control(const char *s, size_t n_bytes);
 
 #define IL__DURATION_TEXT_BYTES 24
-/* Print a duration so that il_parse_duration() gives it back: 30000 as "30s", 1500 as "1500ms". */
+/* Print a duration as il_parse_duration() reads it: 30000 as "30s", 1500 as "1500ms". */
 const char *il__duration_text(int64_t ms, char out[IL__DURATION_TEXT_BYTES]);
 
 #define IL__TIME_TEXT_BYTES 32
 /* RFC 3339 UTC with milliseconds: 2026-11-15T03:37:00.250Z. */
 const char *il__time_text(int64_t wall_ms, char out[IL__TIME_TEXT_BYTES]);
-/* RFC 3339, from 1970 on, with any offset; what is finer than a millisecond is cut off. */
+/* RFC 3339, from 1970 on, with any offset; truncated to milliseconds. */
 bool il__time_parse(const char *text, int64_t *ret_ms);
 
 #endif

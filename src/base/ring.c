@@ -1,9 +1,11 @@
 /*
- * ring.c: messages in a ring; the contract is in ring.h.
+ * ring.c: the message ring; the contract is in ring.h.
  *
- * Who writes draws a number (the word SAID of the board) and owns its cell: he marks it as his, writes, and marks it as written. The reader takes a cell
- * that is marked as written with the number he expects, before and after he has copied it, and whose checksum is right. Two writers whose numbers
- * are a whole round apart may meet in one cell; then the checksum is wrong, or the number, and it is a gap.
+ * A writer draws a number (the board's word SAID) and owns that number's cell: it marks the cell as
+ * being written, writes, and marks it as written. A reader accepts a cell that is marked as written
+ * with the expected number both before and after it has copied it, and whose checksum is right. Two
+ * writers whose numbers are a whole round apart may meet in one cell; then the checksum or the
+ * number is wrong, and readers see a gap.
  */
 #include "base/ring.h"
 
@@ -12,15 +14,15 @@
 #define CELLS 32
 #define CELL_WORDS 512
 #define TEXT_WORDS (CELL_WORDS - 2)
-#define STUCK_NS 1000000000 /* whoever has not written his cell by now will not do so */
+#define STUCK_NS 1000000000 /* a cell not written by now never will be */
 
-/* What a cell's mark says besides the number. */
+/* What a cell's mark contains besides the number. */
 enum {
     IS_WRITTEN = 1,
     IS_GAP     = 2
 };
 
-/* Read and written by several processes at once, so word by word. */
+/* Accessed by several processes at once, so word by word. */
 struct il__ring_cell {
     _Atomic uint64_t mark;  /* number, IS_* and length, see mark_of() */
     _Atomic uint64_t check; /* of number and text */
@@ -46,7 +48,7 @@ il__ring_open(struct il__board *b)
         return atomic_load(&b->ring) != NULL;
     struct il__ring_cell *made = il__calloc(CELLS, sizeof *made);
     if (made != NULL && !atomic_compare_exchange_strong(&b->ring, &none, made))
-        il__free(made); /* somebody else was first */
+        il__free(made); /* another thread was first */
     return atomic_load(&b->ring) != NULL;
 }
 
@@ -96,7 +98,7 @@ il__ring_reader_init(struct il__ring_reader *r, const struct il__board *b)
     *r = (struct il__ring_reader){ .next = il__board_read(b, IL__BOARD_SAID) };
 }
 
-/* Copy what a cell has; false: it is not what its mark says. */
+/* Copy a cell; false: the content does not match its mark. */
 static bool
 copy(const struct il__ring_cell *cell, uint32_t number, uint64_t mark, char *text)
 {

@@ -6,8 +6,8 @@
 #define WORD_BYTES_MAX 32
 
 /*
- * Edits (insert, delete, replace, swap of neighbours) that turn a into b, or more than anybody
- * would mistype when one of them is too long to be compared.
+ * Number of edits (insert, delete, replace, swap neighbours) that turn a into b, or a number too
+ * large to be a typo when one of them is too long to compare.
  */
 static size_t
 distance(const char *a, const char *b)
@@ -38,13 +38,13 @@ const char *
 il__suggest(const char *word, const char *(*next)(const void *cookie, size_t i), const void *cookie)
 {
     const char *best   = NULL;
-    size_t      least  = 3; /* more edits than two are another word */
+    size_t      least  = 3; /* more than two edits: another word */
     size_t      n_word = strlen(word);
     const char *name;
 
     for (size_t i = 0; n_word > 0 && (name = next(cookie, i)) != NULL; i++) {
         size_t edits = distance(word, name);
-        /* A beginning is as good as one typo; of a short word not every letter may be wrong. */
+        /* A prefix counts as one typo; in a short word not every letter may be wrong. */
         if (n_word > 1 && strncmp(word, name, n_word) == 0)
             edits = MIN(edits, 1);
         if (edits < least && edits < strlen(name)) {

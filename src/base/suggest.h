@@ -6,7 +6,8 @@
 
 #include "base/base.h"
 
-/* The name that `word` was probably meant to be, of those that next(cookie, 0), next(cookie, 1), … give until NULL; or NULL. */
+/* The name that `word` was probably meant to be, or NULL. next(cookie, 0), next(cookie, 1), …
+ * return the candidates, then NULL. */
 const char *il__suggest(const char *word, const char *(*next)(const void *cookie, size_t i),
                         const void *cookie);
 

@@ -1,5 +1,5 @@
 /*
- * time.c: RFC 3339 times, printed and parsed.
+ * time.c: printing and parsing RFC 3339 times.
  */
 #include "base/parse.h"
 
@@ -16,7 +16,7 @@ put_digits(char *at, int64_t number, int n)
     return at + n;
 }
 
-/* A time that has four digits for its year: each answer of the server has a few, and gmtime_r() takes its time. */
+/* For four-digit years: every server response contains a few times, and gmtime_r() is slow. */
 static void
 common_text(int64_t wall_ms, char *at)
 {
@@ -51,7 +51,7 @@ common_text(int64_t wall_ms, char *at)
 const char *
 il__time_text(int64_t wall_ms, char out[IL__TIME_TEXT_BYTES])
 {
-    /* Division that rounds down, so that times before 1970 have their milliseconds right too. */
+    /* Division rounding down, so that the milliseconds of times before 1970 are right, too. */
     int64_t   ms_part = wall_ms % 1000;
     time_t    sec     = (time_t)(wall_ms / 1000 - (ms_part < 0));
     struct tm tm;
@@ -70,9 +70,9 @@ il__time_text(int64_t wall_ms, char out[IL__TIME_TEXT_BYTES])
     return out;
 }
 
-/* ---- parsing ---------------------------------------------------------------------------------------- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
-/* Exactly `n` digits at *p, which moves on. */
+/* Exactly `n` digits at *p, which is advanced. */
 static bool
 digits(const char **p, int n, int *ret)
 {
@@ -102,7 +102,7 @@ is_leap(int year)
     return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
 
-/* Days from 1970-01-01 to a date that exists; -1 for one that does not. */
+/* Days from 1970-01-01 to a valid date; -1 for an invalid one. */
 static int64_t
 days_since_1970(int year, int month, int day)
 {
@@ -119,7 +119,7 @@ days_since_1970(int year, int month, int day)
            (month > 2 && is_leap(year) ? 1 : 0) + day - 1;
 }
 
-/* `.5`, `.250`: what is finer than a millisecond is cut off. */
+/* `.5`, `.250`: truncated to milliseconds. */
 static bool
 fraction(const char **p, int64_t *ret_ms)
 {
@@ -172,8 +172,9 @@ il__time_parse(const char *text, int64_t *ret_ms)
         return false;
     if (!literal(&p, 'T') && !literal(&p, 't') && !literal(&p, ' '))
         return false;
-    if (!digits(&p, 2, &hour) || !literal(&p, ':') || !digits(&p, 2, &minute) || !literal(&p, ':') ||
-        !digits(&p, 2, &second) || !fraction(&p, &ms) || !zone(&p, &east) || *p != '\0')
+    if (!digits(&p, 2, &hour) || !literal(&p, ':') || !digits(&p, 2, &minute) ||
+        !literal(&p, ':') || !digits(&p, 2, &second) || !fraction(&p, &ms) || !zone(&p, &east) ||
+        *p != '\0')
         return false;
     int64_t days = days_since_1970(year, month, day);
     if (days < 0 || hour > 23 || minute > 59 || second > 60)

@@ -1,8 +1,7 @@
 /*
  * args.c: the command line parser. It differs from getopt_long in three ways that matter here: long
- * options are never abbreviated (a script must not break when an option is added), a command line
- * that belongs to somebody else starts at `--` or after the last operand, and errors are returned
- * as text.
+ * options are never abbreviated (a script must not break when an option is added), the command line
+ * of a wrapped command starts at `--` or after the last operand, and errors are returned as text.
  */
 #include "cli/args.h"
 
@@ -21,7 +20,7 @@ struct parser {
     il_error                 *reterr;
 };
 
-/* "run: ", so that an error says which command it is about; "" before the command. */
+/* "run: ", so that an error names its command; "" before the command. */
 static const char *
 where(const struct parser *p)
 {
@@ -40,13 +39,15 @@ store_value(struct parser *p, const struct cli_option *option, const char *text)
 
     if (option->spec.type != CLI_FLAG &&
         il__cli_spec_parse(&option->spec, text, &value->number, &why) != IL_OK)
-        return il__error_set(p->reterr, IL_INVAL, "%s--%s: %s", where(p), option->name, why.message);
+        return il__error_set(p->reterr, IL_INVAL, "%s--%s: %s", where(p), option->name,
+                             why.message);
     value->given = true;
     value->text  = text;
     if (option->spec.type != CLI_EACH)
         return IL_OK;
     if (p->args->n_each == CLI_EACH_MAX)
-        return il__error_set(p->reterr, IL_INVAL, "%s--%s: given too often", where(p), option->name);
+        return il__error_set(p->reterr, IL_INVAL, "%s--%s was given too often", where(p),
+                             option->name);
     p->args->each[p->args->n_each].option = (enum cli_option_id)(option - il__cli_options);
     p->args->each[p->args->n_each++].text = text;
     return IL_OK;
@@ -62,7 +63,7 @@ il__cli_args_each(const struct cli_args *args, enum cli_option_id option, size_t
     return NULL;
 }
 
-/* The argument of an option that needs one: attached to it, or the next word. */
+/* The argument of an option that requires one: attached to it, or the next word. */
 static il_status
 take_value(struct parser *p, const struct cli_option *option, const char *attached)
 {
@@ -117,7 +118,8 @@ parse_long(struct parser *p, const char *word)
         if (option->spec.type != CLI_FLAG)
             return take_value(p, option, attached);
         if (attached != NULL)
-            return il__error_set(p->reterr, IL_INVAL, "%s--%s takes no value", where(p), option->name);
+            return il__error_set(p->reterr, IL_INVAL, "%s--%s takes no value", where(p),
+                                 option->name);
         return store_value(p, option, "");
     }
     return unknown_option(p, word, n_bytes);
@@ -155,7 +157,7 @@ add_operand(struct parser *p, const char *word)
     return IL_OK;
 }
 
-/* Everything after `--`: somebody else's command line, or operands that look like options. */
+/* Everything after `--`: another command line, or operands that look like options. */
 static il_status
 parse_rest(struct parser *p)
 {
@@ -197,7 +199,8 @@ il__cli_args_parse(struct cli_args *args, const struct cli_command *command, cha
         bool        option = word[0] == '-' && word[1] != '\0';
         if (!option && (command == NULL || (command->flags & CLI_FAMILY) != 0))
             break;
-        if (!option && (command->flags & CLI_TAIL) != 0 && args->n_operands == command->operands_max) {
+        if (!option && (command->flags & CLI_TAIL) != 0 &&
+            args->n_operands == command->operands_max) {
             st = parse_rest(&p);
             break;
         }
@@ -236,20 +239,22 @@ il__cli_args_command(struct cli_args *args, char **argv, int *i_arg, const struc
 }
 
 il_status
-il__cli_args_complete(const struct cli_args *args, const struct cli_command *command, il_error *reterr)
+il__cli_args_complete(const struct cli_args *args, const struct cli_command *command,
+                      il_error *reterr)
 {
     int64_t choice;
 
     if (args->n_operands < command->operands_min)
-        return il__error_set(reterr, IL_INVAL, "%s: an argument is missing (usage: interlock %s %s)",
-                             command->name, command->name, command->synopsis);
+        return il__error_set(reterr, IL_INVAL,
+                             "%s: an argument is missing (usage: interlock %s %s)", command->name,
+                             command->name, command->synopsis);
     bool tail = args->tail != NULL && args->tail[0] != NULL;
     if ((command->flags & (CLI_TAIL | CLI_NO_TAIL)) == CLI_TAIL && !tail)
         return il__error_set(reterr, IL_INVAL, "%s: no command given (usage: interlock %s %s)",
                              command->name, command->name, command->synopsis);
     if ((command->flags & CLI_BARE) != 0 && args->values[CLI_OPT_common_json].given)
-        return il__error_set(reterr, IL_INVAL, "%s: --json: this command prints no data",
-                             command->name);
+        return il__error_set(reterr, IL_INVAL,
+                             "%s: --json has no effect: the command prints no data", command->name);
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
         const struct cli_option *option = &il__cli_options[i];
         if (option->required && il__cli_option_fits(option, command) && !args->values[i].given)

@@ -1,5 +1,5 @@
 /*
- * ask.c: what the commands of queues, runs and caches share; the contract is in ask.h.
+ * ask.c: helpers shared by the queue, run and cache commands; the contract is in ask.h.
  */
 #include "cli/ask.h"
 
@@ -10,15 +10,39 @@
 
 #include "base/error.h"
 #include "base/parse.h"
+#include "cli/data.h"
 #include "proc/sys.h"
 
 #define SHOWN_BYTES 80
 
-il_status
-il__cli_apply(const struct cli *cli, il_op *op, il_error *reterr)
+/* An empty page of a listing that is not the last one. */
+static bool
+is_empty_page(const il_op *op)
 {
-    il_status st = il_apply(cli->store, op, 1, reterr);
+    return op->status == IL_OK && op->out.next != NULL && op->type != IL_OP_CACHE_STATS &&
+           op->out.n_items + op->out.n_runs + op->out.n_jobs + op->out.n_queues + op->out.n_crons ==
+               0;
+}
 
+/* Apply the op for the next page. Its cursor is freed on return, when it is no longer used. */
+static il_status
+apply_next(const struct cli *cli, il_op *op, il_error *reterr)
+{
+    AUTO_FREE char *cursor = il__strdup(op->out.next);
+
+    if (cursor == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    il_op_release(op);
+    op->in.list.cursor = cursor;
+    il_status st       = il_apply(cli->store, op, 1, reterr);
+    op->in.list.cursor = NULL;
+    return st;
+}
+
+/* The status of an op that was applied with st. */
+static il_status
+outcome(const struct cli *cli, const il_op *op, il_status st, il_error *reterr)
+{
     if (st != IL_OK || il_status_exit(op->status) == 0)
         return st != IL_OK ? st : op->status;
     return il__error_set(reterr, op->status, "%s: %s", cli->command->name,
@@ -26,13 +50,37 @@ il__cli_apply(const struct cli *cli, il_op *op, il_error *reterr)
 }
 
 il_status
-il__cli_apply_to(const struct cli *cli, il_op *op, const char *what, const char *name, il_error *reterr)
+il__cli_apply(const struct cli *cli, il_op *op, il_error *reterr)
+{
+    il_status st = il_apply(cli->store, op, 1, reterr);
+
+    il__cli_audit_ops(cli, op, 1, st);
+    while (st == IL_OK && is_empty_page(op))
+        st = apply_next(cli, op, reterr);
+    return outcome(cli, op, st, reterr);
+}
+
+il_status
+il__cli_apply_more(const struct cli *cli, il_op *op, il_error *reterr)
+{
+    il_op_release(op);
+    il_status st = il_apply(cli->store, op, 1, reterr);
+
+#ifdef IL_MUTANT_steps_audited
+    il__cli_audit_ops(cli, op, 1, st);
+#endif
+    return outcome(cli, op, st, reterr);
+}
+
+il_status
+il__cli_apply_to(const struct cli *cli, il_op *op, const char *what, const char *name,
+                 il_error *reterr)
 {
     il_status st = il__cli_apply(cli, op, reterr);
 
     if (st != IL_NOT_FOUND)
         return st;
-    return il__error_set(reterr, st, "%s: there is no %s '%.*s'", cli->command->name, what,
+    return il__error_set(reterr, st, "%s: no such %s: '%.*s'", cli->command->name, what,
                          SHOWN_BYTES, name);
 }
 
@@ -42,9 +90,9 @@ il__cli_queue_exists(const struct cli *cli, const char *queue, il_error *reterr)
     il_op     op = { .type = IL_OP_QUEUE_LIST, .in.list = { .prefix = queue, .limit = 1 } };
     il_status st = il__cli_apply(cli, &op, reterr);
 
-    /* In the order of names the prefix itself comes first. */
+    /* Sorted by name, the prefix itself comes first. */
     if (st == IL_OK && (op.out.n_queues == 0 || strcmp(op.out.queues[0].name, queue) != 0))
-        st = il__error_set(reterr, IL_NOT_FOUND, "%s: there is no queue '%.*s'", cli->command->name,
+        st = il__error_set(reterr, IL_NOT_FOUND, "%s: no such queue: '%.*s'", cli->command->name,
                            SHOWN_BYTES, queue);
     il_op_release(&op);
     return st;
@@ -55,20 +103,20 @@ il__cli_cursor_error(const struct cli *cli, il_status st, const char *cursor, il
 {
     if (st != IL_INVAL || cursor == NULL)
         return st;
-    return il__error_set(reterr, st, "%s: --cursor: '%.*s' is not one that a listing gave",
+    return il__error_set(reterr, st, "%s: --cursor: '%.*s' is not a cursor from a listing",
                          cli->command->name, SHOWN_BYTES, cursor);
 }
 
-/* What a kind of thing calls its states. */
+/* The names of the states of a kind of object. */
 struct state_names {
-    int (*parse)(const char *name); /* 0 = it is none */
+    int (*parse)(const char *name); /* 0 = unknown name */
     const char *known;
 };
 
 static int
 job_state(const char *name)
 {
-    return strcmp(name, "DEAD") == 0 ? IL_JOB_FAILED : (int)il_job_state_parse(name);
+    return (int)il_job_state_parse(name);
 }
 
 static int
@@ -77,7 +125,7 @@ run_state(const char *name)
     return (int)il_run_state_parse(name);
 }
 
-/* One name of n bytes, in any case; 0 = it is none. */
+/* Look up one name of n bytes, ignoring case; 0 = unknown. */
 static int
 parse_state(const struct state_names *names, const char *text, size_t n)
 {
@@ -110,8 +158,9 @@ parse_states(const struct cli *cli, const struct state_names *names, const char 
 il_status
 il__cli_job_states(const struct cli *cli, const char *text, uint32_t *ret, il_error *reterr)
 {
-    static const struct state_names names = { job_state,
-                                              "scheduled|ready|running|completed|dead|cancelled" };
+    static const struct state_names names = {
+        job_state, "scheduled|ready|running|completed|failed|cancelled"
+    };
 
     return parse_states(cli, &names, text, ret, reterr);
 }
@@ -162,7 +211,8 @@ il__cli_payload(const struct cli *cli, const char *operand, const char *file, st
     il_status st    = IL_OK;
 
     if (operand != NULL && file != NULL)
-        return il__error_set(reterr, IL_INVAL, "%s: --file and a payload exclude each other",
+        return il__error_set(reterr, IL_INVAL,
+                             "%s: --file and a payload argument cannot be combined",
                              cli->command->name);
     if (typed && strlen(operand) > IL_BLOB_BYTES_MAX)
         return il__error_set(reterr, IL_INVAL, "%s: the payload is larger than %d bytes",
@@ -183,15 +233,16 @@ il__cli_choose_grace(const struct cli *cli, const struct cli_value *option, int6
     char    ttl[IL__DURATION_TEXT_BYTES];
 
     if (grace_ms > ttl_ms / 3 && option != NULL && option->given)
-        return il__error_set(reterr, IL_INVAL, "%s: --grace %s is more than a third of the ttl of %s",
-                             cli->command->name, il__duration_text(grace_ms, grace),
-                             il__duration_text(ttl_ms, ttl));
+        return il__error_set(
+            reterr, IL_INVAL, "%s: --grace %s is more than a third of the ttl of %s",
+            cli->command->name, il__duration_text(grace_ms, grace), il__duration_text(ttl_ms, ttl));
     *ret_ms = MIN(grace_ms, ttl_ms / 3);
     return IL_OK;
 }
 
 il_status
-il__cli_shared_store(struct cli *cli, il_open_opts *ret_opts, const char **ret_url, il_error *reterr)
+il__cli_shared_store(struct cli *cli, il_open_opts *ret_opts, const char **ret_url,
+                     il_error *reterr)
 {
     il_status st = il__cli_store_prepare(cli, true, ret_opts, reterr);
 
@@ -201,7 +252,6 @@ il__cli_shared_store(struct cli *cli, il_open_opts *ret_opts, const char **ret_u
     if (!il__cli_store_is_private(*ret_url))
         return IL_OK;
     return il__error_set(reterr, IL_INVAL,
-                         "%s: the store '%s' lives in one process and cannot keep two apart; use "
-                         "sqlite:PATH",
+                         "%s: store '%s' is private to one process; use sqlite:PATH",
                          cli->command->name, *ret_url);
 }

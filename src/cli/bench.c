@@ -1,6 +1,6 @@
 /*
- * bench.c: the measurements of `interlock bench`. Leases are short-lived and not renewed, so that
- * even a killed benchmark leaves nothing behind for long.
+ * bench.c: the measurements of `interlock bench`. Leases are short-lived and not renewed, so even a
+ * killed benchmark leaves nothing behind for long.
  */
 #include "cli/bench.h"
 
@@ -43,7 +43,9 @@ apply_one(il *store, il_op *op, il_error *reterr)
 static il_status
 one_pair(struct caller *c, const char *key, const char *holder)
 {
-    il_op op = { .type = IL_OP_ACQUIRE, .key = key, .holder = holder, .in.lock.ttl_ms = LEASE_TTL_MS };
+    il_op op = {
+        .type = IL_OP_ACQUIRE, .key = key, .holder = holder, .in.lock.ttl_ms = LEASE_TTL_MS
+    };
     il_status st = apply_one(c->bench->store, &op, &c->err);
 
     if (st != IL_OK) {
@@ -118,9 +120,9 @@ il__cli_bench_pairs(struct cli_bench *bench, size_t n_threads, struct cli_bench_
 }
 
 /*
- * The hand-over: the main thread holds the key and waits until the store shows a waiter; then it
- * notes the time and releases. The waiter takes the key, notes the time, releases, and queues
- * again.
+ * Measures the hand-over: the main thread holds the key and waits until the store shows a waiter;
+ * then it notes the time and releases. The waiter takes the key, notes the time, releases, and
+ * queues again.
  */
 struct waiter {
     struct cli_bench   *bench;
@@ -153,9 +155,7 @@ wait_for_key(void *cookie)
     return NULL;
 }
 
-/*
- * Wait until the store shows that somebody queues for the key, or the waiter has ended by itself.
- */
+/* Wait until the store shows a waiter for the key, or the waiter has ended by itself. */
 static il_status
 see_waiter(struct waiter *w, il_error *reterr)
 {
@@ -211,7 +211,8 @@ il__cli_bench_handover(struct cli_bench *bench, struct cli_bench_result *ret, il
         return il__error_set(reterr, IL_NOMEM, "bench: out of memory");
     w->bench = bench;
     (void)snprintf(w->key, sizeof w->key, CLI_BENCH_PREFIX "%s:handover", bench->run_id);
-    while (st == IL_OK && il__clock_boot_ns() - start_ns < bench->n_ns && !atomic_load(&bench->stop))
+    while (st == IL_OK && il__clock_boot_ns() - start_ns < bench->n_ns &&
+           !atomic_load(&bench->stop))
         st = hand_over_once(w, reterr);
     *ret = (struct cli_bench_result){ .n_pairs = w->latency.n,
                                       .took_ns = il__clock_boot_ns() - start_ns,

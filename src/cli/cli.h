@@ -1,5 +1,5 @@
 /*
- * cli.h: what a command gets from the dispatcher (dispatch.c).
+ * cli.h: the context that the dispatcher (dispatch.c) passes to a command.
  */
 #ifndef IL_CLI_CLI_H
 #define IL_CLI_CLI_H
@@ -15,10 +15,11 @@ struct cli {
     struct cli_args           args;
     struct cli_config         config; /* empty for a CLI_NO_CONFIG command */
     il                       *store;  /* open for a CLI_STORE command, else NULL */
-    char        *ranks_text; /* config's `ranks`, cut into the names that ranks points to */
+    char        *ranks_text; /* the config key `ranks`, split into the names that ranks points to */
     const char **ranks;
     size_t       n_ranks;
-    void (*sigpipe)(int); /* what SIGPIPE did when we were started */
+    void (*sigpipe)(int); /* the disposition of SIGPIPE at start-up */
+    void (*sigxfsz)(int); /* and SIGXFSZ */
     bool store_missing;   /* the default store does not exist yet; `store` is empty */
     bool json;
     bool quiet;
@@ -30,26 +31,24 @@ struct cli {
 /* The effective value of a configuration key: `CLI_SETTING(cli, ttl)->number`. */
 #define CLI_SETTING(cli, key) (&(cli)->config.settings[CLI_KEY_##key])
 
-/* One line on stderr for people, unless they asked for quiet. */
+/* Print one line on stderr for people, unless --quiet was given. */
 void il__cli_note(const struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* IL_OK, or IL_INVAL with a sentence that shows the key and what is wrong with it. */
+/* Validate a key: IL_OK, or IL_INVAL with a message that shows the key and the reason. */
 MUST_USE il_status il__cli_check_key(const struct cli *cli, const char *key, il_error *reterr);
 
 /* Everything main() does; returns the exit status. */
 int il__cli_main(char **argv);
 
-/* Help texts, from the tables, on stdout (help.c). */
+/* Print help texts from the tables on stdout (help.c). */
 void il__cli_help(void);
 void il__cli_help_command(const struct cli_command *command);
-/*
- * The command that these words name, as in `help queue push`; `n` 0 gives NULL. IL_OK, or IL_INVAL with what it may
- * have been meant to be.
- */
+/* The command that these words name, as in `help queue push`; `n` 0 gives NULL. IL_OK, or
+ * IL_INVAL with a suggestion. */
 MUST_USE il_status il__cli_command_named(const char *const *words, size_t n,
                                          const struct cli_command **ret, il_error *reterr);
 
-/* The commands, in files of the name cmd_*.c. */
+/* The commands, in files named cmd_*.c. */
 #define F(...)
 #define X(id, ...) cli_command_fn il__cli_cmd_##id;
 #include "cli/commands.def"

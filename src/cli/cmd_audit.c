@@ -1,5 +1,6 @@
 /*
- * cmd_audit.c: `interlock audit`: what administrators did, by the server and by commands.
+ * cmd_audit.c: `interlock audit`: lists administrative actions taken through the server and the
+ * command line.
  */
 #include <inttypes.h>
 
@@ -7,7 +8,7 @@
 #include "base/parse.h"
 #include "cli/data.h"
 
-#define REASON_COLUMN 6 /* what may be cut on a narrow terminal */
+#define REASON_COLUMN 6 /* may be truncated on a narrow terminal */
 
 /* An object, or null. */
 static json_t *
@@ -53,15 +54,17 @@ take_act(void *cookie, const struct il__data_act *a)
 int
 il__cli_cmd_audit(struct cli *cli)
 {
-    static const char *const headers[] = { "AT", "TENANT", "WHO", "ACT", "WHAT", "OUTCOME", "REASON" };
-    AUTO_PAGE struct cli_page p        = { 0 };
+    static const char *const headers[] = {
+        "AT", "TENANT", "WHO", "ACT", "WHAT", "OUTCOME", "REASON"
+    };
+    AUTO_PAGE struct cli_page p      = { 0 };
     const char               *cursor = CLI_OPTION(cli, audit, cursor)->text;
     struct il__data          *d      = NULL;
     uint64_t                  before = 0;
     il_error                  err;
 
     if (cursor != NULL && !il__parse_u64(cursor, INT64_MAX, &before))
-        return il__cli_usage("audit: --cursor: '%.40s' is not one that a page ended with", cursor);
+        return il__cli_usage("audit: --cursor: '%.40s' is not a cursor from a listing", cursor);
     il_status st = il__cli_data_open(cli, CLI_DATA_LOOK, &d, &err);
     il__cli_page_init(&p, cli, CLI_OPTION(cli, audit, limit)->number, headers, ARRAY_LEN(headers));
     p.grid.elastic = REASON_COLUMN;
@@ -70,5 +73,6 @@ il__cli_cmd_audit(struct cli *cli)
             d, CLI_GIVEN(cli, common, tenant) ? CLI_SETTING(cli, tenant)->text : NULL,
             CLI_OPTION(cli, audit, act)->text, before, p.limit + 1, take_act, &p, &err);
     il__data_close(d);
-    return st == IL_OK ? il__cli_page_print(&p, "nothing was done yet") : il__cli_data_fail(cli, &err);
+    return st == IL_OK ? il__cli_page_print(&p, "the audit log is empty")
+                       : il__cli_data_fail(cli, &err);
 }

@@ -1,5 +1,6 @@
 /*
- * cmd_bench.c: `interlock bench`: how fast is this store, here? The measurements are in bench.c.
+ * cmd_bench.c: `interlock bench`: measures the speed of this store on this machine. The
+ * measurements are in bench.c.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -24,7 +25,7 @@ enum {
     MEASUREMENTS
 };
 
-static struct cli_bench      bench; /* one per process: the signal handler must find it */
+static struct cli_bench      bench; /* one per process, so that the signal handler can find it */
 static volatile sig_atomic_t caught;
 
 static void
@@ -34,12 +35,12 @@ on_signal(int signo)
     atomic_store(&bench.stop, true);
 }
 
-/* One line that is overwritten, on a terminal only. */
+/* A progress line that is overwritten; on a terminal only. */
 static void
 progress(const struct cli *cli, const char *what)
 {
     if (!cli->quiet && isatty(STDERR_FILENO) != 0)
-        (void)fprintf(stderr, "\r\033[K%s", what); /* a lost progress line harms nobody */
+        (void)fprintf(stderr, "\r\033[K%s", what); /* a lost progress line does no harm */
 }
 
 static double
@@ -110,19 +111,17 @@ measure(struct cli *cli, struct measurement *m, il_error *reterr)
     progress(cli, "measuring many callers ...");
     if (st == IL_OK && !atomic_load(&bench.stop))
         st = il__cli_bench_pairs(&bench, m[TOGETHER].n_callers, &m[TOGETHER].result, reterr);
-    progress(cli, "measuring the hand-over ...");
+    progress(cli, "measuring the handover ...");
     if (st == IL_OK && !atomic_load(&bench.stop))
         st = il__cli_bench_handover(&bench, &m[HANDOVER].result, reterr);
     progress(cli, "");
-    /* Whatever went wrong, nothing of ours stays; the first error is the one to report. */
+    /* Clean up after any failure; the first error is the one to report. */
     il_status cleaned = il__cli_bench_clean(&bench, st == IL_OK ? reterr : NULL);
     return st == IL_OK ? cleaned : st;
 }
 
-/*
- * The second handle stands for another process. A private store has no second door, there the
- * threads share one handle.
- */
+/* The second handle stands for another process. A private store cannot be opened twice, so there
+ * the threads share one handle. */
 static il_status
 set_up(struct cli *cli, il_error *reterr)
 {
@@ -138,7 +137,7 @@ set_up(struct cli *cli, il_error *reterr)
     if (st == IL_OK && !il__cli_store_is_private(url))
         st = il_open(url, &opts, &bench.other, reterr);
     if (st == IL_OK && (st = il_uuid(bench.run_id)) != IL_OK)
-        st = il__error_set(reterr, st, "bench: the machine gives no random numbers");
+        st = il__error_set(reterr, st, "bench: cannot read random bytes");
     CHECK(sigaction(SIGINT, &action, NULL) == 0);
     CHECK(sigaction(SIGTERM, &action, NULL) == 0);
     return st;
@@ -154,9 +153,10 @@ il__cli_cmd_bench(struct cli *cli)
 
     if (m == NULL || url == NULL)
         return il__cli_fail_memory();
-    m[ALONE]    = (struct measurement){ "alone", "acquire + release, alone", 1, { 0 } };
-    m[TOGETHER] = (struct measurement){ "together", "acquire + release, together", n_threads, { 0 } };
-    m[HANDOVER]  = (struct measurement){ "handover", "hand-over to a waiter", 2, { 0 } };
+    m[ALONE] = (struct measurement){ "alone", "acquire + release, alone", 1, { 0 } };
+    m[TOGETHER] =
+        (struct measurement){ "together", "acquire + release, together", n_threads, { 0 } };
+    m[HANDOVER]  = (struct measurement){ "handover", "handover to a waiter", 2, { 0 } };
     il_status st = set_up(cli, &err);
     if (st == IL_OK)
         st = measure(cli, m, &err);

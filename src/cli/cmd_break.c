@@ -1,10 +1,11 @@
 /*
- * cmd_break.c: `interlock break`: take a key away from whoever holds it.
+ * cmd_break.c: `interlock break`: breaks the lease on a key.
  */
 #include <inttypes.h>
 
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/data.h"
 #include "cli/lease.h"
 #include "cli/store.h"
 
@@ -14,6 +15,7 @@ struct breaker {
     const char *reason;
     uint32_t    flags; /* IL_BREAK_NOW or 0 */
     uint64_t    only;  /* the fence to break; 0 = all */
+    uint64_t    done;  /* leases with fences up to this one have been dealt with */
     json_t     *items; /* --json: what was broken; NULL = print it */
     size_t      n_broken;
 };
@@ -33,17 +35,21 @@ report(struct breaker *b, const il_lease_info *info)
     il__cli_puts(info->key);
     il__cli_puts(", held by ");
     il__cli_puts(info->holder);
-    (void)printf(" for %s, fence %" PRIu64 "\n", il__cli_age(info->age_ms, age), info->fence);
+    if (il__cli_is_classic(info))
+        (void)puts(", a classic Redis client, which cannot be notified");
+    else
+        (void)printf(" for %s, fence %" PRIu64 "\n", il__cli_age(info->age_ms, age), info->fence);
     return IL_OK;
 }
 
 static bool
 wanted(const struct breaker *b, const il_lease_info *info)
 {
-    return b->only == 0 || info->fence == b->only;
+    return strcmp(info->key, b->key) == 0 && (b->only == 0 || info->fence == b->only) &&
+           (info->fence > b->done || b->done == 0);
 }
 
-/* What became of one op. A lease that ended in the meantime needs no breaking any more. */
+/* Report the result of one op. A lease that ended meanwhile needs no breaking. */
 static il_status
 judge(struct breaker *b, const il_lease_info *info, const il_op *op, il_error *reterr)
 {
@@ -55,35 +61,20 @@ judge(struct breaker *b, const il_lease_info *info, const il_op *op, il_error *r
         st = report(b, info);
     if (st == IL_OK)
         return IL_OK;
+    if (st == IL_STATE && il__cli_is_classic(info))
+        return il__error_set(reterr, st,
+                             "break: held by %.64s, a classic Redis client that cannot be asked to "
+                             "let go; --now deletes its lock",
+                             info->holder);
     return il__error_set(reterr, st, "break: fence %" PRIu64 ": %s", op->fence,
                          op->out.detail != NULL ? op->out.detail : il_status_text(st));
 }
 
-/*
- * A classic client's lock has no lease to break: it is a string in Redis, and its client looks at nothing else. Through a server the
- * tenant is the key's, which is not known here.
- */
-static il_status
-refuse_classic(const struct breaker *b, const il_lease_info *info, il_error *reterr)
-{
-    static const char         begin[] = "pipeline:";
-    const struct cli_setting *tenant  = CLI_SETTING(b->cli, tenant);
-    bool                      unknown = tenant->source == CLI_FROM_DEFAULT &&
-                   il__cli_store_is_server(CLI_SETTING(b->cli, store)->text);
-    const char *name = b->key + (strncmp(b->key, begin, sizeof begin - 1) == 0 ? sizeof begin - 1 : 0);
-
-    return il__error_set(
-        reterr, IL_STATE,
-        "break: held by %.64s, a classic client, whose lock only Redis can end (the "
-        "client is not told): redis-cli DEL 'pipeline_lock:%s:%s'",
-        info->holder, unknown ? "TENANT" : tenant->text, name);
-}
-
-/* Break the leases that are there, as one batch. */
+/* Break the leases shown in one batch. */
 static il_status
 break_leases(struct breaker *b, const il_op *got, il_error *reterr)
 {
-    size_t           n_items = MIN(got->out.n_items, IL_BATCH_OPS_MAX);
+    size_t           n_items = got->out.n_items;
     size_t           n       = 0;
     AUTO_FREE il_op *ops     = il__calloc(n_items, sizeof *ops);
 
@@ -96,10 +87,12 @@ break_leases(struct breaker *b, const il_op *got, il_error *reterr)
         ops[n].flags          = b->flags;
         ops[n].key            = b->key;
         ops[n].fence          = got->out.items[i].fence;
+        ops[n].holder         = got->out.items[i].holder; /* names a lock without a fence */
         ops[n].in.lock.reason = b->reason;
         n++;
     }
     il_status st = n > 0 ? il_apply(b->cli->store, ops, n, reterr) : IL_OK;
+    il__cli_audit_ops(b->cli, ops, n, st);
     for (size_t i = 0, i_op = 0; st == IL_OK && i < n_items; i++) {
         if (wanted(b, &got->out.items[i]))
             st = judge(b, &got->out.items[i], &ops[i_op++], reterr);
@@ -109,6 +102,45 @@ break_leases(struct breaker *b, const il_op *got, il_error *reterr)
     return st;
 }
 
+/* Break the leases that il_get() did not show: it shows a limited number, by fence. */
+static il_status
+break_others(struct breaker *b, il_error *reterr)
+{
+    AUTO_FREE char *cursor = NULL;
+    bool            more   = true;
+    il_status       st     = IL_OK;
+
+    while (st == IL_OK && more) {
+        il_op page = { 0 };
+        st         = il_list(b->cli->store, b->key, cursor, IL_PAGE_ITEMS_MAX, 0, &page, reterr);
+        if (st == IL_OK)
+            st = break_leases(b, &page, reterr);
+        size_t n = page.out.n_items;
+        /* Of the keys with this prefix the key itself comes first. */
+        more = page.out.next != NULL && (n == 0 || strcmp(page.out.items[n - 1].key, b->key) == 0);
+        il__free(cursor);
+        cursor = more ? il__strdup(page.out.next) : NULL;
+        if (st == IL_OK && more && cursor == NULL)
+            st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        il_op_release(&page);
+    }
+    return st;
+}
+
+static il_status
+break_all(struct breaker *b, il_error *reterr)
+{
+    il_op     op = { 0 };
+    il_status st = il_get(b->cli->store, b->key, &op, reterr);
+
+    if (st == IL_OK)
+        st = break_leases(b, &op, reterr);
+    b->done   = op.out.n_items > 0 ? op.out.items[op.out.n_items - 1].fence : 0;
+    bool more = op.out.fence > b->done;
+    il_op_release(&op);
+    return st == IL_OK && more ? break_others(b, reterr) : st;
+}
+
 static int
 conclude(struct breaker *b)
 {
@@ -116,16 +148,14 @@ conclude(struct breaker *b)
         return il__cli_json_print(json_pack("{s:O, s:n}", "items", b->items, "next"));
     if (b->n_broken > 0) {
         if ((b->flags & IL_BREAK_NOW) == 0)
-            il__cli_note(
-                b->cli,
-                "the key opens when the holder has let go, at the latest at the end of its ttl; "
-                "--now opens it at once");
+            il__cli_note(b->cli, "the key becomes free when the holder lets go or its TTL ends; "
+                                 "--now frees it at once");
         return 0;
     }
     if (b->only != 0)
-        il__cli_error("break: no lease of '%s' has the fence %" PRIu64, b->key, b->only);
+        il__cli_error("break: no lease of '%s' has fence %" PRIu64, b->key, b->only);
     else
-        il__cli_error("break: nobody holds '%s'", b->key);
+        il__cli_error("break: key '%s' is not held", b->key);
     return il_status_exit(IL_NOT_HELD);
 }
 
@@ -139,20 +169,14 @@ il__cli_cmd_break(struct cli *cli)
         .flags  = CLI_GIVEN(cli, break, now) ? IL_BREAK_NOW : 0,
         .only   = (uint64_t)CLI_OPTION(cli, break, fence)->number,
     };
-    il_op    op = { 0 };
     il_error err;
 
     if (cli->json && (b.items = json_array()) == NULL)
         return il__cli_fail_memory();
     il_status st = il__cli_check_key(cli, b.key, &err);
     if (st == IL_OK)
-        st = il_get(cli->store, b.key, &op, &err);
-    if (st == IL_OK && op.out.n_items > 0 && il__cli_is_classic(&op.out.items[0]))
-        st = refuse_classic(&b, &op.out.items[0], &err);
-    else if (st == IL_OK)
-        st = break_leases(&b, &op, &err);
+        st = break_all(&b, &err);
     int status = st == IL_OK || st == IL_NOT_HELD ? conclude(&b) : il__cli_fail(&err);
-    il_op_release(&op);
     json_decref(b.items);
     return status;
 }

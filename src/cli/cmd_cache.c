@@ -1,16 +1,17 @@
 /*
- * cmd_cache.c: `interlock cache get`, `fill`, `drop` and `stats`. How a command builds a value is in run/hold_build.c.
+ * cmd_cache.c: `interlock cache get`, `fill`, `drop` and `stats`. wrap/hold_build.c runs a command
+ * that builds a value.
  */
 #include <inttypes.h>
 
 #include "base/error.h"
 #include "cli/ask.h"
 #include "cli/item.h"
-#include "cli/run/run.h"
+#include "cli/wrap/wrap.h"
 
-#define FILL_TRIES_MAX 16 /* builders that come between our drop and our look-up */
+#define FILL_TRIES_MAX 16 /* builders that get in between our drop and our lookup */
 
-/* ---- get ------------------------------------------------------------------------------------------- */
+/* ---- get ------------------------------------------------------------------------------------- */
 
 static json_t *
 value_json(const il_op *op)
@@ -22,7 +23,8 @@ value_json(const il_op *op)
                   "code", (json_int_t)op->out.code, "age_ms", (json_int_t)op->out.age_ms,
                   "remaining_ms", (json_int_t)op->out.remaining_ms);
 
-    if (value != NULL && !il__cli_json_set_bytes(value, "value", op->out.value, op->out.value_bytes)) {
+    if (value != NULL &&
+        !il__cli_json_set_bytes(value, "value", op->out.value, op->out.value_bytes)) {
         json_decref(value);
         return NULL;
     }
@@ -35,12 +37,12 @@ print_hit(const struct cli *cli, const il_op *op)
     int status = (op->out.flags & IL_OUT_NEGATIVE) != 0 ? op->out.code & 0xFF : 0;
 
     if (!cli->json)
-        return il__run_print_value(op);
+        return wrap_print_value(op);
     int printed = il__cli_json_print(value_json(op));
     return printed != 0 ? printed : status;
 }
 
-/* Without a command: what is there, or is about to be. */
+/* Without a command: print the existing value, or wait for one being built. */
 static int
 get(struct cli *cli, const char *key)
 {
@@ -55,9 +57,9 @@ get(struct cli *cli, const char *key)
     if (st == IL_OK)
         st = il_cache_lookup(cli->store, key, &opts, NULL, &op, &err);
     if (st == IL_NOT_FOUND)
-        (void)il__error_set(&err, st, "cache get: there is no value of '%.80s'", key);
+        (void)il__error_set(&err, st, "cache get: no value for key '%.80s'", key);
     if (st == IL_WAIT)
-        (void)il__error_set(&err, st, "cache get: somebody else is building '%.80s'", key);
+        (void)il__error_set(&err, st, "cache get: another process is building '%.80s'", key);
     if (st == IL_HIT || st == IL_STALE_HIT)
         status = print_hit(cli, &op);
     else
@@ -66,9 +68,8 @@ get(struct cli *cli, const char *key)
     return status;
 }
 
-/*
- * A look before anything is prepared for a build: most of the time the value is there. true: *ret is the exit status.
- */
+/* Look up the value before preparing a build: most of the time it exists. true: *ret is the exit
+ * status. */
 static bool
 try_hit(struct cli *cli, const char *key, int *ret)
 {
@@ -76,7 +77,7 @@ try_hit(struct cli *cli, const char *key, int *ret)
     bool  hit = false;
     char  uuid[37];
 
-    /* The last digits of a UUID are random, as it takes for an early refresh. */
+    /* The last digits of a UUID are random, as needed for an early refresh. */
     if (il__cli_store_open(cli, true, NULL) != IL_OK || il_uuid(uuid) != IL_OK)
         return false;
     op.in.cache.chance = (uint32_t)strtoul(uuid + 28, NULL, 16);
@@ -92,8 +93,8 @@ try_hit(struct cli *cli, const char *key, int *ret)
 static int
 get_or_build(struct cli *cli, const char *key)
 {
-    il_open_opts        open_opts;
-    struct il__run_opts run = {
+    il_open_opts     open_opts;
+    struct wrap_opts run = {
         .open_opts     = &open_opts,
         .key           = key,
         .argv          = cli->args.tail,
@@ -102,7 +103,7 @@ get_or_build(struct cli *cli, const char *key)
         .timeout_ms    = CLI_OPTION(cli, cache_get, timeout)->number,
         .conflict_exit = il_status_exit(IL_WAIT),
         .quiet         = cli->quiet,
-        .kind          = IL__RUN_BUILD,
+        .kind          = WRAP_BUILD,
         .build         = { .fresh_ms       = CLI_OPTION(cli, cache_get, ttl)->number,
                            .stale_ms       = CLI_OPTION(cli, cache_get, grace)->number,
                            .negative_ms    = CLI_OPTION(cli, cache_get, negative_ttl)->number,
@@ -113,18 +114,18 @@ get_or_build(struct cli *cli, const char *key)
     il_status st = il__cli_choose_grace(cli, NULL, run.ttl_ms, &run.grace_ms, &err);
 
     if (cli->json)
-        return il__cli_usage(
-            "cache get: --json is for a look; with a command its output is the value");
+        return il__cli_usage("cache get: --json and a command cannot be combined");
     if (st == IL_OK)
         st = il__cli_shared_store(cli, &open_opts, &run.store_url, &err);
     if (st != IL_OK)
         return il__cli_fail(&err);
     if (try_hit(cli, key, &status))
         return status;
-    /* The process between us and the command must not have the store open: hence again, from the start. */
+    /* The process between us and the command must not inherit the open store, so close it and
+     * start over. */
     il_close(cli->store);
     cli->store = NULL;
-    return il__run(&run);
+    return wrap_command(&run);
 }
 
 int
@@ -139,9 +140,10 @@ il__cli_cmd_cache_get(struct cli *cli)
     return build ? get_or_build(cli, key) : get(cli, key);
 }
 
-/* ---- fill, drop ------------------------------------------------------------------------------------ */
+/* ---- fill, drop ------------------------------------------------------------------------------ */
 
-/* Take the right to build, whoever has it: what is there becomes stale, and whoever builds builds for nothing. */
+/* Take over the right to build from whoever has it: the current value becomes stale, and a build
+ * in progress is wasted. */
 static il_status
 lead(struct cli *cli, const char *key, il_build **ret, il_error *reterr)
 {
@@ -161,7 +163,8 @@ lead(struct cli *cli, const char *key, il_build **ret, il_error *reterr)
         if (st != IL_WAIT && st != IL_HIT && st != IL_STALE_HIT)
             return st;
     }
-    return il__error_set(reterr, IL_STALE, "cache fill: others fill '%.80s' all the time", key);
+    return il__error_set(reterr, IL_STALE,
+                         "cache fill: other processes keep filling '%.80s'; try again", key);
 }
 
 int
@@ -207,20 +210,54 @@ il__cli_cmd_cache_drop(struct cli *cli)
     return 0;
 }
 
-/* ---- stats ----------------------------------------------------------------------------------------- */
+/* ---- stats ----------------------------------------------------------------------------------- */
+
+static void
+add(il_cache_info *sums, const il_cache_info *page)
+{
+    sums->n_entries += page->n_entries;
+    sums->n_bytes += page->n_bytes;
+    sums->n_fresh += page->n_fresh;
+    sums->n_stale += page->n_stale;
+    sums->n_negative += page->n_negative;
+    sums->n_building += page->n_building;
+}
+
+/* Page by page, so that no other caller waits for all of it. */
+static il_status
+count_pages(const struct cli *cli, il_op *op, il_cache_info *sums, il_error *reterr)
+{
+    char *cursor = NULL;
+
+    for (;;) {
+        op->in.list.cursor = cursor;
+        il_status st       = il__cli_apply(cli, op, reterr);
+        il__free(cursor);
+        bool more = st == IL_OK && op->out.next != NULL;
+        cursor    = more ? il__strdup(op->out.next) : NULL;
+        if (st == IL_OK)
+            add(sums, &op->out.cache);
+        il_op_release(op);
+        if (more && cursor == NULL)
+            return il__error_set(reterr, IL_NOMEM, "out of memory");
+        if (!more)
+            return st;
+    }
+}
 
 int
 il__cli_cmd_cache_stats(struct cli *cli)
 {
     const char *prefix = cli->args.operands[0];
-    il_op       op     = { .type = IL_OP_CACHE_STATS, .in.list = { .prefix = prefix } };
+    il_op       op     = { .type    = IL_OP_CACHE_STATS,
+                           .in.list = { .prefix = prefix, .limit = IL_PAGE_ITEMS_MAX } };
     il_error    err;
-    il_status st = prefix != NULL && prefix[0] != '\0' ? il__cli_check_key(cli, prefix, &err) : IL_OK;
+    il_status   st =
+        prefix != NULL && prefix[0] != '\0' ? il__cli_check_key(cli, prefix, &err) : IL_OK;
 
+    il_cache_info c = { 0 };
     if (st == IL_OK)
-        st = il__cli_apply(cli, &op, &err);
-    il_cache_info c = op.out.cache;
-    il_op_release(&op);
+        st = count_pages(cli, &op, &c, &err);
     if (st != IL_OK)
         return il__cli_fail(&err);
     if (cli->json)

@@ -1,6 +1,6 @@
 /*
- * cmd_completion.c: completion scripts for three shells, from the tables: commands, options, and
- * the values that a table names.
+ * cmd_completion.c: completion scripts for three shells, generated from the tables: commands,
+ * options, and values listed in a table.
  */
 #include "cli/cli.h"
 
@@ -27,7 +27,7 @@ is_family(const struct cli_command *command)
     return (command->flags & CLI_FAMILY) != 0;
 }
 
-/* The commands of a family (NULL: of none) by their own names. */
+/* The commands of a family (NULL: of none) by their short names. */
 static void
 print_command_words(const struct cli_command *parent, const char *separator)
 {
@@ -42,7 +42,7 @@ print_command_words(const struct cli_command *parent, const char *separator)
     }
 }
 
-/* What may stand as the first operand. */
+/* Possible values of the first operand. */
 static void
 print_operand_words(const struct cli_command *command)
 {
@@ -54,10 +54,8 @@ print_operand_words(const struct cli_command *command)
         print_values(command->operand_values, " ");
 }
 
-/*
- * Double the quote that would end a '...' string of sh; help texts are ours, so this is all there
- * is.
- */
+/* Escape the quote that would end a '...' string of sh; help texts are ours, so nothing else is
+ * needed. */
 static void
 print_quoted(const char *text)
 {
@@ -102,7 +100,7 @@ bash_words(const struct cli_command *command)
     (void)puts("' ;;");
 }
 
-/* The words of the command, as long as they name families. */
+/* The words of the command line as long as they name families. */
 static void
 bash_command(void)
 {
@@ -195,7 +193,7 @@ zsh_options(enum cli_command_id scope)
     }
 }
 
-/* `queue cron` as a part of a function's name: _queue_cron. */
+/* `queue cron` as part of a function name: _queue_cron. */
 static void
 print_suffix(const struct cli_command *family)
 {

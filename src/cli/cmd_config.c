@@ -1,6 +1,6 @@
 /*
- * cmd_config.c: `interlock config`: the effective configuration, its files, and checking one. It
- * loads the configuration itself, because `path` and `check` must work while it is broken.
+ * cmd_config.c: `interlock config`: shows the effective configuration and its files, and checks a
+ * file. It loads the configuration itself, because `path` and `check` must work while it is broken.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -8,13 +8,14 @@
 
 #include "cli/cli.h"
 
-/* The value as people may see it; il__free() it. */
+/* The value without secrets; il__free() it. */
 static char *
 shown(size_t i_key, const struct cli_setting *setting)
 {
     const char *text = setting->text != NULL ? setting->text : "";
 
-    return i_key == CLI_KEY_store || i_key == CLI_KEY_data ? il__cli_safe_url(text) : il__strdup(text);
+    return i_key == CLI_KEY_store || i_key == CLI_KEY_data ? il__cli_safe_url(text)
+                                                           : il__strdup(text);
 }
 
 static json_t *
@@ -118,7 +119,7 @@ file_state(const char *path)
 {
     if (access(path, R_OK) == 0)
         return "read";
-    return errno == ENOENT ? "not there" : strerror(errno);
+    return errno == ENOENT ? "missing" : strerror(errno);
 }
 
 static int
@@ -152,9 +153,9 @@ print_paths(struct cli *cli)
 static int
 check_json(const char *path, il_status st, size_t n_keys, const char *why)
 {
-    int status = il__cli_json_print(json_pack("{s:o, s:b, s:I, s:o}", "file", il__cli_json_text(path),
-                                              "ok", st == IL_OK ? 1 : 0, "keys", (json_int_t)n_keys,
-                                              "error", il__cli_json_text(st == IL_OK ? NULL : why)));
+    int status = il__cli_json_print(json_pack(
+        "{s:o, s:b, s:I, s:o}", "file", il__cli_json_text(path), "ok", st == IL_OK ? 1 : 0, "keys",
+        (json_int_t)n_keys, "error", il__cli_json_text(st == IL_OK ? NULL : why)));
 
     return status != 0 ? status : il_status_exit(st);
 }

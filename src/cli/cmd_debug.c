@@ -1,6 +1,6 @@
 /*
- * cmd_debug.c: `interlock debug`: hidden; what the build and the documentation need from the
- * tables.
+ * cmd_debug.c: `interlock debug` (hidden): prints what the build and the documentation need from
+ * the tables.
  */
 #include "cli/cli.h"
 #include "cli/debug.h"

@@ -1,6 +1,8 @@
 /*
- * cmd_demo.c: `interlock demo`: a server on a new SQLite file in a temporary folder, with sample pipelines, a key and a few lines to try. The server is a process of its own (this binary again), so that it can be
- * killed: it is started again, and what it did is to be seen. Ctrl-C ends it and removes the folder.
+ * cmd_demo.c: `interlock demo`: a server on a new SQLite file in a temporary folder, with sample
+ * pipelines, a key and a few commands to try. The server runs as a separate process (this binary
+ * again), so that users can kill it: it is restarted, and its earlier work is still visible. Ctrl-C
+ * stops it and removes the folder.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -46,7 +48,7 @@ struct demo {
     unsigned    n_starts;
 };
 
-/* ---- the folder ------------------------------------------------------------------------------------------------------------ */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 static il_status
 write_file(const char *path, const char *text, il_error *reterr)
@@ -81,12 +83,13 @@ make_folder(struct demo *d, il_error *reterr)
     if (mkdir(path, 0700) != 0)
         return il__error_set(reterr, IL_STORE, "%s: %s", path, strerror(errno));
     for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(samples); i++) {
-        (void)snprintf(path, sizeof path, "%s/pipelines/" TENANT "/%s.yml", d->dir, samples[i].name);
+        (void)snprintf(path, sizeof path, "%s/pipelines/" TENANT "/%s.yml", d->dir,
+                       samples[i].name);
         st = write_file(path, samples[i].text, reterr);
     }
     (void)snprintf(path, sizeof path, "%s/config.yml", d->dir);
     (void)snprintf(text, sizeof text,
-                   "store: sqlite:%s/store.db\npipelines: %s/pipelines\npipeline_lease: " LEASE
+                   "store: sqlite:%s/store.db\npipelines: %s/pipelines\npipeline_ttl: " LEASE
                    "\nrun_dir: %s\nruns_shutdown: 1s\nconnections:\n  demo: sqlite:%s/demo.db\n",
                    d->dir, d->dir, d->dir, d->dir);
     return st == IL_OK ? write_file(path, text, reterr) : st;
@@ -95,7 +98,7 @@ make_folder(struct demo *d, il_error *reterr)
 static int
 remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED, struct FTW *ftw UNUSED)
 {
-    (void)remove(path); /* what cannot be removed is left */
+    (void)remove(path); /* leave what cannot be removed */
     return 0;
 }
 
@@ -111,9 +114,11 @@ make_key(struct demo *d, il_error *reterr)
 {
     struct il__data    *data = NULL;
     char                url[PATH_BYTES], id[DATA_ID_BYTES];
-    struct il__data_key key = {
-        .tenant = TENANT, .name = "demo", .role = DATA_ROLE_OPERATOR, .permissions = "", .prefix = ""
-    };
+    struct il__data_key key = { .tenant      = TENANT,
+                                .name        = "demo",
+                                .role        = DATA_ROLE_OPERATOR,
+                                .permissions = "",
+                                .prefix      = "" };
 
     (void)snprintf(url, sizeof url, "sqlite:%s/store.db", d->dir);
     struct il__data_open o  = { .store_url = url };
@@ -124,9 +129,9 @@ make_key(struct demo *d, il_error *reterr)
     return st;
 }
 
-/* ---- the server ------------------------------------------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
-/* A port of this machine that is free: the usual one, or any. 0: none. */
+/* A free port of this machine: the usual one, or any. 0: none. */
 static unsigned
 free_port(unsigned wanted)
 {
@@ -164,7 +169,7 @@ be_server(const struct demo *d, pid_t parent)
     int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         _exit(71);
-    /* What the demo's user has configured for other stores has no place here. */
+    /* Ignore what the user has configured for other stores. */
     (void)unsetenv("INTERLOCK_STORE");
     (void)unsetenv("INTERLOCK_SERVER");
     (void)unsetenv("INTERLOCK_DATA");
@@ -198,7 +203,7 @@ start_server(struct demo *d, il_error *reterr)
     if (d->server == 0)
         be_server(d, parent);
     if (d->server < 0)
-        return il__error_set(reterr, IL_NOMEM, "no process to be had: %s", strerror(errno));
+        return il__error_set(reterr, IL_NOMEM, "cannot start a process: %s", strerror(errno));
     for (int waited_ms = 0; waited_ms < READY_MS; waited_ms += 20) {
         int status;
         if (answers(d->port))
@@ -209,10 +214,10 @@ start_server(struct demo *d, il_error *reterr)
         }
         (void)poll(NULL, 0, 20);
     }
-    return il__error_set(reterr, IL_STORE, "the server did not start; %s/server.log says why", d->dir);
+    return il__error_set(reterr, IL_STORE, "the server did not start; see %s/server.log", d->dir);
 }
 
-/* ---- what is said ----------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void
 print_welcome(const struct demo *d)
@@ -241,12 +246,12 @@ print_welcome(const struct demo *d)
                  "    curl -s -H \"X-API-Key: $KEY\" \"$URL/pipelines/runs?limit=5\"\n\n"
                  "Everything is in %s; Ctrl-C ends the demo and removes it.\n",
                  program_invocation_name, (int)d->server, d->dir);
-    (void)fflush(stdout); /* whoever does not read it does not want it */
+    (void)fflush(stdout); /* a missing reader is not an error */
 }
 
-/* ---- its life --------------------------------------------------------------------------------------------------------------- */
+/* ---- running it ------------------------------------------------------------------------------ */
 
-/* Until a signal ends it; a server that died is started again. */
+/* Run until a signal; restart a server that died. */
 static il_status
 watch(struct demo *d, il_error *reterr)
 {
@@ -262,7 +267,7 @@ watch(struct demo *d, il_error *reterr)
             continue;
         d->server = 0;
         if (!WIFSIGNALED(status))
-            return il__error_set(reterr, IL_STORE, "the server has ended; %s/server.log says why",
+            return il__error_set(reterr, IL_STORE, "the server has exited; see %s/server.log",
                                  d->dir);
         (void)printf("\nThe server was killed (signal %d).", WTERMSIG(status));
         il_status st = start_server(d, reterr);
@@ -302,11 +307,12 @@ il__cli_cmd_demo(struct cli *cli)
     (void)sigaddset(&signals, SIGHUP);
     (void)sigaddset(&signals, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &signals, NULL);
-    d.signal_fd  = signalfd(-1, &signals, SFD_CLOEXEC);
-    d.port       = free_port(PORT);
-    il_status st = d.signal_fd >= 0 && d.port != 0
-                       ? make_folder(&d, &err)
-                       : il__error_set(&err, IL_NOMEM, "no descriptor or port to be had");
+    d.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
+    d.port      = free_port(PORT);
+    il_status st =
+        d.signal_fd >= 0 && d.port != 0
+            ? make_folder(&d, &err)
+            : il__error_set(&err, IL_NOMEM, "cannot open a descriptor or find a free port");
     if (st == IL_OK)
         st = make_key(&d, &err);
     if (st == IL_OK)

@@ -1,6 +1,6 @@
 /*
- * cmd_doctor.c: `interlock doctor`: what the settings of the store and its server mean for what is promised. Exit status 1 when a
- * promise does not hold.
+ * cmd_doctor.c: `interlock doctor`: explains what the settings of the store and its server mean for
+ * the guarantees. Exit status 1 if a guarantee does not hold.
  */
 #include "base/error.h"
 #include "cli/cli.h"
@@ -56,7 +56,7 @@ print(struct cli *cli, struct doctor *d)
     if (status != 0)
         return status;
     if (d->n[IL__FINDING_BAD] > 0)
-        il__cli_note(cli, "%zu %s not hold what Interlock promises", d->n[IL__FINDING_BAD],
+        il__cli_note(cli, "%zu %s not meet Interlock's guarantees", d->n[IL__FINDING_BAD],
                      d->n[IL__FINDING_BAD] == 1 ? "setting does" : "settings do");
     return d->n[IL__FINDING_BAD] > 0 ? 1 : 0;
 }
@@ -69,8 +69,8 @@ il__cli_cmd_doctor(struct cli *cli)
     il_error                 err;
     int                      status;
 
-    if (il__cli_store_not_server(cli, "it looks at a store directly: run it where the server runs",
-                                 &err) != IL_OK)
+    if (il__cli_store_not_server(
+            cli, "it inspects a store directly; run it on the server's machine", &err) != IL_OK)
         return il__cli_fail(&err);
     if (cli->store_missing) {
         il__cli_note(cli, "the store does not exist yet");
@@ -79,8 +79,8 @@ il__cli_cmd_doctor(struct cli *cli)
     if (cli->json && (d.items = json_array()) == NULL)
         return il__cli_fail_memory();
     il__cli_grid_init(&d.grid, headers, ARRAY_LEN(headers));
-    if (il__handle_report(cli->store, CLI_OPTION(cli, doctor, table)->text, note_finding, &d, &err) !=
-        IL_OK)
+    if (il__handle_report(cli->store, CLI_OPTION(cli, doctor, table)->text, note_finding, &d,
+                          &err) != IL_OK)
         status = il__cli_fail(&err);
     else
         status = print(cli, &d);

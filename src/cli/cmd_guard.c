@@ -1,6 +1,6 @@
 /*
- * cmd_guard.c: `interlock guard`: tables of the user's own that refuse a write without a current fence. What that means is in
- * store/postgres/functions/guard.sql.
+ * cmd_guard.c: `interlock guard`: makes the user's own tables reject writes without a current
+ * fence. store/postgres/functions/guard.sql explains how.
  */
 #include <inttypes.h>
 
@@ -81,14 +81,16 @@ il__cli_cmd_guard(struct cli *cli)
     if (change.table == NULL && change.key == NULL && !remove)
         return list(cli);
     if (change.table == NULL)
-        return il__cli_usage("guard: which table?");
+        return il__cli_usage("guard: TABLE is missing");
     if (remove == (change.key != NULL))
-        return il__cli_usage("guard: give either --key, such as event:{event_id}, or --remove");
+        return il__cli_usage(
+            "guard: either --key (such as event:{event_id}) or --remove is required");
     if (il__handle_guard_table(cli->store, &change, NULL, NULL, &err) != IL_OK)
         return il__cli_fail(&err);
     if (remove)
-        il__cli_note(cli, "%s may be written without a fence again", change.table);
+        il__cli_note(cli, "removed the guard of %s; writes no longer need a fence", change.table);
     else
-        il__cli_note(cli, "a write to %s now needs the current fence of %s", change.table, change.key);
+        il__cli_note(cli, "writes to %s now need the current fence of %s", change.table,
+                     change.key);
     return 0;
 }

@@ -1,5 +1,6 @@
 /*
- * cmd_key.c: `interlock key create|list|revoke`: API keys, on the data store itself: no server is needed, so that the first key can be made before one runs.
+ * cmd_key.c: `interlock key create|list|revoke`: API keys. Works on the data store directly, so
+ * that the first key can be created before a server runs.
  */
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -9,7 +10,7 @@
 #include "base/parse.h"
 #include "cli/data.h"
 
-#define NAME_COLUMN 2 /* what may be cut on a narrow terminal */
+#define NAME_COLUMN 2 /* may be truncated on a narrow terminal */
 
 /* The named permissions as an array. */
 static json_t *
@@ -28,7 +29,7 @@ permissions_json(const char *text)
     return array;
 }
 
-/* ---- key create --------------------------------------------------------------------------------------------------------------- */
+/* ---- key create ------------------------------------------------------------------------------ */
 
 struct creation {
     struct cli         *cli;
@@ -38,7 +39,7 @@ struct creation {
     char                secret[DATA_KEY_BYTES_MAX];
 };
 
-/* What it may do, in the words of the options. */
+/* Its permissions, in the words of the options. */
 static il_status
 take_rights(struct creation *c, il_error *reterr)
 {
@@ -47,14 +48,14 @@ take_rights(struct creation *c, il_error *reterr)
     const char *name;
 
     if (role && CLI_GIVEN(cli, key_create, admin))
-        return il__error_set(reterr, IL_INVAL, "key create: --role and --admin exclude each other");
+        return il__error_set(reterr, IL_INVAL, "key create: --role and --admin cannot be combined");
     il__buf_init(&c->permissions, 8 * DATA_PERMISSIONS_BYTES_MAX);
     for (size_t i = 0;
          (name = il__cli_args_each(&cli->args, CLI_OPT_key_create_permission, i)) != NULL; i++) {
         if (strchr(name, ' ') != NULL)
             return il__error_set(
                 reterr, IL_INVAL,
-                "key create: a permission has no space in it: give --permission several times");
+                "key create: a permission cannot contain spaces; repeat --permission instead");
         il__buf_addf(&c->permissions, "%s%s", i > 0 ? " " : "", name);
     }
     if (c->permissions.failed)
@@ -68,7 +69,7 @@ take_rights(struct creation *c, il_error *reterr)
     return IL_OK;
 }
 
-/* Everything about it but the key itself. */
+/* Everything about a key except the key itself. */
 static json_t *
 new_json(const struct creation *c)
 {
@@ -88,14 +89,14 @@ create(struct creation *c, il_error *reterr)
 
     if (st == IL_OK)
         st = il__data_key_create(d, &c->key, true, c->id, c->secret, reterr);
-    /* If that cannot be written down, nobody learns the key, so it cannot be used either. */
+    /* If the audit entry cannot be written, the key is not shown, so it cannot be used either. */
     if (st == IL_OK)
         st = il__cli_data_audit(d, "key.create", c->key.tenant, c->id, "", new_json(c), reterr);
     il__data_close(d);
     return st;
 }
 
-/* The key goes from its place to the terminal, and into no other memory of ours. */
+/* The key goes straight to the terminal, without another copy in memory. */
 static int
 print_new(const struct creation *c)
 {
@@ -116,7 +117,7 @@ print_new(const struct creation *c)
     (void)putchar('\n');
     free(text);
     if (!cli->json)
-        il__cli_note(cli, "key %s of tenant %s, role %s; it is shown only this once", c->id,
+        il__cli_note(cli, "created key %s of tenant %s, role %s; the key is shown only once", c->id,
                      c->key.tenant, il__data_role_name(c->key.role));
     return 0;
 }
@@ -130,10 +131,10 @@ il__cli_cmd_key_create(struct cli *cli)
                                    .prefix = CLI_OPTION(cli, key_create, prefix)->text } };
     il_error        err;
 
-    /* No core file, and nobody of the same user looks into our memory meanwhile. */
+    /* No core file, and no debugger of the same user, while the key is in memory. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    if (CLI_GIVEN(cli, key_create, expires))
-        c.key.expires_at_ms = il__clock_wall_ms() + CLI_OPTION(cli, key_create, expires)->number;
+    if (CLI_GIVEN(cli, key_create, expires_in))
+        c.key.expires_at_ms = il__clock_wall_ms() + CLI_OPTION(cli, key_create, expires_in)->number;
     il_status st = take_rights(&c, &err);
     if (st == IL_OK)
         st = create(&c, &err);
@@ -144,18 +145,18 @@ il__cli_cmd_key_create(struct cli *cli)
     return status;
 }
 
-/* ---- key list ------------------------------------------------------------------------------------------------------------------ */
+/* ---- key list -------------------------------------------------------------------------------- */
 
 static json_t *
 key_json(const struct il__data_key *k)
 {
-    return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", k->id, "tenant",
-                     k->tenant, "name", il__cli_json_text(k->name), "role",
-                     il__data_role_name(k->role), "permissions", permissions_json(k->permissions),
-                     "prefix", il__cli_json_text(k->prefix), "created_at",
-                     il__cli_json_time(k->created_at_ms), "expires_at",
-                     il__cli_json_time(k->expires_at_ms), "used_at", il__cli_json_time(k->used_at_ms),
-                     "revoked_at", il__cli_json_time(k->revoked_at_ms));
+    return json_pack(
+        "{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", k->id, "tenant", k->tenant,
+        "name", il__cli_json_text(k->name), "role", il__data_role_name(k->role), "permissions",
+        permissions_json(k->permissions), "prefix", il__cli_json_text(k->prefix), "created_at",
+        il__cli_json_time(k->created_at_ms), "expires_at", il__cli_json_time(k->expires_at_ms),
+        "used_at", il__cli_json_time(k->used_at_ms), "revoked_at",
+        il__cli_json_time(k->revoked_at_ms));
 }
 
 static void
@@ -173,7 +174,7 @@ add_row(struct cli_grid *g, const struct il__data_key *k)
     il__cli_grid_add(g, "%s", il__cli_age(MAX(now_ms - k->created_at_ms, 0), text));
     if (k->used_at_ms == 0)
         il__cli_grid_add(g, "never");
-    else if (now_ms - k->used_at_ms < 60000) /* it is known to the minute only */
+    else if (now_ms - k->used_at_ms < 60000) /* known only to the minute */
         il__cli_grid_add(g, "<1m");
     else
         il__cli_grid_add(g, "%s", il__cli_age(now_ms - k->used_at_ms, text));
@@ -210,17 +211,18 @@ il__cli_cmd_key_list(struct cli *cli)
     il_error                  err;
     il_status                 st = il__cli_data_open(cli, CLI_DATA_LOOK, &d, &err);
 
-    il__cli_page_init(&p, cli, CLI_OPTION(cli, key_list, limit)->number, headers, ARRAY_LEN(headers));
+    il__cli_page_init(&p, cli, CLI_OPTION(cli, key_list, limit)->number, headers,
+                      ARRAY_LEN(headers));
     p.grid.elastic = NAME_COLUMN;
     if (st == IL_OK && d != NULL)
         st = il__data_key_list(
             d, CLI_GIVEN(cli, common, tenant) ? CLI_SETTING(cli, tenant)->text : NULL,
             CLI_OPTION(cli, key_list, cursor)->text, p.limit + 1, take_key, &p, &err);
     il__data_close(d);
-    return st == IL_OK ? il__cli_page_print(&p, "there is no key") : il__cli_data_fail(cli, &err);
+    return st == IL_OK ? il__cli_page_print(&p, "no keys") : il__cli_data_fail(cli, &err);
 }
 
-/* ---- key revoke ---------------------------------------------------------------------------------------------------------------- */
+/* ---- key revoke ------------------------------------------------------------------------------ */
 
 static void
 take_tenant(void *cookie, const struct il__data_key *k)

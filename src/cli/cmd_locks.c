@@ -1,24 +1,25 @@
 /*
- * cmd_locks.c: `interlock locks`: who holds what, one page at a time.
+ * cmd_locks.c: `interlock locks`: lists leases and their holders, one page at a time.
  */
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/item.h"
 #include "cli/lease.h"
 
-#define HOLDER_COLUMN 1 /* of both tables: what may be cut on a narrow terminal */
+#define HOLDER_COLUMN 1 /* of both tables: may be truncated on a narrow terminal */
 
-/* When the lease ends, and what is unusual about it. */
+/* When the lease ends, and anything unusual about it. */
 static void
 add_expiry(struct cli_grid *g, const il_lease_info *info)
 {
     char age[CLI_AGE_BYTES];
 
     il__cli_age(info->remaining_ms, age);
-    if (info->state == IL_LEASE_HELD)
-        il__cli_grid_add(g, "%s", age);
+    if (info->state == IL_LEASE_HELD) /* a classic client's lock may never expire */
+        il__cli_grid_add(g, "%s", info->remaining_ms == IL_FOREVER ? "never" : age);
     else
         il__cli_grid_add(g, "%s (%s)", age, il_lease_state_name(info->state));
 }
@@ -38,9 +39,15 @@ print_leases(const il_op *op)
         char                 mode[CLI_MODE_BYTES];
         il__cli_grid_add(&g, "%s", info->key);
         il__cli_grid_add(&g, "%s", info->holder);
-        il__cli_grid_add(&g, "%" PRIu64, info->fence);
-        il__cli_grid_add(&g, "%s", il__cli_mode_text(info, mode));
-        il__cli_grid_add(&g, "%s", il__cli_age(info->age_ms, age));
+        if (il__cli_is_classic(info)) {
+            il__cli_grid_add(&g, "-");
+            il__cli_grid_add(&g, "classic client's");
+            il__cli_grid_add(&g, "-");
+        } else {
+            il__cli_grid_add(&g, "%" PRIu64, info->fence);
+            il__cli_grid_add(&g, "%s", il__cli_mode_text(info, mode));
+            il__cli_grid_add(&g, "%s", il__cli_age(info->age_ms, age));
+        }
         add_expiry(&g, info);
         il__cli_grid_add(&g, "%" PRIu32, info->n_waiters);
     }
@@ -88,7 +95,7 @@ print_page(struct cli *cli, const il_op *op, bool waiters)
     }
     int status = waiters ? print_waiters(op) : print_leases(op);
     if (op->out.next != NULL)
-        il__cli_note(cli, "there is more: --cursor '%s'", op->out.next);
+        il__cli_note(cli, "more items: --cursor '%s'", op->out.next);
     return status;
 }
 
@@ -104,11 +111,10 @@ list(struct cli *cli, bool waiters, il_op *op, il_error *reterr)
         st = il__cli_check_key(cli, prefix, reterr);
     if (st != IL_OK)
         return st;
-    st = il_list(cli->store, prefix, cursor, limit, waiters ? IL_LIST_WAITERS : 0, op, reterr);
-    if (st == IL_INVAL && cursor != NULL) /* all else that it was given has been checked */
-        return il__error_set(reterr, st, "locks: --cursor: '%.80s' is not one that a listing gave",
-                             cursor);
-    return st;
+    *op = (il_op){ .type    = IL_OP_LIST,
+                   .flags   = waiters ? IL_LIST_WAITERS : 0U,
+                   .in.list = { .prefix = prefix, .cursor = cursor, .limit = limit } };
+    return il__cli_cursor_error(cli, il__cli_apply(cli, op, reterr), cursor, reterr);
 }
 
 int

@@ -1,6 +1,6 @@
 /*
- * cmd_migrate.c: `interlock migrate`: install a store in a database, or bring an older one up to date. It does not open the store:
- * opening refuses an older one.
+ * cmd_migrate.c: `interlock migrate`: creates or upgrades the store in a database. It does not open
+ * the store, because opening refuses an older version.
  */
 #include "cli/cli.h"
 #include "data/data.h"
@@ -18,7 +18,7 @@ tell(const struct cli *cli, const struct il__migration *m, bool check)
     const char *did = check ? "is to be" : "was";
 
     if (m->by_itself)
-        il__cli_note(cli, "such a store brings itself up to date when it is opened");
+        il__cli_note(cli, "nothing to do: this kind of store is prepared when it is opened");
     else if (!is_to_do(m))
         il__cli_note(cli, "up to date: version %d", m->to);
     else if (m->from == 0)
@@ -26,11 +26,12 @@ tell(const struct cli *cli, const struct il__migration *m, bool check)
     else if (m->from != m->to)
         il__cli_note(cli, "version %d %s upgraded to version %d", m->from, did, m->to);
     else
-        il__cli_note(cli, "version %d, whose functions %s installed anew", m->to,
-                     check ? "are to be" : "were");
+        il__cli_note(cli, "version %d, functions %s reinstalled", m->to,
+                     check ? "must be" : "were");
 }
 
-/* The tables of a server that are beside a store in a database: whoever may make the one is to make the others, too. */
+/* The server's tables next to a store in a database: a user who may create the store should
+ * create these as well. */
 static il_status
 migrate_data(const struct cli *cli, const il_open_opts *opts, il_error *reterr)
 {

@@ -1,5 +1,7 @@
 /*
- * cmd_pipelines.c: `interlock pipelines list`, `check` and `graph`: what the files of pipelines say. None of them needs a store; `list` asks a server when there is one (--server), which also knows the last runs.
+ * cmd_pipelines.c: `interlock pipelines list`, `check` and `graph`: show the contents of pipeline
+ * files. None of them needs a store; `list` asks a server if there is one (--server), which also
+ * knows the last runs.
  */
 #include <inttypes.h>
 
@@ -17,9 +19,9 @@ static const struct pipeline_defaults defaults = { .lock_retries        = 3,
                                                    .lock_retry_delay_ms = 5000,
                                                    .lock_metrics        = true };
 
-/* ---- remarks --------------------------------------------------------------------------------------------------------------- */
+/* ---- remarks --------------------------------------------------------------------------------- */
 
-/* What was said about files, copied: threads say it in any order. */
+/* Remarks about files, copied: threads report them in any order. */
 struct remarks {
     void                   *mem;
     struct pipeline_remark *items;
@@ -72,7 +74,7 @@ by_line(const void *a, const void *b)
     return order != 0 ? order : (p->line > q->line) - (p->line < q->line);
 }
 
-/* PATH:LINE: field: reason, as compilers write it, so that editors find the place. */
+/* PATH:LINE: field: reason, in the format of compilers, so that editors find the place. */
 static void
 print_remark(const struct pipeline_remark *m)
 {
@@ -98,7 +100,7 @@ remark_json(const struct pipeline_remark *m)
                      il__cli_json_text(m->text), "severity", m->is_error ? "error" : "advice");
 }
 
-/* ---- check ------------------------------------------------------------------------------------------------------------------- */
+/* ---- check ----------------------------------------------------------------------------------- */
 
 static int
 print_checked(const struct cli *cli, const struct remarks *r, const struct pipeline_loaded *loaded)
@@ -118,14 +120,14 @@ print_checked(const struct cli *cli, const struct remarks *r, const struct pipel
             print_remark(&r->items[i]);
     }
     if (!cli->quiet)
-        (void)printf("%zu pipeline%s of %zu tenant%s, %zu refused, %zu piece%s of advice\n",
+        (void)printf("%zu pipeline%s of %zu tenant%s, %zu invalid, %zu piece%s of advice\n",
                      loaded->n_pipelines, loaded->n_pipelines == 1 ? "" : "s", loaded->n_tenants,
                      loaded->n_tenants == 1 ? "" : "s", loaded->n_bad, r->n_advice,
                      r->n_advice == 1 ? "" : "s");
     return 0;
 }
 
-/* What is to be checked: what was typed, else the configured folder. */
+/* The paths to check: those on the command line, else the configured folder. */
 static il_status
 choose_paths(struct cli *cli, const char *const **ret, size_t *ret_n, il_error *reterr)
 {
@@ -143,7 +145,7 @@ choose_paths(struct cli *cli, const char *const **ret, size_t *ret_n, il_error *
     if (configured == NULL || configured[0] == '\0')
         return il__error_set(
             reterr, IL_INVAL,
-            "pipelines check: name a folder or files; none is configured (`pipelines`)");
+            "pipelines check: no folder or files given, and `pipelines` is not configured");
     *ret   = &configured;
     *ret_n = 1;
     return IL_OK;
@@ -171,7 +173,7 @@ il__cli_cmd_pipelines_check(struct cli *cli)
     return status != 0 ? status : loaded.n_bad > 0 ? CLI_EXIT_REFUSED : 0;
 }
 
-/* ---- the folder ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 static void
 close_catalogue(struct pipeline_catalogue **c)
@@ -180,7 +182,7 @@ close_catalogue(struct pipeline_catalogue **c)
 }
 #define AUTO_CATALOGUE AUTO(close_catalogue)
 
-/* Files that are wrong are said, and left out. */
+/* Bad files are reported and left out. */
 static void
 say_bad(void *cookie, const struct pipeline_remark *remark)
 {
@@ -196,14 +198,13 @@ open_folder(const struct cli *cli, struct pipeline_catalogue **ret, il_error *re
     const char *dir = CLI_SETTING(cli, pipelines)->text;
 
     if (dir == NULL || dir[0] == '\0')
-        return il__error_set(
-            reterr, IL_INVAL,
-            "%s: no folder of pipelines is known: give --pipelines, or set `pipelines`",
-            cli->command->name);
+        return il__error_set(reterr, IL_INVAL,
+                             "%s: no pipelines folder; pass --pipelines or configure `pipelines`",
+                             cli->command->name);
     return il__catalogue_open(dir, &defaults, say_bad, (void *)(uintptr_t)cli, NULL, ret, reterr);
 }
 
-/* The tenant that was asked for; NULL = all. */
+/* The requested tenant; NULL = all. */
 static const char *
 asked_tenant(const struct cli *cli)
 {
@@ -212,7 +213,7 @@ asked_tenant(const struct cli *cli)
     return tenant->source != CLI_FROM_DEFAULT ? tenant->text : NULL;
 }
 
-/* ---- list ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 static const char *
 next_text(const struct pipeline *p, char out[IL__TIME_TEXT_BYTES])
@@ -222,7 +223,7 @@ next_text(const struct pipeline *p, char out[IL__TIME_TEXT_BYTES])
     return next != IL__NEVER ? il__time_text(next, out) : NULL;
 }
 
-/* As GET /pipelines has it, without what only a server knows, with the file. */
+/* As in GET /pipelines, without what only a server knows, plus the file. */
 static json_t *
 pipeline_json(const struct pipeline *p)
 {
@@ -265,7 +266,7 @@ print_list(const struct cli *cli, struct pipeline *const *items, size_t n, const
     }
     int status = il__cli_grid_print(&g);
     if (next != NULL)
-        il__cli_note(cli, "there is more: --cursor '%s'", next);
+        il__cli_note(cli, "more items: --cursor '%s'", next);
     return status;
 }
 
@@ -283,13 +284,14 @@ print_json_list(struct pipeline *const *items, size_t n, const char *next)
     return il__cli_json_page(array, next);
 }
 
-/* A cursor is TENANT/ID of the last one. False: it is none. */
+/* A cursor is TENANT/ID of the last one. False: invalid. */
 static bool
 split_cursor(const char *cursor, char tenant[IL_TENANT_BYTES_MAX + 1], const char **ret_id)
 {
     const char *slash = strchr(cursor, '/');
 
-    if (slash == NULL || slash == cursor || slash - cursor > IL_TENANT_BYTES_MAX || slash[1] == '\0')
+    if (slash == NULL || slash == cursor || slash - cursor > IL_TENANT_BYTES_MAX ||
+        slash[1] == '\0')
         return false;
     (void)snprintf(tenant, IL_TENANT_BYTES_MAX + 1, "%.*s", (int)(slash - cursor), cursor);
     *ret_id = slash + 1;
@@ -309,7 +311,8 @@ list_folder(struct cli *cli)
     il_error         err;
 
     if (cursor != NULL && !split_cursor(cursor, after, &after_id))
-        return il__cli_usage("pipelines list: --cursor: '%.80s' is not one", cursor);
+        return il__cli_usage("pipelines list: --cursor: '%.80s' is not a cursor from a listing",
+                             cursor);
     il_status st = open_folder(cli, &c, &err);
     if (st != IL_OK)
         return il__cli_fail(&err);
@@ -322,7 +325,7 @@ list_folder(struct cli *cli)
     if (cli->json)
         status = print_json_list(items, MIN(n, limit), more ? next : NULL);
     else if (n == 0)
-        il__cli_note(cli, "there are no pipelines");
+        il__cli_note(cli, "no pipelines");
     else
         status = print_list(cli, items, MIN(n, limit), more ? next : NULL);
     for (size_t i = 0; i < n; i++)
@@ -360,7 +363,7 @@ print_answer(const struct cli *cli, const json_t *answer)
     }
     int status = il__cli_grid_print(&g);
     if (next != NULL)
-        il__cli_note(cli, "there is more: --cursor '%s'", next);
+        il__cli_note(cli, "more items: --cursor '%s'", next);
     return status;
 }
 
@@ -374,7 +377,8 @@ list_server(struct cli *cli)
     il_error                err;
 
     il__buf_init(&path, 4096);
-    il__buf_addf(&path, "/pipelines?limit=%" PRId64, CLI_OPTION(cli, pipelines_list, limit)->number);
+    il__buf_addf(&path, "/pipelines?limit=%" PRId64,
+                 CLI_OPTION(cli, pipelines_list, limit)->number);
     if (cursor != NULL) {
         il__buf_adds(&path, "&cursor=");
         il__cli_path_add(&path, cursor);
@@ -387,7 +391,7 @@ list_server(struct cli *cli)
     if (cli->json)
         return il__cli_json_print(answer);
     if (json_array_size(json_object_get(answer, "items")) == 0)
-        il__cli_note(cli, "there are no pipelines");
+        il__cli_note(cli, "no pipelines");
     else
         status = print_answer(cli, answer);
     json_decref(answer);
@@ -399,15 +403,15 @@ il__cli_cmd_pipelines_list(struct cli *cli)
 {
     const char *server = CLI_SETTING(cli, server)->text;
 
-    /* The folder was named on the command line: then that is what is meant. */
+    /* A folder named on the command line takes precedence. */
     if (server != NULL && server[0] != '\0' && !CLI_GIVEN(cli, pipelines_list, pipelines))
         return list_server(cli);
     return list_folder(cli);
 }
 
-/* ---- graph ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- graph ----------------------------------------------------------------------------------- */
 
-/* Pipelines of one id, of whatever tenant, and all ids for a suggestion. */
+/* Pipelines with this id, of any tenant, and all ids for a suggestion. */
 struct search {
     struct pipeline_catalogue *c;
     const char                *id;
@@ -447,7 +451,7 @@ not_found(const struct search *s, const char *tenant, il_error *reterr)
     const char      *meant = il__suggest(s->id, id_at, items);
 
     il_status st = il__error_set(reterr, IL_NOT_FOUND,
-                                 "pipelines graph: there is no pipeline '%.80s'%s%s%s%s%s%s", s->id,
+                                 "pipelines graph: no such pipeline: '%.80s'%s%s%s%s%s%s", s->id,
                                  tenant != NULL ? " of tenant '" : "", tenant != NULL ? tenant : "",
                                  tenant != NULL ? "'" : "", meant != NULL ? " (did you mean '" : "",
                                  meant != NULL ? meant : "", meant != NULL ? "'?)" : "");
@@ -470,7 +474,7 @@ find_one(const struct cli *cli, struct search *s, il_error *reterr)
     if (s->n_found > 1)
         return il__error_set(
             reterr, IL_INVAL,
-            "pipelines graph: %zu tenants have a pipeline '%.80s': name one with --tenant",
+            "pipelines graph: %zu tenants have a pipeline '%.80s'; choose one with --tenant",
             s->n_found, s->id);
     CHECK(s->found != NULL);
     return IL_OK;
@@ -512,7 +516,7 @@ print_graph(const struct cli *cli, const struct pipeline *p)
     il__buf_init(&out, 1 << 20);
     if (!il__pipeline_graph(p, &out))
         return il__cli_fail_memory();
-    (void)fputs(il__buf_str(&out), stdout); /* checked when it is flushed */
+    (void)fputs(il__buf_str(&out), stdout); /* errors are checked at the flush */
     return 0;
 }
 

@@ -1,5 +1,6 @@
 /*
- * cmd_queue_admin.c: `interlock queue pause`, `resume`, `stats` and `set`: queues and their settings.
+ * cmd_queue_admin.c: `interlock queue pause`, `resume`, `stats` and `set`: queues and their
+ * settings.
  */
 #include <inttypes.h>
 
@@ -8,7 +9,7 @@
 #include "cli/ask.h"
 #include "cli/item.h"
 
-/* ---- pause, resume --------------------------------------------------------------------------------- */
+/* ---- pause, resume --------------------------------------------------------------------------- */
 
 static int
 pause_or_resume(struct cli *cli, il_op *op)
@@ -23,7 +24,7 @@ pause_or_resume(struct cli *cli, il_op *op)
         status = il__cli_print_item(&il__wire_queue, &op->out.queues[0]);
     } else {
         il__cli_puts(op->key);
-        (void)printf(" %s\n", op->out.queues[0].paused ? "is paused" : "is not paused");
+        (void)printf(" %s\n", op->out.queues[0].paused ? "is paused" : "resumed");
     }
     il_op_release(op);
     return status;
@@ -47,13 +48,13 @@ il__cli_cmd_queue_resume(struct cli *cli)
     return pause_or_resume(cli, &op);
 }
 
-/* ---- stats ----------------------------------------------------------------------------------------- */
+/* ---- stats ----------------------------------------------------------------------------------- */
 
 static int
 print_queues(const il_op *op)
 {
     static const char *const  headers[] = { "QUEUE",    ">SCHEDULED", ">READY",
-                                            ">RUNNING", ">DEAD",      ">OLDEST",
+                                            ">RUNNING", ">FAILED",    ">OLDEST",
                                             ">WORKERS", ">COMPLETED", "STATE" };
     AUTO_GRID struct cli_grid g         = { 0 };
 
@@ -66,7 +67,7 @@ print_queues(const il_op *op)
         il__cli_grid_add(&g, "%" PRIu64, info->n_scheduled);
         il__cli_grid_add(&g, "%" PRIu64, info->n_ready);
         il__cli_grid_add(&g, "%" PRIu64, info->n_running);
-        il__cli_grid_add(&g, "%" PRIu64, info->n_dead);
+        il__cli_grid_add(&g, "%" PRIu64, info->n_failed);
         il__cli_grid_add(&g, "%s", info->n_ready > 0 ? il__cli_age(info->oldest_ms, age) : "");
         il__cli_grid_add(&g, "%" PRIu32, info->n_workers);
         il__cli_grid_add(&g, "%" PRIu64, info->completed);
@@ -75,7 +76,7 @@ print_queues(const il_op *op)
     return il__cli_grid_print(&g);
 }
 
-/* A setting that may be without limit. */
+/* A setting that may be unlimited. */
 static void
 field_limit(const char *name, int64_t number)
 {
@@ -102,7 +103,7 @@ print_settings(const il_queue_opts *o)
                   il_strategy_name(o->strategy == 1 + IL_STRATEGY_OPTIMISTIC
                                        ? IL_STRATEGY_OPTIMISTIC
                                        : IL_STRATEGY_PESSIMISTIC));
-    il__cli_field("attempts", "%" PRId32, o->max_attempts);
+    il__cli_field("max-attempts", "%" PRId32, o->max_attempts);
     field_duration("lease", o->lease_ms);
     field_duration("backoff", o->backoff_ms);
     field_duration("backoff-max", o->backoff_max_ms);
@@ -112,7 +113,7 @@ print_settings(const il_queue_opts *o)
     else
         il__cli_field("rate", "%" PRId32 "/%s", o->rate_n, il__duration_text(o->rate_ms, text));
     field_duration("keep", o->keep_ms);
-    field_duration("keep-dead", o->keep_dead_ms);
+    field_duration("keep-failed", o->keep_failed_ms);
 }
 
 static void
@@ -126,14 +127,15 @@ print_queue(const il_queue_info *info)
     il__cli_field("scheduled", "%" PRIu64, info->n_scheduled);
     il__cli_field("ready", "%" PRIu64, info->n_ready);
     il__cli_field("running", "%" PRIu64, info->n_running);
-    il__cli_field("dead", "%" PRIu64, info->n_dead);
+    il__cli_field("failed", "%" PRIu64, info->n_failed);
     if (info->n_ready > 0)
         il__cli_field("oldest", "%s", il__cli_age(info->oldest_ms, age));
     il__cli_field("workers", "%" PRIu32, info->n_workers);
     il__cli_field("totals",
                   "%" PRIu64 " pushed, %" PRIu64 " claimed, %" PRIu64 " completed, %" PRIu64
-                  " failed, %" PRIu64 " dead",
-                  info->pushed, info->claimed, info->completed, info->failed, info->dead);
+                  " failed (%" PRIu64 " failed attempts)",
+                  info->pushed, info->claimed, info->completed, info->failed,
+                  info->failed_attempts);
     il__cli_field("",
                   "%" PRIu64 " snoozed, %" PRIu64 " cancelled, %" PRIu64 " recovered, %" PRIu64
                   " duplicates, %" PRIu64 " stale",
@@ -151,13 +153,13 @@ print_stats(struct cli *cli, const il_op *op)
         return 0;
     }
     if (op->out.n_queues == 0) {
-        il__cli_note(cli, "there are no queues%s",
+        il__cli_note(cli, "no queues%s",
                      cli->store_missing ? "; the store does not exist yet" : "");
         return 0;
     }
     int status = print_queues(op);
     if (op->out.next != NULL)
-        il__cli_note(cli, "there is more: --cursor '%s'", op->out.next);
+        il__cli_note(cli, "more items: --cursor '%s'", op->out.next);
     return status;
 }
 
@@ -176,7 +178,7 @@ il__cli_cmd_queue_stats(struct cli *cli)
     il_status st = queue != NULL ? il__cli_queue_exists(cli, queue, &err) : IL_OK;
     if (st == IL_OK)
         st = il__cli_cursor_error(cli, il__cli_apply(cli, &op, &err), cursor, &err);
-    /* Of those that begin so, the queue of that name comes first; it may have company. */
+    /* Of the names with this prefix, the queue of exactly that name comes first. */
     if (st == IL_OK && queue != NULL) {
         op.out.n_queues = MIN(op.out.n_queues, 1);
         op.out.next     = NULL;
@@ -186,7 +188,7 @@ il__cli_cmd_queue_stats(struct cli *cli)
     return status;
 }
 
-/* ---- set ------------------------------------------------------------------------------------------- */
+/* ---- set ------------------------------------------------------------------------------------- */
 
 /* `100/1m`, or `none`. */
 static il_status
@@ -210,8 +212,8 @@ parse_rate(const char *text, il_queue_opts *o, il_error *reterr)
             return IL_OK;
         }
     }
-    return il__error_set(reterr, IL_INVAL, "queue set: --rate: '%.40s' is no rate such as 100/1m",
-                         text);
+    return il__error_set(reterr, IL_INVAL,
+                         "queue set: --rate: '%.40s' is not a rate such as 100/1m", text);
 }
 
 static il_status
@@ -224,9 +226,9 @@ parse_group_limit(const char *text, il_queue_opts *o, il_error *reterr)
         return IL_OK;
     }
     if (!il__parse_u64(text, INT32_MAX, &number) || number == 0)
-        return il__error_set(reterr, IL_INVAL,
-                             "queue set: --group-limit: '%.40s' is not a number from 1 on, or none",
-                             text);
+        return il__error_set(
+            reterr, IL_INVAL,
+            "queue set: --group-limit: '%.40s' is neither a positive number nor `none`", text);
     o->group_limit = (int32_t)number;
     return IL_OK;
 }
@@ -241,12 +243,12 @@ parse_settings(struct cli *cli, il_queue_opts *o, il_error *reterr)
 
     *o = (il_queue_opts){
         .strategy              = strategy->given ? 1 + (int32_t)strategy->number : 0,
-        .max_attempts          = (int32_t)CLI_OPTION(cli, queue_set, attempts)->number,
+        .max_attempts          = (int32_t)CLI_OPTION(cli, queue_set, max_attempts)->number,
         .lease_ms              = CLI_OPTION(cli, queue_set, lease)->number,
         .backoff_ms            = CLI_OPTION(cli, queue_set, backoff)->number,
         .backoff_max_ms        = CLI_OPTION(cli, queue_set, backoff_max)->number,
         .keep_ms               = CLI_OPTION(cli, queue_set, keep)->number,
-        .keep_dead_ms          = CLI_OPTION(cli, queue_set, keep_dead)->number,
+        .keep_failed_ms        = CLI_OPTION(cli, queue_set, keep_failed)->number,
         .processing_timeout_ms = CLI_OPTION(cli, queue_set, processing_timeout)->number,
         .executing_timeout_ms  = CLI_OPTION(cli, queue_set, executing_timeout)->number,
     };
@@ -257,7 +259,7 @@ parse_settings(struct cli *cli, il_queue_opts *o, il_error *reterr)
     return st;
 }
 
-/* The choices of --strategy are handed on by their index. */
+/* The choices of --strategy are passed on by index. */
 _Static_assert(IL_STRATEGY_PESSIMISTIC == 0 && IL_STRATEGY_OPTIMISTIC == 1,
                "options.def lists pessimistic|optimistic in the order of il_strategy");
 

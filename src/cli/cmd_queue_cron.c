@@ -8,7 +8,7 @@
 #include "cli/ask.h"
 #include "cli/item.h"
 
-/* The choices of --missed are handed on by their index. */
+/* The choices of --missed are passed on by index. */
 _Static_assert(IL_MISSED_SKIP == 0 && IL_MISSED_ONE == 1 && IL_MISSED_ALL == 2,
                "options.def lists skip|one|all in the order of il_missed");
 
@@ -21,7 +21,7 @@ print_set(const struct cli *cli, const il_cron_info *info)
     (void)printf(" next at %s\n", il__time_text(info->next_at_ms, text));
     if (cli->args.operands[3] == NULL && !CLI_GIVEN(cli, queue_cron_set, file) &&
         info->payload_bytes == 0)
-        il__cli_note(cli, "queue cron set: its jobs have no payload");
+        il__cli_note(cli, "queue cron set: note: its jobs have no payload");
 }
 
 int
@@ -29,21 +29,25 @@ il__cli_cmd_queue_cron_set(struct cli *cli)
 {
     const char *const      *operands = cli->args.operands;
     const char             *file     = CLI_OPTION(cli, queue_cron_set, file)->text;
+    int64_t                 missed   = CLI_OPTION(cli, queue_cron_set, missed)->number;
+    int64_t                 priority = CLI_OPTION(cli, queue_cron_set, priority)->number;
+    int64_t                 attempts = CLI_OPTION(cli, queue_cron_set, max_attempts)->number;
     AUTO_BUF struct il__buf b        = { 0 };
     const char             *data     = NULL;
-    il_op                   op       = { .type    = IL_OP_CRON_SET,
-                                         .key     = operands[1],
-                                         .in.cron = { .name     = operands[0],
-                                                      .schedule = operands[2],
-                                                      .missed = (il_missed)CLI_OPTION(cli, queue_cron_set, missed)->number,
-                                                      .priority = (int32_t)CLI_OPTION(cli, queue_cron_set, priority)->number,
-                                                      .max_attempts =
-                                                          (uint32_t)CLI_OPTION(cli, queue_cron_set, attempts)->number } };
-    il_error                err;
-    il_status               st     = IL_OK;
-    int                     status = 0;
+    il_op                   op       = {
+                                .type    = IL_OP_CRON_SET,
+                                .key     = operands[1],
+                                .in.cron = { .name         = operands[0],
+                                             .schedule     = operands[2],
+                                             .missed       = (il_missed)missed,
+                                             .priority     = (int32_t)priority,
+                                             .max_attempts = (uint32_t)attempts },
+    };
+    il_error  err;
+    il_status st     = IL_OK;
+    int       status = 0;
 
-    /* Unlike a push it reads no input unless it is told to: a schedule is often typed. */
+    /* Unlike push, it reads standard input only on request: schedules are often typed. */
     if (operands[3] != NULL || file != NULL)
         st = il__cli_payload(cli, operands[3], file, &b, &data, &op.in.cron.data_bytes, &err);
     op.in.cron.data = data;
@@ -62,8 +66,10 @@ il__cli_cmd_queue_cron_set(struct cli *cli)
 static int
 print_crons(const il_op *op)
 {
-    static const char *const headers[] = { "NAME", "QUEUE", "SCHEDULE", "MISSED", "NEXT", ">TICKS" };
-    AUTO_GRID struct cli_grid g        = { 0 };
+    static const char *const headers[] = {
+        "NAME", "QUEUE", "SCHEDULE", "MISSED", "NEXT", ">TICKS"
+    };
+    AUTO_GRID struct cli_grid g = { 0 };
 
     il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
     g.elastic = 0;
@@ -85,10 +91,10 @@ il__cli_cmd_queue_cron_list(struct cli *cli)
 {
     const char *queue  = cli->args.operands[0];
     const char *cursor = CLI_OPTION(cli, queue_cron_list, cursor)->text;
+    int64_t     limit  = CLI_OPTION(cli, queue_cron_list, limit)->number;
     il_op       op     = { .type    = IL_OP_CRON_LIST,
                            .key     = queue,
-                           .in.list = { .cursor = cursor,
-                                        .limit = (uint32_t)CLI_OPTION(cli, queue_cron_list, limit)->number } };
+                           .in.list = { .cursor = cursor, .limit = (uint32_t)limit } };
     il_error    err;
     int         status = 0;
     il_status   st     = queue != NULL ? il__cli_queue_exists(cli, queue, &err) : IL_OK;
@@ -100,11 +106,11 @@ il__cli_cmd_queue_cron_list(struct cli *cli)
     } else if (cli->json) {
         status = il__cli_print_page(&il__wire_cron, op.out.crons, op.out.n_crons, op.out.next);
     } else if (op.out.n_crons == 0) {
-        il__cli_note(cli, "there are no schedules");
+        il__cli_note(cli, "no schedules");
     } else {
         status = print_crons(&op);
         if (op.out.next != NULL)
-            il__cli_note(cli, "there is more: --cursor '%s'", op.out.next);
+            il__cli_note(cli, "more items: --cursor '%s'", op.out.next);
     }
     il_op_release(&op);
     return status;

@@ -1,17 +1,19 @@
 /*
- * cmd_queue_jobs.c: `interlock queue list`, `show`, `retry`, `cancel`, `seal` and `purge`: jobs that are there.
+ * cmd_queue_jobs.c: `interlock queue list`, `show`, `retry`, `cancel`, `seal` and `purge`: existing
+ * jobs.
  */
 #include <inttypes.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/ask.h"
+#include "cli/data.h"
 #include "cli/item.h"
 
-#define ERROR_COLUMN 6 /* what may be cut on a narrow terminal */
+#define ERROR_COLUMN 6 /* may be truncated on a narrow terminal */
 #define RETRY_JOBS 100 /* in one batch */
 
-/* ---- list ---------------------------------------------------------------------------------------- */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 static int
 print_jobs(const il_op *op)
@@ -46,10 +48,10 @@ il__cli_cmd_queue_list(struct cli *cli)
 {
     const char *queue  = cli->args.operands[0];
     const char *cursor = CLI_OPTION(cli, queue_list, cursor)->text;
+    int64_t     limit  = CLI_OPTION(cli, queue_list, limit)->number;
     il_op       op     = { .type    = IL_OP_JOB_LIST,
                            .key     = queue,
-                           .in.list = { .cursor = cursor,
-                                        .limit = (uint32_t)CLI_OPTION(cli, queue_list, limit)->number } };
+                           .in.list = { .cursor = cursor, .limit = (uint32_t)limit } };
     il_error    err;
     int         status;
 
@@ -65,16 +67,16 @@ il__cli_cmd_queue_list(struct cli *cli)
         status = il__cli_print_page(&il__wire_job, op.out.jobs, op.out.n_jobs, op.out.next);
     } else {
         if (op.out.n_jobs == 0)
-            il__cli_note(cli, "there is no such job in %s", queue);
+            il__cli_note(cli, "no matching jobs in %s", queue);
         status = op.out.n_jobs > 0 ? print_jobs(&op) : 0;
         if (op.out.next != NULL)
-            il__cli_note(cli, "there is more: --cursor '%s'", op.out.next);
+            il__cli_note(cli, "more items: --cursor '%s'", op.out.next);
     }
     il_op_release(&op);
     return status;
 }
 
-/* ---- show ---------------------------------------------------------------------------------------- */
+/* ---- show ------------------------------------------------------------------------------------ */
 
 static void
 print_blob(const char *name, const void *data, size_t n_bytes)
@@ -97,7 +99,7 @@ print_job(const il_job_info *info)
     il__cli_field("attempt", "%" PRIu32 " of %" PRIu32, info->attempt, info->max_attempts);
     il__cli_field("priority", "%" PRId32, info->priority);
     il__cli_field("group", "%s", info->group);
-    il__cli_field("unique", "%s", info->unique_key);
+    il__cli_field("unique-key", "%s", info->unique_key);
     il__cli_field("parent", "%s", info->parent);
     if (info->is_parent)
         il__cli_field("children", "%" PRIu32 ", %" PRIu32 " completed, %" PRIu32 " failed",
@@ -136,9 +138,9 @@ il__cli_cmd_queue_show(struct cli *cli)
     return status;
 }
 
-/* ---- retry, cancel, seal --------------------------------------------------------------------------- */
+/* ---- retry, cancel, seal --------------------------------------------------------------------- */
 
-/* An op about one job: print what became of it. */
+/* Apply an op on one job and print the result. */
 static int
 change(struct cli *cli, il_op *op)
 {
@@ -146,13 +148,15 @@ change(struct cli *cli, il_op *op)
     il_status st     = il__cli_apply_to(cli, op, "job", op->in.job.id, &err);
     int       status = 0;
 
-    if (st != IL_OK && st != IL_DUPLICATE)
+    while (st == IL_OK && (op->out.flags & IL_OUT_MORE) != 0) /* the next children of a parent */
+        st = il__cli_apply_more(cli, op, &err);
+    if (st == IL_DUPLICATE) /* the result is the other job */
+        st = il__error_set(&err, IL_STATE, "%s: unique key of job %.80s is in use by job %s",
+                           cli->command->name, op->in.job.id, op->out.jobs[0].id);
+    if (st != IL_OK)
         status = il__cli_fail(&err);
     else if (cli->json)
         status = il__cli_print_item(&il__wire_job, &op->out.jobs[0]);
-    else if (st == IL_DUPLICATE)
-        il__cli_note(cli, "%s: another job with its unique key is there: %s", cli->command->name,
-                     op->out.jobs[0].id);
     else
         (void)printf("%s %s\n", op->out.jobs[0].id, il_job_state_name(op->out.jobs[0].state));
     il_op_release(op);
@@ -161,10 +165,10 @@ change(struct cli *cli, il_op *op)
 
 struct retrying {
     size_t n_jobs;
-    size_t n_duplicates; /* their unique key is taken meanwhile */
+    size_t n_duplicates; /* their unique key has been taken meanwhile */
 };
 
-/* Retry the jobs of a page as one batch. Those that were retried or purged meanwhile need nothing. */
+/* Retry the jobs of a page in one batch. Jobs retried or purged meanwhile are skipped. */
 static il_status
 retry_page(struct cli *cli, const il_op *page, struct retrying *r, il_error *reterr)
 {
@@ -178,6 +182,7 @@ retry_page(struct cli *cli, const il_op *page, struct retrying *r, il_error *ret
         ops[i].in.job.id = page->out.jobs[i].id;
     }
     il_status st = n > 0 ? il_apply(cli->store, ops, n, reterr) : IL_OK;
+    il__cli_audit_ops(cli, ops, n, st);
     for (size_t i = 0; i < n; i++) {
         r->n_jobs += st == IL_OK && ops[i].status == IL_OK;
         r->n_duplicates += st == IL_OK && ops[i].status == IL_DUPLICATE;
@@ -187,7 +192,7 @@ retry_page(struct cli *cli, const il_op *page, struct retrying *r, il_error *ret
 }
 
 static il_status
-retry_dead(struct cli *cli, const char *queue, struct retrying *r, il_error *reterr)
+retry_failed(struct cli *cli, const char *queue, struct retrying *r, il_error *reterr)
 {
     il_op page   = { .type    = IL_OP_JOB_LIST,
                      .key     = queue,
@@ -211,7 +216,7 @@ retry_dead(struct cli *cli, const char *queue, struct retrying *r, il_error *ret
 }
 
 static int
-retry_all_dead(struct cli *cli)
+retry_all_failed(struct cli *cli)
 {
     const char     *queue = cli->args.operands[0];
     struct retrying r     = { 0 };
@@ -219,7 +224,7 @@ retry_all_dead(struct cli *cli)
     il_status       st = il__cli_queue_exists(cli, queue, &err);
 
     if (st == IL_OK)
-        st = retry_dead(cli, queue, &r, &err);
+        st = retry_failed(cli, queue, &r, &err);
     if (st != IL_OK)
         return il__cli_fail(&err);
     if (cli->json)
@@ -227,7 +232,8 @@ retry_all_dead(struct cli *cli)
                                             "duplicates", (json_int_t)r.n_duplicates));
     (void)printf("%zu job%s ready again\n", r.n_jobs, r.n_jobs == 1 ? "" : "s");
     if (r.n_duplicates > 0)
-        il__cli_note(cli, "queue retry: the unique key of %zu is taken meanwhile", r.n_duplicates);
+        il__cli_note(cli, "queue retry: %zu not retried because their unique keys are in use",
+                     r.n_duplicates);
     return 0;
 }
 
@@ -236,17 +242,18 @@ il__cli_cmd_queue_retry(struct cli *cli)
 {
     il_op op = { .type = IL_OP_JOB_RETRY, .in.job = { .id = cli->args.operands[0] } };
 
-    return CLI_GIVEN(cli, queue_retry, all_dead) ? retry_all_dead(cli) : change(cli, &op);
+    return CLI_GIVEN(cli, queue_retry, all_failed) ? retry_all_failed(cli) : change(cli, &op);
 }
 
 int
 il__cli_cmd_queue_cancel(struct cli *cli)
 {
     const struct cli_value *reason = CLI_OPTION(cli, queue_cancel, reason);
+    const char             *text   = reason->given ? reason->text : "cancelled";
+    bool                    now    = CLI_GIVEN(cli, queue_cancel, now);
     il_op                   op     = { .type   = IL_OP_JOB_CANCEL,
-                                       .flags  = CLI_GIVEN(cli, queue_cancel, now) ? IL_CANCEL_NOW : 0,
-                                       .in.job = { .id   = cli->args.operands[0],
-                                                   .text = reason->given ? reason->text : "cancelled" } };
+                                       .flags  = now ? IL_CANCEL_NOW : 0,
+                                       .in.job = { .id = cli->args.operands[0], .text = text } };
 
     return change(cli, &op);
 }
@@ -259,21 +266,21 @@ il__cli_cmd_queue_seal(struct cli *cli)
     return change(cli, &op);
 }
 
-/* ---- purge ----------------------------------------------------------------------------------------- */
+/* ---- purge ----------------------------------------------------------------------------------- */
 
-/* One bounded op after the other, until nothing is left. */
+/* Repeat a bounded op until nothing is left. */
 static il_status
 purge(struct cli *cli, il_op *op, uint64_t *ret_n, il_error *reterr)
 {
-    *ret_n = 0;
-    for (;;) {
-        il_status st   = il__cli_apply(cli, op, reterr);
-        bool      more = st == IL_OK && (op->out.flags & IL_OUT_MORE) != 0;
+    il_status st = il__cli_apply(cli, op, reterr);
+
+    *ret_n = op->out.sweep.n_purged;
+    while (st == IL_OK && (op->out.flags & IL_OUT_MORE) != 0) {
+        st = il__cli_apply_more(cli, op, reterr);
         *ret_n += op->out.sweep.n_purged;
-        il_op_release(op);
-        if (!more)
-            return st;
     }
+    il_op_release(op);
+    return st;
 }
 
 int
@@ -286,8 +293,8 @@ il__cli_cmd_queue_purge(struct cli *cli)
     il_error    err;
     uint64_t    n;
 
-    il_status st =
-        il__cli_job_states(cli, CLI_OPTION(cli, queue_purge, state)->text, &op.in.list.states, &err);
+    il_status st = il__cli_job_states(cli, CLI_OPTION(cli, queue_purge, state)->text,
+                                      &op.in.list.states, &err);
     if (st == IL_OK)
         st = il__cli_queue_exists(cli, queue, &err);
     if (st == IL_OK)

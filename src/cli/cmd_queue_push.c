@@ -12,12 +12,12 @@
 
 struct pusher {
     struct cli *cli;
-    il_job_in   job; /* what all of them have in common */
+    il_job_in   job; /* common to all of them */
     uint32_t    flags;
     size_t      n_jobs;   /* pushed so far */
-    size_t      n_lines;  /* read so far, empty ones too */
+    size_t      n_lines;  /* lines read so far, including empty ones */
     json_t     *items;    /* --json with --lines */
-    bool        progress; /* say on the terminal how far it is */
+    bool        progress; /* show progress on the terminal */
 };
 
 static il_status
@@ -26,32 +26,34 @@ fill(struct pusher *p, il_error *reterr)
     struct cli             *cli      = p->cli;
     const struct cli_value *children = CLI_OPTION(cli, queue_push, children);
 
-    if (CLI_GIVEN(cli, queue_push, delay) && CLI_GIVEN(cli, queue_push, at))
-        return il__error_set(reterr, IL_INVAL, "queue push: --delay and --at exclude each other");
-    if (CLI_GIVEN(cli, queue_push, unique_for) && !CLI_GIVEN(cli, queue_push, unique))
-        return il__error_set(reterr, IL_INVAL, "queue push: --unique-for needs --unique");
-    if (CLI_GIVEN(cli, queue_push, lines) &&
-        (CLI_GIVEN(cli, queue_push, id) || CLI_GIVEN(cli, queue_push, unique)))
+    if (CLI_GIVEN(cli, queue_push, delay) && CLI_GIVEN(cli, queue_push, run_at))
         return il__error_set(reterr, IL_INVAL,
-                             "queue push: --lines makes several jobs: --id and --unique name one");
+                             "queue push: --delay and --run-at cannot be combined");
+    if (CLI_GIVEN(cli, queue_push, unique_for) && !CLI_GIVEN(cli, queue_push, unique_key))
+        return il__error_set(reterr, IL_INVAL, "queue push: --unique-for needs --unique-key");
+    if (CLI_GIVEN(cli, queue_push, lines) &&
+        (CLI_GIVEN(cli, queue_push, id) || CLI_GIVEN(cli, queue_push, unique_key)))
+        return il__error_set(reterr, IL_INVAL,
+                             "queue push: --lines cannot be combined with --id or --unique-key");
     p->job = (il_job_in){
-        .id           = CLI_OPTION(cli, queue_push, id)->text,
-        .group        = CLI_OPTION(cli, queue_push, group)->text,
-        .unique_key   = CLI_OPTION(cli, queue_push, unique)->text,
-        .unique_ms    = CLI_OPTION(cli, queue_push, unique_for)->number,
-        .parent       = CLI_OPTION(cli, queue_push, parent)->text,
-        .n_children   = (uint32_t)children->number,
-        .priority     = (int32_t)CLI_OPTION(cli, queue_push, priority)->number,
-        .delay_ms     = CLI_OPTION(cli, queue_push, delay)->number,
-        .run_at_ms    = CLI_OPTION(cli, queue_push, at)->number,
-        .max_attempts = (uint32_t)CLI_OPTION(cli, queue_push, attempts)->number,
+        .id            = CLI_OPTION(cli, queue_push, id)->text,
+        .group         = CLI_OPTION(cli, queue_push, group)->text,
+        .unique_key    = CLI_OPTION(cli, queue_push, unique_key)->text,
+        .unique_for_ms = CLI_OPTION(cli, queue_push, unique_for)->number,
+        .parent        = CLI_OPTION(cli, queue_push, parent)->text,
+        .n_children    = (uint32_t)children->number,
+        .priority      = (int32_t)CLI_OPTION(cli, queue_push, priority)->number,
+        .delay_ms      = CLI_OPTION(cli, queue_push, delay)->number,
+        .run_at_ms     = CLI_OPTION(cli, queue_push, run_at)->number,
+        .max_attempts  = (uint32_t)CLI_OPTION(cli, queue_push, max_attempts)->number,
     };
-    if (children->given || CLI_GIVEN(cli, queue_push, parent_job))
+    if (children->given || CLI_GIVEN(cli, queue_push, is_parent))
         p->flags |= IL_PUSH_PARENT;
     return IL_OK;
 }
 
-/* The job as it is now. Its payload is the one that was pushed, but not that of a duplicate, which nobody told. */
+/* The current state of the job. Its payload is the one that was pushed, except for a duplicate,
+ * whose payload is not returned. */
 static json_t *
 pushed_json(const il_op *op)
 {
@@ -70,7 +72,7 @@ pushed_json(const il_op *op)
     return job;
 }
 
-/* The id of the job that is there now. */
+/* The id of the job that exists now. */
 static const char *
 pushed_id(const il_op *op)
 {
@@ -80,7 +82,7 @@ pushed_id(const il_op *op)
 static il_status
 no_randomness(il_error *reterr)
 {
-    return il__error_set(reterr, IL_STORE, "there is no randomness to name the job");
+    return il__error_set(reterr, IL_STORE, "cannot read random bytes for the job id");
 }
 
 static int
@@ -91,13 +93,17 @@ push_one(struct pusher *p)
     const char             *data = NULL;
     char                    uuid[37];
     il_op                   op = {
-                          .type = IL_OP_JOB_PUSH, .flags = p->flags, .key = cli->args.operands[0], .in.job = p->job
+                          .type   = IL_OP_JOB_PUSH,
+                          .flags  = p->flags,
+                          .key    = cli->args.operands[0],
+                          .in.job = p->job,
     };
     il_error err;
     int      status;
 
-    il_status st = il__cli_payload(cli, cli->args.operands[1], CLI_OPTION(cli, queue_push, file)->text,
-                                   &b, &data, &op.in.job.data_bytes, &err);
+    il_status st =
+        il__cli_payload(cli, cli->args.operands[1], CLI_OPTION(cli, queue_push, file)->text, &b,
+                        &data, &op.in.job.data_bytes, &err);
     op.in.job.data = data;
     if (st == IL_OK && op.in.job.id == NULL) {
         op.in.job.id = uuid;
@@ -113,7 +119,7 @@ push_one(struct pusher *p)
         il__cli_puts(pushed_id(&op));
         (void)putchar('\n');
         if (st == IL_DUPLICATE)
-            il__cli_note(cli, "queue push: a job with this unique key is there already");
+            il__cli_note(cli, "queue push: a job with this unique key already exists");
         status = 0;
     }
     il_op_release(&op);
@@ -138,11 +144,11 @@ struct batch {
     il_op  ops[BATCH_JOBS];
     char   ids[BATCH_JOBS][37];
     char  *lines[BATCH_JOBS];
-    size_t numbers[BATCH_JOBS]; /* of the lines, from 1 */
+    size_t numbers[BATCH_JOBS]; /* line numbers, from 1 */
     size_t n;
 };
 
-/* Push what has been gathered, as one batch. */
+/* Push what has been collected, in one batch. */
 static il_status
 push_batch(struct pusher *p, struct batch *b, il_error *reterr)
 {
@@ -155,10 +161,12 @@ push_batch(struct pusher *p, struct batch *b, il_error *reterr)
         if (il_status_exit(op->status) == 0)
             st = report_line(p, op, reterr);
         else
-            st = il__error_set(reterr, op->status, "queue push: line %zu: %s", b->numbers[i],
-                               op->out.detail != NULL ? op->out.detail : il_status_text(op->status));
+            st =
+                il__error_set(reterr, op->status, "queue push: line %zu: %s", b->numbers[i],
+                              op->out.detail != NULL ? op->out.detail : il_status_text(op->status));
     }
-    (void)fflush(stdout); /* the ids of what is pushed are known, even if we are killed; it remembers its errors */
+    /* print the ids of pushed jobs even if we are killed next; stdout remembers its errors */
+    (void)fflush(stdout);
     if (p->progress)
         (void)fprintf(stderr, "\r%zu jobs pushed", p->n_jobs);
     return st;
@@ -180,7 +188,7 @@ batch_add(struct pusher *p, struct batch *b, const char *line, size_t n_bytes, i
     size_t i = b->n;
 
     if (n_bytes > IL_BLOB_BYTES_MAX)
-        return il__error_set(reterr, IL_INVAL, "queue push: line %zu is larger than %d bytes",
+        return il__error_set(reterr, IL_INVAL, "queue push: line %zu is longer than %d bytes",
                              p->n_lines, IL_BLOB_BYTES_MAX);
     b->lines[i] = il__alloc(n_bytes);
     if (b->lines[i] == NULL)
@@ -199,7 +207,8 @@ batch_add(struct pusher *p, struct batch *b, const char *line, size_t n_bytes, i
     return IL_OK;
 }
 
-/* The next line, without its end. false: there is none, or what cannot be held is kept short by *line's bound. */
+/* Read the next line, without its end. false: end of input. A line that is too long is cut off
+ * just above the limit. */
 static bool
 next_line(FILE *file, struct il__buf *line)
 {
@@ -228,7 +237,7 @@ push_lines(struct pusher *p, FILE *file, struct batch *b, il_error *reterr)
         }
     }
     if (st == IL_OK && ferror(file) != 0)
-        st = il__error_set(reterr, IL_INVAL, "queue push: the input cannot be read: %s",
+        st = il__error_set(reterr, IL_INVAL, "queue push: cannot read standard input: %s",
                            strerror(errno));
     if (st == IL_OK && line.failed)
         st = il__error_set(reterr, IL_NOMEM, "out of memory");
@@ -246,7 +255,7 @@ push_all_lines(struct pusher *p)
     il_error    err;
 
     if (cli->args.operands[1] != NULL && strcmp(cli->args.operands[1], "-") != 0)
-        return il__cli_usage("queue push: --lines reads its payloads from the input");
+        return il__cli_usage("queue push: --lines and a payload argument cannot be combined");
     FILE *file = path != NULL ? fopen(path, "re") : stdin;
     if (file == NULL)
         return il__cli_usage("queue push: %s: %s", path, strerror(errno));
@@ -265,7 +274,7 @@ push_all_lines(struct pusher *p)
     json_decref(p->items);
     int status = il__cli_fail(&err);
     if (p->n_jobs > 0)
-        il__cli_error("queue push: %zu job%s had been pushed before", p->n_jobs,
+        il__cli_error("queue push: %zu job%s already existed", p->n_jobs,
                       p->n_jobs == 1 ? "" : "s");
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * cmd_queue_work.c: the command line of `interlock queue work`; what happens then is in work/.
+ * cmd_queue_work.c: parses the command line of `interlock queue work`; work/ does the work.
  */
 #include "base/error.h"
 #include "cli/ask.h"
@@ -29,7 +29,7 @@ il__cli_cmd_queue_work(struct cli *cli)
     il_status st = IL_OK;
 
     if (work.once && work.n_jobs > 1)
-        st = il__error_set(&err, IL_INVAL, "queue work: --once is one job: no --jobs");
+        st = il__error_set(&err, IL_INVAL, "queue work: --once and --jobs cannot be combined");
     if (st == IL_OK)
         st = il__cli_shared_store(cli, &open_opts, &work.store_url, &err);
     return st == IL_OK ? il__work(&work) : il__cli_fail(&err);

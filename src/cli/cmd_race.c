@@ -1,6 +1,9 @@
 /*
- * cmd_race.c: `interlock race`: how many of N really ran? The starting is in race.c.
+ * cmd_race.c: `interlock race`: starts a command N times and counts how many copies ran. race.c
+ * starts them.
  */
+#include <signal.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
@@ -103,10 +106,8 @@ print_text(const struct cli_race *race, const struct tally *t, bool good)
     return status;
 }
 
-/*
- * The children meet the store that was chosen for us; a URL belongs into the environment, not into
- * ps.
- */
+/* The children use the store that was chosen for us; a URL belongs in the environment, not in
+ * ps. */
 static il_status
 export_choices(const struct cli *cli, il_error *reterr)
 {
@@ -115,7 +116,7 @@ export_choices(const struct cli *cli, il_error *reterr)
 
     if (CLI_GIVEN(cli, common, store) || CLI_GIVEN(cli, common, server)) {
         rc |= setenv(il__cli_keys[CLI_KEY_store].env, CLI_SETTING(cli, store)->text, 1);
-        rc |= unsetenv(il__cli_keys[CLI_KEY_server].env); /* a server is a store, too */
+        rc |= unsetenv(il__cli_keys[CLI_KEY_server].env); /* a server counts as a store */
     }
     if (CLI_GIVEN(cli, common, tenant))
         rc |= setenv(il__cli_keys[CLI_KEY_tenant].env, CLI_SETTING(cli, tenant)->text, 1);
@@ -124,10 +125,8 @@ export_choices(const struct cli *cli, il_error *reterr)
     return rc == 0 ? IL_OK : il__error_set(reterr, IL_NOMEM, "race: out of memory");
 }
 
-/*
- * With --key: our own binary with `run` in front. The result is freed; the words in it are
- * borrowed.
- */
+/* With --key: our own binary with `run` in front. The caller frees the array; its words are
+ * borrowed. */
 static char **
 wrap(const char *key, char **command)
 {
@@ -142,7 +141,7 @@ wrap(const char *key, char **command)
     argv[0] = words[0];
     argv[1] = words[1];
     argv[2] = words[2];
-    memcpy(&argv[3], &key, sizeof key); /* exec does not change its words, whatever its type says */
+    memcpy(&argv[3], &key, sizeof key); /* exec does not modify the words, whatever its type says */
     argv[4] = words[3];
     memcpy(&argv[RUN_WORDS], command, n * sizeof *argv);
     return argv;
@@ -181,19 +180,27 @@ il__cli_cmd_race(struct cli *cli)
                              CLI_RACE_MAX);
     il_status st = start(cli, n, &race, &err);
     if (st != IL_OK) {
+        int failed = il__cli_fail(&err);
         il__free(race.racers);
-        return il__cli_fail(&err);
+        return st == IL_CANCELLED ? CLI_EXIT_SIGNAL + race.stopped_by : failed;
     }
     struct tally t      = count(&race, expected);
-    bool         good   = t.by_outcome[RAN] == expected;
+    bool         good   = t.by_outcome[RAN] == expected && race.stopped_by == 0;
     int          status = cli->json ? print_json(&race, &t, good) : print_text(&race, &t, good);
     il__free(race.racers);
+#ifndef IL_MUTANT_stopped_race_is_good
+    if (race.stopped_by != 0) {
+        (void)il__error_set(&err, IL_CANCELLED,
+                            "race: stopped by SIG%s; the counts are meaningless",
+                            race.stopped_by == SIGINT ? "INT" : "TERM");
+        (void)il__cli_fail(&err);
+        return CLI_EXIT_SIGNAL + race.stopped_by;
+    }
+#endif
     if (!good && CLI_GIVEN(cli, race, key) && t.by_outcome[RAN] > expected)
-        il__cli_note(
-            cli,
-            "they may have run one after another: race a command that takes longer than the start "
-            "of all of them, such as sleep 2");
+        il__cli_note(cli, "the copies may have run one after another; race a command that takes "
+                          "longer, such as sleep 2");
     if (t.by_outcome[NOT_STARTED] > 0 && !CLI_GIVEN(cli, race, verbose))
-        il__cli_note(cli, "some could not start; --verbose shows why");
+        il__cli_note(cli, "some copies could not start; use --verbose to see why");
     return status == 0 && !good ? CLI_EXIT_NO : status;
 }

@@ -1,5 +1,5 @@
 /*
- * cmd_reaper.c: `interlock reaper`: hidden; what a worker executes between itself and the command of a job. See
+ * cmd_reaper.c: `interlock reaper` (hidden): the process between a worker and a job's command. See
  * proc/child.h.
  */
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "proc/sys.h"
 #include "proc/child.h"
 
-/* Are these descriptors what a worker gives? The command is not to have them. */
+/* Are these the descriptors that a worker passes? The command must not inherit them. */
 static bool
 have_fds(void)
 {
@@ -39,13 +39,13 @@ il__cli_cmd_reaper(struct cli *cli)
     if (!il__parse_u64(operands[2], IL_TTL_MS_MAX, &grace_ms) ||
         !il__parse_u64(operands[3], CLI_MS_MAX, &timeout_ms) ||
         !il__parse_u64(operands[4], INT32_MAX, &pid) || cli->args.tail[1] == NULL || !have_fds())
-        return il__cli_usage("reaper: this is for `interlock queue work` only");
+        return il__cli_usage("reaper: internal command, started by `interlock queue work`");
     struct il__reaper_shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, IL__CHILD_SHARED_FD, 0);
     if (shared == MAP_FAILED)
         return il__cli_fail_memory();
 
-    struct il__run_tty     no_tty = { .fd = -1 };
+    struct proc_tty        no_tty = { .fd = -1 };
     struct il__reaper_opts opts   = {
           .path        = cli->args.tail[0],
           .argv        = cli->args.tail + 1,
@@ -60,9 +60,9 @@ il__cli_cmd_reaper(struct cli *cli)
           .tty         = &no_tty,
     };
     struct il__reaper_wrapper wrapper = { .pid   = (pid_t)pid,
-                                          .pidfd = il__run_pidfd_open((pid_t)pid),
+                                          .pidfd = il__proc_pidfd_open((pid_t)pid),
                                           .ctl   = IL__CHILD_CTL_FD };
-    /* A worker that is gone already starts nothing; its number may be somebody else's. */
+    /* If the worker is already gone, start nothing; its pid may have been reused. */
     if (getppid() != wrapper.pid)
         return 0;
     il__reaper_main(&opts, shared, &wrapper);

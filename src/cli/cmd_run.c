@@ -1,10 +1,10 @@
 /*
- * cmd_run.c: the command line of `interlock run`. Everything is checked here, before anything
- * starts; what happens then is in run/.
+ * cmd_run.c: parses and checks the command line of `interlock run` before anything starts; wrap/
+ * does the work.
  */
 #include "base/error.h"
 #include "cli/ask.h"
-#include "cli/run/run.h"
+#include "cli/wrap/wrap.h"
 
 static il_status
 check_names(const struct cli *cli, il_error *reterr)
@@ -18,11 +18,11 @@ check_names(const struct cli *cli, il_error *reterr)
     if (holder != NULL && (st = il_check_holder(holder, &why)) != IL_OK)
         return il__error_set(reterr, st, "run: --holder: %s", why.message);
     if (CLI_GIVEN(cli, run, shared) && CLI_GIVEN(cli, run, permits))
-        return il__error_set(reterr, IL_INVAL, "run: --shared and --permits exclude each other");
+        return il__error_set(reterr, IL_INVAL, "run: --shared and --permits cannot be combined");
     return IL_OK;
 }
 
-/* --record, and what needs it or excludes it. */
+/* --record, and the options that require or exclude it. */
 static il_status
 check_record(const struct cli *cli, il_error *reterr)
 {
@@ -31,9 +31,10 @@ check_record(const struct cli *cli, il_error *reterr)
 
     if (record && (CLI_GIVEN(cli, run, shared) || CLI_GIVEN(cli, run, permits)))
         return il__error_set(reterr, IL_INVAL,
-                             "run: a recorded run is alone: no --shared, no --permits");
-    if (!record && conflict->number > IL__RUN_JOIN)
-        return il__error_set(reterr, IL_INVAL, "run: --on-conflict %s needs --record", conflict->text);
+                             "run: --record cannot be combined with --shared or --permits");
+    if (!record && conflict->number > WRAP_JOIN)
+        return il__error_set(reterr, IL_INVAL, "run: --on-conflict %s needs --record",
+                             conflict->text);
     if (!record &&
         (CLI_GIVEN(cli, run, trigger) || CLI_GIVEN(cli, run, by) || CLI_GIVEN(cli, run, keep)))
         return il__error_set(reterr, IL_INVAL, "run: --trigger, --by and --keep need --record");
@@ -47,13 +48,13 @@ text_or(const struct cli_value *value, const char *fallback)
 }
 
 static il_status
-fill(struct cli *cli, il_open_opts *open_opts, struct il__run_opts *run, il_error *reterr)
+fill(struct cli *cli, il_open_opts *open_opts, struct wrap_opts *run, il_error *reterr)
 {
     bool      permits = CLI_GIVEN(cli, run, permits);
     bool      shared  = CLI_GIVEN(cli, run, shared);
     il_status st;
 
-    *run = (struct il__run_opts){
+    *run = (struct wrap_opts){
         .open_opts     = open_opts,
         .key           = cli->args.operands[0],
         .holder        = CLI_OPTION(cli, run, holder)->text,
@@ -66,32 +67,34 @@ fill(struct cli *cli, il_open_opts *open_opts, struct il__run_opts *run, il_erro
                          : shared ? IL_MODE_SHARED
                                   : IL_MODE_EXCLUSIVE,
         .permits       = (uint32_t)CLI_OPTION(cli, run, permits)->number,
-        .on_conflict   = (enum il__run_conflict)CLI_OPTION(cli, run, on_conflict)->number,
+        .on_conflict   = (enum wrap_conflict)CLI_OPTION(cli, run, on_conflict)->number,
         .conflict_exit = (int)CLI_OPTION(cli, run, conflict_exit_code)->number,
         .quiet         = cli->quiet,
         .json          = cli->json,
-        .kind          = CLI_GIVEN(cli, run, record) ? IL__RUN_RECORD : IL__RUN_LEASE,
+        .kind          = CLI_GIVEN(cli, run, record) ? WRAP_RECORD : WRAP_LEASE,
         .keep_ms       = CLI_OPTION(cli, run, keep)->number,
-        .record = { text_or(CLI_OPTION(cli, run, trigger), "manual"), CLI_OPTION(cli, run, by)->text },
+        .record        = { text_or(CLI_OPTION(cli, run, trigger), "manual"),
+                           CLI_OPTION(cli, run, by)->text },
     };
-    st = il__cli_choose_grace(cli, CLI_OPTION(cli, run, grace), run->ttl_ms, &run->grace_ms, reterr);
+    st =
+        il__cli_choose_grace(cli, CLI_OPTION(cli, run, grace), run->ttl_ms, &run->grace_ms, reterr);
     if (st == IL_OK)
         st = il__cli_shared_store(cli, open_opts, &run->store_url, reterr);
     return st;
 }
 
-/* The choices of --on-conflict are handed on by their index. */
-_Static_assert(IL__RUN_REJECT == 0 && IL__RUN_SKIP == 1 && IL__RUN_JOIN == 2 &&
-                   IL__RUN_QUEUE == 3 && IL__RUN_REPLACE_PENDING == 4 && IL__RUN_CANCEL_RUNNING == 5,
-               "options.def lists reject|skip|join|… in the order of enum il__run_conflict");
+/* The choices of --on-conflict are passed on by index. */
+_Static_assert(WRAP_REJECT == 0 && WRAP_SKIP == 1 && WRAP_JOIN == 2 && WRAP_QUEUE == 3 &&
+                   WRAP_REPLACE_PENDING == 4 && WRAP_CANCEL_RUNNING == 5,
+               "options.def lists reject|skip|join|… in the order of enum wrap_conflict");
 
 int
 il__cli_cmd_run(struct cli *cli)
 {
-    il_open_opts        open_opts;
-    struct il__run_opts run;
-    il_error            err;
-    il_status           st = check_names(cli, &err);
+    il_open_opts     open_opts;
+    struct wrap_opts run;
+    il_error         err;
+    il_status        st = check_names(cli, &err);
 
     if (st == IL_OK)
         st = check_record(cli, &err);
@@ -99,5 +102,5 @@ il__cli_cmd_run(struct cli *cli)
         st = fill(cli, &open_opts, &run, &err);
     if (st != IL_OK)
         return il__cli_fail(&err);
-    return il__run(&run);
+    return wrap_command(&run);
 }

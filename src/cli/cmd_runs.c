@@ -1,5 +1,5 @@
 /*
- * cmd_runs.c: `interlock runs`, `logs` and `cancel`: runs that were recorded.
+ * cmd_runs.c: `interlock runs`, `logs` and `cancel`: recorded runs.
  */
 #include <inttypes.h>
 
@@ -12,9 +12,9 @@
 #include "cli/run_show.h"
 #include "cli/runner.h"
 
-#define ERROR_COLUMN 6 /* what may be cut on a narrow terminal */
+#define ERROR_COLUMN 6 /* may be truncated on a narrow terminal */
 
-/* ---- runs ------------------------------------------------------------------------------------------ */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 static int
 print_runs(const il_op *op)
@@ -35,8 +35,9 @@ print_runs(const il_op *op)
         il__cli_grid_add(&g, "%s%s", il_run_state_name(info->state),
                          info->cancelled && info->state == IL_RUN_RUNNING ? " (stopping)" : "");
         il__cli_grid_add(&g, "%s", il__cli_age(now_ms - info->created_at_ms, age));
-        il__cli_grid_add(
-            &g, "%s", info->started_at_ms != 0 ? il__cli_age(end_ms - info->started_at_ms, age) : "");
+        il__cli_grid_add(&g, "%s",
+                         info->started_at_ms != 0 ? il__cli_age(end_ms - info->started_at_ms, age)
+                                                  : "");
         if (info->fence != 0)
             il__cli_grid_add(&g, "%" PRIu64, info->fence);
         else
@@ -54,7 +55,7 @@ list(struct cli *cli, il_op *op, il_error *reterr)
     const char *cursor = CLI_OPTION(cli, runs, cursor)->text;
 
     if (key != NULL && prefix != NULL)
-        return il__error_set(reterr, IL_INVAL, "runs: --key and a prefix exclude each other");
+        return il__error_set(reterr, IL_INVAL, "runs: --key and a prefix cannot be combined");
     op->type           = IL_OP_RUN_LIST;
     op->key            = key;
     op->in.list.prefix = prefix;
@@ -71,6 +72,18 @@ list(struct cli *cli, il_op *op, il_error *reterr)
     return il__cli_cursor_error(cli, il__cli_apply(cli, op, reterr), cursor, reterr);
 }
 
+/* Was a name given that does not exist? A listing filtered by --state or --cursor may just be
+ * empty. */
+static bool
+is_unknown(const struct cli *cli, const il_op *op)
+{
+#ifdef IL_MUTANT_unknown_run_is_listed
+    return false;
+#endif
+    return cli->args.n_operands == 1 && cli->args.operands[0][0] != '\0' && op->out.n_runs == 0 &&
+           !CLI_GIVEN(cli, runs, state) && !CLI_GIVEN(cli, runs, cursor);
+}
+
 int
 il__cli_cmd_runs(struct cli *cli)
 {
@@ -82,27 +95,32 @@ il__cli_cmd_runs(struct cli *cli)
         return status;
     if (list(cli, &op, &err) != IL_OK) {
         status = il__cli_fail(&err);
+    } else if (is_unknown(cli, &op)) {
+        (void)il__error_set(&err, IL_NOT_FOUND,
+                            "runs: no run '%.80s', and no runs of keys that start with it",
+                            cli->args.operands[0]);
+        status = il__cli_fail(&err);
     } else if (cli->json) {
         status = il__cli_print_page(&il__wire_run, op.out.runs, op.out.n_runs, op.out.next);
     } else if (op.out.n_runs == 0) {
-        il__cli_note(cli, "there is no such run%s",
+        il__cli_note(cli, "no matching runs%s",
                      cli->store_missing ? "; the store does not exist yet" : "");
     } else {
         status = print_runs(&op);
         if (op.out.next != NULL)
-            il__cli_note(cli, "there is more: --cursor '%s'", op.out.next);
+            il__cli_note(cli, "more items: --cursor '%s'", op.out.next);
     }
     il_op_release(&op);
     return status;
 }
 
-/* ---- logs ------------------------------------------------------------------------------------------ */
+/* ---- logs ------------------------------------------------------------------------------------ */
 
 struct logs {
     struct cli *cli;
     const char *id;
-    uint64_t    offset; /* what was written up to here has been seen to */
-    bool        ended;  /* the run; all that will be written is there */
+    uint64_t    offset; /* output up to here has been handled */
+    bool        ended;  /* the run has ended; all its output is there */
 };
 
 static il_status
@@ -117,16 +135,16 @@ look_at_run(struct logs *l, il_error *reterr)
     return st;
 }
 
-/* What is kept is the tail: say what is missing before it. */
+/* Only the tail is kept: say what is missing before it. */
 static void
 note_gap(struct logs *l, const il_op *op)
 {
     if (op->out.value_bytes > 0 && op->out.offset > l->offset)
-        il__cli_note(l->cli, "logs: %" PRIu64 " bytes before this are not kept",
+        il__cli_note(l->cli, "logs: the first %" PRIu64 " bytes were discarded",
                      op->out.offset - l->offset);
 }
 
-/* Print all there is; *op, the last look, is what to wait with. */
+/* Print what is available; *op, the last lookup, is used to wait. */
 static il_status
 print_log(struct logs *l, il_op *op, il_error *reterr)
 {
@@ -149,14 +167,14 @@ follow(struct logs *l, bool go_on, il_error *reterr)
     il_status st = IL_OK;
 
     while (st == IL_OK) {
-        /* Ended or not is asked before the look: what was written last is then printed, too. */
+        /* Check for the end before reading, so that the last output is printed as well. */
         st = look_at_run(l, reterr);
         if (st == IL_OK)
             st = print_log(l, &op, reterr);
         if (st != IL_OK || !go_on || l->ended)
             break;
         if (fflush(stdout) != 0)
-            break; /* nobody reads it any more; il__cli_out_finish() says so */
+            break; /* stdout is closed; il__cli_out_finish() reports it */
         il_status woken = il_wait(l->cli->store, &op, 1000);
         if (woken != IL_OK && woken != IL_TIMEOUT)
             st = il__error_set(reterr, woken, "logs: %s", il_status_text(woken));
@@ -174,7 +192,7 @@ il__cli_follow(struct cli *cli, const char *id, bool go_on, il_error *reterr)
     return follow(&l, go_on, reterr);
 }
 
-/* All that is kept, as one object. */
+/* Everything that is kept, as one object. */
 static int
 log_json(struct logs *l)
 {
@@ -201,7 +219,8 @@ log_json(struct logs *l)
         return il__cli_fail(&err);
     json_t *log = json_pack("{s:o, s:I, s:b}", "id", il__cli_json_text(l->id), "offset",
                             (json_int_t)first, "ended", (int)l->ended);
-    if (b.failed || log == NULL || !il__cli_json_set_bytes(log, "text", il__buf_str(&b), b.n_bytes)) {
+    if (b.failed || log == NULL ||
+        !il__cli_json_set_bytes(log, "text", il__buf_str(&b), b.n_bytes)) {
         json_decref(log);
         return il__cli_fail_memory();
     }
@@ -215,15 +234,16 @@ il__cli_cmd_logs(struct cli *cli)
     il_error    err;
 
     if (cli->json && CLI_GIVEN(cli, logs, follow))
-        return il__cli_usage("logs: --json prints what is there; it cannot --follow");
+        return il__cli_usage("logs: --json and --follow cannot be combined");
     if (cli->json)
         return log_json(&l);
     return follow(&l, CLI_GIVEN(cli, logs, follow), &err) == IL_OK ? 0 : il__cli_fail(&err);
 }
 
-/* ---- cancel ---------------------------------------------------------------------------------------- */
+/* ---- cancel ---------------------------------------------------------------------------------- */
 
-/* Through a server, runs of pipelines have a call of their own: whoever may trigger them may cancel them. False: it is none of those. */
+/* Through a server, runs of pipelines have their own cancel call: whoever may trigger them may
+ * cancel them. False: not a run of a pipeline. */
 static bool
 cancel_pipeline(struct cli *cli, const char *id, il_op *op, il_status *ret, il_error *reterr)
 {
@@ -243,8 +263,9 @@ cancel_pipeline(struct cli *cli, const char *id, il_op *op, il_status *ret, il_e
     il__buf_adds(&path, "/pipelines/runs/");
     il__cli_path_add(&path, id);
     body = json_pack("{s:s}", "reason", op->in.run.error);
-    *ret = body != NULL ? il__cli_request(cli, "DELETE", il__buf_str(&path), body, 0, &answer, reterr)
-                        : il__error_set(reterr, IL_NOMEM, "out of memory");
+    *ret = body != NULL
+               ? il__cli_request(cli, "DELETE", il__buf_str(&path), body, 0, &answer, reterr)
+               : il__error_set(reterr, IL_NOMEM, "out of memory");
     json_decref(body);
     json_decref(answer);
     if (*ret == IL_OK) {

@@ -1,5 +1,6 @@
 /*
- * cmd_serve.c: `interlock serve`: the options of the server from the configuration, and again when it is told to read that anew.
+ * cmd_serve.c: `interlock serve`: builds the server's options from the configuration, and rebuilds
+ * them on a reload.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@ text_or_null(const struct cli_setting *setting)
     return setting->text != NULL && setting->text[0] != '\0' ? setting->text : NULL;
 }
 
-/* Everything that can be changed while it runs. */
+/* Everything that can change at run time. */
 static void
 set_changeable(const struct cli_config *config, struct http_options *o)
 {
@@ -24,19 +25,20 @@ set_changeable(const struct cli_config *config, struct http_options *o)
     o->log_level                  = (enum http_log_level)set[CLI_KEY_log_level].number;
     o->login_failures_per_minute  = set[CLI_KEY_login_failures].number;
     o->audit_keep_ms              = set[CLI_KEY_audit_keep].number;
-    o->limits.requests_per_second = set[CLI_KEY_limit_requests].number;
+    o->limits.requests_per_second = set[CLI_KEY_limit_requests_per_second].number;
     o->limits.burst               = set[CLI_KEY_limit_burst].number;
     o->limits.waiters             = set[CLI_KEY_limit_waiters].number;
     o->limits.streams             = set[CLI_KEY_limit_streams].number;
     o->limits.locks               = set[CLI_KEY_limit_locks].number;
     o->limits.jobs                = set[CLI_KEY_limit_jobs].number;
-    o->limits.triggers_per_minute = set[CLI_KEY_limit_triggers_minute].number;
-    o->limits.triggers_per_hour   = set[CLI_KEY_limit_triggers_hour].number;
+    o->limits.triggers_per_minute = set[CLI_KEY_limit_triggers_per_minute].number;
+    o->limits.triggers_per_hour   = set[CLI_KEY_limit_triggers_per_hour].number;
     o->limits.runs                = set[CLI_KEY_limit_runs].number;
-    o->limits.runs_per_day        = set[CLI_KEY_limit_runs_day].number;
+    o->limits.runs_per_day        = set[CLI_KEY_limit_runs_per_day].number;
+    o->limits.bytes               = set[CLI_KEY_limit_bytes].number;
 }
 
-/* A key that differs now and needs a restart; NULL: none. */
+/* A changed key that needs a restart; NULL: none. */
 static const char *
 needs_restart(const struct cli_config *was, const struct cli_config *is)
 {
@@ -54,7 +56,7 @@ needs_restart(const struct cli_config *was, const struct cli_config *is)
         CLI_KEY_store_timeout,
         CLI_KEY_ranks,
         CLI_KEY_pipelines,
-        CLI_KEY_pipeline_lease,
+        CLI_KEY_pipeline_ttl,
         CLI_KEY_pipeline_lock_timeout_seconds,
         CLI_KEY_lock_expiration_alert_threshold,
         CLI_KEY_runs_max,
@@ -100,9 +102,9 @@ check_use(const struct cli *cli, il_error *reterr)
     if (geteuid() == 0 && !CLI_GIVEN(cli, serve, allow_root))
         return il__error_set(
             reterr, IL_INVAL,
-            "serve: not as root: use a user of its own, or --allow-root if it must be");
-    /* A server that asks a server would only be in the way. */
-    return il__cli_store_not_server(cli, "it needs a store of its own", reterr);
+            "serve: refusing to run as root; use a dedicated user, or pass --allow-root");
+    /* A server in front of another server would serve no purpose. */
+    return il__cli_store_not_server(cli, "it needs direct access to a store", reterr);
 }
 
 static void
@@ -129,6 +131,18 @@ set_options(const struct cli *cli, struct http_options *o)
     set_changeable(&cli->config, o);
 }
 
+/* Once it is open, the dispatcher closes it. */
+static il_status
+open_store(void *cookie, il **ret, il_error *reterr)
+{
+    struct cli *cli = cookie;
+    il_status   st  = il__cli_store_open(cli, true, reterr);
+
+    if (st == IL_OK)
+        *ret = cli->store;
+    return st;
+}
+
 int
 il__cli_cmd_serve(struct cli *cli)
 {
@@ -137,6 +151,9 @@ il__cli_cmd_serve(struct cli *cli)
     struct http_options o         = { .ready_fd      = -1,
                                       .reload        = reload,
                                       .reload_cookie = &serving,
+                                      .open_store    = open_store,
+                                      .open_cookie   = cli,
+                                      .is_away       = il__cli_store_is_away,
                                       .apps          = il__apps,
                                       .app_cookies   = cookies,
                                       .n_apps        = IL_APP_COUNT };
@@ -145,13 +162,10 @@ il__cli_cmd_serve(struct cli *cli)
 
     _Static_assert(ARRAY_LEN(cookies) == IL_APP_COUNT, "one for each app");
     set_options(cli, &o);
-    (void)signal(SIGCHLD, SIG_DFL); /* ignored, the end of the spawner could not be waited for */
+    (void)signal(SIGCHLD, SIG_DFL); /* if ignored, we could not wait for the spawner */
     il__http_prepare();
     if (st == IL_OK)
         st = il__cli_runner_init(&serving.runner, &cli->config, &err);
-    if (st == IL_OK)
-        st = il__cli_store_open(cli, true, &err);
-    o.h = cli->store;
     if (st == IL_OK)
         st = il__http_serve(&o, &err);
     il__cli_runner_release(&serving.runner);

@@ -1,5 +1,6 @@
 /*
- * cmd_spawner.c: `interlock spawner`: hidden; what a server executes to start commands. See proc/proc.h.
+ * cmd_spawner.c: `interlock spawner` (hidden): the process that starts a server's commands. See
+ * proc/proc.h.
  */
 #include "cli/cli.h"
 #include "proc/proc.h"

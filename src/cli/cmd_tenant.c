@@ -1,31 +1,33 @@
 /*
- * cmd_tenant.c: `interlock tenant create|list|set`: tenants of a server and their limits, on the data store itself.
+ * cmd_tenant.c: `interlock tenant create|list|set`: tenants and their limits. Works on the data
+ * store directly.
  */
 #include <inttypes.h>
 
 #include "base/error.h"
 #include "cli/data.h"
 
-#define NAME_COLUMN 1 /* what may be cut on a narrow terminal */
+#define NAME_COLUMN 1 /* may be truncated on a narrow terminal */
 
 static json_t *
 tenant_json(const struct il__data_tenant *t)
 {
     const struct il__data_limits *l = &t->limits;
 
-    return json_pack("{s:s, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "id",
-                     t->id, "name", il__cli_json_text(t->name), "limits", "requests_per_second",
-                     (json_int_t)l->requests_per_second, "burst", (json_int_t)l->burst, "waiters",
-                     (json_int_t)l->waiters, "streams", (json_int_t)l->streams, "locks",
-                     (json_int_t)l->locks, "jobs", (json_int_t)l->jobs, "triggers_per_minute",
-                     (json_int_t)l->triggers_per_minute, "triggers_per_hour",
-                     (json_int_t)l->triggers_per_hour, "runs", (json_int_t)l->runs, "runs_per_day",
-                     (json_int_t)l->runs_per_day, "created_at", il__cli_json_time(t->created_at_ms));
+    return json_pack("{s:s, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
+                     "id", t->id, "name", il__cli_json_text(t->name), "limits",
+                     "requests_per_second", (json_int_t)l->requests_per_second, "burst",
+                     (json_int_t)l->burst, "waiters", (json_int_t)l->waiters, "streams",
+                     (json_int_t)l->streams, "locks", (json_int_t)l->locks, "jobs",
+                     (json_int_t)l->jobs, "triggers_per_minute", (json_int_t)l->triggers_per_minute,
+                     "triggers_per_hour", (json_int_t)l->triggers_per_hour, "runs",
+                     (json_int_t)l->runs, "runs_per_day", (json_int_t)l->runs_per_day, "bytes",
+                     (json_int_t)l->bytes, "created_at", il__cli_json_time(t->created_at_ms));
 }
 
-/* ---- create and set -------------------------------------------------------------------------------------------------------------- */
+/* ---- create and set -------------------------------------------------------------------------- */
 
-/* Both commands have the same options; `which` is the first of a command's. */
+/* Both commands have the same options; `which` is the first option of a command. */
 enum limit {
     LIMIT_NAME,
     LIMIT_REQUESTS,
@@ -38,14 +40,15 @@ enum limit {
     LIMIT_TRIGGERS_HOUR,
     LIMIT_RUNS,
     LIMIT_RUNS_DAY,
+    LIMIT_BYTES,
     LIMIT_COUNT
 };
-_Static_assert(CLI_OPT_tenant_create_runs_per_day - CLI_OPT_tenant_create_name == LIMIT_RUNS_DAY,
+_Static_assert(CLI_OPT_tenant_create_bytes - CLI_OPT_tenant_create_name == LIMIT_BYTES,
                "as options.def has them");
-_Static_assert(CLI_OPT_tenant_set_runs_per_day - CLI_OPT_tenant_set_name == LIMIT_RUNS_DAY,
+_Static_assert(CLI_OPT_tenant_set_bytes - CLI_OPT_tenant_set_name == LIMIT_BYTES,
                "as options.def has them");
 
-/* What was given replaces what is there. */
+/* Given options replace the current values. */
 static void
 take_options(const struct cli *cli, size_t first, struct il__data_tenant *t)
 {
@@ -60,7 +63,8 @@ take_options(const struct cli *cli, size_t first, struct il__data_tenant *t)
                                          [LIMIT_TRIGGERS_MINUTE] = &t->limits.triggers_per_minute,
                                          [LIMIT_TRIGGERS_HOUR]   = &t->limits.triggers_per_hour,
                                          [LIMIT_RUNS]            = &t->limits.runs,
-                                         [LIMIT_RUNS_DAY]        = &t->limits.runs_per_day };
+                                         [LIMIT_RUNS_DAY]        = &t->limits.runs_per_day,
+                                         [LIMIT_BYTES]           = &t->limits.bytes };
 
     if (values[LIMIT_NAME].given)
         t->name = values[LIMIT_NAME].text;
@@ -70,7 +74,7 @@ take_options(const struct cli *cli, size_t first, struct il__data_tenant *t)
     }
 }
 
-/* Write it down, and show how it is now. */
+/* Store it and show the result. */
 static int
 conclude(struct cli *cli, struct il__data *d, const char *act, const struct il__data_tenant *t,
          const char *did)
@@ -109,7 +113,7 @@ il__cli_cmd_tenant_create(struct cli *cli)
     return status;
 }
 
-/* How it is, copied. */
+/* A copy of the current state. */
 struct found {
     struct il__data_tenant tenant;
     char                   name[DATA_NAME_BYTES_MAX + 1];
@@ -145,7 +149,7 @@ il__cli_cmd_tenant_set(struct cli *cli)
     return status;
 }
 
-/* ---- list ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 static void
 add_number(struct cli_grid *g, int64_t limit)
@@ -179,6 +183,7 @@ take_tenant(void *cookie, const struct il__data_tenant *t)
     add_number(&p->grid, t->limits.triggers_per_hour);
     add_number(&p->grid, t->limits.runs);
     add_number(&p->grid, t->limits.runs_per_day);
+    add_number(&p->grid, t->limits.bytes);
 }
 
 int
@@ -186,7 +191,8 @@ il__cli_cmd_tenant_list(struct cli *cli)
 {
     static const char *const  headers[] = { "ID",          "NAME",        ">REQUESTS/S", ">BURST",
                                             ">WAITERS",    ">STREAMS",    ">LOCKS",      ">JOBS",
-                                            ">TRIGGERS/M", ">TRIGGERS/H", ">RUNS",       ">RUNS/D" };
+                                            ">TRIGGERS/M", ">TRIGGERS/H", ">RUNS",       ">RUNS/D",
+                                            ">BYTES" };
     AUTO_PAGE struct cli_page p         = { 0 };
     struct il__data          *d         = NULL;
     il_error                  err;
@@ -199,5 +205,5 @@ il__cli_cmd_tenant_list(struct cli *cli)
         st = il__data_tenant_list(d, CLI_OPTION(cli, tenant_list, cursor)->text, p.limit + 1,
                                   take_tenant, &p, &err);
     il__data_close(d);
-    return st == IL_OK ? il__cli_page_print(&p, "there is no tenant") : il__cli_data_fail(cli, &err);
+    return st == IL_OK ? il__cli_page_print(&p, "no tenants") : il__cli_data_fail(cli, &err);
 }

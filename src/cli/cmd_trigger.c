@@ -1,7 +1,9 @@
 /*
- * cmd_trigger.c: `interlock trigger`: start a pipeline, once at a time.
+ * cmd_trigger.c: `interlock trigger`: starts a pipeline unless it is already running.
  *
- * Through a server that is a call of its API. On a store directly the trigger leaves a run there that waits to be executed (a slot), and a server over the same store does that; with --here this process does.
+ * Through a server this is an API call. On a store directly, the trigger leaves a run there that
+ * waits to be executed (a slot), and a server on the same store executes it; with --here this
+ * process does.
  */
 #include <inttypes.h>
 #include <pwd.h>
@@ -19,14 +21,15 @@ struct trigger {
     const char *pipeline;
     const char *by;
     json_t     *parameters;
-    char        id[IL_ID_BYTES_MAX + 1]; /* of the run, or of somebody else's job outside */
+    char        id[IL_ID_BYTES_MAX + 1]; /* of the run, or of an external job */
     bool        is_new;
+    bool        here; /* this process executes it */
     bool        printed;
-    bool        outside; /* it is no run of ours: there is nothing to follow */
+    bool        outside; /* not a run of ours: nothing to follow */
     json_t     *answer;  /* as of POST /pipelines/run/{pipeline_id} */
 };
 
-/* ---- what was typed -------------------------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static il_status
 take_parameters(struct trigger *t, il_error *reterr)
@@ -38,12 +41,15 @@ take_parameters(struct trigger *t, il_error *reterr)
          i++) {
         const char *equals = strchr(text, '=');
         if (equals == NULL || equals == text)
-            return il__error_set(reterr, IL_INVAL, "trigger: --param '%.80s': it is NAME=VALUE", text);
+            return il__error_set(reterr, IL_INVAL, "trigger: --param '%.80s' is not NAME=VALUE",
+                                 text);
         AUTO_FREE char *name = il__strndup(text, (size_t)(equals - text));
         if (name != NULL && json_object_get(t->parameters, name) != NULL)
-            return il__error_set(reterr, IL_INVAL, "trigger: --param '%.80s' is given twice", name);
+            return il__error_set(reterr, IL_INVAL, "trigger: --param '%.80s' was given twice",
+                                 name);
         if (name != NULL && strcmp(name, "trigger_by") == 0)
-            return il__error_set(reterr, IL_INVAL, "trigger: who triggers it is --by");
+            return il__error_set(reterr, IL_INVAL,
+                                 "trigger: use --by instead of --param trigger_by");
         if (name == NULL || json_object_set_new(t->parameters, name, json_string(equals + 1)) != 0)
             return il__error_set(reterr, IL_INVAL, "trigger: --param '%.80s' is not UTF-8", text);
     }
@@ -58,7 +64,7 @@ whoever(void)
     return row != NULL ? row->pw_name : "";
 }
 
-/* What has come of it, before anything is waited for. */
+/* Report the result, before waiting for anything. */
 static int
 print(struct trigger *t)
 {
@@ -74,7 +80,7 @@ print(struct trigger *t)
     return fflush(stdout) == 0 ? 0 : CLI_EXIT_IO;
 }
 
-/* ---- through a server ------------------------------------------------------------------------------------------------------ */
+/* ---- through a server ------------------------------------------------------------------------ */
 
 static il_status
 ask_server(struct trigger *t, il_error *reterr)
@@ -84,13 +90,14 @@ ask_server(struct trigger *t, il_error *reterr)
 
     if (CLI_GIVEN(t->cli, trigger, here)) {
         json_decref(body);
-        return il__error_set(reterr, IL_INVAL, "trigger: --here is for a store, not for a server");
+        return il__error_set(reterr, IL_INVAL, "trigger: --here and --server cannot be combined");
     }
     il__buf_init(&path, 4096);
     il__buf_adds(&path, "/pipelines/run/");
     il__cli_path_add(&path, t->pipeline);
     il_status st =
-        body != NULL && !path.failed && json_object_set_new(body, "trigger_by", json_string(t->by)) == 0
+        body != NULL && !path.failed &&
+                json_object_set_new(body, "trigger_by", json_string(t->by)) == 0
             ? il__cli_request(t->cli, "POST", il__buf_str(&path), body, 60000, &t->answer, reterr)
             : il__error_set(reterr, IL_NOMEM, "out of memory");
     json_decref(body);
@@ -99,13 +106,13 @@ ask_server(struct trigger *t, il_error *reterr)
     const char *id     = json_string_value(json_object_get(t->answer, "pipeline_logging_id"));
     const char *status = json_string_value(json_object_get(t->answer, "status"));
     if (id == NULL || status == NULL)
-        return il__error_set(reterr, IL_STORE, "trigger: the server's answer is not understood");
+        return il__error_set(reterr, IL_STORE, "trigger: unexpected response from the server");
     (void)snprintf(t->id, sizeof t->id, "%s", id);
     t->is_new = strcmp(status, "PENDING") == 0;
     return IL_OK;
 }
 
-/* ---- on the store ---------------------------------------------------------------------------------------------------------- */
+/* ---- on the store ---------------------------------------------------------------------------- */
 
 static void
 print_remark(void *cookie, const struct runner_note *note)
@@ -122,20 +129,20 @@ refused(const struct trigger *t, enum runner_answer answer, const il_op *op, con
 {
     switch (answer) {
     case RUNNER_REJECTED:
-        return il__error_set(reterr, IL_HELD, "trigger: pipeline %s is running already: %s",
+        return il__error_set(reterr, IL_HELD, "trigger: pipeline %s is already running: %s",
                              t->pipeline,
                              outside != NULL      ? outside
                              : op->out.n_runs > 0 ? op->out.runs[0].id
                                                   : "its lock is held");
     case RUNNER_QUEUE_FULL:
-        return il__error_set(reterr, IL_LIMIT, "trigger: too many runs of %s wait already",
+        return il__error_set(reterr, IL_LIMIT, "trigger: the queue of pipeline %s is full",
                              t->pipeline);
     case RUNNER_TOO_MANY:
         return il__error_set(reterr, IL_LIMIT,
-                             "trigger: the tenant has as many runs at once as it may have");
+                             "trigger: the tenant's limit on concurrent runs is reached");
     case RUNNER_DAY_OVER:
         return il__error_set(reterr, IL_LIMIT,
-                             "trigger: the tenant has had as many runs today as it may have");
+                             "trigger: the tenant's limit on runs per day is reached");
     default:
         return reterr->status != IL_OK
                    ? reterr->status
@@ -157,15 +164,28 @@ triggered(struct trigger *t, enum runner_answer answer, const il_op *op, const c
                    outside != NULL      ? outside
                    : op->out.n_runs > 0 ? op->out.runs[0].id
                                         : "");
-    char message[RUNNER_MESSAGE_BYTES];
-    runner_trigger_message(t->pipeline, t->is_new, message);
+    const il_run_info *run = op->out.n_runs > 0 ? &op->out.runs[0] : NULL;
+    bool pending           = t->is_new || (!t->outside && run != NULL && run->holder[0] == '\0' &&
+                                 run->state == IL_RUN_PENDING);
+    char message[2 * RUNNER_MESSAGE_BYTES];
+    t->here = pending && CLI_GIVEN(t->cli, trigger, here);
+    if (t->here && !t->is_new)
+        (void)snprintf(message, sizeof message,
+                       "Pipeline %s was already triggered; executing that run", t->pipeline);
+    else if (pending && !t->here && !runner_is_served(t->cli->store))
+        (void)snprintf(message, sizeof message,
+                       "Pipeline %s is queued: no server runs pipelines on this store; start one, "
+                       "or use --here",
+                       t->pipeline);
+    else
+        runner_trigger_message(t->pipeline, t->is_new, message);
     t->answer = json_pack("{s:s, s:s, s:s, s:s, s:s}", "pipeline_logging_id", t->id, "pipeline_id",
                           t->pipeline, "tenant_id", CLI_SETTING(t->cli, tenant)->text, "status",
                           t->is_new ? "PENDING" : "RUNNING", "message", message);
     return t->answer != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
 }
 
-/* What the tenant may do: its own limits, else those of the configuration. */
+/* The limits of the tenant: its own, else those of the configuration. */
 struct limits {
     struct cli      *cli;
     struct il__data *data;
@@ -187,7 +207,7 @@ static il_status
 read_limits(struct limits *l, il_error *reterr)
 {
     l->live_max = (uint32_t)CLI_SETTING(l->cli, limit_runs)->number;
-    l->day_max  = (uint32_t)CLI_SETTING(l->cli, limit_runs_day)->number;
+    l->day_max  = (uint32_t)CLI_SETTING(l->cli, limit_runs_per_day)->number;
     il_status st =
         il__data_tenant_get(l->data, CLI_SETTING(l->cli, tenant)->text, take_limits, l, reterr);
     return st == IL_NOT_FOUND ? IL_OK : st;
@@ -221,7 +241,7 @@ ask_runner(struct trigger *t, struct runner *runner, const struct limits *l, str
     return st;
 }
 
-/* With a runner that is open: trigger, and with --here stay until the run has ended. */
+/* With an open runner: trigger, and with --here stay until the run has ended. */
 static il_status
 use_runner(struct trigger *t, struct runner *runner, const struct limits *l, il_error *reterr)
 {
@@ -229,14 +249,16 @@ use_runner(struct trigger *t, struct runner *runner, const struct limits *l, il_
         il__catalogue_get(runner_catalogue(runner), CLI_SETTING(t->cli, tenant)->text, t->pipeline);
 
     if (p == NULL)
-        return il__error_set(reterr, IL_NOT_FOUND, "trigger: tenant %s has no pipeline '%.80s' in %s",
-                             CLI_SETTING(t->cli, tenant)->text, t->pipeline,
-                             CLI_SETTING(t->cli, pipelines)->text);
+        return il__error_set(
+            reterr, IL_NOT_FOUND, "trigger: tenant %s has no pipeline '%.80s' in %s",
+            CLI_SETTING(t->cli, tenant)->text, t->pipeline, CLI_SETTING(t->cli, pipelines)->text);
     il_status st = ask_runner(t, runner, l, p, reterr);
+    if (st == IL_OK && t->here && !t->is_new) /* a slot that has not been executed yet */
+        runner_take(runner, CLI_SETTING(t->cli, tenant)->text, t->id, il__pipeline_ref(p));
     il__pipeline_unref(p);
-    if (st == IL_OK && t->is_new && CLI_GIVEN(t->cli, trigger, here)) {
+    if (st == IL_OK && t->here) {
         il_op op = { .type = IL_OP_NONE };
-        (void)print(t); /* the end says whether it could be written */
+        (void)print(t); /* a write error is reported at the end */
         st = CLI_GIVEN(t->cli, trigger, follow) && !t->cli->json
                  ? il__cli_follow(t->cli, t->id, true, reterr)
                  : il_run_wait(t->cli->store, t->id, IL_FOREVER, &op, reterr);
@@ -255,8 +277,8 @@ ask_store(struct trigger *t, il_error *reterr)
 
     if (CLI_SETTING(cli, pipelines)->text[0] == '\0')
         return il__error_set(
-            reterr,
-            IL_INVAL, "trigger: which pipelines are there? Name their folder with --pipelines, or a server with --server");
+            reterr, IL_INVAL,
+            "trigger: no pipelines folder; pass --pipelines, or a server with --server");
     il_status st = il__cli_runner_init(&made, &cli->config, reterr);
     if (st == IL_OK)
         st = il__cli_data_open(cli, CLI_DATA_MAKE, &data, reterr);
@@ -282,9 +304,9 @@ ask_store(struct trigger *t, il_error *reterr)
     return st;
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* Wait for the run, as the options say, and tell how it ended. */
+/* Wait for the run as the options say, and report how it ended. */
 static int
 await_end(struct trigger *t)
 {
@@ -293,7 +315,7 @@ await_end(struct trigger *t)
     il_op       op      = { .type = IL_OP_NONE };
     il_error    err     = { 0 };
     il_status   st      = IL_OK;
-    bool        here    = CLI_GIVEN(cli, trigger, here) && t->is_new;
+    bool        here    = t->here;
 
     if (CLI_GIVEN(cli, trigger, follow) && !cli->json && !here)
         st = il__cli_follow(cli, t->id, true, &err);

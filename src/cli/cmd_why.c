@@ -1,6 +1,6 @@
 /*
- * cmd_why.c: `interlock why`: is the key free, and if not: who, since when, until when, who waits,
- * and what to do about it. The exit status is 0 whenever the store could answer.
+ * cmd_why.c: `interlock why`: explains why a key is not free: holder, age, expiry, waiters, and
+ * what to do. The exit status is 0 whenever the store could be read.
  */
 #include <inttypes.h>
 
@@ -14,7 +14,7 @@
 struct answer {
     const char    *key;
     il_op          ops[2];
-    struct il__why why; /* what they say */
+    struct il__why why; /* their meta */
 };
 
 static il_status
@@ -44,7 +44,7 @@ print_line(const char *name, const char *value)
     (void)putchar('\n');
 }
 
-/* pid, host, command and whatever else the holder said about itself. */
+/* pid, host, command and whatever else the holder says about itself. */
 static void
 print_meta(const char *meta)
 {
@@ -64,7 +64,7 @@ print_meta(const char *meta)
     json_decref(value);
 }
 
-/* What the state of the lease means for somebody who wants the key. */
+/* What the state of the lease means for someone who wants the key. */
 static void
 print_outlook(const il_lease_info *info)
 {
@@ -73,29 +73,29 @@ print_outlook(const il_lease_info *info)
 
     il__cli_age(info->remaining_ms, rest);
     if (info->state == IL_LEASE_CLOSING) {
-        (void)printf("  It was broken or ran out. Its holder may still be at work, so the key "
-                     "stays closed until the\n"
-                     "  holder lets go, at most %s.\n",
+        (void)printf("  It was broken or has expired. Its holder may still be working, so the key "
+                     "stays closed\n  until the holder lets go, at most %s.\n",
                      rest);
         return;
     }
     if (info->state == IL_LEASE_OFFERED) {
-        (void)printf("  It was offered to the first in the queue, who has %s to take it; then it "
+        (void)printf("  It was offered to the first waiter, which has %s to accept it before it "
                      "goes to the next.\n",
                      rest);
         return;
     }
     (void)printf("  If the holder died, %s in %s.\n",
-                 info->mode == IL_MODE_EXCLUSIVE ? "the key is free" : "its hold ends", rest);
-    /* Renewals come at every third of the TTL: one missed can be chance, two are a sign. */
+                 info->mode == IL_MODE_EXCLUSIVE ? "the key is free" : "its lease ends", rest);
+    /* Renewals are due every third of the TTL: one missed may be chance, two are a sign of
+     * trouble. */
     if (info->renewed_ms > info->ttl_ms / 3 * 2)
-        (void)printf("  %sIt has missed a renewal (ttl %s): the holder is probably dead, paused or "
-                     "cut off.%s\n",
+        (void)printf("  %sIt missed a renewal (ttl %s): the holder is probably dead, paused or "
+                     "disconnected.%s\n",
                      il__cli_style(stdout, CLI_YELLOW), il__duration_text(info->ttl_ms, ttl),
                      il__cli_style(stdout, CLI_PLAIN));
 }
 
-/* Of a lock that is not ours little is known, and nobody renews it for us to see. */
+/* Little is known about a foreign lock, and its renewals are not visible. */
 static void
 print_classic(const il_lease_info *info)
 {
@@ -105,7 +105,7 @@ print_classic(const il_lease_info *info)
     print_line("holder", info->holder);
     print_line("mode", "a classic client's lock in Redis, exclusive");
     if (info->remaining_ms == IL_FOREVER)
-        (void)printf("  It has no expiry: if its client died, somebody has to delete it.\n");
+        (void)printf("  It has no expiry: if its client died, it must be deleted by hand.\n");
     else
         (void)printf("  If its client died, the key is free in %s.\n",
                      il__cli_age(info->remaining_ms, rest));
@@ -194,12 +194,12 @@ print_text(const struct answer *a)
     if (a->why.n_waiters > 0)
         status = print_waiters(a);
     if (a->why.n_leases > 0) {
-        (void)printf("\nTo wait for it: interlock run --wait 5m ");
+        (void)printf("\nTo wait for it:  interlock run --wait 5m ");
         il__cli_puts(a->key);
         (void)printf(" -- COMMAND\n");
     }
     if (a->why.n_leases > 0 && !il__cli_is_classic(&a->why.leases[0])) {
-        (void)printf("To end it:      interlock break ");
+        (void)printf("To break it:     interlock break ");
         il__cli_puts(a->key);
         (void)printf(" --reason TEXT\n");
     }

@@ -1,7 +1,4 @@
-/*
- * config.c: the layers of the configuration, each over the one before. Reading YAML is in
- * config_file.c.
- */
+/* config.c: merges the layers of the configuration. config_file.c parses the YAML. */
 #include "cli/config.h"
 
 #include <errno.h>
@@ -23,7 +20,7 @@ no_memory(il_error *reterr)
     return il__error_set(reterr, IL_NOMEM, "out of memory while reading the configuration");
 }
 
-/* Where a value comes from: the source, its name, and the folder that relative paths start in. */
+/* The origin of a value: the source, its name, and the base folder for relative paths. */
 struct origin {
     enum cli_source source;
     const char     *name;
@@ -31,7 +28,7 @@ struct origin {
     size_t          i_file;
 };
 
-/* A relative path of a configuration file begins in the file's folder. */
+/* A relative path in a configuration file is relative to the file's folder. */
 static char *
 below_folder(const char *folder, const char *path)
 {
@@ -42,7 +39,7 @@ below_folder(const char *folder, const char *path)
     return il__buf_take(&b);
 }
 
-/* What the type of a key does not say. */
+/* Checks beyond the type of a key. */
 static il_status
 check_meaning(enum cli_key_id key, const char *text, il_error *reterr)
 {
@@ -60,16 +57,15 @@ check_meaning(enum cli_key_id key, const char *text, il_error *reterr)
     case CLI_KEY_server:
         return il__cli_store_is_server(text)
                    ? IL_OK
-                   : il__error_set(reterr, IL_INVAL,
-                                   "a server is http://HOST:PORT, https://HOST or http+unix:/PATH");
+                   : il__error_set(
+                         reterr, IL_INVAL,
+                         "not a server URL: http://HOST:PORT, https://HOST or http+unix:/PATH");
     default:
         return IL_OK;
     }
 }
 
-/*
- * Check `text` and make it the value of the key. The message of a failure does not name the origin.
- */
+/* Check `text` and make it the value of the key. Error messages do not name the origin. */
 static il_status
 set(struct cli_config *config, const struct cli_key *key, const char *text,
     const struct origin *from, il_error *reterr)
@@ -84,14 +80,16 @@ set(struct cli_config *config, const struct cli_key *key, const char *text,
     if (st != IL_OK)
         return st;
 
-    bool file = key->spec.type == CLI_FILE && text[0] != '/' && text[0] != '\0' && from->folder != NULL;
+    bool file =
+        key->spec.type == CLI_FILE && text[0] != '/' && text[0] != '\0' && from->folder != NULL;
     bool url = !none && (key == &il__cli_keys[CLI_KEY_store] || key == &il__cli_keys[CLI_KEY_data]);
     AUTO_FREE char *value  = url    ? il__cli_store_url(text, from->folder)
                              : file ? below_folder(from->folder, text)
                                     : il__strdup(text);
     AUTO_FREE char *origin = il__strdup(from->name);
     if (value == NULL && url)
-        return il__error_set(reterr, IL_INVAL, "'%.40s' is too long, or there is no home folder", text);
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is too long, or the home folder is unknown",
+                             text);
     if (value == NULL || origin == NULL)
         return no_memory(reterr);
     il__free(setting->text);
@@ -107,7 +105,7 @@ set(struct cli_config *config, const struct cli_key *key, const char *text,
 static il_status
 set_defaults(struct cli_config *config, il_error *reterr)
 {
-    /* Without a home folder there is no default store; the commands that need one say so. */
+    /* Without a home folder there is no default store; commands that need one report it. */
     AUTO_FREE char *store = il__cli_store_default();
     struct origin   from  = { CLI_FROM_DEFAULT, "default", NULL, 0 };
 
@@ -152,11 +150,11 @@ set_entry(void *cookie, const struct cli_config_entry *entry, il_error *reterr)
     }
     struct cli_setting *setting = &file->config->settings[key - il__cli_keys];
     if (setting->source == CLI_FROM_FILE && setting->i_file == file->i_file)
-        return il__error_set(reterr, IL_INVAL, "%s: given twice", key->name);
+        return il__error_set(reterr, IL_INVAL, "%s: set twice", key->name);
     if (entry->text == NULL)
         return il__error_set(reterr, IL_INVAL, "%s: has no value", key->name);
     if (entry->list && key->spec.type != CLI_LIST)
-        return il__error_set(reterr, IL_INVAL, "%s: takes one value, not a list", key->name);
+        return il__error_set(reterr, IL_INVAL, "%s: expected one value, not a list", key->name);
 
     AUTO_BUF struct il__buf name = { 0 };
     il__buf_init(&name, 8192);
@@ -188,7 +186,7 @@ slurp(const char *path, int fd, struct il__buf *data, il_error *reterr)
     return IL_OK;
 }
 
-/* Read one file into the configuration; one that is not there is fine unless it is required. */
+/* Read one file into the configuration; a missing file is fine unless it is required. */
 static il_status
 load_file(struct cli_config *config, const char *path, size_t i_file, bool required,
           size_t *ret_n_keys, il_error *reterr)
@@ -198,10 +196,8 @@ load_file(struct cli_config *config, const char *path, size_t i_file, bool requi
 
     il__buf_init(&data, CLI_CONFIG_BYTES_MAX);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    /*
-     * A folder that may not be looked into (the home of another user, after setpriv or sudo -E) holds
-     * nothing for us; a file that is there and cannot be read is an error.
-     */
+    /* A folder that cannot be searched (the home of another user, after setpriv or sudo -E)
+     * counts as empty; a file that exists and cannot be read is an error. */
     int why = errno;
     if (fd < 0 && !required && access(path, F_OK) != 0)
         return IL_OK;
@@ -251,7 +247,7 @@ load_flags(struct cli_config *config, const struct cli_args *args, il_error *ret
         char                     name[64];
         il_error                 why;
 
-        /* One with a default of its own only happens to have the same name. */
+        /* An option with its own default only happens to have the same name. */
         if (key == NULL || !args->values[i].given || option->fallback[0] != '\0')
             continue;
         (void)snprintf(name, sizeof name, "--%s", option->name);
@@ -263,10 +259,7 @@ load_flags(struct cli_config *config, const struct cli_args *args, il_error *ret
     return IL_OK;
 }
 
-/*
- * A server takes the place of the store. Of the two the one that was given later wins; both in the same place contradict each
- * other.
- */
+/* A server replaces the store. The one given later wins; both in the same place is a conflict. */
 static il_status
 use_server(struct cli_config *config, il_error *reterr)
 {
@@ -276,8 +269,9 @@ use_server(struct cli_config *config, il_error *reterr)
     if (server->text[0] == '\0' || server->source < store->source)
         return IL_OK;
     if (server->source == store->source && server->i_file == store->i_file)
-        return il__error_set(reterr, IL_INVAL, "%s and %s: a store or a server, not both",
-                             store->origin, server->origin);
+        return il__error_set(reterr, IL_INVAL,
+                             "%s and %s cannot be combined: use a store or a server", store->origin,
+                             server->origin);
     if (server->source == store->source && server->i_file < store->i_file)
         return IL_OK;
     AUTO_FREE char *text   = il__strdup(server->text);
@@ -378,7 +372,7 @@ il__cli_share_parse(const char *text, int64_t *ret_permille, il_error *reterr)
     double share = strtod(text, &end);
 
     if (end == text || *end != '\0' || !(share >= 0.1 && share <= 1))
-        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a share from 0.1 to 1", text);
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a number from 0.1 to 1", text);
     *ret_permille = (int64_t)(share * 1000 + 0.5);
     return IL_OK;
 }

@@ -1,7 +1,4 @@
-/*
- * config.h: the effective configuration: every key of config.def, its value and where that came
- * from.
- */
+/* config.h: the effective configuration: every key of config.def, its value and its origin. */
 #ifndef IL_CLI_CONFIG_H
 #define IL_CLI_CONFIG_H
 
@@ -16,18 +13,19 @@ enum cli_source {
 
 struct cli_setting {
     char           *text;   /* il__free */
-    int64_t         number; /* what il__cli_spec_parse() made of it */
+    int64_t         number; /* parsed by il__cli_spec_parse() */
     enum cli_source source;
     char  *origin; /* "default", "/etc/interlock/config.yml:3", "$INTERLOCK_TTL", "--ttl" */
-    size_t i_file; /* CLI_FROM_FILE: which of the files; a key must not stand in one twice */
+    size_t i_file; /* CLI_FROM_FILE: which file; a file must not set a key twice */
 };
 
-/* `connections`: databases of sql and check steps by name. One of the three says where the URL is. */
+/* `connections`: databases of sql and check steps by name. One of the three says where the URL
+ * is. */
 struct cli_connection {
     char  *name;
-    char  *url, *url_file, *url_env; /* NULL = not this one */
+    char  *url, *url_file, *url_env; /* NULL = not used */
     char  *origin;
-    size_t i_file; /* of the files; CLI_CONFIG_FILES_MAX: the environment */
+    size_t i_file; /* index of the file; CLI_CONFIG_FILES_MAX: the environment */
 };
 #define CLI_CONNECTIONS_MAX 100
 
@@ -40,7 +38,7 @@ struct cli_config {
 /* A share from 0.1 to 1, in thousandths. */
 MUST_USE il_status il__cli_share_parse(const char *text, int64_t *ret_permille, il_error *reterr);
 
-/* The files that are read, in order. The last one was asked for by name and must be there. */
+/* The files that are read, in order. The last one was named explicitly and must exist. */
 #define CLI_CONFIG_FILES_MAX 3
 struct cli_config_files {
     char  *paths[CLI_CONFIG_FILES_MAX];
@@ -49,13 +47,13 @@ struct cli_config_files {
 };
 
 /*
- * Read everything: defaults, files, environment, flags. *config may be used (and must be released)
- * also after a failure. IL_OK; IL_INVAL naming file, line and key, or variable, or option;
+ * Read everything: defaults, files, environment, flags. *config is usable, and must be released,
+ * even after a failure. IL_OK; IL_INVAL naming file, line and key, or variable, or option;
  * IL_NOMEM.
  */
 MUST_USE il_status il__cli_config_load(struct cli_config *config, const struct cli_args *args,
                                        il_error *reterr);
-/* Read defaults and this one file: does it stand on its own? *ret_n_keys is how many it sets. */
+/* Read defaults and this one file, to check it on its own. *ret_n_keys is how many keys it sets. */
 MUST_USE il_status il__cli_config_check(const char *path, size_t *ret_n_keys, il_error *reterr);
 void               il__cli_config_release(struct cli_config *config);
 
@@ -76,10 +74,8 @@ struct cli_config_entry {
 typedef il_status cli_config_entry_fn(void *cookie, const struct cli_config_entry *entry,
                                       il_error *reterr);
 
-/*
- * Take YAML text apart: `fn` is called for each entry and ends the reading by not returning IL_OK;
- * its message gets "PATH:LINE: " in front. `path` is only a name here.
- */
+/* Parse YAML text: `fn` is called for each entry and stops the parsing by returning anything but
+ * IL_OK; its message is prefixed with "PATH:LINE: ". `path` is used in messages only. */
 MUST_USE il_status il__cli_config_parse(const char *path, const char *data, size_t n_bytes,
                                         cli_config_entry_fn *fn, void *cookie, il_error *reterr);
 
@@ -87,16 +83,19 @@ MUST_USE il_status il__cli_config_parse(const char *path, const char *data, size
 
 /* ---- connections.c --------------------------------------------------------------------------- */
 
-/* Is it a name below `connections`? */
+/* Is it a valid name below `connections`? */
 bool il__cli_connection_is(const char *name);
-/* Take an entry `connections.NAME`, `connections.NAME.url_file` or `.url_env`; `folder` is that of the file. */
+/* Process an entry `connections.NAME`, `connections.NAME.url_file` or `.url_env`; `folder` is
+ * that of the file. */
 MUST_USE il_status il__cli_connection_set(struct cli_config             *config,
                                           const struct cli_config_entry *entry, const char *folder,
                                           const char *origin, size_t i_file, il_error *reterr);
 /* $INTERLOCK_CONNECTION_NAME is the URL of `name`. */
 MUST_USE il_status il__cli_connections_environment(struct cli_config *config, il_error *reterr);
-/* The URL itself, from where it is; il__free() it, after explicit_bzero(), for it may hold a password. */
-MUST_USE il_status il__cli_connection_url(const struct cli_connection *c, char **ret, il_error *reterr);
+/* The URL itself, read from its source. It may hold a password: explicit_bzero() it before
+ * il__free(). */
+MUST_USE il_status il__cli_connection_url(const struct cli_connection *c, char **ret,
+                                          il_error *reterr);
 void               il__cli_connections_release(struct cli_config *config);
 
 #endif

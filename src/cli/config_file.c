@@ -1,7 +1,7 @@
 /*
- * config_file.c: YAML to a flat list of entries, each with its line. libyaml reads; this file
- * decides what is acceptable: one mapping of names to scalars, lists of scalars, and further
- * mappings. What the names mean is decided in config.c.
+ * config_file.c: parses YAML into a flat list of entries with line numbers. libyaml reads; this
+ * file decides what is acceptable: one mapping of names to scalars, lists of scalars, and further
+ * mappings. config.c decides what the names mean.
  */
 #include <yaml.h>
 
@@ -33,14 +33,13 @@ next_event(struct reader *r, yaml_event_t *event)
 {
     if (yaml_parser_parse(&r->parser, event) != 0)
         return IL_OK;
-    /*
-     * libyaml leaves the event undefined on failure; the caller's cleanup must find an empty one.
-     */
+    /* libyaml leaves the event undefined on failure; the caller's cleanup must find an empty
+     * one. */
     memset(event, 0, sizeof *event);
     if (r->parser.error == YAML_MEMORY_ERROR)
         return il__error_set(r->reterr, IL_NOMEM, "%s: out of memory", r->path);
     return fail(r, r->parser.problem_mark.line + 1,
-                r->parser.problem != NULL ? r->parser.problem : "this is not YAML");
+                r->parser.problem != NULL ? r->parser.problem : "invalid YAML");
 }
 
 static size_t
@@ -49,7 +48,7 @@ line_of(const yaml_event_t *event)
     return event->start_mark.line + 1;
 }
 
-/* The text of a scalar, or NULL when it is null or holds a NUL byte. */
+/* The text of a scalar, or NULL if it is null or contains a NUL byte. */
 static const char *
 scalar_text(const yaml_event_t *event)
 {
@@ -89,7 +88,7 @@ read_list(struct reader *r, const char *name, size_t line)
             break;
         const char *text = event.type == YAML_SCALAR_EVENT ? scalar_text(&event) : NULL;
         if (text == NULL || strchr(text, ',') != NULL)
-            return fail(r, line_of(&event), "an item of a list must be a text without commas");
+            return fail(r, line_of(&event), "a list item must be text without commas");
         if (n > 0)
             il__buf_addc(&items, ',');
         il__buf_adds(&items, text);
@@ -136,20 +135,18 @@ read_mapping(struct reader *r, const char *prefix, unsigned depth)
             return IL_OK;
         const char *key = event.type == YAML_SCALAR_EVENT ? scalar_text(&event) : NULL;
         if (key == NULL)
-            return fail(r, line_of(&event), "a name is expected here");
+            return fail(r, line_of(&event), "expected a name");
         il__buf_addf(&name, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", key);
         if (name.failed)
-            return fail(r, line_of(&event), "the name is too long");
+            return fail(r, line_of(&event), "name too long");
         st = read_value(r, il__buf_str(&name), depth);
         if (st != IL_OK)
             return st;
     }
 }
 
-/*
- * The events between the start of the stream and its end: nothing, or one document with one
- * mapping.
- */
+/* The events between the start and the end of the stream: nothing, or one document with one
+ * mapping. */
 static il_status
 read_document(struct reader *r)
 {
@@ -166,17 +163,17 @@ read_document(struct reader *r)
             break;
         case YAML_DOCUMENT_START_EVENT:
             if (++n_documents > 1)
-                st = fail(r, line_of(&event), "there must be only one document");
+                st = fail(r, line_of(&event), "expected a single document");
             break;
         case YAML_MAPPING_START_EVENT:
             st = read_mapping(r, "", 0);
             break;
         case YAML_SCALAR_EVENT:
             if (scalar_text(&event) != NULL)
-                st = fail(r, line_of(&event), "'name: value' is expected here");
+                st = fail(r, line_of(&event), "expected 'name: value'");
             break;
         default:
-            st = fail(r, line_of(&event), "'name: value' is expected here");
+            st = fail(r, line_of(&event), "expected 'name: value'");
             break;
         }
         if (st != IL_OK)

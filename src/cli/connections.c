@@ -1,12 +1,12 @@
 /*
- * connections.c: `connections` of the configuration: databases that steps of pipelines use, by name.
+ * connections.c: the configuration key `connections`: named databases for pipeline steps.
  *
  *     connections:
  *       demo: sqlite:/var/lib/app/demo.db
  *       warehouse: {url_file: /run/secrets/warehouse}
  *       ledger: {url_env: LEDGER_URL}
  *
- * A URL may hold a password, so it can also stand in a file or a variable; it is never shown.
+ * A URL may hold a password, so it can also be kept in a file or a variable; it is never shown.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ clear(struct cli_connection *c)
     c->url = c->url_file = c->url_env = NULL;
 }
 
-/* The one of that name, made if need be. NULL: no memory, or too many. */
+/* Find the connection of that name, or create it. NULL: out of memory, or too many. */
 static struct cli_connection *
 connection_of(struct cli_config *config, const char *name, size_t n_bytes)
 {
@@ -72,7 +72,7 @@ connection_of(struct cli_config *config, const char *name, size_t n_bytes)
     return c;
 }
 
-/* Which of its members a name means; NULL: none. */
+/* The member that a name stands for; NULL: none. */
 static char **
 member_of(struct cli_connection *c, const char *rest)
 {
@@ -91,21 +91,22 @@ set(struct cli_config *config, const char *name, const char *text, const char *f
 
     if (!name_ok(name, n_name))
         return il__error_set(
-            reterr, IL_INVAL, "connections: '%.40s' is no name: letters, digits, _ and -, at most %d",
-            name, NAME_BYTES_MAX);
+            reterr, IL_INVAL,
+            "connections: invalid name '%.40s': use letters, digits, _ and -, at most %d", name,
+            NAME_BYTES_MAX);
     if (text == NULL || text[0] == '\0')
         return il__error_set(reterr, IL_INVAL, "connections.%.80s: has no value", name);
     struct cli_connection *c = connection_of(config, name, n_name);
     if (c == NULL)
-        return il__error_set(reterr, IL_INVAL, "connections: there may be %d of them",
+        return il__error_set(reterr, IL_INVAL, "connections: at most %d are allowed",
                              CLI_CONNECTIONS_MAX);
     char **member = member_of(c, name + n_name);
     if (member == NULL)
-        return il__error_set(
-            reterr, IL_INVAL,
-            "connections.%.80s: a connection is a URL, or has url, url_file or url_env", name);
+        return il__error_set(reterr, IL_INVAL,
+                             "connections.%.80s: expected a URL, or url, url_file or url_env",
+                             name);
     if (c->i_file == i_file && (c->url != NULL || c->url_file != NULL || c->url_env != NULL))
-        return il__error_set(reterr, IL_INVAL, "connections.%.*s: given twice", (int)n_name, name);
+        return il__error_set(reterr, IL_INVAL, "connections.%.*s: set twice", (int)n_name, name);
     clear(c); /* the later file wins */
     AUTO_BUF struct il__buf path = { 0 };
     il__buf_init(&path, URL_BYTES_MAX);
@@ -117,8 +118,8 @@ set(struct cli_config *config, const char *name, const char *text, const char *f
     c->i_file = i_file;
     *member   = member == &c->url ? il__cli_store_url(text, folder) : il__buf_take(&path);
     if (*member == NULL || c->origin == NULL)
-        return il__error_set(reterr, IL_INVAL, "connections.%.*s: its value is too long",
-                             (int)n_name, name);
+        return il__error_set(reterr, IL_INVAL, "connections.%.*s: value too long", (int)n_name,
+                             name);
     return IL_OK;
 }
 
@@ -127,7 +128,8 @@ il__cli_connection_set(struct cli_config *config, const struct cli_config_entry 
                        const char *folder, const char *origin, size_t i_file, il_error *reterr)
 {
     if (entry->list)
-        return il__error_set(reterr, IL_INVAL, "%.80s: takes one value, not a list", entry->name);
+        return il__error_set(reterr, IL_INVAL, "%.80s: expected one value, not a list",
+                             entry->name);
     return set(config, entry->name + strlen(PREFIX), entry->text, folder, origin, i_file, reterr);
 }
 
@@ -165,7 +167,7 @@ read_line(const struct cli_connection *c, char **ret, il_error *reterr)
     if (file != NULL)
         (void)fclose(file); /* was only read from */
     if (got == NULL)
-        return il__error_set(reterr, IL_INVAL, "connections.%s: %s cannot be read, or is empty",
+        return il__error_set(reterr, IL_INVAL, "connections.%s: %s is empty or cannot be read",
                              c->name, c->url_file);
     line[strcspn(line, "\r\n")] = '\0';
     *ret                        = il__cli_store_url(line, NULL);

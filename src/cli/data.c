@@ -1,5 +1,5 @@
 /*
- * data.c: opening the data store, audits of what is done on the command line, and pages of listings.
+ * data.c: opens the data store, writes audit entries for commands, and prints pages of listings.
  */
 #include "cli/data.h"
 
@@ -9,11 +9,11 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "cli/item.h"
-#include "cli/run/meta.h"
+#include "cli/wrap/meta.h"
 
-/* ---- opening ----------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* Is it with the default store, and has nobody used that yet? */
+/* Is it the data store of a default store that has not been used yet? */
 static bool
 is_missing(const struct cli *cli, const char *data)
 {
@@ -35,7 +35,7 @@ il__cli_data_open(struct cli *cli, enum cli_data_for what, struct il__data **ret
     *ret = NULL;
     if (data[0] == '\0')
         st = il__cli_store_not_server(
-            cli, "it works on --store or --data directly (over HTTP there is /api/v1/admin)", reterr);
+            cli, "it works on --store or --data directly; over HTTP use /api/v1/admin", reterr);
     if (st == IL_OK)
         st = il__cli_store_prepare(cli, make, &opts, reterr);
     if (st != IL_OK || (what == CLI_DATA_LOOK && is_missing(cli, data)))
@@ -51,7 +51,7 @@ il__cli_data_open(struct cli *cli, enum cli_data_for what, struct il__data **ret
     if (make && il__cli_store_is_private(o.data_url != NULL ? o.data_url : o.store_url))
         return il__error_set(
             reterr, IL_INVAL,
-            "%s: in memory it would be gone with this process; give a --store or --data",
+            "%s: a memory store would be lost when this process exits; pass --store or --data",
             cli->command->name);
     st = il__data_open(&o, ret, reterr);
     return st == IL_NOT_FOUND && what == CLI_DATA_LOOK ? IL_OK : st;
@@ -68,7 +68,7 @@ il__cli_data_fail(const struct cli *cli, const il_error *err)
     return il_status_exit(err->status);
 }
 
-/* ---- audit -------------------------------------------------------------------------------------------------------------------- */
+/* ---- audit ----------------------------------------------------------------------------------- */
 
 il_status
 il__cli_data_audit(struct il__data *d, const char *act, const char *tenant, const char *what,
@@ -80,7 +80,7 @@ il__cli_data_audit(struct il__data *d, const char *act, const char *tenant, cons
     json_decref(details);
     if (text == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    il__run_user(who + strlen(who), sizeof who - strlen(who));
+    wrap_user(who + strlen(who), sizeof who - strlen(who));
     struct il__data_act a  = { .tenant  = tenant,
                                .who     = who,
                                .act     = act,
@@ -93,7 +93,47 @@ il__cli_data_audit(struct il__data *d, const char *act, const char *tenant, cons
     return st;
 }
 
-/* ---- pages --------------------------------------------------------------------------------------------------------------------- */
+static il_status
+add_acts(const struct cli *cli, const struct il__data_act *acts, size_t n, il_error *reterr)
+{
+    const char          *data = CLI_SETTING(cli, data)->text;
+    struct il__data     *d    = NULL;
+    struct il__data_open o    = { .store_url  = CLI_SETTING(cli, store)->text,
+                                  .data_url   = data[0] != '\0' ? data : NULL,
+                                  .timeout_ms = CLI_SETTING(cli, store_timeout)->number,
+                                  .no_keys    = true };
+    il_status            st   = il__data_open(&o, &d, reterr);
+
+    if (st == IL_OK)
+        st = il__data_audit_add(d, acts, n, reterr);
+    il__data_close(d);
+    return st;
+}
+
+void
+il__cli_audit_ops(const struct cli *cli, const il_op *ops, size_t n, il_status applied)
+{
+    const char *store   = CLI_SETTING(cli, store)->text;
+    char        who[80] = "cli:";
+    il_error    err     = { .message = "out of memory" };
+
+#ifdef IL_MUTANT_act_of_cli_not_recorded
+    n = 0;
+#endif
+    /* The ops of a call are all of one type. */
+    if (n == 0 || il__data_act_name(&ops[0]) == NULL || cli->store_missing ||
+        il__cli_store_is_server(store) || il__cli_store_is_private(store))
+        return;
+    AUTO_FREE struct il__data_act *acts = il__calloc(n, sizeof *acts);
+    wrap_user(who + strlen(who), sizeof who - strlen(who));
+    for (size_t i = 0; acts != NULL && i < n; i++)
+        acts[i] = il__data_act_of(&ops[i], applied != IL_OK ? applied : ops[i].status,
+                                  CLI_SETTING(cli, tenant)->text, who);
+    if (acts == NULL || add_acts(cli, acts, n, &err) != IL_OK)
+        il__cli_error("cannot write %s to the audit log: %s", cli->command->name, err.message);
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
 
 json_t *
 il__cli_json_time(int64_t wall_ms)
@@ -156,6 +196,6 @@ il__cli_page_print(struct cli_page *p, const char *none)
     }
     int status = il__cli_grid_print(&p->grid);
     if (next != NULL)
-        il__cli_note(p->cli, "there is more: --cursor '%s'", next);
+        il__cli_note(p->cli, "more items: --cursor '%s'", next);
     return status;
 }

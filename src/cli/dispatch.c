@@ -1,6 +1,6 @@
 /*
- * dispatch.c: from argv to a command: options, configuration, store, as the command's row in
- * commands.def asks for, then the command itself, then the flush of what it printed.
+ * dispatch.c: from argv to a command: sets up options, configuration and store as the command's row
+ * in commands.def requires, runs the command, and flushes its output.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -32,15 +32,17 @@ print_version(const struct cli *cli)
     return 0;
 }
 
-/* Set up what the command's row asks for. */
+/* Set up what the command's row requires. */
 static il_status
 set_up(struct cli *cli, il_error *reterr)
 {
     unsigned  flags = cli->command->flags;
     il_status st    = il__cli_args_complete(&cli->args, cli->command, reterr);
 
-    if ((flags & CLI_EXEC) != 0)
-        (void)signal(SIGPIPE, cli->sigpipe); /* cannot fail */
+    if ((flags & CLI_EXEC) != 0) {
+        (void)signal(SIGPIPE, cli->sigpipe); /* these cannot fail */
+        (void)signal(SIGXFSZ, cli->sigxfsz);
+    }
     if (st == IL_OK && (flags & CLI_NO_CONFIG) == 0)
         st = il__cli_config_load(&cli->config, &cli->args, reterr);
     if (st == IL_OK && (flags & CLI_STORE) != 0)
@@ -90,8 +92,10 @@ il__cli_main(char **argv)
     if (cli == NULL)
         return il__cli_fail_memory();
     il__cli_args_init(&cli->args);
-    /* A reader that went away is then a failed write with an error of its own, no sudden death. */
+    /* A closed pipe or a file that may not grow (ulimit -f) then causes a failed write with an
+     * error message instead of a fatal signal. */
     cli->sigpipe = signal(SIGPIPE, SIG_IGN);
+    cli->sigxfsz = signal(SIGXFSZ, SIG_IGN);
 
     status = il__cli_out_finish(dispatch(cli, argv));
     il_close(cli->store);

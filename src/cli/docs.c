@@ -1,14 +1,13 @@
 /*
- * docs.c: `interlock debug docs`: the tables as Markdown, for the parts of the files in docs
- * between `<!-- generated: NAME -->` and `<!-- end -->`. tools/docs-tables puts them there and
- * finds drift.
+ * docs.c: `interlock debug docs`: the tables as Markdown, for the sections of files in docs between
+ * `<!-- generated: NAME -->` and `<!-- end -->`. tools/docs-tables inserts them and detects drift.
  */
 #include "base/mutex.h"
 #include "cli/cli.h"
 #include "cli/debug.h"
 #include "http/route.h"
 
-/* What a `|` in a cell would break. */
+/* Escape the `|` in a cell. */
 static void
 cell(const char *text)
 {
@@ -39,7 +38,7 @@ docs_statuses(const struct cli_command *command UNUSED)
 #undef X
 }
 
-/* A status that ends a command must say there what it means. */
+/* Every status that a command can exit with must have a row there. */
 static bool
 has_exit(int number)
 {
@@ -69,7 +68,7 @@ command_names(uint64_t commands)
     }
 }
 
-/* Those that users see, and that do something themselves. */
+/* Commands that users see and that are not just families. */
 static uint64_t
 real_commands(void)
 {
@@ -126,10 +125,10 @@ docs_commands(const struct cli_command *command)
     (void)puts("| command | does |\n|---|---|");
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
         const struct cli_command *row = &il__cli_commands[i];
-        /* The commands of a family stand in a table of their own, all its levels in one. */
-        bool wanted = command == NULL
-                          ? il__cli_command_is_below(row, NULL)
-                          : il__cli_command_is_within(row, command) && (row->flags & CLI_FAMILY) == 0;
+        /* The commands of a family are in one table of their own, all levels together. */
+        bool wanted = command == NULL ? il__cli_command_is_below(row, NULL)
+                                      : il__cli_command_is_within(row, command) &&
+                                            (row->flags & CLI_FAMILY) == 0;
         if ((row->flags & CLI_HIDDEN) != 0 || !wanted)
             continue;
         (void)printf("| `interlock %s ", row->name);
@@ -214,24 +213,26 @@ server_metric(const char *name, const char *type, const char *labels, const char
     (void)puts(" |");
 }
 
-/* Rows of one name are one metric. */
+/* Rows with the same name are one metric. */
 static void
-queue_metric(const char *name, const char *type, const char *state, const char *help, const char **before)
+queue_metric(const char *name, const char *type, const char *state, const char *help,
+             const char **before)
 {
     if (strcmp(name, *before) != 0)
-        server_metric(name, type, state != NULL ? "tenant_id, queue, state" : "tenant_id, queue", help);
+        server_metric(name, type, state != NULL ? "tenant_id, queue, state" : "tenant_id, queue",
+                      help);
     *before = name;
 }
 
-/* What /metrics has beside the counters of its handle. */
+/* The metrics of /metrics in addition to the counters of its handle. */
 static void
 docs_server_metrics(const struct cli_command *command UNUSED)
 {
     const char *before = "";
 
     (void)puts("| metric | type | labels | meaning |\n|---|---|---|---|");
-    server_metric("interlock_batch_size", "histogram", "", "ops in a batch that was committed");
-    server_metric("interlock_commit_seconds", "histogram", "", "time that it took to commit a batch");
+    server_metric("interlock_batch_size", "histogram", "", "operations per committed batch");
+    server_metric("interlock_commit_seconds", "histogram", "", "time to commit a batch");
 #define X(id, name, type, labels, help) server_metric(name, type, labels, help);
 #include "http/metrics_labels.def"
 #undef X
@@ -262,9 +263,10 @@ docs_log_events(const struct cli_command *command UNUSED)
 #undef X
 }
 
-/* Those that are also there without /api/v1 have it in parentheses. */
+/* Routes that also exist without /api/v1 show it in parentheses. */
 static void
-route(const char *method, const char *path, const char *permission, unsigned flags, const char *summary)
+route(const char *method, const char *path, const char *permission, unsigned flags,
+      const char *summary)
 {
     bool below = path[1] != '/';
 
@@ -304,7 +306,7 @@ docs_pipeline_routes(const struct cli_command *command UNUSED)
 #undef LOG
 }
 
-/* Codes of errors beside the statuses. */
+/* Error codes in addition to the statuses. */
 static void
 docs_http_errors(const struct cli_command *command UNUSED)
 {

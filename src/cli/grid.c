@@ -1,5 +1,5 @@
 /*
- * grid.c: tables for people.
+ * grid.c: aligned tables on a terminal.
  */
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "cli/out.h"
 
 #define CELL_BYTES_MAX 4096
-#define ELASTIC_WIDTH_MIN 8 /* what is left of a cell that is cut */
+#define ELASTIC_WIDTH_MIN 8 /* minimum width of a truncated cell */
 #define GAP 2
 
 /* Characters, not bytes; wide ones count as one, which costs alignment and nothing else. */
@@ -65,7 +65,7 @@ il__cli_grid_add(struct cli_grid *g, const char *fmt, ...)
         g->n_cells++;
 }
 
-/* Columns of the terminal on stdout; 0 when it is none, or does not say. */
+/* Columns of the terminal on stdout; 0 if it is not a terminal, or unknown. */
 static size_t
 terminal_width(void)
 {
@@ -75,7 +75,7 @@ terminal_width(void)
                                                                                       : 0;
 }
 
-/* Make the elastic column so narrow that a row fits the terminal, if it can be. */
+/* Narrow the elastic column so that a row fits the terminal, if possible. */
 static void
 squeeze(const struct cli_grid *g, size_t *widths)
 {
@@ -93,7 +93,7 @@ squeeze(const struct cli_grid *g, size_t *widths)
     *elastic        = *elastic - least > total - room ? *elastic - (total - room) : least;
 }
 
-/* A cell, cut to its column: the last character is then an ellipsis. */
+/* Print a cell, truncated to its column with an ellipsis. */
 static void
 print_cell(const char *text, size_t column_width)
 {

@@ -1,6 +1,4 @@
-/*
- * help.c: --help, from the tables. It fits a screen; the whole story is in the man pages.
- */
+/* help.c: --help, from the tables. It fits a screen; the man pages have the details. */
 #include "cli/cli.h"
 
 #define WIDTH 80
@@ -19,14 +17,14 @@ option_text(const struct cli_option *option, char *text, size_t n_bytes)
                    option->argument);
 }
 
-/* Print words from column `indent` on, the first line being there already, none beyond WIDTH. */
+/* Print words from column `indent` on, wrapped at WIDTH; the cursor is already there. */
 static void
 print_wrapped(const char *text, size_t indent)
 {
     size_t column = indent;
 
     while (*text != '\0') {
-        size_t n = strcspn(text, text[0] == '(' ? ")" : " "); /* what is in () stays together */
+        size_t n = strcspn(text, text[0] == '(' ? ")" : " "); /* text in () stays together */
         n += text[n] == ')';
         if (column > indent && column + 1 + n > WIDTH) {
             (void)printf("\n%*s", (int)indent, "");
@@ -60,7 +58,7 @@ print_option(const struct cli_option *option)
     print_wrapped(il__buf_str(&b), 2 + OPTION_WIDTH);
 }
 
-/* The options of `scope` that mean something to `command`. */
+/* The options of `scope` that apply to `command`. */
 static void
 print_options(const char *heading, enum cli_command_id scope, const struct cli_command *command)
 {
@@ -89,7 +87,7 @@ has_durations(const struct cli_command *command)
     return false;
 }
 
-/* The tables' texts start small and have no full stop. */
+/* The tables' texts start in lower case and have no full stop. */
 static void
 print_sentence(const char *text)
 {
@@ -108,7 +106,7 @@ print_commands(const struct cli_command *parent, int group)
         if (parent == NULL && !hidden && (int)command->group == group &&
             il__cli_command_is_below(command, NULL))
             (void)printf("  %-12s %s\n", command->name, command->summary);
-        /* What is below a family of this family stands here, too, in its place. */
+        /* Commands of nested families are listed here as well. */
         if (parent != NULL && (command->flags & CLI_FAMILY) == 0 &&
             il__cli_command_is_within(command, parent))
             (void)printf("  %-12s %s\n", command->name + n_name, command->summary);
@@ -135,7 +133,7 @@ void
 il__cli_help_command(const struct cli_command *command)
 {
     bool family = (command->flags & CLI_FAMILY) != 0;
-    int  n_page = (int)strcspn(command->name, " "); /* one man page for all of a family */
+    int  n_page = (int)strcspn(command->name, " "); /* one man page for a whole family */
 
     (void)printf("Usage: interlock %s %s\n", command->name, command->synopsis);
     print_sentence(command->summary);

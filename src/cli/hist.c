@@ -1,5 +1,6 @@
 /*
- * hist.c: buckets that grow with the value: the leading bits of a value choose its bucket.
+ * hist.c: a latency histogram with logarithmic buckets: the leading bits of a value select its
+ * bucket.
  */
 #include "cli/hist.h"
 

@@ -1,7 +1,4 @@
-/*
- * hist.h: a histogram of latencies of fixed size, exact to 3 %, that can be merged. The greatest
- * value is exact.
- */
+/* hist.h: a mergeable latency histogram of fixed size, accurate to 3 %. The maximum is exact. */
 #ifndef IL_CLI_HIST_H
 #define IL_CLI_HIST_H
 
@@ -18,7 +15,7 @@ struct cli_hist {
 
 void il__cli_hist_add(struct cli_hist *h, uint64_t value);
 void il__cli_hist_merge(struct cli_hist *into, const struct cli_hist *from);
-/* The value that `per_mille` of the values do not exceed; 0 when there are none. */
+/* The value that `per_mille` of the values do not exceed; 0 if empty. */
 uint64_t il__cli_hist_quantile(const struct cli_hist *h, unsigned per_mille);
 
 #endif

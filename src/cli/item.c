@@ -1,5 +1,5 @@
 /*
- * item.c: jobs, queues, schedules and runs as JSON and for people.
+ * item.c: prints jobs, queues, schedules and runs, as JSON or text.
  */
 #include "cli/item.h"
 
@@ -35,7 +35,8 @@ il__cli_print_page(const struct wire_object *o, const void *items, size_t n, con
     json_t *array = json_array();
 
     for (size_t i = 0; array != NULL && i < n; i++) {
-        if (json_array_append_new(array, il__cli_item_json(o, (const char *)items + i * o->bytes)) == 0)
+        if (json_array_append_new(array,
+                                  il__cli_item_json(o, (const char *)items + i * o->bytes)) == 0)
             continue;
         json_decref(array);
         array = NULL;
@@ -91,7 +92,7 @@ il__cli_field_time(const char *name, int64_t wall_ms)
         il__cli_field(name, "%s", il__time_text(wall_ms, text));
 }
 
-/* On a terminal: line by line, as what is between the lines is escaped. */
+/* On a terminal, line by line, since the text within a line is escaped. */
 static void
 put_escaped(const char *data, size_t n_bytes)
 {

@@ -1,5 +1,5 @@
 /*
- * lease.c: leases as people see them.
+ * lease.c: prints leases as text.
  */
 #include "cli/lease.h"
 

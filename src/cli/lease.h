@@ -1,6 +1,4 @@
-/*
- * lease.h: leases as people see them.
- */
+/* lease.h: prints leases as text. */
 #ifndef IL_CLI_LEASE_H
 #define IL_CLI_LEASE_H
 
@@ -10,13 +8,11 @@
 /* "exclusive", "shared", "1 of 3 permits" */
 const char *il__cli_mode_text(const il_lease_info *info, char out[CLI_MODE_BYTES]);
 
-/*
- * A lock that a classic client has set in Redis (SET NX; classic=yes): Interlock sees it, but has not granted it, so it has no
- * fence, and nothing is known of when it was taken.
- */
+/* A lock set in Redis by a classic client (SET NX; classic=yes): Interlock sees it but did not
+ * grant it, so it has no fence, and the time when it was taken is unknown. */
 bool il__cli_is_classic(const il_lease_info *info);
 
-/* The meta as a JSON value when it is one, else as a string; null when there is none. */
+/* The meta as a JSON value if it is one, else as a string; null if empty. */
 json_t *il__cli_meta_json(const char *meta);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * man.c: `interlock debug man`: man pages from the tables and from the prose in docs/man. Run at
- * build time.
+ * man.c: `interlock debug man`: generates man pages from the tables and from the prose in docs/man.
+ * Run at build time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ section(const char *name)
     (void)printf(".SH %s\n", name);
 }
 
-/* A sentence: the tables' texts start small and have no full stop. */
+/* Print as a sentence: the tables' texts start in lower case and have no full stop. */
 static void
 sentence(const char *s)
 {
@@ -74,7 +74,7 @@ print_option(const struct cli_option *option)
                      il__cli_key_find(option->name, strlen(option->name))->name);
 }
 
-/* The options of `scope` that mean something to `command`; heading NULL: there is one already. */
+/* The options of `scope` that apply to `command`; heading NULL: already printed. */
 static void
 print_options(const char *heading, enum cli_command_id scope, const struct cli_command *command)
 {
@@ -89,7 +89,7 @@ print_options(const char *heading, enum cli_command_id scope, const struct cli_c
     }
 }
 
-/* Can the command, or one of the family, end so? */
+/* Can the command, or one of the family, exit with this status? */
 static bool
 exit_applies(const struct cli_exit_row *row, const struct cli_command *command)
 {
@@ -107,9 +107,9 @@ print_exits(const struct cli_command *command)
 {
     section("EXIT STATUS");
     if (command == NULL)
-        (void)puts("Each command's page says more. Of all commands together:");
+        (void)puts("See the page of each command for details. All commands together:");
     else if ((command->flags & CLI_EXEC) != 0)
-        (void)puts("That of the command, or one of these:");
+        (void)puts("The exit status of the command, or one of these:");
     for (size_t i = 0; i < il__cli_n_exits; i++) {
         const struct cli_exit_row *row = &il__cli_exits[i];
         if (command != NULL && !exit_applies(row, command))
@@ -217,7 +217,7 @@ print_head(const struct cli_command *command)
     (void)putchar('\n');
 }
 
-/* The prose of a page; a page without any describes itself by its summary. */
+/* The prose of a page; without any, the summary is the description. */
 static il_status
 read_prose(const char *path, struct il__buf *b, il_error *reterr)
 {
@@ -234,7 +234,7 @@ read_prose(const char *path, struct il__buf *b, il_error *reterr)
         il__buf_add(b, chunk, n);
     bool bad = ferror(file) != 0 || b->failed;
     (void)fclose(file); /* was only read from */
-    return bad ? il__error_set(reterr, IL_INVAL, "%s: cannot be read, or is too long", path) : IL_OK;
+    return bad ? il__error_set(reterr, IL_INVAL, "%s: cannot be read or is too long", path) : IL_OK;
 }
 
 int

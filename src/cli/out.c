@@ -31,7 +31,7 @@ il__cli_style(FILE *file, enum cli_style style)
     return codes[style];
 }
 
-/* Bytes of the UTF-8 character at s, which has n bytes left; 0 when it is none. */
+/* Length of the UTF-8 character at s, which has n bytes left; 0 if invalid. */
 static size_t
 utf8_bytes(const char *s, size_t n)
 {
@@ -69,7 +69,7 @@ il__cli_puts(const char *text)
 
     il__buf_init(&b, 16 * strlen(text) + 1);
     il__cli_escape(&b, text);
-    /* stdout remembers its errors; il__cli_out_finish() asks once. */
+    /* stdout remembers its errors; il__cli_out_finish() checks once. */
     (void)fputs(il__buf_str(&b), stdout);
 }
 
@@ -85,10 +85,8 @@ message(enum cli_style style, const char *fmt, va_list ap)
     il__buf_init(&line, 4 * LINE_BYTES_MAX);
     il__buf_vaddf(&raw, fmt, ap);
     il__cli_escape(&line, il__buf_str(&raw));
-    /*
-     * What was printed before comes first, also when both go to one terminal; stdout remembers its
-     * errors. When stderr is gone there is nobody left to tell.
-     */
+    /* Flush earlier output first, in case both go to one terminal; stdout remembers its errors.
+     * If stderr is closed, the message is lost. */
     (void)fflush(stdout);
     (void)fprintf(stderr, "%sinterlock:%s %s\n", il__cli_style(stderr, style),
                   il__cli_style(stderr, CLI_PLAIN), il__buf_str(&line));
@@ -141,10 +139,8 @@ il__cli_fail_memory(void)
     return il_status_exit(IL_NOMEM);
 }
 
-/*
- * A closed descriptor gets /dev/null opened the wrong way round: reading from stdin and writing to
- * stdout then fail, as they would have failed before, instead of meeting a file of ours.
- */
+/* A closed descriptor is replaced by /dev/null opened in the wrong direction: reading stdin and
+ * writing stdout then fail as they would have before, instead of hitting a file of ours. */
 void
 il__cli_out_init(void)
 {
@@ -156,7 +152,8 @@ il__cli_out_init(void)
     }
 }
 
-/* Of an earlier write that failed nothing is left but a mark; a pipe still knows whether somebody reads it. */
+/* stdio keeps only a flag of an earlier failed write; a pipe still knows whether it has a
+ * reader. */
 static int
 out_errno(void)
 {

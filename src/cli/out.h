@@ -1,9 +1,9 @@
 /*
- * out.h: what the commands print. stdout is data, stderr is messages; colours only on a terminal.
+ * out.h: the output of commands. stdout is data, stderr is messages; colours only on a terminal.
  *
- * Texts that came from elsewhere (keys, holders, file names, meta) may hold anything: whatever is
- * printed for people goes through il__cli_escape(), so that nobody's terminal obeys somebody else's
- * lease.
+ * Foreign texts (keys, holders, file names, meta) may contain anything, so whatever is printed for
+ * people goes through il__cli_escape(): a lease must not be able to send control sequences to
+ * another user's terminal.
  */
 #ifndef IL_CLI_OUT_H
 #define IL_CLI_OUT_H
@@ -27,22 +27,20 @@ const char *il__cli_style(FILE *file, enum cli_style style);
 
 /* One line on stderr: "interlock: ...". Control characters in it are escaped. */
 void il__cli_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
-/* The same for something that was typed wrong; returns its exit status. */
+/* The same for a usage error; returns its exit status. */
 int il__cli_usage(const char *fmt, ...) PRINTF_LIKE(1, 2);
-/* The same for an error of the library or of ours; returns the exit status that belongs to it. */
+/* The same for an error of the library or the CLI; returns the matching exit status. */
 int il__cli_fail(const il_error *err);
-/* "out of memory" as an error, for the many places where that is all there is to say. */
+/* Report "out of memory"; returns the exit status. */
 int il__cli_fail_memory(void);
 
-/*
- * Make sure that stdin, stdout and stderr exist: a store opened as descriptor 1 would be written
- * to.
- */
+/* Make sure that stdin, stdout and stderr are open: otherwise a store could be opened as
+ * descriptor 1 and written to. */
 void il__cli_out_init(void);
 /* Flush stdout; an error there turns exit status 0 into CLI_EXIT_IO. */
 int il__cli_out_finish(int status);
 
-/* Add `text`, with control characters and what is not UTF-8 as \n, \t, \xNN. */
+/* Add `text`, with control characters and invalid UTF-8 as \n, \t, \xNN. */
 void il__cli_escape(struct il__buf *b, const char *text);
 /* Print it escaped on stdout. */
 void il__cli_puts(const char *text);
@@ -52,28 +50,25 @@ void il__cli_puts(const char *text);
  * memory.
  */
 int il__cli_json_print(json_t *value);
-/*
- * A string that is in any case acceptable to JSON: what is not UTF-8 is escaped. NULL text gives
- * null.
- */
+/* A JSON string for any text: invalid UTF-8 is escaped. NULL text gives null. */
 json_t *il__cli_json_text(const char *text);
 
 #define CLI_AGE_BYTES 24
-/* A span of time for people: 4ms, 1.2s, 45s, 3m12s, 2h05m, 3d4h. */
+/* A duration for people: 4ms, 1.2s, 45s, 3m12s, 2h05m, 3d4h. */
 const char *il__cli_age(int64_t ms, char out[CLI_AGE_BYTES]);
 
 /*
  * A table for people: columns as wide as their widest cell. Cells are escaped when they are added.
  * A column whose header starts with `>` is aligned to the right.
  */
-#define CLI_GRID_COLUMNS_MAX 12
+#define CLI_GRID_COLUMNS_MAX 16
 struct cli_grid {
     size_t n_columns;
     size_t n_cells;
     size_t capacity;
     char **cells;
     bool   right[CLI_GRID_COLUMNS_MAX];
-    size_t elastic; /* the column that is cut when a terminal is too narrow; n_columns = none */
+    size_t elastic; /* truncated when the terminal is too narrow; n_columns = none */
     bool   failed;
 };
 

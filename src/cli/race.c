@@ -1,7 +1,7 @@
 /*
- * race.c: the barrier. Each racer reports that it is ready through one pipe and then reads its
- * start signal from another. All signals are one atomic write, so nobody starts early; if the
- * parent ends before it writes, the racers read the end of the pipe and end too.
+ * race.c: the barrier. Each racer reports through one pipe that it is ready, and then reads its
+ * start signal from another. All start signals are sent in one atomic write, so no racer starts
+ * early. If the parent dies before the write, the racers read end of file and exit.
  */
 #include "cli/race.h"
 
@@ -20,10 +20,13 @@
 _Static_assert(CLI_RACE_MAX <= PIPE_BUF, "the start signals must be one atomic write");
 
 static volatile sig_atomic_t n_interrupts;
+static volatile sig_atomic_t stopped_by; /* the first of them */
 
 static void
-on_interrupt(int signo UNUSED)
+on_interrupt(int signo)
 {
+    if (n_interrupts == 0)
+        stopped_by = signo;
     if (n_interrupts < 2)
         n_interrupts++;
 }
@@ -69,8 +72,9 @@ be_racer(const struct barrier *b, const char *path, char *const *argv, bool verb
     (void)signal(SIGINT, SIG_DFL); /* these cannot fail */
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGXFSZ, SIG_DFL);
     (void)close(b->ready[0]);
-    (void)close(b->start[1]); /* or the end of the pipe would never be seen */
+    (void)close(b->start[1]); /* otherwise end of file would never be seen */
     redirect(STDIN_FILENO, O_RDONLY);
     if (!verbose) {
         redirect(STDOUT_FILENO, O_WRONLY);
@@ -90,7 +94,7 @@ be_racer(const struct barrier *b, const char *path, char *const *argv, bool verb
     _exit(status);
 }
 
-/* Fork the racers and wait until every one stands at the barrier. */
+/* Fork the racers and wait until all of them are at the barrier. */
 static il_status
 line_up(struct cli_race *race, size_t n, struct barrier *b, const char *path, char *const *argv,
         bool verbose, il_error *reterr)
@@ -106,15 +110,19 @@ line_up(struct cli_race *race, size_t n, struct barrier *b, const char *path, ch
             be_racer(b, path, argv, verbose);
         race->racers[race->n].pid = pid;
     }
-    /* From here on only racers that are not ready yet hold the other end: a dead one is noticed. */
+    /* From here on only racers that are not ready yet hold the write end, so a dead one is
+     * noticed. */
     (void)close(b->ready[1]);
     b->ready[1] = -1;
     for (size_t i = 0; i < n;) {
         ssize_t got = read(b->ready[0], &byte, 1);
         if (got == 1)
             i++;
-        else if (got == 0 || errno != EINTR || n_interrupts > 0)
+        else if (n_interrupts > 0)
             return il__error_set(reterr, IL_CANCELLED, "race: stopped before the start");
+        else if (got == 0 || errno != EINTR)
+            return il__error_set(reterr, IL_STORE, "race: process %zu of %zu died before the start",
+                                 i + 1, n);
     }
     return IL_OK;
 }
@@ -137,11 +145,11 @@ signal_all(const struct cli_race *race, int signo)
 {
     for (size_t i = 0; i < race->n; i++) {
         if (race->racers[i].pid > 0)
-            (void)kill(race->racers[i].pid, signo); /* it may just have ended */
+            (void)kill(race->racers[i].pid, signo); /* it may have just exited */
     }
 }
 
-/* Take what has ended; false when nothing is left. */
+/* Reap racers that have exited; false when none is left. */
 static bool
 reap(struct cli_race *race, int64_t start_ns)
 {
@@ -154,9 +162,9 @@ reap(struct cli_race *race, int64_t start_ns)
 }
 
 /*
- * Wait for all of them. The signals of `set` are blocked and waited for. INT comes from a terminal, which gives it to
- * the racers as well; TERM is meant for us alone, so it is passed on. The second signal, whichever, is the
- * end of patience.
+ * Wait for all racers. The signals of `set` are blocked and waited for. INT comes from the
+ * terminal, which sends it to the racers as well; TERM is sent to us alone, so it is passed on. The
+ * second signal of either kind kills the racers.
  */
 static void
 wait_all(struct cli_race *race, const sigset_t *set, int64_t start_ns)
@@ -181,7 +189,8 @@ run(struct cli_race *race, size_t n, struct barrier *b, const char *path, char *
     sigset_t  set;
     sigset_t  before;
 
-    /* Before the start: a signal that came after it, and not to wait_all(), would be passed on to nobody. */
+    /* Blocked before the start: a later signal that did not reach wait_all() would not be passed
+     * on. */
     CHECK(sigemptyset(&set) == 0);
     CHECK(sigaddset(&set, SIGINT) == 0);
     CHECK(sigaddset(&set, SIGTERM) == 0);
@@ -194,8 +203,9 @@ run(struct cli_race *race, size_t n, struct barrier *b, const char *path, char *
     b->start[0]      = -1;
     int64_t start_ns = il__clock_boot_ns();
     if (st == IL_OK && write(b->start[1], bytes, n) != (ssize_t)n)
-        st = il__error_set(reterr, IL_STORE, "race: cannot give the start signal: %s", strerror(errno));
-    (void)close(b->start[1]); /* without a signal this sends the racers home */
+        st = il__error_set(reterr, IL_STORE, "race: cannot give the start signal: %s",
+                           strerror(errno));
+    (void)close(b->start[1]); /* without a start signal this makes the racers exit */
     b->start[1] = -1;
     wait_all(race, &set, start_ns);
     CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
@@ -216,13 +226,14 @@ il__cli_race_run(struct cli_race *race, size_t n, const char *path, char *const 
     if (race->racers == NULL)
         return il__error_set(reterr, IL_NOMEM, "race: out of memory");
     if (pipe2(b.ready, O_CLOEXEC) != 0 || pipe2(b.start, O_CLOEXEC) != 0)
-        return il__error_set(reterr, IL_STORE, "race: cannot make a pipe: %s", strerror(errno));
-    (void)signal(SIGCHLD, SIG_DFL); /* inherited as ignored, no end of a racer would be seen */
-    (void)fflush(stdout);           /* or every child would carry a copy of what is buffered */
+        return il__error_set(reterr, IL_STORE, "race: cannot create a pipe: %s", strerror(errno));
+    (void)signal(SIGCHLD, SIG_DFL); /* if it were ignored, the exit of a racer would not be seen */
+    (void)fflush(stdout);           /* otherwise every child would inherit a copy of the buffer */
     CHECK(sigaction(SIGINT, &action, &old_int) == 0);
     CHECK(sigaction(SIGTERM, &action, &old_term) == 0);
     il_status st = run(race, n, &b, path, argv, verbose, reterr);
     CHECK(sigaction(SIGINT, &old_int, NULL) == 0);
     CHECK(sigaction(SIGTERM, &old_term, NULL) == 0);
+    race->stopped_by = (int)stopped_by;
     return st;
 }

@@ -1,13 +1,11 @@
-/*
- * request.c: calls of a server's HTTP API that are no ops; see runner.h.
- */
+/* request.c: HTTP requests to a server other than ops. See runner.h. */
 #include <inttypes.h>
 
 #include "base/error.h"
 #include "cli/runner.h"
 #include "runtime/handle.h"
 
-/* What an answer's status means to a command. */
+/* Map the status of a response to a status of the command. */
 static il_status
 status_of(long http)
 {
@@ -64,7 +62,8 @@ il__cli_request(const struct cli *cli, const char *method, const char *path, con
         json_string_value(json_object_get(json_object_get(r.answer, "error"), "message"));
     st = il__error_set(reterr, status_of(r.status), "%s: %s%s", cli->command->name,
                        message != NULL ? message : "the server gave no reason",
-                       r.status == 401 ? "; is $INTERLOCK_API_KEY set to a key of this server?" : "");
+                       r.status == 401 ? "; check that $INTERLOCK_API_KEY is a key of this server"
+                                       : "");
     json_decref(r.answer);
     return st;
 }

@@ -1,6 +1,4 @@
-/*
- * roff.c: Markdown to man macros, as little as docs/man needs.
- */
+/* roff.c: converts the subset of Markdown used in docs/man to man macros. */
 #include "cli/roff.h"
 
 #include <stdio.h>
@@ -18,7 +16,7 @@ il__cli_roff_text(const char *text, size_t n_bytes)
             break;
         case '.':
         case '\'':
-            /* At the start of a line these two would begin a request. */
+            /* At the start of a line these two characters would begin a request. */
             (void)fputs(i == 0 ? "\\&" : "", stdout);
             (void)fputs(text[i] == '.' ? "." : "\\(aq", stdout);
             break;
@@ -33,8 +31,9 @@ void
 il__cli_roff_inline(const char *line, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes;) {
-        const char *close =
-            line[i] == '`' || line[i] == '*' ? memchr(line + i + 1, line[i], n_bytes - i - 1) : NULL;
+        const char *close = line[i] == '`' || line[i] == '*'
+                                ? memchr(line + i + 1, line[i], n_bytes - i - 1)
+                                : NULL;
         if (close != NULL && close > line + i + 1) {
             size_t n = (size_t)(close - (line + i + 1));
             (void)fputs(line[i] == '`' ? "\\fB" : "\\fI", stdout);
@@ -94,7 +93,7 @@ prose_line(enum block *now, const char *line, size_t n)
         enter(now, ITEM);
         il__cli_roff_inline(line + 2, n - 2);
     } else {
-        /* The second line of an item is indented by two and stays in it. */
+        /* The second line of an item is indented by two and belongs to it. */
         size_t indent = strspn(line, " ");
         enter(now, *now == ITEM && indent > 0 ? PARAGRAPH : *now == CODE ? NONE : *now);
         if (*now == NONE)

@@ -1,20 +1,16 @@
-/*
- * roff.h: man pages: escaping, and the little Markdown of docs/man.
- */
+/* roff.h: output of man pages: escaping, and the subset of Markdown used in docs/man. */
 #ifndef IL_CLI_ROFF_H
 #define IL_CLI_ROFF_H
 
 #include "base/base.h"
 
-/* Print text with everything that roff would obey made harmless. */
+/* Print text with everything escaped that roff would interpret. */
 void il__cli_roff_text(const char *text, size_t n_bytes);
 /* Print one line in which `code` is bold and *word* is italic. */
 void il__cli_roff_inline(const char *line, size_t n_bytes);
 
-/*
- * Print Markdown as man macros. What is understood: `# HEADING`, paragraphs, `* item`, text
- * indented by four spaces (shown as it is), and what il__cli_roff_inline() understands.
- */
+/* Print Markdown as man macros. Supported: `# HEADING`, paragraphs, `* item`, text indented by
+ * four spaces (printed as is), and what il__cli_roff_inline() supports. */
 void il__cli_roff_prose(const char *text, size_t n_bytes);
 
 #endif

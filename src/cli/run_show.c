@@ -1,5 +1,6 @@
 /*
- * run_show.c: `interlock runs ID`: one run. What a pipeline's run looks like is made in one place (apps/runner/run_view.h): by the server, or here from store and data store; for people it is
+ * run_show.c: `interlock runs ID`: shows one run. The view of a pipeline run is built in one place
+ * (apps/runner/run_view.h): by the server, or here from store and data store. The text output is
  * printed from that JSON, wherever it came from.
  */
 #include "cli/run_show.h"
@@ -15,7 +16,7 @@
 #include "cli/item.h"
 #include "cli/runner.h"
 
-/* ---- from JSON, for people ------------------------------------------------------------------------------------------------- */
+/* ---- from JSON, for people ------------------------------------------------------------------- */
 
 static const char *
 text_of(const json_t *object, const char *name)
@@ -52,7 +53,8 @@ print_steps(const json_t *steps)
         il__cli_grid_add(&g, "%s", text_of(step, "type"));
         il__cli_grid_add(&g, "%s", text_of(step, "status"));
         il__cli_grid_add(&g, "%lld", (long long)json_integer_value(json_object_get(step, "level")));
-        il__cli_grid_add(&g, "%lld", (long long)json_integer_value(json_object_get(step, "attempt")));
+        il__cli_grid_add(&g, "%lld",
+                         (long long)json_integer_value(json_object_get(step, "attempt")));
         il__cli_grid_add(&g, "%s", took(step, age));
         if (json_is_integer(exit_code))
             il__cli_grid_add(&g, "%lld", (long long)json_integer_value(exit_code));
@@ -114,7 +116,7 @@ print_run(const json_t *run)
     return print_steps(steps);
 }
 
-/* ---- where it comes from ----------------------------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 static il_status
 from_server(struct cli *cli, const char *id, json_t **ret, il_error *reterr)
@@ -152,7 +154,7 @@ from_store(struct cli *cli, const il_run_info *info, json_t **ret, il_error *ret
     return st;
 }
 
-/* A run that is none of a pipeline: what the store knows. */
+/* A run outside any pipeline: what the store knows. */
 static int
 print_plain(const struct cli *cli, const il_run_info *run)
 {

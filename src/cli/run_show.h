@@ -1,12 +1,10 @@
-/*
- * run_show.h: one run, with its steps if it is one of a pipeline.
- */
+/* run_show.h: shows one run, with its steps if it belongs to a pipeline. */
 #ifndef IL_CLI_RUN_SHOW_H
 #define IL_CLI_RUN_SHOW_H
 
 #include "cli/cli.h"
 
-/* Show the run with this id; false: there is none, it may be the beginning of a key. */
+/* Show the run with this id; false: there is none, so it may be the prefix of a key. */
 bool il__cli_run_show(struct cli *cli, const char *id, int *ret_exit_status);
 
 #endif

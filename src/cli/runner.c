@@ -1,6 +1,4 @@
-/*
- * runner.c: the options of the pipeline runner from the configuration.
- */
+/* runner.c: builds the options of the pipeline runner from the configuration. */
 #include "cli/runner.h"
 
 #include "base/error.h"
@@ -15,7 +13,7 @@ static void
 free_connections(struct runner_connection *connections, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        char *url = (char *)(uintptr_t)connections[i].url; /* ours: made below */
+        char *url = (char *)(uintptr_t)connections[i].url; /* owned: allocated below */
         if (url != NULL)
             explicit_bzero(url, strlen(url));
         il__free(url);
@@ -48,7 +46,7 @@ make_connections(const struct cli_config *config, struct runner_connection **ret
     return IL_OK;
 }
 
-/* Cut `pipeline_env` into names. */
+/* Split `pipeline_env` into names. */
 static bool
 split_env(struct cli_runner *r, const char *text)
 {
@@ -99,7 +97,7 @@ il__cli_runner_init(struct cli_runner *r, const struct cli_config *config, il_er
     set_defaults(o, set);
     o->pipelines_dir   = text_or_null(&set[CLI_KEY_pipelines]);
     o->work_dir        = text_or_null(&set[CLI_KEY_run_dir]);
-    o->lease_ms        = set[CLI_KEY_pipeline_lease].number;
+    o->lease_ms        = set[CLI_KEY_pipeline_ttl].number;
     o->lock_timeout_ms = set[CLI_KEY_pipeline_lock_timeout_seconds].number * 1000;
     o->grace_ms        = MIN(set[CLI_KEY_grace].number, o->lease_ms / 3);
     o->shutdown_ms     = set[CLI_KEY_runs_shutdown].number;

@@ -1,6 +1,6 @@
 /*
- * store.c: the store's URL, its folder, and opening it. What a URL means beyond its scheme is the
- * library's business.
+ * store.c: the store's URL, its folder, and opening it. The library interprets everything in a URL
+ * beyond its scheme.
  */
 #include "cli/store.h"
 
@@ -17,10 +17,8 @@
 #define PATH_BYTES_MAX 4096
 #define SQLITE "sqlite:"
 
-/*
- * $HOME; services may run without it, and must still find the store that the same user's shell
- * uses.
- */
+/* $HOME; services may run without it, and must still find the store that the same user's shell
+ * uses. */
 static char *
 home_folder(void)
 {
@@ -43,7 +41,7 @@ il__cli_xdg_folder(const char *variable, const char *below)
     const char             *folder = getenv(variable);
     AUTO_BUF struct il__buf path   = { 0 };
 
-    /* The XDG specification: a relative path is to be ignored. */
+    /* The XDG specification says to ignore a relative path. */
     if (folder != NULL && folder[0] == '/')
         return il__strdup(folder);
     AUTO_FREE char *home = home_folder();
@@ -67,10 +65,8 @@ il__cli_store_default(void)
     return il__buf_take(&url);
 }
 
-/*
- * Bytes of the scheme with its colon, 0 when there is none: RFC 3986, a letter and then ALPHA DIGIT
- * + - .
- */
+/* Length of the scheme with its colon, 0 if there is none: RFC 3986, a letter and then ALPHA
+ * DIGIT + - . */
 static size_t
 scheme_bytes(const char *text)
 {
@@ -120,11 +116,47 @@ il__cli_store_is_private(const char *url)
 }
 
 bool
+il__cli_store_is_local(const char *url)
+{
+    static const char *const schemes[] = { SQLITE, "memory:" };
+
+    return has_scheme(url, schemes, ARRAY_LEN(schemes));
+}
+
+bool
 il__cli_store_is_server(const char *url)
 {
     static const char *const schemes[] = { "http:", "https:", "http+unix:" };
 
     return has_scheme(url, schemes, ARRAY_LEN(schemes));
+}
+
+bool
+il__cli_store_is_away(const char *url, const il_error *err)
+{
+    static const char *const postgres[] = { "postgres:", "postgresql:" };
+    /* The engine's own error (il_error.native): words of Redis, classes of SQLSTATE, statuses of
+     * HTTP. */
+    static const char *const passing[]   = { "LOADING",     "MASTERDOWN", "READONLY", "BUSY",
+                                             "CLUSTERDOWN", "NOREPLICAS", "MISCONF",  "08",
+                                             "53",          "57P",        "55P03",    "502",
+                                             "503",         "504" };
+    bool                     is_postgres = has_scheme(url, postgres, ARRAY_LEN(postgres));
+
+    if (err->status != IL_STORE || il__cli_store_is_local(url))
+        return false;
+#ifdef IL_MUTANT_refusal_waited_for
+    return true;
+#endif
+    if (strcmp(err->native, IL__NATIVE_BUSY) == 0)
+        return true;
+    if (err->native[0] == '\0')
+        return !is_postgres; /* for PostgreSQL a schema error; otherwise a failed connection */
+    for (size_t i = 0; i < ARRAY_LEN(passing); i++) {
+        if (strncmp(err->native, passing[i], strlen(passing[i])) == 0)
+            return true;
+    }
+    return false;
 }
 
 il_status
@@ -138,7 +170,8 @@ il__cli_store_not_server(const struct cli *cli, const char *what, il_error *rete
                          what, store->origin);
 }
 
-/* Does the name of a query parameter say that its value is a secret? The one of listen is a URL, which may have a password in it. */
+/* Does the name of a query parameter imply that its value is a secret? The value of listen is a
+ * URL, which may contain a password. */
 static bool
 is_secret(const char *name, size_t n_bytes)
 {
@@ -154,18 +187,17 @@ is_secret(const char *name, size_t n_bytes)
 }
 
 /*
- * Where the password begins, which ends at the LAST `@`; NULL: there is none. It follows the first `:` after `//`
- * (of which slashes may have been forgotten). What stands before an `@` without that `:` is the name of a user only for PostgreSQL; for
- * Redis it is the password. A stray `@` further on hides too much; taking the first one instead would show the rest
- * of a password that has an unescaped `@` in it.
+ * Where the password begins; it ends at the LAST `@`. NULL: none. It follows the first `:` after
+ * `//` (the slashes may have been forgotten). Without that `:`, the text before an `@` is a user
+ * name only for PostgreSQL; for Redis it is the password. A stray `@` further on hides too much;
+ * taking the first one instead would show the rest of a password that contains an unescaped `@`.
  */
 static const char *
 password_of(const char *url)
 {
-    static const char *const paths[] = { SQLITE, "memory:" };
     static const char *const users[] = { "postgres:", "postgresql:" };
     const char              *slashes = strstr(url, "://");
-    bool                     is_path = has_scheme(url, paths, ARRAY_LEN(paths));
+    bool                     is_path = il__cli_store_is_local(url);
 
     if (slashes == NULL && (is_path || scheme_bytes(url) == 0))
         return NULL;
@@ -210,7 +242,7 @@ il__cli_safe_url(const char *url)
     return il__buf_take(&safe);
 }
 
-/* mkdir -p of everything before the last `/`, readable by nobody else. */
+/* mkdir -p of everything before the last `/`, private to this user. */
 static il_status
 make_folder(const char *path, il_error *reterr)
 {
@@ -221,14 +253,14 @@ make_folder(const char *path, il_error *reterr)
     for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(copy, 0700) != 0 && errno != EEXIST)
-            return il__error_set(reterr, IL_STORE, "cannot make the folder %.400s: %s", copy,
+            return il__error_set(reterr, IL_STORE, "cannot create folder %.400s: %s", copy,
                                  strerror(errno));
         *slash = '/';
     }
     return IL_OK;
 }
 
-/* Cut `ranks` into names. */
+/* Split `ranks` into names. */
 static il_status
 split_ranks(struct cli *cli, il_error *reterr)
 {
@@ -260,8 +292,9 @@ il__cli_store_prepare(struct cli *cli, bool create, il_open_opts *ret_opts, il_e
     bool                      standard = store->source == CLI_FROM_DEFAULT;
 
     if (store->text == NULL)
-        return il__error_set(reterr, IL_INVAL,
-                             "no store: there is no home folder; set --store or $INTERLOCK_STORE");
+        return il__error_set(
+            reterr, IL_INVAL,
+            "no store: the home folder is unknown; set --store or $INTERLOCK_STORE");
     if (create && standard) {
         il_status st = make_folder(store->text + strlen(SQLITE), reterr);
         if (st != IL_OK)
@@ -272,7 +305,7 @@ il__cli_store_prepare(struct cli *cli, bool create, il_open_opts *ret_opts, il_e
         return st;
 
     *ret_opts = (il_open_opts)IL_OPEN_OPTS_INIT;
-    /* Not the default: through a server it is the key's. */
+    /* Not the default: through a server, the API key determines the tenant. */
     if (CLI_SETTING(cli, tenant)->source != CLI_FROM_DEFAULT)
         ret_opts->tenant = CLI_SETTING(cli, tenant)->text;
     ret_opts->ranks      = cli->ranks;
@@ -282,7 +315,7 @@ il__cli_store_prepare(struct cli *cli, bool create, il_open_opts *ret_opts, il_e
     return IL_OK;
 }
 
-/* Is the store the default one, and has nobody used it yet? */
+/* Is it the default store, and has it never been used? */
 static bool
 is_missing(const struct cli_setting *store)
 {
@@ -300,10 +333,8 @@ il__cli_store_open(struct cli *cli, bool create, il_error *reterr)
     CHECK(cli->store == NULL);
     if (st != IL_OK)
         return st;
-    /*
-     * Looking makes no files. A name that was typed may be a typo and is an error; the default store
-     * is just empty until the first run, and so is a store in our memory.
-     */
+    /* Reading creates no files. A missing store that was named may be a typo and is an error;
+     * the default store is just empty until the first run, and so is a store in our memory. */
     cli->store_missing = !create && is_missing(CLI_SETTING(cli, store));
     if (cli->store_missing) {
         url        = "memory:";

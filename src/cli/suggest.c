@@ -1,5 +1,5 @@
 /*
- * suggest.c: which command or setting was meant.
+ * suggest.c: suggests the command or setting the user probably meant.
  */
 #include <stdio.h>
 
@@ -12,7 +12,8 @@ next_command_word(const void *cookie, size_t i)
 {
     for (size_t c = 0; c < CLI_CMD_COUNT; c++) {
         const struct cli_command *command = &il__cli_commands[c];
-        if ((command->flags & CLI_HIDDEN) == 0 && il__cli_command_is_below(command, cookie) && i-- == 0)
+        if ((command->flags & CLI_HIDDEN) == 0 && il__cli_command_is_below(command, cookie) &&
+            i-- == 0)
             return il__cli_command_word(command);
     }
     return NULL;
@@ -34,8 +35,9 @@ il__cli_unknown_command(const struct cli_command *parent, const char *word, il_e
 
     if (meant != NULL)
         (void)snprintf(hint, sizeof hint, " (did you mean '%s%s%s'?)", family, space, meant);
-    return il__error_set(reterr, IL_INVAL, "unknown command '%s%s%.80s'%s; see interlock %s%s--help",
-                         family, space, word, hint, family, space);
+    return il__error_set(reterr, IL_INVAL,
+                         "unknown command '%s%s%.80s'%s; see interlock %s%s--help", family, space,
+                         word, hint, family, space);
 }
 
 void

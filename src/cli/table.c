@@ -1,6 +1,4 @@
-/*
- * table.c: the rows of the .def files, and the values they allow.
- */
+/* table.c: the rows of the .def files, and parsing of their values. */
 #include "cli/table.h"
 
 #include <inttypes.h>
@@ -90,7 +88,7 @@ il__cli_command_below(const struct cli_command *parent, const char *word)
     return NULL;
 }
 
-/* Options are written with a dash where keys have an underscore. */
+/* Options have a dash where keys have an underscore. */
 static bool
 is_key(const char *key, const char *name, size_t n_bytes)
 {
@@ -135,7 +133,7 @@ il__cli_option_default(const struct cli_option *option)
 
     if (option->fallback[0] != '\0')
         return option->fallback;
-    /* The default store is too long for a line of help; interlock(1) names it. */
+    /* The default store is too long for a help line; interlock(1) names it. */
     if (key == NULL || key->fallback[0] == '\0' || key == &il__cli_keys[CLI_KEY_store])
         return NULL;
     return key->fallback;
@@ -166,8 +164,9 @@ parse_number(const struct cli_spec *spec, const char *text, int64_t *ret, il_err
     if (il__parse_u64(text + negative, INT64_MAX, &size))
         number = negative ? -(int64_t)size : (int64_t)size;
     if (number < spec->min || number > spec->max)
-        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a number from %" PRId64 " to %" PRId64,
-                             text, spec->min, spec->max);
+        return il__error_set(reterr, IL_INVAL,
+                             "'%.40s' is not a number from %" PRId64 " to %" PRId64, text,
+                             spec->min, spec->max);
     *ret = number;
     return IL_OK;
 }
@@ -220,7 +219,7 @@ parse_choice(const struct cli_spec *spec, const char *text, int64_t *ret, il_err
     return il__error_set(reterr, IL_INVAL, "'%.40s' is not one of %s", text, spec->values);
 }
 
-/* Classes of keys: each must be what can stand before the `:` of a key. */
+/* Classes of keys: each must be valid before the `:` of a key. */
 static il_status
 parse_list(const char *text, il_error *reterr)
 {
@@ -240,10 +239,11 @@ parse_list(const char *text, il_error *reterr)
 }
 
 il_status
-il__cli_spec_parse(const struct cli_spec *spec, const char *text, int64_t *ret_number, il_error *reterr)
+il__cli_spec_parse(const struct cli_spec *spec, const char *text, int64_t *ret_number,
+                   il_error *reterr)
 {
     if (text[0] == '\0' && spec->type != CLI_LIST)
-        return il__error_set(reterr, IL_INVAL, "the value is empty");
+        return il__error_set(reterr, IL_INVAL, "empty value");
     *ret_number = 0;
     switch (spec->type) {
     case CLI_NUMBER:
@@ -260,8 +260,7 @@ il__cli_spec_parse(const struct cli_spec *spec, const char *text, int64_t *ret_n
     case CLI_TEXT:
     case CLI_EACH:
         if (spec->max > 0 && strlen(text) > (size_t)spec->max)
-            return il__error_set(reterr, IL_INVAL, "the text is longer than %" PRId64 " bytes",
-                                 spec->max);
+            return il__error_set(reterr, IL_INVAL, "longer than %" PRId64 " bytes", spec->max);
         break;
     case CLI_FLAG:
     case CLI_FILE:

@@ -8,12 +8,12 @@
 #include "base/base.h"
 #include "data/data.h"
 
-/* What the program is for, in one line. */
-#define CLI_SUMMARY "make sure that work which must happen once happens once"
+/* A one-line description of the program. */
+#define CLI_SUMMARY "make sure that work happens only once"
 
 /* Bounds that the tables name. */
 #define CLI_MS_MAX (INT64_C(366) * 86400000)   /* the longest duration that can be written */
-#define CLI_FENCE_MAX ((INT64_C(1) << 53) - 1) /* fences stay exact in every JSON reader */
+#define CLI_FENCE_MAX ((INT64_C(1) << 53) - 1) /* fences stay exact in every JSON parser */
 #define CLI_RACE_MAX 1000
 #define CLI_BENCH_THREADS_MAX 256
 #define CLI_WORK_MAX 256
@@ -35,7 +35,7 @@ enum cli_type {
     CLI_EACH,     /* a text; may be given several times: il__cli_args_each() */
 };
 
-/* What a value may be; shared by options, environment and configuration files. */
+/* The valid values; shared by options, environment and configuration files. */
 struct cli_spec {
     enum cli_type type;
     int64_t       min;
@@ -55,13 +55,13 @@ enum cli_group {
 enum cli_command_flags {
     CLI_STORE     = 1 << 0, /* the dispatcher opens the store */
     CLI_CREATE    = 1 << 1, /* ... and may create it */
-    CLI_TAIL      = 1 << 2, /* takes somebody else's command line after its operands */
+    CLI_TAIL      = 1 << 2, /* takes another command line after its operands */
     CLI_EXEC      = 1 << 3, /* the child inherits our signal dispositions: leave them alone */
     CLI_NO_CONFIG = 1 << 4, /* runs even if the configuration is broken */
     CLI_HIDDEN    = 1 << 5, /* not shown in help */
-    CLI_BARE      = 1 << 6, /* knows no store and prints no data: --store or --json mean nothing */
-    CLI_FAMILY    = 1 << 7, /* only the name before that of other commands */
-    CLI_NO_TAIL   = 1 << 8, /* CLI_TAIL: it may be missing */
+    CLI_BARE      = 1 << 6, /* has no store and prints no data: --store and --json do not apply */
+    CLI_FAMILY    = 1 << 7, /* only a name before those of other commands */
+    CLI_NO_TAIL   = 1 << 8, /* CLI_TAIL: it is optional */
 };
 
 enum cli_command_id {
@@ -94,9 +94,7 @@ enum cli_exit {
 
 struct cli;
 
-/*
- * Run a command; returns the exit status. What it printed on stdout is flushed by the dispatcher.
- */
+/* Run a command; returns the exit status. The dispatcher flushes stdout. */
 typedef int cli_command_fn(struct cli *cli);
 
 struct cli_command {
@@ -119,7 +117,7 @@ struct cli_option {
     const char         *argument;
     struct cli_spec     spec;
     bool                required;
-    const char         *fallback; /* the default, or ""; ask il__cli_option_default() */
+    const char         *fallback; /* the default, or ""; use il__cli_option_default() */
     const char         *help;
 };
 
@@ -134,15 +132,15 @@ struct cli_key {
 /* The commands of a row of exits.def. */
 #define CLI_FOR(command) (UINT64_C(1) << CLI_CMD_##command)
 #define CLI_FOR_ALL ((UINT64_C(1) << CLI_CMD_COUNT) - 1)
-/* Those that end as the command does that they were given. */
+/* Commands that exit with the status of the command they run. */
 #define CLI_FOR_COMMAND (CLI_FOR(run) | CLI_FOR(once) | CLI_FOR(cache_get))
-/* Those that name something that may not be there. */
+/* Commands that name an object that may not exist. */
 #define CLI_FOR_NAMED                                                                             \
     (CLI_FOR(queue_push) | CLI_FOR(queue_list) | CLI_FOR(queue_show) | CLI_FOR(queue_retry) |     \
      CLI_FOR(queue_cancel) | CLI_FOR(queue_seal) | CLI_FOR(queue_pause) | CLI_FOR(queue_resume) | \
      CLI_FOR(queue_purge) | CLI_FOR(queue_stats) | CLI_FOR(queue_cron_list) |                     \
-     CLI_FOR(queue_cron_remove) | CLI_FOR(cache_get) | CLI_FOR(logs) | CLI_FOR(cancel) |          \
-     CLI_FOR(key_revoke) | CLI_FOR(tenant_set) | CLI_FOR(pipelines_graph))
+     CLI_FOR(queue_cron_remove) | CLI_FOR(cache_get) | CLI_FOR(runs) | CLI_FOR(logs) |            \
+     CLI_FOR(cancel) | CLI_FOR(key_revoke) | CLI_FOR(tenant_set) | CLI_FOR(pipelines_graph))
 #define CLI_FOR_STORE                                                                          \
     (CLI_FOR_ALL & ~(CLI_FOR(queue) | CLI_FOR(queue_cron) | CLI_FOR(cache) | CLI_FOR(key) |    \
                      CLI_FOR(tenant) | CLI_FOR(race) | CLI_FOR(config) | CLI_FOR(completion) | \
@@ -163,33 +161,31 @@ extern const char *const         il__cli_groups[CLI_GROUP_COUNT];
 extern const struct cli_exit_row il__cli_exits[];
 extern const size_t              il__cli_n_exits;
 
-/* The command `word` of the family `parent` (NULL: of no family); NULL when there is none. */
+/* The command `word` of the family `parent` (NULL: of no family); NULL if unknown. */
 const struct cli_command *il__cli_command_below(const struct cli_command *parent, const char *word);
 /* Is it a command of that family (NULL: of none)? */
 bool il__cli_command_is_below(const struct cli_command *command, const struct cli_command *parent);
-/* The same, or of a family of that family. */
+/* The same, or in a nested family. */
 bool il__cli_command_is_within(const struct cli_command *command, const struct cli_command *family);
-/* Its own name, without that of its families. */
+/* Its own name, without those of its families. */
 const char *il__cli_command_word(const struct cli_command *command);
-/* A configuration key by name; NULL when there is none. */
+/* A configuration key by name; NULL if unknown. */
 const struct cli_key *il__cli_key_find(const char *name, size_t n_bytes);
 
-/* May `command` (NULL = none yet) be given this option? */
+/* Does `command` (NULL = none yet) accept this option? */
 bool il__cli_option_fits(const struct cli_option *option, const struct cli_command *command);
-/* Does it mean anything to this command (NULL = any)? If not, help does not show it. */
+/* Does it have an effect for this command (NULL = any)? If not, help does not show it. */
 bool il__cli_option_applies(const struct cli_option *option, const struct cli_command *command);
-/*
- * The default that help shows for an option: its own, or that of the configuration key of the same
- * name, or NULL.
- */
+/* The default that help shows for an option: its own, or that of the configuration key of the
+ * same name, or NULL. */
 const char *il__cli_option_default(const struct cli_option *option);
 
-/* Step through a `a|b|c` list: the i-th value and its length, or NULL after the last. */
+/* Iterate over a `a|b|c` list: the i-th value and its length, or NULL after the last. */
 const char *il__cli_choice(const char *values, size_t i, size_t *ret_bytes);
 
 /*
- * Check `text` against `spec`. IL_OK, or IL_INVAL with a reason that does not name where the text
- * came from: the caller knows. *ret_number is the number, the ms, or the index of the choice.
+ * Check `text` against `spec`. IL_OK, or IL_INVAL with a reason that does not name the origin of
+ * the text, which the caller knows. *ret_number is the number, the ms, or the index of the choice.
  */
 MUST_USE il_status il__cli_spec_parse(const struct cli_spec *spec, const char *text,
                                       int64_t *ret_number, il_error *reterr);

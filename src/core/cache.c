@@ -1,5 +1,5 @@
 /*
- * cache.c: cached values: acceptable inputs, states, decisions. No I/O, no clock.
+ * cache.c: cached values: input checks, states and decisions. No I/O, no clock.
  */
 #include "core/cache.h"
 
@@ -10,7 +10,7 @@
 #include "core/limits.h"
 #include "core/op.h"
 
-/* ---- inputs -------------------------------------------------------------------------------------- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 static il_status
 check_lookup(il_op *op, il_error *reterr)
@@ -18,13 +18,13 @@ check_lookup(il_op *op, il_error *reterr)
     il_cache_in *in = &op->in.cache;
 
     if (op->fence >= IL__FENCE_END)
-        return il__error_set(reterr, IL_INVAL, "%" PRIu64 " is not a fence", op->fence);
+        return il__error_set(reterr, IL_INVAL, "invalid fence %" PRIu64, op->fence);
     if (op->type == IL_OP_CACHE_GET)
         return IL_OK;
     if (in->lease_ms == 0)
         in->lease_ms = IL_TTL_MS_DEFAULT;
     if (in->lease_ms < IL_TTL_MS_MIN || in->lease_ms > IL_TTL_MS_MAX)
-        return il__error_set(reterr, IL_INVAL, "%" PRId64 " ms to build are outside 1s..24h",
+        return il__error_set(reterr, IL_INVAL, "a build lease of %" PRId64 " ms is outside 1s..24h",
                              in->lease_ms);
     return il__op_check_holder(op, reterr);
 }
@@ -35,7 +35,7 @@ check_fill(const il_op *op, il_error *reterr)
     const il_cache_in *in = &op->in.cache;
 
     if (in->ttl_ms < 1 || in->ttl_ms > IL_DELAY_MS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a ttl of %" PRId64 " ms is outside 1ms..366d",
+        return il__error_set(reterr, IL_INVAL, "a TTL of %" PRId64 " ms is outside 1ms..366d",
                              in->ttl_ms);
     if (in->grace_ms < 0 || in->grace_ms > IL_DELAY_MS_MAX)
         return il__error_set(reterr, IL_INVAL, "a grace of %" PRId64 " ms is outside 0..366d",
@@ -47,7 +47,7 @@ il_status
 il__cache_check(il_op *op, il_error *reterr)
 {
     if (op->type == IL_OP_CACHE_STATS)
-        return il__check_optional("prefix", op->in.list.prefix, IL_KEY_BYTES_MAX, false, reterr);
+        return il__op_check_page(op, IL_KEY_BYTES_MAX, reterr);
     if (il__op_check_key(op, reterr) != IL_OK)
         return IL_INVAL;
     if (op->type == IL_OP_CACHE_DROP)
@@ -59,10 +59,10 @@ il__cache_check(il_op *op, il_error *reterr)
     return op->type == IL_OP_CACHE_FILL ? check_fill(op, reterr) : IL_OK;
 }
 
-/* ---- early refresh ------------------------------------------------------------------------------------ */
+/* ---- early refresh --------------------------------------------------------------------------- */
 
 #define LN_2_Q16 45426 /* ln(2) * 2^16 */
-#define LOG_BITS 16    /* of the fraction of the logarithm */
+#define LOG_BITS 16    /* fraction bits of the logarithm */
 
 /* (32 - log2(chance)) * ln(2) */
 int64_t
@@ -86,14 +86,15 @@ il__cache_early_q16(uint32_t chance)
 bool
 il__cache_is_early(int64_t left_ms, int64_t build_ms, uint32_t chance)
 {
-    /* No chance is so small that more than 23 times the build could be left: mostly it ends here. */
+    /* Even the smallest chance allows no more than 23 times the build time to be left: most calls
+     * end here. */
     build_ms = MIN(build_ms, IL_DELAY_MS_MAX);
     if (chance == 0 || left_ms > 23 * build_ms)
         return false;
     return left_ms <= (build_ms * il__cache_early_q16(chance)) >> 16;
 }
 
-/* ---- decisions -------------------------------------------------------------------------------------- */
+/* ---- decisions ------------------------------------------------------------------------------- */
 
 bool
 il__cache_is_fresh(const struct il__cache_value *v, int64_t wall_ms)
@@ -107,7 +108,7 @@ il__cache_is_stale(const struct il__cache_value *v, int64_t wall_ms)
     return wall_ms >= v->fresh_until && wall_ms < v->stale_until;
 }
 
-/* The value, unless it is gone; and the build, unless it is dead. */
+/* The value unless it has expired, and the build unless it is dead. */
 static const struct il__cache_value *
 value_of(const struct il__cache *c)
 {
@@ -120,7 +121,7 @@ build_of(const struct il__cache *c)
     return c->build != NULL && c->now_ms < c->build->expires_ms ? c->build : NULL;
 }
 
-/* Show a value: what all answers that have one say about it. */
+/* Fill in the outputs common to all answers that contain a value. */
 static unsigned
 show(il_op *op, const struct il__cache_value *v, int64_t wall_ms)
 {
@@ -140,9 +141,10 @@ hit(il_op *op, const struct il__cache_value *v, int64_t wall_ms)
     return show(op, v, wall_ms);
 }
 
-/* Not by a look that may lead, or somebody builds: `b` is NULL when nobody does. */
+/* A stale value, since the op may not lead or another holder builds (`b`; NULL: none does). */
 static unsigned
-stale_hit(il_op *op, const struct il__cache_value *v, const struct il__cache_build *b, int64_t wall_ms)
+stale_hit(il_op *op, const struct il__cache_value *v, const struct il__cache_build *b,
+          int64_t wall_ms)
 {
     op->status           = IL_STALE_HIT;
     op->out.fence        = b != NULL ? b->token : 0;
@@ -150,7 +152,7 @@ stale_hit(il_op *op, const struct il__cache_value *v, const struct il__cache_bui
     return show(op, v, wall_ms);
 }
 
-/* `v` is the value, whatever its age, or NULL; `b` is this holder's own build, or NULL. */
+/* `v` is the value, of any age, or NULL; `b` is this holder's own build, or NULL. */
 static unsigned
 lead(il_op *op, const struct il__cache_value *v, const struct il__cache_build *b, int64_t wall_ms)
 {
@@ -169,7 +171,7 @@ lead(il_op *op, const struct il__cache_value *v, const struct il__cache_build *b
     return steps;
 }
 
-/* A fresh value; `b` is the build of somebody else, or NULL. */
+/* A fresh value; `b` is another holder's build, or NULL. */
 static unsigned
 fresh(il_op *op, const struct il__cache_value *v, const struct il__cache_build *b, int64_t wall_ms)
 {
@@ -227,7 +229,8 @@ is_same(const struct il__cache_value *v, const il_op *op)
            (in->value_bytes == 0 || memcmp(v->data, in->value, in->value_bytes) == 0);
 }
 
-/* Those who wait for a value get it, however old it is: it stays a while, although it may be too old for others. */
+/* Callers that wait for a value get it at any age: it is kept for a while even if it is too old for
+ * others. */
 static int64_t
 purge_at(const struct il__cache_value *v, int64_t wall_ms)
 {

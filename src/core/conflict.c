@@ -1,15 +1,14 @@
 /*
- * conflict.c: the mode conflict table.
+ * conflict.c: the lock mode conflict table.
  */
 #include "core/conflict.h"
 
-#define BIT(mode) (1U << (mode))
-
-/* For each mode that is asked for, the live modes that stand in its way (compare LockConflicts[]). */
-static const unsigned conflicts[IL_MODE_COUNT] = {
-    [IL_MODE_EXCLUSIVE] = BIT(IL_MODE_EXCLUSIVE) | BIT(IL_MODE_SHARED) | BIT(IL_MODE_PERMIT),
-    [IL_MODE_SHARED]    = BIT(IL_MODE_EXCLUSIVE) | BIT(IL_MODE_PERMIT),
-    [IL_MODE_PERMIT]    = BIT(IL_MODE_EXCLUSIVE) | BIT(IL_MODE_SHARED),
+/* For each requested mode, the live modes that conflict with it (compare LockConflicts[] in
+ * PostgreSQL). */
+static const bool conflicts[IL_MODE_COUNT][IL_MODE_COUNT] = {
+#define X(asked, live) [IL_MODE_##asked][IL_MODE_##live] = true,
+#include "core/conflicts.def"
+#undef X
 };
 
 const char *
@@ -35,7 +34,7 @@ il__conflict(const struct il__load *load, il_mode mode, uint32_t permits)
 {
     CHECK((unsigned)mode < IL_MODE_COUNT);
     for (unsigned live = 0; live < IL_MODE_COUNT; live++) {
-        if (load->n[live] > 0 && (conflicts[mode] & BIT(live)) != 0)
+        if (load->n[live] > 0 && conflicts[mode][live])
             return IL__CONFLICT;
     }
     if (mode != IL_MODE_PERMIT || load->n[IL_MODE_PERMIT] == 0)
@@ -48,7 +47,7 @@ il__conflict(const struct il__load *load, il_mode mode, uint32_t permits)
 bool
 il__modes_conflict(il_mode live, uint32_t live_permits, il_mode asked, uint32_t asked_permits)
 {
-    if ((conflicts[asked] & BIT(live)) != 0)
+    if (conflicts[asked][live])
         return true;
     return asked == IL_MODE_PERMIT && live == IL_MODE_PERMIT && live_permits != asked_permits;
 }

@@ -1,6 +1,6 @@
 /*
- * cron.c: parsing of schedules, and the next tick. The calendar is the Gregorian one, in UTC, counted in days
- * since 1970; there are no time zones here, so no hour comes twice and none is left out.
+ * cron.c: parses schedules and computes their next tick. Uses the Gregorian calendar in UTC, in
+ * days since 1970; without time zones no hour is repeated or skipped.
  */
 #include "core/cron.h"
 
@@ -15,11 +15,11 @@
 #define MINUTE_MS INT64_C(60000)
 #define DAY_MINUTES 1440
 #define LAST_MS INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
-/* The longest gap of a schedule that comes at all: a first of February on a given weekday, around a year that is no leap
- * year though it is divisible by four, is 12 years away. */
+/* The longest gap of any schedule that has ticks: a 1st of February on a given weekday, around a
+ * year that is divisible by four but not a leap year, is 12 years away. */
 #define GAP_DAYS_MAX (40 * 366)
 
-/* ---- parsing ------------------------------------------------------------------------------------------- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 enum {
     MINUTE,
@@ -58,7 +58,7 @@ refuse(const struct field *f, const char *item, size_t n_bytes, const char *why,
                          (int)MIN(n_bytes, 40), item, why);
 }
 
-/* A number or a name at *p, which is moved behind it. False: neither. */
+/* A number or a name at *p, which is advanced past it. False: neither. */
 static bool
 parse_value(const struct field *f, const char **p, const char *end, unsigned *ret)
 {
@@ -82,9 +82,11 @@ parse_value(const struct field *f, const char **p, const char *end, unsigned *re
     return false;
 }
 
-/* One item of a list: `*`, `5`, `5-10`, `FRI`, each with `/2` behind it or not. `5/10` goes on to the largest value. */
+/* One item of a list: `*`, `5`, `5-10`, `FRI`, each optionally followed by `/2`. `5/10` extends to
+ * the largest value. */
 static il_status
-parse_item(const struct field *f, const char *item, const char *end, uint64_t *mask, il_error *reterr)
+parse_item(const struct field *f, const char *item, const char *end, uint64_t *mask,
+           il_error *reterr)
 {
     const char *p    = item;
     unsigned    lo   = f->min;
@@ -110,7 +112,7 @@ parse_item(const struct field *f, const char *item, const char *end, uint64_t *m
     if (p < end && *p == '/') {
         p++;
         if (!parse_value(&fields[MINUTE], &p, end, &step) || step == 0)
-            return refuse(f, item, (size_t)(end - item), "has no step of 1 or more", reterr);
+            return refuse(f, item, (size_t)(end - item), "needs a step of at least 1", reterr);
     }
     if (p != end)
         return refuse(f, item, (size_t)(end - item), "is not a value", reterr);
@@ -122,7 +124,8 @@ parse_item(const struct field *f, const char *item, const char *end, uint64_t *m
 }
 
 static il_status
-parse_field(const struct field *f, const char *text, size_t n_bytes, uint64_t *mask, il_error *reterr)
+parse_field(const struct field *f, const char *text, size_t n_bytes, uint64_t *mask,
+            il_error *reterr)
 {
     const char *end = text + n_bytes;
 
@@ -166,7 +169,8 @@ parse_fields(const char *text, struct il__cron *c, il_error *reterr)
     }
     if (n < N_FIELDS)
         return il__error_set(reterr, IL_INVAL,
-                             "the schedule has %zu of five fields (minute hour day month weekday)", n);
+                             "the schedule has %zu of five fields (minute hour day month weekday)",
+                             n);
     *c = (struct il__cron){
         .minutes     = masks[MINUTE],
         .hours       = (uint32_t)masks[HOUR],
@@ -187,23 +191,24 @@ il__cron_parse(const char *text, struct il__cron *ret, il_error *reterr)
     text = expand(text);
     if (text[0] == '@')
         return il__error_set(reterr, IL_INVAL,
-                             "'%.40s' is none of @hourly, @daily, @weekly, @monthly, @yearly", text);
+                             "'%.40s' is not one of @hourly, @daily, @weekly, @monthly, @yearly",
+                             text);
     if (parse_fields(text, &c, reterr) != IL_OK)
         return IL_INVAL;
     if (il__cron_next(&c, 0) == IL__NEVER)
-        return il__error_set(reterr, IL_INVAL, "the schedule '%.40s' never comes", text);
+        return il__error_set(reterr, IL_INVAL, "schedule '%.40s' never matches", text);
     *ret = c;
     return IL_OK;
 }
 
-/* ---- the calendar ---------------------------------------------------------------------------------------- */
+/* ---- the calendar ---------------------------------------------------------------------------- */
 
 struct date {
-    int64_t  year;
     unsigned month, day;
 };
 
-/* Years begin in March here, so that the leap day is the last of one; eras are 400 years of 146,097 days. */
+/* Years start in March here, so that the leap day is the last day of a year; an era is 400 years or
+ * 146,097 days. */
 static struct date
 date_of(int64_t days)
 {
@@ -215,7 +220,7 @@ date_of(int64_t days)
     unsigned mp    = (5 * doy + 2) / 153;
     unsigned month = mp < 10 ? mp + 3 : mp - 9;
 
-    return (struct date){ era * 400 + yoe + (month <= 2), month, doy - (153 * mp + 2) / 5 + 1 };
+    return (struct date){ month, doy - (153 * mp + 2) / 5 + 1 };
 }
 
 static bool
@@ -230,7 +235,7 @@ day_matches(const struct il__cron *c, int64_t days, const struct date *d)
     return c->any_day || c->any_weekday ? day && week : day || week;
 }
 
-/* The first matching minute of a day, from `from` on; DAY_MINUTES when there is none. */
+/* The first matching minute of a day, from `from` on; DAY_MINUTES if none matches. */
 static int64_t
 minute_of_day(const struct il__cron *c, int64_t from)
 {
@@ -246,7 +251,7 @@ minute_of_day(const struct il__cron *c, int64_t from)
 int64_t
 il__cron_next(const struct il__cron *c, int64_t after_ms)
 {
-    int64_t after  = MAX(after_ms, -1); /* there are no schedules before 1970 */
+    int64_t after  = MAX(after_ms, -1); /* no schedules before 1970 */
     int64_t minute = after < 0 ? 0 : after / MINUTE_MS + 1;
     int64_t days   = minute / DAY_MINUTES;
     int64_t from   = minute % DAY_MINUTES;
@@ -263,7 +268,7 @@ il__cron_next(const struct il__cron *c, int64_t after_ms)
     return IL__NEVER;
 }
 
-/* ---- entries ----------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 int64_t
 il__cron_take(const struct il__cron *c, il_missed missed, int64_t wall_ms, int64_t *next_ms)
@@ -286,7 +291,8 @@ il__cron_take(const struct il__cron *c, il_missed missed, int64_t wall_ms, int64
 }
 
 void
-il__cron_job_id(const char *tenant, const char *name, int64_t tick_ms, char out[IL_ID_BYTES_MAX + 1])
+il__cron_job_id(const char *tenant, const char *name, int64_t tick_ms,
+                char out[IL_ID_BYTES_MAX + 1])
 {
     uint64_t hash = il__hash_stable(name, strlen(name), il__hash_stable(tenant, strlen(tenant), 0));
 

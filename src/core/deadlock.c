@@ -1,6 +1,6 @@
 /*
- * deadlock.c: the search for a cycle of units of work, by reduction. The rules and why they are right
- * are in README.md, "Deadlock". Reads through il__deadlock_source only; changes nothing.
+ * deadlock.c: finds a cycle of units of work by graph reduction. README.md, "Deadlock", has the
+ * rules and the proof. Reads only through il__deadlock_source and changes nothing.
  */
 #include "core/deadlock.h"
 
@@ -12,10 +12,10 @@
 
 struct unit { /* a root holder */
     char  *name;
-    size_t n_stuck;  /* waits that are not known to be satisfied */
+    size_t n_stuck;  /* waits not known to be satisfiable */
     bool   finishes; /* n_stuck is 0 */
-    bool   is_known; /* what it waits for is read, or going to be */
-    size_t met_at;   /* step of the walk that tells the cycle; 0 = not met */
+    bool   is_known; /* its waits are read, or will be */
+    size_t met_at;   /* step of the walk that reports the cycle; 0 = not visited */
 };
 
 struct queued { /* a waiter, or a lease (ticket 0) */
@@ -44,7 +44,7 @@ struct il__deadlock {
     struct il__map unit_index;  /* by name: number of the unit + 1, as a pointer */
     struct il__map queue_index; /* by key: number of the queue + 1 */
     size_t         i_reading;   /* the queue being read */
-    bool           failed;      /* no memory, or too large to search */
+    bool           failed;      /* out of memory, or too large to search */
 };
 
 /* Make room for one more element of an array; false marks the search as failed. */
@@ -87,7 +87,7 @@ graph_release(struct il__deadlock *d)
     il__map_release(&d->queue_index);
 }
 
-/* The unit that `holder` belongs to, made when it is new; SIZE_MAX when the search has failed. */
+/* The unit that `holder` belongs to, created if new; SIZE_MAX when the search has failed. */
 static size_t
 unit_of(struct il__deadlock *d, const char *holder)
 {
@@ -179,7 +179,8 @@ il__deadlock_add_wait(struct il__deadlock *d, uint64_t ticket, const char *holde
     struct queue *q = queue_being_read(d);
 
     CHECK(ticket != 0);
-    if (add_queued(d, (struct queued){ .ticket = ticket, .mode = mode, .permits = permits }, holder))
+    if (add_queued(d, (struct queued){ .ticket = ticket, .mode = mode, .permits = permits },
+                   holder))
         q->n_waits++;
 }
 
@@ -192,7 +193,7 @@ il__deadlock_waits_nowhere_else(struct il__deadlock *d, const char *holder)
         d->units[i_unit].is_known = true;
 }
 
-/* Tell the source what is asked for next: units or queues, from number `i` on. */
+/* Announce the next requests to the source: units or queues, from number `i` on. */
 static il_status
 expect(const struct il__deadlock *d, const struct il__deadlock_source *source,
        enum il__deadlock_part part, size_t i)
@@ -214,7 +215,7 @@ expect(const struct il__deadlock *d, const struct il__deadlock_source *source,
     return n_names < 2 || source->expect(source->cookie, part, names, n_names) ? IL_OK : IL_STORE;
 }
 
-/* What the units wait for, from number *i on. Adds queues, but no units. */
+/* Read the waits of the units from number *i on. Adds queues, but no units. */
 static il_status
 read_waits(struct il__deadlock *d, const struct il__deadlock_source *source, size_t *i)
 {
@@ -228,7 +229,7 @@ read_waits(struct il__deadlock *d, const struct il__deadlock_source *source, siz
     return st;
 }
 
-/* The queues, from number *i on. Adds units, but no queues. */
+/* Read the queues from number *i on. Adds units, but no queues. */
 static il_status
 read_queues(struct il__deadlock *d, const struct il__deadlock_source *source, size_t *i)
 {
@@ -259,9 +260,10 @@ explore(struct il__deadlock *d, const struct il__deadlock_source *source)
     return st == IL_OK && d->failed ? IL_NOMEM : st;
 }
 
-/* Does `other` not stand for ever in the way of `w`? Siblings of one unit do not; an ancestor does. */
+/* Will `other` not block `w` forever? Siblings of one unit do not; an ancestor does. */
 static bool
-gets_out_of_the_way(const struct il__deadlock *d, const struct queued *w, const struct queued *other)
+gets_out_of_the_way(const struct il__deadlock *d, const struct queued *w,
+                    const struct queued *other)
 {
     if (other->i_unit == w->i_unit)
         return !il__holder_is_ancestor(other->holder, w->holder);
@@ -295,8 +297,8 @@ lease_in_the_way(const struct il__deadlock *d, const struct queue *q, const stru
 }
 
 /*
- * The first waiter ahead that keeps `w` (number i_wait of its queue) from ever being satisfied: one of
- * the run of compatible waits just ahead of it when those conflict with it. NULL when there is none.
+ * The first waiter ahead that keeps `w` (number i_wait of its queue) from ever being satisfied: one
+ * of the compatible waits directly ahead of it, when those conflict with it. NULL if none.
  */
 static const struct queued *
 wait_in_the_way(const struct il__deadlock *d, const struct queue *q, size_t i_wait)
@@ -317,7 +319,7 @@ wait_in_the_way(const struct il__deadlock *d, const struct queue *q, size_t i_wa
     return NULL;
 }
 
-/* Which units can finish, as far as is known: those with no wait that is still unsatisfied. */
+/* Which units can finish, as far as known: those without an unsatisfied wait. */
 static void
 mark_units(struct il__deadlock *d)
 {
@@ -334,10 +336,10 @@ satisfy(struct il__deadlock *d, struct queued *w)
 
     w->satisfied = true;
     CHECK(unit->n_stuck > 0);
-    unit->finishes = --unit->n_stuck == 0; /* and those behind it in this queue see that at once */
+    unit->finishes = --unit->n_stuck == 0; /* seen at once by the waits behind it in this queue */
 }
 
-/* Apply the rules once; true when something new was found to be possible. */
+/* Apply the rules once; true if another wait or unit turned out to be satisfiable. */
 static bool
 reduce_once(struct il__deadlock *d)
 {
@@ -376,13 +378,13 @@ stuck_wait(const struct il__deadlock *d, size_t i_unit, size_t *ret_i_wait)
 
 struct step {
     size_t              i_unit;
-    size_t              i_next; /* the unit in its way */
+    size_t              i_next; /* the unit that blocks it */
     const struct queue *q;
     uint64_t            ticket;
-    bool                behind; /* in its way is a waiter, not a lease */
+    bool                behind; /* blocked by a waiter, not a lease */
 };
 
-/* From one unit that cannot finish to the next one in its way. */
+/* From a unit that cannot finish to the one that blocks it. */
 static struct step
 step_from(const struct il__deadlock *d, size_t i_unit)
 {
@@ -392,7 +394,7 @@ step_from(const struct il__deadlock *d, size_t i_unit)
     CHECK(q != NULL);
     const struct queued *waits = &d->queued[q->i_first + q->n_leases];
     struct step          step  = { .i_unit = i_unit, .q = q, .ticket = waits[i_wait].ticket };
-    /* When nothing stands in the way of the wait itself, the one ahead of it cannot be satisfied. */
+    /* If nothing blocks the wait itself, then the one ahead of it cannot be satisfied. */
     for (;; i_wait--) {
         const struct queued *other = lease_in_the_way(d, q, &waits[i_wait]);
         step.behind                = other == NULL;
@@ -406,7 +408,8 @@ step_from(const struct il__deadlock *d, size_t i_unit)
     }
 }
 
-/* Walk from unit to unit until one comes twice, then tell the cycle and choose its youngest ticket. */
+/* Walk from unit to unit until one repeats, then report the cycle and choose its youngest
+ * ticket. */
 static il_status
 tell_cycle(struct il__deadlock *d, size_t i_unit, uint64_t *ret_ticket, struct il__buf *why)
 {
@@ -443,7 +446,7 @@ il__deadlock_find(const struct il__deadlock_source *source, const char *const *h
     return IL_OK;
 #endif
     for (size_t i = 0; i < n; i++)
-        IGNORE(unit_of(&d, holders[i])); /* failing is noted in d */
+        IGNORE(unit_of(&d, holders[i])); /* failure is recorded in d */
     size_t n_asked = d.n_units;          /* units: two holders may belong to one */
     if (d.failed)
         return IL_NOMEM;

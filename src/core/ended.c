@@ -19,7 +19,7 @@ bucket_of(const struct il__ended_log *e, struct il__ended_id id)
     return &e->buckets[(id.key ^ (id.holder << 1)) & (BUCKETS_PER_SLOT * e->n_slots - 1)];
 }
 
-/* Three bits of one word stand for an entry. */
+/* Three bits of one word represent an entry. */
 static uint64_t
 filter_bits(struct il__ended_id id)
 {
@@ -112,7 +112,7 @@ il__ended_add(struct il__ended_log *e, struct il__ended_id id, uint64_t fence, i
     il__ended_purge(e, ended_ms, 2);
     if (e->n == e->n_slots && (e->n == IL__ENDED_MAX || !il__ended_reserve(e, 1))) {
         if (e->n == 0)
-            return; /* not even room for one */
+            return; /* not even space for one */
         e->first++;
         e->n--;
     }
@@ -131,8 +131,8 @@ void
 il__ended_undo(struct il__ended_log *e, size_t n)
 {
     e->n_filtered -=
-        MIN(e->n_filtered, n); /* or what is undone would push the living out of the filters */
-    /* The newest stands at the head of its chain, so chains are undone from the newest on. */
+        MIN(e->n_filtered, n); /* else undone entries would push live ones out of the filters */
+    /* The newest entry is at the head of its chain, so chains are undone from the newest on. */
     for (; n > 0 && e->n > 0; n--) {
         const struct il__ended *entry = slot_of(e, e->first + e->n - 1);
         *bucket_of(e, entry->id)      = entry->older;
@@ -146,16 +146,17 @@ il__ended_find(const struct il__ended_log *e, struct il__ended_id id, int64_t no
     if (e->n == 0 || !filter_has(e, id))
         return NULL;
     /*
-     * i is the place in the ring, counted from the oldest, that the low half of a sequence number stands for.
-     * Along a chain it only falls. A half left over from long ago may stand for anything, but what follows it
-     * in its chain is older still and long forgotten, so the search may end there: names are compared.
+     * i is the position in the ring, counted from the oldest, that the low half of a sequence
+     * number denotes. Along a chain it only decreases. A half left over from long ago may denote
+     * any position, but everything after it in its chain is even older and long forgotten, so the
+     * search may stop there: names are compared.
      */
     size_t   end = e->n;
     uint32_t i   = *bucket_of(e, id) - (uint32_t)e->first;
     while (i < end) {
         const struct il__ended *entry = slot_of(e, e->first + i);
         if (now_ms - entry->ended_ms >= IL__ENDED_KEEP_MS)
-            return NULL; /* the chain goes from young to old */
+            return NULL; /* chains run from newest to oldest */
         if (entry->id.key == id.key && entry->id.holder == id.holder)
             return entry;
         end = i;

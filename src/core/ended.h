@@ -1,13 +1,14 @@
 /*
- * ended.h: the memory that a (key, holder) ended less than a minute ago.
+ * ended.h: remembers which (key, holder) ended less than a minute ago.
  *
- * Why it is kept: an acquire whose answer was lost may be repeated, and a copy of it may arrive late, after its
- * holder has released. Without this memory that copy would create a lease that nobody knows of.
+ * A client may repeat an acquire whose answer was lost, and a copy of it may arrive late, after the
+ * holder has released the key. Without this memory that copy would create an orphaned lease.
  *
- * It is bounded: of more than IL__ENDED_MAX that ended within a minute (1,000 a second), the newest are kept.
+ * It is bounded: if more than IL__ENDED_MAX end within a minute (1,000 a second), only the newest
+ * are kept.
  *
- * A name is represented by 128 bits of hash. Should two names ever share them, the second holder would be
- * refused for a minute; nothing could be granted by mistake.
+ * A name is represented by a 128-bit hash. On a collision the second holder would be refused for a
+ * minute; nothing could be granted by mistake.
  */
 #ifndef IL_CORE_ENDED_H
 #define IL_CORE_ENDED_H
@@ -29,27 +30,29 @@ struct il__ended {
 };
 
 /*
- * A ring in order of time with a hash index over it: adding appends, forgetting drops from the front, so
- * both touch memory in order. Entries have sequence numbers; number s stands in slot s % n_slots.
+ * A ring in time order with a hash index: adding appends, forgetting drops from the front, so both
+ * access memory sequentially. Entries have sequence numbers; number s is in slot s % n_slots.
  */
 struct il__ended_log {
     struct il__ended *ring;
-    uint32_t         *buckets; /* the youngest of a chain: the low half of its sequence number */
+    uint32_t         *buckets; /* newest of a chain: the low half of its sequence number */
     size_t            n_slots; /* of the ring, and a quarter of the buckets; a power of two */
     uint64_t          first;   /* sequence number of the oldest, counted from 1 */
     size_t            n;
     /*
-     * Nearly every look-up is for a holder that never ended, and would miss the cache in a large index. So
-     * it asks two small bit fields first (Bloom filters, 8 bits per slot each): what is in the ring is in one
-     * of them. They take turns: when n_slots entries went into one, the other is cleared and goes on.
+     * Nearly every lookup is for a holder that never ended, and would be a cache miss in a large
+     * index. So it checks two small Bloom filters first (8 bits per slot each): every entry of the
+     * ring is in one of them. They alternate: when n_slots entries were added to one, the other is
+     * cleared and takes over.
      */
     uint64_t *filters[2];
-    size_t    n_filtered; /* entries that went into filters[0], the younger one */
+    size_t    n_filtered; /* entries added to filters[0], the newer one */
 };
 
 void il__ended_release(struct il__ended_log *e);
 
-/* Room for n_more entries, as far as IL__ENDED_MAX allows. False: no memory, nothing was changed. */
+/* Reserve room for n_more entries, as far as IL__ENDED_MAX allows. False: out of memory, nothing
+ * changed. */
 bool il__ended_grow(struct il__ended_log *e, size_t want) MUST_USE;
 static inline bool
 il__ended_reserve(struct il__ended_log *e, size_t n_more)
@@ -60,20 +63,20 @@ il__ended_reserve(struct il__ended_log *e, size_t n_more)
 }
 
 /*
- * Add an entry; ended_ms never falls. Forgets up to two that are over. Never fails: when there is no room and
- * none to be had, the oldest is forgotten.
+ * Add an entry; ended_ms never decreases. Forgets up to two outdated entries. Never fails: if no
+ * room can be made, the oldest is forgotten.
  */
 void il__ended_add(struct il__ended_log *e, struct il__ended_id id, uint64_t fence,
                    il_lease_state how, int64_t ended_ms);
 
-/* Take the newest n back, when the transaction that added them was undone. */
+/* Remove the newest n after the transaction that added them was rolled back. */
 void il__ended_undo(struct il__ended_log *e, size_t n);
 
 /* Did it end less than IL__ENDED_KEEP_MS before now? NULL when not. */
 const struct il__ended *il__ended_find(const struct il__ended_log *e, struct il__ended_id id,
                                        int64_t now_ms);
 
-/* Forget what is over, at most `limit`. */
+/* Forget outdated entries, at most `limit`. */
 void il__ended_purge(struct il__ended_log *e, int64_t now_ms, size_t limit);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * job.c: the edge table of jobs, and every decision about a job's row. No I/O, no clock.
+ * job.c: the state machine of jobs, and every decision about a job's row. No I/O, no clock.
  */
 #include "core/job.h"
 
@@ -13,39 +13,19 @@
 #include "core/op.h"
 #include "core/queue.h"
 
-/* clang-format off */
-/* from, event, to, why */
-#define EDGES(X) \
-    X(NONE, PUSH, READY, "pushed") \
-    X(NONE, DELAY, SCHEDULED, "pushed for later") \
-    X(NONE, PARENT, RUNNING, "pushed as a parent") \
-    X(SCHEDULED, DUE, READY, "its time has come") \
-    X(SCHEDULED, RETRY, READY, "an operator did not want to wait") \
-    X(SCHEDULED, CANCEL, CANCELLED, "cancelled before its time came") \
-    X(READY, CLAIM, RUNNING, "a worker took it") \
-    X(READY, CANCEL, CANCELLED, "cancelled before a worker took it") \
-    X(RUNNING, FINISH, COMPLETED, "its worker is done, or all of its children are") \
-    X(RUNNING, AGAIN, SCHEDULED, "the attempt failed and another follows, or it was snoozed") \
-    X(RUNNING, DIE, FAILED, "no attempts are left, or a child failed") \
-    X(RUNNING, EXPIRE, READY, "its worker may have crashed") \
-    X(RUNNING, CANCEL, CANCELLED, "cancelled while it ran") \
-    X(FAILED, RETRY, READY, "an operator wants it tried again") \
-    X(CANCELLED, RETRY, READY, "an operator wants it run after all")
-/* clang-format on */
-
 static const struct il__job_edge edges[] = {
 #define X(from, event, to, why) { IL_JOB_##from, IL__JOB_EV_##event, IL_JOB_##to, why },
-    EDGES(X)
+#include "core/job_edges.def"
 #undef X
 };
 
 static const unsigned char next_state[IL_JOB_STATE_COUNT][IL__JOB_EVENT_COUNT] = {
 #define X(from, event, to, why) [IL_JOB_##from][IL__JOB_EV_##event] = IL_JOB_##to,
-    EDGES(X)
+#include "core/job_edges.def"
 #undef X
 };
 
-_Static_assert(IL_JOB_NONE == 0, "what is not in the table is no edge");
+_Static_assert(IL_JOB_NONE == 0, "transitions that are not in the table are invalid");
 
 il_job_state
 il__job_step(il_job_state from, enum il__job_event event)
@@ -113,7 +93,7 @@ il_job_state_parse(const char *name)
     return IL_JOB_NONE;
 }
 
-/* ---- looking ---------------------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 bool
 il__job_ended(il_job_state state)
@@ -167,24 +147,24 @@ il__job_remaining_ms(const struct il__job *j, int64_t now_ms)
     return j->state == IL_JOB_RUNNING && !j->is_parent ? MAX(j->expires_ms - now_ms, 0) : 0;
 }
 
-/* ---- moving ------------------------------------------------------------------------------------------------ */
+/* ---- moving ---------------------------------------------------------------------------------- */
 
 static void
 move(struct il__job *j, enum il__job_event event)
 {
     il_job_state to = il__job_step(j->state, event);
 
-    CHECK(to != IL_JOB_NONE); /* whoever calls has looked */
+    CHECK(to != IL_JOB_NONE); /* checked by the caller */
     j->state = to;
     if (to != IL_JOB_RUNNING)
         j->expires_ms = 0;
 }
 
-/* Kept as long as the queue says, and at least as long as it keeps its unique key. */
+/* Kept for the queue's retention time, and at least as long as it keeps its unique key. */
 void
 il__job_unkeep(struct il__job *j, const il_queue_opts *opts, int64_t wall_ms)
 {
-    int64_t keep_ms = j->state == IL_JOB_FAILED ? opts->keep_dead_ms : opts->keep_ms;
+    int64_t keep_ms = j->state == IL_JOB_FAILED ? opts->keep_failed_ms : opts->keep_ms;
 
     j->purge_at_ms = keep_ms == IL_FOREVER ? IL__NEVER : MAX(wall_ms + keep_ms, j->unique_until_ms);
 }
@@ -199,7 +179,7 @@ end(struct il__job *j, const struct il__job_env *e, enum il__job_event event)
     else
         il__job_unkeep(j, e->opts, e->wall_ms);
     e->totals->completed += j->state == IL_JOB_COMPLETED;
-    e->totals->dead += j->state == IL_JOB_FAILED;
+    e->totals->failed += j->state == IL_JOB_FAILED;
     e->totals->cancelled += j->state == IL_JOB_CANCELLED;
 }
 
@@ -223,7 +203,7 @@ il__job_push(struct il__job *j, const struct il__job_env *e, const il_op *op, ui
         .is_parent    = parent,
         .n_children   = in->n_children,
         .run_at_ms    = in->run_at_ms != 0 ? in->run_at_ms : e->wall_ms + in->delay_ms,
-        .unique_until_ms = in->unique_ms > 0 ? e->wall_ms + in->unique_ms : 0,
+        .unique_until_ms = in->unique_for_ms > 0 ? e->wall_ms + in->unique_for_ms : 0,
         .created_ms      = e->wall_ms,
         .updated_ms      = e->wall_ms,
     };
@@ -269,7 +249,8 @@ static int64_t
 claim_lease_ms(const il_queue_opts *opts, const il_op *op)
 {
     if ((op->flags & IL_CLAIM_SILENT) != 0)
-        return il__queue_optimistic(opts) ? opts->executing_timeout_ms : opts->processing_timeout_ms;
+        return il__queue_optimistic(opts) ? opts->executing_timeout_ms
+                                          : opts->processing_timeout_ms;
     return op->in.job.lease_ms != 0 ? op->in.job.lease_ms : opts->lease_ms;
 }
 
@@ -296,7 +277,7 @@ il__job_heartbeat(struct il__job *j, const struct il__job_env *e, const il_op *o
 {
     const il_job_in *in = &op->in.job;
 
-    /* The executing timeout counts from the start, whatever the worker says meanwhile. */
+    /* The execution timeout counts from the start, regardless of heartbeats. */
     if (!(j->silent && il__queue_optimistic(e->opts))) {
         if (in->lease_ms != 0)
             j->lease_ms = in->lease_ms;
@@ -321,18 +302,18 @@ il__job_fail(struct il__job *j, const struct il__job_env *e, const il_op *op)
     const char      *error = in->text != NULL ? in->text : "";
 
     j->last = IL__LAST_FAILED;
-    e->totals->failed++;
+    e->totals->failed_attempts++;
     if (j->cancelled) {
         end(j, e, IL__JOB_EV_CANCEL);
         return NULL; /* the reason of the cancel stays */
     }
-    if ((op->flags & IL_FAIL_DEAD) != 0 || !has_attempts_left(j)) {
+    if ((op->flags & IL_FAIL_FINAL) != 0 || !has_attempts_left(j)) {
         end(j, e, IL__JOB_EV_DIE);
         return error;
     }
     move(j, IL__JOB_EV_AGAIN);
-    j->run_at_ms =
-        e->wall_ms + (in->delay_ms > 0 ? in->delay_ms : il__backoff_ms(e->opts, in->id, j->attempt));
+    j->run_at_ms = e->wall_ms +
+                   (in->delay_ms > 0 ? in->delay_ms : il__backoff_ms(e->opts, in->id, j->attempt));
     j->updated_ms = e->wall_ms;
     return error;
 }
@@ -422,7 +403,7 @@ il__job_retry(struct il__job *j, const struct il__job_env *e, const char **ret_d
     return IL_OK;
 }
 
-/* ---- parents ------------------------------------------------------------------------------------------------ */
+/* ---- parents --------------------------------------------------------------------------------- */
 
 il_status
 il__job_seal(struct il__job *j, const struct il__job_env *e, const char **ret_detail)
@@ -451,8 +432,8 @@ il__job_cancel_parent(struct il__job *j, const struct il__job_env *e, const char
 }
 
 bool
-il__job_settle(struct il__job *j, const struct il__job_env *e, const struct il__children *c,
-               char text[IL__CHILDREN_TEXT_BYTES], const char **ret_error)
+il__job_end_parent(struct il__job *j, const struct il__job_env *e, const struct il__children *c,
+                   char text[IL__CHILDREN_TEXT_BYTES], const char **ret_error)
 {
     bool all_came = j->is_sealed || (j->n_children > 0 && c->n >= j->n_children);
 
@@ -477,35 +458,32 @@ il__job_settle(struct il__job *j, const struct il__job_env *e, const struct il__
     return true;
 }
 
-/* ---- late or repeated ------------------------------------------------------------------------------------------ */
+/* ---- late or repeated ------------------------------------------------------------------------ */
 
 void
 il__job_say_stale(il_op *op, const struct il__job *j, const char *worker)
 {
     static const char *const ends[IL__LAST_COUNT] = {
-        [IL__LAST_NONE]      = "given back",
-        [IL__LAST_FINISHED]  = "finished",
-        [IL__LAST_FAILED]    = "failed",
-        [IL__LAST_SNOOZED]   = "snoozed",
-        [IL__LAST_EXPIRED]   = "taken away: its time was over",
-        [IL__LAST_CANCELLED] = "cancelled",
+        [IL__LAST_NONE] = "returned",   [IL__LAST_FINISHED] = "finished",
+        [IL__LAST_FAILED] = "failed",   [IL__LAST_SNOOZED] = "snoozed",
+        [IL__LAST_EXPIRED] = "expired", [IL__LAST_CANCELLED] = "cancelled",
     };
     struct il__buf AUTO_BUF text = { .n_bytes_max = 1024 };
 
     if (j->token == 0)
         il__buf_addf(&text, "the job is %s and was never claimed", il_job_state_name(j->state));
     else if (j->token != op->fence && j->state == IL_JOB_RUNNING)
-        il__buf_addf(&text, "the job is RUNNING: '%s' has claimed it since", worker);
+        il__buf_addf(&text, "the job is RUNNING: worker '%s' has claimed it since", worker);
     else if (j->token != op->fence)
-        il__buf_addf(&text, "the job is %s: '%s' has claimed it since", il_job_state_name(j->state),
-                     worker);
+        il__buf_addf(&text, "the job is %s: worker '%s' has claimed it since",
+                     il_job_state_name(j->state), worker);
     else
-        il__buf_addf(&text, "the job is %s: the claim was %s", il_job_state_name(j->state),
+        il__buf_addf(&text, "the job is %s: the claim has ended (%s)", il_job_state_name(j->state),
                      ends[(unsigned)j->last < IL__LAST_COUNT ? j->last : IL__LAST_NONE]);
     il__op_end(op, IL_STALE, il__buf_str(&text));
 }
 
-/* Was this very op carried out already? */
+/* Was this same op carried out already? */
 static bool
 is_repeated(const il_op *op, const struct il__job *j)
 {
@@ -533,7 +511,7 @@ il__job_answer_late(il_op *op, const struct il__job *j, const struct il__job_env
     }
 }
 
-/* A small hash that SQL and Lua compute alike: engines whose verbs run in a server have it, too. */
+/* A small hash that SQL and Lua compute identically, for engines whose verbs run in a server. */
 static uint32_t
 spread_of(const char *id, uint32_t attempt)
 {

@@ -1,5 +1,5 @@
 /*
- * job_show.c: jobs and queues as they are shown: their numbers, the same on every engine.
+ * job_show.c: the displayed numbers of jobs and queues, the same on every engine.
  */
 #include "core/job.h"
 
@@ -30,14 +30,14 @@ il__job_show(const struct il__job *j, const struct il__children *children, int64
 void
 il__totals_show(const struct il__totals *t, il_queue_info *info)
 {
-    info->pushed     = t->pushed;
-    info->claimed    = t->claimed;
-    info->completed  = t->completed;
-    info->failed     = t->failed;
-    info->dead       = t->dead;
-    info->snoozed    = t->snoozed;
-    info->cancelled  = t->cancelled;
-    info->recovered  = t->recovered;
-    info->duplicates = t->duplicates;
-    info->stale      = t->stale;
+    info->pushed          = t->pushed;
+    info->claimed         = t->claimed;
+    info->completed       = t->completed;
+    info->failed_attempts = t->failed_attempts;
+    info->failed          = t->failed;
+    info->snoozed         = t->snoozed;
+    info->cancelled       = t->cancelled;
+    info->recovered       = t->recovered;
+    info->duplicates      = t->duplicates;
+    info->stale           = t->stale;
 }

@@ -1,5 +1,5 @@
 /*
- * key.c: names of keys, holders and tenants. No I/O, no state.
+ * key.c: checks names of keys, holders and tenants. No I/O, no state.
  */
 #include "core/key.h"
 
@@ -34,7 +34,7 @@ il__holder_is_ancestor(const char *outer, const char *inner)
     return strncmp(outer, inner, n) == 0 && inner[n] == '/';
 }
 
-/* Is none of eight bytes below 0x20, 0x7F, or above? Subtracting borrows into the top bit of the small ones,
+/* Are all eight bytes within 0x20..0x7E? Subtracting borrows into the top bit of smaller bytes,
  * adding carries into that of 0x7F. */
 static bool
 eight_are_plain(const char *s)
@@ -82,12 +82,13 @@ il__check_text(const char *what, const char *text, size_t n_min, size_t n_max, b
     if (!il__utf8_valid(text, n))
         return il__error_set(reterr, IL_INVAL, "the %s is not valid UTF-8", what);
     if (!multiline && il__utf8_has_control(text, n))
-        return il__error_set(reterr, IL_INVAL, "the %s has a control character in it", what);
+        return il__error_set(reterr, IL_INVAL, "the %s contains a control character", what);
     return IL_OK;
 }
 
 il_status
-il__check_optional(const char *what, const char *text, size_t n_max, bool multiline, il_error *reterr)
+il__check_optional(const char *what, const char *text, size_t n_max, bool multiline,
+                   il_error *reterr)
 {
     return text == NULL ? IL_OK : il__check_text(what, text, 0, n_max, multiline, reterr);
 }

@@ -1,49 +1,25 @@
 /*
- * lease.c: the edge table, and the few comparisons of time that decide about a lease.
+ * lease.c: the state machine of leases, and the time comparisons that decide their fate.
  */
 #include "core/lease.h"
 
 #include "base/clock.h"
 #include "core/limits.h"
 
-/* clang-format off */
-/* from, event, to, why */
-#define EDGES(X) \
-    X(NONE, GRANT, HELD, "the key was free") \
-    X(NONE, QUEUE, WAITING, "the key was not free") \
-    X(WAITING, OFFER, OFFERED, "the waiter's turn has come") \
-    X(WAITING, LEAVE, EXPIRED, "the waiter gave up or went silent") \
-    X(OFFERED, CONFIRM, HELD, "the waiter confirmed its turn") \
-    X(OFFERED, EXPIRE, EXPIRED, "the waiter did not confirm in time") \
-    X(OFFERED, RELEASE, RELEASED, "the waiter turned the offer down") \
-    X(OFFERED, BREAK, BROKEN, "an operator broke it before it was confirmed") \
-    X(OFFERED, BREAK_NOW, BROKEN, "an operator broke it before it was confirmed") \
-    X(HELD, RENEW, HELD, "a sign of life in time") \
-    X(HELD, RELEASE, RELEASED, "the holder is done") \
-    X(HELD, EXPIRE, EXPIRED, "no sign of life before the TTL ran out") \
-    X(HELD, SETTLE, CLOSING, "expired; the key settles before it opens") \
-    X(HELD, BREAK, CLOSING, "an operator broke it; the holder has to let go") \
-    X(HELD, BREAK_NOW, BROKEN, "an operator broke it at once") \
-    X(CLOSING, RELEASE, RELEASED, "the holder has let go") \
-    X(CLOSING, EXPIRE, BROKEN, "the rest of its time is over") \
-    X(CLOSING, BREAK, CLOSING, "broken again") \
-    X(CLOSING, BREAK_NOW, BROKEN, "an operator broke it at once")
-/* clang-format on */
-
 static const struct il__lease_edge edges[] = {
 #define X(from, event, to, why) { IL_LEASE_##from, IL__EV_##event, IL_LEASE_##to, why },
-    EDGES(X)
+#include "core/lease_edges.def"
 #undef X
 };
 
 /* The same, to look up. */
 static const unsigned char next_state[IL_LEASE_STATE_COUNT][IL__LEASE_EVENT_COUNT] = {
 #define X(from, event, to, why) [IL_LEASE_##from][IL__EV_##event] = IL_LEASE_##to,
-    EDGES(X)
+#include "core/lease_edges.def"
 #undef X
 };
 
-_Static_assert(IL_LEASE_NONE == 0, "what is not in the table is no edge");
+_Static_assert(IL_LEASE_NONE == 0, "transitions that are not in the table are invalid");
 
 il_lease_state
 il__lease_step(il_lease_state from, enum il__lease_event event)

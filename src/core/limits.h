@@ -1,47 +1,57 @@
 /*
- * limits.h: the numbers of the lock protocol that are not the caller's to choose.
+ * limits.h: protocol constants that callers cannot configure.
  *
- * All in milliseconds of lease time. The public limits (key length, TTL range, …) are in interlock.h.
+ * All in milliseconds of lease time. The public limits (key length, TTL range, …) are in
+ * interlock.h.
  */
 #ifndef IL_CORE_LIMITS_H
 #define IL_CORE_LIMITS_H
 
-#define IL__WAIT_MS_MAX (INT64_C(366) * 86400000) /* a longer wait is one without a deadline */
+#define IL__WAIT_MS_MAX (INT64_C(366) * 86400000) /* a longer wait has no deadline */
 #define IL__OFFER_MS 2000          /* a waiter has min(TTL, this) to confirm its turn */
-#define IL__WAITER_REFRESH_MS 5000 /* a waiter gives a sign of life at least this often */
+#define IL__WAITER_REFRESH_MS 5000 /* a waiter must report at least this often */
 #define IL__WAITER_DROP_MS 15000   /* and is dropped after this much silence */
-#define IL__ENDED_KEEP_MS 60000    /* how long the end of a (key, holder) is remembered */
-#define IL__FENCE_END \
-    (UINT64_C(1) << 53)      /* fences and tickets stay below: JSON numbers are exact */
+#define IL__ENDED_KEEP_MS 60000    /* how long an ended (key, holder) is remembered */
+/* fences and tickets stay below this: exact as JSON numbers */
+#define IL__FENCE_END (UINT64_C(1) << 53)
 #define IL__ENDED_MAX 65536  /* and how many at most: the newest */
 #define IL__SWEEP_MS 1000    /* between two background sweeps */
 #define IL__SWEEP_ITEMS 1000 /* default bound of one sweep, per kind of thing */
 
-#define IL__ORDER_EDGES_MAX 4096  /* learned edges per store; beyond that nothing is learned */
-#define IL__GRAPH_WAITS_MAX 65536 /* waits one deadlock search looks at before it gives up */
+/* rows that one page of a listing skips; then it ends, and the next page continues */
+#define IL__LOOK_MAX 1000
+
+#define IL__ORDER_EDGES_MAX 4096  /* learned edges per store; no more are learned */
+#define IL__ORDER_HOLDS_MAX 64    /* holds of a unit of work that one acquire checks */
+#define IL__GRAPH_WAITS_MAX 65536 /* waits a deadlock search visits before it gives up */
 
 #define IL__DAY_MS INT64_C(86400000)
 #define IL__RUN_KEEP_MS (30 * IL__DAY_MS) /* history of runs, by default */
 #define IL__RUN_QUEUE_MAX 100             /* pending runs of a key, by default */
-#define IL__LOG_READ_BYTES 65536          /* what one RUN_LOG gives at most */
+#define IL__LOG_READ_BYTES 65536          /* maximum that one RUN_LOG returns */
 
 #define IL__ONCE_TTL_MS 60000       /* an idempotency key's claim, by default */
 #define IL__ONCE_KEEP_MS IL__DAY_MS /* and its answer */
 
-#define IL__CACHE_KEEP_MS 60000 /* a value stays this long after its fill, for those who wait */
+#define IL__CACHE_KEEP_MS 60000 /* a value is kept this long after its fill for waiters */
 
-#define IL__PROMOTE_MAX 1000         /* scheduled jobs that one claim makes ready */
-#define IL__RECOVER_MAX 1000         /* dead claims that one claim recovers */
-#define IL__CANDIDATES 10            /* jobs an optimistic claim looks at in one pass */
-#define IL__TICKS_MAX 1000           /* jobs one pass pushes for one schedule */
+#define IL__PROMOTE_MAX 1000 /* due jobs that one claim makes ready, and a count treats as ready */
+#define IL__RECOVER_MAX 1000 /* dead claims that one claim recovers */
+#define IL__CANDIDATES 10    /* jobs an optimistic claim examines in one pass */
+#define IL__TICKS_MAX 1000   /* jobs one pass pushes for one schedule */
 #define IL__TICK_LATE_MS 60000       /* a tick later than this was missed */
-#define IL__WORKER_SEEN_MS 60000     /* a worker that claimed within this is there */
-#define IL__POLL_PESSIMISTIC_MS 5000 /* a worker looks this often though nobody woke it */
+#define IL__WORKER_SEEN_MS 60000     /* a worker that claimed within this is alive */
+#define IL__POLL_PESSIMISTIC_MS 5000 /* a worker polls this often without a wake-up */
 #define IL__POLL_OPTIMISTIC_MS 10000
-#define IL__RATE_MAX 10000 /* rate_n of a queue */
+#define IL__LEASE_BYTES 6144 /* maximum size of a listed lease */
+#define IL__JOB_BYTES 1024   /* a claimed job counts as this plus its payload */
+#define IL__RATE_MAX 10000   /* rate_n of a queue */
+
+#define IL__COMMIT_OPS 256 /* ops of one commit, at most */
+#define IL__COMMIT_MS 50   /* a commit that took longer leaves later ops to the next */
 
 #define IL__TX_MS INT64_C(1000) /* a caller's own transaction is rolled back when it is older */
 
-#define IL__NEVER INT64_MAX /* a deadline that does not come */
+#define IL__NEVER INT64_MAX /* a deadline that never comes */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * once.c: idempotency keys: acceptable inputs, states, decisions. No I/O, no clock.
+ * once.c: idempotency keys: input checks, states and decisions. No I/O, no clock.
  */
 #include "core/once.h"
 
@@ -10,22 +10,21 @@
 #include "core/limits.h"
 #include "core/op.h"
 
-/* ---- inputs -------------------------------------------------------------------------------------- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 static il_status
 check_begin(il_op *op, il_error *reterr)
 {
     il_once_in *in = &op->in.once;
 
-    if (in->ttl_ms == 0)
-        in->ttl_ms = IL__ONCE_TTL_MS;
+    if (in->lease_ms == 0)
+        in->lease_ms = IL__ONCE_TTL_MS;
     if (in->keep_ms == 0)
         in->keep_ms = IL__ONCE_KEEP_MS;
-    if (il__op_check_ttl(in->ttl_ms, reterr) != IL_OK)
+    if (il__op_check_ttl(in->lease_ms, reterr) != IL_OK)
         return IL_INVAL;
     if (in->keep_ms < 1 || in->keep_ms > IL_DELAY_MS_MAX)
-        return il__error_set(reterr, IL_INVAL,
-                             "keeping the answer for %" PRId64 " ms is outside 1ms..366d",
+        return il__error_set(reterr, IL_INVAL, "a keep time of %" PRId64 " ms is outside 1ms..366d",
                              in->keep_ms);
     if (il__op_check_blob("fingerprint", in->fingerprint, in->fingerprint_bytes,
                           IL_FINGERPRINT_BYTES_MAX, reterr) != IL_OK)
@@ -52,7 +51,7 @@ il__once_check(il_op *op, il_error *reterr)
                : IL_OK;
 }
 
-/* ---- decisions -------------------------------------------------------------------------------------- */
+/* ---- decisions ------------------------------------------------------------------------------- */
 
 bool
 il__once_gone(const struct il__once *e, int64_t now_ms, int64_t wall_ms)
@@ -79,7 +78,7 @@ is_claim_of(const struct il__once *e, const il_op *op)
     return !e->done && e->token == op->fence && strcmp(e->attempt, op->holder) == 0;
 }
 
-/* Show an entry to somebody who does not get the claim. */
+/* Show an entry to a caller that does not get the claim. */
 static enum il__once_step
 answer(il_op *op, il_status status, const struct il__once *e, int64_t now_ms, int64_t wall_ms)
 {
@@ -96,11 +95,11 @@ answer(il_op *op, il_status status, const struct il__once *e, int64_t now_ms, in
     return IL__ONCE_ANSWERED;
 }
 
-/* The claim is the op's; `before` is what it is told about the attempt before, or NULL. */
+/* The op gets the claim; `before` is what it learns about the previous attempt, or NULL. */
 static enum il__once_step
 grant(il_op *op, enum il__once_step step, const char *before)
 {
-    op->out.remaining_ms = op->in.once.ttl_ms;
+    op->out.remaining_ms = op->in.once.lease_ms;
     op->out.meta         = before != NULL ? il__op_strdup(op, before) : "";
     if (before != NULL)
         op->out.flags |= IL_OUT_TAKEOVER;
@@ -143,7 +142,7 @@ il__once_begin(il_op *op, const struct il__once *e, int64_t now_ms, int64_t wall
 int64_t
 il__once_claim_purge_ms(const il_op *op, int64_t now_ms)
 {
-    return now_ms + op->in.once.ttl_ms + op->in.once.keep_ms;
+    return now_ms + op->in.once.lease_ms + op->in.once.keep_ms;
 }
 
 const char *

@@ -1,5 +1,5 @@
 /*
- * op.c: the op table, checking of inputs, and the memory of results. No op is carried out here.
+ * op.c: the op table, input checks, and the memory of results. Executes no ops.
  */
 #include "core/op.h"
 
@@ -14,6 +14,7 @@
 #include "core/once.h"
 #include "core/queue.h"
 #include "core/run.h"
+#include "core/usage.h"
 
 static const struct op_row {
     const char *name;
@@ -37,6 +38,62 @@ il__op_writes(il_op_type type)
 {
     CHECK((unsigned)type < IL_OP_COUNT);
     return op_rows[type].writes;
+}
+
+bool
+il__op_looks(il_op_type type)
+{
+    return type == IL_OP_LIST || type == IL_OP_RUN_LIST || type == IL_OP_JOB_LIST ||
+           type == IL_OP_QUEUE_LIST || type == IL_OP_CRON_LIST || type == IL_OP_CACHE_STATS ||
+           type == IL_OP_USAGE;
+}
+
+bool
+il__op_is_sign(il_op_type type)
+{
+    return type == IL_OP_RENEW || type == IL_OP_JOB_HEARTBEAT;
+}
+
+#define ITEM_BYTES_MAX 16384 /* usually of a listing */
+
+size_t
+il__op_result_bytes_max(const il_op *op)
+{
+    size_t n_items;
+
+    switch (op->type) {
+    case IL_OP_GET: /* a shared key may have many holders; it shows what fits */
+    case IL_OP_RUN_LOG:
+    case IL_OP_ONCE_BEGIN:
+    case IL_OP_ONCE_GET:
+    case IL_OP_JOB_GET:
+    case IL_OP_CACHE_GET:
+    case IL_OP_CACHE_LOOKUP:
+        return IL_BLOB_BYTES_MAX;
+    case IL_OP_JOB_CLAIM:
+        return MIN((size_t)MAX(op->in.job.limit, 1) * IL_BLOB_BYTES_MAX, IL_RESULT_BYTES_MAX);
+    case IL_OP_LIST:
+    case IL_OP_RUN_LIST:
+    case IL_OP_JOB_LIST:
+    case IL_OP_QUEUE_LIST:
+    case IL_OP_CRON_LIST:
+        n_items = op->in.list.limit != 0 ? op->in.list.limit : IL_PAGE_ITEMS_DEFAULT;
+        return MIN(n_items * ITEM_BYTES_MAX, IL_RESULT_BYTES_MAX);
+    default:
+        return 0;
+    }
+}
+
+size_t
+il__op_result_bytes(const il_op *op)
+{
+    return il__arena_bytes(op->mem);
+}
+
+bool
+il__op_has_room(const il_op *op, size_t n_bytes)
+{
+    return il__op_result_bytes(op) + n_bytes <= il__op_bytes_left(op);
 }
 
 enum il__family
@@ -78,8 +135,31 @@ il__op_id(const il_op *op)
     case IL_OP_CRON_SET:
     case IL_OP_CRON_REMOVE:
         return op->in.cron.name;
-    default: /* the others have a key, a name or nothing */
+    default: /* other ops have a key, a name or nothing */
         return NULL;
+    }
+}
+
+size_t
+il__op_data_bytes(const il_op *op)
+{
+    if (il__op_refused(op))
+        return 0; /* its sizes were not checked */
+    switch (op->type) {
+    case IL_OP_RUN_STAGE:
+    case IL_OP_RUN_FINISH:
+        return op->in.run.log_bytes;
+    case IL_OP_ONCE_FINISH:
+        return op->in.once.response_bytes;
+    case IL_OP_JOB_PUSH:
+    case IL_OP_JOB_FINISH:
+        return op->in.job.data_bytes;
+    case IL_OP_CRON_SET:
+        return op->in.cron.data_bytes;
+    case IL_OP_CACHE_FILL:
+        return op->in.cache.value_bytes;
+    default:
+        return 0;
     }
 }
 
@@ -98,21 +178,18 @@ il__op_strdup(il_op *op, const char *s)
 }
 
 /*
- * Results that only the younger families give come last in il_op_out, and are cleared only if one of those has used the op: clearing
- * them for every plain acquire and release took a tenth of its time.
+ * Results used only by the newer op families come last in il_op_out and are cleared only if such an
+ * op has used the struct: clearing them for every plain acquire and release took a tenth of its
+ * time.
  */
-enum {
-    IS_WIDE = 1 /* il_op.reserved[0]: the op was prepared as one of a younger family */
-};
-
 void
 il__op_reset(il_op *op)
 {
     if (op->mem != NULL)
         il__arena_free(&op->mem);
     op->status = IL_OK;
-    /* The mark stays: an engine may reset an op and carry it out again. */
-    if (op->reserved[0] == 0)
+    /* The mark stays: an engine may reset an op and execute it again. */
+    if (op->is_wide == 0)
         memset(&op->out, 0, offsetof(il_op_out, runs));
     else
         op->out = (il_op_out){ 0 };
@@ -172,12 +249,13 @@ il__op_add_item(il_op *op, const il_lease_info *item)
 {
     il_lease_info copy = *item;
 
-    copy.tenant = il__op_strdup(op, item->tenant);
-    copy.key    = il__op_strdup(op, item->key);
-    copy.holder = il__op_strdup(op, item->holder);
-    copy.meta   = il__op_strdup(op, item->meta);
-    copy.place  = il__op_strdup(op, item->place);
-    copy.reason = il__op_strdup(op, item->reason);
+    copy.n_waiters = MIN(item->n_waiters, IL_COUNT_MAX); /* every engine counts so far */
+    copy.tenant    = il__op_strdup(op, item->tenant);
+    copy.key       = il__op_strdup(op, item->key);
+    copy.holder    = il__op_strdup(op, item->holder);
+    copy.meta      = il__op_strdup(op, item->meta);
+    copy.place     = il__op_strdup(op, item->place);
+    copy.reason    = il__op_strdup(op, item->reason);
     if (copy.tenant == NULL || copy.key == NULL || copy.holder == NULL || copy.meta == NULL ||
         copy.place == NULL || copy.reason == NULL)
         return false;
@@ -223,7 +301,8 @@ il_status
 il__op_check_ttl(int64_t ttl_ms, il_error *reterr)
 {
     if (ttl_ms < IL_TTL_MS_MIN || ttl_ms > IL_TTL_MS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a ttl of %" PRId64 " ms is outside 1s..24h", ttl_ms);
+        return il__error_set(reterr, IL_INVAL, "a TTL of %" PRId64 " ms is outside 1s..24h",
+                             ttl_ms);
     return IL_OK;
 }
 
@@ -231,7 +310,8 @@ il_status
 il__op_check_waits(int64_t wait_ms, int64_t settle_ms, il_error *reterr)
 {
     if (wait_ms < 0 && wait_ms != IL_FOREVER)
-        return il__error_set(reterr, IL_INVAL, "a wait of %" PRId64 " ms is negative", wait_ms);
+        return il__error_set(reterr, IL_INVAL,
+                             "invalid wait of %" PRId64 " ms: must not be negative", wait_ms);
     if (settle_ms < 0 || settle_ms > IL_TTL_MS_MAX)
         return il__error_set(reterr, IL_INVAL, "a settle time of %" PRId64 " ms is outside 0..24h",
                              settle_ms);
@@ -239,11 +319,12 @@ il__op_check_waits(int64_t wait_ms, int64_t settle_ms, il_error *reterr)
 }
 
 il_status
-il__op_check_blob(const char *what, const void *data, size_t n_bytes, size_t n_max, il_error *reterr)
+il__op_check_blob(const char *what, const void *data, size_t n_bytes, size_t n_max,
+                  il_error *reterr)
 {
     if (n_bytes > n_max)
-        return il__error_set(reterr, IL_INVAL, "the %s has %zu bytes, more than %zu", what, n_bytes,
-                             n_max);
+        return il__error_set(reterr, IL_INVAL, "the %s has %zu bytes, more than the limit of %zu",
+                             what, n_bytes, n_max);
     if (n_bytes > 0 && data == NULL)
         return il__error_set(reterr, IL_INVAL, "the %s is NULL, but should have %zu bytes", what,
                              n_bytes);
@@ -260,7 +341,7 @@ check_acquire(il_op *op, il_error *reterr)
     if (il__op_check_ttl(in->ttl_ms, reterr) != IL_OK)
         return IL_INVAL;
     if ((unsigned)in->mode >= IL_MODE_COUNT)
-        return il__error_set(reterr, IL_INVAL, "%u is not a mode", (unsigned)in->mode);
+        return il__error_set(reterr, IL_INVAL, "unknown mode %u", (unsigned)in->mode);
     if ((in->mode == IL_MODE_PERMIT) != (in->permits > 0) || in->permits > IL_PERMITS_MAX)
         return il__error_set(reterr, IL_INVAL,
                              "permits must be 1..%d for a semaphore and 0 otherwise, not %u",
@@ -279,7 +360,7 @@ il__op_check_limit(il_op *op, uint32_t n_default, il_error *reterr)
     if (in->limit == 0)
         in->limit = n_default;
     if (in->limit > IL_PAGE_ITEMS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a limit of %u is over %d", in->limit,
+        return il__error_set(reterr, IL_INVAL, "a limit of %u is over the maximum of %d", in->limit,
                              IL_PAGE_ITEMS_MAX);
     return IL_OK;
 }
@@ -295,7 +376,7 @@ il__op_check_page(il_op *op, size_t prefix_max, il_error *reterr)
         il__check_optional("prefix", in->prefix, prefix_max, false, reterr) != IL_OK)
         return IL_INVAL;
     if (in->cursor != NULL && !il__cursor_parse(in->cursor, &key, &number))
-        return il__error_set(reterr, IL_INVAL, "the cursor is not one that a listing gave");
+        return il__error_set(reterr, IL_INVAL, "invalid cursor");
     return IL_OK;
 }
 
@@ -304,11 +385,11 @@ il_status
 il__op_check_fence(const il_op *op, il_error *reterr)
 {
     if (op->fence == 0 || op->fence >= IL__FENCE_END)
-        return il__error_set(reterr, IL_INVAL, "%" PRIu64 " is not a fence", op->fence);
+        return il__error_set(reterr, IL_INVAL, "invalid fence %" PRIu64, op->fence);
     return IL_OK;
 }
 
-/* Check a name and note its length. */
+/* Check a name and record its length. */
 il_status
 il__op_name(const char *what, const char *text, size_t n_max, uint16_t *ret_bytes, il_error *reterr)
 {
@@ -326,7 +407,8 @@ il__op_name(const char *what, const char *text, size_t n_max, uint16_t *ret_byte
 il_status
 il__op_check_holder(il_op *op, il_error *reterr)
 {
-    if (il__op_name("holder", op->holder, IL_HOLDER_BYTES_MAX, &op->n_bytes.holder, reterr) != IL_OK)
+    if (il__op_name("holder", op->holder, IL_HOLDER_BYTES_MAX, &op->n_bytes.holder, reterr) !=
+        IL_OK)
         return IL_INVAL;
     const char *slash = memchr(op->holder, '/', op->n_bytes.holder);
     op->n_bytes.root  = slash != NULL ? (uint16_t)(slash - op->holder) : op->n_bytes.holder;
@@ -346,6 +428,8 @@ check_lock(il_op *op, il_error *reterr)
         return il__op_check_page(op, IL_KEY_BYTES_MAX, reterr);
     if (op->type == IL_OP_SWEEP)
         return il__op_check_limit(op, IL__SWEEP_ITEMS, reterr);
+    if (op->type == IL_OP_USAGE)
+        return il__usage_check(op, reterr);
     if (il__op_check_key(op, reterr) != IL_OK)
         return IL_INVAL;
     if (op->type == IL_OP_GET)
@@ -353,9 +437,12 @@ check_lock(il_op *op, il_error *reterr)
     if (op->type == IL_OP_CHECK_FENCE)
         return il__op_check_fence(op, reterr);
     if (op->type == IL_OP_BREAK) {
-        if (il__check_text("reason", op->in.lock.reason, 1, IL_PLACE_BYTES_MAX, false, reterr) != IL_OK)
+        if (il__check_text("reason", op->in.lock.reason, 1, IL_PLACE_BYTES_MAX, false, reterr) !=
+            IL_OK)
             return IL_INVAL;
-        return il__op_check_fence(op, reterr);
+        /* A lock without a fence, taken by a classic Redis client, is identified by its holder. */
+        return op->fence == 0 && op->holder != NULL ? il__op_check_holder(op, reterr)
+                                                    : il__op_check_fence(op, reterr);
     }
     if (il__op_check_holder(op, reterr) != IL_OK)
         return IL_INVAL;
@@ -363,7 +450,7 @@ check_lock(il_op *op, il_error *reterr)
         return check_acquire(op, reterr);
     if (il__op_check_fence(op, reterr) != IL_OK)
         return IL_INVAL;
-    /* The TTL of a renewal may be that of the grant. */
+    /* A renewal may reuse the TTL of the grant. */
     return op->type == IL_OP_RENEW && op->in.lock.ttl_ms != 0
                ? il__op_check_ttl(op->in.lock.ttl_ms, reterr)
                : IL_OK;
@@ -372,8 +459,8 @@ check_lock(il_op *op, il_error *reterr)
 static il_status
 check_op(il_op *op, il_error *reterr)
 {
-    if (op->n_bytes.tenant == 0 &&
-        il__op_name("tenant", op->tenant, IL_TENANT_BYTES_MAX, &op->n_bytes.tenant, reterr) != IL_OK)
+    if (op->n_bytes.tenant == 0 && il__op_name("tenant", op->tenant, IL_TENANT_BYTES_MAX,
+                                               &op->n_bytes.tenant, reterr) != IL_OK)
         return IL_INVAL;
     switch (il__op_family(op->type)) {
     case IL__FAMILY_RUN:
@@ -390,11 +477,12 @@ check_op(il_op *op, il_error *reterr)
     }
 }
 
-/* Why the op is refused: checked once more, this time with a text. Apart, since an il_error is large. */
+/* Why the op is refused: checks once more, this time with a message. A separate function, since an
+ * il_error is large. */
 static __attribute__((noinline)) bool
 refuse(il_op *op)
 {
-    il_error err = { .message = "not an operation" };
+    il_error err = { .message = "unknown operation" };
 
     if (op->type == IL_OP_NONE || (unsigned)op->type >= IL_OP_COUNT)
         op->type = IL_OP_NONE;
@@ -414,10 +502,10 @@ il__op_prepare(il_op *op, const char *default_tenant, size_t tenant_bytes)
 #endif
     if (op->tenant == NULL || op->tenant == default_tenant) {
         op->tenant         = default_tenant;
-        op->n_bytes.tenant = (uint16_t)tenant_bytes; /* was checked when the handle was opened */
+        op->n_bytes.tenant = (uint16_t)tenant_bytes; /* checked when the handle was opened */
     }
     bool known = op->type != IL_OP_NONE && (unsigned)op->type < IL_OP_COUNT;
     if (op->type >= IL_OP_RUN_START)
-        op->reserved[0] = IS_WIDE;
+        op->is_wide = 1;
     return (known && check_op(op, NULL) == IL_OK) || refuse(op);
 }

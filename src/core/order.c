@@ -1,8 +1,8 @@
 /*
- * order.c: lock order. Ranks are a list; learned edges are a small graph that is searched depth first.
+ * order.c: lock order. Ranks are a list; learned edges form a small graph, searched depth-first.
  *
- * Edges join classes, not keys, so there are few of them however many keys there are; they are bounded
- * by IL__ORDER_EDGES_MAX per store all the same.
+ * Edges connect classes, not keys, so there are few of them even with many keys;
+ * IL__ORDER_EDGES_MAX bounds them per store all the same.
  */
 #include "core/order.h"
 
@@ -29,7 +29,7 @@ void
 il__ranks_release(struct il__ranks *ranks)
 {
     for (size_t i = 0; i < ranks->n; i++)
-        il__free((void *)(uintptr_t)ranks->classes[i]); /* ours: see il__ranks_copy() */
+        il__free((void *)(uintptr_t)ranks->classes[i]); /* owned: see il__ranks_copy() */
     il__free((void *)(uintptr_t)ranks->classes);
     *ranks = (struct il__ranks){ 0 };
 }
@@ -48,7 +48,7 @@ same_class(const char *a, const char *b)
     return n == il__key_class_bytes(b) && memcmp(a, b, n) == 0;
 }
 
-/* The rank of the key's class, counted from 1; 0 when it has none. */
+/* The rank of the key's class, counted from 1; 0 if unranked. */
 static size_t
 rank_of(const struct il__ranks *ranks, const char *key)
 {
@@ -79,7 +79,8 @@ il__order_rank_ok(const struct il__ranks *ranks, const struct il__order_hold *ho
         return true;
     if (why != NULL)
         il__buf_addf(
-            why, "'%s' (rank %zu, asked for at %s) must be taken before '%s' (rank %zu, taken at %s)",
+            why,
+            "'%s' (rank %zu, requested at %s) must be locked before '%s' (rank %zu, locked at %s)",
             key, asked, place_text(place), hold->key, held, place_text(hold->place));
     return false;
 }
@@ -110,7 +111,7 @@ hash_class(const char *tenant, const char *class, size_t class_bytes)
     return il__hash_mix(il__hash_bytes(class, class_bytes), il__hash_bytes(tenant, strlen(tenant)));
 }
 
-/* The edges from a class: the next at or after place *at of the index; NULL when there is none. */
+/* The next edge from a class, at or after index position *at; NULL if none. */
 static const struct il__order_edge *
 next_edge(const struct il__order *o, const char *tenant, const char *first, size_t first_bytes,
           size_t *at)
@@ -162,8 +163,8 @@ il__order_add(struct il__order *o, const char *tenant, const char *first, size_t
 }
 
 /*
- * Is `to` (a key) reachable from class `from` along learned edges? Returns the path's first edge, or NULL. `seen`
- * marks edges already followed, so each is looked at once.
+ * Is `to` (a key) reachable from class `from` along learned edges? Returns the path's first edge,
+ * or NULL. `seen` marks edges already followed, so each is visited once.
  */
 static const struct il__order_edge *
 path_from(const struct il__order *o, const char *tenant, const char *from, size_t from_bytes,
@@ -209,12 +210,11 @@ il__order_judge(const struct il__order *o, const char *tenant, const struct il__
     memset(seen, 0, o->n);
     const struct il__order_edge *e = path_from(o, tenant, key, key_class, hold->key, seen);
     if (e != NULL) {
-        il__buf_addf(
-            why,
-            "'%s' asked for at %s while '%s' is held, taken at %s; but '%s' before '%s' was "
-            "learned at %s and %s",
-            key, place_text(place), hold->key, place_text(hold->place), e->first, e->then,
-            place_text(e->first_place), place_text(e->then_place));
+        il__buf_addf(why,
+                     "'%s' requested at %s while '%s' is held, locked at %s; but '%s' before '%s' "
+                     "was learned at %s and %s",
+                     key, place_text(place), hold->key, place_text(hold->place), e->first, e->then,
+                     place_text(e->first_place), place_text(e->then_place));
         return IL__ORDER_AGAINST;
     }
     return o->n < IL__ORDER_EDGES_MAX ? IL__ORDER_NEW : IL__ORDER_FINE;

@@ -1,6 +1,7 @@
 /*
- * order.h: lock order by class: ranks that were declared (refused) and edges that were learned
- * (reported). The engine says what a unit of work holds; the reasoning is here, once.
+ * order.h: lock order by class: declared ranks (violations are refused) and learned edges
+ * (violations are reported). The engine supplies what a unit of work holds; the logic is shared by
+ * all engines.
  */
 #ifndef IL_CORE_ORDER_H
 #define IL_CORE_ORDER_H
@@ -15,7 +16,7 @@ struct il__ranks {
     size_t             n;
 };
 
-/* A copy with memory of its own, to be released; false: no memory, what was copied is to be released too. */
+/* A deep copy, to be released; false: out of memory, but the partial copy must be released, too. */
 bool il__ranks_copy(const struct il__ranks *from, struct il__ranks *ret) MUST_USE;
 void il__ranks_release(struct il__ranks *ranks);
 
@@ -26,9 +27,9 @@ struct il__order_hold {
 };
 
 /*
- * May a unit of work that has `hold` now ask for `key`? False when both classes are ranked and `key`
- * belongs before `hold`; then `why` (may be NULL) gets a sentence that names both places. Keys of one
- * class never break the order.
+ * May a unit of work that has `hold` now request `key`? False when both classes are ranked and
+ * `key` belongs before `hold`; then `why` (may be NULL) gets a sentence that names both places.
+ * Keys of one class never break the order.
  */
 bool il__order_rank_ok(const struct il__ranks *ranks, const struct il__order_hold *hold,
                        const char *key, const char *place, struct il__buf *why);
@@ -47,11 +48,11 @@ struct il__order {
     struct il__order_edge *edges;
     size_t                 n;
     size_t                 capacity;
-    struct il__map by_first; /* number of the edge + 1, as a pointer, by tenant and first class */
+    struct il__map         by_first; /* edge number + 1, as a pointer, by tenant and first class */
 };
 
 enum il__order_verdict {
-    IL__ORDER_FINE,    /* same class, known, or there is no more room to learn */
+    IL__ORDER_FINE,    /* same class, known, or no room to learn more */
     IL__ORDER_NEW,     /* a new edge; the engine records it and adds it */
     IL__ORDER_AGAINST, /* the opposite is known, directly or through other classes */
 };
@@ -59,14 +60,14 @@ enum il__order_verdict {
 void il__order_release(struct il__order *o);
 
 /*
- * What does taking `key` while holding `hold` say? With IL__ORDER_AGAINST, `why` gets a sentence that
- * names the edge it goes against and where that was seen; such an edge is never learned.
+ * What does taking `key` while holding `hold` imply? With IL__ORDER_AGAINST, `why` gets a sentence
+ * that names the edge it goes against and where that was seen; such an edge is never learned.
  */
 enum il__order_verdict il__order_judge(const struct il__order *o, const char *tenant,
                                        const struct il__order_hold *hold, const char *key,
                                        const char *place, struct il__buf *why);
 
-/* Add an edge; classes are given with their length. False: no memory, nothing was changed. */
+/* Add an edge; classes are passed with their length. False: out of memory, nothing changed. */
 bool il__order_add(struct il__order *o, const char *tenant, const char *first, size_t first_bytes,
                    const char *then, size_t then_bytes, const char *first_place,
                    const char *then_place);

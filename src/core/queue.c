@@ -1,5 +1,6 @@
 /*
- * queue.c: acceptable inputs of the ops on jobs, queues and schedules, and the settings of a queue. No I/O, no clock.
+ * queue.c: input checks of the ops on jobs, queues and schedules, and the settings of a queue. No
+ * I/O, no clock.
  */
 #include "core/queue.h"
 
@@ -17,7 +18,7 @@
 #define STATE_BITS \
     (LIVE_BITS | 1U << IL_JOB_COMPLETED | 1U << IL_JOB_FAILED | 1U << IL_JOB_CANCELLED)
 
-/* ---- parts of inputs ---------------------------------------------------------------------------------------- */
+/* ---- parts of inputs ------------------------------------------------------------------------- */
 
 static il_status
 check_queue_name(il_op *op, il_error *reterr)
@@ -33,7 +34,7 @@ check_name(const char *what, const char *text, size_t n_max, il_error *reterr)
     return il__op_name(what, text, n_max, &n_bytes, reterr);
 }
 
-/* A name that may be left out. "" is none, too, for that is how it is shown. */
+/* An optional name. "" also means none, since that is how a missing name is shown. */
 static il_status
 check_optional(const char *what, const char **text, size_t n_max, il_error *reterr)
 {
@@ -86,7 +87,7 @@ check_delay(const il_op *op, il_error *reterr)
     return check_number("delay_ms", op->in.job.delay_ms, 0, IL_DELAY_MS_MAX, reterr);
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------------------------ */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 static il_status
 check_push_names(il_op *op, il_error *reterr)
@@ -110,15 +111,17 @@ check_push_parent(const il_op *op, il_error *reterr)
 
     if ((op->flags & IL_PUSH_PARENT) == 0) {
         if (in->n_children > 0)
-            return il__error_set(reterr, IL_INVAL, "n_children is for parents");
+            return il__error_set(reterr, IL_INVAL, "only a parent has children");
         return IL_OK;
     }
     if (in->parent != NULL)
         return il__error_set(reterr, IL_INVAL, "a parent cannot have a parent");
     if (in->group != NULL)
-        return il__error_set(reterr, IL_INVAL, "a parent is never claimed: it cannot have a group");
+        return il__error_set(reterr, IL_INVAL,
+                             "a parent is never claimed, so it cannot have a group");
     if (in->delay_ms != 0 || in->run_at_ms != 0)
-        return il__error_set(reterr, IL_INVAL, "a parent is never claimed: it cannot be delayed");
+        return il__error_set(reterr, IL_INVAL,
+                             "a parent is never claimed, so it cannot be delayed");
     return IL_OK;
 }
 
@@ -128,15 +131,16 @@ check_push(il_op *op, il_error *reterr)
     il_job_in *in = &op->in.job;
 
     if (check_push_names(op, reterr) != IL_OK || check_delay(op, reterr) != IL_OK ||
-        check_number("unique_ms", in->unique_ms, 0, IL_DELAY_MS_MAX, reterr) != IL_OK ||
-        check_number("priority", in->priority, -IL_PRIORITY_MAX, IL_PRIORITY_MAX, reterr) != IL_OK ||
+        check_number("unique_for_ms", in->unique_for_ms, 0, IL_DELAY_MS_MAX, reterr) != IL_OK ||
+        check_number("priority", in->priority, -IL_PRIORITY_MAX, IL_PRIORITY_MAX, reterr) !=
+            IL_OK ||
         check_number("run_at_ms", in->run_at_ms, 0, RUN_AT_MS_MAX, reterr) != IL_OK ||
         check_number("max_attempts", in->max_attempts, 0, IL_ATTEMPTS_MAX, reterr) != IL_OK)
         return IL_INVAL;
     if (in->delay_ms != 0 && in->run_at_ms != 0)
-        return il__error_set(reterr, IL_INVAL, "there is both a delay_ms and a run_at_ms");
-    if (in->unique_ms != 0 && in->unique_key == NULL)
-        return il__error_set(reterr, IL_INVAL, "there is a unique_ms, but no unique key");
+        return il__error_set(reterr, IL_INVAL, "delay_ms and run_at_ms cannot be combined");
+    if (in->unique_for_ms != 0 && in->unique_key == NULL)
+        return il__error_set(reterr, IL_INVAL, "unique_for_ms needs a unique key");
     return check_push_parent(op, reterr);
 }
 
@@ -148,7 +152,8 @@ check_claim(il_op *op, il_error *reterr)
     if (in->limit == 0)
         in->limit = 1;
     if (check_queue_name(op, reterr) != IL_OK ||
-        il__op_name("worker", op->holder, IL_HOLDER_BYTES_MAX, &op->n_bytes.holder, reterr) != IL_OK ||
+        il__op_name("worker", op->holder, IL_HOLDER_BYTES_MAX, &op->n_bytes.holder, reterr) !=
+            IL_OK ||
         check_name("id of the claim", in->id, IL_ID_BYTES_MAX, reterr) != IL_OK ||
         check_number("limit", in->limit, 1, IL_CLAIM_JOBS_MAX, reterr) != IL_OK)
         return IL_INVAL;
@@ -178,7 +183,7 @@ check_claimed(il_op *op, il_error *reterr)
                : IL_OK;
 }
 
-/* ---- listings ---------------------------------------------------------------------------------------------------- */
+/* ---- listings -------------------------------------------------------------------------------- */
 
 static il_status
 check_page(il_op *op, il_error *reterr)
@@ -190,7 +195,8 @@ check_page(il_op *op, il_error *reterr)
     if (il__op_check_page(op, IL_QUEUE_BYTES_MAX, reterr) != IL_OK)
         return IL_INVAL;
     if ((in->states & ~STATE_BITS) != 0)
-        return il__error_set(reterr, IL_INVAL, "%#x holds bits that are no state of a job", in->states);
+        return il__error_set(reterr, IL_INVAL, "states %#x contains unknown job states",
+                             in->states);
     return IL_OK;
 }
 
@@ -204,20 +210,20 @@ check_purge(il_op *op, il_error *reterr)
         check_number("older_ms", in->older_ms, 0, IL_DELAY_MS_MAX, reterr) != IL_OK)
         return IL_INVAL;
     if (in->states == 0 || (in->states & ~STATE_BITS) != 0)
-        return il__error_set(reterr, IL_INVAL, "%#x does not say which states to purge", in->states);
+        return il__error_set(reterr, IL_INVAL, "states %#x: no state to purge given", in->states);
     if ((in->states & 1U << IL_JOB_RUNNING) != 0)
         return il__error_set(reterr, IL_INVAL, "running jobs cannot be purged; cancel them first");
     return IL_OK;
 }
 
-/* ---- settings ------------------------------------------------------------------------------------------------------ */
+/* ---- settings -------------------------------------------------------------------------------- */
 
-/* What a setting may be, and what it is when nobody sets it. */
+/* The valid range of a setting, and its default. */
 static const struct setting {
     const char *name;
     size_t      offset;
     bool        wide; /* int64_t, else int32_t */
-    bool        none; /* may be -1: no limit, for ever */
+    bool        none; /* may be -1: no limit, forever */
     int64_t     min, max, dflt;
 } settings[] = {
 #define ROW(field, none, min, max, dflt)                                                           \
@@ -234,7 +240,7 @@ static const struct setting {
     ROW(rate_n, true, 1, IL__RATE_MAX, IL_FOREVER),
     ROW(rate_ms, false, 1, IL_DELAY_MS_MAX, 1000),
     ROW(keep_ms, true, 1, IL_DELAY_MS_MAX, 7 * IL__DAY_MS),
-    ROW(keep_dead_ms, true, 1, IL_DELAY_MS_MAX, 30 * IL__DAY_MS),
+    ROW(keep_failed_ms, true, 1, IL_DELAY_MS_MAX, 30 * IL__DAY_MS),
     ROW(processing_timeout_ms, false, IL_TTL_MS_MIN, IL_TTL_MS_MAX, 300000),
     ROW(executing_timeout_ms, false, IL_TTL_MS_MIN, IL_TTL_MS_MAX, 120000),
 #undef ROW
@@ -323,6 +329,19 @@ il__queue_optimistic(const il_queue_opts *opts)
     return opts->strategy == 1 + IL_STRATEGY_OPTIMISTIC;
 }
 
+bool
+il__claim_fits(const il_op *op, size_t payload_bytes, uint64_t *n_bytes)
+{
+    uint64_t n = *n_bytes + payload_bytes + IL__JOB_BYTES;
+
+#ifndef IL_MUTANT_claim_without_budget
+    if (*n_bytes > 0 && n > il__op_bytes_left(op))
+        return false;
+#endif
+    *n_bytes = n;
+    return true;
+}
+
 uint32_t
 il__queue_rate_left(const il_queue_opts *opts, uint64_t n_starts, uint32_t limit)
 {
@@ -355,7 +374,7 @@ il__wait_until(int64_t at_ms, int64_t wall_ms)
     return at_ms == IL__NEVER ? IL_FOREVER : MAX(at_ms - wall_ms, 0);
 }
 
-/* ---- schedules ------------------------------------------------------------------------------------------------------ */
+/* ---- schedules ------------------------------------------------------------------------------- */
 
 static il_status
 check_cron_set(il_op *op, il_error *reterr)
@@ -368,7 +387,8 @@ check_cron_set(il_op *op, il_error *reterr)
         il__check_text("schedule", in->schedule, 1, IL_PLACE_BYTES_MAX, false, reterr) != IL_OK ||
         check_data("payload", in->data, in->data_bytes, reterr) != IL_OK ||
         check_number("missed", in->missed, 0, IL_MISSED_COUNT - 1, reterr) != IL_OK ||
-        check_number("priority", in->priority, -IL_PRIORITY_MAX, IL_PRIORITY_MAX, reterr) != IL_OK ||
+        check_number("priority", in->priority, -IL_PRIORITY_MAX, IL_PRIORITY_MAX, reterr) !=
+            IL_OK ||
         check_number("max_attempts", in->max_attempts, 0, IL_ATTEMPTS_MAX, reterr) != IL_OK)
         return IL_INVAL;
     return il__cron_parse(in->schedule, &cron, reterr);
@@ -397,7 +417,7 @@ il_missed_name(il_missed missed)
     return (unsigned)missed < IL_MISSED_COUNT ? names[missed] : "unknown";
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 il_status
 il__queue_check(il_op *op, il_error *reterr)

@@ -1,5 +1,5 @@
 /*
- * run.c: the life of a run as a table of edges, how a run is shown, and what is said about it. No I/O, no clock.
+ * run.c: the state machine of a run, how a run is shown, and messages about it. No I/O, no clock.
  */
 #include "core/run.h"
 
@@ -12,44 +12,20 @@
 #include "core/limits.h"
 #include "core/op.h"
 
-/* clang-format off */
-/* from, event, to, why */
-#define EDGES(X) \
-    X(NONE, START, RUNNING, "the key was free") \
-    X(NONE, QUEUE, PENDING, "it waits, or is a slot") \
-    X(PENDING, START, RUNNING, "its turn has come") \
-    X(PENDING, CANCEL, CANCELLED, "cancelled before it was started") \
-    X(PENDING, REPLACE, CANCELLED, "a newer run took its place") \
-    X(PENDING, DEADLINE, CANCELLED, "its wait ran out") \
-    X(PENDING, LEAVE, CANCELLED, "its holder stopped waiting") \
-    X(PENDING, CYCLE, CANCELLED, "its wait closed a cycle of holders") \
-    X(PENDING, BREAK, CANCELLED, "its turn was taken away by an operator") \
-    X(PENDING, SILENT, FAILED, "nobody took its turn") \
-    X(PENDING, RELEASE, FAILED, "its turn was given back") \
-    X(RUNNING, EXPIRE, FAILED, "its lease expired") \
-    X(RUNNING, BREAK, CANCELLED, "its lease was broken") \
-    X(RUNNING, RELEASE, FAILED, "its lease was given back before it was finished") \
-    X(RUNNING, COMPLETE, COMPLETED, "finished") \
-    X(RUNNING, FAIL, FAILED, "finished") \
-    X(RUNNING, STOP, CANCELLED, "finished") \
-    X(RUNNING, TIME_OUT, TIMEOUT, "finished") \
-    X(RUNNING, INTERRUPT, INTERRUPTED, "finished")
-/* clang-format on */
-
 static const struct il__run_edge edges[] = {
 #define X(from, event, to, why) { IL_RUN_##from, IL__RUN_EV_##event, IL_RUN_##to, why },
-    EDGES(X)
+#include "core/run_edges.def"
 #undef X
 };
 
 /* The same, to look up. */
 static const unsigned char next_state[IL_RUN_STATE_COUNT][IL__RUN_EVENT_COUNT] = {
 #define X(from, event, to, why) [IL_RUN_##from][IL__RUN_EV_##event] = IL_RUN_##to,
-    EDGES(X)
+#include "core/run_edges.def"
 #undef X
 };
 
-_Static_assert(IL_RUN_NONE == 0, "what is not in the table is no edge");
+_Static_assert(IL_RUN_NONE == 0, "transitions that are not in the table are invalid");
 
 il_run_state
 il__run_step(il_run_state from, enum il__run_event event, bool cancelled)
@@ -148,7 +124,7 @@ il__run_lease_event(il_lease_state state, il_lease_state how)
     return state == IL_LEASE_OFFERED ? IL__RUN_EV_SILENT : IL__RUN_EV_EXPIRE;
 }
 
-/* What came first counts, not what has come by the time somebody looks. */
+/* What happened first counts, not what has happened by the time of the check. */
 enum il__run_event
 il__run_waiter_event(int64_t due_ms, int64_t deadline_ms, int64_t now_ms)
 {
@@ -157,7 +133,7 @@ il__run_waiter_event(int64_t due_ms, int64_t deadline_ms, int64_t now_ms)
     return due_ms >= deadline_ms ? IL__RUN_EV_DEADLINE : IL__RUN_EV_SILENT;
 }
 
-/* ---- why it ended ------------------------------------------------------------------------------------------ */
+/* ---- why it ended ---------------------------------------------------------------------------- */
 
 static struct il__run_error
 say(const char *before, const char *text)
@@ -195,14 +171,14 @@ il__run_end(il_run_state from, enum il__run_event event, bool cancelled, const c
         *error = say("", "did not take its turn - worker may have crashed");
         break;
     case IL__RUN_EV_DEADLINE:
-        *error = say("", "waited longer than allowed");
+        *error = say("", "timed out while waiting");
         break;
     case IL__RUN_EV_LEAVE:
         *error = say("", "its holder stopped waiting");
         break;
     case IL__RUN_EV_RELEASE:
         if (!cancelled)
-            *error = say("", "its lease was given back before it was finished");
+            *error = say("", "its lease was released before it was finished");
         break;
     case IL__RUN_EV_BREAK:
         *error = il__run_error_broken(text);
@@ -227,7 +203,7 @@ il__run_end(il_run_state from, enum il__run_event event, bool cancelled, const c
     return to;
 }
 
-/* ---- showing ------------------------------------------------------------------------------------------------- */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 /* Is the hold overdue, so that its run will end? */
 static bool
@@ -243,7 +219,8 @@ is_overdue(const struct il__run_hold *h, int64_t now_ms, enum il__run_event *ret
 }
 
 il_run_state
-il__run_state_at(il_run_state state, bool cancelled, const struct il__run_hold *hold, int64_t now_ms)
+il__run_state_at(il_run_state state, bool cancelled, const struct il__run_hold *hold,
+                 int64_t now_ms)
 {
     enum il__run_event event;
 
@@ -252,7 +229,7 @@ il__run_state_at(il_run_state state, bool cancelled, const struct il__run_hold *
                : state;
 }
 
-/* How the run looks at now_ms, and what of it is said in this state. */
+/* The run's state at now_ms, and the fields shown in this state. */
 static void
 look(il_run_info *r, struct il__run_error *error, const struct il__run_hold *hold, int64_t now_ms,
      int64_t wall_ms)
@@ -316,7 +293,7 @@ il__run_show(il_op *op, il_run_info info, struct il__run_error error,
     return slot;
 }
 
-/* ---- limits of a tenant ------------------------------------------------------------------------------------------ */
+/* ---- limits of a tenant ---------------------------------------------------------------------- */
 
 il_run_state
 il__run_replaces(il_policy policy)
@@ -343,7 +320,7 @@ il__run_midnight_ms(int64_t wall_ms)
     return wall_ms - (of_day_ms < 0 ? of_day_ms + IL__DAY_MS : of_day_ms);
 }
 
-/* ---- the acquire inside a start ------------------------------------------------------------------------------- */
+/* ---- the acquire inside a start -------------------------------------------------------------- */
 
 il_op
 il__run_acquire(const il_op *start)
@@ -371,7 +348,7 @@ il__run_acquired(il_op *start, const il_op *acquire)
     start->mem    = acquire->mem;
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 #define ANSWER_BYTES_MAX 8192 /* an error and a name */
 
@@ -389,11 +366,11 @@ il__run_refuse(il_op *op, il_status status)
     struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
 
     if (r->state == IL_RUN_PENDING)
-        il__buf_adds(&text, "nobody executes the run yet");
+        il__buf_adds(&text, "the run has not been started yet");
     else if (r->state == IL_RUN_RUNNING)
-        il__buf_addf(&text, "the run is executed by '%s'", r->holder);
+        il__buf_addf(&text, "the run belongs to '%s'", r->holder);
     else
-        il__buf_addf(&text, "the run has ended as %s", il_run_state_name(r->state));
+        il__buf_addf(&text, "the run has already ended as %s", il_run_state_name(r->state));
     if (il__run_ended(r->state) && r->error[0] != '\0')
         il__buf_addf(&text, ": %s", r->error);
     if (r->state == IL_RUN_RUNNING && op->holder != NULL && strcmp(op->holder, r->holder) == 0)
@@ -407,7 +384,8 @@ il__run_answer_other_key(il_op *op)
 {
     struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
 
-    il__buf_addf(&text, "the run exists with the key '%s'", op->out.runs[op->out.n_runs - 1].key);
+    il__buf_addf(&text, "the run already exists with key '%s'",
+                 op->out.runs[op->out.n_runs - 1].key);
     op->out.fence = op->out.runs[op->out.n_runs - 1].fence;
     il__op_end(op, IL_MISMATCH, il__buf_str(&text));
 }
@@ -417,7 +395,7 @@ il__run_answer_limit(il_op *op, uint32_t n_pending)
 {
     struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
 
-    il__buf_addf(&text, "%u runs of the key are pending already", n_pending);
+    il__buf_addf(&text, "%u runs of the key are already pending", n_pending);
     il__op_end(op, IL_LIMIT, il__buf_str(&text));
 }
 
@@ -426,7 +404,7 @@ answer_class_limit(il_op *op, uint32_t flag, uint32_t max, const char *what)
 {
     struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
 
-    il__buf_addf(&text, "the tenant has reached its limit of %u %s of the class '%.*s'", max, what,
+    il__buf_addf(&text, "the tenant has reached its limit of %u %s in class '%.*s'", max, what,
                  (int)il__key_class_bytes(op->key), op->key);
     op->out.flags |= flag;
     il__op_end(op, IL_LIMIT, il__buf_str(&text));
@@ -441,7 +419,58 @@ il__run_answer_live_limit(il_op *op)
 void
 il__run_answer_day_limit(il_op *op)
 {
-    answer_class_limit(op, IL_OUT_DAY_LIMIT, op->in.run.day_max, "runs a day (UTC)");
+    answer_class_limit(op, IL_OUT_DAY_LIMIT, op->in.run.day_max, "runs per day (UTC)");
+}
+
+void
+il__run_answer_rate(il_op *op, enum il__rate_window window, int64_t wait_ms)
+{
+    bool minute = window == IL__RATE_MINUTE;
+
+    op->out.remaining_ms = wait_ms;
+    answer_class_limit(op, minute ? IL_OUT_MINUTE_LIMIT : IL_OUT_HOUR_LIMIT,
+                       minute ? op->in.run.minute_max : op->in.run.hour_max,
+                       minute ? "starts per minute" : "starts per hour");
+}
+
+static struct il__rate
+rate_at(enum il__rate_window window, int64_t now_ms)
+{
+    struct il__rate r = { .span_ms = il__rate_span_ms(window) };
+
+    r.slot_ms = il__rate_slot_ms(window);
+    r.slot    = now_ms / r.slot_ms;
+    return r;
+}
+
+struct il__rate
+il__run_rate(const il_op *op, enum il__rate_window window, int64_t now_ms)
+{
+    struct il__rate r = rate_at(window, now_ms);
+
+    r.max = window == IL__RATE_MINUTE ? op->in.run.minute_max : op->in.run.hour_max;
+    return r;
+}
+
+int64_t
+il__rate_old(enum il__rate_window window, int64_t now_ms)
+{
+    return rate_at(window, now_ms).slot - 2 * IL__RATE_SLOTS;
+}
+
+int64_t
+il__rate_after(const struct il__rate *r)
+{
+#ifdef IL_MUTANT_rate_window_short
+    return r->slot - IL__RATE_SLOTS / 2;
+#endif
+    return r->slot - IL__RATE_SLOTS;
+}
+
+int64_t
+il__rate_wait_ms(const struct il__rate *r, int64_t oldest, int64_t now_ms)
+{
+    return MAX((oldest + IL__RATE_SLOTS) * r->slot_ms - now_ms, 1);
 }
 
 void
@@ -453,7 +482,8 @@ il__run_answer_not_current(il_op *op, bool finished)
         il__run_refuse(op, IL_STALE);
         return;
     }
-    /* Said before, or to be told apart from how it ended. A run that was asked to stop and failed was cancelled. */
+    /* A repeated finish is OK; one that contradicts how the run ended is refused. A run that was
+     * asked to stop and failed counts as cancelled. */
     enum il__run_event event = il__run_finish_event(op->in.run.state);
     if (il__run_step(IL_RUN_RUNNING, event, r->cancelled != 0) == r->state) {
         op->out.fence = r->fence;
@@ -463,7 +493,7 @@ il__run_answer_not_current(il_op *op, bool finished)
     }
 }
 
-/* ---- logs ------------------------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------ */
 
 bool
 il__run_log_part(const il_op *op, uint64_t n_written, struct il__log_part *ret)
@@ -488,7 +518,7 @@ il__run_answer_gap(il_op *op)
     const il_run_info      *r    = &op->out.runs[op->out.n_runs - 1];
     struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
 
-    il__buf_addf(&text, "the log has %" PRIu64 " bytes: nothing can begin at byte %" PRIu64,
+    il__buf_addf(&text, "the log has %" PRIu64 " bytes and cannot be continued at byte %" PRIu64,
                  r->log_bytes, op->in.run.offset);
     op->out.fence = r->fence;
     il__op_end(op, IL_STATE, il__buf_str(&text));

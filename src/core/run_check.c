@@ -1,5 +1,5 @@
 /*
- * run_check.c: acceptable inputs of the ops of runs, and their defaults.
+ * run_check.c: input checks of the ops on runs, and their defaults.
  */
 #include <inttypes.h>
 
@@ -37,7 +37,7 @@ check_times(il_op *op, il_error *reterr)
     return IL_OK;
 }
 
-/* Whoever makes a slot does not execute it: then there is no holder. */
+/* The creator of a slot does not execute it: then there is no holder. */
 static il_status
 check_start(il_op *op, il_error *reterr)
 {
@@ -48,12 +48,13 @@ check_start(il_op *op, il_error *reterr)
     if ((op->flags & IL_RUN_SLOT) == 0 && il__op_check_holder(op, reterr) != IL_OK)
         return IL_INVAL;
     if ((unsigned)in->policy >= IL_POLICY_COUNT)
-        return il__error_set(reterr, IL_INVAL, "%u is not a policy", (unsigned)in->policy);
+        return il__error_set(reterr, IL_INVAL, "unknown policy %u", (unsigned)in->policy);
     if (in->queue_max == 0)
         in->queue_max = IL__RUN_QUEUE_MAX;
     if (check_times(op, reterr) != IL_OK ||
         il__check_optional("trigger", in->trigger, IL_PLACE_BYTES_MAX, false, reterr) != IL_OK ||
-        il__check_optional("name of who started it", in->by, IL_PLACE_BYTES_MAX, false, reterr) != IL_OK ||
+        il__check_optional("name of the initiator", in->by, IL_PLACE_BYTES_MAX, false, reterr) !=
+            IL_OK ||
         il__check_optional("meta", in->meta, IL_META_BYTES_MAX, true, reterr) != IL_OK)
         return IL_INVAL;
     return il__check_optional("place", in->place, IL_PLACE_BYTES_MAX, false, reterr);
@@ -85,7 +86,7 @@ check_finish(il_op *op, il_error *reterr)
     const il_run_in *in = &op->in.run;
 
     if ((unsigned)in->state >= IL_RUN_STATE_COUNT || !il__run_ended(in->state))
-        return il__error_set(reterr, IL_INVAL, "the state %s is not one in which a run has ended",
+        return il__error_set(reterr, IL_INVAL, "state %s is not a final state of a run",
                              il_run_state_name(in->state));
     if (il__check_optional("error", in->error, IL_TEXT_BYTES_MAX, true, reterr) != IL_OK)
         return IL_INVAL;
@@ -101,7 +102,7 @@ check_list(il_op *op, il_error *reterr)
     if (op->key != NULL && il__op_check_key(op, reterr) != IL_OK)
         return IL_INVAL;
     if (unknown != 0)
-        return il__error_set(reterr, IL_INVAL, "states has bits that are no state: 0x%x", unknown);
+        return il__error_set(reterr, IL_INVAL, "states contains unknown run states: 0x%x", unknown);
     return il__op_check_page(op, IL_KEY_BYTES_MAX, reterr);
 }
 
@@ -120,5 +121,5 @@ il__run_check(il_op *op, il_error *reterr)
         return check_finish(op, reterr);
     if (op->type == IL_OP_RUN_CANCEL)
         return il__check_text("reason", op->in.run.error, 1, IL_TEXT_BYTES_MAX, false, reterr);
-    return IL_OK; /* RUN_GET, RUN_LOG: any offset is one */
+    return IL_OK; /* RUN_GET, RUN_LOG: any offset is valid */
 }

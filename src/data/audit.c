@@ -1,6 +1,7 @@
 /*
- * audit.c: who did what to what, and why. What was done must be written down, whatever it was done to: texts that do not fit are cut, and what is not UTF-8 in them is
- * replaced, so that only a data store that is out of order can refuse them.
+ * audit.c: the audit log: who did what to which object, and why. Every act must be recorded,
+ * whatever its texts: long texts are truncated and invalid UTF-8 is replaced, so that only a broken
+ * data store can refuse an entry.
  */
 #include "base/arena.h"
 #include "base/clock.h"
@@ -11,7 +12,75 @@
 #define SHORT_BYTES_MAX 256 /* tenant, who, act, outcome */
 #define ADD_PARAMS 8
 
-/* ---- adding -------------------------------------------------------------------------------------------------------------------- */
+/* ---- administrative ops ---------------------------------------------------------------------- */
+
+const char *
+il__data_act_name(const il_op *op)
+{
+    switch (op->type) {
+    case IL_OP_BREAK:
+        return "lock.break";
+    case IL_OP_RUN_CANCEL:
+        return "run.cancel";
+    case IL_OP_JOB_CANCEL:
+        return "job.cancel";
+    case IL_OP_JOB_RETRY:
+        return "job.retry";
+    case IL_OP_JOB_PURGE:
+        return "queue.purge";
+    case IL_OP_QUEUE_SET:
+        return "queue.set";
+    case IL_OP_QUEUE_PAUSE:
+        return (op->flags & IL_RESUME) != 0 ? "queue.resume" : "queue.pause";
+    case IL_OP_CRON_SET:
+        return "cron.set";
+    case IL_OP_CRON_REMOVE:
+        return "cron.remove";
+    default:
+        return NULL;
+    }
+}
+
+/* What it was done to. */
+static const char *
+what_of(const il_op *op)
+{
+    if (op->type == IL_OP_RUN_CANCEL)
+        return op->in.run.id;
+    if (op->type == IL_OP_JOB_CANCEL || op->type == IL_OP_JOB_RETRY)
+        return op->in.job.id;
+    if (op->type == IL_OP_CRON_SET || op->type == IL_OP_CRON_REMOVE)
+        return op->in.cron.name;
+    return op->key;
+}
+
+static const char *
+reason_of(const il_op *op)
+{
+    if (op->type == IL_OP_BREAK)
+        return op->in.lock.reason;
+    if (op->type == IL_OP_RUN_CANCEL)
+        return op->in.run.error;
+    if (op->type == IL_OP_JOB_CANCEL || op->type == IL_OP_QUEUE_PAUSE)
+        return op->in.job.text;
+    return NULL;
+}
+
+struct il__data_act
+il__data_act_of(const il_op *op, il_status status, const char *tenant, const char *who)
+{
+    return (struct il__data_act){
+        .at_ms   = il__clock_wall_ms(),
+        .tenant  = op->tenant != NULL ? op->tenant : tenant,
+        .who     = who,
+        .act     = il__data_act_name(op),
+        .what    = what_of(op),
+        .reason  = reason_of(op),
+        .outcome = il_status_name(status),
+    };
+}
+
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 struct addition {
     const struct il__data_act *acts;
@@ -35,7 +104,7 @@ add_one(struct il__data *d, struct addition *a, const struct il__data_act *act, 
 
     for (size_t i = 1; i < ADD_PARAMS; i++) {
         if (params[i].text == NULL)
-            return il__error_set(reterr, IL_NOMEM, "no memory for an audit");
+            return il__error_set(reterr, IL_NOMEM, "out of memory for an audit");
     }
     return il__data_run(d, DATA_audit_add, params, ADD_PARAMS, NULL, NULL, reterr);
 }
@@ -61,7 +130,7 @@ il__data_audit_add(struct il__data *d, const struct il__data_act *acts, size_t n
     return st;
 }
 
-/* ---- listing ------------------------------------------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 struct listing {
     il__data_act_fn *each;
@@ -97,10 +166,11 @@ il__data_audit_list(struct il__data *d, const char *tenant, const char *act, uin
     size_t            n         = 2;
     enum data_stmt    stmt      = DATA_audit_list;
 
-    /* An act is a text like any other here, but no text that has no place in the table may reach an engine. */
+    /* Any text is accepted as an act here, but texts that the table cannot hold must not reach an
+     * engine. */
     if ((tenant != NULL && !il__utf8_valid(tenant, strlen(tenant))) ||
         (act != NULL && !il__utf8_valid(act, strlen(act))))
-        return il__error_set(reterr, IL_INVAL, "the tenant or act to be listed is not UTF-8");
+        return il__error_set(reterr, IL_INVAL, "the tenant or action filter is not UTF-8");
     if (tenant != NULL)
         params[n++] = DATA_TEXT(tenant);
     if (act != NULL)

@@ -1,5 +1,6 @@
 /*
- * data.c: opening a data store, and the ways to its engine: one statement, or a transaction of several. Who calls at the same time takes turns.
+ * data.c: opens a data store and gives access to its engine: one statement, or a transaction of
+ * several. Concurrent callers take turns.
  */
 #include "base/error.h"
 #include "base/hash.h"
@@ -9,7 +10,7 @@
 #define URL_BYTES_MAX 16384
 #define PAGE_DEFAULT 100
 
-/* ---- the engine ------------------------------------------------------------------------------------------------------------ */
+/* ---- the engine ------------------------------------------------------------------------------ */
 
 il_status
 il__data_run(struct il__data *d, enum data_stmt stmt, const struct data_param *params, size_t n,
@@ -91,50 +92,64 @@ il__data_page(uint32_t limit)
     return limit != 0 ? MIN(limit, DATA_PAGE_MAX) : PAGE_DEFAULT;
 }
 
-/* ---- tables of the right version ---------------------------------------------------------------------------------------------- */
+/* ---- tables of the right version ------------------------------------------------------------- */
 
-/* In the transaction that only one has at a time: look again, somebody else may have been faster. */
+/* The version is used as the index of a step: a negative one means corruption. */
+static il_status
+look(struct il__data *d, int64_t *ret_version, int64_t *ret_min_version, il_error *reterr)
+{
+    il_status st = d->engine->ops->look(d->engine, ret_version, ret_min_version, reterr);
+
+    if (st == IL_OK && *ret_version < 0)
+        st = il__error_set(reterr, IL_CORRUPT, "%s: table version %lld", d->engine->where,
+                           (long long)*ret_version);
+    return st;
+}
+
+/* In the exclusive upgrade transaction: check again, another process may have been faster. */
 static il_status
 upgrade(struct il__data *d, void *cookie UNUSED, il_error *reterr)
 {
-    const struct data_engine_ops *ops = d->engine->ops;
+    const struct data_engine_ops *ops    = d->engine->ops;
+    const struct il__schema      *schema = ops->schema;
     int64_t                       version, min_version;
 
-    il_status st = ops->look(d->engine, &version, &min_version, reterr);
-    if (st != IL_OK || version >= DATA_VERSION)
+    il_status st = look(d, &version, &min_version, reterr);
+    if (st != IL_OK || version >= schema->version)
         return st;
-    for (; st == IL_OK && version < DATA_VERSION; version++)
+    for (; st == IL_OK && version < schema->version; version++)
         st = ops->upgrade(d->engine, version, reterr);
     if (st != IL_OK)
         return st;
-    const struct data_param now[] = { DATA_NUMBER(DATA_VERSION), DATA_NUMBER(DATA_MIN_VERSION) };
+    const struct data_param now[] = { DATA_NUMBER(schema->version),
+                                      DATA_NUMBER(schema->min_version) };
     return il__data_run(d, DATA_meta_set, now, ARRAY_LEN(now), NULL, NULL, reterr);
 }
 
 static il_status
 prepare_tables(struct il__data *d, bool existing, il_error *reterr)
 {
-    const struct data_engine_ops *ops = d->engine->ops;
-    int64_t                       version, min_version;
+    int     ours = d->engine->ops->schema->version;
+    int64_t version, min_version;
 
-    il_status st = ops->look(d->engine, &version, &min_version, reterr);
+    il_status st = look(d, &version, &min_version, reterr);
     if (st == IL_OK && version == 0 && existing)
-        return il__error_set(reterr, IL_NOT_FOUND, "%s: no tenants and no keys were made there yet",
+        return il__error_set(reterr, IL_NOT_FOUND, "%s: no tenants and keys exist there yet",
                              d->engine->where);
-    if (st == IL_OK && version < DATA_VERSION) {
+    if (st == IL_OK && version < ours) {
         st = transaction(d, upgrade, NULL, true, reterr);
         if (st == IL_OK)
-            st = ops->look(d->engine, &version, &min_version, reterr);
+            st = look(d, &version, &min_version, reterr);
     }
-    if (st == IL_OK && min_version > DATA_VERSION)
-        st = il__error_set(
-            reterr,
-            IL_NEWER, "%s: version %lld of the tables of tenants and keys was made by a newer Interlock; this one knows %d",
-            d->engine->where, (long long)version, DATA_VERSION);
+    if (st == IL_OK && min_version > ours)
+        st = il__error_set(reterr, IL_NEWER,
+                           "%s: version %lld of the data tables was created by a newer Interlock; "
+                           "this one supports %d",
+                           d->engine->where, (long long)version, ours);
     return st;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static il_status
 open_engine(struct il__data *d, const struct il__data_open *o, il_error *reterr)
@@ -161,7 +176,7 @@ il__data_open(const struct il__data_open *o, struct il__data **ret, il_error *re
     struct il__data *d = il__calloc(1, sizeof *d);
 
     if (d == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a data store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a data store");
     il__mutex_init(&d->mutex, IL__MUTEX_data);
     il_status st = open_engine(d, o, reterr);
     if (st == IL_OK) {

@@ -1,12 +1,14 @@
 /*
- * data_internal.h: what the files of this folder share.
+ * data_internal.h: declarations shared by the files of this folder.
  *
- *   data.c      opening, transactions, listings: the way to an engine
- *   where.c     which data store belongs to which URLs
- *   pepper.c    the pepper, and hashes with it
- *   tenant.c, key.c, audit.c, history.c   what is kept
- *   text.c      texts that do not fit, or are none
- *   sqlite/, postgres/         the engines: the same statements, in files of their own
+ *   data.c      opening, transactions, listings: access to an engine
+ *   url.c       the URL of the data store that belongs to a store
+ *   key_hash.c  hashes of keys, and the pepper they are computed with
+ *   libsodium.c loads libsodium on first use
+ *   tenant.c, key.c, audit.c, history.c   the stored objects
+ *   schema_steps.c   the versions of the tables
+ *   text.c      truncates long texts and replaces invalid UTF-8
+ *   sqlite/, postgres/         the engines: the same statements, each in its own SQL files
  */
 #ifndef IL_DATA_INTERNAL_H
 #define IL_DATA_INTERNAL_H
@@ -15,23 +17,27 @@
 #include "base/mutex.h"
 #include "data/data.h"
 #include "data/libsodium.h"
+#include "store/migration.h"
 
-#define DATA_VERSION 2 /* the newest migration leads here; the engines have one to each version */
-#define DATA_MIN_VERSION 1 /* the oldest code that can use what we make */
+/* schema_steps.c */
+extern const struct il__schema il__data_sqlite_schema;
+extern const struct il__schema il__data_postgres_schema;
 
+/* The statements that every engine has in its sql/, with the same parameters and columns. A
+ * statement that writes must be part of a transaction. */
 enum data_stmt {
 #define X(name) DATA_##name,
-#include "data/statements.def"
+#include "data_statements.inc"
 #undef X
     DATA_STMT_COUNT
 };
 
-/* ---- an engine ------------------------------------------------------------------------------------------------------------- */
+/* ---- an engine ------------------------------------------------------------------------------- */
 
 #define DATA_PARAMS_MAX 20
 #define DATA_COLUMNS_MAX 20
 
-/* A parameter: a text, or, if that is NULL, a number. */
+/* A parameter: a text or, if that is NULL, a number. */
 struct data_param {
     const char *text;
     int64_t     number;
@@ -39,7 +45,7 @@ struct data_param {
 #define DATA_TEXT(t) ((struct data_param){ .text = (t) })
 #define DATA_NUMBER(n) ((struct data_param){ .number = (n) })
 
-/* A row of an answer: each column has a text or a number, as its statement says. */
+/* A result row: each column is a text or a number, as defined by its statement. */
 struct data_row {
     size_t n;
     struct {
@@ -53,25 +59,27 @@ struct data_engine;
 
 /* One caller at a time. */
 struct data_engine_ops {
+    const struct il__schema *schema;
     void (*free)(struct data_engine *e);
     /* Begin a write transaction; it ends with commit, whatever that returns, or with rollback. */
     il_status (*begin)(struct data_engine *e, il_error *reterr);
     il_status (*commit)(struct data_engine *e, il_error *reterr);
     void (*rollback)(struct data_engine *e);
-    /* Run one statement, in the transaction or, if it only reads, without one. each may be NULL. After a failure in a transaction all that is left is rollback. */
+    /* Run one statement, in the transaction or, if it only reads, without one. each may be NULL.
+     * After a failure in a transaction only rollback is allowed. */
     il_status (*run)(struct data_engine *e, enum data_stmt stmt, const struct data_param *params,
                      size_t n, data_row_fn *each, void *cookie, il_error *reterr);
-    /* Which version of the tables is there (0: none), and which is the oldest code that may use it? */
+    /* The version of the tables (0: none), and the oldest code version that may use them. */
     il_status (*look)(struct data_engine *e, int64_t *ret_version, int64_t *ret_min_version,
                       il_error *reterr);
-    /* In a transaction of `begin_upgrade`, which only one has at a time: make what leads from `version` to the next. */
+    /* In an exclusive transaction of `begin_upgrade`: upgrade from `version` to the next. */
     il_status (*begin_upgrade)(struct data_engine *e, il_error *reterr);
     il_status (*upgrade)(struct data_engine *e, int64_t version, il_error *reterr);
 };
 
 struct data_engine {
     const struct data_engine_ops *ops;
-    const char                   *where; /* for people; the engine's */
+    const char                   *where; /* for display; owned by the engine */
 };
 
 struct data_engine_open {
@@ -86,64 +94,69 @@ il_status il__data_sqlite_open(const struct data_engine_open *o, struct data_eng
 il_status il__data_postgres_open(const struct data_engine_open *o, struct data_engine **ret,
                                  il_error *reterr) MUST_USE;
 
-/* ---- data.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- data.c ---------------------------------------------------------------------------------- */
 
 struct il__data {
     struct data_engine *engine;
-    struct il__mutex    mutex; /* of who uses the engine */
+    struct il__mutex    mutex; /* held while using the engine */
     bool                has_pepper;
-    crypto_auth_hmacsha256_state keyed; /* HMAC with it, ready for the message; never changed after opening */
+    /* HMAC state keyed with it, ready for the message; never changes after opening */
+    crypto_auth_hmacsha256_state keyed;
 };
 
-/* A statement that reads, by itself. */
+/* Run a statement that reads, without a transaction. */
 il_status il__data_read(struct il__data *d, enum data_stmt stmt, const struct data_param *params,
                         size_t n, data_row_fn *each, void *cookie, il_error *reterr) MUST_USE;
-/* One that writes, as a transaction of its own. */
+/* Run one that writes, in its own transaction. */
 il_status il__data_write(struct il__data *d, enum data_stmt stmt, const struct data_param *params,
                          size_t n, data_row_fn *each, void *cookie, il_error *reterr) MUST_USE;
 
-/* A transaction of several statements: all of them or none. fn runs them with il__data_run(), and what it returns other than IL_OK undoes them. */
+/* A transaction of several statements: all or nothing. fn runs them with il__data_run(); any result
+ * other than IL_OK rolls them back. */
 typedef il_status data_tx_fn(struct il__data *d, void *cookie, il_error *reterr);
 il_status il__data_transaction(struct il__data *d, data_tx_fn *fn, void *cookie, il_error *reterr)
     MUST_USE;
 il_status il__data_run(struct il__data *d, enum data_stmt stmt, const struct data_param *params,
                        size_t n, data_row_fn *each, void *cookie, il_error *reterr) MUST_USE;
 
-/* A data_row_fn whose cookie is a uint64_t: how many rows came. */
+/* A data_row_fn that counts the rows; its cookie is a uint64_t. */
 void il__data_count_row(void *cookie, const struct data_row *row);
-/* Rows of a listing, from what the caller asked for. */
+/* The number of rows of a listing, from the requested limit. */
 int64_t il__data_page(uint32_t limit);
 
-/* ---- where.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- url.c ----------------------------------------------------------------------------------- */
 
-/* The URL of the data store of these options, into *url; the folder of a default one is made unless `existing`. */
-il_status il__data_url(const struct il__data_open *o, struct il__buf *url, il_error *reterr) MUST_USE;
+/* Write the URL of the data store for these options to *url; the folder of a default one is created
+ * unless `existing`. */
+il_status il__data_url(const struct il__data_open *o, struct il__buf *url, il_error *reterr)
+    MUST_USE;
 
-/* ---- pepper.c -------------------------------------------------------------------------------------------------------------- */
+/* ---- key_hash.c ------------------------------------------------------------------------------ */
 
-/* Find the pepper, or make one, and make d->keyed of it. */
+/* Find or create the pepper, and compute d->keyed from it. */
 il_status il__data_pepper_open(struct il__data *d, const char *file, il_error *reterr) MUST_USE;
 void      il__data_pepper_close(struct il__data *d);
 
 #define DATA_HEX_BYTES(n) (2 * (n) + 1)
-/* Bytes as small hex digits and a NUL. */
+/* Bytes as lower-case hex digits and a NUL. */
 void il__data_hex(const unsigned char *data, size_t n, char *out);
 
-/* ---- text.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- text.c ---------------------------------------------------------------------------------- */
 
-/* `text` if it can be kept as it is (valid UTF-8, at most n_max bytes), else a copy of its beginning or of its end that can: what is not UTF-8 becomes '?'. NULL is "". NULL
- * is returned when there is no memory. */
+/* `text` if it can be stored unchanged (valid UTF-8, at most n_max bytes), else a copy of its
+ * beginning or end that can: invalid UTF-8 becomes '?'. NULL becomes "". Returns NULL when out of
+ * memory. */
 const char *il__data_fit(void **arena, const char *text, size_t n_max);
 const char *il__data_fit_tail(void **arena, const char *text, size_t n_max);
 
-/* ---- tenant.c -------------------------------------------------------------------------------------------------------------- */
+/* ---- tenant.c -------------------------------------------------------------------------------- */
 
 /* The parameters of tenant_add; all but the last are those of tenant_set. */
-#define DATA_TENANT_PARAMS 13
+#define DATA_TENANT_PARAMS 14
 void il__data_tenant_params(struct data_param             params[DATA_TENANT_PARAMS],
                             const struct il__data_tenant *t, int64_t now_ms);
 
-/* ---- key.c ----------------------------------------------------------------------------------------------------------------- */
+/* ---- key.c ----------------------------------------------------------------------------------- */
 
 /* ^[a-z0-9_]+$, at most IL_TENANT_BYTES_MAX: IL_OK or IL_INVAL. */
 il_status il__data_check_tenant(const char *id, il_error *reterr) MUST_USE;

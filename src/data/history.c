@@ -1,9 +1,12 @@
 /*
- * history.c: what is known of pipeline runs beside their row in the store. Texts that do not fit are cut, and what is not UTF-8 in them is replaced: what a step printed must
- * not keep anybody from knowing how it ended.
+ * history.c: details of pipeline runs, in addition to their row in the store. Long texts are
+ * truncated and invalid UTF-8 is replaced: a step's output must never prevent its outcome from
+ * being recorded.
  *
- * Order of a write: the rows of the runs first, in order of (tenant, run), then steps, then joins. All that a run has is written and purged by whoever has its row, so two
- * servers that write at once wait for each other at most, and never in a circle; and what is purged is purged whole.
+ * Order of a write: the rows of the runs first, sorted by (tenant, run), then steps, then joins.
+ * Only the transaction that has locked a run's row writes or purges what belongs to the run. So two
+ * servers that write at once may wait for each other but never deadlock, and a run is purged
+ * completely.
  */
 #include "base/arena.h"
 #include "base/clock.h"
@@ -18,11 +21,12 @@
 #define JOIN_PARAMS 6
 
 #define PURGE_RUNS 1000 /* of a call */
-/* Of one transaction, which keeps other writers of a SQLite file waiting, and is broken off after a second. */
+/* Limit of one transaction, which blocks other writers of a SQLite file and is rolled back after a
+ * second. */
 #define PURGE_RUNS_ONCE 16
 #define PURGE_STEPS_ONCE 64
 
-/* ---- what may be written ---------------------------------------------------------------------------------------------------------- */
+/* ---- input checks ---------------------------------------------------------------------------- */
 
 static il_status
 check_run(const char *tenant, const char *run, il_error *reterr)
@@ -30,10 +34,11 @@ check_run(const char *tenant, const char *run, il_error *reterr)
     il_status st =
         il__check_optional("the tenant of a run", tenant, IL_TENANT_BYTES_MAX, false, reterr);
 
-    return st == IL_OK ? il__check_text("the id of a run", run, 1, IL_ID_BYTES_MAX, false, reterr) : st;
+    return st == IL_OK ? il__check_text("the id of a run", run, 1, IL_ID_BYTES_MAX, false, reterr)
+                       : st;
 }
 
-/* A text of JSON cannot be cut. */
+/* JSON text cannot be truncated. */
 static const char *
 fit_json(void **arena, const char *text, size_t n_max)
 {
@@ -45,9 +50,9 @@ fit_json(void **arena, const char *text, size_t n_max)
     return il__arena_strdup(arena, omitted);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* A run that something is written of. */
+/* A run that this write concerns. */
 struct entry {
     const char                   *tenant;
     const char                   *run;
@@ -72,7 +77,8 @@ compare_runs(const char *tenant_a, const char *run_a, const char *tenant_b, cons
     return by_tenant != 0 ? by_tenant : strcmp(run_a, run_b);
 }
 
-/* Of one run in the order of the caller, whose details are in an array; those without come first. */
+/* Within one run in the caller's order, by address of its details in their array; those without
+ * come first. */
 static int
 compare_entries(const void *a, const void *b)
 {
@@ -94,14 +100,14 @@ compare_joins(const void *a, const void *b)
     return compare_runs(x->tenant, x->run, y->tenant, y->run);
 }
 
-/* Run a statement whose texts were made to fit: one that is missing was no memory. */
+/* Run a statement whose texts were sanitised: a missing one means out of memory. */
 static il_status
 run_fitted(struct il__data *d, enum data_stmt stmt, const struct data_param *params, size_t n,
            unsigned numbers, il_error *reterr)
 {
     for (size_t i = 0; i < n; i++) {
         if (params[i].text == NULL && (numbers >> i & 1) == 0)
-            return il__error_set(reterr, IL_NOMEM, "no memory for what is known of a run");
+            return il__error_set(reterr, IL_NOMEM, "out of memory for what is known of a run");
     }
     return il__data_run(d, stmt, params, n, NULL, NULL, reterr);
 }
@@ -124,7 +130,7 @@ set_detail(struct il__data *d, struct write *w, const struct il__data_detail *x,
     return run_fitted(d, DATA_run_detail_set, params, DETAIL_PARAMS, 0x1c0, reterr);
 }
 
-/* Each run has its row afterwards, locked by us where that is possible. */
+/* Make sure that each run has its row, locked by us where possible. */
 static il_status
 write_runs(struct il__data *d, struct write *w, il_error *reterr)
 {
@@ -139,7 +145,8 @@ write_runs(struct il__data *d, struct write *w, il_error *reterr)
         if (e->detail != NULL)
             st = set_detail(d, w, e->detail, reterr);
         else if (!again)
-            st = il__data_run(d, DATA_run_detail_add, params, ARRAY_LEN(params), NULL, NULL, reterr);
+            st =
+                il__data_run(d, DATA_run_detail_add, params, ARRAY_LEN(params), NULL, NULL, reterr);
     }
     return st;
 }
@@ -195,7 +202,8 @@ write_joins(struct il__data *d, struct write *w, il_error *reterr)
         const struct data_param     params[] = { DATA_TEXT(x->tenant), DATA_TEXT(x->run),
                                                  DATA_NUMBER(DATA_JOINS_MAX) };
         st                                   = add_join(d, w, x, reterr);
-        if (st == IL_OK && (i + 1 == w->n_joins || compare_joins(&w->joins[i], &w->joins[i + 1]) != 0))
+        if (st == IL_OK &&
+            (i + 1 == w->n_joins || compare_joins(&w->joins[i], &w->joins[i + 1]) != 0))
             st = il__data_run(d, DATA_run_join_trim, params, ARRAY_LEN(params), NULL, NULL, reterr);
     }
     return st;
@@ -222,7 +230,7 @@ add_entry(struct write *w, const char *tenant, const char *run,
     return check_run(tenant, run, reterr);
 }
 
-/* Which runs it is about, sorted. */
+/* Collect the runs of this write, sorted. */
 static il_status
 gather(struct write *w, const struct il__data_detail *details, size_t n_details,
        const struct il__data_join *joins, il_error *reterr)
@@ -233,7 +241,7 @@ gather(struct write *w, const struct il__data_detail *details, size_t n_details,
     w->entries = il__arena_alloc(&w->arena, n * sizeof *w->entries);
     w->joins   = il__arena_alloc(&w->arena, (w->n_joins + 1) * sizeof(void *));
     if (w->entries == NULL || w->joins == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for what is known of runs");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for what is known of runs");
     for (size_t i = 0; st == IL_OK && i < n_details; i++)
         st = add_entry(w, details[i].tenant, details[i].run, &details[i], reterr);
     for (size_t i = 0; st == IL_OK && i < w->n_steps; i++) {
@@ -269,7 +277,7 @@ il__data_history_write(struct il__data *d, const struct il__data_detail *details
     return st;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct reading {
     il__data_detail_fn *each_detail;
@@ -362,9 +370,9 @@ il__data_history_step(struct il__data *d, const char *tenant, const char *run, c
 
     if (st == IL_OK)
         st = il__check_text("the id of a step", step, 1, SHORT_BYTES_MAX, false, reterr);
-    return st == IL_OK
-               ? il__data_read(d, DATA_run_step_get, params, ARRAY_LEN(params), take_step, &r, reterr)
-               : st;
+    return st == IL_OK ? il__data_read(d, DATA_run_step_get, params, ARRAY_LEN(params), take_step,
+                                       &r, reterr)
+                       : st;
 }
 
 static void
@@ -392,18 +400,41 @@ il__data_history_joins(struct il__data *d, const char *tenant, const char *run,
                                          DATA_NUMBER(DATA_JOINS_MAX) };
     il_status               st       = check_run(tenant, run, reterr);
 
-    return st == IL_OK
-               ? il__data_read(d, DATA_run_join_list, params, ARRAY_LEN(params), take_join, &r, reterr)
-               : st;
+    return st == IL_OK ? il__data_read(d, DATA_run_join_list, params, ARRAY_LEN(params), take_join,
+                                       &r, reterr)
+                       : st;
 }
 
-/* ---- forgetting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------- */
+
+static void
+take_usage(void *cookie, const struct data_row *row)
+{
+    struct il__data_usage *u = cookie;
+
+    u->n_rows  = (uint64_t)row->columns[1].number;
+    u->n_bytes = (uint64_t)row->columns[2].number;
+    (void)snprintf(u->last, sizeof u->last, "%s", row->columns[3].text); /* ids fit */
+}
+
+il_status
+il__data_history_usage(struct il__data *d, const char *tenant, const char *after, uint32_t limit,
+                       struct il__data_usage *ret, il_error *reterr)
+{
+    const struct data_param params[] = { DATA_TEXT(tenant), DATA_TEXT(after),
+                                         DATA_NUMBER(il__data_page(limit)) };
+
+    *ret = (struct il__data_usage){ 0 };
+    return il__data_read(d, DATA_run_usage, params, ARRAY_LEN(params), take_usage, ret, reterr);
+}
+
+/* ---- forgetting ------------------------------------------------------------------------------ */
 
 struct purge {
     int64_t  older_than_ms;
     int64_t  n_max;   /* runs of this transaction */
     uint64_t n_found; /* runs */
-    uint64_t n_gone;  /* runs, of the transactions so far, the open one not counted */
+    uint64_t n_gone;  /* runs, in the transactions so far, not counting the open one */
     uint64_t n_once;  /* of the open one */
     char     tenants[PURGE_RUNS_ONCE][IL_TENANT_BYTES_MAX + 1];
     char     runs[PURGE_RUNS_ONCE][IL_ID_BYTES_MAX + 1];
@@ -420,7 +451,8 @@ take_old(void *cookie, const struct data_row *row)
     p->n_found++;
 }
 
-/* One run, but no more than so many steps of it; then *budget is 0, and the run is there as before, but for these. */
+/* Purge one run, but at most *budget of its steps; if that is not enough, *budget is 0 and the rest
+ * of the run stays. */
 static il_status
 purge_run(struct il__data *d, struct purge *p, size_t i, uint64_t *budget, il_error *reterr)
 {

@@ -1,5 +1,6 @@
 /*
- * key.c: API keys: made, found by their hash, listed, revoked. A key itself exists only in the answer to whoever had it made.
+ * key.c: API keys: creates them, finds them by their hash, lists and revokes them. The key itself
+ * exists only in the response to its creation.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -14,7 +15,7 @@
 _Static_assert(sizeof "sk__" + IL_TENANT_BYTES_MAX + SECRET_CHARS <= DATA_KEY_BYTES_MAX,
                "a key fits");
 
-/* ---- roles and permissions --------------------------------------------------------------------------------------------------- */
+/* ---- roles and permissions ------------------------------------------------------------------- */
 
 static const char *const roles[DATA_ROLE_COUNT] = {
     [DATA_ROLE_NONE] = "none",         [DATA_ROLE_READ] = "read",   [DATA_ROLE_WRITE] = "write",
@@ -46,7 +47,7 @@ check_permissions(const char *text, il_error *reterr)
     if (text == NULL || text[0] == '\0')
         return IL_OK;
     if (strlen(text) > DATA_PERMISSIONS_BYTES_MAX)
-        return il__error_set(reterr, IL_INVAL, "the permissions have more than %d bytes",
+        return il__error_set(reterr, IL_INVAL, "permissions longer than %d bytes",
                              DATA_PERMISSIONS_BYTES_MAX);
     for (;;) {
         size_t n_bytes = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789:_.-");
@@ -54,10 +55,10 @@ check_permissions(const char *text, il_error *reterr)
             (text[n_bytes] != '\0' && text[n_bytes] != ' '))
             return il__error_set(
                 reterr, IL_INVAL,
-                "a permission has 1 to %d small letters, digits and characters of ':_.-'",
+                "a permission is 1 to %d lower-case letters, digits and characters of ':_.-'",
                 DATA_PERMISSION_BYTES_MAX);
         if (++n > DATA_PERMISSIONS_MAX)
-            return il__error_set(reterr, IL_INVAL, "a key has at most %d permissions",
+            return il__error_set(reterr, IL_INVAL, "a key can have at most %d permissions",
                                  DATA_PERMISSIONS_MAX);
         if (text[n_bytes] == '\0')
             return IL_OK;
@@ -65,7 +66,7 @@ check_permissions(const char *text, il_error *reterr)
     }
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static il_status
 check_new(const struct il__data_key *key, int64_t now_ms, il_error *reterr)
@@ -79,9 +80,9 @@ check_new(const struct il__data_key *key, int64_t now_ms, il_error *reterr)
     if (st == IL_OK)
         st = check_permissions(key->permissions, reterr);
     if (st == IL_OK && (unsigned)key->role >= DATA_ROLE_COUNT)
-        st = il__error_set(reterr, IL_INVAL, "there is no such role");
+        st = il__error_set(reterr, IL_INVAL, "no such role");
     if (st == IL_OK && key->expires_at_ms != 0 && key->expires_at_ms <= now_ms)
-        st = il__error_set(reterr, IL_INVAL, "the key would have expired already");
+        st = il__error_set(reterr, IL_INVAL, "the expiry time is in the past");
     return st;
 }
 
@@ -122,13 +123,14 @@ create(struct il__data *d, void *cookie, il_error *reterr)
         st = il__data_run(d, DATA_key_add, c->params, CREATE_PARAMS, il__data_count_row, &n_added,
                           reterr);
     if (st == IL_OK && n_added == 0)
-        st = il__error_set(reterr, IL_NOT_FOUND, "there is no tenant %s", c->tenant);
+        st = il__error_set(reterr, IL_NOT_FOUND, "no such tenant: %s", c->tenant);
     return st;
 }
 
 il_status
 il__data_key_create(struct il__data *d, const struct il__data_key *key, bool make_tenant,
-                    char ret_id[DATA_ID_BYTES], char ret_secret[DATA_KEY_BYTES_MAX], il_error *reterr)
+                    char ret_id[DATA_ID_BYTES], char ret_secret[DATA_KEY_BYTES_MAX],
+                    il_error *reterr)
 {
     int64_t       now_ms = il__clock_wall_ms();
     unsigned char hash[DATA_HASH_BYTES];
@@ -141,7 +143,7 @@ il__data_key_create(struct il__data *d, const struct il__data_key *key, bool mak
     if (st != IL_OK)
         return st;
     if (il_uuid(id) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "no random numbers to be had");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
     make_secret(key->tenant, secret);
     il__data_key_hash(d, secret, strlen(secret), hash);
     il__data_hex(hash, sizeof hash, hex);
@@ -149,11 +151,12 @@ il__data_key_create(struct il__data *d, const struct il__data_key *key, bool mak
         .tenant      = key->tenant,
         .make_tenant = make_tenant,
         .now_ms      = now_ms,
-        .params = { DATA_TEXT(id), DATA_TEXT(key->tenant), DATA_TEXT(key->name != NULL ? key->name : ""),
-                    DATA_TEXT(il__data_role_name(key->role)),
-                    DATA_TEXT(key->permissions != NULL ? key->permissions : ""),
-                    DATA_TEXT(key->prefix != NULL ? key->prefix : ""), DATA_TEXT(hex),
-                    DATA_NUMBER(now_ms), DATA_NUMBER(key->expires_at_ms) },
+        .params      = { DATA_TEXT(id), DATA_TEXT(key->tenant),
+                         DATA_TEXT(key->name != NULL ? key->name : ""),
+                         DATA_TEXT(il__data_role_name(key->role)),
+                         DATA_TEXT(key->permissions != NULL ? key->permissions : ""),
+                         DATA_TEXT(key->prefix != NULL ? key->prefix : ""), DATA_TEXT(hex),
+                         DATA_NUMBER(now_ms), DATA_NUMBER(key->expires_at_ms) },
     };
     st = il__data_transaction(d, create, &c, reterr);
     if (st == IL_OK) {
@@ -164,7 +167,7 @@ il__data_key_create(struct il__data *d, const struct il__data_key *key, bool mak
     return st;
 }
 
-/* ---- finding and listing ---------------------------------------------------------------------------------------------------------- */
+/* ---- finding and listing --------------------------------------------------------------------- */
 
 struct listing {
     il__data_key_fn *each;
@@ -190,7 +193,7 @@ take_key(void *cookie, const struct data_row *row)
     };
 
     if (key.role == DATA_ROLE_COUNT)
-        key.role = DATA_ROLE_NONE; /* one that this version does not know lets nobody do anything */
+        key.role = DATA_ROLE_NONE; /* a role unknown to this version grants nothing */
     l->n++;
     if (l->each != NULL)
         l->each(l->cookie, &key);
@@ -206,10 +209,10 @@ il__data_key_find(struct il__data *d, const unsigned char hash[DATA_HASH_BYTES],
     il__data_hex(hash, DATA_HASH_BYTES, hex);
     const struct data_param params[] = { DATA_TEXT(hex) };
     il_status st = il__data_read(d, DATA_key_find, params, ARRAY_LEN(params), take_key, &l, reterr);
-    return st == IL_OK && l.n == 0 ? il__error_set(reterr, IL_NOT_FOUND, "there is no such key") : st;
+    return st == IL_OK && l.n == 0 ? il__error_set(reterr, IL_NOT_FOUND, "no such key") : st;
 }
 
-/* A UUID, as we make them. */
+/* A UUID, as we generate them. */
 static bool
 is_id(const char *id)
 {
@@ -220,7 +223,7 @@ is_id(const char *id)
 static il_status
 unknown(il_error *reterr)
 {
-    return il__error_set(reterr, IL_NOT_FOUND, "there is no key with this id");
+    return il__error_set(reterr, IL_NOT_FOUND, "no such key");
 }
 
 il_status
@@ -231,7 +234,8 @@ il__data_key_get(struct il__data *d, const char *tenant, const char *id, il__dat
     il_status      st = tenant != NULL ? il__data_check_tenant(tenant, reterr) : IL_OK;
 
     if (st == IL_OK && is_id(id)) {
-        const struct data_param params[] = { DATA_TEXT(id), DATA_TEXT(tenant != NULL ? tenant : "") };
+        const struct data_param params[] = { DATA_TEXT(id),
+                                             DATA_TEXT(tenant != NULL ? tenant : "") };
         st = il__data_read(d, DATA_key_get, params, ARRAY_LEN(params), take_key, &l, reterr);
     }
     return st == IL_OK && l.n == 0 ? unknown(reterr) : st;
@@ -245,8 +249,7 @@ il__data_key_list(struct il__data *d, const char *tenant, const char *after, uin
     il_status      st = tenant != NULL ? il__data_check_tenant(tenant, reterr) : IL_OK;
 
     if (st == IL_OK && after != NULL && after[0] != '\0' && !is_id(after))
-        st = il__error_set(reterr, IL_INVAL,
-                           "the listing cannot go on after what is not the id of a key");
+        st = il__error_set(reterr, IL_INVAL, "invalid cursor");
     if (st != IL_OK)
         return st;
     const struct data_param params[] = { DATA_TEXT(tenant != NULL ? tenant : ""),
@@ -255,7 +258,7 @@ il__data_key_list(struct il__data *d, const char *tenant, const char *after, uin
     return il__data_read(d, DATA_key_list, params, ARRAY_LEN(params), take_key, &l, reterr);
 }
 
-/* ---- changing ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 il_status
 il__data_key_revoke(struct il__data *d, const char *tenant, const char *id, il_error *reterr)
@@ -286,7 +289,7 @@ il__data_key_used(struct il__data *d, const char *id, int64_t at_ms, il_error *r
 
     if (!is_id(id))
         return IL_OK;
-    /* A look first: mostly there is nothing to write, and who writes keeps others waiting. */
+    /* Read first: usually there is nothing to write, and a write blocks others. */
     const struct data_param params[] = { DATA_TEXT(id), DATA_NUMBER(minute_ms) };
     il_status st = il__data_read(d, DATA_key_used, params, 1, take_number, &known_ms, reterr);
     if (st != IL_OK || known_ms >= minute_ms)

@@ -1,5 +1,5 @@
 /*
- * libsodium.c: loading libsodium, once in the life of a process.
+ * libsodium.c: loads libsodium once per process.
  */
 #include "data/libsodium.h"
 
@@ -22,12 +22,13 @@ load(void)
 #include "data/libsodium.def"
 #undef X
     };
-    static const struct il__dl dl = { "libsodium.so.23", "libsodium23", symbols, ARRAY_LEN(symbols) };
+    static const struct il__dl dl = { "libsodium.so.23", "libsodium23", symbols,
+                                      ARRAY_LEN(symbols) };
 
     if (!il__dl_load(&dl, &functions, why_not, sizeof why_not))
         return;
     if (functions.sodium_init() < 0)
-        (void)snprintf(why_not, sizeof why_not, "%s cannot be used", dl.soname);
+        (void)snprintf(why_not, sizeof why_not, "cannot use %s", dl.soname);
     else
         il__sodium = &functions;
 }

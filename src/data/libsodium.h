@@ -1,5 +1,6 @@
 /*
- * libsodium.h: libsodium, loaded when keys are made or looked up for the first time: only a server and a few commands do that.
+ * libsodium.h: libsodium, loaded when keys are first created or looked up: only a server and a few
+ * commands need it.
  */
 #ifndef IL_DATA_LIBSODIUM_H
 #define IL_DATA_LIBSODIUM_H
@@ -14,10 +15,10 @@ struct data_sodium {
 #undef X
 };
 
-/* The functions; NULL before il__data_sodium_load() was IL_OK once. Never unloaded. */
+/* The functions; NULL before il__data_sodium_load() has returned IL_OK once. Never unloaded. */
 extern const struct data_sodium *il__sodium;
 
-/* Safe from any thread. IL_OK, or IL_STORE: it is not there. */
+/* Thread-safe. IL_OK, or IL_STORE: not installed. */
 il_status il__data_sodium_load(il_error *reterr) MUST_USE;
 
 #endif

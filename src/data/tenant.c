@@ -1,5 +1,5 @@
 /*
- * tenant.c: tenants: whose keys they are, and how much of a server they may use.
+ * tenant.c: tenants, which own the keys, and their limits.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -12,10 +12,9 @@ il__data_check_tenant(const char *id, il_error *reterr)
     size_t n = id != NULL ? strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
 
     if (n == 0 || id[n] != '\0')
-        return il__error_set(reterr, IL_INVAL,
-                             "the name of a tenant has small letters, digits and '_'");
+        return il__error_set(reterr, IL_INVAL, "a tenant id is lower-case letters, digits and '_'");
     if (n > IL_TENANT_BYTES_MAX)
-        return il__error_set(reterr, IL_INVAL, "the name of a tenant has more than %d bytes",
+        return il__error_set(reterr, IL_INVAL, "tenant id longer than %d bytes",
                              IL_TENANT_BYTES_MAX);
     return IL_OK;
 }
@@ -32,14 +31,16 @@ check(const struct il__data_tenant *t, il_error *reterr)
                                t->limits.triggers_per_minute,
                                t->limits.triggers_per_hour,
                                t->limits.runs,
-                               t->limits.runs_per_day };
+                               t->limits.runs_per_day,
+                               t->limits.bytes };
 
     il_status st = il__data_check_tenant(t->id, reterr);
     if (st == IL_OK)
         st = il__check_optional("the tenant's name", t->name, DATA_NAME_BYTES_MAX, false, reterr);
     for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(limits); i++) {
         if (limits[i] < 0 || limits[i] > DATA_LIMIT_MAX)
-            st = il__error_set(reterr, IL_INVAL, "a limit of a tenant is 0 (none) to %lld",
+            st = il__error_set(reterr, IL_INVAL,
+                               "a tenant limit must be between 0 (default) and %lld",
                                (long long)DATA_LIMIT_MAX);
     }
     return st;
@@ -63,7 +64,8 @@ il__data_tenant_params(struct data_param             params[DATA_TENANT_PARAMS],
     params[9]  = DATA_NUMBER(l->triggers_per_hour);
     params[10] = DATA_NUMBER(l->runs);
     params[11] = DATA_NUMBER(l->runs_per_day);
-    params[12] = DATA_NUMBER(now_ms);
+    params[12] = DATA_NUMBER(l->bytes);
+    params[13] = DATA_NUMBER(now_ms);
 }
 
 il_status
@@ -79,14 +81,14 @@ il__data_tenant_create(struct il__data *d, const struct il__data_tenant *t, il_e
     st = il__data_write(d, DATA_tenant_add, params, DATA_TENANT_PARAMS, il__data_count_row,
                         &n_added, reterr);
     if (st == IL_OK && n_added == 0)
-        st = il__error_set(reterr, IL_DUPLICATE, "there is a tenant %s already", t->id);
+        st = il__error_set(reterr, IL_DUPLICATE, "tenant %s already exists", t->id);
     return st;
 }
 
 static il_status
 unknown(const char *id, il_error *reterr)
 {
-    return il__error_set(reterr, IL_NOT_FOUND, "there is no tenant %s", id);
+    return il__error_set(reterr, IL_NOT_FOUND, "no such tenant: %s", id);
 }
 
 il_status
@@ -126,8 +128,9 @@ take_tenant(void *cookie, const struct data_row *row)
                            .triggers_per_minute = row->columns[8].number,
                            .triggers_per_hour   = row->columns[9].number,
                            .runs                = row->columns[10].number,
-                           .runs_per_day        = row->columns[11].number },
-        .created_at_ms = row->columns[12].number,
+                           .runs_per_day        = row->columns[11].number,
+                           .bytes               = row->columns[12].number },
+        .created_at_ms = row->columns[13].number,
     };
 
     l->n++;

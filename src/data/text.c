@@ -1,11 +1,11 @@
 /*
- * text.c: texts that must be kept whatever they are: those that are too long are cut, and what is not UTF-8 in them is replaced.
+ * text.c: sanitizes texts that must be stored: truncates long ones and replaces invalid UTF-8.
  */
 #include "base/arena.h"
 #include "base/parse.h"
 #include "data/data_internal.h"
 
-/* Bytes of the UTF-8 character at s, which has n bytes left; 0 when it is none. */
+/* Length of the UTF-8 character at s, with n bytes left; 0 if invalid. */
 static size_t
 character_bytes(const char *s, size_t n)
 {
@@ -16,7 +16,7 @@ character_bytes(const char *s, size_t n)
     return 0;
 }
 
-/* As much of the n bytes as fits, made good. */
+/* As much of the n bytes as fits, sanitised. */
 static const char *
 mend(void **arena, const char *text, size_t n, size_t n_max)
 {
@@ -45,11 +45,11 @@ il__data_fit(void **arena, const char *text, size_t n_max)
 {
     if (text == NULL)
         return "";
-    size_t n = strnlen(text, n_max + 4); /* a character more, so that it can be seen whole */
+    size_t n = strnlen(text, n_max + 4); /* one more character, so that it can be checked whole */
     return n <= n_max && il__utf8_valid(text, n) ? text : mend(arena, text, n, n_max);
 }
 
-/* A character that the cut goes through is left out: up to three bytes that only continue one. */
+/* Drop a character that the cut splits: up to three continuation bytes. */
 const char *
 il__data_fit_tail(void **arena, const char *text, size_t n_max)
 {

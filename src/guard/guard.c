@@ -1,26 +1,36 @@
 /*
- * guard.c: connections and fenced transactions: what SQLite and PostgreSQL have in common.
+ * guard.c: connections and fenced transactions: the part common to SQLite and PostgreSQL.
  *
- * Why a zombie cannot commit. A is a holder that has lost its lease without knowing it (it was stopped, its network was cut); B is the holder after it, with the
- * greater fence. Two cases:
+ * Why a zombie cannot commit. A is a holder that has lost its lease without knowing it (it was
+ * stopped, or its network was cut); B is the next holder, with a higher fence. Two cases:
  *
- * 1. The database does not hold the store's leases. interlock_fence has the highest fence that was shown for the key.
- *      begin    (a) refuses if a higher fence stands in the key's row, else makes its own stand there; (b) keeps the row as it is until the end of the transaction: in SQLite by the write lock of the
- *               file, in PostgreSQL by a share lock of the row, which transactions with the same fence share, and which whoever wants to write a higher fence has to wait for.
- *      commit   (c) asks the store; (d) does (a) and (b) again, in case a statement has meddled with the table; (e) commits.
- *    Either A's (b) comes before B's (a): then B's waits until A's transaction has ended, and only then B reads or writes anything; A's commit, if it comes at all, is
- *    before all that B does, as if A had still had its lease. Or B's (a) comes before A's (b): then A finds a higher fence and is refused. There is no third case, and no clock
- *    in it: A may be stopped between any two of these statements, for as long as it likes. (c) is not needed for that; it is what refuses an A that nobody has followed yet,
- *    and one whose lease was broken.
- *    A transaction that only reads shows its fence, too, in a commit of its own before its first read. Otherwise: B reads, A commits, B writes (in another transaction) what
- *    follows from what it read; and A's write is lost, or B's wrong.
+ * 1. The database does not hold the store's leases. interlock_fence records the highest fence shown
+ *    for each key.
+ *      begin    (a) fails if the key's row has a higher fence, else stores its own fence there;
+ *               (b) keeps the row unchanged until the end of the transaction: in SQLite with the
+ *               write lock of the file, in PostgreSQL with a share lock on the row. Transactions
+ *               with the same fence share that lock; writing a higher fence has to wait for it.
+ *      commit   (c) asks the store; (d) repeats (a) and (b), in case a statement has tampered with
+ *               the table; (e) commits.
+ *    Either A's (b) comes before B's (a): then B waits until A's transaction has ended before it
+ *    reads or writes anything; A's commit, if any, precedes everything B does, as if A still had
+ *    its lease. Or B's (a) comes before A's (b): then A finds a higher fence and is refused. There
+ *    is no third case, and no clock is involved: A may be stopped between any two of these
+ *    statements for any length of time. The proof does not need (c), which refuses an A that has no
+ *    successor yet, or whose lease was broken.
+ *    A read-only transaction also shows its fence, in a separate commit before its first read.
+ *    Otherwise B could read, A commit, and B write (in another transaction) a result based on what
+ *    it read: A's write would be lost, or B's be wrong.
  *
- * 2. The database holds the leases (PostgreSQL). check_fence() just before the commit refuses a fence that is not that of a lease that is held now, and keeps the
- *    lease's row FOR KEY SHARE until the transaction has ended. Whoever grants the key to B has to take that row FOR UPDATE. So either A's check comes first, and B
- *    gets the key after A's commit; or the grant does, and A's check fails. The begin locks nothing: a stopped A must not keep the key from B.
+ * 2. The database holds the leases (PostgreSQL). check_fence(), just before the commit, refuses a
+ *    fence that does not belong to a held lease, and locks the lease's row FOR KEY SHARE until the
+ *    transaction has ended. Granting the key to B requires that row FOR UPDATE. So either A's check
+ *    comes first, and B gets the key after A's commit; or the grant comes first, and A's check
+ *    fails. The begin locks nothing: a stopped A must not keep the key from B.
  *
- * What is not covered: statements that reach outside (a foreign table, a function that sends a message); connections of one database with different search_paths, if
- * that makes interlock_fence two tables; a user who writes to interlock_fence by hand.
+ * Not covered: statements with effects outside the database (a foreign table, a function that sends
+ * a message); connections to one database with different search_paths, if interlock_fence then
+ * resolves to two tables; a user who writes to interlock_fence by hand.
  */
 #include "guard/guard_internal.h"
 
@@ -33,7 +43,7 @@
 
 #define TIMEOUT_MS 5000
 
-/* ---- connections ----------------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 bool
 il__guard_init(struct guard_conn *c, const struct guard_ops *ops, int64_t timeout_ms)
@@ -62,9 +72,9 @@ il__guard_new(const char *url, int64_t timeout_ms, struct guard_conn **ret, il_e
         return il__guard_postgres_new(url, timeout_ms, ret, reterr);
     if (strncmp(url, sqlite, sizeof sqlite - 1) == 0)
         url += sizeof sqlite - 1;
-    else if (strstr(url, "://") != NULL) /* not shown: there may be a password in it */
+    else if (strstr(url, "://") != NULL) /* not shown: it may contain a password */
         return il__error_set(reterr, IL_INVAL,
-                             "a connection is to sqlite:PATH or postgres://..., not to this URL");
+                             "unsupported connection URL: use sqlite:PATH or postgres://...");
     return il__guard_sqlite_new(url, timeout_ms, ret, reterr);
 }
 
@@ -75,21 +85,6 @@ il__guard_connect(struct guard_conn *c, il_error *reterr)
     if (atomic_load(&c->interrupted))
         return il__guard_cancelled(reterr);
     return c->ops->connect(c, reterr);
-}
-
-il_status
-il__guard_open(const char *url, int64_t timeout_ms, struct guard_conn **ret, il_error *reterr)
-{
-    struct guard_conn *c = NULL;
-
-    il_status st = il__guard_new(url, timeout_ms, &c, reterr);
-    if (st == IL_OK)
-        st = il__guard_connect(c, reterr);
-    if (st == IL_OK)
-        *ret = c;
-    else
-        il__guard_close(c);
-    return st;
 }
 
 void
@@ -107,23 +102,23 @@ il__guard_interrupt(struct guard_conn *c)
     uint64_t one = 1;
 
     atomic_store(&c->interrupted, true);
-    IGNORE(write(c->stop_fd, &one, sizeof one) < 0); /* it can only be full, and then it is readable already */
+    /* it can only fail if full, and then it is readable already */
+    IGNORE(write(c->stop_fd, &one, sizeof one) < 0);
 }
 
 il_status
 il__guard_cancelled(il_error *reterr)
 {
-    return il__error_set(reterr, IL_CANCELLED, "it was told to stop");
+    return il__error_set(reterr, IL_CANCELLED, "it was asked to stop");
 }
 
-/* ---- fences ---------------------------------------------------------------------------------------------------------------- */
+/* ---- fences ---------------------------------------------------------------------------------- */
 
 il_status
 il__guard_stale(const struct guard_shown *f, uint64_t seen, il_error *reterr)
 {
-    il__error_set(reterr, IL_STALE, "the fence %s of key '%.200s' is not the current one: %s",
-                  f->text, f->key,
-                  seen > f->number ? "a later holder has shown its own to this database"
+    il__error_set(reterr, IL_STALE, "fence %s of key '%.200s' is stale: %s", f->text, f->key,
+                  seen > f->number ? "this database has seen a newer fence"
                                    : "the lease has ended");
     if (reterr != NULL)
         reterr->fence = seen > f->number ? seen : 0;
@@ -140,7 +135,7 @@ il__guard_take_number(void *cookie, const struct guard_row *row)
     return false;
 }
 
-/* Does the store say that it is the fence of a lease that is held? */
+/* Ask the store whether the fence belongs to a held lease. */
 static il_status
 ask_store(const struct guard_tx *tx, il_error *reterr)
 {
@@ -157,14 +152,14 @@ ask_store(const struct guard_tx *tx, il_error *reterr)
         if (reterr != NULL)
             reterr->fence = op.out.fence;
     } else if (st != IL_OK && st == op.status) {
-        il__error_set(reterr, st, "the fence of key '%.200s' cannot be checked: %s", tx->fence.key,
+        il__error_set(reterr, st, "cannot check the fence of key '%.200s': %s", tx->fence.key,
                       op.out.detail != NULL ? op.out.detail : il_status_text(st));
     }
     il_op_release(&op);
     return st;
 }
 
-/* ---- transactions ---------------------------------------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 static void
 tx_free(struct guard_tx *tx)
@@ -194,12 +189,13 @@ tx_new(struct guard_conn *c, const struct guard_fence *fence, bool read_only)
         tx_free(tx);
         return NULL;
     }
-    tx->fence = (struct guard_shown){ .tenant = tx->tenant, .key = tx->key, .number = fence->fence };
+    tx->fence =
+        (struct guard_shown){ .tenant = tx->tenant, .key = tx->key, .number = fence->fence };
     (void)snprintf(tx->fence.text, sizeof tx->fence.text, "%llu", (unsigned long long)fence->fence);
     return tx;
 }
 
-/* Case 1, a transaction that only reads: what it shows is committed before it reads. */
+/* Case 1, a read-only transaction: its fence is committed before it reads. */
 static il_status
 show_alone(struct guard_conn *c, const struct guard_shown *f, il_error *reterr)
 {
@@ -251,7 +247,7 @@ il__guard_begin(struct guard_conn *c, const struct guard_fence *fence, bool read
     CHECK(fence == NULL || (fence->h != NULL && fence->key != NULL));
     struct guard_tx *tx = tx_new(c, fence, read_only);
     if (tx == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a transaction");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a transaction");
     il_status st = begin(tx, reterr);
     if (st != IL_OK) {
         tx_free(tx);
@@ -270,7 +266,7 @@ check(struct guard_tx *tx, il_error *reterr)
 
     if (tx->failed)
         return il__error_set(reterr, IL_STATE,
-                             "a statement of the transaction has failed: it is rolled back");
+                             "a statement of the transaction failed; rolled back");
     if (atomic_load(&tx->c->interrupted))
         return il__guard_cancelled(reterr);
 #ifdef IL_MUTANT_guard_commits_unchecked
@@ -317,10 +313,10 @@ il__guard_exec(struct guard_tx *tx, const char *sql, const char *const *values, 
 
     CHECK(tx != NULL && sql != NULL && (values != NULL || n_values == 0));
     if (tx->failed)
-        return il__error_set(reterr, IL_STATE, "a statement of the transaction has failed");
+        return il__error_set(reterr, IL_STATE, "a statement of the transaction failed");
     if (n_values > GUARD_VALUES_MAX)
-        st = il__error_set(reterr, IL_INVAL, "%zu values for one statement: at most %d", n_values,
-                           GUARD_VALUES_MAX);
+        st = il__error_set(reterr, IL_INVAL, "%zu values for one statement; the limit is %d",
+                           n_values, GUARD_VALUES_MAX);
     else if (atomic_load(&tx->c->interrupted))
         st = il__guard_cancelled(reterr);
     else

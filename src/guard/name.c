@@ -1,5 +1,6 @@
 /*
- * name.c: identifiers in SQL text. They cannot be bound; so only what the catalogue has spelled goes into a text, and in quotes.
+ * name.c: identifiers in SQL text. They cannot be bound, so only names as spelled in the catalogue
+ * are used, in quotes.
  */
 #include "base/error.h"
 #include "guard/guard_internal.h"
@@ -48,11 +49,12 @@ look(struct guard_tx *tx, const char *schema, const char *table, struct found *f
 
     il_status st = tx->c->ops->ask(tx->c, GUARD_TABLE, values, 2, take_names, f, reterr);
     if (st == IL_OK && f->there && (f->names[0] == NULL || f->names[1] == NULL))
-        st = il__error_set(reterr, IL_NOMEM, "no memory for a name");
+        st = il__error_set(reterr, IL_NOMEM, "out of memory for a name");
     return st;
 }
 
-/* The name as a whole first: a dot may be part of it. Then each dot may be the one behind the schema. */
+/* Try the whole name first: a dot may be part of it. Then try each dot as the one after the
+ * schema. */
 static il_status
 find_table(struct guard_tx *tx, const char *name, struct found *f, il_error *reterr)
 {
@@ -65,7 +67,7 @@ find_table(struct guard_tx *tx, const char *name, struct found *f, il_error *ret
         st = look(tx, schema, dot + 1, f, reterr);
     }
     if (st == IL_OK && !f->there)
-        st = il__error_set(reterr, IL_NOT_FOUND, "there is no table %s", name);
+        st = il__error_set(reterr, IL_NOT_FOUND, "no such table: %s", name);
     return st;
 }
 
@@ -77,9 +79,9 @@ find_column(struct guard_tx *tx, const char *name, const struct found *table, co
 
     il_status st = tx->c->ops->ask(tx->c, GUARD_COLUMN, values, 3, take_names, f, reterr);
     if (st == IL_OK && !f->there)
-        return il__error_set(reterr, IL_NOT_FOUND, "the table %s has no column %s", name, column);
+        return il__error_set(reterr, IL_NOT_FOUND, "table %s has no column %s", name, column);
     if (st == IL_OK && f->names[0] == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a name");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a name");
     return st;
 }
 
@@ -92,11 +94,10 @@ il__guard_quote(struct guard_tx *tx, const char *table, const char *column, stru
 
     CHECK(tx != NULL && table != NULL && out != NULL);
     if (tx->failed)
-        return il__error_set(reterr, IL_STATE, "a statement of the transaction has failed");
+        return il__error_set(reterr, IL_STATE, "a statement of the transaction failed");
     if (strlen(table) > GUARD_NAME_BYTES_MAX ||
         (column != NULL && strlen(column) > GUARD_NAME_BYTES_MAX))
-        return il__error_set(reterr, IL_NOT_FOUND,
-                             "no table or column has a name of more than %d bytes",
+        return il__error_set(reterr, IL_NOT_FOUND, "table or column name longer than %d bytes",
                              GUARD_NAME_BYTES_MAX);
     il_status st = find_table(tx, table, &t, reterr);
     if (st == IL_OK && column != NULL)
@@ -111,7 +112,7 @@ il__guard_quote(struct guard_tx *tx, const char *table, const char *column, stru
         tx->failed = true;
     }
     if (st == IL_OK && out->failed)
-        st = il__error_set(reterr, IL_NOMEM, "no memory for a name");
+        st = il__error_set(reterr, IL_NOMEM, "out of memory for a name");
     return st;
 }
 

@@ -1,5 +1,6 @@
 /*
- * postgres.c: guarded transactions on a PostgreSQL database of the user's. Nothing depends on the session: a pooler in transaction mode may stand in between.
+ * postgres.c: fenced transactions on the user's PostgreSQL database. Uses no session state, so it
+ * works through a pooler in transaction mode.
  */
 #include "guard/postgres_internal.h"
 
@@ -10,7 +11,7 @@
 
 #define SHOW_TRIES_MAX 4
 
-/* ---- transactions ---------------------------------------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 static void
 postgres_rollback(struct guard_conn *c)
@@ -22,7 +23,8 @@ postgres_rollback(struct guard_conn *c)
 
     if (g->conn.pq == NULL)
         return;
-    /* Who was told to stop does not wait for a server; and what cannot be rolled back by asking ends with its connection. */
+    /* After an interrupt do not wait for the server; a transaction that cannot be rolled back
+     * explicitly ends with its connection. */
     if (atomic_load(&c->interrupted) || il__guard_postgres_run(g, &s, NULL) != IL_OK)
         il__pg_conn_close(&g->conn);
 }
@@ -32,8 +34,8 @@ postgres_begin(struct guard_conn *c, bool read_only, il_error *reterr)
 {
     struct postgres_guard *g = il__guard_postgres_from(c);
 
-    il_status st =
-        il__guard_postgres_exec(g, read_only ? sql_postgres_begin_read : sql_postgres_begin, reterr);
+    il_status st = il__guard_postgres_exec(
+        g, read_only ? sql_postgres_begin_read : sql_postgres_begin, reterr);
     if (st == IL_OK && !read_only)
         st = il__guard_postgres_exec(g, sql_postgres_idle, reterr);
     c->read_only = read_only;
@@ -46,15 +48,15 @@ static il_status
 explain_make(struct postgres_guard *g, il_status st, il_error *reterr)
 {
     if (strcmp(g->sqlstate, "42501") == 0 || strcmp(g->sqlstate, "3F000") == 0)
-        return il__error_set(
-            reterr, IL_INVAL,
-            "%s: the table interlock_fence must be made there once, and this user may not; "
-            "src/guard/README.md has its CREATE TABLE",
-            g->url.shown);
+        return il__error_set(reterr, IL_INVAL,
+                             "%s: cannot create table interlock_fence as this user; see "
+                             "src/guard/README.md for its CREATE TABLE",
+                             g->url.shown);
     return st;
 }
 
-/* Refused because somebody else has made it at the same time? Which of them it is depends on how far he was. */
+/* Did it fail because another connection created it at the same time? The error code depends on how
+ * far that one was. */
 static bool
 is_made(const char *sqlstate)
 {
@@ -63,7 +65,7 @@ is_made(const char *sqlstate)
            strcmp(sqlstate, "23505") == 0;   /* unique_violation, in the catalogue */
 }
 
-/* There is no table yet: make it, in a transaction of its own, and begin again. */
+/* The table does not exist yet: create it in a separate transaction and begin again. */
 static il_status
 make_table(struct postgres_guard *g, il_error *reterr)
 {
@@ -94,14 +96,16 @@ ask_fence(struct postgres_guard *g, const char *sql, const struct guard_shown *f
     if (st == IL_STORE && g->sqlstate[0] == '\0')
         return il__error_set(
             reterr, IL_STORE,
-            "%s: no answer within the time; another transaction may keep the fence of key '%.200s'",
+            "%s: timed out; another transaction may be holding the fence of key '%.200s'",
             g->url.shown, f->key);
     return st;
 }
 
 /*
- * Nothing has happened yet in the transaction: end it, make the fence the highest in one of its own, begin again. In one of its own, and without the share lock of the look before: others with the
- * same fence who do this at the same time wait for each other in turn, and nobody for all of a transaction. Whether it is the highest then, the next look says.
+ * The transaction has done nothing yet: end it, record the fence as the highest in a separate
+ * transaction, and begin again. Separate, and without the share lock from the previous check, so
+ * that others with the same fence who do this at the same time only wait for each other briefly,
+ * and never for a whole transaction. The next check tells whether it is the highest.
  */
 static il_status
 raise_fence(struct postgres_guard *g, const struct guard_shown *f, il_error *reterr)
@@ -118,9 +122,10 @@ raise_fence(struct postgres_guard *g, const struct guard_shown *f, il_error *ret
     return st == IL_OK ? postgres_begin(&g->base, false, reterr) : st;
 }
 
-/* One look at the key's row, and what is to be done about it. *again: look again. */
+/* Check the key's row once and act on it. *again: check again. */
 static il_status
-look(struct postgres_guard *g, const struct guard_shown *f, bool first, bool *again, il_error *reterr)
+look(struct postgres_guard *g, const struct guard_shown *f, bool first, bool *again,
+     il_error *reterr)
 {
     struct guard_number seen, taken;
 
@@ -138,7 +143,7 @@ look(struct postgres_guard *g, const struct guard_shown *f, bool first, bool *ag
         *again = true;
         return raise_fence(g, f, reterr);
     }
-    /* A statement of the transaction has meddled with it. */
+    /* A statement of the transaction has tampered with it. */
     st = ask_fence(g, sql_postgres_fence_show, f, 3, &taken, reterr);
     return st == IL_OK && !taken.there ? il__guard_stale(f, 0, reterr) : st;
 }
@@ -147,19 +152,19 @@ static il_status
 postgres_show(struct guard_conn *c, const struct guard_shown *f, il_error *reterr)
 {
     struct postgres_guard *g     = il__guard_postgres_from(c);
-    bool                   first = c->tx == NULL; /* nothing else has happened in the transaction */
+    bool                   first = c->tx == NULL; /* the transaction has done nothing else */
     bool                   again = true;
     il_status              st    = IL_OK;
 
     for (int i = 0; st == IL_OK && again && i < SHOW_TRIES_MAX; i++)
         st = look(g, f, first, &again, reterr);
     if (st == IL_OK && again)
-        st = il__error_set(reterr, IL_STORE, "%s: the fence of key '%.200s' is removed again and again",
+        st = il__error_set(reterr, IL_STORE, "%s: the fence of key '%.200s' keeps being removed",
                            g->url.shown, f->key);
     return st;
 }
 
-/* It is not interrupted: once it was sent, only the answer says what became of it. */
+/* Not interruptible: once it was sent, only the answer tells its outcome. */
 static il_status
 postgres_commit(struct guard_conn *c, il_error *reterr)
 {
@@ -168,24 +173,23 @@ postgres_commit(struct guard_conn *c, il_error *reterr)
                                     .until_ns   = il__guard_postgres_soon(g),
                                     .to_the_end = true };
 
-    if (g->conn.pq == NULL) /* nothing was sent: the server has undone it */
-        return il__error_set(reterr, IL_STORE, "%s: the connection was lost", g->url.shown);
+    if (g->conn.pq == NULL) /* nothing was sent: the server rolls it back */
+        return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
     il_status st = il__guard_postgres_run(g, &s, reterr);
     if (st == IL_OK && strcmp(s.tag, "COMMIT") != 0)
         return il__error_set(reterr, IL_STATE, "%s: the transaction was rolled back", g->url.shown);
     if (st != IL_OK && g->sqlstate[0] == '\0') {
         il__pg_conn_close(&g->conn);
-        il__error_set(
-            reterr, IL_STORE,
-            "%s: the connection was lost during the commit: whether it happened is not known",
-            g->url.shown);
+        il__error_set(reterr, IL_STORE,
+                      "%s: connection lost during the commit; the outcome is unknown",
+                      g->url.shown);
         if (reterr != NULL)
             (void)snprintf(reterr->native, sizeof reterr->native, "%s", GUARD_UNKNOWN);
     }
     return st;
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------------------------ */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 static il_status
 postgres_exec(struct guard_conn *c, const char *sql, const char *const *values, size_t n,
@@ -200,8 +204,10 @@ postgres_exec(struct guard_conn *c, const char *sql, const char *const *values, 
         return il__error_set(reterr, IL_INVAL, "%s: %s", g->url.shown, GUARD_REFUSE_TEXT);
     il_status st = il__guard_postgres_run(g, &s, reterr);
     if (st == IL_OK && il__pq->PQtransactionStatus(g->conn.pq) != PQTRANS_INTRANS) {
-        il__pg_conn_close(&g->conn); /* no statement does that; if one should, nothing may follow it */
-        st = il__error_set(reterr, IL_INVAL, "%s: the statement ended the transaction", g->url.shown);
+        /* no statement does that; if one did, nothing may follow it */
+        il__pg_conn_close(&g->conn);
+        st = il__error_set(reterr, IL_INVAL, "%s: the statement ended the transaction",
+                           g->url.shown);
     }
     *ret_n_changed = s.n_changed;
     return st;
@@ -221,7 +227,7 @@ postgres_ask(struct guard_conn *c, enum guard_question what, const char *const *
     return il__guard_postgres_run(il__guard_postgres_from(c), &s, reterr);
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void
 postgres_free(struct guard_conn *c)
@@ -240,7 +246,7 @@ postgres_connect(struct guard_conn *c, il_error *reterr)
 {
     struct postgres_guard *g = il__guard_postgres_from(c);
 
-    g->conn.retry_at_ns = 0; /* whoever asks again waits by himself */
+    g->conn.retry_at_ns = 0; /* the caller waits before it retries */
     if (il__pg_conn_ready(&g->conn, il__guard_postgres_soon(g)))
         return IL_OK;
     if (atomic_load(&c->interrupted))
@@ -263,9 +269,10 @@ static const struct guard_ops postgres_ops = {
 };
 
 il_status
-il__guard_postgres_new(const char *url, int64_t timeout_ms, struct guard_conn **ret, il_error *reterr)
+il__guard_postgres_new(const char *url, int64_t timeout_ms, struct guard_conn **ret,
+                       il_error *reterr)
 {
-    static const char prefix[] = "the store's URL: ";
+    static const char prefix[] = "store URL: ";
     il_status         st       = il__pg_libpq_load(reterr);
     il_error          why      = { .message = "" };
 
@@ -274,14 +281,14 @@ il__guard_postgres_new(const char *url, int64_t timeout_ms, struct guard_conn **
     struct postgres_guard *g = il__calloc(1, sizeof *g);
     if (g == NULL || !il__guard_init(&g->base, &postgres_ops, timeout_ms)) {
         il__free(g);
-        return il__error_set(reterr, IL_NOMEM, "no memory for a connection");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a connection");
     }
     st = il__pg_url_parse(&g->url, url, &why);
     if (st != IL_OK) {
         const char *text = why.message;
         if (strncmp(text, prefix, sizeof prefix - 1) == 0)
             text += sizeof prefix - 1;
-        il__error_set(reterr, st, "the connection's URL: %s", text);
+        il__error_set(reterr, st, "connection URL: %s", text);
         postgres_free(&g->base);
         return st;
     }

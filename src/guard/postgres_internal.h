@@ -1,5 +1,5 @@
 /*
- * postgres_internal.h: what the PostgreSQL files of the guard share.
+ * postgres_internal.h: declarations shared by the guard's PostgreSQL files.
  */
 #ifndef IL_GUARD_POSTGRES_INTERNAL_H
 #define IL_GUARD_POSTGRES_INTERNAL_H
@@ -11,7 +11,7 @@ struct postgres_guard {
     struct guard_conn base;
     struct pg_url     url;
     struct pg_conn    conn; /* connecting is as the engine's; statements are postgres_wait.c's */
-    char              schema[PG_SCHEMA_BYTES_MAX + 1]; /* of the store, if that is here; else "" */
+    char              schema[PG_SCHEMA_BYTES_MAX + 1]; /* of the store, if in this database; "" */
     const char      **texts; /* names and values of a row; room for n_texts */
     size_t            n_texts;
     char              sqlstate[PG_SQLSTATE_BYTES]; /* of the last statement; "" = it worked */
@@ -23,31 +23,35 @@ il__guard_postgres_from(struct guard_conn *c)
     return container_of(c, struct postgres_guard, base);
 }
 
-/* One statement: its text, values, who takes the rows. */
+/* One statement: its text, its values, and the row callback. */
 struct postgres_statement {
     const char        *sql;
     const char *const *values;
     size_t             n_values;
     guard_row_fn      *each; /* NULL: nobody */
     void              *cookie;
-    int64_t            until_ns;   /* then it is given up; 0 = never */
-    bool               to_the_end; /* it is not interrupted */
+    int64_t            until_ns;   /* timeout; 0 = never */
+    bool               to_the_end; /* not interruptible */
     int64_t            n_changed;  /* filled */
     char               tag[16];    /* filled: INSERT, COMMIT, … */
 };
 
 /*
- * Carry it out. IL_OK; IL_INVAL, IL_STALE, IL_STORE and kin: the server refused it, and g->sqlstate says why; IL_CANCELLED, or time is up: the server was asked to stop, and the connection
- * is closed: its transaction ends with it. IL_STORE with g->sqlstate "": the connection is lost.
+ * Execute it. IL_OK; IL_INVAL, IL_STALE, IL_STORE and the like: the server refused it, and
+ * g->sqlstate has the reason; IL_CANCELLED or a timeout: the server was asked to cancel, and the
+ * connection is closed, which ends its transaction. IL_STORE with g->sqlstate "": the connection is
+ * lost.
  */
 il_status il__guard_postgres_run(struct postgres_guard *g, struct postgres_statement *s,
                                  il_error *reterr) MUST_USE;
-/* When a server should have connected, or answered to what waits for nobody: within the timeout, and within 15 s. */
+/* The deadline for connecting, and for answers that wait for no lock: within the timeout, and
+ * within 15 s. */
 int64_t il__guard_postgres_soon(const struct postgres_guard *g);
-/* The same for a text of ours without rows or values that waits for nobody. */
-il_status il__guard_postgres_exec(struct postgres_guard *g, const char *sql, il_error *reterr) MUST_USE;
+/* The same for one of our own statements without rows or values that waits for no lock. */
+il_status il__guard_postgres_exec(struct postgres_guard *g, const char *sql, il_error *reterr)
+    MUST_USE;
 
-/* ---- postgres_store.c ------------------------------------------------------------------------------------------ */
+/* ---- postgres_store.c ------------------------------------------------------------------------ */
 
 il_status il__guard_postgres_shares(struct guard_conn *c, il *h, const struct guard_shown *f,
                                     bool *ret, il_error *reterr);

@@ -1,33 +1,36 @@
 /*
- * postgres_store.c: where leases and data share a database: the fence is checked by the store's own function, in the user's transaction.
+ * postgres_store.c: for leases and data in the same database: the store's own function checks the
+ * fence, in the user's transaction.
  *
- * Whether they do is not told by comparing URLs, which can be spelled in many ways, but by looking: a store in the schema that the handle uses, that has given this very fence. Every server then
- * comes to the same answer, and all transactions of a key are guarded in the same way.
+ * Comparing URLs would not tell whether they share one, since a URL can be spelled in many ways.
+ * Instead the database is searched: a store in the handle's schema that has issued this fence. So
+ * every server comes to the same answer, and all transactions of a key are guarded in the same way.
  */
 #include "base/error.h"
 #include "guard/postgres_internal.h"
 #include "runtime/handle.h"
-#include "store/decorators/over.h"
+#include "store/decorators/decorator.h"
 #include "store/postgres/postgres_internal.h"
 
 #include "guard_postgres_store_sql.inc"
 
 #define TEXT_BYTES 512
 
-/* The schema of the handle's store; NULL: it is no PostgreSQL. */
+/* The schema of the handle's store; NULL: not PostgreSQL. */
 static const char *
 schema_of(il *h)
 {
     struct il__store *s = h->store;
 
     while (strcmp(s->ops->name, "trace") == 0 || strcmp(s->ops->name, "fault") == 0)
-        s = il__over_from(s)->inner;
+        s = il__decorator_from(s)->inner;
     if (strcmp(s->ops->name, "postgres") != 0)
         return NULL;
     return il__pg_from(container_of(s, struct remote_store, base))->url.schema;
 }
 
-/* A statement with the name of the schema, which needs no quotes inside (il__pg_url_parse() saw to it). */
+/* A statement with the name of the schema, which needs no escaping (il__pg_url_parse() has checked
+ * it). */
 static void
 fill_in(char out[TEXT_BYTES], const char *text, const char *schema)
 {
@@ -45,7 +48,7 @@ take_answer(void *cookie, const struct guard_row *row)
     return false;
 }
 
-/* -1: there is no store; 0: there is one that this user may not use; 1: there is one. */
+/* -1: no store; 0: a store that this user may not use; 1: a usable store. */
 static il_status
 look_for_store(struct postgres_guard *g, const char *schema, int *ret, il_error *reterr)
 {
@@ -92,12 +95,13 @@ il__guard_postgres_shares(struct guard_conn *c, il *h, const struct guard_shown 
     il_status st = look_for_store(g, schema, &there, reterr);
     if (st != IL_OK || there < 0)
         return st;
-    /* Not by the table instead: another connection to this database may have the rights, and the two would not see each other. */
+    /* Do not fall back to the table: another connection to this database may have the rights, and
+     * the two would not see each other. */
     if (there == 0)
-        return il__error_set(
-            reterr,
-            IL_INVAL, "%s: there is a store in the schema %s, and this user may not call its check_fence(); docs/SQL.md has the GRANTs",
-            g->url.shown, schema);
+        return il__error_set(reterr, IL_INVAL,
+                             "%s: not permitted to call check_fence() of the store in schema %s; "
+                             "see docs/SQL.md for the GRANTs",
+                             g->url.shown, schema);
     st = with_fence(g, sql_postgres_store_knows, schema, f, il__guard_take_number, &knows, reterr);
     if (st == IL_OK && knows.there) {
         (void)snprintf(g->schema, sizeof g->schema, "%s", schema);

@@ -1,9 +1,11 @@
 /*
- * postgres_wait.c: one statement on a connection: sent, waited for, its rows handed on one by one, given up when it should stop.
+ * postgres_wait.c: runs one statement on a connection: sends it, waits for it, passes its rows on
+ * one by one, and cancels it on interrupt or timeout.
  *
- * Rows are taken in single-row mode, so that a result of any size needs memory for one of them. A statement goes out with the extended protocol: the server itself then refuses
- * several in one text. Who gives up asks the server to stop (over another connection, by a thread that nobody waits for) and closes the connection at once: what was not committed
- * is undone by the server.
+ * Rows are read in single-row mode, so that a result of any size needs memory for one row only.
+ * Statements use the extended protocol: the server itself then refuses several in one text. To
+ * cancel, a detached thread asks the server to stop (over another connection), and this connection
+ * is closed at once: the server rolls back what was not committed.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -14,9 +16,9 @@
 #include "base/parse.h"
 #include "guard/postgres_internal.h"
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Whose fault is it? The statement's: IL_INVAL. What may work the next time: IL_STORE. */
+/* Classify an error. The statement's own fault: IL_INVAL. It may work next time: IL_STORE. */
 static il_status
 map(const char *sqlstate)
 {
@@ -29,7 +31,7 @@ map(const char *sqlstate)
         { "08", IL_STORE },    /* connections */
         { "25P03", IL_STORE }, /* idle_in_transaction_session_timeout */
         { "40", IL_STORE },    /* serialization_failure, deadlock_detected */
-        { "53", IL_STORE },    /* too little of something; il__pg_map() knows more */
+        { "53", IL_STORE },    /* out of some resource; il__pg_map() knows more */
         { "55", IL_STORE },    /* lock_not_available, object_in_use */
         { "57", IL_STORE },    /* shutdown, statement_timeout */
         { "58", IL_STORE },    /* the server's system */
@@ -50,7 +52,7 @@ refuse(struct postgres_guard *g, const PGresult *r, il_error *reterr)
     const char *text     = il__pq->PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
 
     if (sqlstate == NULL) /* libpq's own words */
-        return il__error_set(reterr, IL_STORE, "%s: the connection was lost", g->url.shown);
+        return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
     (void)snprintf(g->sqlstate, sizeof g->sqlstate, "%s", sqlstate);
     il_status st = map(sqlstate);
     if (strcmp(sqlstate, "42601") == 0 && text != NULL && strstr(text, "multiple commands") != NULL)
@@ -65,14 +67,15 @@ static il_status
 lose(struct postgres_guard *g, il_error *reterr)
 {
     il__pg_conn_close(&g->conn);
-    return il__error_set(reterr, IL_STORE, "%s: the connection was lost", g->url.shown);
+    return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
 }
 
-/* ---- giving up ------------------------------------------------------------------------------------------------------------- */
+/* ---- cancelling ------------------------------------------------------------------------------ */
 
 /*
- * More than once: a request that comes before the server's process has begun with the statement is forgotten by it. When the process is gone, which is what
- * follows from the closed connection, a request for it does nothing: it has a key.
+ * More than once: the server's process ignores a cancel request that arrives before it has started
+ * the statement. Once the process has exited, as it does after the connection is closed, a request
+ * has no effect: it contains a key.
  */
 static void *
 cancel_main(void *arg)
@@ -83,7 +86,7 @@ cancel_main(void *arg)
     for (size_t i = 0; i < ARRAY_LEN(delays_ms); i++) {
         (void)poll(NULL, 0, delays_ms[i]);
         (void)il__pq->PQcancel(
-            arg, why, sizeof why); /* if it fails, the statement goes on until its server notices */
+            arg, why, sizeof why); /* if it fails, the statement runs until its server notices */
     }
     il__pq->PQfreeCancel(arg);
     return NULL;
@@ -117,12 +120,12 @@ give_up(struct postgres_guard *g, bool interrupted, il_error *reterr)
     il__pg_conn_close(&g->conn);
     if (interrupted)
         return il__guard_cancelled(reterr);
-    return il__error_set(reterr, IL_STORE, "%s: no answer within the time", g->url.shown);
+    return il__error_set(reterr, IL_STORE, "%s: timed out", g->url.shown);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Until the socket can do something, time is up, or it should stop; the caller looks. */
+/* Wait until the socket is ready, time is up, or it should stop; the caller checks which. */
 static short
 wait_for_socket(struct postgres_guard *g, const struct postgres_statement *s, short events)
 {
@@ -138,7 +141,7 @@ wait_for_socket(struct postgres_guard *g, const struct postgres_statement *s, sh
     return fds[0].revents;
 }
 
-/* Send what is to be sent and read until there is a result, or none any more. */
+/* Send pending data and read until there is a result, or no more. */
 static il_status
 wait_for_result(struct postgres_guard *g, const struct postgres_statement *s, il_error *reterr)
 {
@@ -158,11 +161,12 @@ wait_for_result(struct postgres_guard *g, const struct postgres_statement *s, il
     }
 }
 
-/* ---- results --------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
-/* The one row of a result. False: no memory. */
+/* The only row of a result. False: out of memory. */
 static bool
-give_row(struct postgres_guard *g, const PGresult *r, const struct postgres_statement *s, bool *more)
+give_row(struct postgres_guard *g, const PGresult *r, const struct postgres_statement *s,
+         bool *more)
 {
     size_t n = (size_t)il__pq->PQnfields(r);
 
@@ -182,7 +186,8 @@ give_row(struct postgres_guard *g, const PGresult *r, const struct postgres_stat
     return true;
 }
 
-/* What was done, and to how many rows. Only changes count: of a SELECT it says how many rows it gave. */
+/* The command, and the number of rows it changed. Only changes count: for a SELECT the tag has the
+ * number of rows returned. */
 static void
 take_tag(PGresult *r, struct postgres_statement *s)
 {
@@ -190,14 +195,15 @@ take_tag(PGresult *r, struct postgres_statement *s)
     const char              *tag       = il__pq->PQcmdStatus(r);
     uint64_t                 n         = 0;
 
-    (void)snprintf(s->tag, sizeof s->tag, "%.*s", (int)MIN(strcspn(tag, " "), sizeof s->tag - 1), tag);
+    (void)snprintf(s->tag, sizeof s->tag, "%.*s", (int)MIN(strcspn(tag, " "), sizeof s->tag - 1),
+                   tag);
     for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
         if (strcmp(s->tag, changes[i]) == 0 && il__parse_u64(il__pq->PQcmdTuples(r), INT64_MAX, &n))
             s->n_changed = (int64_t)n;
     }
 }
 
-/* One of the results; *more: rows are still wanted. */
+/* Process one result; *more: rows are still wanted. */
 static il_status
 take_result(struct postgres_guard *g, PGresult *r, struct postgres_statement *s, bool *more,
             il_error *reterr)
@@ -205,7 +211,7 @@ take_result(struct postgres_guard *g, PGresult *r, struct postgres_statement *s,
     switch (il__pq->PQresultStatus(r)) {
     case PGRES_SINGLE_TUPLE:
         if (*more && !give_row(g, r, s, more))
-            return il__error_set(reterr, IL_NOMEM, "no memory for a row");
+            return il__error_set(reterr, IL_NOMEM, "out of memory for a row");
         return IL_OK;
     case PGRES_TUPLES_OK: /* the end of the rows */
     case PGRES_COMMAND_OK:
@@ -218,7 +224,7 @@ take_result(struct postgres_guard *g, PGresult *r, struct postgres_statement *s,
     case PGRES_COPY_BOTH:
         il__pg_conn_close(&g->conn); /* the simplest way out */
         return il__error_set(reterr, IL_INVAL,
-                             "%s: COPY from or to the client is not possible here", g->url.shown);
+                             "%s: COPY from or to the client is not supported here", g->url.shown);
     default:
         return refuse(g, r, reterr);
     }
@@ -232,7 +238,7 @@ il__guard_postgres_run(struct postgres_guard *g, struct postgres_statement *s, i
 
     g->sqlstate[0] = '\0';
     if (g->conn.pq == NULL)
-        return il__error_set(reterr, IL_STORE, "%s: the connection was lost", g->url.shown);
+        return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
     if (il__pq->PQsendQueryParams(g->conn.pq, s->sql, (int)s->n_values, NULL, s->values, NULL, NULL,
                                   0) != 1)
         return lose(g, reterr);
@@ -244,7 +250,7 @@ il__guard_postgres_run(struct postgres_guard *g, struct postgres_statement *s, i
         PGresult *r = il__pq->PQgetResult(g->conn.pq);
         if (r == NULL)
             break;
-        if (st == IL_OK) /* the first failure says why */
+        if (st == IL_OK) /* the first failure has the reason */
             st = take_result(g, r, s, &more, reterr);
         il__pq->PQclear(r);
         if (g->conn.pq == NULL)
@@ -253,7 +259,7 @@ il__guard_postgres_run(struct postgres_guard *g, struct postgres_statement *s, i
     if (il__pq->PQstatus(g->conn.pq) == CONNECTION_BAD) {
         il__pg_conn_close(&g->conn);
         if (st == IL_OK)
-            st = il__error_set(reterr, IL_STORE, "%s: the connection was lost", g->url.shown);
+            st = il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
     }
     return st;
 }

@@ -1,9 +1,11 @@
 /*
- * sqlite.c: guarded transactions on a SQLite file of the user's.
+ * sqlite.c: fenced transactions on the user's SQLite file.
  *
- * The file is the user's: its journal mode and settings stay as they are. Who may not commit is kept from it three times: an authorizer refuses statements that begin or end
- * transactions when they are prepared, a commit hook refuses every commit but ours (also the automatic one of a write after a failure that has rolled everything back), and
- * after each statement it is looked at whether the transaction is still open.
+ * The file belongs to the user: its journal mode and settings stay unchanged. Three mechanisms
+ * prevent unauthorised commits: an authorizer refuses to prepare statements that begin or end
+ * transactions, a commit hook refuses every commit but ours (including the automatic one of a write
+ * after a failure that has rolled everything back), and after each statement we check that the
+ * transaction is still open.
  */
 #include <limits.h>
 #include <poll.h>
@@ -18,17 +20,17 @@
 
 #include "guard_sqlite_sql.inc"
 
-#define LOOK_OPS 1000 /* of SQLite's machine, between two looks whether it was interrupted */
+#define LOOK_OPS 1000 /* SQLite VM steps between two checks for an interrupt */
 #define FENCE_TABLE "interlock_fence"
 
 struct sqlite_guard {
     struct guard_conn base;
     sqlite3          *db;
     char             *path;
-    const char       *refused;    /* by the authorizer: why */
+    const char       *refused;    /* set by the authorizer: why */
     bool              is_theirs;  /* the statement is the user's */
-    bool              commits;    /* our commit is at work */
-    int64_t           busy_until; /* of a wait for somebody else's lock */
+    bool              commits;    /* our commit is running */
+    int64_t           busy_until; /* of a wait for another connection's lock */
 };
 
 static struct sqlite_guard *
@@ -37,9 +39,9 @@ from(struct guard_conn *c)
     return container_of(c, struct sqlite_guard, base);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-/* What SQLite says about a statement; the statement's own fault is IL_INVAL. */
+/* Translate SQLite's error for a statement; the statement's own fault is IL_INVAL. */
 static il_status
 fail(struct sqlite_guard *g, int rc, il_error *reterr)
 {
@@ -68,9 +70,9 @@ fail(struct sqlite_guard *g, int rc, il_error *reterr)
     return il__sq_error(rc, g->db != NULL ? sqlite3_system_errno(g->db) : 0, g->path, reterr);
 }
 
-/* ---- callbacks of SQLite --------------------------------------------------------------------------------------------------- */
+/* ---- callbacks of SQLite --------------------------------------------------------------------- */
 
-/* What a statement wants to do; asked when it is prepared. */
+/* What a statement is about to do; called while it is prepared. */
 static int
 authorize(void *cookie, int action, const char *a, const char *b, const char *c UNUSED,
           const char *d UNUSED)
@@ -100,7 +102,7 @@ authorize(void *cookie, int action, const char *a, const char *b, const char *c 
     case SQLITE_PRAGMA:
         if (sqlite3_stricmp(a, "journal_mode") == 0 || sqlite3_stricmp(a, "locking_mode") == 0 ||
             sqlite3_stricmp(a, "wal_checkpoint") == 0 || sqlite3_stricmp(a, "query_only") == 0)
-            why = "this PRAGMA is not for a statement in a transaction";
+            why = "this PRAGMA is not allowed in a transaction";
         break;
     default:
         break;
@@ -127,7 +129,7 @@ was_interrupted(void *cookie)
     return atomic_load(&g->base.interrupted) && !g->commits;
 }
 
-/* Somebody else has the lock. Wait a little, and look whether we were told to stop. */
+/* Another connection has the lock. Wait a little, and check for an interrupt. */
 static int
 wait_while_busy(void *cookie, int n_before)
 {
@@ -139,16 +141,16 @@ wait_while_busy(void *cookie, int n_before)
         g->busy_until =
             il__clock_boot_ns() +
             (g->commits ? MIN(g->base.timeout_ms, GUARD_ANSWER_MS_MAX) : g->base.timeout_ms) *
-                IL__NS_PER_MS; /* a commit is not interrupted */
+                IL__NS_PER_MS; /* a commit is not interruptible */
     if (il__clock_boot_ns() >= g->busy_until || was_interrupted(g))
         return 0;
     (void)poll(&stop, g->commits ? 0 : 1, delays_ms[MIN(n_before, (int)ARRAY_LEN(delays_ms) - 1)]);
     return !was_interrupted(g);
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------------------------ */
+/* ---- statements ------------------------------------------------------------------------------ */
 
-/* Which of the values a parameter named $3 or ?3 is; 0 = none. A bare ? counts by its place. */
+/* The number of a parameter named $3 or ?3; 0 = none. A bare ? counts by its position. */
 static size_t
 value_of(sqlite3_stmt *stmt, int i)
 {
@@ -168,26 +170,30 @@ value_of(sqlite3_stmt *stmt, int i)
 }
 
 static il_status
-bind(struct sqlite_guard *g, sqlite3_stmt *stmt, const char *const *values, size_t n, il_error *reterr)
+bind(struct sqlite_guard *g, sqlite3_stmt *stmt, const char *const *values, size_t n,
+     il_error *reterr)
 {
     for (int i = 1; i <= sqlite3_bind_parameter_count(stmt); i++) {
         size_t at = value_of(stmt, i);
         if (at == 0 || at > n)
-            return il__error_set(
-                reterr, IL_INVAL, "%s: there is no value for the parameter %s", g->path,
-                sqlite3_bind_parameter_name(stmt, i) != NULL ? sqlite3_bind_parameter_name(stmt, i)
-                                                             : "?");
+            return il__error_set(reterr, IL_INVAL, "%s: no value for parameter %s", g->path,
+                                 sqlite3_bind_parameter_name(stmt, i) != NULL
+                                     ? sqlite3_bind_parameter_name(stmt, i)
+                                     : "?");
         const char *value = values[at - 1];
-        int         rc    = value == NULL
-                                ? sqlite3_bind_null(stmt, i)
-                                : sqlite3_bind_text64(stmt, i, value, strlen(value), SQLITE_STATIC, SQLITE_UTF8);
+        int         rc    = SQLITE_OK;
+
+        if (value == NULL)
+            rc = sqlite3_bind_null(stmt, i);
+        else
+            rc = sqlite3_bind_text64(stmt, i, value, strlen(value), SQLITE_STATIC, SQLITE_UTF8);
         if (rc != SQLITE_OK)
             return fail(g, rc, reterr);
     }
     return IL_OK;
 }
 
-/* One row to the caller. False: no memory. */
+/* Pass one row to the caller. False: out of memory. */
 static bool
 give_row(sqlite3_stmt *stmt, guard_row_fn *each, void *cookie, bool *more)
 {
@@ -199,7 +205,8 @@ give_row(sqlite3_stmt *stmt, guard_row_fn *each, void *cookie, bool *more)
     for (int i = 0; i < n; i++) {
         texts[i]     = sqlite3_column_name(stmt, i);
         texts[n + i] = (const char *)sqlite3_column_text(stmt, i);
-        if (texts[i] == NULL || (texts[n + i] == NULL && sqlite3_column_type(stmt, i) != SQLITE_NULL))
+        if (texts[i] == NULL ||
+            (texts[n + i] == NULL && sqlite3_column_type(stmt, i) != SQLITE_NULL))
             return false;
     }
     *more = each(cookie, &(struct guard_row){ (size_t)n, texts, texts + n });
@@ -220,7 +227,7 @@ step_all(sqlite3_stmt *stmt, guard_row_fn *each, void *cookie)
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
-/* One statement, ours or theirs. */
+/* Run one statement, ours or the user's. */
 static il_status
 run(struct sqlite_guard *g, const char *sql, const char *const *values, size_t n,
     guard_row_fn *each, void *cookie, int64_t *ret_n_changed, il_error *reterr)
@@ -239,7 +246,7 @@ run(struct sqlite_guard *g, const char *sql, const char *const *values, size_t n
     else if (*il__guard_skip(tail, false) != '\0')
         st = il__error_set(reterr, IL_INVAL, "%s", GUARD_SEVERAL_TEXT);
     else if (g->is_theirs && g->base.read_only && sqlite3_stmt_readonly(stmt) == 0)
-        st = il__error_set(reterr, IL_INVAL, "%s: this transaction may only read", g->path);
+        st = il__error_set(reterr, IL_INVAL, "%s: read-only transaction", g->path);
     if (st == IL_OK)
         st = bind(g, stmt, values, n, reterr);
     if (st == IL_OK) {
@@ -268,7 +275,7 @@ sqlite_exec(struct guard_conn *c, const char *sql, const char *const *values, si
     g->is_theirs = true;
     il_status st = run(g, sql, values, n, each, cookie, ret_n_changed, reterr);
     g->is_theirs = false;
-    /* Some failures undo everything; what follows would be transactions of its own. */
+    /* Some failures roll everything back; later statements would run in their own transactions. */
     if (st == IL_OK && sqlite3_get_autocommit(g->db) != 0)
         st = il__error_set(reterr, IL_INVAL, "%s: the statement ended the transaction", g->path);
     return st;
@@ -285,7 +292,7 @@ sqlite_ask(struct guard_conn *c, enum guard_question what, const char *const *va
     return run(from(c), texts[what], values, n, each, cookie, NULL, reterr);
 }
 
-/* ---- transactions ---------------------------------------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 static void
 sqlite_rollback(struct guard_conn *c)
@@ -294,13 +301,13 @@ sqlite_rollback(struct guard_conn *c)
 
     if (g->db == NULL || sqlite3_get_autocommit(g->db) != 0)
         return;
-    g->commits = true; /* a rollback is not to be interrupted either */
+    g->commits = true; /* a rollback is not interruptible either */
     IGNORE(run_ours(g, sql_sqlite_rollback, NULL) !=
-           IL_OK); /* it cannot fail but for memory; the close undoes it then */
+           IL_OK); /* can only run out of memory; the close undoes it then */
     g->commits = false;
 }
 
-/* A yes or no of ours. */
+/* A yes/no query of our own. */
 static il_status
 ask_number(struct sqlite_guard *g, const char *sql, const char *const *values, size_t n,
            struct guard_number *ret, il_error *reterr)
@@ -317,8 +324,7 @@ refuse_store(struct sqlite_guard *g, il_error *reterr)
     if (st == IL_OK && is_store.number != 0)
         return il__error_set(
             reterr, IL_INVAL,
-            "%s: this file is a store of Interlock's: keep your tables in a file of their own",
-            g->path);
+            "%s: this file is an Interlock store; keep your tables in another file", g->path);
     return st;
 }
 
@@ -368,12 +374,12 @@ sqlite_commit(struct guard_conn *c, il_error *reterr)
     g->commits   = true;
     il_status st = run_ours(g, sql_sqlite_commit, reterr);
     g->commits   = false;
-    if (st != IL_OK) /* busy, or the disk is full: nothing of it stays */
+    if (st != IL_OK) /* busy, or the disk is full: nothing is committed */
         sqlite_rollback(c);
     return st;
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void
 sqlite_free(struct guard_conn *c)
@@ -397,7 +403,7 @@ set_up(struct sqlite_guard *g)
         rc = sqlite3_db_config(g->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_db_config(g->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    (void)sqlite3_commit_hook(g->db, refuse_commit, g); /* returns what was there: nothing */
+    (void)sqlite3_commit_hook(g->db, refuse_commit, g); /* returns the previous hook: none */
     sqlite3_progress_handler(g->db, LOOK_OPS, was_interrupted, g);
     return rc;
 }
@@ -434,16 +440,18 @@ static const struct guard_ops sqlite_ops = {
 };
 
 il_status
-il__guard_sqlite_new(const char *path, int64_t timeout_ms, struct guard_conn **ret, il_error *reterr)
+il__guard_sqlite_new(const char *path, int64_t timeout_ms, struct guard_conn **ret,
+                     il_error *reterr)
 {
     if (path[0] == '\0' || path[0] == ':')
-        return il__error_set(reterr, IL_INVAL, "a connection to SQLite names a file: sqlite:PATH");
+        return il__error_set(reterr, IL_INVAL, "a SQLite connection needs a file: sqlite:PATH");
     if (strchr(path, '?') != NULL)
-        return il__error_set(reterr, IL_INVAL, "a connection to SQLite has no options after '?'");
+        return il__error_set(reterr, IL_INVAL, "a SQLite connection takes no options after '?'");
     struct sqlite_guard    *g    = il__calloc(1, sizeof *g);
     struct il__buf AUTO_BUF name = { 0 };
     il__buf_init(&name, PATH_MAX);
-    /* Neither a URI nor a name with a meaning of its own, whatever SQLite was built with. */
+    /* Make sure that SQLite, however built, treats the path neither as a URI nor as a special
+     * name. */
     il__buf_adds(&name, path[0] == '/' ? "" : "./");
     il__buf_adds(&name, path);
     if (g == NULL || (g->path = il__buf_take(&name)) == NULL ||
@@ -451,7 +459,7 @@ il__guard_sqlite_new(const char *path, int64_t timeout_ms, struct guard_conn **r
         if (g != NULL)
             il__free(g->path);
         il__free(g);
-        return il__error_set(reterr, IL_NOMEM, "no memory for a connection");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a connection");
     }
     *ret = &g->base;
     return IL_OK;

@@ -1,13 +1,13 @@
 /*
- * text.c: looking at SQL text, as far as it must be looked at before a database sees it. What a statement means is the database's to say;
- * here is only told where it begins, and with which word.
+ * text.c: scans SQL text as far as necessary before a database sees it. Only the database
+ * interprets a statement; this only finds where it begins, and with which word.
  */
 #include <ctype.h>
 #include <strings.h>
 
 #include "guard/guard_internal.h"
 
-/* Behind a comment that begins at `at`. One that does not end goes to the end of the text. */
+/* Skip a comment that begins at `at`. An unterminated one extends to the end of the text. */
 static const char *
 skip_block(const char *at, bool nested)
 {

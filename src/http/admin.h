@@ -1,6 +1,6 @@
 /*
- * admin.h: tenants, keys, audit and forced releases over HTTP. The tables are for routes.def; all of them, the inputs too, have offsets into structs of
- * admin.c's own.
+ * admin.h: tenants, keys, audit and forced releases over HTTP. The tables below are referenced by
+ * routes.def; all of them, inputs included, hold offsets into structs private to admin.c.
  */
 #ifndef IL_HTTP_ADMIN_H
 #define IL_HTTP_ADMIN_H
@@ -15,7 +15,7 @@ extern const struct wire_object http_in_audit_page, http_in_admin_break;
 extern const struct wire_object http_out_tenant, http_out_key, http_out_new_key, http_out_revoked,
     http_out_act, http_out_broken;
 
-/* ---- what the tables are tables of --------------------------------------------------------------------------------------- */
+/* ---- structs behind the tables --------------------------------------------------------------- */
 
 /* Queries of listings. */
 struct http_page_in {
@@ -23,13 +23,24 @@ struct http_page_in {
     uint32_t    limit; /* 0 = 100 */
 };
 #define HTTP_PAGE_DEFAULT 100
-/* Room for a page and the row behind it, which says that there is more. NULL: answered. */
+/* Allocate a page plus one extra row, which shows whether there are more. NULL: the request has
+ * been answered. */
 void *http_page_rows(struct http_request *r, struct http_page_in *page, size_t n_bytes);
+
+/*
+ * May the caller administer this tenant? The role admin covers the whole server; named permissions
+ * (admin:key_create) and the role operator cover the key's own tenant only. To other callers the
+ * tenant appears not to exist.
+ */
+bool http_admin_covers(const struct http_caller *c, const char *tenant);
+/* Restrict the tenant of a listing to the caller's. False: another tenant was asked for; the
+ * request has been answered with 403. */
+bool http_admin_narrow(struct http_request *r, const char **tenant);
 
 struct http_key_in {
     const char        *tenant, *name, *prefix;
     enum il__data_role role;        /* NONE: not given */
-    const void        *permissions; /* a list, or words in a text: the text of either */
+    const void        *permissions; /* a list, or words in a string: the text of either */
     size_t             permissions_bytes;
     int64_t            expires_at_ms, expires_in_ms;
 };
@@ -60,7 +71,7 @@ struct http_broken {
     uint32_t    broken, closing;
 };
 
-/* An error of the data store, or of what it was given. */
+/* Answer with an error of the data store or with invalid input. */
 void http_fail_data(struct http_request *r, const il_error *err);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * admin_keys.c: API keys over HTTP: made, listed, revoked.
+ * admin_keys.c: API keys over HTTP: create, list, revoke.
  */
 #include "base/clock.h"
 #include "http/admin.h"
 #include "http/audit.h"
 #include "http/auth.h"
-#include "http/one.h"
+#include "http/handler.h"
 #include "http/scope.h"
 #include "http/server.h"
 
@@ -23,11 +23,13 @@ struct key_work {
     void               **mem;
     bool                 nomem;
     /* Revoking: */
-    uint64_t n_admins; /* keys that may do everything, and can be used */
-    bool     is_admin; /* the one that is to be revoked is one of them */
-    bool     found;
-    char     after[DATA_ID_BYTES];
-    size_t   n_seen;
+    const struct http_caller *caller;
+    uint64_t                  n_admins; /* usable keys with all permissions */
+    bool                      is_admin; /* the key to revoke is one of them */
+    bool                      above;    /* the key is an admin's and the caller is not an admin */
+    bool                      found;
+    char                      after[DATA_ID_BYTES];
+    size_t                    n_seen;
 };
 
 static struct key_work *
@@ -93,9 +95,10 @@ copy_key(void *cookie, const struct il__data_key *k)
                w->key.permissions == NULL || w->key.prefix == NULL;
 }
 
-/* ---- making one ---------------------------------------------------------------------------------------------------------- */
+/* ---- creating a key -------------------------------------------------------------------------- */
 
-/* The permissions of a body, a JSON array or words, as words. False: it is answered. */
+/* Convert the permissions of a body (a JSON array or words) to words. False: the request has
+ * been answered. */
 static bool
 take_permissions(struct http_request *r, struct key_work *w)
 {
@@ -119,14 +122,13 @@ take_permissions(struct http_request *r, struct key_work *w)
         json_decref(list);
         if (!ok) {
             http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                      "field 'permissions': it must be a list of names, or one text");
+                      "field 'permissions': must be a list of names or a string");
             return false;
         }
     }
     if (words.failed) {
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                  "field 'permissions': together they have more than %d bytes",
-                  DATA_PERMISSIONS_BYTES_MAX);
+                  "field 'permissions': longer than %d bytes in total", DATA_PERMISSIONS_BYTES_MAX);
         return false;
     }
     w->permissions = il__arena_strdup(&r->mem, il__buf_str(&words));
@@ -159,7 +161,7 @@ created(struct http_request *r)
     struct key_work *w = r->state;
 
     if (w->status == IL_NOT_FOUND)
-        http_fail(r, 404, il_status_name(IL_NOT_FOUND), "request", NULL, "there is no such tenant");
+        http_fail(r, 404, il_status_name(IL_NOT_FOUND), "request", NULL, "no such tenant");
     else if (w->status != IL_OK)
         http_fail_data(r, &w->error);
     else if (w->nomem)
@@ -179,7 +181,7 @@ did_create(struct http_request *r)
         created(r);
         return;
     }
-    http_auth_forget(r->server); /* it may have been tried before it was there */
+    http_auth_forget(r->server); /* it may be cached as unknown */
     if (details != NULL) {
         AUTO_BUF struct il__buf b;
         il__buf_init(&b, 63);
@@ -195,7 +197,7 @@ did_create(struct http_request *r)
                created);
 }
 
-/* Is each of the words also one of mine? */
+/* Is each of the words also among the caller's permissions? */
 static bool
 has_words(const char *mine, const char *words)
 {
@@ -214,15 +216,28 @@ has_words(const char *mine, const char *words)
     return true;
 }
 
-/* Nobody gives away more than he has: else the named permission to make keys, or an admin key with a prefix, would be worth all others. */
+/* A key can only grant permissions it has itself. Otherwise a key that may only create keys, or
+ * an admin key with a prefix, could obtain all permissions. */
 static bool
 may_give(const struct http_caller *c, const struct key_work *w)
 {
     if (!http_scope_has(c, w->in.prefix))
         return false;
     return c->role == DATA_ROLE_ADMIN ||
-           (w->in.role <= c->role && strcmp(w->in.tenant, c->tenant) == 0 &&
+           (w->in.role <= c->role && http_admin_covers(c, w->in.tenant) &&
             has_words(c->permissions, w->permissions));
+}
+
+/* A new key must not outlive its creator: otherwise a key valid for an hour could create one
+ * that never expires. */
+static bool
+may_last(const struct http_caller *c, const struct key_work *w)
+{
+#ifdef IL_MUTANT_key_outlives_its_maker
+    return true;
+#endif
+    return c->expires_at_ms == 0 ||
+           (w->in.expires_at_ms != 0 && w->in.expires_at_ms <= c->expires_at_ms);
 }
 
 void
@@ -233,32 +248,36 @@ http_admin_key_create(struct http_request *r)
     if (w == NULL || !http_take_body(r, &w->in) || !take_permissions(r, w))
         return;
     if (!may_give(r->caller, w)) {
-        http_fail(
-            r, 403, "FORBIDDEN", "auth", NULL,
-            "a key can only be made with what the caller has: tenant, role, permissions, prefix");
+        http_fail(r, 403, "FORBIDDEN", "auth", NULL,
+                  "a key can only grant what its creator has: tenant, role, permissions, prefix");
         return;
     }
     if (w->in.role == DATA_ROLE_NONE && w->permissions[0] == '\0') {
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                  "a key needs a 'role' or 'permissions'");
+                  "a key needs 'role' or 'permissions'");
         return;
     }
     if (w->in.expires_in_ms > 0 && w->in.expires_at_ms > 0) {
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                  "field 'expires_in_ms': 'expires_at' is given too");
+                  "field 'expires_in_ms': cannot be combined with 'expires_at'");
         return;
     }
     if (w->in.expires_in_ms > 0)
         w->in.expires_at_ms = il__clock_wall_ms() + w->in.expires_in_ms;
     if (w->in.expires_at_ms != 0 && w->in.expires_at_ms <= il__clock_wall_ms()) {
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                  "field 'expires_at': it is in the past");
+                  "field 'expires_at': is in the past");
+        return;
+    }
+    if (!may_last(r->caller, w)) {
+        http_fail(r, 403, "FORBIDDEN", "auth", NULL,
+                  "field 'expires_at': the new key must expire no later than the caller's key");
         return;
     }
     http_errand(r, do_create, did_create);
 }
 
-/* ---- listing ------------------------------------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 static void
 add_key(void *cookie, const struct il__data_key *k)
@@ -297,14 +316,14 @@ http_admin_key_list(struct http_request *r)
 {
     struct key_work *w = key_work(r);
 
-    if (w == NULL || !http_take_query(r, &w->page))
+    if (w == NULL || !http_take_query(r, &w->page) || !http_admin_narrow(r, &w->page.tenant))
         return;
     w->rows = http_page_rows(r, &w->page, sizeof *w->rows);
     if (w->rows != NULL)
         http_errand(r, do_list, did_list);
 }
 
-/* ---- revoking ------------------------------------------------------------------------------------------------------------ */
+/* ---- revoking -------------------------------------------------------------------------------- */
 
 static void
 look_for_admins(void *cookie, const struct il__data_key *k)
@@ -316,15 +335,16 @@ look_for_admins(void *cookie, const struct il__data_key *k)
 
     w->n_seen++;
     w->n_admins += admin;
-    if (strcmp(k->id, w->revoke.id) == 0) {
+    if (strcmp(k->id, w->revoke.id) == 0 && http_admin_covers(w->caller, k->tenant)) {
         w->found    = true;
         w->is_admin = admin;
+        w->above    = k->role == DATA_ROLE_ADMIN && w->caller->role < DATA_ROLE_ADMIN;
         copy_key(w, k);
     }
     (void)memcpy(w->after, k->id, strnlen(k->id, DATA_ID_BYTES - 1) + 1);
 }
 
-/* Look at all keys, page by page: is there another admin? */
+/* Scan all keys page by page for another admin key. */
 static void
 count_admins(struct http_request *r, struct key_work *w)
 {
@@ -347,7 +367,7 @@ do_revoke(struct http_request *r)
         return;
     if (!w->found)
         w->status = w->error.status = IL_NOT_FOUND;
-    else if (w->is_admin && w->n_admins <= 1 && w->revoke.force == 0)
+    else if (w->above || (w->is_admin && w->n_admins <= 1 && w->revoke.force == 0))
         w->status = IL_STATE;
     else
         w->status = il__data_key_revoke(r->server->data, NULL, w->revoke.id, &w->error);
@@ -359,10 +379,13 @@ revoked(struct http_request *r)
     struct key_work *w = r->state;
 
     w->revoke.revoked = 1;
-    if (w->status == IL_STATE)
-        http_fail(
-            r, 409, "LAST_ADMIN_KEY", "auth",
-            NULL, "this is the last admin key that can be used: without it nobody can make another over HTTP; ?force=true if that is meant");
+    if (w->above)
+        http_fail(r, 403, "FORBIDDEN", "auth", "{\"role\":\"admin\"}",
+                  "only keys with the role admin can revoke an admin key");
+    else if (w->status == IL_STATE)
+        http_fail(r, 409, "LAST_ADMIN_KEY", "auth", NULL,
+                  "this is the last usable admin key; without it no new one can be created over "
+                  "HTTP; use ?force=true to revoke it");
     else if (w->status != IL_OK)
         http_fail_data(r, &w->error);
     else
@@ -379,8 +402,9 @@ did_revoke(struct http_request *r)
                &(struct http_act){ .tenant  = w->found && !w->nomem ? w->key.tenant : NULL,
                                    .act     = "key.revoke",
                                    .what    = w->revoke.id,
-                                   .outcome = w->status == IL_STATE ? "LAST_ADMIN_KEY"
-                                                                    : il_status_name(w->status) },
+                                   .outcome = w->above                ? "FORBIDDEN"
+                                              : w->status == IL_STATE ? "LAST_ADMIN_KEY"
+                                                                      : il_status_name(w->status) },
                revoked);
 }
 
@@ -392,5 +416,6 @@ http_admin_key_revoke(struct http_request *r)
     if (w == NULL || !http_take_query(r, &w->revoke))
         return;
     w->revoke.id = r->args[0];
+    w->caller    = r->caller;
     http_errand(r, do_revoke, did_revoke);
 }

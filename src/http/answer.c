@@ -1,15 +1,15 @@
 /*
- * answer.c: from what a handler has put into a request to a response of libmicrohttpd. Bodies are not copied: they stay in r->out, which lives until the
- * answer is sent.
+ * answer.c: turns the result that a handler stored in a request into a libmicrohttpd response.
+ * Bodies are not copied: they stay in r->out, which lives until the answer has been sent.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "http/handler.h"
 #include "http/log.h"
 #include "http/mhd.h"
-#include "http/route.h"
 #include "http/server.h"
 
 static const char no_memory[] =
@@ -34,7 +34,7 @@ http_retry_after(struct http_request *r, int64_t ms)
     char *text = http_alloc(r, TEXT_BYTES);
 
     if (text == NULL)
-        return; /* it only helps */
+        return; /* the header is optional */
     (void)snprintf(text, TEXT_BYTES, "%lld", (long long)MAX((ms + 999) / 1000, 1));
     http_header(r, "Retry-After", text);
 }
@@ -66,13 +66,14 @@ add_headers(struct http_request *r, struct MHD_Response *response)
     return ok;
 }
 
-/* The response is there, or NULL: the connection is closed instead. */
+/* Returns the response, or NULL: the connection is closed instead. */
 static void
 answer_with(struct http_request *r, int status, struct MHD_Response *response)
 {
     CHECK(!r->answered);
     r->answered = true;
     r->status   = status;
+    http_results_drop(r, r->bytes_out); /* the answer is printed; its inputs can be freed */
     if (response != NULL && !add_headers(r, response)) {
         il__mhd->MHD_destroy_response(response);
         response = NULL;
@@ -82,7 +83,7 @@ answer_with(struct http_request *r, int status, struct MHD_Response *response)
         http_resume(r);
 }
 
-/* Static text that libmicrohttpd takes as void *. */
+/* Static text, which libmicrohttpd takes as void *. */
 static struct MHD_Response *
 response_of(const char *text, size_t n_bytes)
 {
@@ -133,13 +134,15 @@ http_answer_queue(struct http_request *r)
         return false;
     }
     http_conn_phase(r->server, r->c, r->streams ? HTTP_PHASE_WORK : HTTP_PHASE_ANSWER);
-    r->queued = true;
     rc        = il__mhd->MHD_queue_response(r->conn, (unsigned)r->status, response);
-    il__mhd->MHD_destroy_response(response); /* our reference */
-    return rc == MHD_YES;
+    r->queued = rc == MHD_YES;
+    /* Drop our reference. If the response was refused this was the last one, so the response and
+     * the stream behind it are now freed. */
+    il__mhd->MHD_destroy_response(response);
+    return r->queued;
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 void
 http_fail(struct http_request *r, int status, const char *code, const char *source,
@@ -178,7 +181,7 @@ http_fail_call(struct http_request *r)
     il_status st = r->call.status;
 
     CHECK(st != IL_OK);
-    /* Only what the caller did is told in full: what goes on between us and the store is for the log. */
+    /* Only the caller's own mistakes are reported in full; store errors go to the log. */
     if (st == IL_INVAL) {
         http_fail(r, il_status_http(st), il_status_name(st), "request", NULL, "%s",
                   r->call.error.message);
@@ -186,16 +189,39 @@ http_fail_call(struct http_request *r)
     }
     if (r->hung_up) {
         http_fail(r, il_status_http(IL_CANCELLED), il_status_name(IL_CANCELLED), "request", NULL,
-                  "the client has gone");
+                  "the client disconnected");
         return;
     }
     if (st == IL_CANCELLED) {
         http_retry_after(r, 1000);
-        http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is being stopped");
+        http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is shutting down");
+        return;
+    }
+    if (st == IL_LIMIT) {
+        http_retry_after(r, 1000);
+        http_fail(r, 503, "RESULTS_FULL", "request", NULL, "%s; nothing was done, try again later",
+                  r->call.error.message);
         return;
     }
     if (il_status_retryable(st))
         http_retry_after(r, 1000);
     http_fail(r, il_status_http(st), il_status_name(st), "store", NULL, "%s",
               st == IL_STORE && r->store_text != NULL ? r->store_text : il_status_text(st));
+}
+
+/* ---- by tables ------------------------------------------------------------------------------- */
+
+void
+http_say(struct http_request *r, int status, const struct wire_object *o, const void *from)
+{
+    il__wire_print(&r->out, o, from, 0);
+    http_answer(r, status);
+}
+
+void
+http_say_page(struct http_request *r, const struct wire_object *o, const void *items,
+              size_t item_bytes, size_t n, const char *next)
+{
+    il__wire_print_page(&r->out, o, items, item_bytes, n, next, 0);
+    http_answer(r, 200);
 }

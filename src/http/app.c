@@ -1,5 +1,6 @@
 /*
- * app.c: the apps of a server: opened in order, told of signals and ticks, and taken down in the reverse order. See app.h.
+ * app.c: the apps of a server: opens them in order, passes signals and ticks to them, and closes
+ * them in reverse order. See app.h.
  */
 #include "http/app.h"
 
@@ -23,6 +24,18 @@ http_app_state(const struct http_server *s, const struct http_app *app)
             return s->app_states[i];
     }
     return NULL;
+}
+
+bool
+http_app_owns(const struct http_server *s, const char *key)
+{
+    for (size_t i = 0; key != NULL && i < s->n_open_apps; i++) {
+        const char *class = s->o->apps[i]->run_class;
+        size_t n          = class != NULL ? strlen(class) : 0;
+        if (n > 0 && strncmp(key, class, n) == 0 && key[n] == ':')
+            return true;
+    }
+    return false;
 }
 
 il_status
@@ -53,7 +66,8 @@ http_apps_reload(struct http_server *s)
     for (size_t i = 0; i < s->n_open_apps; i++) {
         const struct http_app *app = s->o->apps[i];
         il_error               err = { 0 };
-        if (app->reload != NULL && app->reload(s->app_states[i], s->o->app_cookies[i], &err) != IL_OK)
+        if (app->reload != NULL &&
+            app->reload(s->app_states[i], s->o->app_cookies[i], &err) != IL_OK)
             http_log(s, HTTP_EVENT_reload_refused, "%s: %s", app->name, err.message);
     }
 }
@@ -76,7 +90,7 @@ http_apps_print(struct http_server *s, struct il__buf *out)
     }
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 struct closing {
     struct http_server *server;
@@ -95,7 +109,8 @@ close_all(void *cookie)
     return NULL;
 }
 
-/* They may need a while, and have something to tell until the end: so they are closed by a thread of its own, while this one listens. */
+/* Closing may take a while, and apps may send messages until the end. A separate thread closes
+ * them while this one keeps serving the inbox. */
 void
 http_apps_close(struct http_server *s, void (*meanwhile)(struct http_server *s))
 {
@@ -105,12 +120,12 @@ http_apps_close(struct http_server *s, void (*meanwhile)(struct http_server *s))
     if (s->n_open_apps == 0)
         return;
     if (s->metrics != NULL)
-        http_metrics_pipelines(s, NULL, NULL); /* what an app says of them is going away */
+        http_metrics_pipelines(s, NULL, NULL); /* the app's state is going away */
     if (pthread_create(&thread, NULL, close_all, &c) != 0) {
         (void)close_all(&c);
     } else {
         while (!atomic_load(&c.done)) {
-            IGNORE(poll(NULL, 0, MEANWHILE_MS) < 0); /* a signal: look sooner */
+            IGNORE(poll(NULL, 0, MEANWHILE_MS) < 0); /* interrupted by a signal: check sooner */
             meanwhile(s);
         }
         CHECK(pthread_join(thread, NULL) == 0);

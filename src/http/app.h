@@ -1,5 +1,7 @@
 /*
- * app.h: an app: routes of its own, and what it wants to do while the server runs. The server knows apps by this table only (http_options.apps); src/apps/apps.def lists them, and deleting one from there deletes it.
+ * app.h: the interface between the server and an app, which adds its own routes and background
+ * work. The server knows apps only through this table (http_options.apps). src/apps/apps.def lists
+ * them; deleting a line there removes the app.
  */
 #ifndef IL_HTTP_APP_H
 #define IL_HTTP_APP_H
@@ -15,26 +17,38 @@ struct http_app_error {
 #define HTTP_APPS_MAX 8
 
 struct http_app {
-    const char                  *name; /* `source` of its errors */
+    const char *name; /* `source` of its errors */
+    /* The class of the keys of its runs, or NULL. Only the app's own routes may start or change
+     * such runs; otherwise a client could bypass the app's checks, permissions and limits. */
+    const char                  *run_class;
     const struct http_route     *routes;
     size_t                       n_routes;
-    const struct http_app_error *errors; /* codes beside those of errors.def */
+    const struct http_app_error *errors; /* error codes in addition to errors.def */
     size_t                       n_errors;
-    /* After store, data store and the il__async are open, before anybody can connect. `cookie` is http_options.app_cookies[i]. *ret is what the others get, and http_app_state(). */
+    /*
+     * Called once store, data store and il__async are open, before clients can connect. `cookie` is
+     * http_options.app_cookies[i]. *ret is passed to the other callbacks and returned by
+     * http_app_state().
+     */
     il_status (*open)(struct http_server *s, void *cookie, void **ret, il_error *reterr);
-    /* SIGTERM: begin to end. On the loop; does not block. */
+    /* SIGTERM: start to shut down. On the loop; does not block. */
     void (*stop)(void *state);
-    /* At the end: waits until it is down. The il__async is closed already, store and data store are open. */
+    /* At the end: blocks until the app is down. The il__async is already closed, store and data
+     * store are still open. */
     void (*close)(void *state);
-    /* SIGHUP: on the loop; does not block for long (it may start an errand). IL_INVAL: said in the log; nothing changed. */
+    /* SIGHUP. On the loop; must not block for long (it may start an errand). IL_INVAL: logged,
+     * and nothing changed. */
     il_status (*reload)(void *state, void *cookie, il_error *reterr);
     /* Lines for /metrics, in the text format. On the loop. */
     void (*print_metrics)(void *state, struct il__buf *out);
-    /* About four times a second, on the loop. May be NULL, as the three above. */
+    /* About four times a second, on the loop. May be NULL, as may the three callbacks above. */
     void (*tick)(void *state, int64_t now_ns);
 };
 
-/* What open() gave. */
+/* Does this key belong to a run of an app? */
+bool http_app_owns(const struct http_server *s, const char *key);
+
+/* The state that open() returned. */
 void *http_app_state(const struct http_server *s, const struct http_app *app);
 
 #endif

@@ -1,19 +1,19 @@
 /*
- * audit.c: administrative acts into the data store. See audit.h.
+ * audit.c: writes administrative actions to the data store. See audit.h.
  */
 #include "http/audit.h"
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "http/errands.h"
 #include "http/log.h"
 #include "http/metrics.h"
-#include "http/office.h"
 #include "http/server.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 #define KEEP_MS (365 * DAY_MS)
 #define PURGE_EVERY_NS (INT64_C(3600) * 1000 * IL__NS_PER_MS)
-#define PURGE_AGAIN_NS (INT64_C(1000) * IL__NS_PER_MS) /* while there is more than one call takes */
+#define PURGE_AGAIN_NS (INT64_C(1000) * IL__NS_PER_MS) /* when one call did not purge everything */
 #define PURGE_ROWS 1000
 
 struct http_audit {
@@ -22,7 +22,7 @@ struct http_audit {
     bool                purging;
     int64_t             purge_at_ns, older_than_ms;
     uint64_t            n_purged;
-    struct self        *selves; /* under way, so that the end can free them */
+    struct self        *selves; /* writes in progress, so that close can free them */
 };
 
 il_status
@@ -35,63 +35,9 @@ http_audit_open(struct http_server *s, il_error *reterr)
     return IL_OK;
 }
 
-/* ---- what is administrative ---------------------------------------------------------------------------------------------- */
+/* ---- rows of a request ----------------------------------------------------------------------- */
 
-const char *
-http_act_of(const il_op *op)
-{
-    switch (op->type) {
-    case IL_OP_BREAK:
-        return "lock.break";
-    case IL_OP_RUN_CANCEL:
-        return "run.cancel";
-    case IL_OP_JOB_CANCEL:
-        return "job.cancel";
-    case IL_OP_JOB_RETRY:
-        return "job.retry";
-    case IL_OP_JOB_PURGE:
-        return "queue.purge";
-    case IL_OP_QUEUE_SET:
-        return "queue.set";
-    case IL_OP_QUEUE_PAUSE:
-        return (op->flags & IL_RESUME) != 0 ? "queue.resume" : "queue.pause";
-    case IL_OP_CRON_SET:
-        return "cron.set";
-    case IL_OP_CRON_REMOVE:
-        return "cron.remove";
-    default:
-        return NULL;
-    }
-}
-
-/* What it was done to. */
-static const char *
-what_of(const il_op *op)
-{
-    if (op->type == IL_OP_RUN_CANCEL)
-        return op->in.run.id;
-    if (op->type == IL_OP_JOB_CANCEL || op->type == IL_OP_JOB_RETRY)
-        return op->in.job.id;
-    if (op->type == IL_OP_CRON_SET || op->type == IL_OP_CRON_REMOVE)
-        return op->in.cron.name;
-    return op->key;
-}
-
-static const char *
-reason_of(const il_op *op)
-{
-    if (op->type == IL_OP_BREAK)
-        return op->in.lock.reason;
-    if (op->type == IL_OP_RUN_CANCEL)
-        return op->in.run.error;
-    if (op->type == IL_OP_JOB_CANCEL || op->type == IL_OP_QUEUE_PAUSE)
-        return op->in.job.text;
-    return NULL;
-}
-
-/* ---- rows of a request --------------------------------------------------------------------------------------------------- */
-
-/* What is being written, in the request's memory; its `state` stands in for the handler's meanwhile. */
+/* A write in progress, in the request's memory. Its `state` replaces the handler's meanwhile. */
 struct entry {
     struct il__data_act *acts;
     size_t               n;
@@ -152,7 +98,7 @@ start(struct http_request *r, struct il__data_act *acts, size_t n, http_fn *then
 {
     struct entry *e = http_alloc(r, sizeof *e);
 
-    if (e == NULL) { /* it has happened: the log is what is left to tell it to */
+    if (e == NULL) { /* the action has happened: the log is the only place left to report it */
         il_error err = { .status = IL_NOMEM, .message = "out of memory" };
         count_rows(r->server, r->id, acts, n, IL_NOMEM, &err);
         then(r);
@@ -174,17 +120,7 @@ row_of(const struct http_request *r, const il_op *op)
 {
     il_status st = r->call.status != IL_OK ? r->call.status : op->status;
 
-    return (struct il__data_act){
-        .at_ms   = il__clock_wall_ms(),
-        .tenant  = op->tenant != NULL  ? op->tenant
-                   : r->caller != NULL ? r->caller->tenant
-                                       : "default",
-        .who     = who_of(r),
-        .act     = http_act_of(op),
-        .what    = what_of(op),
-        .reason  = reason_of(op),
-        .outcome = il_status_name(st),
-    };
+    return il__data_act_of(op, st, r->caller != NULL ? r->caller->tenant : "default", who_of(r));
 }
 
 void
@@ -194,7 +130,7 @@ http_audit_ops(struct http_request *r, http_fn *then)
 
 #ifndef IL_MUTANT_act_not_recorded
     for (size_t i = 0; i < r->call.n; i++)
-        n += http_act_of(&r->call.ops[i]) != NULL;
+        n += il__data_act_name(&r->call.ops[i]) != NULL;
 #endif
     if (n == 0) {
         then(r);
@@ -204,13 +140,14 @@ http_audit_ops(struct http_request *r, http_fn *then)
     size_t               at   = 0;
     for (size_t i = 0; i < r->call.n; i++) {
         const il_op *op = &r->call.ops[i];
-        if (http_act_of(op) == NULL)
+        if (il__data_act_name(op) == NULL)
             continue;
         struct il__data_act row = row_of(r, op);
         if (acts != NULL)
             acts[at++] = row;
         else
-            count_rows(r->server, r->id, &row, 1, IL_NOMEM, &(il_error){ .message = "out of memory" });
+            count_rows(r->server, r->id, &row, 1, IL_NOMEM,
+                       &(il_error){ .message = "out of memory" });
     }
     if (acts != NULL)
         start(r, acts, n, then);
@@ -236,13 +173,13 @@ http_audit(struct http_request *r, const struct http_act *act, http_fn *then)
     start(r, copy != NULL ? copy : &row, 1, then);
 }
 
-/* ---- acts of the server itself ------------------------------------------------------------------------------------------- */
+/* ---- acts of the server itself --------------------------------------------------------------- */
 
 struct self {
     struct http_job     job;
     struct http_server *server;
     struct self        *next;
-    struct il__data_act act; /* texts behind the struct */
+    struct il__data_act act; /* strings follow the struct */
     il_status           status;
     il_error            error;
 };
@@ -296,10 +233,10 @@ http_audit_self(struct http_server *s, const struct http_act *act)
     e->job           = (struct http_job){ .work = write_self, .then = self_written };
     e->next          = s->audit->selves;
     s->audit->selves = e;
-    http_office_send(s, &e->job);
+    http_errand_send(s, &e->job);
 }
 
-/* ---- forgetting ---------------------------------------------------------------------------------------------------------- */
+/* ---- purging --------------------------------------------------------------------------------- */
 
 static void
 purge(struct http_job *job)
@@ -308,7 +245,7 @@ purge(struct http_job *job)
 
     a->n_purged = 0;
     IGNORE(il__data_audit_purge(a->server->data, a->older_than_ms, &a->n_purged, NULL) !=
-           IL_OK); /* in an hour again */
+           IL_OK); /* again in an hour */
 }
 
 static void
@@ -332,7 +269,7 @@ http_audit_tick(struct http_server *s, int64_t now_ns)
     a->purging       = true;
     a->older_than_ms = il__clock_wall_ms() - keep_ms;
     a->purge         = (struct http_job){ .work = purge, .then = purged };
-    http_office_send(s, &a->purge);
+    http_errand_send(s, &a->purge);
 }
 
 void

@@ -1,5 +1,6 @@
 /*
- * auth.c: from the key that a request shows to its caller, or to its refusal. The rules are in auth.h; what is known of keys, in auth_keys.c.
+ * auth.c: maps the API key of a request to its caller, or refuses the request. auth.h states the
+ * rules; auth_keys.c caches what is known about keys.
  */
 #include "http/auth.h"
 
@@ -14,15 +15,15 @@
 #include "http/server.h"
 
 #define MS INT64_C(1000000)
-#define ASK_AHEAD_NS \
-    (250 * MS) /* from then on a request has its key looked up again, without waiting for that */
-#define FRESH_NS (500 * MS)   /* from then on requests wait for it */
-#define OUTAGE_NS (5000 * MS) /* how long an answer counts while no newer one can be had */
-#define ASKING_MAX 1024       /* keys that are being looked up */
+/* after this time a request triggers a new lookup of its key, without waiting for it */
+#define ASK_AHEAD_NS (250 * MS)
+#define FRESH_NS (500 * MS)   /* after this time requests wait for the lookup */
+#define OUTAGE_NS (5000 * MS) /* how long a result stays valid while the store cannot be reached */
+#define ASKING_MAX 1024       /* lookups in progress */
 #define FAILURES_PER_MINUTE 10
-#define TRY_EVERY_NS \
-    (10 * MS)         /* looked up for addresses that failed too often: 100 per second ... */
-#define TRY_BURST 100 /* ... and at once */
+/* lookups for addresses with too many failures: 100 per second ... */
+#define TRY_EVERY_NS (10 * MS)
+#define TRY_BURST 100 /* ... and burst */
 
 il_status
 http_auth_open(struct http_server *s, il_error *reterr)
@@ -45,12 +46,13 @@ http_auth_close(struct http_server *s)
     s->auth = NULL;
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------------ */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static int64_t
 failures_per_minute(const struct http_server *s)
 {
-    return s->o->login_failures_per_minute != 0 ? s->o->login_failures_per_minute : FAILURES_PER_MINUTE;
+    return s->o->login_failures_per_minute != 0 ? s->o->login_failures_per_minute
+                                                : FAILURES_PER_MINUTE;
 }
 
 static void
@@ -92,7 +94,7 @@ address_wait_ms(const struct http_request *r)
                                  failures_per_minute(r->server), il__clock_boot_ns());
 }
 
-/* Unknown, revoked, expired and malformed ones are told the same. */
+/* Unknown, revoked, expired and malformed keys all get the same answer. */
 static void
 refuse_key(struct http_request *r)
 {
@@ -105,20 +107,22 @@ refuse_key(struct http_request *r)
     http_failures_add(&r->server->auth->failures, r->peer, failures_per_minute(r->server),
                       il__clock_boot_ns());
     log_peer(r, HTTP_EVENT_login_failed);
-    refuse(r, "the API key is not valid");
+    refuse(r, "invalid API key");
 }
 
+/* Reported like any store outage: requests whose cached key is still valid fail the same way
+ * later. */
 static void
 refuse_outage(struct http_request *r)
 {
     http_retry_after(r, 1000);
-    http_fail(r, 503, il_status_name(IL_STORE), "auth", NULL,
-              "the data store that knows the keys cannot be reached");
+    http_fail(r, 503, il_status_name(IL_STORE), "store", NULL, "%s",
+              r->store_text != NULL ? r->store_text : il_status_text(IL_STORE));
 }
 
-/* ---- the key of a request ------------------------------------------------------------------------------------------------ */
+/* ---- the key of a request -------------------------------------------------------------------- */
 
-/* What follows "Bearer "; NULL: it is something else. */
+/* The text after "Bearer "; NULL: another scheme. */
 static const char *
 bearer(const char *authorization)
 {
@@ -128,7 +132,7 @@ bearer(const char *authorization)
     return authorization + strspn(authorization, " ");
 }
 
-/* Could it be a key at all: sk_TENANT_ and url-safe characters? */
+/* Does it have the form of a key: sk_TENANT_ followed by URL-safe characters? */
 static bool
 is_key(const char *text)
 {
@@ -137,7 +141,7 @@ is_key(const char *text)
     return strncmp(text, "sk_", 3) == 0 && text[n] == '\0' && n < DATA_KEY_BYTES_MAX;
 }
 
-/* The key that a request shows; NULL: it is answered. */
+/* The key sent with a request; NULL: the request has been answered. */
 static const char *
 shown_key(struct http_request *r)
 {
@@ -146,24 +150,24 @@ shown_key(struct http_request *r)
     const char *token         = authorization != NULL ? bearer(authorization) : NULL;
 
     if (plain == NULL && authorization == NULL) {
-        refuse(r, "an API key is needed: X-API-Key or Authorization: Bearer");
+        refuse(r, "missing API key: send X-API-Key or Authorization: Bearer");
         return NULL;
     }
     if (plain != NULL && authorization != NULL && (token == NULL || strcmp(plain, token) != 0)) {
         http_fail(r, 400, il_status_name(IL_INVAL), "auth", NULL,
-                  "X-API-Key and Authorization do not show the same key");
+                  "X-API-Key and Authorization contain different keys");
         return NULL;
     }
     if (plain == NULL && token == NULL) {
-        refuse(r, "Authorization must be 'Bearer' and an API key");
+        refuse(r, "Authorization must be 'Bearer' followed by an API key");
         return NULL;
     }
     return plain != NULL ? plain : token;
 }
 
-/* ---- deciding ------------------------------------------------------------------------------------------------------------ */
+/* ---- deciding -------------------------------------------------------------------------------- */
 
-/* Does what is known of it count? While no newer answer can be had, for longer. */
+/* Is the cached result still valid? It stays valid longer while the store cannot be reached. */
 static bool
 is_known(const struct http_key *k, int64_t now_ns)
 {
@@ -176,7 +180,9 @@ is_known(const struct http_key *k, int64_t now_ns)
 static bool
 is_good(const struct http_key *k)
 {
-    return k->caller != NULL && (k->expires_at_ms == 0 || k->expires_at_ms > il__clock_wall_ms());
+    int64_t end_ms = k->caller != NULL ? k->caller->c.expires_at_ms : 0;
+
+    return k->caller != NULL && (end_ms == 0 || end_ms > il__clock_wall_ms());
 }
 
 static void
@@ -199,7 +205,8 @@ http_key_answered(struct http_key *k)
 {
     bool known = k->retry_ns == 0 || is_known(k, il__clock_boot_ns());
 
-    /* Those that come meanwhile and must wait do so for the next answer; those that end leave the list. */
+    /* Requests that arrive meanwhile and must wait do so for the next result; requests that end
+     * leave the list. */
     k->told = TAKE(k->waiting);
     while (k->told != NULL) {
         struct http_key_waiter *w = k->told;
@@ -238,7 +245,7 @@ wait_for_answer(struct http_request *r, struct http_key *k, http_fn *then)
     http_key_ask(k);
 }
 
-/* What is known of a key is too old, or nothing is. */
+/* The cached result is missing or too old. */
 static void
 look_up(struct http_request *r, struct http_key *k, const unsigned char hash[DATA_HASH_BYTES],
         http_fn *then)
@@ -258,8 +265,9 @@ look_up(struct http_request *r, struct http_key *k, const unsigned char hash[DAT
 }
 
 /*
- * An address that failed too often may still show a key that is good, or else whoever shares it (behind a proxy) would be shut out by what others do. A key that was
- * never seen is looked up for it, but only so many of them per second; wrong ones are told to wait.
+ * An address with too many failures may still send a valid key; otherwise clients that share the
+ * address (behind a proxy) would be locked out by others. Keys not seen before are looked up for
+ * such an address only at a limited rate; wrong keys are told to wait.
  */
 static bool
 may_try(struct http_server *s, int64_t now_ns)
@@ -315,7 +323,8 @@ http_auth_end(struct http_request *r)
     const struct http_held_caller *held = const_container_of(r->caller, struct http_held_caller, c);
     r->caller                           = NULL;
     struct http_held_caller *owned;
-    memcpy(&owned, &held, sizeof owned); /* requests must not change it; its end is ours to decide */
+    /* requests must not change it; its lifetime is managed here */
+    memcpy(&owned, &held, sizeof owned);
     http_caller_unref(owned);
 }
 
@@ -329,7 +338,7 @@ http_auth_alive(struct http_request *r)
     if (k == NULL)
         k = http_key_add(r->server, held->hash);
     if (k == NULL)
-        return true; /* no memory to know better; the next look may have it */
+        return true; /* out of memory; the next lookup may succeed */
     if (now_ns - k->checked_ns >= ASK_AHEAD_NS && now_ns >= k->retry_ns)
         http_key_ask(k);
     if (k->checked_ns == 0)

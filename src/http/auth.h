@@ -1,12 +1,16 @@
 /*
- * auth.h: who asks, and may he? From the key in a request's head to a struct http_caller. The loop's alone.
+ * auth.h: authentication and authorisation: from the API key in a request's head to a struct
+ * http_caller. Used on the loop only.
  *
- * Good keys are remembered by their HMAC. One that was looked up more than 500 ms ago is looked up again by the office thread, and its requests wait
- * for that together: what is revoked, expired or changed counts within a second. If the data store cannot be asked, what is known is good for
- * 5 s more; after that requests are refused with 503: nobody is let in on old knowledge.
+ * Valid keys are cached by their HMAC. A key last looked up more than 500 ms ago is looked up again
+ * by the errand thread, and all requests with that key wait for the one lookup, so a revocation,
+ * expiry or change takes effect within a second. While the data store cannot be reached, cached
+ * results stay valid for another 5 s; after that requests are refused with 503 rather than admitted
+ * on stale data.
  *
- * An unknown key costs what a known one costs (one HMAC, one look-up of the HMAC); it is remembered as unknown for as long, so that a flood of wrong keys
- * does not reach the data store; and each failure takes a token of the address it came from.
+ * An unknown key costs the same as a known one (one HMAC, one lookup of the HMAC) and is cached as
+ * unknown for as long, so a flood of wrong keys does not reach the data store. Each failure takes a
+ * token from the bucket of the client's address.
  */
 #ifndef IL_HTTP_AUTH_H
 #define IL_HTTP_AUTH_H
@@ -18,35 +22,38 @@ il_status http_auth_open(struct http_server *s, il_error *reterr) MUST_USE;
 void      http_auth_close(struct http_server *s); /* after the last request and the last errand */
 
 /*
- * Hold a request, whose head is complete and whose route is set and not open, against its key, the route's permission and its tenant's rate. Good: r->caller is
- * set and then(r) is called, at once or later; else it is answered.
+ * Check a request against its key, the route's permission and its tenant's rate. The head must be
+ * complete and the route set and not open. On success r->caller is set and then(r) is called,
+ * immediately or later; otherwise the request is answered.
  */
 void http_auth(struct http_request *r, http_fn *then);
 
-/* The request ends: its caller may be forgotten, its places in the limits are given back. Repeatable. */
+/* The request ends: release its caller and its share of the limits. Safe to repeat. */
 void http_auth_end(struct http_request *r);
 
-/* For what lasts (streams): is the key still good? Asks again as above without waiting for the answer, so call it about once a second. */
+/* For long-lived requests (streams): is the key still valid? Starts a new lookup as above
+ * without waiting for the result, so call it about once a second. */
 bool http_auth_alive(struct http_request *r);
 
-/* Keys were changed by this server: look each of them up again at its next use. */
+/* This server changed keys: look each one up again at its next use. */
 void http_auth_forget(struct http_server *s);
 
-/* ---- permissions --------------------------------------------------------------------------------------------------------- */
+/* ---- permissions ----------------------------------------------------------------------------- */
 
 /*
- * By role, or by a named permission: the route's id ("queue_claim"), or that with its first '_' as ':' ("queue:claim"). Also for the ops of a
- * batch, each with its own route.
+ * By role, or by a named permission: the route's id ("queue_claim"), or the id with its first '_'
+ * replaced by ':' ("queue:claim"). Also used for the ops of a batch, each with its own route.
  */
 #define HTTP_PERMISSION_BYTES 80
 bool        http_may(const struct http_caller *c, const struct http_route *route);
 const char *http_permission_name(enum http_permission permission); /* "open", "any", "read", … */
-/* A route's id as a named permission: its first '_' is a ':'. */
+/* A route's id as a named permission: its first '_' becomes ':'. */
 void http_permission_of(const struct http_route *route, char ret[HTTP_PERMISSION_BYTES]);
 
-/* Count and log that the caller lacks the permission of a route: an op of a batch is not answered with 403. */
+/* Count and log that the caller lacks the permission of a route. For ops of a batch, which are
+ * not answered with 403. */
 void http_note_forbidden(struct http_request *r, const struct http_route *route);
-/* The 403 for a route, naming the permission that is missing; counted and logged. */
+/* Answer 403 for a route and name the missing permission; counted and logged. */
 void http_forbid(struct http_request *r, const struct http_route *route);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * auth_failures.c: the buckets of addresses that showed wrong keys. See auth_failures.h.
+ * auth_failures.c: counts failed logins per address. See auth_failures.h.
  */
 #include "http/auth_failures.h"
 
@@ -13,18 +13,20 @@
 
 struct http_failure {
     char name[HTTP_FAILURE_BYTES];
-    int64_t full_ns; /* when its bucket is full again, if it stays quiet: the only state a bucket needs */
+    /* when the bucket will be full again without further failures: the only state a bucket needs */
+    int64_t              full_ns;
     struct http_failure *newer, *older;
 };
 
-/* One who has a network of IPv6 has 2^64 addresses. */
+/* An IPv6 customer typically has a whole /64, that is 2^64 addresses. */
 static void
 normalise(const char *address, char ret[HTTP_FAILURE_BYTES])
 {
     struct in6_addr a;
 
     memset(ret, 0, HTTP_FAILURE_BYTES);
-    (void)snprintf(ret, HTTP_FAILURE_BYTES, "%s", address != NULL ? address : ""); /* no address is longer */
+    /* no address is longer */
+    (void)snprintf(ret, HTTP_FAILURE_BYTES, "%s", address != NULL ? address : "");
     if (inet_pton(AF_INET6, ret, &a) != 1 || IN6_IS_ADDR_V4MAPPED(&a))
         return;
     memset(&a.s6_addr[8], 0, 8);
@@ -59,7 +61,8 @@ link_newest(struct http_failures *t, struct http_failure *a)
     t->newest                                             = a;
 }
 
-/* A row for a new address: a fresh one, or that of whoever was quiet longest. NULL: no memory, then nobody is counted. */
+/* A row for a new address: an unused one, or that of the address quiet for longest. NULL: out of
+ * memory; then failures are not counted. */
 static struct http_failure *
 add(struct http_failures *t, const char *name, uint64_t hash)
 {
@@ -84,7 +87,8 @@ add(struct http_failures *t, const char *name, uint64_t hash)
 }
 
 int64_t
-http_failures_wait_ms(struct http_failures *t, const char *address, int64_t per_minute, int64_t now_ns)
+http_failures_wait_ms(struct http_failures *t, const char *address, int64_t per_minute,
+                      int64_t now_ns)
 {
     char name[HTTP_FAILURE_BYTES];
 
@@ -94,7 +98,8 @@ http_failures_wait_ms(struct http_failures *t, const char *address, int64_t per_
     const struct http_failure *a = find(t, name, il__hash_bytes(name, strlen(name)));
     if (a == NULL)
         return 0;
-    /* A full bucket is a minute's worth. There is a token if it will be full within a minute less one token. */
+    /* A full bucket holds one minute's worth of tokens. A token is available if the bucket will
+     * be full within a minute minus one token's time. */
     int64_t wait_ns = a->full_ns - now_ns - (MINUTE_NS - MINUTE_NS / per_minute);
     return wait_ns > 0 ? (wait_ns + IL__NS_PER_MS - 1) / IL__NS_PER_MS : 0;
 }

@@ -1,5 +1,6 @@
 /*
- * auth_failures.h: failed logins per address: a token bucket each, in a table of fixed size that forgets whoever was quiet longest. The loop's alone.
+ * auth_failures.h: counts failed logins per address: one token bucket each, in a table of fixed
+ * size that evicts the address quiet for longest. Used on the loop only.
  */
 #ifndef IL_HTTP_AUTH_FAILURES_H
 #define IL_HTTP_AUTH_FAILURES_H
@@ -18,10 +19,11 @@ struct http_failures {
 
 void http_failures_release(struct http_failures *t);
 
-/* May this address try another key? 0 = yes; else how long until it may. Networks of IPv6 (/64) count as one address. per_minute <= 0: always. */
+/* May this address try another key? 0 = yes; otherwise the time until it may. An IPv6 /64 counts
+ * as one address. per_minute <= 0: always yes. */
 int64_t http_failures_wait_ms(struct http_failures *t, const char *address, int64_t per_minute,
                               int64_t now_ns);
-/* It showed a wrong one. */
+/* The address sent a wrong key. */
 void http_failures_add(struct http_failures *t, const char *address, int64_t per_minute,
                        int64_t now_ns);
 

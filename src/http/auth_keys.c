@@ -1,6 +1,4 @@
-/*
- * auth_keys.c: the table of keys, and the questions about them. See auth_keys.h.
- */
+/* auth_keys.c: the cache of API keys and the lookups that fill it. See auth_keys.h. */
 #include "http/auth_keys.h"
 
 #include "base/clock.h"
@@ -9,13 +7,13 @@
 #include "http/metrics.h"
 #include "http/server.h"
 
-#define RETRY_NS \
-    (INT64_C(250) * IL__NS_PER_MS) /* between two attempts to ask a data store that is down */
-#define USED_EVERY_MS 60000        /* last-used is that exact */
-#define GOOD_MAX 16384             /* keys that are remembered */
-#define BAD_MAX 4096               /* ... as wrong ones */
+/* between two attempts to reach a data store that is down */
+#define RETRY_NS (INT64_C(250) * IL__NS_PER_MS)
+#define USED_EVERY_MS 60000 /* resolution of last-used */
+#define GOOD_MAX 16384      /* valid keys cached */
+#define BAD_MAX 4096        /* ... and invalid ones */
 
-/* ---- callers ------------------------------------------------------------------------------------------------------------- */
+/* ---- callers --------------------------------------------------------------------------------- */
 
 void
 http_caller_unref(struct http_held_caller *c)
@@ -31,7 +29,7 @@ http_caller_same(const struct http_caller *a, const struct http_caller *b)
 {
     return strcmp(a->key_id, b->key_id) == 0 && strcmp(a->tenant, b->tenant) == 0 &&
            a->role == b->role && strcmp(a->permissions, b->permissions) == 0 &&
-           strcmp(a->prefix, b->prefix) == 0;
+           strcmp(a->prefix, b->prefix) == 0 && a->expires_at_ms == b->expires_at_ms;
 }
 
 static void
@@ -41,7 +39,7 @@ drop_caller(struct http_key *k)
     k->caller = NULL;
 }
 
-/* Take over what was found. False: no memory. */
+/* Copy the result of a lookup. False: out of memory. */
 static bool
 set_caller(struct http_key *k, const struct answer *a)
 {
@@ -59,13 +57,12 @@ set_caller(struct http_key *k, const struct answer *a)
         k->caller   = c;
     }
     http_tenant_limits(k->caller->c.limits, &a->limits);
-    k->expires_at_ms = a->expires_at_ms;
     return true;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
-/* An HMAC is as good as random, and nobody outside knows it. */
+/* An HMAC is as good as random, and unknown outside this process. */
 static uint64_t
 hash_of(const unsigned char hash[DATA_HASH_BYTES])
 {
@@ -123,7 +120,7 @@ http_key_touch(struct http_key *k)
     }
 }
 
-/* Forget those that were not used for longest; not one that the office thread has. */
+/* Evict the least recently used keys, except those that the errand thread is using. */
 static void
 trim(struct http_auth *a, struct http_key_list *list)
 {
@@ -152,7 +149,7 @@ http_key_add(struct http_server *s, const unsigned char hash[DATA_HASH_BYTES])
     k->server = s;
     memcpy(k->hash, hash, DATA_HASH_BYTES);
     il__map_add(&s->auth->map, hash_of(hash), k);
-    list_add(&s->auth->bad, k); /* until it is known to be good */
+    list_add(&s->auth->bad, k); /* until it is known to be valid */
     trim(s->auth, &s->auth->bad);
     return k;
 }
@@ -176,7 +173,7 @@ http_keys_release(struct http_auth *a)
     il__map_release(&a->map);
 }
 
-/* ---- asking the data store ----------------------------------------------------------------------------------------------- */
+/* ---- asking the data store ------------------------------------------------------------------- */
 
 static void
 copy(char *to, size_t size, const char *from)
@@ -196,11 +193,11 @@ take_key(void *cookie, const struct il__data_key *key)
     copy(a->caller.tenant, sizeof a->caller.tenant, key->tenant);
     copy(a->caller.permissions, sizeof a->caller.permissions, key->permissions);
     copy(a->caller.prefix, sizeof a->caller.prefix, key->prefix);
-    a->caller.role   = key->role;
-    a->expires_at_ms = key->expires_at_ms;
-    a->revoked_at_ms = key->revoked_at_ms;
-    a->used_at_ms    = key->used_at_ms;
-    /* What was cut would be another prefix, another list of permissions: then nothing is allowed. */
+    a->caller.role          = key->role;
+    a->caller.expires_at_ms = key->expires_at_ms;
+    a->revoked_at_ms        = key->revoked_at_ms;
+    a->used_at_ms           = key->used_at_ms;
+    /* A truncated prefix or permission list would mean something else: then allow nothing. */
     if (strlen(key->prefix) >= sizeof a->caller.prefix ||
         strlen(key->permissions) >= sizeof a->caller.permissions)
         a->revoked_at_ms = 1;
@@ -214,7 +211,8 @@ take_limits(void *cookie, const struct il__data_tenant *tenant)
     a->limits = tenant->limits;
 }
 
-/* On the office thread. An unknown key has a tenant looked up too: it takes as long as a known one. */
+/* On the errand thread. For an unknown key a tenant is looked up as well, so that it takes as
+ * long as a known one. */
 static void
 ask(struct http_job *job)
 {
@@ -236,8 +234,9 @@ note_used(struct http_job *job)
 {
     struct http_key *k = container_of(job, struct http_key, note);
 
-    /* It is for people to look at; the next minute brings another chance. */
-    IGNORE(il__data_key_used(k->server->data, k->answer.caller.key_id, k->used_at_ms, NULL) != IL_OK);
+    /* Informational only; the next minute brings another chance. */
+    IGNORE(il__data_key_used(k->server->data, k->answer.caller.key_id, k->used_at_ms, NULL) !=
+           IL_OK);
 }
 
 static void
@@ -263,14 +262,14 @@ http_key_ask(struct http_key *k)
     k->ask         = (struct http_job){ .work = ask, .then = answered };
     http_count(k->server, HTTP_COUNT_key_lookups, 1);
     k->server->auth->n_asking++;
-    http_office_send(k->server, &k->ask);
+    http_errand_send(k->server, &k->ask);
 }
 
 static bool
 is_good(const struct answer *a)
 {
     return a->status == IL_OK && a->revoked_at_ms == 0 &&
-           (a->expires_at_ms == 0 || a->expires_at_ms > il__clock_wall_ms());
+           (a->caller.expires_at_ms == 0 || a->caller.expires_at_ms > il__clock_wall_ms());
 }
 
 static void
@@ -282,7 +281,7 @@ tell_outage(struct http_server *s, bool down)
     http_log(s, down ? HTTP_EVENT_data_down : HTTP_EVENT_data_up, NULL);
 }
 
-/* Take the answer over into the entry. */
+/* Copy the result into the entry. */
 static void
 learn(struct http_key *k)
 {
@@ -299,7 +298,7 @@ learn(struct http_key *k)
     if (!is_good(a)) {
         drop_caller(k);
     } else if (!set_caller(k, a)) {
-        k->retry_ns = il__clock_boot_ns() + RETRY_NS; /* no memory: as if it could not be asked */
+        k->retry_ns = il__clock_boot_ns() + RETRY_NS; /* out of memory: treat as unreachable */
         list_add(list_of(auth, k), k);
         return;
     }
@@ -312,11 +311,11 @@ learn(struct http_key *k)
         k->n_pins++;
         k->used_at_ms = now_ms;
         k->note       = (struct http_job){ .work = note_used, .then = noted };
-        http_office_send(k->server, &k->note);
+        http_errand_send(k->server, &k->note);
     }
 }
 
-/* On the loop: the office thread has asked. */
+/* On the loop: the errand thread has finished a lookup. */
 static void
 answered(struct http_job *job)
 {
@@ -325,11 +324,12 @@ answered(struct http_job *job)
 
     k->asking = false;
     s->auth->n_asking--;
-    if (k->asked_epoch != s->auth->epoch) { /* keys were changed meanwhile: it may have been read before that */
+    /* keys changed meanwhile: the lookup may have read the old state */
+    if (k->asked_epoch != s->auth->epoch) {
         http_key_ask(k);
     } else {
         learn(k);
-        http_key_answered(k); /* which may look up others, and this one again: it is still pinned */
+        http_key_answered(k); /* may start other lookups, or this one again: it is still pinned */
     }
     k->n_pins--;
     trim(s->auth, &s->auth->good);

@@ -1,6 +1,4 @@
-/*
- * auth_permit.c: what a key that was found good may do: the permission of a route. Names within its prefix: scope.c.
- */
+/* auth_permit.c: which routes a valid key may call. scope.c decides which names it may use. */
 #include "http/auth.h"
 
 #include <stdio.h>
@@ -30,7 +28,7 @@ role_for(enum http_permission permission)
         [HTTP_MAY_operator] = DATA_ROLE_OPERATOR, [HTTP_MAY_admin] = DATA_ROLE_ADMIN,
     };
 
-    /* What is not in the table is for nobody. */
+    /* A permission that is not in the table is granted to no one. */
     return permission >= HTTP_MAY_open && (size_t)permission < ARRAY_LEN(roles) ? roles[permission]
                                                                                 : DATA_ROLE_COUNT;
 }
@@ -100,6 +98,6 @@ http_forbid(struct http_request *r, const struct http_route *route)
     il__buf_addf(&details, "{\"role\":\"%s\",\"permission\":\"%s\"}",
                  http_permission_name(route->permission), name);
     http_fail(r, 403, "FORBIDDEN", "auth", il__buf_str(&details),
-              "the key lacks the role '%s', or the permission '%s'",
+              "the API key lacks the role '%s' or the permission '%s'",
               http_permission_name(route->permission), name);
 }

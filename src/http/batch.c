@@ -1,20 +1,19 @@
 /*
- * batch.c: several ops in one request: POST /batch with all sorts, and {"items":[…]} of one sort. One commit; the results in order.
+ * batch.c: several ops in one request: POST /batch with ops of any kind, and {"items":[…]} with ops
+ * of one kind. Like il_apply(): in order, in as few commits as its budget allows.
  *
- * An op that the caller may not do is refused in its own result, and the others go on: as if each had come by its own route.
+ * An op that the caller may not perform, or that exceeds a quota of its tenant, is refused in its
+ * own result while the others proceed, as if each had arrived by its own route. A handle of the
+ * library merges the ops of its threads into one batch, so a refused push must not fail a renewal.
  */
-#include "http/one.h"
+#include "http/handler.h"
 
 #include "http/auth.h"
+#include "http/limits.h"
 #include "http/scope.h"
 
-/* Why an op of a batch was not applied; beside enum http_scope. */
-enum {
-    VERDICT_NO_PERMISSION = HTTP_SCOPE_BY_ID + 1
-};
-
 struct batch {
-    struct http_many m; /* first */
+    struct http_each each;
     unsigned         flags;
 };
 
@@ -26,36 +25,55 @@ bad(struct http_request *r, const char *what, size_t i, const il_error *why)
 }
 
 static void
+say_over(struct http_request *r, enum http_over which)
+{
+    char        text[HTTP_OVER_TEXT_BYTES];
+    const char *code = http_limits_say(r, which, text);
+
+    il__wire_open(&r->out, NULL);
+    il__wire_put_text(&r->out, "status", code);
+    il__wire_put_text(&r->out, "message", text);
+    il__wire_close(&r->out);
+}
+
+static void
 say_refused(struct http_request *r, const il_op *op, unsigned char verdict)
 {
+    if (verdict >= HTTP_OVER_BYTES) {
+        say_over(r, (enum http_over)verdict);
+        return;
+    }
     il__wire_open(&r->out, NULL);
-    il__wire_put_text(&r->out, "status", "FORBIDDEN");
-    if (verdict == VERDICT_NO_PERMISSION) {
+    il__wire_put_text(&r->out, "status",
+                      verdict == HTTP_SCOPE_RESERVED ? "KEY_RESERVED" : "FORBIDDEN");
+    if (verdict == HTTP_SCOPE_RESERVED) {
+        il__wire_put_text(&r->out, "message", HTTP_SAY_RESERVED);
+    } else if (verdict == HTTP_SCOPE_NO_PERMISSION) {
         const struct http_route *route = il__http_route_of_op(op->type);
         char                     name[HTTP_PERMISSION_BYTES], text[160];
         http_note_forbidden(r, route);
         http_permission_of(route, name);
-        (void)snprintf(text, sizeof text, "the key lacks the role '%s', or the permission '%s'",
+        (void)snprintf(text, sizeof text, "the API key lacks the role '%s' or the permission '%s'",
                        http_permission_name(route->permission), name);
         il__wire_put_text(&r->out, "message", text);
     } else {
         il__wire_put_text(&r->out, "message",
-                          "this key may not change what does not begin with its prefix");
+                          "this API key cannot change names outside its prefix");
     }
     il__wire_close(&r->out);
 }
 
 static void
-say_results(struct http_request *r, const struct http_many *m, unsigned flags)
+say_results(struct http_request *r, const struct http_each *e, unsigned flags)
 {
     il__buf_adds(&r->out, "{\"results\":[");
-    for (size_t i = 0; i < m->n; i++) {
+    for (size_t i = 0; i < e->n; i++) {
         if (i > 0)
             il__buf_addc(&r->out, ',');
-        if (m->verdicts[i] > HTTP_SCOPE_HIDDEN)
-            say_refused(r, &m->ops[i], m->verdicts[i]);
+        if (e->verdicts[i] > HTTP_SCOPE_HIDDEN)
+            say_refused(r, &e->ops[i], e->verdicts[i]);
         else
-            il__wire_print_result(&r->out, &m->ops[i], flags);
+            il__wire_print_result(&r->out, &e->ops[i], flags);
     }
     il__buf_adds(&r->out, "]}");
     http_answer(r, 200);
@@ -72,100 +90,96 @@ say_batch(struct http_request *r)
 {
     const struct batch *b = r->state;
 
-    say_results(r, &b->m, b->flags);
+    say_results(r, &b->each, b->flags);
 }
 
-/* Room for n ops. Those whose key has a prefix are looked up two at a time. */
+/* Allocate n ops. Callers with a prefix get half as many: an op may need two lookups. */
 static bool
-room(struct http_request *r, struct http_many *m, const char *what, const json_t *array)
+room(struct http_request *r, struct http_each *e, const char *what, const json_t *array)
 {
     size_t n_max =
         r->caller != NULL && r->caller->prefix[0] != '\0' ? IL_BATCH_OPS_MAX / 2 : IL_BATCH_OPS_MAX;
     size_t n = json_array_size(array);
 
     if (!json_is_array(array)) {
-        http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                  "field '%s': an array is expected", what);
+        http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL, "field '%s': must be an array",
+                  what);
         return false;
     }
     if (n == 0 || n > n_max) {
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                  "field '%s': it has %zu elements, 1 to %zu are possible", what, n, n_max);
+                  "field '%s': has %zu elements, must have 1 to %zu", what, n, n_max);
         return false;
     }
-    m->n        = n;
-    m->ops      = http_alloc(r, n * sizeof *m->ops);
-    m->verdicts = http_alloc(r, n);
-    if (m->ops == NULL || m->verdicts == NULL) {
+    e->n        = n;
+    e->ops      = http_alloc(r, n * sizeof *e->ops);
+    e->verdicts = http_alloc(r, n);
+    if (e->ops == NULL || e->verdicts == NULL) {
         http_fail_nomem(r);
         return false;
     }
-    memset(m->ops, 0, n * sizeof *m->ops);
-    memset(m->verdicts, HTTP_SCOPE_OK, n);
+    memset(e->ops, 0, n * sizeof *e->ops);
     return true;
 }
 
-/* ---- of one sort --------------------------------------------------------------------------------------------------------------- */
+/* ---- ops of one kind ------------------------------------------------------------------------- */
 
-struct http_many *
+struct http_each *
 http_take_items(struct http_request *r)
 {
-    struct http_many *m     = http_alloc(r, sizeof *m);
+    struct http_each *e     = http_alloc(r, sizeof *e);
     const json_t     *items = json_object_get(r->body, "items");
     const char       *name;
     json_t           *member;
     il_error          err = { 0 };
 
-    if (m == NULL) {
+    if (e == NULL) {
         http_fail_nomem(r);
         return NULL;
     }
-    *m = (struct http_many){ 0 };
+    *e = (struct http_each){ 0 };
     json_object_foreach(r->body, name, member)
     {
         if (strcmp(name, "items") == 0)
             continue;
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                  "unknown field '%s': beside 'items' there is none", name);
+                  "unknown field '%s': only 'items' is allowed", name);
         return NULL;
     }
-    if (!http_take_query(r, NULL) || !room(r, m, "items", items))
+    if (!http_take_query(r, NULL) || !room(r, e, "items", items))
         return NULL;
-    for (size_t i = 0; i < m->n; i++) {
-        il__wire_op_init(&m->ops[i], r->route->op);
-        il__http_take_path(r, &m->ops[i]);
-        if (il__wire_parse(r->route->body, NULL, json_array_get(items, i), &m->ops[i], &r->mem,
+    for (size_t i = 0; i < e->n; i++) {
+        il__wire_op_init(&e->ops[i], r->route->op);
+        il__http_take_path(r, &e->ops[i]);
+        if (il__wire_parse(r->route->body, NULL, json_array_get(items, i), &e->ops[i], &r->mem,
                            &err) != IL_OK) {
             bad(r, "items", i, &err);
             return NULL;
         }
-        if (!http_complete(r, &m->ops[i], i))
+        if (!http_complete(r, &e->ops[i], i))
             return NULL;
     }
-    return m;
+    return e;
 }
 
-/* ---- of all sorts --------------------------------------------------------------------------------------------------------------- */
+/* ---- ops of any kind ------------------------------------------------------------------------- */
 
 static bool
-take_ops(struct http_request *r, struct http_many *m, const json_t *ops)
+take_ops(struct http_request *r, struct http_each *e, const json_t *ops)
 {
     il_error err = { 0 };
 
-    for (size_t i = 0; i < m->n; i++) {
-        if (il__wire_parse_op(json_array_get(ops, i), &m->ops[i], &r->mem, &err) != IL_OK) {
+    for (size_t i = 0; i < e->n; i++) {
+        if (il__wire_parse_op(json_array_get(ops, i), &e->ops[i], &r->mem, &err) != IL_OK) {
             bad(r, "ops", i, &err);
             return false;
         }
-#ifndef IL_MUTANT_batch_without_permission
-        if (!http_may(r->caller, il__http_route_of_op(m->ops[i].type)))
-            m->verdicts[i] = VERDICT_NO_PERMISSION;
-#endif
     }
     return true;
 }
 
-/* wait_ms of the batch keeps the request open; that of its only op says how long it stays in its queue. */
+/* wait_ms of the batch keeps the request open; wait_ms of its only op says how long that op
+ * stays queued. */
 static int64_t
 poll_ms(const struct http_batch_in *in)
 {
@@ -194,14 +208,18 @@ http_batch(struct http_request *r)
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL, "%s", err.message);
         return;
     }
-    if (!room(r, &b->m, "ops", ops) || !take_ops(r, &b->m, ops))
+    if (!room(r, &b->each, "ops", ops) || !take_ops(r, &b->each, ops))
         return;
-    if (in.wait_ms != 0 && b->m.n > 1) {
+    if (in.wait_ms != 0 && b->each.n > 1) {
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
                   "field 'wait_ms': only a batch of one op can wait");
         return;
     }
-    b->flags = in.raw != 0 ? WIRE_RAW : 0;
+    b->flags         = in.raw != 0 ? WIRE_RAW : 0;
+    b->each.by_route = true;
+#ifndef IL_MUTANT_quota_refuses_batch
+    b->each.by_op = true;
+#endif
     r->state = b;
-    http_many(r, &b->m, poll_ms(&in), say_batch);
+    http_do_each(r, &b->each, poll_ms(&in), say_batch);
 }

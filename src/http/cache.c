@@ -1,10 +1,11 @@
 /*
- * cache.c: single flight: look up, build, fill; drop; statistics.
+ * cache.c: the cache with single flight: look up, build, fill; drop; statistics.
  *
- * 200 {hit: true}: a value. 202 {lead: true, token, holder}: the caller builds it. 202 {wait: true, token}: somebody else does, and the time that the caller
- * wanted to wait is over: it may call again with this token.
+ * 200 {hit: true}: a value. 202 {lead: true, token, holder}: the caller builds the value. 202
+ * {wait: true, token}: another caller is building it and this caller's wait has timed out; it may
+ * call again with this token.
  */
-#include "http/one.h"
+#include "http/handler.h"
 
 static void
 looked_up(struct http_request *r)
@@ -79,8 +80,10 @@ http_cache_drop(struct http_request *r)
 static void
 counted(struct http_request *r)
 {
+    struct http_counted c = { .cache = r->ops->out.cache, .next = r->ops->out.next };
+
     if (r->ops->status == IL_OK)
-        http_say(r, 200, &il__wire_cache_stats, &r->ops->out.cache);
+        http_say(r, 200, &http_out_counted, &c);
     else
         http_fail_op(r, r->ops, NULL);
 }

@@ -1,8 +1,9 @@
 /*
- * conn.c: the connections: how many of each address, and their deadlines.
+ * conn.c: connections: the number per address, and their deadlines.
  *
- * libmicrohttpd knows only how long a connection was silent: a client that sends a byte a second holds it for ever. Here each phase has an absolute
- * end. Too late is answered by shutting the socket down; libmicrohttpd then sees its end and cleans up.
+ * libmicrohttpd only tracks how long a connection has been idle, so a client that sends one byte
+ * per second could hold it forever. Here each phase has an absolute deadline. When it passes, the
+ * socket is shut down; libmicrohttpd then sees the end of the stream and cleans up.
  */
 #include "http/conn.h"
 
@@ -25,14 +26,15 @@
 static const int64_t phase_ns[HTTP_PHASE_COUNT] = {
     [HTTP_PHASE_WORK]  = 0,
     [HTTP_PHASE_FRESH] = 10 * SECOND_NS,
-    /* A client that sends its next head slowly costs no more than one that is silent. */
+    /* A client that sends its next head slowly gets no more time than an idle one. */
     [HTTP_PHASE_IDLE]   = 60 * SECOND_NS,
     [HTTP_PHASE_BODY]   = 30 * SECOND_NS,
     [HTTP_PHASE_ANSWER] = 60 * SECOND_NS,
     [HTTP_PHASE_ENDING] = SECOND_NS / 2,
 };
 
-/* How many connections an address has. IPv4 as IPv6 writes it; of IPv6 the /64, which is what one customer has. */
+/* The number of connections of an address. IPv4 is mapped to IPv6; for IPv6 the /64 counts,
+ * which is what one customer typically has. */
 struct http_address {
     unsigned char bytes[16];
     uint64_t      hash;
@@ -56,9 +58,9 @@ http_conns_release(struct http_server *s)
     il__map_release(&s->conns.addresses);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
-/* False: it is none of the internet. */
+/* False: not an IP address. */
 static bool
 bytes_of(const struct sockaddr *from, unsigned char ret[16])
 {
@@ -113,7 +115,7 @@ add_address(struct http_server *s, const struct sockaddr *from, const unsigned c
     return a;
 }
 
-/* 127.0.0.0/8, or ::1 of which only the network is left. */
+/* 127.0.0.0/8, or ::1, of which only the network part is left. */
 static bool
 is_loopback(const struct sockaddr *from, const unsigned char bytes[16])
 {
@@ -128,7 +130,7 @@ http_conn_admit(struct http_server *s, const struct sockaddr *from)
     unsigned char        bytes[16];
     struct http_address *a;
 
-    /* This machine is a proxy for many, or many processes: only the total counts. */
+    /* Loopback may be a proxy for many clients, or many processes: only the total is limited. */
     if (from == NULL || !bytes_of(from, bytes) || is_loopback(from, bytes))
         return true;
     a = find_address(s, bytes, il__hash_bytes(bytes, sizeof bytes));
@@ -138,7 +140,7 @@ http_conn_admit(struct http_server *s, const struct sockaddr *from)
     return false;
 }
 
-/* NULL is fine for a unix socket; *ret_ok false: no memory. */
+/* NULL is valid for a unix socket; *ret_ok false: out of memory. */
 static struct http_address *
 hold_address(struct http_server *s, const struct sockaddr *from, bool *ret_ok)
 {
@@ -174,7 +176,7 @@ http_conn_peer(const struct http_conn *c)
     return c->address != NULL ? c->address->text : "unix";
 }
 
-/* All of both is compared, so that the time it takes says nothing about the one that is remembered. */
+/* Always compares all bytes, so that the timing reveals nothing about the remembered key. */
 static bool
 is_same_key(const char a[DATA_KEY_BYTES_MAX], const char b[DATA_KEY_BYTES_MAX])
 {
@@ -205,7 +207,7 @@ http_conn_key_hash(struct http_server *s, struct http_conn *c, const char *key,
     explicit_bzero(shown, sizeof shown);
 }
 
-/* ---- lists ---------------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static void
 unlink_conn(struct http_server *s, struct http_conn *c)
@@ -240,16 +242,15 @@ http_conn_phase(struct http_server *s, struct http_conn *c, enum http_phase phas
     append_conn(s, c);
 }
 
-/*
- * libmicrohttpd does not look at suspended connections; and when the end of the stream comes together with data, it does not see it either: its epoll set is
- * edge-triggered, and the edge was that of the data.
- */
+/* libmicrohttpd does not watch suspended connections. It also misses an end of stream that
+ * arrives together with data: its epoll set is edge-triggered, and that edge was the data's. */
 static void
 watch(struct http_server *s, struct http_conn *c)
 {
     struct epoll_event event = { .events = EPOLLRDHUP | EPOLLET, .data.ptr = &c->source };
 
-    (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, c->fd, &event); /* if not, waits just last their time */
+    /* on failure, waits simply run their full time */
+    (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, c->fd, &event);
 }
 
 void
@@ -262,7 +263,7 @@ http_conn_hang_up(struct http_server *s, struct http_conn *c)
         http_request_hang_up(c->request);
 }
 
-/* What MHD_get_connection_info() points to is overwritten by the next call. */
+/* MHD_get_connection_info() returns a pointer to storage that the next call overwrites. */
 static int
 fd_of(struct MHD_Connection *mhd)
 {
@@ -310,10 +311,12 @@ http_conn_free(struct http_server *s, struct http_conn *c)
 {
     unlink_conn(s, c);
     leave_address(s, c->address);
-    /* The kernel forgets a closed descriptor, but libmicrohttpd closes it only after this, and conn_linger() may have another of it. */
-    (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL); /* if it is there */
+    /* The kernel forgets a closed descriptor, but libmicrohttpd closes it only after this, and
+     * http_conn_linger() may hold a duplicate. */
+    (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL); /* if it exists */
     CHECK(s->conns.n_open > 0);
-    /* At its limit libmicrohttpd does not look at the listening socket, and looks again only when it is run once more. */
+    /* At its connection limit libmicrohttpd stops watching the listening socket, and resumes
+     * only when it is run again. */
     if (s->conns.n_open >= s->o->connections_max)
         s->run_mhd = true;
     s->conns.n_open--;
@@ -333,7 +336,7 @@ http_conn_linger(struct http_server *s, struct http_conn *c)
         k->linger[k->n_linger++] = (struct http_linger){ fd, s->now_ns + LINGER_NS };
 }
 
-/* Throw away what came; true: it is over. */
+/* Discard received data; true: end of stream. */
 static bool
 drain(const struct http_linger *l, int64_t now_ns)
 {
@@ -352,7 +355,7 @@ expire_linger(struct http_server *s)
 
     for (unsigned i = 0; i < k->n_linger;) {
         if (drain(&k->linger[i], s->now_ns)) {
-            (void)close(k->linger[i].fd); /* nothing was written through it */
+            (void)close(k->linger[i].fd); /* nothing was written to it */
             k->linger[i] = k->linger[--k->n_linger];
         } else {
             i++;
@@ -361,13 +364,13 @@ expire_linger(struct http_server *s)
     return k->n_linger > 0 ? s->now_ns + 50 * IL__NS_PER_MS : INT64_MAX;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void
 http_conn_cut(struct http_conn *c)
 {
     c->cut = true;
-    (void)shutdown(c->fd, SHUT_RDWR); /* if it is closed already, all the better */
+    (void)shutdown(c->fd, SHUT_RDWR); /* already closed is fine */
 }
 
 int64_t

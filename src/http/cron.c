@@ -1,7 +1,5 @@
-/*
- * cron.c: schedules.
- */
-#include "http/one.h"
+/* cron.c: routes for schedules. */
+#include "http/handler.h"
 
 static void
 listed(struct http_request *r)

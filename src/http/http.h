@@ -1,17 +1,20 @@
 /*
- * http.h: the server: a request from its first byte to its answer.
+ * http.h: the HTTP server: a request from its first byte to its answer.
  *
- * Threads: one loop (loop.c) owns the sockets, libmicrohttpd, every struct http_request and nearly everything else in this folder; nothing here needs a
- * mutex unless it says so. Ops go to the il__async (runtime/async.h) and come back to the loop through its inbox. What blocks for other
- * reasons (the data store) is done by one office thread (office.c), which takes errands and brings them back the same way.
+ * Threads: one loop (loop.c) owns the sockets, libmicrohttpd, every struct http_request and nearly
+ * everything else in this folder; nothing here needs a mutex unless it says so. Ops go to the
+ * il__async (runtime/async.h) and return to the loop through its inbox. Other blocking work (the
+ * data store) goes to the errand thread (errands.c) and returns the same way.
  *
  * The life of a request:
- *   head.c     the head is complete: is it one that we accept (nothing can be smuggled through it), which route, is the key good (auth.c), within limits (limits.c)
- *   request.c  the body is gathered; parsed and checked by the route's tables; the handler is called
- *   the handler answers at once (http_answer), or hands ops over (http_apply) and is called back on the loop when they are committed
- *   call.c     ... that
- *   answer.c   status, headers, body
- *   conn.c     how long each of this may take
+ *   head.c       the head is complete: accept it (no request smuggling), find the route, check the
+ *                key and its permission (auth.c) and the limits (limits.c)
+ *   request.c    collects the body; inputs.c checks it by the tables of the route and calls the
+ *                handler, which answers at once (http_answer) or asks the store (http_do)
+ *   authorise.c  may the caller have these ops applied?
+ *   ops.c        to the store and back; then the handler is called again, on the loop
+ *   answer.c     status, headers, body
+ *   conn.c       deadlines for each phase
  */
 #ifndef IL_HTTP_HTTP_H
 #define IL_HTTP_HTTP_H
@@ -33,83 +36,96 @@ struct http_app;
 
 typedef void http_fn(struct http_request *r);
 
-/* ---- who asks ------------------------------------------------------------------------------------------------------------ */
+/* ---- callers --------------------------------------------------------------------------------- */
 
-/* A key that was found good. Shared by its requests; the loop's. */
+/* The owner of a valid key. Shared by its requests; used on the loop only. */
 struct http_caller {
     char                key_id[DATA_ID_BYTES];
     char                tenant[IL_TENANT_BYTES_MAX + 1];
     enum il__data_role  role;
-    char                permissions[512]; /* named ones, separated by spaces */
+    char                permissions[512]; /* named permissions, separated by spaces */
     char                prefix[DATA_PREFIX_BYTES_MAX + 1];
-    struct http_tenant *limits; /* limits.c: buckets and counts of its tenant */
+    int64_t             expires_at_ms; /* 0 = never */
+    struct http_tenant *limits;        /* limits.c: buckets and counters of its tenant */
 };
 
-/* ---- a request ----------------------------------------------------------------------------------------------------------- */
+/* ---- a request ------------------------------------------------------------------------------- */
 
 #define HTTP_PATH_ARGS_MAX 2
 #define HTTP_REQUEST_ID_BYTES 65
 
-/* A message to the loop, and an errand for the office thread (office.h). */
+/* A message to the loop, and a job for another thread (errands.h). */
 struct http_item {
     struct http_item *next;
     void (*fn)(struct http_item *item);
 };
 struct http_job {
-    void (*work)(struct http_job *job); /* on the office thread */
+    void (*work)(struct http_job *job); /* on another thread */
     void (*then)(struct http_job *job); /* on the loop; NULL = none */
-    struct http_job *next;              /* office.c's own, as what follows */
-    struct http_item item;
+    const char          *tenant;        /* its tenant; NULL = the server itself */
+    struct http_job     *next;          /* private to errands.c, as is what follows */
+    struct http_errands *errands;
+    struct il__heap_node node;
+    struct http_item     item;
 };
 
 enum http_stage {
-    HTTP_STAGE_NEW,  /* the request line is there */
-    HTTP_STAGE_HEAD, /* the head is complete; is it one that we accept, and whose? */
-    HTTP_STAGE_BODY, /* accepted; the body comes */
-    HTTP_STAGE_RUN,  /* complete: the handler has it */
+    HTTP_STAGE_NEW,  /* the request line has arrived */
+    HTTP_STAGE_HEAD, /* the head is complete; it and the key are being checked */
+    HTTP_STAGE_BODY, /* accepted; the body is arriving */
+    HTTP_STAGE_RUN,  /* complete: the handler is running */
 };
 
 struct http_request {
     struct http_server       *server;
-    struct MHD_Connection    *conn; /* NULL once the client is gone: then answers are thrown away */
+    struct MHD_Connection    *conn; /* NULL once the client has gone: answers are then discarded */
     const struct http_route  *route;
     const struct http_caller *caller; /* NULL on open routes */
     const char               *method;
-    const char               *path;  /* as it came: not decoded, without the query */
-    const char               *query; /* what follows the '?', as it came; NULL = none */
+    const char               *path;  /* as received: not decoded, without the query */
+    const char               *query; /* the part after '?', as received; NULL = none */
     const char               *peer;  /* address of the client; "unix" on a unix socket */
-    char id[HTTP_REQUEST_ID_BYTES];  /* X-Request-Id: the client's, if it is harmless, or ours */
-    const char *args[HTTP_PATH_ARGS_MAX]; /* what stands for {q}, {id} in the path, decoded, in order */
-    json_t     *body;                     /* strictly parsed; NULL without one */
-    const char *text;                     /* the body as it came */
+    char id[HTTP_REQUEST_ID_BYTES];  /* X-Request-Id: the client's if harmless, else ours */
+    /* the arguments of the path ({q}, {id}), decoded, in order */
+    const char *args[HTTP_PATH_ARGS_MAX];
+    json_t     *body; /* strictly parsed; NULL without one */
+    const char *text; /* the body as received */
     size_t      n_bytes;
-    const char *idempotency_key; /* headers as they came, good until the answer; NULL = none */
+    const char *idempotency_key; /* headers as received, valid until the answer; NULL = none */
     const char *api_key, *authorization;
     void       *mem; /* arena: lives as long as the request */
     int64_t     began_ns;
 
-    /* The ops of http_apply(); the first is where most routes have their only one. `op` is released at the end of the request, an array of his
-     * own by whoever made it. */
-    il_op           op;
-    il_op          *ops; /* &op, or in mem; NULL = &op */
-    size_t          n_ops;
-    struct il__call call;
-    http_fn        *then;
-    void           *state;   /* the handler's own, in mem */
-    int64_t         wait_ms; /* the poll that was asked for */
-    int64_t         waited_ns;
-    int64_t         parked_ns; /* http_park(): in all; the ops' metrics count it as waited for */
-    bool        tries_again; /* a conflict of its ops is not the end of it: it is not counted yet */
-    const char *store_text;  /* what is said when the store cannot be used; NULL = the usual */
-    http_fn    *gone; /* called on the loop when the client hangs up before the answer is complete; NULL = nobody wants to know */
+    /* The ops of http_do(); most routes have only one, `op`. `op` is released at the end of the
+     * request, any other array by the handler that allocated it. */
+    il_op             op;
+    il_op            *ops; /* the ops submitted last: &op, or in mem */
+    size_t            n_ops;
+    struct http_each *each;        /* authorise.c: what it is about to apply */
+    size_t            n_body_held; /* http_limits_body() */
+    size_t            n_held; /* bytes of its results, then of its answer: http_limits_results() */
+    struct il__call   call;
+    http_fn          *then;
+    void             *state;   /* the handler's own, in mem */
+    int64_t           wait_ms; /* the long poll requested */
+    int64_t           waited_ns;
+    int64_t           parked_ns;   /* http_park(): total; the metrics of ops count it as waiting */
+    bool              tries_again; /* a conflict is not final: do not count it yet */
+    const char       *store_text;  /* message when the store is unavailable; NULL = the default */
+    /* called on the loop if the client hangs up before the answer is complete; may be NULL */
+    http_fn *on_hang_up;
 
-    http_fn *ended; /* called on the loop when the request is over, whatever came of it: for what is not in mem; NULL = nothing is */
+    /* called on the loop when the request ends, whatever the outcome, to free what is not in
+     * mem; may be NULL */
+    http_fn *ended;
     void    *ended_cookie;
 
-    struct http_once *once;            /* idempotency.c */
-    unsigned          limits_held;     /* limits.c */
-    int64_t limits_locks, limits_jobs; /* what its ops would add at most, while they are under way */
-    struct http_key_waiter *key_waiter; /* auth.c: it waits for what is known of its key */
+    struct http_once *once;        /* idempotency.c */
+    unsigned          limits_held; /* limits.c */
+    bool              limits_judged;
+    /* The most that its ops could add, while they are in progress. */
+    int64_t                 limits_locks, limits_jobs, limits_bytes;
+    struct http_key_waiter *key_waiter; /* auth.c: waits for the lookup of its key */
 
     /* The answer so far. */
     int            status;
@@ -127,87 +143,93 @@ struct http_request {
     /* ---- request.c's own ---- */
     struct http_conn    *c;
     struct MHD_Response *response; /* waits until it can be queued */
-    struct http_request *next;     /* the list of those that can be used again */
+    struct http_request *next;     /* the list of reusable requests */
     struct http_item     item;     /* for the inbox: r->call is done */
     struct http_job      job;      /* the errand */
     http_fn             *work, *errand_then;
-    const char *target; /* where libmicrohttpd has the request's target: head.c only looks at its place */
-    size_t          n_target;
-    size_t          n_expected; /* bytes of the body, by Content-Length */
-    char           *room;       /* for the body */
-    enum http_stage stage;
-    bool            suspended;  /* libmicrohttpd leaves the connection alone */
-    bool            head_again; /* it was suspended at the head: the first call comes once more */
-    bool            in_call;    /* r->call is the il__async's */
-    bool            in_errand;  /* r->job is the office's */
-    bool            call_now;   /* ... and was done before the submit returned */
-    bool            hung_up;
-    bool            expects; /* Expect: 100-continue */
-    bool            queued;
-    bool            bare; /* no room for the usual headers */
-    bool            streams;
-    bool            parked; /* http_park(): it waits for its time */
+    /* where libmicrohttpd keeps the request target: head.c only compares the address */
+    const char          *target;
+    size_t               n_target;
+    size_t               n_expected; /* bytes of the body, by Content-Length */
+    char                *room;       /* for the body */
+    enum http_stage      stage;
+    bool                 suspended;  /* libmicrohttpd ignores the connection */
+    bool                 head_again; /* was suspended at the head: the first call is repeated */
+    bool                 in_call;    /* r->call belongs to the il__async */
+    bool                 in_errand;  /* r->job belongs to another thread */
+    bool                 call_now;   /* ... and was done before the submit returned */
+    bool                 hung_up;
+    bool                 expects; /* Expect: 100-continue */
+    bool                 queued;
+    bool                 bare; /* no room for the usual headers */
+    bool                 streams;
+    bool                 parked; /* http_park(): waits for its time */
     struct il__heap_node park;
     int64_t              park_began_ns;
     http_fn             *park_then;
 };
 
-/* A header of the request, the first of that name; NULL = not there. libmicrohttpd's, good until the answer. */
+/* A header of the request, the first of that name; NULL = missing. Owned by libmicrohttpd, valid
+ * until the answer. */
 const char *http_request_header(struct http_request *r, const char *name);
 
 /* Answer with what is in r->out. Once per request. */
 void http_answer(struct http_request *r, int status);
 void http_header(struct http_request *r, const char *name, const char *value);
-void http_retry_after(struct http_request *r,
-                      int64_t ms); /* Retry-After, rounded up; and details.retry_after_ms is the caller's business */
+void http_retry_after(
+    struct http_request *r,
+    int64_t ms); /* Retry-After, rounded up; and details.retry_after_ms is the caller's business */
 
 /*
- * The body of an error, as docs/HTTP.md says: {"success":false,"error":{"code","source","message","details"}}. `code` is a wire name of the status table
- * or one of errors.def; `details` is the text of a JSON object, or NULL. The message is printed as it is: no internals, no secrets. The answer so
- * far is thrown away, but for its headers.
+ * Answer with an error, as described in docs/HTTP.md:
+ * {"success":false,"error":{"code","source","message","details"}}. `code` is a wire name of the
+ * status table or one of errors.def; `details` is the text of a JSON object, or NULL. The message
+ * is printed as is, so it must hold no internals and no secrets. The answer built so far is
+ * discarded, except for its headers.
  */
 void http_fail(struct http_request *r, int status, const char *code, const char *source,
                const char *details, const char *fmt, ...) PRINTF_LIKE(6, 7);
-/* The same for an op that did not end well, and for a call that failed as a whole: status table, details from op->out. */
+/* The same for a failed op, and for a call that failed as a whole: code from the status table,
+ * details from op->out. */
 void http_fail_op(struct http_request *r, const il_op *op, const char *source);
 void http_fail_call(struct http_request *r);
 
-/*
- * Hand r->ops to the il__async. `then` is called on the loop when they are done; when the call as a whole failed, it is not: http_fail_call() has answered. wait_ms: as
- * il__call.wait_until_ns; 0 = none. The tenant of each op is set to the caller's here unless it is set, and names are held against the caller's prefix
- * (404 or 403 is answered then, and nothing was applied). http_submit() does the same without looking at the prefix.
- */
-void http_apply(struct http_request *r, int64_t wait_ms, http_fn *then);
-void http_submit(struct http_request *r, int64_t wait_ms, http_fn *then);
-
-/* Have a blocking errand done by the office thread: work() there, then then() on the loop. */
+/* Hand blocking work to the errand thread: work() runs there, then then() on the loop. */
 void http_errand(struct http_request *r, http_fn *work, http_fn *then);
-/* The same for what may take seconds (it asks somebody else, reads many files): by one of a few threads beside the office, which answers for keys. */
+/* The same for work that may take seconds (asks another system, reads many files). It runs on
+ * one of a few slow threads, so that the errand thread stays free for key lookups. */
 void http_errand_slow(struct http_request *r, http_fn *work, http_fn *then);
+/* Wait for another request's errand: then() follows when http_errand_resume() is called. Both on
+ * the loop. */
+void http_errand_hold(struct http_request *r, http_fn *then);
+void http_errand_resume(struct http_request *r);
 
 /*
- * Keep the request for so long, then go on with then(r), on the loop; at once when the server is being stopped. A client that hangs up meanwhile ends it: then(r)
- * does not follow. It counts among the tenant's waiting requests: too many of them are answered with 429, and then(r) does not follow either.
+ * Park the request for this long, then continue with then(r) on the loop; immediately if the server
+ * stops. If the client hangs up meanwhile the request ends and then(r) is not called. A parked
+ * request counts as one of the tenant's waiting requests: if there are too many it is answered with
+ * 429, and then(r) is not called either.
  */
 void http_park(struct http_request *r, int64_t ms, http_fn *then);
 
-/* Allocate in r->mem. NULL is answered with 503 by whoever gets it: http_fail_nomem(r). */
+/* Allocate in r->mem. On NULL the caller answers 503: http_fail_nomem(r). */
 void *http_alloc(struct http_request *r, size_t n_bytes);
 void  http_fail_nomem(struct http_request *r);
 
 /*
- * An answer that goes on: a response with a content reader (mhd.h). The usual headers are added, the response is consumed. The reader calls http_suspend()
- * when it has nothing and returns 0; http_resume() has it called again. Both on the loop. After r->gone the reader must end.
+ * Send a streaming answer: a response with a content reader (mhd.h). The usual headers are added
+ * and the response is consumed. A reader without data calls http_suspend() and returns 0;
+ * http_resume() has it called again. Both on the loop. After r->on_hang_up the reader must end.
  */
 void http_answer_stream(struct http_request *r, int status, struct MHD_Response *response);
 void http_suspend(struct http_request *r);
 void http_resume(struct http_request *r);
 
-/* Run fn on the loop; from any thread. False: no memory, it will not run. */
+/* Run fn on the loop; callable from any thread. False: out of memory, it will not run. */
 bool http_post(struct http_server *s, void (*fn)(struct http_server *s, void *cookie), void *cookie)
     MUST_USE;
 
-/* ---- the server ---------------------------------------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 enum http_log_level {
     HTTP_LOG_DEBUG,
@@ -218,24 +240,30 @@ enum http_log_level {
 
 struct http_options {
     const char *listen; /* "127.0.0.1:7600", "[::1]:7600", "unix:/path"; port 0 = any free one */
-    const char *metrics_listen; /* NULL = with the others */
+    const char *metrics_listen; /* NULL = served with the other routes */
     const char *store_url, *data_url, *pepper_file;
-    il         *h;         /* open handle; the caller's */
-    bool        tls_proxy; /* a proxy in front terminates TLS: a non-loopback address is fine */
-    bool        log_json;
+    /* Open the store; the caller keeps *ret. Called again while the store cannot be reached,
+     * which is_away() decides from the error. */
+    il_status (*open_store)(void *cookie, il **ret, il_error *reterr);
+    bool (*is_away)(const char *url, const il_error *err);
+    void *open_cookie;
+    bool  tls_proxy; /* a proxy in front terminates TLS: allow a non-loopback address */
+    bool  log_json;
     enum http_log_level log_level;
-    int64_t             shutdown_ms;    /* graceful shutdown takes at most; default 10 s */
+    int64_t             shutdown_ms;    /* limit of a graceful shutdown; default 10 s */
     int64_t             body_bytes_max; /* of a request; default 1.5 MiB: 1 MiB and room for JSON */
     int64_t             body_bytes_max_large; /* ... on HTTP_LARGE routes; default 16 MiB */
     unsigned            connections_max;      /* default 10,240 */
-    unsigned connections_per_ip_max; /* default 1,024; loopback and unix sockets are not counted */
-    struct il__data_limits limits;   /* of tenants that have none of their own */
-    int64_t                login_failures_per_minute; /* of an address, before it has to wait */
+    unsigned connections_per_ip_max; /* default 1,024; loopback and unix sockets are exempt */
+    struct il__data_limits limits;   /* for tenants without limits of their own */
+    int64_t                login_failures_per_minute; /* per address, before it has to wait */
     int64_t                audit_keep_ms;
-    int ready_fd; /* a line with the address is written here once it listens; -1 = none */
-    /* SIGHUP: read the configuration again and change what may be changed while it runs in *o: log_level, limits, login_failures_per_minute, audit_keep_ms. */
-    il_status (*reload)(void *cookie, struct http_options *o, const char **ret_restart,
-                        il_error *reterr); /* *ret_restart: a key that needs a restart to count, or NULL */
+    int ready_fd; /* the address is written here, as a line, once it listens; -1 = none */
+    /* SIGHUP: read the configuration again and update in *o what may change at run time:
+     * log_level, limits, login_failures_per_minute, audit_keep_ms. */
+    il_status (*reload)(
+        void *cookie, struct http_options *o, const char **ret_restart,
+        il_error *reterr); /* *ret_restart: a changed key that needs a restart, or NULL */
     void *reload_cookie;
     /* The apps (app.h), and what each is opened with; borrowed. */
     const struct http_app *const *apps;
@@ -243,11 +271,13 @@ struct http_options {
     size_t                        n_apps;
 };
 
-/* Look at an address without listening: IL_OK, or IL_INVAL. *ret_loopback: only this machine can reach it. */
+/* Check an address without listening: IL_OK, or IL_INVAL. *ret_loopback: reachable from this
+ * machine only. */
 il_status http_address_check(const char *text, bool *ret_loopback, il_error *reterr) MUST_USE;
-/* Before the store is opened, and so before any thread is started: blocks the signals that the loop takes, keeps what we write and remember to ourselves. */
+/* Call before the store is opened, and so before any thread is started: blocks the signals that
+ * the loop handles, and keeps our files and memory private. */
 void il__http_prepare(void);
-/* Runs until SIGTERM or SIGINT. Returns when all is down. IL_OK, or why it could not start. */
+/* Runs until SIGTERM or SIGINT and returns after the shutdown. IL_OK, or why it could not start. */
 il_status il__http_serve(const struct http_options *o, il_error *reterr) MUST_USE;
 
 #endif

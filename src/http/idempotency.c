@@ -1,23 +1,28 @@
 /*
- * idempotency.c: Idempotency-Key on creating calls: one effect and one answer per key (R4.1).
+ * idempotency.c: Idempotency-Key on creating calls: one effect and one answer per key.
  *
- *   begin    the key is claimed (ONCE_BEGIN), with the id of what is to be made as its meta; or the answer is there already, or somebody is at it
+ *   begin    claims the key (ONCE_BEGIN), with the id of the object to create as its meta; unless
+ *            the answer exists already, or another attempt is running
  *   the handler runs, with that id
- *   finish   its answer is stored (ONCE_FINISH), then sent
+ *   finish   stores its answer (ONCE_FINISH), then sends it
  *
- * These are three commits, for an answer must be known before it can be stored, and a claim must be had before anything is made. If the server dies between
- * making and finishing, the claim dies after a minute; the next attempt is told the meta of the first, makes the thing with the same id, and the store
- * says that it was there. So it is made once, whenever the crash comes.
+ * These are three commits: an answer must be known before it can be stored, and nothing may be
+ * created without a claim. If the server dies between creating and finishing, the claim ends after
+ * a minute; the next attempt gets the meta of the first, creates the object with the same id, and
+ * the store answers that it exists. So it is created once, whenever the crash happens.
  *
- * Answers that say that nothing was tried (400, 401, 403, 429, 5xx) are not kept: the claim is given back, and the call may be made again.
+ * Answers that mean that nothing was attempted (400, 401, 403, 429, 5xx) are not kept: the claim is
+ * abandoned, and the call may be repeated.
  */
 #include <stdio.h>
 
+#include "data/data.h"
 #include "data/libsodium.h"
+#include "http/handler.h"
 #include "http/metrics.h"
-#include "http/one.h"
+#include "http/server.h"
 
-#define WAIT_MS 10000 /* for the answer of the first, unless ?wait says how long */
+#define WAIT_MS 10000 /* wait for the first attempt's answer, unless ?wait is given */
 #define CLAIM_MS 60000
 #define FINGERPRINT_BYTES 32
 #define UUID_BYTES 37
@@ -26,31 +31,38 @@ struct http_once {
     il_op         op;
     const char   *key;
     char          attempt[UUID_BYTES];
-    char          id[IL_ID_BYTES_MAX + 1]; /* of what is being made */
+    char          id[IL_ID_BYTES_MAX + 1]; /* of the object being created */
     unsigned char fingerprint[FINGERPRINT_BYTES];
     uint64_t      token;
-    int64_t       wait_ms; /* for the answer of somebody else's attempt; 0 = it was waited for */
+    int64_t       wait_ms; /* wait for another attempt's answer; 0 = already waited */
     int           status;  /* of the answer that is being stored */
 };
 
-/* ---- the key and the request ------------------------------------------------------------------------------------------------ */
+/* ---- the key and the request ----------------------------------------------------------------- */
 
-/* A hash of several texts; none can be mistaken for a part of another. */
+/* A hash of several texts that keeps them apart. It is keyed with the pepper: someone who can
+ * read the store can neither test guesses of a body nor compute an entry's name. */
 static void
-hash(unsigned char out[FINGERPRINT_BYTES], const struct il__buf *parts, size_t n)
+hash(const struct http_request *r, unsigned char out[FINGERPRINT_BYTES],
+     const struct il__buf *parts, size_t n)
 {
-    static const unsigned char salt[crypto_auth_hmacsha256_KEYBYTES] = "interlock: Idempotency-Key";
+    static const char            purpose[] = "interlock: Idempotency-Key";
+    unsigned char                key[DATA_HASH_BYTES];
     crypto_auth_hmacsha256_state state;
 
     _Static_assert(crypto_auth_hmacsha256_BYTES == FINGERPRINT_BYTES,
                    "the fingerprint is the hash");
-    (void)il__sodium->crypto_auth_hmacsha256_init(&state, salt, sizeof salt); /* none of these can fail */
+    il__data_key_hash(r->server->data, purpose, sizeof purpose, key);
+#ifdef IL_MUTANT_fingerprint_without_pepper
+    memset(key, 0, sizeof key);
+#endif
+    (void)il__sodium->crypto_auth_hmacsha256_init(&state, key, sizeof key); /* cannot fail */
     for (size_t i = 0; i < n; i++) {
         uint64_t n_bytes = parts[i].n_bytes;
         (void)il__sodium->crypto_auth_hmacsha256_update(&state, (const unsigned char *)&n_bytes,
                                                         sizeof n_bytes);
-        (void)il__sodium->crypto_auth_hmacsha256_update(&state, (const unsigned char *)parts[i].data,
-                                                        n_bytes);
+        (void)il__sodium->crypto_auth_hmacsha256_update(
+            &state, (const unsigned char *)parts[i].data, n_bytes);
     }
     (void)il__sodium->crypto_auth_hmacsha256_final(&state, out);
 }
@@ -79,25 +91,34 @@ is_printable(const char *key)
 }
 
 /*
- * The store's key is the header's value, in the caller's tenant. Callers with a prefix have keys of their own: nobody may learn by somebody
- * else's key what was made outside the prefix.
+ * The store key of an answer: NAMES and a hash of the header's value, in the caller's tenant.
+ * once_* ops of clients cannot name it (http_once_reserved()), so clients can neither read nor
+ * forge the server's answers. Callers with a prefix have separate keys, so that they cannot learn
+ * from another caller's key what was created outside their prefix.
  */
+#define NAMES "idempotency-key:"
+
+bool
+http_once_reserved(const il_op *op)
+{
+    return op->type >= IL_OP_ONCE_BEGIN && op->type <= IL_OP_ONCE_GET && op->key != NULL &&
+           strncmp(op->key, NAMES, strlen(NAMES)) == 0;
+}
+
 static const char *
 key_for(struct http_request *r)
 {
     enum {
-        TEXT_BYTES = 8 + 2 * FINGERPRINT_BYTES
+        TEXT_BYTES = sizeof NAMES + 2 * FINGERPRINT_BYTES
     };
-    unsigned char digest[FINGERPRINT_BYTES];
-
-    if (r->caller->prefix[0] == '\0')
-        return r->idempotency_key;
+    unsigned char  digest[FINGERPRINT_BYTES];
     struct il__buf parts[] = { text_part(r->caller->prefix), text_part(r->idempotency_key) };
     char          *text    = http_alloc(r, TEXT_BYTES);
+
     if (text == NULL)
         return NULL;
-    hash(digest, parts, ARRAY_LEN(parts));
-    int n = snprintf(text, TEXT_BYTES, "scoped:");
+    hash(r, digest, parts, ARRAY_LEN(parts));
+    int n = snprintf(text, TEXT_BYTES, NAMES);
     for (size_t i = 0; i < sizeof digest; i++)
         n += snprintf(text + n, (size_t)(TEXT_BYTES - n), "%02x", digest[i]);
     return text;
@@ -115,12 +136,12 @@ take_fingerprint(struct http_request *r, struct http_once *once)
 #ifdef IL_MUTANT_fingerprint_ignored
     parts[2].n_bytes = 0;
 #endif
-    hash(once->fingerprint, parts, ARRAY_LEN(parts));
+    hash(r, once->fingerprint, parts, ARRAY_LEN(parts));
 }
 
-/* ---- ids -------------------------------------------------------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
-/* The n-th id after a UUID: another number in its last, random part. */
+/* The n-th id after a UUID: its last, random part plus n. */
 static void
 id_after(const char *uuid, size_t n, char out[UUID_BYTES])
 {
@@ -146,16 +167,21 @@ http_new_id(struct http_request *r, size_t n)
     }
     if (il_uuid(id) == IL_OK)
         return id;
-    http_fail(r, 503, il_status_name(IL_STORE), "request", NULL,
-              "the machine has no randomness to give");
+    http_fail(r, 503, il_status_name(IL_STORE), "request", NULL, "cannot read random bytes");
     return NULL;
 }
 
-/* ---- begin ------------------------------------------------------------------------------------------------------------------ */
+/* ---- begin ----------------------------------------------------------------------------------- */
 
+/* Only final statuses are ever stored; libmicrohttpd treats 1xx differently. */
 static void
 replay(struct http_request *r, const il_op *op)
 {
+    if (op->out.code < 200 || op->out.code > 599) {
+        http_fail(r, 500, "INTERNAL", "idempotency", NULL,
+                  "the stored response is corrupt: its status is %d", (int)op->out.code);
+        return;
+    }
     http_count(r->server, HTTP_COUNT_replayed, 1);
     http_header(r, "Idempotent-Replayed", "true");
     il__buf_add(&r->out, op->out.value, op->out.value_bytes);
@@ -180,7 +206,8 @@ fail_with_id(struct http_request *r, int status, const char *code, const char *i
     http_fail(r, status, code, "idempotency", il__buf_str(&details), "%s", text);
 }
 
-/* The key was used for another request: what that one made stands in its answer, if it has one already; else in its meta. */
+/* The key was used for another request: the id that request created is in its answer, if it has
+ * one already, else in its meta. */
 static void
 found_existing(struct http_request *r)
 {
@@ -196,7 +223,7 @@ found_existing(struct http_request *r)
             id = json_string_value(json_object_get(answer, ids[i]));
     }
     fail_with_id(r, 422, "IDEMPOTENCY_MISMATCH", id, 0,
-                 "this Idempotency-Key was used for another request");
+                 "this Idempotency-Key was used for a different request");
     json_decref(answer);
 }
 
@@ -205,7 +232,7 @@ mismatch(struct http_request *r, struct http_once *once)
 {
     il_op_release(&once->op);
     once->op = (il_op){ .type = IL_OP_ONCE_GET, .key = once->key };
-    http_submit(r, 0, found_existing);
+    http_do_own(r, &once->op, 0, found_existing);
 }
 
 static void
@@ -226,7 +253,7 @@ granted(struct http_request *r, struct http_once *once)
 
 static void begun(struct http_request *r);
 
-/* Only whoever meets another attempt takes one of the tenant's places for long polls. */
+/* Only a request that meets another attempt takes one of the tenant's long-poll places. */
 static void
 wait_for_first(struct http_request *r, struct http_once *once)
 {
@@ -235,7 +262,7 @@ wait_for_first(struct http_request *r, struct http_once *once)
     il_op_release(&once->op);
     once->wait_ms = 0;
     r->state      = once;
-    http_submit(r, wait_ms, begun);
+    http_do_own(r, &once->op, wait_ms, begun);
 }
 
 static void
@@ -259,7 +286,8 @@ begun(struct http_request *r)
             wait_for_first(r, once);
             return;
         }
-        fail_with_id(r, 409, il_status_name(IL_BUSY), once->op.out.meta, 1000, il_status_text(IL_BUSY));
+        fail_with_id(r, 409, il_status_name(IL_BUSY), once->op.out.meta, 1000,
+                     il_status_text(IL_BUSY));
         return;
     default:
         http_fail_op(r, &once->op, NULL);
@@ -275,7 +303,7 @@ http_once_begin(struct http_request *r)
 
     if (!is_printable(r->idempotency_key)) {
         http_fail(r, 400, il_status_name(IL_INVAL), "idempotency", NULL,
-                  "Idempotency-Key: 1 to %d printable ASCII characters are expected",
+                  "Idempotency-Key must be 1 to %d printable ASCII characters",
                   IL_ONCE_KEY_BYTES_MAX);
         return;
     }
@@ -283,7 +311,8 @@ http_once_begin(struct http_request *r)
         http_fail_nomem(r);
         return;
     }
-    *once = (struct http_once){ .key = key_for(r), .wait_ms = r->wait_ms > 0 ? r->wait_ms : WAIT_MS };
+    *once =
+        (struct http_once){ .key = key_for(r), .wait_ms = r->wait_ms > 0 ? r->wait_ms : WAIT_MS };
     named = json_string_value(json_object_get(r->body, "id"));
     if (once->key == NULL || il_uuid(once->attempt) != IL_OK) {
         http_fail_nomem(r);
@@ -297,16 +326,14 @@ http_once_begin(struct http_request *r)
         .holder  = once->attempt,
         .in.once = { .fingerprint       = once->fingerprint,
                      .fingerprint_bytes = sizeof once->fingerprint,
-                     .ttl_ms            = CLAIM_MS + r->wait_ms,
+                     .lease_ms          = CLAIM_MS + r->wait_ms,
                      .meta              = once->id },
     };
     r->state = once;
-    r->ops   = &once->op;
-    r->n_ops = 1;
-    http_submit(r, 0, begun);
+    http_do_own(r, &once->op, 0, begun);
 }
 
-/* ---- finish ----------------------------------------------------------------------------------------------------------------- */
+/* ---- finish ---------------------------------------------------------------------------------- */
 
 static bool
 is_kept(int status)
@@ -315,7 +342,7 @@ is_kept(int status)
            status != 499;
 }
 
-/* The answer as it is kept: its secret was shown this once. NULL: no memory. */
+/* The answer as it is stored: without its secret, which is shown only once. NULL: out of memory. */
 static char *
 without_secret(struct http_request *r)
 {
@@ -323,7 +350,8 @@ without_secret(struct http_request *r)
     char   *text   = NULL;
     char   *copy   = NULL;
 
-    if (json_object_get(answer, "key") != NULL && json_object_set_new(answer, "key", json_null()) == 0)
+    if (json_object_get(answer, "key") != NULL &&
+        json_object_set_new(answer, "key", json_null()) == 0)
         text = json_dumps(answer, JSON_COMPACT);
     if (text != NULL)
         copy = il__arena_strdup(&r->mem, text);
@@ -332,7 +360,8 @@ without_secret(struct http_request *r)
     return copy;
 }
 
-/* Whatever became of it: if the claim had run out, the attempt that took it over makes the same thing and gives the same answer. */
+/* The outcome does not matter: if the claim had expired, the attempt that took it over creates
+ * the same object and gives the same answer. */
 static void
 stored(struct http_request *r)
 {
@@ -353,7 +382,7 @@ http_once_answer(struct http_request *r, int status)
     if (r->out.failed)
         return false;
     if (n > IL_BLOB_BYTES_MAX)
-        text = "{\"message\":\"the answer was too large to be kept\"}";
+        text = "{\"message\":\"the response was too large to be stored\"}";
     else if (status < 300 && (r->route->flags & HTTP_SECRET) != 0)
         text = without_secret(r);
     if (text == NULL)
@@ -375,8 +404,6 @@ http_once_answer(struct http_request *r, int status)
         once->op.in.once.code           = status;
     }
     r->state = once;
-    r->ops   = &once->op;
-    r->n_ops = 1;
-    http_submit(r, 0, stored);
+    http_do_own(r, &once->op, 0, stored);
     return true;
 }

@@ -1,10 +1,11 @@
 /*
- * jobs.c: jobs: get, list, heartbeat, finish, fail, snooze, cancel, retry, seal; and several at once.
+ * jobs.c: jobs: get, list, heartbeat, finish, fail, snooze, cancel, retry, seal; one or several at
+ * once.
  */
-#include "http/one.h"
+#include "http/handler.h"
 #include "http/scope.h"
 
-/* The job, as it is now. */
+/* The current state of the job. */
 static void
 shown(struct http_request *r)
 {
@@ -66,7 +67,7 @@ retried(struct http_request *r)
     il__wire_put_text(&details, "id", r->ops->out.n_jobs > 0 ? r->ops->out.jobs[0].id : NULL);
     il__wire_close(&details);
     http_fail(r, 409, il_status_name(IL_DUPLICATE), "queue", il__buf_str(&details),
-              "another job has its unique key");
+              "its unique key is in use by another job");
 }
 
 void
@@ -121,15 +122,15 @@ http_job_list(struct http_request *r)
     http_do(r, listed);
 }
 
-/* ---- several ------------------------------------------------------------------------------------------------------------------ */
+/* ---- several jobs ---------------------------------------------------------------------------- */
 
 void
 http_job_many(struct http_request *r)
 {
-    struct http_many *m = http_take_items(r);
+    struct http_each *e = http_take_items(r);
 
-    if (m == NULL)
+    if (e == NULL)
         return;
-    r->state = m;
-    http_many(r, m, 0, http_say_results);
+    r->state = e;
+    http_do_each(r, e, 0, http_say_results);
 }

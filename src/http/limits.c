@@ -1,8 +1,9 @@
 /*
- * limits.c: how much a tenant may do. See limits.h.
+ * limits.c: limits of tenants. See limits.h.
  *
- * A token bucket is one number: the time at which it would be full again (the "theoretical arrival time" of GCRA). Live locks and jobs are counted where they
- * are, in the store, so that the counts cannot drift; `since` is what this server has granted since that look came back.
+ * A token bucket is one number: the time at which it would be full again (the "theoretical arrival
+ * time" of GCRA). Live locks and jobs are counted in the store, so the counts cannot drift; `since`
+ * is what this server has granted since the last count came back.
  */
 #include "http/limits.h"
 
@@ -13,15 +14,17 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "http/metrics.h"
-#include "http/own.h"
 #include "http/server.h"
+#include "http/server_ops.h"
+#include "http/storage.h"
 
 #define SECOND_NS (INT64_C(1000) * IL__NS_PER_MS)
 #define LOOK_EVERY_NS (900 * (int64_t)IL__NS_PER_MS) /* ticks come four times a second */
-#define LOOK_SHARE 20           /* a look that took t is followed by 20 t without one */
-#define IDLE_NS (5 * SECOND_NS) /* tenants that were quiet for this long are not counted */
-#define UNSURE_MAX 3            /* looks in a row that are not believed */
-#define PAGES_MAX 100           /* of 1,000 locks in one look */
+#define LOOK_SHARE 20           /* a count that took t is followed by 20 t without one */
+#define IDLE_NS (5 * SECOND_NS) /* tenants idle for this long are not counted */
+#define UNSURE_MAX 3            /* consecutive counts that may be discarded */
+#define SMALL_BODY_BYTES 65536
+#define PAGES_MAX 100 /* pages of 1,000 locks per count */
 
 enum held {
     HELD_WAIT   = 1 << 0,
@@ -29,11 +32,12 @@ enum held {
     HELD_OPS    = 1 << 2,
 };
 
-/* Something that is counted in the store. */
+/* A resource that is counted in the store. */
 struct counted {
-    int64_t seen;  /* at the last look */
-    int64_t since; /* granted by this server since that came back, less what was given back */
-    int64_t asked; /* under way: granted or not, nobody knows yet; without those that may wait for long */
+    int64_t seen;  /* at the last count */
+    int64_t since; /* granted by this server since that count, less what was released */
+    /* in progress: not known yet whether granted; without ops that may wait for long */
+    int64_t asked;
 };
 
 struct http_tenant {
@@ -41,27 +45,42 @@ struct http_tenant {
     char                   name[IL_TENANT_BYTES_MAX + 1];
     unsigned               n_refs;
     struct il__data_limits own;
-    int64_t                full_ns;                      /* when its bucket is full again */
-    int64_t                minute_full_ns, hour_full_ns; /* those of triggers */
+    int64_t                full_ns; /* when its bucket is full again */
     int64_t                n_waiters, n_streams;
     struct counted         locks, jobs;
-    int64_t                op_ns;      /* when it last tried to make a lock or a job */
-    int64_t                look_at_ns; /* not before */
-    bool                   looking;    /* has a look under way */
-    uint64_t               n_granted;  /* answers that changed a count */
-    unsigned               n_unsure;   /* looks in a row during which that happened */
+    struct http_storage    storage;
+    int64_t                op_ns;           /* when it last tried to create a lock or a job */
+    int64_t                look_at_ns;      /* not before */
+    bool                   looking;         /* has a count in progress */
+    struct il__pool        results, bodies; /* its share of the server's pool */
+    uint64_t               n_granted;       /* answers that changed a count */
+    unsigned               n_unsure;        /* consecutive counts during which that happened */
 };
 
 struct http_limits {
-    struct il__map map; /* of tenants */
-    uint64_t       n_waiters, n_streams;
+    struct il__map  map; /* of tenants */
+    uint64_t        n_waiters, n_streams;
+    struct il__pool results; /* bytes of results held for clients */
+    struct il__pool bodies;  /* and of request bodies received or announced */
 };
+
+static void
+tenant_free(struct http_tenant *t)
+{
+    if (t != NULL)
+        http_storage_release(&t->storage);
+    il__free(t);
+}
 
 il_status
 http_limits_open(struct http_server *s, il_error *reterr)
 {
     s->limits = il__calloc(1, sizeof *s->limits);
-    return s->limits != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    if (s->limits == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    s->limits->results.n_max = HTTP_RESULT_BYTES_MAX;
+    s->limits->bodies.n_max  = HTTP_BODIES_BYTES_MAX;
+    return IL_OK;
 }
 
 void
@@ -70,19 +89,13 @@ http_limits_close(struct http_server *s)
     if (s->limits == NULL)
         return;
     for (size_t i = 0; i < s->limits->map.size; i++)
-        il__free(s->limits->map.slots[i].item);
+        tenant_free(s->limits->map.slots[i].item);
     il__map_release(&s->limits->map);
     il__free(s->limits);
     s->limits = NULL;
 }
 
-void
-http_limits_reload(struct http_server *s)
-{
-    (void)s; /* the defaults are read where they count */
-}
-
-/* ---- tenants ------------------------------------------------------------------------------------------------------------- */
+/* ---- tenants --------------------------------------------------------------------------------- */
 
 static uint64_t
 hash_of(const char *name)
@@ -106,8 +119,13 @@ http_tenant_ref(struct http_server *s, const char *name)
             il__free(t);
             return NULL;
         }
-        t->server = s;
-        (void)snprintf(t->name, sizeof t->name, "%s", name); /* it was checked when the key was made */
+        t->server        = s;
+        t->bodies.above  = &s->limits->bodies;
+        t->bodies.n_max  = HTTP_BODIES_BYTES_MAX / 2;
+        t->results.above = &s->limits->results;
+        t->results.n_max = HTTP_RESULT_BYTES_MAX / 2; /* the others have the other half */
+        /* checked when the key was created */
+        (void)snprintf(t->name, sizeof t->name, "%s", name);
         il__map_add(map, h, t);
     }
     t->n_refs++;
@@ -120,7 +138,7 @@ http_tenant_unref(struct http_tenant *t)
     if (t == NULL || --t->n_refs > 0 || t->server->limits == NULL)
         return;
     il__map_remove(&t->server->limits->map, hash_of(t->name), t);
-    il__free(t);
+    tenant_free(t);
 }
 
 void
@@ -129,12 +147,8 @@ http_tenant_limits(struct http_tenant *t, const struct il__data_limits *own)
     t->own = *own;
 }
 
-/* What counts: its own, else the server's; 0 = no limit. A tenant that has -1 has none, whatever the server says. */
-static int64_t
-effective(int64_t own, int64_t by_default)
-{
-    return MAX(own != 0 ? own : by_default, 0);
-}
+/* The tenant's own limit if set, else the server's default; 0 = no limit. */
+#define EFFECTIVE(name) (t->own.name != 0 ? t->own.name : by_default->name)
 
 static struct il__data_limits
 limits_of(const struct http_tenant *t)
@@ -142,20 +156,25 @@ limits_of(const struct http_tenant *t)
     const struct il__data_limits *by_default = &t->server->o->limits;
 
     return (struct il__data_limits){
-        .requests_per_second = effective(t->own.requests_per_second, by_default->requests_per_second),
-        .burst = t->own.requests_per_second != 0 ? MAX(t->own.burst, 0) : MAX(by_default->burst, 0),
-        .waiters             = effective(t->own.waiters, by_default->waiters),
-        .streams             = effective(t->own.streams, by_default->streams),
-        .locks               = effective(t->own.locks, by_default->locks),
-        .jobs                = effective(t->own.jobs, by_default->jobs),
-        .triggers_per_minute = effective(t->own.triggers_per_minute, by_default->triggers_per_minute),
-        .triggers_per_hour   = effective(t->own.triggers_per_hour, by_default->triggers_per_hour),
-        .runs                = effective(t->own.runs, by_default->runs),
-        .runs_per_day        = effective(t->own.runs_per_day, by_default->runs_per_day),
+        .requests_per_second = EFFECTIVE(requests_per_second),
+        .burst               = t->own.requests_per_second != 0 ? t->own.burst : by_default->burst,
+        .waiters             = EFFECTIVE(waiters),
+        .streams             = EFFECTIVE(streams),
+        .locks               = EFFECTIVE(locks),
+        .jobs                = EFFECTIVE(jobs),
+        .triggers_per_minute = EFFECTIVE(triggers_per_minute),
+        .triggers_per_hour   = EFFECTIVE(triggers_per_hour),
+        .runs                = EFFECTIVE(runs),
+        .runs_per_day        = EFFECTIVE(runs_per_day),
+        .bytes               = EFFECTIVE(bytes),
     };
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------------ */
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+#define SAY_QUOTA "the tenant's limit is %lld concurrent %s"
+#define SAY_STORAGE \
+    "storage quota of %lld bytes exceeded: %lld in use; delete data or wait until it expires"
 
 static bool
 refuse_quota(struct http_request *r, const char *what, int64_t limit)
@@ -167,13 +186,32 @@ refuse_quota(struct http_request *r, const char *what, int64_t limit)
     il__buf_addf(&details, "{\"quota\":\"%s\",\"limit\":%lld,\"retry_after_ms\":1000}", what,
                  (long long)limit);
     http_retry_after(r, 1000);
-    http_fail(r, 429, "QUOTA_EXCEEDED", "request", il__buf_str(&details),
-              "the tenant may have %lld %s at once", (long long)limit, what);
+    http_fail(r, 429, "QUOTA_EXCEEDED", "request", il__buf_str(&details), SAY_QUOTA,
+              (long long)limit, what);
     return false;
 }
 
 static bool
-refuse_rate(struct http_request *r, int64_t rate, const char *what, const char *per, int64_t wait_ns)
+refuse_storage(struct http_request *r, int64_t limit)
+{
+    struct http_storage    *st   = &r->caller->limits->storage;
+    int64_t                 used = http_storage_used(st);
+    AUTO_BUF struct il__buf details;
+
+    st->refused = true;
+    http_count(r->server, HTTP_COUNT_quota_refused, 1);
+    il__buf_init(&details, 256);
+    il__buf_addf(&details, "{\"limit\":%lld,\"used\":%lld,\"retry_after_ms\":1000}",
+                 (long long)limit, (long long)used);
+    http_retry_after(r, 1000);
+    http_fail(r, 507, "STORAGE_QUOTA_EXCEEDED", "request", il__buf_str(&details), SAY_STORAGE,
+              (long long)limit, (long long)used);
+    return false;
+}
+
+static bool
+refuse_rate(struct http_request *r, int64_t rate, const char *what, const char *per,
+            int64_t wait_ns)
 {
     AUTO_BUF struct il__buf details;
     int64_t                 wait_ms = (wait_ns + IL__NS_PER_MS - 1) / IL__NS_PER_MS;
@@ -184,15 +222,14 @@ refuse_rate(struct http_request *r, int64_t rate, const char *what, const char *
                  (long long)rate, (long long)wait_ms);
     http_retry_after(r, wait_ms);
     http_fail(r, 429, "RATE_LIMITED", "request", il__buf_str(&details),
-              "the tenant may make %lld %s per %s", (long long)rate, what, per);
+              "the tenant's limit is %lld %s per %s", (long long)rate, what, per);
     return false;
 }
 
-/* ---- requests, waits, streams -------------------------------------------------------------------------------------------- */
+/* ---- requests, waits, streams ---------------------------------------------------------------- */
 
-/*
- * What a bucket would be if one more were taken, of `rate` in `span_ns` and `burst` at once. How long to wait for that: ns, at most 0: it may be taken now.
- */
+/* The state of a bucket after taking one more, with `rate` per `span_ns` and a burst of `burst`.
+ * Returns the wait until then in ns; 0 or less: it may be taken now. */
 static int64_t
 look_into(int64_t full_ns, int64_t now_ns, int64_t span_ns, int64_t rate, int64_t burst,
           int64_t *ret_full_ns)
@@ -221,29 +258,34 @@ http_limits_request(struct http_request *r)
     return true;
 }
 
-/* One that is refused takes from neither bucket. */
-bool
-http_limits_trigger(struct http_request *r)
+void
+http_limits_triggers(const struct http_request *r, uint32_t *ret_minute, uint32_t *ret_hour)
 {
-    struct http_tenant    *t         = r->caller->limits;
-    struct il__data_limits l         = limits_of(t);
-    int64_t                now_ns    = il__clock_boot_ns();
-    int64_t                minute_ns = t->minute_full_ns, hour_ns = t->hour_full_ns;
-    int64_t                wait_ns = 0;
+    struct il__data_limits l = limits_of(r->caller->limits);
 
-    if (l.triggers_per_minute > 0)
-        wait_ns = look_into(t->minute_full_ns, now_ns, 60 * SECOND_NS, l.triggers_per_minute,
-                            l.triggers_per_minute, &minute_ns);
-    if (wait_ns > 0)
-        return refuse_rate(r, l.triggers_per_minute, "triggers", "minute", wait_ns);
-    if (l.triggers_per_hour > 0)
-        wait_ns = look_into(t->hour_full_ns, now_ns, 3600 * SECOND_NS, l.triggers_per_hour,
-                            l.triggers_per_hour, &hour_ns);
-    if (wait_ns > 0)
-        return refuse_rate(r, l.triggers_per_hour, "triggers", "hour", wait_ns);
-    t->minute_full_ns = minute_ns;
-    t->hour_full_ns   = hour_ns;
-    return true;
+    *ret_minute = (uint32_t)MIN(l.triggers_per_minute, UINT32_MAX);
+    *ret_hour   = (uint32_t)MIN(l.triggers_per_hour, UINT32_MAX);
+}
+
+void
+http_limits_too_often(struct http_request *r, const il_op *op)
+{
+    bool minute = (op->out.flags & IL_OUT_MINUTE_LIMIT) != 0;
+
+    (void)refuse_rate(r, minute ? op->in.run.minute_max : op->in.run.hour_max, "triggers",
+                      minute ? "minute" : "hour", op->out.remaining_ms * IL__NS_PER_MS);
+}
+
+bool
+http_limits_storage(struct http_request *r)
+{
+    struct http_tenant    *t = r->caller->limits;
+    struct il__data_limits l = limits_of(t);
+
+    if (l.bytes == 0)
+        return true;
+    t->op_ns = il__clock_boot_ns(); /* marks it for measurement */
+    return http_storage_used(&t->storage) <= l.bytes || refuse_storage(r, l.bytes);
 }
 
 void
@@ -269,7 +311,7 @@ give_back(struct http_request *r, unsigned held)
     held &= r->limits_held;
     if (held == 0)
         return;
-    CHECK(r->caller != NULL); /* who holds something is somebody */
+    CHECK(r->caller != NULL); /* holding a place implies a caller */
     struct http_tenant *t = r->caller->limits;
     r->limits_held &= ~held;
     if ((held & HELD_WAIT) != 0) {
@@ -283,6 +325,7 @@ give_back(struct http_request *r, unsigned held)
     if ((held & HELD_OPS) != 0) {
         t->locks.asked -= r->limits_locks;
         t->jobs.asked -= r->limits_jobs;
+        t->storage.asked -= r->limits_bytes;
     }
 }
 
@@ -292,7 +335,7 @@ http_limits_wait(struct http_request *r)
     struct http_tenant *t = r->caller != NULL ? r->caller->limits : NULL;
 
     if (r->limits_held != 0)
-        give_back(r, HELD_OPS); /* who waits has nothing yet, and may never have */
+        give_back(r, HELD_OPS); /* a waiter has nothing yet, and may never have */
     if (t == NULL || (r->limits_held & HELD_WAIT) != 0)
         return true;
     int64_t max = limits_of(t).waiters;
@@ -339,9 +382,9 @@ http_limits_streams(const struct http_server *s)
     return s->limits->n_streams;
 }
 
-/* ---- locks and jobs ------------------------------------------------------------------------------------------------------ */
+/* ---- locks and jobs -------------------------------------------------------------------------- */
 
-/* What an op that is answered like this changes; before it is answered, what it would change at most. */
+/* How an op with this answer changes the counts; before the answer, the most it could change. */
 static int
 locks_by(const il_op *op, bool answered)
 {
@@ -362,44 +405,208 @@ jobs_by(const il_op *op, bool answered)
     return answered && ok && op->type == IL_OP_JOB_FINISH ? -1 : 0;
 }
 
+/* The total of several ops. */
+struct sums {
+    int64_t locks, jobs, bytes;
+};
+
 static void
-sum(const il_op *ops, size_t n_ops, bool answered, int64_t *ret_locks, int64_t *ret_jobs)
+add(struct sums *sums, const il_op *op, bool answered)
 {
-    *ret_locks = *ret_jobs = 0;
-    for (size_t i = 0; i < n_ops; i++) {
-        *ret_locks += locks_by(&ops[i], answered);
-        *ret_jobs += jobs_by(&ops[i], answered);
-    }
+    sums->locks += locks_by(op, answered);
+    sums->jobs += jobs_by(op, answered);
+    sums->bytes += http_storage_by(op, answered);
 }
 
 static bool
-is_over(const struct counted *c, int64_t more, int64_t max)
+is_over(const struct counted *c, int64_t before, int64_t more, int64_t max)
 {
-    return more > 0 && max > 0 && MAX(c->seen + c->since, 0) + c->asked + more > max;
+    return more > 0 && max > 0 && MAX(c->seen + c->since, 0) + c->asked + before + more > max;
+}
+
+/* Which limit an op would exceed, after earlier ops of the same request that add `before`. */
+static enum http_over
+over(const struct http_tenant *t, const struct il__data_limits *l, const struct sums *before,
+     const il_op *op)
+{
+    int64_t used = http_storage_used(&t->storage) + before->bytes;
+
+    if (l->bytes > 0 && http_storage_may_refuse(op) && used + http_storage_by(op, false) > l->bytes)
+        return HTTP_OVER_BYTES;
+    if (is_over(&t->locks, before->locks, locks_by(op, false), l->locks))
+        return HTTP_OVER_LOCKS;
+    if (is_over(&t->jobs, before->jobs, jobs_by(op, false), l->jobs))
+        return HTTP_OVER_JOBS;
+    return HTTP_OVER_NOTHING;
+}
+
+/* The request itself counted as one; each further op counts as one more, and may overdraw the
+ * bucket. */
+static void
+charge_ops(struct http_tenant *t, size_t n_ops)
+{
+    int64_t rate = limits_of(t).requests_per_second;
+
+    if (rate == 0 || n_ops < 2)
+        return;
+    int64_t interval_ns = MAX(SECOND_NS / rate, 1);
+#ifndef IL_MUTANT_batch_counts_once
+    t->full_ns = MAX(t->full_ns, il__clock_boot_ns()) + (int64_t)(n_ops - 1) * interval_ns;
+#endif
+}
+
+struct il__pool *
+http_limits_results(const struct http_request *r)
+{
+    return r->caller != NULL ? &r->caller->limits->results : &r->server->limits->results;
+}
+
+static struct il__pool *
+bodies_of(const struct http_request *r)
+{
+    return r->caller != NULL ? &r->caller->limits->bodies : &r->server->limits->bodies;
+}
+
+/* A small body is always accepted: renewals must get through. */
+bool
+http_limits_body(struct http_request *r)
+{
+    if (r->n_expected <= SMALL_BODY_BYTES)
+        return true;
+    if (il__pool_take(bodies_of(r), r->n_expected)) {
+        r->n_body_held = r->n_expected;
+        return true;
+    }
+    http_retry_after(r, 1000);
+    r->close = true; /* the body is not read */
+    http_fail(r, 503, "BODIES_FULL", "request", NULL,
+              "too many bytes of request bodies in progress; try again later");
+    return false;
+}
+
+void
+http_limits_body_end(struct http_request *r)
+{
+    il__pool_change(bodies_of(r), r->n_body_held, 0);
+    r->n_body_held = 0;
+}
+
+/* The caller's tenant if its locks, jobs or bytes are limited; else NULL. */
+static struct http_tenant *
+limited(const struct http_request *r, struct il__data_limits *ret)
+{
+    struct http_tenant *t = r->caller != NULL ? r->caller->limits : NULL;
+
+    if (t == NULL)
+        return NULL;
+    *ret = limits_of(t);
+    return ret->locks > 0 || ret->jobs > 0 || ret->bytes > 0 ? t : NULL;
 }
 
 bool
+http_limits_over(const struct http_request *r, const il_op *ops, size_t n_ops)
+{
+    struct il__data_limits    l;
+    const struct http_tenant *t    = limited(r, &l);
+    struct sums               sums = { 0 };
+
+    for (size_t i = 0; t != NULL && i < n_ops; i++) {
+        if (over(t, &l, &sums, &ops[i]) != HTTP_OVER_NOTHING)
+            return true;
+        add(&sums, &ops[i], false);
+    }
+    return false;
+}
+
+void
+http_limits_judge(struct http_request *r, const il_op *ops, size_t n, unsigned char *verdicts)
+{
+    struct il__data_limits l;
+    struct http_tenant    *t         = limited(r, &l);
+    struct sums            sums      = { 0 };
+    size_t                 n_refused = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        bool exists = verdicts[i] == HTTP_OVER_BUT_EXISTS;
+        if (exists)
+            verdicts[i] = 0;
+        if (t == NULL || verdicts[i] != 0)
+            continue;
+        enum http_over which = exists ? HTTP_OVER_NOTHING : over(t, &l, &sums, &ops[i]);
+        if (which == HTTP_OVER_NOTHING) {
+            add(&sums, &ops[i], false);
+            continue;
+        }
+        n_refused++;
+        verdicts[i]        = (unsigned char)which;
+        t->op_ns           = il__clock_boot_ns(); /* counted and measured */
+        t->storage.refused = t->storage.refused || which == HTTP_OVER_BYTES;
+        http_count(r->server, HTTP_COUNT_quota_refused, 1);
+    }
+    if (n_refused > 0) /* http_limits_ops() charges the others */
+        charge_ops(t, n_refused + (n_refused < n));
+    r->limits_judged = true;
+}
+
+const char *
+http_limits_say(const struct http_request *r, enum http_over which, char text[HTTP_OVER_TEXT_BYTES])
+{
+    const struct http_tenant *t = r->caller->limits;
+    struct il__data_limits    l = limits_of(t);
+
+    if (which == HTTP_OVER_BYTES) {
+        (void)snprintf(text, HTTP_OVER_TEXT_BYTES, SAY_STORAGE, (long long)l.bytes,
+                       (long long)http_storage_used(&t->storage));
+        return "STORAGE_QUOTA_EXCEEDED";
+    }
+    bool locks = which == HTTP_OVER_LOCKS;
+    (void)snprintf(text, HTTP_OVER_TEXT_BYTES, SAY_QUOTA, (long long)(locks ? l.locks : l.jobs),
+                   locks ? "locks" : "jobs");
+    return "QUOTA_EXCEEDED";
+}
+
+static bool
+refuse(struct http_request *r, const struct il__data_limits *l, enum http_over which)
+{
+    if (which == HTTP_OVER_BYTES)
+        return refuse_storage(r, l->bytes);
+    return which == HTTP_OVER_LOCKS ? refuse_quota(r, "locks", l->locks)
+                                    : refuse_quota(r, "jobs", l->jobs);
+}
+
+/* Only the loop judges and reserves, and it does both in one turn (also after
+ * http_limits_judge()), so no other request comes between the check and the reservation. */
+bool
 http_limits_ops(struct http_request *r)
 {
-    struct http_tenant *t = r->caller != NULL ? r->caller->limits : NULL;
-    int64_t             locks, jobs;
+    struct il__data_limits l;
+    struct http_tenant    *t       = limited(r, &l);
+    const il_op           *ops     = r->ops != NULL ? r->ops : &r->op;
+    size_t                 n_ops   = MAX(r->n_ops, 1);
+    bool                   judged  = r->limits_judged;
+    enum http_over         refused = HTTP_OVER_NOTHING;
+    struct sums            sums    = { 0 };
 
+    r->limits_judged = false;
+    if (r->caller != NULL)
+        charge_ops(r->caller->limits, r->n_ops);
     if (t == NULL)
         return true;
-    struct il__data_limits l = limits_of(t);
-    if (l.locks == 0 && l.jobs == 0)
-        return true;
-    sum(r->ops != NULL ? r->ops : &r->op, MAX(r->n_ops, 1), false, &locks, &jobs);
-    if (locks > 0 || jobs > 0)
+    for (size_t i = 0; i < n_ops; i++) {
+        if (!judged && refused == HTTP_OVER_NOTHING)
+            refused = over(t, &l, &sums, &ops[i]);
+        add(&sums, &ops[i], false);
+    }
+    if (sums.locks > 0 || sums.jobs > 0 || sums.bytes > 0)
         t->op_ns = il__clock_boot_ns();
-    if (is_over(&t->locks, locks, l.locks))
-        return refuse_quota(r, "locks", l.locks);
-    if (is_over(&t->jobs, jobs, l.jobs))
-        return refuse_quota(r, "jobs", l.jobs);
-    r->limits_locks = locks;
-    r->limits_jobs  = jobs;
-    t->locks.asked += locks;
-    t->jobs.asked += jobs;
+    if (refused != HTTP_OVER_NOTHING)
+        return refuse(r, &l, refused);
+    r->limits_locks = sums.locks;
+    r->limits_jobs  = sums.jobs;
+    r->limits_bytes = sums.bytes;
+    t->locks.asked += sums.locks;
+    t->jobs.asked += sums.jobs;
+    t->storage.asked += sums.bytes;
     r->limits_held |= HELD_OPS;
     return true;
 }
@@ -407,15 +614,20 @@ http_limits_ops(struct http_request *r)
 void
 http_limits_applied(struct http_request *r)
 {
-    struct http_tenant *t = r->caller != NULL ? r->caller->limits : NULL;
-    int64_t             locks, jobs;
+    struct http_tenant *t    = r->caller != NULL ? r->caller->limits : NULL;
+    struct sums         sums = { 0 };
 
     if (t == NULL || t->op_ns == 0 || r->call.status != IL_OK)
         return; /* op_ns: it has such a limit */
-    sum(r->call.ops, r->call.n, true, &locks, &jobs);
-    t->locks.since += locks;
-    t->jobs.since += jobs;
-    t->n_granted += locks != 0 || jobs != 0;
+    for (size_t i = 0; i < r->call.n; i++)
+        add(&sums, &r->call.ops[i], true);
+    t->locks.since += sums.locks;
+    t->jobs.since += sums.jobs;
+    t->n_granted += sums.locks != 0 || sums.jobs != 0;
+#ifdef IL_MUTANT_bytes_not_counted
+    sums.bytes = 0;
+#endif
+    t->storage.since += sums.bytes;
 }
 
 enum kind {
@@ -424,13 +636,13 @@ enum kind {
     KINDS
 };
 
-/* A count that is under way. */
+/* A count in progress. */
 struct look {
     struct http_listings listings;
     struct http_tenant  *tenant;
     int64_t              sent_ns;
-    uint64_t             n_granted;    /* the tenant's, when it was sent */
-    enum kind            kinds[KINDS]; /* of the listings, by their places */
+    uint64_t             n_granted;    /* of the tenant, when the count was sent */
+    enum kind            kinds[KINDS]; /* of the listings, by index */
     int64_t              found[KINDS];
 };
 
@@ -444,7 +656,7 @@ count_page(struct http_listings *l, size_t place, const il_op *op)
         const il_queue_info *q = &op->out.queues[i];
         k->found[JOBS] += (int64_t)(q->n_scheduled + q->n_ready + q->n_running);
     }
-    /* Beyond the limit it does not matter how many there are. */
+    /* Beyond the limit the exact number does not matter. */
     return k->kinds[place] != LOCKS || k->found[LOCKS] <= limits_of(k->tenant).locks;
 }
 
@@ -464,7 +676,8 @@ looked(struct http_listings *l, il_status status)
 
     t->looking    = false;
     t->look_at_ns = now_ns + MAX(LOOK_EVERY_NS, LOOK_SHARE * (now_ns - k->sent_ns));
-    /* What was granted meanwhile may be in it or not. What is known is good enough for some looks more: in the long run it is not, since leases also run out. */
+    /* Grants made during the count may or may not be included. The previous count is good enough
+     * for a few more rounds, but not indefinitely, since leases also expire. */
     bool unsure = t->n_granted != k->n_granted && t->n_unsure < UNSURE_MAX;
     t->n_unsure = unsure ? t->n_unsure + 1 : 0;
     if (status == IL_OK && !unsure) {
@@ -487,13 +700,15 @@ look(struct http_tenant *t, const struct il__data_limits *limits, int64_t now_ns
     k->tenant    = t;
     k->sent_ns   = now_ns;
     k->n_granted = t->n_granted;
-    k->listings = (struct http_listings){ .pages_max = PAGES_MAX, .take = count_page, .then = looked };
+    k->listings =
+        (struct http_listings){ .pages_max = PAGES_MAX, .take = count_page, .then = looked };
     for (enum kind kind = LOCKS; kind < KINDS; kind++) {
         if ((kind == LOCKS ? limits->locks : limits->jobs) == 0)
             continue;
-        k->kinds[k->listings.n] = kind;
-        k->listings.ops[k->listings.n++] =
-            (il_op){ .type = types[kind], .tenant = t->name, .in.list = { .limit = IL_PAGE_ITEMS_MAX } };
+        k->kinds[k->listings.n]          = kind;
+        k->listings.ops[k->listings.n++] = (il_op){ .type    = types[kind],
+                                                    .tenant  = t->name,
+                                                    .in.list = { .limit = IL_PAGE_ITEMS_MAX } };
     }
     if (!http_listings_send(t->server, &k->listings)) {
         il__free(k);
@@ -510,11 +725,12 @@ http_limits_tick(struct http_server *s, int64_t now_ns)
 
     for (size_t i = 0; i < map->size; i++) {
         struct http_tenant *t = map->slots[i].item;
-        if (t == NULL || t->looking || now_ns < t->look_at_ns || t->op_ns == 0 ||
-            now_ns - t->op_ns > IDLE_NS)
+        if (t == NULL || t->op_ns == 0 || now_ns - t->op_ns > IDLE_NS)
             continue;
         struct il__data_limits l = limits_of(t);
-        if (l.locks > 0 || l.jobs > 0)
+        if ((l.locks > 0 || l.jobs > 0) && !t->looking && now_ns >= t->look_at_ns)
             look(t, &l, now_ns);
+        if (l.bytes > 0)
+            http_storage_tick(s, &t->storage, t->name, l.bytes, now_ns);
     }
 }

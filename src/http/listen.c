@@ -35,11 +35,11 @@ static il_status
 parse_unix(const char *path, struct place *ret, il_error *reterr)
 {
     if (path[0] != '/')
-        return il__error_set(reterr, IL_INVAL,
-                             "'" UNIX "%.80s': the path of a socket begins with '/'", path);
+        return il__error_set(reterr, IL_INVAL, "'" UNIX "%.80s': a socket path must start with '/'",
+                             path);
     if (strlen(path) >= sizeof ret->address.un.sun_path)
         return il__error_set(reterr, IL_INVAL,
-                             "'" UNIX "%.120s': a socket's path has at most %zu bytes", path,
+                             "'" UNIX "%.120s': a socket path has at most %zu bytes", path,
                              sizeof ret->address.un.sun_path - 1);
     ret->address.un.sun_family = AF_UNIX;
     memcpy(ret->address.un.sun_path, path, strlen(path) + 1);
@@ -81,7 +81,8 @@ parse_host(const char *host, in_port_t port, struct place *ret)
     return false;
 }
 
-/* ADDRESS:PORT with an address in numbers: names can mean several, and change. `localhost` is the exception that everybody types. */
+/* ADDRESS:PORT with a numeric address: a name can mean several addresses, and change.
+ * `localhost` is the exception, because it is so common. */
 static il_status
 parse(const char *text, struct place *ret, il_error *reterr)
 {
@@ -93,8 +94,9 @@ parse(const char *text, struct place *ret, il_error *reterr)
     if (strncmp(text, UNIX, strlen(UNIX)) == 0)
         return parse_unix(text + strlen(UNIX), ret, reterr);
     if (colon == NULL || !parse_port(colon + 1, &port))
-        return il__error_set(reterr, IL_INVAL,
-                             "'%.80s' is no address: ADDRESS:PORT, [IPv6]:PORT or unix:/PATH", text);
+        return il__error_set(
+            reterr, IL_INVAL,
+            "'%.80s' is not an address: use ADDRESS:PORT, [IPv6]:PORT or unix:/PATH", text);
     size_t n = (size_t)(colon - text);
     if (n >= 2 && text[0] == '[' && text[n - 1] == ']') {
         text++;
@@ -104,8 +106,8 @@ parse(const char *text, struct place *ret, il_error *reterr)
     if (strcmp(host, "localhost") == 0)
         memcpy(host, "127.0.0.1", sizeof "127.0.0.1");
     if (n >= sizeof host || !parse_host(host, port, ret))
-        return il__error_set(reterr, IL_INVAL, "'%.60s' is no IP address (names are not looked up)",
-                             host);
+        return il__error_set(reterr, IL_INVAL,
+                             "'%.60s' is not an IP address (host names are not resolved)", host);
     return IL_OK;
 }
 
@@ -120,7 +122,8 @@ http_address_check(const char *text, bool *ret_loopback, il_error *reterr)
     return st;
 }
 
-/* A socket's file stays behind when its server is killed. It may go only if nobody listens. */
+/* The file of a unix socket stays behind when its server is killed. Remove it only if no one
+ * listens. */
 static il_status
 remove_stale(const struct place *place, il_error *reterr)
 {
@@ -130,21 +133,21 @@ remove_stale(const struct place *place, il_error *reterr)
     if (lstat(path, &file) != 0)
         return IL_OK;
     if (!S_ISSOCK(file.st_mode))
-        return il__error_set(reterr, IL_INVAL, "%s is there and is no socket", path);
+        return il__error_set(reterr, IL_INVAL, "%s exists and is not a socket", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return il__error_set(reterr, IL_STORE, "no socket: %s", strerror(errno));
+        return il__error_set(reterr, IL_STORE, "cannot create a socket: %s", strerror(errno));
     int  rc    = connect(fd, &place->address.any, place->n_bytes);
     bool alone = rc != 0 && errno == ECONNREFUSED;
     (void)close(fd); /* nothing was sent */
     if (!alone)
-        return il__error_set(reterr, IL_INVAL, "somebody listens on %s already", path);
+        return il__error_set(reterr, IL_INVAL, "address %s already in use", path);
     if (unlink(path) != 0)
-        return il__error_set(reterr, IL_INVAL, "%s cannot be removed: %s", path, strerror(errno));
+        return il__error_set(reterr, IL_INVAL, "cannot remove %s: %s", path, strerror(errno));
     return IL_OK;
 }
 
-/* The address as it became: with the port that was found. */
+/* The actual address, with the port that was chosen. */
 static void
 name(struct http_listener *l, const struct place *asked)
 {
@@ -160,8 +163,9 @@ name(struct http_listener *l, const struct place *asked)
     if (getsockname(l->fd, &is.any, &n) != 0)
         is = asked->address;
     if (is.any.sa_family == AF_INET) {
-        (void)inet_ntop(AF_INET, &is.in.sin_addr, text, sizeof text); /* the room is enough */
-        (void)snprintf(l->address, sizeof l->address, "%s:%u", text, (unsigned)ntohs(is.in.sin_port));
+        (void)inet_ntop(AF_INET, &is.in.sin_addr, text, sizeof text); /* the buffer fits */
+        (void)snprintf(l->address, sizeof l->address, "%s:%u", text,
+                       (unsigned)ntohs(is.in.sin_port));
     } else {
         (void)inet_ntop(AF_INET6, &is.in6.sin6_addr, text, sizeof text); /* as above */
         (void)snprintf(l->address, sizeof l->address, "[%s]:%u", text,
@@ -186,16 +190,17 @@ http_listen(struct http_listener *l, const char *text, il_error *reterr)
         return st;
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return il__error_set(reterr, IL_STORE, "no socket: %s", strerror(errno));
-    /* None of these can fail on such a socket. SO_REUSEADDR: a restart need not wait for connections of the last one. */
+        return il__error_set(reterr, IL_STORE, "cannot create a socket: %s", strerror(errno));
+    /* None of these can fail on such a socket. SO_REUSEADDR: a restart need not wait for
+     * connections of the previous server. */
     if (family != AF_UNIX)
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    /* A peer that vanished without a word is noticed when it does not confirm what it was sent; connections inherit it. */
+    /* Detects a vanished peer when it does not acknowledge data; connections inherit the option. */
     if (family != AF_UNIX)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
     if (family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    /* The file of a unix socket is ours alone from the start: 0600. */
+    /* The file of a unix socket is private from the start: 0600. */
     mode_t mask  = umask(0177);
     bool   bound = bind(fd, &place.address.any, place.n_bytes) == 0;
     (void)umask(mask);
@@ -217,5 +222,5 @@ http_listen_end(struct http_listener *l)
     (void)close(l->fd); /* nothing is written to it */
     l->fd = -1;
     if (l->path[0] != '\0')
-        (void)unlink(l->path); /* if it is gone already, all the better */
+        (void)unlink(l->path); /* already removed is fine */
 }

@@ -1,7 +1,5 @@
-/*
- * locks.c: acquire, renew, release, break, get, list, why; and the check of a fence.
- */
-#include "http/one.h"
+/* locks.c: acquire, renew, release, break, get, list, why; and checking a fence. */
+#include "http/handler.h"
 
 /* The details of a lease that the caller has. */
 static void
@@ -19,7 +17,7 @@ fill_grant(const il_op *op, struct http_grant *g)
         .warning = (op->out.flags & IL_OUT_ORDER_WARNING) != 0 ? op->out.detail : "",
         .reason  = (op->out.flags & IL_OUT_CANCEL) != 0 ? op->out.detail : "",
     };
-    /* RENEW without a TTL: as granted, which is what remains now. */
+    /* RENEW without a TTL keeps the granted one, which is what remains now. */
     if (g->ttl_ms == 0)
         g->ttl_ms = op->out.remaining_ms;
 }
@@ -45,8 +43,11 @@ acquired(struct http_request *r)
     http_say(r, il_status_http(IL_QUEUED), &http_out_queued, &g);
 }
 
-/* {wait_ms: N}: up to a minute the request is kept open and ends as granted or held. Beyond that the holder stays queued, is told so, and
- * calls again. ?wait=30s alone is the same as wait_ms. */
+/*
+ * {wait_ms: N}: the request is kept open for up to a minute, and ends as granted or held. With a
+ * longer wait the holder stays queued, is told so, and calls again. ?wait=30s alone is the same as
+ * wait_ms.
+ */
 void
 http_lock_acquire(struct http_request *r)
 {
@@ -54,7 +55,7 @@ http_lock_acquire(struct http_request *r)
         return;
     if (r->op.in.lock.wait_ms == 0)
         r->op.in.lock.wait_ms = r->wait_ms;
-    http_do_taken(r, acquired);
+    http_do_ops(r, &r->op, 1, http_poll_ms(r), acquired);
 }
 
 static void
@@ -94,12 +95,12 @@ http_lock_release(struct http_request *r)
     http_do(r, released);
 }
 
-/* ---- break ------------------------------------------------------------------------------------------------------------------- */
+/* ---- break ----------------------------------------------------------------------------------- */
 
-/* From whom a lease is taken. */
+/* The holder that loses its lease. */
 struct broken_from {
     const char *holder;
-    bool        closing; /* it has the key: it must let go first */
+    bool        closing; /* it has the key: it must release it first */
 };
 
 struct breaking {
@@ -109,7 +110,7 @@ struct breaking {
     size_t              n;
 };
 
-/* Say what became of the first lease; those that ended in the meantime needed no breaking. */
+/* Report the outcome for the first lease; leases that ended meanwhile needed no breaking. */
 static void
 broken(struct http_request *r)
 {
@@ -131,16 +132,23 @@ broken(struct http_request *r)
     http_fail_op(r, &r->ops[0], NULL);
 }
 
-/* Who holds the key is known: break all of it, or what has the fence that was named. */
+/* The holders of the key are known: break them all, or the one with the fence named. */
 static void
 found_for_break(struct http_request *r)
 {
     struct breaking     *b     = r->state;
     size_t               n     = r->ops->out.n_items;
     const il_lease_info *items = r->ops->out.items;
+    /* GET shows a limited number of leases, in the order of fences, and the newest fence. */
+    uint64_t last = n > 0 ? items[n - 1].fence : 0;
 
     if (r->ops->status != IL_OK) {
         http_fail_op(r, r->ops, NULL);
+        return;
+    }
+    if (b->asked.fence == 0 && b->asked.holder == NULL && r->ops->out.fence > last) {
+        http_fail(r, 409, "WRONG_STATE", "request", NULL,
+                  "the key has more holders than can be broken at once: name a fence or a holder");
         return;
     }
     b->ops  = http_alloc(r, n * sizeof *b->ops);
@@ -150,23 +158,23 @@ found_for_break(struct http_request *r)
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        if (b->asked.fence != 0 && items[i].fence != b->asked.fence)
+        if ((b->asked.fence != 0 && items[i].fence != b->asked.fence) ||
+            (b->asked.holder != NULL && strcmp(items[i].holder, b->asked.holder) != 0))
             continue;
-        b->ops[b->n]       = b->asked;
-        b->ops[b->n].fence = items[i].fence;
-        b->from[b->n]      = (struct broken_from){
-                 .holder  = il__arena_strdup(&r->mem, items[i].holder),
-                 .closing = (b->asked.flags & IL_BREAK_NOW) == 0 && items[i].state != IL_LEASE_OFFERED,
+        b->from[b->n] = (struct broken_from){
+            .holder  = il__arena_strdup(&r->mem, items[i].holder),
+            .closing = (b->asked.flags & IL_BREAK_NOW) == 0 && items[i].state != IL_LEASE_OFFERED,
         };
+        b->ops[b->n]        = b->asked;
+        b->ops[b->n].fence  = items[i].fence;
+        b->ops[b->n].holder = b->from[b->n].holder; /* names a lock without a fence */
         b->n++;
     }
-    if (b->n == 0) { /* another fence is live: the store says so */
+    if (b->n == 0) { /* another fence is live: the store reports it */
         b->from[0]     = (struct broken_from){ .holder = "" };
         b->ops[b->n++] = b->asked;
     }
-    r->ops   = b->ops;
-    r->n_ops = b->n;
-    http_go(r, 0, broken);
+    http_do_ops(r, b->ops, b->n, 0, broken);
 }
 
 void
@@ -183,10 +191,10 @@ http_lock_break(struct http_request *r)
     *b       = (struct breaking){ .asked = r->op };
     r->state = b;
     r->op    = (il_op){ .type = IL_OP_GET, .key = b->asked.key };
-    http_go(r, 0, found_for_break);
+    http_do_ops(r, &r->op, 1, 0, found_for_break);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lookups --------------------------------------------------------------------------------- */
 
 static void
 listed(struct http_request *r)
@@ -254,9 +262,7 @@ http_lock_why(struct http_request *r)
     if (!http_take_query(r, &asked))
         return;
     il__why_ask(asked.key, ops);
-    r->ops   = ops;
-    r->n_ops = 2;
-    http_go(r, 0, explained);
+    http_do_ops(r, ops, 2, 0, explained);
 }
 
 static void

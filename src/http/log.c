@@ -1,8 +1,10 @@
 /*
- * log.c: log lines: made in one buffer, written once per turn of the loop. See log.h.
+ * log.c: log lines, formatted into one buffer and written once per turn of the loop. See log.h.
  *
- * A line costs no allocation once the buffer has grown, and no system call of its own. What is not read by anybody (a full pipe, a terminal that was
- * stopped) stays in the buffer until it is full; then whole lines are dropped and counted. So are lines that anybody could fill the disk with.
+ * Once the buffer has grown, a line costs no allocation and no system call of its own. If the
+ * output is not read (a full pipe, a stopped terminal), lines stay in the buffer until it is full;
+ * then whole lines are dropped and counted. The same applies to events that clients could use to
+ * fill the disk.
  */
 #include "http/log.h"
 
@@ -19,8 +21,8 @@
 #include "http/route.h"
 #include "http/server.h"
 
-#define LOG_BYTES_MAX (1 << 20)                /* of lines that wait to be written */
-#define END_WAIT_MS 500                        /* for a reader, at the end of the process */
+#define LOG_BYTES_MAX (1 << 20)                /* of lines waiting to be written */
+#define END_WAIT_MS 500                        /* for the reader, when the process exits */
 #define OFTEN_NS (10 * (int64_t)IL__NS_PER_MS) /* is_too_much() */
 #define OFTEN_BURST 500
 #define TELL_EVERY_NS (1000 * (int64_t)IL__NS_PER_MS)
@@ -29,15 +31,15 @@
 struct http_log {
     int                 fd;
     bool                json;
-    bool                plain_file; /* writing to it does not wait for a reader */
+    bool                plain_file; /* writes do not block */
     bool                open_line;
     enum http_log_level level;
     struct il__buf      buf;
-    size_t              line; /* where the line begins that is being made */
+    size_t              line; /* start of the line being formatted */
     uint64_t            n_dropped, n_dropped_told;
     int64_t             tell_ns; /* not before */
     int64_t             full_ns[HTTP_EVENT_COUNT];
-    int64_t             second; /* that `date` stands for */
+    int64_t             second; /* the second that `date` shows */
     char                date[24];
 };
 
@@ -45,24 +47,12 @@ static const char *const level_names[] = { "debug", "info", "warn", "error" };
 
 static const struct {
     enum http_log_level level;
-    const char         *name, *text;
+    const char         *name;
 } events[] = {
-#define X(id, level, name, text) { HTTP_LOG_##level, name, text },
+#define X(id, level, name, text) { HTTP_LOG_##level, name },
 #include "http/log.def"
 #undef X
 };
-
-const char *
-http_event_name(enum http_event event)
-{
-    return events[event].name;
-}
-
-const char *
-http_event_text(enum http_event event)
-{
-    return events[event].text;
-}
 
 il_status
 http_log_open(struct http_server *s, il_error *reterr)
@@ -71,7 +61,7 @@ http_log_open(struct http_server *s, il_error *reterr)
     struct stat      st;
 
     if (l == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for the log");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the log");
     *l = (struct http_log){ .fd = STDERR_FILENO, .json = s->o->log_json, .level = s->o->log_level };
     l->plain_file = fstat(l->fd, &st) == 0 && S_ISREG(st.st_mode);
     il__buf_init(&l->buf, LOG_BYTES_MAX + VALUE_BYTES_MAX);
@@ -97,9 +87,10 @@ http_log_on(const struct http_server *s, enum http_event event)
     return s->log != NULL && events[event].level >= s->log->level;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* As much as goes without waiting for longer than that: a pipe that polls writable takes PIPE_BUF bytes at once. */
+/* Write as much as possible within the time limit: a pipe that polls writable takes PIPE_BUF
+ * bytes at once. */
 static size_t
 write_some(const struct http_log *l, const char *data, size_t n_bytes, int wait_ms)
 {
@@ -149,7 +140,7 @@ flush(struct http_server *s, int wait_ms)
         if (n < l->buf.n_bytes)
             memmove(l->buf.data, l->buf.data + n, l->buf.n_bytes - n);
         l->buf.n_bytes -= n;
-        tell_dropped(s); /* which is written in the second round */
+        tell_dropped(s); /* written in the second round */
     }
 }
 
@@ -170,7 +161,7 @@ http_log_close(struct http_server *s)
     s->log = NULL;
 }
 
-/* ---- a line -------------------------------------------------------------------------------------------------------------- */
+/* ---- a line ---------------------------------------------------------------------------------- */
 
 static size_t
 utf8_length(const unsigned char *p)
@@ -192,7 +183,7 @@ utf8_length(const unsigned char *p)
     return n;
 }
 
-/* How many bytes at p can stand as they are; 0: the first one must be escaped. */
+/* How many bytes at p need no escaping; 0: the first one must be escaped. */
 static size_t
 clean_length(const unsigned char *p)
 {
@@ -201,7 +192,8 @@ clean_length(const unsigned char *p)
     return p[0] < 0x80 ? 1 : utf8_length(p);
 }
 
-/* A string in quotes. In both formats what could end the line or move a cursor is written as JSON escapes it. */
+/* A quoted string. In both formats, characters that could end the line or move the cursor are
+ * escaped as in JSON. */
 static void
 add_quoted(struct il__buf *b, const char *text)
 {
@@ -227,7 +219,7 @@ add_quoted(struct il__buf *b, const char *text)
     il__buf_addc(b, '"');
 }
 
-/* Does a value need no quotes among name=value? */
+/* Can a value in name=value go without quotes? */
 static bool
 is_word(const char *text)
 {
@@ -256,7 +248,7 @@ add_number(struct il__buf *b, int64_t value)
     il__buf_add(b, p, (size_t)(text + sizeof text - p));
 }
 
-/* The date is made once a second; a busy server writes thousands of lines in one. */
+/* The date is formatted once a second; a busy server logs thousands of lines in that time. */
 static void
 add_now(struct http_log *l)
 {
@@ -281,10 +273,8 @@ add_now(struct http_log *l)
     il__buf_adds(&l->buf, ms);
 }
 
-/*
- * What anybody can cause as often as he likes, with a wrong key or while the store is down, is told of a hundred times per second and no more. A bucket is the
- * time at which it is full again.
- */
+/* Limit events that any client can cause at will, with a wrong key or while the store is down,
+ * to a hundred per second. A bucket is the time at which it is full again. */
 static bool
 is_too_much(struct http_log *l, enum http_event event)
 {
@@ -298,7 +288,7 @@ is_too_much(struct http_log *l, enum http_event event)
     return false;
 }
 
-/* There is room, or there is made some. */
+/* Make room if necessary. */
 static bool
 begin_line(struct http_server *s, enum http_log_level level, const char *name)
 {
@@ -406,7 +396,7 @@ http_log_end(struct http_server *s)
     l->open_line = false;
     if (!l->buf.failed)
         return;
-    /* No memory: half a line is worse than none. */
+    /* Out of memory: half a line is worse than none. */
     l->buf.failed  = false;
     l->buf.n_bytes = l->line;
     l->n_dropped++;

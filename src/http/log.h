@@ -1,9 +1,12 @@
 /*
- * log.h: what happens, one line each on stderr: a JSON object, or text for people on a terminal. Events have fixed names (log.def).
+ * log.h: the event log, one line per event on stderr: a JSON object, or text for people on a
+ * terminal. Events have fixed names (log.def).
  *
- * The loop's alone, but for the start and the end of the server. Lines are gathered and written once per turn of the loop; a reader that does not read
- * never holds the loop up: lines are dropped then, and counted.
- * Names that come from callers are escaped. Never logged: keys, Authorization, payloads, results, meta, URLs.
+ * Used on the loop only, except during start and shutdown. Lines are buffered and written once per
+ * turn of the loop. A stalled reader never blocks the loop: lines are then dropped, and counted.
+ *
+ * Names that come from callers are escaped. Never logged: keys, Authorization, payloads, results,
+ * meta, URLs.
  */
 #ifndef IL_HTTP_LOG_H
 #define IL_HTTP_LOG_H
@@ -18,8 +21,6 @@ enum http_event {
 #undef X
     HTTP_EVENT_COUNT
 };
-const char *http_event_name(enum http_event event);
-const char *http_event_text(enum http_event event);
 
 il_status http_log_open(struct http_server *s, il_error *reterr)
     MUST_USE;                                   /* s->o->log_json, s->o->log_level; stderr */
@@ -31,11 +32,12 @@ bool     http_log_on(const struct http_server *s, enum http_event event);
 
 /* A line with a message; fmt NULL = none. */
 void http_log(struct http_server *s, enum http_event event, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* A request is over: debug, or a warning when it failed. */
+/* A request has ended: level debug, or warning if it failed. */
 void http_log_request(struct http_request *r);
 
 /*
- * A line with fields: begin, fields, end. begin is false, and nothing is to follow, when the level leaves the event out:
+ * A line with fields: begin, fields, end. begin returns false if the level excludes the event; then
+ * nothing may follow:
  *
  *     if (http_log_begin(s, HTTP_EVENT_listening)) {
  *         http_log_text(s, "address", address);
@@ -43,11 +45,13 @@ void http_log_request(struct http_request *r);
  *     }
  */
 bool http_log_begin(struct http_server *s, enum http_event event) MUST_USE;
-/* The same for an event of an app, which has a table of its own. */
-bool http_log_begin_app(struct http_server *s, enum http_log_level level, const char *name) MUST_USE;
+/* The same for an event of an app, which has its own table. */
+bool http_log_begin_app(struct http_server *s, enum http_log_level level, const char *name)
+    MUST_USE;
 void http_log_text(struct http_server *s, const char *name, const char *value); /* NULL: left out */
 void http_log_int(struct http_server *s, const char *name, int64_t value);
-void http_log_ms(struct http_server *s, const char *name, int64_t ns); /* milliseconds with three decimals */
+/* milliseconds with three decimals */
+void http_log_ms(struct http_server *s, const char *name, int64_t ns);
 void http_log_who(struct http_server        *s,
                   const struct http_request *r); /* request_id, tenant_id, key_id, route */
 void http_log_end(struct http_server *s);

@@ -1,8 +1,10 @@
 /*
- * loop.c: the event loop: libmicrohttpd's descriptors, the inbox, signals, connections of waiting requests, deadlines.
+ * loop.c: the event loop: libmicrohttpd's descriptors, the inbox, signals, connections of waiting
+ * requests, deadlines.
  *
- * libmicrohttpd is never let wait by itself: its own epoll thread waits again before it serves what it has when the number of ready sockets is a
- * multiple of 128. Here its epoll descriptor is one of ours, and MHD_run() is called until it has nothing left to do.
+ * libmicrohttpd never waits by itself: when the number of ready sockets is a multiple of 128, its
+ * own epoll thread waits again before serving them. Instead its epoll descriptor is part of our
+ * set, and MHD_run() is called until it has nothing left to do.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "http/audit.h"
+#include "http/granted_leases.h"
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics.h"
@@ -23,10 +26,10 @@
 #include "http/server.h"
 
 #define EVENTS_MAX 64
-#define RUNS_MAX 32 /* of libmicrohttpd in one turn: the inbox must have its turn, too */
+#define RUNS_MAX 32 /* runs of libmicrohttpd per turn, so that the inbox gets its turn */
 #define TICK_NS (250 * INT64_C(1000000))
 
-/* ---- the inbox ------------------------------------------------------------------------------------------------------------- */
+/* ---- the inbox ------------------------------------------------------------------------------- */
 
 bool
 http_on_loop(const struct http_server *s)
@@ -45,7 +48,7 @@ http_inbox_put(struct http_server *s, struct http_item *item)
         item->next = newest;
     while (!atomic_compare_exchange_weak_explicit(&s->inbox.newest, &newest, item,
                                                   memory_order_release, memory_order_relaxed));
-    /* Only the first has to wake the loop. A full counter (EAGAIN) would have woken it, too. */
+    /* Only the first item has to wake the loop. A full counter (EAGAIN) has woken it already. */
     if (newest == NULL)
         IGNORE(write(s->inbox.fd, &one, sizeof one) < 0);
 }
@@ -53,7 +56,8 @@ http_inbox_put(struct http_server *s, struct http_item *item)
 void
 http_inbox_drain(struct http_server *s)
 {
-    struct http_item *newest = atomic_exchange_explicit(&s->inbox.newest, NULL, memory_order_acquire);
+    struct http_item *newest =
+        atomic_exchange_explicit(&s->inbox.newest, NULL, memory_order_acquire);
     struct http_item *oldest = NULL;
 
     while (newest != NULL) {
@@ -64,7 +68,7 @@ http_inbox_drain(struct http_server *s)
     }
     while (oldest != NULL) {
         struct http_item *item = oldest;
-        oldest                 = item->next; /* before fn: the item may be gone afterwards */
+        oldest                 = item->next; /* before fn: it may free the item */
         item->fn(item);
     }
 }
@@ -96,7 +100,7 @@ http_post(struct http_server *s, void (*fn)(struct http_server *s, void *cookie)
     return true;
 }
 
-/* ---- signals --------------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static void
 reload(struct http_server *s)
@@ -113,13 +117,13 @@ reload(struct http_server *s)
         return;
     }
     http_log_set_level(s, s->o->log_level);
-    http_limits_reload(s);
     http_apps_reload(s);
     if (restart != NULL)
-        http_log(s, HTTP_EVENT_reloaded, "%s is another now, but counts only after a restart", restart);
+        http_log(s, HTTP_EVENT_reloaded, "%s has changed; restart the server to apply it", restart);
     else
         http_log(s, HTTP_EVENT_reloaded, NULL);
-    http_audit_self(s, &(struct http_act){ .act = "config.reload", .what = "config", .outcome = "OK" });
+    http_audit_self(
+        s, &(struct http_act){ .act = "config.reload", .what = "config", .outcome = "OK" });
 }
 
 static void
@@ -135,7 +139,7 @@ take_signals(struct http_server *s)
     }
 }
 
-/* ---- a turn ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a turn ---------------------------------------------------------------------------------- */
 
 static void
 take_event(struct http_server *s, const struct epoll_event *event)
@@ -159,7 +163,7 @@ take_event(struct http_server *s, const struct epoll_event *event)
     }
 }
 
-/* Has libmicrohttpd something to do at once? */
+/* Does libmicrohttpd have work pending? */
 static bool
 is_pending(struct http_server *s)
 {
@@ -177,7 +181,8 @@ run_mhd(struct http_server *s)
     for (unsigned n = 0; n < RUNS_MAX && (s->run_mhd || is_pending(s)); n++) {
         s->run_mhd = false;
         for (size_t i = 0; i < s->n_listeners; i++)
-            (void)il__mhd->MHD_run(s->listeners[i].daemon); /* MHD_NO: it is stopped, which we would know */
+            /* MHD_NO: it is stopped, which we would know */
+            (void)il__mhd->MHD_run(s->listeners[i].daemon);
         http_calls_flush(s);
     }
 }
@@ -191,11 +196,12 @@ tick(struct http_server *s)
     if (s->now_ns >= s->tick_ns) {
         s->tick_ns = s->now_ns + TICK_NS;
         http_limits_tick(s, s->now_ns);
+        http_leases_tick(s, s->now_ns);
         http_metrics_tick(s, s->now_ns);
         http_audit_tick(s, s->now_ns);
         http_apps_tick(s, s->now_ns);
     }
-    http_calls_flush(s); /* of what goes on by itself */
+    http_calls_flush(s); /* background work */
     int64_t by_ns = MIN(s->tick_ns, parked_ns);
     return stream_ms < 0 ? by_ns : MIN(by_ns, s->now_ns + stream_ms * IL__NS_PER_MS);
 }
@@ -261,7 +267,7 @@ http_loop_stop(struct http_server *s)
     s->run_mhd = true;
 }
 
-/* ---- making it ------------------------------------------------------------------------------------------------------------- */
+/* ---- creating the loop ----------------------------------------------------------------------- */
 
 static bool
 add(struct http_server *s, int fd, struct http_source *source, enum http_source_kind kind)
@@ -289,7 +295,7 @@ http_loop_open(struct http_server *s, il_error *reterr)
     if (s->epoll_fd < 0 || s->inbox.fd < 0 || s->signal_fd < 0 ||
         !add(s, s->inbox.fd, &s->inbox_source, HTTP_SOURCE_INBOX) ||
         !add(s, s->signal_fd, &s->signal_source, HTTP_SOURCE_SIGNAL))
-        return il__error_set(reterr, IL_NOMEM, "the event loop cannot be made: %s", strerror(errno));
+        return il__error_set(reterr, IL_NOMEM, "cannot create the event loop: %s", strerror(errno));
     return IL_OK;
 }
 

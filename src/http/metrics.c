@@ -1,5 +1,5 @@
 /*
- * metrics.c: what the server counts of its own. See metrics.h; the files beside it are listed in metrics_internal.h.
+ * metrics.c: the server's own counters. See metrics.h; metrics_internal.h lists the related files.
  */
 #include "http/metrics.h"
 
@@ -31,7 +31,7 @@ http_metrics_open(struct http_server *s, il_error *reterr)
     m->started_ms    = il__clock_wall_ms();
     m->other.tenant  = other;
     m->other.name    = other;
-    m->seen.store_up = m->seen.data_up = true; /* until it is known better: it was opened */
+    m->seen.store_up = m->seen.data_up = true; /* assume up, since it was opened */
     s->metrics                         = m;
     return IL_OK;
 }
@@ -44,7 +44,6 @@ http_metrics_close(struct http_server *s)
     if (m == NULL)
         return;
     http_gather_close(m);
-    http_held_release(&m->held);
     for (size_t i = 0; i < m->pipelines.size; i++)
         il__free(m->pipelines.slots[i].item);
     il__map_release(&m->pipelines);
@@ -56,7 +55,6 @@ http_metrics_close(struct http_server *s)
 void
 http_metrics_tick(struct http_server *s, int64_t now_ns)
 {
-    http_held_tick(s->metrics, now_ns);
     http_gather_tick(s->metrics, now_ns);
 }
 
@@ -67,7 +65,7 @@ http_count(struct http_server *s, enum http_counter counter, int64_t n)
         s->metrics->counts[counter] += n;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 void
 http_metrics_request(struct http_request *r)
@@ -80,20 +78,21 @@ http_metrics_request(struct http_request *r)
     stats->classes[class >= 1 && class <= 5 ? class : 0]++;
     m->counts[HTTP_COUNT_bytes_in] += (int64_t)r->n_bytes;
     m->counts[HTTP_COUNT_bytes_out] += (int64_t)r->bytes_out;
-    /* Time that was asked for by ?wait, or that a stream lasted, says nothing about the server. */
+    /* Time spent in ?wait or in a stream says nothing about the server's speed. */
     if (!r->streams)
         http_histogram_add(&stats->took, http_took_bounds,
                            (double)MAX(il__clock_boot_ns() - r->began_ns - r->waited_ns, 0) / 1e9);
 }
 
-/* ---- pipelines ----------------------------------------------------------------------------------------------------------- */
+/* ---- pipelines ------------------------------------------------------------------------------- */
 
 const char *
 http_pipeline_name(const char *key)
 {
     static const char prefix[] = "pipeline:";
 
-    return key != NULL && strncmp(key, prefix, sizeof prefix - 1) == 0 ? key + sizeof prefix - 1 : NULL;
+    return key != NULL && strncmp(key, prefix, sizeof prefix - 1) == 0 ? key + sizeof prefix - 1
+                                                                       : NULL;
 }
 
 static struct http_pipeline *
@@ -131,7 +130,8 @@ http_pipeline_of(struct http_metrics *m, const char *tenant, const char *key)
         i++;
     if (p != NULL)
         return p;
-    enum http_known known = m->known != NULL ? m->known(m->known_cookie, tenant, name) : HTTP_KNOWN;
+    enum http_known known =
+        m->known != NULL ? m->known(m->known_cookie, tenant, name, NULL) : HTTP_KNOWN;
     if (known == HTTP_KNOWN)
         return add_pipeline(m, tenant, name, hash);
     m->other_used = m->other_used || known == HTTP_KNOWN_NOT;

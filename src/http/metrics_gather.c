@@ -1,6 +1,7 @@
 /*
- * metrics_gather.c: what only the store knows: depths and ages of queues, live locks, running runs. Gathered in small portions and remembered until the next
- * time: every 5 s while somebody scrapes, else once a minute.
+ * metrics_gather.c: gathers values that only the store knows: queue depths and ages, live locks,
+ * running runs. They are read in small portions and cached until the next round: every 5 s while
+ * the server is scraped, otherwise once a minute.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -8,33 +9,33 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "http/metrics_internal.h"
-#include "http/own.h"
 #include "http/server.h"
+#include "http/server_ops.h"
 #include "runtime/handle.h"
 
 #define SECOND_NS (INT64_C(1000) * IL__NS_PER_MS)
 #define EVERY_NS (5 * SECOND_NS)
 #define IDLE_EVERY_NS (60 * SECOND_NS)
-#define SCRAPED_NS (90 * SECOND_NS) /* a scrape is that fresh: somebody scrapes */
+#define SCRAPED_NS (90 * SECOND_NS) /* a scrape this recent means that someone scrapes */
 #define GATHER_SHARE 10             /* a round that took t is followed by 10 t without one */
 #define TENANTS_MAX 1000
 #define PORTION 8    /* tenants in one errand */
-#define KINDS 5      /* questions about each of them */
+#define KINDS 5      /* queries per tenant */
 #define PAGES_MAX 20 /* of one listing */
 
 struct http_gather {
-    struct http_job       job; /* the office thread's part: which tenants are there? */
+    struct http_job       job; /* lists the tenants, on the errand thread */
     struct http_listings  listings;
     struct http_metrics  *m;
     void                 *mem;
     char                **tenants;
-    size_t                n_tenants, i_tenant; /* the first of the portion that is asked about */
+    size_t                n_tenants, i_tenant; /* the first tenant of the current portion */
     struct http_gathered  out;                 /* arrays by il__alloc(), texts in mem */
     struct http_queue_row other;
     bool                  has_other;
 };
 
-/* Room for one more in an array that grows; NULL: no memory. */
+/* Make room for one more element in a growing array; NULL: out of memory. */
 static void *
 grow(void *array, size_t n, size_t item_bytes)
 {
@@ -53,10 +54,10 @@ grow(void *array, size_t n, size_t item_bytes)
 static void
 copy(char *to, size_t size, const char *from)
 {
-    (void)snprintf(to, size, "%s", from); /* names are no longer than there is room */
+    (void)snprintf(to, size, "%s", from); /* names always fit */
 }
 
-/* ---- on the office thread ------------------------------------------------------------------------------------------------ */
+/* ---- on the errand thread -------------------------------------------------------------------- */
 
 static void
 take_tenant(void *cookie, const struct il__data_tenant *t)
@@ -79,15 +80,16 @@ count_fds(void)
     while (readdir(dir) != NULL)
         n++;
     (void)closedir(dir);
-    return n > 3 ? n - 3 : 0; /* ".", ".." and its own */
+    return n > 3 ? n - 3 : 0; /* ".", ".." and the directory itself */
 }
 
 static void
 take_guard(void *cookie, const struct il__table_guard *guard)
 {
-    struct http_gather    *g = cookie;
-    struct http_guard_row *row =
-        g->out.n_guards < HTTP_LABELS_MAX ? grow(&g->out.guards, g->out.n_guards, sizeof *row) : NULL;
+    struct http_gather    *g   = cookie;
+    struct http_guard_row *row = g->out.n_guards < HTTP_LABELS_MAX
+                                     ? grow(&g->out.guards, g->out.n_guards, sizeof *row)
+                                     : NULL;
 
     if (row == NULL)
         return;
@@ -97,7 +99,8 @@ take_guard(void *cookie, const struct il__table_guard *guard)
     row->n_refused = guard->n_refused;
 }
 
-/* A store that has none says so, and so does one that is down: others tell that. */
+/* A store without guards returns an error, and so does one that is down, which is reported
+ * elsewhere. */
 static void
 list_guards(struct http_gather *g)
 {
@@ -109,14 +112,15 @@ list_tenants(struct http_job *job)
 {
     struct http_gather *g = container_of(job, struct http_gather, job);
 
-    g->tenants     = il__arena_alloc(&g->mem, TENANTS_MAX * sizeof *g->tenants);
-    g->out.data_up = g->tenants != NULL && il__data_tenant_list(g->m->server->data, NULL, TENANTS_MAX,
-                                                                take_tenant, g, NULL) == IL_OK;
-    g->out.n_fds   = count_fds();
+    g->tenants = il__arena_alloc(&g->mem, TENANTS_MAX * sizeof *g->tenants);
+    g->out.data_up =
+        g->tenants != NULL &&
+        il__data_tenant_list(g->m->server->data, NULL, TENANTS_MAX, take_tenant, g, NULL) == IL_OK;
+    g->out.n_fds = count_fds();
     list_guards(g);
 }
 
-/* ---- what comes back ----------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static struct http_queue_row *
 queue_row(struct http_gather *g, const il_queue_info *q)
@@ -144,15 +148,15 @@ take_queues(struct http_gather *g, const il_op *op)
         row->scheduled += q->n_scheduled;
         row->ready += q->n_ready;
         row->running += q->n_running;
-        row->dead += q->n_dead;
+        row->n_failed += q->n_failed;
         row->n_workers += q->n_workers;
         row->n_paused += q->paused != 0;
         row->oldest_ms = MAX(row->oldest_ms, q->oldest_ms);
         row->pushed += q->pushed;
         row->claimed += q->claimed;
         row->completed += q->completed;
+        row->failed_attempts += q->failed_attempts;
         row->failed += q->failed;
-        row->died += q->dead;
         row->snoozed += q->snoozed;
         row->cancelled += q->cancelled;
         row->recovered += q->recovered;
@@ -161,7 +165,7 @@ take_queues(struct http_gather *g, const il_op *op)
     }
 }
 
-/* The rows of one key follow each other; the pipelines are put together on the loop. */
+/* Rows of one key are adjacent; pipelines are merged on the loop. */
 static struct http_pipeline_row *
 pipeline_row(struct http_gather *g, const char *tenant, const char *key)
 {
@@ -181,6 +185,17 @@ pipeline_row(struct http_gather *g, const char *tenant, const char *key)
     return row;
 }
 
+/* The timeout to compare its age with: from the app, or the TTL for a lock outside any app. */
+static double
+lock_timeout(const struct http_metrics *m, const char *tenant, const il_lease_info *l)
+{
+    int64_t ms = l->ttl_ms;
+
+    if (m->known != NULL)
+        (void)m->known(m->known_cookie, tenant, http_pipeline_name(l->key), &ms);
+    return (double)ms / 1e3;
+}
+
 static void
 take_pipeline_locks(struct http_gather *g, const il_op *op)
 {
@@ -191,10 +206,8 @@ take_pipeline_locks(struct http_gather *g, const il_op *op)
         if (row == NULL)
             continue;
         row->n_locks++;
-        if ((double)l->renewed_ms / 1e3 >= row->age) {
-            row->age     = (double)l->renewed_ms / 1e3;
-            row->timeout = (double)l->ttl_ms / 1e3;
-        }
+        row->age     = MAX(row->age, (double)l->age_ms / 1e3);
+        row->timeout = lock_timeout(g->m, op->tenant, l);
     }
 }
 
@@ -242,7 +255,7 @@ take_waiters(struct http_gather *g, const il_op *op)
         row->n_waiters += op->out.n_items;
 }
 
-/* What is asked about each tenant. */
+/* The queries for each tenant. */
 static const struct question {
     il_op_type  type;
     uint32_t    flags;
@@ -257,7 +270,7 @@ static const struct question {
     { IL_OP_LIST, IL_LIST_WAITERS, NULL, 0, take_waiters },
 };
 
-/* ---- on the loop --------------------------------------------------------------------------------------------------------- */
+/* ---- on the loop ----------------------------------------------------------------------------- */
 
 static void
 free_gathered(struct http_gathered *out)
@@ -300,7 +313,8 @@ take_over(struct http_metrics *m, struct http_gather *g)
             continue;
         p->n_locks += row->n_locks;
         p->n_runs += row->n_runs;
-        if (row->age >= p->age && row->timeout > 0) {
+        if (row->timeout > 0 &&
+            (p->timeout <= 0 || row->age / row->timeout >= p->age / p->timeout)) {
             p->age     = row->age;
             p->timeout = row->timeout;
         }
@@ -316,7 +330,7 @@ take_over(struct http_metrics *m, struct http_gather *g)
     }
     free_gathered(&m->seen);
     m->seen = g->out;
-    il__free(m->seen.pipelines); /* its texts go with the gather */
+    il__free(m->seen.pipelines); /* its texts are freed with the gather */
     m->seen.pipelines   = NULL;
     m->seen.n_pipelines = 0;
     g->out              = (struct http_gathered){ .n_queues = 0 };
@@ -332,7 +346,8 @@ finish(struct http_gather *g, il_status status)
     g->out.store_up = status == IL_OK;
     if (status == IL_OK) {
         take_over(m, g);
-    } else if (status != IL_CANCELLED) { /* what was seen before stays, with the word that it is old */
+        /* keep the previous values, marked as old */
+    } else if (status != IL_CANCELLED) {
         m->seen.store_up = false;
         m->seen.data_up  = g->out.data_up;
     }
@@ -380,7 +395,7 @@ ask_portion(struct http_gather *g)
                                                    .limit  = IL_PAGE_ITEMS_MAX,
                                                    .states = questions[k].states } };
     }
-    if (l->n == 0) /* is the store there at all? */
+    if (l->n == 0) /* is the store reachable at all? */
         l->ops[l->n++] = (il_op){ .type = IL_OP_GET, .tenant = "default", .key = "ping" };
     if (!http_listings_send(g->m->server, l))
         finish(g, IL_CANCELLED);
@@ -407,8 +422,8 @@ http_gather_tick(struct http_metrics *m, int64_t now_ns)
     g->m           = m;
     g->job         = (struct http_job){ .work = list_tenants, .then = tenants_listed };
     m->gather      = g;
-    m->gathered_ns = now_ns; /* from here on it is counted how long it takes */
-    http_office_send(m->server, &g->job);
+    m->gathered_ns = now_ns; /* start of the measured time */
+    http_errand_send(m->server, &g->job);
 }
 
 void

@@ -1,14 +1,15 @@
 /*
- * metrics_ops.c: what ops that are done tell: a log line for each acquire, conflict, release, lost lease and break (R1.27), and how long was waited
- * and held (R1.25).
+ * metrics_ops.c: what applied ops report: a log line for each acquire, conflict, release, lost
+ * lease and break, and how long callers waited and held.
  */
 #include "base/clock.h"
+#include "http/granted_leases.h"
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics_internal.h"
 #include "http/server.h"
 
-/* What a line about a lock says; NULL, 0 and -1 are left out. */
+/* The fields of a log line about a lock; NULL, 0 and -1 are omitted. */
 struct line {
     const char *key, *holder, *run, *code, *reason;
     uint64_t    fence;
@@ -46,16 +47,18 @@ tenant_of(const struct http_request *r, const il_op *op)
     return op->tenant != NULL ? op->tenant : r->caller != NULL ? r->caller->tenant : "default";
 }
 
-/* ---- acquires, and starts of runs ---------------------------------------------------------------------------------------- */
+/* ---- acquires, and starts of runs ------------------------------------------------------------ */
 
-/* How an attempt to get a lock ended; HTTP_RESULT_COUNT: not yet, or nothing new was asked for. */
+/* The outcome of an attempt to get a lock; HTTP_RESULT_COUNT: still waiting, or not a new
+ * attempt. */
 static enum http_result
 result_of(const il_op *op, il_status call)
 {
     if (call != IL_OK)
         return call == IL_INVAL ? HTTP_RESULT_COUNT : HTTP_RESULT_error;
     switch (op->status) {
-    case IL_INVAL: /* a client's mistake, told to it: nothing was tried, and nobody else need look */
+    /* a client's mistake, reported to it: nothing was attempted, so it is not counted */
+    case IL_INVAL:
         return HTTP_RESULT_COUNT;
     case IL_OK:
         if ((op->out.flags & IL_OUT_RENEWED) != 0)
@@ -66,9 +69,11 @@ result_of(const il_op *op, il_status call)
                    : HTTP_RESULT_success;
     case IL_QUEUED:
         return HTTP_RESULT_COUNT;
-    case IL_LIMIT: /* a quota of the tenant's is no matter of the lock */
-        return (op->out.flags & (IL_OUT_LIVE_LIMIT | IL_OUT_DAY_LIMIT)) != 0 ? HTTP_RESULT_COUNT
-                                                                             : HTTP_RESULT_conflict;
+    case IL_LIMIT: /* a tenant's quota says nothing about the lock */
+        return (op->out.flags & (IL_OUT_LIVE_LIMIT | IL_OUT_DAY_LIMIT | IL_OUT_MINUTE_LIMIT |
+                                 IL_OUT_HOUR_LIMIT)) != 0
+                   ? HTTP_RESULT_COUNT
+                   : HTTP_RESULT_conflict;
     case IL_HELD:
     case IL_DUPLICATE:
         return HTTP_RESULT_conflict;
@@ -103,7 +108,7 @@ saw_attempt(struct http_request *r, const il_op *op)
         return;
     if (result == HTTP_RESULT_COUNT) {
         if (op->status == IL_OK && !is_run)
-            http_held_renew(m, op->out.fence, op->out.remaining_ms);
+            http_lease_renewed(r->server, op->out.fence, op->out.remaining_ms);
         return;
     }
     http_attempted(m, tenant, op->key, result, (double)wait_ns / 1e9);
@@ -119,8 +124,8 @@ saw_attempt(struct http_request *r, const il_op *op)
                                                                : il_status_name(op->status) };
     if (result == HTTP_RESULT_success) {
         l.fence = run != NULL ? run->fence : op->out.fence;
-        http_held_add(m, tenant, op->key, op->holder, l.run, l.fence,
-                      run != NULL ? run->remaining_ms : op->out.remaining_ms);
+        http_lease_granted(r->server, tenant, op->key, op->holder, l.run, l.fence,
+                           run != NULL ? run->remaining_ms : op->out.remaining_ms);
     }
     say(r, tenant, event_of(op, result), &l);
     if (r->call.status == IL_OK && (op->out.flags & IL_OUT_ORDER_WARNING) != 0)
@@ -128,7 +133,7 @@ saw_attempt(struct http_request *r, const il_op *op)
             &(struct line){ .key = op->key, .holder = op->holder, .wait_ns = -1, .hold_ns = -1 });
 }
 
-/* ---- what follows -------------------------------------------------------------------------------------------------------- */
+/* ---- ends of leases -------------------------------------------------------------------------- */
 
 static void
 observe_hold(struct http_metrics *m, const char *tenant, const char *key, int64_t hold_ns)
@@ -147,16 +152,23 @@ saw_end(struct http_request *r, const il_op *op)
     struct http_metrics *m      = r->server->metrics;
     const char          *tenant = tenant_of(r, op);
     const il_run_info   *run    = op->out.n_runs > 0 ? op->out.runs : NULL;
-    struct line          l      = { .key     = run != NULL ? run->key : op->key,
-                                    .holder  = run != NULL ? run->holder : op->holder,
-                                    .run     = op->type == IL_OP_RUN_FINISH ? op->in.run.id : NULL,
-                                    .fence   = op->fence != 0 || run == NULL ? op->fence : run->fence,
-                                    .wait_ns = -1 };
+    struct line          l      = {
+                      .key     = run != NULL ? run->key : op->key,
+                      .holder  = run != NULL ? run->holder : op->holder,
+                      .run     = op->type == IL_OP_RUN_FINISH ? op->in.run.id : NULL,
+                      .fence   = op->fence != 0 || run == NULL ? op->fence : run->fence,
+                      .wait_ns = -1,
+    };
 
-    l.hold_ns = http_held_end(m, l.fence);
+    /* A refused release ends nothing: its fence is whatever the caller sent, perhaps another's. */
+#ifndef IL_MUTANT_refused_release_forgets
+    l.hold_ns = op->status == IL_OK ? http_lease_ended(r->server, l.fence) : -1;
+#else
+    l.hold_ns = http_lease_ended(r->server, l.fence);
+#endif
     if (op->status == IL_OK) {
         if ((op->out.flags & IL_OUT_RENEWED) != 0)
-            return; /* repeated: it was told the first time */
+            return; /* repeated: already reported the first time */
         observe_hold(m, tenant, l.key, l.hold_ns);
         say(r, tenant, HTTP_EVENT_lock_released, &l);
         return;
@@ -173,7 +185,7 @@ saw_renewal(struct http_request *r, const il_op *op)
     };
 
     if (op->status == IL_OK) {
-        http_held_renew(r->server->metrics, op->fence, op->out.remaining_ms);
+        http_lease_renewed(r->server, op->fence, op->out.remaining_ms);
         say(r, tenant_of(r, op), HTTP_EVENT_lock_renewed, &l);
         return;
     }
@@ -193,7 +205,7 @@ saw_break(struct http_request *r, const il_op *op)
 
     if (op->status != IL_OK)
         return;
-    l.hold_ns = http_held_end(m, op->fence);
+    l.hold_ns = http_lease_ended(r->server, op->fence);
     observe_hold(m, tenant_of(r, op), op->key, l.hold_ns);
     say(r, tenant_of(r, op), HTTP_EVENT_lock_broken, &l);
 }

@@ -1,5 +1,6 @@
 /*
- * metrics_print.c: GET /metrics: the text format of Prometheus, version 0.0.4. Nothing here asks the store.
+ * metrics_print.c: GET /metrics: the text format of Prometheus, version 0.0.4. Nothing here queries
+ * the store.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,7 +16,7 @@
 #include "http/server.h"
 #include "runtime/metrics.h"
 
-/* ---- the format ---------------------------------------------------------------------------------------------------------- */
+/* ---- the format ------------------------------------------------------------------------------ */
 
 static void
 head(struct il__buf *b, const char *name, const char *type, const char *help)
@@ -29,7 +30,7 @@ enum metric {
 #undef X
 };
 
-/* The head of one of metrics_labels.def; its name. */
+/* Print the header of a metric of metrics_labels.def; returns its name. */
 static const char *
 begin(struct il__buf *b, enum metric metric)
 {
@@ -45,7 +46,7 @@ begin(struct il__buf *b, enum metric metric)
     return rows[metric].name;
 }
 
-/* The value of a label: backslash, quote and newline are escaped, nothing else. */
+/* Print a label value; only backslash, quote and newline are escaped. */
 static void
 label_value(struct il__buf *b, const char *text)
 {
@@ -99,7 +100,7 @@ histogram(struct il__buf *b, const char *name, const char *labels, const double 
                  len, labels, total);
 }
 
-/* ---- of the handle ------------------------------------------------------------------------------------------------------- */
+/* ---- metrics of the handle ------------------------------------------------------------------- */
 
 static void
 print_handle_counter(void *cookie, const char *name, const char *help, uint64_t count)
@@ -118,11 +119,12 @@ print_handle_histogram(void *cookie, const struct il__histogram *h)
     histogram(cookie, h->name, "", h->bounds, h->counts, h->n, h->sum);
 }
 
-/* ---- locks and cache ----------------------------------------------------------------------------------------------------- */
+/* ---- locks and cache ------------------------------------------------------------------------- */
 
 static const char *const result_names[] = { "success", "conflict", "error" };
 static const char *const look_names[]   = { "hit", "stale", "lead", "waited", "miss" };
-_Static_assert(ARRAY_LEN(result_names) == HTTP_RESULT_COUNT && ARRAY_LEN(look_names) == HTTP_LOOK_COUNT,
+_Static_assert(ARRAY_LEN(result_names) == HTTP_RESULT_COUNT &&
+                   ARRAY_LEN(look_names) == HTTP_LOOK_COUNT,
                "one name each");
 
 static void
@@ -139,8 +141,10 @@ static void
 print_locks(const struct http_metrics *m, struct il__buf *b)
 {
     print_results(b, METRIC_acquisitions, result_names, m->acquisitions, HTTP_RESULT_COUNT);
-    histogram(b, begin(b, METRIC_wait), "", http_lock_bounds, m->wait.counts, HTTP_BOUNDS, m->wait.sum);
-    histogram(b, begin(b, METRIC_hold), "", http_lock_bounds, m->hold.counts, HTTP_BOUNDS, m->hold.sum);
+    histogram(b, begin(b, METRIC_wait), "", http_lock_bounds, m->wait.counts, HTTP_BOUNDS,
+              m->wait.sum);
+    histogram(b, begin(b, METRIC_hold), "", http_lock_bounds, m->hold.counts, HTTP_BOUNDS,
+              m->hold.sum);
     print_results(b, METRIC_looks, look_names, m->looks, HTTP_LOOK_COUNT);
 }
 
@@ -158,7 +162,7 @@ print_tenants(const struct http_gathered *g, struct il__buf *b, enum metric metr
     }
 }
 
-/* ---- pipelines ----------------------------------------------------------------------------------------------------------- */
+/* ---- pipelines ------------------------------------------------------------------------------- */
 
 /* Calls fn for each pipeline; the shared one only if it was needed. */
 static void
@@ -255,7 +259,6 @@ print_hold(struct il__buf *b, const struct http_pipeline *p)
     pipeline_histogram(b, "pipeline_lock_duration_seconds", p, &p->hold);
 }
 
-/* R1.25. */
 static void
 print_pipelines(struct http_metrics *m, struct il__buf *b)
 {
@@ -274,7 +277,7 @@ print_pipelines(struct http_metrics *m, struct il__buf *b)
     }
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 static void
 queue_value(struct il__buf *b, const char *name, const struct http_queue_row *q, const char *state,
@@ -315,7 +318,7 @@ print_queues(const struct http_gathered *g, struct il__buf *b)
         queue_value(b, name, &g->queues[j], NULL, (double)g->queues[j].oldest_ms / 1e3);
 }
 
-/* ---- guards of tables ---------------------------------------------------------------------------------------------------- */
+/* ---- guards of tables ------------------------------------------------------------------------ */
 
 static void
 print_guards(const struct http_gathered *g, struct il__buf *b)
@@ -330,7 +333,7 @@ print_guards(const struct http_gathered *g, struct il__buf *b)
     }
 }
 
-/* ---- HTTP ---------------------------------------------------------------------------------------------------------------- */
+/* ---- HTTP ------------------------------------------------------------------------------------ */
 
 static const char *
 route_name(size_t i)
@@ -398,7 +401,7 @@ print_values(const struct http_metrics *m, struct il__buf *b)
     il__buf_adds(b, "} 1\n");
 }
 
-/* ---- the process --------------------------------------------------------------------------------------------------------- */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 static void
 read_memory(uint64_t *ret_virtual, uint64_t *ret_resident)

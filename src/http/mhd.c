@@ -1,5 +1,5 @@
 /*
- * mhd.c: loading libmicrohttpd, once in the life of a process.
+ * mhd.c: loads libmicrohttpd, once per process.
  */
 #include "http/mhd.h"
 
@@ -39,7 +39,7 @@ load(void)
         major = minor = patch = 0;
     if (major == OLDEST_MAJOR && minor * 1000 + patch < OLDEST_MINOR * 1000 + OLDEST_PATCH) {
         (void)snprintf(why_not, sizeof why_not,
-                       "libmicrohttpd %.20s is too old: at least %d.%d.%d is needed", version,
+                       "libmicrohttpd %.20s is too old: %d.%d.%d or newer is needed", version,
                        OLDEST_MAJOR, OLDEST_MINOR, OLDEST_PATCH);
         return;
     }

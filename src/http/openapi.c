@@ -1,6 +1,7 @@
 /*
- * openapi.c: /openapi.json (OpenAPI 3.1), from routes.def and the tables of what routes take and answer. Nothing about a route is written here that its
- * row does not say; a test holds the answers of every route against it.
+ * openapi.c: generates /openapi.json (OpenAPI 3.1) from routes.def and the tables of request and
+ * response bodies. Everything said about a route here comes from its row; a test checks the answers
+ * of every route against the result.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -8,13 +9,13 @@
 #include "http/admin.h"
 #include "http/app.h"
 #include "http/auth.h"
-#include "http/one.h"
+#include "http/handler.h"
 #include "wire/json.h"
 
 #define NAME_BYTES 80
 #define REF "#/components/schemas/"
 
-/* ---- schemas ------------------------------------------------------------------------------------------------------------------ */
+/* ---- schemas --------------------------------------------------------------------------------- */
 
 static json_t *
 ref_to(const char *name)
@@ -22,13 +23,13 @@ ref_to(const char *name)
     return json_pack("{s:s+}", "$ref", REF, name);
 }
 
-/* The schema of an object, and of what is in it, once. */
+/* The schema of an object and of the objects in it, each once. */
 static void
 add_schema(struct json_maker *m, const struct wire_object *o)
 {
     if (json_object_get(m->schemas, o->name) != NULL)
         return;
-    il__json_set(m, m->schemas, o->name, il__wire_schema(o));
+    il__json_set(m, m->schemas, o->name, il__wire_schema(o, WIRE_IN_JSON));
     for (size_t i = 0; i < o->n_fields; i++) {
         if (o->fields[i].object != NULL)
             add_schema(m, o->fields[i].object);
@@ -61,7 +62,7 @@ camel(const char *id, const char *suffix, char out[NAME_BYTES])
     return out;
 }
 
-/* The name that an argument of a path has in a body. */
+/* The name under which a path argument appears in a body. */
 static const char *
 field_of_arg(const char *arg, size_t n_bytes, char out[NAME_BYTES])
 {
@@ -72,11 +73,12 @@ field_of_arg(const char *arg, size_t n_bytes, char out[NAME_BYTES])
     return out;
 }
 
-/* Inputs of an op, without those that stand in the path. */
+/* The inputs of an op, except those in the path. */
 static json_t *
-inputs_of(struct json_maker *m, const struct http_route *route, const struct wire_object *o)
+inputs_of(struct json_maker *m, const struct http_route *route, const struct wire_object *o,
+          enum wire_use use)
 {
-    json_t     *s = il__wire_schema(o);
+    json_t     *s = il__wire_schema(o, use);
     size_t      n_bytes;
     const char *arg;
 
@@ -84,7 +86,8 @@ inputs_of(struct json_maker *m, const struct http_route *route, const struct wir
         char    field[NAME_BYTES];
         json_t *required = json_object_get(s, "required");
         (void)field_of_arg(arg, n_bytes, field);
-        (void)json_object_del(json_object_get(s, "properties"), field); /* admin routes have no such field */
+        /* admin routes have no such field */
+        (void)json_object_del(json_object_get(s, "properties"), field);
         for (size_t k = json_array_size(required); k-- > 0;) {
             if (strcmp(json_string_value(json_array_get(required, k)), field) == 0)
                 (void)json_array_remove(required, k);
@@ -112,17 +115,17 @@ page_of(json_t *item)
     return json_pack("{s:s, s:[s,s], s:{s:{s:s, s:o}, s:{s:[s,s], s:s}}, s:b}", "type", "object",
                      "required", "items", "next", "properties", "items", "type", "array", "items",
                      item, "next", "type", "string", "null", "description",
-                     "cursor of the next page; null = this was the last", "additionalProperties", 0);
+                     "cursor of the next page; null on the last page", "additionalProperties", 0);
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 /* An op: its inputs, and its name. */
 static void
 add_op(struct json_maker *m, json_t *ops, il_op_type type)
 {
     const char *wire = il_op_name(type);
-    json_t     *op   = il__wire_schema(&il__wire_inputs[type]);
+    json_t     *op   = il__wire_schema(&il__wire_inputs[type], WIRE_IN_JSON);
     char        name[NAME_BYTES];
 
     if (json_object_get(op, "required") == NULL)
@@ -133,7 +136,7 @@ add_op(struct json_maker *m, json_t *ops, il_op_type type)
     il__json_append(m, ops, ref_to(name));
 }
 
-/* How one of several ended; what there is not to tell is left out. */
+/* The outcome of one of several; missing fields are omitted. */
 static void
 add_status(struct json_maker *m, json_t *result)
 {
@@ -142,16 +145,17 @@ add_status(struct json_maker *m, json_t *result)
     il__json_set(m, result, "required", json_pack("[s]", "status"));
     il__json_set(m, properties, "status",
                  json_pack("{s:s, s:s}", "type", "string", "description",
-                           "OK, LOCK_HELD, ...: the name of a status; or FORBIDDEN"));
+                           "name of a status, such as OK or LOCK_HELD; or FORBIDDEN, KEY_RESERVED, "
+                           "QUOTA_EXCEEDED, STORAGE_QUOTA_EXCEEDED if the op was refused"));
     il__json_set(m, properties, "message",
-                 json_pack("{s:s, s:s}", "type", "string", "description", "why not"));
+                 json_pack("{s:s, s:s}", "type", "string", "description", "why the op failed"));
 }
 
-/* A result: what the op can tell, and a status. */
+/* A result: the outputs of the op, and a status. */
 static void
 add_result(struct json_maker *m, json_t *results, const char *wire, const struct wire_object *told)
 {
-    json_t *result     = il__wire_schema(told);
+    json_t *result     = il__wire_schema(told, WIRE_IN_JSON);
     json_t *properties = json_object_get(result, "properties");
     char    name[NAME_BYTES];
 
@@ -159,7 +163,7 @@ add_result(struct json_maker *m, json_t *results, const char *wire, const struct
     il__json_set(m, properties, "detail", json_pack("{s:[s,s]}", "type", "string", "null"));
     il__json_set(m, properties, "holder",
                  json_pack("{s:s, s:s}", "type", "string", "description",
-                           "acquire, cache_lookup: as given, or made"));
+                           "acquire, cache_lookup: the given or generated holder"));
     for (size_t i = 0; i < told->n_fields; i++) {
         if (told->fields[i].object != NULL)
             add_schema(m, told->fields[i].object);
@@ -183,7 +187,7 @@ add_batch(struct json_maker *m)
     il__json_set(m, m->schemas, "Result", json_pack("{s:o}", "anyOf", results));
     il__json_set(m, m->schemas, http_out_results.name, array_of("results", ref_to("Result")));
 
-    json_t *batch = il__wire_schema(&http_in_batch);
+    json_t *batch = il__wire_schema(&http_in_batch, WIRE_IN_JSON);
     il__json_set(m, json_object_get(batch, "properties"), "ops",
                  json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", ref_to("Op"),
                            "minItems", 1, "maxItems", IL_BATCH_OPS_MAX));
@@ -191,7 +195,7 @@ add_batch(struct json_maker *m)
     il__json_set(m, m->schemas, http_in_batch.name, batch);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static json_t *
 parameter(const char *name, const char *in, bool required, json_t *schema, const char *help)
@@ -203,7 +207,7 @@ parameter(const char *name, const char *in, bool required, json_t *schema, const
 static void
 add_query(struct json_maker *m, json_t *parameters, const struct http_route *route)
 {
-    json_t     *s = inputs_of(m, route, route->query);
+    json_t     *s = inputs_of(m, route, route->query, WIRE_IN_QUERY);
     const char *name;
     json_t     *property;
 
@@ -280,7 +284,7 @@ body_of(struct json_maker *m, const struct http_route *route)
         schema = ref_to(http_in_batch.name);
     } else {
         (void)camel(route->id, "Body", name);
-        json_t *inputs = inputs_of(m, route, route->body);
+        json_t *inputs = inputs_of(m, route, route->body, WIRE_IN_JSON);
         if ((route->flags & HTTP_OPEN_BODY) != 0)
             il__json_set(m, inputs, "additionalProperties",
                          json_pack("{s:[s,s,s]}", "type", "string", "number", "boolean"));
@@ -289,8 +293,9 @@ body_of(struct json_maker *m, const struct http_route *route)
     }
     if ((route->flags & HTTP_ITEMS) != 0) {
         json_t *several = array_of("items", json_incref(schema));
-        schema = (route->flags & HTTP_CREATES) != 0 ? json_pack("{s:[o,o]}", "anyOf", schema, several)
-                                                    : (json_decref(schema), several);
+        schema          = (route->flags & HTTP_CREATES) != 0
+                              ? json_pack("{s:[o,o]}", "anyOf", schema, several)
+                              : (json_decref(schema), several);
     }
     json_t *content = json_pack("{s:o}", "schema", schema);
     json_t *example = example_of(route);
@@ -301,7 +306,7 @@ body_of(struct json_maker *m, const struct http_route *route)
                      "content", "application/json", content);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static json_t *
 response(const char *text, const char *type, json_t *schema)
@@ -324,8 +329,9 @@ answer_of(struct json_maker *m, const struct http_route *route)
     if ((route->flags & HTTP_PAGE) != 0)
         return page_of(one);
     if ((route->flags & HTTP_ITEMS) != 0) {
-        json_t *item =
-            il__wire_schema(route->answer); /* and how it ended; what could not be made has that alone */
+        json_t *item = il__wire_schema(
+            route->answer,
+            WIRE_IN_JSON); /* plus the outcome; an object that was not created has only that */
         add_status(m, item);
         return json_pack("{s:[o,o]}", "anyOf", one, array_of("items", item));
     }
@@ -344,32 +350,36 @@ responses_of(struct json_maker *m, const struct http_route *route)
         il__json_set(
             m, responses, "200",
             response("events: lock, run, queue, job, cache with data {type, name, tenant, what, "
-                     "id}; gap: something may have been missed",
+                     "id}; gap: events may have been missed",
                      "text/event-stream", json_pack("{s:s}", "type", "string")));
     } else {
         if ((route->flags & HTTP_CREATES) != 0)
             il__json_set(m, responses, "201",
-                         response("made", "application/json", answer_of(m, route)));
+                         response("created", "application/json", answer_of(m, route)));
         il__json_set(m, responses, "200",
-                     response((route->flags & HTTP_CREATES) != 0 ? "it was there already" : "done",
+                     response((route->flags & HTTP_CREATES) != 0 ? "it already existed" : "success",
                               "application/json", answer_of(m, route)));
     }
     if (route->op == IL_OP_ACQUIRE)
         il__json_set(m, responses, "202",
-                     response("still queued: call again", "application/json",
+                     response("still queued: repeat the call", "application/json",
                               schema_of(m, &http_out_queued)));
     if (route->op == IL_OP_CACHE_LOOKUP || route->op == IL_OP_CACHE_GET)
         il__json_set(m, responses, "202",
-                     response("build it, or wait on", "application/json", answer_of(m, route)));
+                     response("the caller must build the value, or repeat the call to keep waiting",
+                              "application/json", answer_of(m, route)));
     if (route->permission != HTTP_MAY_open) {
-        il__json_set(m, responses, "401", json_pack("{s:s}", "$ref", "#/components/responses/Error"));
-        il__json_set(m, responses, "403", json_pack("{s:s}", "$ref", "#/components/responses/Error"));
+        il__json_set(m, responses, "401",
+                     json_pack("{s:s}", "$ref", "#/components/responses/Error"));
+        il__json_set(m, responses, "403",
+                     json_pack("{s:s}", "$ref", "#/components/responses/Error"));
     }
-    il__json_set(m, responses, "default", json_pack("{s:s}", "$ref", "#/components/responses/Error"));
+    il__json_set(m, responses, "default",
+                 json_pack("{s:s}", "$ref", "#/components/responses/Error"));
     return responses;
 }
 
-/* ---- the document --------------------------------------------------------------------------------------------------------------- */
+/* ---- the document ---------------------------------------------------------------------------- */
 
 static json_t *
 operation(struct json_maker *m, const struct http_route *route)
@@ -386,9 +396,26 @@ operation(struct json_maker *m, const struct http_route *route)
         il__json_set(m, op, "requestBody", body_of(m, route));
     if (route->permission == HTTP_MAY_open)
         il__json_set(m, op, "security", json_array());
-    if ((route->flags & HTTP_BARE) != 0) /* the same without /api/v1 */
-        il__json_set(m, op, "x-also", json_string(route->path));
     return op;
+}
+
+/* The same route below / as below /api/v1: a path item that refers to the latter. */
+static void
+add_bare(struct json_maker *m, json_t *all, const char *bare, const char *path)
+{
+    AUTO_BUF struct il__buf ref;
+
+    il__buf_init(&ref, 1024);
+    il__buf_adds(&ref, "#/paths/");
+    for (; *path != '\0'; path++) {
+        if (*path == '/')
+            il__buf_adds(&ref, "~1"); /* in a JSON pointer */
+        else if (*path == '{' || *path == '}')
+            il__buf_addf(&ref, "%%%02X", (unsigned)*path); /* in a URI */
+        else
+            il__buf_addc(&ref, *path);
+    }
+    il__json_set(m, all, bare, json_pack("{s:s}", "$ref", il__buf_str(&ref)));
 }
 
 static json_t *
@@ -410,6 +437,8 @@ paths(struct json_maker *m)
         if (json_object_get(all, path) == NULL)
             il__json_set(m, all, path, json_object());
         il__json_set(m, json_object_get(all, path), method, operation(m, route));
+        if ((route->flags & HTTP_BARE) != 0)
+            add_bare(m, all, route->path, path);
     }
     return all;
 }
@@ -421,18 +450,17 @@ static const char constant_parts[] =
     "\"parameters\":{"
     "\"wait\":{\"name\":\"wait\",\"in\":\"query\",\"required\":false,\"schema\":{\"type\":"
     "\"string\"},\"example\":\"30s\","
-    "\"description\":\"keep the request open until there is something to answer, at most this long "
-    "and 60 s\"},"
+    "\"description\":\"maximum time to hold the request open; at most 60 s\"},"
     "\"IdempotencyKey\":{\"name\":\"Idempotency-Key\",\"in\":\"header\",\"required\":false,"
     "\"schema\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":255},"
-    "\"description\":\"the call has one effect and one answer per key, which is kept for 24 h: a "
-    "repeat gets it with Idempotent-Replayed: true; another "
-    "request with the key gets 422; while the first runs, others wait, then get 409\"},"
+    "\"description\":\"makes the call idempotent: the response is kept for 24 h, and a "
+    "repeated request gets it with Idempotent-Replayed: true; a different "
+    "request with the same key gets 422; while the first is running, others wait, then get 409\"},"
     "\"RequestId\":{\"name\":\"X-Request-Id\",\"in\":\"header\",\"required\":false,\"schema\":{"
     "\"type\":\"string\",\"maxLength\":64},"
-    "\"description\":\"comes back with the answer, and stands in the log\"}},"
-    "\"responses\":{\"Error\":{\"description\":\"it was refused, or "
-    "failed\",\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"" REF "Error\"}}}}}}";
+    "\"description\":\"returned in the response and written to the log\"}},"
+    "\"responses\":{\"Error\":{\"description\":\"the request was refused "
+    "or failed\",\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"" REF "Error\"}}}}}}";
 
 static void
 add_code(struct json_maker *m, json_t *names, const char *code)
@@ -448,7 +476,7 @@ add_code(struct json_maker *m, json_t *names, const char *code)
     il__json_append(m, names, json_string(code));
 }
 
-/* Every code that an error can have: the statuses, those of errors.def, and those of the apps. */
+/* Every error code: the statuses, errors.def, and those of the apps. */
 static json_t *
 error_schema(struct json_maker *m, const struct http_app *const *apps, size_t n_apps)
 {
@@ -474,8 +502,9 @@ error_schema(struct json_maker *m, const struct http_app *const *apps, size_t n_
         "type", "object", "required", "success", "error", "additionalProperties", 0, "properties",
         "success", "const", 0, "error", "type", "object", "required", "code", "source", "message",
         "details", "additionalProperties", 0, "properties", "code", "type", "string", "enum", names,
-        "source", "type", "string",
-        "description", "which part speaks: lock, run, queue, cache, idempotency, store, data, auth, request, or the name of an app",
+        "source", "type", "string", "description",
+        "the part that failed: lock, run, queue, cache, idempotency, store, data, auth, request, "
+        "or the name of an app",
         "message", "type", "string", "details", "type", "object", "description",
         "what the caller needs next: holder, fence, id, retry_after_ms, ...");
 }

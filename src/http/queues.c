@@ -1,10 +1,10 @@
 /*
  * queues.c: queues themselves: list, get, set, pause, resume, purge; push and claim.
  */
-#include "http/one.h"
+#include "http/handler.h"
 #include "http/scope.h"
 
-/* ---- queues ------------------------------------------------------------------------------------------------------------------ */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 static void
 listed(struct http_request *r)
@@ -24,13 +24,14 @@ http_queue_list(struct http_request *r)
     http_do(r, listed);
 }
 
-/* The queue of that name: it sorts before every longer name that begins so. */
+/* The queue of that name: it sorts before all longer names with the same beginning. */
 static void
 found(struct http_request *r)
 {
     il_op *op = r->ops;
 
-    if (op->status == IL_OK && op->out.n_queues > 0 && strcmp(op->out.queues[0].name, r->args[0]) == 0) {
+    if (op->status == IL_OK && op->out.n_queues > 0 &&
+        strcmp(op->out.queues[0].name, r->args[0]) == 0) {
         http_say(r, 200, &il__wire_queue, &op->out.queues[0]);
         return;
     }
@@ -43,7 +44,7 @@ void
 http_queue_get(struct http_request *r)
 {
     r->op = (il_op){ .type = IL_OP_QUEUE_LIST, .in.list = { .prefix = r->args[0], .limit = 1 } };
-    http_go(r, 0, found);
+    http_do_ops(r, &r->op, 1, 0, found);
 }
 
 static void
@@ -69,14 +70,14 @@ http_queue_pause(struct http_request *r)
     if (!http_take_op(r))
         return;
     r->op.flags &= ~(uint32_t)IL_RESUME;
-    http_do_taken(r, shown);
+    http_do_ops(r, &r->op, 1, 0, shown);
 }
 
 void
 http_queue_resume(struct http_request *r)
 {
     r->op = (il_op){ .type = IL_OP_QUEUE_PAUSE, .flags = IL_RESUME, .key = r->args[0] };
-    http_go(r, 0, shown);
+    http_do_ops(r, &r->op, 1, 0, shown);
 }
 
 static void
@@ -99,7 +100,7 @@ http_queue_purge(struct http_request *r)
     http_do(r, purged);
 }
 
-/* ---- push -------------------------------------------------------------------------------------------------------------------- */
+/* ---- push ------------------------------------------------------------------------------------ */
 
 static bool
 was_pushed(const il_op *op)
@@ -132,13 +133,14 @@ pushed(struct http_request *r)
     http_say(r, r->ops->status == IL_DUPLICATE ? 200 : 201, &http_out_pushed, &p);
 }
 
-/* One line of several: as the answer to one, or {"status": CODE, "message"}. */
+/* One of several results: the same as the answer to a single op, or {"status": CODE, "message"}. */
 static void
 add_pushed(struct http_request *r, const il_op *op, unsigned char verdict)
 {
     if (verdict == HTTP_SCOPE_FORBIDDEN) {
-        il__buf_adds(&r->out,
-                     "{\"status\":\"FORBIDDEN\",\"message\":\"not within the key's prefix\"}");
+        il__buf_adds(
+            &r->out,
+            "{\"status\":\"FORBIDDEN\",\"message\":\"outside the prefix of the API key\"}");
         return;
     }
     il__wire_open(&r->out, NULL);
@@ -156,15 +158,15 @@ add_pushed(struct http_request *r, const il_op *op, unsigned char verdict)
 static void
 pushed_many(struct http_request *r)
 {
-    const struct http_many *m = r->state;
+    const struct http_each *e = r->state;
     bool new                  = false;
 
     il__buf_adds(&r->out, "{\"items\":[");
-    for (size_t i = 0; i < m->n; i++) {
+    for (size_t i = 0; i < e->n; i++) {
         if (i > 0)
             il__buf_addc(&r->out, ',');
-        add_pushed(r, &m->ops[i], m->verdicts[i]);
-        new = new || (m->verdicts[i] == HTTP_SCOPE_OK && m->ops[i].status == IL_OK);
+        add_pushed(r, &e->ops[i], e->verdicts[i]);
+        new = new || (e->verdicts[i] == HTTP_SCOPE_OK && e->ops[i].status == IL_OK);
     }
     il__buf_adds(&r->out, "]}");
     http_answer(r, new ? 201 : 200);
@@ -173,19 +175,19 @@ pushed_many(struct http_request *r)
 void
 http_queue_push(struct http_request *r)
 {
-    struct http_many *m;
+    struct http_each *e;
 
     if (!json_is_object(r->body) || json_object_get(r->body, "items") == NULL) {
         http_do(r, pushed);
         return;
     }
-    if ((m = http_take_items(r)) == NULL)
+    if ((e = http_take_items(r)) == NULL)
         return;
-    r->state = m;
-    http_many(r, m, 0, pushed_many);
+    r->state = e;
+    http_do_each(r, e, 0, pushed_many);
 }
 
-/* ---- claim ------------------------------------------------------------------------------------------------------------------- */
+/* ---- claim ----------------------------------------------------------------------------------- */
 
 static void
 claimed(struct http_request *r)

@@ -1,7 +1,8 @@
 /*
- * refuse.c: an op that did not end well, as an error: its code, who speaks, and in `details` what the caller needs next.
+ * refuse.c: the error answer of a failed op: its code, its source, and `details` with what the
+ * caller needs next.
  */
-#include "http/one.h"
+#include "http/handler.h"
 
 #define DETAILS_BYTES_MAX 32768
 
@@ -31,7 +32,7 @@ http_code(const il_op *op)
     return op->status == IL_STALE && is_job(op->type) ? "JOB_STALE" : il_status_name(op->status);
 }
 
-/* Who is in the way. */
+/* The current holder. */
 static void
 add_holder(struct il__buf *b, const il_lease_info *in_the_way)
 {
@@ -53,7 +54,7 @@ add_run(struct il__buf *b, const il_run_info *run)
     il__wire_put_text(b, "stage", run->stage != NULL && run->stage[0] != '\0' ? run->stage : NULL);
 }
 
-/* Not its token: whoever was told it could end the attempt of another. */
+/* Without its token, with which the caller could end another caller's attempt. */
 static void
 add_job(struct il__buf *b, const il_job_info *job)
 {
@@ -63,7 +64,7 @@ add_job(struct il__buf *b, const il_job_info *job)
     il__wire_put_int(b, "attempt", job->attempt);
 }
 
-/* When it is worth another try: at the latest then; 0 = there is no telling. */
+/* When a retry is worthwhile at the latest; 0 = unknown. */
 static int64_t
 retry_after(const il_op *op)
 {
@@ -107,7 +108,7 @@ http_fail_op(struct http_request *r, const il_op *op, const char *source)
     int64_t                 retry_ms;
 
     il__buf_init(&details, DETAILS_BYTES_MAX);
-    /* What is not there, and what is not the caller's, must look the same. */
+    /* An object that does not exist and one of another tenant must look the same. */
     if (op->status == IL_NOT_FOUND || op->status == IL_NOT_HELD || text == NULL)
         text = il_status_text(op->status);
     if (op->status != IL_NOT_FOUND && op->status != IL_NOT_HELD && op->status != IL_INVAL)

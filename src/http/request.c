@@ -1,14 +1,18 @@
 /*
- * request.c: the life of a request between libmicrohttpd and the handlers; what they have done elsewhere is in call.c.
+ * request.c: the life of a request between libmicrohttpd and the handlers. Ops are in ops.c,
+ * errands in errands.c.
  *
- * libmicrohttpd calls on_request() when the head is complete, for each piece of the body, and when all is there. Whoever has no answer yet when it
- * returns gets the connection suspended; libmicrohttpd does not look at it then, so waiting requests have their socket watched by the loop (conn.c). When
- * the answer is there the connection is resumed and on_request() is called once more, which queues it. Everything here is on the loop.
+ * libmicrohttpd calls on_request() when the head is complete, for each piece of the body, and when
+ * the whole body has arrived. Until there is an answer the connection is then suspended:
+ * libmicrohttpd ignores it, so the loop watches its socket (conn.c). When the answer is ready the
+ * connection is resumed, and on_request() is called once more and queues the answer. Everything
+ * here runs on the loop.
  */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "http/auth.h"
+#include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
@@ -17,11 +21,12 @@
 
 #define OUT_BYTES_MAX (64 * 1024 * 1024)
 #define SPARE_MAX 256
-#define SPARE_BYTES_MAX 16384 /* of the buffers that a spare request keeps */
-#define DRAIN_BYTES_MAX \
-    (3 << 19) /* of a body that nobody wants: read it, so that the client reads the answer and the connection can be used again */
+#define SPARE_BYTES_MAX 16384 /* size of the buffers that a reusable request keeps */
+/* of an unwanted body: read and discard it, so that the client reads the answer and the
+ * connection can be reused */
+#define DRAIN_BYTES_MAX (3 << 19)
 
-/* ---- making and ending ------------------------------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static struct http_request *
 take_request(struct http_server *s)
@@ -36,7 +41,7 @@ take_request(struct http_server *s)
     }
     s->spare = r->next;
     s->n_spare--;
-    /* All but the call, which is large and is set up anew each time. */
+    /* Reset everything except the call, which is large and initialised at each use. */
     void          *mem = r->mem;
     struct il__buf out = r->out;
     memset(r, 0, offsetof(struct http_request, call));
@@ -55,19 +60,8 @@ free_request(struct http_request *r)
 }
 
 static void
-release_ops(struct http_request *r)
-{
-    il_op_release(&r->op);
-    if (r->ops != NULL && r->ops != &r->op) {
-        for (size_t i = 0; i < r->n_ops; i++)
-            il_op_release(&r->ops[i]);
-    }
-}
-
-static void
 give_request(struct http_server *s, struct http_request *r)
 {
-    release_ops(r);
     json_decref(r->body);
     if (s->n_spare >= SPARE_MAX || r->n_expected > SPARE_BYTES_MAX ||
         r->out.capacity > SPARE_BYTES_MAX) {
@@ -93,7 +87,7 @@ http_requests_release(struct http_server *s)
     }
 }
 
-/* Path and query of the target, which libmicrohttpd will change. */
+/* Copy path and query of the target, which libmicrohttpd will modify. */
 static bool
 copy_target(struct http_request *r, const char *target)
 {
@@ -121,7 +115,8 @@ conn_of(struct MHD_Connection *mhd)
     return info != NULL ? info->socket_context : NULL;
 }
 
-/* The first line is there. What is returned is the request's *con_cls; NULL: on_request() closes the connection. */
+/* The request line has arrived. The return value becomes the request's *con_cls; NULL:
+ * on_request() closes the connection. */
 static void *
 on_target(void *cookie, const char *target, struct MHD_Connection *mhd)
 {
@@ -158,10 +153,10 @@ on_end(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, void **context,
     struct http_server *s = r->server;
     CHECK(!r->in_call && !r->in_errand);
     http_parked_drop(r);
-    if (r->gone != NULL && how != MHD_REQUEST_TERMINATED_COMPLETED_OK && !r->hung_up) {
+    if (r->on_hang_up != NULL && how != MHD_REQUEST_TERMINATED_COMPLETED_OK && !r->hung_up) {
         r->conn    = NULL;
         r->hung_up = true;
-        r->gone(r);
+        r->on_hang_up(r);
     }
     if (r->stage != HTTP_STAGE_NEW) {
         http_log_request(r);
@@ -169,6 +164,8 @@ on_end(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, void **context,
     }
     if (r->ended != NULL)
         r->ended(r);
+    http_results_drop(r, 0);
+    http_limits_body_end(r);
     http_auth_end(r);
     if (r->response != NULL)
         il__mhd->MHD_destroy_response(r->response);
@@ -205,19 +202,21 @@ on_accept(void *cookie, const struct sockaddr *from, socklen_t n_bytes UNUSED)
     return http_conn_admit(l->server, from) ? MHD_YES : MHD_NO;
 }
 
-/* We decode ourselves, strictly (take.c). */
+/* Decoding is done in inputs.c, strictly. */
 static size_t
 on_unescape(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, char *text)
 {
     return strlen(text);
 }
 
-/* ---- head, body, handler ------------------------------------------------------------------------------------------------------ */
+/* ---- head, body, handler --------------------------------------------------------------------- */
 
 void
 http_request_accept(struct http_request *r)
 {
     CHECK(r->stage == HTTP_STAGE_HEAD);
+    if (!http_limits_body(r))
+        return;
     if (r->n_expected > 0) {
         r->room = http_alloc(r, r->n_expected + 1);
         if (r->room == NULL) {
@@ -241,7 +240,7 @@ gather(struct http_request *r, const char *data, size_t n_bytes)
     r->n_bytes += n_bytes;
 }
 
-/* All is there. */
+/* The request is complete. */
 static void
 run(struct http_request *r)
 {
@@ -253,14 +252,16 @@ run(struct http_request *r)
         r->room[r->n_bytes] = '\0';
         il_status st        = il__wire_load(r->text, r->n_bytes, &r->body, &err);
         if (st != IL_OK) {
-            http_fail(r, il_status_http(st), il_status_name(st), "request", NULL, "%s", err.message);
+            http_fail(r, il_status_http(st), il_status_name(st), "request", NULL, "%s",
+                      err.message);
             return;
         }
     }
     http_run(r);
 }
 
-/* An answer that is there before the body: read the body if that is little, so that the connection can be used again. */
+/* The answer is ready before the body: read the body if it is small, so that the connection can
+ * be reused. */
 static bool
 reads_on(struct http_request *r)
 {
@@ -270,7 +271,7 @@ reads_on(struct http_request *r)
     return true;
 }
 
-/* Back to libmicrohttpd. `early`: the body was not read yet. */
+/* Return the request to libmicrohttpd. `early`: the body has not been read yet. */
 static enum MHD_Result
 leave(struct http_request *r, bool early)
 {
@@ -299,7 +300,8 @@ leave(struct http_request *r, bool early)
 
 static enum MHD_Result
 on_request(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, const char *url UNUSED,
-           const char *method, const char *version, const char *data, size_t *n_bytes, void **context)
+           const char *method, const char *version, const char *data, size_t *n_bytes,
+           void **context)
 {
     struct http_request *r = *context;
 
@@ -321,7 +323,7 @@ on_request(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, const char *u
     return leave(r, early);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------------------ */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 void
 http_suspend(struct http_request *r)
@@ -351,8 +353,8 @@ http_request_abandon(struct http_request *r)
     http_calls_flush(r->server); /* its own may be there */
     if (r->in_call)
         il__async_cancel(r->server->async, &r->call);
-    if (r->gone != NULL)
-        r->gone(r);
+    if (r->on_hang_up != NULL)
+        r->on_hang_up(r);
     http_parked_drop(r);
     if (r->streams)
         http_resume(r); /* its reader ends it */
@@ -363,10 +365,20 @@ http_request_hang_up(struct http_request *r)
 {
     bool waits = r->in_call && r->call.wait_until_ns != 0;
 
-    /* A client may say that it sends no more and still read, so what does not take long is answered in any case. One that is not suspended is
-     * libmicrohttpd's to notice. */
+    /* A client may close its sending side and still read, so whatever does not take long is
+     * answered anyway. For a connection that is not suspended, libmicrohttpd notices it. */
     if (r->suspended && (waits || r->parked || r->streams))
         http_request_abandon(r);
+}
+
+bool
+http_request_cut_off(struct http_request *r)
+{
+    if (r->server->async != NULL)
+        return false;
+    r->answered = true;
+    http_resume(r);
+    return true;
 }
 
 void
@@ -377,7 +389,7 @@ http_requests_abandon(struct http_server *s)
             struct http_request *r = c->request;
             if (r == NULL || !r->suspended)
                 continue;
-            r->in_errand = false; /* dropped with the office */
+            r->in_errand = false; /* dropped with the errands */
             CHECK(!r->in_call);
             http_request_abandon(r);
             http_resume(r);
@@ -385,7 +397,7 @@ http_requests_abandon(struct http_server *s)
     }
 }
 
-/* ---- small things --------------------------------------------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 void *
 http_alloc(struct http_request *r, size_t n_bytes)
@@ -408,7 +420,7 @@ il_status
 http_daemon_start(struct http_server *s, struct http_listener *l, il_error *reterr)
 {
     l->server = s;
-    /* An earlier one that is strict closes the connection where head.c can still say why. */
+    /* In strict mode, versions before 1.0 close the connection where head.c can still say why. */
     l->daemon = il__mhd->MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_accept, l, on_request, l,
         MHD_OPTION_LISTEN_SOCKET, l->fd, MHD_OPTION_CONNECTION_LIMIT, s->o->connections_max,

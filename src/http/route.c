@@ -1,12 +1,12 @@
 /*
- * route.c: finding the route of a request. The table is routes.def; here it is cut into segments once, at the start, and kept by their number, so
- * that a look-up compares a handful of short strings.
+ * route.c: finds the route of a request. The table is routes.def; it is split into path segments at
+ * start-up and grouped by their number, so a lookup compares only a handful of short strings.
  */
 #include "http/route.h"
 
 #include "base/parse.h"
 #include "http/admin.h"
-#include "http/bodies.h"
+#include "http/body_fields.h"
 #include "http/metrics.h"
 
 #define SEGMENTS_MAX 8
@@ -20,26 +20,29 @@ struct segment {
 static const struct http_route first[] = {
 /* clang-format off */
 #define R(method, path, permission, id, fn, query, body, answer, flags, summary) \
-    { method, path, HTTP_MAY_##permission, http_##fn, query, body, answer, flags, summary, #id, IL_OP_NONE, NULL },
+    { method,  path, HTTP_MAY_##permission, http_##fn, query, body, answer, flags, \
+      summary, #id,  IL_OP_NONE,            NULL,      NULL },
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) \
-    { method, path, HTTP_MAY_##permission, http_##fn, NULL, NULL, answer, flags, summary, #id, IL_OP_##op, NULL },
+    { method,  path, HTTP_MAY_##permission, http_##fn, NULL, NULL, answer, flags, \
+      summary, #id,  IL_OP_##op,            NULL,      NULL },
 #include "http/routes.def"
 #undef R
 #undef OP
     /* clang-format on */
 };
 
-static struct http_route routes[HTTP_ROUTES_MAX]; /* those, then those of the apps */
+static struct http_route routes[HTTP_ROUTES_MAX]; /* the server's routes, then those of the apps */
 size_t                   il__http_n_routes;
 _Static_assert(ARRAY_LEN(first) < HTTP_ROUTES_MAX, "there is room for those of the apps");
 
-/* What ops of a batch need that have no route of their own. */
+/* Permissions of ops in a batch that have no route of their own. */
 static const struct http_route only_in_batches[] = {
     { .permission = HTTP_MAY_operator, .id = "store_sweep", .op = IL_OP_SWEEP },
     { .permission = HTTP_MAY_write, .id = "once_begin", .op = IL_OP_ONCE_BEGIN },
     { .permission = HTTP_MAY_write, .id = "once_finish", .op = IL_OP_ONCE_FINISH },
     { .permission = HTTP_MAY_write, .id = "once_abandon", .op = IL_OP_ONCE_ABANDON },
     { .permission = HTTP_MAY_read, .id = "once_get", .op = IL_OP_ONCE_GET },
+    { .permission = HTTP_MAY_read, .id = "store_usage", .op = IL_OP_USAGE },
 };
 
 static struct {
@@ -51,7 +54,7 @@ static struct {
 
 static const struct http_route *of_op[IL_OP_COUNT];
 
-/* ---- cutting --------------------------------------------------------------------------------------------------------------- */
+/* ---- splitting paths ------------------------------------------------------------------------- */
 
 /* The segments of "/a/{b}/c"; "/" has none. Returns their number; SEGMENTS_MAX + 1: too many. */
 static size_t
@@ -67,7 +70,7 @@ cut_path(const char *path, struct segment out[SEGMENTS_MAX])
         out[n++] = (struct segment){ text, n_bytes, text[0] == '{' };
         path     = text + n_bytes;
     }
-    /* "/a/" ends with an empty segment, which is no argument and no name */
+    /* "/a/" ends with an empty segment, which is neither an argument nor a name */
     if (*path == '/' && n > 0)
         return SEGMENTS_MAX + 1;
     return n;
@@ -111,6 +114,14 @@ il__http_route_of_op(il_op_type type)
     return of_op[type];
 }
 
+static size_t n_first; /* routes of the server; those of apps follow */
+
+bool
+il__http_route_is_app(const struct http_route *route)
+{
+    return il__http_route_index(route) >= n_first;
+}
+
 void
 il__http_routes_add(const struct http_route *more, size_t n)
 {
@@ -139,11 +150,12 @@ il__http_routes_init(void)
 {
     il__http_n_routes = 0;
     il__http_routes_add(first, ARRAY_LEN(first));
+    n_first = il__http_n_routes;
     for (size_t i = 0; i < ARRAY_LEN(only_in_batches); i++)
         of_op[only_in_batches[i].op] = &only_in_batches[i];
 }
 
-/* ---- finding --------------------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 static int
 hex(char c)
@@ -217,7 +229,7 @@ decode_args(size_t i_route, const struct segment *have, void **mem,
     return true;
 }
 
-/* "GET, HEAD, POST": the methods that a path has. */
+/* "GET, HEAD, POST": the methods of a path. */
 static const char *
 allowed(bool below, const struct segment *have, size_t n, void **mem)
 {
@@ -226,7 +238,7 @@ allowed(bool below, const struct segment *have, size_t n, void **mem)
     il__buf_init(&b, 128);
     for (size_t i = 0; i < il__http_n_routes; i++) {
         if (!matches(i, below, have, n) || strstr(il__buf_str(&b), routes[i].method) != NULL)
-            continue; /* (no method is part of another one's name) */
+            continue; /* (no method's name contains another's) */
         il__buf_addf(&b, "%s%s", b.n_bytes > 0 ? ", " : "", routes[i].method);
         if (strcmp(routes[i].method, "GET") == 0)
             il__buf_adds(&b, ", HEAD");

@@ -1,16 +1,21 @@
 /*
- * route.h: the route table. A row of routes.def is all that the rest of the server knows of a route: authorisation, limits, content type, checks of
- * query and body, idempotency, metrics and /openapi.json come from it.
+ * route.h: the route table. A row of routes.def is everything the rest of the server knows about a
+ * route: authorisation, limits, content type, checks of query and body, idempotency, metrics and
+ * /openapi.json are derived from it.
  *
  * R(method, path, permission, id, fn, query, body, answer, flags, summary)
  * OP(method, path, permission, id, fn, op, answer, flags, summary)
  *
- *   path        below /api/v1 (HTTP_BARE: and without that); "//x" is /x itself. {name} stands for one segment, percent-decoded
- *   permission  open, any, read, write, operator, admin: HTTP_MAY_##permission. A row without one does not compile
- *   id          area_verb: operationId, label of metrics, name of the permission (queue_claim is "queue:claim")
+ *   path        below /api/v1 (HTTP_BARE: also without it); "//x" is /x itself. {name} stands for
+ *               one segment, percent-decoded
+ *   permission  open, any, read, write, operator, admin: HTTP_MAY_##permission. A row without one
+ *               does not compile
+ *   id          area_verb: operationId, metrics label, and name of the permission (queue_claim is
+ *               "queue:claim")
  *   fn          http_##fn(struct http_request *)
- *   query, body, answer   struct wire_object *, or NULL; offsets into a struct of the handler's own
- *   op          the route is one op: its inputs (il__wire_inputs) without those that stand in the path are the query of a GET, else the body
+ *   query, body, answer   struct wire_object *, or NULL; offsets into a struct of the handler
+ *   op          the route is one op: its inputs (il__wire_inputs), except those in the path, are
+ *               the query of a GET, else the body
  *   flags       enum http_route_flags
  */
 #ifndef IL_HTTP_ROUTE_H
@@ -20,7 +25,7 @@
 
 enum http_permission {
     HTTP_MAY_open = 1, /* no key needed */
-    HTTP_MAY_any,      /* any good key */
+    HTTP_MAY_any,      /* any valid key */
     HTTP_MAY_read,
     HTTP_MAY_write,
     HTTP_MAY_operator,
@@ -28,20 +33,24 @@ enum http_permission {
 };
 
 enum http_route_flags {
-    HTTP_CREATES = 1 << 0, /* Idempotency-Key works; a success is 201 */
+    HTTP_CREATES = 1 << 0, /* accepts Idempotency-Key; success is 201 */
     HTTP_STREAMS = 1 << 1, /* server-sent events */
     HTTP_WAITS   = 1 << 2, /* takes ?wait=30s, and wait_ms in its body */
     HTTP_LARGE   = 1 << 3, /* the large body limit */
     HTTP_PAGE    = 1 << 4, /* the answer is {"items":[…],"next":…} of `answer` */
-    /* The body may also be {"items":[…]} of `body`; or, without HTTP_CREATES, is that, and the answer {"results":[…]}. */
+    /* The body may also be {"items":[…]} of `body` (without HTTP_CREATES it must be), and the
+     * answer is then {"results":[…]}. */
     HTTP_ITEMS = 1 << 5,
     HTTP_LOOSE = 1 << 6, /* not JSON: /metrics */
-    /* `key` of the answer is a secret: it is shown once, and null in what is kept for an Idempotency-Key. */
+    /* `key` of the answer is a secret: shown once, and null in the answer stored for an
+     * Idempotency-Key. */
     HTTP_SECRET = 1 << 7,
     HTTP_BARE   = 1 << 8, /* also without /api/v1 */
-    HTTP_ONCE   = 1 << 9, /* Idempotency-Key works; a success is 200 */
-    /* The body may have further fields, each a text, a number or a boolean: the handler looks at them. */
+    HTTP_ONCE   = 1 << 9, /* accepts Idempotency-Key; success is 200 */
+    /* The body may have further fields, each a text, a number or a boolean; the handler
+     * interprets them. */
     HTTP_OPEN_BODY = 1 << 10,
+    HTTP_FORCES    = 1 << 11, /* may cancel a run of an app */
 };
 
 struct http_route {
@@ -52,87 +61,98 @@ struct http_route {
     unsigned                  flags;
     const char               *summary;
     const char               *id;
-    il_op_type                op;      /* IL_OP_NONE: it is not one op */
-    const char               *example; /* of its body, JSON; NULL: examples.def may have one */
+    il_op_type                op;      /* IL_OP_NONE: not a single op */
+    const char               *example; /* example of its body, JSON; NULL: see examples.def */
+    const char *store_text; /* message when the store is unavailable; NULL = the default */
 };
 
 #define HTTP_BASE "/api/v1"
-#define HTTP_WAIT_MS_MAX 60000 /* a request is kept open no longer */
+#define HTTP_WAIT_MS_MAX 60000 /* limit for keeping a request open */
 
 #define HTTP_ROUTES_MAX 256
 
 extern size_t il__http_n_routes;
 
-/* Once, at the start: fills the table from routes.def and the tables of the ops. */
+/* Call once at start-up: fills the table from routes.def and the tables of the ops. */
 void il__http_routes_init(void);
-/* Then, for each app: its own (copied). Of two that fit a path the first counts, so literal paths stand before those with an argument in that place. */
+/* Then once per app: adds its routes (copied). If two match a path the first wins, so literal
+ * paths precede those with an argument in the same place. */
 void                     il__http_routes_add(const struct http_route *more, size_t n);
 const struct http_route *il__http_route(size_t i); /* 0 <= i < il__http_n_routes */
 size_t                   il__http_route_index(const struct http_route *route);
+/* a route of an app, not of the server */
+bool il__http_route_is_app(const struct http_route *route);
 
 /*
- * The route of a method and a path (as it came, not decoded, without the query), and the path's arguments (decoded, in *mem). NULL: there is none for the path, or
- * *ret_allow is a list for the Allow header (in *mem): the path is there, the method is not. HEAD is GET without a body. Bad escapes, control
- * characters and '/' in an argument: there is no such path.
+ * Find the route of a method and a path (as received, not decoded, without the query), and the
+ * path's arguments (decoded, in *mem). NULL: no such path; or, if *ret_allow is set (in *mem, for
+ * the Allow header), the path exists but not with this method. HEAD is GET without a body. A path
+ * with bad escapes, control characters or '/' in an argument does not exist.
  */
 const struct http_route *il__http_route_find(const char *method, const char *path, void **mem,
                                              const char  *args[HTTP_PATH_ARGS_MAX],
                                              const char **ret_allow);
 
-/* The route whose permission an op of a batch needs; never NULL. Those without a route of their own have a row with method NULL. */
+/* The route whose permission an op of a batch needs; never NULL. Ops without a route of their
+ * own have a row with method NULL. */
 const struct http_route *il__http_route_of_op(il_op_type type);
 
-/* The name of the i-th argument of a path, and its length; NULL when there is none. */
+/* The name of the i-th argument of a path, and its length; NULL after the last. */
 const char *il__http_route_arg(const char *path, size_t i, size_t *ret_bytes);
 
-/* ---- what a request gives (take.c) --------------------------------------------------------------------------------------- */
+/* ---- inputs of a request (inputs.c) ---------------------------------------------------------- */
 
-/* Run the handler of a request that is complete and permitted; with an Idempotency-Key, once. */
+/* Run the handler of a complete and permitted request; with an Idempotency-Key, only once. */
 void http_run(struct http_request *r);
 
 /*
- * Query and body by the tables of the route, into a struct of the handler's own. ?wait and wait_ms (HTTP_WAITS) go to r->wait_ms. false: it is
- * answered with 400, naming the field. Strings live as long as the request.
+ * Parse query and body by the tables of the route into a struct of the handler. ?wait and wait_ms
+ * (HTTP_WAITS) go to r->wait_ms. False: answered with 400, naming the field. Strings live as long
+ * as the request.
  */
 bool http_take_query(struct http_request *r, void *into) MUST_USE;
 bool http_take_body(struct http_request *r, void *into) MUST_USE;
-/* Of a route that is one op: r->op from path, query and body. */
+/* For a route that is one op: fill r->op from path, query and body; omitted ids are generated. */
 bool http_take_op(struct http_request *r) MUST_USE;
 
-/* The next NAME=VALUE of a query string, decoded in place; *at moves on. False: bad escape, control character, no UTF-8. At the end: *ret_name is NULL. */
+/* The next NAME=VALUE of a query string, decoded in place; *at advances. False: bad escape,
+ * control character, or invalid UTF-8. At the end *ret_name is NULL. */
 bool il__http_query_next(char **at, char **ret_name, char **ret_value) MUST_USE;
 /* Percent-decode in place; '+' is a space if `plus`. False as above. */
 bool il__http_decode(char *text, bool plus) MUST_USE;
 
-/* ---- ops (one.c) ---------------------------------------------------------------------------------------------------------- */
-
-/* Apply r->ops (&r->op if n_ops is 0) as http_apply(); for keys with a prefix, ops that name a run or a job by its id are looked up before. */
-void http_go(struct http_request *r, int64_t wait_ms, http_fn *then);
-
-/* An id that the server makes: the n-th of this request. With an Idempotency-Key the same when the request is repeated. NULL: no randomness or no memory, and it
- * is answered. */
+/*
+ * The n-th id that the server generates for this request. With an Idempotency-Key it is the same
+ * when the request is repeated. NULL: no random bytes or no memory; the request has been answered.
+ */
 const char *http_new_id(struct http_request *r, size_t n);
 
-/* ---- idempotency (idempotency.c), events (stream.c), documents (openapi.c) -------------------------------------------------- */
+/* ---- idempotency (idempotency.c), events (stream.c), documents (openapi.c) ------------------- */
 
-void http_once_begin(struct http_request *r); /* then route->fn(r), or the answer that was given before */
-/* In http_answer(): true: the answer is being stored, http_answer() is called again when it is. */
+/* then route->fn(r), or the stored answer */
+void http_once_begin(struct http_request *r);
+/* In http_answer(): true: the answer is being stored; http_answer() is called again afterwards. */
 bool http_once_answer(struct http_request *r, int status);
+/* Does a client's op name the stored answer of an Idempotency-Key? Only the server may. */
+bool http_once_reserved(const il_op *op);
 
 /* Live events: s->streams. Open before the first submit; close when no request is left. */
 il_status http_streams_open(struct http_server *s, il_error *reterr) MUST_USE;
-void http_streams_end(struct http_server *s); /* ends all streams, and takes no more: shutdown */
+void http_streams_end(struct http_server *s); /* ends all streams and refuses new ones: shutdown */
 void http_streams_close(struct http_server *s);
-void http_stream_saw(struct http_server *s, const il_op *ops, size_t n); /* ops that are done, on the loop */
-/* Something happened to a run that no request of ours did: "started", "finished", … `what` is plain ASCII. On the loop; fine at any time. */
+/* ops that are done, on the loop */
+void http_stream_saw(struct http_server *s, const il_op *ops, size_t n);
+/* An event of a run that was not caused by a request of this server: "started", "finished", …
+ * `what` is plain ASCII. On the loop, at any time. */
 void http_stream_run(struct http_server *s, const char *tenant, const char *key, const char *what,
                      const char *id);
-int64_t http_stream_tick(struct http_server *s); /* ms until it wants to be called again; -1: when something was seen */
+/* ms until the next call; -1: when there is an event */
+int64_t http_stream_tick(struct http_server *s);
 
-/* /openapi.json, with the error codes of the apps; il__free() it. NULL: no memory */
+/* /openapi.json, with the error codes of the apps; il__free() it. NULL: out of memory */
 char *il__http_openapi(const struct http_app *const *apps, size_t n_apps);
 
-/* Every handler of routes.def. */
+/* All handlers of routes.def. */
 #define R(method, path, permission, id, fn, query, body, answer, flags, summary) http_fn http_##fn;
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) http_fn http_##fn;
 #include "http/routes.def"

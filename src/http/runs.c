@@ -1,7 +1,7 @@
 /*
  * runs.c: runs: start, stage, finish, cancel, get, list, log.
  */
-#include "http/one.h"
+#include "http/handler.h"
 
 static void
 started(struct http_request *r)
@@ -43,7 +43,7 @@ http_run_start(struct http_request *r)
     http_do(r, started);
 }
 
-/* The run, as it is now. */
+/* The current state of the run. */
 static void
 shown(struct http_request *r)
 {
@@ -138,12 +138,12 @@ read_log(struct http_request *r)
         .text_bytes  = op->out.value_bytes,
         .is          = end ? HTTP_IS_END : 0U,
     };
-    /* Text, even if it happens to be that of a JSON object. */
+    /* Always text, even if it looks like a JSON object. */
     il__wire_print(&r->out, &http_out_log, &part, WIRE_RAW);
     http_answer(r, 200);
 }
 
-/* With a wait, and nothing to read yet: when there is, or the run has ended. */
+/* With a wait and nothing to read yet: wait for output or the end of the run. */
 void
 http_run_log(struct http_request *r)
 {

@@ -1,7 +1,11 @@
 /*
- * scope.c: keys with a prefix. Names outside it are not found by reads and forbidden to writes; listings show what is inside.
+ * scope.c: rules for keys with a prefix and for runs of apps. Outside the prefix, names are not
+ * found by reads and forbidden to writes; listings show only names inside. Only the app changes its
+ * runs.
  */
 #include "http/scope.h"
+
+#include "http/app.h"
 
 bool
 http_op_writes(il_op_type type)
@@ -29,7 +33,8 @@ judge(const struct http_caller *c, const il_op *op, const char *name)
     return http_op_writes(op->type) ? HTTP_SCOPE_FORBIDDEN : HTTP_SCOPE_HIDDEN;
 }
 
-/* A listing shows what begins with its own prefix and with the caller's: with the longer one, if it begins with the other. */
+/* A listing shows names that begin with both its own prefix and the caller's: the longer one, if
+ * it begins with the other. */
 static enum http_scope
 narrow(const struct http_caller *c, il_op *op)
 {
@@ -60,7 +65,7 @@ http_scope(const struct http_caller *c, il_op *op)
         return http_scope_has(c, op->key) ? judge(c, op, op->in.cron.name) : HTTP_SCOPE_FORBIDDEN;
     case IL_OP_CRON_REMOVE:
         return judge(c, op, op->in.cron.name);
-    case IL_OP_SWEEP: /* touches what others have */
+    case IL_OP_SWEEP: /* affects other callers' objects */
         return HTTP_SCOPE_FORBIDDEN;
     case IL_OP_RUN_STAGE:
     case IL_OP_RUN_FINISH:
@@ -76,7 +81,8 @@ http_scope(const struct http_caller *c, il_op *op)
     case IL_OP_JOB_SEAL:
     case IL_OP_JOB_GET:
         return HTTP_SCOPE_BY_ID;
-    case IL_OP_JOB_PUSH: /* the job's own id, and its parent's, may be those of another queue's jobs */
+    /* the job's own id and its parent's may belong to jobs of another queue */
+    case IL_OP_JOB_PUSH:
         return judge(c, op, op->key) == HTTP_SCOPE_OK ? HTTP_SCOPE_BY_ID : HTTP_SCOPE_FORBIDDEN;
     case IL_OP_RUN_START:
         return judge(c, op, op->key) == HTTP_SCOPE_OK ? HTTP_SCOPE_BY_ID : HTTP_SCOPE_FORBIDDEN;
@@ -85,12 +91,30 @@ http_scope(const struct http_caller *c, il_op *op)
     }
 }
 
+bool
+http_scope_asks_app(const struct http_request *r, const il_op *op)
+{
+#ifdef IL_MUTANT_app_runs_forged
+    return false;
+#endif
+    return op->type >= IL_OP_RUN_START && op->type <= IL_OP_RUN_CANCEL &&
+           !il__http_route_is_app(r->route) && (r->route->flags & HTTP_FORCES) == 0;
+}
+
+enum http_scope
+http_scope_run(const struct http_request *r, const char *key)
+{
+    return http_app_owns(r->server, key) ? HTTP_SCOPE_RESERVED : HTTP_SCOPE_OK;
+}
+
 void
 http_scope_refuse(struct http_request *r, enum http_scope scope)
 {
-    if (scope == HTTP_SCOPE_FORBIDDEN)
+    if (scope == HTTP_SCOPE_RESERVED)
+        http_fail(r, 403, "KEY_RESERVED", "auth", NULL, "%s", HTTP_SAY_RESERVED);
+    else if (scope == HTTP_SCOPE_FORBIDDEN)
         http_fail(r, 403, "FORBIDDEN", "auth", NULL,
-                  "this key may not change what does not begin with its prefix");
+                  "this API key cannot change names outside its prefix");
     else
         http_fail(r, 404, il_status_name(IL_NOT_FOUND), "request", NULL, "%s",
                   il_status_text(IL_NOT_FOUND));

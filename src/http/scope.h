@@ -1,5 +1,6 @@
 /*
- * scope.h: keys with a prefix: may such a caller name this?
+ * scope.h: may the caller use this name? API keys may have a prefix, and runs of an app belong to
+ * the app. These are the rules; authorise.c applies them.
  */
 #ifndef IL_HTTP_SCOPE_H
 #define IL_HTTP_SCOPE_H
@@ -8,16 +9,27 @@
 
 enum http_scope {
     HTTP_SCOPE_OK,
-    HTTP_SCOPE_HIDDEN,    /* a read of something outside: not found */
-    HTTP_SCOPE_FORBIDDEN, /* a write */
-    HTTP_SCOPE_BY_ID,     /* it names a run or a job by its id: look first (http_go() does) */
+    HTTP_SCOPE_UNKNOWN,       /* the owner could not be looked up: not applied, LIMIT_EXCEEDED */
+    HTTP_SCOPE_HIDDEN,        /* a read outside the prefix: not found */
+    HTTP_SCOPE_FORBIDDEN,     /* a write */
+    HTTP_SCOPE_RESERVED,      /* a run of an app, or a stored answer of the server */
+    HTTP_SCOPE_NO_PERMISSION, /* in a batch: its route is not permitted */
+    HTTP_SCOPE_BY_ID,         /* it names a run or a job by id: look it up first */
 };
 
-/* Before an op is applied. The prefix of a listing is narrowed to the caller's. BY_ID counts as OK for whoever has looked. */
+#define HTTP_SAY_RESERVED                                                                         \
+    "the key is reserved for pipelines, whose runs have calls of their own (/pipelines/...), or " \
+    "for responses to requests with an Idempotency-Key"
+
+/* Check an op by the prefix. The prefix of a listing is narrowed to the caller's. */
 enum http_scope http_scope(const struct http_caller *c, il_op *op);
+/* Does the op start or change a run that may be an app's, other than through the app's own
+ * routes? Then http_scope_run() decides by the key of the run: OK or RESERVED. */
+bool            http_scope_asks_app(const struct http_request *r, const il_op *op);
+enum http_scope http_scope_run(const struct http_request *r, const char *key);
 /* Is a name within the prefix? */
 bool http_scope_has(const struct http_caller *c, const char *name);
-/* The answer for anything but OK. */
+/* Answer the request for any verdict except OK. */
 void http_scope_refuse(struct http_request *r, enum http_scope scope);
 
 /* Does an op change the store? */

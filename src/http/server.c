@@ -1,6 +1,4 @@
-/*
- * server.c: il__http_serve(): everything is made in order, runs, and is taken down in the reverse order.
- */
+/* server.c: il__http_serve(): opens everything in order, runs, and closes it in reverse order. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,15 +13,16 @@
 #include "base/error.h"
 #include "http/audit.h"
 #include "http/auth.h"
+#include "http/errands.h"
+#include "http/granted_leases.h"
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
-#include "http/office.h"
 #include "http/route.h"
 #include "http/server.h"
 
-#define FILES_BESIDE 256 /* descriptors that are no connections */
+#define FILES_BESIDE 256 /* descriptors other than connections */
 #define EXTEND_EVERY_NS (5000 * (int64_t)IL__NS_PER_MS)
 
 void
@@ -38,11 +37,11 @@ il__http_prepare(void)
     CHECK(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
     (void)signal(SIGPIPE, SIG_IGN); /* cannot fail */
     (void)umask(077);
-    /* Keys are in our memory: no core file, no debugger of the same user. */
+    /* API keys are in our memory: no core dumps, no debugger of the same user. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail with 0 */
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static il_status
 check_address(const struct http_options *o, const char *text, il_error *reterr)
@@ -51,16 +50,15 @@ check_address(const struct http_options *o, const char *text, il_error *reterr)
     il_status st       = http_address_check(text, &loopback, reterr);
 
     if (st == IL_OK && !loopback && !o->tls_proxy)
-        return il__error_set(
-            reterr, IL_INVAL,
-            "%.80s can be reached from other machines, and API keys would pass in the clear: put a "
-            "proxy "
-            "that ends TLS in front and say so with --tls-proxy, or listen on 127.0.0.1",
-            text);
+        return il__error_set(reterr, IL_INVAL,
+                             "%.80s is reachable from other machines without TLS; put a TLS proxy "
+                             "in front and pass --tls-proxy, or listen on 127.0.0.1",
+                             text);
     return st;
 }
 
-/* As many descriptors as there may be connections; if we do not get them, fewer connections. */
+/* Raise the descriptor limit to the number of connections; if that fails, allow fewer
+ * connections. */
 static void
 raise_files(struct http_options *o)
 {
@@ -71,17 +69,18 @@ raise_files(struct http_options *o)
         return;
     if (limit.rlim_cur < wanted) {
         limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? wanted : MIN(wanted, limit.rlim_max);
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* looked at below */
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* checked below */
     }
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted)
-        o->connections_max = limit.rlim_cur > 2 * FILES_BESIDE
-                                 ? (unsigned)(limit.rlim_cur - FILES_BESIDE)
-                                 : (unsigned)(limit.rlim_cur / 2);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
+        rlim_t room =
+            limit.rlim_cur > 2 * FILES_BESIDE ? limit.rlim_cur - FILES_BESIDE : limit.rlim_cur / 2;
+        o->connections_max = (unsigned)MIN(room, o->connections_max);
+    }
 }
 
-/* ---- the first key ----------------------------------------------------------------------------------------------------------- */
+/* ---- the first key --------------------------------------------------------------------------- */
 
-/* Is standard output kept by systemd's journal? It says so in the environment, by device and inode. */
+/* Is standard output connected to systemd's journal? $JOURNAL_STREAM gives device and inode. */
 static bool
 is_in_journal(void)
 {
@@ -108,14 +107,14 @@ first_key(struct http_server *s, il_error *reterr)
     if (st != IL_OK || n > 0)
         return st;
     if (is_in_journal()) {
-        http_log(s, HTTP_EVENT_no_key, "make one with: interlock key create --admin");
+        http_log(s, HTTP_EVENT_no_key, "create one with: interlock key create --admin");
         return IL_OK;
     }
     st = il__data_key_create(s->data, &key, true, id, secret, reterr);
     if (st != IL_OK)
         return st;
     (void)printf(
-        "There was no API key. This one may do everything, and is shown only now:\n\n    %s\n\n",
+        "No API key existed. This admin key was created and is shown only once:\n\n    %s\n\n",
         secret);
     (void)fflush(stdout); /* what cannot be printed can be made again */
     explicit_bzero(secret, sizeof secret);
@@ -123,13 +122,13 @@ first_key(struct http_server *s, il_error *reterr)
     return IL_OK;
 }
 
-/* ---- start ------------------------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static il_status
 start_listener(struct http_server *s, const char *text, bool metrics, il_error *reterr)
 {
-    struct http_listener *l  = &s->listeners[s->n_listeners];
-    il_status             st = http_listen(l, text, reterr);
+    struct http_listener *l  = &s->listeners[metrics ? 1 : 0];
+    il_status             st = l->fd < 0 ? http_listen(l, text, reterr) : IL_OK; /* (start.c) */
 
     l->metrics = metrics;
     if (st == IL_OK)
@@ -138,7 +137,7 @@ start_listener(struct http_server *s, const char *text, bool metrics, il_error *
         http_listen_end(l);
         return st;
     }
-    s->n_listeners++;
+    s->n_listeners = MAX(s->n_listeners, metrics ? 2 : 1);
     return http_loop_add(s, l, reterr);
 }
 
@@ -153,25 +152,13 @@ start_listeners(struct http_server *s, il_error *reterr)
     return st;
 }
 
-static il_status
-open_data(struct http_server *s, il_error *reterr)
-{
-    struct il__data_open open = { .store_url   = s->o->store_url,
-                                  .data_url    = s->o->data_url,
-                                  .pepper_file = s->o->pepper_file };
-
-    il_status st = il__data_open(&open, &s->data, reterr);
-    if (st == IL_OK)
-        http_log(s, HTTP_EVENT_starting, "tenants and keys are in %s", il__data_where(s->data));
-    return st;
-}
-
 static void
 make_id_base(struct http_server *s)
 {
     char uuid[37] = "00000000-0000-0000-0000-000000000000";
 
-    IGNORE(il_uuid(uuid) != IL_OK); /* without randomness request ids are still different from each other */
+    /* without random bytes, request ids still differ from each other */
+    IGNORE(il_uuid(uuid) != IL_OK);
     (void)snprintf(s->id_base, sizeof s->id_base, "%.12s-", uuid + 24);
 }
 
@@ -179,13 +166,15 @@ static il_status
 open_all(struct http_server *s, il_error *reterr)
 {
     static il_status (*const parts[])(struct http_server * s, il_error * reterr) = {
-        http_log_open, http_metrics_open, http_limits_open, http_loop_open,
-        open_data,     http_office_open,  http_auth_open,   http_audit_open,
+        http_log_open,    http_metrics_open, http_leases_open, http_limits_open, http_loop_open,
+        http_stores_open, http_errands_open, http_auth_open,   http_audit_open,
     };
     il_status st = IL_OK;
 
-    for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(parts); i++)
+    for (size_t i = 0; st == IL_OK && !s->stopping && i < ARRAY_LEN(parts); i++)
         st = parts[i](s, reterr);
+    if (s->stopping)
+        return st;
     if (st == IL_OK)
         st = il__async_open(s->h, &s->async, reterr);
     if (st == IL_OK)
@@ -199,9 +188,9 @@ open_all(struct http_server *s, il_error *reterr)
     return st;
 }
 
-/* systemd's way of saying "ready" (Type=notify): a datagram, if somebody waits for it. */
-static void
-notify(const char *state)
+/* Tell systemd that we are ready (Type=notify): a datagram, if $NOTIFY_SOCKET is set. */
+void
+http_notify(const char *state)
 {
     const char        *path    = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -215,10 +204,32 @@ notify(const char *state)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
-    /* If it cannot be told, systemd says so itself. */
+    /* On failure systemd itself reports it. */
     IGNORE(sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const void *)&address,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0);
     (void)close(fd); /* a datagram is sent or not */
+}
+
+void
+http_say_listening(struct http_server *s)
+{
+    char line[160];
+
+    if (s->announced)
+        return;
+    s->announced = true;
+    for (size_t i = 0; i < s->n_listeners; i++) {
+        const struct http_listener *l = &s->listeners[i];
+        (void)snprintf(line, sizeof line, "listening on %s%s%s",
+                       l->path[0] == '\0' ? "http://" : "", l->address,
+                       l->metrics ? " (metrics)" : "");
+        /* Printed at any log level: whoever starts the server needs the address. */
+        if (http_log_on(s, HTTP_EVENT_listening))
+            http_log(s, HTTP_EVENT_listening, "%s", line);
+        else
+            (void)fprintf(stderr, "interlock: %s\n", line);
+    }
+    http_log_flush(s);
 }
 
 static void
@@ -226,39 +237,31 @@ say_ready(struct http_server *s)
 {
     char line[160];
 
-    for (size_t i = 0; i < s->n_listeners; i++) {
-        const struct http_listener *l = &s->listeners[i];
-        (void)snprintf(line, sizeof line, "listening on %s%s%s", l->path[0] == '\0' ? "http://" : "",
-                       l->address, l->metrics ? " (metrics)" : "");
-        /* Whoever starts it wants to know, also if he wants nothing else. */
-        if (http_log_on(s, HTTP_EVENT_listening))
-            http_log(s, HTTP_EVENT_listening, "%s", line);
-        else
-            (void)fprintf(stderr, "interlock: %s\n", line);
-    }
-    http_log_flush(s);
-    notify("READY=1");
+    http_say_listening(s);
+    http_notify("READY=1\nSTATUS=ready");
     if (s->o->ready_fd < 0)
         return;
     int n = snprintf(line, sizeof line, "%s\n", s->listeners[0].address);
-    IGNORE(write(s->o->ready_fd, line, (size_t)n) < 0); /* whoever waits for it will see that it does not come */
+    /* the reader will notice that no line comes */
+    IGNORE(write(s->o->ready_fd, line, (size_t)n) < 0);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* What did not end by itself in time. */
+/* Requests that did not finish in time. */
 static void
 cut_off(struct http_server *s)
 {
-    il__async_close(s->async); /* its calls are all done now, in the inbox */
+    il__async_close(s->async); /* its calls are all done and in the inbox */
     s->async = NULL;
-    http_office_stop(s);
+    http_errands_stop(s);
     http_inbox_drain(s);
     http_requests_abandon(s);
     http_conns_cut(s);
 }
 
-/* Apps are being closed. What they tell is logged at once; systemd is told that we are still at it (TimeoutStopSec may be shorter). */
+/* Apps are closing. Their messages are logged at once, and systemd is told that the shutdown is
+ * still in progress (TimeoutStopSec may be shorter). */
 static void
 while_closing(struct http_server *s)
 {
@@ -269,7 +272,7 @@ while_closing(struct http_server *s)
     if (now_ns - s->now_ns < EXTEND_EVERY_NS)
         return;
     s->now_ns = now_ns;
-    notify("EXTEND_TIMEOUT_USEC=15000000");
+    http_notify("EXTEND_TIMEOUT_USEC=15000000");
 }
 
 static void
@@ -279,22 +282,24 @@ close_all(struct http_server *s, bool was_up)
         cut_off(s);
     for (size_t i = 0; i < s->n_listeners; i++) {
         struct http_listener *l = &s->listeners[i];
-        if (!s->stopping)
+        if (!s->stopping && l->daemon != NULL)
             (void)il__mhd->MHD_quiesce_daemon(l->daemon); /* our socket, closed here */
-        il__mhd->MHD_stop_daemon(l->daemon);
+        if (l->daemon != NULL)
+            il__mhd->MHD_stop_daemon(l->daemon);
         http_listen_end(l);
     }
     http_streams_close(s);
     http_requests_release(s);
     http_apps_close(s, while_closing);
     il__free(s->openapi);
-    http_office_close(s);
+    http_errands_close(s);
     http_audit_close(s);
     http_auth_close(s);
     il__data_close(s->data);
     http_conns_release(s);
     http_loop_close(s);
     http_limits_close(s);
+    http_leases_close(s);
     http_metrics_close(s);
     if (was_up)
         http_log(s, HTTP_EVENT_stopped, NULL);
@@ -306,7 +311,6 @@ init(struct http_server *s, const struct http_options *o)
 {
     s->options  = *o;
     s->o        = &s->options;
-    s->h        = o->h;
     s->direct   = strncmp(o->store_url, "memory:", strlen("memory:")) == 0;
     s->began_ns = il__clock_boot_ns();
     s->epoll_fd = s->signal_fd = s->inbox.fd = -1;
@@ -344,11 +348,12 @@ il__http_serve(const struct http_options *o, il_error *reterr)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     init(s, o);
     st = open_all(s, reterr);
-    if (st == IL_OK) {
+    if (st == IL_OK && !s->stopping) {
         say_ready(s);
         http_loop_run(s);
-        notify("STOPPING=1");
     }
+    if (st == IL_OK)
+        http_notify("STOPPING=1");
     close_all(s, st == IL_OK);
     return st;
 }

@@ -1,5 +1,6 @@
 /*
- * server.h: struct http_server: what the files of this folder share. Everything in it is the loop's unless it says otherwise.
+ * server.h: struct http_server, shared by the files of this folder. All of it is used on the loop
+ * only, unless stated otherwise.
  */
 #ifndef IL_HTTP_SERVER_H
 #define IL_HTTP_SERVER_H
@@ -14,8 +15,9 @@
 struct MHD_Daemon;
 
 /*
- * What libmicrohttpd has for each connection: the head (text and a row of a table per header), the head of the answer, and reading. It touches all of
- * it after each request, so this is what an idle connection costs.
+ * libmicrohttpd's memory per connection: the head (text and a table row per header), the head of
+ * the answer, and the read buffer. It touches all of it after each request, so this is the cost of
+ * an idle connection.
  */
 #define HTTP_POOL_BYTES ((size_t)12 * 1024)
 
@@ -25,20 +27,21 @@ struct http_listener {
     struct http_server *server;
     struct MHD_Daemon  *daemon;
     int                 fd; /* the listening socket */
-    char address[140]; /* "127.0.0.1:7600", "[::1]:7600", "unix:/path": as it is, not as it was asked for */
-    char path[110]; /* of a unix socket, removed at the end; "" = none */
+    /* "127.0.0.1:7600", "[::1]:7600", "unix:/path": the actual address */
+    char address[140];
+    char path[110]; /* of a unix socket, removed on exit; "" = none */
     bool metrics;   /* only /metrics, /health and /ready are served here */
 };
 #define HTTP_LISTENERS_MAX 2
 
-/* Messages to the loop from other threads. The first of a batch writes to the eventfd, the others see that it will come. */
+/* Messages to the loop from other threads. Only the first of a batch writes to the eventfd. */
 struct http_inbox {
     _Atomic(struct http_item *) newest;
     int                         fd;
 };
 
 struct http_server {
-    struct http_options  options; /* ours: SIGHUP changes it */
+    struct http_options  options; /* a copy: SIGHUP changes it */
     struct http_options *o;       /* &options */
     il                  *h;
     struct il__async    *async;
@@ -46,13 +49,14 @@ struct http_server {
 
     struct http_log     *log;
     struct http_metrics *metrics;
+    struct http_leases  *leases;
     struct http_limits  *limits;
     struct http_auth    *auth;
     struct http_audit   *audit;
     struct http_streams *streams;
-    struct http_office  *office, *slow;
+    struct http_errands *errands, *slow;
 
-    /* app.c: what the first n_open_apps of o->apps gave when they were opened */
+    /* app.c: the states of the first n_open_apps of o->apps */
     void  *app_states[HTTP_APPS_MAX];
     size_t n_open_apps;
 
@@ -63,22 +67,23 @@ struct http_server {
     struct http_inbox    inbox;
     struct http_listener listeners[HTTP_LISTENERS_MAX];
     size_t               n_listeners;
-    int64_t              now_ns;  /* CLOCK_BOOTTIME at the start of this turn */
-    int64_t              tick_ns; /* when the ticks of the other parts are due */
-    bool                 run_mhd; /* something was resumed: libmicrohttpd has work */
+    int64_t              now_ns;    /* CLOCK_BOOTTIME at the start of this turn */
+    int64_t              tick_ns;   /* when the ticks of the other parts are due */
+    bool                 run_mhd;   /* something was resumed: libmicrohttpd has work */
+    bool                 announced; /* that it listens */
     bool                 stopping;
-    int64_t              stop_by_ns; /* stopping: give up on what is left then */
+    int64_t              stop_by_ns; /* stopping: when to give up on what is left */
 
     struct http_conns    conns;
     int64_t              began_ns; /* when the server was started */
-    int64_t              ready_ns; /* status.c: when store and data store were found to be there */
-    char                *openapi;  /* status.c: /openapi.json, made when it is first asked for */
+    int64_t              ready_ns; /* status.c: when store and data store were last reachable */
+    char                *openapi;  /* status.c: /openapi.json, built on first use */
     struct http_request *spare;    /* that can be used again */
     size_t               n_spare;
     size_t               n_requests; /* under way */
-    struct il__call     *hold;       /* the call that is being submitted */
+    struct il__call     *hold;       /* the call being submitted */
     struct http_request *gathered,
-        *gathered_last;     /* whose calls are handed over at the end of this turn */
+        *gathered_last;     /* requests whose calls are submitted at the end of this turn */
     struct il__heap parked; /* of requests: http_park() */
     bool            direct; /* the store is called directly: memory */
     uint64_t        n_ids;  /* request ids given out */
@@ -86,66 +91,87 @@ struct http_server {
     bool            store_down; /* as the last call found it */
 };
 
-/* ---- loop.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- loop.c ---------------------------------------------------------------------------------- */
 
 il_status http_loop_open(struct http_server *s, il_error *reterr) MUST_USE;
 /* Watch a daemon that was started. */
 il_status http_loop_add(struct http_server *s, struct http_listener *l, il_error *reterr) MUST_USE;
 void      http_loop_close(struct http_server *s);
-/* Until it is told to stop and has: everything answered, or the time over. */
+/* Run until told to stop and everything is answered or the time is up. */
 void http_loop_run(struct http_server *s);
-/* Stop accepting, end what waits, finish what is under way. */
+/* Stop accepting, end waits, finish what is in progress. */
 void http_loop_stop(struct http_server *s);
 /* From any thread: item->fn(item) on the loop. */
 void http_inbox_put(struct http_server *s, struct http_item *item);
 void http_inbox_drain(struct http_server *s);
 bool http_on_loop(const struct http_server *s);
 
-/* ---- listen.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- start.c --------------------------------------------------------------------------------- */
+
+/* Open s->h and s->data, and wait while they cannot be reached; s->listeners already have their
+ * sockets then. IL_OK with s->stopping: a signal ended the wait. */
+il_status http_stores_open(struct http_server *s, il_error *reterr) MUST_USE;
+
+/* ---- server.c -------------------------------------------------------------------------------- */
+
+void http_say_listening(struct http_server *s);
+void http_notify(const char *state); /* tell systemd */
+
+/* ---- listen.c -------------------------------------------------------------------------------- */
 
 il_status http_listen(struct http_listener *l, const char *text, il_error *reterr) MUST_USE;
-void      http_listen_end(struct http_listener *l); /* nobody can connect any more */
+void      http_listen_end(struct http_listener *l); /* no new connections */
 
-/* ---- request.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- request.c ------------------------------------------------------------------------------- */
 
-il_status http_daemon_start(struct http_server *s, struct http_listener *l, il_error *reterr) MUST_USE;
-/* The client of a request is gone: what waits for it is ended. */
+il_status http_daemon_start(struct http_server *s, struct http_listener *l, il_error *reterr)
+    MUST_USE;
+/* The client of a request has gone: end what waits for it. */
 void http_request_hang_up(struct http_request *r);
-/* Nobody will read the answer: it is not waited for any longer. */
+/* The answer will not be read: stop waiting for it. */
 void http_request_abandon(struct http_request *r);
-/* No answer will come any more for those that are suspended: they are closed by the next MHD_run() or MHD_stop_daemon(). */
+/* Has the server given up on the remaining requests? Then nothing more is done for them, and
+ * they are not answered. */
+bool http_request_cut_off(struct http_request *r) MUST_USE;
+/* Suspended requests will get no answer: the next MHD_run() or MHD_stop_daemon() closes them. */
 void http_requests_abandon(struct http_server *s);
 void http_requests_release(struct http_server *s);
-/* The head was accepted, and so was the key. */
+/* The head and the key were accepted. */
 void http_request_accept(struct http_request *r);
 
-/* ---- call.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- ops.c ----------------------------------------------------------------------------------- */
 
-/* Hand over the calls that were gathered. */
+/* Submit the calls collected in this turn. */
 void http_calls_flush(struct http_server *s);
-/* Go on with parked requests whose time has come. When the next one's does: ns, or INT64_MAX. */
+/* Release the results of the ops; n_bytes is what the request still holds for its client. */
+void http_results_drop(struct http_request *r, size_t n_bytes);
+
+/* ---- park.c ---------------------------------------------------------------------------------- */
+
+/* Resume parked requests whose time has come. Returns the next time in ns, or INT64_MAX. */
 int64_t http_parked_tick(struct http_server *s);
-/* The client of a request is gone: if it is parked, it ends. */
+/* The client of a request has gone: if it is parked, end it. */
 void http_parked_drop(struct http_request *r);
 
-/* ---- app.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- app.c ----------------------------------------------------------------------------------- */
 
 il_status http_apps_open(struct http_server *s, il_error *reterr) MUST_USE;
-void      http_apps_stop(struct http_server *s);   /* on the loop: they begin to end */
+void      http_apps_stop(struct http_server *s);   /* on the loop: start to shut them down */
 void      http_apps_reload(struct http_server *s); /* SIGHUP */
 void      http_apps_tick(struct http_server *s, int64_t now_ns);
 void      http_apps_print(struct http_server *s, struct il__buf *out);
-/* Waits for them. meanwhile() is called now and then, on this thread. */
+/* Waits until they are closed. meanwhile() is called periodically on this thread. */
 void http_apps_close(struct http_server *s, void (*meanwhile)(struct http_server *s));
 
-/* ---- head.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- head.c ---------------------------------------------------------------------------------- */
 
-/* The head is complete: refuse it (answered, r->close), or find the route and ask for the key: http_request_accept() follows. */
+/* The head is complete: refuse it (answered, r->close), or find the route and check the key;
+ * http_request_accept() follows. */
 void http_head(struct http_request *r, const char *version);
 
-/* ---- answer.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- answer.c -------------------------------------------------------------------------------- */
 
-/* The answer that waits goes out. False: it cannot, the connection is to be closed. */
+/* Send the pending answer. False: it cannot be sent; close the connection. */
 bool http_answer_queue(struct http_request *r) MUST_USE;
 
 #endif

@@ -1,13 +1,11 @@
-/*
- * status.c: what the server says of itself: /, /health, /ready, /openapi.json, GET /status.
- */
+/* status.c: the server's own state: /, /health, /ready, /openapi.json, GET /status. */
 #include "base/clock.h"
+#include "http/handler.h"
 #include "http/limits.h"
-#include "http/one.h"
 #include "http/server.h"
 
-#define READY_NS \
-    (1000 * (int64_t)IL__NS_PER_MS) /* what /ready found is good for a second: everybody may ask */
+/* /ready caches its result for a second, since anyone may call it */
+#define READY_NS (1000 * (int64_t)IL__NS_PER_MS)
 
 static const char name[] = "interlock";
 
@@ -42,7 +40,7 @@ http_openapi_get(struct http_request *r)
     http_answer(r, 200);
 }
 
-/* ---- ready ------------------------------------------------------------------------------------------------------------------- */
+/* ---- ready ----------------------------------------------------------------------------------- */
 
 struct pinging {
     il_status status;
@@ -72,7 +70,7 @@ pinged(struct http_request *r)
 
     if (p->status != IL_OK) {
         http_retry_after(r, 1000);
-        http_fail(r, 503, il_status_name(p->status), "data", NULL, "the data store: %s",
+        http_fail(r, 503, il_status_name(p->status), "data", NULL, "data store: %s",
                   il_status_text(p->status));
         return;
     }
@@ -100,7 +98,7 @@ http_ready_get(struct http_request *r)
         return;
     }
     if (r->server->stopping) {
-        http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is being stopped");
+        http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is shutting down");
         return;
     }
     if (r->server->ready_ns != 0 && il__clock_boot_ns() - r->server->ready_ns < READY_NS &&
@@ -110,12 +108,12 @@ http_ready_get(struct http_request *r)
     }
     r->state = p;
     r->op    = (il_op){ .type = IL_OP_CRON_LIST, .tenant = "default", .in.list = { .limit = 1 } };
-    http_submit(r, 0, store_asked);
+    http_do_own(r, &r->op, 0, store_asked);
 }
 
-/* ---- status ------------------------------------------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
-/* "postgres" of postgres://…; nothing else of a URL is shown to anybody. */
+/* "postgres" of postgres://…; no other part of a URL is ever shown. */
 static const char *
 engine_of(const char *url)
 {
@@ -134,7 +132,7 @@ add_queue(il_queue_info *sums, const il_queue_info *q)
     sums->n_scheduled += q->n_scheduled;
     sums->n_ready += q->n_ready;
     sums->n_running += q->n_running;
-    sums->n_dead += q->n_dead;
+    sums->n_failed += q->n_failed;
     sums->n_workers += q->n_workers;
     sums->oldest_ms = MAX(sums->oldest_ms, q->oldest_ms);
 }
@@ -173,5 +171,5 @@ void
 http_status_get(struct http_request *r)
 {
     r->op = (il_op){ .type = IL_OP_QUEUE_LIST, .in.list = { .limit = IL_PAGE_ITEMS_MAX } };
-    http_go(r, 0, queues_asked);
+    http_do_ops(r, &r->op, 1, 0, queues_asked);
 }

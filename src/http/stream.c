@@ -1,11 +1,19 @@
 /*
- * stream.c: GET /stream: server-sent events: hints that something changed, for whoever shows it; whoever gets one reads again.
+ * stream.c: GET /stream: server-sent events. An event is a hint that something changed; the client
+ * then reads the new state.
  *
- * Events come from the ops that this server has applied, at once, and from the other servers on the same store, which announce theirs every 100 ms. What
- * ends by itself (a lease that expires) is not told. A stream has a buffer of 256 KiB: who does not read in time loses events, and is told by `gap`, as
- * after everything else that may have been missed: another server that had too much to tell, a reconnect (Last-Event-ID).
+ * Events come at once from ops applied by this server, and from the other servers on the same
+ * store, which announce theirs every 100 ms. Anything that ends by itself (an expiring lease)
+ * produces no event. A stream has a buffer of 256 KiB: a client that reads too slowly loses events,
+ * and is told so by `gap`. A `gap` is also sent whenever else events may have been missed: when
+ * another server had too many to announce, and after a reconnect (Last-Event-ID).
  *
- * A stream costs no thread: libmicrohttpd asks for bytes (read_stream()), and is told to look elsewhere while there are none.
+ * A stream needs no thread: libmicrohttpd asks for bytes (read_stream()), and the connection is
+ * suspended while there are none.
+ *
+ * Lifetimes. The stream belongs to its response, and libmicrohttpd decides when that is destroyed:
+ * before the request ends (MHD_queue_response() refused it) or after it. So whichever of the two
+ * goes first clears the other's pointer: free_stream() the request's, request_ended() the stream's.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,23 +22,25 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "http/auth.h"
+#include "http/handler.h"
 #include "http/limits.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
-#include "http/one.h"
 #include "http/scope.h"
 #include "http/server.h"
 
 #define BUFFER_BYTES_MAX 262144 /* that a client has not taken yet */
-#define BEAT_MS 15000           /* a comment, so that everybody sees that the other is alive */
-#define LOOK_MS 400 /* is the key still good? Two looks are needed to see it: http_auth_alive() */
-#define ANNOUNCE_MS 100 /* between two announcements to the other servers */
-#define RETRY_MS 2000   /* a client that was cut off should come again then */
-#define SEEN_MAX 64     /* events of the current announcement that are not told twice */
-#define CLAIMED_MAX 16  /* jobs of one claim that are told one by one */
+#define BEAT_MS 15000           /* a comment, so that both sides see that the other is alive */
+#define LOOK_MS 400             /* check the key: it takes two calls of http_auth_alive() */
+#define ANNOUNCE_MS 100         /* between two announcements to the other servers */
+#define RETRY_MS 2000           /* reconnect delay for clients */
+#define SEEN_MAX 64             /* events deduplicated within one announcement */
+/* Events of one call times streams: beyond this a gap is sent, so that the loop is not blocked. */
+#define TOLD_MAX 65536
+#define CLAIMED_MAX 16 /* jobs of one claim reported individually */
 #define ANNOUNCED_BYTES (IL__ANNOUNCE_BYTES_MAX - 256)
 
-/* In the order of the choices of ?types= (bodies.c). */
+/* In the order of the choices of ?types= (body_fields.c). */
 enum event_type {
     EVENT_LOCK,
     EVENT_RUN,
@@ -49,34 +59,34 @@ struct event {
 struct stream {
     struct stream       *next, *prev;
     struct http_streams *all;
-    struct http_request *r;      /* while it is not ended */
+    struct http_request *r;      /* NULL once the request has ended; see the note on lifetimes */
     uint32_t             types;  /* 0 = all */
     const char          *prefix; /* "" = all */
     struct il__buf       out;
     size_t               n_sent; /* of out */
     uint64_t             n_events;
     int64_t              wrote_ns;
-    bool                 gap;   /* something was lost, and has not been told yet */
-    bool                 ended; /* by us, or the client is gone; it is in no list any more */
+    bool                 gap;   /* events were lost, and the gap is not sent yet */
+    bool                 ended; /* closed by us, or the client has gone; in no list any more */
 };
 
 struct http_streams {
     struct stream *first;
     size_t         n;
-    atomic_bool    wanted; /* is there a stream? Read by the threads that hear announcements */
-    bool           ended;  /* shutdown: no more of them */
-    bool           alone;  /* no other server can have this store */
-    char           id[37]; /* of this server, so that it knows its own announcements */
+    atomic_bool    wanted; /* is there a stream? Read by threads that receive announcements */
+    bool           ended;  /* shutdown: accept no more */
+    bool           alone;  /* no other server can share this store */
+    char           id[37]; /* of this server, to recognise its own announcements */
     int64_t        looked_ns;
 
-    /* What is to be announced. */
+    /* What to announce next. */
     struct il__buf events;
     bool           overflow;
     int64_t        announced_ns;
     uint64_t       seen[SEEN_MAX];
 };
 
-/* ---- one stream --------------------------------------------------------------------------------------------------------------- */
+/* ---- one stream ------------------------------------------------------------------------------ */
 
 static void
 write_text(struct stream *st, const char *text, size_t n_bytes)
@@ -86,7 +96,8 @@ write_text(struct stream *st, const char *text, size_t n_bytes)
     http_resume(st->r);
 }
 
-/* What was sent is forgotten when it is half of what is there, or all of it: then the rest is moved to the front. */
+/* Sent data is discarded once it is half of the buffer or all of it; the rest is moved to the
+ * front. */
 static void
 forget_sent(struct stream *st)
 {
@@ -94,7 +105,7 @@ forget_sent(struct stream *st)
 
     if (st->n_sent == 0 || n_rest > st->n_sent)
         return;
-    memmove(st->out.data, st->out.data + st->n_sent, n_rest + 1); /* and the NUL behind it */
+    memmove(st->out.data, st->out.data + st->n_sent, n_rest + 1); /* and the terminating NUL */
     st->out.n_bytes = n_rest;
     st->n_sent      = 0;
 }
@@ -185,11 +196,15 @@ free_stream(void *cookie)
 
     if (!st->ended && st->all != NULL)
         unlink_stream(st->all, st);
+#ifndef IL_MUTANT_stream_outlived
+    if (st->r != NULL)
+        st->r->state = NULL;
+#endif
     il__buf_release(&st->out);
     il__free(st);
 }
 
-/* The client is gone. */
+/* The client has gone. */
 static void
 stream_gone(struct http_request *r)
 {
@@ -197,6 +212,17 @@ stream_gone(struct http_request *r)
 
     if (st != NULL)
         end_stream(r->server->streams, st);
+}
+
+static void
+request_ended(struct http_request *r)
+{
+    struct stream *st = r->state;
+
+    if (st == NULL)
+        return;
+    end_stream(r->server->streams, st);
+    st->r = NULL;
 }
 
 static void
@@ -215,8 +241,9 @@ begin(struct http_request *r, struct stream *st, struct MHD_Response *response)
     h->first = st;
     h->n++;
     atomic_store(&h->wanted, true);
-    r->state = st;
-    r->gone  = stream_gone;
+    r->state      = st;
+    r->on_hang_up = stream_gone;
+    r->ended      = request_ended;
     write_text(st, text, (size_t)n);
     if (http_request_header(r, "Last-Event-ID") != NULL)
         write_gap(st);
@@ -232,7 +259,7 @@ http_stream_get(struct http_request *r)
         return;
     if (r->server->streams->ended) {
         http_retry_after(r, 1000);
-        http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is being stopped");
+        http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is shutting down");
         return;
     }
     r->content_type = "text/event-stream";
@@ -257,15 +284,16 @@ http_stream_get(struct http_request *r)
     begin(r, st, response);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static bool
 wants(const struct stream *st, const struct event *e)
 {
     const struct http_caller *c = st->r->caller;
 
-    return (st->types == 0 || (st->types & 1U << e->type) != 0) && strcmp(c->tenant, e->tenant) == 0 &&
-           http_scope_has(c, e->name) && strncmp(e->name, st->prefix, strlen(st->prefix)) == 0;
+    return (st->types == 0 || (st->types & 1U << e->type) != 0) &&
+           strcmp(c->tenant, e->tenant) == 0 && http_scope_has(c, e->name) &&
+           strncmp(e->name, st->prefix, strlen(st->prefix)) == 0;
 }
 
 static void
@@ -294,14 +322,17 @@ deliver(struct http_streams *h, const struct event *e)
     }
 }
 
+/* To the streams of a tenant; NULL: to all. */
 static void
-deliver_gap(struct http_streams *h)
+deliver_gap(struct http_streams *h, const char *tenant)
 {
-    for (struct stream *st = h->first; st != NULL; st = st->next)
-        write_gap(st);
+    for (struct stream *st = h->first; st != NULL; st = st->next) {
+        if (tenant == NULL || strcmp(st->r->caller->tenant, tenant) == 0)
+            write_gap(st);
+    }
 }
 
-/* The same thing changes again and again: one hint each 100 ms is enough. */
+/* The same object may change repeatedly: one hint per 100 ms is enough. */
 static bool
 was_seen(struct http_streams *h, const struct event *e)
 {
@@ -317,7 +348,7 @@ was_seen(struct http_streams *h, const struct event *e)
     return false;
 }
 
-/* ["tenant","type","name","what","id"], one more for the next announcement. */
+/* ["tenant","type","name","what","id"], added to the next announcement. */
 static void
 note(struct http_streams *h, const struct event *e)
 {
@@ -336,7 +367,7 @@ note(struct http_streams *h, const struct event *e)
         return;
     h->overflow       = true;
     h->events.failed  = false;
-    h->events.n_bytes = n_before; /* what is behind is not whole */
+    h->events.n_bytes = n_before; /* drop the incomplete rest */
 }
 
 static void
@@ -349,7 +380,7 @@ tell(struct http_streams *h, const struct event *e)
     note(h, e);
 }
 
-/* ---- from ops to events -------------------------------------------------------------------------------------------------------- */
+/* ---- from ops to events ---------------------------------------------------------------------- */
 
 static void
 tell_runs(struct http_streams *h, const il_op *op, const char *what)
@@ -373,7 +404,7 @@ tell_jobs(struct http_streams *h, const il_op *op, const char *what)
     }
 }
 
-/* What an op did, if it did something that is worth a hint. Signs of life are not. */
+/* What an op did, if that is worth a hint. Heartbeats are not. */
 static const char *
 what_of(const il_op *op)
 {
@@ -459,6 +490,11 @@ http_stream_saw(struct http_server *s, const il_op *ops, size_t n)
 
     if (h->n == 0 && h->alone)
         return;
+    if (n * h->n > TOLD_MAX) {
+        deliver_gap(h, ops[0].tenant);
+        h->overflow = true;
+        return;
+    }
     for (size_t i = 0; i < n; i++)
         tell_op(h, &ops[i]);
 }
@@ -473,7 +509,7 @@ http_stream_run(struct http_server *s, const char *tenant, const char *key, cons
         tell(h, &(struct event){ EVENT_RUN, tenant, key, what, id });
 }
 
-/* ---- the other servers ---------------------------------------------------------------------------------------------------------- */
+/* ---- the other servers ----------------------------------------------------------------------- */
 
 static void
 announce(struct http_streams *h, struct il__async *async, int64_t now_ns)
@@ -514,7 +550,7 @@ hear_event(struct http_streams *h, const json_t *row)
     }
 }
 
-/* An announcement has come to the loop. */
+/* An announcement has reached the loop. */
 static void
 hear(struct http_server *s, void *cookie)
 {
@@ -530,7 +566,7 @@ hear(struct http_server *s, void *cookie)
         root = json_loads(text, 0, NULL);
     const char *from = json_string_value(json_object_get(root, "server"));
     if (from == NULL || (strcmp(from, h->id) != 0 && json_is_true(json_object_get(root, "gap")))) {
-        deliver_gap(h);
+        deliver_gap(h, NULL);
     }
     if (from != NULL && strcmp(from, h->id) != 0) {
         json_array_foreach(json_object_get(root, "events"), i, row)
@@ -541,7 +577,7 @@ hear(struct http_server *s, void *cookie)
     json_decref(root);
 }
 
-/* On a thread of the il__async. NULL: something may have been missed. */
+/* On a thread of the il__async. NULL: announcements may have been missed. */
 static void
 on_announcement(void *cookie, const char *text)
 {
@@ -555,7 +591,7 @@ on_announcement(void *cookie, const char *text)
         il__free(copy); /* a hint less */
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static void
 look_after(struct http_streams *h, int64_t now_ns)
@@ -608,7 +644,7 @@ http_streams_open(struct http_server *s, il_error *reterr)
     s->streams  = h;
     s->began_ns = il__clock_boot_ns();
     if (il_uuid(h->id) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
     il__async_listen(s->async, on_announcement, s);
     return IL_OK;
 }

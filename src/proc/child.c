@@ -1,5 +1,5 @@
 /*
- * child.c: the command of one job, and the reaper above it; the contract is in child.h.
+ * child.c: runs the command of one job under a reaper; the contract is in child.h.
  */
 #include "proc/child.h"
 
@@ -20,10 +20,10 @@
 #include "proc/walk.h"
 
 #define SELF "/proc/self/exe"
-#define HIGH_FD 16 /* above the fixed numbers, so that none is overwritten before it is copied */
-#define LOOK_AGAIN_MS 5 /* for orphans that were killed and are not dead yet */
+#define HIGH_FD 16      /* above the fixed numbers, so that none is overwritten before the copy */
+#define LOOK_AGAIN_MS 5 /* for orphans that were killed but are not dead yet */
 
-/* The ends that the reaper gets, each a descriptor of a high number; -1 = none. */
+/* The descriptors the reaper gets, each with a high number; -1 = none. */
 struct ends {
     int ctl;
     int shared;
@@ -35,11 +35,11 @@ struct ends {
 static void
 close_ends(struct ends *e)
 {
-    il__run_fd_close(&e->ctl);
-    il__run_fd_close(&e->shared);
-    il__run_fd_close(&e->in);
-    il__run_fd_close(&e->out);
-    il__run_fd_close(&e->err);
+    il__proc_fd_close(&e->ctl);
+    il__proc_fd_close(&e->shared);
+    il__proc_fd_close(&e->in);
+    il__proc_fd_close(&e->out);
+    il__proc_fd_close(&e->err);
 }
 
 static bool
@@ -53,7 +53,7 @@ make_pipe(int *ret_read, int *ret_write, bool we_read)
     *ret_write = fds[1];
     int ours   = we_read ? fds[0] : fds[1];
     return fcntl(ours, F_SETFL, O_NONBLOCK) == 0 &&
-           il__run_fd_above(we_read ? ret_write : ret_read, HIGH_FD);
+           il__proc_fd_above(we_read ? ret_write : ret_read, HIGH_FD);
 }
 
 static bool
@@ -74,12 +74,12 @@ make_ends(struct il__child *c, struct ends *e)
         return false;
     c->reaper.ctl = ctl[0];
     e->ctl        = ctl[1];
-    return il__run_fd_above(&e->shared, HIGH_FD) && il__run_fd_above(&e->ctl, HIGH_FD) &&
+    return il__proc_fd_above(&e->shared, HIGH_FD) && il__proc_fd_above(&e->ctl, HIGH_FD) &&
            make_pipe(&e->in, &c->in_fd, false) && make_pipe(&c->out_fd, &e->out, true) &&
            make_pipe(&c->err_fd, &e->err, true);
 }
 
-/* ---- what the reaper is started with ---------------------------------------------------------- */
+/* ---- the reaper's arguments and environment -------------------------------------------------- */
 
 #define ENV_MAX 4
 #define ARGS_BEFORE 9 /* interlock reaper KEY HOLDER GRACE TIMEOUT PID QUIET -- */
@@ -99,14 +99,14 @@ write_texts(const struct il__child_opts *o, struct texts *t)
     (void)snprintf(t->env[1], sizeof t->env[1], "INTERLOCK_JOB_ID=%s", o->job);
     (void)snprintf(t->env[2], sizeof t->env[2], "INTERLOCK_JOB_TOKEN=%" PRIu64, o->token);
     (void)snprintf(t->env[3], sizeof t->env[3], "INTERLOCK_JOB_ATTEMPT=%" PRIu32, o->attempt);
-    /* One unit of work per attempt: what is left of an earlier one is somebody else. */
+    /* One unit of work per attempt: remains of an earlier attempt count as another holder. */
     (void)snprintf(t->holder, sizeof t->holder, "%s.%" PRIu64, o->job, o->token);
     (void)snprintf(t->grace, sizeof t->grace, "%" PRId64, o->grace_ms);
     (void)snprintf(t->timeout, sizeof t->timeout, "%" PRId64, o->timeout_ms);
     (void)snprintf(t->pid, sizeof t->pid, "%d", (int)getpid());
 }
 
-/* Is it one of those that are set for each job? */
+/* Is it one of the variables set for each job? */
 static bool
 is_ours(const char *entry)
 {
@@ -143,7 +143,7 @@ make_env(struct texts *t)
 static char *
 word(const char *text)
 {
-    return (char *)(uintptr_t)text; /* argv is not const, but nobody writes there */
+    return (char *)(uintptr_t)text; /* argv is not const, but is never written */
 }
 
 static char **
@@ -234,12 +234,12 @@ il__child_finish(struct il__child *c)
     if (c->reaper.shared != NULL)
         CHECK(munmap(c->reaper.shared, sizeof *c->reaper.shared) == 0);
     c->reaper.shared = NULL;
-    il__run_fd_close(&c->in_fd);
-    il__run_fd_close(&c->out_fd);
-    il__run_fd_close(&c->err_fd);
+    il__proc_fd_close(&c->in_fd);
+    il__proc_fd_close(&c->out_fd);
+    il__proc_fd_close(&c->err_fd);
 }
 
-/* ---- orphans -------------------------------------------------------------------------------------- */
+/* ---- orphans --------------------------------------------------------------------------------- */
 
 struct orphans {
     bool (*is_reaper)(const void *cookie, pid_t pid);
@@ -247,18 +247,20 @@ struct orphans {
     unsigned    n_found;
 };
 
-/* Reapers of other jobs and what is below them are not ours to end; all else below us is what a dead one left. */
+/* Leave the reapers of other jobs and their descendants alone; everything else below us was left by
+ * a dead reaper. */
 static bool
-end_one(void *cookie, const struct il__run_process *p)
+end_one(void *cookie, const struct proc_process *p)
 {
     struct orphans *o = cookie;
 
     if (p->parent == getpid() && o->is_reaper(o->cookie, p->pid))
         return false;
     o->n_found++;
-    (void)il__run_process_kill(p, SIGKILL);
+    (void)il__proc_process_kill(p, SIGKILL);
     if (p->parent == getpid())
-        (void)waitpid(p->pid, NULL, WNOHANG); /* one that is dead already; the others at the next look */
+        /* one that is dead already; the others on the next pass */
+        (void)waitpid(p->pid, NULL, WNOHANG);
     return true;
 }
 
@@ -269,7 +271,7 @@ il__child_end_orphans(bool (*is_reaper)(const void *cookie, pid_t pid), const vo
 
     for (;;) {
         o.n_found = 0;
-        if (il__run_walk(end_one, &o) && o.n_found == 0)
+        if (il__proc_walk(end_one, &o) && o.n_found == 0)
             return;
         (void)poll(NULL, 0, LOOK_AGAIN_MS);
     }

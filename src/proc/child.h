@@ -1,10 +1,11 @@
 /*
- * child.h: the command of one job, and the reaper above it.
+ * child.h: runs the command of one job under a reaper.
  *
- * The reaper is that of `interlock run` (reaper.h), with one difference: the store is open and there are threads
- * when it starts, so it is not forked but executed: `interlock reaper`, a hidden command, which gets the socket, the
- * shared page and the command's pipes as descriptors of fixed numbers. If the worker is killed, each reaper ends its
- * command in time; if a reaper is killed, what was below it comes to the worker and is ended here.
+ * The reaper is that of `interlock run` (reaper.h), with one difference: since the store is already
+ * open and threads are running, it is not just forked but executed: `interlock reaper`, a hidden
+ * command, which gets the socket, the shared page and the command's pipes as descriptors with fixed
+ * numbers. If the worker is killed, each reaper stops its command in time; if a reaper is killed,
+ * its descendants are reparented to the worker and killed here.
  */
 #ifndef IL_PROC_CHILD_H
 #define IL_PROC_CHILD_H
@@ -12,7 +13,7 @@
 #include "base/base.h"
 #include "proc/reaper.h"
 
-/* What `interlock reaper` has open besides the usual. */
+/* Descriptors of `interlock reaper` besides the standard ones. */
 enum il__child_fd {
     IL__CHILD_CTL_FD    = 3,
     IL__CHILD_SHARED_FD = 4,
@@ -36,7 +37,7 @@ struct il__child_opts {
 
 struct il__child {
     struct il__reaper reaper;
-    int in_fd; /* of the command: for us to write; -1 = closed. None of the three blocks */
+    int in_fd; /* of the command: we write to it; -1 = closed. All three are non-blocking */
     int out_fd;
     int err_fd;
 };
@@ -47,19 +48,19 @@ struct il__child {
         { NULL, 0, -1, false }, -1, -1, -1 \
     }
 
-/* Start reaper and command. IL_OK, or IL_NOMEM when the machine has no process or memory to give. */
+/* Start reaper and command. IL_OK, or IL_NOMEM if no process or memory is available. */
 MUST_USE il_status il__child_start(const struct il__child_opts *opts, struct il__child *ret,
                                    il_error *reterr);
 
-/* The deadline of the claim, for the reaper; it only grows. */
+/* Tell the reaper the deadline of the claim; it only moves forward. */
 void il__child_publish(struct il__child *c, int64_t deadline_ns);
 
-/* Let the reaper go, wait for it, close everything. Safe to repeat. */
+/* Dismiss the reaper, wait for it, close everything. May be called again. */
 void il__child_finish(struct il__child *c);
 
 /*
- * A reaper has died without a report: kill what it left to this process and reap it. `is_reaper(cookie, pid)` tells the
- * reapers of other jobs, which are left alone.
+ * A reaper has died without a report: kill and reap the processes it left behind.
+ * `is_reaper(cookie, pid)` identifies the reapers of other jobs, which are left alone.
  */
 void il__child_end_orphans(bool (*is_reaper)(const void *cookie, pid_t pid), const void *cookie);
 

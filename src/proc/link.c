@@ -1,5 +1,5 @@
 /*
- * link.c: the server's side of one spawner process: executing it, sending to it, letting it go.
+ * link.c: the server's side of one spawner process: starts it, sends requests to it, dismisses it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +17,10 @@
 #include "proc/sys.h"
 
 #define SELF "/proc/self/exe"
-#define HIGH_FD 16 /* above the fixed numbers, so that none is overwritten before it is copied */
-#define SEND_S 5   /* so long may a request wait for room before the spawner counts as hanging */
+#define HIGH_FD 16 /* above the fixed numbers, so that none is overwritten before the copy */
+#define SEND_S 5   /* how long a request may wait for room before the spawner counts as hung */
 
-/* The ends that the spawner gets; -1 = none. */
+/* The descriptors the spawner gets; -1 = none. */
 struct ends {
     int request;
     int server;
@@ -30,9 +30,9 @@ struct ends {
 static void
 close_ends(struct ends *e)
 {
-    il__run_fd_close(&e->request);
-    il__run_fd_close(&e->server);
-    il__run_fd_close(&e->page);
+    il__proc_fd_close(&e->request);
+    il__proc_fd_close(&e->server);
+    il__proc_fd_close(&e->page);
 }
 
 static bool
@@ -45,7 +45,7 @@ make_page(struct proc_link *l, int *ret_fd)
     if (page == MAP_FAILED)
         return false;
     l->page = page;
-    return il__run_fd_above(ret_fd, HIGH_FD);
+    return il__proc_fd_above(ret_fd, HIGH_FD);
 }
 
 static bool
@@ -58,14 +58,15 @@ make_ends(struct proc_link *l, struct ends *e)
         return false;
     l->fd      = fds[0];
     e->request = fds[1];
-    /* Of ourselves: asked for by the spawner, our number might be somebody else's. */
-    e->server = il__run_pidfd_open(getpid());
+    /* Our own pidfd: if the spawner opened it, our pid might already belong to another process. */
+    e->server = il__proc_pidfd_open(getpid());
     return setsockopt(l->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 &&
-           il__run_fd_above(&e->request, HIGH_FD) &&
-           (e->server < 0 || il__run_fd_above(&e->server, HIGH_FD));
+           il__proc_fd_above(&e->request, HIGH_FD) &&
+           (e->server < 0 || il__proc_fd_above(&e->server, HIGH_FD));
 }
 
-/* A session of its own: no signal for the server's group or terminal reaches it or a command. 0, or the errno. */
+/* Give it its own session, so that no signal to the server's group or terminal reaches it or a
+ * command. 0, or the errno. */
 static int
 set_attributes(posix_spawnattr_t *attr)
 {
@@ -91,9 +92,31 @@ add_actions(posix_spawn_file_actions_t *actions, const struct ends *e)
     if (error == 0)
         error = posix_spawn_file_actions_adddup2(actions, e->request, PROC_FD_REQUEST);
     if (error == 0)
-        error = e->server >= 0 ? posix_spawn_file_actions_adddup2(actions, e->server, PROC_FD_SERVER)
-                               : posix_spawn_file_actions_addclose(actions, PROC_FD_SERVER);
+        error = e->server >= 0
+                    ? posix_spawn_file_actions_adddup2(actions, e->server, PROC_FD_SERVER)
+                    : posix_spawn_file_actions_addclose(actions, PROC_FD_SERVER);
     return error != 0 ? error : posix_spawn_file_actions_adddup2(actions, e->page, PROC_FD_PAGE);
+}
+
+/*
+ * The variables that the spawner and its reapers need: the library path and sanitizer options.
+ * Commands get theirs with the request. Nothing else is passed on: its parent's environment is the
+ * first place where a command would look for passwords.
+ */
+#define SPAWNER_ENV_MAX 16
+
+static void
+make_env(char *env[SPAWNER_ENV_MAX + 1])
+{
+    size_t n = 0;
+
+    for (char **e = environ; *e != NULL && n < SPAWNER_ENV_MAX; e++) {
+        size_t n_name = strcspn(*e, "=");
+        bool   san    = n_name > 11 && strncmp(*e + n_name - 11, "SAN_OPTIONS", 11) == 0;
+        if (san || strncmp(*e, "LD_", 3) == 0)
+            env[n++] = *e;
+    }
+    env[n] = NULL;
 }
 
 /* 0, or the errno. */
@@ -103,6 +126,7 @@ execute(const struct ends *e, pid_t *ret)
     static char                name[] = "interlock";
     static char                word[] = "spawner";
     char *const                argv[] = { name, word, NULL };
+    char                      *env[SPAWNER_ENV_MAX + 1];
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t          attr;
 
@@ -113,10 +137,15 @@ execute(const struct ends *e, pid_t *ret)
         return ENOMEM;
     }
     int error = add_actions(&actions, e);
+    make_env(env);
     if (error == 0)
         error = set_attributes(&attr);
+#ifdef IL_MUTANT_spawner_inherits
+    error = error != 0 ? error : posix_spawn(ret, SELF, &actions, &attr, argv, environ);
+#else
     if (error == 0)
-        error = posix_spawn(ret, SELF, &actions, &attr, argv, environ);
+        error = posix_spawn(ret, SELF, &actions, &attr, argv, env);
+#endif
     CHECK(posix_spawnattr_destroy(&attr) == 0);
     CHECK(posix_spawn_file_actions_destroy(&actions) == 0);
     return error;
@@ -143,7 +172,7 @@ il__proc_link_open(struct proc_link **ret, il_error *reterr)
         return IL_OK;
     }
     il__proc_link_close(l);
-    return il__error_set(reterr, IL_NOMEM, "cannot start the spawner of commands: %s", strerror(error));
+    return il__error_set(reterr, IL_NOMEM, "cannot start the spawner process: %s", strerror(error));
 }
 
 void
@@ -151,7 +180,7 @@ il__proc_link_close(struct proc_link *l)
 {
     if (l == NULL)
         return;
-    il__run_fd_close(&l->fd); /* it ends, as soon as it has no children any more */
+    il__proc_fd_close(&l->fd); /* it exits as soon as it has no children any more */
     while (l->pid > 0 && waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     if (l->page != NULL)
@@ -173,7 +202,7 @@ il__proc_link_send(struct proc_link *l, const struct proc_request *request, cons
                    const int *fds, size_t n_fds, bool wait)
 {
     for (;;) {
-        /* Counted first: the spawner must never seem to have taken more than was sent. */
+        /* Counted first: the spawner must never seem to have received more than was sent. */
         atomic_fetch_add(&l->n_sent, 1);
         int error = il__proc_send(l->fd, request, strings, fds, n_fds, wait ? 0 : MSG_DONTWAIT);
         if (error == 0)

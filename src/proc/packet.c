@@ -1,5 +1,6 @@
 /*
- * packet.c: requests and their descriptors, from the server to the spawner, and from there to the spare reaper.
+ * packet.c: sends and receives requests with their descriptors: from the server to the spawner, and
+ * from there to the spare reaper.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -54,13 +55,15 @@ take_fds(struct msghdr *msg, int ret[PROC_REQUEST_FD_END])
 }
 
 int
-il__proc_receive(int fd, union proc_packet *p, int fds[PROC_REQUEST_FD_END], size_t *ret_n_fds, int flags)
+il__proc_receive(int fd, union proc_packet *p, int fds[PROC_REQUEST_FD_END], size_t *ret_n_fds,
+                 int flags)
 {
     struct iovec  iov = { p->bytes, sizeof *p };
     union control control;
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control
-    };
+    struct msghdr msg = { .msg_iov        = &iov,
+                          .msg_iovlen     = 1,
+                          .msg_control    = control.bytes,
+                          .msg_controllen = sizeof control };
 
     for (size_t i = 0; i < PROC_REQUEST_FD_END; i++)
         fds[i] = -1;

@@ -1,5 +1,5 @@
 /*
- * proc.c: commands of a server, from the server's side; the contract is in proc.h.
+ * proc.c: the server's side of running commands; the contract is in proc.h.
  */
 #include "proc/proc.h"
 
@@ -19,27 +19,29 @@
 #include "proc/sys.h"
 
 #define FINISH_LOOK_MS 1000
-#define FINISH_PATIENCE_MS 5000 /* beyond the grace, with a spawner that takes no requests */
+#define FINISH_PATIENCE_MS 5000 /* beyond the grace, for a spawner that accepts no requests */
 #define TRIES 2                 /* the spawner may have died since the last start */
 
 struct proc_spawner {
     struct il__mutex mutex;
-    struct proc_link *link; /* under the mutex; NULL = its spawner is gone, the next start makes one */
+    /* under the mutex; NULL = its spawner has exited, the next start creates one */
+    struct proc_link *link;
     unsigned          n_children;
     uint64_t          n_serials;
 };
 
-/* What a child has to itself. Constant after the start, but for the report, which is its owner's. */
+/* Private state of a child. Constant after the start, except the report, which belongs to the
+ * owner. */
 struct own {
     struct proc_spawner *s;
     struct proc_link    *link; /* a reference */
-    unsigned             slot; /* ours until the child is finished */
+    unsigned             slot; /* owned until the child is finished */
     uint64_t             serial;
     int64_t              grace_ms;
     struct proc_report   report;
 };
 
-/* ---- spawners ------------------------------------------------------------------------------------------- */
+/* ---- spawners -------------------------------------------------------------------------------- */
 
 il_status
 il__proc_spawner_open(struct proc_spawner **ret, il_error *reterr)
@@ -71,7 +73,7 @@ il__proc_spawner_close(struct proc_spawner *s)
     il__free(s);
 }
 
-/* Give up a reference, and the slot that came with it. */
+/* Release a reference, and the slot that came with it. */
 static void
 release_link(struct proc_spawner *s, struct proc_link *l, int slot)
 {
@@ -86,11 +88,12 @@ release_link(struct proc_spawner *s, struct proc_link *l, int slot)
         il__proc_link_close(l); /* has died: s->link would be a reference */
 }
 
-/* It is gone, or as good as gone. Its children see the end of their sockets; the next start executes another one. */
+/* It has exited, or is about to. Its children see end of file on their sockets; the next start
+ * executes another spawner. */
 static void
 drop_link(struct proc_spawner *s, struct proc_link *l)
 {
-    (void)kill(l->pid, SIGKILL); /* ours and not yet reaped: the number is right */
+    (void)kill(l->pid, SIGKILL); /* our child and not yet reaped: the pid is valid */
     il__mutex_lock(&s->mutex);
     bool ours = s->link == l;
     if (ours)
@@ -100,7 +103,7 @@ drop_link(struct proc_spawner *s, struct proc_link *l)
         release_link(s, l, -1);
 }
 
-/* A reference and a slot of a living spawner; executes one if need be. */
+/* A reference to a live spawner and a slot; executes one if necessary. */
 static il_status
 take_link(struct proc_spawner *s, struct own *own, il_error *reterr)
 {
@@ -110,7 +113,8 @@ take_link(struct proc_spawner *s, struct own *own, il_error *reterr)
     if (s->link == NULL)
         st = il__proc_link_open(&s->link, reterr);
     if (st == IL_OK && s->link->n_free == 0)
-        st = il__error_set(reterr, IL_NOMEM, "more than %d commands at once", PROC_CHILDREN_MAX);
+        st = il__error_set(reterr, IL_NOMEM, "too many concurrent commands: the limit is %d",
+                           PROC_CHILDREN_MAX);
     if (st == IL_OK) {
         own->link   = s->link;
         own->slot   = s->link->free_slots[--s->link->n_free];
@@ -122,7 +126,7 @@ take_link(struct proc_spawner *s, struct own *own, il_error *reterr)
     return st;
 }
 
-/* ---- start ---------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static uint32_t
 add_strings(struct il__buf *b, char *const *strings)
@@ -135,12 +139,14 @@ add_strings(struct il__buf *b, char *const *strings)
 }
 
 static il_status
-encode(const struct proc_spec *spec, struct il__buf *strings, struct proc_request *ret, il_error *reterr)
+encode(const struct proc_spec *spec, struct il__buf *strings, struct proc_request *ret,
+       il_error *reterr)
 {
     if (spec->argv == NULL || spec->argv[0] == NULL || spec->argv[0][0] == '\0')
         return il__error_set(reterr, IL_INVAL, "no command given");
     if (spec->env == NULL || spec->cwd == NULL || spec->grace_ms < 0 || spec->timeout_ms < 0)
-        return il__error_set(reterr, IL_INVAL, "%.200s: environment, folder or times are missing",
+        return il__error_set(reterr, IL_INVAL,
+                             "%.200s: environment, folder or time limits are missing",
                              spec->argv[0]);
     *ret = (struct proc_request){ .type       = PROC_REQUEST_START,
                                   .grace_ms   = spec->grace_ms,
@@ -151,13 +157,13 @@ encode(const struct proc_spec *spec, struct il__buf *strings, struct proc_reques
     ret->n_env   = add_strings(strings, spec->env);
     ret->n_bytes = strings->n_bytes;
     if (strings->failed)
-        return il__error_set(reterr, IL_INVAL,
-                             "%.200s: arguments and environment are more than %d bytes",
+        return il__error_set(reterr, IL_INVAL, "%.200s: arguments and environment exceed %d bytes",
                              spec->argv[0], PROC_SPEC_BYTES_MAX);
     return IL_OK;
 }
 
-/* The ends of a child that the spawner gets, in the order of enum proc_request_fd; -1 = none. */
+/* The descriptors of a child that the spawner gets, in the order of enum proc_request_fd; -1 =
+ * none. */
 struct ends {
     int fds[PROC_REQUEST_FD_END];
 };
@@ -172,7 +178,7 @@ static void
 close_ends(struct ends *e)
 {
     for (size_t i = 0; i < ARRAY_LEN(e->fds); i++)
-        il__run_fd_close(&e->fds[i]);
+        il__proc_fd_close(&e->fds[i]);
 }
 
 static bool
@@ -184,14 +190,14 @@ make_pipe(int *ret_read, int *ret_write)
         return false;
     *ret_read  = fds[0];
     *ret_write = fds[1];
-    return fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0; /* ours alone: the command's end blocks */
+    return fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0; /* only our end: the command's end blocks */
 }
 
 static bool
 make_memfd(const struct il__buf *strings, int *ret)
 {
     *ret = memfd_create("il-spec", MFD_CLOEXEC);
-    return *ret >= 0 && il__run_write_all(*ret, strings->data, strings->n_bytes);
+    return *ret >= 0 && il__proc_write_all(*ret, strings->data, strings->n_bytes);
 }
 
 static bool
@@ -209,7 +215,8 @@ make_ends(const struct il__buf *strings, struct proc_child *c, struct ends *e)
             make_memfd(strings, &e->fds[PROC_REQUEST_STRINGS]));
 }
 
-/* Nobody but us knows this slot now: the last one's reaper has reported, which is the last that it does. */
+/* No other process uses this slot now: its previous reaper has reported, which is its last
+ * action. */
 static void
 reset_slot(struct il__reaper_shared *shared, int64_t deadline_ns)
 {
@@ -221,7 +228,7 @@ reset_slot(struct il__reaper_shared *shared, int64_t deadline_ns)
     atomic_store(&shared->tty_lent, false);
 }
 
-/* Hand it to a spawner: the one there is, or, when that is found dead, another one. */
+/* Hand it to the current spawner or, if that turns out to be dead, to a new one. */
 static il_status
 hand_over(struct proc_spawner *s, const struct proc_spec *spec, struct own *own,
           struct proc_request *request, const struct il__buf *strings, const struct ends *e,
@@ -236,12 +243,12 @@ hand_over(struct proc_spawner *s, const struct proc_spec *spec, struct own *own,
         if (st != IL_OK)
             return st;
         reset_slot(&own->link->page->slots[own->slot], spec->deadline_ns);
-        request->slot   = own->slot;
-        request->serial = own->serial;
-        error           = il__proc_link_gone(own->link)
-                              ? EPIPE
-                              : il__proc_link_send(own->link, request, is_inline ? strings->data : NULL,
-                                                   e->fds, n_fds, true);
+        request->slot       = own->slot;
+        request->serial     = own->serial;
+        const char *inlined = is_inline ? strings->data : NULL;
+        error               = EPIPE;
+        if (!il__proc_link_gone(own->link))
+            error = il__proc_link_send(own->link, request, inlined, e->fds, n_fds, true);
         if (error == 0)
             return IL_OK;
         if (error == EPIPE || error == EAGAIN)
@@ -251,7 +258,7 @@ hand_over(struct proc_spawner *s, const struct proc_spec *spec, struct own *own,
         if (error != EPIPE)
             break;
     }
-    return il__error_set(reterr, IL_NOMEM, "%.200s: cannot be handed to the spawner: %s",
+    return il__error_set(reterr, IL_NOMEM, "%.200s: cannot send it to the spawner: %s",
                          spec->argv[0], strerror(error));
 }
 
@@ -271,7 +278,7 @@ il__proc_start(struct proc_spawner *s, const struct proc_spec *spec, struct proc
         return st;
     own = il__calloc(1, sizeof *own);
     if (own == NULL || !make_ends(&strings, &c, &e)) {
-        st = il__error_set(reterr, IL_NOMEM, "%.200s: cannot be started: %s", spec->argv[0],
+        st = il__error_set(reterr, IL_NOMEM, "%.200s: cannot start it: %s", spec->argv[0],
                            strerror(own == NULL ? ENOMEM : errno));
     } else {
         own->s        = s;
@@ -289,7 +296,7 @@ il__proc_start(struct proc_spawner *s, const struct proc_spec *spec, struct proc
     return st;
 }
 
-/* ---- while it runs -------------------------------------------------------------------------------------- */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
 static void
 give_order(const struct proc_child *c, enum il__reaper_order_type type)
@@ -310,7 +317,7 @@ il__proc_extend(struct proc_child *c, int64_t deadline_ns)
            !atomic_compare_exchange_weak(&shared->deadline_ns, &known_ns, deadline_ns))
         continue;
     if (known_ns == 0)
-        give_order(c, IL__ORDER_LOOK); /* there was nothing to set a timer for */
+        give_order(c, IL__ORDER_LOOK); /* there was no need for a timer before */
 }
 
 void
@@ -320,7 +327,8 @@ il__proc_stop(struct proc_child *c)
     struct proc_request request = { .type = PROC_REQUEST_STOP, .serial = own->serial };
 
     give_order(c, IL__ORDER_STOP);
-    /* For the case that the reaper hangs. One that is lost for lack of room is said again by il__proc_finish(). */
+    /* In case the reaper hangs. A request lost for lack of room is repeated by
+     * il__proc_finish(). */
     (void)il__proc_link_send(own->link, &request, NULL, NULL, 0, false);
 }
 
@@ -346,7 +354,8 @@ end_of(int32_t end)
     return PROC_END_REAPER;
 }
 
-/* As recv(). A stop that nobody has read before the other end was closed is told first, as an error; the report is behind it. */
+/* Like recv(). An unread stop order at the time the other end was closed is reported first, as an
+ * error; the report follows it. */
 static ssize_t
 receive_report(int ctl, struct il__reaper_report *ret)
 {
@@ -378,9 +387,10 @@ il__proc_report(struct proc_child *c, struct proc_report *ret)
     *ret = own->report;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* Wait for the report. A spawner that takes no request for so long is replaced, and takes its children with it. */
+/* Wait for the report. A spawner that accepts no request for this long is killed, with its
+ * children, and replaced. */
 static void
 wait_for_end(struct proc_child *c)
 {
@@ -396,7 +406,7 @@ wait_for_end(struct proc_child *c)
         if (report.end != PROC_END_NONE)
             return;
         il__proc_stop(c);
-        (void)poll(&fd, 1, FINISH_LOOK_MS); /* interrupted: looked at all the same */
+        (void)poll(&fd, 1, FINISH_LOOK_MS); /* interrupted: check anyway */
         uint64_t now_taken = atomic_load(&own->link->page->n_taken);
         if (now_taken != n_taken || now_taken == atomic_load(&own->link->n_sent)) {
             n_taken  = now_taken;
@@ -417,8 +427,8 @@ il__proc_finish(struct proc_child *c)
         release_link(own->s, own->link, (int)own->slot);
         il__free(own);
     }
-    il__run_fd_close(&c->ctl);
-    il__run_fd_close(&c->out_fd);
-    il__run_fd_close(&c->err_fd);
+    il__proc_fd_close(&c->ctl);
+    il__proc_fd_close(&c->out_fd);
+    il__proc_fd_close(&c->err_fd);
     c->own = NULL;
 }

@@ -1,8 +1,9 @@
 /*
- * reaper.c: the process between wrapper and command; what it is for is explained in reaper.h.
+ * reaper.c: the process between wrapper and command; reaper.h explains its purpose.
  *
- * It is one poll() loop, without threads, handlers or sleeps: every signal is blocked and SIGCHLD
- * is read from a descriptor. Which event has woken it hardly matters: after each it asks the clock.
+ * A single poll() loop, without threads, signal handlers or sleeps: every signal is blocked and
+ * SIGCHLD is read from a descriptor. It hardly matters which event wakes it: it checks the clock
+ * after each one.
  */
 #include "proc/reaper.h"
 
@@ -16,42 +17,43 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "proc/hide.h"
 #include "proc/spawn.h"
 #include "proc/stop.h"
 #include "proc/sys.h"
 
 /*
- * What the command leaves behind may be about to end: `cmd > >(tee log)` outlives its shell by the
- * time tee needs to write the rest. Only what is still there after this is ended.
+ * Processes that the command leaves behind may be about to exit: in `cmd > >(tee log)`, tee
+ * outlives the shell while it writes the rest. Only those that still run after this time are
+ * killed.
  */
 #define LINGER_NS (INT64_C(200) * IL__NS_PER_MS)
 #define REAP_AT_ONCE 1000
-#define TTY_POLL_MS 500 /* there is no event for becoming the foreground */
+#define TTY_POLL_MS 500 /* there is no event for getting the foreground */
 
 struct reaper {
     const struct il__reaper_opts *opts;
     struct il__reaper_shared     *shared;
-    struct il__run_tty            tty;
+    struct proc_tty               tty;
     struct il__stop               stop;
     struct il__reaper_report      report;
     struct il__reaper_wrapper     wrapper;
     int64_t                       timeout_at_ns; /* 0 = none */
-    int64_t linger_at_ns; /* the command has ended, not all below it; 0 = not so */
+    int64_t linger_at_ns; /* the command has ended, but not all descendants; 0 = no */
     int     sig_fd;
     int     timer_fd;
     int     exec_fd; /* open until the command is executed */
     int     spawner_fd;
     pid_t   leader; /* 0 before its start, and after it was reaped */
     bool    started;
-    bool    over; /* nothing is left below us */
+    bool    over; /* no descendants are left */
     bool    wants_tty;
-    bool    reap_more; /* there may be more to reap than was seen to */
+    bool    reap_more; /* there may be more to reap */
 };
 
 /*
- * When the stop must begin. Always from the shared page, never remembered: the wrapper moves the
- * deadline without a message, so a timer that fires may have been set for a time that no longer
- * counts.
+ * When the stop must begin. Always read from the shared page, never cached: the wrapper moves the
+ * deadline without a message, so a timer may fire for an outdated deadline.
  */
 static int64_t
 stop_by_ns(const struct reaper *r)
@@ -68,7 +70,8 @@ set_end(struct reaper *r, enum il__reaper_end end)
     atomic_store(&r->shared->end, (int)end);
 }
 
-/* Stop everything. The first reason counts; a command that has ended by itself keeps that. */
+/* Stop everything. The first reason counts; a command that has ended by itself keeps that
+ * result. */
 static void
 begin_stop(struct reaper *r, enum il__reaper_end end)
 {
@@ -80,7 +83,7 @@ begin_stop(struct reaper *r, enum il__reaper_end end)
     il__stop_begin(&r->stop, r->leader, now_ns, now_ns + r->opts->grace_ns);
 }
 
-/* Write down that nothing was started; the loop ends. */
+/* Record that nothing was started; the loop ends. */
 static void
 fail(struct reaper *r, int error)
 {
@@ -89,9 +92,9 @@ fail(struct reaper *r, int error)
     r->over         = true;
 }
 
-/* Its process, which has failed to become the command, is reaped as the command. */
+/* The process that failed to execute the command is reaped like the command. */
 static void
-exec_failed(struct reaper *r, const struct il__run_exec_error *e)
+exec_failed(struct reaper *r, const struct proc_exec_error *e)
 {
     set_end(r, IL__END_FAILED);
     r->report.error   = e->error;
@@ -103,8 +106,8 @@ static void
 start_command(struct reaper *r)
 {
     const struct il__reaper_opts *o    = r->opts;
-    bool                          lend = il__run_tty_lend_at_start(&r->tty);
-    struct il__run_spawn          s    = { .path   = o->path,
+    bool                          lend = il__proc_tty_lend_at_start(&r->tty);
+    struct proc_spawn             s    = { .path   = o->path,
                                            .argv   = o->argv,
                                            .out_fd = o->out_fd,
                                            .err_fd = o->err_fd,
@@ -112,7 +115,7 @@ start_command(struct reaper *r)
 
     CHECK(!r->started);
     if (il__clock_boot_ns() >= stop_by_ns(r))
-        begin_stop(r, IL__END_DEADLINE); /* the wrapper slept between the grant and this order */
+        begin_stop(r, IL__END_DEADLINE); /* the wrapper was suspended since the grant */
     if (r->report.end != IL__END_NONE) {
         r->over = true;
         return;
@@ -121,13 +124,14 @@ start_command(struct reaper *r)
         s.env    = o->served->env;
         s.cwd    = o->served->cwd;
         s.limits = o->served->limits;
-    } else if (!il__run_export(o->key, o->holder, atomic_load(&r->shared->fence),
-                               atomic_load(&r->shared->deadline_ns))) {
+    } else if (!il__proc_export(o->key, o->holder, atomic_load(&r->shared->fence),
+                                atomic_load(&r->shared->deadline_ns))) {
         fail(r, ENOMEM);
         return;
     }
-    struct il__run_exec_error e = { 0 };
-    pid_t pid = o->served != NULL ? il__run_spawn_waiting(&s, &e) : il__run_spawn(&s, &r->exec_fd);
+    struct proc_exec_error e = { 0 };
+    pid_t                  pid =
+        o->served != NULL ? il__proc_spawn_waiting(&s, &e) : il__proc_spawn(&s, &r->exec_fd);
     if (pid < 0) {
         fail(r, errno);
         return;
@@ -141,16 +145,16 @@ start_command(struct reaper *r)
     atomic_store(&r->shared->leader_pid, pid);
     if (o->timeout_ns > 0)
         r->timeout_at_ns = il__clock_boot_ns() + o->timeout_ns;
-    /* End of file must mean that the command and all below it have closed their ends. */
+    /* End of file must mean that the command and all its descendants have closed their ends. */
     for (int fds[] = { o->out_fd, o->err_fd }, i = 0; i < 2; i++)
-        il__run_fd_close(&fds[i]);
+        il__proc_fd_close(&fds[i]);
 }
 
-/* Let the command have the terminal, if it is there to be had, and let it go on. */
+/* Give the command the terminal, if available, and continue it. */
 static bool
 lend_tty(struct reaper *r)
 {
-    if (!il__run_tty_lend(&r->tty, r->leader))
+    if (!il__proc_tty_lend(&r->tty, r->leader))
         return false;
     atomic_store(&r->shared->tty_lent, true);
     r->wants_tty = false;
@@ -159,9 +163,9 @@ lend_tty(struct reaper *r)
 }
 
 /*
- * The command was stopped. A lease is not held by somebody who sleeps: it goes on at once. Unless
- * it was stopped for wanting the terminal, which may be somebody else's for now: going on, it would
- * only be stopped again.
+ * The command was stopped (SIGSTOP and the like). A stopped process must not hold a lease: continue
+ * it at once. Unless it was stopped for accessing the terminal, which may belong to another group
+ * for now: then it would only be stopped again.
  */
 static void
 on_leader_stopped(struct reaper *r, int sig)
@@ -170,20 +174,21 @@ on_leader_stopped(struct reaper *r, int sig)
         if (lend_tty(r))
             return;
         if (!r->wants_tty && !r->opts->quiet)
-            il__run_say("%s: the command waits for the terminal; bring it to the foreground",
-                        r->opts->key);
+            il__proc_say("%s: the command is waiting for the terminal; bring it to the foreground",
+                         r->opts->key);
         r->wants_tty = true;
         return;
     }
     if (!r->tty.lent || !lend_tty(r))
         (void)kill(-r->leader, SIGCONT);
     if (!r->opts->quiet)
-        il__run_say("%s: a command under a lease cannot be suspended; it goes on", r->opts->key);
+        il__proc_say("%s: a command under a lease cannot be suspended; continuing", r->opts->key);
 }
 
 /*
- * The command ended. Work under the key must be over before the key is given on, and what it left
- * in the background is work under the key: it is ended before the wrapper is told and can release.
+ * The command ended. All work under the key must be over before the key is handed over, and that
+ * includes background processes of the command: they are stopped before the wrapper is told and can
+ * release the key.
  */
 static void
 on_leader_ended(struct reaper *r, int wait_status)
@@ -197,7 +202,7 @@ on_leader_ended(struct reaper *r, int wait_status)
         set_end(r, IL__END_EXITED);
 }
 
-/* Take one change of a child. False when there is none to take. */
+/* Process one state change of a child. False if there is none. */
 static bool
 reap_one(struct reaper *r, bool *ended)
 {
@@ -206,13 +211,13 @@ reap_one(struct reaper *r, bool *ended)
 
     if (pid < 0) {
         CHECK(errno == ECHILD);
-        r->over = r->started; /* no child, so nothing below: orphans would be ours */
+        r->over = r->started; /* no child, so no descendants: orphans would be ours */
     }
     if (pid <= 0)
         return false;
     if (!WIFSTOPPED(status))
         *ended = true;
-    else if (pid == r->leader && !r->stop.killing) /* else we did that ourselves */
+    else if (pid == r->leader && !r->stop.killing) /* else we stopped it ourselves */
         on_leader_stopped(r, WSTOPSIG(status));
     if (pid == r->leader && !WIFSTOPPED(status))
         on_leader_ended(r, status);
@@ -225,12 +230,12 @@ reap(struct reaper *r)
     bool ended = false;
     int  n     = 0;
 
-    /* Not all at once: a storm of them must not hide the clock. */
+    /* Not all at once: a flood of them must not delay the clock check. */
     while (n < REAP_AT_ONCE && reap_one(r, &ended))
         n++;
     r->reap_more = n == REAP_AT_ONCE;
     if (ended && !r->over)
-        il__stop_child_reaped(&r->stop); /* once for all: each look costs what is below us */
+        il__stop_child_reaped(&r->stop); /* once for all: each walk visits all descendants */
     if (r->started && r->leader == 0 && r->linger_at_ns == 0)
         r->linger_at_ns = il__clock_boot_ns() + MIN(LINGER_NS, r->opts->grace_ns);
 }
@@ -240,32 +245,32 @@ end_leftovers(struct reaper *r)
 {
     begin_stop(r, IL__END_EXITED);
     if (r->stop.n_found > 0 && !r->opts->quiet)
-        il__run_say("%s: ending %u process%s that the command left behind", r->opts->key,
-                    r->stop.n_found, r->stop.n_found == 1 ? "" : "es");
+        il__proc_say("%s: stopping %u process%s left behind by the command", r->opts->key,
+                     r->stop.n_found, r->stop.n_found == 1 ? "" : "es");
 }
 
 static void
 on_signal(struct reaper *r)
 {
-    /* Several deaths may be one signal; how many it were is what waitpid() says. */
-    il__run_signals_drain(r->sig_fd);
+    /* One signal may stand for several deaths; waitpid() tells how many. */
+    il__proc_signals_drain(r->sig_fd);
     reap(r);
 }
 
 static void
 on_exec(struct reaper *r)
 {
-    struct il__run_exec_error e;
-    ssize_t                   n = read(r->exec_fd, &e, sizeof e);
+    struct proc_exec_error e;
+    ssize_t                n = read(r->exec_fd, &e, sizeof e);
 
     if (n < 0 && errno == EINTR)
         return;
     if (n == (ssize_t)sizeof e)
         exec_failed(r, &e);
-    il__run_fd_close(&r->exec_fd);
+    il__proc_fd_close(&r->exec_fd);
 }
 
-/* The wrapper is gone, as its socket or its pidfd says; the other will say so, too. */
+/* The wrapper has died, as seen by its socket or its pidfd; the other will report it, too. */
 static void
 on_orphaned(struct reaper *r)
 {
@@ -277,10 +282,10 @@ on_orphaned(struct reaper *r)
     begin_stop(r, IL__END_ORPHANED);
     r->over |= !r->started;
     if (first && !r->opts->quiet)
-        il__run_say("%s: the wrapper is gone; stopping the command", r->opts->key);
+        il__proc_say("%s: the wrapper process died; stopping the command", r->opts->key);
 }
 
-/* An order, or the end of the wrapper. */
+/* An order, or the death of the wrapper. */
 static void
 on_ctl(struct reaper *r)
 {
@@ -290,7 +295,7 @@ on_ctl(struct reaper *r)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n != (ssize_t)sizeof order) {
-        il__run_fd_close(&r->wrapper.ctl);
+        il__proc_fd_close(&r->wrapper.ctl);
         on_orphaned(r);
         return;
     }
@@ -298,7 +303,7 @@ on_ctl(struct reaper *r)
         start_command(r);
     if (order.type == IL__ORDER_STOP)
         begin_stop(r, IL__END_LOST);
-    /* The leader has not been reaped here, so its number still is that of its group. */
+    /* The leader has not been reaped yet, so its pid is still that of its group. */
     if (order.type == IL__ORDER_SIGNAL && r->leader > 0) {
         (void)kill(-r->leader, order.arg);
         if (r->wants_tty)
@@ -306,7 +311,7 @@ on_ctl(struct reaper *r)
     }
 }
 
-/* What the clock says, whatever has woken us. */
+/* Check the clock, whatever has woken us. */
 static void
 on_time(struct reaper *r)
 {
@@ -320,7 +325,7 @@ on_time(struct reaper *r)
         end_leftovers(r);
     il__stop_tick(&r->stop, now_ns, il__reaper_kill_by_ns(r->shared, r->opts->grace_ns));
     if (r->wants_tty)
-        (void)lend_tty(r); /* not yet: asked again at the next turn */
+        (void)lend_tty(r); /* not yet: tried again in the next iteration */
 }
 
 static int64_t
@@ -336,7 +341,7 @@ next_ns(const struct reaper *r)
     return r->linger_at_ns != 0 ? MIN(at_ns, r->linger_at_ns) : at_ns;
 }
 
-/* Sleep until something happens, and see to it. */
+/* Sleep until an event, and handle it. */
 static void
 turn(struct reaper *r)
 {
@@ -347,24 +352,24 @@ turn(struct reaper *r)
     };
 
     int timeout_ms = r->reap_more ? 0 : r->wants_tty ? TTY_POLL_MS : -1;
-    il__run_timer_arm(r->timer_fd, next_ns(r));
+    il__proc_timer_arm(r->timer_fd, next_ns(r));
     if (poll(fds, ARRAY_LEN(fds), timeout_ms) < 0) {
         CHECK(errno == EINTR);
         return;
     }
     if (fds[1].revents != 0)
-        il__run_timer_drain(r->timer_fd);
+        il__proc_timer_drain(r->timer_fd);
     if (fds[2].revents != 0)
-        on_exec(r); /* before the reaping, so that a failed exec is not taken for an exit */
+        on_exec(r); /* before reaping, so that a failed exec is not taken for an exit */
     if (fds[3].revents != 0)
         on_ctl(r);
     if (fds[4].revents != 0) {
-        il__run_fd_close(&r->wrapper.pidfd);
+        il__proc_fd_close(&r->wrapper.pidfd);
         on_orphaned(r);
     }
     if (fds[5].revents != 0) {
-        /* What we fail to end would be nobody's: not to be gone on with. */
-        il__run_fd_close(&r->spawner_fd);
+        /* Processes that we could not stop would be orphaned: do not continue. */
+        il__proc_fd_close(&r->spawner_fd);
         begin_stop(r, IL__END_REAPER);
     }
     if (fds[0].revents != 0 || r->reap_more)
@@ -386,8 +391,9 @@ il__reaper_prepare(struct il__reaper_ready *ret)
     (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would hide how the command ended */
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_NAME, IL__REAPER_NAME);
+    il__proc_hide_memory();
     ret->sig_fd   = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    ret->timer_fd = il__run_timer_new();
+    ret->timer_fd = il__proc_timer_new();
     ret->error    = 0;
     if (ret->sig_fd < 0 || ret->timer_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         ret->error = errno;
@@ -413,7 +419,7 @@ il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *sh
         ready = *opts->served->ready;
     } else {
         il__reaper_prepare(&ready);
-        il__run_say_never_wait(); /* blocked, we would stop nothing while the key passes on */
+        il__proc_say_never_wait(); /* if blocked, we would stop nothing while the key moves on */
     }
     r->sig_fd   = ready.sig_fd;
     r->timer_fd = ready.timer_fd;
@@ -425,9 +431,10 @@ il__reaper_main(const struct il__reaper_opts *opts, struct il__reaper_shared *sh
         turn(r);
 
     int ended = r->report.wait_status;
-    il__run_tty_take_back(&r->tty, ended >= 0 && WIFSIGNALED(ended));
-    if (r->wrapper.ctl >= 0 && send(r->wrapper.ctl, &r->report, sizeof r->report, MSG_NOSIGNAL) > 0 &&
-        r->timer_fd >= 0 && opts->served == NULL)
+    il__proc_tty_take_back(&r->tty, ended >= 0 && WIFSIGNALED(ended));
+    if (r->wrapper.ctl >= 0 &&
+        send(r->wrapper.ctl, &r->report, sizeof r->report, MSG_NOSIGNAL) > 0 && r->timer_fd >= 0 &&
+        opts->served == NULL)
         il__reaper_await_dismissal(&r->wrapper, r->shared, r->timer_fd);
     _exit(0);
 }

@@ -1,5 +1,5 @@
 /*
- * reaper_link.c: what connects wrapper and reaper: the start, orders, and how they part.
+ * reaper_link.c: the link between wrapper and reaper: start, orders, and shutdown.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,8 +15,8 @@
 #include "proc/sys.h"
 
 #define KILL_AHEAD_NS (INT64_C(20) * IL__NS_PER_MS)
-#define ANSWER_NS \
-    (INT64_C(200) * IL__NS_PER_MS) /* for a wrapper that is alive to answer a report */
+/* for a live wrapper to answer a report */
+#define ANSWER_NS (INT64_C(200) * IL__NS_PER_MS)
 
 int64_t
 il__reaper_kill_by_ns(const struct il__reaper_shared *shared, int64_t grace_ns)
@@ -27,9 +27,9 @@ il__reaper_kill_by_ns(const struct il__reaper_shared *shared, int64_t grace_ns)
 }
 
 /*
- * Everything is over and the wrapper has been told. It dismisses us at once, unless it is stopped
+ * Everything has ended and the wrapper has been told. It dismisses us at once, unless it is stopped
  * (or hangs): then the lease runs to its deadline, and the wrapper is killed rather than left to
- * wake up long after and go on as if nothing had happened.
+ * wake up much later and continue as if nothing had happened.
  */
 void
 il__reaper_await_dismissal(const struct il__reaper_wrapper *w,
@@ -45,7 +45,7 @@ il__reaper_await_dismissal(const struct il__reaper_wrapper *w,
         };
         int64_t deadline_ns = atomic_load(&shared->deadline_ns);
         int64_t kill_at_ns  = deadline_ns != 0 ? MAX(deadline_ns, answer_by_ns) : IL__NEVER_NS;
-        il__run_timer_arm(timer_fd, kill_at_ns);
+        il__proc_timer_arm(timer_fd, kill_at_ns);
         if (poll(fds, ARRAY_LEN(fds), -1) < 0)
             continue;
         if (fds[1].revents != 0)
@@ -53,12 +53,12 @@ il__reaper_await_dismissal(const struct il__reaper_wrapper *w,
         struct il__reaper_order order;
         if (fds[0].revents != 0 && recv(w->ctl, &order, sizeof order, MSG_DONTWAIT) == 0)
             return;
-        il__run_timer_drain(timer_fd);
+        il__proc_timer_drain(timer_fd);
         /* Renewed meanwhile: then it is alive. */
         if (il__clock_boot_ns() < kill_at_ns || atomic_load(&shared->deadline_ns) != deadline_ns)
             continue;
         if (w->pidfd >= 0)
-            (void)il__run_pidfd_kill(w->pidfd, SIGKILL); /* it may just have ended */
+            (void)il__proc_pidfd_kill(w->pidfd, SIGKILL); /* it may just have ended */
         else if (getppid() == w->pid)
             (void)kill(w->pid, SIGKILL);
         return;
@@ -75,21 +75,21 @@ il__reaper_start(const struct il__reaper_opts *opts, struct il__reaper *ret, il_
     if (shared == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) != 0)
         return il__error_set(reterr, IL_NOMEM, "cannot start the reaper: %s", strerror(errno));
     atomic_init(&shared->wait_status, -1);
-    /* Of ourselves, before the fork: asked for later, our number might be somebody else's. */
-    AUTO_FD int               pidfd   = il__run_pidfd_open(getpid());
+    /* Our own pidfd, before the fork: later our pid might belong to another process. */
+    AUTO_FD int               pidfd   = il__proc_pidfd_open(getpid());
     struct il__reaper_wrapper wrapper = { .pid = getpid(), .pidfd = pidfd, .ctl = ctl[1] };
     pid_t                     pid     = fork();
     if (pid == 0) {
-        il__run_fd_close(&ctl[0]); /* only the wrapper has it now: its end is the wrapper's end */
+        il__proc_fd_close(&ctl[0]); /* only the wrapper has it now: end of file means it died */
         for (size_t i = 0; i < ARRAY_LEN(opts->wrapper_fds); i++) {
             int fd = opts->wrapper_fds[i];
-            il__run_fd_close(&fd);
+            il__proc_fd_close(&fd);
         }
         il__reaper_main(opts, shared, &wrapper);
     }
-    il__run_fd_close(&ctl[1]);
+    il__proc_fd_close(&ctl[1]);
     if (pid < 0) {
-        il__run_fd_close(&ctl[0]);
+        il__proc_fd_close(&ctl[0]);
         return il__error_set(reterr, IL_NOMEM, "cannot start the reaper: %s", strerror(errno));
     }
     (void)setpgid(pid, pid); /* both sides do it */
@@ -102,7 +102,8 @@ il__reaper_order(const struct il__reaper *r, enum il__reaper_order_type type, in
 {
     struct il__reaper_order order = { (int32_t)type, arg };
 
-    /* What a dead or stopped reaper does not take is seen to at its end or at the deadline. */
+    /* Orders that a dead or stopped reaper does not receive are handled at its end or at the
+     * deadline. */
     (void)send(r->ctl, &order, sizeof order, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -110,7 +111,7 @@ void
 il__reaper_dismiss(struct il__reaper *r)
 {
     /*
-     * Not closed: the watchdog's thread may be about to give an order, and the number would be
+     * Not closed: the watchdog thread may be about to send an order, and the number could be
      * reused.
      */
     if (r->ctl >= 0)
@@ -122,13 +123,13 @@ il__reaper_kill(struct il__reaper *r)
 {
     il__reaper_dismiss(r);
     if (r->pid > 0)
-        (void)kill(r->pid, SIGKILL); /* ours and not yet reaped: the number is right */
+        (void)kill(r->pid, SIGKILL); /* our child and not yet reaped: the pid is valid */
 }
 
 void
 il__reaper_reap(struct il__reaper *r)
 {
-    /* Dismissed, it would leave by itself, unless somebody has stopped it. */
+    /* Once dismissed it exits by itself, unless it has been stopped. */
     il__reaper_kill(r);
     while (r->pid > 0 && waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
@@ -139,5 +140,5 @@ void
 il__reaper_finish(struct il__reaper *r)
 {
     il__reaper_reap(r);
-    il__run_fd_close(&r->ctl);
+    il__proc_fd_close(&r->ctl);
 }

@@ -15,13 +15,15 @@ il__proc_refuse(int ctl, enum il__reaper_end end, int error)
 {
     struct il__reaper_report report = { .end = (int32_t)end, .wait_status = -1, .error = error };
 
-    (void)send(ctl, &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT); /* a dead server needs none */
+    /* a dead server needs no report */
+    (void)send(ctl, &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void
-add_limit(struct il__run_limits *limits, __rlimit_resource_t resource, struct rlimit now, int64_t wanted)
+add_limit(struct proc_rlimits *limits, __rlimit_resource_t resource, struct rlimit now,
+          int64_t wanted)
 {
-    /* Never more than is allowed; 0 keeps what was there. */
+    /* Never above the hard limit; 0 keeps the current one. */
     if (wanted > 0)
         now.rlim_cur = now.rlim_max = MIN((rlim_t)wanted, now.rlim_max);
     limits->row[limits->n].resource = resource;
@@ -29,7 +31,7 @@ add_limit(struct il__run_limits *limits, __rlimit_resource_t resource, struct rl
 }
 
 static void
-make_limits(const struct proc_served *v, const struct proc_limits *wanted, struct il__run_limits *ret)
+make_limits(const struct proc_served *v, const struct proc_limits *wanted, struct proc_rlimits *ret)
 {
     const struct {
         __rlimit_resource_t resource;
@@ -49,7 +51,7 @@ make_limits(const struct proc_served *v, const struct proc_limits *wanted, struc
     add_limit(ret, RLIMIT_NOFILE, v->files, wanted->open_files);
 }
 
-/* The next `n` strings, and behind them NULL. */
+/* The next `n` strings, followed by NULL. */
 static char **
 cut(char **at, char **place, uint32_t n)
 {
@@ -72,14 +74,15 @@ serve(const struct proc_served *v, const struct il__reaper_ready *ready, union p
     char **words = il__calloc((size_t)q->n_args + 1 + q->n_env + 1, sizeof *words);
 
     if (q->n_bytes > PROC_INLINE_BYTES_MAX)
-        strings = mmap(NULL, (size_t)q->n_bytes, PROT_READ, MAP_PRIVATE, fds[PROC_REQUEST_STRINGS], 0);
+        strings =
+            mmap(NULL, (size_t)q->n_bytes, PROT_READ, MAP_PRIVATE, fds[PROC_REQUEST_STRINGS], 0);
     if (words == NULL || strings == MAP_FAILED) {
         il__proc_refuse(fds[PROC_REQUEST_CTL], IL__END_FAILED, ENOMEM);
         _exit(0);
     }
-    const char           *cwd = strings;
-    struct il__run_limits limits;
-    struct il__run_tty    no_tty = { .fd = -1 };
+    const char         *cwd = strings;
+    struct proc_rlimits limits;
+    struct proc_tty     no_tty = { .fd = -1 };
     strings += strlen(strings) + 1;
     struct il__reaper_opts opts = {
         .argv        = cut(&strings, words, q->n_args),
@@ -123,10 +126,10 @@ il__proc_spare_main(const struct proc_served *v, int fd)
     size_t                   n_fds = 0;
 
     il__reaper_prepare(&ready);
-    /* All signals are blocked: it comes back with a request or with the end of the spawner. */
+    /* All signals are blocked: it returns with a request or when the spawner dies. */
     if (il__proc_receive(fd, &p, fds, &n_fds, 0) != 0)
         _exit(0);
-    il__run_fd_close(&fd);
+    il__proc_fd_close(&fd);
     if (n_fds <= PROC_REQUEST_ERR)
         _exit(1); /* no room for descriptors */
     serve(v, &ready, &p, fds);

@@ -1,5 +1,5 @@
 /*
- * spawn.c: finding and starting the command. Watching and ending it is reaper.c and stop.c.
+ * spawn.c: finds and starts the command. reaper.c and stop.c watch and stop it.
  */
 #include "proc/spawn.h"
 
@@ -21,7 +21,7 @@
 #define PATH_DEFAULT "/bin:/usr/bin"
 #define PATH_BYTES_MAX 8192
 
-/* May we execute it? 0, or the errno that execve() would give. */
+/* May we execute it? 0, or the errno that execve() would return. */
 static int
 look_at(const char *path)
 {
@@ -34,15 +34,6 @@ look_at(const char *path)
     if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) != 0)
         return errno;
     return 0;
-}
-
-static int
-refuse(const char *name, int error)
-{
-    bool missing = error == ENOENT || error == ENOTDIR;
-
-    il__run_say("%.500s: %s", name, error == ENOENT ? "command not found" : strerror(error));
-    return missing ? IL__EXIT_NOT_FOUND : IL__EXIT_NOT_EXECUTABLE;
 }
 
 /* Search $PATH. 0 and the path in *found, else the errno to report. */
@@ -63,8 +54,9 @@ search(const char *name, struct il__buf *found)
         int error = found->failed ? ENAMETOOLONG : look_at(il__buf_str(found));
         if (error == 0)
             return 0;
-        /* One that is there but may not be run counts when nothing better follows. Whether it is in a folder
-         * that may not be searched, nobody can tell: as in a shell, it is not (execvp() says EACCES). */
+        /* A file that exists but may not be executed counts if nothing better follows. In an
+         * unsearchable folder it cannot be seen, so it counts as missing, as in a shell (execvp()
+         * returns EACCES). */
         if (error == EACCES && faccessat(AT_FDCWD, il__buf_str(found), F_OK, AT_EACCESS) == 0)
             result = error;
         p += n_bytes;
@@ -74,11 +66,12 @@ search(const char *name, struct il__buf *found)
 }
 
 int
-il__run_resolve(const char *name, char **ret)
+il__proc_find(const char *name, char **ret)
 {
     AUTO_BUF struct il__buf found;
     int                     error;
 
+    *ret = NULL;
     il__buf_init(&found, PATH_BYTES_MAX);
     if (name[0] == '\0') {
         error = ENOENT;
@@ -89,24 +82,27 @@ il__run_resolve(const char *name, char **ret)
         error = search(name, &found);
     }
     if (error != 0)
-        return refuse(name, error);
+        return error;
     *ret = il__buf_take(&found);
-    return *ret != NULL ? 0 : refuse(name, ENOMEM);
+    return *ret != NULL ? 0 : ENOMEM;
 }
 
 int
-il__run_exec_failed(const char *name, const char *path, int error)
+il__proc_exec_failed(const char *name, const char *path, int error)
 {
-    /* ENOENT of a file that is there: the interpreter it names is not. */
-    if (error == ENOENT && access(path, F_OK) == 0) {
-        il__run_say("%.500s: its interpreter is not found", name);
+    bool missing = error == ENOENT || error == ENOTDIR;
+
+    /* ENOENT for an existing file: its interpreter does not exist. */
+    if (error == ENOENT && path != NULL && access(path, F_OK) == 0) {
+        il__proc_say("%.500s: interpreter not found", name);
         return IL__EXIT_NOT_EXECUTABLE;
     }
-    return refuse(name, error);
+    il__proc_say("%.500s: %s", name, error == ENOENT ? "command not found" : strerror(error));
+    return missing ? IL__EXIT_NOT_FOUND : IL__EXIT_NOT_EXECUTABLE;
 }
 
 bool
-il__run_export(const char *key, const char *holder, uint64_t fence, int64_t deadline_ns)
+il__proc_export(const char *key, const char *holder, uint64_t fence, int64_t deadline_ns)
 {
     char    fence_text[24];
     char    deadline_text[24];
@@ -121,16 +117,16 @@ il__run_export(const char *key, const char *holder, uint64_t fence, int64_t dead
         { "INTERLOCK_DEADLINE", deadline_text },
     };
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
-        /* An outer `interlock run` has set them too, and somebody may have doubled them: all go. */
+        /* An outer `interlock run` may have set them, too, perhaps more than once: remove all. */
         if (unsetenv(pairs[i][0]) != 0 || setenv(pairs[i][0], pairs[i][1], 1) != 0)
             return false;
     }
     return true;
 }
 
-/* What execvp() does with a script that names no interpreter. */
+/* What execvp() does with a script without an interpreter line. */
 static void
-exec_with_shell(const struct il__run_spawn *s, const char *path, char *const *env)
+exec_with_shell(const struct proc_spawn *s, const char *path, char *const *env)
 {
     size_t n_args = 0;
 
@@ -147,9 +143,9 @@ exec_with_shell(const struct il__run_spawn *s, const char *path, char *const *en
     il__free(argv);
 }
 
-/* Returns, with errno, when that was not possible. */
+/* Returns, with errno, only on failure. */
 static void
-exec_path(const struct il__run_spawn *s, const char *path, char *const *env)
+exec_path(const struct proc_spawn *s, const char *path, char *const *env)
 {
     (void)execve(path, s->argv, env);
     if (errno == ENOEXEC)
@@ -166,9 +162,9 @@ path_of(char *const *env)
     return PATH_DEFAULT;
 }
 
-/* As execvp(), which would take the PATH of our own environment. */
+/* Like execvp(), which would use the PATH of our own environment. */
 static void
-exec_search(const struct il__run_spawn *s, char *const *env)
+exec_search(const struct proc_spawn *s, char *const *env)
 {
     const char *name   = s->argv[0];
     bool        denied = false;
@@ -185,10 +181,10 @@ exec_search(const struct il__run_spawn *s, char *const *env)
                          n_bytes > 0 ? "/" : "", name);
         if (n > 0 && (size_t)n < sizeof path)
             exec_path(s, path, env);
-        denied |= errno == EACCES; /* counts when nothing better follows */
+        denied |= errno == EACCES; /* counts if nothing better follows */
         if (errno != EACCES && errno != ENOENT && errno != ENOTDIR && errno != ESTALE &&
             errno != ENODEV && errno != ETIMEDOUT)
-            return; /* it is there, and something else is wrong with it */
+            return; /* it exists, but something else is wrong with it */
         p += n_bytes;
         if (*p == '\0')
             break;
@@ -198,7 +194,7 @@ exec_search(const struct il__run_spawn *s, char *const *env)
 
 /* 0, or -1 and errno. */
 static int
-set_limits(const struct il__run_limits *limits)
+set_limits(const struct proc_rlimits *limits)
 {
     for (size_t i = 0; i < limits->n; i++) {
         if (setrlimit(limits->row[i].resource, &limits->row[i].value) != 0)
@@ -207,19 +203,21 @@ set_limits(const struct il__run_limits *limits)
     return 0;
 }
 
-/* The child's side: everything between fork and exec; returns why that failed. All signals are still blocked. */
-static struct il__run_exec_error
-become_command(const struct il__run_spawn *s, pid_t parent)
+/* The child's side: everything between fork and exec; returns why that failed. All signals are
+ * still blocked. */
+static struct proc_exec_error
+become_command(const struct proc_spawn *s, pid_t parent)
 {
     char *const *env    = s->env != NULL ? s->env : environ;
     bool         in_cwd = false;
     sigset_t     none;
 
-    /* A parent that died before the prctl() sends nothing any more: hence the look afterwards. */
+    /* A parent that died before the prctl() sends no signal any more: hence the check
+     * afterwards. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         _exit(IL__EXIT_NOT_EXECUTABLE);
     /*
-     * Both sides call setpgid(): whoever comes first, neither signals nor runs before it is done.
+     * Both sides call setpgid(): whichever is first, neither signals nor runs before it is done.
      */
     (void)setpgid(0, 0);
     if (s->tty != NULL)
@@ -232,7 +230,7 @@ become_command(const struct il__run_spawn *s, pid_t parent)
         goto failed;
     }
     /*
-     * An ignored SIGCHLD would make the command's own waits fail; who started us may have set it.
+     * An ignored SIGCHLD would make the command's own waits fail; our parent may have set it.
      */
     (void)signal(SIGCHLD, SIG_DFL);
     CHECK(sigemptyset(&none) == 0);
@@ -244,11 +242,11 @@ become_command(const struct il__run_spawn *s, pid_t parent)
     else
         exec_search(s, env);
 failed:
-    return (struct il__run_exec_error){ errno, in_cwd };
+    return (struct proc_exec_error){ errno, in_cwd };
 }
 
 pid_t
-il__run_spawn(const struct il__run_spawn *s, int *ret_exec_fd)
+il__proc_spawn(const struct proc_spawn *s, int *ret_exec_fd)
 {
     int   exec_pipe[2];
     pid_t parent = getpid();
@@ -257,26 +255,26 @@ il__run_spawn(const struct il__run_spawn *s, int *ret_exec_fd)
         return -1;
     pid_t pid = fork();
     if (pid == 0) {
-        struct il__run_exec_error e = become_command(s, parent);
-        (void)il__run_write_all(exec_pipe[1], &e, sizeof e); /* a dead reader needs no answer */
+        struct proc_exec_error e = become_command(s, parent);
+        (void)il__proc_write_all(exec_pipe[1], &e, sizeof e); /* a dead reader needs no answer */
         _exit(IL__EXIT_NOT_EXECUTABLE);
     }
-    il__run_fd_close(&exec_pipe[1]);
+    il__proc_fd_close(&exec_pipe[1]);
     if (pid < 0) {
         int error = errno;
-        il__run_fd_close(&exec_pipe[0]);
+        il__proc_fd_close(&exec_pipe[0]);
         errno = error;
         return -1;
     }
-    (void)setpgid(pid, pid); /* fails once the child has executed: then it has done so itself */
+    (void)setpgid(pid, pid); /* fails after the child's exec: then the child has done it */
     *ret_exec_fd = exec_pipe[0];
     return pid;
 }
 
-/* ---- without a copy of our memory -------------------------------------------------------------------------------- */
+/* ---- without a copy of our memory ------------------------------------------------------------ */
 
 #if defined(__SANITIZE_THREAD__)
-#define COPIES_ALWAYS 1 /* its clone() takes this for a fork, and breaks */
+#define COPIES_ALWAYS 1 /* its clone() treats this as a fork, and breaks */
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define COPIES_ALWAYS 1
@@ -286,22 +284,22 @@ il__run_spawn(const struct il__run_spawn *s, int *ret_exec_fd)
 #ifdef COPIES_ALWAYS
 
 pid_t
-il__run_spawn_waiting(const struct il__run_spawn *s, struct il__run_exec_error *ret)
+il__proc_spawn_waiting(const struct proc_spawn *s, struct proc_exec_error *ret)
 {
     AUTO_FD int exec_fd = -1;
-    pid_t       pid     = il__run_spawn(s, &exec_fd);
+    pid_t       pid     = il__proc_spawn(s, &exec_fd);
 
     if (pid < 0 || read(exec_fd, ret, sizeof *ret) != (ssize_t)sizeof *ret)
-        *ret = (struct il__run_exec_error){ 0 };
+        *ret = (struct proc_exec_error){ 0 };
     return pid;
 }
 
 #else
 
 struct guest {
-    const struct il__run_spawn *s;
-    pid_t                       parent;
-    struct il__run_exec_error   error;
+    const struct proc_spawn *s;
+    pid_t                    parent;
+    struct proc_exec_error   error;
 };
 
 static int
@@ -314,7 +312,7 @@ guest_main(void *arg)
 }
 
 pid_t
-il__run_spawn_waiting(const struct il__run_spawn *s, struct il__run_exec_error *ret)
+il__proc_spawn_waiting(const struct proc_spawn *s, struct proc_exec_error *ret)
 {
     enum {
         STACK_BYTES = 64 << 10

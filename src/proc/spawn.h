@@ -1,5 +1,5 @@
 /*
- * spawn.h: finding the command and starting it.
+ * spawn.h: finds and starts the command.
  */
 #ifndef IL_PROC_SPAWN_H
 #define IL_PROC_SPAWN_H
@@ -14,64 +14,69 @@
 #define IL__EXIT_NOT_FOUND 127
 
 /*
- * Look for the command as execvp() does, before a lease is taken for it. 0: *ret is its path, the
- * caller's (il__free). Else the exit status, and what is wrong has been said.
+ * Search for the command like execvp(). 0: *ret is its path, owned by the caller (il__free). Else
+ * the errno that execve() would return, and *ret is NULL.
  */
-int il__run_resolve(const char *name, char **ret);
+int il__proc_find(const char *name, char **ret);
 
-/* The exit status for an execve() of `path` that failed with `error`; says what is wrong. */
-int il__run_exec_failed(const char *name, const char *path, int error);
+/*
+ * The exit status for an execve() of `path`, or an il__proc_find() (`path` NULL), that failed with
+ * `error`; prints a message.
+ */
+int il__proc_exec_failed(const char *name, const char *path, int error);
 
 /* Limits that the command gets just before it is executed. */
-#define IL__RUN_LIMITS_MAX 4
-struct il__run_limits {
+#define PROC_RLIMITS_MAX 4
+struct proc_rlimits {
     size_t n;
     struct {
         __rlimit_resource_t resource;
         struct rlimit       value;
-    } row[IL__RUN_LIMITS_MAX];
+    } row[PROC_RLIMITS_MAX];
 };
 
-struct il__run_spawn {
-    const char *path; /* NULL = argv[0] is looked up in the PATH of `env`, as execvp() does, in `cwd` */
-    char *const                 *argv;
-    int                          out_fd; /* becomes stdout; -1 = as it is */
-    int                          err_fd; /* becomes stderr; -1 = as it is */
-    const struct il__run_tty    *tty;    /* lent to the command; NULL = not */
-    char *const                 *env;    /* the complete environment; NULL = ours */
-    const char                  *cwd;    /* NULL = ours */
-    const struct il__run_limits *limits; /* NULL = ours */
+struct proc_spawn {
+    /* NULL = argv[0] is searched in the PATH of `env`, like execvp(), in `cwd` */
+    const char                *path;
+    char *const               *argv;
+    int                        out_fd; /* becomes stdout; -1 = unchanged */
+    int                        err_fd; /* becomes stderr; -1 = unchanged */
+    const struct proc_tty     *tty;    /* lent to the command; NULL = none */
+    char *const               *env;    /* the complete environment; NULL = ours */
+    const char                *cwd;    /* NULL = ours */
+    const struct proc_rlimits *limits; /* NULL = ours */
 };
 
 /* Why the command was not executed. */
-struct il__run_exec_error {
+struct proc_exec_error {
     int32_t error;  /* errno */
     int32_t in_cwd; /* of entering `cwd` */
 };
 
 /*
- * Start the command in a process group of its own, with an empty signal mask, the signals that we
- * found ignored still ignored (nohup) and all others at their default. If the caller dies, it is
+ * Start the command in its own process group, with an empty signal mask; signals that we inherited
+ * as ignored stay ignored (nohup), all others get their default action. If the caller dies, it is
  * killed.
  *
- * Returns its pid, or -1 and errno. *ret_exec_fd, the caller's to close, gives end of file once the
- * command has been executed, or a struct il__run_exec_error.
+ * Returns its pid, or -1 and errno. *ret_exec_fd, which the caller closes, returns end of file once
+ * the command has been executed, or a struct proc_exec_error.
  */
-pid_t il__run_spawn(const struct il__run_spawn *s, int *ret_exec_fd);
+pid_t il__proc_spawn(const struct proc_spawn *s, int *ret_exec_fd);
 
 /*
- * The same, faster: the child borrows our memory, and we wait until it is the command, or has failed to become it (*ret,
- * whose error is 0 otherwise; it is reaped like any other). A folder or a file on a disk that does not answer holds us up: for a caller without
- * threads that somebody else watches, and that may be killed then. Once per process.
+ * The same, but faster: the child shares our memory (vfork), and we wait until it has executed the
+ * command or failed to (*ret, whose error is 0 on success; the child is reaped like any other). A
+ * folder or file on an unresponsive disk blocks us: so this is only for single-threaded callers
+ * that another process watches and may kill. Once per process.
  */
-pid_t il__run_spawn_waiting(const struct il__run_spawn *s, struct il__run_exec_error *ret);
+pid_t il__proc_spawn_waiting(const struct proc_spawn *s, struct proc_exec_error *ret);
 
 /*
- * Put what the command may know into our own environment, which it inherits: INTERLOCK_KEY,
+ * Set the variables for the command in our own environment, which it inherits: INTERLOCK_KEY,
  * INTERLOCK_HOLDER, INTERLOCK_FENCE, and INTERLOCK_DEADLINE: the local deadline of the lease at the
- * start, in milliseconds since 1970. Renewals move the deadline on; a command that outlives the
- * printed one asks `interlock why`. False when there is no memory.
+ * start, in milliseconds since 1970. Renewals move the deadline; a command that outlives this value
+ * can ask `interlock why`. False when out of memory.
  */
-bool il__run_export(const char *key, const char *holder, uint64_t fence, int64_t deadline_ns);
+bool il__proc_export(const char *key, const char *holder, uint64_t fence, int64_t deadline_ns);
 
 #endif

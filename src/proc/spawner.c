@@ -1,9 +1,11 @@
 /*
- * spawner.c: the process that forks the reapers of a server's commands; what it is for is explained in proc.h.
+ * spawner.c: the process that forks the reapers of a server's commands; proc.h explains its
+ * purpose.
  *
- * One poll() loop, like the reaper's: no threads, no handlers, every signal blocked. It starts reapers, reaps them, and watches over
- * them: one that somebody has stopped is told to go on; one that is overdue is killed; and what a dead one leaves comes here, as this is a child
- * subreaper, and is ended here.
+ * A single poll() loop, like the reaper's: no threads, no signal handlers, every signal blocked. It
+ * starts reapers, reaps them and supervises them: a stopped one is continued, an overdue one is
+ * killed. Processes left by a dead one are reparented to the spawner, which is a child subreaper,
+ * and killed.
  */
 #include "proc/spawner.h"
 
@@ -19,22 +21,23 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "proc/hide.h"
 #include "proc/sys.h"
 #include "proc/walk.h"
 
 #define EXIT_USAGE 64
-#define HIGH_FD \
-    64 /* from here on there are only the sockets of children: a new reaper closes them all at once */
+/* from here on all are sockets of children: a new reaper closes them all at once */
+#define HIGH_FD 64
 #define REQUESTS_AT_ONCE 32
-#define PATIENCE_NS \
-    (INT64_C(1000) * IL__NS_PER_MS) /* so much later than its grace may a reaper be */
-#define LOOK_AGAIN_NS \
-    (INT64_C(50) * IL__NS_PER_MS) /* for orphans: the safety net, SIGCHLD is the rule */
+/* how long after its grace a reaper may finish */
+#define PATIENCE_NS (INT64_C(1000) * IL__NS_PER_MS)
+/* for orphans: a safety net, normally SIGCHLD triggers */
+#define LOOK_AGAIN_NS (INT64_C(50) * IL__NS_PER_MS)
 
 struct child {
     uint64_t serial;
     int64_t  grace_ns;
-    int64_t  latest_ns; /* its reaper is killed then, unless it has ended; see also due_ns() */
+    int64_t  latest_ns; /* its reaper is killed then, unless it has exited; see also due_ns() */
     pid_t    pid;       /* the reaper; 0 = died without a report */
     int      ctl;       /* open until nothing of the child is left */
     uint32_t slot;
@@ -45,32 +48,33 @@ struct spawner {
     struct child     *children;
     size_t            n_children;
     size_t            n_room;
-    int               request_fd; /* -1 = the server is gone */
-    int               spare_fd; /* where the spare reaper waits for a request; -1 = there is none */
-    pid_t             spare_pid; /* 0 = there is none */
+    int               request_fd; /* -1 = the server died */
+    int               spare_fd;   /* where the spare reaper waits for a request; -1 = none */
+    pid_t             spare_pid;  /* 0 = there is none */
     int               server_fd;
     int               self_fd; /* our own pidfd, for the reapers */
     int               sig_fd;
     int               timer_fd;
-    int64_t           look_ns; /* when to look at the clock; not later than the first that is due */
+    int64_t           look_ns; /* when to check the clock; no later than the first due time */
     int64_t           armed_ns;
     struct rlimit     files;   /* of the server: ours is higher */
-    bool              orphans; /* a reaper has died, and what it left may still be there */
+    bool              orphans; /* a reaper died, and its processes may still be running */
     bool              gone;    /* the server */
 };
 
-/* What this process has of the spawner is closed: the end of a socket must be the end of its child. */
+/* Close the descriptors inherited from the spawner: end of file on a socket must mean the end of
+ * its child. */
 static void
 forget_spawner(struct spawner *sp)
 {
     if (close_range(HIGH_FD, ~0U, 0) != 0) {
         for (size_t i = 0; i < sp->n_children; i++)
-            il__run_fd_close(&sp->children[i].ctl);
-        il__run_fd_close(&sp->spare_fd); /* a spare that had it would never see its end */
+            il__proc_fd_close(&sp->children[i].ctl);
+        il__proc_fd_close(&sp->spare_fd); /* a spare holding it would never see end of file */
     }
-    il__run_fd_close(&sp->request_fd);
-    il__run_fd_close(&sp->sig_fd);
-    il__run_fd_close(&sp->timer_fd);
+    il__proc_fd_close(&sp->request_fd);
+    il__proc_fd_close(&sp->sig_fd);
+    il__proc_fd_close(&sp->timer_fd);
 }
 
 static struct proc_served
@@ -81,9 +85,9 @@ served_of(const struct spawner *sp)
     };
 }
 
-/* ---- the spare reaper ------------------------------------------------------------------------------------ */
+/* ---- the spare reaper ------------------------------------------------------------------------ */
 
-/* Without one, a start forks. */
+/* If there is none, a start forks. */
 static void
 make_spare(struct spawner *sp)
 {
@@ -93,21 +97,21 @@ make_spare(struct spawner *sp)
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
         return;
     sp->spare_fd = fds[0];
-    if (il__run_fd_above(&sp->spare_fd, HIGH_FD))
+    if (il__proc_fd_above(&sp->spare_fd, HIGH_FD))
         sp->spare_pid = fork();
     if (sp->spare_pid == 0 && sp->spare_fd >= 0) {
         struct proc_served v = served_of(sp);
         forget_spawner(sp);
         il__proc_spare_main(&v, fds[1]);
     }
-    il__run_fd_close(&fds[1]);
+    il__proc_fd_close(&fds[1]);
     if (sp->spare_pid <= 0) {
         sp->spare_pid = 0;
-        il__run_fd_close(&sp->spare_fd);
+        il__proc_fd_close(&sp->spare_fd);
     }
 }
 
-/* Give it the request: it is a child then. 0: there is none, or it is dead. */
+/* Give it the request: it becomes a child's reaper. 0: there is none, or it is dead. */
 static pid_t
 use_spare(struct spawner *sp, const union proc_packet *p, const int *fds, size_t n_fds)
 {
@@ -119,22 +123,23 @@ use_spare(struct spawner *sp, const union proc_packet *p, const int *fds, size_t
         return 0;
     pid_t pid     = sp->spare_pid;
     sp->spare_pid = 0;
-    il__run_fd_close(&sp->spare_fd);
+    il__proc_fd_close(&sp->spare_fd);
     return pid;
 }
 
 static void
 let_spare_go(struct spawner *sp)
 {
-    il__run_fd_close(&sp->spare_fd);
+    il__proc_fd_close(&sp->spare_fd);
     while (sp->spare_pid != 0 && waitpid(sp->spare_pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     sp->spare_pid = 0;
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* When its reaper is overdue. One that has begun to end its command before the deadline of the lease may need a little longer to see the end. */
+/* When its reaper is overdue. A reaper that has begun to stop its command before the deadline of
+ * the lease may need a little longer to finish. */
 static int64_t
 due_ns(const struct spawner *sp, const struct child *c)
 {
@@ -166,7 +171,8 @@ grow(struct spawner *sp)
 }
 
 static void
-start_child(struct spawner *sp, union proc_packet *p, const int fds[PROC_REQUEST_FD_END], size_t n_fds)
+start_child(struct spawner *sp, union proc_packet *p, const int fds[PROC_REQUEST_FD_END],
+            size_t n_fds)
 {
     const struct proc_request *q   = &p->request;
     int64_t                    now = il__clock_boot_ns();
@@ -178,7 +184,8 @@ start_child(struct spawner *sp, union proc_packet *p, const int fds[PROC_REQUEST
     CHECK(q->slot < PROC_CHILDREN_MAX);
     c.pid = getpid(); /* for due_ns(): there will be one */
     if (now >= due_ns(sp, &c)) {
-        il__proc_refuse(fds[PROC_REQUEST_CTL], IL__END_DEADLINE, 0); /* the server slept since the grant */
+        /* the server was suspended since the grant */
+        il__proc_refuse(fds[PROC_REQUEST_CTL], IL__END_DEADLINE, 0);
         return;
     }
     errno = ENOMEM;
@@ -197,7 +204,7 @@ start_child(struct spawner *sp, union proc_packet *p, const int fds[PROC_REQUEST
     }
     if (c.pid < 0) {
         il__proc_refuse(c.ctl, IL__END_FAILED, errno);
-        il__run_fd_close(&c.ctl);
+        il__proc_fd_close(&c.ctl);
         return;
     }
     if (q->timeout_ms > 0)
@@ -212,7 +219,7 @@ expect_end(struct spawner *sp, struct child *c)
 {
     int64_t by_ns = il__clock_boot_ns() + c->grace_ns + PATIENCE_NS;
 
-    c->latest_ns = MIN(c->latest_ns, by_ns); /* told again: the first time counts */
+    c->latest_ns = MIN(c->latest_ns, by_ns); /* repeated: the first time counts */
     sp->look_ns  = MIN(sp->look_ns, c->latest_ns);
 }
 
@@ -225,11 +232,11 @@ on_stop(struct spawner *sp, uint64_t serial)
     }
 }
 
-/* The reapers see it as well, and end their commands; we stay until they are through. */
+/* The reapers notice it, too, and stop their commands; we stay until they are done. */
 static void
 on_server_gone(struct spawner *sp)
 {
-    il__run_fd_close(&sp->request_fd);
+    il__proc_fd_close(&sp->request_fd);
     if (sp->gone)
         return;
     sp->gone = true;
@@ -239,7 +246,7 @@ on_server_gone(struct spawner *sp)
 #endif
 }
 
-/* False when there is none, for now or for good. */
+/* False if there is none, now or ever again. */
 static bool
 take_request(struct spawner *sp)
 {
@@ -255,18 +262,19 @@ take_request(struct spawner *sp)
     }
     size_t wanted =
         p.request.n_bytes > PROC_INLINE_BYTES_MAX ? PROC_REQUEST_FD_END : PROC_REQUEST_STRINGS;
-    /* Descriptors that found no room here are left out: then its socket is closed, which says enough. */
+    /* Descriptors beyond our limit are dropped: then its socket is closed, which the server
+     * notices. */
     if (p.request.type == PROC_REQUEST_START && n_fds == wanted)
         start_child(sp, &p, fds, n_fds);
     if (p.request.type == PROC_REQUEST_STOP)
         on_stop(sp, p.request.serial);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
-        il__run_fd_close(&fds[i]);
+        il__proc_fd_close(&fds[i]);
     atomic_fetch_add(&sp->page->n_taken, 1);
     return true;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------ */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static struct child *
 child_of(struct spawner *sp, pid_t pid)
@@ -278,11 +286,11 @@ child_of(struct spawner *sp, pid_t pid)
     return NULL;
 }
 
-/* Nothing of it is left, and this says so. */
+/* Nothing of it is left; closing its socket reports that. */
 static void
 remove_child(struct spawner *sp, struct child *c)
 {
-    il__run_fd_close(&c->ctl);
+    il__proc_fd_close(&c->ctl);
     *c = sp->children[--sp->n_children];
 }
 
@@ -291,11 +299,11 @@ on_ended(struct spawner *sp, pid_t pid, int status)
 {
     struct child *c = child_of(sp, pid);
 
-    if (pid == sp->spare_pid) { /* killed; there will be another one */
+    if (pid == sp->spare_pid) { /* killed; another one will be forked */
         sp->spare_pid = 0;
-        il__run_fd_close(&sp->spare_fd);
+        il__proc_fd_close(&sp->spare_fd);
     } else if (c != NULL && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        remove_child(sp, c); /* it has reported, after the end of all that was below it */
+        remove_child(sp, c); /* it has reported, after all its descendants ended */
     } else if (c != NULL) {
         c->pid      = 0;
         sp->orphans = true;
@@ -312,7 +320,7 @@ reap(struct spawner *sp)
         if (!WIFSTOPPED(status))
             on_ended(sp, pid, status);
         else if (pid == sp->spare_pid || child_of(sp, pid) != NULL)
-            (void)kill(pid, SIGCONT); /* stopped, it would see nothing of what it has to see to */
+            (void)kill(pid, SIGCONT); /* while stopped it could not do its work */
     }
 }
 
@@ -322,23 +330,24 @@ struct ending {
     unsigned        n_found;
 };
 
-/* Reapers and what is below them are not to be touched; all else below us is what a dead one has left. */
+/* Leave reapers and their descendants alone; everything else below us was left by a dead one. */
 static bool
-end_one(void *cookie, const struct il__run_process *p)
+end_one(void *cookie, const struct proc_process *p)
 {
     struct ending *e = cookie;
 
     if (p->parent == getpid() && (p->pid == e->sp->spare_pid || child_of(e->sp, p->pid) != NULL))
         return false;
     e->n_found++;
-    (void)il__run_process_kill(p, e->sig); /* one that may not be signalled is waited for */
+    (void)il__proc_process_kill(p, e->sig); /* a process that may not be signalled is waited for */
     return true;
 }
 
 /*
- * End what dead reapers have left. Frozen first and killed then, as in stop.c. What has lost its parent is our child by the time that we can reap that
- * parent; so once a look that could see all finds no child but reapers, and no child has ended during the look (which might have hidden another one from
- * it), nothing is left.
+ * Kill the processes that dead reapers have left: freeze first, then kill, as in stop.c. An orphan
+ * is our child by the time we can reap its parent; so once a complete walk finds no child except
+ * reapers, and no child has ended during the walk (which might have hidden another one), nothing is
+ * left.
  */
 static void
 end_orphans(struct spawner *sp)
@@ -352,7 +361,7 @@ end_orphans(struct spawner *sp)
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         e.sig     = signals[i];
         e.n_found = 0;
-        seen      = il__run_walk(end_one, &e);
+        seen      = il__proc_walk(end_one, &e);
         if (seen && e.n_found == 0)
             break;
     }
@@ -374,12 +383,12 @@ end_orphans(struct spawner *sp)
 static void
 on_signal(struct spawner *sp)
 {
-    /* Several deaths may be one signal; how many it were is what waitpid() says. */
-    il__run_signals_drain(sp->sig_fd);
+    /* One signal may stand for several deaths; waitpid() tells how many. */
+    il__proc_signals_drain(sp->sig_fd);
     reap(sp);
 }
 
-/* Kill reapers that are overdue: what is below them comes to us. */
+/* Kill overdue reapers: their descendants are reparented to us. */
 static void
 on_time(struct spawner *sp)
 {
@@ -389,14 +398,14 @@ on_time(struct spawner *sp)
     for (size_t i = 0; i < sp->n_children; i++) {
         struct child *c = &sp->children[i];
         if (now_ns >= due_ns(sp, c)) {
-            (void)kill(c->pid, SIGKILL); /* not reaped: the number is right */
+            (void)kill(c->pid, SIGKILL); /* not reaped: the pid is valid */
             c->latest_ns = now_ns + PATIENCE_NS;
         }
         sp->look_ns = MIN(sp->look_ns, MAX(due_ns(sp, c), now_ns + IL__NS_PER_MS));
     }
 }
 
-/* ---- the process ------------------------------------------------------------------------------------------ */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 static void
 turn(struct spawner *sp)
@@ -409,17 +418,17 @@ turn(struct spawner *sp)
     };
 
     if (sp->armed_ns != sp->look_ns) {
-        il__run_timer_arm(sp->timer_fd, sp->look_ns);
+        il__proc_timer_arm(sp->timer_fd, sp->look_ns);
         sp->armed_ns = sp->look_ns;
     }
     if (poll(fds, ARRAY_LEN(fds), -1) < 0)
         return;
     if (fds[3].revents != 0)
-        il__run_timer_drain(sp->timer_fd);
+        il__proc_timer_drain(sp->timer_fd);
     if (fds[2].revents != 0)
         on_signal(sp);
     if (fds[1].revents != 0) {
-        il__run_fd_close(&sp->server_fd);
+        il__proc_fd_close(&sp->server_fd);
         on_server_gone(sp);
     }
     for (int i = 0; fds[0].revents != 0 && i < REQUESTS_AT_ONCE && sp->request_fd >= 0; i++) {
@@ -430,17 +439,18 @@ turn(struct spawner *sp)
         on_time(sp);
     if (sp->orphans)
         end_orphans(sp);
-    make_spare(sp); /* last: nobody waits for it */
+    make_spare(sp); /* last: no one waits for it */
 }
 
-/* Are these descriptors what a server gives? */
+/* Are these the descriptors that a server passes? */
 static bool
 have_fds(struct spawner *sp)
 {
     int       type;
     socklen_t n_type = sizeof type;
 
-    if (getsockopt(PROC_FD_REQUEST, SOL_SOCKET, SO_TYPE, &type, &n_type) != 0 || type != SOCK_SEQPACKET)
+    if (getsockopt(PROC_FD_REQUEST, SOL_SOCKET, SO_TYPE, &type, &n_type) != 0 ||
+        type != SOCK_SEQPACKET)
         return false;
     for (int fd = PROC_FD_REQUEST; fd < PROC_FD_END; fd++) {
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 && fd != PROC_FD_SERVER)
@@ -453,11 +463,12 @@ have_fds(struct spawner *sp)
     sp->request_fd = PROC_FD_REQUEST;
     sp->server_fd  = fcntl(PROC_FD_SERVER, F_GETFD) >= 0 ? PROC_FD_SERVER : -1;
     (void)close(PROC_FD_PAGE);
-    (void)close_range(PROC_FD_END, ~0U, 0); /* what a library of the server has left open */
+    (void)close_range(PROC_FD_END, ~0U, 0); /* left open by a library of the server */
     return true;
 }
 
-/* A socket for each child: as many descriptors as we may have. The commands get the server's limit. */
+/* Each child needs a socket: raise the descriptor limit to the maximum. The commands get the
+ * server's limit. */
 static void
 raise_files(struct spawner *sp)
 {
@@ -479,11 +490,12 @@ set_up(struct spawner *sp)
     for (int sig = 1; sig < NSIG; sig++)
         (void)signal(sig, SIG_DFL); /* for the commands; two of them cannot be changed */
     (void)prctl(PR_SET_NAME, PROC_SPAWNER_NAME);
-    il__run_say_never_wait();
+    il__proc_hide_memory(); /* requests may contain secrets; reapers inherit this */
+    il__proc_say_never_wait();
     raise_files(sp);
-    sp->self_fd  = il__run_pidfd_open(getpid());
+    sp->self_fd  = il__proc_pidfd_open(getpid());
     sp->sig_fd   = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    sp->timer_fd = il__run_timer_new();
+    sp->timer_fd = il__proc_timer_new();
     return sp->sig_fd >= 0 && sp->timer_fd >= 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
@@ -493,11 +505,11 @@ il__proc_spawner_main(void)
     struct spawner sp = { .spare_fd = -1, .look_ns = IL__NEVER_NS, .armed_ns = IL__NEVER_NS };
 
     if (!have_fds(&sp)) {
-        il__run_say("spawner: this is for `interlock serve` only");
+        il__proc_say("spawner: internal command, started by `interlock serve`");
         return EXIT_USAGE;
     }
     if (!set_up(&sp)) {
-        il__run_say("the spawner of commands cannot work: %s", strerror(errno));
+        il__proc_say("the spawner process failed: %s", strerror(errno));
         return EXIT_FAILURE;
     }
     make_spare(&sp);

@@ -1,5 +1,5 @@
 /*
- * stop.c: ending a process tree; the contract is in stop.h, finding the processes is in walk.c.
+ * stop.c: stops a process tree; the contract is in stop.h, walk.c finds the processes.
  */
 #include "proc/stop.h"
 
@@ -13,25 +13,25 @@
 #include "proc/walk.h"
 
 /*
- * The death of every process below us makes a SIGCHLD for us sooner or later, since its parents die
- * too, and a look follows each. The period is the safety net for what a look has missed.
+ * The death of every descendant causes a SIGCHLD for us sooner or later, since its parents die,
+ * too, and a walk follows each. The period is a safety net for processes that a walk has missed.
  */
 #define KILL_AGAIN_NS (INT64_C(100) * IL__NS_PER_MS)
 
 struct signalling {
     int      sig;
     pid_t    but_group;   /* has had the signal already; 0 = none */
-    int64_t  since_ticks; /* only those that started then or later */
+    int64_t  since_ticks; /* only those started then or later */
     unsigned n_live;
     pid_t    denied;
 };
 
 /*
- * Below another run's reaper nobody gets a TERM from us: that run's wrapper gets it and passes it
- * on, and twice is once too often (see il__stop_leader_reaped()). KILL goes to all.
+ * Processes below another run's reaper get no TERM from us: that run's wrapper gets it and forwards
+ * it, and twice would be once too often (see il__stop_leader_reaped()). KILL goes to all.
  */
 static bool
-signal_one(void *cookie, const struct il__run_process *p)
+signal_one(void *cookie, const struct proc_process *p)
 {
     struct signalling *g       = cookie;
     bool               descend = g->sig != SIGTERM || strcmp(p->name, IL__REAPER_NAME) != 0;
@@ -41,10 +41,10 @@ signal_one(void *cookie, const struct il__run_process *p)
     g->n_live++;
     if ((g->but_group != 0 && p->group == g->but_group) || p->started_ticks < g->since_ticks)
         return descend;
-    if (il__run_process_kill(p, g->sig) != 0 && errno == EPERM)
+    if (il__proc_process_kill(p, g->sig) != 0 && errno == EPERM)
         g->denied = p->pid;
     if (g->sig == SIGTERM)
-        (void)il__run_process_kill(p, SIGCONT); /* may be gone by now */
+        (void)il__proc_process_kill(p, SIGCONT); /* may be gone by now */
     return descend;
 }
 
@@ -53,20 +53,19 @@ signal_all(struct il__stop *s, struct signalling *g)
 {
     if (s->group > 0 && g->since_ticks == 0) {
         /*
-         * The leader has not been reaped, so the number is still our group's. A group is signalled
-         * at one moment, forks included, which no walk can do.
+         * The leader has not been reaped, so the pid is still our group's. A group is signalled
+         * atomically, including forks, which no walk can do.
          */
         (void)kill(-s->group, g->sig);
         if (g->sig == SIGTERM)
             (void)kill(-s->group, SIGCONT);
         g->but_group = g->sig == SIGTERM ? s->group : 0;
     }
-    /* Whom it has missed is looked for again with KILL: nothing is left when waitpid() says so. */
-    (void)il__run_walk(signal_one, g);
+    /* Missed processes are searched again with KILL: nothing is left when waitpid() says so. */
+    (void)il__proc_walk(signal_one, g);
     if (g->denied != 0 && g->sig == SIGKILL && !s->denied) {
         s->denied = true;
-        il__run_say("process %d may not be signalled by this user; waiting for it to end",
-                    (int)g->denied);
+        il__proc_say("not permitted to signal process %d; waiting for it to exit", (int)g->denied);
     }
 }
 
@@ -83,9 +82,10 @@ il__stop_begin(struct il__stop *s, pid_t group, int64_t now_ns, int64_t kill_at_
 }
 
 /*
- * Signalling twice is tolerable for KILL, not for TERM, which some programs take as "hurry up", and
- * a TERM at what a trap of the command has just started would spoil its cleaning up. So there is
- * one look for TERM, and one more, for the newborn only, when the command itself has ended.
+ * Signalling twice is fine for KILL, but not for TERM: some programs treat a second one as "hurry
+ * up", and a TERM to processes that a trap of the command has just started would spoil its cleanup.
+ * So there is one walk for TERM, and one more, only for newly started processes, when the command
+ * itself has ended.
  */
 void
 il__stop_leader_reaped(struct il__stop *s)
@@ -93,15 +93,15 @@ il__stop_leader_reaped(struct il__stop *s)
     s->group = 0;
     if (s->began_ns == 0 || s->killing)
         return;
-    struct signalling g = { .sig = SIGTERM, .since_ticks = il__run_ticks(s->began_ns) };
+    struct signalling g = { .sig = SIGTERM, .since_ticks = il__proc_ticks(s->began_ns) };
     signal_all(s, &g);
 }
 
 /*
- * Killed from the top, a tree that keeps forking would fall apart while we walk it, its lower parts
- * moving up to us unseen. So it is frozen first: what is stopped neither forks nor dies, the second
- * look finds what the first ones had forked before, and then all of it is there to be killed. What
- * even that misses is found after the next SIGCHLD.
+ * If killed from the top, a tree that keeps forking would fall apart while we walk it, and its
+ * lower parts would be reparented to us unseen. So it is frozen first: a stopped process neither
+ * forks nor dies, a second walk finds what was forked before the freeze, and then everything can be
+ * killed. Anything still missed is found after the next SIGCHLD.
  */
 static void
 kill_all(struct il__stop *s)

@@ -1,5 +1,5 @@
 /*
- * sys.c: system calls; the contract is in sys.h.
+ * sys.c: system call helpers; the contract is in sys.h.
  */
 #include "proc/sys.h"
 
@@ -18,7 +18,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* How il__run_say() writes: see il__run_say_never_wait(). */
+/* How il__proc_say() writes: see il__proc_say_never_wait(). */
 enum manner {
     PATIENTLY,
     TO_SOCKET,
@@ -26,28 +26,28 @@ enum manner {
     IF_ROOM,
 };
 static enum manner say_manner;
-static int         say_fd = -1; /* TO_OPENED: an open file of our own that never blocks */
+static int         say_fd = -1; /* TO_OPENED: our own open file description, non-blocking */
 
 int
-il__run_pidfd_open(pid_t pid)
+il__proc_pidfd_open(pid_t pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
 int
-il__run_pidfd_kill(int pidfd, int sig)
+il__proc_pidfd_kill(int pidfd, int sig)
 {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
 }
 
 int
-il__run_timer_new(void)
+il__proc_timer_new(void)
 {
     return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
 void
-il__run_timer_arm(int timer_fd, int64_t at_ns)
+il__proc_timer_arm(int timer_fd, int64_t at_ns)
 {
     struct itimerspec when = { { 0, 0 }, { 0, 0 } };
 
@@ -60,24 +60,24 @@ il__run_timer_arm(int timer_fd, int64_t at_ns)
 }
 
 void
-il__run_timer_drain(int timer_fd)
+il__proc_timer_drain(int timer_fd)
 {
     uint64_t n_expired;
 
-    /* Nothing to read only means that somebody was faster; the clock is what counts. */
+    /* Nothing to read only means that another reader was faster; the clock is what counts. */
     if (read(timer_fd, &n_expired, sizeof n_expired) < 0)
         CHECK(errno == EAGAIN || errno == EINTR);
 }
 
 bool
-il__run_write_all(int fd, const void *data, size_t n_bytes)
+il__proc_write_all(int fd, const void *data, size_t n_bytes)
 {
     const char *p = data;
 
     while (n_bytes > 0) {
         ssize_t n = write(fd, p, n_bytes);
         if (n < 0 && errno == EAGAIN) {
-            /* Whoever shares the open file with us has made it non-blocking. */
+            /* A process that shares the open file description has made it non-blocking. */
             struct pollfd room = { fd, POLLOUT, 0 };
             (void)poll(&room, 1, -1);
             continue;
@@ -93,15 +93,15 @@ il__run_write_all(int fd, const void *data, size_t n_bytes)
 }
 
 void
-il__run_fd_close(int *fd)
+il__proc_fd_close(int *fd)
 {
     if (*fd >= 0)
-        (void)close(*fd); /* nothing that was written through it is in doubt here */
+        (void)close(*fd); /* no unflushed writes are at stake here */
     *fd = -1;
 }
 
 int
-il__run_fd_take(int *fd)
+il__proc_fd_take(int *fd)
 {
     int taken = *fd;
 
@@ -110,40 +110,41 @@ il__run_fd_take(int *fd)
 }
 
 bool
-il__run_fd_above(int *fd, int lowest)
+il__proc_fd_above(int *fd, int lowest)
 {
     int high  = fcntl(*fd, F_DUPFD_CLOEXEC, lowest);
     int error = errno;
 
-    il__run_fd_close(fd);
+    il__proc_fd_close(fd);
     *fd   = high;
     errno = error;
     return high >= 0;
 }
 
 void
-il__run_fds_ensure(void)
+il__proc_fds_ensure(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) >= 0)
             continue;
-        /* The lowest free number is taken: this one, since those below it are open by now. */
+        /* open() returns the lowest free number: this one, since those below it are open by now. */
         int opened = open("/dev/null", O_RDWR); /* the command has it */
         CHECK(opened < 0 || opened == fd);
     }
 }
 
 void
-il__run_say_never_wait(void)
+il__proc_say_never_wait(void)
 {
     struct stat st;
 
     if (fstat(STDERR_FILENO, &st) != 0 || S_ISREG(st.st_mode))
-        return; /* a file takes it, and what is closed fails at once */
+        return; /* a file accepts it, and a closed one fails at once */
     say_manner = TO_SOCKET;
     if (S_ISSOCK(st.st_mode))
         return;
-    /* O_NONBLOCK belongs to the open file, which fd 2 shares with others: hence a new one. */
+    /* O_NONBLOCK belongs to the open file description, which fd 2 shares with others: hence a new
+     * one. */
     say_fd     = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     say_manner = say_fd >= 0 ? TO_OPENED : IF_ROOM;
 }
@@ -155,7 +156,7 @@ write_in_manner(enum manner manner, const char *text, size_t n_bytes)
 
     switch (manner) {
     case PATIENTLY:
-        (void)il__run_write_all(STDERR_FILENO, text, n_bytes); /* closed: wants no messages */
+        (void)il__proc_write_all(STDERR_FILENO, text, n_bytes); /* closed: wants no messages */
         break;
     case TO_SOCKET:
         (void)send(STDERR_FILENO, text, n_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -163,7 +164,7 @@ write_in_manner(enum manner manner, const char *text, size_t n_bytes)
     case TO_OPENED:
         (void)!write(say_fd, text, n_bytes);
         break;
-    case IF_ROOM: /* no /proc, or not allowed: another writer may yet take the room first */
+    case IF_ROOM: /* no /proc, or not allowed: another writer may still take the room first */
         if (poll(&room, 1, 0) > 0)
             (void)!write(STDERR_FILENO, text, n_bytes);
         break;
@@ -171,13 +172,13 @@ write_in_manner(enum manner manner, const char *text, size_t n_bytes)
 }
 
 bool
-il__run_signal_ends(int sig)
+il__proc_signal_ends(int sig)
 {
     return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
 }
 
 void
-il__run_signals_drain(int sig_fd)
+il__proc_signals_drain(int sig_fd)
 {
     struct signalfd_siginfo info;
 
@@ -186,7 +187,7 @@ il__run_signals_drain(int sig_fd)
 }
 
 void
-il__run_signals_forget(const sigset_t *set)
+il__proc_signals_forget(const sigset_t *set)
 {
     struct timespec now = { 0, 0 };
 
@@ -194,7 +195,7 @@ il__run_signals_forget(const sigset_t *set)
         continue;
 }
 
-/* Nobody reads stderr any more: that is no reason to be ended by SIGPIPE or SIGXFSZ. */
+/* No one reads stderr any more: that must not kill us with SIGPIPE or SIGXFSZ. */
 static void
 write_safely(enum manner manner, const char *text, size_t n_bytes)
 {
@@ -206,18 +207,18 @@ write_safely(enum manner manner, const char *text, size_t n_bytes)
     CHECK(sigaddset(&ours, SIGXFSZ) == 0);
     CHECK(pthread_sigmask(SIG_BLOCK, &ours, &before) == 0);
     write_in_manner(manner, text, n_bytes);
-    il__run_signals_forget(&ours); /* pending, it would strike when the mask is restored */
+    il__proc_signals_forget(&ours); /* if left pending, it would strike when the mask is restored */
     CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
 }
 
 void
-il__run_write_stderr(const char *text, size_t n_bytes)
+il__proc_write_stderr(const char *text, size_t n_bytes)
 {
     write_safely(PATIENTLY, text, n_bytes);
 }
 
 void
-il__run_die_of(int sig)
+il__proc_die_of(int sig)
 {
     struct rlimit no_core = { 0, 0 };
     sigset_t      set;
@@ -232,7 +233,7 @@ il__run_die_of(int sig)
 }
 
 void
-il__run_say(const char *fmt, ...)
+il__proc_say(const char *fmt, ...)
 {
     static const char prefix[] = "interlock: ";
     char              line[2048];

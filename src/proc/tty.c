@@ -1,5 +1,5 @@
 /*
- * tty.c: the terminal's foreground; why and when is explained in tty.h.
+ * tty.c: the terminal's foreground; tty.h explains why and when.
  */
 #include "proc/tty.h"
 
@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 void
-il__run_tty_open(struct il__run_tty *t)
+il__proc_tty_open(struct proc_tty *t)
 {
     struct stat st;
 
-    *t = (struct il__run_tty){ .fd   = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY),
-                               .home = getpgrp() };
+    *t = (struct proc_tty){ .fd   = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY),
+                            .home = getpgrp() };
     if (t->fd < 0)
         return;
     bool to_pipe = fstat(STDOUT_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
@@ -25,13 +25,13 @@ il__run_tty_open(struct il__run_tty *t)
 }
 
 bool
-il__run_tty_lend_at_start(const struct il__run_tty *t)
+il__proc_tty_lend_at_start(const struct proc_tty *t)
 {
     return t->fd >= 0 && t->eager && tcgetpgrp(t->fd) == t->home;
 }
 
 bool
-il__run_tty_lend(struct il__run_tty *t, pid_t group)
+il__proc_tty_lend(struct proc_tty *t, pid_t group)
 {
     CHECK(group > 0);
     if (t->fd < 0)
@@ -46,7 +46,7 @@ il__run_tty_lend(struct il__run_tty *t, pid_t group)
     return true;
 }
 
-/* Is anybody in that group? One that may not be signalled (sudo) is there as well. */
+/* Does the group have any process? One that may not be signalled (sudo) counts, too. */
 static bool
 group_lives(pid_t group)
 {
@@ -54,20 +54,20 @@ group_lives(pid_t group)
 }
 
 void
-il__run_tty_take_back(struct il__run_tty *t, bool reset)
+il__proc_tty_take_back(struct proc_tty *t, bool reset)
 {
     if (t->fd < 0 || !t->lent)
         return;
     t->lent = false;
     /*
-     * Nothing of the command lives. So a foreground that does is somebody else's: the shell has
-     * taken the terminal, or given it to another job. And without the wrapper's group nobody waits
-     * for it; the shell has seen to that, and to the modes.
+     * No process of the command is alive. So a live foreground group is another one: the shell has
+     * taken the terminal, or given it to another job. And if the wrapper's group is gone, no one
+     * waits for the terminal; the shell has handled that, and the modes.
      */
     pid_t now = tcgetpgrp(t->fd);
     if ((now > 0 && now != t->home && group_lives(now)) || !group_lives(t->home))
         return;
-    /* Both fail when the terminal has gone away, or the wrapper's group: then nobody misses it. */
+    /* Both fail if the terminal or the wrapper's group is gone: then it does not matter. */
     (void)tcsetpgrp(t->fd, t->home);
     if (reset && t->have_modes)
         (void)tcsetattr(t->fd, TCSANOW, &t->modes);

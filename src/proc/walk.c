@@ -1,8 +1,8 @@
 /*
- * walk.c: the processes below this one, from /proc; the contract is in walk.h.
+ * walk.c: finds the descendants of this process in /proc; the contract is in walk.h.
  *
- * /proc/PID/task/TID/children names the children of one thread; kernels without it get a scan of
- * all processes and their parents instead, once per walk.
+ * /proc/PID/task/TID/children lists the children of one thread; on kernels without it, each walk
+ * scans all processes and their parents once instead.
  */
 #include "proc/walk.h"
 
@@ -17,7 +17,7 @@
 #include "base/parse.h"
 #include "proc/sys.h"
 
-#define DEPTH_MAX 256 /* a descriptor each; deeper ones move up when their parents die */
+#define DEPTH_MAX 256 /* one descriptor each; deeper ones move up when their parents die */
 #define LIST_BYTES_MAX (1 << 20)
 
 struct pair {
@@ -26,15 +26,15 @@ struct pair {
 };
 
 struct walk {
-    il__run_visit_fn *visit;
-    void             *cookie;
-    bool              by_scan; /* no `children` files here: `pairs` is what there is */
-    struct pair      *pairs;
-    size_t            n_pairs;
-    bool              missed; /* something could not be read that may be there */
+    proc_visit_fn *visit;
+    void          *cookie;
+    bool           by_scan; /* no `children` files here: use `pairs` */
+    struct pair   *pairs;
+    size_t         n_pairs;
+    bool           missed; /* something that may exist could not be read */
 };
 
-/* Was it for want of descriptors or memory? Else nothing is missed: the process is gone. */
+/* Was it for lack of descriptors or memory? Else nothing is missed: the process has exited. */
 static bool
 note_error(struct walk *w, int error)
 {
@@ -44,7 +44,7 @@ note_error(struct walk *w, int error)
     return missed;
 }
 
-/* Read a file of /proc whole. false when it is not there (any more), or cannot be read. */
+/* Read a whole /proc file. false if it does not exist (any more) or cannot be read. */
 static bool
 slurp(struct walk *w, const char *path, struct il__buf *text)
 {
@@ -70,7 +70,7 @@ slurp(struct walk *w, const char *path, struct il__buf *text)
 
 /* Fill *p, but not its pidfd, from /proc/PID/stat. */
 static bool
-look_up(struct walk *w, pid_t pid, struct il__run_process *p)
+look_up(struct walk *w, pid_t pid, struct proc_process *p)
 {
     AUTO_BUF struct il__buf text;
     char                    path[64];
@@ -83,8 +83,8 @@ look_up(struct walk *w, pid_t pid, struct il__run_process *p)
     if (!slurp(w, path, &text))
         return false;
     /*
-     * The name, in parentheses, may hold anything, parentheses too: what follows it is found from
-     * behind.
+     * The name, in parentheses, may contain anything, even parentheses: search for its end from the
+     * back.
      */
     const char *rest = strrchr(il__buf_str(&text), ')');
     if (rest == NULL ||
@@ -112,7 +112,7 @@ open_folder(struct walk *w, const char *path)
     return dir;
 }
 
-/* The next entry; NULL: no more, or there was no folder. */
+/* The next entry; NULL: no more, or no such folder. */
 static const struct dirent *
 next_entry(struct walk *w, DIR *dir)
 {
@@ -125,7 +125,7 @@ next_entry(struct walk *w, DIR *dir)
     return e;
 }
 
-/* A folder of /proc has an entry per process or thread; others give 0. */
+/* The pid or tid of a /proc folder entry; 0 for other entries. */
 static pid_t
 entry_pid(const struct dirent *entry)
 {
@@ -149,8 +149,8 @@ scan(struct walk *w)
 
     w->by_scan = true;
     for (const struct dirent *e; (e = next_entry(w, dir)) != NULL;) {
-        struct il__run_process p;
-        pid_t                  pid = entry_pid(e);
+        struct proc_process p;
+        pid_t               pid = entry_pid(e);
         if (pid == 0 || !look_up(w, pid, &p))
             continue;
         if (w->n_pairs == capacity) {
@@ -158,7 +158,7 @@ scan(struct walk *w)
             struct pair *pairs = il__realloc(w->pairs, capacity * sizeof *pairs);
             if (pairs == NULL) {
                 w->missed = true;
-                return; /* what is known already is better than nothing; there are more looks */
+                return; /* a partial result is better than none; more walks follow */
             }
             w->pairs = pairs;
         }
@@ -166,35 +166,36 @@ scan(struct walk *w)
     }
 }
 
-static void walk_below(struct walk *w, const struct il__run_process *parent, int depth);
+static void walk_below(struct walk *w, const struct proc_process *parent, int depth);
 
 /*
- * Visit `pid`, said to be a child of `parent`, and what is below it. The pidfd is opened first and
- * the parent is asked for afterwards. If the pidfd still is of a living process when it is used,
- * then the number has meant that process all the time, also when its parent was read; and if the
- * parent, pinned in the same way one level up, is then still there, its number has not been reused
- * either. A child whose parent has died meanwhile has moved up to us and is found by the next walk.
+ * Visit `pid`, reported as a child of `parent`, and its descendants. The pidfd is opened first, and
+ * the parent is read afterwards. If the pidfd still refers to a live process when it is used, then
+ * the pid has meant that process all the time, including when its parent was read; and if the
+ * parent, pinned in the same way one level up, still exists then, its pid has not been reused
+ * either. A child whose parent has died meanwhile was reparented to us and is found by the next
+ * walk.
  */
 static void
-walk_child(struct walk *w, const struct il__run_process *parent, pid_t pid, int depth)
+walk_child(struct walk *w, const struct proc_process *parent, pid_t pid, int depth)
 {
-    struct il__run_process p;
-    AUTO_FD int            pidfd = il__run_pidfd_open(pid);
+    struct proc_process p;
+    AUTO_FD int         pidfd = il__proc_pidfd_open(pid);
 
     if (pidfd < 0 && (errno == ESRCH || note_error(w, errno)))
         return;
     if (!look_up(w, pid, &p) || p.parent != parent->pid)
         return;
-    if (parent->pidfd >= 0 && il__run_pidfd_kill(parent->pidfd, 0) != 0 && errno == ESRCH)
+    if (parent->pidfd >= 0 && il__proc_pidfd_kill(parent->pidfd, 0) != 0 && errno == ESRCH)
         return;
     p.pidfd = pidfd;
     if (w->visit(w->cookie, &p) && depth < DEPTH_MAX)
         walk_below(w, &p, depth + 1);
 }
 
-/* The children of one thread. false when this kernel does not tell, or the thread is gone. */
+/* The children of one thread. false if this kernel does not list them, or the thread has exited. */
 static bool
-walk_thread(struct walk *w, const struct il__run_process *parent, pid_t tid, int depth)
+walk_thread(struct walk *w, const struct proc_process *parent, pid_t tid, int depth)
 {
     AUTO_BUF struct il__buf list;
     char                    path[64];
@@ -214,7 +215,7 @@ walk_thread(struct walk *w, const struct il__run_process *parent, pid_t tid, int
 }
 
 static void
-walk_below(struct walk *w, const struct il__run_process *parent, int depth)
+walk_below(struct walk *w, const struct proc_process *parent, int depth)
 {
     char path[64];
 
@@ -230,15 +231,15 @@ walk_below(struct walk *w, const struct il__run_process *parent, int depth)
     for (const struct dirent *e; (e = next_entry(w, dir)) != NULL;) {
         pid_t tid = entry_pid(e);
         if (tid != 0)
-            (void)walk_thread(w, parent, tid, depth); /* a thread that has gone has no children */
+            (void)walk_thread(w, parent, tid, depth); /* an exited thread has no children */
     }
 }
 
 bool
-il__run_walk(il__run_visit_fn *visit, void *cookie)
+il__proc_walk(proc_visit_fn *visit, void *cookie)
 {
-    struct walk            w    = { .visit = visit, .cookie = cookie };
-    struct il__run_process self = { .pid = getpid(), .pidfd = -1 };
+    struct walk         w    = { .visit = visit, .cookie = cookie };
+    struct proc_process self = { .pid = getpid(), .pidfd = -1 };
 
     if (access("/proc/thread-self/children", R_OK) != 0)
         scan(&w);
@@ -248,13 +249,13 @@ il__run_walk(il__run_visit_fn *visit, void *cookie)
 }
 
 int
-il__run_process_kill(const struct il__run_process *p, int sig)
+il__proc_process_kill(const struct proc_process *p, int sig)
 {
-    return p->pidfd >= 0 ? il__run_pidfd_kill(p->pidfd, sig) : kill(p->pid, sig);
+    return p->pidfd >= 0 ? il__proc_pidfd_kill(p->pidfd, sig) : kill(p->pid, sig);
 }
 
 int64_t
-il__run_ticks(int64_t boot_ns)
+il__proc_ticks(int64_t boot_ns)
 {
     int64_t hz = sysconf(_SC_CLK_TCK);
 

@@ -1,6 +1,6 @@
 /*
- * advisory.c: advisory locks of PostgreSQL, held beside a lease: the public calls over what the engine does
- * (store/postgres/advisory.c).
+ * advisory.c: PostgreSQL advisory locks held alongside a lease: the public calls on top of the
+ * engine's functions (store/postgres/advisory.c).
  */
 #include "base/error.h"
 #include "runtime/handle.h"
@@ -15,7 +15,7 @@ take(il *h, const char *key, int64_t id, il_advisory **ret, il_error *reterr)
     il_advisory *a = il__calloc(1, sizeof *a);
 
     if (a == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for an advisory lock");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for an advisory lock");
     il_status st = il__store_advisory_take(h->store, key, id, &a->inner, reterr);
     if (st != IL_OK) {
         il__free(a);
@@ -29,7 +29,7 @@ il_status
 il_advisory_take(il *h, const char *key, il_advisory **ret, il_error *reterr)
 {
     if (h == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or no place for the advisory lock");
+        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the advisory lock");
     il_status st = il_check_key(key, reterr);
     return st == IL_OK ? take(h, key, 0, ret, reterr) : st;
 }
@@ -38,7 +38,7 @@ il_status
 il_advisory_take_id(il *h, int64_t id, il_advisory **ret, il_error *reterr)
 {
     if (h == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or no place for the advisory lock");
+        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the advisory lock");
     return take(h, NULL, id, ret, reterr);
 }
 

@@ -1,7 +1,8 @@
 /*
- * announce.c: hints between all that use a store. Within a process, and within all that map the same file, a text goes through the ring behind
- * the board (base/ring.h). To other processes of a store behind a server it goes through the server, whose listener puts it into the ring
- * over there. Sending may block, so a lane does it.
+ * announce.c: broadcasts hints to all users of a store. Within a process, and between processes
+ * that map the same file, a message goes through the board's ring (base/ring.h). For a store behind
+ * a server it also goes through the server to other processes, whose listeners put it into their
+ * ring. Sending may block, so a lane does it.
  */
 #include "base/clock.h"
 #include "runtime/async_internal.h"
@@ -9,7 +10,7 @@
 _Static_assert(IL__ANNOUNCE_BYTES_MAX == IL__RING_TEXT_BYTES_MAX,
                "the ring takes what may be announced");
 
-#define OUTBOX_MAX 64 /* more at once: those who listen are told that they missed something */
+#define OUTBOX_MAX 64 /* beyond that, listeners are told that they missed messages */
 
 void
 il__async_listen(struct il__async *a, il__announce_fn *fn, void *cookie)
@@ -35,7 +36,8 @@ il__async_hear(struct il__async *a, il__announce_fn *fn)
     return a->reader.stuck_ns != 0;
 }
 
-/* Put a text into the outbox. The last place is for a NULL: those that came after the ones before it are lost. */
+/* Put a message into the outbox. The last slot holds a NULL: messages after the ones before it are
+ * lost. */
 static void
 post(struct il__async *a, const char *text)
 {

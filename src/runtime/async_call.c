@@ -1,6 +1,7 @@
 /*
- * async_call.c: one call of an il__async: what is asked before each attempt, and what its answer means. The same as the loops of il_acquire(),
- * il_run_start(), il_once_begin(), il_claim(), il_cache_lookup() and il_run_wait() do for a caller with a thread.
+ * async_call.c: one call of an il__async: how each attempt is prepared, and what its answer means.
+ * Does the same as the loops of il_acquire(), il_run_start(), il_once_begin(), il_claim(),
+ * il_cache_lookup() and il_run_wait() for blocking callers.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -8,15 +9,26 @@
 #include "core/op.h"
 #include "runtime/async_internal.h"
 
-/* ---- before an attempt --------------------------------------------------------------------------------------------- */
+/* ---- before an attempt ----------------------------------------------------------------------- */
 
-/* The op's own wait; NULL = it has none. */
+/* The op's own wait; NULL = none. */
 static int64_t *
 own_wait(il_op *op)
 {
     if (op->type == IL_OP_ACQUIRE && op->in.lock.wait_ms != 0)
         return &op->in.lock.wait_ms;
     return op->type == IL_OP_RUN_START ? &op->in.run.wait_ms : NULL;
+}
+
+static bool
+is_long(const struct il__call *call)
+{
+    for (size_t i = 0; i < call->n; i++) {
+        unsigned type = (unsigned)call->ops[i].type;
+        if (type < IL_OP_COUNT && il__op_looks((il_op_type)type))
+            return true;
+    }
+    return call->n > IL__LONG_OPS;
 }
 
 void
@@ -29,12 +41,17 @@ il__call_init(struct il__call *call)
     call->waited_ns    = 0;
     call->own_until_ns = 0;
     call->shown        = 0;
+    call->n_done       = 0;
+    call->n_held       = 0;
+    call->n_bytes_left = IL_RESULT_BYTES_MAX;
     atomic_init(&call->cancel, false);
     call->flags = call->n == 1 && call->wait_until_ns != 0 ? CALL_WAITS : 0;
+    if (is_long(call))
+        call->flags |= CALL_LONG;
     if (wait_ms == NULL || (*wait_ms < 0 && *wait_ms != IL_FOREVER))
         return; /* a negative one is refused later */
     call->own_until_ns = il__wait_until_ns(*wait_ms != 0 ? *wait_ms : IL_FOREVER);
-    /* The caller has added the same wait to the time a moment ago. */
+    /* The caller added the same wait to the current time a moment ago. */
     if (call->own_until_ns - slack_ns < call->wait_until_ns)
         call->own_until_ns = MIN(call->own_until_ns, call->wait_until_ns);
 }
@@ -61,13 +78,13 @@ il__call_ready(const struct il__async *a, struct il__call *call, int64_t now_ns)
     bool    over    = (call->flags & CALL_LAST) != 0 || atomic_load(&call->cancel);
     bool    leaves  = over && !stays(call);
     int64_t left_ms = leaves ? 0 : il__wait_left_ms(call->own_until_ns);
-    /* To a run's start 0 would be for ever. It leaves its queue by a cancel. */
+    /* For a run's start 0 would mean forever. It leaves its queue by a cancel. */
     *wait_ms = call->ops->type == IL_OP_RUN_START && left_ms == 0 ? 1 : left_ms;
     if (call->ops->type == IL_OP_ACQUIRE && *wait_ms == 0)
         call->own_until_ns = 0; /* no queue from now on */
 }
 
-/* ---- after it ------------------------------------------------------------------------------------------------------ */
+/* ---- after an attempt ------------------------------------------------------------------------ */
 
 static uint64_t
 hash_of_run(const il_run_info *r)
@@ -91,7 +108,7 @@ hash_of_job(const il_job_info *j)
     return il__hash_bytes(facts, sizeof facts);
 }
 
-/* A look that found something: is it the answer, or is there more to come? */
+/* A read that found something: is it the answer, or may more follow? */
 static bool
 look_is_answer(struct il__call *call)
 {
@@ -113,7 +130,7 @@ look_is_answer(struct il__call *call)
     return ended || changed || (call->flags & CALL_WOKEN) != 0;
 }
 
-/* A run that was pending is over before it began: what that means to its caller, as il_run_start() says it. */
+/* A pending run ended before it began: the same status for its caller as from il_run_start(). */
 static void
 say_ended(struct il__call *call, int64_t now_ns)
 {
@@ -122,11 +139,11 @@ say_ended(struct il__call *call, int64_t now_ns)
     if (op->type != IL_OP_RUN_START || op->status != IL_STATE || (call->flags & CALL_QUEUES) == 0)
         return;
     if (now_ns >= call->own_until_ns)
-        il__op_end(op, IL_HELD, "the run has waited longer than allowed");
+        il__op_end(op, IL_HELD, "the run timed out while waiting for its key");
     else if (op->out.n_runs > 0 && op->out.runs->state == IL_RUN_CANCELLED)
         il__op_end(op, IL_CANCELLED, op->out.runs->error);
     else
-        il__op_end(op, IL_LOST, "the run has lost its place in the queue");
+        il__op_end(op, IL_LOST, "the run lost its place in the queue");
 }
 
 static enum call_next
@@ -136,19 +153,20 @@ cancelled(struct il__call *call)
     return NEXT_DONE;
 }
 
-/* A start that is still queued leaves: its run is cancelled. */
+/* A queued start leaves its queue: its run is cancelled. */
 static enum call_next
 leave_run(struct il__call *call)
 {
     il_op *op = call->ops;
 
     op->type         = IL_OP_RUN_CANCEL;
-    op->in.run.error = atomic_load(&call->cancel) ? "gave up waiting" : "waited longer than allowed";
+    op->in.run.error = atomic_load(&call->cancel) ? "gave up waiting" : "timed out while waiting";
     call->flags |= CALL_LEAVES;
     return NEXT_AGAIN;
 }
 
-/* The cancel was applied; a run that had its turn just then is given back (il__call_gives_back()). */
+/* The cancel was applied; a run that got its turn at that moment is given back
+ * (il__call_gives_back()). */
 static enum call_next
 left_run(struct il__call *call)
 {
@@ -159,7 +177,7 @@ left_run(struct il__call *call)
     if (atomic_load(&call->cancel))
         return cancelled(call);
     if (call->status == IL_OK)
-        il__op_end(op, IL_HELD, "the run has waited longer than allowed");
+        il__op_end(op, IL_HELD, "the run timed out while waiting for its key");
     return NEXT_DONE;
 }
 
@@ -168,7 +186,7 @@ il__call_give_up(struct il__call *call)
 {
     const il_op *op = call->ops;
 
-    /* Whoever may come again keeps its place. */
+    /* A caller that may come again keeps its place. */
     if (op->status == IL_QUEUED && !stays(call)) {
         if (op->type == IL_OP_RUN_START)
             return leave_run(call);
@@ -196,7 +214,7 @@ il__call_next(const struct il__async *a, struct il__call *call, int64_t now_ns)
     bool gone     = atomic_load(&call->cancel);
     call->flags |= CALL_LOOKED | (op->status == IL_QUEUED ? CALL_QUEUES : 0);
     if (answered && gone && !first)
-        return cancelled(call); /* what it was given is given back */
+        return cancelled(call); /* its grant is given back */
     if (answered) {
         say_ended(call, now_ns);
         return NEXT_DONE;
@@ -206,25 +224,26 @@ il__call_next(const struct il__async *a, struct il__call *call, int64_t now_ns)
     if ((call->flags & CALL_LAST) != 0)
         return op->type == IL_OP_RUN_START && !stays(call) ? leave_run(call) : NEXT_DONE;
     if (atomic_load(&a->hurried))
-        return NEXT_AGAIN; /* it came while the op was being applied: once more, for the last time */
-    /* The value of the build that is waited for, or of a later one, will do. */
+        /* cancelled while the op was being applied: repeat it one last time */
+        return NEXT_AGAIN;
+    /* The value of the awaited build, or of a later one, will do. */
     if (op->status == IL_WAIT && op->fence == 0)
         op->fence = op->out.fence;
     return NEXT_PARK;
 }
 
-/* ---- giving back --------------------------------------------------------------------------------------------------- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 static bool
 is_grant(const il_op *op)
 {
     if ((op->out.flags & IL_OUT_RENEWED) != 0)
-        return false; /* it was there before */
+        return false; /* it existed before */
     switch (op->type) {
     case IL_OP_ACQUIRE:
     case IL_OP_ONCE_BEGIN:
         return op->status == IL_OK;
-    case IL_OP_RUN_START: /* or its cancel: a run that was pending has had its turn */
+    case IL_OP_RUN_START: /* or its cancel: a pending run got its turn */
         return op->status == IL_OK && op->out.n_runs > 0 && op->out.runs->state == IL_RUN_RUNNING &&
                op->holder != NULL && strcmp(op->out.runs->holder, op->holder) == 0;
     case IL_OP_JOB_CLAIM:
@@ -239,7 +258,7 @@ is_grant(const il_op *op)
 bool
 il__call_gives_back(const struct il__call *call)
 {
-    return call->status == IL_CANCELLED && is_grant(call->ops);
+    return call->status == IL_CANCELLED && (call->flags & CALL_WAITS) != 0 && is_grant(call->ops);
 }
 
 static void
@@ -251,7 +270,7 @@ snooze_jobs(il *h, const il_op *claim)
                      .fence  = claim->out.jobs[i].token };
 
         op.in.job.id = claim->out.jobs[i].id;
-        IGNORE(il_apply(h, &op, 1, NULL)); /* else its claim runs out */
+        IGNORE(il_apply(h, &op, 1, NULL)); /* else its claim expires */
         il_op_release(&op);
     }
 }
@@ -260,20 +279,22 @@ void
 il__call_give_back(struct il__async *a, const struct il__call *call)
 {
     const il_op *given = call->ops;
-    il_op        op    = {
-                  .tenant = given->tenant, .key = given->key, .holder = given->holder, .fence = given->out.fence
-    };
+    il_op        op    = { .tenant = given->tenant,
+                           .key    = given->key,
+                           .holder = given->holder,
+                           .fence  = given->out.fence };
 
     switch (given->type) {
     case IL_OP_JOB_CLAIM:
         snooze_jobs(a->h, given);
         return;
     case IL_OP_RUN_START:
-        op.type  = IL_OP_RUN_FINISH;
-        op.key   = NULL;
-        op.fence = given->out.runs->fence;
-        op.in.run =
-            (il_run_in){ .id = given->in.run.id, .state = IL_RUN_CANCELLED, .error = "gave up waiting" };
+        op.type   = IL_OP_RUN_FINISH;
+        op.key    = NULL;
+        op.fence  = given->out.runs->fence;
+        op.in.run = (il_run_in){ .id    = given->in.run.id,
+                                 .state = IL_RUN_CANCELLED,
+                                 .error = "gave up waiting" };
         break;
     case IL_OP_ONCE_BEGIN:
         op.type = IL_OP_ONCE_ABANDON;
@@ -284,6 +305,6 @@ il__call_give_back(struct il__async *a, const struct il__call *call)
     default:
         op.type = IL_OP_RELEASE;
     }
-    IGNORE(il_apply(a->h, &op, 1, NULL)); /* else its time runs out */
+    IGNORE(il_apply(a->h, &op, 1, NULL)); /* else it expires */
     il_op_release(&op);
 }

@@ -1,13 +1,17 @@
 /*
- * async_internal.h: what the files of il__async share.
+ * async_internal.h: declarations shared by the files of il__async.
  *
- *   async.c       opening and closing; lanes: calls gather, and are applied as one batch
- *   async_call.c  one call: what is asked before each attempt, and what its answer means: done, parked, once more
+ *   async.c       opening and closing; direct stores
+ *   async_lane.c  lanes: gather calls and apply them piece by piece, many in one batch
+ *   async_call.c  one call: prepares each attempt and interprets its answer: done, parked or
+ *                 repeat
  *   async_wait.c  parked calls, and the watcher that has them repeated
- *   announce.c    messages between all that use the store
+ *   announce.c    messages between all users of the store
  *
- * The life of a call: QUEUED in a lane, or being applied; then DONE, or PARKED until it is QUEUED again. What is QUEUED belongs to the lane, and to its thread while
- * that applies it; what is PARKED may be taken by whoever has the mutex: so a call is in one place only, and told once.
+ * The life of a call: QUEUED in a lane or being applied; then DONE, or PARKED until it is QUEUED
+ * again. A QUEUED call belongs to the lane, and to the lane's thread while it is applied; a PARKED
+ * call may be taken by any thread that holds the mutex. So a call is in one place only, and
+ * completed once.
  */
 #ifndef IL_RUNTIME_ASYNC_INTERNAL_H
 #define IL_RUNTIME_ASYNC_INTERNAL_H
@@ -17,6 +21,7 @@
 #include "base/mutex.h"
 #include "base/ring.h"
 #include "runtime/async.h"
+#include "runtime/fair.h"
 #include "runtime/handle.h"
 
 enum call_state {
@@ -29,11 +34,13 @@ enum call_state {
 enum call_flags {
     CALL_WAITS  = 1 << 0, /* it has one op and a time to wait */
     CALL_LOOKED = 1 << 1, /* was applied before */
-    CALL_WOKEN  = 1 << 2, /* is repeated because its word has changed */
+    CALL_WOKEN  = 1 << 2, /* repeated because its word has changed */
     CALL_LAST   = 1 << 3, /* its time is over: this attempt is the last */
     CALL_QUEUES = 1 << 4, /* was told QUEUED */
-    CALL_LEAVES = 1 << 5, /* a run's start that gives its place up: its op is a RUN_CANCEL for now */
+    /* a run's start that gives up its place: its op is a RUN_CANCEL for now */
+    CALL_LEAVES  = 1 << 5,
     CALL_OBLIGED = 1 << 6, /* a claim that was woken on behalf of others too */
+    CALL_LONG    = 1 << 7, /* many ops, or lists: not on the submitting thread */
 };
 
 /* A list of calls, linked by `next`. */
@@ -67,10 +74,10 @@ il__calls_take(struct call_list *l)
     return call;
 }
 
-#define ASYNC_READS IL__LANES_MAX /* the lane of what changes nothing */
+#define ASYNC_READS IL__LANES_MAX /* the lane of read-only calls */
 #define ASYNC_LANES (IL__LANES_MAX + 1)
 
-/* Calls that one thread applies. */
+/* The calls that one thread applies. */
 struct async_lane {
     struct il__async *a;
     unsigned          i; /* which executor of the handle, or ASYNC_READS */
@@ -78,63 +85,84 @@ struct async_lane {
     bool              started;
     pthread_cond_t    filled;
     bool              idle;
-    struct call_list  calls;
-    il_op           **ptrs; /* room for a batch; its thread's */
+    struct il__fair   signs, others; /* calls by their turn: keep-alives, and the others */
+    il_op           **ptrs;          /* room for a batch; used by its thread */
 };
 
 struct il__async {
     il  *h;
-    bool direct; /* the store is called on whatever thread there is; no lanes */
+    bool direct; /* the store is called on any thread; no lanes */
 
     struct il__mutex  mutex; /* protects what follows */
     struct async_lane lanes[ASYNC_LANES];
     size_t            n_queued; /* in all lanes */
     unsigned          n_busy;   /* queued or being applied */
     size_t            n_live;   /* submitted and not done */
-    bool              closing;  /* whatever waits is cancelled */
-    atomic_bool       hurried;  /* nothing waits any longer */
+    bool              closing;  /* all waits are cancelled */
+    atomic_bool       hurried;  /* no call may wait any more */
     bool              stopping; /* the threads end */
     pthread_cond_t    drained;  /* n_live has become 0 */
     uint64_t          n_wakes, n_repeats;
     struct call_list  handed; /* direct stores: for the watcher to apply */
-    struct call_list  ended;  /* for the watcher to tell */
+    struct call_list  ended;  /* for the watcher to complete */
 
     /* Parked calls: by their word, and by the time they are due. */
     size_t           n_parked;
     struct il__heap  due;
     struct il__call *first[IL__BOARD_WORDS], *last[IL__BOARD_WORDS];
-    uint32_t  seen[IL__BOARD_WORDS]; /* words as the watcher has seen them; of those with calls */
+    uint32_t  seen[IL__BOARD_WORDS]; /* last values seen by the watcher, of words with calls */
     uint64_t  occupied[IL__BOARD_WORDS / 64]; /* words with calls, a bit each */
     pthread_t watcher;
     bool      watcher_started;
-    bool      watches;  /* it has set WATCHED, and sees what changes */
-    bool      poked;    /* it has been told to look */
-    int64_t   wakes_ns; /* when it looks again by itself */
+    bool      watches;  /* it has set WATCHED and sees changes */
+    bool      poked;    /* it has been poked */
+    int64_t   wakes_ns; /* when it checks again by itself */
 
     /* announce.c */
     il__announce_fn       *hear;
     void                  *hear_cookie;
     struct il__ring_reader reader; /* the watcher's */
-    char                 **outbox; /* texts on their way to other processes */
+    char                 **outbox; /* messages to be sent to other processes */
     size_t                 n_outbox;
 };
 
-/* ---- async.c ----------------------------------------------------------------------------------------------------- */
+/* Does a lane apply this call? On a direct store the submitting thread applies a short call. */
+static inline bool
+il__call_has_lane(const struct il__async *a, const struct il__call *call)
+{
+    return !a->direct || (call->flags & CALL_LONG) != 0;
+}
 
-/* Put a call that is nobody's into its lane; on a direct store, the watcher applies it. The mutex is held, and the watcher is poked afterwards. */
-void il__async_enqueue(struct il__async *a, struct il__call *call);
+/* ---- async.c --------------------------------------------------------------------------------- */
+
 /* Apply them one by one, here. The store is direct; the mutex is not held. */
 void il__async_apply_here(struct il__async *a, struct call_list *calls);
-/* A call is done without having been applied again; the watcher tells. The mutex is held, and the watcher is poked afterwards. */
+
+/* ---- async_lane.c ---------------------------------------------------------------------------- */
+
+/* Put a call that is in no list into its lane; on a direct store, the watcher applies it. The mutex
+ * is held; the caller pokes the watcher afterwards. */
+void il__async_enqueue(struct il__async *a, struct il__call *call);
+/*
+ * The pieces of these calls were applied: complete the calls that are done, park those that wait,
+ * and queue those with more pieces. n_done: number of their ops done. The mutex is not held.
+ */
+void  il__async_conclude(struct il__async *a, struct call_list *calls, size_t n_done, il_status st,
+                         const il_error *err);
+void *il__async_lane(void *arg); /* the thread of a lane */
+/* IL_LIMIT: the call's pool is used up. */
+il_status il__async_no_room(il_error *reterr);
+/* A call is done without having been applied again; the watcher completes it. The mutex is held;
+ * the caller pokes the watcher afterwards. */
 void il__async_end(struct il__async *a, struct il__call *call);
-/* Call done() of each. The mutex is not held. */
+/* Call done() for each. The mutex is not held. */
 void il__async_tell(struct call_list *done);
 
-/* ---- async_call.c ------------------------------------------------------------------------------------------------ */
+/* ---- async_call.c ---------------------------------------------------------------------------- */
 
-/* Before the first attempt: does it wait, and until when does its op? */
+/* Before the first attempt: does the call wait, and until when does its op? */
 void il__call_init(struct il__call *call);
-/* Before each attempt: the op's inputs for this one. */
+/* Before each attempt: set the op's inputs. */
 void il__call_ready(const struct il__async *a, struct il__call *call, int64_t now_ns);
 
 enum call_next {
@@ -142,28 +170,31 @@ enum call_next {
     NEXT_PARK,
     NEXT_AGAIN, /* at once */
 };
-/* What an attempt has come to. The call's status is set. The mutex is held. */
+/* The outcome of an attempt. Sets the call's status. The mutex is held. */
 enum call_next il__call_next(const struct il__async *a, struct il__call *call, int64_t now_ns);
 /* A parked call is cancelled: DONE, or AGAIN to leave its queue. */
 enum call_next il__call_give_up(struct il__call *call);
-/* Must what it was given be given back, for nobody waits for it? */
+/* Must its grant be given back, because no caller waits for it? */
 bool il__call_gives_back(const struct il__call *call);
-/* Do so. Blocks in the store; the mutex is not held. */
+/* Give it back. Blocks in the store; the mutex is not held. */
 void il__call_give_back(struct il__async *a, const struct il__call *call);
 
-/* ---- async_wait.c ------------------------------------------------------------------------------------------------ */
+/* ---- async_wait.c ---------------------------------------------------------------------------- */
 
-/* Park a call; false: its word has changed already, it is to be applied again. *ret_poke: poke the board afterwards. The mutex is held. */
+/* Park a call; false: its word has changed already, apply it again. *ret_poke: poke the board
+ * afterwards. The mutex is held. */
 bool il__call_park(struct il__async *a, struct il__call *call, int64_t now_ns, bool *ret_poke);
-/* A claim that was woken on behalf of others is done: unless it found nothing to do, those behind it are to look. The mutex is held. */
+/* A claim that was woken on behalf of others is done: unless it found nothing, wake the next ones.
+ * The mutex is held. */
 void  il__call_pass_on(struct il__async *a, const struct il__call *call, struct call_list *ready);
 void *il__async_watch(void *arg);
 
-/* ---- announce.c -------------------------------------------------------------------------------------------------- */
+/* ---- announce.c ------------------------------------------------------------------------------ */
 
-/* Tell what has been said since; on the watcher's thread, without the mutex. True: somebody is about to say something. */
+/* Deliver new messages; on the watcher's thread, without the mutex. True: a message is being
+ * written. */
 bool il__async_hear(struct il__async *a, il__announce_fn *fn);
-/* Send the outbox; on a lane's thread. The mutex is held, but not meanwhile. */
+/* Send the outbox; on a lane's thread. The mutex is held, but released while sending. */
 void il__async_send(struct il__async *a);
 
 #endif

@@ -1,28 +1,30 @@
 /*
- * async_wait.c: parked calls, and the watcher: one thread that sleeps until any word of the board changes or the next call is due, and has those
- * calls repeated.
+ * async_wait.c: parked calls, and the watcher: a thread that sleeps until any word of the board
+ * changes or the next call is due, and then has those calls repeated.
  *
- * No wake-up is lost. A call is parked under the mutex, and then its word is compared with what it was before its op was applied: what happened until then is seen
- * here. What happens later is seen by the watcher: when it has said so (`watches`), it has set WATCHED before it last looked (base/board.h), and if
- * it has not, it is poked. Under one mutex it is always one of the two.
+ * No wake-up is lost. A call is parked under the mutex, and then its word is compared with its
+ * value before the op was applied: this catches earlier changes. The watcher catches later ones: if
+ * `watches` is set, it has set WATCHED before its last check (base/board.h); if not, it is poked.
+ * Since all this happens under one mutex, one of the two always applies.
  *
- * Claims. A word of a queue with a thousand claims parked at it says that there may be a job, and mostly there is one. So only the first few are
- * repeated; one that was given something has the next ones repeated, and so on. One that found nothing ends that, for then there is nothing
- * for the others either; they sleep on, and look by themselves now and then as they would anyway.
+ * Claims: a change of a queue's word, with a thousand claims parked at it, means that there may be
+ * a job, and usually there is just one. So only the first few claims are repeated; each one that
+ * gets a job triggers the next few. A claim that finds nothing stops this, since the others would
+ * find nothing either; they keep sleeping, and poll from time to time as usual.
  */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "runtime/async_internal.h"
 
-#define LOOK_NS \
-    (1000 * (int64_t)IL__NS_PER_MS) /* the watcher looks by itself: a wake-up may be lost with the process that owed it */
+/* the watcher polls: a wake-up may be lost with the process that owed it */
+#define LOOK_NS (1000 * (int64_t)IL__NS_PER_MS)
 #define IDLE_NS (60 * LOOK_NS)
-#define TOGETHER_NS (100 * (int64_t)IL__NS_PER_MS) /* signs of life are given together */
+#define TOGETHER_NS (100 * (int64_t)IL__NS_PER_MS) /* keep-alives are sent together */
 #define CLAIMS_FIRST 8 /* repeated when the word of their queue changes */
-#define CLAIMS_NEXT 2  /* after each of them that was given something */
-#define NAMES_MAX 4    /* queues that share a word and are told apart */
+#define CLAIMS_NEXT 2  /* after each of them that got a job */
+#define NAMES_MAX 4    /* queues that share a word and are distinguished */
 
-/* ---- in and out of the tables -------------------------------------------------------------------------------------- */
+/* ---- in and out of the tables ---------------------------------------------------------------- */
 
 static void
 add(struct il__async *a, struct il__call *call)
@@ -44,7 +46,7 @@ add(struct il__async *a, struct il__call *call)
     a->n_parked++;
 }
 
-/* Take a call out; it is nobody's then. */
+/* Take a call out; it is in no list then. */
 static void
 take(struct il__async *a, struct il__call *call, int64_t now_ns)
 {
@@ -79,7 +81,7 @@ repeat(struct il__async *a, struct il__call *call, uint32_t flags, int64_t now_n
     il__async_enqueue(a, call);
 }
 
-/* When it is repeated though nobody wakes it. */
+/* When it is repeated without a wake-up. */
 static int64_t
 due_ns(const struct il__async *a, const struct il__call *call, int64_t now_ns)
 {
@@ -89,7 +91,7 @@ due_ns(const struct il__async *a, const struct il__call *call, int64_t now_ns)
                                               : call->wait_until_ns;
 
     if (poll_ms > 0)
-        most_ms = MIN(most_ms, poll_ms); /* what others wake does not reach us, or not yet */
+        most_ms = MIN(most_ms, poll_ms); /* wake-ups by others do not reach us, or not yet */
     int64_t at_ns = now_ns + most_ms * IL__NS_PER_MS;
     if (most_ms > 1000)
         at_ns -= at_ns % TOGETHER_NS;
@@ -123,7 +125,7 @@ il__call_park(struct il__async *a, struct il__call *call, int64_t now_ns, bool *
     return true;
 }
 
-/* ---- claims -------------------------------------------------------------------------------------------------------- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 struct claim_name {
     uint64_t hash;
@@ -140,7 +142,7 @@ may_look(struct claim_name names[NAMES_MAX], uint64_t hash)
         if (names[i].hash == hash)
             return names[i].n++ < CLAIMS_FIRST;
     }
-    return true; /* too many names to tell apart */
+    return true; /* too many names to distinguish */
 }
 
 void
@@ -148,7 +150,8 @@ il__call_pass_on(struct il__async *a, const struct il__call *call, struct call_l
 {
     unsigned n = CLAIMS_NEXT;
 
-    if ((call->flags & CALL_OBLIGED) == 0 || (call->status == IL_OK && call->ops->status == IL_EMPTY))
+    if ((call->flags & CALL_OBLIGED) == 0 ||
+        (call->status == IL_OK && call->ops->status == IL_EMPTY))
         return;
     int64_t  now_ns = il__clock_boot_ns();
     uint32_t word   = il__board_read(a->h->store->board, call->slot);
@@ -164,7 +167,7 @@ il__call_pass_on(struct il__async *a, const struct il__call *call, struct call_l
     }
 }
 
-/* ---- the watcher --------------------------------------------------------------------------------------------------- */
+/* ---- the watcher ----------------------------------------------------------------------------- */
 
 static void
 wake_slot(struct il__async *a, uint32_t slot, uint32_t word, int64_t now_ns)
@@ -205,7 +208,8 @@ look_at_due(struct il__async *a, int64_t now_ns)
         repeat(a, container_of(a->due.first, struct il__call, due), 0, now_ns);
 }
 
-/* What the watcher does itself, after a look at everything. The mutex is held, but not meanwhile. */
+/* What the watcher does itself, after checking everything. The mutex is held, but released
+ * meanwhile. */
 static void
 do_own_part(struct il__async *a)
 {
@@ -230,7 +234,8 @@ il__async_watch(void *arg)
     il__mutex_lock(&a->mutex);
     for (;;) {
         uint32_t any;
-        /* Whoever adds something does so under the mutex, and pokes afterwards: it is seen here, or the sleep does not begin. */
+        /* Calls are added under the mutex and followed by a poke: either they are seen here, or the
+         * sleep does not begin. */
         a->poked       = false;
         a->watches     = a->n_parked > 0 || a->hear != NULL;
         any            = a->watches ? il__board_watch(b) : il__board_read(b, IL__BOARD_ANY);
@@ -258,7 +263,7 @@ il__async_watch(void *arg)
     return NULL;
 }
 
-/* ---- ending waits -------------------------------------------------------------------------------------------------- */
+/* ---- ending waits ---------------------------------------------------------------------------- */
 
 void
 il__async_cancel(struct il__async *a, struct il__call *call)

@@ -1,9 +1,11 @@
 /*
- * build.c: il_cache_lookup() and the build it gives to one of its callers. The rules are in core/cache.md.
+ * build.c: il_cache_lookup() and the build it hands to one of its callers. The rules are in
+ * core/cache.md.
  *
- * A lookup reads first (CACHE_GET), so that a hit takes no lock of the store. Only where nobody builds what is missing or
- * old, and where the read says that it is the time for an early refresh, does it ask for the right to build (CACHE_LOOKUP),
- * with the same random number. A build is renewed by repeating that lookup.
+ * A lookup reads first (CACHE_GET), so that a hit takes no store lock. Only if nobody builds a
+ * missing or stale value, or if the read says that an early refresh is due, does it request the
+ * right to build (CACHE_LOOKUP), with the same random number. A build is renewed by repeating that
+ * lookup.
  */
 #include <inttypes.h>
 #include <sys/random.h>
@@ -13,13 +15,13 @@
 #include "core/limits.h"
 #include "runtime/handle.h"
 
-#define LOOKUP_WAIT_MS 30000 /* for somebody else's build, by default */
+#define LOOKUP_WAIT_MS 30000 /* for another holder's build, by default */
 
 struct il_build {
-    il_lease lease; /* its holder is who builds */
+    il_lease lease; /* its holder is the builder */
 };
 
-/* ---- how it is kept --------------------------------------------------------------------------------------- */
+/* ---- renewal --------------------------------------------------------------------------------- */
 
 static il_op
 lookup_op(il_lease *lease)
@@ -36,15 +38,16 @@ build_extended(const il_lease *lease, const il_op *op)
     return op->status == IL_LEAD && op->out.fence == lease->fence;
 }
 
-/* The build is void, and the renewal has begun a new one, which nobody does: let others. */
+/* The build is void, and the renewal has begun a new one that no caller works on: abandon it. */
 static void
 build_refused(il_lease *lease, const il_op *op)
 {
     if (op->status != IL_LEAD)
         return;
-    il_op end = {
-        .type = IL_OP_CACHE_ABANDON, .key = lease->key, .holder = lease->holder, .fence = op->out.fence
-    };
+    il_op end = { .type   = IL_OP_CACHE_ABANDON,
+                  .key    = lease->key,
+                  .holder = lease->holder,
+                  .fence  = op->out.fence };
     IGNORE(il_apply(lease->h, &end, 1, NULL)); /* else its time runs out */
     il_op_release(&end);
 }
@@ -53,7 +56,7 @@ static const struct il__lease_kind build_kind = {
     .renewal   = lookup_op,
     .extended  = build_extended,
     .refused   = build_refused,
-    .lost_text = "the value was dropped, or the build took longer than its lease",
+    .lost_text = "the value was dropped, or the build outlived its lease",
 };
 
 void
@@ -66,7 +69,7 @@ il_build_free(il_build *build)
 }
 DEFINE_AUTO(il_build, il_build_free)
 
-/* ---- looking up ------------------------------------------------------------------------------------------- */
+/* ---- looking up ------------------------------------------------------------------------------ */
 
 /* A random number other than 0. */
 static uint32_t
@@ -79,7 +82,7 @@ draw_chance(void)
     return MAX(chance, 1);
 }
 
-/* Would a lookup lead, by what a get has answered? */
+/* Would a lookup lead, given the answer of a get? */
 static bool
 nobody_builds(const il_op *op)
 {
@@ -88,7 +91,7 @@ nobody_builds(const il_op *op)
     return op->status == IL_NOT_FOUND || (op->status == IL_STALE_HIT && op->out.fence == 0);
 }
 
-/* A build for the caller, if it is to lead. */
+/* A build object for the caller, in case it leads. */
 static il_status
 build_new(il *h, const char *key, int64_t lease_ms, il_build **ret, il_error *reterr)
 {
@@ -96,15 +99,15 @@ build_new(il *h, const char *key, int64_t lease_ms, il_build **ret, il_error *re
     char                           holder[37];
 
     if (il_uuid(holder) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
     if (build == NULL || !il__lease_init(&build->lease, h, &build_kind, key, holder,
                                          lease_ms != 0 ? lease_ms : IL_TTL_MS_DEFAULT))
-        return il__error_set(reterr, IL_NOMEM, "no memory or descriptor for a build");
+        return il__error_set(reterr, IL_NOMEM, "out of memory or descriptors for a build");
     *ret = TAKE(build);
     return IL_OK;
 }
 
-/* Ask for the right to build. LEAD: *ret is the build. The answer is in *op in any case. */
+/* Request the right to build. LEAD: *ret is the build. *op has the answer in any case. */
 static il_status
 ask_to_build(il *h, const char *key, const il_cache_opts *opts, il_op *op, il_build **ret,
              il_error *reterr)
@@ -123,7 +126,7 @@ ask_to_build(il *h, const char *key, const il_cache_opts *opts, il_op *op, il_bu
     op->in.cache.chance = chance;
     int64_t sent_ns     = il__clock_boot_ns();
     st                  = il__apply_sure(h, op, reterr);
-    op->key             = key; /* of the names, this one outlives the build */
+    op->key             = key; /* of the names, only this one outlives the build */
     op->holder          = NULL;
     if (st != IL_OK || op->status != IL_LEAD)
         return st;
@@ -136,7 +139,7 @@ ask_to_build(il *h, const char *key, const il_cache_opts *opts, il_op *op, il_bu
     return st;
 }
 
-/* One look, and the right to build if that is wanted and nobody does. */
+/* Read once, and request the right to build if wanted and no one else builds. */
 static il_status
 look(il *h, const char *key, const il_cache_opts *opts, uint64_t token, il_op *op, il_build **ret,
      il_error *reterr)
@@ -155,7 +158,8 @@ static il_status
 check_cache_opts(const char *key, const il_cache_opts *opts, il_error *reterr)
 {
     if (opts->struct_size != sizeof *opts)
-        return il__error_set(reterr, IL_INVAL, "il_cache_opts was not made with IL_CACHE_OPTS_INIT");
+        return il__error_set(reterr, IL_INVAL,
+                             "il_cache_opts was not initialized with IL_CACHE_OPTS_INIT");
     if (key == NULL)
         return il__error_set(reterr, IL_INVAL, "no key given");
     return il__check_wait(opts->wait_ms, reterr);
@@ -166,14 +170,14 @@ il_cache_lookup(il *h, const char *key, const il_cache_opts *opts, il_build **re
                 il_error *reterr)
 {
     static const il_cache_opts defaults = IL_CACHE_OPTS_INIT;
-    uint64_t                   token    = 0; /* of the build that is waited for */
+    uint64_t                   token    = 0; /* of the awaited build */
 
     if (opts == NULL)
         opts = &defaults;
     if (op != NULL)
         *op = (il_op){ .type = IL_OP_CACHE_GET };
     if (h == NULL || op == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or no place for the value");
+        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the value");
     if (check_cache_opts(key, opts, reterr) != IL_OK)
         return IL_INVAL;
     int64_t until_ns = il__wait_until_ns(opts->wait_ms != 0 ? opts->wait_ms : LOOKUP_WAIT_MS);
@@ -183,7 +187,7 @@ il_cache_lookup(il *h, const char *key, const il_cache_opts *opts, il_build **re
         if (st != IL_OK)
             return st;
         if (op->status == IL_HIT || op->status == IL_STALE_HIT || op->status == IL_LEAD)
-            return op->status; /* no failure, so no sentence */
+            return op->status; /* not a failure, so no message */
         if (op->status != IL_WAIT || left_ms == 0)
             return il__error_of_op(op, reterr);
         if (token == 0)
@@ -194,7 +198,7 @@ il_cache_lookup(il *h, const char *key, const il_cache_opts *opts, il_build **re
     }
 }
 
-/* ---- ending a build, dropping a value ---------------------------------------------------------------------- */
+/* ---- ending a build, dropping a value -------------------------------------------------------- */
 
 static il_status
 build_end(il_build *build, il_op_type type, uint32_t flags, const il_cache_in *in, il_error *reterr)
@@ -217,9 +221,11 @@ il_status
 il_build_fill(il_build *build, const void *value, size_t value_bytes, int64_t ttl_ms,
               int64_t grace_ms, uint32_t flags, int32_t code, il_error *reterr)
 {
-    il_cache_in in = {
-        .value = value, .value_bytes = value_bytes, .ttl_ms = ttl_ms, .grace_ms = grace_ms, .code = code
-    };
+    il_cache_in in = { .value       = value,
+                       .value_bytes = value_bytes,
+                       .ttl_ms      = ttl_ms,
+                       .grace_ms    = grace_ms,
+                       .code        = code };
 
     return build_end(build, IL_OP_CACHE_FILL, flags, &in, reterr);
 }

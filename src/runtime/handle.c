@@ -1,5 +1,6 @@
 /*
- * handle.c: opening and closing a handle, applying ops, and the calls that are one op each.
+ * handle.c: opens and closes a handle, applies ops, and implements the public calls that are one op
+ * each.
  */
 #include "runtime/handle.h"
 
@@ -9,17 +10,14 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "core/op.h"
+#include "runtime/piece.h"
 
 #define CALLERS_PER_LANE 48
-
-#ifndef IL__VERSION
-#define IL__VERSION "unknown"
-#endif
 
 const char *
 il_version(void)
 {
-    return IL__VERSION;
+    return IL_VERSION;
 }
 
 static void
@@ -54,7 +52,7 @@ il__handle_guard_table(il *h, const struct il__table_guard *change, il__table_gu
     return il__store_guard_table(h->store, change, each, cookie, reterr);
 }
 
-/* The tenant of a handle: what was asked for, if the store has more than one. */
+/* The tenant of a handle: the requested one, if the store has more than one. */
 static const char *
 tenant_of(const struct il__store *store, const il_open_opts *opts)
 {
@@ -69,7 +67,7 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
     const char *tenant = tenant_of(store, opts);
 
     if (store->tenant != NULL && strcmp(tenant, store->tenant) != 0)
-        return il__error_set(reterr, IL_INVAL, "the API key is of tenant '%s', not of '%s'",
+        return il__error_set(reterr, IL_INVAL, "the API key belongs to tenant '%s', not '%s'",
                              store->tenant, tenant);
     il *h = il__calloc(1, sizeof *h);
     if (h != NULL) {
@@ -82,7 +80,7 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
             il__free(h->counters);
         }
         il__free(h);
-        return il__error_set(reterr, IL_NOMEM, "no memory for a handle");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a handle");
     }
     h->tenant_bytes = strlen(h->tenant);
     h->store        = store;
@@ -92,8 +90,9 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
         il__exec_init(&h->execs[i], store, count_batch, h);
     il__mutex_init(&h->mutex, IL__MUTEX_handle);
     il__cond_init(&h->unpinned);
-    h->watch_fd   = -1;
-    h->break_seen = il__board_read(store->board, IL__BOARD_BREAK); /* before anything can be broken */
+    h->watch_fd = -1;
+    /* before anything can be broken */
+    h->break_seen = il__board_read(store->board, IL__BOARD_BREAK);
     *ret          = h;
     return IL_OK;
 }
@@ -106,7 +105,8 @@ check_open(const char *url, const il_open_opts *opts, il **ret, il_error *reterr
     if (opts == NULL)
         return IL_OK;
     if (opts->struct_size != sizeof *opts)
-        return il__error_set(reterr, IL_INVAL, "il_open_opts was not made with IL_OPEN_OPTS_INIT");
+        return il__error_set(reterr, IL_INVAL,
+                             "il_open_opts was not initialized with IL_OPEN_OPTS_INIT");
     if (opts->tenant != NULL && il_check_tenant(opts->tenant, reterr) != IL_OK)
         return IL_INVAL;
     if (opts->timeout_ms < 0)
@@ -160,7 +160,7 @@ il_close(il *h)
     il__free(h);
 }
 
-/* These two are part of every plain call, too, so that one has them without a call. */
+/* Also part of every plain call, so they are inlined there. */
 static inline bool
 prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
 {
@@ -184,21 +184,31 @@ il__op_may_stand(il_op_type type)
 }
 
 /*
- * Which executor. Few callers are faster together, in larger batches; many are faster on several connections, while one of
- * them waits for the disk. Ops of one key go the same way, so as not to wait for each other in the store; but nothing depends on it. The ops of one
- * call stay together, so that they keep their order.
+ * Half of the lanes are for ops that may block until some caller's transaction has ended (a push
+ * next to one with the same unique key), so that no renewal waits behind them. The last lane of
+ * each half is for slow work: calls of many ops, one after another, and sweeps, which scan
+ * everything. So a short call only waits for other short calls, and large batches wait for each
+ * other here instead of in the store, on the same keys.
  *
- * Half of them are for what may stand still until a transaction of somebody's own has ended (a push beside one of the same unique key): no
- * renewal is behind that.
+ * A few callers are faster together, in larger batches; many are faster on several connections,
+ * while one of them waits for the disk. Ops on one key use the same lane, so that they do not wait
+ * for each other in the store; but correctness does not depend on it. The ops of one call stay
+ * together to keep their order.
  */
 unsigned
-il__lane_of(const il *h, const il_op *first, bool may_stand, unsigned n_callers)
+il__lane_of(const il *h, const il_op *first, size_t n, bool may_stand, unsigned n_callers)
 {
     unsigned    n_half  = MAX(h->n_execs / 2, 1);
-    unsigned    n_lanes = MIN(1 + n_callers / CALLERS_PER_LANE, n_half);
+    unsigned    n_short = MAX(n_half - 1, 1);
+    unsigned    n_lanes = MIN(1 + n_callers / CALLERS_PER_LANE, n_short);
     unsigned    i_first = may_stand ? h->n_execs - n_half : 0;
     const char *name    = first->key;
 
+#ifdef IL_MUTANT_long_calls_anywhere
+    n = 1;
+#endif
+    if (n > IL__LONG_OPS || first->type == IL_OP_SWEEP)
+        return i_first + n_half - 1;
     if (n_lanes < 2)
         return i_first;
     if (name == NULL)
@@ -215,25 +225,26 @@ exec_of(il *h, il_op *const *ops, size_t n, unsigned n_applying)
         return &h->execs[0];
     for (size_t i = 0; i < n && !may_stand; i++)
         may_stand = il__op_may_stand(ops[i]->type);
-    return &h->execs[il__lane_of(h, ops[0], may_stand, n_applying)];
+    return &h->execs[il__lane_of(h, ops[0], n, may_stand, n_applying)];
 }
 
 static il_status
-execute(il *h, il_op *const *ops, size_t n, il_error *reterr)
+execute(il *h, il_op *const *ops, size_t n, size_t *ret_done, il_error *reterr)
 {
     if (h->n_execs == 1)
-        return il__exec_apply(&h->execs[0], ops, n, reterr);
+        return il__exec_apply(&h->execs[0], ops, n, ret_done, reterr);
     unsigned  n_applying = atomic_fetch_add_explicit(&h->n_applying, 1, memory_order_relaxed);
-    il_status st         = il__exec_apply(exec_of(h, ops, n, n_applying), ops, n, reterr);
+    il_status st         = il__exec_apply(exec_of(h, ops, n, n_applying), ops, n, ret_done, reterr);
     atomic_fetch_sub_explicit(&h->n_applying, 1, memory_order_relaxed);
     return st;
 }
 
 il_status
-il__ops_apply_on(il *h, unsigned lane, il_op *const *ops, size_t n, il_error *reterr)
+il__ops_apply_on(il *h, unsigned lane, il_op *const *ops, size_t n, size_t *ret_done,
+                 il_error *reterr)
 {
     atomic_fetch_add_explicit(&h->n_applying, 1, memory_order_relaxed);
-    il_status st = il__exec_apply(&h->execs[lane], ops, n, reterr);
+    il_status st = il__exec_apply(&h->execs[lane], ops, n, ret_done, reterr);
     atomic_fetch_sub_explicit(&h->n_applying, 1, memory_order_relaxed);
     return st;
 }
@@ -264,17 +275,56 @@ il__ops_done(il *h, il_op *ops, size_t n, il_status st)
 }
 
 static il_status
+apply_piece(il *h, il_op *const *ops, size_t n, bool writes, size_t *ret_done, il_error *reterr)
+{
+    if (!writes)
+        return il__store_read(h->store, ops, n, ret_done, reterr);
+    if ((h->store->ops->caps & IL__STORE_DIRECT) != 0)
+        return il__store_apply(h->store, ops, n, ret_done, reterr);
+    return execute(h, ops, n, ret_done, reterr);
+}
+
+/* Piece by piece, so that others get a turn in between. */
+static il_status
+apply_pieces(il *h, il_op *ops, il_op **ptrs, size_t n, il_error *reterr)
+{
+    size_t    n_bytes_left = IL_RESULT_BYTES_MAX;
+    size_t    n_done       = 0;
+    il_status st           = IL_OK;
+
+    for (size_t i = 0; st == IL_OK && i < n; i += n_done) {
+        struct il__piece p = il__piece_next(&ops[i], n - i, n_bytes_left);
+        st                 = apply_piece(h, &ptrs[i], p.n, p.writes, &n_done, reterr);
+        if (st != IL_OK && i > 0 && reterr != NULL)
+            reterr->native[0] = '\0'; /* not "busy", which means that nothing was changed */
+        if (st != IL_OK)
+            break;
+        n_bytes_left = il__piece_left(n_bytes_left, il__piece_bytes(&ops[i], n_done));
+        if (n_bytes_left == 0) {
+            il__piece_refuse(&ops[i + n_done], n - i - n_done);
+            break;
+        }
+    }
+    for (size_t i = 0; st != IL_OK && i < n; i++) {
+        if (!il__op_refused(&ops[i]))
+            il__op_reset(&ops[i]); /* regardless of the answers of earlier pieces */
+    }
+    return st;
+}
+
+static il_status
 apply_pointers(il *h, il_op *ops, il_op **ptrs, size_t n, il_error *reterr)
 {
     bool      writes = prepare(h, ops, ptrs, n);
+    size_t    n_done;
     il_status st;
 
-    if (!writes)
-        st = il__store_read(h->store, ptrs, n, reterr);
-    else if ((h->store->ops->caps & IL__STORE_DIRECT) != 0)
-        st = il__store_apply(h->store, ptrs, n, reterr);
-    else
-        st = execute(h, ptrs, n, reterr);
+    if (n == 1) {
+        ops->bytes_left = IL_RESULT_BYTES_MAX;
+        st              = apply_piece(h, ptrs, 1, writes, &n_done, reterr);
+    } else {
+        st = apply_pieces(h, ops, ptrs, n, reterr);
+    }
     done(h, ops, n, st);
     return st;
 }
@@ -287,17 +337,17 @@ il_apply(il *h, il_op *ops, size_t n, il_error *reterr)
     if (h == NULL)
         return il__error_set(reterr, IL_INVAL, "no handle given");
     if (ops == NULL || n == 0 || n > IL_BATCH_OPS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a batch has 1..%d operations, not %zu",
+        return il__error_set(reterr, IL_INVAL, "a batch needs 1..%d operations, not %zu",
                              IL_BATCH_OPS_MAX, n);
     if (n == 1)
         return apply_pointers(h, ops, &one, 1, reterr);
     AUTO_FREE il_op **ptrs = il__alloc(n * sizeof *ptrs);
     if (ptrs == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a batch of %zu", n);
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a batch of %zu", n);
     return apply_pointers(h, ops, ptrs, n, reterr);
 }
 
-/* ---- errors of single ops ---------------------------------------------------------------------------- */
+/* ---- errors of single ops -------------------------------------------------------------------- */
 
 static void
 describe_held(const il_op *op, il_error *reterr)
@@ -305,20 +355,21 @@ describe_held(const il_op *op, il_error *reterr)
     const il_lease_info *held = op->out.items;
 
     if (op->out.n_items > 0) {
-        if (held->fence == 0) /* a classic client's lock: nothing more is known of it */
+        if (held->fence == 0) /* a classic client's lock: nothing more is known about it */
             il__error_set(reterr, op->status, "'%s' is held by %s", op->key, held->holder);
         else
             il__error_set(reterr, op->status,
                           "'%s' is held by %s (fence %" PRIu64 ") for %" PRId64 " ms", op->key,
                           held->holder, held->fence, held->age_ms);
-        (void)snprintf(reterr->holder, sizeof reterr->holder, "%s", held->holder); /* fits: limits agree */
+        /* fits: limits agree */
+        (void)snprintf(reterr->holder, sizeof reterr->holder, "%s", held->holder);
         reterr->fence = held->fence;
         return;
     }
-    il__error_set(reterr, op->status, "'%s' is held by somebody else", op->key);
+    il__error_set(reterr, op->status, "'%s' is held", op->key);
 }
 
-/* What is in the way, or is there already: a run or a job. False: the op shows none. */
+/* The run or job that blocks the op or already exists. False: the op shows none. */
 static bool
 describe_other(const il_op *op, const char *name, il_error *reterr)
 {
@@ -366,7 +417,8 @@ il__apply_sure(il *h, il_op *op, il_error *reterr)
     il_error  err = { .status = IL_OK };
     il_status st  = il_apply(h, op, 1, &err);
 
-    /* Not when the store's lock was never had: then nothing has happened, and the time is used up. */
+    /* Not if the store's lock was never acquired: then nothing was changed, and the time is used
+     * up. */
     bool unsure = st == IL_OK ? op->status == IL_STORE
                               : il_status_retryable(st) && strcmp(err.native, IL__NATIVE_BUSY) != 0;
     if (unsure)
@@ -401,7 +453,8 @@ il_check_fence(il *h, const char *key, uint64_t fence, il_error *reterr)
 }
 
 il_status
-il_break(il *h, const char *key, uint64_t fence, const char *reason, uint32_t flags, il_error *reterr)
+il_break(il *h, const char *key, uint64_t fence, const char *reason, uint32_t flags,
+         il_error *reterr)
 {
     il_op op = { .type = IL_OP_BREAK, .key = key, .fence = fence, .flags = flags };
 
@@ -415,7 +468,7 @@ il_status
 il_get(il *h, const char *key, il_op *op, il_error *reterr)
 {
     if (op == NULL)
-        return il__error_set(reterr, IL_INVAL, "no place for the answer");
+        return il__error_set(reterr, IL_INVAL, "nowhere to store the result");
     *op = (il_op){ .type = IL_OP_GET, .key = key };
     return il__apply_one(h, op, reterr);
 }
@@ -425,7 +478,7 @@ il_list(il *h, const char *prefix, const char *cursor, uint32_t limit, uint32_t 
         il_error *reterr)
 {
     if (op == NULL)
-        return il__error_set(reterr, IL_INVAL, "no place for the answer");
+        return il__error_set(reterr, IL_INVAL, "nowhere to store the result");
     *op         = (il_op){ .type = IL_OP_LIST, .flags = flags };
     op->in.list = (il_list_in){ .prefix = prefix, .cursor = cursor, .limit = limit };
     return il__apply_one(h, op, reterr);

@@ -1,7 +1,8 @@
 /*
- * job.c: il_push(), il_claim() and the jobs it gives. The rules are in core/queue.md.
+ * job.c: il_push(), il_claim() and the jobs it returns. The rules are in core/queue.md.
  *
- * The jobs of one claim share its answer, with their payloads; the last one that is freed frees it.
+ * The jobs of one claim share its answer, which contains their payloads; freeing the last job frees
+ * it.
  */
 #include <inttypes.h>
 
@@ -10,7 +11,7 @@
 #include "core/limits.h"
 #include "runtime/handle.h"
 
-/* What a claim was answered. */
+/* The answer to a claim. */
 struct claim {
     il_op       op;
     atomic_uint n_refs;
@@ -39,7 +40,7 @@ claim_unref(struct claim *claim)
 }
 DEFINE_AUTO(struct claim, claim_unref)
 
-/* ---- how it is kept --------------------------------------------------------------------------------------- */
+/* ---- renewal --------------------------------------------------------------------------------- */
 
 static il_op
 job_op(const il_lease *lease, il_op_type type)
@@ -101,7 +102,8 @@ job_new(il *h, struct claim *claim, const il_job_info *info, const char *worker,
 {
     AUTO(il_job_freep) il_job *job = il__calloc(1, sizeof *job);
 
-    if (job == NULL || !il__lease_init(&job->lease, h, &job_kind, info->id, worker, info->remaining_ms))
+    if (job == NULL ||
+        !il__lease_init(&job->lease, h, &job_kind, info->id, worker, info->remaining_ms))
         return NULL;
     atomic_fetch_add(&claim->n_refs, 1);
     job->claim         = claim;
@@ -112,7 +114,7 @@ job_new(il *h, struct claim *claim, const il_job_info *info, const char *worker,
     return TAKE(job);
 }
 
-/* ---- pushing ------------------------------------------------------------------------------------------------ */
+/* ---- pushing --------------------------------------------------------------------------------- */
 
 static il_op
 push_op(const char *queue, const char *id, const il_push_opts *opts)
@@ -120,16 +122,16 @@ push_op(const char *queue, const char *id, const il_push_opts *opts)
     il_op op = { .type = IL_OP_JOB_PUSH, .key = queue, .flags = opts->flags };
 
     op.in.job = (il_job_in){
-        .id           = id,
-        .group        = opts->group,
-        .unique_key   = opts->unique_key,
-        .unique_ms    = opts->unique_ms,
-        .parent       = opts->parent,
-        .n_children   = opts->n_children,
-        .priority     = opts->priority,
-        .delay_ms     = opts->delay_ms,
-        .run_at_ms    = opts->run_at_ms,
-        .max_attempts = opts->max_attempts,
+        .id            = id,
+        .group         = opts->group,
+        .unique_key    = opts->unique_key,
+        .unique_for_ms = opts->unique_for_ms,
+        .parent        = opts->parent,
+        .n_children    = opts->n_children,
+        .priority      = opts->priority,
+        .delay_ms      = opts->delay_ms,
+        .run_at_ms     = opts->run_at_ms,
+        .max_attempts  = opts->max_attempts,
     };
     return op;
 }
@@ -144,9 +146,10 @@ il_push(il *h, const char *queue, const void *payload, size_t payload_bytes,
     if (opts == NULL)
         opts = &defaults;
     if (opts->struct_size != sizeof *opts)
-        return il__error_set(reterr, IL_INVAL, "il_push_opts was not made with IL_PUSH_OPTS_INIT");
+        return il__error_set(reterr, IL_INVAL,
+                             "il_push_opts was not initialized with IL_PUSH_OPTS_INIT");
     if (opts->id == NULL && il_uuid(made) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
     il_op op             = push_op(queue, opts->id != NULL ? opts->id : made, opts);
     op.in.job.data       = payload;
     op.in.job.data_bytes = payload_bytes;
@@ -159,11 +162,12 @@ il_push(il *h, const char *queue, const void *payload, size_t payload_bytes,
     return st;
 }
 
-/* ---- claiming ----------------------------------------------------------------------------------------------- */
+/* ---- claiming -------------------------------------------------------------------------------- */
 
 /*
- * Ask until there is a job, or the wait is over. All of it is one claim with one id: repeated, it gives what it has given already, be it that an
- * answer was lost or that a server has waited in our place (il_wait()), and else it looks again.
+ * Repeat the claim until it returns a job or the wait is over. All attempts are one claim with one
+ * id: if it has already claimed jobs, because an answer was lost or a server waited on our behalf
+ * (il_wait()), repeating it returns those; otherwise it tries again.
  */
 static il_status
 claim_loop(il *h, il_op *op, int64_t until_ns, int64_t *ret_sent_ns, il_error *reterr)
@@ -172,13 +176,13 @@ claim_loop(il *h, il_op *op, int64_t until_ns, int64_t *ret_sent_ns, il_error *r
     il_status st;
 
     if (il_uuid(id) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
     op->in.job.id = id;
     for (;;) {
         *ret_sent_ns = il__clock_boot_ns();
         st           = il__apply_sure(h, op, reterr);
         if (st != IL_OK)
-            break; /* what it may have claimed is recovered when its time is over */
+            break; /* jobs it may have claimed are recovered when they expire */
         int64_t left_ms = il__wait_left_ms(until_ns);
         if (op->status != IL_EMPTY || left_ms == 0) {
             st = il__error_of_op(op, reterr);
@@ -194,18 +198,18 @@ claim_loop(il *h, il_op *op, int64_t until_ns, int64_t *ret_sent_ns, il_error *r
     return st;
 }
 
-/* A job that cannot be kept is ready again, as if it had not been claimed. */
+/* A job that cannot be kept becomes ready again, as if it had not been claimed. */
 static void
 give_back(il *h, const il_job_info *info)
 {
     il_op op = { .type = IL_OP_JOB_SNOOZE, .fence = info->token };
 
     op.in.job.id = info->id;
-    IGNORE(il_apply(h, &op, 1, NULL)); /* else its claim runs out */
+    IGNORE(il_apply(h, &op, 1, NULL)); /* else its claim expires */
     il_op_release(&op);
 }
 
-/* Keep the jobs of a claim that was sent at sent_ns, as many as there is memory for; the others are given back. */
+/* Keep the jobs of a claim sent at sent_ns, as many as memory allows; give the others back. */
 static il_status
 keep_jobs(struct claim *claim, il *h, const il_claim_opts *opts, int64_t sent_ns, il_job **ret,
           size_t *ret_n, il_error *reterr)
@@ -225,7 +229,9 @@ keep_jobs(struct claim *claim, il *h, const il_claim_opts *opts, int64_t sent_ns
         ret[n++] = job;
     }
     if (n == 0)
-        return st != IL_OK ? st : il__error_set(reterr, IL_NOMEM, "no memory or descriptor for a job");
+        return st != IL_OK
+                   ? st
+                   : il__error_set(reterr, IL_NOMEM, "out of memory or descriptors for a job");
     *ret_n = n;
     return IL_OK;
 }
@@ -234,7 +240,8 @@ static il_status
 check_claim_opts(const il_claim_opts *opts, il_error *reterr)
 {
     if (opts->struct_size != sizeof *opts)
-        return il__error_set(reterr, IL_INVAL, "il_claim_opts was not made with IL_CLAIM_OPTS_INIT");
+        return il__error_set(reterr, IL_INVAL,
+                             "il_claim_opts was not initialized with IL_CLAIM_OPTS_INIT");
     return il__check_wait(opts->wait_ms, reterr);
 }
 
@@ -249,14 +256,14 @@ il_claim(il *h, const char *queue, const il_claim_opts *opts, il_job **ret, size
     if (opts == NULL)
         opts = &defaults;
     if (h == NULL || ret == NULL || ret_n == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or no place for the jobs");
+        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the jobs");
     if (check_claim_opts(opts, reterr) != IL_OK)
         return IL_INVAL;
     if (opts->worker == NULL && il_uuid(made) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
     AUTO(claim_unrefp) struct claim *claim = il__calloc(1, sizeof *claim);
     if (claim == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a claim");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a claim");
     atomic_init(&claim->n_refs, 1);
     claim->op                 = (il_op){ .type   = IL_OP_JOB_CLAIM,
                                          .key    = queue,
@@ -272,7 +279,7 @@ il_claim(il *h, const char *queue, const il_claim_opts *opts, il_job **ret, size
     return st;
 }
 
-/* ---- with a job ----------------------------------------------------------------------------------------------- */
+/* ---- with a job ------------------------------------------------------------------------------ */
 
 const il_job_info *
 il_job_look(const il_job *job)
@@ -303,7 +310,7 @@ il_job_progress(il_job *job, int32_t percent, const char *message, il_error *ret
     return st;
 }
 
-/* End the claim with an op of this type and these inputs; the id is added. */
+/* End the claim with an op of this type and these inputs, plus the id. */
 static il_status
 job_end(il_job *job, il_op_type type, uint32_t flags, il_job_in in, il_error *reterr)
 {

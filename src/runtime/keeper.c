@@ -1,19 +1,19 @@
 /*
  * keeper.c: the three threads of a handle that holds leases or waits for some.
  *
- * Locks, runs, claims and builds are kept alike: each has a lease, and a kind that says which op renews it. The keeper
- * renews at a third of the TTL, and at once when a lease was broken or work was cancelled somewhere, to learn whether
- * it was ours. It may block in the store. The sweeper sweeps once a second; it is a thread of its own, since a sweep
- * can take longer than a lease lasts. The watchdog never touches the
- * store: it only compares local deadlines with CLOCK_BOOTTIME (so that a suspended machine wakes up to
- * the truth) and tells the holder. None can be blocked by the holder's work.
+ * Locks, runs, claims and builds are kept alike: each has a lease, and a kind that defines the op
+ * that renews it. The keeper renews at a third of the TTL, and at once when a lease was broken or
+ * work was cancelled anywhere, to find out whether it was ours. It may block in the store. The
+ * sweeper sweeps once a second; it is a separate thread, since a sweep can take longer than a lease
+ * lasts. The watchdog never accesses the store: it only compares local deadlines with
+ * CLOCK_BOOTTIME (so that expiry is noticed after a suspend) and notifies the holder. The holder's
+ * work cannot block any of them.
  *
- * A lease that a thread uses outside the mutex is pinned; il__keeper_remove() waits for that, so a
- * callback never sees a freed lease.
+ * A lease that a thread uses outside the mutex is pinned; il__keeper_remove() waits until it is
+ * not, so a callback never sees a freed lease.
  */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mapping.h"
 #include "core/lease.h"
 #include "core/limits.h"
 #include "core/op.h"
@@ -30,18 +31,19 @@
 #define RENEW_AT_ONCE 64  /* leases renewed in one batch */
 #define SWEEPS_AT_ONCE 16 /* sweeps in a row while there is more to do */
 #define GIVE_WAY_MS 2     /* between them */
-#define LOOK_MS 1000 /* the keeper looks at least so often, whatever it should have been told */
+#define LOOK_MS 1000      /* the keeper checks at least this often, even without a wake-up */
 
 void
 il__lease_extended(il_lease *lease, int64_t sent_ns, int64_t remaining_ms)
 {
     int64_t known_ns = atomic_load(&lease->deadline_ns);
-    /* With so little left (the answer to a repeated claim, long after the first) it is over. */
+    /* With so little time left (the answer to a repeated claim, long after the first) it is
+     * over. */
     int64_t deadline_ns =
         remaining_ms > USELESS_MS ? il__lease_local_deadline_ns(sent_ns, remaining_ms) : sent_ns;
 
-    /* An answer that was overtaken by a later one must not move the deadline back, nor one that comes late
-     * revive a lease whose deadline has passed: its holder may have been told, or have looked. */
+    /* An answer overtaken by a later one must not move the deadline back, and a late answer must
+     * not revive a lease whose deadline has passed: its holder may already know. */
     if (known_ns != 0 && il__clock_boot_ns() >= known_ns)
         return;
     while (deadline_ns > known_ns &&
@@ -54,12 +56,12 @@ poke_watchdog(const il *h)
 {
     uint64_t one = 1;
 
-    /* Full means that it has been poked already. */
+    /* If full, it has been poked already. */
     if (h->watch_fd >= 0 && write(h->watch_fd, &one, sizeof one) < 0)
         CHECK(errno == EAGAIN);
 }
 
-/* Mark as lost; the watchdog tells. h->mutex is held. */
+/* Mark as lost; the watchdog notifies the holder. h->mutex is held. */
 static void
 lose(il_lease *lease, const char *why)
 {
@@ -67,7 +69,8 @@ lose(il_lease *lease, const char *why)
     int      expected = IL_OK;
 
     CHECK(il__mutex_held(&lease->h->mutex));
-    if (why == NULL || why[0] == '\0') /* told all the same, when there was no memory for the reason */
+    /* reported even if there was no memory for the reason */
+    if (why == NULL || why[0] == '\0')
         why = il_status_text(IL_LOST);
     if (!atomic_compare_exchange_strong(&lease->status, &expected, IL_LOST))
         return;
@@ -85,7 +88,7 @@ il__lease_lost(il_lease *lease, const char *why)
     il__mutex_unlock(&lease->h->mutex);
 }
 
-/* Note that its work should stop; the watchdog tells. h->mutex is held. */
+/* Record that its work should stop; the watchdog notifies the holder. h->mutex is held. */
 static void
 cancel(il_lease *lease, const char *reason)
 {
@@ -130,9 +133,10 @@ stop_ns(const il_lease *l)
     return il_lease_deadline_ns(l) - l->stop_ms * IL__NS_PER_MS;
 }
 
-/* ---- the keeper ------------------------------------------------------------------------------------------- */
+/* ---- the keeper ------------------------------------------------------------------------------ */
 
-/* Something was broken or cancelled somewhere: all of ours are due, to learn whether it was one of them. */
+/* A lease was broken or work cancelled somewhere: renew all of ours now, to find out whether it was
+ * one of them. */
 static void
 all_are_due(il *h)
 {
@@ -140,7 +144,7 @@ all_are_due(il *h)
         l->renew_at_ns = 0;
 }
 
-/* Pin what is to be renewed now, as much as fits into a batch; the rest is due in the next round. */
+/* Pin the leases to renew now, as many as fit into a batch; the rest is due in the next round. */
 static size_t
 collect_due(il *h, int64_t now_ns, il_lease *due[RENEW_AT_ONCE])
 {
@@ -155,7 +159,7 @@ collect_due(il *h, int64_t now_ns, il_lease *due[RENEW_AT_ONCE])
     return n;
 }
 
-/* The answer means that the lease goes on, and for how long. */
+/* Does the answer mean that the lease continues, and for how long? */
 static bool
 goes_on(const il_lease *l, const il_op *op)
 {
@@ -170,7 +174,7 @@ why_lost(const il_lease *l, const il_op *op)
     return l->kind->lost_text != NULL ? l->kind->lost_text : il_status_text(op->status);
 }
 
-/* Does the status say something about the lease? The others say that the store cannot tell now. */
+/* Is the status a statement about the lease? Otherwise the store could not answer. */
 static bool
 is_answer(il_status status)
 {
@@ -180,13 +184,15 @@ is_answer(il_status status)
     case IL_FULL:
     case IL_CORRUPT:
     case IL_NEWER:
+    case IL_LIMIT: /* it was not executed */
         return false;
     default:
         return true;
     }
 }
 
-/* Note what keeps it from being renewed, to be told if that lasts too long; err NULL: nothing does. h->mutex is held. */
+/* Record why it cannot be renewed, to be reported if that lasts too long; err NULL: renewed.
+ * h->mutex is held. */
 static void
 note_trouble(il_lease *l, const il_error *err)
 {
@@ -195,13 +201,14 @@ note_trouble(il_lease *l, const il_error *err)
                    (int)sizeof l->trouble - 1, err != NULL ? err->message : "");
 }
 
-/* What the store said about one renewal; err: if not OK, why it said nothing. Runs without the mutex; the lease is pinned. */
+/* Process the store's answer to one renewal; err: if not OK, why there is none. Runs without the
+ * mutex; the lease is pinned. */
 static void
 take_answer(il *h, il_lease *l, const il_op *op, const il_error *err, int64_t sent_ns)
 {
     bool    answered = err->status == IL_OK;
     bool    extended = answered && goes_on(l, op);
-    int64_t pause_ms = MIN(l->ttl_ms / 10, 1000); /* the store is out of reach: try again soon */
+    int64_t pause_ms = MIN(l->ttl_ms / 10, 1000); /* the store is unreachable: try again soon */
 
     if (extended) {
         pause_ms = op->out.remaining_ms / 3;
@@ -258,7 +265,7 @@ keeper_main(void *arg)
     il       *h = arg;
     il_lease *due[RENEW_AT_ONCE];
 
-    (void)il__store_attend(h->store); /* to hear of breaks; until that works, a renewal tells */
+    (void)il__store_attend(h->store); /* to learn of breaks; until that works, renewals do */
     il__mutex_lock(&h->mutex);
     while (!h->closing) {
         uint32_t own_seen  = atomic_load(&h->keeper_word);
@@ -283,11 +290,11 @@ keeper_main(void *arg)
     return NULL;
 }
 
-/* ---- the sweeper ------------------------------------------------------------------------------------------- */
+/* ---- the sweeper ----------------------------------------------------------------------------- */
 
 /*
- * May a sweep begin, which will take as long as the last one? Where all calls go one after the other, a renewal waits until it is over, and a
- * lease that has not so much time left, twice, goes first.
+ * May a sweep begin, assuming it takes as long as the last one? Where calls are serialised, a
+ * renewal waits until the sweep is over, so a lease with less than twice that time left goes first.
  */
 static bool
 may_sweep(il *h, int64_t took_ns)
@@ -303,7 +310,7 @@ may_sweep(il *h, int64_t took_ns)
     return may;
 }
 
-/* Those who wait behind a sweep go now, instead of together with the next one. */
+/* Let calls that wait behind a sweep go now, instead of together with the next one. */
 static void
 give_way(il *h)
 {
@@ -313,21 +320,22 @@ give_way(il *h)
     il__mutex_unlock(&h->mutex);
 }
 
-/* One sweep, where it is least in the way of others: on the last lane. Is there more to do? */
+/* Sweep once, on the last lane, where it disturbs others least. True: there is more to do. */
 static bool
 sweep_once(il *h)
 {
     il_op     op  = { .type = IL_OP_SWEEP };
     il_op    *ptr = &op;
+    size_t    n_done;
     il_status st;
 
     (void)il__ops_prepare(h, &op, &ptr, 1);
     if ((h->store->ops->caps & IL__STORE_DIRECT) != 0)
-        st = il__store_apply(h->store, &ptr, 1, NULL);
+        st = il__store_apply(h->store, &ptr, 1, &n_done, NULL);
     else
-        st = il__ops_apply_on(h, h->n_execs - 1, &ptr, 1, NULL);
+        st = il__ops_apply_on(h, h->n_execs - 1, &ptr, 1, &n_done, NULL);
     il__ops_done(h, &op, 1, st);
-    /* A store out of reach is swept later, or by somebody else. */
+    /* An unreachable store is swept later, or by another process. */
     bool more = st == IL_OK && (op.out.flags & IL_OUT_MORE) != 0;
     il_op_release(&op);
     return more;
@@ -342,7 +350,7 @@ sweep(il *h, int64_t *took_ns)
     for (unsigned i = 0; more && i < SWEEPS_AT_ONCE; i++) {
         int64_t began_ns = il__clock_boot_ns();
         if (!may_sweep(h, *took_ns)) {
-            *took_ns /= 2; /* it may have been an exception: not never again */
+            *took_ns /= 2; /* it may have been an exception: do not stop sweeping */
             return;
         }
         more     = sweep_once(h);
@@ -375,19 +383,20 @@ sweeper_main(void *arg)
     return NULL;
 }
 
-/* ---- the watchdog ------------------------------------------------------------------------------------------ */
+/* ---- the watchdog ---------------------------------------------------------------------------- */
 
 static void
 lose_late(il_lease *l)
 {
     char why[sizeof l->why];
 
-    (void)snprintf(why, sizeof why, "it could not be renewed in time%s%s", /* cut when long */
+    (void)snprintf(why, sizeof why, "lease not renewed in time%s%s", /* cut when long */
                    l->trouble[0] != '\0' ? ": " : "", l->trouble);
     lose(l, why);
 }
 
-/* Mark what has reached its deadline; the earliest deadline still to come. h->mutex is held. */
+/* Mark leases that have reached their deadline; returns the earliest future deadline. h->mutex is
+ * held. */
 static int64_t
 check_deadlines(il *h, int64_t now_ns)
 {
@@ -407,14 +416,15 @@ check_deadlines(il *h, int64_t now_ns)
     return next_ns;
 }
 
-/* Is there something that its holder should be told? */
+/* Does its holder have to be notified? */
 static bool
 has_news(const il_lease *l)
 {
     return (!l->told && l->why[0] != '\0') || (!l->cancel_told && l->cancel[0] != '\0');
 }
 
-/* Tell one holder one thing; false when there is nothing to tell. h->mutex is held, but not meanwhile. */
+/* Make one notification; false if none is due. h->mutex is held, but released during the
+ * callback. */
 static bool
 tell_one(il *h)
 {
@@ -460,11 +470,12 @@ watchdog_main(void *arg)
             at.it_value.tv_sec  = (time_t)(next_ns / 1000000000);
             at.it_value.tv_nsec = (long)(next_ns % 1000000000);
         }
-        /* Without a timer descriptor, poll itself keeps time: late after a suspend, but not for ever. */
+        /* Without a timer descriptor, poll's timeout serves: late after a suspend, but not
+         * forever. */
         if (timer >= 0)
             CHECK(timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL) == 0);
         (void)poll(fds, 2, timer >= 0 ? -1 : 100);
-        /* What woke us does not matter: everything is looked at again. */
+        /* The reason for the wake-up does not matter: everything is checked again. */
         IGNORE(read(h->watch_fd, &ignored, sizeof ignored) < 0);
         if (timer >= 0)
             IGNORE(read(timer, &ignored, sizeof ignored) < 0);
@@ -476,26 +487,13 @@ watchdog_main(void *arg)
     return NULL;
 }
 
-/* ---- starting, stopping, adding, removing -------------------------------------------------------------------- */
-
-/* Threads of the library must not take the caller's signals. */
-static int
-start_thread(pthread_t *thread, void *(*main)(void *), il *h)
-{
-    sigset_t all, before;
-
-    CHECK(sigfillset(&all) == 0);
-    CHECK(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
-    int rc = pthread_create(thread, NULL, main, h);
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
-    return rc;
-}
+/* ---- starting, stopping, adding, removing ---------------------------------------------------- */
 
 static int
 start_watchdog(il *h)
 {
     h->watch_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int rc      = h->watch_fd < 0 ? errno : start_thread(&h->watchdog, watchdog_main, h);
+    int rc      = h->watch_fd < 0 ? errno : il__thread_start(&h->watchdog, watchdog_main, h);
     if (rc != 0 && h->watch_fd >= 0) {
         (void)close(h->watch_fd);
         h->watch_fd = -1;
@@ -507,7 +505,7 @@ start_watchdog(il *h)
 static int
 start_keeper(il *h)
 {
-    int rc            = start_thread(&h->keeper, keeper_main, h);
+    int rc            = il__thread_start(&h->keeper, keeper_main, h);
     h->keeper_started = rc == 0;
     return rc;
 }
@@ -516,7 +514,7 @@ static int
 start_sweeper(il *h)
 {
     il__cond_init(&h->stopped);
-    int rc = start_thread(&h->sweeper, sweeper_main, h);
+    int rc = il__thread_start(&h->sweeper, sweeper_main, h);
     if (rc != 0)
         CHECK(pthread_cond_destroy(&h->stopped) == 0);
     h->sweeper_started = rc == 0;
@@ -537,8 +535,7 @@ il__keeper_start(il *h, bool with_leases, il_error *reterr)
         rc = start_sweeper(h);
     il__mutex_unlock(&h->mutex);
     if (rc != 0)
-        return il__error_set(reterr, IL_NOMEM, "cannot start the threads that keep leases: %s",
-                             strerror(rc));
+        return il__error_set(reterr, IL_NOMEM, "cannot start the lease threads: %s", strerror(rc));
     return IL_OK;
 }
 
@@ -584,7 +581,7 @@ void
 il__keeper_remove(il *h, il_lease *lease)
 {
     il__mutex_lock(&h->mutex);
-    lease->told        = true; /* nothing is told any more */
+    lease->told        = true; /* no more notifications */
     lease->cancel_told = true;
     for (il_lease **p = &h->leases; *p != NULL; p = &(*p)->next) {
         if (*p == lease) {

@@ -1,5 +1,5 @@
 /*
- * lease.c: il_acquire() and what can be done with the lease it gives. Renewal is in keeper.c.
+ * lease.c: il_acquire() and operations on the lease it returns. Renewal is in keeper.c.
  */
 #include <inttypes.h>
 #include <sys/eventfd.h>
@@ -11,7 +11,7 @@
 #include "core/op.h"
 #include "runtime/handle.h"
 
-/* ---- the lease inside every object that is kept ------------------------------------------------------- */
+/* ---- the lease inside every object that is kept ---------------------------------------------- */
 
 bool
 il__lease_init(il_lease *lease, il *h, const struct il__lease_kind *kind, const char *key,
@@ -36,7 +36,7 @@ il__lease_release(il_lease *lease)
         return; /* never initialised */
     il__keeper_remove(lease->h, lease);
     if (lease->fd >= 0)
-        (void)close(lease->fd); /* an eventfd has nothing to lose */
+        (void)close(lease->fd); /* closing an eventfd loses nothing */
     il__free(lease->tenant);
     il__free(lease->key);
     il__free(lease->holder);
@@ -74,13 +74,14 @@ il__check_stop(int64_t stop_ms, int64_t ttl_ms, il_error *reterr)
 {
     if (stop_ms < 0 || stop_ms > ttl_ms / 3)
         return il__error_set(reterr, IL_INVAL,
-                             "a stop time of %" PRId64 " ms is more than a third of the ttl", stop_ms);
+                             "a stop time of %" PRId64 " ms is more than a third of the TTL",
+                             stop_ms);
     return IL_OK;
 }
 
-/* ---- the lease of a lock --------------------------------------------------------------------------------- */
+/* ---- the lease of a lock --------------------------------------------------------------------- */
 
-/* What il_acquire() gives. */
+/* The result of il_acquire(). */
 struct lock {
     il_lease        lease;
     il_acquire_opts opts; /* the callbacks; its strings are not used */
@@ -170,21 +171,23 @@ acquire_op(const il_lease *lease, const il_acquire_opts *opts)
     return op;
 }
 
-/* Leave the queue. If the turn has just come, give it back. The store may be out of reach: then the
- * waiter is dropped for its silence. */
+/* Leave the queue. If the turn has just come, give it back. If the store is unreachable, it drops
+ * the silent waiter later. */
 static void
 give_up(il *h, il_op *op)
 {
     op->in.lock.wait_ms = 0;
     if (il_apply(h, op, 1, NULL) != IL_OK || op->status != IL_OK)
         return;
-    il_op release = { .type = IL_OP_RELEASE, .key = op->key, .holder = op->holder, .fence = op->out.fence };
+    il_op release = {
+        .type = IL_OP_RELEASE, .key = op->key, .holder = op->holder, .fence = op->out.fence
+    };
     IGNORE(il_apply(h, &release, 1, NULL)); /* else it expires */
     il_op_release(&release);
 }
 
-/* Repeat the acquire until it is granted or refused. The lease's clock starts when the acquire that was
- * granted was *sent*: the store may have carried it out at any time after that. */
+/* Repeat the acquire until it is granted or refused. The lease's clock starts when the granted
+ * acquire was *sent*: the store may have executed it at any time after that. */
 static il_status
 acquire_loop(il *h, il_op *op, int64_t wait_ms, int64_t *ret_sent_ns, il_error *reterr)
 {
@@ -194,14 +197,15 @@ acquire_loop(il *h, il_op *op, int64_t wait_ms, int64_t *ret_sent_ns, il_error *
         *ret_sent_ns = il__clock_boot_ns();
         il_status st = il_apply(h, op, 1, reterr);
         if (st != IL_OK) {
-            /* It may have happened all the same. Not when the store's lock was never had. */
+            /* It may have been executed all the same, unless the store's lock was never
+             * acquired. */
             if (reterr == NULL || strcmp(reterr->native, IL__NATIVE_BUSY) != 0)
                 give_up(h, op);
             return st;
         }
         if (op->status != IL_QUEUED) {
             st = il__error_of_op(op, reterr);
-            if (st == IL_STORE) /* its own answer was not to be read: as above */
+            if (st == IL_STORE) /* its own answer was unreadable: as above */
                 give_up(h, op);
             return st;
         }
@@ -211,8 +215,9 @@ acquire_loop(il *h, il_op *op, int64_t wait_ms, int64_t *ret_sent_ns, il_error *
             return il__gave_up(op->key, st, reterr);
         }
         if (wait_ms != IL_FOREVER) {
-            int64_t waited_ms   = (il__clock_boot_ns() - began_ns) / IL__NS_PER_MS;
-            op->in.lock.wait_ms = MAX(wait_ms - waited_ms, 0); /* 0: last try, then leave the queue */
+            int64_t waited_ms = (il__clock_boot_ns() - began_ns) / IL__NS_PER_MS;
+            /* 0: last try, then leave the queue */
+            op->in.lock.wait_ms = MAX(wait_ms - waited_ms, 0);
         }
     }
 }
@@ -224,7 +229,7 @@ check_acquire_opts(const il_acquire_opts *opts, il_error *reterr)
 
     if (opts->struct_size != sizeof *opts)
         return il__error_set(reterr, IL_INVAL,
-                             "il_acquire_opts was not made with IL_ACQUIRE_OPTS_INIT");
+                             "il_acquire_opts was not initialized with IL_ACQUIRE_OPTS_INIT");
     return il__check_stop(opts->stop_ms, ttl_ms, reterr);
 }
 
@@ -238,15 +243,15 @@ il_acquire(il *h, const char *key, const il_acquire_opts *opts, il_lease **ret, 
     if (opts == NULL)
         opts = &defaults;
     if (h == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or no place for the lease");
+        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the lease");
     if (check_acquire_opts(opts, reterr) != IL_OK || il_check_key(key, reterr) != IL_OK)
         return IL_INVAL;
     if (opts->holder == NULL && il_uuid(made) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
     AUTO(lock_freep)
     struct lock *lock = lock_new(h, key, opts, opts->holder != NULL ? opts->holder : made);
     if (lock == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory or descriptor for a lease");
+        return il__error_set(reterr, IL_NOMEM, "out of memory or descriptors for a lease");
 
     il_op     op = acquire_op(&lock->lease, opts);
     il_status st = acquire_loop(h, &op, opts->wait_ms, &sent_ns, reterr);
@@ -262,9 +267,9 @@ il_acquire(il *h, const char *key, const il_acquire_opts *opts, il_lease **ret, 
     return st;
 }
 
-/* ---- ending and renewing ------------------------------------------------------------------------------- */
+/* ---- ending and renewing --------------------------------------------------------------------- */
 
-/* Does the answer of a renew or release mean that the lease is over? */
+/* Does the answer to a renew or release mean that the lease is over? */
 static bool
 is_refused(il_status st)
 {
@@ -277,7 +282,7 @@ il_lease_renew(il_lease *lease, il_error *reterr)
     if (lease == NULL)
         return il__error_set(reterr, IL_INVAL, "no lease given");
     if (il_lease_status(lease) != IL_OK)
-        return il__error_set(reterr, IL_LOST, "'%s': the lease is not held any more", lease->key);
+        return il__error_set(reterr, IL_LOST, "'%s': the lease is no longer held", lease->key);
 
     il_op     op      = il__lock_renewal(lease);
     int64_t   sent_ns = il__clock_boot_ns();
@@ -289,7 +294,7 @@ il_lease_renew(il_lease *lease, il_error *reterr)
     il_op_release(&op);
     /* Refused, or the answer came after the deadline. */
     if (is_refused(st) || (st == IL_OK && il_lease_status(lease) != IL_OK))
-        st = il__error_set(reterr, IL_LOST, "'%s': the lease is not held any more", lease->key);
+        st = il__error_set(reterr, IL_LOST, "'%s': the lease is no longer held", lease->key);
     return st;
 }
 
@@ -314,8 +319,7 @@ il_lease_release(il_lease *lease, il_error *reterr)
     if (!is_refused(st))
         return st;
     il__lease_lost(lease, NULL);
-    return il__error_set(reterr, IL_LOST, "'%s': the lease had ended before it was released",
-                         lease->key);
+    return il__error_set(reterr, IL_LOST, "'%s': the lease had already ended", lease->key);
 }
 
 void
@@ -327,7 +331,7 @@ il_lease_free(il_lease *lease)
     lock_free(lock_of(lease));
 }
 
-/* ---- looking at it ------------------------------------------------------------------------------------------ */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 const char *
 il_lease_key(const il_lease *lease)
@@ -353,7 +357,7 @@ il_lease_status(const il_lease *lease)
     if (lease == NULL)
         return IL_INVAL;
     il_status st = (il_status)atomic_load(&lease->status);
-    /* Also without the watchdog's help: past the deadline it is lost. */
+    /* Does not depend on the watchdog: past the deadline it is lost. */
     if (st == IL_OK && il__clock_boot_ns() >= il_lease_deadline_ns(lease))
         return IL_LOST;
     return st;

@@ -19,8 +19,10 @@ il__counter_shard(void)
     static atomic_uint            n_threads;
     static _Thread_local unsigned shard; /* counted from 1; 0 = not chosen yet */
 
-    if (shard == 0)
-        shard = MIN(1 + atomic_fetch_add(&n_threads, 1), IL__COUNTER_SHARDS);
+    if (shard == 0) {
+        unsigned n = atomic_fetch_add(&n_threads, 1) + 1;
+        shard      = MIN(n, IL__COUNTER_SHARDS);
+    }
     return shard - 1;
 }
 
@@ -43,7 +45,7 @@ il_metrics(il *h, il_metric_fn *fn, void *cookie)
         fn(cookie, rows[i].name, rows[i].help, sum_of(h, (enum il__metric)i));
 }
 
-/* ---- histograms: one step per batch, not per op ------------------------------------------------------------------ */
+/* ---- histograms: one step per batch, not per op ---------------------------------------------- */
 
 static const double batch_bounds[IL__BATCH_BOUNDS]   = { 1,   2,   4,   8,    16,   32,  64,
                                                          128, 256, 512, 1024, 2048, 4096 };
@@ -71,21 +73,21 @@ il__count_batch(il *h, size_t n_ops, int64_t took_ns)
     il__count(h, IL__METRIC_batch_ops, n_ops);
     il__count(h, IL__METRIC_commit_us, (uint64_t)(took_ns / 1000));
     il__count_on(shard, &c->batch_ops[bucket_of(batch_bounds, IL__BATCH_BOUNDS, (double)n_ops)], 1);
-    il__count_on(shard,
-                 &c->commits[bucket_of(commit_bounds, IL__COMMIT_BOUNDS, (double)took_ns / 1e9)], 1);
+    il__count_on(
+        shard, &c->commits[bucket_of(commit_bounds, IL__COMMIT_BOUNDS, (double)took_ns / 1e9)], 1);
 }
 
 void
 il__histograms(il *h, il__histogram_fn *fn, void *cookie)
 {
     struct il__histogram sizes = { "interlock_batch_size",
-                                   "ops in a batch that was committed",
+                                   "operations per committed batch",
                                    batch_bounds,
                                    IL__BATCH_BOUNDS,
                                    { 0 },
                                    (double)sum_of(h, IL__METRIC_batch_ops) };
     struct il__histogram times = { "interlock_commit_seconds",
-                                   "time that it took to commit a batch",
+                                   "time to commit a batch",
                                    commit_bounds,
                                    IL__COMMIT_BOUNDS,
                                    { 0 },
@@ -103,7 +105,7 @@ il__histograms(il *h, il__histogram_fn *fn, void *cookie)
     fn(cookie, &times);
 }
 
-/* ---- counters of ops ---------------------------------------------------------------------------------------------- */
+/* ---- counters of ops ------------------------------------------------------------------------- */
 
 static void
 count_acquire(il *h, const il_op *op)
@@ -145,8 +147,8 @@ count_sweep(il *h, const il_sweep_out *out)
 }
 
 /*
- * One row per answer that is counted. An answer flagged RENEWED is a repetition: what it tells was counted the first time,
- * as far as its caller got to know of it.
+ * One row per counted answer. An answer flagged RENEWED is a repetition: it was counted the first
+ * time, if its caller received it.
  */
 static const struct {
     il_op_type      type;
@@ -169,7 +171,7 @@ static const struct {
     { IL_OP_JOB_PUSH, IL_DUPLICATE, IL__METRIC_job_duplicate },
     { IL_OP_JOB_CLAIM, IL_EMPTY, IL__METRIC_job_empty },
     { IL_OP_JOB_FINISH, IL_OK, IL__METRIC_job_finished },
-    { IL_OP_JOB_FAIL, IL_OK, IL__METRIC_job_failed },
+    { IL_OP_JOB_FAIL, IL_OK, IL__METRIC_job_failed_attempts },
     { IL_OP_JOB_SNOOZE, IL_OK, IL__METRIC_job_snoozed },
     { IL_OP_JOB_HEARTBEAT, IL_STALE, IL__METRIC_job_stale },
     { IL_OP_JOB_FINISH, IL_STALE, IL__METRIC_job_stale },
@@ -187,7 +189,7 @@ static const struct {
     { IL_OP_CACHE_DROP, IL_OK, IL__METRIC_cache_drops },
 };
 
-/* The state in which a run was started or has ended. */
+/* The state in which a run started or ended. */
 static void
 count_run_state(il *h, const il_op *op)
 {
@@ -202,7 +204,8 @@ count_run_state(il *h, const il_op *op)
 
     if (op->type == IL_OP_RUN_START && state == IL_RUN_RUNNING)
         il__count(h, IL__METRIC_run_started, 1);
-    if (op->type == IL_OP_RUN_FINISH && (unsigned)state < IL_RUN_STATE_COUNT && finished[state] != 0)
+    if (op->type == IL_OP_RUN_FINISH && (unsigned)state < IL_RUN_STATE_COUNT &&
+        finished[state] != 0)
         il__count(h, finished[state], 1);
 }
 
@@ -223,7 +226,7 @@ count_answer(il *h, const il_op *op)
     if (op->type == IL_OP_JOB_CLAIM)
         il__count(h, IL__METRIC_job_claimed, op->out.n_jobs);
     if (op->type == IL_OP_JOB_FAIL && op->out.n_jobs > 0 && op->out.jobs->state == IL_JOB_FAILED)
-        il__count(h, IL__METRIC_job_dead, 1);
+        il__count(h, IL__METRIC_job_failed, 1);
 }
 
 void

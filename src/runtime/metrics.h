@@ -1,5 +1,6 @@
 /*
- * metrics.h: the histograms of a handle: how many ops went into a batch, and how long it took to commit. il_metrics() has the counters.
+ * metrics.h: the histograms of a handle: ops per batch, and time to commit a batch. The counters
+ * are in il_metrics().
  */
 #ifndef IL_RUNTIME_METRICS_H
 #define IL_RUNTIME_METRICS_H
@@ -13,8 +14,10 @@ struct il__histogram {
     const char   *name, *help;
     const double *bounds; /* n of them, growing */
     size_t        n;
-    uint64_t      counts[IL__COMMIT_BOUNDS + 1]; /* n + 1: of values up to each bound and above the one before; the last one: above all */
-    double        sum;
+    /* n + 1 counts: of values up to each bound and above the previous one; the last one: above
+     * all */
+    uint64_t counts[IL__COMMIT_BOUNDS + 1];
+    double   sum;
 };
 typedef void il__histogram_fn(void *cookie, const struct il__histogram *histogram);
 

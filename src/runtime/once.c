@@ -1,7 +1,7 @@
 /*
- * once.c: il_once_begin() and the claim it gives. The rules are in core/once.md.
+ * once.c: il_once_begin() and the claim it returns. The rules are in core/once.md.
  *
- * A claim is renewed by repeating its begin, with everything that was given to it.
+ * A claim is renewed by repeating its begin with the same inputs.
  */
 #include <inttypes.h>
 
@@ -27,7 +27,7 @@ begin_op(il_lease *lease)
     op.in.once = (il_once_in){
         .fingerprint       = once->fingerprint,
         .fingerprint_bytes = once->fingerprint_bytes,
-        .ttl_ms            = lease->ttl_ms,
+        .lease_ms          = lease->ttl_ms,
         .keep_ms           = once->keep_ms,
         .meta              = once->meta,
     };
@@ -35,8 +35,9 @@ begin_op(il_lease *lease)
 }
 
 /*
- * Another token means that the claim had run out, and this begin is a new one: nobody works under it. It is left to
- * run out: whoever takes it over is told that somebody was here, which an abandoned claim would not say.
+ * Another token means that the claim had expired and this begin created a new one, under which no
+ * one works. It is left to expire: a later takeover then learns of the earlier attempt, which
+ * abandoning the claim would hide.
  */
 static bool
 once_extended(const il_lease *lease, const il_op *op)
@@ -47,7 +48,7 @@ once_extended(const il_lease *lease, const il_op *op)
 static const struct il__lease_kind once_kind = {
     .renewal   = begin_op,
     .extended  = once_extended,
-    .lost_text = "the claim of the key has run out",
+    .lost_text = "the claim of the key has expired",
 };
 
 void
@@ -67,7 +68,7 @@ once_new(il *h, const char *key, const char *attempt, const il_once_opts *opts)
     AUTO(il_once_freep) il_once *once = il__calloc(1, sizeof *once);
 
     if (once == NULL || !il__lease_init(&once->lease, h, &once_kind, key, attempt,
-                                        opts->ttl_ms != 0 ? opts->ttl_ms : IL__ONCE_TTL_MS))
+                                        opts->lease_ms != 0 ? opts->lease_ms : IL__ONCE_TTL_MS))
         return NULL;
     once->keep_ms           = opts->keep_ms;
     once->fingerprint_bytes = opts->fingerprint_bytes;
@@ -79,7 +80,7 @@ once_new(il *h, const char *key, const char *attempt, const il_once_opts *opts)
     return once->meta != NULL ? TAKE(once) : NULL;
 }
 
-/* Repeat the begin while somebody else's attempt runs and there is time to wait for its answer. */
+/* Repeat the begin while another attempt runs and there is time to wait for its answer. */
 static il_status
 begin_loop(il *h, il_op *op, int64_t until_ns, int64_t *ret_sent_ns, il_error *reterr)
 {
@@ -87,7 +88,7 @@ begin_loop(il *h, il_op *op, int64_t until_ns, int64_t *ret_sent_ns, il_error *r
         *ret_sent_ns = il__clock_boot_ns();
         il_status st = il__apply_sure(h, op, reterr);
         if (st != IL_OK)
-            return st; /* if it was carried out, the claim runs out */
+            return st; /* if it was executed, the claim expires */
         int64_t left_ms = il__wait_left_ms(until_ns);
         if (op->status != IL_BUSY || left_ms == 0)
             return il__error_of_op(op, reterr);
@@ -101,13 +102,14 @@ static il_status
 check_once_opts(const char *key, const il_once_opts *opts, il_error *reterr)
 {
     if (opts->struct_size != sizeof *opts)
-        return il__error_set(reterr, IL_INVAL, "il_once_opts was not made with IL_ONCE_OPTS_INIT");
+        return il__error_set(reterr, IL_INVAL,
+                             "il_once_opts was not initialized with IL_ONCE_OPTS_INIT");
     if (key == NULL)
         return il__error_set(reterr, IL_INVAL, "no key given");
     if (opts->fingerprint_bytes > IL_FINGERPRINT_BYTES_MAX ||
         (opts->fingerprint == NULL && opts->fingerprint_bytes > 0))
-        return il__error_set(reterr, IL_INVAL, "'%s': a fingerprint has 0..%d bytes, not %zu", key,
-                             IL_FINGERPRINT_BYTES_MAX, opts->fingerprint_bytes);
+        return il__error_set(reterr, IL_INVAL, "'%s': a fingerprint is 0..%d bytes long, not %zu",
+                             key, IL_FINGERPRINT_BYTES_MAX, opts->fingerprint_bytes);
     return il__check_wait(opts->wait_ms, reterr);
 }
 
@@ -124,14 +126,15 @@ il_once_begin(il *h, const char *key, const il_once_opts *opts, il_once **ret, i
     if (op != NULL)
         *op = (il_op){ .type = IL_OP_ONCE_BEGIN };
     if (h == NULL || ret == NULL || op == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or no place for the claim or the answer");
+        return il__error_set(reterr, IL_INVAL,
+                             "no handle, or nowhere to store the claim or the response");
     if (check_once_opts(key, opts, reterr) != IL_OK)
         return IL_INVAL;
     if (il_uuid(attempt) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
     AUTO(il_once_freep) il_once *once = once_new(h, key, attempt, opts);
     if (once == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory or descriptor for a claim");
+        return il__error_set(reterr, IL_NOMEM, "out of memory or descriptors for a claim");
 
     il_op     begin = begin_op(&once->lease);
     il_status st    = begin_loop(h, &begin, il__wait_until_ns(opts->wait_ms), &sent_ns, reterr);
@@ -147,15 +150,16 @@ il_once_begin(il *h, const char *key, const il_once_opts *opts, il_once **ret, i
     return st;
 }
 
-/* End the claim with an op of this type; its inputs are in *in, if it has any. */
+/* End the claim with an op of this type; *in has its inputs, if any. */
 static il_status
 once_end(il_once *once, il_op_type type, const il_once_in *in, il_error *reterr)
 {
     if (once == NULL)
         return il__error_set(reterr, IL_INVAL, "no claim given");
-    il_op op = {
-        .type = type, .key = once->lease.key, .holder = once->lease.holder, .fence = once->lease.fence
-    };
+    il_op op = { .type   = type,
+                 .key    = once->lease.key,
+                 .holder = once->lease.holder,
+                 .fence  = once->lease.fence };
     if (in != NULL)
         op.in.once = *in;
     il_status st = il__lease_end(&once->lease, &op, reterr);
@@ -164,7 +168,8 @@ once_end(il_once *once, il_op_type type, const il_once_in *in, il_error *reterr)
 }
 
 il_status
-il_once_finish(il_once *once, int32_t code, const void *response, size_t response_bytes, il_error *reterr)
+il_once_finish(il_once *once, int32_t code, const void *response, size_t response_bytes,
+               il_error *reterr)
 {
     il_once_in in = { .response = response, .response_bytes = response_bytes, .code = code };
 

@@ -1,7 +1,8 @@
 /*
- * run.c: il_run_start() and the run it gives; looking at runs, cancelling them and waiting for their end.
+ * run.c: il_run_start() and the run it returns; showing runs, cancelling them and waiting for their
+ * end.
  *
- * A run is kept as a lock is: what is renewed is the lease of its key. The rules are in core/runs.md.
+ * A run is kept like a lock, by renewing the lease of its key. The rules are in core/runs.md.
  */
 #include <inttypes.h>
 
@@ -15,10 +16,10 @@ struct il_run {
     il_lease         lease;
     char            *id;
     il_run_opts      opts;     /* the callbacks; its strings are not used */
-    struct il__mutex log_lock; /* one writes at a time; it protects: */
-    uint64_t         n_logged; /* bytes of the log that are known to be in the store */
-    size_t   n_unsure; /* of an output behind these, of which nobody knows whether it is there */
-    uint64_t unsure;   /* hash of that output */
+    struct il__mutex log_lock; /* one writer at a time; protects: */
+    uint64_t         n_logged; /* bytes of the log known to be in the store */
+    size_t           n_unsure; /* size of the output after these, which may or may not be stored */
+    uint64_t         unsure;   /* hash of that output */
 };
 
 static il_run *
@@ -27,7 +28,7 @@ run_of(il_lease *lease)
     return container_of(lease, il_run, lease);
 }
 
-/* ---- how it is kept --------------------------------------------------------------------------------------- */
+/* ---- renewal --------------------------------------------------------------------------------- */
 
 static void
 run_renewed(il_lease *lease, int64_t deadline_ns)
@@ -94,7 +95,7 @@ run_new(il *h, const char *key, const char *id, const il_run_opts *opts)
     return run->id != NULL ? TAKE(run) : NULL;
 }
 
-/* ---- starting --------------------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static il_op
 start_op(const il_run *run, const il_run_opts *opts)
@@ -120,7 +121,7 @@ start_op(const il_run *run, const il_run_opts *opts)
     return op;
 }
 
-/* An op about it, as its tenant's. */
+/* Initialise an op on the run, for its tenant. */
 static il_op
 run_op(const il_run *run, il_op_type type)
 {
@@ -142,8 +143,9 @@ look_at(const il_run *run, il_op *op, il_error *reterr)
 }
 
 /*
- * Take the run back, whatever became of its start. Somebody else may have started one with the same id, which is not touched:
- * `ours` says that this cannot be. The store may be out of reach: then its lease or its place runs out.
+ * Undo the start, whatever its outcome. Another caller may have started a run with the same id,
+ * which must not be touched; `ours` rules that out. If the store is unreachable, the run's lease or
+ * its place in the queue expires.
  */
 static void
 withdraw(const il_run *run, bool ours, const char *reason)
@@ -155,7 +157,7 @@ withdraw(const il_run *run, bool ours, const char *reason)
     end.in.run.error = reason;
     if (look_at(run, &look, NULL) == IL_OK && look.out.n_runs > 0) {
         const il_run_info *r = look.out.runs;
-        if (r->state == IL_RUN_RUNNING) { /* to cancel it would only ask us to stop */
+        if (r->state == IL_RUN_RUNNING) { /* a cancel would only ask us to stop */
             end.type         = IL_OP_RUN_FINISH;
             end.fence        = r->fence;
             end.in.run.state = IL_RUN_CANCELLED;
@@ -167,23 +169,24 @@ withdraw(const il_run *run, bool ours, const char *reason)
     il_op_release(&end);
 }
 
-/* It was pending, and is over before it began: what that means to the caller. */
+/* It was pending and ended before it began: the status for the caller. */
 static il_status
 ended_pending(const il_op *op, bool waited_out, il_error *reterr)
 {
     const il_run_info *r = op->out.runs;
 
     if (waited_out)
-        return il__error_set(reterr, IL_HELD, "'%s': run %s waited longer than allowed", op->key,
+        return il__error_set(reterr, IL_HELD, "'%s': run %s timed out while waiting", op->key,
                              op->in.run.id);
     if (op->out.n_runs > 0 && r->state == IL_RUN_CANCELLED)
         return il__error_set(reterr, IL_CANCELLED, "'%s': run %s was cancelled: %s", op->key, r->id,
                              r->error);
-    return il__error_set(reterr, IL_LOST, "'%s': run %s has lost its place in the queue", op->key,
+    return il__error_set(reterr, IL_LOST, "'%s': run %s lost its place in the queue", op->key,
                          op->in.run.id);
 }
 
-/* Repeat the start until it is granted or refused, as il_acquire() does. `ours`: nobody else can know the id. */
+/* Repeat the start until it is granted or refused, like il_acquire(). `ours`: no other caller can
+ * know the id. */
 static il_status
 start_loop(const il_run *run, il_op *op, bool ours, int64_t *ret_sent_ns, il_error *reterr)
 {
@@ -196,24 +199,25 @@ start_loop(const il_run *run, il_op *op, bool ours, int64_t *ret_sent_ns, il_err
         il_status st   = il__apply_sure(h, op, reterr);
         int64_t   left = il__wait_left_ms(until_ns);
         if (st != IL_OK) {
-            withdraw(run, ours || queued, "its start could not be carried out");
+            withdraw(run, ours || queued, "cannot start the run");
             return st;
         }
         if (op->status == IL_STATE && queued)
             return ended_pending(op, left == 0, reterr);
         if (op->status == IL_NOMEM && queued)
-            withdraw(run, true, "its start could not be carried out");
+            withdraw(run, true, "cannot start the run");
         if (op->status != IL_QUEUED)
             return il__error_of_op(op, reterr);
         queued = true;
         st     = left != 0 ? il_wait(h, op, left) : IL_HELD; /* that was the last try */
         if (st != IL_OK && st != IL_TIMEOUT) {
-            withdraw(run, true, st == IL_HELD ? "waited longer than allowed" : "gave up waiting");
-            return st == IL_HELD ? ended_pending(op, true, reterr) : il__gave_up(op->key, st, reterr);
+            withdraw(run, true, st == IL_HELD ? "timed out while waiting" : "gave up waiting");
+            return st == IL_HELD ? ended_pending(op, true, reterr)
+                                 : il__gave_up(op->key, st, reterr);
         }
         left = il__wait_left_ms(until_ns);
         if (left != IL_FOREVER)
-            op->in.run.wait_ms = MAX(left, 1); /* 0 would be for ever */
+            op->in.run.wait_ms = MAX(left, 1); /* 0 would mean forever */
     }
 }
 
@@ -221,17 +225,20 @@ static il_status
 check_run_opts(il *h, const char *key, const il_run_opts *opts, il_error *reterr)
 {
     if (opts->struct_size != sizeof *opts)
-        return il__error_set(reterr, IL_INVAL, "il_run_opts was not made with IL_RUN_OPTS_INIT");
+        return il__error_set(reterr, IL_INVAL,
+                             "il_run_opts was not initialized with IL_RUN_OPTS_INIT");
     if (h == NULL)
         return il__error_set(reterr, IL_INVAL, "no handle given");
     if (il_check_key(key, reterr) != IL_OK || il__check_wait(opts->wait_ms, reterr) != IL_OK ||
         (opts->tenant != NULL && il_check_tenant(opts->tenant, reterr) != IL_OK))
         return IL_INVAL;
-    return il__check_stop(opts->stop_ms, opts->ttl_ms != 0 ? opts->ttl_ms : IL_TTL_MS_DEFAULT, reterr);
+    return il__check_stop(opts->stop_ms, opts->ttl_ms != 0 ? opts->ttl_ms : IL_TTL_MS_DEFAULT,
+                          reterr);
 }
 
 il_status
-il_run_start(il *h, const char *key, const il_run_opts *opts, il_run **ret, il_op *op, il_error *reterr)
+il_run_start(il *h, const char *key, const il_run_opts *opts, il_run **ret, il_op *op,
+             il_error *reterr)
 {
     static const il_run_opts defaults = IL_RUN_OPTS_INIT;
     char                     made[37];
@@ -242,14 +249,14 @@ il_run_start(il *h, const char *key, const il_run_opts *opts, il_run **ret, il_o
     if (op != NULL)
         *op = (il_op){ .type = IL_OP_RUN_START };
     if (ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no place for the run");
+        return il__error_set(reterr, IL_INVAL, "nowhere to store the run");
     if (check_run_opts(h, key, opts, reterr) != IL_OK)
         return IL_INVAL;
     if (opts->id == NULL && il_uuid(made) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
     AUTO(il_run_freep) il_run *run = run_new(h, key, opts->id != NULL ? opts->id : made, opts);
     if (run == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory or descriptor for a run");
+        return il__error_set(reterr, IL_NOMEM, "out of memory or descriptors for a run");
 
     il_op     start = start_op(run, opts);
     il_status st    = start_loop(run, &start, opts->id == NULL, &sent_ns, reterr);
@@ -258,7 +265,7 @@ il_run_start(il *h, const char *key, const il_run_opts *opts, il_run **ret, il_o
         run->n_logged    = start.out.n_runs > 0 ? start.out.runs[0].log_bytes : 0;
         st               = il__lease_keep(&run->lease, &start, sent_ns, reterr);
         if (st != IL_OK)
-            withdraw(run, true, "it could not be kept");
+            withdraw(run, true, "cannot keep the run alive");
     }
     il__op_give(&start, key, op);
     if (st == IL_OK)
@@ -266,9 +273,10 @@ il_run_start(il *h, const char *key, const il_run_opts *opts, il_run **ret, il_o
     return st;
 }
 
-/* ---- while it runs ------------------------------------------------------------------------------------------ */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
-/* How much of the log is in the store, if that is not known and the output that is to be written is not the same again. */
+/* Find out how much of the log is in the store, if unknown and the output to write is not a
+ * repetition. */
 static il_status
 log_look(il_run *run, const void *log, size_t log_bytes, il_error *reterr)
 {
@@ -286,7 +294,7 @@ log_look(il_run *run, const void *log, size_t log_bytes, il_error *reterr)
     return st;
 }
 
-/* A stage with output, which is written where the output before it has ended. */
+/* A stage with output, which is written right after the previous output. */
 static il_status
 stage_with_log(il_run *run, il_op *op, il_error *reterr)
 {
@@ -355,7 +363,7 @@ il_run_lease(const il_run *run)
     return run != NULL ? &run->lease : NULL;
 }
 
-/* ---- from outside ------------------------------------------------------------------------------------------- */
+/* ---- from outside ---------------------------------------------------------------------------- */
 
 il_status
 il_run_cancel(il *h, const char *id, const char *reason, il_error *reterr)
@@ -373,7 +381,7 @@ il_status
 il_run_get(il *h, const char *id, il_op *op, il_error *reterr)
 {
     if (op == NULL)
-        return il__error_set(reterr, IL_INVAL, "no place for the answer");
+        return il__error_set(reterr, IL_INVAL, "nowhere to store the result");
     *op           = (il_op){ .type = IL_OP_RUN_GET };
     op->in.run.id = id;
     return il__apply_one(h, op, reterr);

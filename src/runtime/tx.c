@@ -1,5 +1,6 @@
 /*
- * tx.c: transactions of the caller's own: the public calls over what the engine does (store/sqlite/tx.c).
+ * tx.c: ops inside the caller's own transactions: the public calls on top of the engine's functions
+ * (store/sqlite/tx.c).
  */
 #include "base/error.h"
 #include "core/op.h"
@@ -14,10 +15,11 @@ il_status
 il_tx_begin(il *h, struct sqlite3 *db, il_tx **ret, il_error *reterr)
 {
     if (h == NULL || db == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, connection or place for the transaction");
+        return il__error_set(reterr, IL_INVAL,
+                             "no handle, no connection, or nowhere to store the transaction");
     il_tx *tx = il__calloc(1, sizeof *tx);
     if (tx == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a transaction");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a transaction");
     tx->h        = h;
     il_status st = il__store_tx_begin(h->store, db, &tx->inner, reterr);
     if (st != IL_OK) {
@@ -35,7 +37,7 @@ prepare(il_tx *tx, il_op *op)
     if (!il__op_prepare(op, tx->h->tenant, tx->h->tenant_bytes) || il__store_tx_takes(op->type))
         return;
     il__op_reset(op);
-    il__op_end(op, IL_INVAL, "only push, job_finish and check_fence can be part of a transaction");
+    il__op_end(op, IL_INVAL, "only push, job_finish and check_fence are allowed in a transaction");
 }
 
 il_status
@@ -44,11 +46,11 @@ il_tx_apply(il_tx *tx, il_op *ops, size_t n, il_error *reterr)
     if (tx == NULL)
         return il__error_set(reterr, IL_INVAL, "no transaction given");
     if (ops == NULL || n == 0 || n > IL_BATCH_OPS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a batch has 1..%d operations, not %zu",
+        return il__error_set(reterr, IL_INVAL, "a batch needs 1..%d operations, not %zu",
                              IL_BATCH_OPS_MAX, n);
     AUTO_FREE il_op **ptrs = il__alloc(n * sizeof *ptrs);
     if (ptrs == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a batch of %zu", n);
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a batch of %zu", n);
     for (size_t i = 0; i < n; i++) {
         ptrs[i] = &ops[i];
         prepare(tx, &ops[i]);

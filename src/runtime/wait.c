@@ -1,9 +1,10 @@
 /*
- * wait.c: sleeping until an op should be repeated: a queued acquire, a claim that found no job, a value that
- * somebody else builds.
+ * wait.c: sleeps until an op should be repeated: a queued acquire, a claim that found no job, a
+ * lookup of a value that another holder builds.
  *
- * il_apply() notes the op's word of the board before the op is applied (op->wake); whatever makes it worth repeating
- * later bumps the word, so il_wait() does not sleep over it. See base/board.h.
+ * il_apply() records the op's word on the board before it applies the op (op->wake); any later
+ * change that makes a repeat worthwhile bumps the word, so il_wait() does not miss it. See
+ * base/board.h.
  */
 #include <inttypes.h>
 
@@ -12,12 +13,12 @@
 #include "core/limits.h"
 #include "runtime/handle.h"
 
-/* ---- which ops can be waited for ---------------------------------------------------------------------- */
+/* ---- which ops can be waited for ------------------------------------------------------------- */
 
 static const struct {
     bool        can;
     il_status   status; /* with this answer */
-    const char *suffix; /* of the word of its key or id; NULL: of its key and holder */
+    const char *suffix; /* of the word for its key or id; NULL: for its key and holder */
 } waitable[IL_OP_COUNT] = {
     [IL_OP_ACQUIRE]      = { true, IL_QUEUED, NULL },
     [IL_OP_RUN_START]    = { true, IL_QUEUED, NULL },
@@ -45,7 +46,7 @@ il__wake_note(il *h, il_op *op)
         return;
     const char *suffix = waitable[op->type].suffix;
     if (suffix == NULL && op->holder == NULL)
-        return; /* a run's slot: nobody waits in it */
+        return; /* a run's slot: it has no waiter */
     op->wake[0] = il__board_slot(op->tenant, name_of(op), suffix != NULL ? suffix : op->holder);
     op->wake[1] = il__board_read(h->store->board, op->wake[0]);
 }
@@ -59,8 +60,9 @@ il__wait_can(const il_op *op)
 }
 
 /*
- * How long at most, though nobody wakes us: a waiter of a key must give a sign of life; somebody else's claim or build ends
- * by itself when its time is over; a job becomes due by itself; and a wake-up may be lost with the process that owed it.
+ * How long to sleep at most without a wake-up: a key's waiter must send keep-alives; another
+ * holder's claim or build expires by itself; a job becomes due by itself; and a wake-up may be lost
+ * with the process that owed it.
  */
 int64_t
 il__wait_longest_ms(const il_op *op)
@@ -84,7 +86,7 @@ il__wait_longest_ms(const il_op *op)
     }
 }
 
-/* ---- sleeping ----------------------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 static void
 add_sleeper(il *h, struct il__sleeper *s)
@@ -108,7 +110,7 @@ remove_sleeper(il *h, struct il__sleeper *s)
     il__mutex_unlock(&h->mutex);
 }
 
-/* The engine waits itself: there is no board that somebody else would write to. */
+/* The engine waits itself: there is no board that others write to. */
 static il_status
 wait_there(il *h, const il_op *op, int64_t sleep_ms, bool shortened)
 {
@@ -132,7 +134,7 @@ il_wait(il *h, const il_op *op, int64_t timeout_ms)
     int64_t sleep_ms = il__wait_longest_ms(op);
     int64_t poll_ms  = il__store_attend(h->store);
     if (poll_ms > 0)
-        sleep_ms = MIN(sleep_ms, poll_ms); /* what others wake does not reach us, or not yet */
+        sleep_ms = MIN(sleep_ms, poll_ms); /* wake-ups by others do not reach us, or not yet */
     bool shortened = timeout_ms >= 0 && timeout_ms < sleep_ms;
     if (shortened)
         sleep_ms = timeout_ms;
@@ -142,7 +144,8 @@ il_wait(il *h, const il_op *op, int64_t timeout_ms)
 
     struct il__sleeper self = { .slot = op->wake[0] };
     add_sleeper(h, &self);
-    /* il_interrupt() sets the flag, then wakes the listed: either it is seen here, or we are woken. */
+    /* il_interrupt() sets the flag, then wakes the listed waits: either we see the flag here, or we
+     * are woken. */
     bool    woken    = false;
     int64_t left_ns  = sleep_ms * IL__NS_PER_MS;
     int64_t until_ns = il__clock_boot_ns() + left_ns;
@@ -170,13 +173,14 @@ il_interrupt(il *h)
     il__mutex_unlock(&h->mutex);
 }
 
-/* ---- the waits of the convenience calls -------------------------------------------------------------------- */
+/* ---- the waits of the convenience calls ------------------------------------------------------ */
 
 il_status
 il__check_wait(int64_t wait_ms, il_error *reterr)
 {
     if (wait_ms < 0 && wait_ms != IL_FOREVER)
-        return il__error_set(reterr, IL_INVAL, "a wait of %" PRId64 " ms is negative", wait_ms);
+        return il__error_set(reterr, IL_INVAL,
+                             "invalid wait of %" PRId64 " ms: must not be negative", wait_ms);
     return IL_OK;
 }
 
@@ -200,5 +204,6 @@ il__wait_left_ms(int64_t until_ns)
 il_status
 il__gave_up(const char *what, il_status status, il_error *reterr)
 {
-    return il__error_set(reterr, status, "gave up waiting for '%s': %s", what, il_status_text(status));
+    return il__error_set(reterr, status, "gave up waiting for '%s': %s", what,
+                         il_status_text(status));
 }

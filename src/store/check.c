@@ -1,5 +1,5 @@
 /*
- * check.c: what every engine must have kept, whatever it is made of: checked after each call.
+ * check.c: the postconditions that every engine must satisfy, checked after each call.
  */
 #include "store/check.h"
 
@@ -8,7 +8,11 @@
 #include "core/run.h"
 #include "store/store.h"
 
-/* Else the function ends, with what is broken. */
+/* A remaining time: less than a hundred years, so that it can be added to any time, also in
+ * nanoseconds. */
+#define LEFT_MS_MAX (INT64_C(100) * 366 * 24 * 3600 * 1000)
+
+/* Return the condition if it does not hold. */
 #define KEEPS(x)       \
     do {               \
         if (!(x))      \
@@ -42,14 +46,15 @@ check_lock(const il_op *op)
     return NULL;
 }
 
-/* An idempotency key: who may go on has a token, and an answer has bytes. */
+/* An idempotency key: a caller that may proceed has a token, and an answer has bytes. */
 static const char *
 check_once(const il_op *op)
 {
     if (op->status == IL_OK)
-        KEEPS((op->out.fence > 0 && op->out.fence < IL__FENCE_END) || op->type == IL_OP_ONCE_ABANDON);
+        KEEPS((op->out.fence > 0 && op->out.fence < IL__FENCE_END) ||
+              op->type == IL_OP_ONCE_ABANDON);
     if (op->type == IL_OP_ONCE_BEGIN && op->status == IL_OK)
-        KEEPS(op->out.remaining_ms == op->in.once.ttl_ms && op->out.meta != NULL);
+        KEEPS(op->out.remaining_ms == op->in.once.lease_ms && op->out.meta != NULL);
     if (op->type == IL_OP_ONCE_FINISH && op->status == IL_OK)
         KEEPS(op->out.fence == op->fence);
     if (op->status == IL_REPLAY || op->status == IL_BUSY)
@@ -60,7 +65,7 @@ check_once(const il_op *op)
     return NULL;
 }
 
-/* A cached value: a hit has bytes, who leads has a token, and a mere look never leads. */
+/* A cached value: a hit has bytes, a leader has a token, and a mere get never leads. */
 static const char *
 check_cache(const il_op *op)
 {
@@ -132,7 +137,8 @@ check_run(const il_op *op)
     return NULL;
 }
 
-/* Claimed jobs: as many as asked for (repeated: as many as were), each running under a token of its own. */
+/* Claimed jobs: at most as many as requested (if repeated: as many as before), each running under
+ * its own token. */
 static const char *
 check_claim(const il_op *op)
 {
@@ -149,7 +155,7 @@ check_claim(const il_op *op)
     return NULL;
 }
 
-/* The ops that name a job show it, and an OK says what has become of it. */
+/* Ops that name a job show it, and an OK says what became of it. */
 static const char *
 check_job(const il_op *op)
 {
@@ -174,7 +180,10 @@ check_job(const il_op *op)
         KEEPS(j->state != IL_JOB_RUNNING && j->token == op->fence);
         break;
     case IL_OP_JOB_CANCEL:
-        KEEPS(j->state > IL_JOB_RUNNING || (j->cancelled && (op->flags & IL_CANCEL_NOW) == 0));
+        /* A parent may still be working on its children: IL_OUT_MORE, which not every reply can
+         * express. */
+        KEEPS(j->state > IL_JOB_RUNNING ||
+              (j->cancelled && ((op->flags & IL_CANCEL_NOW) == 0 || j->is_parent)));
         break;
     case IL_OP_JOB_RETRY:
         KEEPS(j->state == IL_JOB_READY);
@@ -219,19 +228,29 @@ check_queue(const il_op *op)
     return NULL;
 }
 
-const char *
-il__store_broken(const il_op *op)
+/* Further conditions on a server's reply: enums are in range, and times can be added. */
+static const char *
+check_answer(const il_op *op)
 {
-    KEEPS((unsigned)op->status < IL_STATUS_COUNT);
-    if (il__op_refused(op))
-        return NULL;
-    if (op->status == IL_STORE || op->status == IL_FULL) {
-        /* The server refused this one alone: there is nothing but a sentence. */
-        KEEPS(op->out.fence == 0 && op->out.n_items + op->out.n_runs + op->out.n_jobs == 0);
-        return NULL;
+    KEEPS(op->out.remaining_ms <= LEFT_MS_MAX && op->out.remaining_ms >= -LEFT_MS_MAX);
+    for (size_t i = 0; i < op->out.n_items; i++) {
+        KEEPS((unsigned)op->out.items[i].state < IL_LEASE_STATE_COUNT);
+        KEEPS((unsigned)op->out.items[i].mode < IL_MODE_COUNT);
     }
-    if (op->status == IL_CORRUPT || op->status == IL_NEWER)
-        return NULL; /* the same; a sweep has done what it could */
+    for (size_t i = 0; i < op->out.n_runs; i++)
+        KEEPS((unsigned)op->out.runs[i].state < IL_RUN_STATE_COUNT);
+    for (size_t i = 0; i < op->out.n_jobs; i++) {
+        KEEPS((unsigned)op->out.jobs[i].state < IL_JOB_STATE_COUNT);
+        KEEPS(op->out.jobs[i].remaining_ms <= LEFT_MS_MAX);
+        KEEPS(op->out.jobs[i].remaining_ms >= -LEFT_MS_MAX);
+        KEEPS(op->out.jobs[i].state == IL_JOB_COMPLETED || op->out.jobs[i].result == NULL);
+    }
+    return NULL;
+}
+
+static const char *
+check_family(const il_op *op)
+{
     switch (il__op_family(op->type)) {
     case IL__FAMILY_RUN:
         return check_run(op);
@@ -247,10 +266,36 @@ il__store_broken(const il_op *op)
     }
 }
 
+/* What must hold for any engine. */
+static const char *
+check_result(const il_op *op)
+{
+    KEEPS((unsigned)op->status < IL_STATUS_COUNT);
+    if (il__op_refused(op))
+        return NULL;
+    if (op->status == IL_STORE || op->status == IL_FULL) {
+        /* The server refused only this op: it has nothing but a message. */
+        KEEPS(op->out.fence == 0 && op->out.n_items + op->out.n_runs + op->out.n_jobs == 0);
+        return NULL;
+    }
+    if (op->status == IL_CORRUPT || op->status == IL_NEWER)
+        return NULL; /* the same; a sweep has done what it could */
+    return check_family(op);
+}
+
+const char *
+il__store_broken(const il_op *op)
+{
+    const char *broken = check_result(op);
+
+    return broken != NULL ? broken : check_answer(op);
+}
+
+/* A damaged file may contain any number; that is not a bug in this program either. */
 void
 il__store_check_result(const il_op *op)
 {
-    const char *broken = il__store_broken(op);
+    const char *broken = check_result(op);
 
     if (broken != NULL)
         il__check_failed(broken, __FILE__, __LINE__, il_op_name(op->type));

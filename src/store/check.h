@@ -1,13 +1,14 @@
 /*
- * check.h: what every engine must have kept, as a question: for engines whose answers come from elsewhere, where a
- * broken one is no error of this program. il__store_check_result() is for those that have none but their own.
+ * check.h: the postconditions of an op as a query, for engines whose results come from another
+ * machine: a violation there is not a bug in this program. Engines that compute their own results
+ * use il__store_check_result().
  */
 #ifndef IL_STORE_CHECK_H
 #define IL_STORE_CHECK_H
 
 #include "base/base.h"
 
-/* The post-condition that an op which was carried out breaks, as it is written here; NULL: none. */
+/* The postcondition that an executed op violates, as source text; NULL: none. */
 const char *il__store_broken(const il_op *op);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * store.c: opening a store by its URL, and the wrappers around an engine's callbacks that hold what all
- * engines must keep: checked before the call and after it.
+ * store.c: opens a store by its URL, and wraps an engine's callbacks with checks of what all
+ * engines must guarantee, before and after each call.
  */
 #include "store/store.h"
 
@@ -15,7 +15,7 @@
 static const struct engine {
     const char *scheme;
     il_status (*open)(const struct il__store_open *o, struct il__store **ret, il_error *reterr);
-    bool has_options; /* it reads the query of the URL itself; only clock=test is looked for here */
+    bool has_options; /* it parses the query of the URL itself; only clock=test is handled here */
     /* NULL: opening does it. */
     il_status (*migrate)(const struct il__store_open *o, bool check, struct il__migration *ret,
                          il_error *reterr);
@@ -51,10 +51,10 @@ refuse_scheme(const char *url, il_error *reterr)
     if (url[n] != ':')
         return il__error_set(
             reterr, IL_INVAL,
-            "the store must be a URL such as sqlite:PATH or memory:, this has no scheme");
+            "the store must be a URL such as sqlite:PATH or memory:; this one has no scheme");
     return il__error_set(
         reterr, IL_INVAL,
-        "there is no engine for '%.*s:' (there are memory:, sqlite:, postgres:, redis: and http:)",
+        "unknown engine '%.*s:' (known: memory:, sqlite:, postgres:, redis:, http:)",
         (int)MIN(n, 32), url);
 }
 
@@ -74,13 +74,14 @@ has_option(const char *query, const char *option)
 
 /* The query: only clock=test is known, unless the engine knows more. */
 static il_status
-parse_query(const struct engine *engine, const char *query, struct il__store_open *o, il_error *reterr)
+parse_query(const struct engine *engine, const char *query, struct il__store_open *o,
+            il_error *reterr)
 {
     if (query == NULL)
         return IL_OK;
     o->test_clock = has_option(query, "clock=test");
     if (!engine->has_options && strcmp(query, "clock=test") != 0)
-        return il__error_set(reterr, IL_INVAL, "the store's URL has an unknown option after '?'");
+        return il__error_set(reterr, IL_INVAL, "unknown option in the store URL after '?'");
     return IL_OK;
 }
 
@@ -91,13 +92,13 @@ check_clock(const struct il__store_open *o, const il_open_opts *opts, il_error *
 
     if (given && !o->test_clock)
         return il__error_set(reterr, IL_INVAL,
-                             "a clock can only be given to a store made with ?clock=test");
+                             "a clock can only be used with a store created with ?clock=test");
     if (!given && o->test_clock)
         return il__error_set(reterr, IL_INVAL, "a store with ?clock=test needs a clock");
     return IL_OK;
 }
 
-/* Take the URL and the options apart; *ret_path is il__free()d by the caller. */
+/* Parse the URL and the options; the caller il__free()s *ret_path. */
 static il_status
 prepare(const char *url, const il_open_opts *opts, const struct engine **ret_engine,
         char **ret_path, struct il__store_open *o, il_error *reterr)
@@ -112,7 +113,7 @@ prepare(const char *url, const il_open_opts *opts, const struct engine **ret_eng
         return refuse_scheme(url, reterr);
     char *path = il__strdup(url + strlen(engine->scheme));
     if (path == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     *ret_engine = engine;
     *ret_path   = path;
     char *query = strchr(path, '?');
@@ -189,27 +190,36 @@ check_before(il_op *const *ops, size_t n)
     }
 }
 
+static void
+check_after(il_op *const *ops, size_t n, size_t n_done)
+{
+    CHECK(n_done > 0 && n_done <= n);
+    for (size_t i = 0; i < n_done; i++)
+        il__store_check_result(ops[i]);
+}
+
 il_status
-il__store_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr)
+il__store_apply(struct il__store *s, il_op *const *ops, size_t n, size_t *ret_done,
+                il_error *reterr)
 {
     check_before(ops, n);
-    il_status st = s->ops->apply(s, ops, n, reterr);
-    for (size_t i = 0; st == IL_OK && i < n; i++)
-        il__store_check_result(ops[i]);
+    il_status st = s->ops->apply(s, ops, n, ret_done, reterr);
+    if (st == IL_OK)
+        check_after(ops, n, *ret_done);
     return st;
 }
 
 il_status
-il__store_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr)
+il__store_read(struct il__store *s, il_op *const *ops, size_t n, size_t *ret_done, il_error *reterr)
 {
     if (s->ops->read == NULL)
-        return il__store_apply(s, ops, n, reterr);
+        return il__store_apply(s, ops, n, ret_done, reterr);
     check_before(ops, n);
     for (size_t i = 0; i < n; i++)
         CHECK(il__op_refused(ops[i]) || !il__op_writes(ops[i]->type));
-    il_status st = s->ops->read(s, ops, n, reterr);
-    for (size_t i = 0; st == IL_OK && i < n; i++)
-        il__store_check_result(ops[i]);
+    il_status st = s->ops->read(s, ops, n, ret_done, reterr);
+    if (st == IL_OK)
+        check_after(ops, n, *ret_done);
     return st;
 }
 
@@ -233,12 +243,12 @@ il__store_announce(struct il__store *s, const char *text)
 }
 
 il_status
-il__store_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret, il_error *reterr)
+il__store_tx_begin(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret,
+                   il_error *reterr)
 {
     if (s->ops->tx_begin == NULL)
-        return il__error_set(
-            reterr, IL_INVAL,
-            "a transaction of your own needs a store of sqlite:, not of %s:", s->ops->name);
+        return il__error_set(reterr, IL_INVAL,
+                             "your own transactions need a sqlite: store, not %s:", s->ops->name);
     return s->ops->tx_begin(s, db, ret, reterr);
 }
 
@@ -249,7 +259,8 @@ il__store_report(struct il__store *s, const char *table, il__report_fn *each, vo
     if (s->ops->report != NULL)
         return s->ops->report(s, table, each, cookie, reterr);
     if (table != NULL)
-        return il__error_set(reterr, IL_INVAL, "a store of %s: has no tables of yours", s->ops->name);
+        return il__error_set(reterr, IL_INVAL, "a %s: store has no tables of your own",
+                             s->ops->name);
     return IL_OK;
 }
 
@@ -257,7 +268,7 @@ il_status
 il__store_request(struct il__store *s, struct il__request *r, il_error *reterr)
 {
     if (s->ops->request == NULL)
-        return il__error_set(reterr, IL_INVAL, "a store of %s: is behind no server", s->ops->name);
+        return il__error_set(reterr, IL_INVAL, "a %s: store is not behind a server", s->ops->name);
     return s->ops->request(s, r, reterr);
 }
 
@@ -266,9 +277,8 @@ il__store_guard_table(struct il__store *s, const struct il__table_guard *change,
                       il__table_guard_fn *each, void *cookie, il_error *reterr)
 {
     if (s->ops->guard_table == NULL)
-        return il__error_set(
-            reterr, IL_INVAL,
-            "guards on tables need a store of postgres:, in the database that has the tables");
+        return il__error_set(reterr, IL_INVAL,
+                             "table guards need a postgres: store in the database of the tables");
     return s->ops->guard_table(s, change, each, cookie, reterr);
 }
 
@@ -278,8 +288,7 @@ il__store_advisory_take(struct il__store *s, const char *key, int64_t id,
 {
     if (s->ops->advisory_take == NULL)
         return il__error_set(reterr, IL_INVAL,
-                             "advisory locks are those of PostgreSQL: a store of %s: has none",
-                             s->ops->name);
+                             "advisory locks need a postgres: store, not %s:", s->ops->name);
     return s->ops->advisory_take(s, key, id, ret, reterr);
 }
 

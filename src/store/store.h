@@ -1,10 +1,10 @@
 /*
- * store.h: what an engine is.
+ * store.h: the interface of an engine.
  *
- * An engine implements `apply` over a batch of ops: domain verbs, each atomic, all of them one commit. What
- * each op must do is in src/core/README.md; how the engines do it is in README.md here. Callers
- * use the il__store_* wrappers, which hold the pre- and post-conditions that all engines share.
- * Differences between engines are capabilities, never their names.
+ * An engine implements `apply` over a batch of ops: domain verbs, each atomic, in one commit.
+ * src/core/README.md specifies what each op must do; README.md here describes how the engines do
+ * it. Callers use the il__store_* wrappers, which check the pre- and postconditions that all
+ * engines share. Code distinguishes engines by capability, never by name.
  */
 #ifndef IL_STORE_STORE_H
 #define IL_STORE_STORE_H
@@ -28,115 +28,126 @@ struct il__store_tx;
 struct il__store_advisory;
 struct sqlite3;
 
-#define IL__LANES_MAX 8 /* half of them are for ops on jobs: see il__lane_of() */
+#define IL__LANES_MAX 10 /* who uses which: il__lane_of() */
 
 struct il__store_ops {
     const char *name;
     unsigned    caps; /* enum il__store_caps */
-    unsigned n_lanes; /* so many callers of apply at once, up to IL__LANES_MAX; 0 = 1. DIRECT: any number */
+    /* concurrent callers of apply, up to IL__LANES_MAX; 0 = 1. DIRECT: any number */
+    unsigned n_lanes;
 
     void (*free)(struct il__store *s); /* required */
 
     /*
-     * Carry out n prepared ops in order, in one commit, at one `now` of the store's clock. Each op's
-     * status and out are set; refused ops (il__op_refused) are passed over. IL_OK: all of it is as
-     * durable as the engine promises, and whoever has to be woken has been. Anything else: nothing may be
-     * concluded about any op (it may or may not have happened), except that repeating all of them is
-     * safe. n_lanes callers at a time, or any number if DIRECT. Required.
+     * Execute the first ops of n prepared ones, in order, in one commit, at one `now` of the
+     * store's clock: all of them, or as many as fit into IL__COMMIT_MS, but at least one; *ret_done
+     * says how many. Sets the status and out of each; skips refused ops (il__op_refused). IL_OK:
+     * what was done is as durable as the engine promises, all waiters concerned have been woken,
+     * and nothing has happened to the remaining ops. Any other status: nothing may be concluded
+     * about any op (it may or may not have happened), except that repeating all of them is safe.
+     * n_lanes callers at a time, or any number if DIRECT. Required.
      */
-    il_status (*apply)(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr);
+    il_status (*apply)(struct il__store *s, il_op *const *ops, size_t n, size_t *ret_done,
+                       il_error *reterr);
 
     /*
-     * The same for ops that change nothing; safe from any thread, beside an `apply` under way, for
-     * which it does not wait. NULL: use apply.
+     * The same for ops that change nothing; safe from any thread, also during an `apply`, for which
+     * it does not wait. NULL: use apply.
      */
-    il_status (*read)(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr);
+    il_status (*read)(struct il__store *s, il_op *const *ops, size_t n, size_t *ret_done,
+                      il_error *reterr);
 
     /*
-     * Would a sweep find something to do? A look that takes no lock and writes nothing, so that idle
-     * processes cost an idle store nothing. NULL, or a failed look: sweep.
+     * Would a sweep have something to do? Takes no lock and writes nothing, so that idle processes
+     * cost an idle store nothing. NULL, or a failure: sweep.
      */
     bool (*overdue)(struct il__store *s);
 
     /*
-     * Somebody is about to sleep on the board, or keeps a lease that may be broken: from now on what other processes wake must
-     * reach our board. Returns after how many milliseconds, at the latest, whoever sleeps should look by himself; 0: there is no need.
-     * Cheap; safe from any thread. NULL: it always reaches it.
+     * A caller is about to sleep on the board, or keeps a lease that may be broken: from now on
+     * wake-ups from other processes must reach our board. Returns the interval in milliseconds at
+     * which sleepers should poll; 0: no need. Cheap; safe from any thread. NULL: wake-ups always
+     * reach the board.
      */
     int64_t (*attend)(struct il__store *s);
 
     /*
-     * Wait until this op, which was applied, should be repeated, or timeout_ms has passed, or *interrupted is set (IL_CANCELLED). Instead of
-     * sleeping on the board, for an engine whose server can do that. IL_OK: repeat it, and if the store is not there that will say so. Safe
-     * from any thread. NULL: sleep on the board.
+     * Wait until this op, which was applied, should be repeated, or timeout_ms has passed, or
+     * *interrupted is set (IL_CANCELLED). Replaces sleeping on the board for an engine whose server
+     * can wait. IL_OK: repeat the op; if the store is unreachable, that will report it. Safe from
+     * any thread. NULL: sleep on the board.
      */
     il_status (*wait)(struct il__store *s, const il_op *op, int64_t timeout_ms,
                       const atomic_bool *interrupted);
 
     /*
-     * Tell every other process that has the store open this text (announce.c): a hint, which may be lost. Their engine puts it into the ring of their
-     * board (base/ring.h), and says so there when some may have been lost. The text fits (il__ring_fits()); NULL: some were lost here. May block; safe from
-     * any thread. NULL: the ring is shared by all of them.
+     * Send this text to every other process that has the store open (announce.c): a hint, which may
+     * be lost. Their engine puts it into the ring of their board (base/ring.h), and records there
+     * when some may have been lost. The text fits (il__ring_fits()); NULL: some were lost here. May
+     * block; safe from any thread. NULL: all processes share the ring.
      */
     void (*announce)(struct il__store *s, const char *text);
 
     /*
-     * Begin a transaction of the caller's own; see il_tx_begin(). It ends with commit or rollback of *ret. Safe from any
-     * thread. NULL: this engine has none.
+     * Begin a transaction of the caller's own; see il_tx_begin(). It ends with commit or rollback
+     * of *ret. Safe from any thread. NULL: not supported.
      */
     il_status (*tx_begin)(struct il__store *s, struct sqlite3 *db, struct il__store_tx **ret,
                           il_error *reterr);
 
     /*
-     * Look at the settings of the store and its server, and say what they mean. `table`: look at this table of the user's, which
-     * is used as a queue, instead; NULL = none. Safe from any thread. NULL: there is nothing to say.
+     * Check the settings of the store and its server, and report what they mean. `table`: check
+     * this table of the user instead, which is used as a queue; NULL = none. Safe from any thread.
+     * NULL: nothing to report.
      */
     il_status (*report)(struct il__store *s, const char *table, il__report_fn *each, void *cookie,
                         il_error *reterr);
 
     /*
-     * Take an advisory lock of the server's own: the one of `key`, or, if that is NULL, the one with this id. Safe from any thread. NULL: this
-     * engine has none.
+     * Take one of the server's own advisory locks: that of `key` or, if that is NULL, the one with
+     * this id. Safe from any thread. NULL: not supported.
      */
     il_status (*advisory_take)(struct il__store *s, const char *key, int64_t id,
                                struct il__store_advisory **ret, il_error *reterr);
 
-    /* Put a guard on a table, or take it away; change NULL: list them. NULL: this engine cannot do that. */
+    /* Put a guard on a table, or remove it; change NULL: list them. NULL: not supported. */
     il_status (*guard_table)(struct il__store *s, const struct il__table_guard *change,
                              il__table_guard_fn *each, void *cookie, il_error *reterr);
 
-    /* Ask the server that the store is behind something that is no op; see store/request.h. Safe from any thread. NULL: there is none. */
+    /* Send the server behind the store a request that is not an op; see store/request.h. Safe from
+     * any thread. NULL: there is no such server. */
     il_status (*request)(struct il__store *s, struct il__request *r, il_error *reterr);
 };
 
-/* An advisory lock that is held. One thread at a time; the store outlives it. */
+/* A held advisory lock. One thread at a time; the store outlives it. */
 struct il__store_advisory {
     il_status (*check)(struct il__store_advisory *a, il_error *reterr); /* IL_OK, or IL_LOST */
     void (*release)(struct il__store_advisory *a);
-    int fd; /* can be read when it may be lost: check */
+    int fd; /* readable when it may be lost: check */
 };
 
 /* A transaction of the caller's own. One thread at a time; the store outlives it. */
 struct il__store_tx {
-    /* Carry out prepared ops (il__store_tx_takes) in it: all of them, or none on failure. */
+    /* Execute prepared ops (il__store_tx_takes) in it: all of them, or none on failure. */
     il_status (*apply)(struct il__store_tx *tx, il_op *const *ops, size_t n, il_error *reterr);
-    /* Each ends it and frees it, whatever is returned. */
+    /* Each ends and frees it, whatever is returned. */
     il_status (*commit)(struct il__store_tx *tx, il_error *reterr);
     void (*rollback)(struct il__store_tx *tx);
 };
 
 struct il__store {
     const struct il__store_ops *ops;
-    struct il__board           *board; /* the engine's; waiters sleep here */
-    const char *tenant;                /* the only one that can be reached through it; NULL = any */
+    struct il__board           *board;  /* the engine's; waiters sleep here */
+    const char                 *tenant; /* the only tenant it can access; NULL = any */
 };
 
-/* What every engine's open function gets. All borrowed for the call, except clock: until free. */
+/* The arguments of every engine's open function. All borrowed for the call, except clock: until
+ * free. */
 struct il__store_open {
     const char      *url;        /* all of it; may hold a password */
     const char      *scheme;     /* with the colon */
-    const char      *query;      /* what follows '?', or NULL; clock=test has been taken note of */
-    const char      *path;       /* what follows the scheme, without the query */
+    const char      *query;      /* the part after '?', or NULL; clock=test has been handled */
+    const char      *path;       /* the part after the scheme, without the query */
     const il_clock  *clock;      /* never NULL */
     bool             test_clock; /* the URL says clock=test */
     bool             existing;   /* do not create */
@@ -144,34 +155,38 @@ struct il__store_open {
     struct il__ranks ranks;
 };
 
-/* Open by URL. IL_INVAL for an unknown scheme or query, else what the engine's open says. */
+/* Open by URL. IL_INVAL for an unknown scheme or query, otherwise the result of the engine's
+ * open. */
 il_status il__store_open(const char *url, const il_open_opts *opts, struct il__store **ret,
                          il_error *reterr) MUST_USE;
 void      il__store_free(struct il__store *s); /* NULL is fine */
 
 /*
- * Bring the store of this URL up to date, or make it; `check`: only say what would be done. What opening does for most, a server's
- * tables get only when whoever owns them asks for it.
+ * Create or upgrade the store of this URL; `check`: only report what would be done. Opening does
+ * this for most stores, but a server's tables are upgraded only at the request of their owner.
  */
 il_status il__store_migrate(const char *url, const il_open_opts *opts, bool check,
                             struct il__migration *ret, il_error *reterr) MUST_USE;
 
-/* The wrappers: check before and after. `ops` must have passed il__op_prepare() or be refused. */
-il_status il__store_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr) MUST_USE;
-il_status il__store_read(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr) MUST_USE;
+/* The wrappers check before and after the call. `ops` must have passed il__op_prepare() or be
+ * refused. */
+il_status il__store_apply(struct il__store *s, il_op *const *ops, size_t n, size_t *ret_done,
+                          il_error *reterr) MUST_USE;
+il_status il__store_read(struct il__store *s, il_op *const *ops, size_t n, size_t *ret_done,
+                         il_error *reterr) MUST_USE;
 
 bool    il__store_overdue(struct il__store *s);
 int64_t il__store_attend(struct il__store *s);
 void    il__store_announce(struct il__store *s, const char *text);
 
-/* check.c: the post-conditions of an op that was carried out. */
+/* check.c: the postconditions of an executed op. */
 void il__store_check_result(const il_op *op);
 
 /* What `interlock doctor` shows. */
 il_status il__store_report(struct il__store *s, const char *table, il__report_fn *each,
                            void *cookie, il_error *reterr) MUST_USE;
 
-/* IL_OK, IL_HELD, IL_INVAL when the engine has no such locks, IL_STORE. */
+/* IL_OK, IL_HELD, IL_STORE, or IL_INVAL if the engine has no such locks. */
 il_status il__store_advisory_take(struct il__store *s, const char *key, int64_t id,
                                   struct il__store_advisory **ret, il_error *reterr) MUST_USE;
 /* IL_INVAL when the engine cannot guard tables. */
@@ -201,22 +216,10 @@ il_status il__store_redis_open(const struct il__store_open *o, struct il__store 
 il_status il__store_server_open(const struct il__store_open *o, struct il__store **ret,
                                 il_error *reterr) MUST_USE;
 
-/*
- * Decorators: a store over another one, which they own from then on (on IL_OK only).
- */
+/* Decorators wrap a store, which they own from then on (only on IL_OK). */
 
-/* Every batch as one line to `trace`: ops with arguments, statuses, microseconds. */
+/* Writes every batch as one line to `trace`: ops with arguments, statuses, microseconds. */
 il_status il__store_trace_wrap(struct il__store *inner, il_trace_fn *trace, void *cookie,
                                struct il__store **ret, il_error *reterr) MUST_USE;
-
-enum il__fault_kind {
-    IL__FAULT_BEFORE, /* the call fails and nothing happened */
-    IL__FAULT_AFTER,  /* it happened, but the caller is told that it failed */
-};
-/* Fail the n-th call (counted from 1; 0 = none) of apply or read with IL_STORE. */
-il_status il__store_fault_wrap(struct il__store *inner, unsigned n, enum il__fault_kind kind,
-                               struct il__store **ret, il_error *reterr) MUST_USE;
-/* Has the fault been injected? `s` is a fault store. */
-bool il__store_fault_fired(struct il__store *s);
 
 #endif

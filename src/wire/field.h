@@ -1,14 +1,14 @@
 /*
- * field.h: the members of a struct that a table names, for the files of this folder.
+ * field.h: access to struct members by table row. Private to this folder.
  */
 #ifndef IL_WIRE_FIELD_H
 #define IL_WIRE_FIELD_H
 
 #include "wire/wire.h"
 
-#define WIRE_NUMBER_MAX ((INT64_C(1) << 53) - 1) /* what every reader of JSON holds exactly */
+#define WIRE_NUMBER_MAX ((INT64_C(1) << 53) - 1) /* every JSON reader represents these exactly */
 
-/* Any of the numbers at f->offset: INT32, UINT32, INT64, UINT64, CHOICE, TIME, WAIT. */
+/* The number at f->offset: INT32, UINT32, INT64, UINT64, CHOICE, TIME or WAIT. */
 int64_t il__wire_number(const struct wire_field *f, const void *from);
 void    il__wire_set_number(const struct wire_field *f, void *into, int64_t number);
 
@@ -40,7 +40,7 @@ il__wire_size(const void *from, size_t offset)
     return size;
 }
 
-/* Is the member set: anything but NULL, 0, or as nothing of it was given? */
+/* Is the member set, that is, not NULL, 0 or its "not given" value? */
 bool il__wire_is_set(const struct wire_field *f, const void *from);
 
 /* One member as `"name":value,`, or nothing. */

@@ -1,6 +1,7 @@
 /*
- * json.c: the text of JSON values: strings, numbers, values inside of values; base64. Printing goes straight into a buffer: an answer of the
- * server must not cost more than the op that it tells of. Parsing is jansson's business (parse.c).
+ * json.c: prints JSON values: strings, numbers, nested values; base64. Prints straight into a
+ * buffer: a server response must not cost more than the op it reports. jansson does the parsing
+ * (parse.c).
  */
 #include "wire/json.h"
 
@@ -8,7 +9,7 @@
 
 #include "wire/lex.h"
 
-/* ---- numbers and strings --------------------------------------------------------------------------- */
+/* ---- numbers and strings --------------------------------------------------------------------- */
 
 void
 il__json_add_int(struct il__buf *b, int64_t number)
@@ -75,7 +76,7 @@ il__json_add_string(struct il__buf *b, const char *text, size_t n_bytes)
     il__buf_addc(b, '"');
 }
 
-/* ---- a value inside of a value ---------------------------------------------------------------------- */
+/* ---- a value inside of a value --------------------------------------------------------------- */
 
 struct copy {
     struct il__buf *b;
@@ -216,9 +217,9 @@ il__json_add_value(struct il__buf *b, const char *text, size_t n_bytes, bool onl
     return false;
 }
 
-/* ---- what was loaded ---------------------------------------------------------------------------------- */
+/* ---- loaded values --------------------------------------------------------------------------- */
 
-/* The shortest text that gives the same number again, and still is not a whole one. */
+/* The shortest text that parses to the same number and is not an integer. */
 static void
 add_real(struct il__buf *b, double number)
 {
@@ -291,7 +292,7 @@ il__json_add_loaded(struct il__buf *b, const json_t *value)
     }
 }
 
-/* ---- base64 ------------------------------------------------------------------------------------------- */
+/* ---- base64 ---------------------------------------------------------------------------------- */
 
 static const char base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -353,7 +354,7 @@ il__wire_base64_decode(const char *text, size_t n_bytes, unsigned char *out, siz
         }
         for (size_t k = 0; k + 1 < n_digits; k++)
             out[n_out++] = (unsigned char)(bits >> (16 - 8 * k));
-        /* What the last digit says beyond the last byte must be nothing: each value has one text. */
+        /* The unused bits of the last digit must be 0: each value has exactly one encoding. */
         if ((n_digits == 3 && (bits & 0xFF) != 0) || (n_digits == 2 && (bits & 0xFFFF) != 0))
             return false;
     }

@@ -1,6 +1,6 @@
 /*
- * lex.c: the parts of a JSON text: strings, numbers, spaces. Strict, as RFC 8259 has them; what no reader could hold (half a pair of surrogates,
- * NUL, numbers beyond 64 bits) is none.
+ * lex.c: JSON tokens: strings, numbers, whitespace. Strict, following RFC 8259; also rejects what
+ * readers cannot represent (lone surrogates, NUL, numbers beyond 64 bits).
  */
 #include "wire/lex.h"
 
@@ -17,7 +17,7 @@ il__lex_space(const char *at, const char *end)
     return at;
 }
 
-/* Bytes of the UTF-8 character at s, which has n bytes left; 0 when it is none. */
+/* Length of the UTF-8 character at s, with n bytes left; 0 if invalid. */
 size_t
 il__lex_utf8(const char *s, size_t n)
 {
@@ -28,7 +28,7 @@ il__lex_utf8(const char *s, size_t n)
     return 0;
 }
 
-/* Bytes at s that can stand in a string as they are. */
+/* Number of bytes at s that need no escape in a string. */
 size_t
 il__lex_plain(const char *s, size_t n)
 {
@@ -40,7 +40,7 @@ il__lex_plain(const char *s, size_t n)
     return i;
 }
 
-/* Four hexadecimal digits; -1 when they are none. */
+/* Four hexadecimal digits; -1 if invalid. */
 int
 il__lex_hex4(const char *s, const char *end)
 {
@@ -64,7 +64,8 @@ il__lex_hex4(const char *s, const char *end)
     return code;
 }
 
-/* Bytes of the escape at s, which begins with a backslash; 0 when it is none, or NUL, or half a pair of surrogates. */
+/* Length of the escape at s, which starts with a backslash; 0 if invalid, NUL or a lone
+ * surrogate. */
 static size_t
 escape_bytes(const char *s, const char *end)
 {
@@ -127,7 +128,7 @@ il__lex_number_copy(const char *text, const char *end, char out[LEX_NUMBER_BYTES
     return true;
 }
 
-/* Does a number mean something to those who load it into 64 bits? */
+/* Does the number fit a reader that uses 64 bits? */
 static bool
 number_fits(const char *text, const char *end, bool whole)
 {

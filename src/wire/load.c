@@ -1,6 +1,7 @@
 /*
- * load.c: text to JSON, strictly. Good texts are read here, others by jansson, which says what is wrong; what it would let pass (depth, the amount of
- * memory that a few bytes can ask for, NUL) is looked at before.
+ * load.c: parses JSON text strictly. Valid texts are parsed here; others are passed to jansson,
+ * which reports the error. What jansson would accept (depth, a few bytes that expand to much
+ * memory, NUL) is checked first.
  */
 #include <stdio.h>
 
@@ -8,7 +9,8 @@
 #include "wire/json.h"
 #include "wire/lex.h"
 
-/* Look at the brackets and commas that are not in a string: a value costs a hundred bytes, and each stands behind one of these. */
+/* Count the brackets and commas outside strings: each value follows one of these and costs a
+ * hundred bytes. */
 static il_status
 check_shape(const char *text, size_t n_bytes, size_t n_values_max, il_error *reterr)
 {
@@ -18,8 +20,8 @@ check_shape(const char *text, size_t n_bytes, size_t n_values_max, il_error *ret
 
     for (size_t i = 0; i < n_bytes; i++) {
         char c = text[i];
-        if (c == '\0') /* behind a number jansson passes over it */
-            return il__error_set(reterr, IL_INVAL, "not JSON: byte %zu: a NUL", i);
+        if (c == '\0') /* jansson ignores it after a number */
+            return il__error_set(reterr, IL_INVAL, "invalid JSON: byte %zu: NUL", i);
         if (inside) {
             if (c == '\\' && i + 1 < n_bytes && text[i + 1] != '\0')
                 i++;
@@ -37,19 +39,19 @@ check_shape(const char *text, size_t n_bytes, size_t n_values_max, il_error *ret
             n_values++;
         if (depth > WIRE_DEPTH_MAX)
             return il__error_set(reterr, IL_INVAL,
-                                 "not acceptable JSON: byte %zu: nested deeper than %d", i,
+                                 "unacceptable JSON: byte %zu: nested deeper than %d", i,
                                  WIRE_DEPTH_MAX);
         if (n_values > n_values_max)
             return il__error_set(
                 reterr, IL_INVAL,
-                "not acceptable JSON: byte %zu: more than %zu values (a large one can be given "
-                "as a string)",
+                "unacceptable JSON: byte %zu: more than %zu values (pass a large one as a string)",
                 i, n_values_max);
     }
     return IL_OK;
 }
 
-/* Most allocations that fail are a syntax error to jansson. If it is none, it was that. */
+/* jansson reports most failed allocations as a syntax error. If the syntax is right, it was out of
+ * memory. */
 static bool
 lacks_memory(const json_error_t *why, const char *text, size_t n_bytes)
 {
@@ -61,7 +63,7 @@ lacks_memory(const json_error_t *why, const char *text, size_t n_bytes)
     return il__json_add_value(&b, text, n_bytes, false) || b.failed;
 }
 
-/* What jansson says, but for what it quotes: that is somebody's payload. */
+/* jansson's message without what it quotes, which is user data. */
 static il_status
 refuse(const json_error_t *why, const char *text, size_t n_bytes, il_error *reterr)
 {
@@ -72,34 +74,36 @@ refuse(const json_error_t *why, const char *text, size_t n_bytes, il_error *rete
     switch (json_error_code(why)) {
     case json_error_null_character:
     case json_error_null_byte_in_key:
-        said = "a NUL is not acceptable in a string";
+        said = "a string must not contain NUL";
         break;
     case json_error_duplicate_key:
-        said = "a name twice in one object";
+        said = "duplicate name in an object";
         break;
     default:
         if (lacks_memory(why, text, n_bytes))
             return il__error_set(reterr, IL_NOMEM, "out of memory");
     }
     if (said != NULL)
-        return il__error_set(reterr, IL_INVAL, "not JSON: line %d, column %d: %s", why->line,
+        return il__error_set(reterr, IL_INVAL, "invalid JSON: line %d, column %d: %s", why->line,
                              why->column, said);
-    return il__error_set(reterr, IL_INVAL, "not JSON: line %d, column %d: %.*s", why->line,
+    return il__error_set(reterr, IL_INVAL, "invalid JSON: line %d, column %d: %.*s", why->line,
                          why->column, n, why->text);
 }
 
-/* ---- the short way ------------------------------------------------------------------------------------- */
+/* ---- the short way --------------------------------------------------------------------------- */
 
 /*
- * jansson's scanner looks at each byte several times: three quarters of its time. So good texts are read here, and only the values are jansson's. It takes what
- * jansson takes, with the same result (tests/fuzz/json.c), or gives up: then jansson decides, and says what is wrong.
+ * jansson's scanner visits each byte several times, which takes three quarters of its time. So
+ * valid texts are scanned here, and only the values are jansson's. This parser accepts what jansson
+ * accepts, with the same result (tests/fuzz/json.c), or gives up: then jansson decides, and reports
+ * what is wrong.
  */
 struct reader {
     const char    *at;
     const char    *end;
     int            depth;
     size_t         n_values_max;
-    size_t         n_values;  /* counted as check_shape() does */
+    size_t         n_values;  /* counted like check_shape() */
     struct il__buf unescaped; /* room for one string */
 };
 
@@ -131,7 +135,7 @@ add_code(struct il__buf *b, uint32_t code)
     }
 }
 
-/* The escape at s, which is a good one; its length. */
+/* Decode the escape at s, which is valid; returns its length. */
 static size_t
 add_unescaped(struct il__buf *b, const char *s, const char *end)
 {
@@ -198,7 +202,7 @@ read_word(struct reader *r, const char *word, json_t *value)
     if ((size_t)(r->end - r->at) < n || memcmp(r->at, word, n) != 0)
         return NULL;
     r->at += n;
-    return value; /* these are nobody's: no need to give them back */
+    return value; /* not reference-counted: no need to release them */
 }
 
 /* `"name": value` into an object; false: give up. */
@@ -228,7 +232,7 @@ read_element(struct reader *r, json_t *array)
     return json_array_append_new(array, read_value(r)) == 0;
 }
 
-/* What stands between the brackets; `into` is consumed on failure. */
+/* The content between the brackets; `into` is consumed on failure. */
 static json_t *
 read_nested(struct reader *r, json_t *into, char close)
 {
@@ -288,7 +292,9 @@ read_value(struct reader *r)
 static json_t *
 read_all(const char *text, size_t n_bytes, size_t n_values_max)
 {
-    struct reader r = { .at = text, .end = text + n_bytes, .n_values = 1, .n_values_max = n_values_max };
+    struct reader r = {
+        .at = text, .end = text + n_bytes, .n_values = 1, .n_values_max = n_values_max
+    };
 
     il__buf_init(&r.unescaped, n_bytes);
     json_t *value = read_value(&r);
@@ -306,7 +312,7 @@ load(const char *text, size_t n_bytes, size_t n_values_max, json_t **ret, il_err
     json_error_t why;
 
     if (n_bytes == 0)
-        return il__error_set(reterr, IL_INVAL, "not JSON: there is nothing");
+        return il__error_set(reterr, IL_INVAL, "empty body, expected JSON");
     json_t *value = read_all(text, n_bytes, n_values_max);
     if (value == NULL) {
         il_status st = check_shape(text, n_bytes, n_values_max, reterr);

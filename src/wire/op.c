@@ -1,5 +1,5 @@
 /*
- * op.c: whole ops: an element of a batch and what it ended with, in both directions.
+ * op.c: whole ops as JSON: elements of a batch and their results, in both directions.
  */
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ il__wire_op_init(il_op *op, il_op_type type)
         op->in.job.progress = -1;
 }
 
-/* ---- what a caller sends ------------------------------------------------------------------------------ */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 static const struct wire_field  op_field  = { .name = "op", .kind = WIRE_TEXT };
 static const struct wire_object op_object = { .name = "Op", .fields = &op_field, .n_fields = 1 };
@@ -38,8 +38,7 @@ find_type(const json_t *json, il_op_type *ret, il_error *reterr)
     if (!json_is_object(json))
         return il__error_set(reterr, IL_INVAL, "an op must be a JSON object");
     if (name == NULL)
-        return il__error_set(reterr, IL_INVAL,
-                             "field 'op' is missing, or not a string: it says what to do");
+        return il__error_set(reterr, IL_INVAL, "field 'op' is missing or not a string");
     for (unsigned i = IL_OP_NONE + 1; i < IL_OP_COUNT; i++) {
         if (strcmp(il_op_name((il_op_type)i), name) == 0) {
             *ret = (il_op_type)i;
@@ -47,7 +46,7 @@ find_type(const json_t *json, il_op_type *ret, il_error *reterr)
         }
     }
     const char *meant = il__suggest(name, next_op, NULL);
-    return il__error_set(reterr, IL_INVAL, "field 'op': '%.40s' is none%s%s%s", name,
+    return il__error_set(reterr, IL_INVAL, "field 'op': unknown op '%.40s'%s%s%s", name,
                          meant != NULL ? " (did you mean '" : "", meant != NULL ? meant : "",
                          meant != NULL ? "'?)" : "");
 }
@@ -65,7 +64,7 @@ il__wire_parse_op(const json_t *json, il_op *op, void **mem, il_error *reterr)
     return st == IL_OK ? il__wire_op_complete(op, mem, reterr) : st;
 }
 
-/* A new UUID in *id, unless there is one. */
+/* Set *id to a new UUID, unless it is set. */
 static il_status
 make_id(const char **id, void **mem, il_error *reterr)
 {
@@ -74,7 +73,7 @@ make_id(const char **id, void **mem, il_error *reterr)
     if (*id != NULL)
         return IL_OK;
     if (il_uuid(uuid) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "there is no randomness to make an id of");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes for an id");
     *id = il__arena_strdup(mem, uuid);
     return *id != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
 }
@@ -110,7 +109,7 @@ il__wire_op_complete(il_op *op, void **mem, il_error *reterr)
     }
 }
 
-/* Is a member as il__wire_op_init() has left it? */
+/* Does a member still have its value from il__wire_op_init()? */
 static bool
 is_default(const struct wire_field *f, const il_op *op, const il_op *fresh)
 {
@@ -148,21 +147,36 @@ il__wire_print_op(struct il__buf *b, const il_op *op)
     il__wire_close(b);
 }
 
-/* ---- what it is told ------------------------------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------------------------------- */
 
 void
 il__wire_print_result(struct il__buf *b, const il_op *op, unsigned flags)
 {
     il__wire_open(b, NULL);
     il__wire_put_text(b, "status", il_status_name(op->status));
-    /* It may have been made for the caller, who needs it to renew. */
+    /* It may have been generated for the caller, which needs it to renew. */
     if ((op->type == IL_OP_ACQUIRE || op->type == IL_OP_CACHE_LOOKUP) && op->holder != NULL)
         il__wire_put_text(b, "holder", op->holder);
     il__wire_print_fields(b, il__wire_result(op->type, op->flags), &op->out, flags);
     il__wire_close(b);
 }
 
-/* A status of the server's own (FORBIDDEN, …) is one that the library has no word for. */
+/*
+ * The server has its own status names for refusals. An exceeded quota maps to IL_LIMIT, and the op
+ * may be retried later; for the others (FORBIDDEN, …) the library has no status.
+ */
+static il_status
+status_of_refusal(const char *name)
+{
+    static const char *const quotas[] = { "QUOTA_EXCEEDED", "STORAGE_QUOTA_EXCEEDED" };
+
+    for (size_t i = 0; i < ARRAY_LEN(quotas); i++) {
+        if (strcmp(quotas[i], name) == 0)
+            return IL_LIMIT;
+    }
+    return IL_INVAL;
+}
+
 static il_status
 take_status(const json_t *json, il_op *op, il_error *reterr)
 {
@@ -177,7 +191,7 @@ take_status(const json_t *json, il_op *op, il_error *reterr)
             return IL_OK;
         }
     }
-    op->status     = IL_INVAL;
+    op->status     = status_of_refusal(name);
     op->out.detail = il__op_strdup(op, said != NULL ? said : name);
     return op->out.detail != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
 }
@@ -190,8 +204,9 @@ il__wire_parse_result(const json_t *json, il_op *op, il_error *reterr)
     if (!json_is_object(json))
         return il__error_set(reterr, IL_INVAL, "the result of an op is not a JSON object");
     il__op_reset(op);
-    op->out      = (il_op_out){ 0 };
-    il_status st = il__wire_parse_into(&p, il__wire_result(op->type, op->flags), NULL, json, &op->out);
+    op->out = (il_op_out){ 0 };
+    il_status st =
+        il__wire_parse_into(&p, il__wire_result(op->type, op->flags), NULL, json, &op->out);
     if (st == IL_OK)
         st = take_status(json, op, reterr);
     return st;

@@ -1,8 +1,8 @@
 /*
- * parse.c: JSON into structs by their tables. Strict: what is not understood is refused, by its name.
+ * parse.c: parses JSON into structs, driven by tables. Strict: an unknown field is refused by name.
  *
- * Texts for people say which field, what is wrong with it and what would be right. Values are told only where they are numbers, times or names of
- * choices; a payload or a meta never gets into a message.
+ * Error messages say which field, what is wrong with it and what is valid. They quote values only
+ * if these are numbers, times or names of choices; a payload or meta never appears in a message.
  */
 #include "wire/parse.h"
 
@@ -27,19 +27,20 @@ type_name(const json_t *value)
     return names[json_typeof(value)];
 }
 
-/* ---- from JSON --------------------------------------------------------------------------------------------- */
+/* ---- from JSON ------------------------------------------------------------------------------- */
 
 static il_status
-refuse_type(struct wire_parser *p, const struct wire_field *f, const char *wanted, const json_t *value)
+refuse_type(struct wire_parser *p, const struct wire_field *f, const char *wanted,
+            const json_t *value)
 {
-    return il__value_refuse(p, f, "it must be %s, not %s", wanted, type_name(value));
+    return il__value_refuse(p, f, "must be %s, not %s", wanted, type_name(value));
 }
 
 static il_status
 take_number(struct wire_parser *p, const struct wire_field *f, const json_t *value, void *into)
 {
     if (json_is_real(value))
-        return il__value_refuse(p, f, "it must be a whole number, written without '.' and 'e'");
+        return il__value_refuse(p, f, "must be a whole number, written without '.' and 'e'");
     if (!json_is_integer(value))
         return refuse_type(p, f, "a whole number", value);
     return il__value_number(p, f, json_integer_value(value), into);
@@ -51,7 +52,7 @@ take_wait(struct wire_parser *p, const struct wire_field *f, const json_t *value
     if (!json_is_string(value))
         return take_number(p, f, value, into);
     if (strcmp(json_string_value(value), "forever") != 0)
-        return il__value_refuse(p, f, "it must be a whole number (of milliseconds) or \"forever\"");
+        return il__value_refuse(p, f, "must be a whole number of milliseconds or \"forever\"");
     il__wire_set_number(f, into, IL_FOREVER);
     return IL_OK;
 }
@@ -80,7 +81,7 @@ take_set(struct wire_parser *p, const struct wire_field *f, const json_t *value,
     return IL_OK;
 }
 
-/* A string is its text; any other value is the text of that value. */
+/* A string stands for its text; any other value for its JSON text. */
 static il_status
 take_bytes(struct wire_parser *p, const struct wire_field *f, const json_t *value, void *into)
 {
@@ -95,7 +96,7 @@ take_bytes(struct wire_parser *p, const struct wire_field *f, const json_t *valu
             json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) < text.n_bytes_max / 2)
             return il__value_no_memory(p);
         if (text.failed)
-            return il__value_refuse(p, f, "as text it has more than %zu bytes", text.n_bytes_max);
+            return il__value_refuse(p, f, "longer than %zu bytes as text", text.n_bytes_max);
         data    = il__buf_str(&text);
         n_bytes = text.n_bytes;
     }
@@ -119,12 +120,12 @@ take_base64(struct wire_parser *p, const struct wire_field *f, const json_t *val
     if (!json_is_string(value))
         return refuse_type(p, f, "a string (in base64)", value);
     if (f->max > 0 && n_text / 4 * 3 > (size_t)f->max + 2)
-        return il__value_refuse(p, f, "it has more than %" PRId64 " bytes", f->max);
+        return il__value_refuse(p, f, "longer than %" PRId64 " bytes", f->max);
     char *data = il__arena_alloc(p->mem, n_text / 4 * 3 + 1);
     if (data == NULL)
         return il__value_no_memory(p);
     if (!il__wire_base64_decode(json_string_value(value), n_text, (unsigned char *)data, &n_bytes))
-        return il__value_refuse(p, f, "it is not base64");
+        return il__value_refuse(p, f, "not valid base64");
     data[n_bytes] = '\0';
     return il__value_bytes(p, f, data, n_bytes, into);
 }
@@ -148,7 +149,7 @@ take_objects(struct wire_parser *p, const struct wire_field *f, const json_t *va
     if (!json_is_array(value))
         return refuse_type(p, f, "an array", value);
     if (f->max > 0 && n > (size_t)f->max)
-        return il__value_refuse(p, f, "it has %zu elements, more than %" PRId64, n, f->max);
+        return il__value_refuse(p, f, "has %zu elements, more than %" PRId64, n, f->max);
     CHECK(bytes > 0);
     char *items = n > 0 ? il__arena_alloc(p->mem, n * bytes) : NULL;
     if (n > 0 && items == NULL)
@@ -167,7 +168,7 @@ take_objects(struct wire_parser *p, const struct wire_field *f, const json_t *va
     return IL_OK;
 }
 
-/* How many bytes there are, of which we may not have been given one. */
+/* The size, although the bytes themselves may not have been sent. */
 static il_status
 take_size(struct wire_parser *p, const struct wire_field *f, const json_t *value, void *into)
 {
@@ -231,7 +232,7 @@ take_value(struct wire_parser *p, const struct wire_field *f, const json_t *valu
     }
 }
 
-/* ---- objects -------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 struct names {
     const struct wire_object *o, *also;
@@ -260,7 +261,7 @@ il__wire_refuse_unknown(il_error *reterr, const struct wire_object *o,
                          meant != NULL ? "'?)" : "");
 }
 
-/* The field of that name, by its number; *ret_base64: as base64. n_fields: there is none. */
+/* The index of the field with that name; *ret_base64: as base64. n_fields: unknown. */
 size_t
 il__wire_find(const struct wire_object *o, const char *name, bool *ret_base64)
 {
@@ -279,7 +280,7 @@ il__wire_find(const struct wire_object *o, const char *name, bool *ret_base64)
     return o->n_fields;
 }
 
-/* What stood in the path, say, does not stand in the body too. */
+/* A value given in the path, for example, must not be given again in the body. */
 bool
 il__wire_was_given(const struct wire_field *f, const void *into)
 {
@@ -288,7 +289,7 @@ il__wire_was_given(const struct wire_field *f, const void *into)
 
 struct given {
     uint64_t before; /* fields whose member was set before the parse */
-    uint64_t now;    /* those that this object gave */
+    uint64_t now;    /* fields present in this object */
 };
 
 static il_status
@@ -303,14 +304,14 @@ take_member(struct wire_parser *p, const struct wire_object *o, size_t i, bool i
     CHECK(i_main < WIRE_FIELDS_MAX);
     uint64_t mask = UINT64_C(1) << i_main;
     if ((given->before & mask) != 0)
-        return il__value_refuse(p, f, "it is given already");
+        return il__value_refuse(p, f, "given more than once");
     if (json_is_null(value)) {
         if ((given->now & mask) == 0)
             il__value_nothing(p, f, into);
         return IL_OK;
     }
     if ((given->now & mask) != 0)
-        return il__value_refuse(p, f, "it is given twice, under two names");
+        return il__value_refuse(p, f, "given twice, under two names");
     given->now |= mask;
     return is_base64 ? take_base64(p, f, value, into) : take_value(p, f, value, into);
 }
@@ -326,7 +327,7 @@ check_required(const struct wire_object *o, const void *into, uint64_t now, il_e
     return IL_OK;
 }
 
-/* What an answer does not say is said to be nothing, so that no text of it is NULL. */
+/* Fields missing in an answer are set to empty, so that no text of it is NULL. */
 static void
 clear_texts(const struct wire_parser *p, const struct wire_object *o, void *into)
 {
@@ -359,7 +360,8 @@ il__wire_parse_into(struct wire_parser *p, const struct wire_object *o,
         size_t i = il__wire_find(o, name, &is_base64);
         if (i < o->n_fields)
             st = take_member(p, o, i, is_base64, value, into, &given);
-        else if ((also == NULL || il__wire_find(also, name, &others) == also->n_fields) && !p->answer)
+        else if ((also == NULL || il__wire_find(also, name, &others) == also->n_fields) &&
+                 !p->answer)
             st = il__wire_refuse_unknown(p->reterr, o, also, name);
         if (st != IL_OK)
             break;
@@ -377,7 +379,7 @@ il__wire_parse(const struct wire_object *o, const struct wire_object *also, cons
     struct wire_parser p = { .mem = mem, .reterr = reterr };
 
     if (!json_is_object(json))
-        return il__error_set(reterr, IL_INVAL, "it must be a JSON object, not %s",
+        return il__error_set(reterr, IL_INVAL, "must be a JSON object, not %s",
                              json != NULL ? type_name(json) : "nothing");
     return il__wire_parse_into(&p, o, also, json, into);
 }

@@ -1,13 +1,13 @@
 /*
- * print.c: structs to JSON by their tables, straight into a buffer.
+ * print.c: prints structs as JSON, driven by tables, straight into a buffer.
  *
- * Every member is printed with a comma behind it; the end of its object takes the last comma back.
+ * Every member is printed with a trailing comma; the end of its object removes the last one.
  */
 #include "base/parse.h"
 #include "wire/field.h"
 #include "wire/json.h"
 
-/* ---- members ---------------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 int64_t
 il__wire_number(const struct wire_field *f, const void *from)
@@ -80,7 +80,7 @@ il__wire_is_set(const struct wire_field *f, const void *from)
     }
 }
 
-/* ---- by hand ------------------------------------------------------------------------------------------ */
+/* ---- by hand --------------------------------------------------------------------------------- */
 
 void
 il__wire_name(struct il__buf *b, const char *name)
@@ -185,7 +185,8 @@ il__wire_put_time(struct il__buf *b, const char *name, int64_t wall_ms)
 }
 
 void
-il__wire_put_bytes(struct il__buf *b, const char *name, const void *data, size_t n_bytes, unsigned flags)
+il__wire_put_bytes(struct il__buf *b, const char *name, const void *data, size_t n_bytes,
+                   unsigned flags)
 {
     il__wire_name(b, name);
     if (data == NULL) {
@@ -232,7 +233,7 @@ il__wire_put_objects(struct il__buf *b, const char *name, const struct wire_obje
     il__buf_addc(b, ',');
 }
 
-/* ---- by a table ----------------------------------------------------------------------------------------- */
+/* ---- by a table ------------------------------------------------------------------------------ */
 
 /* null, or nothing at all. */
 static void
@@ -397,7 +398,8 @@ put_bytes(struct il__buf *b, const struct wire_field *f, const void *from, unsig
 }
 
 void
-il__wire_print_field(struct il__buf *b, const struct wire_field *f, const void *from, unsigned flags)
+il__wire_print_field(struct il__buf *b, const struct wire_field *f, const void *from,
+                     unsigned flags)
 {
     switch (f->kind) {
     case WIRE_TEXT:
@@ -444,7 +446,8 @@ il__wire_print_field(struct il__buf *b, const struct wire_field *f, const void *
 }
 
 void
-il__wire_print_fields(struct il__buf *b, const struct wire_object *o, const void *from, unsigned flags)
+il__wire_print_fields(struct il__buf *b, const struct wire_object *o, const void *from,
+                      unsigned flags)
 {
     for (size_t i = 0; i < o->n_fields; i++) {
         if ((o->fields[i].flags & WIRE_ALIAS) == 0)

@@ -1,15 +1,17 @@
 /*
- * schema.c: tables as JSON Schemas (2020-12), for /openapi.json.
+ * schema.c: generates JSON Schemas (2020-12) from the tables, for /openapi.json.
  */
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "wire/field.h"
 #include "wire/json.h"
 
 static json_t *
 type_of(const char *type, bool nullable)
 {
-    return nullable ? json_pack("{s:[s,s]}", "type", type, "null") : json_pack("{s:s}", "type", type);
+    return nullable ? json_pack("{s:[s,s]}", "type", type, "null")
+                    : json_pack("{s:s}", "type", type);
 }
 
 static json_t *
@@ -19,6 +21,8 @@ names_of(struct json_maker *m, const struct wire_field *f, bool nullable)
 
     for (size_t i = 0; f->choices[i] != NULL; i++)
         il__json_append(m, names, json_string(f->choices[i]));
+    for (size_t i = 0; f->others != NULL && f->others[i] != NULL; i++)
+        il__json_append(m, names, json_string(f->others[i]));
     if (nullable)
         il__json_append(m, names, json_null());
     return names;
@@ -49,10 +53,51 @@ text_schema(struct json_maker *m, const struct wire_field *f, bool nullable)
 {
     json_t *s = type_of("string", nullable);
 
+    /* Our limits are in bytes; JSON Schema counts characters, which are never more. */
     if (f->min > 0)
-        il__json_set(m, s, "minLength", json_integer(1)); /* ours are bytes, JSON Schema counts characters */
-    if (f->max > 0)
+        il__json_set(m, s, "minLength", json_integer(1));
+    if (f->max > 0) {
         il__json_set(m, s, "maxLength", json_integer(f->max));
+        il__json_set(m, s, "x-maxBytes", json_integer(f->max));
+    }
+    return s;
+}
+
+/* Names of choices: one, several separated by commas, or an array. */
+static json_t *
+set_schema(struct json_maker *m, const struct wire_field *f)
+{
+    json_t                 *names = names_of(m, f, false);
+    AUTO_BUF struct il__buf one;
+    size_t                  i;
+    json_t                 *name;
+
+    il__buf_init(&one, 1024);
+    json_array_foreach(names, i, name)
+    {
+        il__buf_addf(&one, "%s%s", i > 0 ? "|" : "", json_string_value(name));
+    }
+    m->failed        = m->failed || one.failed;
+    const char *text = il__buf_str(&one);
+    return json_pack("{s:[{s:s,s:s++++},{s:s,s:{s:s,s:o}}]}", "anyOf", "type", "string", "pattern",
+                     "^(", text, ")(,(", text, "))*$", "type", "array", "items", "type", "string",
+                     "enum", names);
+}
+
+/* In a body, null means that the field is omitted. */
+static json_t *
+or_null(struct json_maker *m, json_t *s)
+{
+    json_t *type = json_object_get(s, "type"), *either = json_object_get(s, "anyOf");
+
+    if (json_object_get(s, "$ref") != NULL)
+        return json_pack("{s:[o,{s:s}]}", "anyOf", s, "type", "null");
+    if (either != NULL)
+        il__json_append(m, either, json_pack("{s:s}", "type", "null"));
+    else if (json_is_string(type))
+        il__json_set(m, s, "type", json_pack("[s,s]", json_string_value(type), "null"));
+    if (json_object_get(s, "enum") != NULL)
+        il__json_append(m, json_object_get(s, "enum"), json_null());
     return s;
 }
 
@@ -71,15 +116,14 @@ field_schema(struct json_maker *m, const struct wire_field *f, bool nullable)
         il__json_set(m, s, "enum", names_of(m, f, nullable));
         return s;
     case WIRE_SET:
-        return json_pack("{s:[{s:s},{s:s,s:{s:s,s:o}}]}", "anyOf", "type", "string", "type",
-                         "array", "items", "type", "string", "enum", names_of(m, f, false));
+        return set_schema(m, f);
     case WIRE_TIME:
         s = type_of("string", nullable);
         il__json_set(m, s, "format", json_string("date-time"));
         return s;
     case WIRE_WAIT:
-        return json_pack("{s:[{s:s,s:I},{s:s}]}", "anyOf", "type", "integer", "minimum",
-                         (json_int_t)0, "const", "forever");
+        return json_pack("{s:[{s:s,s:I,s:I},{s:s}]}", "anyOf", "type", "integer", "minimum",
+                         (json_int_t)f->min, "maximum", (json_int_t)f->max, "const", "forever");
     case WIRE_OBJECT:
         if (f->bit != 0)
             return json_pack("{s:[o,{s:s}]}", "anyOf", ref_to(f->object), "type", "null");
@@ -110,10 +154,13 @@ is_nullable(const struct wire_field *f)
 
 static void
 add_property(struct json_maker *m, json_t *properties, json_t *required, const struct wire_field *f,
-             bool answer)
+             bool answer, bool nulls)
 {
     char    other[80];
-    json_t *s = field_schema(m, f, answer ? is_nullable(f) : (f->flags & WIRE_MINUS) != 0);
+    json_t *s = field_schema(m, f, answer && is_nullable(f));
+
+    if (nulls && (f->flags & WIRE_REQUIRED) == 0)
+        s = or_null(m, s);
 
     if (f->help != NULL)
         il__json_set(m, s, "description", json_string(f->help));
@@ -121,15 +168,17 @@ add_property(struct json_maker *m, json_t *properties, json_t *required, const s
     if (f->kind == WIRE_BYTES) {
         (void)snprintf(other, sizeof other, "%s_base64", f->name);
         il__json_set(m, properties, other,
-                     json_pack("{s:s,s:s,s:s+}", "type", "string", "contentEncoding", "base64",
-                               "description", "instead, if it is not UTF-8: ", f->name));
+                     json_pack("{s:o,s:s,s:s+}", "type",
+                               nulls ? json_pack("[s,s]", "string", "null") : json_string("string"),
+                               "contentEncoding", "base64", "description",
+                               "instead, if it is not UTF-8: ", f->name));
     }
     if ((f->flags & WIRE_REQUIRED) != 0 || (answer && (f->flags & WIRE_HIDE) == 0))
         il__json_append(m, required, json_string(f->name));
 }
 
 json_t *
-il__wire_schema(const struct wire_object *o)
+il__wire_schema(const struct wire_object *o, enum wire_use use)
 {
     struct json_maker  made       = { false };
     struct json_maker *m          = &made;
@@ -137,15 +186,14 @@ il__wire_schema(const struct wire_object *o)
     json_t            *properties = json_object();
     json_t            *required   = json_array();
 
-    for (size_t i = 0; i < o->n_fields; i++) {
-        if ((o->fields[i].flags & WIRE_ALIAS) == 0)
-            add_property(m, properties, required, &o->fields[i], answer);
-    }
+    for (size_t i = 0; i < o->n_fields; i++)
+        add_property(m, properties, required, &o->fields[i], answer,
+                     !answer && use == WIRE_IN_JSON);
     bool    some = json_array_size(required) > 0;
     json_t *s    = json_pack("{s:s,s:o,s:o,s:b}", "type", "object", "properties", properties,
                              "required", required, "additionalProperties", answer);
     if (!some)
-        (void)json_object_del(s, "required"); /* there was nothing in it */
+        (void)json_object_del(s, "required"); /* it was empty */
     if (o->help != NULL)
         il__json_set(m, s, "description", json_string(o->help));
     if (s != NULL && !m->failed)

@@ -1,5 +1,6 @@
 /*
- * table.h: rows of the tables, for the files of this folder. STRUCT is the struct that a table is about.
+ * table.h: macros for table rows. STRUCT is the struct that a table describes. Private to this
+ * folder.
  */
 #ifndef IL_WIRE_TABLE_H
 #define IL_WIRE_TABLE_H

@@ -1,5 +1,5 @@
 /*
- * text.c: fields of a query string into structs by their tables.
+ * text.c: parses query string fields into structs, driven by tables.
  */
 #include "base/error.h"
 #include "base/parse.h"
@@ -26,7 +26,8 @@ read_wait(struct wire_parser *p, const struct wire_field *f, const char *text, v
     if (text[strspn(text, "0123456789")] == '\0')
         return read_number(p, f, text, into);
     if (il_parse_duration(text, &ms, NULL) != IL_OK)
-        return il__value_refuse(p, f, "'%.40s' is not a duration (try 250ms, 30s, 5m, forever)", text);
+        return il__value_refuse(p, f, "'%.40s' is not a duration (try 250ms, 30s, 5m, forever)",
+                                text);
     if (ms != IL_FOREVER)
         return il__value_number(p, f, ms, into);
     il__wire_set_number(f, into, ms);
@@ -75,7 +76,7 @@ read_text(struct wire_parser *p, const struct wire_field *f, const char *text, v
     case WIRE_UINT64:
         return read_number(p, f, text, into);
     default:
-        return il__value_refuse(p, f, "it cannot be given as text");
+        return il__value_refuse(p, f, "cannot be given as text");
     }
 }
 
@@ -90,7 +91,7 @@ il__wire_parse_text(const struct wire_object *o, const char *name, const char *t
     if (i == o->n_fields || is_base64)
         return il__wire_refuse_unknown(reterr, o, NULL, name);
     if (il__wire_was_given(&o->fields[i], into))
-        return il__value_refuse(&p, &o->fields[i], "it is given already");
+        return il__value_refuse(&p, &o->fields[i], "given more than once");
     if (!il__utf8_valid(text, strlen(text)))
         return il__value_refuse(&p, &o->fields[i], "it is not UTF-8");
     return read_text(&p, &o->fields[i], text, into);

@@ -1,5 +1,5 @@
 /*
- * value.c: single values into the members of structs, whether they came as JSON or as text; and the words of a refusal.
+ * value.c: stores single values, from JSON or text, in struct members; and builds error messages.
  */
 #include "wire/value.h"
 
@@ -77,11 +77,11 @@ il__value_text(struct wire_parser *p, const struct wire_field *f, const char *te
                void *into)
 {
     if (f->max > 0 && n_bytes > (size_t)f->max)
-        return il__value_refuse(p, f, "it has %zu bytes, more than %" PRId64, n_bytes, f->max);
+        return il__value_refuse(p, f, "has %zu bytes, more than %" PRId64, n_bytes, f->max);
     if (n_bytes < (size_t)f->min)
         return n_bytes == 0
                    ? il__value_refuse(p, f, "it is empty")
-                   : il__value_refuse(p, f, "it has %zu bytes, fewer than %" PRId64, n_bytes, f->min);
+                   : il__value_refuse(p, f, "has %zu bytes, fewer than %" PRId64, n_bytes, f->min);
     if (p->copy) {
         char *copy = il__arena_alloc(p->mem, n_bytes + 1);
         if (copy == NULL)
@@ -99,7 +99,7 @@ il__value_bytes(struct wire_parser *p, const struct wire_field *f, const char *d
                 void *into)
 {
     if (f->max > 0 && n_bytes > (size_t)f->max)
-        return il__value_refuse(p, f, "it has %zu bytes, more than %" PRId64, n_bytes, f->max);
+        return il__value_refuse(p, f, "has %zu bytes, more than %" PRId64, n_bytes, f->max);
     memcpy((char *)into + f->offset, &data, sizeof data);
     memcpy((char *)into + f->offset2, &n_bytes, sizeof n_bytes);
     return IL_OK;
@@ -162,7 +162,7 @@ il__value_choice(struct wire_parser *p, const struct wire_field *f, const char *
     return IL_OK;
 }
 
-/* One name, or several with commas between them, into *set. */
+/* One name, or several separated by commas, into *set. */
 il_status
 il__value_add(struct wire_parser *p, const struct wire_field *f, const char *text, uint32_t *set)
 {
@@ -189,17 +189,18 @@ il__value_time(struct wire_parser *p, const struct wire_field *f, const char *te
     int64_t wall_ms;
 
     if (!il__time_parse(text, &wall_ms))
-        return il__value_refuse(p, f, "'%.40s' is not a time like 2026-11-15T03:37:00.250Z", text);
-    /* An answer may show any time; of what is given 0 would be "none". */
+        return il__value_refuse(p, f, "'%.40s' is not a time such as 2026-11-15T03:37:00.250Z",
+                                text);
+    /* An answer may contain any time; in an input 0 would mean "none". */
     if (!p->answer && wall_ms < 1)
         return il__value_refuse(p, f, "'%.40s' is not after 1970", text);
     if (f->max != 0 && (wall_ms < f->min || wall_ms > f->max))
-        return il__value_refuse(p, f, "'%.40s' is too far away", text);
+        return il__value_refuse(p, f, "'%.40s' is too far in the future", text);
     il__wire_set_number(f, into, wall_ms);
     return IL_OK;
 }
 
-/* null: nothing of it. */
+/* null: reset the member. */
 void
 il__value_nothing(const struct wire_parser *p, const struct wire_field *f, void *into)
 {
@@ -208,7 +209,7 @@ il__value_nothing(const struct wire_parser *p, const struct wire_field *f, void 
     switch (f->kind) {
     case WIRE_TEXT:
     case WIRE_META: {
-        /* Of an answer only those may be NULL that show "" as "", and hide NULL. */
+        /* In an answer only members may be NULL that print "" as "" and omit NULL. */
         unsigned    both = WIRE_HIDE | WIRE_NOT_NULL;
         const char *text = p->answer && (f->flags & both) != both ? "" : NULL;
         memcpy((char *)into + f->offset, &text, sizeof text);

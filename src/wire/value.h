@@ -1,5 +1,6 @@
 /*
- * value.h: single values into members, for the files of this folder. All check against the row's limits, and refuse by the row's name.
+ * value.h: stores single values in struct members. All functions check the row's limits; errors
+ * name the row. Private to this folder.
  */
 #ifndef IL_WIRE_VALUE_H
 #define IL_WIRE_VALUE_H
@@ -15,7 +16,7 @@ il_status il__value_bytes(struct wire_parser *p, const struct wire_field *f, con
                           size_t n_bytes, void *into) MUST_USE;
 il_status il__value_choice(struct wire_parser *p, const struct wire_field *f, const char *text,
                            void *into) MUST_USE;
-/* One name, or several with commas between them, into *set. */
+/* One name, or several separated by commas, into *set. */
 il_status il__value_add(struct wire_parser *p, const struct wire_field *f, const char *text,
                         uint32_t *set) MUST_USE;
 il_status il__value_time(struct wire_parser *p, const struct wire_field *f, const char *text,

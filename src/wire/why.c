@@ -1,5 +1,5 @@
 /*
- * why.c: the explanation of a key; see why.h.
+ * why.c: the explanation of a key as JSON; see why.h.
  */
 #include "wire/why.h"
 
@@ -14,19 +14,19 @@ static const struct wire_field fields[] = {
       .kind   = WIRE_INT64,
       .flags  = WIRE_NOT_NULL,
       .offset = offsetof(W, free_in_ms),
-      .help   = "at the latest, if no holder renews any more; 0 = it is free" },
+      .help   = "time until it is free at the latest, if no holder renews; 0: it is free" },
     { .name    = "leases",
       .kind    = WIRE_OBJECTS,
       .offset  = offsetof(W, leases),
       .offset2 = offsetof(W, n_leases),
       .object  = &il__wire_lease,
-      .help    = "who holds it" },
+      .help    = "the holders" },
     { .name    = "waiters",
       .kind    = WIRE_OBJECTS,
       .offset  = offsetof(W, waiters),
       .offset2 = offsetof(W, n_waiters),
       .object  = &il__wire_waiter,
-      .help    = "who waits for it, in the order of the queue; at most 1,000" },
+      .help    = "the waiters in queue order; at most 1,000" },
 };
 #undef W
 
@@ -60,6 +60,7 @@ il__why_answer(const char *key, const il_op ops[2], struct il__why *ret)
     for (size_t i = 0; i < held->n_items; i++)
         ret->free_in_ms = MAX(ret->free_in_ms, held->items[i].remaining_ms);
     /* A key sorts before every longer one that starts with it. */
-    while (ret->n_waiters < ops[1].out.n_items && strcmp(ops[1].out.items[ret->n_waiters].key, key) == 0)
+    while (ret->n_waiters < ops[1].out.n_items &&
+           strcmp(ops[1].out.items[ret->n_waiters].key, key) == 0)
         ret->n_waiters++;
 }

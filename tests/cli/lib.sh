@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# lib.sh: what the CLI tests share. Sourced first; `finish` is the last command of a test.
+# lib.sh: shared by the CLI tests. Sourced first; `finish` is the last command of a test.
 #
 # A test is a line of TAP. Everything lives in $work, which is also $HOME; the store is $work/x.db.
 set -u
@@ -7,7 +7,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 il=${INTERLOCK_BIN:?the interlock binary}
 python=$(python3 -c 'import sys; print(sys.executable)') # a shim of pyenv depends on $HOME
-if [ -d /dev/shm ] && [ -w /dev/shm ]; then
+if [ -z "${TMPDIR:-}" ] && [ -d /dev/shm ] && [ -w /dev/shm ]; then
     work=$(mktemp -d /dev/shm/interlock-cli-XXXXXX)
 else
     work=$(mktemp -d)
@@ -37,7 +37,7 @@ cleanup() {
         kill -KILL "$server_pid" 2>/dev/null
     fi
     if [ -n "${schema:-}" ]; then
-        psql -q -c "DROP SCHEMA IF EXISTS $schema CASCADE" >/dev/null 2>&1
+        psql -q -c "DROP SCHEMA IF EXISTS $schema, ${schema}_admin CASCADE" >/dev/null 2>&1
     fi
     if [ -n "${servers:-}" ]; then
         "$here/../../tools/test-servers" stop "$servers"

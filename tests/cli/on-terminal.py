@@ -1,8 +1,8 @@
-"""on-terminal.py [EXPECT SEND]... -- COMMAND...: run a command on a terminal of its own.
+"""on-terminal.py [EXPECT SEND]... -- COMMAND...: run a command on a separate terminal.
 
-Waits until EXPECT has been printed (or, if it is @FILE, until the file exists), sends SEND (with \\xNN
-escapes), for each pair; then reads to the end.
-Prints what came, and as the last line "status N". An event that does not come in 20 s ends it with status 99.
+For each pair, waits until EXPECT has been printed (or, if it is @FILE, until the file exists) and
+sends SEND (with \\xNN escapes); then reads to the end. Prints the output, and "status N" as the last
+line. If an event does not happen within 20 s, the status is 99.
 """
 import codecs
 import os

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What everybody tries first: help, version, no command, a command that does not exist.
+# First steps: help, version, no command, an unknown command.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 version=$(cat "$IL_TEST_SOURCE/VERSION")
@@ -53,7 +53,7 @@ gives "help" 0 "$il" help
 for command in help completion; do
     run "$il" "$command" --help
     check "$command --help shows only what applies" sh -c "! grep -qE 'store|tenant|json|Durations' out"
-    error "$command --json" 64 "$command: --json: *" "$il" "$command" --json bash
+    error "$command --json" 64 "$command: --json *" "$il" "$command" --json bash
 done
 gives "config --help" 0 "$il" config --help
 check "... has no durations" sh -c "! grep -q Durations out"

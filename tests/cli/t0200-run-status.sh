@@ -1,5 +1,5 @@
 #!/bin/bash
-# The exit status of `run`: the command's own, or what there is to say instead.
+# The exit status of `run`: the command's own, or the status of the failure that prevented it.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 for n in 0 1 2 7 42 64 75 100 125 255; do
@@ -20,7 +20,7 @@ error "not executable" 126 "*/plain: Permission denied" "$il" run k -- "$work/pl
 error "a directory" 126 "*: Is a directory" "$il" run k -- "$work"
 printf '#!/no/such/interpreter\n' >"$work/script"
 chmod +x "$work/script"
-error "its interpreter is missing" 126 "*/script: its interpreter is not found" "$il" run k -- "$work/script"
+error "its interpreter is missing" 126 "*/script: interpreter not found" "$il" run k -- "$work/script"
 printf 'exit 3\n' >"$work/no-magic"
 chmod +x "$work/no-magic"
 gives "a script without #! runs as sh would" 3 "$il" run k -- "$work/no-magic"
@@ -35,6 +35,10 @@ error "75 is -E" 99 "held is held by*" "$il" run -E 99 held -- touch ran
 error "75 is --conflict-exit-code" 0 "held is held by*" "$il" run --conflict-exit-code=0 held -- touch ran
 gives "-q: without a word" 75 "$il" run -q held -- touch ran
 is "... on either" "$out$err" ""
+error "75: also if the command is missing" 75 "held is held by*" "$il" run held -- no-such-command
+gives "skip: also if the command is missing" 0 "$il" run -q --on-conflict skip held -- no-such-command
+error "127: a missing command does not wait for its turn" 127 "no-such-command: command not found" \
+    "$il" run --wait 1h held -- no-such-command
 gives "skip: as if all were well" 0 "$il" run -q --on-conflict skip held -- touch ran
 gives "skip says why" 0 "$il" run --on-conflict skip held -- touch ran
 like "... in a line" "$err" "interlock: held is held by *skipped"
@@ -83,5 +87,5 @@ json "... is told as JSON only" "d['outcome'] == 'timeout' and d['exit_status'] 
 gives "--json of an error" 127 "$il" run --json k -- no-such-command
 like "... which stays text" "$err" $'interlock: no-such-command: command not found\n{*'
 tail -n 1 "$work/err" >"$work/out"
-json "... before the object" "d['outcome'] == 'failed' and d['fence'] is None and d['message'] is None"
+json "... before the object" "d['outcome'] == 'failed' and d['fence'] > 0 and d['ran_ms'] == 0 and d['message'] is None"
 finish

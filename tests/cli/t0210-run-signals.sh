@@ -1,5 +1,5 @@
 #!/bin/bash
-# Signals at the wrapper reach the command; what the command makes of them is the status.
+# Signals to the wrapper reach the command; how the command reacts determines the status.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 # tell NAME SIGNAL SCRIPT: run the script, send the signal when it is ready, wait; $status.

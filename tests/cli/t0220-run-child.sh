@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the command finds: stdin, arguments, environment, process group, descriptors.
+# What the command inherits: stdin, arguments, environment, process group, descriptors.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 printf 'one\0two\nthree' >"$work/data"
@@ -67,7 +67,7 @@ done
 # What the command leaves behind in the background is ended, with a word about it.
 run "$il" run k -- sh -c 'sleep 987 & echo $!'
 check "a process left behind is gone" test ! -e "/proc/$out"
-like "... and that is said" "$err" "*ending 1 process that the command left behind*"
+like "... and that is said" "$err" "*stopping 1 process left behind by the command*"
 run "$il" run -q k -- sh -c 'sleep 987 & echo $!'
 is "... not with -q" "$err" ""
 run "$il" run k -- sh -c 'setsid sleep 986 >/dev/null 2>&1 & echo $!'

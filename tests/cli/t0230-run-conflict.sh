@@ -23,7 +23,7 @@ is "nothing changed" "$(state)" "$before"
 let_go p1
 gives "one came back" 0 "$il" run --permits 2 pool -- true
 let_go p2
-error "--shared and --permits" 64 "run: --shared and --permits exclude each other" "$il" run --shared --permits 2 k -- touch ran
+error "--shared and --permits" 64 "run: --shared and --permits cannot be combined" "$il" run --shared --permits 2 k -- touch ran
 for bad in 0 -1 x 1000001 1.5 ""; do
     error "--permits '$bad'" 64 "run: --permits: *" "$il" run --permits "$bad" k -- touch ran
 done

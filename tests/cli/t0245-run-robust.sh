@@ -1,5 +1,6 @@
 #!/bin/bash
-# What must not matter: who reads our output, when a signal comes, what state we were started in.
+# Robustness: the reader of our output, the time of a signal and our inherited state must not
+# matter.
 . "$(dirname "$0")/lib.sh" || exit 1
 pty=$here/on-terminal.py
 mkfifo up full broken
@@ -104,7 +105,7 @@ let_go h
 echo 'kill -STOP $(ps -o ppid= -p $PPID); until [ -e go.on ]; do sleep 0.02; done' >stop.sh
 # shellcheck disable=SC2016
 IL=$il PS1='prompt> ' "$python" "$pty" 'prompt> ' '"$IL" run k5 -- sh stop.sh\n' Stopped 'bg; touch bgd\n' @ended \
-    'echo still-$((1 + 1))\n' still-2 'exit\n' -- bash --norc --noprofile -i >tty.out &
+    'echo still-$((1 + 1))\n' still-2 'exit\n' -- env LC_ALL=C bash --norc --noprofile -i >tty.out &
 reader=$!
 await "it goes on in the background" test -e bgd
 touch go.on
@@ -149,9 +150,9 @@ gives "run with SIGCHLD ignored" 5 timeout 15 env --ignore-signal=CHLD "$il" run
 
 # Output that cannot be written.
 join="run --on-conflict join"
-error "join: no space for the output" 74 "k8: the output cannot be written: *" \
+error "join: no space for the output" 74 "k8: cannot write the output: *" \
     sh -c '"$0" '"$join"' k8 -- echo text >/dev/full' "$il"
-error "... a status of its own stays" 4 "k8: the output cannot be written: *" \
+error "... a status of its own stays" 4 "k8: cannot write the output: *" \
     sh -c '"$0" '"$join"' k8 -- sh -c "echo text; exit 4" >/dev/full' "$il"
 gives "join: stderr is closed" 0 \
     sh -c '"$0" '"$join"' k8 -- sh -c "head -c 300000 /dev/zero >&2 && echo done" 2>&-' "$il"
@@ -160,7 +161,7 @@ mkfifo go
 # shellcheck disable=SC2086
 bg runner "$il" $join k8 -- sh -c 'exec 3<>go; echo text; echo up >up; read -r _ <&3; exit 4'
 read -r -t "$limit" _ <>up
-error "a joiner without space" 74 "k8: the output cannot be written: *" sh -c '"$0" '"$join"' k8 -- true >/dev/full' "$il"
+error "a joiner without space" 74 "k8: cannot write the output: *" sh -c '"$0" '"$join"' k8 -- true >/dev/full' "$il"
 echo go 1<>go
 reap runner
 is "... and the runner ends as always" "$status" 4

@@ -1,5 +1,6 @@
 #!/bin/bash
-# On a terminal: the command has the foreground, Ctrl-C reaches it, Ctrl-Z is answered, the terminal comes back.
+# On a terminal: the command has the foreground, Ctrl-C reaches it, Ctrl-Z is handled, and the
+# terminal is restored.
 . "$(dirname "$0")/lib.sh" || exit 1
 pty=$here/on-terminal.py
 
@@ -16,8 +17,8 @@ on_tty ready '\x03' -- "$il" run k -- sh -c 'echo ready; while :; do sleep 0.02;
 is "Ctrl-C ends it" "$last" "status 130"
 on_tty ready '\x1c' -- "$il" run k -- sh -c 'echo ready; while :; do sleep 0.02; done'
 is "Ctrl-\\ ends it" "$last" "status 131"
-on_tty ready '\x1a' goes '\x03' -- "$il" run k -- sh -c 'echo ready; exec sleep 100'
-like "Ctrl-Z is answered" "$out" "*cannot be suspended*goes on*"
+on_tty ready '\x1a' continuing '\x03' -- "$il" run k -- sh -c 'echo ready; exec sleep 100'
+like "Ctrl-Z is answered" "$out" "*cannot be suspended*continuing*"
 is "... and it goes on" "$last" "status 130"
 on_tty name: 'Ada\n' -- "$il" run k -- sh -c 'printf name:; read -r name; echo "hello $name"'
 like "the command reads from the terminal" "$out" "*hello Ada*"

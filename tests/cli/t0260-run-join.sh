@@ -1,12 +1,14 @@
 #!/bin/bash
-# --on-conflict join: the output and the status of the one that runs.
+# --on-conflict join: returns the output and the status of the running command.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 mkfifo up go
 bg runner "$il" run --on-conflict join k -- sh -c 'exec 3<>go; echo "first line"; printf "no newline"; echo oops >&2; echo up >up; read -r _ <&3; echo " end"; exit 6'
 read -r -t "$limit" _ <>up || fail "the runner starts"
 for i in 1 2; do
-    bg "joiner$i" "$il" run -q --on-conflict join k -- touch ran
+    command=(touch ran)
+    [ $i = 1 ] || command=(no-such-command) # it is not needed
+    bg "joiner$i" "$il" run -q --on-conflict join k -- "${command[@]}"
     await "joined" grep -q "first line" "joiner$i.out"
 done
 echo go 1<>go

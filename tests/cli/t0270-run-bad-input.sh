@@ -1,5 +1,6 @@
 #!/bin/bash
-# Bad input for `run`: one line that names the thing, the right status, nothing run, nothing changed.
+# Bad input for `run`: one line that names the problem, the right status, nothing run, nothing
+# changed.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 gives "a store" 0 "$il" run --holder old old:1 -- true

@@ -1,5 +1,5 @@
 #!/bin/bash
-# locks: who holds what, page by page.
+# locks: lists holders, page by page.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 error "a store that is not there is not made by looking" 69 "*x.db: No such file*" "$il" locks
@@ -56,12 +56,12 @@ done
 is "page by page, all of them, each once" "$seen" "doc:1 event:1 event:2 event:3 event:4 event:5 "
 is "... in three pages" "$page" 3
 gives "a page for people" 0 "$il" locks --limit 2
-like "... says how to go on" "$err" "interlock: there is more: --cursor '*'"
+like "... says how to go on" "$err" "interlock: more items: --cursor '*'"
 next=${err#*--cursor \'}
 next=${next%\'}
 gives "... and that works" 0 "$il" locks --limit 4 --cursor "$next"
 like "... with the rest" "$out" "*event:2*event:5*"
-error "a bad cursor is named" 64 "locks: --cursor: 'zzz' is not one that a listing gave" "$il" locks --cursor zzz
+error "a bad cursor is named" 64 "locks: --cursor: 'zzz' is not a cursor from a listing" "$il" locks --cursor zzz
 for cursor in zzz "" ":" "12" "xyz:key" "ffffffffffffffffff:k" $'1:a\nb' "-1:k"; do
     error "a cursor that no listing gave: $(printf %q "$cursor")" 64 "locks: --cursor: *" "$il" locks --cursor "$cursor"
 done

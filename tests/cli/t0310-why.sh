@@ -1,5 +1,5 @@
 #!/bin/bash
-# why: is it free, and if not, why.
+# why: is a key free, and if not, why not.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 error "a store that is not there is not made by looking" 69 "*x.db: No such file*" "$il" why k

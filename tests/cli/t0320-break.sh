@@ -1,11 +1,11 @@
 #!/bin/bash
-# break: take a key away.
+# break: takes a key from its holder.
 . "$(dirname "$0")/lib.sh" || exit 1
 
-error "before anything has run" 1 "break: nobody holds 'k'" env -u INTERLOCK_STORE "$il" break k --reason x
+error "before anything has run" 1 "break: key 'k' is not held" env -u INTERLOCK_STORE "$il" break k --reason x
 check "... nothing is made" test ! -e "$XDG_STATE_HOME"
 gives "a store" 0 "$il" run k -- true
-error "nobody holds it" 1 "break: nobody holds 'k'" "$il" break k --reason x
+error "nobody holds it" 1 "break: key 'k' is not held" "$il" break k --reason x
 hold h k --grace 1s --holder me
 run "$il" why --json k
 fence=$("$python" -c 'import json,sys; print(json.load(sys.stdin)["leases"][0]["fence"])' <"$work/out")
@@ -16,14 +16,14 @@ error "... in a line" 64 "*" "$il" break k --reason $'a\nb'
 error "... not a novel" 64 "break: --reason: *" "$il" break k --reason "$(printf 'x%.0s' {1..257})"
 error "no key" 64 "break: an argument is missing*" "$il" break --reason x
 error "a bad key" 64 "break: *control*" "$il" break --reason x $'k\001'
-error "another fence" 1 "break: no lease of 'k' has the fence 12345" "$il" break k --reason x --fence 12345
+error "another fence" 1 "break: no lease of 'k' has fence 12345" "$il" break k --reason x --fence 12345
 for bad in 0 x -1 9007199254740992 99999999999999999999; do
     error "--fence $bad" 64 "break: --fence: *" "$il" break k --reason x --fence "$bad"
 done
 is "nothing changed" "$(state)" "$before"
 gives "this fence" 0 "$il" break k --reason "a test" --fence "$fence"
 like "... is told" "$out" "broken: k, held by me for *, fence $fence"
-like "... and what follows" "$err" "interlock: the key opens when the holder has let go*"
+like "... and what follows" "$err" "interlock: the key becomes free when the holder lets go*"
 reap h
 is "its holder is stopped" "$status" 76
 is "nothing is held" "$(state)" $'il_lease []\nil_waiter []'
@@ -32,7 +32,7 @@ hold h k --grace 1s --holder me2
 gives "as JSON" 0 "$il" break k --reason x --json
 json "... a listing" "d['next'] is None and [(i['key'], i['holder']) for i in d['items']] == [('k', 'me2')] and d['items'][0]['fence'] > $fence"
 reap h
-error "broken already" 1 "break: nobody holds 'k'" "$il" break k --reason x
+error "broken already" 1 "break: key 'k' is not held" "$il" break k --reason x
 
 # At once: the key is free although its holder may still work.
 mkfifo up

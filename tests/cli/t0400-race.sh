@@ -1,5 +1,5 @@
 #!/bin/bash
-# race: start something N times at once, and count.
+# race: starts a command N times at once, and counts.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 # The one that runs ends when all others have been refused: it is the last child of the race.
@@ -45,6 +45,20 @@ read -r -t "$limit" _ <>up
 kill -TERM "${pids[r]}"
 reap r
 like "TERM ends the racers, and they are counted" "$(cat r.out)" "*143 *ran*3 of 3 ran*"
+like "... but the race is not won" "$status $(cat r.err)" "143 interlock: race: stopped by SIGTERM*"
+# As Ctrl-C does it: INT for all of them. One runs, which is what is expected.
+one_left() { [ "$(pgrep -c -P "${pids[r]}")" = 1 ]; }
+for form in "" --json; do
+    # shellcheck disable=SC2086
+    bg r setsid "$il" race 3 $form --key k -- sh -c 'echo up >up; exec sleep 100'
+    read -r -t "$limit" _ <>up
+    await "the others are refused" one_left
+    kill -INT -- "-${pids[r]}"
+    reap r
+    like "Ctrl-C is no success" "$status $(cat r.err)" "130 interlock: race: stopped by SIGINT*"
+done
+cp r.out "$work/out"
+json "... in JSON either" "d['ran'] == 1 and d['ok'] is False"
 bg r "$il" race 2 -- sh -c 'trap "" TERM INT; echo up >>ups; while :; do sleep 0.02; done'
 both_up() { [ "$(wc -l <ups)" = 2 ]; }
 await "both are up" both_up

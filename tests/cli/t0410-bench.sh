@@ -1,9 +1,9 @@
 #!/bin/bash
-# bench: numbers of the store at hand; nothing stays behind.
+# bench: measures the current store, and leaves nothing behind.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 gives "bench" 0 "$il" bench --seconds 1 --threads 2
-like "... a table" "$out" "sqlite:*MEASUREMENT*CALLERS*PAIRS/S*P50*P90*P99*MAX*alone*together*hand-over*"
+like "... a table" "$out" "sqlite:*MEASUREMENT*CALLERS*PAIRS/S*P50*P90*P99*MAX*alone*together*handover*"
 is "nothing stays" "$(state)" $'il_lease []\nil_waiter []'
 gives "as JSON, in memory" 0 "$il" bench --store memory: --seconds 1 --threads 1 --json
 json "... a listing" "d['next'] is None and d['store'] == 'memory:' and [i['name'] for i in d['items']] == ['alone', 'together', 'handover'] and all(i['pairs'] > 0 and i['pairs_per_s'] > 0 and 0 < i['p50_us'] <= i['p90_us'] <= i['p99_us'] <= i['max_us'] for i in d['items'])"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# completion: scripts that their shells can read, with everything in them.
+# completion: valid scripts for each shell, with all commands and options.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 for shell in bash zsh fish; do
@@ -35,7 +35,7 @@ is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^
 is "an option" "$(complete_ interlock run --on)" "--on-conflict "
 is "its values" "$(complete_ interlock run --on-conflict "")" "cancel-running join queue reject replace-pending skip "
 is "a command of a family" "$(complete_ interlock queue pu)" "purge push "
-is "... with its option" "$(complete_ interlock queue push --uni)" "--unique --unique-for "
+is "... with its option" "$(complete_ interlock queue push --uni)" "--unique-for --unique-key "
 is "... of its level" "$(complete_ interlock queue cron "" | tr ' ' '\n' | grep -v ^- | tr '\n' ' ')" "list remove set "
 is "... not that of another family" "$(complete_ interlock cache push --uni)" " "
 is "the same word with and without a family" "$(complete_ interlock cancel --wa)$(complete_ interlock queue cancel --wa)" "--wait  "

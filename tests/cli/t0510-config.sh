@@ -1,6 +1,6 @@
 #!/bin/bash
-# config: which value counts, and where it comes from. Later wins: defaults, /etc, the user's file, --config,
-# the environment, flags.
+# config: which value applies, and where it comes from. Later sources override earlier ones:
+# defaults, /etc, the user's file, --config, the environment, flags.
 . "$(dirname "$0")/lib.sh" || exit 1
 unset INTERLOCK_STORE
 mkdir -p "$XDG_CONFIG_HOME/interlock"
@@ -47,12 +47,12 @@ error "ranks count" 78 "*" "$il" run -q second:1 -- "$il" run first:1 -- true
 gives "--ttl wins" 0 "$il" run --ttl 44s k -- sh -c "'$il' locks --json"
 json "... there" "d['items'][0]['ttl_ms'] == 44000"
 gives "config --json" 0 "$il" config --json
-json "... a listing of every key" "[i['key'] for i in d['items']] == ['store', 'server', 'tenant', 'ttl', 'wait', 'grace', 'store_timeout', 'ranks', 'data', 'pepper_file', 'listen', 'metrics_listen', 'log_level', 'log_format', 'shutdown', 'connections_max', 'connections_per_address', 'body_max', 'limit_requests', 'limit_burst', 'limit_waiters', 'limit_streams', 'limit_locks', 'limit_jobs', 'login_failures', 'audit_keep', 'limit_triggers_minute', 'limit_triggers_hour', 'limit_runs', 'limit_runs_day', 'pipelines', 'pipeline_lease', 'pipeline_lock_timeout_seconds', 'lock_acquisition_retries', 'lock_acquisition_retry_delay_seconds', 'lock_metrics_enabled', 'lock_expiration_alert_threshold', 'runs_max', 'runs_shutdown', 'runs_keep', 'run_dir', 'pipeline_env'] and d['next'] is None and all(set(i) == {'key', 'value', 'source', 'env'} for i in d['items'])"
+json "... a listing of every key" "[i['key'] for i in d['items']] == ['store', 'server', 'tenant', 'ttl', 'wait', 'grace', 'store_timeout', 'ranks', 'data', 'pepper_file', 'listen', 'metrics_listen', 'log_level', 'log_format', 'shutdown', 'connections_max', 'connections_per_address', 'body_max', 'limit_requests_per_second', 'limit_burst', 'limit_waiters', 'limit_streams', 'limit_locks', 'limit_jobs', 'login_failures', 'audit_keep', 'limit_triggers_per_minute', 'limit_triggers_per_hour', 'limit_runs', 'limit_runs_per_day', 'limit_bytes', 'pipelines', 'pipeline_ttl', 'pipeline_lock_timeout_seconds', 'lock_acquisition_retries', 'lock_acquisition_retry_delay_seconds', 'lock_metrics_enabled', 'lock_expiration_alert_threshold', 'runs_max', 'runs_shutdown', 'runs_keep', 'run_dir', 'pipeline_env'] and d['next'] is None and all(set(i) == {'key', 'value', 'source', 'env'} for i in d['items'])"
 json "... lists with commas" "[i['value'] for i in d['items'] if i['key'] == 'ranks'] == ['first,second']"
 rm "$user"
 
 gives "config path" 0 "$il" config path
-like "... the files in order" "$out" "FILE *STATE*/etc/interlock/config.yml*$user *not there*"
+like "... the files in order" "$out" "FILE *STATE*/etc/interlock/config.yml*$user *missing*"
 gives "config path --json" 0 "$il" config path --json --config named.yml
 json "... with states" "[i['file'] for i in d['items']] == ['/etc/interlock/config.yml', '$user', 'named.yml'] and d['items'][2]['state'] == 'read'"
 
@@ -64,13 +64,13 @@ bad() {
 }
 bad "an unknown key" 'ttl: 5s\nteenant: x\n' "2: unknown key 'teenant' (did you mean 'tenant'?)"
 bad "a value out of range" 'ttl: 0\n' "1: ttl: '0'*"
-bad "given twice" 'ttl: 5s\nttl: 6s\n' "2: ttl: given twice"
+bad "given twice" 'ttl: 5s\nttl: 6s\n' "2: ttl: set twice"
 bad "no value" 'ttl:\n' "1: ttl: has no value"
-bad "a list for one" 'ttl: [5s]\n' "1: ttl: takes one value, not a list"
+bad "a list for one" 'ttl: [5s]\n' "1: ttl: expected one value, not a list"
 bad "not a mapping" 'just text\n' "1: *"
 bad "not YAML" 'ttl: "5s\n' "*"
 bad "a tab" '\tttl: 5s\n' "*"
-bad "two documents" 'ttl: 5s\n---\nttl: 6s\n' "2: *one document*"
+bad "two documents" 'ttl: 5s\n---\nttl: 6s\n' "2: *single document*"
 bad "an alias" 'ttl: &a 5s\nwait: *a\n' "2: *"
 bad "nested" 'a: {b: {c: {d: {e: {f: 1}}}}}\n' "1: *"
 bad "an unknown nested key" 'usage:\n  source: x\n' "2: unknown key 'usage.source'*"
@@ -131,12 +131,12 @@ is "... in a file" "$(value connections.filed)" "$XDG_CONFIG_HOME/interlock/url 
 is "... in a variable" "$(value connections.told)" "\$TOLD_URL $user:5"
 is "the environment wins" "$(INTERLOCK_CONNECTION_DEMO=/x.db value connections.demo)" "sqlite:/x.db \$INTERLOCK_CONNECTION_DEMO"
 printf 'connections: {"a b": x}\n' >"$user"
-error "a name that will not do" 64 "*connections: 'a b' is no name*" "$il" config
+error "a name that will not do" 64 "*connections: invalid name 'a b'*" "$il" config
 printf 'connections: {a: {uri: x}}\n' >"$user"
 error "a member that there is not" 64 "*connections.a.uri: *url_file*" "$il" config
 printf 'connections: {a: {url_file: x, url_env: y}}\n' >"$user"
-error "two of them" 64 "*connections.a: given twice*" "$il" config
+error "two of them" 64 "*connections.a: set twice*" "$il" config
 printf 'lock_expiration_alert_threshold: 2\n' >"$user"
-error "a share beyond 1" 64 "*lock_expiration_alert_threshold*'2' is not a share*" "$il" config
+error "a share beyond 1" 64 "*lock_expiration_alert_threshold*'2' is not a number*" "$il" config
 rm "$user"
 finish

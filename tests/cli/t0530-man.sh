@@ -1,5 +1,5 @@
 #!/bin/bash
-# The man pages: one for every command, complete, and without a warning.
+# The man pages: one for every command, complete, without warnings.
 . "$(dirname "$0")/lib.sh" || exit 1
 pages=$IL_TEST_SOURCE/docs/man
 
@@ -39,9 +39,9 @@ done
 for pair in help:77 help:126 help:127 completion:75 config:69 locks:1 why:75; do
     check "exit status ${pair#*:} is none of ${pair%:*}" sh -c "! grep -qx '${pair#*:}' '${pair%:*}.1'"
 done
-like "1 is explained for break" "$(cat break.1)" $'*.TP\n1\nNobody holds the key*'
-like "... and for race" "$(cat race.1)" $'*.TP\n1\nNot as many ran as expected*'
-like "76 is that of a join, too" "$(cat run.1)" $'*.TP\n76\n*joined has died*'
+like "1 is explained for break" "$(cat break.1)" $'*.TP\n1\nThe key is not held*'
+like "... and for race" "$(cat race.1)" $'*.TP\n1\nMore or fewer copies ran than expected*'
+like "76 is that of a join, too" "$(cat run.1)" $'*.TP\n76\n*joined run died*'
 for command in interlock run once queue cache runs logs cancel locks why break race; do
     check "$command has EXAMPLES" grep -qx '.SH EXAMPLES' $command.1
 done

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Stores that cannot be used: 69, one line that names the file, nothing run, the file as it was.
+# Unusable stores: status 69, one line that names the file, nothing run, the file unchanged.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 gives "a store" 0 "$il" run k -- true
@@ -55,7 +55,7 @@ cp x.db unreadable.db
 chmod 000 unreadable.db
 mkdir closed
 chmod 755 closed
-cp "$il" "$work/interlock"
+install -m 755 "$il" "$work/interlock"
 il_before=$il
 il=$work/interlock
 # as_nobody COMMAND...
@@ -84,4 +84,22 @@ gives "a relative path" 0 "$il" run --store rel.db k -- true
 check "... is here" test -e rel.db
 gives "a path with spaces and quotes" 0 "$il" run --store "$work/a 'b\".db" k -- true
 check "... as it is" test -e "$work/a 'b\".db"
+
+# Limits of the process are errors, not deaths.
+limited() {
+    bash -c "ulimit -c 0; ulimit $1 $2; shift 2; exec \"\$@\"" - "$@"
+}
+head -c 300000 /dev/zero >large
+for n in 1 50 200; do
+    error "files of $n KiB" 69 "$work/small$n.db*: *" limited -f $n "$il" queue push --store "$work/small$n.db" q --file large
+done
+gives "... without the limit" 0 "$il" queue push --store "$work/small200.db" q --file large
+gives "... and a command has the signal as it was" 153 limited -c 0 "$il" run --store rel.db k -- sh -c 'kill -XFSZ $$'
+died=
+for n in $(seq 5 22); do
+    limited -n "$n" "$il" tenant create --store "$work/few$n.db" t >/dev/null 2>&1
+    status=$?
+    [ $status -lt 128 ] || died="$died $n: $status"
+done
+is "few descriptors" "$died" ""
 finish

@@ -1,5 +1,5 @@
 #!/bin/bash
-# queue work: what a command gets, and what its end means.
+# queue work: what a command gets, and how its exit status is interpreted.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 push() {
@@ -12,7 +12,7 @@ job() {
     json "$name" "$3"
 }
 
-error "no such queue" 1 "queue work: there is no queue 'q'; --create makes it" "$il" queue work q --drain -- true
+error "no such queue" 1 "queue work: no such queue: 'q'; use --create to create it" "$il" queue work q --drain -- true
 gives "--create" 0 "$il" queue work q --create --drain -- true
 gives "... there it is" 0 "$il" queue stats q
 
@@ -42,21 +42,21 @@ job "... but keeps it" "$id" "d['result'] == 'quiet\n'"
 id=$(push q x)
 run "$il" queue work q --drain -- head -c 2000000 /dev/zero
 is "a large result" "$(wc -c <"$work/out")" 2000000
-like "... is cut" "$err" "interlock: q: job $id has printed more than 1 MiB: its result is cut"
+like "... is cut" "$err" "interlock: q: job $id printed more than 1 MiB; result truncated"
 job "... to its beginning" "$id" "len(d['result']) == 1048576 and d['state'] == 'COMPLETED'"
 
 # What its exit status means.
-gives "few attempts" 0 "$il" queue set q --attempts 2 --backoff 1ms --backoff-max 1ms
+gives "few attempts" 0 "$il" queue set q --max-attempts 2 --backoff 1ms --backoff-max 1ms
 id=$(push q x)
 run "$il" queue work q --once -- sh -c 'echo "some words" >&2; echo "last words" >&2; exit 3'
 is "a failure" "$status" 1
 like "... stderr is passed on, and it is said" "$err" "some words
 last words
-interlock: q: job $id is failed: exit status 3"
+interlock: q: job $id failed (exit status 3), attempt 1 of 2; will be retried"
 job "... is tried again" "$id" "d['state'] in ('SCHEDULED', 'READY') and d['attempt'] == 1 and d['error'] == 'exit status 3: some words\nlast words'"
 run "$il" queue work q --once -- sh -c 'head -c 2000000 /dev/zero; kill -9 $$'
-is "... for the last time" "$err" "interlock: q: job $id is dead: ended by signal 9"
-job "... then it is dead" "$id" "d['state'] == 'FAILED' and d['attempt'] == 2 and d['error'] == 'ended by signal 9'"
+is "... for the last time" "$err" "interlock: q: job $id failed (killed by signal 9), attempt 2 of 2; will not be retried"
+job "... then it has failed" "$id" "d['state'] == 'FAILED' and d['attempt'] == 2 and d['error'] == 'killed by signal 9'"
 id=$(push q x)
 run "$il" queue work q --once --snooze 1h -- sh -c 'exit 75'
 is "75" "$status" 1
@@ -64,7 +64,7 @@ job "... puts it off, and counts no attempt" "$id" "d['state'] == 'SCHEDULED' an
 gives "... made due" 0 "$il" queue retry "$id"
 is "... is said" "$out" "$id READY"
 run "$il" queue work q --once -- sh -c 'echo bad data >&2; exit 65'
-job "65 is dead at once" "$id" "d['state'] == 'FAILED' and d['attempt'] == 1 and d['error'] == 'exit status 65: bad data'"
+job "65 fails it at once" "$id" "d['state'] == 'FAILED' and d['attempt'] == 1 and d['error'] == 'exit status 65: bad data'"
 id=$(push q x)
 run "$il" queue work q --once -- sh -c 'printf "\377\001 text %s" "$(head -c 6000 /dev/zero | tr "\0" x)" >&2; exit 1'
 job "an error that is no text" "$id" "d['error'].startswith('exit status 1: xxx') and len(d['error']) < 4096"
@@ -72,14 +72,14 @@ run "$il" queue work q --once -- sh -c 'printf "\377\001 text" >&2; exit 1'
 job "... is made one" "$id" "d['error'] == 'exit status 1: ?? text'"
 id=$(push q x)
 run "$il" queue work q --once --timeout 200ms -- sleep 60
-job "--timeout" "$id" "d['error'] == 'took longer than 200ms' and d['state'] in ('SCHEDULED', 'READY')"
+job "--timeout" "$id" "d['error'] == 'timed out after 200ms' and d['state'] in ('SCHEDULED', 'READY')"
 run "$il" queue work q --once -- true
 is "--once, finished" "$status" 0
 gives "--once --drain without a job" 1 "$il" queue work q --once --drain -- true
-run "$il" queue purge q --state dead
+run "$il" queue purge q --state failed
 id=$(push q x)
 run "$il" queue work q --once --json -- sh -c 'exit 3'
-"$python" -c 'import json,sys; d = json.loads(sys.stdin.read()); assert d["outcome"] == "failed" and d["message"] == "exit status 3" and d["attempt"] == 1 and d["queue"] == "q" and d["ran_ms"] >= 0, d' <"$work/err"
+"$python" -c 'import json,sys; d = json.loads(sys.stdin.read()); assert d["outcome"] == "retrying" and d["message"] == "exit status 3" and d["attempt"] == 1 and d["queue"] == "q" and d["ran_ms"] >= 0, d' <"$work/err"
 is "--json" $? 0
 gives "the rest" 0 "$il" queue work q --once -- true
 
@@ -117,7 +117,7 @@ reap w1
 reap w2
 is "two workers: each once" "$(find ran -mindepth 1 | wc -l) $(ls twice 2>/dev/null)" "40 "
 gives "all finished" 0 "$il" queue stats many --json
-json "... in the store, too" "d['items'][0]['totals']['completed'] == 40 and d['items'][0]['ready'] == 0 and d['items'][0]['dead'] == 0"
+json "... in the store, too" "d['items'][0]['totals']['completed'] == 40 and d['items'][0]['ready'] == 0 and d['items'][0]['failed'] == 0"
 mkfifo meet
 push pair x >/dev/null
 push pair y >/dev/null

@@ -1,5 +1,5 @@
 #!/bin/bash
-# queue work: how a worker ends, and what becomes of its jobs; jobs that are cancelled or lost.
+# queue work: how a worker stops, and what happens to its jobs; cancelled and lost jobs.
 . "$(dirname "$0")/lib.sh" || exit 1
 
 job() {
@@ -129,7 +129,7 @@ gives "cancel" 0 "$il" queue cancel "$id" --reason "not wanted"
 reap c
 is "... stops its command" "$status" 1
 check "... it is gone" gone "$command_pid"
-like "... and is said" "$(cat c.err)" "*job $id is cancelled*"
+like "... and is said" "$(cat c.err)" "*job $id cancelled*"
 job "... the job is cancelled" "$id" "d['state'] == 'CANCELLED' and 'not wanted' in d['error']"
 id=$("$il" queue push q x)
 worker n --lease 10s --grace 1s --once -- 'sleep 300'

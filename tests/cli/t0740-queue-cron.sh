@@ -3,15 +3,15 @@
 . "$(dirname "$0")/lib.sh" || exit 1
 
 gives "no schedules" 0 env -u INTERLOCK_STORE "$il" queue cron list
-is "... is said" "$err" "interlock: there are no schedules"
+is "... is said" "$err" "interlock: no schedules"
 gives "cron set" 0 "$il" queue cron set nightly reports '0 3 * * *' '{"kind": "full"}'
 like "... says when" "$out" "nightly next at ????-??-??T03:00:00.000Z"
 is "... and nothing else" "$err" ""
-gives "... as JSON" 0 "$il" queue cron set hourly reports @hourly --missed all --priority -3 --attempts 2 --json
-json "... the entry" "d['name'] == 'hourly' and d['queue'] == 'reports' and d['schedule'] == '@hourly' and d['missed'] == 'all' and d['priority'] == -3 and d['attempts'] == 2 and d['ticks'] == 0 and time.match(d['next_at']) and d['last_at'] is None"
+gives "... as JSON" 0 "$il" queue cron set hourly reports @hourly --missed all --priority -3 --max-attempts 2 --json
+json "... the entry" "d['name'] == 'hourly' and d['queue'] == 'reports' and d['schedule'] == '@hourly' and d['missed'] == 'all' and d['priority'] == -3 and d['max_attempts'] == 2 and d['ticks'] == 0 and time.match(d['next_at']) and d['last_at'] is None"
 gives "its queue is there" 0 "$il" queue work reports --drain -- cat
 gives "without a payload" 0 "$il" queue cron set empty other '*/5 * * * 1-5'
-like "... that is said" "$err" "interlock: queue cron set: its jobs have no payload"
+like "... that is said" "$err" "interlock: queue cron set: note: its jobs have no payload"
 run "$il" queue cron set piped other '1 1 1 1 *' - <<<"from stdin"
 is "a payload from stdin" "$status" 0
 printf 'x\377' >blob
@@ -27,11 +27,11 @@ gives "the next page" 0 "$il" queue cron list --limit 9 --cursor "$next" --json
 json "... goes on" "[i['name'] for i in d['items']] == ['hourly', 'nightly', 'piped']"
 gives "list of a queue" 0 "$il" queue cron list other
 is "... only those" "$(cut -d' ' -f1 <"$work/out" | tr '\n' ' ')" "NAME empty filed piped "
-error "list of a queue that is not there" 1 "queue cron list: there is no queue 'nope'" "$il" queue cron list nope
+error "list of a queue that is not there" 1 "queue cron list: no such queue: 'nope'" "$il" queue cron list nope
 gives "change it" 0 "$il" queue cron set nightly reports '30 4 * * *' p
 like "... says when" "$out" "nightly next at ????-??-??T04:30:00.000Z"
 gives "remove" 0 "$il" queue cron remove nightly
-error "... again" 1 "queue cron remove: there is no schedule 'nightly'" "$il" queue cron remove nightly
+error "... again" 1 "queue cron remove: no such schedule: 'nightly'" "$il" queue cron remove nightly
 gives "remove as JSON" 0 "$il" queue cron remove hourly --json
 json "... says it" "d == {'removed': 'hourly'}"
 gives "what is left" 0 "$il" queue cron list --json

@@ -28,12 +28,19 @@ gives "no output" 0 "$il" once silent -- true
 gives "... again" 0 "$il" once silent -- true
 is "... is none" "$out$err" ""
 
+printf '#!/bin/sh\necho paid\n' >pay
+chmod +x pay
+gives "a script" 0 "$il" once gone -- ./pay
+rm pay
+gives "... that is gone meanwhile" 0 "$il" once gone -- ./pay
+is "... the same again" "$out" paid
+
 # Another request with the key.
-error "another command" 65 "k: the key was used for another command, or with another fingerprint, before" "$il" once k -- true
+error "another command" 65 "k: key already used for another command or fingerprint" "$il" once k -- true
 gives "--fingerprint" 0 "$il" once --fingerprint a f -- echo hi
 gives "... the same" 0 "$il" once --fingerprint a f -- echo hi
 is "... the answer" "$out" hi
-error "... another" 65 "f: the key was used for another command, or with another fingerprint, before" "$il" once --fingerprint b f -- echo hi
+error "... another" 65 "f: key already used for another command or fingerprint" "$il" once --fingerprint b f -- echo hi
 error "... none" 65 "f: *" "$il" once f -- echo hi
 gives "words are not run together" 0 "$il" once words -- echo a b
 error "... 'a b' is not a b" 65 "words: *" "$il" once words -- echo "a b"
@@ -67,10 +74,10 @@ reap t 2>/dev/null
 # Too much.
 run "$il" once big -- head -c 1100000 /dev/zero
 is "more than can be kept" "$(wc -c <"$work/out") $status" "1100000 0"
-is "... that is said" "$err" "interlock: big: the output is larger than 1 MiB: only the exit status is kept"
+is "... that is said" "$err" "interlock: big: output larger than 1 MiB; only the exit status is kept"
 gives "... again" 0 "$il" once big -- head -c 1100000 /dev/zero
 is "... there is none" "$out" ""
-like "... that is said, too" "$err" "interlock: big: the output of the first time was too large*"
+like "... that is said, too" "$err" "interlock: big: the output of the first run was too large*"
 
 # A running first attempt.
 mkfifo go
@@ -94,12 +101,12 @@ done
 
 # A first attempt that dies.
 rm -f began
-bg dies "$il" once --ttl 1s dead -- sh -c 'touch began; sleep 300'
+bg dies "$il" once --lease 1s dead -- sh -c 'touch began; sleep 300'
 await "it runs" test -e began
 kill -KILL "${pids[dies]}"
 reap dies 2>/dev/null
-error "its claim is still there" 75 "dead: *" "$il" once --ttl 1s dead -- sh -c 'touch began; sleep 300'
-run "$il" once --ttl 1s --wait 20s --timeout 100ms dead -- sh -c 'touch began; sleep 300'
+error "its claim is still there" 75 "dead: *" "$il" once --lease 1s dead -- sh -c 'touch began; sleep 300'
+run "$il" once --lease 1s --wait 20s --timeout 100ms dead -- sh -c 'touch began; sleep 300'
 is "... and is taken over" "$status" 77
 
 # Thirty-two at once.
@@ -126,15 +133,15 @@ sleep 0.05
 gives "... is over" 0 "$il" once --keep 1h short -- echo b
 is "... so it is run anew" "$out" b
 error "a bad key" 64 "once: *control*" "$il" once $'k\001' -- true
-error "a key that is too long" 64 "once: the key is longer than 255 bytes" "$il" once "$(printf 'x%.0s' {1..256})" -- true
+error "a key that is too long" 64 "once: key longer than 255 bytes" "$il" once "$(printf 'x%.0s' {1..256})" -- true
 gives "the longest" 0 "$il" once "$(printf 'x%.0s' {1..255})" -- true
 error "no command" 64 "once: no command given*" "$il" once k
-error "memory" 64 "once: the store 'memory:'*" "$il" once --store memory: k -- true
-for pair in "ttl 999ms" "ttl 25h" "keep 0" "wait x" "timeout -1s" "grace x"; do
+error "memory" 64 "once: store 'memory:'*" "$il" once --store memory: k -- true
+for pair in "lease 999ms" "lease 25h" "keep 0" "wait x" "timeout -1s" "grace x"; do
     read -r option value <<<"$pair"
     error "--$option $value" 64 "once: --$option: *" "$il" once "--$option" "$value" k -- true
 done
-error "a grace that does not fit" 64 "once: --grace 1s is more than a third of the ttl of 1s" "$il" once --ttl 1s --grace 1s k -- true
+error "a grace that does not fit" 64 "once: --grace 1s is more than a third of the ttl of 1s" "$il" once --lease 1s --grace 1s k -- true
 run sh -c '"$0" once binary -- cat blob | head -c 10 | wc -c' "$il"
 is "a reader that goes away" "$out" 10
 finish

@@ -2,7 +2,7 @@
 # cache: one builds, the others wait or get the stale value.
 . "$(dirname "$0")/lib.sh" || exit 1
 
-error "nothing there" 1 "cache get: there is no value of 'k'" env -u INTERLOCK_STORE "$il" cache get k
+error "nothing there" 1 "cache get: no value for key 'k'" env -u INTERLOCK_STORE "$il" cache get k
 check "nothing was made" test ! -e "$XDG_STATE_HOME"
 : >builds
 build='echo build >>"$0"; echo "value $(wc -l <"$0")"'
@@ -41,12 +41,12 @@ is "... which is printed" "$out" two
 gives "a failure" 3 "$il" cache get bad -- sh -c 'echo partial; echo why >&2; exit 3'
 is "... its output" "$out" partial
 is "... its errors" "$err" why
-gives "... is not kept" 1 "$il" cache get bad
+gives "... not cached" 1 "$il" cache get bad
 gives "a stale value" 0 sh -c 'echo old | "$0" cache fill err --ttl 1ms --grace 1h' "$il"
 sleep 0.05
 gives "--stale-if-error" 0 "$il" cache get err --stale-if-error -- sh -c 'echo partial; exit 3'
 is "... gives the old one" "$out" old
-like "... and says so" "$err" "interlock: err: the command has failed (3); this is the value before"
+like "... and says so" "$err" "interlock: err: the command failed (3); printing the previous value"
 gives "... without" 3 "$il" cache get err -- sh -c 'echo partial; exit 3'
 is "... does not" "$out" partial
 gives "--stale-if-error without an old one" 3 "$il" cache get nothing --stale-if-error -- sh -c 'exit 3'
@@ -83,7 +83,7 @@ run "$il" cache fill f <big
 is "a value over the limit" "$status $err" "64 interlock: cache fill: the value is larger than 1048576 bytes"
 run "$il" cache get large -- cat big
 is "... from a command" "$status $(wc -c <"$work/out")" "0 1048577"
-is "... is printed, not kept" "$err" "interlock: large: the value is larger than 1 MiB and is not kept"
+is "... is printed, not kept" "$err" "interlock: large: value larger than 1 MiB, not cached"
 run "$il" cache get huge -- head -c 100000000 /dev/zero
 is "far too large" "$status $(wc -c <"$work/out")" "65 0"
 for n in 1 2 3; do
@@ -98,17 +98,19 @@ gives "... of a store that is not there" 0 env -u INTERLOCK_STORE "$il" cache st
 # Several at once: one builds.
 : >builds
 mkfifo go
+# go: let the command that reads it go on.
+go() { timeout "$limit" sh -c 'echo go >go'; }
 bg leader "$il" cache get one -- sh -c 'echo build >>"$0"; touch leading; read -r _ <go; echo built' "$work/builds"
 await "one builds" test -e leading
 gives "... is counted" 0 "$il" cache stats one --json
 json "... as building" "d['building'] == 1 and d['entries'] == 0"
-error "--wait 0" 75 "one: somebody else is building the value" "$il" cache get one --wait 0 -- sh -c 'echo build >>"$0"' "$work/builds"
-error "... without a command" 75 "cache get: somebody else is building 'one'" "$il" cache get one --wait 0
+error "--wait 0" 75 "one: another process is building the value" "$il" cache get one --wait 0 -- sh -c 'echo build >>"$0"' "$work/builds"
+error "... without a command" 75 "cache get: another process is building 'one'" "$il" cache get one --wait 0
 for n in $(seq 1 8); do
     bg "n$n" "$il" cache get one --wait 30s -- sh -c 'echo build >>"$0"; echo mine' "$work/builds"
 done
 bg looker "$il" cache get one --wait 30s
-echo go >go
+go
 for n in leader $(seq -f n%g 1 8) looker; do
     reap "$n"
     is "$n" "$status $(cat "$n.out")" "0 built"
@@ -123,9 +125,31 @@ await "one builds" test -e leading
 gives "meanwhile" 0 "$il" cache get two -- echo other
 is "... the old one" "$out" old
 gives "... dropped" 0 "$il" cache drop two
+go
 reap leader
-is "... its build is ended" "$status" 76
-gives "... and kept by nobody" 1 "$il" cache get two
+is "... its builder gets what it has built" "$status $(cat leader.out)" "0 new"
+like "... and is told" "$(cat leader.err)" "interlock: two: value not cached: it was dropped or filled during the build"
+gives "... it is not cached" 1 "$il" cache get two
+# The build is void at the next renewal, a third of the lease after the drop at the latest; the command lives on after the lease.
+rm -f leading
+bg leader "$il" cache get two --lease 1s -- sh -c 'touch leading; read -r _ <go; sleep 1; echo new'
+await "one builds" test -e leading
+gives "... dropped" 0 "$il" cache drop two
+await "... which its builder has seen" sh -c "\"$il\" cache stats two --json | grep -q '\"building\":0'"
+go
+reap leader
+is "... goes on for as long as it takes" "$status $(cat leader.out)" "0 new"
+# Filled meanwhile: everybody gets the same, also if the command fails.
+for end in "echo mine" "exit 3"; do
+    rm -f leading
+    bg leader "$il" cache get two -- sh -c "touch leading; read -r _ <go; $end"
+    await "one builds" test -e leading
+    echo filled | "$il" cache fill two --ttl 1h
+    go
+    reap leader
+    is "filled while it is built ($end)" "$status $(cat leader.out)" "0 filled"
+    "$il" cache drop two
+done
 rm -f leading
 bg dies "$il" cache get three --lease 1s -- sh -c 'touch leading; sleep 300'
 await "one builds" test -e leading
@@ -138,7 +162,7 @@ is "... is replaced" "$out" again
 mkfifo slow
 exec 4<>slow # open for reading, and nobody reads
 bg blocked sh -c '"$0" cache get four -- cat "$1" >slow' "$il" "$work/big"
-await "a value that is not kept" grep -q "is not kept" blocked.err
+await "a value that is not cached" grep -q "not cached" blocked.err
 gives "... whose reader is slow: the next one builds" 0 "$il" cache get four --wait 5s -- echo next
 check "... who gets all of it" sh -c 'test "$(head -c 1048577 <&4 | wc -c)" = 1048577'
 reap blocked
@@ -152,6 +176,6 @@ error "a bad key" 64 "cache get: *control*" "$il" cache get $'k\001'
 error "... to fill" 64 "cache fill: *control*" "$il" cache fill $'k\001'
 error "... to drop" 64 "cache drop: *control*" "$il" cache drop $'k\001'
 error "... to count" 64 "cache stats: *control*" "$il" cache stats $'k\001'
-error "memory" 64 "cache get: the store 'memory:'*" "$il" cache get --store memory: k -- true
+error "memory" 64 "cache get: store 'memory:'*" "$il" cache get --store memory: k -- true
 gives "a lock has other keys" 0 "$il" run k -- true
 finish

@@ -17,7 +17,7 @@ has_state() {
 }
 
 gives "before there is anything" 0 env -u INTERLOCK_STORE "$il" runs
-like "... is said" "$err" "interlock: there is no such run; the store does not exist yet"
+like "... is said" "$err" "interlock: no matching runs; the store does not exist yet"
 gives "a plain run" 0 "$il" run plain -- true
 gives "... is not recorded" 0 "$il" runs --json
 json "... at all" "d == {'items': [], 'next': None}"
@@ -44,7 +44,7 @@ is "--json names the run" $? 0
 gives "a failure" 3 "$il" run --record k -- sh -c 'exit 3'
 recorded "... is FAILED" k "d['state'] == 'FAILED' and d['error'] == 'exit status 3'"
 gives "a signal" 137 "$il" run --record k -- sh -c 'kill -9 $$'
-recorded "... too" k "d['state'] == 'FAILED' and d['error'] == 'ended by signal 9'"
+recorded "... too" k "d['state'] == 'FAILED' and d['error'] == 'killed by signal 9'"
 gives "a timeout" 77 "$il" run --record --timeout 100ms k -- sleep 60
 recorded "... is TIMEOUT" k "d['state'] == 'TIMEOUT' and '100ms' in d['error']"
 hold h k --record
@@ -66,10 +66,15 @@ await "... CANCELLED" has_state k CANCELLED
 recorded "... with the reason" k "'a test' in d['error']"
 run "$il" run --record --holder me k -- nocommand
 is "a command that is not there" "$status" 127
+recorded "... is FAILED" k "d['state'] == 'FAILED' and d['error'].startswith('cannot start the command')"
+hold h k --record
+gives "127: a missing command ends nobody else's run" 127 "$il" run --record --on-conflict cancel-running k -- nocommand
+let_go h
+is "... which goes on" "$status" 0
 printf '#!/no/such/interpreter\n' >script
 chmod +x script
 gives "one without an interpreter" 126 "$il" run --record k -- ./script
-recorded "... is FAILED" k "d['state'] == 'FAILED' and d['error'].startswith('could not be started')"
+recorded "... is FAILED" k "d['state'] == 'FAILED' and d['error'].startswith('cannot start the command')"
 
 # A long log: its tail.
 run "$il" run --record big -- sh -c 'head -c 3000000 /dev/zero | tr "\0" x; echo; echo the end'
@@ -78,9 +83,9 @@ last big
 run "$il" logs "$id"
 check "... its tail is kept" test "$(wc -c <"$work/out")" -le 1048576
 is "... to the end" "$(tail -n 1 "$work/out")" "the end"
-check "... and what is missing is said" sh -c "grep -q 'bytes before this are not kept' err || head -n 1 out | grep -q 'interlock: [0-9]* bytes are not kept'"
+check "... and what is missing is said" sh -c "grep -q 'bytes were discarded' err || head -n 1 out | grep -q 'interlock: [0-9]* bytes discarded'"
 gives "logs that nobody reads to their end" 0 sh -c '{ "$0" logs "$1" 2>&3; echo $? >&3; } 3>cut | head -c 10' "$il" "$id"
-is "... end with them" "$(cat cut)" $'interlock: cannot write to standard output: Broken pipe\n74'
+is "... end with them" "$(tail -n 2 cut)" $'interlock: cannot write to standard output: Broken pipe\n74'
 run "$il" run --record esc -- printf '\033[31mred\n'
 last esc
 run "$python" "$here/on-terminal.py" -- "$il" logs "$id"
@@ -94,7 +99,7 @@ gives "cancel" 0 "$il" cancel "$id" --reason "not wanted" --wait 20s
 is "... has ended it" "$out" "$id CANCELLED"
 reap h
 is "... its wrapper says so" "$status" 75
-like "... in words" "$(cat h.err)" "interlock: c: the run was cancelled: not wanted"
+like "... in words" "$(cat h.err)" "interlock: c: run cancelled: not wanted"
 recorded "... with the reason" c "d['state'] == 'CANCELLED' and d['error'] == 'not wanted'"
 reap follow
 is "... and whoever follows it is done" "$status" 0
@@ -195,6 +200,11 @@ gives "the next" 0 "$il" runs --limit 2 --cursor "$next" --json
 json "... goes on" "len(d['items']) == 2"
 gives "by prefix" 0 "$il" runs bi --json
 json "... only those" "[i['key'] for i in d['items']] == ['big']"
+error "an unknown id" 1 "runs: no run '00000000-0000-4000-8000-000000000000'*" \
+    "$il" runs 00000000-0000-4000-8000-000000000000
+error "... as JSON" 1 "runs: no run 'nothing', and no runs of keys that start with it" "$il" runs nothing --json
+gives "by prefix and a state that none has" 0 "$il" runs bi --state pending --json
+json "... is an empty listing" "d == {'items': [], 'next': None}"
 gives "by state" 0 "$il" runs --state failed,timeout --json
 json "... only those" "{i['state'] for i in d['items']} == {'FAILED', 'TIMEOUT'}"
 gives "complete is completed" 0 "$il" runs --state complete --json
@@ -204,15 +214,15 @@ like "... a table" "$out" "ID *KEY *STATE *k *FAILED*"
 error "a state that is none" 64 "runs: --state: 'dead' is not one of *" "$il" runs --state dead
 error "a cursor that is none" 64 "runs: --cursor: *" "$il" runs --cursor x
 error "a key and a prefix" 64 "runs: --key and*" "$il" runs --key k k
-error "logs of nothing" 1 "logs: there is no run 'nobody'" "$il" logs nobody
-error "cancel of nothing" 1 "cancel: there is no run 'nobody'" "$il" cancel nobody --reason x
+error "logs of nothing" 1 "logs: no such run: 'nobody'" "$il" logs nobody
+error "cancel of nothing" 1 "cancel: no such run: 'nobody'" "$il" cancel nobody --reason x
 error "cancel without a reason" 64 "cancel: --reason TEXT is missing" "$il" cancel "$first"
 error "a reason with control characters" 64 "cancel: *control*" "$il" cancel "$first" --reason $'a\nb'
 error "logs --json --follow" 64 "logs: --json *" "$il" logs --json -f "$first"
 gives "another tenant" 1 "$il" logs "$first" --tenant other
 
-error "--record --shared" 64 "run: a recorded run is alone*" "$il" run --record --shared k -- true
-error "--record --permits" 64 "run: a recorded run is alone*" "$il" run --record --permits 2 k -- true
+error "--record --shared" 64 "run: --record cannot be combined*" "$il" run --record --shared k -- true
+error "--record --permits" 64 "run: --record cannot be combined*" "$il" run --record --permits 2 k -- true
 for policy in queue replace-pending cancel-running; do
     error "$policy without --record" 64 "run: --on-conflict $policy needs --record" "$il" run --on-conflict $policy k -- true
 done

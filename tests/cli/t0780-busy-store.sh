@@ -1,6 +1,6 @@
 #!/bin/bash
-# A store that another program keeps locked for longer than INTERLOCK_STORE_TIMEOUT, at the moment when a command ends: the
-# store is told later how it ended, and nothing is done twice.
+# Another program keeps the store locked for longer than INTERLOCK_STORE_TIMEOUT when a command
+# ends: the result is stored later, and nothing is done twice.
 . "$(dirname "$0")/lib.sh" || exit 1
 export INTERLOCK_STORE_TIMEOUT=200ms
 
@@ -51,6 +51,19 @@ is "run --record" "$status" 3
 run "$il" runs --json
 json "... is recorded as it ended" "[(i['state'], i['error']) for i in d['items']] == [('FAILED', 'exit status 3')]"
 gives "... and the key is free" 0 "$il" run k -- true
+
+ends_locked l "$il" run k
+is "run" "$status $(cat l.err)" "3 "
+gives "... has released the key" 0 "$il" run k -- true
+
+# A store that is gone is not asked again, for as long as the lease lives.
+for hold in "run k --ttl" "run k --record --ttl" "once o --lease"; do
+    [ "$hold" = "once o --lease" ] && expected=69 || expected=0 # an answer that is not kept is a failure
+    # shellcheck disable=SC2086  # words of a command
+    gives "$hold on a store that is deleted" "$expected" timeout -k 1 "$limit" "$il" --store "$work/gone.db" \
+        $hold 1h -- sh -c 'rm -f "$0"*' "$work/gone.db"
+    like "... says so" "$err" "*deleted or replaced*"
+done
 
 # Locked when a worker looks for jobs.
 bg lock "$python" -c 'if True:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The SQL functions of docs/SQL.md where its examples end: jobs that come back, and transactions of one's own that stay open.
+# The SQL functions of docs/SQL.md beyond its examples: jobs that are retried, and callers'
+# transactions that stay open.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

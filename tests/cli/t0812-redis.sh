@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the commands say of a store of Redis: doctor, and locks of classic clients.
+# Command output for a Redis store: doctor, and locks of classic clients.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -58,7 +58,9 @@ redis SET pipeline_lock:default:daily their-run NX EX 300 >/dev/null
 gives "why of a classic client's lock" 0 "$il" why $key
 like "... who, and until when" "$out" "$key is held*holder *their-run*classic client*the key is free in *To wait for it*"
 check "... no age, no fence, and nothing that does not work" test "$(grep -c -E 'since|renewed|fence|break|forever' "$work/out")" = 0
-error "break says what it is, and how to end it" 1 "break: held by their-run, a classic client*redis-cli DEL 'pipeline_lock:default:daily'*" "$il" break $key --reason test
+gives "locks shows it" 0 "$il" locks
+like "... without fence and age" "$out" "*$key *their-run *- *classic client's *-*"
+error "break says what it is, and how to end it" 1 "break: held by their-run, a classic Redis client*--now*" "$il" break $key --reason test
 redis PERSIST pipeline_lock:default:daily >/dev/null
 gives "why of one without an expiry" 0 "$il" why $key
 like "... says so" "$out" "*It has no expiry*"
@@ -66,6 +68,29 @@ redis DEL pipeline_lock:default:daily >/dev/null
 printf 'a\0b' | redis -x SET pipeline_lock:default:daily >/dev/null
 gives "one with bytes that cannot be shown" 0 "$il" why $key
 like "... as hex" "$out" "*holder *0x610062*"
-gives "the way that break says works" 0 redis DEL pipeline_lock:default:daily
+gives "the way that break says works" 0 "$il" break $key --reason test --now
+like "... and says whose it was" "$out" "broken: $key, held by 0x610062, a classic Redis client*"
+check "... the string is gone" test "$(redis EXISTS pipeline_lock:default:daily)" = 0
 gives "... and the key is free" 0 "$il" run $key -- true
+
+# ---- a server that does not answer: the lease ends, the command, and at once the wrapper, however long the store may take
+export INTERLOCK_STORE="redis+unix://$work/redis.sock" INTERLOCK_STORE_TIMEOUT=10m INTERLOCK_GRACE=100ms
+kinds=("run --ttl 1s" "run --ttl 1s --record" "run --ttl 1s --on-conflict join" "once --lease 1s" "cache get --lease 1s")
+for i in "${!kinds[@]}"; do
+    read -ra words <<<"${kinds[i]}"
+    bg "w$i" "$il" "${words[@]}" "silent-$i" -- sh -c "touch up-$i; exec sleep 600"
+    await "${kinds[i]}" test -e "up-$i"
+done
+bg e "$il" run --ttl 1s silent-e -- sh -c 'touch up-e; until [ -e go ]; do sleep 0.02; done; exit 5'
+await "one that ends by itself" test -e up-e
+kill -STOP "${pids[server]}"
+touch go
+reap e
+is "one that ends by itself: its own status" "$status" 5
+like "... and what becomes of the lease" "$(cat e.err)" "interlock: silent-e: cannot release the lease, it will expire: *"
+for i in "${!kinds[@]}"; do
+    reap "w$i"
+    is "${kinds[i]}: lost" "$status" 76
+done
+kill -CONT "${pids[server]}"
 finish

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A network partition between two nodes: the holder that is cut off stops before the other side gets the key, on each engine with a server.
-# Three network namespaces: the server's, and one for each node, joined by a bridge; a node is cut off by taking its link down.
+# A network partition between two nodes: the isolated holder stops before the other side gets the
+# key, on each engine with a server. Three network namespaces: the server's and one for each node,
+# connected by a bridge; a node is isolated by taking its link down.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -57,7 +58,7 @@ start_postgres() {
     as=(setpriv "--reuid=$(id -u "$user")" "--regid=$(id -g "$user")" --clear-groups)
     (cd "$pg" && "${as[@]}" "$bin/initdb" -D "$pg/data" -U postgres -A trust --no-sync >/dev/null 2>&1)
     echo "host all all 192.0.2.0/24 trust" >>"$pg/data/pg_hba.conf"
-    cd "$pg" && in_net server "${as[@]}" "$bin/pg_ctl" -D "$pg/data" -l "$pg/log" -w -o "-c listen_addresses=192.0.2.1 -k $pg" start >/dev/null
+    cd "$pg" && in_net server "${as[@]}" "$bin/pg_ctl" -D "$pg/data" -l "$pg/log" -w -o "-c listen_addresses=192.0.2.1 -k '$pg'" start >/dev/null
     cd "$work" || exit 1
 }
 

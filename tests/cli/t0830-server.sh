@@ -1,5 +1,5 @@
 #!/bin/bash
-# --server: every command through an `interlock serve`, on a store of its own.
+# --server: every command through `interlock serve`, on a separate store.
 . "$(dirname "$0")/lib.sh" || exit 1
 socket=$work/http.sock
 
@@ -16,7 +16,7 @@ stop_server() {
 }
 
 error "nobody listens" 69 "http://127.0.0.1:9: *" "$il" locks --server http://127.0.0.1:9
-error "a server and a store" 64 "--store and --server: a store or a server, not both*" "$il" locks --store y.db --server http://127.0.0.1:9
+error "a server and a store" 64 "--store and --server cannot be combined*" "$il" locks --store y.db --server http://127.0.0.1:9
 error "a URL with a user" 64 "*has no user*INTERLOCK_API_KEY*" "$il" locks --server http://me:secret@127.0.0.1:9
 like "... and the password is not shown" "$err" "*[!s][!e][!c][!r][!e][!t]*"
 
@@ -69,10 +69,10 @@ error "the audit" 64 "audit: *not through a server*" "$il" audit
 gives "... unless it is told where it is" 0 "$il" audit --data "$work/x.db"
 error "doctor" 64 "doctor: *not through a server*" "$il" doctor
 error "migrate" 64 "migrate: *not through a server*" "$il" migrate
-error "guards" 64 "*need a store of postgres:*" "$il" guard
-error "another tenant" 64 "*of tenant 'default', not of 'acme'*" "$il" locks --tenant acme
+error "guards" 64 "*need a postgres: store*" "$il" guard
+error "another tenant" 64 "*to tenant 'default', not 'acme'*" "$il" locks --tenant acme
 error "what is no server" 64 "--server: *http://HOST:PORT*" "$il" locks --server 127.0.0.1:7600
-error "a path behind it" 69 "*no server listens there*" "$il" locks --server "$INTERLOCK_SERVER/x"
+error "a path behind it" 69 "*no server is listening there*" "$il" locks --server "$INTERLOCK_SERVER/x"
 gives "cache get" 0 "$il" cache get --ttl 1m page -- sh -c 'echo built'
 gives "... a hit" 0 "$il" cache get --ttl 1m page -- sh -c 'echo built again'
 is "... the same value" "$out" built
@@ -93,8 +93,8 @@ error "... and nothing else" 64 "*lacks the role 'write'*lock:acquire*" "$il" ru
 error "... not break" 64 "*lacks the role 'write'*" "$il" queue push mail x
 INTERLOCK_API_KEY=$(key_of --role write --prefix app:)
 gives "a key with a prefix" 0 "$il" run app:1 -- true
-error "... beyond it" 64 "*does not begin with its prefix*" "$il" run other -- true
-error "... a queue beyond it is not there" 1 "*there is no queue 'mail'*" "$il" queue work --drain mail -- true
+error "... beyond it" 64 "*outside its prefix*" "$il" run other -- true
+error "... a queue beyond it is not there" 1 "*no such queue: 'mail'*" "$il" queue work --drain mail -- true
 error "... nor may it administer" 64 "*lacks the role 'operator'*" "$il" queue pause app:q
 hold fifth app:2 --ttl 2s
 "$il" key revoke --data "$work/x.db" --reason "a test" "$("$il" key list --data "$work/x.db" --json |

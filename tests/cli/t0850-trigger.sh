@@ -1,9 +1,10 @@
 #!/bin/bash
-# trigger, runs RUN, logs, cancel of pipelines: on a store directly, executed here or by a server; and through a server (R1.2, R1.11, R1.13, R1.19).
+# trigger, runs RUN, logs and cancel for pipelines: directly on a store, executed here or by a
+# server; and through a server.
 . "$(dirname "$0")/lib.sh" || exit 1
 socket=$work/http.sock
 mkdir -p "$work/p/default"
-export INTERLOCK_PIPELINES=$work/p INTERLOCK_PIPELINE_LEASE=3s
+export INTERLOCK_PIPELINES=$work/p INTERLOCK_PIPELINE_TTL=3s
 
 # pipeline ID: its file, from standard input.
 pipeline() {
@@ -43,7 +44,7 @@ export SECRET_OF_THE_SERVER=42
 # ---- mistakes ----
 error "no folder" 64 "trigger: *--pipelines*" env -u INTERLOCK_PIPELINES "$il" trigger hello
 error "no such pipeline" 1 "trigger: *no pipeline 'helo'*" "$il" trigger helo
-error "a parameter without a value" 64 "trigger: --param 'x': *NAME=VALUE*" "$il" trigger hello --param x
+error "a parameter without a value" 64 "trigger: --param 'x' *NAME=VALUE*" "$il" trigger hello --param x
 error "... given twice" 64 "trigger: *twice*" "$il" trigger hello -p who=a -p who=b
 error "a parameter that is needed" 64 "trigger: *day*" "$il" trigger strict
 
@@ -52,7 +53,7 @@ gives "a run, executed here" 0 "$il" trigger hello --here --follow --param who=y
 like "... its output" "$out" "*say | hello you*env | run * fence * who you more x*"
 id=$(head -n 1 <<<"$out")
 gives "the run" 0 "$il" runs "$id" --json
-json "... as R1.12 has it" "d['pipeline_logging_id'] == '$id' and d['status'] == 'COMPLETED' and d['trigger_type'] == 'cli' and d['parameters']['who'] == 'you' and [s['status'] for s in d['steps']] == ['COMPLETED', 'COMPLETED'] and d['fence'] > 0 and d['duration_ms'] >= 0"
+json "... as its run shows it" "d['pipeline_logging_id'] == '$id' and d['status'] == 'COMPLETED' and d['trigger_type'] == 'cli' and d['parameters']['who'] == 'you' and [s['status'] for s in d['steps']] == ['COMPLETED', 'COMPLETED'] and d['fence'] > 0 and d['duration_ms'] >= 0"
 gives "... for people" 0 "$il" runs "$id"
 like "... with its steps" "$out" "*COMPLETED*STEP*say*env*"
 gives "its log" 0 "$il" logs "$id"
@@ -65,11 +66,17 @@ gives "... both outputs are kept" 0 "$il" logs "$("$il" runs --key pipeline:brok
 like "... apart" "$out" "*no | out*no ! err*"
 
 # ---- left in the store for a server ----
-gives "a trigger without a server" 0 "$il" trigger long --json
-json "... waits" "d['status'] == 'PENDING' and d['pipeline_id'] == 'long' and d['tenant_id'] == 'default' and 'triggered successfully' in d['message']"
+gives "a trigger without a server" 0 "$il" trigger hello
+like "... says that nobody executes it" "$err" "*no server runs pipelines on this store*--here*"
+first=$out
+gives "... until --here does" 0 "$il" trigger hello --here --follow
+like "... that very run" "$out" "$first*"
+like "... to its end" "$err" "*run $first: COMPLETED*"
+gives "a trigger of a long one" 0 "$il" trigger long --json
+json "... waits" "d['status'] == 'PENDING' and d['pipeline_id'] == 'long' and d['tenant_id'] == 'default' and 'no server' in d['message']"
 id=$("$python" -c 'import json, sys; print(json.load(sys.stdin)["pipeline_logging_id"])' <<<"$out")
 gives "a second one" 0 "$il" trigger long --json
-json "... is told its id (R1.2)" "d['pipeline_logging_id'] == '$id' and d['status'] == 'RUNNING' and 'already running' in d['message']"
+json "... is told its id" "d['pipeline_logging_id'] == '$id' and d['status'] == 'RUNNING' and 'no server' in d['message']"
 gives "it has not ended" 77 "$il" trigger long --wait 100ms
 like "... and says so" "$err" "*not ended*"
 
@@ -79,11 +86,14 @@ await "the server listens" test -S "$socket" || cat "$work/server.log"
 is_running() { "$il" runs "$1" --json | grep -q '"status": *"RUNNING"'; }
 await "a server executes it" is_running "$id"
 begun() { "$il" logs "$1" | grep -q 'wait | begun'; }
-await "... its output is there while it runs (R1.22)" begun "$id"
+await "... its output is there while it runs" begun "$id"
+gives "a trigger beside a server" 0 "$il" trigger long --json
+json "... finds it running" "d['pipeline_logging_id'] == '$id' and 'already running' in d['message']"
 gives "cancel" 0 "$il" cancel "$id" --reason "a test" --wait 20s
 like "... it has ended" "$out" "$id CANCELLED*"
 gives "strict" 0 "$il" trigger strict -p day=1
-error "reject says who is in the way (R1.3)" 75 "trigger: *strict is running already*" env INTERLOCK_LOCK_ACQUISITION_RETRIES=0 "$il" trigger strict -p day=1
+like "... is left to the server" "$err" "*triggered successfully*"
+error "reject says who is in the way" 75 "trigger: *strict is already running*" env INTERLOCK_LOCK_ACQUISITION_RETRIES=0 "$il" trigger strict -p day=1
 
 # ---- through the server ----
 key=$("$il" key create --tenant default --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# key, tenant, audit: keys without a server (R1.16): made and shown once, listed without secrets, revoked, each act written down.
+# key, tenant, audit without a server: keys are created and shown once, listed without secrets,
+# revoked; each act is recorded.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -15,7 +16,7 @@ run "$il" audit --json
 json "... has nothing to show" "d == {'items': [], 'next': None}"
 
 # Made and shown once.
-run "$il" key create --tenant acme --name "Acme's \"first\"" --permission admin:usage --permission queue:claim --prefix pipeline: --expires 30d --json
+run "$il" key create --tenant acme --name "Acme's \"first\"" --permission admin:usage --permission queue:claim --prefix pipeline: --expires-in 30d --json
 is "a key is made" "$status" 0
 json "... of the form that is promised" "re.fullmatch('sk_acme_[A-Za-z0-9_-]{43}', d['key'])"
 json "... with id, tenant and permissions" "d['tenant'] == 'acme' and d['permissions'] == ['admin:usage', 'queue:claim'] and len(d['id']) == 36"
@@ -25,13 +26,13 @@ id=$("$python" -c 'import json; print(json.load(open("out"))["id"])')
 run "$il" key create
 is "another, for people" "$status" 0
 like "... is alone on standard output" "$out" "sk_default_???????????????????????????????????????????"
-like "... and explained on standard error" "$err" "interlock: key * of tenant default, role write; *once"
+like "... and explained on standard error" "$err" "interlock: created key * of tenant default, role write; *once"
 run "$il" -q key create --admin
 is "quietly" "$err" ""
 like "... an admin's" "$out" "sk_default_*"
 gives "of each role" 0 "$il" key create --role operator
 error "a role that there is not" 64 "*--role*" "$il" key create --role root
-error "two of them" 64 "*exclude*" "$il" key create --role read --admin
+error "two of them" 64 "*cannot be combined*" "$il" key create --role read --admin
 error "a bad tenant" 64 "key create: *tenant*" "$il" key create --tenant Acme
 error "a bad permission" 64 "key create: a permission *" "$il" key create --permission "a b"
 many=()
@@ -40,7 +41,7 @@ for i in {1..17}; do
 done
 error "too many permissions" 64 "key create: *16*" "$il" key create "${many[@]}"
 error "a prefix that is too long" 64 "*--prefix*" "$il" key create --prefix "$(printf '%257s' x)"
-error "nothing to keep it in" 64 "key create: in memory *" env INTERLOCK_STORE=memory: "$il" key create
+error "nothing to keep it in" 64 "key create: a memory store *" env INTERLOCK_STORE=memory: "$il" key create
 for file in "$work"/x.db*; do
     check "the secret is not in ${file##*/}" sh -c "! grep -qaF '${secret#sk_acme_}' '$file'"
 done
@@ -64,8 +65,8 @@ error "a bad cursor" 64 "key list: *" "$il" key list --cursor nonsense
 
 # Revoked.
 error "revoking needs a reason" 64 "*--reason*" "$il" key revoke "$id"
-error "... and the right tenant" 1 "key revoke: there is no key *" "$il" key revoke --tenant default --reason x "$id"
-error "... and a key" 1 "key revoke: there is no key *" "$il" key revoke --reason x 00000000-0000-7000-8000-000000000000
+error "... and the right tenant" 1 "key revoke: no such key*" "$il" key revoke --tenant default --reason x "$id"
+error "... and a key" 1 "key revoke: no such key*" "$il" key revoke --reason x 00000000-0000-7000-8000-000000000000
 run "$il" key revoke --reason "it leaked" "$id" --json
 json "revoked" "d == {'id': '$id', 'revoked': True}"
 gives "again" 0 "$il" key revoke --reason "really" "$id"
@@ -73,15 +74,15 @@ run "$il" key list --tenant acme --json
 json "... for good" "d['items'][0]['revoked_at'] is not None"
 
 # Tenants.
-run "$il" tenant create globex --name Globex --requests 100 --jobs 1000 --json
+run "$il" tenant create globex --name Globex --requests-per-second 100 --jobs 1000 --json
 json "a tenant" "d['id'] == 'globex' and d['limits']['requests_per_second'] == 100 and d['limits']['locks'] == 0"
-error "... is made once" 1 "tenant create: there is a tenant globex already" "$il" tenant create globex
+error "... is made once" 1 "tenant create: tenant globex already exists" "$il" tenant create globex
 error "... and has a proper name" 64 "tenant create: *" "$il" tenant create "a;b"
-gives "changed" 0 "$il" tenant set globex --jobs 5 --runs 3 --runs-per-day 50 --triggers-per-minute 7 --triggers-per-hour 70
+gives "changed" 0 "$il" tenant set globex --jobs 5 --runs 3 --runs-per-day 50 --bytes 9000 --triggers-per-minute 7 --triggers-per-hour 70
 run "$il" tenant list --json
-json "... but for what was not named" "[i for i in d['items'] if i['id'] == 'globex'][0]['limits'] == {'requests_per_second': 100, 'burst': 0, 'waiters': 0, 'streams': 0, 'locks': 0, 'jobs': 5, 'triggers_per_minute': 7, 'triggers_per_hour': 70, 'runs': 3, 'runs_per_day': 50}"
+json "... but for what was not named" "[i for i in d['items'] if i['id'] == 'globex'][0]['limits'] == {'requests_per_second': 100, 'burst': 0, 'waiters': 0, 'streams': 0, 'locks': 0, 'jobs': 5, 'triggers_per_minute': 7, 'triggers_per_hour': 70, 'runs': 3, 'runs_per_day': 50, 'bytes': 9000}"
 json "a key makes its tenant" "[i['id'] for i in d['items']] == ['acme', 'default', 'globex']"
-error "one that there is not" 1 "tenant set: there is no tenant *" "$il" tenant set nobody --jobs 5
+error "one that there is not" 1 "tenant set: no such tenant: *" "$il" tenant set nobody --jobs 5
 
 # Audit.
 run "$il" audit --json
@@ -96,6 +97,40 @@ json "... and the rest" "len(d['items']) == 1 and d['next'] is None"
 error "a bad cursor" 64 "audit: --cursor: *" "$il" audit --cursor x
 gives "for people" 0 "$il" audit
 like "... a table" "$out" "*key.revoke*it leaked*"
+
+# Acts on the store are written down, too, whether they succeed or not.
+INTERLOCK_STORE=$work/acts.db
+gives "a job" 0 "$il" queue push mail --id j1 x
+gives "cancelled" 0 "$il" queue cancel j1 --reason "wrong address"
+gives "made ready again" 0 "$il" queue retry j1
+gives "paused" 0 "$il" queue pause mail --reason "no network"
+gives "resumed" 0 "$il" queue resume mail
+gives "set" 0 "$il" queue set mail --max-attempts 1
+gives "purged" 0 "$il" queue purge mail --state ready
+gives "a schedule" 0 "$il" queue cron set nightly mail '@daily' x
+gives "... and gone" 0 "$il" queue cron remove nightly
+error "what is not there" 1 "*" "$il" queue cancel nothing --reason why
+gives "a job of a queue" 0 "$il" --tenant acme queue push other --id j2 x
+gives "... of another tenant" 0 "$il" --tenant acme queue cancel j2
+hold r recorded --record --grace 1s
+run "$il" runs --json
+gives "a run is cancelled" 0 "$il" cancel "$("$python" -c 'import json; print(json.load(open("out"))["items"][0]["id"])')" --reason "wrong date" --wait 20s
+hold h key --holder me
+gives "broken" 0 "$il" break key --reason "it hangs" --now
+run "$il" audit --json
+json "every act, newest first" "[i['act'] for i in d['items']] == ['lock.break', 'run.cancel', 'job.cancel', 'job.cancel', 'cron.remove', 'cron.set', 'queue.purge', 'queue.set', 'queue.resume', 'queue.pause', 'job.retry', 'job.cancel']"
+json "... by whom" "{i['who'] for i in d['items']} == {'cli:$(id -un)'}"
+json "... to what, why" "[(i['what'], i['reason']) for i in d['items'] if i['act'] in ('lock.break', 'queue.pause')] == [('key', 'it hangs'), ('mail', 'no network')]"
+json "... whose" "[i['tenant'] for i in d['items'][:4]] == ['default', 'default', 'acme', 'default']"
+json "... how it ended" "[i['outcome'] for i in d['items'][:4]] == ['OK', 'OK', 'OK', 'NOT_FOUND']"
+gives "another data store" 0 env INTERLOCK_DATA="$work/other.db" "$il" queue pause mail --reason x
+run "$il" audit --data "$work/other.db" --json
+json "... has it" "[i['act'] for i in d['items']] == ['queue.pause']"
+mkdir "$work/folder.db"
+run env INTERLOCK_DATA="$work/folder.db" "$il" queue resume mail
+is "what cannot be recorded has happened" "$status" 0
+like "... and is said" "$err" "interlock: cannot write queue resume to the audit log: *"
+INTERLOCK_STORE=$work/x.db
 
 # A pepper of one's own, another place, Redis.
 printf 'a pepper of sixteen bytes and more\n' >pepper
@@ -123,21 +158,21 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     check "no core file has it" grep -q 'prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE)' trace
 fi
 
-# PostgreSQL, in the store's schema; the store need not be there.
+# PostgreSQL, in a schema beside the store's; the store need not be there.
 postgres_store
 export PGOPTIONS="-c client_min_messages=error"
 run "$il" key list --json
 json "nothing there yet" "d == {'items': [], 'next': None}"
 error "... to revoke" 1 "key revoke: *" "$il" key revoke --reason x "$id"
 gives "a key in a database" 0 "$il" key create --tenant acme
-is "... in the store's schema" "$(psql -qAt -c "SELECT count(*) FROM $schema.api_key")" 1
-is "... hashed" "$(psql -qAt -c "SELECT hash ~ '^[0-9a-f]{64}\$' FROM $schema.api_key")" t
+is "... in a schema of its own" "$(psql -qAt -c "SELECT count(*) FROM ${schema}_admin.api_key")" 1
+is "... hashed" "$(psql -qAt -c "SELECT hash ~ '^[0-9a-f]{64}\$' FROM ${schema}_admin.api_key")" t
 gives "... where the store is made then" 0 "$il" run k -- true
 run "$il" key list --json
 json "... and the key still is" "len(d['items']) == 1"
-psql -q -c "DROP SCHEMA $schema CASCADE"
+psql -q -c "DROP SCHEMA $schema, ${schema}_admin CASCADE"
 gives "whoever owns the database" 0 "$il" migrate
-is "... makes these tables, too" "$(psql -qAt -c "SELECT count(*) FROM $schema.api_key")" 0
+is "... makes these tables, too" "$(psql -qAt -c "SELECT count(*) FROM ${schema}_admin.api_key")" 0
 error "no password in what is said" 69 "*" env INTERLOCK_STORE="postgres://user:secret@127.0.0.1:1/db" "$il" key create
 is "... really" "$(grep -c secret "$work/err")" 0
 finish

@@ -1,7 +1,9 @@
 # shellcheck shell=bash
-# through-server.sh: the same tests, but the commands reach the store through a server: sourced by lib.sh if IL_TEST_THROUGH_SERVER is set.
+# through-server.sh: the same tests with commands that access the store through a server; sourced by
+# lib.sh if IL_TEST_THROUGH_SERVER is set.
 #
-# $INTERLOCK_STORE stays a variable of the shell, for those who look into the file; the commands see $INTERLOCK_SERVER.
+# $INTERLOCK_STORE stays a shell variable, for tests that inspect the file; the commands see
+# $INTERLOCK_SERVER.
 # shellcheck disable=SC2154
 export -n INTERLOCK_STORE
 INTERLOCK_API_KEY=$("$il" key create --store "$INTERLOCK_STORE" --tenant default --admin --json |

@@ -1,6 +1,6 @@
 /*
- * acquire.c: every row of the acquire table of src/core/README.md, on a key without a queue. Rows about
- * waiting are in queue.c, about lock order in order.c, about deadlock in deadlock.c.
+ * acquire.c: every row of the acquire table of src/core/README.md, on a key without a queue. Rows
+ * about waiting are in queue.c, about lock order in order.c, about deadlock in deadlock.c.
  */
 #include "harness/suite.h"
 
@@ -24,7 +24,8 @@ T_TEST(default_ttl_is_30_s)
 T_TEST(held_by_another_is_held)
 {
     uint64_t fence =
-        T_IS(t_acquire(s, "k", "a", .ttl_ms = 7000, .meta = "m\n1", .place = "x.c:1"), IL_OK)->out.fence;
+        T_IS(t_acquire(s, "k", "a", .ttl_ms = 7000, .meta = "m\n1", .place = "x.c:1"), IL_OK)
+            ->out.fence;
 
     t_pass(s, 1000);
     const il_op *op = T_IS(t_acquire(s, "k", "b"), IL_HELD);

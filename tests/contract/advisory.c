@@ -1,5 +1,5 @@
 /*
- * advisory.c: advisory locks of PostgreSQL beside ours, as programs that know no other take them (R2.8, R5.9).
+ * advisory.c: PostgreSQL advisory locks alongside ours, as taken by programs that only know those.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -96,9 +96,10 @@ T_TEST(a_lost_connection_is_a_lost_lock)
     T_EQ(il_advisory_take(t_handle(s), "event:101", &a, NULL), IL_OK);
     fd = (struct pollfd){ .fd = il_advisory_fd(a), .events = POLLIN };
     T_EQ(poll(&fd, 1, 0), 0);
-    T_STREQ(t_postgres_ask(
-                s->url, "SELECT pg_terminate_backend(pid)::text FROM pg_locks WHERE locktype = 'advisory' AND objid = 1924712862",
-                text),
+    T_STREQ(t_postgres_ask(s->url,
+                           "SELECT pg_terminate_backend(pid)::text FROM pg_locks WHERE locktype = "
+                           "'advisory' AND objid = 1924712862",
+                           text),
             "true");
     T_EQ(poll(&fd, 1, 10000), 1);
     T_EQ(il_advisory_check(a, &err), IL_LOST);
@@ -111,7 +112,8 @@ T_TEST(a_lost_connection_is_a_lost_lock)
 int
 main(void)
 {
-    static const struct CMUnitTest tests[] = { T_ROW(the_ids_of_keys), T_ROW(who_comes_second_is_told),
+    static const struct CMUnitTest tests[] = { T_ROW(the_ids_of_keys),
+                                               T_ROW(who_comes_second_is_told),
                                                T_ROW(it_pins_no_snapshot),
                                                T_ROW(a_lost_connection_is_a_lost_lock) };
 

@@ -1,6 +1,6 @@
 /*
- * async.c: calls of those who must not block (runtime/async.h), on the machine's clock: R4.13, and what the server promises on top of it. Nothing is
- * slept for: done() is the event.
+ * async.c: non-blocking calls (runtime/async.h), on the machine's clock: how soon they complete,
+ * and the server's guarantees built on them. No sleeps: done() is the event.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "harness/fault_store.h"
 #include "harness/cmocka.h"
 #include "harness/event.h"
 #include "harness/proc.h"
@@ -18,7 +19,7 @@
 #define LIMIT_MS 20000
 #define WOKEN_MS 4000 /* sooner than the 5 s of a sign of life: it was woken */
 
-/* ---- a call under test ------------------------------------------------------------------------------------------- */
+/* ---- a call under test ----------------------------------------------------------------------- */
 
 struct one {
     struct il__call call;
@@ -160,7 +161,7 @@ pair_close(struct pair *p)
     }
 }
 
-/* ---- without a wait -------------------------------------------------------------------------------------------------- */
+/* ---- without a wait -------------------------------------------------------------------------- */
 
 T_TEST(one_op)
 {
@@ -189,7 +190,7 @@ T_TEST(one_op)
     pair_close(&p);
 }
 
-/* The ops of a call are one commit, in their order. */
+/* The ops of a call keep their order. */
 T_TEST(many_ops_of_one_call)
 {
     struct pair    p;
@@ -230,7 +231,7 @@ note_metric(void *cookie, const char *name, const char *help UNUSED, uint64_t va
         of[1] = value;
 }
 
-/* R4.13: what comes while a batch is being committed is the next batch. */
+/* What comes while a batch is being committed is the next batch. */
 T_TEST(group_commit)
 {
     enum {
@@ -259,7 +260,7 @@ T_TEST(group_commit)
     pair_close(&p);
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 T_TEST(granted_when_released)
 {
@@ -287,7 +288,7 @@ T_TEST(granted_when_released)
     pair_close(&p);
 }
 
-/* R1.12 for those who wait through servers: first come, first served, whichever server they came to. */
+/* Waiting through servers: first come, first served, whichever server they came to. */
 T_TEST(first_in_first_out)
 {
     enum {
@@ -332,7 +333,6 @@ claim(const char *queue, const char *worker, const char *id)
     return op;
 }
 
-/* R4.1 */
 T_TEST(claim_woken_by_a_push)
 {
     struct pair p;
@@ -433,7 +433,8 @@ T_TEST(cache_waits_for_the_build)
     pair_open(s, &p);
     fill.fence = now(p.h[1], lead, IL_LEAD);
     fill.in.cache =
-        (il_cache_in){ .value = "v", .value_bytes = 1, .ttl_ms = 1 }; /* old at once: whoever waited gets it */
+        /* old at once: whoever waited gets it */
+        (il_cache_in){ .value = "v", .value_bytes = 1, .ttl_ms = 1 };
     start(p.a[0], &o[0], lookup, 300);
     IS(&o[0], IL_OK, IL_WAIT, LIMIT_MS);
     start(p.a[0], &o[0], lookup, 60000);
@@ -458,7 +459,6 @@ run_op(il_op_type type, const char *key, const char *holder, const char *id)
     return op;
 }
 
-/* R1.14, R1.15 */
 T_TEST(run_get_and_log_wait_for_a_change)
 {
     struct pair p;
@@ -475,7 +475,8 @@ T_TEST(run_get_and_log_wait_for_a_change)
     stage.in.run.log_bytes     = 4;
     finish.in.run.state        = IL_RUN_COMPLETED;
     int64_t waited_ns          = 0;
-    for (int i = 0; i < 10 && waited_ns < 250 * INT64_C(1000000); i++) { /* news of the start may come late */
+    /* news of the start may come late */
+    for (int i = 0; i < 10 && waited_ns < 250 * INT64_C(1000000); i++) {
         start(p.a[0], &o, get, 300);
         is(&o, IL_OK, IL_OK, LIMIT_MS); /* as it is, when the time is over */
         waited_ns = o.call.waited_ns;
@@ -524,7 +525,7 @@ T_TEST(job_get_waits_for_the_end)
     pair_close(&p);
 }
 
-/* ---- ends of waits ------------------------------------------------------------------------------------------------------ */
+/* ---- ends of waits --------------------------------------------------------------------------- */
 
 T_TEST(time_is_over)
 {
@@ -601,7 +602,7 @@ queued_run(const char *id, int64_t wait_ms)
     return op;
 }
 
-/* R1.13: a start that queues. */
+/* A start that queues. */
 T_TEST(run_starts_wait)
 {
     struct pair p;
@@ -743,7 +744,8 @@ T_TEST(hurried_on_the_way)
         for (size_t i = 0; i < N; i++) {
             (void)snprintf(names[i], sizeof names[i], "w%d-%zu", round, i);
             start(a, &o[i],
-                  i % 2 == 0 ? acquire("k", names[i], 50000) : claim("q", names[i], names[i]), 50000);
+                  i % 2 == 0 ? acquire("k", names[i], 50000) : claim("q", names[i], names[i]),
+                  50000);
         }
         il__async_hurry(a);
         for (size_t i = 0; i < N; i++)
@@ -792,7 +794,7 @@ T_TEST(closed)
     il_close(p.h[1]);
 }
 
-/* ---- many ------------------------------------------------------------------------------------------------------------------ */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 #define N_MANY 2000
 static struct one many[N_MANY];
@@ -804,7 +806,8 @@ T_TEST(thousands_are_parked)
     struct pair            p;
     struct il__async_stats before, after;
     size_t                 n = s->engine->server != NULL ? 300 : N_MANY;
-    size_t n_one = s->engine->durable ? n / 2 : n; /* a queue is read as a whole by whoever joins it */
+    /* a queue is read as a whole by whoever joins it */
+    size_t n_one = s->engine->durable ? n / 2 : n;
 
     pair_open(s, &p);
     int64_t  began = t_real_ms();
@@ -859,7 +862,8 @@ T_TEST(thousands_are_parked)
     pair_close(&p);
 }
 
-/* Callers that take a key in turn without a thread, through two servers: one wake-up that is lost would take a second, and there are many. */
+/* Callers that take a key in turn without a thread, through two servers: one wake-up that is lost
+ * would take a second, and there are many. */
 #define N_TURNS 400
 
 struct turn {
@@ -913,13 +917,15 @@ T_TEST(no_wake_up_is_lost)
     pair_open(s, &p);
     t_event_init(&finished);
     for (unsigned i = 0; i < ARRAY_LEN(t); i++) {
-        t[i] =
-            (struct turn){ .a = p.a[i % 2], .i = i, .last_fence = &last_fence, .finished = &finished };
+        t[i] = (struct turn){
+            .a = p.a[i % 2], .i = i, .last_fence = &last_fence, .finished = &finished
+        };
         t[i].n_done = N_TURNS - n_turns;
         (void)snprintf(t[i].holder, sizeof t[i].holder, "t%u", i);
-        t[i].op = acquire("k", t[i].holder, IL_FOREVER);
-        t[i].call =
-            (struct il__call){ .ops = &t[i].op, .n = 1, .wait_until_ns = INT64_MAX, .done = turn_next };
+        t[i].op   = acquire("k", t[i].holder, IL_FOREVER);
+        t[i].call = (struct il__call){
+            .ops = &t[i].op, .n = 1, .wait_until_ns = INT64_MAX, .done = turn_next
+        };
     }
     uint64_t fence = now(p.h[0], acquire("k", "first", 0), IL_OK);
     for (unsigned i = 0; i < ARRAY_LEN(t); i++)
@@ -937,13 +943,13 @@ T_TEST(no_wake_up_is_lost)
     pair_close(&p);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 /* The n-th call of the store fails: everybody is told, once, and what is repeated then works. */
 T_TEST(store_fails)
 {
     for (unsigned n = 1; n <= 6; n++) {
-        for (int kind = IL__FAULT_BEFORE; kind <= IL__FAULT_AFTER; kind++) {
+        for (int kind = T_FAULT_BEFORE; kind <= T_FAULT_AFTER; kind++) {
             struct il__store *inner = NULL, *faulty = NULL;
             il_error          err  = { 0 };
             il               *h    = NULL;
@@ -952,7 +958,7 @@ T_TEST(store_fails)
             il_open_opts      opts = IL_OPEN_OPTS_INIT;
             opts.flags             = IL_OPEN_NO_SWEEP;
             T_EQ(il__store_open(s->real_url, &opts, &inner, &err), IL_OK);
-            T_EQ(il__store_fault_wrap(inner, n, (enum il__fault_kind)kind, &faulty, &err), IL_OK);
+            T_EQ(t_fault_wrap(inner, n, (enum t_fault_kind)kind, &faulty, &err), IL_OK);
             T_EQ(il__handle_new(faulty, &opts, &h, &err), IL_OK);
             T_EQ(il__async_open(h, &a, &err), IL_OK);
             char holder[3][24];
@@ -988,7 +994,7 @@ T_TEST(store_fails)
     }
 }
 
-/* ---- announcements -------------------------------------------------------------------------------------------------------------- */
+/* ---- announcements --------------------------------------------------------------------------- */
 
 struct heard {
     struct t_event  texts, gaps;
@@ -1081,7 +1087,8 @@ T_TEST(announced)
         heard_release(&heard[i]);
 }
 
-/* This program as another process: it hears and says, takes a key that we have, and gives it back. */
+/* This program as another process: it hears and says, takes a key that we have, and gives it
+ * back. */
 static int
 other_process(const char *url)
 {

@@ -1,5 +1,5 @@
 /*
- * break.c: taking a lease away, and the settle time after an unclean expiry.
+ * break.c: breaking a lease, and the settle time after an unclean expiry.
  */
 #include "harness/suite.h"
 
@@ -150,7 +150,8 @@ T_TEST(a_closing_lease_takes_its_place)
 
 T_TEST(settle_keeps_the_key_closed_after_an_expiry)
 {
-    uint64_t fence = T_IS(t_acquire(s, "k", "a", .ttl_ms = 2000, .settle_ms = 5000), IL_OK)->out.fence;
+    uint64_t fence =
+        T_IS(t_acquire(s, "k", "a", .ttl_ms = 2000, .settle_ms = 5000), IL_OK)->out.fence;
 
     t_pass(s, 2000);
     (void)T_IS(t_check(s, "k", fence), IL_STALE);
@@ -167,7 +168,8 @@ T_TEST(settle_keeps_the_key_closed_after_an_expiry)
 
 T_TEST(settle_counts_from_the_expiry_not_from_when_it_was_seen)
 {
-    uint64_t fence = T_IS(t_acquire(s, "k", "a", .ttl_ms = 2000, .settle_ms = 5000), IL_OK)->out.fence;
+    uint64_t fence =
+        T_IS(t_acquire(s, "k", "a", .ttl_ms = 2000, .settle_ms = 5000), IL_OK)->out.fence;
 
     t_pass(s, 4000);
     /* Reads change nothing, but they tell the truth: closed, not free. */
@@ -191,7 +193,8 @@ T_TEST(settle_over_before_anybody_looked)
 
 T_TEST(settle_ends_when_the_holder_lets_go)
 {
-    uint64_t fence = T_IS(t_acquire(s, "k", "a", .ttl_ms = 2000, .settle_ms = 60000), IL_OK)->out.fence;
+    uint64_t fence =
+        T_IS(t_acquire(s, "k", "a", .ttl_ms = 2000, .settle_ms = 60000), IL_OK)->out.fence;
 
     t_pass(s, 2500);
     (void)T_IS(t_release(s, "k", "a", fence), IL_OK);
@@ -200,7 +203,8 @@ T_TEST(settle_ends_when_the_holder_lets_go)
 
 T_TEST(a_clean_release_does_not_settle)
 {
-    uint64_t fence = T_IS(t_acquire(s, "k", "a", .ttl_ms = 2000, .settle_ms = 60000), IL_OK)->out.fence;
+    uint64_t fence =
+        T_IS(t_acquire(s, "k", "a", .ttl_ms = 2000, .settle_ms = 60000), IL_OK)->out.fence;
 
     (void)T_IS(t_release(s, "k", "a", fence), IL_OK);
     (void)T_IS(t_acquire(s, "k", "b"), IL_OK);

@@ -1,5 +1,5 @@
 /*
- * cache_api.c: il_cache_lookup() and the build it gives (R5.3, R5.5, R5.10), on the machine's own clock.
+ * cache_api.c: il_cache_lookup() and the build it returns, on the machine's own clock.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -113,7 +113,8 @@ find_waits(void *cookie, const char *name, const char *help UNUSED, uint64_t val
         *n = value;
 }
 
-/* Until lookups of this handle have met the build of somebody else, so that they wait or are about to. */
+/* Until lookups of this handle have met the build of somebody else, so that they wait or are about
+ * to. */
 static void
 until_waiting(il *h, uint64_t n)
 {
@@ -181,7 +182,7 @@ T_TEST(who_may_not_build)
     il_close(h);
 }
 
-/* R5.5: the old value is served while somebody builds, and when that fails. */
+/* The old value is served while somebody builds, and when that fails. */
 T_TEST(a_stale_value_while_somebody_builds)
 {
     il       *h     = t_store_open_real(s);
@@ -326,7 +327,7 @@ T_TEST(interrupted)
     t_event_release(&done);
 }
 
-/* ---- early refresh (R5.10) --------------------------------------------------------------------------------- */
+/* ---- early refresh --------------------------------------------------------------------------- */
 
 /* A value that took 200 ms to build and is fresh for 400 ms more. */
 static void
@@ -374,7 +375,7 @@ T_TEST(one_refreshes_early_when_that_is_due)
     il_close(h);
 }
 
-/* ---- many at once ------------------------------------------------------------------------------------------ */
+/* ---- many at once ---------------------------------------------------------------------------- */
 
 #define N_CALLERS 12
 

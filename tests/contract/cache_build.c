@@ -1,6 +1,6 @@
 /*
- * cache_build.c: how a build ends and what becomes of a value: fill, abandon, drop; counting, retention, waking, limits
- * (R5.3, R5.5, R5.10).
+ * cache_build.c: how a build ends and what happens to a value: fill, abandon, drop; counting,
+ * retention, waking, limits.
  */
 #include "base/board.h"
 #include "harness/cache.h"
@@ -13,13 +13,14 @@ lead(struct t_store *s, const char *key, const char *holder)
     return T_IS(t_cache_lookup(s, key, holder, .lease_ms = 5000), IL_LEAD)->out.fence;
 }
 
-/* ---- fill ------------------------------------------------------------------------------------------------ */
+/* ---- fill ------------------------------------------------------------------------------------ */
 
 T_TEST(fill_replaces_the_value)
 {
     uint64_t a = lead(s, "k", "a");
 
-    T_EQU(T_IS(t_cache_fill(s, "k", "a", a, "one", .ttl_ms = 1000, .grace_ms = 9000), IL_OK)->out.fence,
+    T_EQU(T_IS(t_cache_fill(s, "k", "a", a, "one", .ttl_ms = 1000, .grace_ms = 9000), IL_OK)
+              ->out.fence,
           a);
     t_pass(s, 1000);
     uint64_t b = lead(s, "k", "b");
@@ -42,7 +43,8 @@ T_TEST(fill_repeated)
     (void)T_IS(t_cache_fill(s, "k", "a", a, "w", .code = 3), IL_MISMATCH);
     (void)T_IS(t_cache_fill(s, "k", "a", a, "v", .code = 4), IL_MISMATCH);
     (void)T_IS(t_cache_fill(s, "k", "a", a, "", .code = 3), IL_MISMATCH);
-    op = T_IS(t_cache_fill(s, "k", "a", a, "v", .code = 3, .flags = IL_CACHE_NEGATIVE), IL_MISMATCH);
+    op =
+        T_IS(t_cache_fill(s, "k", "a", a, "v", .code = 3, .flags = IL_CACHE_NEGATIVE), IL_MISMATCH);
     T_HAS(op->out.detail, "another value");
     (void)T_SHOWS(t_cache_get(s, "k"), IL_HIT, "v");
     /* Also while the next one is being built. */
@@ -103,9 +105,9 @@ T_TEST(values_are_kept_byte_for_byte)
     free(most);
 }
 
-/* ---- abandon --------------------------------------------------------------------------------------------- */
+/* ---- abandon --------------------------------------------------------------------------------- */
 
-/* R5.5: the source failed: the old value stays, the next one may try. */
+/* The source failed: the old value stays, the next one may try. */
 T_TEST(abandon_keeps_the_old_value)
 {
     (void)t_cache_put(s, "k", "old", .ttl_ms = 1000, .grace_ms = 60000);
@@ -133,7 +135,7 @@ T_TEST(abandon_without_a_value)
     T_EQU(T_IS(t_cache_stats(s, NULL), IL_OK)->out.cache.n_building, 0);
 }
 
-/* ---- drop ------------------------------------------------------------------------------------------------ */
+/* ---- drop ------------------------------------------------------------------------------------ */
 
 T_TEST(drop_takes_the_value)
 {
@@ -175,7 +177,8 @@ T_TEST(drop_can_leave_a_stale_value)
     T_EQ(op->out.remaining_ms, 5000);
     T_EQ(op->out.age_ms, 1000);
     t_pass(s, 2000);
-    (void)T_IS(t_cache_drop(s, "k", .flags = IL_DROP_STALE), IL_OK); /* repeated: it is stale already */
+    /* repeated: it is stale already */
+    (void)T_IS(t_cache_drop(s, "k", .flags = IL_DROP_STALE), IL_OK);
     T_EQ(T_SHOWS(t_cache_get(s, "k"), IL_STALE_HIT, "v")->out.remaining_ms, 3000);
     uint64_t a = T_SHOWS(t_cache_lookup(s, "k", "a"), IL_LEAD, "v")->out.fence;
     (void)T_SHOWS(t_cache_lookup(s, "k", "b"), IL_STALE_HIT, "v");
@@ -190,7 +193,7 @@ T_TEST(drop_can_leave_a_stale_value)
     (void)T_IS(t_cache_get(s, "none"), IL_NOT_FOUND);
 }
 
-/* ---- counting and retention ---------------------------------------------------------------------------------- */
+/* ---- counting and retention ------------------------------------------------------------------ */
 
 static void
 counts(const il_op *op, uint64_t entries, uint64_t bytes, uint64_t fresh, uint64_t negative,
@@ -245,7 +248,8 @@ T_TEST(sweeps_are_bounded)
     }
     (void)T_IS(t_sweep(s), IL_OK);
     t_pass(s, 5000);
-    const il_op *op = T_IS(t_sweep(s, .limit = 6), IL_OK); /* dead builds are no loss: not counted */
+    /* dead builds are no loss: not counted */
+    const il_op *op = T_IS(t_sweep(s, .limit = 6), IL_OK);
     T_EQ(op->out.sweep.n_purged, 0);
     T_EQ(op->out.flags, IL_OUT_MORE);
     T_EQ(T_IS(t_sweep(s, .limit = 6), IL_OK)->out.flags, 0);
@@ -285,7 +289,7 @@ T_TEST(sweeps_spare_what_lives_again)
     T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 1);
 }
 
-/* ---- waking ------------------------------------------------------------------------------------------------ */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
 T_TEST(whoever_waits_is_woken)
 {
@@ -311,7 +315,7 @@ T_TEST(whoever_waits_is_woken)
     T_WORD_IS(s, "k", IL__WAKE_CACHE, word + 3);
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------ */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static void
 is_refused(const il_op *op, const char *names)
@@ -347,14 +351,14 @@ T_TEST(limits)
     is_refused(t_cache_get(s, "k", .fence = UINT64_MAX), "fence");
     is_refused(t_cache_fill(s, "k", "a", 0, "v"), "fence");
     is_refused(t_cache_abandon(s, "k", "a", 0), "fence");
-    is_refused(t_cache_fill(s, "k", "a", 1, "v", .ttl_ms = -1), "ttl");
-    is_refused(t_cache_fill(s, "k", "a", 1, "v", .ttl_ms = IL_DELAY_MS_MAX + 1), "ttl");
+    is_refused(t_cache_fill(s, "k", "a", 1, "v", .ttl_ms = -1), "TTL");
+    is_refused(t_cache_fill(s, "k", "a", 1, "v", .ttl_ms = IL_DELAY_MS_MAX + 1), "TTL");
     is_refused(t_cache_fill(s, "k", "a", 1, "v", .grace_ms = -1), "grace");
     is_refused(t_cache_fill(s, "k", "a", 1, "v", .grace_ms = IL_DELAY_MS_MAX + 1), "grace");
     is_refused(t_cache_fill(s, "k", "a", 1, NULL, .bytes = 1), "value");
     il_op op           = t_cache_op(IL_OP_CACHE_FILL, "k", "a", 1, "v", T_CACHE_ARGS());
     op.in.cache.ttl_ms = 0;
-    is_refused(t_op_run(s, NULL, op), "ttl");
+    is_refused(t_op_run(s, NULL, op), "TTL");
 }
 
 int

@@ -1,5 +1,6 @@
 /*
- * cache_lookup.c: each row of the table of lookup in src/core/cache.md, get, early refresh, and the clocks (R5.2, R5.3, R5.10).
+ * cache_lookup.c: each row of the lookup table in src/core/cache.md, get, early refresh, and the
+ * clocks.
  */
 #include "core/cache.h"
 #include "harness/cache.h"
@@ -49,7 +50,7 @@ T_TEST(the_others_wait)
     }
 }
 
-/* R5.3: one rebuild, and all get its value. */
+/* One rebuild, and all get its value. */
 T_TEST(one_builds_for_all)
 {
     il_op ops[50];
@@ -96,14 +97,15 @@ T_TEST(a_dead_leader_leads_anew)
     T_EQ(op->out.flags, 0);
 }
 
-/* ---- fresh, stale, gone ------------------------------------------------------------------------------- */
+/* ---- fresh, stale, gone ---------------------------------------------------------------------- */
 
 T_TEST(a_fresh_value_is_a_hit)
 {
     uint64_t token = T_IS(t_cache_lookup(s, "k", "a"), IL_LEAD)->out.fence;
 
     t_pass(s, 1000); /* building takes a second */
-    T_EQ(T_IS(t_cache_fill(s, "k", "a", token, "v", .ttl_ms = 5000), IL_OK)->out.remaining_ms, 4000);
+    T_EQ(T_IS(t_cache_fill(s, "k", "a", token, "v", .ttl_ms = 5000), IL_OK)->out.remaining_ms,
+         4000);
     t_pass(s, 3999);
     const il_op *ops[] = { t_cache_lookup(s, "k", "b"), t_cache_lookup(s, "k", "a"),
                            t_cache_get(s, "k") };
@@ -156,7 +158,8 @@ T_TEST(fresh_while_somebody_builds)
 
     t_pass(s, 990);
     (void)T_IS(t_cache_lookup(s, "k", "a", .chance = 1), IL_LEAD); /* earlier than anybody else */
-    const il_op *op = T_SHOWS(t_cache_lookup(s, "k", "b", .chance = 1), IL_HIT, "v"); /* one is enough */
+    /* one is enough */
+    const il_op *op = T_SHOWS(t_cache_lookup(s, "k", "b", .chance = 1), IL_HIT, "v");
     T_EQU(op->out.fence, token);
     T_EQ(op->out.flags, 0);
     T_EQ(T_SHOWS(t_cache_get(s, "k", .chance = 1), IL_HIT, "v")->out.flags, 0);
@@ -171,7 +174,8 @@ T_TEST(what_was_waited_for_is_taken_however_old)
     T_EQ(T_IS(t_cache_fill(s, "k", "a", a, "v", .ttl_ms = 1), IL_OK)->out.remaining_ms, 0);
     t_pass(s, 1000);
     (void)T_IS(t_sweep(s), IL_OK);
-    const il_op *ops[] = { t_cache_lookup(s, "k", "b", .fence = a), t_cache_get(s, "k", .fence = a) };
+    const il_op *ops[] = { t_cache_lookup(s, "k", "b", .fence = a),
+                           t_cache_get(s, "k", .fence = a) };
     for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
         (void)T_SHOWS(ops[i], IL_HIT, "v");
         T_EQU(ops[i]->out.fence, a);
@@ -219,12 +223,14 @@ T_TEST(negative_values)
     T_EQ(op->out.code, 404);
 }
 
-/* ---- early refresh -------------------------------------------------------------------------------------- */
+/* ---- early refresh --------------------------------------------------------------------------- */
 
 T_TEST(early_refresh)
 {
-    static const uint32_t chances[] = { 1, 1000, 1 << 20, UINT32_MAX / 3, UINT32_MAX / 2, UINT32_MAX };
-    uint64_t              first     = T_IS(t_cache_lookup(s, "k", "a"), IL_LEAD)->out.fence;
+    static const uint32_t chances[] = {
+        1, 1000, 1 << 20, UINT32_MAX / 3, UINT32_MAX / 2, UINT32_MAX
+    };
+    uint64_t first = T_IS(t_cache_lookup(s, "k", "a"), IL_LEAD)->out.fence;
 
     t_pass(s, 2000); /* that is what a build takes */
     (void)T_IS(t_cache_fill(s, "k", "a", first, "v", .ttl_ms = 62000), IL_OK);
@@ -252,7 +258,7 @@ T_TEST(early_refresh)
     }
 }
 
-/* ---- clocks -------------------------------------------------------------------------------------------- */
+/* ---- clocks ---------------------------------------------------------------------------------- */
 
 T_TEST(values_live_on_the_wall_clock)
 {

@@ -1,6 +1,6 @@
 /*
- * deadlock.c: cycles of waiting units of work are found, told and opened; what is not a deadlock is left
- * alone.
+ * deadlock.c: cycles of waiting units of work are detected, reported and broken; anything else is
+ * left alone.
  */
 #include "harness/suite.h"
 
@@ -69,8 +69,8 @@ T_TEST(not_waiting_is_no_deadlock)
 
 T_TEST(a_waiter_ahead_is_in_the_way)
 {
-    /* c holds x; a waits for x; b (who holds y) waits behind a; a's unit wants y: a cycle over a place
-     * in the queue. */
+    /* c holds x; a waits for x; b (who holds y) waits behind a; a's unit wants y: a cycle over a
+     * place in the queue. */
     (void)take(s, "x", "c");
     (void)take(s, "y", "b");
     (void)T_IS(t_acquire(s, "x", "a/1", WAIT), IL_QUEUED);
@@ -206,8 +206,9 @@ T_TEST(an_older_waiter_closes_the_cycle)
 }
 
 /*
- * A cycle that no request closes but an offer: p (one permit) goes from x to p1, whose unit also waits for
- * what w holds, while w waits for the permit. The sweep finds it, cancels the youngest and tells it.
+ * A cycle that no request closes but an offer: p (one permit) goes from x to p1, whose unit also
+ * waits for what w holds, while w waits for the permit. The sweep finds it, cancels the youngest
+ * and tells it.
  */
 T_TEST(a_sweep_finds_what_an_offer_closed)
 {

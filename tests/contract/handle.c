@@ -168,9 +168,10 @@ T_TEST(a_tenant_of_the_handle)
     (void)T_IS(t_get(s, "k", .tenant = "mine"), IL_OK);
 }
 
+/* All lines, one behind the other: a batch that takes long is told in several. */
 struct lines {
-    char     last[4096];
-    unsigned n;
+    char   text[8192];
+    size_t n_bytes;
 };
 
 static void
@@ -178,14 +179,15 @@ on_trace(void *cookie, const char *line)
 {
     struct lines *l = cookie;
 
-    (void)snprintf(l->last, sizeof l->last, "%s", line);
-    l->n++;
+    T_TRUE(strchr(line, '\n') == NULL);
+    l->n_bytes += (size_t)snprintf(l->text + l->n_bytes, sizeof l->text - l->n_bytes, "%s;", line);
+    T_TRUE(l->n_bytes < sizeof l->text);
 }
 
 T_TEST(trace_tells_every_batch)
 {
     il_open_opts opts  = IL_OPEN_OPTS_INIT;
-    struct lines lines = { .n = 0 };
+    struct lines lines = { .n_bytes = 0 };
     il          *h     = NULL;
     il_error     err;
 
@@ -199,18 +201,15 @@ T_TEST(trace_tells_every_batch)
         t_op(IL_OP_ACQUIRE, "key1", "bob", 0, T_ARGS()),
     };
     T_EQ(il_apply(h, ops, 2, &err), IL_OK);
-    T_EQ(lines.n, 1);
-    T_HAS(lines.last, "acquire");
-    T_HAS(lines.last, "key1");
-    T_HAS(lines.last, "alice");
-    T_HAS(lines.last, "LOCK_HELD");
-    T_TRUE(strstr(lines.last, "secret") == NULL);
-    T_TRUE(strchr(lines.last, '\n') == NULL);
+    T_HAS(lines.text, "acquire");
+    T_HAS(lines.text, "key1");
+    T_HAS(lines.text, "alice");
+    T_HAS(lines.text, "LOCK_HELD");
+    T_TRUE(strstr(lines.text, "secret") == NULL);
     il_op_release(&ops[0]);
     il_op_release(&ops[1]);
     T_EQ(il_check_fence(h, "key1", 1, &err), IL_STALE);
-    T_EQ(lines.n, 2);
-    T_HAS(lines.last, "check_fence");
+    T_HAS(lines.text, "check_fence");
     il_close(h);
 }
 
@@ -218,7 +217,7 @@ T_TEST(trace_tells_every_batch)
 T_TEST(trace_tells_ids_but_no_contents)
 {
     il_open_opts opts  = IL_OPEN_OPTS_INIT;
-    struct lines lines = { .n = 0 };
+    struct lines lines = { .n_bytes = 0 };
     il          *h     = NULL;
     il_error     err;
     il_op        ops[] = {
@@ -233,9 +232,12 @@ T_TEST(trace_tells_ids_but_no_contents)
                { .type = IL_OP_RUN_GET },
     };
 
-    ops[0].in.run = (il_run_in){ .id = "run-1", .meta = "SECRET", .by = "SECRET", .place = "SECRET" };
-    ops[1].in.run = (il_run_in){ .id = "run-1", .stage = "SECRET", .log = "SECRET", .log_bytes = 6 };
-    ops[2].in.once = (il_once_in){ .fingerprint = "SECRET", .fingerprint_bytes = 6, .meta = "SECRET" };
+    ops[0].in.run =
+        (il_run_in){ .id = "run-1", .meta = "SECRET", .by = "SECRET", .place = "SECRET" };
+    ops[1].in.run =
+        (il_run_in){ .id = "run-1", .stage = "SECRET", .log = "SECRET", .log_bytes = 6 };
+    ops[2].in.once =
+        (il_once_in){ .fingerprint = "SECRET", .fingerprint_bytes = 6, .meta = "SECRET" };
     ops[3].in.once  = (il_once_in){ .response = "SECRET", .response_bytes = 6 };
     ops[4].in.job   = (il_job_in){ .id = "job-1", .data = "SECRET", .data_bytes = 6 };
     ops[5].in.job   = (il_job_in){ .id = "job-2", .text = "SECRET" };
@@ -250,17 +252,15 @@ T_TEST(trace_tells_ids_but_no_contents)
     opts.trace_cookie = &lines;
     T_EQ(il_open(s->url, &opts, &h, &err), IL_OK);
     T_EQ(il_apply(h, ops, sizeof ops / sizeof ops[0], &err), IL_OK);
-    T_EQ(lines.n, 1);
-    T_HAS(lines.last, "[run_start key='k' id='run-1' holder='w'");
-    T_HAS(lines.last, "[run_stage id='run-1'");
-    T_HAS(lines.last, "[once_finish key='once-1' holder='attempt-1'");
-    T_HAS(lines.last, "[push key='queue-1' id='job-1'");
-    T_HAS(lines.last, "[job_fail id='job-2'");
-    T_HAS(lines.last, "[cache_fill key='cache-1'");
-    T_HAS(lines.last, "[cron_set key='queue-1' id='cron-1'");
-    T_HAS(lines.last, "[run_get -> BAD_REQUEST");
-    T_TRUE(strstr(lines.last, "SECRET") == NULL);
-    T_TRUE(strchr(lines.last, '\n') == NULL);
+    T_HAS(lines.text, "[run_start key='k' id='run-1' holder='w'");
+    T_HAS(lines.text, "[run_stage id='run-1'");
+    T_HAS(lines.text, "[once_finish key='once-1' holder='attempt-1'");
+    T_HAS(lines.text, "[push key='queue-1' id='job-1'");
+    T_HAS(lines.text, "[job_fail id='job-2'");
+    T_HAS(lines.text, "[cache_fill key='cache-1'");
+    T_HAS(lines.text, "[cron_set key='queue-1' id='cron-1'");
+    T_HAS(lines.text, "[run_get -> BAD_REQUEST");
+    T_TRUE(strstr(lines.text, "SECRET") == NULL);
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         il_op_release(&ops[i]);
     il_close(h);
@@ -304,7 +304,8 @@ T_TEST(metrics_count)
 
     fence = T_IS(t_op_run(s, h, t_op(IL_OP_ACQUIRE, "k", "a", 0, T_ARGS())), IL_OK)->out.fence;
     (void)T_IS(t_op_run(s, h, t_op(IL_OP_ACQUIRE, "k", "b", 0, T_ARGS())), IL_HELD);
-    (void)T_IS(t_op_run(s, h, t_op(IL_OP_ACQUIRE, "k", "b", 0, T_ARGS(.wait_ms = 9000))), IL_QUEUED);
+    (void)T_IS(t_op_run(s, h, t_op(IL_OP_ACQUIRE, "k", "b", 0, T_ARGS(.wait_ms = 9000))),
+               IL_QUEUED);
     (void)T_IS(t_op_run(s, h, t_op(IL_OP_RENEW, "k", "a", fence, T_ARGS())), IL_OK);
     (void)T_IS(t_op_run(s, h, t_op(IL_OP_RELEASE, "k", "a", fence, T_ARGS())), IL_OK);
     (void)T_IS(t_op_run(s, h, t_op(IL_OP_RENEW, "k", "a", fence, T_ARGS())), IL_LOST);
@@ -345,15 +346,17 @@ T_TEST(null_is_harmless)
 
 T_TEST(wait_says_whether_to_repeat)
 {
-    uint64_t     fence = T_IS(t_acquire(s, "k", "a"), IL_OK)->out.fence;
-    il          *h     = s->handles[0];
+    uint64_t fence = T_IS(t_acquire(s, "k", "a"), IL_OK)->out.fence;
+    il      *h     = s->handles[0];
+
+    t_attend(h); /* when it begins to listen, everything wakes */
     const il_op *op =
         T_IS(t_op_run(s, h, t_op(IL_OP_ACQUIRE, "k", "b", 0, T_ARGS(.wait_ms = 60000))), IL_QUEUED);
-
     T_EQ(il_wait(h, op, 0), IL_TIMEOUT);
     T_EQ(il_wait(h, op, 1), IL_TIMEOUT);
     (void)T_IS(t_release(s, "k", "a", fence), IL_OK);
-    /* Woken before it slept: not lost. Behind a server the news of another handle comes a moment later. */
+    /* Woken before it slept: not lost. Behind a server the news of another handle comes a moment
+     * later. */
     T_EQ(il_wait(h, op, s->engine->server != NULL ? 10000 : 0), IL_OK);
     T_EQ(il_wait(h, op, IL_FOREVER), IL_OK);
     il_interrupt(h);

@@ -1,6 +1,6 @@
 /*
- * job_api.c: il_push(), il_claim() and the jobs it gives (R4.2 to R4.11), on the machine's own clock: heartbeats, long polls,
- * cancelling, recovery, many workers.
+ * job_api.c: il_push(), il_claim() and the jobs it returns, on the machine's own clock: heartbeats,
+ * long polls, cancelling, recovery, many workers.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -145,7 +145,7 @@ metric(il *h, const char *name)
     return m.value;
 }
 
-/* ---- one job -------------------------------------------------------------------------------------------------- */
+/* ---- one job --------------------------------------------------------------------------------- */
 
 T_TEST(pushed_claimed_and_finished)
 {
@@ -223,14 +223,14 @@ T_TEST(failed_snoozed_and_dead)
     job = claim_one(h, &o);
     T_EQ(il_job_look(job)->attempt, 2);
     T_STREQ(il_job_look(job)->error, "no luck");
-    T_EQ(il_job_fail(job, "hopeless", IL_FAIL_DEAD, 0, NULL), IL_OK);
+    T_EQ(il_job_fail(job, "hopeless", IL_FAIL_FINAL, 0, NULL), IL_OK);
     T_EQ(il_lease_status(il_job_lease(job)), IL_NOT_HELD);
     il_job_free(job);
     T_EQ(look(h, id, &op)->state, IL_JOB_FAILED);
     T_STREQ(op.out.jobs->error, "hopeless");
     il_op_release(&op);
-    T_EQU(metric(h, "interlock_job_failed_total"), 2);
-    T_EQU(metric(h, "interlock_job_dead_total"), 1);
+    T_EQU(metric(h, "interlock_job_failed_attempts_total"), 2);
+    T_EQU(metric(h, "interlock_job_failed_total"), 1);
     il_close(h);
 }
 
@@ -284,7 +284,7 @@ T_TEST(the_claim_is_extended)
     told_release(&t);
 }
 
-/* R4.10: workers that send no heartbeats have the queue's timeouts. */
+/* Workers that send no heartbeats have the queue's timeouts. */
 T_TEST(a_silent_worker_is_told_when_its_time_is_over)
 {
     il         *h   = t_store_open_real(s);
@@ -309,7 +309,7 @@ T_TEST(a_silent_worker_is_told_when_its_time_is_over)
     told_release(&t);
 }
 
-/* ---- cancelled, declared dead ------------------------------------------------------------------------------- */
+/* ---- cancelled, declared dead ---------------------------------------------------------------- */
 
 T_TEST(a_cancel_is_told_at_once_and_once)
 {
@@ -336,7 +336,7 @@ T_TEST(a_cancel_is_told_at_once_and_once)
     told_release(&t);
 }
 
-/* R4.11: who was declared dead can do nothing, and that is counted. */
+/* Who was declared dead can do nothing, and that is counted. */
 T_TEST(a_claim_that_was_taken_away)
 {
     il         *h     = t_store_open_real(s);
@@ -365,7 +365,7 @@ T_TEST(a_claim_that_was_taken_away)
     told_release(&t);
 }
 
-/* ---- waiting for a job ---------------------------------------------------------------------------------------- */
+/* ---- waiting for a job ----------------------------------------------------------------------- */
 
 struct worker {
     il             *h;
@@ -503,7 +503,7 @@ T_TEST(interrupted)
     t_event_release(&done);
 }
 
-/* R4.3: who waits looks every 5 s, or every 10 s for an optimistic queue; the answer says which. */
+/* Who waits looks every 5 s, or every 10 s for an optimistic queue; the answer says which. */
 T_TEST(a_claim_tells_the_strategy)
 {
     il   *h     = t_store_open_real(s);
@@ -540,7 +540,8 @@ T_TEST(who_looks_at_a_job_can_wait_for_a_change)
     t_quiet(h, &op);
     int64_t began = t_real_ms();
     T_EQ(il_job_progress(job, 30, "a third", NULL), IL_OK);
-    T_EQ(il_wait(h, &op, LIMIT_MS), IL_OK); /* the change came before the sleep: it does not sleep */
+    /* the change came before the sleep: it does not sleep */
+    T_EQ(il_wait(h, &op, LIMIT_MS), IL_OK);
     T_TRUE(t_real_ms() - began < SOON_MS);
     il_op_release(&op);
     T_STREQ(look(h, id, &op)->message, "a third");
@@ -555,7 +556,7 @@ T_TEST(who_looks_at_a_job_can_wait_for_a_change)
     il_close(other);
 }
 
-/* R4.8: a schedule may say that a job comes sooner than whoever waits was told. */
+/* A schedule may say that a job comes sooner than whoever waits was told. */
 T_TEST(who_waits_for_a_job_learns_of_a_schedule)
 {
     il   *h     = t_store_open_real(s);
@@ -580,7 +581,7 @@ T_TEST(who_waits_for_a_job_learns_of_a_schedule)
     il_close(other);
 }
 
-/* R4.10: a worker that waits recovers the jobs of a dead one, a second after their lease. */
+/* A worker that waits recovers the jobs of a dead one, a second after their lease. */
 T_TEST(the_job_of_a_dead_worker_is_given_to_who_waits)
 {
     il            *h = t_store_open_real(s);
@@ -604,7 +605,7 @@ T_TEST(the_job_of_a_dead_worker_is_given_to_who_waits)
     t_event_release(&done);
 }
 
-/* ---- many workers ------------------------------------------------------------------------------------------- */
+/* ---- many workers ---------------------------------------------------------------------------- */
 
 #define N_WORKERS 6
 #define N_JOBS 60
@@ -684,7 +685,8 @@ T_TEST(without_descriptors)
     struct rlimit before, few;
 
     push(h, "first", NULL, NULL);
-    il_job *first = claim_one(h, &o); /* the threads of the handle have their descriptors, all but one */
+    /* the threads of the handle have their descriptors, all but one */
+    il_job *first = claim_one(h, &o);
     for (unsigned i = 0; i < 5; i++)
         push(h, "a", NULL, NULL);
     int next = dup(STDOUT_FILENO);

@@ -1,6 +1,7 @@
 /*
- * job_batch.c: many jobs at once: what a batch of finishes does is what they would do one after the other, and a claim gives each of its jobs whole.
- * Engines have faster ways for the usual ones; here they stand beside those that are not.
+ * job_batch.c: many jobs at once: a batch of finishes has the same effect as the same finishes one
+ * after another, and a claim returns each of its jobs completely. Engines have fast paths for the
+ * common cases; these tests mix them with the others.
  */
 #include "harness/job.h"
 #include "harness/suite.h"
@@ -117,7 +118,8 @@ T_TEST(finishes_of_all_kinds)
     T_EQU(j->result_bytes, sizeof large);
     T_EQU(j->payload_bytes, 600);
     T_TRUE(memcmp(j->result, large, sizeof large) == 0);
-    IGNORE(t_claim_is(s, "q", "w", "blocked") > 0); /* the group has room again, and the key is free */
+    /* the group has room again, and the key is free */
+    IGNORE(t_claim_is(s, "q", "w", "blocked") > 0);
     (void)T_IS(t_push(s, "q", "unique2", .unique_key = "u"), IL_OK);
     const il_queue_info *q = t_queue(s, "q");
     T_EQU(q->completed, 8);
@@ -126,16 +128,18 @@ T_TEST(finishes_of_all_kinds)
     T_EQU(t_queue(s, "other")->completed, 1);
 }
 
-/* Finishes and nothing else, of jobs that were claimed here and of which each token is there once: an engine may know them. */
+#define UNIQUE_FOR_LONG T_JOB(.data = "p", .unique_key = "k", .unique_for_ms = 5000)
+
+/* Finishes and nothing else, of jobs that were claimed here and of which each token is there once:
+ * an engine may know them. */
 T_TEST(finishes_of_claimed_jobs)
 {
     il_op ops[10];
 
-    uint64_t plain  = push_and_claim(s, "q", "plain", T_JOB(.data = "p", .priority = 7));
-    uint64_t result = push_and_claim(s, "q", "result", T_JOB(.data = "p", .max_attempts = 3));
-    uint64_t unique = push_and_claim(s, "q", "unique", T_JOB(.data = "p", .unique_key = "u"));
-    uint64_t kept =
-        push_and_claim(s, "q", "kept", T_JOB(.data = "p", .unique_key = "k", .unique_ms = 5000));
+    uint64_t plain     = push_and_claim(s, "q", "plain", T_JOB(.data = "p", .priority = 7));
+    uint64_t result    = push_and_claim(s, "q", "result", T_JOB(.data = "p", .max_attempts = 3));
+    uint64_t unique    = push_and_claim(s, "q", "unique", T_JOB(.data = "p", .unique_key = "u"));
+    uint64_t kept      = push_and_claim(s, "q", "kept", UNIQUE_FOR_LONG);
     uint64_t moved     = push_and_claim(s, "q", "moved", T_JOB(.data = "p"));
     uint64_t cancelled = push_and_claim(s, "q", "cancelled", T_JOB(.data = "p"));
     uint64_t group     = push_and_claim(s, "q", "group", T_JOB(.data = "p", .group = "g"));
@@ -201,8 +205,8 @@ T_TEST(many_finishes)
     const il_op *op = T_IS(t_claim(s, "q", "w", .limit = N), IL_OK);
     T_EQU(op->out.n_jobs, N);
     for (unsigned i = 0; i < N; i++)
-        ops[i] =
-            finish(op->out.jobs[i].id, op->out.jobs[i].token, T_JOB(.data = i % 3 == 0 ? "odd" : ""));
+        ops[i] = finish(op->out.jobs[i].id, op->out.jobs[i].token,
+                        T_JOB(.data = i % 3 == 0 ? "odd" : ""));
     t_batch(s, ops, N);
     for (unsigned i = 0; i < N; i++)
         (void)T_IS(&ops[i], IL_OK);
@@ -312,7 +316,8 @@ T_TEST(a_claim_comes_after_all_finishes)
     release(ops, 4);
 }
 
-/* A claim of another queue, of one that is not there, of one that is paused, and of one whose schedule is due. */
+/* A claim of another queue, of one that is not there, of one that is paused, and of one whose
+ * schedule is due. */
 T_TEST(a_claim_of_another_queue)
 {
     static const char *const queues[] = { "other", "none", "paused", "ticks" };
@@ -343,7 +348,8 @@ T_TEST(a_claim_of_another_queue)
     T_EQU(t_queue(s, "q")->completed, ARRAY_LEN(queues));
 }
 
-/* What time does to jobs that were claimed together: by expiry, then in the order of pushes, whatever the order of the claim. */
+/* What time does to jobs that were claimed together: by expiry, then in the order of pushes,
+ * whatever the order of the claim. */
 static void
 recover_in_turn(struct t_store *s, int64_t lease_ms)
 {
@@ -428,7 +434,8 @@ purge_in_turn(struct t_store *s, int64_t lease_ms)
     finish_at_once(s, (const char *const[]){ "j2", "j0", "j1" }, 3, lease_ms);
     (void)T_IS(t_push(s, "q", "k"), IL_OK);
     (void)T_IS(t_push(s, "q", "l"), IL_OK);
-    finish_at_once(s, (const char *const[]){ "k", "l" }, 2, lease_ms); /* all of a claim, in its order */
+    /* all of a claim, in its order */
+    finish_at_once(s, (const char *const[]){ "k", "l" }, 2, lease_ms);
     t_pass(s, 999);
     T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 0);
     t_pass(s, 1);
@@ -478,7 +485,8 @@ T_TEST(ids_that_come_again_are_not_purged_with_the_first_ones)
     T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 2);
 }
 
-/* A dead claim behind many that are over: it is found, though engines look at so many at once only. */
+/* A dead claim behind many that are over: it is found, though engines look at so many at once
+ * only. */
 T_TEST(a_dead_claim_behind_many_others)
 {
     enum {

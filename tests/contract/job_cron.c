@@ -1,5 +1,5 @@
 /*
- * job_cron.c: R4.8: schedules: one job per tick, whoever is there; missed ticks as configured.
+ * job_cron.c: schedules: one job per tick, whichever process pushes it; missed ticks as configured.
  */
 #include "harness/job.h"
 #include "harness/suite.h"
@@ -95,7 +95,7 @@ T_TEST(a_claim_of_its_queue_ticks_too)
     T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_ticks, 0);
 }
 
-/* R4.8: one enqueue per tick across all nodes: its id says which. */
+/* One enqueue per tick across all nodes: its id says which. */
 T_TEST(a_tick_is_pushed_once_though_the_entry_is_made_anew)
 {
     every_minute(s, "c", IL_MISSED_ONE);
@@ -128,7 +128,7 @@ T_TEST(entries_and_tenants_have_ids_of_their_own)
     T_TRUE(strcmp(claim->out.jobs[1].id, other->out.jobs[0].id) != 0);
 }
 
-/* ---- missed ticks ----------------------------------------------------------------------------------------- */
+/* ---- missed ticks ---------------------------------------------------------------------------- */
 
 T_TEST(skip_a_late_tick_is_not_pushed)
 {
@@ -221,12 +221,13 @@ T_TEST(the_budget_is_shared_by_the_entries)
     T_EQU(t_cron(s, "h")->n_ticks, 0);
 }
 
-/* ---- changing entries ---------------------------------------------------------------------------------------- */
+/* ---- changing entries ------------------------------------------------------------------------ */
 
 T_TEST(setting_it_again)
 {
-    (void)T_IS(t_cron_set(s, "q", .name = "c", .schedule = "30 * * * *", .data = "a", .data_bytes = 1),
-               IL_OK);
+    (void)T_IS(
+        t_cron_set(s, "q", .name = "c", .schedule = "30 * * * *", .data = "a", .data_bytes = 1),
+        IL_OK);
     t_pass(s, 45 * MINUTE);
     /* The same schedule: the tick that is due stays due. */
     (void)T_IS(t_cron_set(s, "q", .name = "c", .schedule = "30 * * * *", .data = "b",
@@ -264,7 +265,8 @@ T_TEST(listing)
     static const char *const names[] = { "b", "a2", "a1", "c", "a3" };
 
     for (unsigned i = 0; i < ARRAY_LEN(names); i++)
-        (void)T_IS(t_cron_set(s, i == 3 ? "r" : "q", .name = names[i], .schedule = "@daily"), IL_OK);
+        (void)T_IS(t_cron_set(s, i == 3 ? "r" : "q", .name = names[i], .schedule = "@daily"),
+                   IL_OK);
     const il_op *op = T_IS(t_cron_list(s, NULL), IL_OK);
     T_EQU(op->out.n_crons, 5);
     T_STREQ(op->out.crons[0].name, "a1");
@@ -281,7 +283,7 @@ T_TEST(listing)
     T_TRUE(op->out.next == NULL);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------ */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 T_TEST(the_wall_clock_jumps)
 {
@@ -323,14 +325,15 @@ T_TEST(what_is_refused)
     refused(t_cron_set(s, "q", .name = "c", .schedule = "* * * *"), "4 of five fields");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "60 * * * *"),
             "minute '60' is out of range");
-    refused(t_cron_set(s, "q", .name = "c", .schedule = "@never"), "'@never' is none of");
-    refused(t_cron_set(s, "q", .name = "c", .schedule = "0 0 30 2 *"), "never comes");
+    refused(t_cron_set(s, "q", .name = "c", .schedule = "@never"), "'@never' is not one of");
+    refused(t_cron_set(s, "q", .name = "c", .schedule = "0 0 30 2 *"), "never matches");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "@daily", .priority = 2000), "priority");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "@daily", .max_attempts = 5000),
             "max_attempts");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "@daily", .missed = IL_MISSED_COUNT),
             "missed");
-    refused(t_cron_set(s, "q", .name = "c", .schedule = "@daily", .data = big, .data_bytes = sizeof big),
+    refused(t_cron_set(s, "q", .name = "c", .schedule = "@daily", .data = big,
+                       .data_bytes = sizeof big),
             "payload has");
     refused(t_cron_remove(s, NULL), "no name of the schedule");
     refused(t_cron_list(s, NULL, .limit = 1001), "limit");

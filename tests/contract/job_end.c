@@ -1,5 +1,5 @@
 /*
- * job_end.c: heartbeat, finish, fail and snooze: with the token (what they do), repeated, and too late (R4.11).
+ * job_end.c: heartbeat, finish, fail and snooze: with the right token, repeated, and too late.
  */
 #include "harness/job.h"
 #include "harness/suite.h"
@@ -31,7 +31,6 @@ T_TEST(a_heartbeat_extends_the_claim)
     (void)T_IS(t_heartbeat(s, "j", token), IL_STALE);
 }
 
-/* R4.16 */
 T_TEST(progress_is_kept_and_shown)
 {
     uint64_t           token = push_and_claim(s, "j");
@@ -70,7 +69,6 @@ T_TEST(the_next_attempt_begins_without_progress)
     T_STREQ(j->error, "no luck");
 }
 
-/* R4.16 */
 T_TEST(finish_keeps_the_result)
 {
     uint64_t token = push_and_claim(s, "j");
@@ -92,6 +90,31 @@ T_TEST(finish_keeps_the_result)
     T_EQU(t_queue(s, "q")->completed, 1);
     T_EQU(t_queue(s, "q")->n_running, 0);
     t_claim_none(s, "q", "w");
+}
+
+/* Nothing is another thing than an empty result. */
+static void
+has_no_result(struct t_store *s, const char *id, il_job_state state)
+{
+    const il_job_info *j = t_job_is(s, id, state);
+
+    T_TRUE(j->result == NULL);
+    T_EQU(j->result_bytes, 0);
+    const il_op *op = T_IS(t_job_list(s, "q", .limit = 10), IL_OK);
+    for (size_t i = 0; i < op->out.n_jobs; i++) {
+        if (op->out.jobs[i].state == state)
+            T_TRUE(op->out.jobs[i].result == NULL);
+    }
+}
+
+T_TEST(no_result_before_the_end)
+{
+    (void)t_push(s, "q", "j", .max_attempts = 1);
+    has_no_result(s, "j", IL_JOB_READY);
+    uint64_t token = t_claim_is(s, "q", "w", "j");
+    has_no_result(s, "j", IL_JOB_RUNNING);
+    (void)T_IS(t_job_fail(s, "j", token), IL_OK);
+    has_no_result(s, "j", IL_JOB_FAILED);
 }
 
 T_TEST(finish_without_a_result)
@@ -131,8 +154,8 @@ T_TEST(fail_with_attempts_left)
     T_EQ(j->run_at_ms, T_WALL_MS_START + 7000);
     T_EQ(j->attempt, 1);
     T_EQ(j->completed_at_ms, 0);
-    T_EQU(t_queue(s, "q")->failed, 1);
-    T_EQU(t_queue(s, "q")->dead, 0);
+    T_EQU(t_queue(s, "q")->failed_attempts, 1);
+    T_EQU(t_queue(s, "q")->failed, 0);
     t_claim_none(s, "q", "w");
     t_pass(s, 7000);
     (void)t_claim_is(s, "q", "w2", "j");
@@ -147,16 +170,16 @@ T_TEST(fail_repeated)
     t_pass(s, 10);
     const il_op *op = T_IS(t_job_fail(s, "j", token, .text = "x", .delay_ms = 1000), IL_OK);
     T_EQ(op->out.jobs[0].run_at_ms, T_WALL_MS_START + 1000);
-    T_EQU(t_queue(s, "q")->failed, 1);
+    T_EQU(t_queue(s, "q")->failed_attempts, 1);
     /* Retried or cancelled, but not claimed since. */
     (void)T_IS(t_retry(s, "j"), IL_OK);
     T_EQ(T_IS(t_job_fail(s, "j", token, .text = "x"), IL_OK)->out.jobs[0].state, IL_JOB_READY);
     uint64_t next = t_claim_is(s, "q", "w2", "j");
     (void)T_IS(t_job_fail(s, "j", token, .text = "x"), IL_STALE);
-    (void)T_IS(t_job_fail(s, "j", next, .text = "dead", .flags = IL_FAIL_DEAD), IL_OK);
-    (void)T_IS(t_job_fail(s, "j", next, .text = "dead", .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "j", next, .text = "dead", .flags = IL_FAIL_FINAL), IL_OK);
+    (void)T_IS(t_job_fail(s, "j", next, .text = "dead", .flags = IL_FAIL_FINAL), IL_OK);
     (void)T_IS(t_job_fail(s, "j", token), IL_STALE);
-    T_EQU(t_queue(s, "q")->failed, 2);
+    T_EQU(t_queue(s, "q")->failed_attempts, 2);
     T_EQU(t_queue(s, "q")->stale, 2);
 }
 
@@ -165,14 +188,14 @@ T_TEST(fail_dead_at_once)
     uint64_t token = push_and_claim(s, "j");
 
     t_pass(s, 5);
-    (void)T_IS(t_job_fail(s, "j", token, .text = "bad input", .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "j", token, .text = "bad input", .flags = IL_FAIL_FINAL), IL_OK);
     const il_job_info *j = t_job_is(s, "j", IL_JOB_FAILED);
     T_STREQ(j->error, "bad input");
     T_EQ(j->attempt, 1);
     T_EQ(j->completed_at_ms, T_WALL_MS_START + 5);
+    T_EQU(t_queue(s, "q")->failed_attempts, 1);
     T_EQU(t_queue(s, "q")->failed, 1);
-    T_EQU(t_queue(s, "q")->dead, 1);
-    T_EQU(t_queue(s, "q")->n_dead, 1);
+    T_EQU(t_queue(s, "q")->n_failed, 1);
 }
 
 T_TEST(fail_without_attempts_left)
@@ -211,7 +234,7 @@ T_TEST(snooze_does_not_count)
         t_pass(s, 1);
     }
     T_EQU(t_queue(s, "q")->snoozed, 3);
-    T_EQU(t_queue(s, "q")->failed, 0);
+    T_EQU(t_queue(s, "q")->failed_attempts, 0);
 }
 
 T_TEST(snooze_for_no_time)
@@ -250,17 +273,16 @@ all_stale(struct t_store *s, const char *id, uint64_t token, const char *why)
     T_EQU(t_queue(s, "q")->stale, before + 4);
 }
 
-/* R4.11: a worker that was declared dead. */
+/* A worker that was declared dead. */
 T_TEST(after_the_claim_expired)
 {
     uint64_t token = push_and_claim(s, "j");
 
     t_pass(s, 30000);
-    all_stale(s, "j", token, "its time was over");
+    all_stale(s, "j", token, "(expired)");
     T_EQ(t_job_is(s, "j", IL_JOB_READY)->attempt, 1);
 }
 
-/* R4.11 */
 T_TEST(after_somebody_else_claimed_it)
 {
     uint64_t old = push_and_claim(s, "j");
@@ -278,14 +300,15 @@ T_TEST(after_the_attempt_ended_otherwise)
 {
     uint64_t token = push_and_claim(s, "j");
 
-    (void)T_IS(t_job_fail(s, "j", token, .flags = IL_FAIL_DEAD), IL_OK);
-    T_HAS(T_IS(t_finish(s, "j", token), IL_STALE)->out.detail, "FAILED: the claim was failed");
+    (void)T_IS(t_job_fail(s, "j", token, .flags = IL_FAIL_FINAL), IL_OK);
+    T_HAS(T_IS(t_finish(s, "j", token), IL_STALE)->out.detail,
+          "FAILED: the claim has ended (failed)");
     T_HAS(T_IS(t_snooze(s, "j", token), IL_STALE)->out.detail, "failed");
     (void)T_IS(t_heartbeat(s, "j", token), IL_STALE);
     token = push_and_claim(s, "k");
     (void)T_IS(t_finish(s, "k", token), IL_OK);
     T_HAS(T_IS(t_job_fail(s, "k", token), IL_STALE)->out.detail,
-          "COMPLETED: the claim was finished");
+          "COMPLETED: the claim has ended (finished)");
     (void)T_IS(t_snooze(s, "k", token), IL_STALE);
     (void)T_IS(t_heartbeat(s, "k", token), IL_STALE);
     T_EQU(t_queue(s, "q")->stale, 6);
@@ -328,8 +351,8 @@ T_TEST(what_is_refused)
 
     memset(text, 't', sizeof text - 1);
     refused(t_finish(s, "", token), "id is empty");
-    refused(t_finish(s, "j", 0), "0 is not a fence");
-    refused(t_heartbeat(s, "j", UINT64_C(1) << 53), "is not a fence");
+    refused(t_finish(s, "j", 0), "invalid fence 0");
+    refused(t_heartbeat(s, "j", UINT64_C(1) << 53), "invalid fence");
     refused(t_finish(s, "j", token, .data = big, .data_bytes = sizeof big), "result has 1048577");
     refused(t_heartbeat(s, "j", token, T_PROGRESS(101)), "progress is 101");
     refused(t_heartbeat(s, "j", token, T_PROGRESS(-2)), "progress");
@@ -355,6 +378,7 @@ main(void)
         T_ROW(progress_is_kept_and_shown),
         T_ROW(the_next_attempt_begins_without_progress),
         T_ROW(finish_keeps_the_result),
+        T_ROW(no_result_before_the_end),
         T_ROW(finish_without_a_result),
         T_ROW(finish_repeated),
         T_ROW(fail_with_attempts_left),

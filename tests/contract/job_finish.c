@@ -1,6 +1,6 @@
 /*
- * job_finish.c: many finishes at once. Each of them is answered as if it came alone, whatever the others are: an engine may carry out the
- * plain ones together, and by what it remembers of a claim.
+ * job_finish.c: many finishes at once. Each is answered as if it came alone, whatever the others
+ * are: an engine may execute the simple ones together, using what it remembers about a claim.
  */
 #include "harness/job.h"
 #include "harness/suite.h"

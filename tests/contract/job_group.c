@@ -1,5 +1,5 @@
 /*
- * job_group.c: R4.7: at most group_limit jobs of a group run at once.
+ * job_group.c: at most group_limit jobs of a group run at once.
  */
 #include "harness/job.h"
 #include "harness/suite.h"
@@ -109,7 +109,8 @@ T_TEST(limited_is_not_said_when_all_was_given)
     (void)T_IS(t_queue_set(s, "q", .group_limit = 1), IL_OK);
     t_push_many(s, "q", "g", 2, T_JOB(.group = "g"));
     (void)T_IS(t_push(s, "q", "x"), IL_OK);
-    T_EQ(T_IS(t_claim(s, "q", "w", .limit = 2), IL_OK)->out.flags, 0); /* g0 and x: as many as asked */
+    /* g0 and x: as many as asked */
+    T_EQ(T_IS(t_claim(s, "q", "w", .limit = 2), IL_OK)->out.flags, 0);
     T_EQ(T_IS(t_claim(s, "q", "w"), IL_EMPTY)->out.flags, IL_OUT_LIMITED);
 }
 

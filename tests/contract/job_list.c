@@ -1,5 +1,5 @@
 /*
- * job_list.c: looking at jobs and queues: get, list, queue_list, queue_set; and purge.
+ * job_list.c: showing jobs and queues: get, list, queue_list, queue_set; and purge.
  */
 #include "harness/job.h"
 #include "harness/suite.h"
@@ -11,7 +11,8 @@ one_of_each(struct t_store *s, const char *queue)
     (void)T_IS(t_push(s, queue, "done", .data = "payload"), IL_OK);
     (void)T_IS(t_finish(s, "done", t_claim_is(s, queue, "w", "done"), .data = "result"), IL_OK);
     (void)T_IS(t_push(s, queue, "dead"), IL_OK);
-    (void)T_IS(t_job_fail(s, "dead", t_claim_is(s, queue, "w", "dead"), .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "dead", t_claim_is(s, queue, "w", "dead"), .flags = IL_FAIL_FINAL),
+               IL_OK);
     (void)T_IS(t_push(s, queue, "off"), IL_OK);
     (void)T_IS(t_cancel(s, "off"), IL_OK);
     (void)T_IS(t_push(s, queue, "runs"), IL_OK);
@@ -44,7 +45,7 @@ T_TEST(newest_first)
     T_STREQ(op->out.jobs[2].worker, "w");
 }
 
-/* R4.4: by state. */
+/* By state. */
 T_TEST(by_state)
 {
     one_of_each(s, "q");
@@ -135,7 +136,7 @@ T_TEST(get_shows_payload_and_result)
     T_EQ(T_IS(t_job_get(s, "runs"), IL_OK)->out.remaining_ms, 30000);
 }
 
-/* R4.4: what a job carries is shown by a listing, unless it is large: then its size is. */
+/* What a job carries is shown by a listing, unless it is large: then its size is. */
 T_TEST(a_listing_shows_what_is_small)
 {
     static char large[IL_TEXT_BYTES_MAX + 1];
@@ -155,7 +156,7 @@ T_TEST(a_listing_shows_what_is_small)
         const il_job_info *j = T_IS(t_job_list(s, all != 0 ? NULL : "q"), IL_OK)->out.jobs;
         T_STREQ(j[0].payload, "live");
         T_EQU(j[0].payload_bytes, 4);
-        T_STREQ(j[0].result, "");
+        T_TRUE(j[0].result == NULL); /* not yet */
         T_EQU(j[0].result_bytes, 0);
         T_TRUE(j[1].payload == NULL);
         T_EQU(j[1].payload_bytes, IL_TEXT_BYTES_MAX + 1);
@@ -171,7 +172,7 @@ T_TEST(a_listing_shows_what_is_small)
     T_EQU(strlen(T_IS(t_job_get(s, "c"), IL_OK)->out.jobs[0].payload), IL_TEXT_BYTES_MAX + 1);
 }
 
-/* ---- queues ----------------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 T_TEST(a_queue_is_counted)
 {
@@ -186,13 +187,13 @@ T_TEST(a_queue_is_counted)
     T_EQU(q->n_scheduled, 1);
     T_EQU(q->n_ready, 2);
     T_EQU(q->n_running, 1);
-    T_EQU(q->n_dead, 1);
+    T_EQU(q->n_failed, 1);
     T_EQ(q->oldest_ms, 5000);
     T_EQU(q->pushed, 7);
     T_EQU(q->claimed, 3);
     T_EQU(q->completed, 1);
+    T_EQU(q->failed_attempts, 1);
     T_EQU(q->failed, 1);
-    T_EQU(q->dead, 1);
     T_EQU(q->cancelled, 1);
     T_EQU(q->snoozed, 0);
     T_EQU(q->recovered, 0);
@@ -262,18 +263,19 @@ T_TEST(defaults_and_settings)
     T_EQ(o->rate_n, -1);
     T_EQ(o->rate_ms, 1000);
     T_EQ(o->keep_ms, INT64_C(7) * 86400000);
-    T_EQ(o->keep_dead_ms, INT64_C(30) * 86400000);
+    T_EQ(o->keep_failed_ms, INT64_C(30) * 86400000);
     T_EQ(o->processing_timeout_ms, 300000);
     T_EQ(o->executing_timeout_ms, 120000);
 
-    const il_op *op = T_IS(t_queue_set(s, "q", .strategy = 2, .max_attempts = 9, .lease_ms = 1000,
-                                       .backoff_ms = 1, .backoff_max_ms = 2, .group_limit = 3,
-                                       .rate_n = 4, .rate_ms = 5, .keep_ms = -1, .keep_dead_ms = 6,
-                                       .processing_timeout_ms = 7000, .executing_timeout_ms = 8000),
-                           IL_OK);
+    const il_op *op =
+        T_IS(t_queue_set(s, "q", .strategy = 2, .max_attempts = 9, .lease_ms = 1000,
+                         .backoff_ms = 1, .backoff_max_ms = 2, .group_limit = 3, .rate_n = 4,
+                         .rate_ms = 5, .keep_ms = -1, .keep_failed_ms = 6,
+                         .processing_timeout_ms = 7000, .executing_timeout_ms = 8000),
+             IL_OK);
     T_EQU(op->out.n_queues, 1);
     T_EQU(op->out.queues[0].n_ready, 1);
-    (void)T_IS(t_queue_set(s, "q", .keep_dead_ms = 60), IL_OK); /* the others stay */
+    (void)T_IS(t_queue_set(s, "q", .keep_failed_ms = 60), IL_OK); /* the others stay */
     o = &t_queue(s, "q")->opts;
     T_EQ(o->strategy, 1 + IL_STRATEGY_OPTIMISTIC);
     T_EQ(o->max_attempts, 9);
@@ -284,7 +286,7 @@ T_TEST(defaults_and_settings)
     T_EQ(o->rate_n, 4);
     T_EQ(o->rate_ms, 5);
     T_EQ(o->keep_ms, IL_FOREVER);
-    T_EQ(o->keep_dead_ms, 60);
+    T_EQ(o->keep_failed_ms, 60);
     T_EQ(o->processing_timeout_ms, 7000);
     T_EQ(o->executing_timeout_ms, 8000);
     /* max_attempts is the queue's at the time of the push. */
@@ -314,7 +316,7 @@ T_TEST(settings_that_are_refused)
     refused(t_queue_set(s, "q", .rate_n = 10001), "rate_n");
     refused(t_queue_set(s, "q", .rate_ms = -1), "rate_ms");
     refused(t_queue_set(s, "q", .keep_ms = -2), "keep_ms");
-    refused(t_queue_set(s, "q", .keep_dead_ms = IL_DELAY_MS_MAX + 1), "keep_dead_ms");
+    refused(t_queue_set(s, "q", .keep_failed_ms = IL_DELAY_MS_MAX + 1), "keep_failed_ms");
     refused(t_queue_set(s, "q", .processing_timeout_ms = -1), "processing_timeout_ms");
     refused(t_queue_set(s, "q", .executing_timeout_ms = 999), "executing_timeout_ms");
     T_EQU(T_IS(t_queue_list(s), IL_OK)->out.n_queues, 0);
@@ -322,35 +324,37 @@ T_TEST(settings_that_are_refused)
 
 T_TEST(listings_that_are_refused)
 {
-    refused(t_job_list(s, "q", .states = 1), "no state");
-    refused(t_job_list(s, "q", .states = 1U << IL_JOB_STATE_COUNT), "no state");
+    refused(t_job_list(s, "q", .states = 1), "unknown job states");
+    refused(t_job_list(s, "q", .states = 1U << IL_JOB_STATE_COUNT), "unknown job states");
     refused(t_job_list(s, "q", .limit = IL_PAGE_ITEMS_MAX + 1), "limit");
     refused(t_job_list(s, "q", .cursor = "nonsense"), "cursor");
     refused(t_job_list(s, ""), "queue is empty");
     refused(t_queue_list(s, .cursor = ":x"), "cursor");
-    refused(t_queue_list(s, .prefix = "a\n"), "prefix has a control");
+    refused(t_queue_list(s, .prefix = "a\n"), "prefix contains a control");
     refused(t_purge(s, NULL, .states = T_STATE(FAILED)), "no queue");
-    refused(t_purge(s, "q"), "which states");
-    refused(t_purge(s, "q", .states = 1), "which states");
+    refused(t_purge(s, "q"), "no state to purge");
+    refused(t_purge(s, "q", .states = 1), "no state to purge");
     refused(t_purge(s, "q", .states = T_STATE(FAILED) | T_STATE(RUNNING)), "running jobs");
     refused(t_purge(s, "q", .states = T_STATE(FAILED), .older_ms = -1), "older_ms");
     refused(t_purge(s, "q", .states = T_STATE(FAILED), .limit = 1001), "limit");
 }
 
-/* ---- purge -------------------------------------------------------------------------------------------------- */
+/* ---- purge ----------------------------------------------------------------------------------- */
 
-/* R4.5: dead letters with retry and purge. */
+/* Dead letters with retry and purge. */
 T_TEST(purge_by_state)
 {
     one_of_each(s, "q");
     T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(FAILED)), IL_OK)->out.sweep.n_purged, 1);
     (void)T_IS(t_job_get(s, "dead"), IL_NOT_FOUND);
-    T_EQU(t_queue(s, "q")->n_dead, 0);
-    T_EQU(t_queue(s, "q")->dead, 1); /* totals stay */
-    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(READY) | T_STATE(SCHEDULED)), IL_OK)->out.sweep.n_purged,
+    T_EQU(t_queue(s, "q")->n_failed, 0);
+    T_EQU(t_queue(s, "q")->failed, 1); /* totals stay */
+    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(READY) | T_STATE(SCHEDULED)), IL_OK)
+             ->out.sweep.n_purged,
          2);
     IDS(t_job_list(s, "q"), "runs", "off", "done");
-    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(COMPLETED) | T_STATE(CANCELLED)), IL_OK)->out.sweep.n_purged,
+    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(COMPLETED) | T_STATE(CANCELLED)), IL_OK)
+             ->out.sweep.n_purged,
          2);
     IDS(t_job_list(s, "q"), "runs");
     t_claim_none(s, "q", "w");
@@ -370,9 +374,11 @@ T_TEST(purge_what_is_old)
     (void)T_IS(t_push(s, "q", "b"), IL_OK);
     (void)T_IS(t_cancel(s, "b"), IL_OK);
     t_pass(s, 1000);
-    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(CANCELLED), .older_ms = 2001), IL_OK)->out.sweep.n_purged,
+    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(CANCELLED), .older_ms = 2001), IL_OK)
+             ->out.sweep.n_purged,
          0);
-    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(CANCELLED), .older_ms = 2000), IL_OK)->out.sweep.n_purged,
+    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(CANCELLED), .older_ms = 2000), IL_OK)
+             ->out.sweep.n_purged,
          1);
     IDS(t_job_list(s, "q"), "b");
 }
@@ -385,7 +391,8 @@ T_TEST(purge_is_bounded)
     T_EQ(op->out.flags, IL_OUT_MORE);
     (void)T_IS(t_job_get(s, "j9"), IL_NOT_FOUND); /* the oldest first */
     (void)t_job_is(s, "j10", IL_JOB_READY);
-    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(READY), .limit = 10), IL_OK)->out.flags, IL_OUT_MORE);
+    T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(READY), .limit = 10), IL_OK)->out.flags,
+         IL_OUT_MORE);
     op = T_IS(t_purge(s, "q", .states = T_STATE(READY), .limit = 5), IL_OK);
     T_EQ(op->out.sweep.n_purged, 5);
     T_EQ(op->out.flags, 0); /* exactly all */

@@ -1,5 +1,5 @@
 /*
- * job_parent.c: R4.9: a parent completes once, after its last child; its counts are those of the children.
+ * job_parent.c: a parent completes once, after its last child; its counts match its children.
  */
 #include "harness/job.h"
 #include "harness/suite.h"
@@ -120,7 +120,7 @@ T_TEST(it_fails_if_a_child_did)
 {
     push_parent(s, "p", 3);
     t_push_many(s, "q", "c", 3, T_JOB(.parent = "p"));
-    (void)T_IS(t_job_fail(s, "c0", t_claim_is(s, "q", "w", "c0"), .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "c0", t_claim_is(s, "q", "w", "c0"), .flags = IL_FAIL_FINAL), IL_OK);
     (void)T_IS(t_cancel(s, "c1"), IL_OK);
     counts_are(s, "p", 3, 0, 2);
     (void)t_job_is(s, "p", IL_JOB_RUNNING);
@@ -129,8 +129,8 @@ T_TEST(it_fails_if_a_child_did)
     T_STREQ(t_job_is(s, "p", IL_JOB_FAILED)->error, "2 of 3 children failed");
     counts_are(s, "p", 3, 1, 2);
     const il_queue_info *q = t_queue(s, "q");
-    T_EQU(q->dead, 2); /* the parent is one of them */
-    T_EQU(q->n_dead, 2);
+    T_EQU(q->failed, 2); /* the parent is one of them */
+    T_EQU(q->n_failed, 2);
     T_EQU(q->cancelled, 1);
 }
 
@@ -143,7 +143,8 @@ T_TEST(a_child_that_is_tried_again_is_live)
     t_pass(s, 1);
     (void)t_claim_is(s, "q", "w", "c");
     t_pass(s, 30000);
-    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_jobs, 1); /* its worker died: that was the last attempt */
+    /* its worker died: that was the last attempt */
+    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_jobs, 1);
     (void)t_job_is(s, "c", IL_JOB_FAILED);
     T_STREQ(t_job_is(s, "p", IL_JOB_FAILED)->error, "1 of 1 children failed");
 }
@@ -152,7 +153,7 @@ T_TEST(a_dead_child_is_retried_while_the_parent_lives)
 {
     push_parent(s, "p", 2);
     t_push_many(s, "q", "c", 2, T_JOB(.parent = "p"));
-    (void)T_IS(t_job_fail(s, "c0", t_claim_is(s, "q", "w", "c0"), .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "c0", t_claim_is(s, "q", "w", "c0"), .flags = IL_FAIL_FINAL), IL_OK);
     counts_are(s, "p", 2, 0, 1);
     (void)T_IS(t_retry(s, "c0"), IL_OK);
     counts_are(s, "p", 2, 0, 0);
@@ -166,16 +167,16 @@ T_TEST(a_dead_child_is_retried_after_the_parent_ended)
 {
     push_parent(s, "p", 1);
     (void)T_IS(t_push(s, "q", "c", .parent = "p"), IL_OK);
-    (void)T_IS(t_job_fail(s, "c", t_claim_is(s, "q", "w", "c"), .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "c", t_claim_is(s, "q", "w", "c"), .flags = IL_FAIL_FINAL), IL_OK);
     (void)t_job_is(s, "p", IL_JOB_FAILED);
     (void)T_IS(t_retry(s, "c"), IL_OK);
     (void)T_IS(t_finish(s, "c", t_claim_is(s, "q", "w", "c")), IL_OK);
     (void)t_job_is(s, "p", IL_JOB_FAILED); /* it stays as it ended */
     counts_are(s, "p", 1, 1, 0);
-    T_EQU(t_queue(s, "q")->dead, 2);
+    T_EQU(t_queue(s, "q")->failed, 2);
 }
 
-/* ---- cancel ------------------------------------------------------------------------------------------- */
+/* ---- cancel ---------------------------------------------------------------------------------- */
 
 T_TEST(cancel_of_a_parent)
 {
@@ -229,7 +230,7 @@ T_TEST(cancel_of_a_parent_without_live_children)
     T_STREQ(op->out.jobs[0].error, "cancelled");
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 T_TEST(the_last_children_finish_in_one_batch)
 {
@@ -254,7 +255,8 @@ T_TEST(the_last_children_finish_in_one_batch)
 T_TEST(parent_and_children_in_one_batch)
 {
     il_op ops[4] = {
-        t_job_op(IL_OP_JOB_PUSH, "q", NULL, "p", 0, T_JOB(.flags = IL_PUSH_PARENT, .n_children = 2)),
+        t_job_op(IL_OP_JOB_PUSH, "q", NULL, "p", 0,
+                 T_JOB(.flags = IL_PUSH_PARENT, .n_children = 2)),
         t_job_op(IL_OP_JOB_PUSH, "q", NULL, "a", 0, T_JOB(.parent = "p")),
         t_job_op(IL_OP_JOB_PUSH, "other", NULL, "b", 0, T_JOB(.parent = "p")),
         t_job_op(IL_OP_JOB_PUSH, "q", NULL, "c", 0, T_JOB(.parent = "p")),
@@ -293,11 +295,46 @@ T_TEST(a_large_family)
     (void)t_job_is(s, "p", IL_JOB_COMPLETED);
 }
 
-/* ---- history --------------------------------------------------------------------------------------------- */
+/* An engine may do it in steps: the op says that there is more, and goes on when it is repeated. */
+T_TEST(a_large_family_is_cancelled)
+{
+    push_parent(s, "p", 0);
+    t_push_many(s, "q", "c", 300, T_JOB(.parent = "p"));
+    (void)T_IS(t_claim(s, "q", "w", .limit = 120), IL_OK);
+    unsigned n = 1;
+    while ((T_IS(t_cancel(s, "p"), IL_OK)->out.flags & IL_OUT_MORE) != 0)
+        T_TRUE(n++ < 10);
+    counts_are(s, "p", 300, 0, 180);
+    (void)t_job_is(s, "p", IL_JOB_RUNNING);
+    n = 1;
+    while ((T_IS(t_cancel(s, "p", .flags = IL_CANCEL_NOW), IL_OK)->out.flags & IL_OUT_MORE) != 0)
+        T_TRUE(n++ < 10);
+    counts_are(s, "p", 300, 0, 300);
+    (void)t_job_is(s, "p", IL_JOB_CANCELLED);
+}
+
+/* Nobody repeats it: sweeps do the rest, and then let go of the children, too. */
+T_TEST(sweeps_cancel_a_large_family)
+{
+    (void)T_IS(t_queue_set(s, "q", .keep_ms = 1000, .keep_failed_ms = 1000), IL_OK);
+    push_parent(s, "p", 0);
+    t_push_many(s, "q", "c", 300, T_JOB(.parent = "p"));
+    (void)T_IS(t_cancel(s, "p"), IL_OK);
+    for (unsigned n = 1; (T_IS(t_sweep(s), IL_OK)->out.flags & IL_OUT_MORE) != 0; n++)
+        T_TRUE(n < 10);
+    counts_are(s, "p", 300, 0, 300);
+    (void)t_job_is(s, "p", IL_JOB_CANCELLED);
+    t_pass(s, 999);
+    T_EQU(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 0);
+    t_pass(s, 1);
+    T_EQU(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 301);
+}
+
+/* ---- history --------------------------------------------------------------------------------- */
 
 T_TEST(children_are_kept_while_the_parent_lives)
 {
-    (void)T_IS(t_queue_set(s, "q", .keep_ms = 1000, .keep_dead_ms = 5000), IL_OK);
+    (void)T_IS(t_queue_set(s, "q", .keep_ms = 1000, .keep_failed_ms = 5000), IL_OK);
     push_parent(s, "p", 2);
     (void)T_IS(t_push(s, "q", "a", .parent = "p"), IL_OK);
     (void)T_IS(t_finish(s, "a", t_claim_is(s, "q", "w", "a")), IL_OK);
@@ -306,7 +343,7 @@ T_TEST(children_are_kept_while_the_parent_lives)
     T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(COMPLETED)), IL_OK)->out.sweep.n_purged, 0);
     (void)T_IS(t_push(s, "q", "b", .parent = "p"), IL_OK);
     T_EQ(T_IS(t_purge(s, "q", .states = T_STATE(READY)), IL_OK)->out.sweep.n_purged, 0);
-    (void)T_IS(t_job_fail(s, "b", t_claim_is(s, "q", "w", "b"), .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "b", t_claim_is(s, "q", "w", "b"), .flags = IL_FAIL_FINAL), IL_OK);
     /* From its end on all of them are history. */
     t_pass(s, 999);
     T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 0);
@@ -355,6 +392,8 @@ main(void)
         T_ROW(the_last_children_finish_in_one_batch),
         T_ROW(parent_and_children_in_one_batch),
         T_ROW(a_large_family),
+        T_ROW(a_large_family_is_cancelled),
+        T_ROW(sweeps_cancel_a_large_family),
         T_ROW(children_are_kept_while_the_parent_lives),
         T_ROW(a_parent_of_the_same_id_is_another),
     };

@@ -1,5 +1,6 @@
 /*
- * job_push.c: push: every row of its table in src/core/queue.md, what a job shows, and what is refused.
+ * job_push.c: push: every row of its table in src/core/queue.md, how a job is shown, and refused
+ * input.
  */
 #include "harness/job.h"
 #include "harness/suite.h"
@@ -72,7 +73,7 @@ T_TEST(a_delayed_job_is_scheduled_until_its_time)
     (void)t_job_is(s, "at", IL_JOB_SCHEDULED);
 }
 
-/* R4.1, R4.12: a push whose answer got lost is repeated. */
+/* A push whose answer got lost is repeated. */
 T_TEST(a_repeated_push_is_the_same_job)
 {
     uint64_t seq = T_IS(t_push(s, "q", "j", .data = "x"), IL_OK)->out.jobs[0].seq;
@@ -192,20 +193,21 @@ T_TEST(what_is_refused)
     refused(t_push(s, NULL, "j"), "no queue given");
     refused(t_push(s, "", "j"), "queue is empty");
     refused(t_push(s, name129, "j"), "queue is longer");
-    refused(t_push(s, "a\nb", "j"), "queue has a control");
+    refused(t_push(s, "a\nb", "j"), "queue contains a control");
     refused(t_push(s, "q", NULL), "no id given");
     refused(t_push(s, "q", id65), "id is longer");
-    refused(t_push(s, "q", "a\tb"), "id has a control");
+    refused(t_push(s, "q", "a\tb"), "id contains a control");
     refused(t_push(s, "q", "j", .data = big, .data_bytes = sizeof big),
             "payload has 1048577 bytes");
     refused(t_push(s, "q", "j", .data_bytes = 1), "payload is NULL");
     refused(t_push(s, "q", "j", .group = key513), "group is longer");
-    refused(t_push(s, "q", "j", .group = "a\x7f"), "group has a control");
-    refused(t_push(s, "q", "j", .unique_key = "a\nb"), "unique key has a control");
+    refused(t_push(s, "q", "j", .group = "a\x7f"), "group contains a control");
+    refused(t_push(s, "q", "j", .unique_key = "a\nb"), "unique key contains a control");
     refused(t_push(s, "q", "j", .unique_key = "\xff"), "unique key is not valid UTF-8");
-    refused(t_push(s, "q", "j", .unique_ms = 5), "no unique key");
-    refused(t_push(s, "q", "j", .unique_key = "u", .unique_ms = -1), "unique_ms");
-    refused(t_push(s, "q", "j", .unique_key = "u", .unique_ms = IL_DELAY_MS_MAX + 1), "unique_ms");
+    refused(t_push(s, "q", "j", .unique_for_ms = 5), "needs a unique key");
+    refused(t_push(s, "q", "j", .unique_key = "u", .unique_for_ms = -1), "unique_for_ms");
+    refused(t_push(s, "q", "j", .unique_key = "u", .unique_for_ms = IL_DELAY_MS_MAX + 1),
+            "unique_for_ms");
     refused(t_push(s, "q", "j", .parent = id65), "parent is longer");
     refused(t_push(s, "q", "j", .priority = 1001), "priority is 1001, outside -1000..1000");
     refused(t_push(s, "q", "j", .priority = -1001), "priority");
@@ -213,18 +215,19 @@ T_TEST(what_is_refused)
     refused(t_push(s, "q", "j", .delay_ms = IL_DELAY_MS_MAX + 1), "delay_ms");
     refused(t_push(s, "q", "j", .run_at_ms = -1), "run_at_ms");
     refused(t_push(s, "q", "j", .run_at_ms = INT64_MAX), "run_at_ms");
-    refused(t_push(s, "q", "j", .run_at_ms = 5, .delay_ms = 5), "both");
+    refused(t_push(s, "q", "j", .run_at_ms = 5, .delay_ms = 5), "cannot be combined");
     refused(t_push(s, "q", "j", .max_attempts = 1001), "max_attempts");
-    refused(t_push(s, "q", "j", .n_children = 1), "n_children");
+    refused(t_push(s, "q", "j", .n_children = 1), "children");
     refused(t_push(s, "q", "j", .flags = IL_PUSH_PARENT, .parent = "p"), "cannot have a parent");
     refused(t_push(s, "q", "j", .flags = IL_PUSH_PARENT, .group = "g"), "cannot have a group");
     refused(t_push(s, "q", "j", .flags = IL_PUSH_PARENT, .delay_ms = 1), "cannot be delayed");
     T_EQU(T_IS(t_queue_list(s), IL_OK)->out.n_queues, 0);
     /* At the limits. */
     id65[IL_ID_BYTES_MAX] = name129[IL_QUEUE_BYTES_MAX] = key513[IL_KEY_BYTES_MAX] = '\0';
-    (void)T_IS(t_push(s, name129, id65, .data = big, .data_bytes = IL_BLOB_BYTES_MAX, .group = key513,
-                      .unique_key = key513, .unique_ms = IL_DELAY_MS_MAX, .priority = -1000,
-                      .delay_ms = IL_DELAY_MS_MAX, .max_attempts = IL_ATTEMPTS_MAX),
+    (void)T_IS(t_push(s, name129, id65, .data = big, .data_bytes = IL_BLOB_BYTES_MAX,
+                      .group = key513, .unique_key = key513, .unique_for_ms = IL_DELAY_MS_MAX,
+                      .priority = -1000, .delay_ms = IL_DELAY_MS_MAX,
+                      .max_attempts = IL_ATTEMPTS_MAX),
                IL_OK);
     const il_job_info *j = t_job_is(s, id65, IL_JOB_SCHEDULED);
     T_STREQ(j->group, key513);

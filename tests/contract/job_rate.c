@@ -1,5 +1,5 @@
 /*
- * job_rate.c: R4.7: of all claims of a queue, no more than rate_n lie within any rate_ms.
+ * job_rate.c: no period of rate_ms has more than rate_n claims of a queue.
  */
 #include "harness/job.h"
 #include "harness/suite.h"

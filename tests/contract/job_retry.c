@@ -1,5 +1,5 @@
 /*
- * job_retry.c: what happens to a job again: backoff (R4.5), recovery of dead claims (R4.10), retry and cancel.
+ * job_retry.c: repeated attempts of a job: backoff, recovery of dead claims, retry and cancel.
  */
 #include "core/job.h"
 #include "harness/job.h"
@@ -12,9 +12,9 @@ push_and_claim(struct t_store *s, const char *id)
     return t_claim_is(s, "q", "w", id);
 }
 
-/* ---- backoff -------------------------------------------------------------------------------------------- */
+/* ---- backoff --------------------------------------------------------------------------------- */
 
-/* R4.5: base 1 s, factor 2, cap 1 h, jitter; the same on every engine. */
+/* Base 1 s, factor 2, cap 1 h, jitter; the same on every engine. */
 T_TEST(backoff_doubles_with_jitter)
 {
     (void)T_IS(t_push(s, "q", "j", .max_attempts = 20), IL_OK);
@@ -44,7 +44,7 @@ T_TEST(backoff_of_the_queue)
     T_TRUE(j->run_at_ms - j->updated_at_ms >= 11250 && j->run_at_ms - j->updated_at_ms <= 18750);
 }
 
-/* ---- recovery ------------------------------------------------------------------------------------------- */
+/* ---- recovery -------------------------------------------------------------------------------- */
 
 T_TEST(a_dead_claim_is_ready_again)
 {
@@ -62,7 +62,7 @@ T_TEST(a_dead_claim_is_ready_again)
     T_EQ(j->run_at_ms, T_WALL_MS_START); /* as it was */
     T_STREQ(j->error, "Processing timeout - worker may have crashed");
     T_EQU(t_queue(s, "q")->recovered, 1);
-    T_EQU(t_queue(s, "q")->failed, 0);
+    T_EQU(t_queue(s, "q")->failed_attempts, 0);
 }
 
 T_TEST(a_sweep_recovers)
@@ -76,7 +76,7 @@ T_TEST(a_sweep_recovers)
     T_STREQ(j->worker, "w");
 }
 
-/* R4.10: a job that kills its workers ends. */
+/* A job that kills its workers ends. */
 static void
 poison(struct t_store *s, il_strategy strategy, const char *error)
 {
@@ -92,8 +92,8 @@ poison(struct t_store *s, il_strategy strategy, const char *error)
     T_EQ(j->attempt, 3);
     T_EQ(j->completed_at_ms, T_WALL_MS_START + 90000);
     T_EQU(t_queue(s, "q")->recovered, 3);
-    T_EQU(t_queue(s, "q")->dead, 1);
-    T_EQU(t_queue(s, "q")->n_dead, 1);
+    T_EQU(t_queue(s, "q")->failed, 1);
+    T_EQU(t_queue(s, "q")->n_failed, 1);
     T_EQU(t_queue(s, "q")->n_running, 0);
 }
 
@@ -109,7 +109,9 @@ T_TEST(a_poison_job_of_an_optimistic_queue)
 
 T_TEST(every_op_that_names_a_job_recovers_it)
 {
-    static const char *const ids[] = { "beat", "fail", "snooze", "finish", "cancel", "retry", "seal" };
+    static const char *const ids[] = {
+        "beat", "fail", "snooze", "finish", "cancel", "retry", "seal"
+    };
 
     for (unsigned i = 0; i < ARRAY_LEN(ids); i++)
         (void)push_and_claim(s, ids[i]);
@@ -125,14 +127,14 @@ T_TEST(every_op_that_names_a_job_recovers_it)
     T_EQU(t_queue(s, "q")->recovered, 7);
 }
 
-/* ---- retry ------------------------------------------------------------------------------------------------ */
+/* ---- retry ----------------------------------------------------------------------------------- */
 
 T_TEST(retry_of_a_dead_job)
 {
     uint64_t token = push_and_claim(s, "j");
 
     (void)T_IS(t_heartbeat(s, "j", token, T_PROGRESS(5)), IL_OK);
-    (void)T_IS(t_job_fail(s, "j", token, .text = "bad", .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "j", token, .text = "bad", .flags = IL_FAIL_FINAL), IL_OK);
     t_pass(s, 1000);
     const il_op       *op = T_IS(t_retry(s, "j"), IL_OK);
     const il_job_info *j  = &op->out.jobs[0];
@@ -141,7 +143,7 @@ T_TEST(retry_of_a_dead_job)
     T_STREQ(j->error, "bad"); /* kept */
     T_EQ(j->run_at_ms, T_WALL_MS_START + 1000);
     T_EQ(j->completed_at_ms, 0);
-    T_EQU(t_queue(s, "q")->n_dead, 0);
+    T_EQU(t_queue(s, "q")->n_failed, 0);
     T_EQ(T_IS(t_retry(s, "j"), IL_OK)->out.jobs[0].state, IL_JOB_READY); /* repeated */
     T_LESS(token, t_claim_is(s, "q", "w", "j"));
     T_EQ(t_job_is(s, "j", IL_JOB_RUNNING)->attempt, 1);
@@ -192,7 +194,7 @@ T_TEST(retry_where_it_makes_no_sense)
     T_EQ(T_IS(t_retry(s, "d"), IL_OK)->out.jobs[0].run_at_ms, T_WALL_MS_START + 1000);
 }
 
-/* ---- cancel ------------------------------------------------------------------------------------------------- */
+/* ---- cancel ---------------------------------------------------------------------------------- */
 
 T_TEST(cancel_before_it_runs)
 {
@@ -222,7 +224,8 @@ T_TEST(cancel_of_an_ended_job)
     uint64_t token = push_and_claim(s, "j");
 
     (void)T_IS(t_finish(s, "j", token), IL_OK);
-    T_EQ(T_IS(t_cancel(s, "j", .flags = IL_CANCEL_NOW), IL_OK)->out.jobs[0].state, IL_JOB_COMPLETED);
+    T_EQ(T_IS(t_cancel(s, "j", .flags = IL_CANCEL_NOW), IL_OK)->out.jobs[0].state,
+         IL_JOB_COMPLETED);
     T_EQU(t_queue(s, "q")->cancelled, 0);
 }
 
@@ -266,7 +269,7 @@ T_TEST(a_job_that_was_asked_to_stop_ends_cancelled)
     T_STREQ(t_job_is(s, "expire", IL_JOB_CANCELLED)->error, "why");
     const il_queue_info *q = t_queue(s, "q");
     T_EQU(q->cancelled, 3);
-    T_EQU(q->dead, 0);
+    T_EQU(q->failed, 0);
     T_EQU(q->recovered, 1);
 }
 
@@ -280,7 +283,7 @@ T_TEST(cancel_now_voids_the_token)
     T_EQ(j->state, IL_JOB_CANCELLED);
     T_STREQ(j->error, "soon");
     T_HAS(T_IS(t_finish(s, "j", token), IL_STALE)->out.detail,
-          "CANCELLED: the claim was cancelled");
+          "CANCELLED: the claim has ended (cancelled)");
     (void)T_IS(t_heartbeat(s, "j", token), IL_STALE);
     (void)T_IS(t_job_fail(s, "j", token), IL_STALE);
     (void)T_IS(t_snooze(s, "j", token), IL_STALE);
@@ -295,7 +298,8 @@ T_TEST(what_is_refused)
     memset(reason, 'r', sizeof reason - 1);
     reason[sizeof reason - 1] = '\0';
     T_HAS(T_IS(t_cancel(s, "j", .text = reason), IL_INVAL)->out.detail, "reason is longer");
-    T_HAS(T_IS(t_cancel(s, "j", .text = "a\nb"), IL_INVAL)->out.detail, "reason has a control");
+    T_HAS(T_IS(t_cancel(s, "j", .text = "a\nb"), IL_INVAL)->out.detail,
+          "reason contains a control");
     T_HAS(T_IS(t_retry(s, ""), IL_INVAL)->out.detail, "id is empty");
     T_HAS(T_IS(t_seal(s, NULL), IL_INVAL)->out.detail, "no id");
     T_HAS(T_IS(t_job_get(s, NULL), IL_INVAL)->out.detail, "no id");

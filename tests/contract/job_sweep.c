@@ -1,5 +1,5 @@
 /*
- * job_sweep.c: recovery and retention of jobs in the background; the wall clock that jumps; batches; reopening.
+ * job_sweep.c: background recovery and retention of jobs; wall clock jumps; batches; reopening.
  */
 #include "harness/job.h"
 #include "harness/rng.h"
@@ -29,7 +29,7 @@ T_TEST(dead_claims_of_all_tenants)
     (void)T_IS(t_claim(s, "q", "w", .tenant = "one"), IL_OK);
 }
 
-/* R4.10: bounded, and by the time they died. */
+/* Bounded, and by the time they died. */
 T_TEST(a_sweep_is_bounded)
 {
     t_push_many(s, "q", "j", 25, T_JOB());
@@ -67,14 +67,14 @@ T_TEST(two_sweeps_in_one_batch)
     il_op_release(&ops[1]);
 }
 
-/* ---- retention ------------------------------------------------------------------------------------------ */
+/* ---- retention ------------------------------------------------------------------------------- */
 
 T_TEST(history_is_kept_as_long_as_the_queue_says)
 {
-    (void)T_IS(t_queue_set(s, "q", .keep_ms = 1000, .keep_dead_ms = 3000), IL_OK);
+    (void)T_IS(t_queue_set(s, "q", .keep_ms = 1000, .keep_failed_ms = 3000), IL_OK);
     t_push_many(s, "q", "j", 3, T_JOB());
     (void)T_IS(t_finish(s, "j0", t_claim_is(s, "q", "w", "j0")), IL_OK);
-    (void)T_IS(t_job_fail(s, "j1", t_claim_is(s, "q", "w", "j1"), .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "j1", t_claim_is(s, "q", "w", "j1"), .flags = IL_FAIL_FINAL), IL_OK);
     (void)T_IS(t_cancel(s, "j2"), IL_OK);
     t_pass(s, 999);
     T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 0);
@@ -91,7 +91,7 @@ T_TEST(history_is_kept_as_long_as_the_queue_says)
 
 T_TEST(for_ever)
 {
-    (void)T_IS(t_queue_set(s, "q", .keep_ms = IL_FOREVER, .keep_dead_ms = IL_FOREVER), IL_OK);
+    (void)T_IS(t_queue_set(s, "q", .keep_ms = IL_FOREVER, .keep_failed_ms = IL_FOREVER), IL_OK);
     (void)T_IS(t_push(s, "q", "j"), IL_OK);
     (void)T_IS(t_cancel(s, "j"), IL_OK);
     t_pass(s, INT64_C(100) * 366 * 86400000);
@@ -128,7 +128,7 @@ T_TEST(purging_is_bounded)
     T_EQ(t_sweep_all(s, 10).n_purged, 15);
 }
 
-/* R4.15: what a claim looks at does not grow with history. */
+/* What a claim looks at does not grow with history. */
 T_TEST(claims_beside_history)
 {
     t_push_many(s, "q", "old", 3000, T_JOB());
@@ -151,7 +151,7 @@ T_TEST(claims_beside_history)
     T_EQU(t_queue(s, "q")->n_ready, 0);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* Claims live in lease time: setting the wall clock neither kills nor extends them. */
 T_TEST(the_wall_clock_jumps_while_a_job_runs)
@@ -193,7 +193,8 @@ T_TEST(the_machine_was_off)
     (void)T_IS(t_push(s, "q", "k", .delay_ms = 60000), IL_OK);
     t_clock_reboot(&s->clock, 3600000, 5000);
     t_store_reopen(s);
-    (void)T_IS(t_claim(s, "q", "w2", .limit = 9), IL_OK); /* at least what is due by the wall clock */
+    /* at least what is due by the wall clock */
+    (void)T_IS(t_claim(s, "q", "w2", .limit = 9), IL_OK);
     t_pass(s, 30000);
     (void)T_IS(t_finish(s, "j", token), IL_STALE);
 }
@@ -227,7 +228,7 @@ T_TEST(everything_survives)
     T_EQ(t_queue(s, "q")->opts.rate_n, 5);
 }
 
-/* ---- batches --------------------------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 T_TEST(push_and_claim_in_one_batch)
 {
@@ -316,20 +317,22 @@ T_TEST(a_bad_op_does_not_disturb_the_others)
     T_EQU(t_queue(s, "q")->n_ready, 2);
 }
 
-/* N workers, M jobs, each finished once (R4.2); a third of the attempts crash, a third fail. */
+/* N workers, M jobs, each finished once; a third of the attempts crash, a third fail. */
 T_TEST(each_job_is_finished_once)
 {
     struct t_rng rng;
     unsigned     n_done = 0;
 
     t_rng_init(&rng, 1);
-    (void)T_IS(t_queue_set(s, "q", .max_attempts = 1000, .backoff_ms = 1, .backoff_max_ms = 10), IL_OK);
+    (void)T_IS(t_queue_set(s, "q", .max_attempts = 1000, .backoff_ms = 1, .backoff_max_ms = 10),
+               IL_OK);
     t_push_many(s, "q", "j", 60, T_JOB());
     for (unsigned round = 0; n_done < 60; round++) {
         char worker[8];
         T_TRUE(round < 2000);
         (void)snprintf(worker, sizeof worker, "w%u", t_rng_below(&rng, 4));
-        const il_op *op = t_claim(s, "q", worker, .limit = 1 + t_rng_below(&rng, 3), .lease_ms = 1000);
+        const il_op *op =
+            t_claim(s, "q", worker, .limit = 1 + t_rng_below(&rng, 3), .lease_ms = 1000);
         for (size_t i = 0; i < op->out.n_jobs; i++) {
             const il_job_info *j   = &op->out.jobs[i];
             uint32_t           how = t_rng_below(&rng, 3);
@@ -344,7 +347,7 @@ T_TEST(each_job_is_finished_once)
     const il_queue_info *q = t_queue(s, "q");
     T_EQU(q->completed, 60);
     T_EQU(q->n_ready + q->n_running + q->n_scheduled, 0);
-    T_EQU(q->claimed, q->completed + q->failed + q->recovered);
+    T_EQU(q->claimed, q->completed + q->failed_attempts + q->recovered);
 }
 
 int

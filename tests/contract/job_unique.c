@@ -1,5 +1,5 @@
 /*
- * job_unique.c: R4.6: unique keys, while their job is live or for a period.
+ * job_unique.c: unique keys, while their job is live or for a period.
  */
 #include "harness/job.h"
 #include "harness/suite.h"
@@ -16,7 +16,8 @@ T_TEST(a_second_one_is_a_duplicate)
     T_EQU(q->duplicates, 1);
     T_EQU(q->pushed, 1);
     /* Its own repetition is not one. */
-    T_EQ(T_IS(t_push(s, "q", "a", .unique_key = "u", .data = "1"), IL_OK)->out.flags, IL_OUT_RENEWED);
+    T_EQ(T_IS(t_push(s, "q", "a", .unique_key = "u", .data = "1"), IL_OK)->out.flags,
+         IL_OUT_RENEWED);
     T_EQU(t_queue(s, "q")->duplicates, 1);
 }
 
@@ -47,7 +48,7 @@ T_TEST(free_again_when_it_has_ended)
     (void)T_IS(t_push(s, "q", "a", .unique_key = "u"), IL_OK);
     (void)T_IS(t_finish(s, "a", t_claim_is(s, "q", "w", "a")), IL_OK);
     (void)T_IS(t_push(s, "q", "b", .unique_key = "u"), IL_OK);
-    (void)T_IS(t_job_fail(s, "b", t_claim_is(s, "q", "w", "b"), .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "b", t_claim_is(s, "q", "w", "b"), .flags = IL_FAIL_FINAL), IL_OK);
     (void)T_IS(t_push(s, "q", "c", .unique_key = "u"), IL_OK);
     (void)T_IS(t_cancel(s, "c"), IL_OK);
     (void)T_IS(t_push(s, "q", "d", .unique_key = "u"), IL_OK);
@@ -58,7 +59,7 @@ T_TEST(free_again_when_it_has_ended)
 
 T_TEST(for_a_period_after_the_push)
 {
-    (void)T_IS(t_push(s, "q", "a", .unique_key = "u", .unique_ms = 10000), IL_OK);
+    (void)T_IS(t_push(s, "q", "a", .unique_key = "u", .unique_for_ms = 10000), IL_OK);
     (void)T_IS(t_finish(s, "a", t_claim_is(s, "q", "w", "a")), IL_OK);
     t_pass(s, 9999);
     const il_op *op = T_IS(t_push(s, "q", "b", .unique_key = "u"), IL_DUPLICATE);
@@ -71,7 +72,7 @@ T_TEST(for_a_period_after_the_push)
 
 T_TEST(the_period_is_over_but_the_job_lives)
 {
-    (void)T_IS(t_push(s, "q", "a", .unique_key = "u", .unique_ms = 1000), IL_OK);
+    (void)T_IS(t_push(s, "q", "a", .unique_key = "u", .unique_for_ms = 1000), IL_OK);
     t_pass(s, 5000);
     (void)T_IS(t_push(s, "q", "b", .unique_key = "u"), IL_DUPLICATE);
     (void)T_IS(t_cancel(s, "a"), IL_OK);
@@ -82,7 +83,7 @@ T_TEST(the_period_is_over_but_the_job_lives)
 T_TEST(a_job_is_kept_as_long_as_its_key)
 {
     (void)T_IS(t_queue_set(s, "q", .keep_ms = 1000), IL_OK);
-    (void)T_IS(t_push(s, "q", "a", .unique_key = "u", .unique_ms = 10000), IL_OK);
+    (void)T_IS(t_push(s, "q", "a", .unique_key = "u", .unique_for_ms = 10000), IL_OK);
     (void)T_IS(t_cancel(s, "a"), IL_OK);
     t_pass(s, 9999);
     T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 0);
@@ -94,7 +95,7 @@ T_TEST(a_job_is_kept_as_long_as_its_key)
 
 T_TEST(an_operator_who_purges_frees_the_key)
 {
-    (void)T_IS(t_push(s, "q", "a", .unique_key = "u", .unique_ms = 10000), IL_OK);
+    (void)T_IS(t_push(s, "q", "a", .unique_key = "u", .unique_for_ms = 10000), IL_OK);
     (void)T_IS(t_cancel(s, "a"), IL_OK);
     (void)T_IS(t_purge(s, "q", .states = T_STATE(CANCELLED)), IL_OK);
     (void)T_IS(t_push(s, "q", "b", .unique_key = "u"), IL_OK);
@@ -117,7 +118,7 @@ T_TEST(retry_needs_the_key)
 
 T_TEST(retry_within_the_own_period)
 {
-    (void)T_IS(t_push(s, "q", "a", .unique_key = "u", .unique_ms = 5000), IL_OK);
+    (void)T_IS(t_push(s, "q", "a", .unique_key = "u", .unique_for_ms = 5000), IL_OK);
     (void)T_IS(t_cancel(s, "a"), IL_OK);
     (void)T_IS(t_retry(s, "a"), IL_OK);
     t_pass(s, 6000);

@@ -1,6 +1,6 @@
 /*
- * lease.c: il_acquire() and the lease it gives: renewal, the watchdog, waiting, giving up. On the machine's
- * own clock, since the threads of a handle live on it.
+ * lease.c: il_acquire() and the lease it returns: renewal, the watchdog, waiting, giving up. On the
+ * machine's own clock, since the threads of a handle use it.
  */
 #include <poll.h>
 
@@ -228,7 +228,7 @@ T_TEST(without_renewal_it_is_lost_at_the_deadline)
     told_release(&t);
 }
 
-/* ---- a store that goes away ------------------------------------------------------------------------ */
+/* ---- a store that goes away ------------------------------------------------------------------ */
 
 struct gone_store {
     struct il__store     base;
@@ -252,10 +252,11 @@ all_are(il_op *const *ops, size_t n, il_op_type type)
 }
 
 static il_status
-gone_apply(struct il__store *st, il_op *const *ops, size_t n, il_error *reterr)
+gone_apply(struct il__store *st, il_op *const *ops, size_t n, size_t *ret_done, il_error *reterr)
 {
     struct gone_store *g = container_of(st, struct gone_store, base);
 
+    *ret_done = n;
     if (atomic_load(&g->gone)) {
         if (reterr != NULL)
             *reterr = (il_error){ .status = IL_STORE, .message = "gone" };
@@ -273,7 +274,7 @@ gone_apply(struct il__store *st, il_op *const *ops, size_t n, il_error *reterr)
         }
         return IL_OK;
     }
-    return il__store_apply(g->inner, ops, n, reterr);
+    return il__store_apply(g->inner, ops, n, ret_done, reterr);
 }
 
 static void
@@ -319,7 +320,7 @@ T_TEST(the_watchdog_does_not_need_the_store)
     T_WAIT(&t.renewed, 1, LIMIT_MS);
     atomic_store(&g.gone, true);
     T_WAIT(&t.lost, 1, LIMIT_MS);
-    T_HAS(t.why, "it could not be renewed in time"); /* and why, if it was tried in time */
+    T_HAS(t.why, "lease not renewed in time"); /* and why, if it was tried in time */
     T_EQ(il_lease_status(lease), IL_LOST);
     T_EQ(il_lease_release(lease, NULL), IL_STORE);
     il_lease_free(lease);
@@ -386,7 +387,7 @@ T_TEST(who_cannot_renew_is_told_why)
     il_lease       *lease = take(h, "k", &o);
     atomic_store(&g.answer, IL_FULL);
     T_WAIT(&t.lost, 1, LIMIT_MS);
-    T_STREQ(t.why, "it could not be renewed in time: 'k': the weather is bad");
+    T_STREQ(t.why, "lease not renewed in time: 'k': the weather is bad");
     il_lease_free(lease);
     il_close(h);
     told_release(&t);

@@ -1,6 +1,7 @@
 /*
- * lock_batch.c: acquires, renewals and releases of many callers at once: what a batch does is what its ops would do one after the other. Engines have faster ways
- * for the usual ones; here they stand beside those that are not, and beside those that depend on each other.
+ * lock_batch.c: acquires, renewals and releases of many callers at once: a batch has the same
+ * effect as its ops one after another. Engines have fast paths for the common cases; these tests
+ * mix them with the others, and with ops that depend on each other.
  */
 #include "harness/suite.h"
 
@@ -43,7 +44,8 @@ T_TEST(all_of_the_usual_kind)
                 RELEASE("e:0", "ea", ended[0]),
                 RENEW("r:1", "rb/1", renewed[1], .ttl_ms = 20000),
                 RELEASE("e:1", "rb/3", ended[1]),
-                ACQUIRE("a:0", "aa", .ttl_ms = 6000, .tenant = "other"), /* another key, another unit */
+                /* another key, another unit */
+                ACQUIRE("a:0", "aa", .ttl_ms = 6000, .tenant = "other"),
                 RENEW("r:2", "rb/2", renewed[2], .ttl_ms = 1000),
                 ACQUIRE("a:2", "ac/1", .wait_ms = 5000),
     };
@@ -74,7 +76,8 @@ T_TEST(all_of_the_usual_kind)
     T_EQU(it->fence, fences[0]);
     T_EQ(it->acquired_at_ms, T_WALL_MS_START + 1000);
     T_EQ(it->expires_at_ms, T_WALL_MS_START + 8000);
-    T_EQU(T_IS(t_acquire(s, "a:0", "x", .tenant = "other"), IL_HELD)->out.items[0].fence, fences[2]);
+    T_EQU(T_IS(t_acquire(s, "a:0", "x", .tenant = "other"), IL_HELD)->out.items[0].fence,
+          fences[2]);
     T_EQ(T_IS(t_acquire(s, "r:1", "x"), IL_HELD)->out.items[0].ttl_ms, 20000);
     (void)T_IS(t_acquire(s, "e:0", "x"), IL_OK);
     (void)T_IS(t_acquire(s, "e:1", "rb/3"), IL_LOST); /* a late copy */
@@ -106,7 +109,8 @@ T_TEST(beside_what_depends_on_others)
            ACQUIRE("n:1", "u8"), /* taken before it, in the batch */
            RENEW("k:2", "uc", c),
            ACQUIRE("n:8", "uy"),
-           RELEASE("n:3", "u3", 1), /* of somebody who got the key just now, with a fence that is not its own */
+           /* of somebody who got the key just now, with a fence that is not its own */
+           RELEASE("n:3", "u3", 1),
            ACQUIRE("n:9", "u9"),
            ACQUIRE("n:10", "u10"),
     };
@@ -118,7 +122,8 @@ T_TEST(beside_what_depends_on_others)
     T_LESS(a, ops[1].out.fence);
     release_all(ops, ARRAY_LEN(ops));
     T_STREQ(T_IS(t_acquire(s, "k:0", "z"), IL_HELD)->out.items[0].holder, "ux");
-    /* What one unit of work takes in one batch, one key after the other, teaches an order as ever. */
+    /* What one unit of work takes in one batch, one key after the other, teaches an order as
+     * ever. */
     il_op pair[] = { ACQUIRE("p:1", "up"), ACQUIRE("q:1", "up"), ACQUIRE("o:1", "uo1"),
                      ACQUIRE("o:2", "uo2"), ACQUIRE("o:3", "uo3") };
     t_batch(s, pair, ARRAY_LEN(pair));

@@ -1,5 +1,5 @@
 /*
- * once_api.c: il_once_begin() and the claim it gives (R4.1), on the machine's own clock.
+ * once_api.c: il_once_begin() and the claim it returns, on the machine's own clock.
  */
 #include <stdio.h>
 
@@ -84,7 +84,8 @@ note_busy(void *cookie UNUSED, const char *name, const char *help UNUSED, uint64
         busy_count = value;
 }
 
-/* Until a begin through this handle has met the running attempt, so that it waits or is about to. */
+/* Until a begin through this handle has met the running attempt, so that it waits or is about
+ * to. */
 static void
 until_busy(il *h, uint64_t n)
 {
@@ -229,7 +230,7 @@ T_TEST(the_claim_is_renewed)
     il_once     *more = NULL;
     il_op        op   = { 0 };
 
-    o.ttl_ms       = 1000;
+    o.lease_ms     = 1000;
     il_once *once  = begin(h, "k", &o);
     int64_t  past  = il_lease_deadline_ns(il_once_lease(once)) + INT64_C(1000000000);
     int64_t  until = t_real_ms() + LIMIT_MS;
@@ -252,7 +253,7 @@ T_TEST(a_dead_attempt_is_taken_over)
     il_op        op = { 0 };
     char         attempt[37];
 
-    o.ttl_ms       = 1000;
+    o.lease_ms     = 1000;
     o.meta         = "order 17";
     il_once *first = begin(h, "k", &o);
     uint64_t token = il_lease_fence(il_once_lease(first));
@@ -297,7 +298,7 @@ T_TEST(interrupted)
     t_event_release(&done);
 }
 
-/* ---- many at once --------------------------------------------------------------------------------------- */
+/* ---- many at once ---------------------------------------------------------------------------- */
 
 #define N_CALLERS 12
 

@@ -1,5 +1,5 @@
 /*
- * once_begin.c: each row of the table of begin in src/core/once.md, and what get shows (R4.1).
+ * once_begin.c: each row of the begin table in src/core/once.md, and what get shows.
  */
 #include "harness/once.h"
 #include "harness/suite.h"
@@ -24,9 +24,10 @@ T_TEST(a_new_key_is_claimed)
 T_TEST(another_fingerprint_is_a_mismatch)
 {
     uint64_t token =
-        T_IS(t_once_begin(s, "k", "a", .print = "p", .meta = "id-1", .ttl_ms = 2000), IL_OK)->out.fence;
+        T_IS(t_once_begin(s, "k", "a", .print = "p", .meta = "id-1", .ttl_ms = 2000), IL_OK)
+            ->out.fence;
 
-    /* R4.1: with the existing id; whoever asks, and also on a dead claim and after the answer. */
+    /* with the existing id; whoever asks, and also on a dead claim and after the answer. */
     for (unsigned i = 0; i < 3; i++) {
         T_STREQ(T_IS(t_once_begin(s, "k", "b", .print = "q"), IL_MISMATCH)->out.meta, "id-1");
         T_STREQ(T_IS(t_once_begin(s, "k", "a", .print = "q"), IL_MISMATCH)->out.meta, "id-1");
@@ -79,7 +80,8 @@ T_TEST(an_answer_is_replayed_to_everybody)
 
 T_TEST(the_same_attempt_renews)
 {
-    uint64_t token = T_IS(t_once_begin(s, "k", "a", .ttl_ms = 10000, .meta = "m"), IL_OK)->out.fence;
+    uint64_t token =
+        T_IS(t_once_begin(s, "k", "a", .ttl_ms = 10000, .meta = "m"), IL_OK)->out.fence;
 
     for (unsigned i = 0; i < 3; i++) {
         t_pass(s, 9999);
@@ -89,7 +91,8 @@ T_TEST(the_same_attempt_renews)
         T_EQ(op->out.remaining_ms, 10000);
         T_EQ(op->out.age_ms, 9999 * (i + 1));
         T_STREQ(op->out.meta, "");
-        T_STREQ(T_IS(t_once_get(s, "k"), IL_BUSY)->out.meta, "m"); /* of the begin that has the claim */
+        /* of the begin that has the claim */
+        T_STREQ(T_IS(t_once_get(s, "k"), IL_BUSY)->out.meta, "m");
     }
     /* A renewal may ask for another time. */
     (void)T_IS(t_once_begin(s, "k", "a", .ttl_ms = 2000), IL_OK);
@@ -98,7 +101,8 @@ T_TEST(the_same_attempt_renews)
 
 T_TEST(another_attempt_is_told_who_is_at_work)
 {
-    uint64_t token = T_IS(t_once_begin(s, "k", "a", .ttl_ms = 10000, .meta = "id-1"), IL_OK)->out.fence;
+    uint64_t token =
+        T_IS(t_once_begin(s, "k", "a", .ttl_ms = 10000, .meta = "id-1"), IL_OK)->out.fence;
 
     t_pass(s, 4000);
     const il_op *ops[] = { t_once_begin(s, "k", "b", .meta = "id-2"), t_once_get(s, "k") };
@@ -167,7 +171,7 @@ T_TEST(get_shows_and_changes_nothing)
     (void)T_REPLAYS(t_once_get(s, "k"), "", 0, 0);
 }
 
-/* R4.1: two at once: one claim. The order in one batch is the order of the ops. */
+/* Two at once: one claim. The order in one batch is the order of the ops. */
 T_TEST(many_in_one_batch)
 {
     il_op ops[20];

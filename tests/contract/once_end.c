@@ -1,5 +1,5 @@
 /*
- * once_end.c: how a claim ends: finish and abandon, the two clocks, retention, waking, limits (R4.1).
+ * once_end.c: how a claim ends: finish and abandon, the two clocks, retention, waking, limits.
  */
 #include "base/board.h"
 #include "harness/once.h"
@@ -14,7 +14,7 @@ begin(struct t_store *s, const char *key, const char *attempt)
     return T_IS(t_once_begin(s, key, attempt, .ttl_ms = 10000), IL_OK)->out.fence;
 }
 
-/* ---- finish and abandon ------------------------------------------------------------------------------ */
+/* ---- finish and abandon ---------------------------------------------------------------------- */
 
 T_TEST(finish_stores_the_answer)
 {
@@ -38,7 +38,7 @@ T_TEST(finish_repeated)
     (void)T_IS(t_once_finish(s, "k", "a", token, "yet", .code = 1), IL_MISMATCH);
     (void)T_IS(t_once_finish(s, "k", "a", token, "", .code = 1), IL_MISMATCH);
     op = T_IS(t_once_finish(s, "k", "a", token, "yes!", .code = 1), IL_MISMATCH);
-    T_HAS(op->out.detail, "another answer");
+    T_HAS(op->out.detail, "another response");
     (void)T_IS(t_once_finish(s, "k", "a", token - 1, "yes", .code = 1), IL_STALE);
     (void)T_REPLAYS(t_once_get(s, "k"), "yes", 3, 1);
 }
@@ -105,7 +105,7 @@ T_TEST(abandon_of_a_dead_claim)
     (void)T_IS(t_once_abandon(s, "k", "a", token), IL_STALE);
 }
 
-/* ---- what is kept ------------------------------------------------------------------------------------------- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 T_TEST(answers_are_kept_byte_for_byte)
 {
@@ -192,7 +192,8 @@ T_TEST(the_wall_clock_does_not_touch_a_claim)
     (void)T_IS(t_once_finish(s, "k", "a", token, "x"), IL_OK);
 }
 
-/* A dead claim is kept for as long as an answer would be, in lease time: its meta is worth something. */
+/* A dead claim is kept for as long as an answer would be, in lease time: its meta is worth
+ * something. */
 T_TEST(dead_claims_are_forgotten)
 {
     (void)T_IS(t_once_begin(s, "k", "a", .ttl_ms = 1000, .keep_ms = 5000, .print = "p"), IL_OK);
@@ -254,7 +255,7 @@ T_TEST(sweeps_spare_what_lives_again)
     T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 2);
 }
 
-/* ---- waking --------------------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
 T_TEST(whoever_waits_is_woken)
 {
@@ -276,7 +277,7 @@ T_TEST(whoever_waits_is_woken)
     T_WORD_IS(s, "k", IL__WAKE_ONCE, word + 2);
 }
 
-/* ---- limits --------------------------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static void
 is_refused(const il_op *op, const char *names)
@@ -307,13 +308,13 @@ T_TEST(limits)
     is_refused(t_once_begin(s, "k", "a", .meta = cut - 4097), "meta");
     (void)T_IS(t_once_begin(s, "print", "a", .print = cut - 64), IL_OK);
     is_refused(t_once_begin(s, "print", "a", .print = cut - 65), "fingerprint");
-    is_refused(t_once_begin(s, "k", "a", .ttl_ms = 999), "ttl");
-    is_refused(t_once_begin(s, "k", "a", .ttl_ms = IL_TTL_MS_MAX + 1), "ttl");
-    is_refused(t_once_begin(s, "k", "a", .ttl_ms = -1), "ttl");
+    is_refused(t_once_begin(s, "k", "a", .ttl_ms = 999), "TTL");
+    is_refused(t_once_begin(s, "k", "a", .ttl_ms = IL_TTL_MS_MAX + 1), "TTL");
+    is_refused(t_once_begin(s, "k", "a", .ttl_ms = -1), "TTL");
     (void)T_IS(t_once_begin(s, "long", "a", .ttl_ms = IL_TTL_MS_MAX, .keep_ms = IL_DELAY_MS_MAX),
                IL_OK);
-    is_refused(t_once_begin(s, "k", "a", .keep_ms = IL_DELAY_MS_MAX + 1), "keeping");
-    is_refused(t_once_begin(s, "k", "a", .keep_ms = -1), "keeping");
+    is_refused(t_once_begin(s, "k", "a", .keep_ms = IL_DELAY_MS_MAX + 1), "keep time");
+    is_refused(t_once_begin(s, "k", "a", .keep_ms = -1), "keep time");
     is_refused(t_once_finish(s, "k", "a", 0, "x"), "fence");
     is_refused(t_once_finish(s, "k", "a", UINT64_MAX, "x"), "fence");
     is_refused(t_once_finish(s, "k", NULL, 1, "x"), "holder");

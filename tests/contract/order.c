@@ -1,5 +1,6 @@
 /*
- * order.c: declared ranks are refused, naming both places; learned order is reported, never refused.
+ * order.c: violations of declared ranks are refused, naming both places; violations of the learned
+ * order are reported, never refused.
  */
 #include "harness/suite.h"
 

@@ -1,5 +1,5 @@
 /*
- * queue.c: waiters: tickets, positions, offers of 2 s, signs of life, deadlines; first in, first out.
+ * queue.c: waiters: tickets, positions, offers of 2 s, keep-alives, deadlines; first in, first out.
  */
 #include "harness/suite.h"
 
@@ -290,7 +290,7 @@ T_TEST(a_waiter_that_asks_again_with_other_numbers)
     T_EQ(T_IS(t_acquire(s, "k", "b", .ttl_ms = 4000), IL_OK)->out.remaining_ms, 4000);
 }
 
-/* ---- long queues: an engine need not read all of one ---------------------------------------------------------- */
+/* ---- long queues: an engine need not read all of one ----------------------------------------- */
 
 #define MANY 40
 
@@ -367,8 +367,10 @@ T_TEST(many_pass_at_once)
     T_EQ(t_count(s, "k", IL_LIST_WAITERS), MANY - 30);
     for (int i = 0; i < 30; i++)
         (void)T_IS(t_acquire(s, "k", waiter(i), .wait_ms = 600000, T_SHARED), IL_OK);
-    T_EQ(T_IS(t_acquire(s, "k", waiter(39), .wait_ms = 600000, T_SHARED), IL_QUEUED)->out.position, 10);
-    (void)T_IS(t_acquire(s, "k", waiter(30)), IL_HELD); /* it leaves, and lets those behind it pass */
+    T_EQ(T_IS(t_acquire(s, "k", waiter(39), .wait_ms = 600000, T_SHARED), IL_QUEUED)->out.position,
+         10);
+    /* it leaves, and lets those behind it pass */
+    (void)T_IS(t_acquire(s, "k", waiter(30)), IL_HELD);
     T_EQ(t_count(s, "k", 0), MANY - 1);
     T_EQ(t_count(s, "k", IL_LIST_WAITERS), 0);
 }

@@ -14,7 +14,8 @@ T_TEST(get_of_a_free_key_is_not_held)
 T_TEST(get_shows_the_lease)
 {
     uint64_t fence =
-        T_IS(t_acquire(s, "k", "a", .ttl_ms = 9000, .meta = "why", .place = "here"), IL_OK)->out.fence;
+        T_IS(t_acquire(s, "k", "a", .ttl_ms = 9000, .meta = "why", .place = "here"), IL_OK)
+            ->out.fence;
 
     t_pass(s, 1500);
     (void)T_IS(t_renew(s, "k", "a", fence), IL_OK);
@@ -94,7 +95,8 @@ T_TEST(the_newest_that_lives_among_many)
         bool lasts = i < 120;
         (void)snprintf(holder, sizeof holder, "h%u", i);
         uint64_t fence =
-            T_IS(t_acquire(s, "k", holder, T_SHARED, .ttl_ms = lasts ? 50000 : 20000), IL_OK)->out.fence;
+            T_IS(t_acquire(s, "k", holder, T_SHARED, .ttl_ms = lasts ? 50000 : 20000), IL_OK)
+                ->out.fence;
         first  = i == 0 ? fence : first;
         newest = lasts ? fence : newest;
         over   = fence;
@@ -254,7 +256,8 @@ T_TEST(list_pages_while_things_change)
     char     cursor[64] = "";
     unsigned seen[40]   = { 0 };
     for (unsigned round = 0;; round++) {
-        const il_op *op = T_IS(t_list(s, "k", .limit = 5, .cursor = round > 0 ? cursor : NULL), IL_OK);
+        const il_op *op =
+            T_IS(t_list(s, "k", .limit = 5, .cursor = round > 0 ? cursor : NULL), IL_OK);
         for (size_t i = 0; i < op->out.n_items; i++) {
             unsigned n = (unsigned)strtoul(op->out.items[i].key + 1, NULL, 10);
             if (strcmp(op->out.items[i].holder, "h") == 0)

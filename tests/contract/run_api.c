@@ -1,6 +1,6 @@
 /*
- * run_api.c: il_run_start() and the run it gives (R1), on the machine's own clock: policies, waiting, cancelling,
- * losing, and waiting for the end of a run.
+ * run_api.c: il_run_start() and the run it returns, on the machine's own clock: policies, waiting,
+ * cancelling, losing, and waiting for the end of a run.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -154,15 +154,17 @@ caller_join(struct caller *c, il_status status)
                c->err.message);
 }
 
-/* Until the run waits for its turn; looking is the event, since a queue does not announce itself. */
+/* Until the run waits for its turn; looking is the event, since a queue does not announce
+ * itself. */
 static void
 until_pending(il *h, const char *id)
 {
     int64_t until = t_real_ms() + LIMIT_MS;
 
     for (;;) {
-        il_op op     = { 0 };
-        bool pending = il_run_get(h, id, &op, NULL) == IL_OK && op.out.runs->state == IL_RUN_PENDING;
+        il_op op = { 0 };
+        bool  pending =
+            il_run_get(h, id, &op, NULL) == IL_OK && op.out.runs->state == IL_RUN_PENDING;
         il_op_release(&op);
         if (pending)
             return;
@@ -171,7 +173,7 @@ until_pending(il *h, const char *id)
     }
 }
 
-/* ---- one run --------------------------------------------------------------------------------------------- */
+/* ---- one run --------------------------------------------------------------------------------- */
 
 T_TEST(a_run_says_what_it_is)
 {
@@ -283,7 +285,8 @@ T_TEST(a_cancel_is_told_at_once_and_once)
     T_EQ(il_run_stage(run, "stopping", -1, NULL, 0, NULL), IL_OK);
     T_EQ(il_run_cancel(other, il_run_id(run), "another reason", NULL), IL_OK);
     T_EQ(il_run_finish(run, IL_RUN_FAILED, "stopped", NULL), IL_OK);
-    T_EQ(state_of(h, il_run_id(run), error), IL_RUN_CANCELLED); /* a failure after a cancel is one */
+    /* a failure after a cancel is one */
+    T_EQ(state_of(h, il_run_id(run), error), IL_RUN_CANCELLED);
     T_EQ(t_event_count(&t.cancelled), 1);
     T_EQ(t_event_count(&t.lost), 0);
     il_run_free(run);
@@ -316,7 +319,7 @@ T_TEST(a_break_is_a_loss)
     told_release(&t);
 }
 
-/* ---- policies ---------------------------------------------------------------------------------------------- */
+/* ---- policies -------------------------------------------------------------------------------- */
 
 T_TEST(a_second_start_joins_is_refused_or_skipped)
 {
@@ -388,7 +391,7 @@ T_TEST(a_wait_that_runs_out_leaves_nothing)
     caller_join(&c, IL_HELD);
     T_TRUE(c.run == NULL);
     T_EQ(state_of(h, c.id, error), IL_RUN_CANCELLED);
-    T_STREQ(error, "waited longer than allowed");
+    T_STREQ(error, "timed out while waiting");
     finish(first, IL_RUN_COMPLETED);
     il_close(h);
     t_event_release(&done);
@@ -462,7 +465,7 @@ T_TEST(the_running_one_is_asked_to_stop)
     t_event_release(&done);
 }
 
-/* ---- waiting for its end ------------------------------------------------------------------------------------- */
+/* ---- waiting for its end --------------------------------------------------------------------- */
 
 struct onlooker {
     il             *h;
@@ -533,7 +536,8 @@ T_TEST(who_reads_a_log_can_wait_for_more)
     t_quiet(g, &op);
     int64_t began = t_real_ms();
     T_EQ(il_run_stage(run, NULL, -1, "a line\n", 7, NULL), IL_OK);
-    T_EQ(il_wait(g, &op, LIMIT_MS), IL_OK); /* the change came before the sleep: it does not sleep */
+    /* the change came before the sleep: it does not sleep */
+    T_EQ(il_wait(g, &op, LIMIT_MS), IL_OK);
     T_TRUE(t_real_ms() - began < SOON_MS);
     T_EQ(il_apply(g, &op, 1, NULL), IL_OK);
     T_STREQ(op.out.value, "a line\n");

@@ -1,6 +1,6 @@
 /*
- * run_end.c: stage, finish and cancel, and every way in which a run ends without being finished: each row of the tables
- * of src/core/runs.md.
+ * run_end.c: stage, finish and cancel, and every way in which a run ends without being finished:
+ * each row of the tables of src/core/runs.md.
  */
 #include "harness/run.h"
 #include "harness/suite.h"
@@ -78,12 +78,12 @@ T_TEST(finish_repeated)
     T_EQ(r->log_bytes, 1);
     const il_op *op = t_run_finish(s, "r1", "h", fence, IL_RUN_COMPLETED);
     (void)T_RUN(op, IL_MISMATCH, IL_RUN_FAILED);
-    T_STREQ(op->out.detail, "the run has ended as FAILED: first");
+    T_STREQ(op->out.detail, "the run has already ended as FAILED: first");
     op = t_run_finish(s, "r1", "h", fence + 1, IL_RUN_FAILED);
     (void)T_RUN(op, IL_STALE, IL_RUN_FAILED);
     op = t_run_stage(s, "r1", "h", fence);
     (void)T_RUN(op, IL_STALE, IL_RUN_FAILED);
-    T_STREQ(op->out.detail, "the run has ended as FAILED: first");
+    T_STREQ(op->out.detail, "the run has already ended as FAILED: first");
     /* The key is somebody else's by now, and nothing of that reaches it. */
     uint64_t next = T_IS(t_acquire(s, "k", "a"), IL_OK)->out.fence;
     (void)T_IS(t_run_finish(s, "r1", "h", fence, IL_RUN_FAILED), IL_OK);
@@ -98,20 +98,20 @@ T_TEST(only_who_executes_it_may_stage_and_finish)
     (void)T_IS(t_run_finish(s, "none", "h", fence, IL_RUN_FAILED), IL_NOT_FOUND);
     const il_op *op = t_run_stage(s, "r1", "x", fence);
     (void)T_RUN(op, IL_STALE, IL_RUN_RUNNING);
-    T_STREQ(op->out.detail, "the run is executed by 'h'");
+    T_STREQ(op->out.detail, "the run belongs to 'h'");
     T_EQU(op->out.fence, fence);
     op = t_run_finish(s, "r1", "h", fence + 1, IL_RUN_COMPLETED);
     (void)T_RUN(op, IL_STALE, IL_RUN_RUNNING);
-    T_STREQ(op->out.detail, "the run is executed by 'h' with another fence");
+    T_STREQ(op->out.detail, "the run belongs to 'h' with another fence");
     (void)T_IS(t_run_start(s, "k", "h2", "r2", .policy = IL_POLICY_QUEUE), IL_QUEUED);
     op = t_run_finish(s, "r2", "h2", fence, IL_RUN_COMPLETED);
     (void)T_RUN(op, IL_STALE, IL_RUN_PENDING);
-    T_STREQ(op->out.detail, "nobody executes the run yet");
+    T_STREQ(op->out.detail, "the run has not been started yet");
     T_EQU(op->out.fence, 0);
     (void)T_RUN_NOW(s, "r1", IL_RUN_RUNNING);
 }
 
-/* ---- cancel --------------------------------------------------------------------------------------------------- */
+/* ---- cancel ---------------------------------------------------------------------------------- */
 
 T_TEST(cancel_of_a_running_one_asks_for_a_stop)
 {
@@ -185,9 +185,9 @@ T_TEST(cancel_of_a_pending_one_ends_it)
     t_run_invariants(s, NULL);
 }
 
-/* ---- what ends with its lease ----------------------------------------------------------------------------------- */
+/* ---- what ends with its lease ---------------------------------------------------------------- */
 
-/* R1.9: an orphan ends as FAILED, with a text that says why. By a sweep … */
+/* An orphan ends as FAILED, with a text that says why. By a sweep … */
 T_TEST(a_lease_that_expires)
 {
     uint64_t fence = T_IS(t_run_start(s, "k", "h", "r1", .ttl_ms = 5000), IL_OK)->out.fence;
@@ -211,8 +211,9 @@ T_TEST(a_lease_that_expires)
     (void)T_RUN(t_run_stage(s, "r1", "h", fence), IL_STALE, IL_RUN_FAILED);
     const il_op *op = t_run_finish(s, "r1", "h", fence, IL_RUN_COMPLETED);
     (void)T_RUN(op, IL_STALE, IL_RUN_FAILED); /* recovered, not finished */
-    T_STREQ(op->out.detail, "the run has ended as FAILED: " CRASHED);
-    (void)T_IS(t_run_finish(s, "r1", "h", fence, IL_RUN_FAILED), IL_OK); /* that is what it says, too */
+    T_STREQ(op->out.detail, "the run has already ended as FAILED: " CRASHED);
+    /* that is what it says, too */
+    (void)T_IS(t_run_finish(s, "r1", "h", fence, IL_RUN_FAILED), IL_OK);
     T_EQ(t_sweep_all(s, 0).n_runs, 0);
 }
 
@@ -298,7 +299,7 @@ T_TEST(a_settle_time_that_is_over_too)
     (void)T_IS(t_get(s, "k"), IL_NOT_HELD);
 }
 
-/* R1.6, R1.16: a plain break asks the run to stop, and ends it when its lease ends. */
+/* A plain break asks the run to stop, and ends it when its lease ends. */
 T_TEST(a_lease_that_is_broken)
 {
     uint64_t fence = T_IS(t_run_start(s, "k", "h", "r1", .ttl_ms = 5000), IL_OK)->out.fence;
@@ -374,7 +375,7 @@ T_TEST(a_lease_that_is_given_back)
 
     (void)T_IS(t_release(s, "k", "h", fence), IL_OK);
     T_STREQ(T_RUN_NOW(s, "r1", IL_RUN_FAILED)->error,
-            "its lease was given back before it was finished");
+            "its lease was released before it was finished");
     (void)T_IS(t_release(s, "k", "h", fence), IL_OK); /* repeated */
     (void)T_IS(t_run_finish(s, "r1", "h", fence, IL_RUN_COMPLETED), IL_STALE);
     /* With others waiting for other keys, which is another path. */

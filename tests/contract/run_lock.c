@@ -1,6 +1,6 @@
 /*
- * run_lock.c: runs and plain locks on the same keys: acquires that meet a run's lease or waiter, deadlocks and lock
- * order through starts, tenants.
+ * run_lock.c: runs and plain locks on the same keys: acquires that meet a run's lease or waiter,
+ * deadlocks and lock order through starts, tenants.
  */
 #include "harness/run.h"
 #include "harness/suite.h"
@@ -39,7 +39,7 @@ T_TEST(a_runs_lease_is_renewed_as_any)
     t_run_invariants(s, NULL);
 }
 
-/* R1.5: a run that renews is never doubled, however long it takes. */
+/* A run that renews is never doubled, however long it takes. */
 T_TEST(a_long_run_on_a_short_lease)
 {
     uint64_t fence = T_IS(t_run_start(s, "k", "h", "r1", .ttl_ms = 30000), IL_OK)->out.fence;
@@ -76,11 +76,11 @@ T_TEST(a_holder_that_stops_waiting)
     uint64_t offer = t_lease_of(s, "k", "h3")->fence;
     (void)T_IS(t_release(s, "k", "h3", offer), IL_OK); /* turns its offer down */
     const il_run_info *r = T_RUN_NOW(s, "r3", IL_RUN_FAILED);
-    T_STREQ(r->error, "its lease was given back before it was finished");
+    T_STREQ(r->error, "its lease was released before it was finished");
     T_EQU(r->fence, 0);
 }
 
-/* ---- deadlock, lock order ------------------------------------------------------------------------------------ */
+/* ---- deadlock, lock order -------------------------------------------------------------------- */
 
 T_TEST(a_start_that_closes_a_cycle)
 {
@@ -99,8 +99,8 @@ T_TEST(a_start_that_closes_a_cycle)
 }
 
 /*
- * A cycle that no request closes but an offer, as in deadlock.c: p goes from x to u/1, whose unit also waits for what w holds, as
- * a run, while w waits for p. The sweep finds it, and the run ends.
+ * A cycle that no request closes but an offer, as in deadlock.c: p goes from x to u/1, whose unit
+ * also waits for what w holds, as a run, while w waits for p. The sweep finds it, and the run ends.
  */
 T_TEST(a_cycle_that_a_sweep_finds)
 {
@@ -127,7 +127,8 @@ T_TEST(a_cycle_that_a_sweep_finds)
     t_run_invariants(s, NULL);
 }
 
-/* c closes the cycle of a and b, but stands outside: a, whose run waits, has the youngest ticket there. */
+/* c closes the cycle of a and b, but stands outside: a, whose run waits, has the youngest ticket
+ * there. */
 T_TEST(a_cycle_closed_by_another_ends_the_youngest)
 {
     (void)T_IS(t_acquire(s, "p", "a", T_PERMITS(2)), IL_OK);
@@ -143,7 +144,8 @@ T_TEST(a_cycle_closed_by_another_ends_the_youngest)
     t_run_invariants(s, NULL);
 }
 
-/* Who is replaced is in nobody's way any more, so no cycle is closed over its place in the queue. */
+/* Who is replaced is in nobody's way any more, so no cycle is closed over its place in the
+ * queue. */
 T_TEST(what_is_replaced_is_no_deadlock)
 {
     (void)T_IS(t_run_start(s, "x", "c", "rc"), IL_OK);
@@ -178,9 +180,9 @@ T_TEST(a_start_learns_lock_order)
     T_EQ(op->out.flags, IL_OUT_ORDER_WARNING);
 }
 
-/* ---- tenants ------------------------------------------------------------------------------------------------------- */
+/* ---- tenants --------------------------------------------------------------------------------- */
 
-/* R1.1, R1.12: `a:b` + `c` and `a` + `b:c` are different, and another tenant's run is not there. */
+/* `a:b` + `c` and `a` + `b:c` are different, and another tenant's run is not there. */
 T_TEST(tenants_are_apart)
 {
     uint64_t f1 = T_IS(t_run_start(s, "k", "h", "r1", .tenant = "a"), IL_OK)->out.fence;

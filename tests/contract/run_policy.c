@@ -1,11 +1,11 @@
 /*
- * run_policy.c: what a start does when its key has a live run already: each policy, against a running run, a pending one and a
- * slot.
+ * run_policy.c: a start whose key already has a live run: each policy, with a running run, a
+ * pending one and a slot.
  */
 #include "harness/run.h"
 #include "harness/suite.h"
 
-/* R1.2, R1.11: ten at once, one runs, the others get its id. */
+/* Ten at once, one runs, the others get its id. */
 T_TEST(join_gives_the_running_one)
 {
     (void)T_IS(t_run_start(s, "k", "h", "r1"), IL_OK);
@@ -95,20 +95,23 @@ T_TEST(queue_is_first_in_first_out)
 T_TEST(queue_has_a_limit)
 {
     (void)T_IS(t_run_start(s, "k", "h", "r1"), IL_OK);
-    (void)T_IS(t_run_start(s, "k", "h2", "r2", .policy = IL_POLICY_QUEUE, .queue_max = 2), IL_QUEUED);
+    (void)T_IS(t_run_start(s, "k", "h2", "r2", .policy = IL_POLICY_QUEUE, .queue_max = 2),
+               IL_QUEUED);
     (void)T_IS(t_run_start(s, "k", NULL, "r3", T_SLOT, .policy = IL_POLICY_QUEUE, .queue_max = 2),
                IL_OK);
     const il_op *op =
         T_IS(t_run_start(s, "k", "h4", "r4", .policy = IL_POLICY_QUEUE, .queue_max = 2), IL_LIMIT);
-    T_STREQ(op->out.detail, "2 runs of the key are pending already");
+    T_STREQ(op->out.detail, "2 runs of the key are already pending");
     T_EQ(op->out.n_runs, 0);
     (void)T_IS(t_run_get(s, "r4"), IL_NOT_FOUND);
     (void)T_IS(t_run_start(s, "k", NULL, "r4", T_SLOT, .policy = IL_POLICY_QUEUE, .queue_max = 2),
                IL_LIMIT);
     /* One that is queued already is not counted against itself. */
-    (void)T_IS(t_run_start(s, "k", "h2", "r2", .policy = IL_POLICY_QUEUE, .queue_max = 1), IL_QUEUED);
+    (void)T_IS(t_run_start(s, "k", "h2", "r2", .policy = IL_POLICY_QUEUE, .queue_max = 1),
+               IL_QUEUED);
     (void)T_IS(t_run_cancel(s, "r2", "x"), IL_OK);
-    (void)T_IS(t_run_start(s, "k", "h4", "r4", .policy = IL_POLICY_QUEUE, .queue_max = 2), IL_QUEUED);
+    (void)T_IS(t_run_start(s, "k", "h4", "r4", .policy = IL_POLICY_QUEUE, .queue_max = 2),
+               IL_QUEUED);
 }
 
 T_TEST(queue_has_a_limit_by_default)
@@ -131,7 +134,7 @@ T_TEST(queue_behind_a_slot_alone_does_not_wait)
     t_run_invariants(s, NULL);
 }
 
-/* ---- replace-pending, cancel-running -------------------------------------------------------------------------- */
+/* ---- replace-pending, cancel-running --------------------------------------------------------- */
 
 /* One running, one that waits, one slot. */
 static uint64_t
@@ -244,18 +247,20 @@ T_TEST(cancel_running_asks_for_a_stop)
     t_run_invariants(s, NULL);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------ */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 T_TEST(a_wait_has_a_deadline)
 {
     (void)T_IS(t_run_start(s, "k", "h", "r1", .ttl_ms = 60000), IL_OK);
-    (void)T_IS(t_run_start(s, "k", "h2", "r2", .policy = IL_POLICY_QUEUE, .wait_ms = 5000), IL_QUEUED);
+    (void)T_IS(t_run_start(s, "k", "h2", "r2", .policy = IL_POLICY_QUEUE, .wait_ms = 5000),
+               IL_QUEUED);
     t_pass(s, 4999);
     (void)T_RUN_NOW(s, "r2", IL_RUN_PENDING);
     t_pass(s, 1);
-    T_STREQ(T_RUN_NOW(s, "r2", IL_RUN_CANCELLED)->error, "waited longer than allowed"); /* as it will end */
+    /* as it will end */
+    T_STREQ(T_RUN_NOW(s, "r2", IL_RUN_CANCELLED)->error, "timed out while waiting");
     T_STREQ(T_RUN(t_run_start(s, "k", "h2", "r2"), IL_STATE, IL_RUN_CANCELLED)->error,
-            "waited longer than allowed");
+            "timed out while waiting");
     T_TRUE(t_waiter_of(s, "k", "h2") == NULL);
 }
 

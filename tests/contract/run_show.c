@@ -1,5 +1,5 @@
 /*
- * run_show.c: get, list and log, and what is purged after its time.
+ * run_show.c: get, list and log, and purging after the retention time.
  */
 #include "harness/run.h"
 #include "harness/suite.h"
@@ -15,7 +15,7 @@ T_TEST(get_of_what_is_not_there)
     (void)T_IS(t_run_log(s, "none", 0), IL_NOT_FOUND);
 }
 
-/* ---- listing ----------------------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 static void
 start_many(struct t_store *s, unsigned n)
@@ -26,8 +26,9 @@ start_many(struct t_store *s, unsigned n)
         (void)snprintf(id, sizeof id, "r%u", i);
         const il_op *op = t_run_start(s, key, id, id);
         (void)T_RUN(op, IL_OK, IL_RUN_RUNNING);
-        (void)T_IS(t_run_finish(s, id, id, op->out.fence, i % 3 == 0 ? IL_RUN_FAILED : IL_RUN_COMPLETED),
-                   IL_OK);
+        (void)T_IS(
+            t_run_finish(s, id, id, op->out.fence, i % 3 == 0 ? IL_RUN_FAILED : IL_RUN_COMPLETED),
+            IL_OK);
     }
 }
 
@@ -74,10 +75,12 @@ T_TEST(list_newest_first)
     }
     T_EQ(page_through(s, "odd", T_RUN_ARGS(.limit = 10)), 0); /* a key, not a prefix */
     T_EQ(page_through(s, NULL, T_RUN_ARGS(.limit = 10, .prefix = "odd")), 12);
-    T_EQ(page_through(s, "odd:1", T_RUN_ARGS(.limit = 10, .prefix = "even")), 6); /* the key counts */
+    /* the key counts */
+    T_EQ(page_through(s, "odd:1", T_RUN_ARGS(.limit = 10, .prefix = "even")), 6);
     T_EQ(page_through(s, "even:0", T_RUN_ARGS(.limit = 2, .states = 1U << IL_RUN_FAILED)), 3);
-    T_EQ(page_through(s, NULL,
-                      T_RUN_ARGS(.limit = 4, .states = 1U << IL_RUN_COMPLETED | 1U << IL_RUN_FAILED)),
+    T_EQ(page_through(
+             s, NULL,
+             T_RUN_ARGS(.limit = 4, .states = 1U << IL_RUN_COMPLETED | 1U << IL_RUN_FAILED)),
          25);
     T_EQ(page_through(s, NULL, T_RUN_ARGS(.limit = 4, .states = 1U << IL_RUN_RUNNING)), 0);
 }
@@ -107,14 +110,16 @@ T_TEST(list_by_state)
         T_EQ(op->out.runs[0].position, 2);
         T_STREQ(op->out.runs[1].id, "waits");
         T_EQ(op->out.runs[1].position, 1);
-        op = T_IS(t_run_list(s, NULL, .states = 1U << IL_RUN_PENDING | 1U << IL_RUN_RUNNING), IL_OK);
+        op =
+            T_IS(t_run_list(s, NULL, .states = 1U << IL_RUN_PENDING | 1U << IL_RUN_RUNNING), IL_OK);
         T_EQ(op->out.n_runs, 3);
         T_STREQ(op->out.runs[0].id, "slot");
         T_STREQ(op->out.runs[2].id, "running");
         T_EQ(T_IS(t_run_list(s, "a"), IL_OK)->out.n_runs, 4);
         T_EQ(T_IS(t_run_list(s, "b", .states = 1U << IL_RUN_RUNNING), IL_OK)->out.n_runs, 0);
-        T_EQ(page_through(s, NULL,
-                          T_RUN_ARGS(.limit = 1, .states = 1U << IL_RUN_PENDING | 1U << IL_RUN_FAILED)),
+        T_EQ(page_through(
+                 s, NULL,
+                 T_RUN_ARGS(.limit = 1, .states = 1U << IL_RUN_PENDING | 1U << IL_RUN_FAILED)),
              5);
         t_run_invariants(s, NULL);
         (void)T_IS(t_run_start(s, "a", "h3", "waits"), IL_QUEUED);
@@ -122,7 +127,8 @@ T_TEST(list_by_state)
     }
 }
 
-/* Of each tenant by itself, though the keys have one name; and as they are when it is their turn. */
+/* Of each tenant by itself, though the keys have one name; and as they are when it is their
+ * turn. */
 T_TEST(positions_in_a_batch_of_two_tenants)
 {
     static const char *const tenants[] = { "a", "b" };
@@ -144,7 +150,8 @@ T_TEST(positions_in_a_batch_of_two_tenants)
         T_EQ(T_RUN(&ops[i], IL_OK, IL_RUN_PENDING)->position, i % 2 + 1);
         il_op_release(&ops[i]);
     }
-    ops[4] = t_run_op(IL_OP_RUN_CANCEL, NULL, NULL, "r1", 0, T_RUN_ARGS(.tenant = "a", .error = "x"));
+    ops[4] =
+        t_run_op(IL_OP_RUN_CANCEL, NULL, NULL, "r1", 0, T_RUN_ARGS(.tenant = "a", .error = "x"));
     ops[5] = ops[1];
     T_EQ(il_apply(t_handle(s), ops + 1, 5, NULL), IL_OK);
     T_EQ(T_RUN(&ops[1], IL_OK, IL_RUN_PENDING)->position, 2);
@@ -161,7 +168,7 @@ T_TEST(list_of_a_damaged_cursor)
     T_EQ(T_IS(t_run_list(s, NULL, .cursor = "12:gone"), IL_OK)->out.n_runs, 0);
 }
 
-/* ---- the log ------------------------------------------------------------------------------------------------ */
+/* ---- the log --------------------------------------------------------------------------------- */
 
 static void
 has_log(const il_op *op, uint64_t offset, const char *text, size_t n)
@@ -175,7 +182,7 @@ has_log(const il_op *op, uint64_t offset, const char *text, size_t n)
     T_EQ(((const char *)op->out.value)[n], '\0');
 }
 
-/* R1.22: output is kept with the run, and can be followed by its offset. */
+/* Output is kept with the run, and can be followed by its offset. */
 T_TEST(log_is_read_from_an_offset)
 {
     uint64_t fence = T_IS(t_run_start(s, "k", "h", "r1"), IL_OK)->out.fence;
@@ -184,7 +191,8 @@ T_TEST(log_is_read_from_an_offset)
     has_log(t_run_log(s, "r1", 7), 7, "", 0);
     (void)T_IS(t_run_stage(s, "r1", "h", fence, .log = "hello\n", .log_bytes = 6), IL_OK);
     (void)T_IS(t_run_stage(s, "r1", "h", fence), IL_OK); /* nothing to write */
-    (void)T_IS(t_run_stage(s, "r1", "h", fence, .log = "a\0\xff", .log_bytes = 3), IL_OK); /* any bytes */
+    /* any bytes */
+    (void)T_IS(t_run_stage(s, "r1", "h", fence, .log = "a\0\xff", .log_bytes = 3), IL_OK);
     has_log(t_run_log(s, "r1", 0), 0, "hello\na\0\xff", 9);
     has_log(t_run_log(s, "r1", 4), 4, "o\na\0\xff", 5);
     has_log(t_run_log(s, "r1", 6), 6, "a\0\xff", 3);
@@ -198,7 +206,8 @@ T_TEST(log_is_read_from_an_offset)
     T_EQ(op->out.runs[0].log_bytes, 12);
 }
 
-/* LOG_AT: whoever does not know whether it was written writes it again, and nothing is there twice. */
+/* LOG_AT: whoever does not know whether it was written writes it again, and nothing is there
+ * twice. */
 T_TEST(what_is_there_is_not_written_again)
 {
     uint64_t fence = T_RUN(t_run_start(s, "k", "h", "r1"), IL_OK, IL_RUN_RUNNING)->fence;
@@ -214,7 +223,7 @@ T_TEST(what_is_there_is_not_written_again)
 
     op = T_IS(t_run_stage(s, "r1", "h", fence, T_LOG_AT(12, "!", 1), .stage = "no", .percent = 8),
               IL_STATE);
-    T_STREQ(op->out.detail, "the log has 11 bytes: nothing can begin at byte 12");
+    T_STREQ(op->out.detail, "the log has 11 bytes and cannot be continued at byte 12");
     T_EQU(op->out.runs[0].log_bytes, 11);
     T_EQU(op->out.fence, fence);
     (void)T_IS(t_run_stage(s, "r1", "h", fence, T_LOG_AT(UINT64_MAX, NULL, 0)), IL_STATE);
@@ -314,7 +323,7 @@ T_TEST(log_of_a_stale_worker)
     has_log(t_run_log(s, "r1", 0), 0, "", 0);
 }
 
-/* ---- retention ---------------------------------------------------------------------------------------------- */
+/* ---- retention ------------------------------------------------------------------------------- */
 
 /* The wall clock decides, not the lease time of a machine that was off. */
 T_TEST(what_is_old_is_purged)
@@ -322,7 +331,8 @@ T_TEST(what_is_old_is_purged)
     uint64_t fence = T_IS(t_run_start(s, "k", "h", "r1", .keep_ms = 10000), IL_OK)->out.fence;
 
     (void)T_IS(t_run_start(s, "k2", "h2", "r2", .keep_ms = 5000, .ttl_ms = 86400000), IL_OK);
-    (void)T_IS(t_run_finish(s, "r1", "h", fence, IL_RUN_COMPLETED, .log = "x", .log_bytes = 1), IL_OK);
+    (void)T_IS(t_run_finish(s, "r1", "h", fence, IL_RUN_COMPLETED, .log = "x", .log_bytes = 1),
+               IL_OK);
     t_pass(s, 9999);
     T_EQ(t_sweep_all(s, 0).n_purged, 0);
     (void)T_RUN_NOW(s, "r1", IL_RUN_COMPLETED);
@@ -368,7 +378,8 @@ T_TEST(purging_is_bounded)
     for (unsigned i = 0; i < 10; i++) {
         char id[16];
         (void)snprintf(id, sizeof id, "r%u", i);
-        (void)T_IS(t_run_start(s, id, NULL, id, T_SLOT, .keep_ms = 1000 * (1 + (i * 7) % 10)), IL_OK);
+        (void)T_IS(t_run_start(s, id, NULL, id, T_SLOT, .keep_ms = 1000 * (1 + (i * 7) % 10)),
+                   IL_OK);
         (void)T_IS(t_run_cancel(s, id, "x"), IL_OK);
     }
     t_pass(s, 8000);

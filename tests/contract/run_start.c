@@ -1,11 +1,11 @@
 /*
- * run_start.c: every row of the table of starts in src/core/runs.md but those of the policies: a run that exists, and a new
- * one whose key is free or held by something else. Slots too.
+ * run_start.c: every row of the start table in src/core/runs.md except those of the policies: an
+ * existing run, and a new one whose key is free or held by something else. Also slots.
  */
 #include "harness/run.h"
 #include "harness/suite.h"
 
-/* R1.2, R1.12: found from the very moment it was started. */
+/* Found from the very moment it was started. */
 T_TEST(a_start_is_a_run_and_a_lease)
 {
     const il_op       *op = t_run_start(s, "k", "h", "r1", .ttl_ms = 5000, .trigger = "manual",
@@ -50,7 +50,7 @@ T_TEST(an_id_with_another_key_is_a_mismatch)
     (void)T_IS(t_run_start(s, "k", "h", "r1"), IL_OK);
     const il_op *op = t_run_start(s, "other", "h", "r1");
     T_STREQ(T_RUN(op, IL_MISMATCH, IL_RUN_RUNNING)->key, "k");
-    T_STREQ(op->out.detail, "the run exists with the key 'k'");
+    T_STREQ(op->out.detail, "the run already exists with key 'k'");
     (void)T_IS(t_get(s, "other"), IL_NOT_HELD);
     (void)T_RUN(t_run_start(s, "other", NULL, "r1", T_SLOT), IL_MISMATCH, IL_RUN_RUNNING);
 }
@@ -62,7 +62,7 @@ T_TEST(an_id_that_has_ended_is_told_how)
     (void)T_IS(t_run_finish(s, "r1", "h", fence, IL_RUN_FAILED, .error = "exit 3"), IL_OK);
     const il_op *op = t_run_start(s, "k", "h", "r1");
     T_STREQ(T_RUN(op, IL_STATE, IL_RUN_FAILED)->error, "exit 3");
-    T_STREQ(op->out.detail, "the run has ended as FAILED: exit 3");
+    T_STREQ(op->out.detail, "the run has already ended as FAILED: exit 3");
     (void)T_RUN(t_run_start(s, "k", "h2", "r1"), IL_STATE, IL_RUN_FAILED);
     (void)T_RUN(t_run_start(s, "k", NULL, "r1", T_SLOT), IL_STATE, IL_RUN_FAILED);
     (void)T_IS(t_get(s, "k"), IL_NOT_HELD);
@@ -123,8 +123,8 @@ T_TEST(an_offer_is_confirmed_by_the_start)
 {
     uint64_t fence = T_IS(t_run_start(s, "k", "h", "r1"), IL_OK)->out.fence;
 
-    const il_op *op =
-        t_run_start(s, "k", "h2", "r2", .policy = IL_POLICY_QUEUE, .wait_ms = 60000, .ttl_ms = 5000);
+    const il_op *op = t_run_start(s, "k", "h2", "r2", .policy = IL_POLICY_QUEUE, .wait_ms = 60000,
+                                  .ttl_ms = 5000);
     const il_run_info *r = T_RUN(op, IL_QUEUED, IL_RUN_PENDING);
     T_EQ(op->out.position, 1);
     T_EQ(op->out.remaining_ms, 60000);
@@ -151,7 +151,7 @@ T_TEST(an_offer_is_confirmed_by_the_start)
     t_run_invariants(s, NULL);
 }
 
-/* ---- a new id ------------------------------------------------------------------------------------------------- */
+/* ---- a new id -------------------------------------------------------------------------------- */
 
 T_TEST(a_holder_that_ended_needs_a_new_name)
 {
@@ -160,7 +160,7 @@ T_TEST(a_holder_that_ended_needs_a_new_name)
     (void)T_IS(t_run_finish(s, "r1", "h", fence, IL_RUN_COMPLETED), IL_OK);
     const il_op *op = T_IS(t_run_start(s, "k", "h", "r2"), IL_LOST);
     T_EQ(op->out.n_runs, 0);
-    T_HAS(op->out.detail, "a new attempt needs a new holder");
+    T_HAS(op->out.detail, "use a new holder for a new attempt");
     (void)T_IS(t_run_get(s, "r2"), IL_NOT_FOUND);
     (void)T_RUN(t_run_start(s, "k", "h2", "r2"), IL_OK, IL_RUN_RUNNING);
 }
@@ -169,10 +169,10 @@ T_TEST(a_holder_that_has_the_key_otherwise_is_a_mismatch)
 {
     (void)T_IS(t_acquire(s, "k", "h"), IL_OK);
     const il_op *op = T_IS(t_run_start(s, "k", "h", "r1", .policy = IL_POLICY_QUEUE), IL_MISMATCH);
-    T_STREQ(op->out.detail, "this holder has the key, but not for this run");
+    T_STREQ(op->out.detail, "this holder holds the key, but not for this run");
     (void)T_IS(t_acquire(s, "k", "w", .wait_ms = 60000), IL_QUEUED);
     op = T_IS(t_run_start(s, "k", "w", "r1"), IL_MISMATCH);
-    T_STREQ(op->out.detail, "this holder waits for the key, but not for this run");
+    T_STREQ(op->out.detail, "this holder is waiting for the key, but not for this run");
     /* And of another run. */
     (void)T_IS(t_run_start(s, "k2", "h", "r2"), IL_OK);
     (void)T_IS(t_run_start(s, "k2", "h", "r3"), IL_MISMATCH);
@@ -215,7 +215,8 @@ T_TEST(a_plain_lease_is_in_the_way)
         (void)T_IS(t_run_start(s, "k", NULL, "slot", T_SLOT, .policy = (il_policy)p), IL_HELD);
         (void)T_IS(t_run_get(s, "slot"), IL_NOT_FOUND);
     }
-    (void)T_RUN(t_run_start(s, "k", "h", "r1", .policy = IL_POLICY_QUEUE), IL_QUEUED, IL_RUN_PENDING);
+    (void)T_RUN(t_run_start(s, "k", "h", "r1", .policy = IL_POLICY_QUEUE), IL_QUEUED,
+                IL_RUN_PENDING);
     (void)T_IS(t_release(s, "k", "a", fence), IL_OK);
     (void)T_RUN(t_run_start(s, "k", "h", "r1", .policy = IL_POLICY_QUEUE), IL_OK, IL_RUN_RUNNING);
 }
@@ -234,7 +235,7 @@ T_TEST(shared_leases_are_in_the_way_too)
     (void)T_RUN(t_run_start(s, "k", "h", "r1"), IL_OK, IL_RUN_RUNNING);
 }
 
-/* ---- slots ------------------------------------------------------------------------------------------------------ */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 T_TEST(a_slot_holds_nothing)
 {
@@ -348,7 +349,8 @@ T_TEST(a_thousand_keys)
 
     for (unsigned i = 0; i < 1000; i++) {
         (void)snprintf(names[i], sizeof names[i], "p%u", i);
-        ops[i] = t_run_op(IL_OP_RUN_START, names[i], names[i], names[i], 0, T_RUN_ARGS(.ttl_ms = 0));
+        ops[i] =
+            t_run_op(IL_OP_RUN_START, names[i], names[i], names[i], 0, T_RUN_ARGS(.ttl_ms = 0));
     }
     t_batch(s, ops, 1000);
     for (unsigned i = 0; i < 1000; i++) {

@@ -1,6 +1,7 @@
 /*
- * run_tenant.c: il_run_opts.tenant: a run of another tenant than the handle's, on the machine's own clock. Renewals, stages, logs, the end, a cancel and what a start takes
- * back go to that tenant, and to nobody else's run of the same id and key.
+ * run_tenant.c: il_run_opts.tenant: a run of another tenant than the handle's, on the machine's own
+ * clock. Renewals, stages, logs, the end, a cancel and an undone start affect that tenant, and no
+ * other tenant's run with the same id and key.
  */
 #include <stdio.h>
 
@@ -140,7 +141,8 @@ T_TEST(run_tenant)
     il_close(h);
 }
 
-/* A cancel of the tenant's run is told at once; one of another tenant's run of the same id is not. */
+/* A cancel of the tenant's run is told at once; one of another tenant's run of the same id is
+ * not. */
 T_TEST(a_cancel_reaches_the_run_of_its_tenant)
 {
     il         *h = t_store_open_real(s);
@@ -167,7 +169,8 @@ T_TEST(a_cancel_reaches_the_run_of_its_tenant)
     il_close(h);
 }
 
-/* A start that gives up takes back its own run, not the one of the same id that another tenant has. */
+/* A start that gives up takes back its own run, not the one of the same id that another tenant
+ * has. */
 T_TEST(what_is_withdrawn_is_the_tenants)
 {
     il         *h    = t_store_open_real(s);
@@ -183,7 +186,7 @@ T_TEST(what_is_withdrawn_is_the_tenants)
     o.policy  = IL_POLICY_QUEUE;
     o.wait_ms = 50;
     T_EQ(il_run_start(h, "k", &o, &run, &op, &err), IL_HELD);
-    T_HAS(err.message, "waited longer than allowed");
+    T_HAS(err.message, "timed out while waiting");
     il_op_release(&op);
     T_EQ(look(h, OTHER, "second", &op), IL_OK);
     T_EQ(op.out.runs->state, IL_RUN_CANCELLED);

@@ -1,5 +1,5 @@
 /*
- * time.c: what leases make of clocks: the wall clock is set, the machine restarts, boot time jumps back.
+ * time.c: leases and clocks: the wall clock is set, the machine restarts, boot time jumps back.
  */
 #include "harness/suite.h"
 
@@ -171,7 +171,8 @@ T_TEST(waiters_and_memories_continue_after_a_reboot)
     (void)T_IS(t_renew(s, "k", "a", a), IL_LOST);
 }
 
-/* A restored snapshot, a broken clock: the same boot id, but boot time is behind what was stored. */
+/* A restored snapshot, a broken clock: the same boot id, but boot time is behind what was
+ * stored. */
 T_TEST(boot_time_below_the_mark)
 {
     T_NEEDS_BOOTS(s);

@@ -1,6 +1,6 @@
 /*
- * tx.c: transactions of the caller's own (R4.12): a job that is pushed in one exists exactly if it commits. Everything here
- * happens in one process; tests/fault/tx.c has several.
+ * tx.c: the caller's own transactions: a job pushed in one exists exactly if it commits. Everything
+ * here happens in one process; tests/fault/tx.c has several.
  */
 #include <sqlite3.h>
 
@@ -33,7 +33,8 @@ number(const struct caller *c, const char *text)
     return n;
 }
 
-/* The caller's table is made in a transaction of its own, too: nobody writes to the file without the lock. */
+/* The caller's table is made in a transaction of its own, too: nobody writes to the file without
+ * the lock. */
 static void
 caller_open(struct caller *c, struct t_store *s)
 {
@@ -112,7 +113,7 @@ queue_word(const struct caller *c)
     return il__board_read(c->h->store->board, il__board_slot("default", "mail", IL__WAKE_QUEUE));
 }
 
-/* ---- together, or not at all ---------------------------------------------------------------------------------------------- */
+/* ---- together, or not at all ----------------------------------------------------------------- */
 
 T_TEST(row_and_job_appear_together)
 {
@@ -173,7 +174,8 @@ T_TEST(savepoints_of_the_caller)
     caller_close(&c);
 }
 
-/* A worker finishes a job together with what it did; its fence is checked in the same transaction. */
+/* A worker finishes a job together with what it did; its fence is checked in the same
+ * transaction. */
 T_TEST(finish_and_check_in_it)
 {
     struct caller c;
@@ -207,7 +209,7 @@ T_TEST(finish_and_check_in_it)
     caller_close(&c);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 T_TEST(not_a_connection_for_it)
 {
@@ -235,7 +237,8 @@ T_TEST(not_a_connection_for_it)
     T_EQ(sqlite3_open(":memory:", &other), SQLITE_OK);
     T_EQ(il_tx_begin(c.h, other, &tx, &err), IL_INVAL);
     T_EQ(sqlite3_close(other), SQLITE_OK);
-    T_EQ(sqlite3_open_v2(c.path, &other, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL), SQLITE_OK);
+    T_EQ(sqlite3_open_v2(c.path, &other, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL),
+         SQLITE_OK);
     T_EQ(il_tx_begin(c.h, other, &tx, &err), IL_INVAL);
     T_HAS(err.message, "FULLMUTEX");
     T_EQ(sqlite3_close(other), SQLITE_OK);
@@ -271,7 +274,8 @@ T_TEST(other_ops_are_refused)
     caller_close(&c);
 }
 
-/* The caller cannot commit behind our back, and a rollback of its own is noticed: job and row stay together. */
+/* The caller cannot commit behind our back, and a rollback of its own is noticed: job and row stay
+ * together. */
 T_TEST(only_il_tx_commit_commits)
 {
     struct caller c;
@@ -299,9 +303,10 @@ T_TEST(only_il_tx_commit_commits)
     caller_close(&c);
 }
 
-/* ---- the limit of a second --------------------------------------------------------------------------------------------------------- */
+/* ---- the limit of a second ------------------------------------------------------------------- */
 
-/* The owner does nothing any more: others go on after a second, and nothing of it stays, whatever it tries later. */
+/* The owner does nothing any more: others go on after a second, and nothing of it stays, whatever
+ * it tries later. */
 T_TEST(a_stalled_owner_is_rolled_back)
 {
     struct caller c;
@@ -313,7 +318,8 @@ T_TEST(a_stalled_owner_is_rolled_back)
     il_tx *tx = begin(&c);
     push_in(tx, "j1");
     sql(c.db, "INSERT INTO paid VALUES ('j1')");
-    T_IS(t_acquire(s, "k", "h"), IL_OK); /* waits for the lock file until the guard has given it up */
+    /* waits for the lock file until the guard has given it up */
+    T_IS(t_acquire(s, "k", "h"), IL_OK);
     T_EQ(sqlite3_exec(c.db, "INSERT INTO paid VALUES ('j9')", NULL, NULL, NULL), SQLITE_CONSTRAINT);
     T_EQ(il_tx_apply(tx, &late, 1, NULL), IL_TIMEOUT);
     T_EQ(il_tx_commit(tx, &err), IL_TIMEOUT);

@@ -226,9 +226,11 @@ T_TEST(many_threads_one_key)
 
     t_event_init(&done);
     for (unsigned i = 0; i < N_THREADS; i++) {
-        w[i] = (struct worker){
-            .h = handles[i % 2], .i = i, .counter = &counter, .last_fence = &last_fence, .done = &done
-        };
+        w[i] = (struct worker){ .h          = handles[i % 2],
+                                .i          = i,
+                                .counter    = &counter,
+                                .last_fence = &last_fence,
+                                .done       = &done };
         CHECK(pthread_create(&w[i].thread, NULL, worker_main, &w[i]) == 0);
     }
     T_WAIT(&done, N_THREADS, 60000);

@@ -1,5 +1,6 @@
 /*
- * audit.c: what was done is listed newest first, in pages, by tenant and by act; purged when it is old; and written down whatever it looks like.
+ * audit.c: the audit log: listed newest first, in pages, by tenant and by act; old entries are
+ * purged; any text is recorded.
  */
 #include <stdio.h>
 
@@ -38,9 +39,12 @@ add(struct il__data *d, const char *tenant, const char *act, unsigned n, int64_t
 
     T_TRUE(n <= ARRAY_LEN(acts));
     for (unsigned i = 0; i < n; i++)
-        acts[i] = (struct il__data_act){
-            .at_ms = at_ms, .tenant = tenant, .who = "cli:root", .act = act, .what = "k", .outcome = "OK"
-        };
+        acts[i] = (struct il__data_act){ .at_ms   = at_ms,
+                                         .tenant  = tenant,
+                                         .who     = "cli:root",
+                                         .act     = act,
+                                         .what    = "k",
+                                         .outcome = "OK" };
     T_EQ(il__data_audit_add(d, acts, n, &err), IL_OK);
 }
 

@@ -1,5 +1,6 @@
 /*
- * hash.c: it is HMAC-SHA-256, as RFC 4231 has it, and it is fast: every request to a server computes one.
+ * hash.c: the key hash is HMAC-SHA-256 (test vectors of RFC 4231), and it is fast: every request to
+ * a server computes one.
  */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -39,7 +40,8 @@ U_TEST(known_vectors)
     char pepper[131];
 
     memset(pepper, 0x0b, sizeof pepper);
-    hash_is(pepper, 20, "Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+    hash_is(pepper, 20, "Hi There",
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
     memset(pepper, 0xaa, sizeof pepper);
     hash_is(pepper, 131, "Test Using Larger Than Block-Size Key - Hash Key First",
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
@@ -56,7 +58,8 @@ cpu_ns(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* A bound that a sanitizer keeps, of the CPU's time, so that others do not count; the number is printed for people. */
+/* A bound that a sanitizer keeps, of the CPU's time, so that others do not count; the number is
+ * printed for people. */
 U_TEST(it_is_fast)
 {
     static const char    key[] = "sk_default_0123456789012345678901234567890123456789012";

@@ -1,5 +1,5 @@
 /*
- * history.c: what is known of pipeline runs beside their row in the store (R1.12, R1.22): written, read, written again, cut, purged.
+ * history.c: details of pipeline runs: writing, reading, rewriting, truncating, purging.
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 #define STEPS_MAX 16
 #define LIMIT_MS 60000
 
-/* ---- what was found, copied ---------------------------------------------------------------------------------------------------- */
+/* ---- what was found, copied ------------------------------------------------------------------ */
 
 struct found {
     unsigned               n;
@@ -120,7 +120,7 @@ detail_of(struct il__data *d, const char *tenant, const char *run, struct found 
     return f;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static struct il__data_step
 step_of(const char *run, uint32_t n, uint32_t attempt, const char *step, const char *state)
@@ -156,9 +156,12 @@ detail_with(const char *run, int64_t created_at_ms)
 static struct il__data_join
 join_of(const char *run, int64_t at_ms, const char *request_id)
 {
-    return (struct il__data_join){
-        .tenant = "t", .run = run, .at_ms = at_ms, .by = "bob", .trigger = "api", .request_id = request_id
-    };
+    return (struct il__data_join){ .tenant     = "t",
+                                   .run        = run,
+                                   .at_ms      = at_ms,
+                                   .by         = "bob",
+                                   .trigger    = "api",
+                                   .request_id = request_id };
 }
 
 static void
@@ -168,7 +171,8 @@ write_all(struct il__data *d, const struct il__data_detail *details, size_t n_de
 {
     il_error err;
 
-    if (il__data_history_write(d, details, n_details, steps, n_steps, joins, n_joins, &err) != IL_OK)
+    if (il__data_history_write(d, details, n_details, steps, n_steps, joins, n_joins, &err) !=
+        IL_OK)
         T_FAIL("%s", err.message);
 }
 
@@ -178,7 +182,7 @@ write_step(struct il__data *d, const struct il__data_step *step)
     write_all(d, NULL, 0, step, 1, NULL, 0);
 }
 
-D_TEST(r1_12_written_and_read)
+D_TEST(written_and_read)
 {
     struct found          *f       = calloc(1, sizeof *f);
     struct il__data_detail det     = detail_with("r", 5000);
@@ -248,7 +252,7 @@ D_TEST(r1_12_written_and_read)
     free(f);
 }
 
-D_TEST(r1_22_the_output_of_one_step)
+D_TEST(the_output_of_one_step)
 {
     struct found        *f       = calloc(1, sizeof *f);
     struct il__data_step steps[] = { step_of("r", 0, 1, "a", "FAILED"),
@@ -282,6 +286,38 @@ D_TEST(nothing_is_known)
     T_EQ(il__data_history_purge(d, INT64_MAX, &n, &err), IL_OK);
     T_EQU(n, 0);
     free(f);
+}
+
+/* What the runs of one tenant have is added up, page by page. */
+D_TEST(usage_adds_up)
+{
+    struct il__data_usage u;
+    uint64_t              n_rows = 0, n_bytes = 0;
+    unsigned              n_pages = 0;
+    char                  run[16], after[IL_ID_BYTES_MAX + 1] = "";
+
+    for (unsigned i = 0; i < 5; i++) {
+        (void)snprintf(run, sizeof run, "r%u", i);
+        struct il__data_detail det  = detail_with(run, 5000);
+        struct il__data_step   step = step_of(run, 0, 1, "a", "RUNNING");
+        struct il__data_join   join = join_of(run, 10, "q");
+        step.out                    = "four";
+        step.out_bytes              = 4;
+        step.err_bytes              = INT64_C(1) << 40; /* written in all: the tail is kept */
+        write_all(d, &det, 1, &step, 1, &join, 1);
+        det.tenant = step.tenant = join.tenant = "other";
+        write_all(d, &det, 1, &step, 1, &join, 1);
+    }
+    do {
+        T_EQ(il__data_history_usage(d, "t", after, 2, &u, NULL), IL_OK);
+        n_rows += u.n_rows;
+        n_bytes += u.n_bytes;
+        (void)snprintf(after, sizeof after, "%s", u.last);
+        n_pages++;
+    } while (after[0] != '\0');
+    T_EQU(n_pages, 4);
+    T_EQU(n_rows, 15);
+    T_EQU(n_bytes, 5 * (strlen("{\"a\":1}") + 4 + DATA_OUTPUT_BYTES_MAX));
 }
 
 /* A row is written again as it goes on; what has ended stays so. */
@@ -355,11 +391,11 @@ D_TEST(tenants_are_apart)
     free(f);
 }
 
-/* ---- texts that do not fit ----------------------------------------------------------------------------------------------------------- */
+/* ---- texts that do not fit ------------------------------------------------------------------- */
 
 #define LONG_BYTES (DATA_OUTPUT_BYTES_MAX + 5000)
 
-D_TEST(r1_22_the_tail_is_kept)
+D_TEST(the_tail_is_kept)
 {
     struct found        *f    = calloc(1, sizeof *f);
     char                *text = malloc(LONG_BYTES + 1);
@@ -474,7 +510,7 @@ D_TEST(ids_that_are_none)
     free(f);
 }
 
-/* ---- limits -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 D_TEST(the_newest_joins_are_kept)
 {
@@ -541,7 +577,8 @@ D_TEST(old_runs_are_forgotten)
     free(f);
 }
 
-/* Of runs that nothing else was written of there are no details, but they are forgotten all the same. */
+/* Of runs that nothing else was written of there are no details, but they are forgotten all the
+ * same. */
 D_TEST(steps_and_joins_without_details)
 {
     struct found        *f    = calloc(1, sizeof *f);
@@ -590,7 +627,7 @@ D_TEST(at_most_a_thousand_a_call)
     free(runs);
 }
 
-/* ---- several servers ------------------------------------------------------------------------------------------------------------------- */
+/* ---- several servers ------------------------------------------------------------------------- */
 
 #define N_SERVERS 4
 #define N_ROUNDS 40U
@@ -600,7 +637,8 @@ struct server {
     unsigned    i;
 };
 
-/* Joins of the same runs, in an order of its own, steps of runs of its own, and purges in between. */
+/* Joins of the same runs, in an order of its own, steps of runs of its own, and purges in
+ * between. */
 static int
 serve(void *arg)
 {
@@ -668,12 +706,13 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        D_ROW(r1_12_written_and_read),
-        D_ROW(r1_22_the_output_of_one_step),
+        D_ROW(written_and_read),
+        D_ROW(the_output_of_one_step),
         D_ROW(nothing_is_known),
+        D_ROW(usage_adds_up),
         D_ROW(written_again),
         D_ROW(tenants_are_apart),
-        D_ROW(r1_22_the_tail_is_kept),
+        D_ROW(the_tail_is_kept),
         D_ROW(what_is_no_text_is_made_harmless),
         D_ROW(ids_that_are_none),
         D_ROW(the_newest_joins_are_kept),

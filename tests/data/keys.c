@@ -1,5 +1,6 @@
 /*
- * keys.c: tenants and keys (R1.16): made, found, listed in pages, revoked, expired; what names may be; what is hostile.
+ * keys.c: tenants and keys: creating, finding, listing in pages, revoking, expiry; valid names;
+ * hostile input.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -9,9 +10,9 @@
 
 #define URL_SAFE "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-/* ---- keys ------------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
-D_TEST(r1_16_a_key_is_made_and_found)
+D_TEST(a_key_is_made_and_found)
 {
     struct il__data_key key = {
         .tenant        = "acme_2",
@@ -42,7 +43,7 @@ D_TEST(r1_16_a_key_is_made_and_found)
     T_EQ(k.revoked_at_ms, 0);
 }
 
-D_TEST(r1_16_no_two_keys_are_alike)
+D_TEST(no_two_keys_are_alike)
 {
     char id[DATA_ID_BYTES], a[DATA_KEY_BYTES_MAX], b[DATA_KEY_BYTES_MAX], first[DATA_ID_BYTES];
     struct t_key k;
@@ -55,7 +56,7 @@ D_TEST(r1_16_no_two_keys_are_alike)
     T_EQ(k.role, DATA_ROLE_READ);
 }
 
-D_TEST(r1_16_an_unknown_key)
+D_TEST(an_unknown_key)
 {
     char          id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX], other[DATA_KEY_BYTES_MAX];
     unsigned char hash[DATA_HASH_BYTES], shorter[DATA_HASH_BYTES];
@@ -74,7 +75,7 @@ D_TEST(r1_16_an_unknown_key)
     T_TRUE(memcmp(hash, shorter, sizeof hash) != 0);
 }
 
-D_TEST(r1_16_a_long_one_is_no_trouble)
+D_TEST(a_long_one_is_no_trouble)
 {
     static char   big[1 << 20];
     unsigned char hash[DATA_HASH_BYTES];
@@ -85,7 +86,7 @@ D_TEST(r1_16_a_long_one_is_no_trouble)
     T_EQ(il__data_key_find(d, hash, t_key_take, &(struct t_key){ 0 }, &err), IL_NOT_FOUND);
 }
 
-D_TEST(r1_16_without_its_tenant)
+D_TEST(without_its_tenant)
 {
     struct il__data_key key = { .tenant = "nobody", .role = DATA_ROLE_READ };
     char                id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
@@ -100,7 +101,7 @@ D_TEST(r1_16_without_its_tenant)
     T_EQ(il__data_key_create(d, &key, false, id, secret, &err), IL_OK);
 }
 
-D_TEST(r1_16_revoked)
+D_TEST(revoked)
 {
     char         id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
     struct t_key k = { .n = 0 };
@@ -129,7 +130,7 @@ D_TEST(r1_16_revoked)
     T_EQU(n, 0);
 }
 
-D_TEST(r1_16_expired)
+D_TEST(expired)
 {
     struct il__data_key key = { .tenant = "t", .role = DATA_ROLE_READ };
     char                id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
@@ -149,7 +150,7 @@ D_TEST(r1_16_expired)
     T_EQ(k.expires_at_ms, key.expires_at_ms);
 }
 
-D_TEST(r1_16_used_to_the_minute)
+D_TEST(used_to_the_minute)
 {
     char         id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
     struct t_key k;
@@ -182,7 +183,7 @@ create(struct il__data *d, struct il__data_key key)
     return st;
 }
 
-D_TEST(r1_16_what_a_key_may_be)
+D_TEST(what_a_key_may_be)
 {
     static char big[1 << 20];
     char        tenant[IL_TENANT_BYTES_MAX + 2], name[DATA_NAME_BYTES_MAX + 2],
@@ -270,7 +271,7 @@ list_pages(struct il__data *d, const char *tenant, uint32_t limit)
     return ids.n;
 }
 
-D_TEST(r1_16_listed_in_pages)
+D_TEST(listed_in_pages)
 {
     char         id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
     struct t_key k = { .n = 0 };
@@ -299,7 +300,7 @@ D_TEST(roles_have_names)
     T_EQ(il__data_role_parse(NULL), DATA_ROLE_COUNT);
 }
 
-/* ---- tenants ----------------------------------------------------------------------------------------------------------------- */
+/* ---- tenants --------------------------------------------------------------------------------- */
 
 struct tenants {
     unsigned               n;
@@ -321,13 +322,15 @@ take_tenant(void *cookie, const struct il__data_tenant *t)
     ts->n++;
 }
 
-D_TEST(r1_16_a_tenant)
+D_TEST(a_tenant)
 {
-    struct il__data_tenant t  = { .id     = "acme",
-                                  .name   = "Acme 'n' Sons",
-                                  .limits = { 100, 200, 3, 4, 5, DATA_LIMIT_MAX, 7, 8, 9, 10 } };
-    struct tenants         ts = { .n = 0 };
-    il_error               err;
+    struct il__data_tenant t = {
+        .id     = "acme",
+        .name   = "Acme 'n' Sons",
+        .limits = { 100, 200, 3, 4, 5, DATA_LIMIT_MAX, 7, 8, 9, 10, 11 },
+    };
+    struct tenants ts = { .n = 0 };
+    il_error       err;
 
     T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_NOT_FOUND);
     T_EQ(il__data_tenant_set(d, &t, &err), IL_NOT_FOUND);
@@ -369,7 +372,7 @@ D_TEST(tenants_in_order_of_bytes)
     T_EQ(ts.n, ARRAY_LEN(ids));
 }
 
-/* ---- several at once ----------------------------------------------------------------------------------------------------------- */
+/* ---- several at once ------------------------------------------------------------------------- */
 
 #define N_THREADS 4
 #define N_EACH 25
@@ -411,18 +414,18 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        D_ROW(r1_16_a_key_is_made_and_found),
-        D_ROW(r1_16_no_two_keys_are_alike),
-        D_ROW(r1_16_an_unknown_key),
-        D_ROW(r1_16_a_long_one_is_no_trouble),
-        D_ROW(r1_16_without_its_tenant),
-        D_ROW(r1_16_revoked),
-        D_ROW(r1_16_expired),
-        D_ROW(r1_16_used_to_the_minute),
-        D_ROW(r1_16_what_a_key_may_be),
-        D_ROW(r1_16_listed_in_pages),
+        D_ROW(a_key_is_made_and_found),
+        D_ROW(no_two_keys_are_alike),
+        D_ROW(an_unknown_key),
+        D_ROW(a_long_one_is_no_trouble),
+        D_ROW(without_its_tenant),
+        D_ROW(revoked),
+        D_ROW(expired),
+        D_ROW(used_to_the_minute),
+        D_ROW(what_a_key_may_be),
+        D_ROW(listed_in_pages),
         D_ROW(roles_have_names),
-        D_ROW(r1_16_a_tenant),
+        D_ROW(a_tenant),
         D_ROW(tenants_in_order_of_bytes),
         D_ROW(threads_take_turns),
     };

@@ -1,5 +1,6 @@
 /*
- * oom.c: memory that runs out at each allocation in turn, ours and SQLite's: an error, no crash and no leak; and a key that was shown is there.
+ * oom.c: each allocation fails in turn, ours and SQLite's: an error, no crash and no leak; and a
+ * key that was shown is stored.
  */
 #include <stdio.h>
 
@@ -30,7 +31,9 @@ static il_status
 use_history(struct il__data *d, il_error *err)
 {
     struct il__data_detail detail = { .tenant = "t", .run = "r", .pipeline = "p", .node = "\xff" };
-    struct il__data_step step = { .tenant = "t", .run = "r", .step = "s", .out = "\xff", .err = "x" };
+    struct il__data_step   step   = {
+            .tenant = "t", .run = "r", .step = "s", .out = "\xff", .err = "x"
+    };
     struct il__data_join join = { .tenant = "t", .run = "q", .by = "\xff" };
     uint64_t             n    = 0;
 
@@ -43,7 +46,9 @@ use_history(struct il__data *d, il_error *err)
 static il_status
 use(struct il__data *d, char secret[DATA_KEY_BYTES_MAX], il_error *err)
 {
-    struct il__data_key key = { .tenant = "t", .role = DATA_ROLE_WRITE, .name = "n", .permissions = "a b" };
+    struct il__data_key key = {
+        .tenant = "t", .role = DATA_ROLE_WRITE, .name = "n", .permissions = "a b"
+    };
     struct il__data_act act = { .tenant = "t", .act = "x", .reason = "\xff" };
     char                id[DATA_ID_BYTES], made[DATA_KEY_BYTES_MAX];
     unsigned char       hash[DATA_HASH_BYTES];

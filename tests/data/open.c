@@ -1,5 +1,6 @@
 /*
- * open.c: which data store it is, what opening makes, and what it refuses; several that open or make keys at once, in processes of their own.
+ * open.c: which data store is used, what opening creates and what it refuses; several processes
+ * that open it or create keys at once.
  */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -23,7 +24,7 @@
     }                                           \
     static void name(struct t_place *p)
 
-/* ---- what it makes -------------------------------------------------------------------------------------------------------------- */
+/* ---- what it makes --------------------------------------------------------------------------- */
 
 P_TEST(nothing_is_made_when_it_must_exist)
 {
@@ -106,7 +107,23 @@ P_TEST(a_newer_one_is_refused)
     T_STREQ(out, "99");
 }
 
-/* ---- which it is -------------------------------------------------------------------------------------------------------------- */
+/* It leads to no step. */
+P_TEST(a_negative_version_is_refused)
+{
+    struct il__data_open o = { .store_url = p->url };
+    char                 out[4096];
+    il_error             err;
+
+    if (!p->shared)
+        return;
+    il__data_close(t_data_open(p, NULL));
+    (void)t_place_ask(p, "UPDATE il_data_meta SET version = -1000000",
+                      "UPDATE $.data_meta SET version = -1000000", out);
+    T_EQ(t_data_try(&o, &err), IL_CORRUPT);
+    T_HAS(err.message, "-1000000");
+}
+
+/* ---- which it is ----------------------------------------------------------------------------- */
 
 static il_status
 try_urls(const char *store, const char *data, il_error *err)
@@ -162,7 +179,7 @@ P_TEST(where_it_is)
     il__data_close(d);
 }
 
-/* ---- the pepper ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the pepper ------------------------------------------------------------------------------ */
 
 P_TEST(another_pepper_is_noticed)
 {
@@ -247,7 +264,7 @@ P_TEST(a_damaged_secret)
     T_EQ(t_data_try(&o, &err), IL_CORRUPT);
 }
 
-/* ---- several processes ----------------------------------------------------------------------------------------------------------- */
+/* ---- several processes ----------------------------------------------------------------------- */
 
 /* Print each key, so that the parent can look for it. */
 static int
@@ -318,6 +335,7 @@ main(void)
         D_ROW(what_was_made_is_found_again),
         D_ROW(a_store_that_is_there_already),
         D_ROW(a_newer_one_is_refused),
+        D_ROW(a_negative_version_is_refused),
         D_ROW(urls),
         D_ROW(where_it_is),
         D_ROW(another_pepper_is_noticed),

@@ -1,5 +1,5 @@
 /*
- * place.c: data stores of tests.
+ * place.c: data stores for tests; see place.h.
  */
 #include "data/place.h"
 
@@ -27,9 +27,10 @@ t_place_make(struct t_place *p)
         bool pooled = strcmp(kind, "postgres-bouncer") == 0;
         if (!pooled && strcmp(kind, "postgres") != 0)
             T_FAIL("there is no place '%s'", kind);
-        (void)snprintf(p->schema, sizeof p->schema, "il_data_%d_%u", (int)getpid(), n++);
+        (void)snprintf(p->schema, sizeof p->schema, "il_data_%d_%u_admin", (int)getpid(), n);
         t_path(p->server, "%s", t_postgres_url());
-        t_path(p->url, "%s&schema=%s", pooled ? t_bouncer_url() : p->server, p->schema);
+        t_path(p->url, "%s&schema=il_data_%d_%u", pooled ? t_bouncer_url() : p->server,
+               (int)getpid(), n++);
     }
 }
 

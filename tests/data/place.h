@@ -1,5 +1,6 @@
 /*
- * place.h: where a data store under test is: IL_TEST_DATA = memory, sqlite, postgres or postgres-bouncer. A new and empty one for each test.
+ * place.h: where a data store under test is: IL_TEST_DATA = memory, sqlite, postgres or
+ * postgres-bouncer. A new and empty one for each test.
  */
 #ifndef T_PLACE_H
 #define T_PLACE_H
@@ -13,7 +14,7 @@ struct t_place {
     char url[T_PATH_BYTES];
     char dir[T_PATH_BYTES];    /* of files of the test's own */
     char path[T_PATH_BYTES];   /* of the database, or "" */
-    char schema[64];           /* or "" */
+    char schema[64];           /* of the tables, or "" */
     char server[T_PATH_BYTES]; /* PostgreSQL itself, past the pooler; or "" */
     bool shared;               /* several processes may use it */
 };
@@ -42,7 +43,8 @@ struct t_key {
     enum il__data_role role;
     int64_t            created_at_ms, expires_at_ms, used_at_ms, revoked_at_ms;
 };
-void      t_key_take(void *cookie, const struct il__data_key *key); /* cookie: struct t_key, the last one stays */
+/* cookie: struct t_key, the last one stays */
+void      t_key_take(void *cookie, const struct il__data_key *key);
 il_status t_key_find(struct il__data *d, const char *secret, struct t_key *ret);
 
 /* A cmocka test `static void name(struct t_place *p, struct il__data *d)`, on a new place. */

@@ -1,6 +1,6 @@
 /*
- * share.c: a data store in the file of a SQLite store that processes work on meanwhile: nobody is disturbed, nothing is damaged, no secret is in the files, and
- * what cannot be written says why.
+ * share.c: a data store in the file of a SQLite store that other processes use at the same time: no
+ * interference, no damage, no secrets in the files, and failed writes report why.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -22,9 +22,10 @@
 #define LIMIT_MS 60000
 #define SKIPPED 77
 
-/* ---- under load ---------------------------------------------------------------------------------------------------------------- */
+/* ---- under load ------------------------------------------------------------------------------ */
 
-/* Push and finish jobs, take and give back a lock, until told to stop; what was done is counted by the store itself. */
+/* Push and finish jobs, take and give back a lock, until told to stop; what was done is counted by
+ * the store itself. */
 static int
 work(void *arg)
 {
@@ -70,7 +71,8 @@ make_keys_and_acts(struct il__data *d)
         t_key_make(d, "t", DATA_ROLE_WRITE, id, secret);
         T_EQ(t_key_find(d, secret, &k), IL_OK);
         T_EQ(il__data_key_used(d, id, 1800000000000 + (int64_t)i * 60000, &err), IL_OK);
-        T_EQ(il__data_audit_add(d, &(struct il__data_act){ .act = "key.create", .what = id }, 1, &err),
+        T_EQ(il__data_audit_add(d, &(struct il__data_act){ .act = "key.create", .what = id }, 1,
+                                &err),
              IL_OK);
         if (i % 2 == 0)
             T_EQ(il__data_key_revoke(d, "t", id, &err), IL_OK);
@@ -125,7 +127,7 @@ U_TEST(a_store_at_work)
     t_place_release(&p);
 }
 
-/* ---- a process that dies in the middle ---------------------------------------------------------------------------------------------- */
+/* ---- a process that dies in the middle ------------------------------------------------------- */
 
 static int
 make_keys_for_ever(void *arg)
@@ -172,7 +174,7 @@ U_TEST(killed_in_the_middle)
     t_place_release(&p);
 }
 
-/* ---- the files ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the files ------------------------------------------------------------------------------- */
 
 static bool
 holds(const char *path, const char *text)
@@ -235,15 +237,16 @@ U_TEST(a_file_that_cannot_be_written)
     }
     t_path(file, "%s/other", p.dir);
     t_path(url, "sqlite:%s", file);
-    t_file_write(
-        file, "this is no database, but it is long enough to be taken for one at first sight; so long that it has 100 bytes",
-        105);
+    t_file_write(file,
+                 "this is no database, but it is long enough to be taken for one at first sight; "
+                 "so long that it has 100 bytes",
+                 105);
     T_EQ(t_data_try(&(struct il__data_open){ .store_url = url }, &err), IL_CORRUPT);
     T_HAS(err.message, file);
     t_place_release(&p);
 }
 
-/* ---- a store that is locked, a disk that is full ------------------------------------------------------------------------------------ */
+/* ---- a store that is locked, a disk that is full --------------------------------------------- */
 
 static int
 keep_locked(void *arg)
@@ -311,7 +314,7 @@ fill_the_disk(void *arg)
     for (unsigned i = 0; st == IL_OK && i < 10000; i++)
         st = il__data_audit_add(d, &act, 1, &err);
     T_EQ(st, IL_FULL);
-    T_HAS(err.message, "the disk is full");
+    T_HAS(err.message, "disk full");
     T_EQ(t_key_find(d, secret, &k), IL_OK); /* reading goes on */
     T_EQ(mount("interlock-test", p->dir, "tmpfs", MS_REMOUNT, "size=4096k"), 0);
     T_EQ(il__data_audit_add(d, &act, 1, &err), IL_OK);

@@ -1,6 +1,6 @@
 /*
- * diff.c: the differential test. Random histories on the memory engine and on another one, compared op by
- * op. On a difference the history is cut down to the steps that matter, and the seed is printed.
+ * diff.c: the differential test. Random histories on the memory engine and on another one, compared
+ * op by op. On a difference the history is reduced to the relevant steps, and the seed is printed.
  *
  *   IL_TEST_SEEDS=120   how many histories
  *   IL_TEST_SEED=N      only this one (as it was printed)
@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "diff/world.h"
+#include "harness/postgres.h"
+#include "harness/server.h"
 
 #define SHRINK_MS_MAX 30000
 
@@ -52,7 +54,8 @@ try_without(const struct t_engine *e, bool ranked, struct step *steps, size_t *n
 }
 
 static void
-shrink(const struct t_engine *e, bool ranked, struct step *steps, size_t *n, char why[T_WHY_BYTES * 4])
+shrink(const struct t_engine *e, bool ranked, struct step *steps, size_t *n,
+       char why[T_WHY_BYTES * 4])
 {
     char    try_why[T_WHY_BYTES * 4];
     int64_t until  = t_real_ms() + SHRINK_MS_MAX;
@@ -113,6 +116,8 @@ main(void)
 
     struct sigaction action = { .sa_handler = on_abort, .sa_flags = (int)SA_RESETHAND };
     CHECK(sigaction(SIGABRT, &action, NULL) == 0);
+    if (e->server == &t_server_postgres)
+        t_postgres_reuse();
     if (only != UINT64_MAX)
         return run_seed(e, only, n_steps) ? EXIT_SUCCESS : EXIT_FAILURE;
     for (uint64_t seed = 0; seed < n_seeds && n_bad < 3; seed++)

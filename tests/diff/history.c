@@ -1,6 +1,7 @@
 /*
- * history.c: making random histories. Numbers are few and close to the protocol's own (2 s, 15 s, 60 s),
- * so that things meet. What the ops of a family look like is in history_lock.c and its like.
+ * history.c: generates random histories. Values are few and close to the protocol's own times (2 s,
+ * 15 s, 60 s), so that events collide. history_lock.c and its siblings generate the ops of one
+ * family each.
  */
 #include "diff/history.h"
 
@@ -20,7 +21,7 @@ const char *const t_holders[N_HOLDERS] = { "h1",    "h2",  "h3",  "h4",  "j/1", 
 const char *const t_tenants[N_TENANTS] = { "default", "other" };
 const char *const t_queues[N_QUEUES]   = { "mail", "mail:slow", "pdf" };
 
-/* ---- names --------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 #define NAMES_MAX 65536
 
@@ -64,7 +65,9 @@ history_blob(struct t_rng *r)
 {
     static char              large[70000]; /* more than one page of a log */
     static const char        nul[] = "with\0nul";
-    static const struct blob few[] = { { NULL, 0 }, { "", 0 }, { "x", 1 }, { "payload", 7 }, { nul, 8 } };
+    static const struct blob few[] = {
+        { NULL, 0 }, { "", 0 }, { "x", 1 }, { "payload", 7 }, { nul, 8 }
+    };
 
     if (t_rng_one_in(r, 60)) {
         memset(large, '.', sizeof large);
@@ -73,7 +76,7 @@ history_blob(struct t_rng *r)
     return PICK(r, few);
 }
 
-/* ---- steps --------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static struct taste
 taste_of(struct t_rng *r)
@@ -212,7 +215,8 @@ step_print(FILE *out, size_t i, const struct step *st)
         (void)fprintf(out, " %s", st->joins ? "+" : "");
         step_print_in(out, &st->op);
         if (st->takes_fence)
-            (void)fprintf(out, " fence=-%u%s", st->i_known, st->own_names ? " (its own names)" : "");
+            (void)fprintf(out, " fence=-%u%s", st->i_known,
+                          st->own_names ? " (its own names)" : "");
         (void)fprintf(out, " handle=%u%s", st->i_handle, st->looks ? " looks" : "");
     } else if (st->kind == STEP_UNTIL) {
         (void)fprintf(out, " date -%u%+" PRId64 " ms", st->i_known, st->ms);

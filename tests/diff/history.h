@@ -1,8 +1,9 @@
 /*
- * history.h: a random history: ops of every family, batches, clock steps, reopens and reboots, as data.
+ * history.h: a random history: ops of every family, batches, clock steps, reopens and reboots, as
+ * data.
  *
- * A step holds choices, not results: which fence a release names is "the 7th newest known", so that a
- * history stays meaningful when steps are taken out of it to find the few that matter.
+ * A step contains choices, not results: the fence of a release is "the 7th newest known", so that a
+ * history stays meaningful when steps are removed to find the relevant ones.
  */
 #ifndef T_HISTORY_H
 #define T_HISTORY_H
@@ -76,8 +77,8 @@ unsigned t_near(struct t_rng *r, size_t i_step, unsigned every);
 
 #define PICK(r, array) ((array)[t_rng_below((r), ARRAY_LEN(array))])
 
-/* Choose an op (or, for listings, which one) of a family; names that are the same in every family, key, holder
- * and tenant, are chosen already. */
+/* Choose an op (or, for listings, which one) of a family; names that are the same in every family,
+ * key, holder and tenant, are chosen already. */
 void history_lock(struct t_rng *r, const struct taste *t, size_t i_step, struct step *st);
 void history_run(struct t_rng *r, const struct taste *t, size_t i_step, struct step *st);
 void history_once(struct t_rng *r, const struct taste *t, size_t i_step, struct step *st);

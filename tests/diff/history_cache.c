@@ -1,5 +1,5 @@
 /*
- * history_cache.c: lookups, builds that are filled, given up, outlived or dropped.
+ * history_cache.c: lookups; builds that are filled, abandoned, expired or dropped.
  */
 #include "diff/history.h"
 
@@ -45,8 +45,10 @@ history_cache(struct t_rng *r, const struct taste *t UNUSED, size_t i_step UNUSE
         st->kind              = STEP_OP;
         st->op.type           = IL_OP_CACHE_STATS;
         st->op.in.list.prefix = t_rng_one_in(r, 2) ? "a:" : NULL;
-        st->op.key            = NULL;
-        st->op.holder         = NULL;
+        if (st->op.in.list.prefix == NULL && t_rng_one_in(r, 4))
+            st->op.type = IL_OP_USAGE; /* what it adds up is the engine's own */
+        st->op.key    = NULL;
+        st->op.holder = NULL;
     } else if (dice < 58) {
         make_lookup(r, st);
     } else if (dice < 80) {

@@ -43,7 +43,7 @@ make_push(struct t_rng *r, size_t i_step, struct step *st)
     };
     st->op.in.job.data_bytes = st->op.in.job.data == data.data ? data.n_bytes : 4;
     if (st->op.in.job.unique_key != NULL && t_rng_one_in(r, 2))
-        st->op.in.job.unique_ms = 5000;
+        st->op.in.job.unique_for_ms = 5000;
     if (st->op.in.job.delay_ms == 0 && t_rng_one_in(r, 10))
         st->op.in.job.run_at_ms = T_WALL_MS_START + t_rng_below(r, 120) * 1000;
     if (t_rng_one_in(r, 8)) {
@@ -99,7 +99,7 @@ make_end(struct t_rng *r, struct step *st)
         in->data_bytes = result.n_bytes;
     } else if (dice < 9) {
         st->op.type  = IL_OP_JOB_FAIL;
-        st->op.flags = t_rng_one_in(r, 5) ? IL_FAIL_DEAD : 0;
+        st->op.flags = t_rng_one_in(r, 5) ? IL_FAIL_FINAL : 0;
         in->text     = t_rng_one_in(r, 4) ? NULL : "it broke";
         in->delay_ms = PICK(r, delays);
     } else {
@@ -156,7 +156,7 @@ make_queue(struct t_rng *r, const struct taste *t, struct step *st)
         .rate_n                = PICK(r, rates),
         .rate_ms               = t->rate_ms,
         .keep_ms               = PICK(r, keeps),
-        .keep_dead_ms          = PICK(r, keeps),
+        .keep_failed_ms        = PICK(r, keeps),
         .processing_timeout_ms = t_rng_one_in(r, 2) ? 3000 : 0,
         .executing_timeout_ms  = t_rng_one_in(r, 2) ? 4000 : 0,
     };
@@ -209,7 +209,8 @@ make_purge(struct t_rng *r, struct step *st)
 {
     static const uint32_t states[] = { 1 << IL_JOB_COMPLETED,
                                        1 << IL_JOB_FAILED | 1 << IL_JOB_CANCELLED,
-                                       1 << IL_JOB_READY | 1 << IL_JOB_SCHEDULED, 1 << IL_JOB_RUNNING };
+                                       1 << IL_JOB_READY | 1 << IL_JOB_SCHEDULED,
+                                       1 << IL_JOB_RUNNING };
 
     st->op.type    = IL_OP_JOB_PURGE;
     st->op.holder  = NULL;

@@ -1,5 +1,5 @@
 /*
- * history_lock.c: acquire, renew, release, break, and looking at them.
+ * history_lock.c: acquire, renew, release, break, and read ops.
  */
 #include "diff/history.h"
 
@@ -45,8 +45,10 @@ make_list(struct t_rng *r, struct step *st)
 void
 history_lock(struct t_rng *r, const struct taste *t, size_t i_step UNUSED, struct step *st)
 {
-    static const il_op_type types[] = { IL_OP_RENEW,   IL_OP_RENEW, IL_OP_RELEASE, IL_OP_RELEASE,
-                                        IL_OP_RELEASE, IL_OP_BREAK, IL_OP_GET,     IL_OP_CHECK_FENCE };
+    static const il_op_type types[] = {
+        IL_OP_RENEW,   IL_OP_RENEW, IL_OP_RELEASE, IL_OP_RELEASE,
+        IL_OP_RELEASE, IL_OP_BREAK, IL_OP_GET,     IL_OP_CHECK_FENCE
+    };
 
     if (st->kind == STEP_LIST) {
         make_list(r, st);

@@ -1,5 +1,5 @@
 /*
- * history_once.c: idempotency keys: attempts that begin, finish, give up, and meet each other.
+ * history_once.c: idempotency keys: attempts that begin, finish, abandon and collide.
  */
 #include "diff/history.h"
 
@@ -23,7 +23,7 @@ make_begin(struct t_rng *r, struct step *st)
     st->op.in.once = (il_once_in){
         .fingerprint       = print.data,
         .fingerprint_bytes = print.n_bytes,
-        .ttl_ms            = PICK(r, ttls),
+        .lease_ms          = PICK(r, ttls),
         .keep_ms           = PICK(r, keeps),
         .meta              = t_rng_one_in(r, 2) ? NULL : t_id('m', t_rng_below(r, 3)),
     };

@@ -1,5 +1,5 @@
 /*
- * history_print.c: a step for people: what its op was given, as far as it is not zero.
+ * history_print.c: prints a step in readable form: the op's inputs other than zero.
  */
 #include <inttypes.h>
 
@@ -38,9 +38,10 @@ print_list(FILE *out, const il_list_in *in)
 static void
 print_run(FILE *out, const il_run_in *in)
 {
-    TEXT(id), NUMBER(queue_max), NUMBER(ttl_ms), NUMBER(wait_ms), NUMBER(settle_ms), NUMBER(keep_ms);
+    TEXT(id), NUMBER(queue_max), NUMBER(ttl_ms), NUMBER(wait_ms), NUMBER(settle_ms),
+        NUMBER(keep_ms);
     TEXT(stage), NUMBER(progress), TEXT(error), NUMBER(log_bytes), NUMBER(offset);
-    NUMBER(live_max), NUMBER(day_max);
+    NUMBER(live_max), NUMBER(day_max), NUMBER(minute_max), NUMBER(hour_max);
     text(out, "policy", il_policy_name(in->policy));
     text(out, "state", il_run_state_name(in->state));
 }
@@ -48,7 +49,8 @@ print_run(FILE *out, const il_run_in *in)
 static void
 print_once(FILE *out, const il_once_in *in)
 {
-    NUMBER(fingerprint_bytes), NUMBER(ttl_ms), NUMBER(keep_ms), TEXT(meta), NUMBER(response_bytes);
+    NUMBER(fingerprint_bytes), NUMBER(lease_ms), NUMBER(keep_ms), TEXT(meta),
+        NUMBER(response_bytes);
     NUMBER(code);
     if (in->fingerprint_bytes > 0)
         text(out, "fingerprint", in->fingerprint);
@@ -57,7 +59,8 @@ print_once(FILE *out, const il_once_in *in)
 static void
 print_job(FILE *out, const il_job_in *in)
 {
-    TEXT(id), NUMBER(data_bytes), TEXT(group), TEXT(unique_key), NUMBER(unique_ms), TEXT(parent);
+    TEXT(id), NUMBER(data_bytes), TEXT(group), TEXT(unique_key), NUMBER(unique_for_ms),
+        TEXT(parent);
     NUMBER(n_children), NUMBER(priority), NUMBER(delay_ms), NUMBER(run_at_ms), NUMBER(max_attempts);
     NUMBER(limit), NUMBER(lease_ms), NUMBER(progress), TEXT(text);
 }
@@ -67,7 +70,7 @@ print_queue(FILE *out, const il_queue_opts *in)
 {
     NUMBER(strategy), NUMBER(max_attempts), NUMBER(lease_ms), NUMBER(backoff_ms);
     NUMBER(backoff_max_ms), NUMBER(group_limit), NUMBER(rate_n), NUMBER(rate_ms), NUMBER(keep_ms);
-    NUMBER(keep_dead_ms), NUMBER(processing_timeout_ms), NUMBER(executing_timeout_ms);
+    NUMBER(keep_failed_ms), NUMBER(processing_timeout_ms), NUMBER(executing_timeout_ms);
 }
 
 static void
@@ -88,7 +91,7 @@ takes_list(il_op_type type)
 {
     return type == IL_OP_LIST || type == IL_OP_SWEEP || type == IL_OP_RUN_LIST ||
            type == IL_OP_JOB_LIST || type == IL_OP_JOB_PURGE || type == IL_OP_QUEUE_LIST ||
-           type == IL_OP_CRON_LIST || type == IL_OP_CACHE_STATS;
+           type == IL_OP_CRON_LIST || type == IL_OP_CACHE_STATS || type == IL_OP_USAGE;
 }
 
 void

@@ -22,25 +22,28 @@ make_start(struct t_rng *r, const struct taste *t, size_t i_step, struct step *s
     if (st->op.flags != 0 && t_rng_one_in(r, 2))
         st->op.holder = NULL; /* a slot needs none */
     st->op.in.run = (il_run_in){
-        .id        = id,
-        .policy    = (il_policy)t_rng_below(r, IL_POLICY_COUNT),
-        .queue_max = t_rng_one_in(r, 3) ? 1 + t_rng_below(r, 3) : 0,
-        .ttl_ms    = PICK(r, ttls),
-        .wait_ms   = PICK(r, waits),
-        .settle_ms = t->settles && t_rng_one_in(r, 3) ? 2000 : 0,
-        .keep_ms   = PICK(r, keeps),
-        .trigger   = t_rng_one_in(r, 2) ? "manual" : NULL,
-        .by        = t_rng_one_in(r, 3) ? "somebody" : NULL,
-        .meta      = t_rng_one_in(r, 3) ? "meta" : NULL,
-        .place     = t_rng_one_in(r, 3) ? "here" : NULL,
-        .live_max  = t_rng_one_in(r, 4) ? 1 + t_rng_below(r, 5) : 0,
-        .day_max   = t_rng_one_in(r, 8) ? 1 + t_rng_below(r, 30) : 0,
+        .id         = id,
+        .policy     = (il_policy)t_rng_below(r, IL_POLICY_COUNT),
+        .queue_max  = t_rng_one_in(r, 3) ? 1 + t_rng_below(r, 3) : 0,
+        .ttl_ms     = PICK(r, ttls),
+        .wait_ms    = PICK(r, waits),
+        .settle_ms  = t->settles && t_rng_one_in(r, 3) ? 2000 : 0,
+        .keep_ms    = PICK(r, keeps),
+        .trigger    = t_rng_one_in(r, 2) ? "manual" : NULL,
+        .by         = t_rng_one_in(r, 3) ? "somebody" : NULL,
+        .meta       = t_rng_one_in(r, 3) ? "meta" : NULL,
+        .place      = t_rng_one_in(r, 3) ? "here" : NULL,
+        .live_max   = t_rng_one_in(r, 4) ? 1 + t_rng_below(r, 5) : 0,
+        .day_max    = t_rng_one_in(r, 8) ? 1 + t_rng_below(r, 30) : 0,
+        .minute_max = t_rng_one_in(r, 8) ? 1 + t_rng_below(r, 10) : 0,
+        .hour_max   = t_rng_one_in(r, 8) ? 1 + t_rng_below(r, 50) : 0,
     };
     if (t->deep) {
         st->op.in.run.live_max = st->op.in.run.day_max = 0;
-        st->op.in.run.queue_max                        = 1000;
-        st->op.in.run.wait_ms                          = IL_FOREVER;
-        st->op.in.run.ttl_ms                           = 30000;
+        st->op.in.run.minute_max = st->op.in.run.hour_max = 0;
+        st->op.in.run.queue_max                           = 1000;
+        st->op.in.run.wait_ms                             = IL_FOREVER;
+        st->op.in.run.ttl_ms                              = 30000;
         if (!t_rng_one_in(r, 6))
             st->op.in.run.policy = IL_POLICY_QUEUE;
     }

@@ -1,6 +1,6 @@
 /*
- * same.c: comparing results, struct by struct. Every field of every struct is in a table; what it means decides
- * how it is compared.
+ * same.c: compares results, struct by struct. Every field of every struct is in a table; its
+ * meaning determines how it is compared.
  */
 #include "diff/same.h"
 
@@ -18,7 +18,7 @@ same_differ(struct same *s, const char *fmt, ...)
     return false;
 }
 
-/* ---- numbers that the engines draw ------------------------------------------------------------------- */
+/* ---- numbers that the engines draw ----------------------------------------------------------- */
 
 /* Is the pair known as a pair, or new on both sides (then it is from now on)? */
 static bool
@@ -70,7 +70,7 @@ same_known(const struct same *s, enum il__family family, unsigned i)
     return last;
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 enum field_kind {
     TEXT,   /* const char * */
@@ -192,19 +192,19 @@ static const struct field queue_fields[] = {
     Q(WORD, opts.rate_n),
     Q(NUMBER, opts.rate_ms),
     Q(NUMBER, opts.keep_ms),
-    Q(NUMBER, opts.keep_dead_ms),
+    Q(NUMBER, opts.keep_failed_ms),
     Q(NUMBER, opts.processing_timeout_ms),
     Q(NUMBER, opts.executing_timeout_ms),
     Q(NUMBER, n_scheduled),
     Q(NUMBER, n_ready),
     Q(NUMBER, n_running),
-    Q(NUMBER, n_dead),
+    Q(NUMBER, n_failed),
     Q(NUMBER, oldest_ms),
     Q(NUMBER, pushed),
     Q(NUMBER, claimed),
     Q(NUMBER, completed),
+    Q(NUMBER, failed_attempts),
     Q(NUMBER, failed),
-    Q(NUMBER, dead),
     Q(NUMBER, snoozed),
     Q(NUMBER, cancelled),
     Q(NUMBER, recovered),
@@ -225,7 +225,7 @@ static const struct field sweep_fields[] = {
     S(n_runs),    S(n_jobs),    S(n_ticks),   S(n_purged),
 };
 
-/* ---- fields ---------------------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 struct pair { /* two structs that should say the same */
     const char  *what;
@@ -263,7 +263,8 @@ same_bytes(struct same *s, const struct pair *p, const struct field *f)
     size_t      n_b = *(const size_t *)at(p->b, f->offset + sizeof b);
 
     if (n_a != n_b)
-        return same_differ(s, "%s '%s': %zu and %zu bytes of %s", p->what, p->name, n_a, n_b, f->name);
+        return same_differ(s, "%s '%s': %zu and %zu bytes of %s", p->what, p->name, n_a, n_b,
+                           f->name);
     if ((a == NULL) != (b == NULL))
         return same_differ(s, "%s '%s': %s is NULL in one", p->what, p->name, f->name);
     if (n_a > 0 && a != NULL && memcmp(a, b, n_a) != 0)
@@ -292,13 +293,15 @@ same_int(struct same *s, const struct pair *p, const struct field *f)
         b = *(const int64_t *)at(p->b, f->offset);
     }
     if (f->kind == FENCE || f->kind == TICKET) {
-        bool same = f->kind == FENCE
-                        ? same_number(s->fences, &s->n_fences, (uint64_t)a, (uint64_t)b, &p->names)
-                        : same_number(s->tickets, &s->n_tickets, (uint64_t)a, (uint64_t)b, &p->names);
+        bool same =
+            f->kind == FENCE
+                ? same_number(s->fences, &s->n_fences, (uint64_t)a, (uint64_t)b, &p->names)
+                : same_number(s->tickets, &s->n_tickets, (uint64_t)a, (uint64_t)b, &p->names);
         return same || same_differ(s, "%s '%s': another %s", p->what, p->name, f->name);
     }
     if (a != b)
-        return same_differ(s, "%s '%s': %s %" PRId64 " and %" PRId64, p->what, p->name, f->name, a, b);
+        return same_differ(s, "%s '%s': %s %" PRId64 " and %" PRId64, p->what, p->name, f->name, a,
+                           b);
     if (f->kind == REMAINS)
         learn_date(s, a);
     if (f->kind == DATE)
@@ -321,7 +324,7 @@ same_struct(struct same *s, const struct field *fields, size_t n, const struct p
 
 #define SAME_STRUCT(s, fields, pair) same_struct(s, fields, ARRAY_LEN(fields), pair)
 
-/* ---- results ----------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static bool
 same_leases(struct same *s, const il_op_out *a, const il_op_out *b)

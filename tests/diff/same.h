@@ -1,6 +1,6 @@
 /*
- * same.h: do two engines say the same? Fences, tokens and tickets are compared by first appearance: the n-th
- * one seen on one side is the n-th one of the other.
+ * same.h: do two engines return the same results? Fences, tokens and tickets are compared by first
+ * appearance: the n-th one seen on one side corresponds to the n-th one on the other.
  */
 #ifndef T_SAME_H
 #define T_SAME_H
@@ -33,10 +33,12 @@ struct same {
     char        *why; /* the difference */
 };
 
-/* Compare what came of an op on either side, and learn the numbers in it. False: the difference is in `why`. */
+/* Compare what came of an op on either side, and learn the numbers in it. False: the difference is
+ * in `why`. */
 bool same_result(struct same *s, const il_op *a, const il_op *b);
 
-/* The i-th newest fence or token of a family; NULL when there is none. Runs' fences are those of locks, too. */
+/* The i-th newest fence or token of a family; NULL when there is none. Runs' fences are those of
+ * locks, too. */
 const struct known *same_known(const struct same *s, enum il__family family, unsigned i);
 
 bool same_differ(struct same *s, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -1,6 +1,6 @@
 /*
- * world.c: the memory engine is the model; the other one must say the same, op by op. What "the same" means is
- * in same.c.
+ * world.c: the memory engine is the model; the other engine must return the same results, op by op.
+ * same.c defines "the same".
  */
 #include "diff/world.h"
 
@@ -49,7 +49,8 @@ takes_fence(il_op_type type)
     }
 }
 
-/* The op names what the known number belongs to. Whoever waits for a value is somebody else than who builds it. */
+/* The op names what the known number belongs to. Whoever waits for a value is somebody else than
+ * who builds it. */
 static void
 take_names(il_op *op, const struct known *k)
 {
@@ -246,8 +247,8 @@ mark(struct world *w)
 }
 
 /*
- * Another boot. The engine continues from the last time it committed, and counts again from its first
- * commit on; with one on either side the model's clock simply goes on.
+ * Another boot. The engine continues from the last time it committed, and counts again from its
+ * first commit on; with one on either side the model's clock simply goes on.
  */
 static bool
 reboot(struct world *w, const struct step *st)
@@ -321,7 +322,8 @@ run_step(struct world *w, const struct step *st)
     }
 }
 
-/* Settings of a queue are what invariants are measured by: they are looked at right after a change. */
+/* Settings of a queue are what invariants are measured by: they are looked at right after a
+ * change. */
 static bool
 changes_rules(const struct step *st)
 {

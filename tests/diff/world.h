@@ -1,5 +1,5 @@
 /*
- * world.h: two stores that live through one history, and the comparison of what they say.
+ * world.h: two stores that play the same history, and the comparison of their results.
  */
 #ifndef T_WORLD_H
 #define T_WORLD_H
@@ -7,8 +7,8 @@
 #include "diff/history.h"
 #include "harness/invariants.h"
 
-/* Run steps[n] on the memory engine and on `engine`; the number of the first step where they differ or
- * an invariant is broken, with the reason in `why`, or n when there is none. */
+/* Run steps[n] on the memory engine and on `engine`; the number of the first step where they differ
+ * or an invariant is broken, with the reason in `why`, or n when there is none. */
 size_t world_run(const struct t_engine *engine, bool ranked, const struct step *steps, size_t n,
                  char why[T_WHY_BYTES * 4]);
 

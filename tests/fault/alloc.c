@@ -1,8 +1,8 @@
 /*
- * alloc.c: a whole history with the n-th allocation failing, n = 1, 2, ... until none failed; once and from
- * then on; opening and closing included. Nothing crashes, nothing leaks, nothing is granted twice, and
- * the next call works. For SQLite the same with the allocations of SQLite itself, of which there are many:
- * every IL_TEST_STRIDE-th (1 = all). So are those of a store behind a server.
+ * alloc.c: plays a whole history, including open and close, with the n-th allocation failing, n =
+ * 1, 2, ... until none failed; only that one, or all from then on. Nothing crashes, nothing leaks,
+ * nothing is granted twice, and the next call works. For SQLite the same with its own allocations,
+ * of which there are many: every IL_TEST_STRIDE-th (1 = all). Likewise for a store behind a server.
  */
 #include "fault/oom.h"
 #include "fault/scenario.h"

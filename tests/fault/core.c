@@ -1,6 +1,7 @@
 /*
- * core.c: the core without memory: each piece is run with the n-th allocation failing, n = 1, 2, ... until
- * a run in which none failed. Whatever fails says so, leaks nothing, and works when tried again.
+ * core.c: the core under memory shortage: each part runs with the n-th allocation failing, n = 1,
+ * 2, ... until none failed. Every failure is reported, leaks nothing, and the call works when
+ * repeated.
  */
 #include <stdio.h>
 
@@ -34,7 +35,8 @@ loop(const char *name, piece_fn *piece)
             if (!oom_fired())
                 break;
         }
-        print_message("# %s: %u failures, %s\n", name, n - 1, mode == OOM_ONCE ? "once" : "from n on");
+        print_message("# %s: %u failures, %s\n", name, n - 1,
+                      mode == OOM_ONCE ? "once" : "from n on");
     }
 }
 

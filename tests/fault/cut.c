@@ -1,7 +1,8 @@
 /*
- * cut.c: a server behind a network that loses things: the n-th request before the server has it, the n-th answer after it was made,
- * n = 1, 2, … until none was lost. The outcome is unknown to the caller, who repeats the call: one effect, whatever had happened
- * (A1). And a network that says nothing at all: the call ends with its timeout.
+ * cut.c: a server behind a lossy network: the n-th request is lost before the server gets it, or
+ * the n-th response after it was sent, n = 1, 2, … until none was lost. The outcome is unknown to
+ * the caller, which repeats the call: it takes effect once, whatever had happened. And a network
+ * that drops everything: the call ends with its timeout.
  */
 #include <stdio.h>
 
@@ -66,7 +67,8 @@ play(const struct t_engine *engine, enum t_proxy_loss loss, unsigned n)
                           .healed           = no_heal,
                           .what             = what };
 
-    (void)snprintf(what, sizeof what, "%s %u lost", loss == T_PROXY_REQUEST ? "request" : "answer", n);
+    (void)snprintf(what, sizeof what, "%s %u lost", loss == T_PROXY_REQUEST ? "request" : "answer",
+                   n);
     t_proxy_lose(l.proxy, loss, n);
     scenario_play(&s);
     bool lost = t_proxy_lost(l.proxy);

@@ -1,5 +1,5 @@
 /*
- * disk.c: the files are SQLite's own objects; only the sync is ours.
+ * disk.c: a VFS that uses SQLite's own file objects; only the sync is ours. See disk.h.
  */
 #include "fault/disk.h"
 
@@ -19,7 +19,8 @@ static const char     *image_dir;
 static unsigned        n_syncs;
 static sqlite3_vfs     vfs; /* the default one, but for xOpen */
 static sqlite3_vfs    *real_vfs;
-static sqlite3_io_methods methods[2]; /* those of its databases and of its other files, but for xSync */
+/* those of its databases and of its other files, but for xSync */
+static sqlite3_io_methods methods[2];
 static int (*real_sync)(sqlite3_file *file, int flags);
 static struct {
     sqlite3_file *file;

@@ -1,6 +1,6 @@
 /*
- * disk.h: a disk that loses power. A VFS below SQLite (and below ours) keeps, beside the files that are worked on, an
- * image of what would be there after a power cut: each file as it was at its last sync.
+ * disk.h: simulates a power cut. A VFS below SQLite keeps, beside the files in use, an image of
+ * what would be left after a power cut: each file as of its last sync.
  */
 #ifndef T_DISK_H
 #define T_DISK_H
@@ -20,8 +20,8 @@ struct disk_cut {
     uint64_t       seed;   /* of DISK_MIXES */
 };
 
-/* Take over this process's files, before any is opened; images go to the folder `image`. When the power
- * goes, the process ends with DISK_CUT_STATUS, in the middle of whatever it does. */
+/* Take over this process's files, before any is opened; images go to the folder `image`. When the
+ * power goes, the process ends with DISK_CUT_STATUS, in the middle of whatever it does. */
 #define DISK_CUT_STATUS 99
 void disk_install(const char *image, const struct disk_cut *cut);
 

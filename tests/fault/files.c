@@ -1,9 +1,10 @@
 /*
- * files.c: files that are not what they should be. Each is refused with the right status and a sentence that
- * names it, and is the same afterwards, byte by byte.
+ * files.c: invalid and damaged files. Each is refused with the right status and a message that
+ * names it, and is unchanged afterwards, byte for byte.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -148,41 +149,76 @@ U_TEST(cut_short)
     tear_down();
 }
 
-/* Damage within pages need not be met by the first calls; but it is never called anything else, and nothing
- * is written over it while it is found. */
+/* The page where a table's B-tree begins, wherever this SQLite has put it. */
+static size_t
+root_page(const char *table)
+{
+    sqlite3      *db  = NULL;
+    sqlite3_stmt *row = NULL;
+
+    T_EQ(sqlite3_open(path, &db), SQLITE_OK);
+    const char *sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+    T_EQ(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
+    T_EQ(sqlite3_bind_text(row, 1, table, -1, SQLITE_STATIC), SQLITE_OK);
+    T_EQ(sqlite3_step(row), SQLITE_ROW);
+    size_t page = (size_t)sqlite3_column_int64(row, 0);
+    T_EQ(sqlite3_finalize(row), SQLITE_OK);
+    T_EQ(sqlite3_close(db), SQLITE_OK);
+    T_LESS(1, page);
+    return page;
+}
+
+/* Write the file with six bytes changed in the head of a page, where its structure is; `kind` also
+ * changes the first byte to one that no page of a B-tree has: every read of the page notices it. */
+static void
+write_damaged(const char *whole, size_t n, size_t page, bool kind, struct t_rng *rng)
+{
+    char  beside[T_PATH_BYTES];
+    char *copy = malloc(n);
+    char *head = copy + (page - 1) * PAGE_BYTES;
+
+    CHECK(copy != NULL && page * PAGE_BYTES <= n);
+    memcpy(copy, whole, n);
+    for (unsigned i = 0; i < 6; i++)
+        head[t_rng_below(rng, 24)] = (char)t_rng_below(rng, 256);
+    if (kind)
+        head[0] = (char)0xff;
+    t_file_write(path, copy, n);
+    free(copy);
+    /* A WAL that an earlier round left would be read instead of the damaged page. */
+    t_path(beside, "%s-wal", path);
+    T_TRUE(unlink(beside) == 0 || errno == ENOENT);
+    t_path(beside, "%s-shm", path);
+    T_TRUE(unlink(beside) == 0 || errno == ENOENT);
+}
+
+/* Damaged pages are called corrupt or, when nothing reads them, go unnoticed; and nothing is
+ * written over damage that is found. */
 U_TEST(flipped_bytes)
 {
-    size_t       n;
-    unsigned     n_found = 0;
-    struct t_rng rng;
+    /* Opening reads the first, listing the second. */
+    static const char *const read_always[] = { "il_state", "il_lease" };
+    size_t                   roots[ARRAY_LEN(read_always)];
+    size_t                   n;
+    struct t_rng             rng;
 
     set_up();
     make_store(200);
+    for (size_t i = 0; i < ARRAY_LEN(roots); i++)
+        roots[i] = root_page(read_always[i]);
     char *whole = t_file_read(path, &n);
     t_rng_init(&rng, t_env_u64("IL_TEST_SEED", 7));
     for (unsigned round = 0; round < 60; round++) {
-        char    *copy = malloc(n);
-        il_error err  = { 0 };
-        CHECK(copy != NULL);
-        memcpy(copy, whole, n);
-        /* The head of a page, where its structure is; one page, several bytes. */
-        size_t at = (size_t)t_rng_below(&rng, (uint32_t)(n / PAGE_BYTES)) * PAGE_BYTES;
-        for (unsigned i = 0; i < 6; i++)
-            copy[at + t_rng_below(&rng, 24)] = (char)t_rng_below(&rng, 256);
-        t_file_write(path, copy, n);
-        free(copy);
+        il_error err = { 0 };
+        write_damaged(whole, n, 1 + t_rng_below(&rng, (uint32_t)(n / PAGE_BYTES)), false, &rng);
         il_status st = try_use(&err);
         if (st != IL_OK && st != IL_CORRUPT && st != IL_NEWER && st != IL_STORE)
             T_FAIL("round %u: %s: %s", round, il_status_name(st), err.message);
-        n_found += st == IL_CORRUPT;
     }
-    print_message("# %u of 60 damaged files were found to be damaged at once\n", n_found);
-    T_LESS(10, n_found);
-    /* The root of the leases' table, certainly met. */
-    memset(whole + 2 * PAGE_BYTES, 0xff, 64);
-    memset(whole + PAGE_BYTES, 0xff, 64);
-    t_file_write(path, whole, n);
-    refused(IL_CORRUPT);
+    for (unsigned round = 0; round < 30; round++) {
+        write_damaged(whole, n, roots[round % ARRAY_LEN(roots)], true, &rng);
+        refused(IL_CORRUPT);
+    }
     free(whole);
     tear_down();
 }
@@ -226,6 +262,16 @@ U_TEST(a_newer_schema)
     tear_down();
 }
 
+U_TEST(a_negative_schema)
+{
+    set_up();
+    make_store(3);
+    run_sql("PRAGMA user_version = -3");
+    run_sql("PRAGMA wal_checkpoint(TRUNCATE)");
+    refused(IL_CORRUPT);
+    tear_down();
+}
+
 U_TEST(of_another_program)
 {
     set_up();
@@ -241,95 +287,7 @@ U_TEST(of_another_program)
     tear_down();
 }
 
-/* ---- an older schema -------------------------------------------------------------------------------------- */
-
-/* A store as version 1 of the schema left it: one key that is held. */
-static void
-make_version_1(void)
-{
-    char        file[T_PATH_BYTES];
-    const char *source = getenv("IL_TEST_SOURCE");
-    size_t      n;
-
-    T_TRUE(source != NULL);
-    t_path(file, "%s/src/store/sqlite/migrations/0000--0001.sql", source);
-    char *sql = t_file_read(file, &n);
-    char *end = realloc(sql, n + 1);
-    T_TRUE(end != NULL);
-    end[n] = '\0';
-    run_sql("PRAGMA journal_mode = WAL");
-    run_sql(end);
-    free(end);
-    run_sql("INSERT INTO il_state VALUES (1, 1, 1, 1000, 5, '', 0, 0, 7, 0, 0, 0)");
-    run_sql("INSERT INTO il_lease VALUES ('default', 'old', 1000, 'h', 'h', 0, 0, 3, 86400000, 0, "
-            "0, 0, "
-            "86400000, 'meta', '', '')");
-    run_sql("PRAGMA wal_checkpoint(TRUNCATE)");
-}
-
-/* The schema of the store at `path`, as text. */
-static char *
-schema_of(void)
-{
-    sqlite3      *db  = NULL;
-    sqlite3_stmt *row = NULL;
-    char         *all = sqlite3_mprintf("");
-
-    T_EQ(sqlite3_open(path, &db), SQLITE_OK);
-    T_EQ(sqlite3_prepare_v2(db, "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name", -1,
-                            &row, NULL),
-         SQLITE_OK);
-    while (sqlite3_step(row) == SQLITE_ROW)
-        all = sqlite3_mprintf("%z%s %s %s\n", all, sqlite3_column_text(row, 0),
-                              sqlite3_column_text(row, 1), sqlite3_column_text(row, 2));
-    T_EQ(sqlite3_finalize(row), SQLITE_OK);
-    T_EQ(sqlite3_close(db), SQLITE_OK);
-    return all;
-}
-
-/* Everything an older store knew is there, everything new works, and its schema is that of a new one. */
-U_TEST(an_older_schema)
-{
-    il      *h   = NULL;
-    il_error err = { 0 };
-    il_op    ops[3];
-
-    set_up();
-    make_version_1();
-    if (try_open(0, &h, &err) != IL_OK)
-        T_FAIL("il_open: %s", err.message);
-    ops[0]           = (il_op){ .type = IL_OP_GET, .key = "old" };
-    ops[1]           = (il_op){ .type = IL_OP_RUN_START, .key = "old", .holder = "h2" };
-    ops[1].in.run.id = "r1";
-    ops[2]           = (il_op){ .type = IL_OP_RUN_START, .key = "new", .holder = "h2" };
-    ops[2].in.run.id = "r2";
-    T_EQ(il_apply(h, ops, 3, &err), IL_OK);
-    T_EQ(ops[0].status, IL_OK);
-    T_EQU(ops[0].out.fence, 1000);
-    T_EQ(ops[1].status, IL_HELD);
-    T_STREQ(ops[1].out.items[0].meta, "meta");
-    T_EQ(ops[2].status, IL_OK);
-    T_LESS(1000, ops[2].out.fence);
-    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
-        il_op_release(&ops[i]);
-    ops[0] = (il_op){ .type = IL_OP_RELEASE, .key = "old", .holder = "h", .fence = 1000 };
-    T_EQ(il_apply(h, ops, 1, &err), IL_OK);
-    T_EQ(ops[0].status, IL_OK);
-    il_op_release(&ops[0]);
-    il_close(h);
-    char *upgraded = schema_of();
-    tear_down();
-
-    set_up();
-    make_store(1);
-    char *fresh = schema_of();
-    T_STREQ(upgraded, fresh);
-    sqlite3_free(upgraded);
-    sqlite3_free(fresh);
-    tear_down();
-}
-
-/* ---- what may not be read or written --------------------------------------------------------------- */
+/* ---- what may not be read or written --------------------------------------------------------- */
 
 /* In a process of its own: without privileges. Its exit status is that of the il_status. */
 static int
@@ -337,7 +295,8 @@ use_as_nobody(void *arg UNUSED)
 {
     il_error err = { 0 };
 
-    if (geteuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0))
+    if (geteuid() == 0 &&
+        (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0))
         return 100;
     il_status st = try_use(&err);
     (void)printf("said %s: %s\n", il_status_name(st), err.message);
@@ -397,7 +356,277 @@ U_TEST(modes_of_new_files)
     tear_down();
 }
 
-/* ---- a lock that is not given up --------------------------------------------------------------------- */
+/* ---- files that go away, or are not ours ----------------------------------------------------- */
+
+static const char *const parts[] = { "", "-lock", "-wal", "-shm" };
+
+static il_status
+acquire(il *h, const char *key, il_error *err)
+{
+    il_op op = { .type = IL_OP_ACQUIRE, .key = key, .holder = "h" };
+
+    il_status st = il_apply(h, &op, 1, err);
+    il_op_release(&op);
+    return st == IL_OK ? op.status : st;
+}
+
+static il_status
+get(il *h, const char *key, il_error *err)
+{
+    il_op op = { 0 };
+
+    il_status st = il_get(h, key, &op, err);
+    il_op_release(&op);
+    return st;
+}
+
+static void
+copy_file(const char *from, const char *to)
+{
+    size_t n;
+    char  *data = t_file_read(from, &n);
+
+    t_file_write(to, data, n);
+    free(data);
+}
+
+/* One file of an open store is deleted, or replaced by a copy of itself. */
+static void
+goes_away(const char *part, bool is_replaced, bool has_read)
+{
+    il      *h = NULL;
+    il_error err;
+    char     name[T_PATH_BYTES], aside[T_PATH_BYTES];
+
+    set_up();
+    t_path(name, "%s%s", path, part);
+    t_path(aside, "%s/aside", dir);
+    T_EQ(try_open(0, &h, &err), IL_OK);
+    T_EQ(acquire(h, "k", &err), IL_OK);
+    if (has_read)
+        T_EQ(get(h, "k", &err), IL_OK);
+    T_EQ(rename(name, aside), 0);
+    if (is_replaced)
+        copy_file(aside, name);
+    if (part[0] == '\0')
+        T_EQ(get(h, "k", &err), IL_STORE);
+    T_EQ(acquire(h, "k2", &err), IL_STORE);
+    T_HAS(err.message, path);
+    T_HAS(err.message, "deleted or replaced");
+    T_EQ(t_file_exists(name), is_replaced); /* nothing was created again */
+    /* What was granted meanwhile by somebody who found no store is not known here: no way back. */
+    T_EQ(rename(aside, name), 0);
+    T_EQ(acquire(h, "k2", &err), IL_STORE);
+    T_EQ(get(h, "k", &err), IL_STORE);
+    il_close(h);
+    T_EQ(try_open(0, &h, &err), IL_OK);
+    T_EQ(acquire(h, "k2", &err), IL_OK);
+    il_close(h);
+    tear_down();
+}
+
+U_TEST(deleted_while_open)
+{
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        goes_away(parts[i], false, false);
+        goes_away(parts[i], true, true);
+    }
+}
+
+U_TEST(a_transaction_of_a_deleted_store)
+{
+    il      *h = NULL;
+    il_error err;
+    sqlite3 *db = NULL;
+    il_tx   *tx = NULL;
+
+    set_up();
+    T_EQ(try_open(0, &h, &err), IL_OK);
+    T_EQ(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL),
+         SQLITE_OK);
+    T_EQ(il_tx_begin(h, db, &tx, &err), IL_OK);
+    il_tx_rollback(tx);
+    char name[T_PATH_BYTES];
+    t_path(name, "%s-lock", path);
+    T_EQ(unlink(name), 0);
+    T_EQ(il_tx_begin(h, db, &tx, &err), IL_STORE);
+    T_TRUE(!t_file_exists(name));
+    T_EQ(sqlite3_close(db), SQLITE_OK);
+    il_close(h);
+    tear_down();
+}
+
+/* A path that is a symbolic link: the files beside the database are those of the database. */
+U_TEST(through_a_link)
+{
+    il      *h = NULL, *other = NULL;
+    il_error err;
+    char     link[T_PATH_BYTES], name[T_PATH_BYTES], link_url[T_PATH_BYTES];
+
+    set_up();
+    make_store(0);
+    t_path(link, "%s/link.db", dir);
+    T_EQ(symlink("x.db", link), 0);
+    t_path(link_url, "sqlite:%s", link);
+    T_EQ(il_open(link_url, NULL, &h, &err), IL_OK);
+    t_path(name, "%s-lock", link);
+    T_TRUE(!t_file_exists(name)); /* both lock the same file */
+    T_EQ(acquire(h, "k", &err), IL_OK);
+    T_EQ(try_open(0, &other, &err), IL_OK);
+    T_EQ(acquire(other, "k2", &err), IL_OK);
+    /* The link leads elsewhere: whoever opens it now is in another store. */
+    T_EQ(unlink(link), 0);
+    t_path(name, "%s/y.db", dir);
+    copy_file(path, name);
+    T_EQ(symlink("y.db", link), 0);
+    T_EQ(acquire(h, "k3", &err), IL_STORE);
+    T_EQ(acquire(other, "k3", &err), IL_OK);
+    il_close(h);
+    il_close(other);
+    tear_down();
+}
+
+/* Somebody else has put something where a file of the store is to be. */
+static void
+is_refused(const char *suffix, const char *why)
+{
+    il      *h = NULL;
+    il_error err;
+    char     name[T_PATH_BYTES];
+
+    t_path(name, "%s%s", path, suffix);
+    T_EQ(try_open(0, &h, &err), IL_STORE);
+    T_HAS(err.message, name);
+    T_HAS(err.message, why);
+    T_EQ(unlink(name), 0);
+    T_EQ(try_open(0, &h, &err), IL_OK);
+    T_EQ(acquire(h, "k", &err), IL_OK);
+    il_close(h);
+}
+
+U_TEST(a_trap_beside_the_database)
+{
+    static const char *const suffixes[] = { "-lock", "-wake" };
+    char                     name[T_PATH_BYTES], victim[T_PATH_BYTES];
+
+    for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
+        set_up();
+        make_store(1);
+        t_path(name, "%s%s", path, suffixes[i]);
+        t_path(victim, "%s/victim", dir);
+        t_file_write(victim, "precious", 8);
+        T_EQ(unlink(name), 0);
+        T_EQ(symlink(victim, name), 0);
+        is_refused(suffixes[i], "symbolic link");
+        T_EQ(unlink(name), 0);
+        T_EQ(link(victim, name), 0);
+        is_refused(suffixes[i], "hard link");
+        size_t n;
+        char  *data = t_file_read(victim, &n);
+        T_EQ(n, 8);
+        free(data);
+        T_EQ(unlink(name), 0);
+        T_EQ(mkfifo(name, 0600), 0);
+        is_refused(suffixes[i], "not a regular file");
+        if (geteuid() == 0) { /* only root can give a file away */
+            T_EQ(chown(name, 65534, 65534), 0);
+            is_refused(suffixes[i], "owned by user 65534");
+            /* A store that is somebody else's as a whole is theirs to use, and root's. */
+            T_EQ(chown(path, 65534, 65534), 0);
+            T_EQ(chown(name, 65534, 65534), 0);
+            il      *h = NULL;
+            il_error err;
+            T_EQ(try_open(0, &h, &err), IL_OK);
+            il_close(h);
+        }
+        tear_down();
+    }
+}
+
+static void
+give_up(il_lease *lease)
+{
+    T_EQ(il_lease_release(lease, NULL), IL_OK);
+    il_lease_free(lease);
+}
+
+/* Wait for a key in a process of its own, once somebody has it. */
+static int
+wait_for_k(void *arg UNUSED)
+{
+    il             *h = NULL;
+    il_lease       *lease;
+    il_error        err;
+    il_acquire_opts o = IL_ACQUIRE_OPTS_INIT;
+
+    o.wait_ms = 60000;
+    if (try_open(0, &h, &err) != IL_OK)
+        return 1;
+    while (get(h, "k", &err) == IL_NOT_HELD)
+        (void)sched_yield();
+    il_status st = il_acquire(h, "k", &o, &lease, &err);
+    if (st == IL_OK)
+        give_up(lease);
+    il_close(h);
+    return (int)st;
+}
+
+static uint64_t
+n_waiting(il *h)
+{
+    il_op    op = { 0 };
+    il_error err;
+
+    T_EQ(il_get(h, "k", &op, &err), IL_OK);
+    uint64_t n = op.out.n_items > 0 ? op.out.items[0].n_waiters : 0;
+    il_op_release(&op);
+    return n;
+}
+
+/* The wake file is cut while one process waits and another one works: nobody dies, and it is
+ * mended. */
+U_TEST(a_wake_file_that_shrinks)
+{
+    struct t_proc p;
+    il           *h     = NULL;
+    il_lease     *lease = NULL;
+    il_error      err;
+    struct stat   st;
+    char          name[T_PATH_BYTES];
+
+    set_up();
+    make_store(0);
+    t_path(name, "%s-wake", path);
+    T_EQ(stat(name, &st), 0);
+    off_t whole = st.st_size;
+    t_proc_fork(&p, wait_for_k, NULL);
+    T_EQ(try_open(0, &h, &err), IL_OK);
+    T_EQ(il_acquire(h, "k", NULL, &lease, &err), IL_OK);
+    for (int64_t until = t_real_ms() + 20000; n_waiting(h) == 0;)
+        T_LESS(t_real_ms(), until);
+    T_EQ(truncate(name, 0), 0);
+    for (unsigned i = 0; i < 3; i++) /* one is cut off, the next one mends it */
+        T_EQ(acquire(h, "k2", &err), IL_OK);
+    T_EQ(stat(name, &st), 0);
+    T_EQ(st.st_size, whole);
+    T_EQ(truncate(name, 0), 0);
+    give_up(lease);
+    T_EQ(t_proc_exit(&p, 60000), IL_OK);
+    t_proc_release(&p);
+    /* Deleted: others would create a new one. The next sweep notices, and the next commit does
+     * that. */
+    T_EQ(unlink(name), 0);
+    T_EQ(il_acquire(h, "k", NULL, &lease, &err), IL_OK); /* so that there are sweeps */
+    for (int64_t until = t_real_ms() + 20000; !t_file_exists(name);) {
+        T_LESS(t_real_ms(), until);
+        T_EQ(acquire(h, "k3", &err), IL_OK);
+    }
+    give_up(lease);
+    il_close(h);
+    tear_down();
+}
+
+/* ---- a lock that is not given up ------------------------------------------------------------- */
 
 /* Take the lock file and stop: the worst neighbour there is. */
 static int
@@ -463,11 +692,21 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        U_ROW(not_a_database),     U_ROW(cut_short),
-        U_ROW(flipped_bytes),      U_ROW(a_directory),
-        U_ROW(a_newer_schema),     U_ROW(an_older_schema),
-        U_ROW(of_another_program), U_ROW(no_permission),
-        U_ROW(modes_of_new_files), U_ROW(a_stopped_process_has_the_lock),
+        U_ROW(not_a_database),
+        U_ROW(cut_short),
+        U_ROW(flipped_bytes),
+        U_ROW(a_directory),
+        U_ROW(a_newer_schema),
+        U_ROW(a_negative_schema),
+        U_ROW(of_another_program),
+        U_ROW(no_permission),
+        U_ROW(modes_of_new_files),
+        U_ROW(deleted_while_open),
+        U_ROW(a_transaction_of_a_deleted_store),
+        U_ROW(through_a_link),
+        U_ROW(a_trap_beside_the_database),
+        U_ROW(a_wake_file_that_shrinks),
+        U_ROW(a_stopped_process_has_the_lock),
     };
 
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);

@@ -1,13 +1,14 @@
 /*
- * full.c: a disk without space. What cannot be written is refused as FULL and nothing that was acknowledged is
- * lost; reading goes on; with space again everything works, on the same handle. A disk of our own is
- * a tmpfs in a mount namespace (as root, or in a user namespace where that is allowed).
+ * full.c: a full disk. Writes are refused as FULL and nothing acknowledged is lost; reads continue;
+ * with free space again everything works, on the same handle. The disk is a tmpfs in a mount
+ * namespace (as root, or in a user namespace where that is allowed).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness/proc.h"
@@ -41,7 +42,8 @@ mount_disk(void)
     gid_t gid  = getegid();
     bool  root = uid == 0;
 
-    return unshare(CLONE_NEWNS | (root ? 0 : CLONE_NEWUSER)) == 0 && (root || become_root(uid, gid)) &&
+    return unshare(CLONE_NEWNS | (root ? 0 : CLONE_NEWUSER)) == 0 &&
+           (root || become_root(uid, gid)) &&
            mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
            mount("interlock-test", dir, "tmpfs", 0, "size=1536k,mode=0700") == 0;
 }
@@ -141,6 +143,62 @@ fill_up_and_recover(const char *url, const char *ballast, unsigned n_blocks)
     (void)printf("full after %u\n", n);
 }
 
+static il_status
+apply(il *h, il_op *op, il_error *err)
+{
+    il_status st = il_apply(h, op, 1, err);
+
+    return st == IL_OK ? op->status : st;
+}
+
+/* Jobs that have ended are purged on a disk without space, until none is left. */
+static void
+purge_makes_space(const char *url, const char *ballast)
+{
+    static char payload[2000];
+    char        id[32];
+    il         *h   = NULL;
+    il_error    err = { 0 };
+    il_status   st;
+    unsigned    n_purged = 0;
+
+    T_EQ(il_open(url, NULL, &h, &err), IL_OK);
+    for (unsigned i = 0; i < 100; i++) {
+        (void)snprintf(id, sizeof id, "job-%u", i);
+        il_op push             = { .type = IL_OP_JOB_PUSH, .key = "q", .in.job.id = id };
+        push.in.job.data       = payload;
+        push.in.job.data_bytes = sizeof payload;
+        il_op cancel           = { .type = IL_OP_JOB_CANCEL, .in.job.id = id };
+        T_EQ(apply(h, &push, &err), IL_OK);
+        T_EQ(apply(h, &cancel, &err), IL_OK);
+        il_op_release(&push);
+        il_op_release(&cancel);
+    }
+    fill(ballast, UINT32_MAX);
+    for (unsigned i = 0; i < 500; i++) { /* what is left in the WAL's last block, and more */
+        uint64_t fence;
+        st = acquire(h, i, &fence, &err);
+        if (st == IL_FULL)
+            break;
+        T_EQ(st, IL_OK);
+    }
+    T_EQ(st, IL_FULL);
+    for (unsigned i = 0; i < 100 && n_purged < 100; i++) {
+        il_op purge = { .type    = IL_OP_JOB_PURGE,
+                        .key     = "q",
+                        .in.list = { .limit = 1000, .states = 1U << IL_JOB_CANCELLED } };
+        st          = apply(h, &purge, &err);
+        if (st != IL_OK)
+            T_FAIL("a purge after %u: %s: %s", n_purged, il_status_name(st), err.message);
+        n_purged += purge.out.sweep.n_purged;
+        il_op_release(&purge);
+    }
+    T_EQ(n_purged, 100);
+    il_close(h);
+    T_EQ(unlink(ballast), 0);
+    (void)printf("purged %u\n", n_purged);
+}
+
 static int
 in_namespace(void *arg UNUSED)
 {
@@ -167,6 +225,11 @@ in_namespace(void *arg UNUSED)
     fill_up_and_recover(url, ballast, UINT32_MAX); /* no space from the first byte on */
     t_path(url, "sqlite:%s/2-x.db", dir);
     fill_up_and_recover(url, ballast, 32); /* and one that runs out in the middle of a commit */
+    T_EQ(mkdir("larger", 0700), 0);
+    T_EQ(mount("interlock-test", "larger", "tmpfs", 0, "size=24m,mode=0700"), 0);
+    t_path(url, "sqlite:%s/larger/x.db", dir);
+    t_path(ballast, "%s/larger/ballast", dir);
+    purge_makes_space(url, ballast);
     (void)printf("all well\n");
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * kill.c: kill -9 of a process that writes, at a random moment, again and again. Each time the file is whole
- * and everything that was acknowledged is there.
+ * kill.c: kill -9 of a writing process at a random moment, again and again. Each time the file is
+ * intact and everything acknowledged is in it.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /*
- * load.c: workers under load. A log line is "WHAT KEY HOLDER FENCE TIME": H after a grant was acknowledged, r
- * before a release is sent, R after it was acknowledged; TIME is CLOCK_MONOTONIC, one clock for all. What is no lock is in
- * load_work.c.
+ * load.c: workers under load. A log line is "WHAT KEY HOLDER FENCE TIME": H after a grant was
+ * acknowledged, r before a release is sent, R after it was acknowledged; TIME is CLOCK_MONOTONIC,
+ * one clock for all. Everything other than locks is in load_work.c.
  */
 #include "fault/load_internal.h"
 
@@ -48,7 +48,7 @@ log_path(const struct load *l, unsigned i, char path[T_PATH_BYTES])
     t_path(path, "%s/log-%u", l->dir, i);
 }
 
-/* ---- the worker -------------------------------------------------------------------------------------- */
+/* ---- the worker ------------------------------------------------------------------------------ */
 
 static int64_t
 now_ns(void)
@@ -60,7 +60,8 @@ now_ns(void)
 }
 
 void
-load_note(const struct load_thread *t, char what, const char *name, const char *holder, uint64_t number)
+load_note(const struct load_thread *t, char what, const char *name, const char *holder,
+          uint64_t number)
 {
     char line[160];
     int  n = snprintf(line, sizeof line, "%c %s %s %" PRIu64 " %" PRId64 "\n", what, name, holder,
@@ -212,8 +213,10 @@ load_await(struct load_worker *w, size_t n_bytes, int64_t limit_ms)
         if (t_proc_end(&w->proc, 0))
             T_FAIL("a worker ended by itself: %s", w->proc.text);
         if (t_real_ms() >= until_ms)
-            T_FAIL("%zu bytes of log within %d ms, expected %zu", log_bytes(w), (int)limit_ms, until);
-        (void)poll(NULL, 0, 1); /* there is no event for a growing file that is cheaper than looking */
+            T_FAIL("%zu bytes of log within %d ms, expected %zu", log_bytes(w), (int)limit_ms,
+                   until);
+        /* there is no event for a growing file that is cheaper than looking */
+        (void)poll(NULL, 0, 1);
     }
 }
 

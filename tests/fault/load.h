@@ -1,6 +1,7 @@
 /*
- * load.h: processes that take and give back keys, do jobs and runs, and answer requests as fast as they can, each with a log of what was
- * acknowledged to it, written before it goes on; and the judge of those logs and the store they leave.
+ * load.h: processes that acquire and release keys, execute jobs and runs, and answer requests as
+ * fast as they can, each with a log of what was acknowledged to it, written before it continues;
+ * and the checker that compares those logs with the resulting store.
  */
 #ifndef T_LOAD_H
 #define T_LOAD_H
@@ -39,9 +40,9 @@ void load_await(struct load_worker *w, size_t n_bytes, int64_t limit_ms);
 void load_kill(struct load_worker *w);
 
 /*
- * Everybody is dead. Is the file whole, do the invariants hold, is what was acknowledged there, did no two
- * have a key, a job or an answer, does every fence exist once? Fails the test otherwise. Returns the number of
- * acknowledged grants.
+ * Everybody is dead. Is the file whole, do the invariants hold, is what was acknowledged there, did
+ * no two have a key, a job or an answer, does every fence exist once? Fails the test otherwise.
+ * Returns the number of acknowledged grants.
  */
 size_t load_judge(struct load *l);
 

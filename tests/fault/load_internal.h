@@ -1,5 +1,5 @@
 /*
- * load_internal.h: shared by the worker's parts, and the judge's.
+ * load_internal.h: shared by the files of the worker and the checker.
  */
 #ifndef T_LOAD_INTERNAL_H
 #define T_LOAD_INTERNAL_H

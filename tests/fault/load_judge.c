@@ -1,5 +1,5 @@
 /*
- * load_judge.c: what the workers of load.c were told, compared with what is in the store.
+ * load_judge.c: compares what was acknowledged to the workers of load.c with the store.
  */
 #include "fault/load_internal.h"
 
@@ -60,7 +60,8 @@ make_room(struct grants *g)
     CHECK(g->facts != NULL);
 }
 
-/* A last line that is not complete was being written when the worker was killed: it does not count. */
+/* A last line that is not complete was being written when the worker was killed: it does not
+ * count. */
 static void
 read_log(struct grants *g, char *text)
 {

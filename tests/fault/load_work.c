@@ -1,5 +1,6 @@
 /*
- * load_work.c: jobs, runs and idempotency keys under load, and what their logs must have left in the store. The letters:
+ * load_work.c: jobs, runs and idempotency keys under load, and what the store must contain
+ * according to their logs. The letters:
  *
  *   P C d D   a push was acknowledged; a claim was; a finish is sent; it was acknowledged
  *   S e E     a start was acknowledged; a finish is sent; it was acknowledged
@@ -19,7 +20,7 @@ make_name(const struct load_thread *t, const char *kind, char name[48])
     (void)snprintf(name, 48, "%s-%u-%u-%u", kind, t->i_log, t->i, t->n);
 }
 
-/* ---- the worker ------------------------------------------------------------------------------------------ */
+/* ---- the worker ------------------------------------------------------------------------------ */
 
 void
 load_job(struct load_thread *t)
@@ -91,7 +92,7 @@ load_once(struct load_thread *t)
 
     make_name(t, "a", attempt);
     (void)snprintf(key, sizeof key, "once:%u", t_rng_below(&t->rng, N_ONCE_KEYS));
-    begin.in.once.ttl_ms = LOAD_TTL_MS;
+    begin.in.once.lease_ms = LOAD_TTL_MS;
     load_apply(t, &begin);
     bool begun   = begin.status == IL_OK;
     finish.fence = begin.out.fence;
@@ -110,7 +111,7 @@ load_once(struct load_thread *t)
     load_note(t, 'A', key, attempt, finish.fence);
 }
 
-/* ---- the judge --------------------------------------------------------------------------------------------- */
+/* ---- the judge ------------------------------------------------------------------------------- */
 
 bool
 load_learn(struct load_fact *facts, size_t *n, char what, const char *name, uint64_t number)

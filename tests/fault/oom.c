@@ -1,5 +1,5 @@
 /*
- * oom.c: memory that runs out. Counters are atomic, for the library's threads allocate too.
+ * oom.c: failing allocations. Counters are atomic, since the library's threads allocate, too.
  */
 #include "fault/oom.h"
 

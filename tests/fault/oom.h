@@ -1,5 +1,5 @@
 /*
- * oom.h: memory that runs out at a chosen allocation, the library's or SQLite's own.
+ * oom.h: makes a chosen allocation fail, the library's or SQLite's own.
  */
 #ifndef T_OOM_H
 #define T_OOM_H

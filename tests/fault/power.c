@@ -1,7 +1,7 @@
 /*
- * power.c: the power goes at the n-th sync, n = 1, 2, ... until all is done, before the sync or right after it. What was
- * acknowledged by then must be in the store that is found afterwards (G9). What is done until then is in power_locks.c and
- * power_jobs.c.
+ * power.c: the power fails at the n-th sync, n = 1, 2, ... until all work is done, before the sync
+ * or right after it. Everything acknowledged by then must be in the store afterwards. The work
+ * itself is in power_locks.c and power_jobs.c.
  */
 #include "fault/power.h"
 
@@ -58,8 +58,9 @@ cut_once(const struct kind *kind, struct disk_cut cut, bool *ret_kept)
     int verdict = t_proc_exit(&p, 20000);
     *ret_kept   = verdict == 0;
     if (verdict != 0 && (verdict != POWER_LOST || cut.loss != DISK_LIES))
-        T_FAIL("the power went %s sync %u (%s, seed %" PRIu64 "): %s", cut.before ? "before" : "after",
-               cut.at, cut.loss == DISK_MIXES ? "mixed" : "dropped", cut.seed, p.text);
+        T_FAIL("the power went %s sync %u (%s, seed %" PRIu64 "): %s",
+               cut.before ? "before" : "after", cut.at,
+               cut.loss == DISK_MIXES ? "mixed" : "dropped", cut.seed, p.text);
     t_proc_release(&p);
     free(w.said);
     t_tmp_remove(w.dir);
@@ -79,7 +80,8 @@ cut_all(const struct kind *kind, enum disk_loss loss, uint64_t seed, unsigned *r
         T_LESS(at, N_CUTS_MAX);
         for (int before = 0; before < 2 && more; before++) {
             bool kept;
-            more = cut_once(kind, (struct disk_cut){ loss, at, before != 0, seed * 1000 + at }, &kept);
+            more =
+                cut_once(kind, (struct disk_cut){ loss, at, before != 0, seed * 1000 + at }, &kept);
             *ret_n += more;
             n_kept += more && kept;
         }

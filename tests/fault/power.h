@@ -1,5 +1,5 @@
 /*
- * power.h: what is done until the power goes, and what is looked for afterwards; for locks and for jobs.
+ * power.h: the work done until the power fails, and the checks afterwards; for locks and for jobs.
  */
 #ifndef T_POWER_H
 #define T_POWER_H
@@ -15,10 +15,12 @@ struct power {
     char            image[T_PATH_BYTES];
     char            url[T_PATH_BYTES];
     struct disk_cut cut;
-    char *said; /* by the worker: a line for each op that was acknowledged; the judge may cut it to pieces */
+    /* by the worker: a line for each op that was acknowledged; the judge may cut it to pieces */
+    char *said;
 };
 
-/* All of these are given a struct power and run in a process of their own (so no T_…), for a process has one disk. */
+/* All of these are given a struct power and run in a process of their own (so no T_…), for a
+ * process has one disk. */
 int power_lock_work(void *arg);
 int power_lock_judge(void *arg);
 int power_job_work(void *arg);

@@ -1,6 +1,7 @@
 /*
- * power_jobs.c: a child pushes jobs, claims them and finishes them one at a time, and says each time that it was told OK; one is always
- * claimed and not finished. What was acknowledged is never lost, and nothing is there twice.
+ * power_jobs.c: a child pushes, claims and finishes jobs one at a time, and reports each OK it
+ * gets; one job is always claimed and unfinished. Nothing acknowledged is lost, and nothing is
+ * duplicated.
  */
 #include <inttypes.h>
 #include <stdio.h>

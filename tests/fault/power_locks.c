@@ -1,6 +1,6 @@
 /*
- * power_locks.c: a child takes and gives back keys one at a time, and says each time that it was told OK; two are held at any time. It closes
- * the store now and then, so that checkpoints are cut short, too.
+ * power_locks.c: a child acquires and releases keys one at a time, and reports each OK it gets; two
+ * are held at any time. It closes the store now and then, so that checkpoints are interrupted, too.
  */
 #include <inttypes.h>
 #include <stdio.h>

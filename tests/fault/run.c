@@ -1,6 +1,7 @@
 /*
- * run.c: each op of runs with the n-th allocation failing, n = 1, 2, … until none fails. An op that says that there was no memory
- * has changed nothing: all runs, logs, leases and waiters are as before. Repeated, it works.
+ * run.c: each op on runs with the n-th allocation failing, n = 1, 2, … until none fails. An op that
+ * reports IL_NOMEM has changed nothing: all runs, logs, leases and waiters are as before. When
+ * repeated, it works.
  */
 #include "harness/run.h"
 
@@ -31,16 +32,17 @@ dump(struct t_store *s)
     for (size_t j = 0; j < op->out.n_runs; j++) {
         const il_run_info *r   = &op->out.runs[j];
         const il_op       *log = T_IS(t_run_log(s, r->id, 0), IL_OK);
-        il__buf_addf(&text, "%s %s %s %s '%s' '%s' %u %u %d %u %" PRIu64 " %" PRIu64 " %" PRId64 "\n",
-                     r->id, r->key, r->holder, il_run_state_name(r->state), r->error, r->stage,
-                     r->cancelled, r->n_joined, r->progress, r->position, r->fence, r->log_bytes,
-                     r->updated_at_ms);
+        il__buf_addf(
+            &text, "%s %s %s %s '%s' '%s' %u %u %d %u %" PRIu64 " %" PRIu64 " %" PRId64 "\n", r->id,
+            r->key, r->holder, il_run_state_name(r->state), r->error, r->stage, r->cancelled,
+            r->n_joined, r->progress, r->position, r->fence, r->log_bytes, r->updated_at_ms);
         il__buf_addf(&text, "%.*s\n", (int)log->out.value_bytes, (const char *)log->out.value);
     }
     return il__buf_take(&text);
 }
 
-/* A running run, one that waits, a slot, a plain waiter; one that is offered a key; and one that has ended. */
+/* A running run, one that waits, a slot, a plain waiter; one that is offered a key; and one that
+ * has ended. */
 static uint64_t
 set_up(struct t_store *s)
 {
@@ -75,15 +77,18 @@ op_at(unsigned i, uint64_t fence, il_op *op, il_status *expected)
         { t_run_op(start, "k", "h", "new", 0, T_RUN_ARGS(.policy = IL_POLICY_SKIP)), IL_DUPLICATE },
         { t_run_op(start, "k", "h", "new", 0, T_RUN_ARGS(.policy = IL_POLICY_REJECT)), IL_HELD },
         { t_run_op(start, "k", "h", "new", 0, T_RUN_ARGS(.policy = IL_POLICY_QUEUE)), IL_QUEUED },
-        { t_run_op(start, "k", "h", "new", 0, T_RUN_ARGS(.policy = IL_POLICY_QUEUE, .queue_max = 1)),
+        { t_run_op(start, "k", "h", "new", 0,
+                   T_RUN_ARGS(.policy = IL_POLICY_QUEUE, .queue_max = 1)),
           IL_LIMIT },
         { t_run_op(start, "k", "h", "new", 0, T_RUN_ARGS(.policy = IL_POLICY_REPLACE_PENDING)),
           IL_QUEUED },
         { t_run_op(start, "k", "h", "new", 0, T_RUN_ARGS(.policy = IL_POLICY_CANCEL_RUNNING)),
           IL_QUEUED },
-        { t_run_op(start, "k", NULL, "new", 0, T_RUN_ARGS(T_SLOT, .policy = IL_POLICY_CANCEL_RUNNING)),
+        { t_run_op(start, "k", NULL, "new", 0,
+                   T_RUN_ARGS(T_SLOT, .policy = IL_POLICY_CANCEL_RUNNING)),
           IL_OK },
-        { t_run_op(start, "k2", "h", "new", 0, T_RUN_ARGS(.policy = IL_POLICY_REPLACE_PENDING)), IL_OK },
+        { t_run_op(start, "k2", "h", "new", 0, T_RUN_ARGS(.policy = IL_POLICY_REPLACE_PENDING)),
+          IL_OK },
         { t_run_op(start, "k2", "h4", "offered", 0, T_RUN_ARGS(.ttl_ms = 5000)), IL_OK },
         { t_run_op(start, "free", "h", "startable", 0, T_RUN_ARGS(.ttl_ms = 5000)), IL_OK },
         { t_run_op(start, "k", "h", "slot", 0, T_RUN_ARGS(.ttl_ms = 5000)), IL_HELD },
@@ -93,9 +98,11 @@ op_at(unsigned i, uint64_t fence, il_op *op, il_status *expected)
         { t_run_op(IL_OP_RUN_STAGE, NULL, "h1", "runs", fence,
                    T_RUN_ARGS(.stage = "two", .percent = 51, .log = long_log, .log_bytes = 20000)),
           IL_OK },
-        { t_run_finish_op(t_run_op(IL_OP_RUN_FINISH, NULL, "h1", "runs", fence, end), IL_RUN_FAILED),
+        { t_run_finish_op(t_run_op(IL_OP_RUN_FINISH, NULL, "h1", "runs", fence, end),
+                          IL_RUN_FAILED),
           IL_OK },
-        { t_run_finish_op(t_run_op(IL_OP_RUN_FINISH, NULL, "h1", "waits", fence, end), IL_RUN_FAILED),
+        { t_run_finish_op(t_run_op(IL_OP_RUN_FINISH, NULL, "h1", "waits", fence, end),
+                          IL_RUN_FAILED),
           IL_STALE },
         { t_run_op(IL_OP_RUN_CANCEL, NULL, NULL, "runs", 0, T_RUN_ARGS(.error = "why")), IL_OK },
         { t_run_op(IL_OP_RUN_CANCEL, NULL, NULL, "waits", 0, T_RUN_ARGS(.error = "why")), IL_OK },
@@ -103,7 +110,8 @@ op_at(unsigned i, uint64_t fence, il_op *op, il_status *expected)
         { t_run_op(IL_OP_RUN_CANCEL, NULL, NULL, "offered", 0, T_RUN_ARGS(.error = "why")), IL_OK },
         { t_run_op(IL_OP_RUN_CANCEL, NULL, NULL, "ended", 0, T_RUN_ARGS(.error = "why")), IL_OK },
         { t_op(IL_OP_BREAK, "k", NULL, fence, T_ARGS(.reason = "why")), IL_OK },
-        { t_op(IL_OP_BREAK, "k", NULL, fence, T_ARGS(.reason = "why", .flags = IL_BREAK_NOW)), IL_OK },
+        { t_op(IL_OP_BREAK, "k", NULL, fence, T_ARGS(.reason = "why", .flags = IL_BREAK_NOW)),
+          IL_OK },
         { t_op(IL_OP_RELEASE, "k", "h1", fence, T_ARGS(.ttl_ms = 0)), IL_OK },
         { t_run_op(IL_OP_RUN_LIST, NULL, NULL, NULL, 0, T_RUN_ARGS(.limit = 2)), IL_OK },
         { t_run_op(IL_OP_RUN_GET, NULL, NULL, "waits", 0, T_RUN_ARGS(.limit = 0)), IL_OK },

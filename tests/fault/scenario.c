@@ -1,6 +1,6 @@
 /*
- * scenario.c: the history, and its part about locks. Every step says what an undisturbed store would answer; what a repeated
- * call may answer instead follows from src/core/README.md.
+ * scenario.c: the history, and its locks. Every step has the answer of an undisturbed store; what a
+ * repeated call may return instead follows from src/core/README.md.
  */
 #include "fault/scenario_internal.h"
 
@@ -75,7 +75,8 @@ scenario_look(struct scenario *s)
     if (s->n_failures == 0)
         return; /* nothing has happened yet, and looking would meet the failure */
     /* Twice: the first look may be what fails. */
-    if (!t_watch_look(&w, s->h, "default", false, why) && !t_watch_look(&w, s->h, "default", false, why))
+    if (!t_watch_look(&w, s->h, "default", false, why) &&
+        !t_watch_look(&w, s->h, "default", false, why))
         T_FAIL("%s: %s", s->what, why);
     t_watch_release(&w);
 }
@@ -119,9 +120,9 @@ play_modes(struct scenario *s)
     (void)STEP(HELD, ACQUIRE, "p", "c", 0, T_PERMITS(2));
     (void)STEP(MISMATCH, ACQUIRE, "p", "d", 0, T_PERMITS(3));
     /* At once; repeated, there is nothing left to break, or only the other permit. */
-    (void)scenario_step(s,
-                        t_op(IL_OP_BREAK, "p", NULL, p, T_ARGS(.reason = "t", .flags = IL_BREAK_NOW)),
-                        IL_OK, IL_STALE);
+    (void)scenario_step(
+        s, t_op(IL_OP_BREAK, "p", NULL, p, T_ARGS(.reason = "t", .flags = IL_BREAK_NOW)), IL_OK,
+        IL_STALE);
     (void)STEP(OK, ACQUIRE, "p", "c", 0, T_PERMITS(2));
     scenario_look(s);
 }
@@ -209,7 +210,8 @@ play_time(struct scenario *s)
     scenario_look(s);
 }
 
-/* Whatever il_acquire() says after a failure, it leaves nothing behind that the next one could meet. */
+/* Whatever il_acquire() says after a failure, it leaves nothing behind that the next one could
+ * meet. */
 static void
 play_lease(struct scenario *s)
 {

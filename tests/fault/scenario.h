@@ -1,8 +1,9 @@
 /*
- * scenario.h: one history that touches every op and every way to hold something, played while something fails.
+ * scenario.h: one history that covers every op and every way to hold a key, played while faults are
+ * injected.
  *
- * A call that says that it failed is repeated, without further failures, until the history is at its end:
- * so each failure is seen to leave a store and a handle that still work, and the invariants are looked at.
+ * A failed call is repeated, without further faults, and the history is played to its end. This
+ * shows that each fault leaves a working store and handle; the invariants are checked, too.
  */
 #ifndef T_SCENARIO_H
 #define T_SCENARIO_H

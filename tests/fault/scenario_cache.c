@@ -1,5 +1,6 @@
 /*
- * scenario_cache.c: cached values, while something fails: one leads, and a value is complete or not there.
+ * scenario_cache.c: cached values under faults: one caller leads, and a value is complete or
+ * missing.
  */
 #include "fault/scenario_internal.h"
 
@@ -79,5 +80,6 @@ scenario_cache(struct scenario *s)
     T_LESS(a, scenario_step(s, cache_op(IL_OP_CACHE_LOOKUP, "v", "b", 0), IL_LEAD, IL_LEAD));
     (void)scenario_step(s, cache_op(IL_OP_CACHE_FILL, "v", "a", a), IL_STALE, IL_STALE);
     (void)scenario_step(s, (il_op){ .type = IL_OP_CACHE_STATS }, IL_OK, IL_OK);
+    (void)scenario_step(s, (il_op){ .type = IL_OP_USAGE }, IL_OK, IL_OK);
     play_build(s);
 }

@@ -8,8 +8,8 @@
 
 /* Has the call failed in the way that is being injected? Then heal, so that a repetition works. */
 bool scenario_failed(struct scenario *s, il_status st, il_status op_status);
-/* Apply, repeated once when it failed; fails the test when the status is not `expected`, or `instead` after a
- * repetition. The caller releases the op. */
+/* Apply, repeated once when it failed; fails the test when the status is not `expected`, or
+ * `instead` after a repetition. The caller releases the op. */
 il_op scenario_apply(struct scenario *s, il_op op, il_status expected, il_status instead);
 /* The same, for ops of which only the fence is of interest: that is returned. */
 uint64_t scenario_step(struct scenario *s, il_op op, il_status expected, il_status instead);

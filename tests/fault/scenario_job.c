@@ -1,5 +1,5 @@
 /*
- * scenario_job.c: queues, while something fails: what is repeated is done once. The totals of the queue say so.
+ * scenario_job.c: queues under faults: repeated calls take effect once, as the queue's totals show.
  */
 #include "fault/scenario_internal.h"
 
@@ -118,7 +118,8 @@ play_queue(struct scenario *s)
     (void)scenario_step(s, pause, IL_OK, IL_OK);
     pause.flags = IL_RESUME;
     (void)scenario_step(s, pause, IL_OK, IL_OK);
-    cron.in.cron = (il_cron_in){ .name = "tick", .schedule = "@hourly", .data = "t", .data_bytes = 1 };
+    cron.in.cron =
+        (il_cron_in){ .name = "tick", .schedule = "@hourly", .data = "t", .data_bytes = 1 };
     il_op done = scenario_apply(s, cron, IL_OK, IL_OK);
     T_EQU(done.out.n_crons, 1);
     t_clock_step(s->test_clock, done.out.crons[0].next_at_ms - t_clock_wall(s->test_clock));
@@ -144,11 +145,11 @@ expect_totals(struct scenario *s)
 
     T_EQU(done.out.n_queues, 1);
     const il_queue_info *q = &done.out.queues[0];
-    if (q->pushed != 6 || q->claimed != 6 || q->failed != 1 || q->snoozed != 1 ||
+    if (q->pushed != 6 || q->claimed != 6 || q->failed_attempts != 1 || q->snoozed != 1 ||
         q->completed != 4 || q->recovered != 1 || q->cancelled != 1)
         T_FAIL("%s: %u pushed, %u claimed, %u failed, %u snoozed, %u completed, %u recovered, %u "
                "cancelled",
-               s->what, (unsigned)q->pushed, (unsigned)q->claimed, (unsigned)q->failed,
+               s->what, (unsigned)q->pushed, (unsigned)q->claimed, (unsigned)q->failed_attempts,
                (unsigned)q->snoozed, (unsigned)q->completed, (unsigned)q->recovered,
                (unsigned)q->cancelled);
     il_op_release(&done);

@@ -1,5 +1,5 @@
 /*
- * scenario_once.c: idempotency keys, while something fails: the answer is stored once, or not at all.
+ * scenario_once.c: idempotency keys under faults: the answer is stored once, or not at all.
  */
 #include "fault/scenario_internal.h"
 
@@ -10,7 +10,7 @@ once_op(il_op_type type, const char *key, const char *attempt, uint64_t token)
 
     if (type == IL_OP_ONCE_BEGIN)
         op.in.once = (il_once_in){
-            .fingerprint = "print", .fingerprint_bytes = 5, .ttl_ms = 5000, .meta = "meta"
+            .fingerprint = "print", .fingerprint_bytes = 5, .lease_ms = 5000, .meta = "meta"
         };
     if (type == IL_OP_ONCE_FINISH)
         op.in.once = (il_once_in){ .response = "answer", .response_bytes = 6, .code = 7 };
@@ -38,8 +38,8 @@ play_claim(struct scenario *s)
     il_error     err  = { 0 };
     il_op        op   = { 0 };
 
-    opts.ttl_ms  = 5000;
-    il_status st = il_once_begin(s->h, "held", &opts, &once, &op, &err);
+    opts.lease_ms = 5000;
+    il_status st  = il_once_begin(s->h, "held", &opts, &once, &op, &err);
     il_op_release(&op);
     if (scenario_failed(s, st, IL_OK)) {
         T_TRUE(once == NULL);

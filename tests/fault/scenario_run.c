@@ -1,5 +1,5 @@
 /*
- * scenario_run.c: runs, while something fails. A repeated start is the same run, a repeated end the same end.
+ * scenario_run.c: runs under faults. A repeated start is the same run, a repeated end the same end.
  */
 #include "fault/scenario_internal.h"
 
@@ -71,7 +71,8 @@ tell(struct scenario *s, il_run *run, const char *output, bool repeat)
     return repeat;
 }
 
-/* What was told and repeated is there once, what was told and given up at most once, and what came after it is whole. */
+/* What was told and repeated is there once, what was told and given up at most once, and what came
+ * after it is whole. */
 static void
 play_output(struct scenario *s, il_run *run)
 {

@@ -1,7 +1,8 @@
 /*
- * spill.c: memory for pages runs out in the middle of a transaction, so that SQLite writes some of them to the WAL before the
- * commit; then the transaction is undone, and another handle commits at the same place of the WAL. What the first one had
- * written must not appear there any more, whatever it does next.
+ * spill.c: the page cache runs out in the middle of a transaction, so that SQLite writes some pages
+ * to the WAL before the commit; then the transaction is rolled back, and another handle commits at
+ * the same position of the WAL. Data of the first transaction must never appear, whatever it does
+ * next.
  */
 #include <sqlite3.h>
 
@@ -66,7 +67,8 @@ make_queue(il *h, const char *meta)
     return fence;
 }
 
-/* The n-th page finds no memory; false when there was none left to fail. `closes`: A closes instead of going on. */
+/* The n-th page finds no memory; false when there was none left to fail. `closes`: A closes instead
+ * of going on. */
 static bool
 play(unsigned n, bool closes)
 {

@@ -1,6 +1,7 @@
 /*
- * tx.c: transactions of the caller's own with several processes: one is killed before its commit, one is stopped in the middle, two push at
- * once beside a third that uses the store as usual. A row of the caller's and its job are always there together or not at all.
+ * tx.c: the caller's own transactions with several processes: one is killed before its commit, one
+ * is stopped in the middle, two push at once while a third uses the store normally. The caller's
+ * row and its job always exist together or not at all.
  */
 #include <signal.h>
 #include <sqlite3.h>
@@ -24,7 +25,7 @@ setup(void)
     t_path(url, "sqlite:%s/x.db", dir);
 }
 
-/* ---- what a process does --------------------------------------------------------------------------------------------------- */
+/* ---- what a process does --------------------------------------------------------------------- */
 
 static il *
 open_store(void)
@@ -44,7 +45,8 @@ open_db(void)
     return db;
 }
 
-/* One transaction: a row and a job; then `pause` says that it is about to commit, and waits to be told to. */
+/* One transaction: a row and a job; then `pause` says that it is about to commit, and waits to be
+ * told to. */
 static il_status
 pay(il *h, sqlite3 *db, const char *id, bool pause_before)
 {
@@ -96,7 +98,7 @@ pay_many(void *arg)
     return 0;
 }
 
-/* ---- what is seen afterwards -------------------------------------------------------------------------------------------------- */
+/* ---- what is seen afterwards ----------------------------------------------------------------- */
 
 static int64_t
 number(const char *text)

@@ -1,6 +1,6 @@
 /*
- * values.c: answers and cached values in a SQLite file: whoever reads does not wait for who writes, and damaged numbers do no
- * harm: no crash, and every op still has an answer.
+ * values.c: answers and cached values in a SQLite file: readers do not wait for writers, and
+ * damaged numbers do no harm: no crash, and every op still gets an answer.
  */
 #include <fcntl.h>
 #include <sqlite3.h>

@@ -1,5 +1,5 @@
 /*
- * whole.c: SQLite's own check of a file.
+ * whole.c: runs SQLite's integrity check on a file.
  */
 #include "fault/whole.h"
 

@@ -1,5 +1,5 @@
 /*
- * whole.h: is a database file whole, as SQLite sees it?
+ * whole.h: is a database file intact according to SQLite?
  */
 #ifndef T_WHOLE_H
 #define T_WHOLE_H

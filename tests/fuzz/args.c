@@ -1,6 +1,6 @@
 /*
- * args.c: command lines; the words of the input are separated by newlines. What is parsed points into the command
- * line, values are within the bounds of their table, and a refusal says something in one line.
+ * args.c: command lines; the words of the input are separated by newlines. Parsed values point into
+ * the command line and are within the bounds of their table, and an error is one non-empty line.
  */
 #include "cli/args.h"
 

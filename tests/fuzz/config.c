@@ -1,5 +1,6 @@
 /*
- * config.c: configuration files. Whatever is in them: entries with a name and a line, or an error that says where.
+ * config.c: configuration files. Any content gives entries with a name and a line, or an error with
+ * its location.
  */
 #include "cli/config.h"
 
@@ -39,7 +40,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
         free(text);
         return 0;
     }
-    /* What YAML takes for the end of a line: also CR, NEL, LS and PS. One per byte is more than enough. */
+    /* What YAML takes for the end of a line: also CR, NEL, LS and PS. One per byte is more than
+     * enough. */
     seen.n_lines += n_bytes;
     il_status st = il__cli_config_parse("f.yml", text, n_bytes, on_entry, &seen, &err);
     if (st != IL_OK) {

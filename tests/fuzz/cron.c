@@ -1,5 +1,6 @@
 /*
- * cron.c: schedules. What was accepted ticks, on whole minutes, always later; what was refused has a reason.
+ * cron.c: schedules. An accepted one ticks on whole minutes, in increasing order; a refused one has
+ * a reason.
  */
 #include "core/cron.h"
 

@@ -1,5 +1,6 @@
 /*
- * cursor.c: the cursors of listings: parse(print(x)) = x, and print(parse(text)) parses to the same again.
+ * cursor.c: the cursors of listings: parse(print(x)) = x, and print(parse(text)) parses to the same
+ * again.
  */
 #include "core/op.h"
 #include "fuzz/fuzz.h"

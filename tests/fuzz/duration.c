@@ -1,5 +1,6 @@
 /*
- * duration.c: durations. What is printed is read back as the same, and what was read is within bounds.
+ * duration.c: durations. A printed duration parses to the same value, and parsed values are within
+ * bounds.
  */
 #include "base/parse.h"
 #include "fuzz/fuzz.h"

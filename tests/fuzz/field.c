@@ -1,6 +1,6 @@
 /*
- * field.c: fields as a query string gives them: OP NAME=VALUE, line by line. Taken or refused with a reason; what was taken goes to JSON and
- * comes back the same.
+ * field.c: fields as in a query string: OP NAME=VALUE, line by line. Each is accepted or refused
+ * with a reason; accepted ones survive a round trip through JSON.
  */
 #include "fuzz/fuzz.h"
 #include "wire/wire.h"

@@ -1,6 +1,7 @@
 /*
- * fuzz.h: what the fuzz targets share. A target is one LLVMFuzzerTestOneInput(); it is linked with libFuzzer
- * (-Dfuzz=true: fuzz-NAME) and with replay.c, which plays the corpus as an ordinary test (replay-NAME).
+ * fuzz.h: shared by the fuzz targets. A target is one LLVMFuzzerTestOneInput(); it is linked with
+ * libFuzzer (-Dfuzz=true: fuzz-NAME) and with replay.c, which plays the corpus as an ordinary test
+ * (replay-NAME).
  */
 #ifndef T_FUZZ_H
 #define T_FUZZ_H

@@ -1,5 +1,5 @@
 /*
- * key.c: names. What is accepted is what a second, plain reading of the rules accepts.
+ * key.c: names. The check accepts exactly what a second, naive implementation of the rules accepts.
  */
 #include "core/key.h"
 

@@ -1,5 +1,6 @@
 /*
- * pipeline.c: pipeline files. Whatever is in them: a pipeline that can be used, or faults with their lines; never both, never neither.
+ * pipeline.c: pipeline files. Any content gives a usable pipeline or faults with their lines; never
+ * both, never neither.
  */
 #include "apps/runner/pipeline.h"
 
@@ -46,7 +47,7 @@ use_text(const struct pipeline_text *t, const struct pipeline_values *v, bool sq
 static void
 use_step(const struct pipeline *p, const struct pipeline_step *s, const struct pipeline_values *v)
 {
-    CHECK(s->id != NULL && s->level < p->n_levels && s->timeout_ms > 0);
+    CHECK(s->id != NULL && s->level > 0 && s->level <= p->n_levels && s->timeout_ms > 0);
     for (size_t i = 0; i < s->n_needs; i++)
         CHECK(s->needs[i] < p->n_steps && p->steps[s->needs[i]].level < s->level);
     for (size_t i = 0; i < s->command.n_argv; i++)
@@ -102,8 +103,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 
     /* A file that holds EVIL itself says nothing about where values go. */
     if (memmem(data, n_bytes, "EVIL", 4) == NULL) {
-        il_status st =
-            il__pipeline_parse("acme", "f.yml", text, n_bytes, &defaults, on_remark, &seen, &p, &err);
+        il_status st = il__pipeline_parse("acme", "f.yml", text, n_bytes, &defaults, on_remark,
+                                          &seen, &p, &err);
         CHECK((st == IL_OK) == (seen.n_errors == 0));
         CHECK(st == IL_OK || (st == IL_INVAL && strncmp(err.message, "f.yml:", 6) == 0));
         if (st == IL_OK)

@@ -1,5 +1,5 @@
 /*
- * replay.c: play the files of a corpus, or single files, through a fuzz target.
+ * replay.c: runs a fuzz target on the files of a corpus, or on single files.
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * target.c: the target of a request: path and query string. Whatever is found was spelled as the table has it; what is decoded is
- * clean, and no longer than it was.
+ * target.c: request targets: path and query string. A matched route is spelled as in the table;
+ * decoded text is valid, and no longer than the input.
  */
 #include "base/parse.h"
 #include "fuzz/fuzz.h"
@@ -28,7 +28,8 @@ check_path(const char *path)
         const struct http_route *route = il__http_route_find(methods[i], path, &mem, args, &allow);
         CHECK(route == NULL || allow == NULL);
         size_t n_bytes;
-        for (size_t k = 0; route != NULL && il__http_route_arg(route->path, k, &n_bytes) != NULL; k++) {
+        for (size_t k = 0; route != NULL && il__http_route_arg(route->path, k, &n_bytes) != NULL;
+             k++) {
             CHECK(args[k] != NULL && args[k][0] != '\0');
             CHECK(strchr(args[k], '/') == NULL);
             check_clean(args[k], strlen(path));

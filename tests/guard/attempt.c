@@ -96,7 +96,7 @@ t_attempt_end(struct t_attempt *t)
     T_EQ(pthread_join(t->thread, NULL), 0);
 }
 
-/* ---- what step.c does ------------------------------------------------------------------------------------------ */
+/* ---- what step.c does ------------------------------------------------------------------------ */
 
 void
 runner_attempt_output(struct runner_attempt *a, int stream UNUSED, const void *data, size_t n_bytes)

@@ -1,5 +1,5 @@
 /*
- * attempt.h: an attempt of a step without a runner: what step.c would do for it, the test does.
+ * attempt.h: an attempt of a step without a runner: the test does the work of step.c.
  */
 #ifndef T_ATTEMPT_H
 #define T_ATTEMPT_H
@@ -37,7 +37,8 @@ void t_attempt_value(struct t_attempt *t, const char *name, const char *value);
 enum runner_outcome t_attempt_run(struct t_attempt *t,
                                   void (*run)(struct runner_attempt *, struct runner_result *));
 /* Run it on a thread; stop it; wait for it. */
-void t_attempt_start(struct t_attempt *t, void (*run)(struct runner_attempt *, struct runner_result *));
+void t_attempt_start(struct t_attempt *t,
+                     void (*run)(struct runner_attempt *, struct runner_result *));
 void t_attempt_stop(struct t_attempt *t);
 void t_attempt_end(struct t_attempt *t);
 #define T_OUT(t) il__buf_str(&(t)->out)

@@ -1,5 +1,5 @@
 /*
- * exec.c: statements: what is bound, what comes back, what is refused, how they are ended; and identifiers.
+ * exec.c: statements: bound values, results, refused statements, cancelling; and identifiers.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ make(const struct t_ground *g, const char *sql)
     (void)t_ground_ask(g, sql, out);
 }
 
-/* ---- values and rows ------------------------------------------------------------------------------------------- */
+/* ---- values and rows ------------------------------------------------------------------------- */
 
 struct seen {
     unsigned n_rows, n_max;
@@ -86,9 +86,11 @@ G_TEST(rows_changed_are_counted)
 
     make(g, "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT)");
     struct guard_tx *tx = t_begin(c, NULL, false);
-    T_EQ(query(tx, "INSERT INTO t VALUES (1, 'x'), (2, 'x'), (3, 'y')", NULL, 0, &s, &n, &err), IL_OK);
+    T_EQ(query(tx, "INSERT INTO t VALUES (1, 'x'), (2, 'x'), (3, 'y')", NULL, 0, &s, &n, &err),
+         IL_OK);
     T_EQ(n, 3);
-    T_EQ(query(tx, "UPDATE t SET a = 'z' WHERE a = 'x' RETURNING id", NULL, 0, &s, &n, &err), IL_OK);
+    T_EQ(query(tx, "UPDATE t SET a = 'z' WHERE a = 'x' RETURNING id", NULL, 0, &s, &n, &err),
+         IL_OK);
     T_EQ(n, 2);
     T_EQ(s.n_rows, 2);
     T_EQ(query(tx, "SELECT * FROM t", NULL, 0, &s, &n, &err), IL_OK);
@@ -121,9 +123,10 @@ G_TEST(rows_stop_when_no_more_are_wanted)
     il__guard_close(c);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
-/* The statement is refused, nothing of the transaction stays, and the connection is good for the next. */
+/* The statement is refused, nothing of the transaction stays, and the connection is good for the
+ * next. */
 static void
 refused(struct t_ground *g, struct guard_conn *c, const char *sql, const char *part)
 {
@@ -203,7 +206,8 @@ G_TEST(a_statement_that_undoes_the_transaction)
     make(g, "CREATE TABLE t (id INTEGER PRIMARY KEY)");
     struct guard_tx *tx = t_begin(c, NULL, false);
     t_exec(tx, "INSERT INTO t VALUES (1)");
-    T_EQ(t_try(tx, g->is_postgres ? "INSERT INTO t VALUES (1)" : "INSERT OR ROLLBACK INTO t VALUES (1)",
+    T_EQ(t_try(tx,
+               g->is_postgres ? "INSERT INTO t VALUES (1)" : "INSERT OR ROLLBACK INTO t VALUES (1)",
                &err),
          IL_INVAL);
     T_EQ(t_try(tx, "INSERT INTO t VALUES (2)", &err), IL_STATE);
@@ -228,7 +232,8 @@ G_TEST(what_only_one_of_them_has)
     il__guard_close(c);
 }
 
-/* What is Interlock's own in a file of the user's is not for the user's statements; and not even the whole of it stays without a fence. */
+/* What is Interlock's own in a file of the user's is not for the user's statements; and not even
+ * the whole of it stays without a fence. */
 G_TEST(the_table_of_fences_is_not_the_users)
 {
     il                *h = t_ground_store(g);
@@ -253,7 +258,7 @@ G_TEST(the_table_of_fences_is_not_the_users)
     il_close(h);
 }
 
-/* ---- ending it from outside ------------------------------------------------------------------------------------ */
+/* ---- ending it from outside ------------------------------------------------------------------ */
 
 struct runner {
     struct guard_tx *tx;
@@ -306,7 +311,8 @@ G_TEST(a_statement_is_interrupted)
         int64_t until_ms = t_real_ms() + G_LIMIT_MS;
         (void)snprintf(
             sql, sizeof sql,
-            "SELECT count(*) FROM pg_stat_activity WHERE query = '%s' AND state = 'active'", sleeps);
+            "SELECT count(*) FROM pg_stat_activity WHERE query = '%s' AND state = 'active'",
+            sleeps);
         while (t_ground_count(g, sql) != 0)
             T_TRUE(t_real_ms() < until_ms);
     }
@@ -372,7 +378,7 @@ G_TEST(a_wait_for_a_lock_is_interrupted)
     t_event_release(&r.done);
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static il_status
 quote(struct guard_tx *tx, const char *table, const char *column, char out[256], il_error *err)
@@ -428,7 +434,7 @@ G_TEST(names_are_those_of_the_catalogue)
     il__guard_close(c);
 }
 
-/* ---- URLs ------------------------------------------------------------------------------------------------------ */
+/* ---- URLs ------------------------------------------------------------------------------------ */
 
 G_TEST(urls_that_are_refused)
 {
@@ -444,7 +450,7 @@ G_TEST(urls_that_are_refused)
 
     for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
         err          = (il_error){ .message = "" };
-        il_status st = il__guard_open(urls[i], 200, &c, &err);
+        il_status st = t_guard_open(urls[i], 200, &c, &err);
         if (st == IL_OK)
             T_FAIL("'%s' was not refused", urls[i]);
         T_TRUE(err.message[0] != '\0');
@@ -458,13 +464,13 @@ G_TEST(passwords_are_not_told)
     struct guard_conn *c   = NULL;
     il_error           err = { .message = "" };
 
-    T_EQ(il__guard_open("postgres://user:geheim@127.0.0.1:1/db", 2000, &c, &err), IL_STORE);
+    T_EQ(t_guard_open("postgres://user:geheim@127.0.0.1:1/db", 2000, &c, &err), IL_STORE);
     T_HAS(err.message, "127.0.0.1:1");
     T_TRUE(strstr(err.message, "geheim") == NULL);
     if (g->is_postgres) {
         char url[T_PATH_BYTES + 64];
         (void)snprintf(url, sizeof url, "%s&user=no_such_user&password=geheim", g->server);
-        T_TRUE(il__guard_open(url, 5000, &c, &err) != IL_OK);
+        T_TRUE(t_guard_open(url, 5000, &c, &err) != IL_OK);
         T_TRUE(strstr(err.message, "geheim") == NULL);
     }
 }
@@ -478,16 +484,16 @@ G_TEST(a_store_is_no_place_for_tables)
 
     t_path(url, "sqlite:%s/other.db", g->dir);
     T_EQ(il_open(url, NULL, &h, &err), IL_OK);
-    T_EQ(il__guard_open(url, 0, &c, &err), IL_INVAL);
-    T_HAS(err.message, "a file of their own");
+    T_EQ(t_guard_open(url, 0, &c, &err), IL_INVAL);
+    T_HAS(err.message, "in another file");
     il_close(h);
     /* A file that becomes one after it was opened. */
     t_path(url, "sqlite:%s/later.db", g->dir);
-    T_EQ(il__guard_open(url, 0, &c, &err), IL_OK);
+    T_EQ(t_guard_open(url, 0, &c, &err), IL_OK);
     T_EQ(il_open(url, NULL, &h, &err), IL_OK);
     struct guard_tx *tx = NULL;
     T_EQ(il__guard_begin(c, NULL, false, &tx, &err), IL_INVAL);
-    T_HAS(err.message, "a file of their own");
+    T_HAS(err.message, "in another file");
     il__guard_close(c);
     il_close(h);
 }
@@ -506,7 +512,8 @@ G_TEST(a_file_stays_as_it_is)
         t_write(c, "INSERT INTO t VALUES (1)");
         il__guard_close(c);
         const char *kept = t_ground_ask(g, "PRAGMA journal_mode", out);
-        T_STREQ(kept, strcmp(modes[i], "truncate") == 0 ? "delete" : modes[i]); /* the file knows wal or not */
+        /* the file knows wal or not */
+        T_STREQ(kept, strcmp(modes[i], "truncate") == 0 ? "delete" : modes[i]);
     }
 }
 

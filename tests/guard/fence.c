@@ -1,5 +1,6 @@
 /*
- * fence.c: who has lost the lease cannot commit: at the begin, at the commit, stopped in between, and behind a reader.
+ * fence.c: a holder that has lost its lease cannot commit: checked at begin, at commit, stopped in
+ * between, and after a reader.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -105,11 +106,11 @@ G_TEST(a_fence_of_another_tenant_is_not_ours)
     il_close(h);
 }
 
-/* ---- the table of fences --------------------------------------------------------------------------------------- */
+/* ---- the table of fences --------------------------------------------------------------------- */
 
 /*
- * Two stores, each of which takes its own holder for the current one: only what was shown to the database can tell them apart. The second is born later, so its
- * fences are higher.
+ * Two stores, each of which takes its own holder for the current one: only what was shown to the
+ * database can tell them apart. The second is born later, so its fences are higher.
  */
 struct two {
     il                *h[2];
@@ -155,7 +156,7 @@ G_TEST(a_higher_fence_that_was_shown_keeps_a_lower_one_out)
     T_EQ(commit(tx, &err), IL_OK);
     T_EQ(il__guard_begin(t.c[0], &t.f[0], false, &tx, &err), IL_STALE);
     T_EQU(err.fence, t.f[1].fence);
-    T_HAS(err.message, "later holder");
+    T_HAS(err.message, "newer fence");
     T_EQ(il__guard_begin(t.c[0], &t.f[0], true, &tx, &err), IL_STALE);
     two_release(&t);
 }
@@ -196,7 +197,8 @@ G_TEST(a_fence_that_a_reader_showed_keeps_a_zombie_out)
     tx = t_begin(t.c[1], &t.f[1], true);
     t_exec(tx, COUNT);
     struct guard_tx *zombie = NULL;
-    T_EQ(il__guard_begin(t.c[0], &t.f[0], false, &zombie, &err), IL_STALE); /* while it still reads */
+    /* while it still reads */
+    T_EQ(il__guard_begin(t.c[0], &t.f[0], false, &zombie, &err), IL_STALE);
     T_EQ(commit(tx, &err), IL_OK);
     T_EQ(il__guard_begin(t.c[0], &t.f[0], false, &zombie, &err), IL_STALE);
     T_EQ(t_ground_count(g, COUNT), 0);
@@ -306,7 +308,8 @@ G_TEST(waiting_has_a_limit)
     T_EQ(il__guard_begin(t.c[1], &t.f[1], false, &other, &err), IL_STORE);
     T_TRUE(err.message[0] != '\0');
     T_EQ(commit(tx, &err), IL_OK);
-    T_EQ(commit(t_begin(t.c[1], &t.f[1], false), &err), IL_OK); /* and the connection is good again */
+    /* and the connection is good again */
+    T_EQ(commit(t_begin(t.c[1], &t.f[1], false), &err), IL_OK);
     two_release(&t);
 }
 
@@ -336,7 +339,7 @@ make_main(void *arg)
         f.fence   = m->status == IL_OK ? il_lease_fence(lease) : 0;
     }
     if (m->status == IL_OK)
-        m->status = il__guard_open(m->g->url, G_LIMIT_MS, &c, &m->err);
+        m->status = t_guard_open(m->g->url, G_LIMIT_MS, &c, &m->err);
     (void)t_event_wait(m->go, 1, G_LIMIT_MS);
     if (m->status == IL_OK)
         m->status = il__guard_begin(c, &f, false, &tx, &m->err);
@@ -402,9 +405,10 @@ G_TEST(many_show_a_higher_fence_at_once)
     il_close(h);
 }
 
-/* ---- a zombie -------------------------------------------------------------------------------------------------- */
+/* ---- a zombie -------------------------------------------------------------------------------- */
 
-/* Holder A, a process of its own: takes the key for a second, begins, writes; then, when it is told to, commits. */
+/* Holder A, a process of its own: takes the key for a second, begins, writes; then, when it is told
+ * to, commits. */
 static int
 zombie_main(void *arg)
 {
@@ -446,7 +450,7 @@ heir_main(void *arg)
     struct guard_conn *c  = NULL;
     struct guard_tx   *tx = NULL;
 
-    b->status = il__guard_open(b->g->url, G_LIMIT_MS, &c, &b->err);
+    b->status = t_guard_open(b->g->url, G_LIMIT_MS, &c, &b->err);
     t_event_add(&b->begins);
     if (b->status == IL_OK)
         b->status = il__guard_begin(c, &b->f, false, &tx, &b->err);
@@ -540,14 +544,17 @@ G_TEST(a_guarded_table_takes_our_writes)
     if (g->is_shared) {
         (void)t_ground_ask(g, "CREATE TABLE guarded (id text, n int)", out);
         (void)snprintf(table, sizeof table, "%s.guarded", g->schema);
-        struct il__table_guard change = { .table = table, .key = "pipeline:{id}", .tenant = "default" };
+        struct il__table_guard change = { .table  = table,
+                                          .key    = "pipeline:{id}",
+                                          .tenant = "default" };
         if (il__handle_guard_table(h, &change, NULL, NULL, &err) != IL_OK)
             T_FAIL("%s", err.message);
         struct guard_tx *tx = t_begin(c, &f, false);
         t_exec(tx, "INSERT INTO guarded VALUES ('p', 1)");
         T_EQ(commit(tx, &err), IL_OK);
         tx = t_begin(c, &f, false);
-        T_EQ(t_try(tx, "INSERT INTO guarded VALUES ('other', 1)", &err), IL_INVAL); /* IL002: of another key */
+        /* IL002: of another key */
+        T_EQ(t_try(tx, "INSERT INTO guarded VALUES ('other', 1)", &err), IL_INVAL);
         il__guard_rollback(tx);
     }
     il__guard_close(c);

@@ -1,5 +1,5 @@
 /*
- * ground.c: databases of users, and stores beside them.
+ * ground.c: users' databases and stores for tests; see ground.h.
  */
 #include "guard/ground.h"
 
@@ -106,7 +106,7 @@ t_ground_open(const struct t_ground *g, int64_t timeout_ms)
     struct guard_conn *c = NULL;
     il_error           err;
 
-    if (il__guard_open(g->url, timeout_ms, &c, &err) != IL_OK)
+    if (t_guard_open(g->url, timeout_ms, &c, &err) != IL_OK)
         T_FAIL("%s: %s", g->url, err.message);
     return c;
 }

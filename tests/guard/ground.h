@@ -1,11 +1,13 @@
 /*
- * ground.h: a database of a user's and a store beside it, new for each test. IL_TEST_GUARD = sqlite (both are files), postgres (a schema; the store is a file), or shared (both are
- * in one PostgreSQL database).
+ * ground.h: a user's database and a store, new for each test. IL_TEST_GUARD = sqlite (both are
+ * files), postgres (a schema; the store is a file), or shared (both are in one PostgreSQL
+ * database).
  */
 #ifndef T_GROUND_H
 #define T_GROUND_H
 
 #include "guard/guard.h"
+#include "guard/open.h"
 #include "harness/check.h"
 #include "harness/cmocka.h"
 #include "harness/tmp.h"

@@ -1,14 +1,16 @@
 /*
- * http.c: http steps and probes (R1.19, R1.28) against a server that hangs, resets, redirects, fails.
+ * http.c: http steps and probes against a server that hangs, resets, redirects, fails.
  */
 #include <jansson.h>
 #include <unistd.h>
 
 #include "apps/runner/runner_internal.h"
+#include "apps/runner/step_run.h"
 #include "guard/attempt.h"
 #include "harness/clock.h"
 #include "harness/proc.h"
 #include "harness/tmp.h"
+#include "net/net.h"
 
 static struct t_proc server;
 static int           port, secure_port;
@@ -135,7 +137,8 @@ U_TEST(a_user_in_the_url_is_not_told)
     char             out[512];
 
     request(&t, "GET", "");
-    (void)snprintf(url_text, sizeof url_text, "http://me:geheim@127.0.0.1:%d/echo?token=geheim", port);
+    (void)snprintf(url_text, sizeof url_text, "http://me:geheim@127.0.0.1:%d/echo?token=geheim",
+                   port);
     T_EQ(t_attempt_run(&t, runner_step_http), RUNNER_STEP_COMPLETED);
     T_HAS(echoed(&t, "headers", "authorization", out), "Basic ");
     T_TRUE(strstr(t.result.details, "geheim") == NULL);
@@ -145,7 +148,7 @@ U_TEST(a_user_in_the_url_is_not_told)
     T_TRUE(strstr(t.result.error, "geheim") == NULL);
     T_TRUE(strstr(t.result.details, "geheim") == NULL);
     T_HAS(t.result.error, "GET http://127.0.0.1:");
-    T_HAS(t.result.error, "/status/403: answered 403");
+    T_HAS(t.result.error, "/status/403: responded 403");
     t_attempt_release(&t);
 }
 
@@ -184,7 +187,7 @@ U_TEST(a_server_that_fails_once)
     t_attempt_release(&t);
 }
 
-U_TEST(redirections)
+U_TEST(redirects)
 {
     static const char *const elsewhere[] = { "/redirect/302/host", "/redirect/307/port",
                                              "/redirect/301/scheme", "/redirect/302/file" };
@@ -215,7 +218,7 @@ U_TEST(redirections)
     t_attempt_release(&t);
     request(&t, "GET", "/redirect/302/loop");
     T_EQ(t_attempt_run(&t, runner_step_http), RUNNER_STEP_FAILED);
-    T_HAS(t.result.error, "redirections");
+    T_HAS(t.result.error, "more than 5 redirects");
     t_attempt_release(&t);
     for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++) {
         request(&t, "GET", elsewhere[i]);
@@ -223,7 +226,7 @@ U_TEST(redirections)
         t.step.http.n_headers = 1;
         T_EQ(t_attempt_run(&t, runner_step_http), RUNNER_STEP_FAILED);
         T_TRUE(t.result.final);
-        T_HAS(t.result.error, "redirects to");
+        T_HAS(t.result.error, "redirect to");
         T_TRUE(strstr(t.result.error, "geheim") == NULL);
         t_attempt_release(&t);
     }
@@ -273,7 +276,7 @@ U_TEST(an_answer_that_does_not_come)
         T_EQ(t_attempt_run(&t, runner_step_http), RUNNER_STEP_FAILED);
         T_TRUE(t.result.timed_out);
         T_TRUE(!t.result.final);
-        T_HAS(t.result.error, "within the time");
+        T_HAS(t.result.error, "no response within 300 ms");
         T_TRUE(t_real_ms() - begun_ms < 10000);
         t_attempt_release(&t);
     }
@@ -321,7 +324,8 @@ U_TEST(certificates_are_verified)
     if (t_attempt_run(&t, runner_step_http) != RUNNER_STEP_COMPLETED)
         T_FAIL("%s", t.result.error);
     T_STREQ(echoed(&t, "headers", "authorization", out), "Bearer geheim");
-    (void)snprintf(url_text, sizeof url_text, "https://localhost:%d/echo", secure_port); /* another name */
+    /* another name */
+    (void)snprintf(url_text, sizeof url_text, "https://localhost:%d/echo", secure_port);
     T_EQ(t_attempt_run(&t, runner_step_http), RUNNER_STEP_FAILED);
     (void)unsetenv("SSL_CERT_FILE");
     t_attempt_release(&t);
@@ -355,13 +359,106 @@ U_TEST(what_is_no_request)
         T_EQ(t.out.n_bytes, 0);
         t_attempt_release(&t);
     }
+    /* A parameter, or two together, that would climb out of its folder; not so in the query. */
+    static const char *const climbing[] = { "..", ".", "../jobs", "a/../b", "..\\x", "..;a" };
+    static const char *const paths[]    = { "/jobs/{day}/x", "/jobs/{day}" };
+    for (size_t i = 0; i < ARRAY_LEN(climbing) * ARRAY_LEN(paths); i++) {
+        request(&t, "GET", paths[i % ARRAY_LEN(paths)]);
+        t_attempt_value(&t, "day", climbing[i / ARRAY_LEN(paths)]);
+        T_EQ(t_attempt_run(&t, runner_step_http), RUNNER_STEP_FAILED);
+        T_TRUE(t.result.final);
+        T_HAS(t.result.error, "segment");
+        T_EQ(t.out.n_bytes, 0);
+        t_attempt_release(&t);
+    }
+    request(&t, "GET", "/%2e{day}/x");
+    t_attempt_value(&t, "day", ".");
+    T_EQ(t_attempt_run(&t, runner_step_http), RUNNER_STEP_FAILED);
+    T_HAS(t.result.error, "segment");
+    t_attempt_release(&t);
+    request(&t, "GET", "/echo?day={day}");
+    t_attempt_value(&t, "day", "..");
+    T_EQ(t_attempt_run(&t, runner_step_http), RUNNER_STEP_COMPLETED);
+    t_attempt_release(&t);
     request(&t, "GET", "/echo?day={day}");
     T_EQ(t_attempt_run(&t, runner_step_http), RUNNER_STEP_FAILED); /* a parameter without a value */
     T_HAS(t.result.error, "day");
     t_attempt_release(&t);
 }
 
-/* ---- probes ---------------------------------------------------------------------------------------------------- */
+/* ---- what only others than steps ask of a request -------------------------------------------- */
+
+static struct net_conn *conn;
+
+static bool
+collect(void *cookie, const void *data, size_t n_bytes)
+{
+    il__buf_add(cookie, data, n_bytes);
+    return true;
+}
+
+/* GET, over the connection that is there; `r` has what else is asked. */
+static il_status
+get(const char *path, struct net_request r, struct net_answer *answer, struct il__buf *body,
+    il_error *reterr)
+{
+    char url[T_PATH_BYTES];
+
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%d%s", port, path);
+    il__buf_clear(body);
+    r.method     = "GET";
+    r.url        = url;
+    r.connect_ms = r.total_ms = G_LIMIT_MS;
+    r.take                    = collect;
+    r.cookie                  = body;
+    return il__net_send(conn, &r, answer, reterr);
+}
+
+U_TEST(requests_of_net)
+{
+    static const struct net_options options;
+    struct net_request              plain = { 0 }, short_head = { .head_bytes_max = 2000 },
+                       short_body = { .body_bytes_max = 100000 }, idle = { .idle_ms = 200 };
+    struct net_headers      headers = { 0 };
+    struct net_answer       answer;
+    struct il__buf AUTO_BUF body = { 0 };
+    il_error                err;
+
+    il__buf_init(&body, 16 << 20);
+    T_EQ(il__net_open(&options, &conn, &err), IL_OK);
+    /* Conditional: the second time nothing has changed. */
+    T_EQ(get("/etag", plain, &answer, &body, &err), IL_OK);
+    T_EQ(answer.status, 200);
+    T_STREQ(answer.etag, "\"v1\"");
+    T_STREQ(answer.modified, "Sun, 06 Nov 1994 08:49:37 GMT");
+    T_STREQ(il__buf_str(&body), "the page\n");
+    T_EQ(il__net_headers_unless(&headers, answer.etag, answer.modified, &err), IL_OK);
+    struct net_request again = { .headers = &headers, .redirects_max = 5 };
+    T_EQ(get("/etag", again, &answer, &body, &err), IL_OK);
+    T_EQ(answer.status, 304);
+    T_STREQ(answer.etag, "\"v1\"");
+    T_EQ(body.n_bytes, 0);
+    il__net_headers_release(&headers);
+    /* Without redirects_max a redirect is the answer, and its body is dropped. */
+    T_EQ(get("/redirect/302/here", plain, &answer, &body, &err), IL_OK);
+    T_EQ(answer.status, 302);
+    T_EQ(body.n_bytes, 0);
+    /* Limits. The connection is good for the next request. */
+    T_EQ(get("/head", plain, &answer, &body, &err), IL_OK);
+    T_EQ(get("/head", short_head, &answer, &body, &err), IL_LIMIT);
+    T_EQ(answer.status, 0);
+    T_EQ(get("/large", short_body, &answer, &body, &err), IL_LIMIT);
+    T_TRUE(body.n_bytes <= 100000);
+    /* Half an answer comes, and then nothing, long before the whole time is over. */
+    T_EQ(get("/half", idle, &answer, &body, &err), IL_TIMEOUT);
+    T_HAS(err.message, "no progress for 200 ms");
+    T_STREQ(il__buf_str(&body), "the first half\n");
+    T_LINE(&server, "hangs", G_LIMIT_MS, NULL);
+    T_EQ(get("/status/200", idle, &answer, &body, &err), IL_OK);
+    il__net_close(conn);
+}
+
+/* ---- probes ---------------------------------------------------------------------------------- */
 
 static struct proc_spawner *spawner;
 
@@ -393,7 +490,8 @@ runner_probe_env(struct runner *r UNUSED, const struct pipeline *p UNUSED,
     char **env = il__calloc(3, sizeof *env);
     char   param[256];
 
-    (void)snprintf(param, sizeof param, "INTERLOCK_PARAM_day=%s", v->n > 0 ? v->items[0].value : "");
+    (void)snprintf(param, sizeof param, "INTERLOCK_PARAM_day=%s",
+                   v->n > 0 ? v->items[0].value : "");
     env[0] = il__strdup("PATH=/usr/bin:/bin");
     env[1] = il__strdup(param);
     return env;
@@ -442,8 +540,9 @@ U_TEST(a_probe_that_is_a_command)
     T_EQ(probe_script("kill -9 $$", 0, out, &err), IL_STORE);
     T_HAS(err.message, "signal 9");
     T_EQ(probe_script("sleep 600", 300, out, &err), IL_STORE);
-    T_HAS(err.message, "too long");
-    T_EQ(probe_script("head -c 1000000 /dev/zero | tr '\\0' x", 0, out, &err), IL_HELD); /* bounded */
+    T_HAS(err.message, "timed out");
+    /* bounded */
+    T_EQ(probe_script("head -c 1000000 /dev/zero | tr '\\0' x", 0, out, &err), IL_HELD);
     T_EQ(strlen(out), 256);
     struct pipeline_text argv[] = { { "/no/such/program" } };
     struct pipeline      p      = { .preflight     = PIPELINE_PROBE_COMMAND,
@@ -456,6 +555,23 @@ U_TEST(a_probe_that_is_a_command)
     T_STREQ(out, "mon day");
     struct pipeline none = { .preflight = PIPELINE_NO_PROBE };
     T_EQ(probe(&none, out, &err), IL_OK);
+}
+
+/* What fails before the request is sent names the URL, too, without its query and password. */
+U_TEST(the_url_of_a_request_that_is_not_sent)
+{
+    struct t_attempt     t;
+    struct pipeline_pair header = { "X-A", { "a\nb" } };
+
+    request(&t, "GET", "/ok?token=secret");
+    t.step.http.headers   = &header;
+    t.step.http.n_headers = 1;
+    struct fetch        f = { .http = &t.step.http, .values = &(struct pipeline_values){ .n = 0 } };
+    struct fetch_answer answer;
+    runner_fetch(&f, &answer);
+    T_HAS(answer.url, "http://127.0.0.1:");
+    T_HAS(answer.url, "/ok");
+    T_TRUE(strstr(answer.url, "secret") == NULL);
 }
 
 static il_status
@@ -486,7 +602,7 @@ U_TEST(a_probe_that_is_a_request)
     T_EQ(probe_path("/probe/nonsense", out, &err), IL_STORE);
     T_HAS(err.message, "running");
     T_EQ(probe_path("/status/500", out, &err), IL_STORE);
-    T_HAS(err.message, "answered 500");
+    T_HAS(err.message, "responded 500");
     T_EQ(probe_path("/status/204", out, &err), IL_STORE);
     T_EQ(probe_path("/reset", out, &err), IL_STORE);
     T_EQ(probe_path("/hang", out, &err), IL_STORE);
@@ -532,13 +648,15 @@ main(int argc, char **argv)
         U_ROW(a_user_in_the_url_is_not_told),
         U_ROW(statuses),
         U_ROW(a_server_that_fails_once),
-        U_ROW(redirections),
+        U_ROW(redirects),
+        U_ROW(requests_of_net),
         U_ROW(a_large_answer),
         U_ROW(a_connection_that_breaks),
         U_ROW(an_answer_that_does_not_come),
         U_ROW(it_stops_when_it_is_told_to),
         U_ROW(certificates_are_verified),
         U_ROW(what_is_no_request),
+        U_ROW(the_url_of_a_request_that_is_not_sent),
         U_ROW(a_probe_that_is_a_command),
         U_ROW(a_probe_that_is_a_request),
         U_ROW(a_probe_ends_with_its_runner),

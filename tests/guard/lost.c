@@ -1,5 +1,6 @@
 /*
- * lost.c: a PostgreSQL that goes away in the middle, connections that are cut, users who may not. What was not acknowledged is not there, or it is said that nobody knows.
+ * lost.c: a PostgreSQL server that stops in the middle, cut connections, users without permission.
+ * Unacknowledged work is not committed, or its outcome is reported as unknown.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ open_at(const char *url, int64_t timeout_ms)
     il_error           err;
 
     for (int64_t until_ms = t_real_ms() + G_LIMIT_MS;
-         il__guard_open(url, timeout_ms, &c, &err) != IL_OK;)
+         t_guard_open(url, timeout_ms, &c, &err) != IL_OK;)
         T_TRUE(t_real_ms() < until_ms);
     return c;
 }
@@ -153,7 +154,8 @@ U_TEST(a_server_that_is_restarted)
     il__guard_close(c);
 }
 
-/* A network that is cut: nothing comes, nothing is refused. Who is told to stop does not wait for it. */
+/* A network that is cut: nothing comes, nothing is refused. Who is told to stop does not wait for
+ * it. */
 struct stuck {
     struct guard_conn *c;
     struct t_event     begins, done;
@@ -269,14 +271,16 @@ U_TEST(users_who_may_not)
     T_EQ(il__guard_commit(tx, &err), IL_OK);
     il__guard_close(c);
 
-    /* The store is in the same database, and the user may not use it: not by another way, which the others would not see. */
+    /* The store is in the same database, and the user may not use it: not by another way, which the
+     * others would not see. */
     T_EQ(il_open(server.url, NULL, &h, &err), IL_OK);
     struct guard_fence f = t_fence(h, t_take(h, "a", 60000));
     c                    = open_at(url, 0);
     T_EQ(il__guard_begin(c, &f, false, &tx, &err), IL_INVAL);
     T_HAS(err.message, "check_fence()");
     (void)ask("GRANT USAGE ON SCHEMA interlock TO guest", out);
-    (void)ask("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA interlock TO guest", out);
+    (void)ask("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA interlock TO guest",
+              out);
     tx = t_begin(c, &f, false);
     t_exec(tx, "SELECT 1");
     if (il__guard_commit(tx, &err) != IL_OK)
@@ -285,7 +289,8 @@ U_TEST(users_who_may_not)
     il_close(h);
 }
 
-/* A server ends a transaction whose owner does nothing for long: what keeps the next holder waiting has an end. */
+/* A server ends a transaction whose owner does nothing for long: what keeps the next holder waiting
+ * has an end. */
 static bool
 take_text(void *cookie, const struct guard_row *row)
 {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""server.py [CERTIFICATE]: the other side of http steps: does what the path says. Prints its port, and that for https."""
+"""server.py [CERTIFICATE]: the server for http steps: does what the path says. Prints its port, and
+the one for https."""
 import http.server
 import json
 import socket
@@ -57,6 +58,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(int(status), b"go away\n", Location=to)
         elif path == "/flaky":
             self.answer(500 if count == 1 else 200, b"once more\n")
+        elif path == "/etag":
+            same = (self.headers.get("If-None-Match") == '"v1"'
+                    and self.headers.get("If-Modified-Since") == "Sun, 06 Nov 1994 08:49:37 GMT")
+            self.answer(304 if same else 200, b"" if same else b"the page\n", etag=' "v1" ',
+                        **{"Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"})
+        elif path == "/head":
+            self.answer(200, b"", **{f"X-{i}": "x" * 1000 for i in range(10)})
         elif path == "/large":
             self.answer(200, b"x" * 5_000_000 + b"end\n")
         elif path == "/hang":

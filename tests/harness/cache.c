@@ -1,5 +1,5 @@
 /*
- * cache.c: ops on cached values.
+ * cache.c: one-line helpers for ops on cached values.
  */
 #include "harness/cache.h"
 
@@ -28,11 +28,12 @@ t_cache_op(il_op_type type, const char *key, const char *holder, uint64_t token,
 uint64_t
 t_cache_put_(struct t_store *s, const char *key, const char *value, struct t_cache_args a)
 {
-    const il_op *op =
-        T_IS(t_cache_lookup(s, key, "builder", .tenant = a.tenant, .lease_ms = a.lease_ms), IL_LEAD);
+    const il_op *op = T_IS(
+        t_cache_lookup(s, key, "builder", .tenant = a.tenant, .lease_ms = a.lease_ms), IL_LEAD);
     uint64_t token = op->out.fence;
 
-    (void)T_IS(t_op_run(s, NULL, t_cache_op(IL_OP_CACHE_FILL, key, "builder", token, value, a)), IL_OK);
+    (void)T_IS(t_op_run(s, NULL, t_cache_op(IL_OP_CACHE_FILL, key, "builder", token, value, a)),
+               IL_OK);
     return token;
 }
 

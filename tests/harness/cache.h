@@ -1,5 +1,5 @@
 /*
- * cache.h: cached values under test: ops as one-liners.
+ * cache.h: one-line helpers for ops on cached values.
  */
 #ifndef T_CACHE_H
 #define T_CACHE_H
@@ -24,7 +24,8 @@ struct t_cache_args {
 #define t_cache_get(s, key, ...) \
     t_op_run(s, NULL, t_cache_op(IL_OP_CACHE_GET, key, NULL, 0, NULL, T_CACHE_ARGS(__VA_ARGS__)))
 #define t_cache_lookup(s, key, holder, ...) \
-    t_op_run(s, NULL, t_cache_op(IL_OP_CACHE_LOOKUP, key, holder, 0, NULL, T_CACHE_ARGS(__VA_ARGS__)))
+    t_op_run(s, NULL,                       \
+             t_cache_op(IL_OP_CACHE_LOOKUP, key, holder, 0, NULL, T_CACHE_ARGS(__VA_ARGS__)))
 #define t_cache_fill(s, key, holder, token, value, ...) \
     t_op_run(s, NULL,                                   \
              t_cache_op(IL_OP_CACHE_FILL, key, holder, token, value, T_CACHE_ARGS(__VA_ARGS__)))
@@ -34,7 +35,8 @@ struct t_cache_args {
 #define t_cache_drop(s, key, ...) \
     t_op_run(s, NULL, t_cache_op(IL_OP_CACHE_DROP, key, NULL, 0, NULL, T_CACHE_ARGS(__VA_ARGS__)))
 #define t_cache_stats(s, prefix, ...) \
-    t_op_run(s, NULL, t_cache_op(IL_OP_CACHE_STATS, prefix, NULL, 0, NULL, T_CACHE_ARGS(__VA_ARGS__)))
+    t_op_run(s, NULL,                 \
+             t_cache_op(IL_OP_CACHE_STATS, prefix, NULL, 0, NULL, T_CACHE_ARGS(__VA_ARGS__)))
 
 /* Build an op without applying it. For CACHE_STATS `key` is the prefix. */
 il_op t_cache_op(il_op_type type, const char *key, const char *holder, uint64_t token,
@@ -46,6 +48,7 @@ uint64_t t_cache_put_(struct t_store *s, const char *key, const char *value, str
 
 /* The op has this status and shows this text as its value; NULL: it shows none. */
 #define T_SHOWS(op, status, text) t_shows(op, status, text, __FILE__, __LINE__)
-const il_op *t_shows(const il_op *op, il_status status, const char *text, const char *file, int line);
+const il_op *t_shows(const il_op *op, il_status status, const char *text, const char *file,
+                     int line);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * check.c: failing a test.
+ * check.c: test assertions.
  */
 #include "harness/check.h"
 

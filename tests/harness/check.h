@@ -1,5 +1,5 @@
 /*
- * check.h: failing a test. Every failure says where, and shows both values.
+ * check.h: test assertions. Every failure prints its location and both values.
  *
  * Works inside cmocka tests and in plain programs (which then exit with a failure), from the main
  * thread only.
@@ -31,7 +31,8 @@ _Noreturn void t_fail(const char *file, int line, const char *fmt, ...) PRINTF_L
 
 void t_eq(int64_t actual, int64_t expected, const char *what, const char *file, int line);
 void t_equ(uint64_t actual, uint64_t expected, const char *what, const char *file, int line);
-void t_streq(const char *actual, const char *expected, const char *what, const char *file, int line);
+void t_streq(const char *actual, const char *expected, const char *what, const char *file,
+             int line);
 void t_has(const char *text, const char *part, const char *what, const char *file, int line);
 void t_less(uint64_t a, uint64_t b, const char *what, const char *file, int line);
 

@@ -1,5 +1,5 @@
 /*
- * cmocka.h: cmocka with the headers it wants before it.
+ * cmocka.h: includes cmocka with the headers it requires.
  */
 #ifndef T_CMOCKA_H
 #define T_CMOCKA_H

@@ -1,5 +1,5 @@
 /*
- * event.c: waiting for something, with a limit.
+ * event.c: waits for an event, with a timeout.
  */
 #include "harness/event.h"
 

@@ -1,5 +1,5 @@
 /*
- * event.h: something that a thread waits for, with a limit. Tests never sleep and hope.
+ * event.h: an event that a thread waits for, with a timeout. Tests never rely on sleeps.
  */
 #ifndef T_EVENT_H
 #define T_EVENT_H

@@ -1,6 +1,6 @@
 /*
- * invariants.c: invariants 1 to 6 of src/core/README.md, as far as they can be seen from outside. The other
- * families are in invariants_run.c, invariants_job.c and invariants_op.c.
+ * invariants.c: checks invariants 1 to 6 of src/core/README.md, as far as visible from outside. The
+ * other families are in invariants_run.c, invariants_job.c and invariants_op.c.
  */
 
 #include <inttypes.h>
@@ -75,7 +75,8 @@ look_at_lease(const il_lease_info *it, char why[T_WHY_BYTES])
 {
     int64_t most = it->state == IL_LEASE_OFFERED ? MIN(it->ttl_ms, IL__OFFER_MS) : it->ttl_ms;
 
-    if (it->state != IL_LEASE_OFFERED && it->state != IL_LEASE_HELD && it->state != IL_LEASE_CLOSING)
+    if (it->state != IL_LEASE_OFFERED && it->state != IL_LEASE_HELD &&
+        it->state != IL_LEASE_CLOSING)
         return t_broken(why, "'%s': a lease is %s", it->key, il_lease_state_name(it->state));
     if (it->fence == 0)
         return t_broken(why, "'%s': a lease of %s without a fence", it->key, it->holder);

@@ -1,5 +1,5 @@
 /*
- * invariants_job.c: the invariants of src/core/queue.md, as far as listings show them.
+ * invariants_job.c: checks the invariants of src/core/queue.md, as far as listings show them.
  */
 #include <inttypes.h>
 
@@ -17,10 +17,11 @@ struct jobs { /* of one tenant */
 static bool
 is_live(const il_job_info *job)
 {
-    return job->state == IL_JOB_SCHEDULED || job->state == IL_JOB_READY || job->state == IL_JOB_RUNNING;
+    return job->state == IL_JOB_SCHEDULED || job->state == IL_JOB_READY ||
+           job->state == IL_JOB_RUNNING;
 }
 
-/* ---- one job ----------------------------------------------------------------------------------------- */
+/* ---- one job --------------------------------------------------------------------------------- */
 
 static bool
 look_at_job(const il_job_info *job, char why[T_WHY_BYTES])
@@ -66,8 +67,9 @@ look_at_past(struct t_watch *w, const il_job_info *job, char why[T_WHY_BYTES])
                         s->newest);
     s->newest = job->token;
     if (job->state == IL_JOB_COMPLETED)
-        sum = t_sum_number(t_sum_number(t_sum_number(1, job->token), (uint64_t)job->completed_at_ms),
-                           job->attempt);
+        sum =
+            t_sum_number(t_sum_number(t_sum_number(1, job->token), (uint64_t)job->completed_at_ms),
+                         job->attempt);
     if (s->sum != 0 && s->sum != sum)
         return t_broken(why, "job %s was completed, and has changed to %s", job->id,
                         il_job_state_name(job->state));
@@ -75,7 +77,7 @@ look_at_past(struct t_watch *w, const il_job_info *job, char why[T_WHY_BYTES])
     return true;
 }
 
-/* ---- jobs beside each other ---------------------------------------------------------------------------- */
+/* ---- jobs beside each other ------------------------------------------------------------------ */
 
 static int
 by_token(const void *a, const void *b)
@@ -115,7 +117,8 @@ look_at_unique(const struct jobs *jobs, const il_job_info *job, char why[T_WHY_B
 
 /* Invariant 2: more than the limit may run only if it was lowered, and then no more are added. */
 static bool
-look_at_group(struct t_watch *w, const struct jobs *jobs, const il_job_info *job, char why[T_WHY_BYTES])
+look_at_group(struct t_watch *w, const struct jobs *jobs, const il_job_info *job,
+              char why[T_WHY_BYTES])
 {
     char    name[IL_QUEUE_BYTES_MAX + IL_KEY_BYTES_MAX + 2];
     int64_t n = 0;
@@ -133,13 +136,14 @@ look_at_group(struct t_watch *w, const struct jobs *jobs, const il_job_info *job
     n_before             = (int64_t)group->newest;
     group->newest        = (uint64_t)n;
     if (limit > 0 && n > limit && n > n_before)
-        return t_broken(why, "group %s of %s: %" PRId64 " are running, %" PRId64 " before, limit %" PRId64,
-                        job->group, job->queue, n, n_before, limit);
+        return t_broken(
+            why, "group %s of %s: %" PRId64 " are running, %" PRId64 " before, limit %" PRId64,
+            job->group, job->queue, n, n_before, limit);
     return true;
 }
 
-/* Invariant 5. Children are younger than the parent: one of the same id may have been there before. A failed child may
- * be retried after its parent has ended, a completed one cannot. */
+/* Invariant 5. Children are younger than the parent: one of the same id may have been there before.
+ * A failed child may be retried after its parent has ended, a completed one cannot. */
 static bool
 look_at_parent(const struct jobs *jobs, const il_job_info *parent, char why[T_WHY_BYTES])
 {
@@ -180,7 +184,7 @@ look_at_all(struct t_watch *w, struct jobs *jobs, char why[T_WHY_BYTES])
     return true;
 }
 
-/* ---- queues ----------------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 /* What its rows say is what they are; its settings are what the next looks are measured by. */
 static bool
@@ -193,11 +197,11 @@ look_at_queue(struct t_watch *w, const struct jobs *jobs, size_t i_first, const 
     for (size_t i = i_first; i < jobs->n; i++)
         n[jobs->items[i]->state % IL_JOB_STATE_COUNT]++;
     if (n[IL_JOB_SCHEDULED] != q->n_scheduled || n[IL_JOB_READY] != q->n_ready ||
-        n[IL_JOB_RUNNING] != q->n_running || n[IL_JOB_FAILED] != q->n_dead)
+        n[IL_JOB_RUNNING] != q->n_running || n[IL_JOB_FAILED] != q->n_failed)
         return t_broken(why,
                         "queue %s says %" PRIu64 "/%" PRIu64 "/%" PRIu64 "/%" PRIu64
                         ", its jobs are %" PRIu64 "/%" PRIu64 "/%" PRIu64 "/%" PRIu64,
-                        q->name, q->n_scheduled, q->n_ready, q->n_running, q->n_dead,
+                        q->name, q->n_scheduled, q->n_ready, q->n_running, q->n_failed,
                         n[IL_JOB_SCHEDULED], n[IL_JOB_READY], n[IL_JOB_RUNNING], n[IL_JOB_FAILED]);
     int64_t limit = q->opts.group_limit;
     /* One that was lowered, or set, since the last look may have been used in full before. */

@@ -1,5 +1,5 @@
 /*
- * invariants_op.c: what can only be seen from what ops are told.
+ * invariants_op.c: checks the invariants that only the results of ops show.
  */
 #include <inttypes.h>
 
@@ -45,8 +45,9 @@ look_at_rate(struct t_watch *w, const il_op *op, int64_t now_ms, char why[T_WHY_
     for (size_t i = s->n_times; i-- > 0 && now_ms - s->times[i] < (int64_t)s->sum;)
         n++;
     if (n > s->limits[1])
-        return t_broken(why, "queue %s: %" PRId64 " claims within %" PRIu64 " ms, %" PRId64 " are allowed",
-                        op->key, n, s->sum, s->limits[1]);
+        return t_broken(
+            why, "queue %s: %" PRId64 " claims within %" PRIu64 " ms, %" PRId64 " are allowed",
+            op->key, n, s->sum, s->limits[1]);
     return true;
 }
 
@@ -60,7 +61,8 @@ look_at_claim(struct t_watch *w, const il_op *op, int64_t now_ms, char why[T_WHY
             return t_broken(why, "job %s was claimed: %s, of %s, by '%s'", job->id,
                             il_job_state_name(job->state), job->queue, job->worker);
         if (i > 0 && job->token <= op->out.jobs[i - 1].token)
-            return t_broken(why, "job %s was claimed with an older token than the one before", job->id);
+            return t_broken(why, "job %s was claimed with an older token than the one before",
+                            job->id);
     }
     return look_at_rate(w, op, now_ms, why);
 }

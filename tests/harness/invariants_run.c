@@ -1,12 +1,12 @@
 /*
- * invariants_run.c: invariants 1 to 4 of src/core/runs.md.
+ * invariants_run.c: checks invariants 1 to 4 of src/core/runs.md.
  */
 #include <inttypes.h>
 
 #include "harness/invariants_internal.h"
 
-/* Invariants 1 and 3: a RUNNING run has the lease with its fence; then there is no other run of the key, for there is no
- * other exclusive lease, and no lease belongs to two. */
+/* Invariants 1 and 3: a RUNNING run has the lease with its fence; then there is no other run of the
+ * key, for there is no other exclusive lease, and no lease belongs to two. */
 static bool
 look_at_lease(const il_run_info *run, const il_op *leases, char why[T_WHY_BYTES])
 {
@@ -83,7 +83,8 @@ look_at_pair(const il_run_info *runs, size_t n, char why[T_WHY_BYTES])
 }
 
 bool
-t_watch_runs(struct t_watch *w, il *h, const char *tenant, const il_op *leases, char why[T_WHY_BYTES])
+t_watch_runs(struct t_watch *w, il *h, const char *tenant, const il_op *leases,
+             char why[T_WHY_BYTES])
 {
     char     cursor[IL_KEY_BYTES_MAX + 32] = "";
     uint64_t before                        = UINT64_MAX;

@@ -1,5 +1,5 @@
 /*
- * job.c: ops on jobs as one-liners.
+ * job.c: one-line helpers for ops on jobs.
  */
 #include "harness/job.h"
 
@@ -22,29 +22,32 @@ il_op
 t_job_op(il_op_type type, const char *queue, const char *worker, const char *id, uint64_t token,
          struct t_job_args a)
 {
-    il_op op = {
-        .type = type, .flags = a.flags, .tenant = a.tenant, .key = queue, .holder = worker, .fence = token
-    };
+    il_op op = { .type   = type,
+                 .flags  = a.flags,
+                 .tenant = a.tenant,
+                 .key    = queue,
+                 .holder = worker,
+                 .fence  = token };
 
     if (type == IL_OP_JOB_CLAIM)
         id = a.claim != NULL ? a.claim : new_claim_id();
     op.in.job = (il_job_in){
-        .id           = id,
-        .data         = a.data,
-        .data_bytes   = a.data_bytes != 0 || a.data == NULL ? a.data_bytes : strlen(a.data),
-        .group        = a.group,
-        .unique_key   = a.unique_key,
-        .unique_ms    = a.unique_ms,
-        .parent       = a.parent,
-        .n_children   = a.n_children,
-        .priority     = a.priority,
-        .delay_ms     = a.delay_ms,
-        .run_at_ms    = a.run_at_ms,
-        .max_attempts = a.max_attempts,
-        .limit        = a.limit,
-        .lease_ms     = a.lease_ms,
-        .progress     = a.has_progress ? a.progress : -1,
-        .text         = a.text,
+        .id            = id,
+        .data          = a.data,
+        .data_bytes    = a.data_bytes != 0 || a.data == NULL ? a.data_bytes : strlen(a.data),
+        .group         = a.group,
+        .unique_key    = a.unique_key,
+        .unique_for_ms = a.unique_for_ms,
+        .parent        = a.parent,
+        .n_children    = a.n_children,
+        .priority      = a.priority,
+        .delay_ms      = a.delay_ms,
+        .run_at_ms     = a.run_at_ms,
+        .max_attempts  = a.max_attempts,
+        .limit         = a.limit,
+        .lease_ms      = a.lease_ms,
+        .progress      = a.has_progress ? a.progress : -1,
+        .text          = a.text,
     };
     return op;
 }
@@ -104,7 +107,8 @@ t_cron(struct t_store *s, const char *name)
 #define BATCH 1000
 
 void
-t_push_many(struct t_store *s, const char *queue, const char *prefix, unsigned n, struct t_job_args a)
+t_push_many(struct t_store *s, const char *queue, const char *prefix, unsigned n,
+            struct t_job_args a)
 {
     il_op *ops                  = calloc(BATCH, sizeof *ops);
     char(*ids)[IL_ID_BYTES_MAX] = calloc(BATCH, sizeof *ids);

@@ -1,5 +1,5 @@
 /*
- * job.h: ops on jobs, queues and schedules as one-liners, on t_op_run().
+ * job.h: one-line helpers for ops on jobs, queues and schedules, based on t_op_run().
  */
 #ifndef T_JOB_H
 #define T_JOB_H
@@ -12,7 +12,7 @@ struct t_job_args {
     size_t      data_bytes;
     const char *group;
     const char *unique_key;
-    int64_t     unique_ms;
+    int64_t     unique_for_ms;
     const char *parent;
     uint32_t    n_children;
     int32_t     priority;

@@ -1,5 +1,5 @@
 /*
- * once.c: ops on idempotency keys, and the board.
+ * once.c: one-line helpers for ops on idempotency keys, and the board.
  */
 #include "harness/once.h"
 
@@ -19,7 +19,7 @@ t_once_op(il_op_type type, const char *key, const char *attempt, uint64_t token,
         op.in.once = (il_once_in){
             .fingerprint       = a.print,
             .fingerprint_bytes = a.print != NULL ? strlen(a.print) : 0,
-            .ttl_ms            = a.ttl_ms,
+            .lease_ms          = a.ttl_ms,
             .keep_ms           = a.keep_ms,
             .meta              = a.meta,
         };

@@ -1,5 +1,5 @@
 /*
- * once.h: idempotency keys under test: ops as one-liners.
+ * once.h: one-line helpers for ops on idempotency keys.
  */
 #ifndef T_ONCE_H
 #define T_ONCE_H
@@ -22,8 +22,9 @@ struct t_once_args {
 #define t_once_begin(s, key, attempt, ...) \
     t_op_run(s, NULL, t_once_op(IL_OP_ONCE_BEGIN, key, attempt, 0, NULL, T_ONCE_ARGS(__VA_ARGS__)))
 #define t_once_finish(s, key, attempt, token, response, ...) \
-    t_op_run(s, NULL,                                        \
-             t_once_op(IL_OP_ONCE_FINISH, key, attempt, token, response, T_ONCE_ARGS(__VA_ARGS__)))
+    t_op_run(                                                \
+        s, NULL,                                             \
+        t_once_op(IL_OP_ONCE_FINISH, key, attempt, token, response, T_ONCE_ARGS(__VA_ARGS__)))
 #define t_once_abandon(s, key, attempt, token, ...) \
     t_op_run(s, NULL,                               \
              t_once_op(IL_OP_ONCE_ABANDON, key, attempt, token, NULL, T_ONCE_ARGS(__VA_ARGS__)))

@@ -1,5 +1,5 @@
 /*
- * op.c: ops as one-liners, and what came of them as text.
+ * op.c: one-line helpers for ops, and their results as text.
  */
 #include "harness/store.h"
 
@@ -9,7 +9,9 @@
 il_op
 t_op(il_op_type type, const char *key, const char *holder, uint64_t fence, struct t_args a)
 {
-    il_op op = { .type = type, .flags = a.flags, .tenant = a.tenant, .holder = holder, .fence = fence };
+    il_op op = {
+        .type = type, .flags = a.flags, .tenant = a.tenant, .holder = holder, .fence = fence
+    };
 
     if (type == IL_OP_LIST || type == IL_OP_SWEEP) {
         op.in.list = (il_list_in){ .prefix = key, .cursor = a.cursor, .limit = a.limit };
@@ -54,16 +56,18 @@ t_batch(struct t_store *s, il_op *ops, size_t n)
 const char *
 t_op_text(const il_op *op, char out[T_OP_TEXT_BYTES])
 {
-    bool        lists = op->type == IL_OP_LIST || op->type == IL_OP_SWEEP;
-    const char *key   = lists ? op->in.list.prefix : op->key;
-    int         n     = snprintf(
-                    out, T_OP_TEXT_BYTES,
-                    "%s '%.80s' by '%.80s' fence %" PRIu64 ": %s, fence %" PRIu64 ", flags %x, position %u, "
-                                "remaining %" PRId64 " ms, detail '%s'",
-                    il_op_name(op->type), key != NULL ? key : "", op->holder != NULL ? op->holder : "",
-                    op->fence, il_status_name(op->status), op->out.fence, op->out.flags, op->out.position,
-                    op->out.remaining_ms, op->out.detail != NULL ? op->out.detail : "");
+    bool        lists  = op->type == IL_OP_LIST || op->type == IL_OP_SWEEP;
+    const char *key    = lists ? op->in.list.prefix : op->key;
+    const char *holder = op->holder != NULL ? op->holder : "";
+    const char *detail = op->out.detail != NULL ? op->out.detail : "";
+    int         n;
 
+    n = snprintf(out, T_OP_TEXT_BYTES,
+                 "%s '%.80s' by '%.80s' fence %" PRIu64 ": %s, fence %" PRIu64 ", flags %x, "
+                 "position %u, remaining %" PRId64 " ms, detail '%s'",
+                 il_op_name(op->type), key != NULL ? key : "", holder, op->fence,
+                 il_status_name(op->status), op->out.fence, op->out.flags, op->out.position,
+                 op->out.remaining_ms, detail);
     for (size_t i = 0; i < op->out.n_items && n > 0 && n < T_OP_TEXT_BYTES; i++) {
         const il_lease_info *it = &op->out.items[i];
         n += snprintf(out + n, (size_t)(T_OP_TEXT_BYTES - n),
@@ -148,7 +152,8 @@ t_quiet(il *h, il_op *op)
 {
     int n = 0;
 
-    /* Behind a server the news of what was seen already may come a moment later: that is worth a look, not an error. */
+    /* Behind a server the news of what was seen already may come a moment later: that is worth a
+     * look, not an error. */
     while (il_wait(h, op, 50) == IL_OK) {
         T_LESS(n++, 20);
         il_op_release(op);

@@ -1,8 +1,9 @@
 /*
- * postgres.c: a PostgreSQL server as a child; and the stores of tests in it.
+ * postgres.c: runs a PostgreSQL server as a child, and manages the test stores in it.
  *
- * Installing a store takes as long as many tests together, so stores are used again: each is a pair of schemas il_test_N and
- * il_test_N_r, claimed by an advisory lock of this process, and emptied before every test. Fences and tickets go on.
+ * Installing a store takes as long as many tests together, so stores are reused: each is a pair of
+ * schemas il_test_N and il_test_N_r, claimed with an advisory lock of this process and emptied
+ * before every test. Fences and tickets continue.
  */
 #include "harness/postgres.h"
 
@@ -24,7 +25,7 @@
 #define ARGS_MAX 64
 #define SLOTS_MAX 64
 
-/* ---- the programs ------------------------------------------------------------------------------------------------ */
+/* ---- the programs ---------------------------------------------------------------------------- */
 
 /* The newest that is installed: Debian keeps them out of the PATH. */
 static const char *
@@ -77,11 +78,9 @@ t_postgres_init(struct t_postgres *p, bool on_disk, bool has_port)
     const char *argv[ARGS_MAX] = { NULL };
     size_t      n              = as_nobody(argv, user);
 
-    *p = (struct t_postgres){ .proc = { .in = -1, .out = -1 }, .port = has_port ? t_free_port() : 0 };
-    if (on_disk)
-        t_tmp_make_on_disk(p->dir);
-    else
-        t_tmp_make(p->dir);
+    *p = (struct t_postgres){ .proc = { .in = -1, .out = -1 },
+                              .port = has_port ? t_free_port() : 0 };
+    t_tmp_make_plain(p->dir, on_disk);
     give_away(p->dir);
     CHECK(chmod(p->dir, 0755) == 0);
     t_path(data, "%s/data", p->dir);
@@ -109,7 +108,7 @@ t_postgres_init(struct t_postgres *p, bool on_disk, bool has_port)
     t_proc_release(&initdb);
 }
 
-/* ---- a word with it ------------------------------------------------------------------------------------------------- */
+/* ---- a word with it -------------------------------------------------------------------------- */
 
 static il_status
 parse(const char *url, struct pg_url *u)
@@ -160,7 +159,7 @@ t_postgres_ask(const char *url, const char *sql, char out[T_PG_TEXT_BYTES])
     return out;
 }
 
-/* ---- starting and killing ---------------------------------------------------------------------------------------------- */
+/* ---- starting and killing -------------------------------------------------------------------- */
 
 void
 t_postgres_start(struct t_postgres *p, const char *const settings[])
@@ -212,7 +211,8 @@ t_postgres_start(struct t_postgres *p, const char *const settings[])
 void
 t_postgres_kill(struct t_postgres *p)
 {
-    t_proc_signal(&p->proc, SIGQUIT); /* immediate shutdown: no checkpoint, nothing is written any more */
+    /* immediate shutdown: no checkpoint, nothing is written any more */
+    t_proc_signal(&p->proc, SIGQUIT);
     T_TRUE(t_proc_end(&p->proc, START_MS));
     t_proc_release(&p->proc);
 }
@@ -228,7 +228,7 @@ t_postgres_release(struct t_postgres *p)
     p->dir[0] = '\0';
 }
 
-/* ---- PgBouncer ------------------------------------------------------------------------------------------------------------ */
+/* ---- PgBouncer ------------------------------------------------------------------------------- */
 
 /* host= of a URL. */
 static void
@@ -265,12 +265,13 @@ t_bouncer_start(struct t_bouncer *b, const char *server_url)
     int64_t     limit_ns       = il__clock_boot_ns() + (int64_t)START_MS * IL__NS_PER_MS;
 
     *b = (struct t_bouncer){ .proc = { .in = -1, .out = -1 } };
-    t_tmp_make(b->dir);
+    t_tmp_make_plain(b->dir, false);
     give_away(b->dir);
     CHECK(chmod(b->dir, 0755) == 0);
     folder_of(server_url, server_dir);
     t_path(ini, "%s/ini", b->dir);
     write_ini(b, server_dir, ini);
+    CHECK(chmod(ini, 0644) == 0); /* it runs as another user */
     t_path(b->url, "postgres://postgres@/postgres?host=%s&port=6432", b->dir);
     argv[n++] = access("/usr/sbin/pgbouncer", X_OK) == 0 ? "/usr/sbin/pgbouncer" : "pgbouncer";
     argv[n++] = "-q";
@@ -299,14 +300,15 @@ t_percent(const char *url, char out[T_PATH_BYTES])
     size_t n = 0;
 
     for (const char *p = url; *p != '\0'; p++)
-        n += (size_t)(strchr(":/?&=@%", *p) != NULL
-                          ? snprintf(out + n, T_PATH_BYTES - n, "%%%02X", (unsigned)(unsigned char)*p)
-                          : snprintf(out + n, T_PATH_BYTES - n, "%c", *p));
+        n +=
+            (size_t)(strchr(":/?&=@%", *p) != NULL ? snprintf(out + n, T_PATH_BYTES - n, "%%%02X",
+                                                              (unsigned)(unsigned char)*p)
+                                                   : snprintf(out + n, T_PATH_BYTES - n, "%c", *p));
     CHECK(n < T_PATH_BYTES);
     return out;
 }
 
-/* ---- stores of tests ----------------------------------------------------------------------------------------------------- */
+/* ---- stores of tests ------------------------------------------------------------------------- */
 
 static struct t_postgres own;
 static pid_t             own_pid; /* of the process that started it */
@@ -526,5 +528,7 @@ make_bounced(char url[T_PATH_BYTES], char real_url[T_PATH_BYTES])
     t_path(real_url, "%s&schema=il_test_%zu_r&listen=%s", base, i, listen);
 }
 
-const struct t_server t_server_bouncer = { .make = make_bounced, .absent = absent, .forget = forget };
+const struct t_server t_server_bouncer  = { .make   = make_bounced,
+                                            .absent = absent,
+                                            .forget = forget };
 const struct t_server t_server_postgres = { .make = make, .absent = absent, .forget = forget };

@@ -18,8 +18,8 @@
 #include "harness/clock.h"
 #include "harness/tmp.h"
 
-/* In the child: stdin from in_fd, stdout and stderr to out_fd, a process group of its own, like a shell's job, and no
- * survivor when the test dies. */
+/* In the child: stdin from in_fd, stdout and stderr to out_fd, a process group of its own, like a
+ * shell's job, and no survivor when the test dies. */
 static void
 become_child(int in_fd, int out_fd, pid_t parent)
 {
@@ -172,7 +172,8 @@ t_proc_end(struct t_proc *p, int64_t limit_ms)
     int     fd    = p->pid != 0 ? pidfd_open_of(p->pid) : -1;
 
     while (p->pid != 0) {
-        struct pollfd fds[2] = { { .fd = fd, .events = POLLIN }, { .fd = p->out, .events = POLLIN } };
+        struct pollfd fds[2] = { { .fd = fd, .events = POLLIN },
+                                 { .fd = p->out, .events = POLLIN } };
         int64_t       left   = until - t_real_ms();
         if (waitpid(p->pid, &p->status, WNOHANG) == p->pid) {
             p->pid = 0;

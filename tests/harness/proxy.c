@@ -1,5 +1,5 @@
 /*
- * proxy.c: the proxy: one thread, poll(), and pairs of sockets.
+ * proxy.c: the proxy: one thread with poll(), and pairs of sockets.
  */
 #include "harness/proxy.h"
 
@@ -162,7 +162,8 @@ serve(void *arg)
         fds[0] = (struct pollfd){ .fd = p->bell[0], .events = POLLIN };
         fds[1] = (struct pollfd){ .fd = cut ? -1 : p->listener, .events = POLLIN };
         for (size_t i = 0; i < PAIRS_MAX; i++) {
-            fds[2 + 2 * i] = (struct pollfd){ .fd = cut ? -1 : p->pairs[i].client, .events = POLLIN };
+            fds[2 + 2 * i] =
+                (struct pollfd){ .fd = cut ? -1 : p->pairs[i].client, .events = POLLIN };
             fds[2 + 2 * i + 1] =
                 (struct pollfd){ .fd = cut ? -1 : p->pairs[i].server, .events = POLLIN };
         }

@@ -1,9 +1,10 @@
 /*
- * proxy.h: a TCP proxy in front of a server, which loses what the test wants lost: the n-th request before the server has it, the n-th
- * answer after it was made, or everything from now on, as a network does that has been cut.
+ * proxy.h: a TCP proxy in front of a server that drops what the test selects: the n-th request
+ * before the server gets it, the n-th response after the server has sent it, or everything from now
+ * on, like a cut network.
  *
- * Data is not understood, only counted: whatever a client sends after the server has spoken is a request, whatever the server sends after that an
- * answer.
+ * It does not parse the data, only counts: what a client sends after the server's last response is
+ * a request, and what the server sends after that is a response.
  */
 #ifndef T_PROXY_H
 #define T_PROXY_H
@@ -18,11 +19,13 @@ enum t_proxy_loss {
 
 struct t_proxy;
 
-/* In front of `target`: a path (a unix socket) or HOST:PORT. It listens on a free port of 127.0.0.1. */
+/* In front of `target`: a path (a unix socket) or HOST:PORT. It listens on a free port of
+ * 127.0.0.1. */
 struct t_proxy *t_proxy_new(const char *target);
 void            t_proxy_free(struct t_proxy *p);
 unsigned        t_proxy_port(const struct t_proxy *p);
-/* In front of the server behind a store, as the harness makes them; `through` is the store's URL by way of it. */
+/* In front of the server behind a store, as the harness makes them; `through` is the store's URL by
+ * way of it. */
 struct t_proxy *t_proxy_to_store(const char *url, char through[T_PATH_BYTES]);
 
 /* Lose the n-th request or answer from now on, of any connection, counted from 1; once. */
@@ -30,7 +33,8 @@ void t_proxy_lose(struct t_proxy *p, enum t_proxy_loss what, unsigned n);
 /* Has it been lost? */
 bool t_proxy_lost(struct t_proxy *p);
 
-/* From now on nothing passes, in neither direction, and connections stay open; or everything again. */
+/* From now on nothing passes, in neither direction, and connections stay open; or everything
+ * again. */
 void t_proxy_cut(struct t_proxy *p, bool cut);
 
 #endif

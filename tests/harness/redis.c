@@ -1,5 +1,5 @@
 /*
- * redis.c: redis-server as a child; and the stores of tests in it.
+ * redis.c: runs redis-server as a child, and manages the test stores in it.
  */
 #include "harness/redis.h"
 
@@ -36,14 +36,11 @@ void
 t_redis_init(struct t_redis *r, bool on_disk, bool has_port)
 {
     *r = (struct t_redis){ .proc = { .in = -1, .out = -1 }, .port = has_port ? t_free_port() : 0 };
-    if (on_disk)
-        t_tmp_make_on_disk(r->dir);
-    else
-        t_tmp_make(r->dir);
+    t_tmp_make_plain(r->dir, on_disk);
     t_path(r->socket, "%s/s", r->dir);
 }
 
-/* ---- a word with it ----------------------------------------------------------------------------------- */
+/* ---- a word with it -------------------------------------------------------------------------- */
 
 static int
 dial(const char *socket_path)
@@ -127,7 +124,7 @@ t_redis_ask(const char *socket_path, char out[T_REDIS_REPLY_BYTES], const char *
     return out;
 }
 
-/* ---- starting and killing ---------------------------------------------------------------------------------- */
+/* ---- starting and killing -------------------------------------------------------------------- */
 
 static bool
 answers(const struct t_redis *r)
@@ -198,7 +195,7 @@ t_redis_release(struct t_redis *r)
     r->dir[0] = '\0';
 }
 
-/* ---- stores of tests ------------------------------------------------------------------------------------------ */
+/* ---- stores of tests ------------------------------------------------------------------------- */
 
 static struct t_redis own;
 static pid_t          own_pid; /* of the process that started it */
@@ -235,7 +232,8 @@ make(char url[T_PATH_BYTES], char real_url[T_PATH_BYTES])
     const char     *at = server();
 
     n_made++;
-    t_path(url, "redis+unix://%s?prefix=t%d-%u&clock=test&max_ttl=86400", at, (int)getpid(), n_made);
+    t_path(url, "redis+unix://%s?prefix=t%d-%u&clock=test&max_ttl=86400", at, (int)getpid(),
+           n_made);
     t_path(real_url, "redis+unix://%s?prefix=r%d-%u&max_ttl=86400", at, (int)getpid(), n_made);
 }
 

@@ -1,5 +1,5 @@
 /*
- * run.c: the ops of runs as one-liners, and what must be true of all runs.
+ * run.c: one-line helpers for ops on runs, and checks that hold for all runs.
  */
 #include "harness/run.h"
 
@@ -9,35 +9,41 @@ il_op
 t_run_op(il_op_type type, const char *key, const char *holder, const char *id, uint64_t fence,
          struct t_run_args a)
 {
-    il_op op = {
-        .type = type, .flags = a.flags, .tenant = a.tenant, .key = key, .holder = holder, .fence = fence
-    };
+    il_op op = { .type   = type,
+                 .flags  = a.flags,
+                 .tenant = a.tenant,
+                 .key    = key,
+                 .holder = holder,
+                 .fence  = fence };
 
     if (type == IL_OP_RUN_LIST) {
-        op.in.list =
-            (il_list_in){ .prefix = a.prefix, .cursor = a.cursor, .limit = a.limit, .states = a.states };
+        op.in.list = (il_list_in){
+            .prefix = a.prefix, .cursor = a.cursor, .limit = a.limit, .states = a.states
+        };
         return op;
     }
     op.in.run = (il_run_in){
-        .id        = id,
-        .policy    = a.policy,
-        .queue_max = a.queue_max,
-        .ttl_ms    = a.ttl_ms,
-        .wait_ms   = a.wait_ms,
-        .settle_ms = a.settle_ms,
-        .keep_ms   = a.keep_ms,
-        .trigger   = a.trigger,
-        .by        = a.by,
-        .meta      = a.meta,
-        .place     = a.place,
-        .stage     = a.stage,
-        .progress  = a.percent - 1,
-        .error     = a.error,
-        .log       = a.log,
-        .log_bytes = a.log_bytes,
-        .offset    = a.offset,
-        .live_max  = a.live_max,
-        .day_max   = a.day_max,
+        .id         = id,
+        .policy     = a.policy,
+        .queue_max  = a.queue_max,
+        .ttl_ms     = a.ttl_ms,
+        .wait_ms    = a.wait_ms,
+        .settle_ms  = a.settle_ms,
+        .keep_ms    = a.keep_ms,
+        .trigger    = a.trigger,
+        .by         = a.by,
+        .meta       = a.meta,
+        .place      = a.place,
+        .stage      = a.stage,
+        .progress   = a.percent - 1,
+        .error      = a.error,
+        .log        = a.log,
+        .log_bytes  = a.log_bytes,
+        .offset     = a.offset,
+        .live_max   = a.live_max,
+        .day_max    = a.day_max,
+        .minute_max = a.minute_max,
+        .hour_max   = a.hour_max,
     };
     return op;
 }

@@ -1,5 +1,5 @@
 /*
- * run.h: the ops of runs as one-liners.
+ * run.h: one-line helpers for ops on runs.
  */
 #ifndef T_RUN_H
 #define T_RUN_H
@@ -27,7 +27,7 @@ struct t_run_args {
     size_t      log_bytes;
     uint64_t    offset;
     uint32_t    live_max;
-    uint32_t    day_max;
+    uint32_t    day_max, minute_max, hour_max;
     const char *prefix;
     const char *cursor;
     uint32_t    limit;
@@ -42,19 +42,22 @@ struct t_run_args {
 #define t_run_stage(s, id, holder, fence, ...) \
     t_op_run(s, NULL, t_run_op(IL_OP_RUN_STAGE, NULL, holder, id, fence, T_RUN_ARGS(__VA_ARGS__)))
 #define t_run_finish(s, id, holder, fence, state_, ...) \
-    t_op_run(s, NULL,                                   \
-             t_run_finish_op(                           \
-                 t_run_op(IL_OP_RUN_FINISH, NULL, holder, id, fence, T_RUN_ARGS(__VA_ARGS__)), state_))
+    t_op_run(                                           \
+        s, NULL,                                        \
+        t_run_finish_op(                                \
+            t_run_op(IL_OP_RUN_FINISH, NULL, holder, id, fence, T_RUN_ARGS(__VA_ARGS__)), state_))
 #define t_run_cancel(s, id, reason, ...) \
-    t_op_run(s, NULL,                    \
-             t_run_op(IL_OP_RUN_CANCEL, NULL, NULL, id, 0, T_RUN_ARGS(.error = (reason), __VA_ARGS__)))
+    t_op_run(                            \
+        s, NULL,                         \
+        t_run_op(IL_OP_RUN_CANCEL, NULL, NULL, id, 0, T_RUN_ARGS(.error = (reason), __VA_ARGS__)))
 #define t_run_get(s, id, ...) \
     t_op_run(s, NULL, t_run_op(IL_OP_RUN_GET, NULL, NULL, id, 0, T_RUN_ARGS(__VA_ARGS__)))
 #define t_run_list(s, key, ...) \
     t_op_run(s, NULL, t_run_op(IL_OP_RUN_LIST, key, NULL, NULL, 0, T_RUN_ARGS(__VA_ARGS__)))
 #define t_run_log(s, id, offset_) \
-    t_op_run(s, NULL,             \
-             t_run_log_op(t_run_op(IL_OP_RUN_LOG, NULL, NULL, id, 0, T_RUN_ARGS(.flags = 0)), offset_))
+    t_op_run(                     \
+        s, NULL,                  \
+        t_run_log_op(t_run_op(IL_OP_RUN_LOG, NULL, NULL, id, 0, T_RUN_ARGS(.flags = 0)), offset_))
 
 #define T_SLOT .flags = IL_RUN_SLOT
 #define T_LOG_AT(at, text, n) .flags = IL_LOG_AT, .offset = (at), .log = (text), .log_bytes = (n)
@@ -74,8 +77,8 @@ const il_run_info *t_run_is(const il_op *op, il_status status, il_run_state stat
 #define T_RUN_NOW(s, id, state) T_RUN(t_run_get(s, id), IL_OK, state)
 
 /*
- * What must be true of the runs of a tenant at every commit: those that are RUNNING have exactly one lease, HELD or CLOSING,
- * with their fence and holder, and per key there is at most one.
+ * What must be true of the runs of a tenant at every commit: those that are RUNNING have exactly
+ * one lease, HELD or CLOSING, with their fence and holder, and per key there is at most one.
  */
 void t_run_invariants(struct t_store *s, const char *tenant);
 

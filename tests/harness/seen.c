@@ -1,5 +1,5 @@
 /*
- * seen.c: a hash table of what was seen.
+ * seen.c: a hash table of observed values; see seen.h.
  */
 #include "harness/seen.h"
 

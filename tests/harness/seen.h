@@ -1,5 +1,5 @@
 /*
- * seen.h: what was seen of a thing before, for what may only grow or never change.
+ * seen.h: remembers observed values, to check those that may only grow or never change.
  */
 #ifndef T_SEEN_H
 #define T_SEEN_H

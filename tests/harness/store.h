@@ -1,8 +1,8 @@
 /*
- * store.h: a store under test: which engine, its clock, its handles, and ops as one-liners.
+ * store.h: a store under test: its engine, clock and handles, and one-line helpers for ops.
  *
- * IL_TEST_STORE names the engine (a row of t_engines); without it a suite runs on every row. An engine
- * is one row: nothing else in the tests knows which one it talks to, only what it can do.
+ * IL_TEST_STORE names the engine (a row of t_engines); without it a suite runs on every row. An
+ * engine is one row: the rest of the tests only know an engine's capabilities, not which one it is.
  */
 #ifndef T_STORE_H
 #define T_STORE_H
@@ -30,7 +30,8 @@ struct t_engine {
 /* Ends with a row whose name is NULL. */
 extern const struct t_engine t_engines[];
 
-/* The URLs of two new, empty stores of this engine: in the folder, or wherever its server keeps them. */
+/* The URLs of two new, empty stores of this engine: in the folder, or wherever its server keeps
+ * them. */
 void t_engine_make(const struct t_engine *engine, const char *dir, char url[T_PATH_BYTES],
                    char real_url[T_PATH_BYTES]);
 /* The folder is removed by its owner; what is elsewhere goes here. */
@@ -68,7 +69,8 @@ void t_attend(il *h);
 void t_settle(struct t_store *s, il *const *handles, size_t n);
 /* The URL of a store on the machine's clock that does not exist yet. */
 void t_store_absent(struct t_store *s, char url[T_PATH_BYTES]);
-/* Close every handle and open them anew. On an engine that is not durable the store is empty then. */
+/* Close every handle and open them anew. On an engine that is not durable the store is empty
+ * then. */
 void t_store_reopen(struct t_store *s);
 /* Declare lock order on every handle, by reopening; borrowed. Before the first op. */
 void t_store_set_ranks(struct t_store *s, const char *const *ranks, size_t n);
@@ -79,8 +81,8 @@ il *t_handle(struct t_store *s);
 void t_pass(struct t_store *s, int64_t ms);
 
 /* ---- ops ---------------------------------------------------------------------------------------
- * Each applies one op and fails the test when il_apply() itself fails. The result belongs to the store
- * and stays readable until T_RESULTS_MAX more ops were applied.
+ * Each applies one op and fails the test when il_apply() itself fails. The result belongs to the
+ * store and stays readable until T_RESULTS_MAX more ops were applied.
  */
 struct t_args {
     int         unused_;
@@ -126,7 +128,8 @@ const il_op *t_op_run(struct t_store *s, il *h, il_op op);
 /* Apply a batch through the handle whose turn it is; the caller releases the ops. */
 void t_batch(struct t_store *s, il_op *ops, size_t n);
 
-/* Nothing more comes of an op that was applied and can be waited for; it is applied again until that is so. */
+/* Nothing more comes of an op that was applied and can be waited for; it is applied again until
+ * that is so. */
 void t_quiet(il *h, il_op *op);
 
 /* The op has this status; the op itself, so that its result can be used in the same line. */

@@ -1,5 +1,5 @@
 /*
- * suite.h: a cmocka suite that runs on an engine, each test on a new store of it.
+ * suite.h: a cmocka suite that runs on an engine, each test with a new store.
  */
 #ifndef T_SUITE_H
 #define T_SUITE_H
@@ -48,7 +48,8 @@ int t_suite(const char *name, const struct CMUnitTest *tests, size_t n_tests);
         }                                                                                    \
     } while (0)
 
-/* Time is that of the machine's boots: a server has a clock of its own, which our boots do not touch. */
+/* Time is that of the machine's boots: a server has a clock of its own, which our boots do not
+ * touch. */
 #define T_NEEDS_BOOTS(s)                                                                 \
     do {                                                                                 \
         T_NEEDS(s, durable);                                                             \

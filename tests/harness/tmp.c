@@ -21,21 +21,36 @@ make_below(const char *parent, char path[T_PATH_BYTES])
         T_FAIL("no folder below %s: %s", parent, strerror(errno));
 }
 
+static const char *
+tmpdir(void)
+{
+    const char *dir = getenv("TMPDIR");
+
+    return dir != NULL && dir[0] != '\0' ? dir : NULL;
+}
+
 void
 t_tmp_make_on_disk(char path[T_PATH_BYTES])
 {
-    const char *parent = getenv("TMPDIR");
+    make_below(tmpdir() != NULL ? tmpdir() : "/tmp", path);
+}
 
-    make_below(parent != NULL && parent[0] != '\0' ? parent : "/tmp", path);
+static const char *
+in_memory(void)
+{
+    return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
 void
 t_tmp_make(char path[T_PATH_BYTES])
 {
-    if (access("/dev/shm", W_OK) == 0)
-        make_below("/dev/shm", path);
-    else
-        t_tmp_make_on_disk(path);
+    make_below(tmpdir() != NULL ? tmpdir() : in_memory(), path);
+}
+
+void
+t_tmp_make_plain(char path[T_PATH_BYTES], bool on_disk)
+{
+    make_below(on_disk ? "/tmp" : in_memory(), path);
 }
 
 static int

@@ -1,5 +1,6 @@
 /*
- * wall_clock.c: preloaded into a program, it moves the wall clock by $WALL_CLOCK_SHIFT seconds, and no other clock.
+ * wall_clock.c: an LD_PRELOAD library that shifts the wall clock by $WALL_CLOCK_SHIFT seconds, and
+ * no other clock.
  */
 #include <stdlib.h>
 #include <sys/syscall.h>

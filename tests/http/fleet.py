@@ -1,4 +1,4 @@
-"""Servers with pipelines, on any engine: what the tests of the runner share.
+"""Servers with pipelines, on any engine: shared by the tests of the runner.
 
     with Fleet("sqlite", {"hello": command("echo", "hello")}) as f:
         run = f.a.post("/pipelines/run/hello").expect(200).json
@@ -50,7 +50,7 @@ def pipeline(name, *steps, **more):
 
 def until(path):
     """A script that goes on until a file is there; what it started is told by its argument, so that it can be found."""
-    return f"while ! [ -e '{path}' ]; do sleep 0.05; done"
+    return f"while ! [ -e {shlex.quote(path)} ]; do sleep 0.05; done"
 
 
 class Fleet:
@@ -62,7 +62,7 @@ class Fleet:
         self.name = "il_fleet_" + uuid.uuid4().hex[:12]
         self.data = f"sqlite:{self.folder}/data.db"
         self.args = ["--pipelines", self.dir, *args]
-        self.env = {"INTERLOCK_PIPELINE_LEASE": "3s", "INTERLOCK_LIMIT_TRIGGERS_MINUTE": "0", "INTERLOCK_LIMIT_TRIGGERS_HOUR": "0",
+        self.env = {"INTERLOCK_PIPELINE_TTL": "3s", "INTERLOCK_LIMIT_TRIGGERS_PER_MINUTE": "0", "INTERLOCK_LIMIT_TRIGGERS_PER_HOUR": "0",
                     "INTERLOCK_LIMIT_RUNS": "50", "INTERLOCK_RUNS_SHUTDOWN": "2s", "TMPDIR": self.folder, **(env or {})}
         if engine == "memory":
             self.store = "memory:"
@@ -112,6 +112,10 @@ class Fleet:
 
     def path(self, name):
         return f"{self.folder}/{name}"
+
+    def quoted(self, name):
+        """The same for a shell."""
+        return shlex.quote(self.path(name))
 
     def open(self, name):
         """Make the file that a script waits for."""

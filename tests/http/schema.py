@@ -1,7 +1,10 @@
-"""JSON Schema, as much of it as /openapi.json uses: $ref, type, enum, const, properties, required, additionalProperties, items, anyOf, oneOf, bounds."""
+"""A validator for the subset of JSON Schema that /openapi.json uses: $ref, type, enum, const,
+properties, required, additionalProperties, items, anyOf, oneOf, bounds."""
+import re
+import urllib.parse
 
 KNOWN = {"$ref", "type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "minimum", "maximum",
-         "minLength", "maxLength", "minItems", "maxItems", "format", "description", "example", "contentEncoding"}
+         "minLength", "maxLength", "x-maxBytes", "pattern", "minItems", "maxItems", "format", "description", "example", "contentEncoding"}
 
 TYPES = {
     "object": lambda v: isinstance(v, dict),
@@ -12,6 +15,12 @@ TYPES = {
     "number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
     "null": lambda v: v is None,
 }
+
+
+def types_of(schema):
+    """The types that it names."""
+    types = schema.get("type", [])
+    return types if isinstance(types, list) else [types]
 
 
 class Wrong(Exception):
@@ -28,6 +37,7 @@ class Document:
             raise Wrong(f"not a reference within the document: {ref}")
         node = self.root
         for part in ref[2:].split("/"):
+            part = urllib.parse.unquote(part).replace("~1", "/").replace("~0", "~")
             if part not in node:
                 raise Wrong(f"{ref} is not there")
             node = node[part]
@@ -53,7 +63,7 @@ class Document:
         if "enum" in schema and value not in schema["enum"]:
             raise Wrong(f"{where}: {value!r} is none of {schema['enum']}")
         if "type" in schema:
-            types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+            types = types_of(schema)
             if not any(TYPES[name](value) for name in types):
                 raise Wrong(f"{where}: {value!r} is no {' or '.join(types)}")
         if isinstance(value, int) and not isinstance(value, bool):
@@ -61,6 +71,10 @@ class Document:
                 raise Wrong(f"{where}: {value} is out of bounds")
         if isinstance(value, str) and not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
             raise Wrong(f"{where}: a string of {len(value)}")
+        if isinstance(value, str) and len(value.encode()) > schema.get("x-maxBytes", 2 ** 60):
+            raise Wrong(f"{where}: {len(value.encode())} bytes")
+        if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+            raise Wrong(f"{where}: {value!r} does not match {schema['pattern']}")
         if isinstance(value, list):
             if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
                 raise Wrong(f"{where}: {len(value)} items")
@@ -94,8 +108,10 @@ class Document:
             raise Wrong(f"{where}: fits {fits} of {len(schemas)}: " + "; ".join(reasons[:4]))
 
     def operations(self):
-        """(method, path, operation) of every route."""
+        """(method, path, operation) of every route; the same below another path is left out."""
         for path, methods in self.root["paths"].items():
+            if "$ref" in methods:
+                continue
             for method, operation in methods.items():
                 yield method.upper(), path, operation
 

@@ -1,4 +1,4 @@
-"""Tenants, API keys and forced releases over HTTP (R1.16)."""
+"""Tenants, API keys and forced releases over HTTP."""
 import re
 
 import lib
@@ -118,22 +118,68 @@ def test_nobody_gives_away_more_than_he_has():
             c.post(KEYS, {"tenant": "other", "role": "admin"}).expect(403, "FORBIDDEN")
 
 
-def test_force_release():
-    """DELETE /admin/locks/{tenant}/{pipeline} (R1.16): cancels the run; the key is open once its processes are gone, or at once with `now`."""
+def test_named_permissions_cover_their_own_tenant():
+    """admin:* permissions reach the key's own tenant, and no other; the role admin reaches all"""
+    names = ["tenant_create", "tenant_list", "tenant_get", "tenant_set", "key_create", "key_list",
+             "key_revoke", "audit", "lock_break"]
     with lib.Server() as s:
+        named = s.key_for("acme", "read", permissions=["admin:" + name for name in names])
+        boss = s.new_client(named)
+        s.key_for("other", "write")
+        of = {k["tenant"] + " " + k["role"]: k["id"] for k in s.get(KEYS).json["items"]}
+        # its own
+        assert [t["id"] for t in boss.get(TENANTS).expect(200).json["items"]] == ["acme"]
+        boss.get(TENANTS + "/acme").expect(200)
+        boss.put(TENANTS + "/acme", {"name": "Acme"}).expect(200)
+        boss.post(TENANTS, {"id": "acme"}).expect(409, "ALREADY_EXISTS")
+        assert {k["tenant"] for k in boss.get(KEYS).expect(200).json["items"]} == {"acme"}
+        made = boss.post(KEYS, {"tenant": "acme", "role": "read"}).expect(201).json
+        boss.delete(KEYS + "/" + made["id"]).expect(200)
+        # others: as if they did not exist
+        unknown = boss.get(TENANTS + "/nobody").expect(404)
+        for tenant in ("other", "default"):
+            assert boss.get(TENANTS + "/" + tenant).expect(404).body == unknown.body
+            boss.put(TENANTS + "/" + tenant, {"limits": {"locks": 1}}).expect(404)
+            boss.get(KEYS + "?tenant=" + tenant).expect(403, "FORBIDDEN")
+            boss.get("/api/v1/admin/audit?tenant=" + tenant).expect(403, "FORBIDDEN")
+        boss.post(TENANTS, {"id": "new"}).expect(403, "FORBIDDEN")
+        for key in ("other write", "default admin"):
+            boss.delete(KEYS + "/" + of[key] + "?force=true").expect(404, "NOT_FOUND")
+        assert s.get(TENANTS + "/other").json["limits"]["locks"] == 0
+        # an admin key of its own tenant is the whole server's
+        admin = s.post(KEYS, {"tenant": "acme", "role": "admin"}).expect(201).json
+        boss.delete(KEYS + "/" + admin["id"]).expect(403, "FORBIDDEN")
+        s.get(KEYS, key=admin["key"]).expect(200)
+        boss.close()
+
+
+def test_no_key_outlives_its_maker():
+    with lib.Server() as s:
+        for role, more in (("admin", {}), ("read", {"permissions": ["admin:key_create"]})):
+            end = "2100-01-01T00:00:00Z"
+            maker = {"tenant": "default", "role": role, "expires_at": end, **more}
+            maker = s.post(KEYS, maker).expect(201).json["key"]
+            new = {"tenant": "default", "role": "read"}
+            for late in ({}, {"expires_at": None}, {"expires_at": "2100-01-01T00:00:00.001Z"},
+                         {"expires_in_ms": 100 * 365 * 86400000}):
+                s.post(KEYS, {**new, **late}, key=maker).expect(403, "FORBIDDEN")
+            for early in ({"expires_at": end}, {"expires_in_ms": 60000}):
+                s.post(KEYS, {**new, **early}, key=maker).expect(201)
+
+
+def test_force_release():
+    """DELETE /admin/locks/{tenant}/{pipeline}: cancels the run; the key is open once its processes are gone, or at once with `now`."""
+    with lib.Server(store="sqlite") as s:
         c = s.new_client(s.key_for("acme", "operator"))
         path = "/api/v1/admin/locks/acme/etl"
         c.ask("DELETE", path, body={"reason": "x"}).expect(404)
-        run = c.post("/api/v1/runs", {"key": "pipeline:etl"}).expect(201).json
-        c.ask("DELETE", path).expect(400)
-        c.ask("DELETE", path, body={"reason": ""}).expect(400)
-        got = c.ask("DELETE", path, body={"reason": "it hangs"}).expect(200).json
-        assert got["broken"] and got["closing"] and got["run"] == run["id"] and got["fence"] == run["fence"], got
-        assert c.post("/api/v1/locks/acquire", {"key": "pipeline:etl", "holder": "next"}).expect(409).json["error"]["details"]["state"] == "closing"
-        shown = c.get("/api/v1/runs/" + run["id"]).json
-        assert shown["cancelled"] or shown["status"] == "CANCELLED", shown
-        # its processes are gone
-        c.post(f"/api/v1/runs/{run['id']}/finish", {"holder": run["id"], "fence": run["fence"], "state": "CANCELLED"})
+        with s.held_run("pipeline:etl", "acme") as run:
+            c.ask("DELETE", path).expect(400)
+            c.ask("DELETE", path, body={"reason": ""}).expect(400)
+            got = c.ask("DELETE", path, body={"reason": "it hangs"}).expect(200).json
+            assert got["broken"] and got["closing"] and got["run"] == run["id"] and got["fence"] == run["fence"], got
+            shown = c.get("/api/v1/runs/" + run["id"]).json
+            assert shown["cancelled"] or shown["status"] == "CANCELLED", shown
         lib.eventually(lambda: c.post("/api/v1/locks/acquire", {"key": "pipeline:etl", "holder": "next"}).status == 200, 5, "the key")
         # at once
         c.ask("DELETE", path, body={"reason": "now", "now": True}).expect(200)

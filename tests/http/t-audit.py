@@ -1,4 +1,4 @@
-"""Every administrative act is recorded before it is answered: who, when, what, why, how it ended."""
+"""Every administrative act is recorded before the response: who, when, what, why, outcome."""
 import sqlite3
 import time
 

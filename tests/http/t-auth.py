@@ -1,4 +1,4 @@
-"""Who asks, and may he? (R1.16)"""
+"""Authentication and permissions."""
 import sqlite3
 import time
 
@@ -10,7 +10,8 @@ LOCKS = "/api/v1/locks"
 def routes(server):
     """Every route that needs a key: (method, path, operation)."""
     paths = server.get("/openapi.json").expect(200).json["paths"]
-    found = [(method.upper(), path, op) for path, methods in paths.items() for method, op in methods.items()]
+    found = [(method.upper(), path, op) for path, methods in paths.items()
+             if "$ref" not in methods for method, op in methods.items()]
     assert len(found) > 50
     return [route for route in found if route[2]["x-permission"] != "open"]
 

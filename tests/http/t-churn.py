@@ -1,4 +1,5 @@
-"""Clients that come and go: streams and waiting calls that hang up at any moment, while others work. Nothing crashes, nothing stays behind."""
+"""Clients that come and go: streams and waiting calls that disconnect at any moment while others
+work. Nothing crashes, nothing leaks."""
 import random
 import socket
 import struct
@@ -12,7 +13,7 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing is a reset
 WAITS = (
     ("/locks/acquire", '{"key":"held","wait_ms":50000}'),
     ("/queues/q/claim?wait=30s", "{}"),
-    ("/runs?wait=20s", '{"key":"held","policy":"queue"}'),
+    ("/runs?wait=20s", '{"key":"held","on_conflict":"queue"}'),
     ("/cache/lookup?wait=9s", '{"key":"c"}'),
     ("/queues/q/jobs", '{"payload":"x"}'),
     ("/batch", '{"ops":[{"op":"claim","queue":"q"}],"wait_ms":9000}'),

@@ -1,4 +1,5 @@
-"""Real clients of other makes: curl, Node's fetch, Python's urllib; over TCP and, where they can, a unix socket."""
+"""Third-party clients: curl, Node's fetch, Python's urllib; over TCP and, where supported, a Unix
+socket."""
 import json
 import os
 import shutil

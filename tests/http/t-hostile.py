@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Requests that two readers could understand differently, and nonsense: each gets an error and a closed connection; what was sent behind it
-is never taken for a request (R4.1)."""
+"""Ambiguous and malformed requests: each gets an error and a closed connection; what was sent after
+it is never taken for a request."""
 import os
 import random
 import re
@@ -268,7 +268,7 @@ def test_expect_continue():
 
 
 def test_body_limits():
-    """R4.1: bodies beyond the limit are refused before they are read; what takes no body takes none that is large, with or without a key"""
+    """bodies beyond the limit are refused before they are read; what takes no body takes none that is large, with or without a key"""
     with lib.Server(env={"INTERLOCK_BODY_MAX": "100000"}) as server:
         for path, n in (("/api/v1/locks/acquire", 100_001), ("/api/v1/batch", 1_000_001)):
             with server.socket() as sock:

@@ -1,4 +1,5 @@
-"""Idempotency-Key (R4.1): one effect and one answer per key, also when all come at once, and across crashes of the server."""
+"""Idempotency-Key: one effect and one response per key, even with concurrent requests and across
+server crashes."""
 import os
 import sqlite3
 import threading
@@ -17,7 +18,7 @@ def n_jobs(s):
 
 
 def test_a_storm_of_duplicates():
-    """50 same requests at once: one job, one answer (R4.1)"""
+    """50 same requests at once: one job, one answer"""
     for store in ("memory:", "sqlite"):
         with lib.Server(store=store) as s:
             for round_ in range(3):
@@ -71,6 +72,85 @@ def test_tenants_have_their_own_keys():
             push(client, "k").expect(403, "FORBIDDEN")
 
 
+def entries(s):
+    """key -> fingerprint of what the store keeps, of a server that is stopped."""
+    db = sqlite3.connect(s.store.split(":", 1)[1])
+    rows = dict(db.execute("SELECT key, fingerprint FROM il_once"))
+    db.close()
+    return rows
+
+
+def expire_claims(s, also="", which="state = 1"):
+    """The time of the claims is over, as it would be after a minute; the server is stopped."""
+    db = sqlite3.connect(s.store.split(":", 1)[1])
+    n = db.execute(f"UPDATE il_once SET {also}expires_ms = 1 WHERE {which}").rowcount
+    db.commit()
+    db.close()
+    return n
+
+
+def once(client, op, **more):
+    return client.post("/api/v1/batch", {"ops": [dict(more, op=op)]}).expect(200).json["results"][0]
+
+
+def test_once_ops_have_other_names():
+    """once_* ops neither find nor forge what an Idempotency-Key has stored, nor vice versa"""
+    with lib.Server(store="sqlite") as s:
+        narrow = s.new_client(s.key_for("default", "write", prefix="idem"))
+        wide = s.new_client(s.key_for("default", "write"))
+        pushed = push(s, "idem-k").expect(201)
+        for client in (narrow, wide):
+            assert once(client, "once_get", key="idem-k")["status"] == "NOT_FOUND"
+        for i, client in enumerate((narrow, wide)):
+            claim = once(client, "once_begin", key=f"idem-{i}", attempt="a", meta="forged")
+            assert claim["status"] == "OK", claim
+            done = once(client, "once_finish", key=f"idem-{i}", attempt="a", token=claim["token"],
+                        code=101, response="{}")
+            assert done["status"] == "OK", done
+            assert "Idempotent-Replayed" not in push(s, f"idem-{i}").expect(201).headers
+        s.stop()
+        kept = [key for key in entries(s) if not key.startswith("idem-")]
+        assert len(kept) == 3, entries(s)
+        s.start()
+        narrow, wide = s.new_client(narrow.key), s.new_client(wide.key)
+        for client in (narrow, wide, s):
+            for op, more in (("once_get", {}), ("once_begin", {"attempt": "b"}),
+                             ("once_abandon", {"attempt": "b", "token": 1}),
+                             ("once_finish", {"attempt": "b", "token": 1, "response": "{}"})):
+                result = once(client, op, key=kept[0], **more)
+                assert result["status"] == "KEY_RESERVED", (op, result)
+        assert push(s, "idem-k").expect(201).body == pushed.body
+        narrow.close()
+        wide.close()
+
+
+def test_nothing_to_guess_in_the_store():
+    """names and fingerprints are keyed with the pepper: they differ between servers"""
+    kept = []
+    for _ in range(2):
+        with lib.Server(store="sqlite") as s:
+            push(s, "order-1042").expect(201)
+            s.stop()
+            kept.append(entries(s))
+    (first,), (second,) = kept
+    assert "order" not in first and first != second, kept
+    assert kept[0][first] != kept[1][second], kept
+
+
+def test_only_final_statuses_are_replayed():
+    """a stored status outside 200..599 is an error of the server, not an answer"""
+    with lib.Server(store="sqlite") as s:
+        for code in (101, 199, 600, -1):
+            push(s, f"k{code}").expect(201)
+            s.stop()
+            db = sqlite3.connect(s.store.split(":", 1)[1])
+            assert db.execute("UPDATE il_once SET code = ?", (code,)).rowcount > 0
+            db.commit()
+            db.close()
+            s.start()
+            push(s, f"k{code}").expect(500, "INTERNAL")
+
+
 def test_what_is_not_kept():
     """a refused request is not an answer: the key can be used again"""
     with lib.Server() as s:
@@ -79,7 +159,7 @@ def test_what_is_not_kept():
         assert "Idempotent-Replayed" not in first.headers
         # what was tried and refused by the store is an answer
         s.post("/api/v1/runs", {"key": "busy"}).expect(201)
-        body = {"key": "busy", "policy": "reject"}
+        body = {"key": "busy", "on_conflict": "reject"}
         s.post("/api/v1/runs", body, headers={"Idempotency-Key": "r"}).expect(409, "LOCK_HELD")
         again = s.post("/api/v1/runs", body, headers={"Idempotency-Key": "r"}).expect(409, "LOCK_HELD")
         assert again.headers["Idempotent-Replayed"] == "true"
@@ -116,14 +196,10 @@ def test_api_keys():
 def test_somebody_is_at_it():
     """the first attempt still runs: 409 with Retry-After after ?wait; its answer if that comes in time"""
     with lib.Server() as s:
-        # an attempt that another server would have begun, with the fingerprint unknown to us: another request
-        began = s.post("/api/v1/batch", {"ops": [{"op": "once_begin", "key": "k", "attempt": "a", "meta": "the-id"}]}).json["results"][0]
-        push(s, "k").expect(422)
-        s.post("/api/v1/batch", {"ops": [{"op": "once_abandon", "key": "k", "attempt": "a", "token": began["token"]}]}).expect(200)
         # a run that waits for its turn keeps the claim while its request is open
         s.post("/api/v1/runs", {"key": "busy", "id": "first", "holder": "h"}).expect(201)
         client, got = s.new_client(), []
-        start = ("/api/v1/runs?wait=20s", {"key": "busy", "policy": "queue"})
+        start = ("/api/v1/runs?wait=20s", {"key": "busy", "on_conflict": "queue"})
         thread = threading.Thread(target=lambda: got.append(client.post(*start, headers={"Idempotency-Key": "w"})))
         thread.start()
         lib.eventually(lambda: s.get("/api/v1/status").json["waiters"] == 1, what="the first attempt")
@@ -160,16 +236,8 @@ def test_a_crash_between_making_and_answering():
     with lib.Server(store="sqlite") as s:
         first = push(s, "k").expect(201)
         s.stop()
-        # as if it had died in between: the claim is there, without an answer, and its time is over
-        path = s.store.split(":", 1)[1]
-        db = sqlite3.connect(path)
-        tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table' AND name LIKE '%once%'")]
-        assert len(tables) == 1, tables
-        columns = [row[1] for row in db.execute(f"PRAGMA table_info({tables[0]})")]
-        assert "state" in columns and "expires_ms" in columns, columns
-        db.execute(f"UPDATE {tables[0]} SET state = 1, expires_ms = 1, purge_ms = 9000000000000000")
-        db.commit()
-        db.close()
+        # as if it had died in between: the claim exists, without an answer, and its time is over
+        assert expire_claims(s, "state = 1, purge_ms = 9000000000000000, ", "TRUE") == 1
         s.start()
         again = push(s, "k").expect(201)
         assert again.json["id"] == first.json["id"]
@@ -231,10 +299,14 @@ def test_killed_under_load():
         seen = every_job(s)
         lost = {key for key, id_ in acknowledged.items() if seen.get(key) != id_}
         assert not lost, f"{len(lost)} of {len(acknowledged)} acknowledged jobs are lost"
-        # those that were being made: their claims die within a minute, and then they are made with the same id, or were
+        # those that were being made: once their claims are over, they are made with the same id, or
+        # were
         made_before = {key: seen[key] for key in unsure if key in seen}
+        s.stop()
+        expire_claims(s)
+        s.start()
         for key in unsure:
-            answer = lib.eventually(lambda k=key: [a for a in [push(s, k, k)] if a.status == 201], seconds=90, what=key)[0]
+            answer = push(s, key, key).expect(201)
             assert answer.json["id"] == made_before.get(key, answer.json["id"])
         every_job(s)
         print(f"# {len(acknowledged)} acknowledged; of {len(unsure)} unsure ones {len(made_before)} were made")

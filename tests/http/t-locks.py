@@ -1,4 +1,4 @@
-"""Locks over HTTP: waiting, order of waiters, cancelled waits, breaks, modes, deadlocks (R1.11)."""
+"""Locks over HTTP: waiting, order of waiters, cancelled waits, breaks, modes, deadlocks."""
 import threading
 import time
 
@@ -151,6 +151,20 @@ def test_break_closes_until_the_holder_lets_go():
         release(s, lease)
         s.post(A, {"key": "k", "holder": "b"}).expect(200)
         s.post("/api/v1/locks/break", {"key": "k", "reason": "late", "fence": lease["fence"]}).expect(409, "FENCE_STALE")
+
+
+def test_break_of_more_holders_than_are_shown():
+    """The server refuses to break only some of them; the command breaks all."""
+    with lib.Server(store="sqlite") as s:
+        many = [{"op": "acquire", "key": "many", "holder": f"h{i}", "mode": "shared"} for i in range(1100)]
+        last = s.post("/api/v1/batch", {"ops": many + [{"op": "acquire", "key": "many-more"}]}).expect(200).json["results"][-2]
+        s.post("/api/v1/locks/break", {"key": "many", "reason": "r", "now": True}).expect(409, "WRONG_STATE")
+        s.post("/api/v1/locks/break", {"key": "many", "reason": "r", "now": True, "fence": last["fence"]}).expect(200)
+        for now in ([], ["--now"]):
+            done = lib.run("break", "many", "--reason", "r", *now, "--store", s.store)
+            assert done.returncode == 0 and done.stdout.count("broken: many,") == 1099, done
+        s.get("/api/v1/locks/get?key=many").expect(404)
+        s.get("/api/v1/locks/get?key=many-more").expect(200)
 
 
 def test_key_with_a_prefix():

@@ -1,4 +1,4 @@
-"""Mixed fleets on Redis (R1.10): clients that do SET pipeline_lock:TENANT:PIPELINE RUNID NX EX TTL and compare-and-delete block us, and we block them."""
+"""Mixed fleets on Redis: clients that do SET pipeline_lock:TENANT:PIPELINE RUNID NX EX TTL and compare-and-delete block us, and we block them."""
 import os
 import subprocess
 import uuid
@@ -41,7 +41,7 @@ def fleet(tenant, **more):
 
 
 def test_ours_blocks_theirs():
-    """R1.10: while a run of ours runs, SET … NX fails, and GET shows the run's id; afterwards it succeeds"""
+    """while a run of ours runs, SET … NX fails, and GET shows the run's id; afterwards it succeeds"""
     tenant = "t" + uuid.uuid4().hex[:12]
     with fleet(tenant) as f:
         client = f.a.new_client(f.a.key_for(tenant))
@@ -59,7 +59,7 @@ def test_ours_blocks_theirs():
 
 
 def test_theirs_blocks_ours():
-    """R1.10: a classic client's lock is who runs: its id is told to those who join, 409 to those who do not; its release lets us start"""
+    """a classic client's lock is who runs: its id is told to those who join, 409 to those who do not; its release lets us start"""
     tenant = "t" + uuid.uuid4().hex[:12]
     with fleet(tenant) as f:
         client = f.a.new_client(f.a.key_for(tenant))
@@ -79,7 +79,7 @@ def test_theirs_blocks_ours():
 
 
 def test_theirs_comes_between():
-    """R1.10: a classic client that takes the key after our trigger and before our start is waited for, not overrun"""
+    """a classic client that takes the key after our trigger and before our start is waited for, not overrun"""
     tenant = "t" + uuid.uuid4().hex[:12]
     with fleet(tenant, env={"INTERLOCK_RUNS_MAX": "1"}) as f:
         f.put(tenant, {"other": script(until(f.path("other")))})
@@ -101,7 +101,7 @@ def test_theirs_comes_between():
 
 
 def test_their_lock_expires():
-    """R1.10: a classic client that is gone blocks us no longer than its EX says"""
+    """a classic client that is gone blocks us no longer than its EX says"""
     tenant = "t" + uuid.uuid4().hex[:12]
     with fleet(tenant) as f:
         client = f.a.new_client(f.a.key_for(tenant))
@@ -110,6 +110,32 @@ def test_their_lock_expires():
         f.open("go")
         assert client.post("/pipelines/run/etl").expect(200).json["pipeline_logging_id"] == classic.value
         lib.eventually(lambda: client.post("/pipelines/run/etl").json["status"] == "PENDING", what="our turn")
+
+
+def test_theirs_is_shown_and_broken():
+    """a classic client's lock is on the list of locks and in the gauge; a forced release deletes it, and only with "now" """
+    tenant = "t" + uuid.uuid4().hex[:12]
+    with fleet(tenant) as f:
+        client = f.a.new_client(f.a.key_for(tenant, role="operator"))
+        classic = Classic(tenant, "etl")
+        assert client.get("/pipelines/locks").expect(200).json["items"] == []
+        assert classic.acquire()
+        (lock,) = client.get("/pipelines/locks").expect(200).json["items"]
+        assert (lock["pipeline_id"], lock["holder"], lock["fence"]) == ("etl", classic.value, 0), lock
+        gauge = f'pipeline_active_locks{{tenant_id="{tenant}",pipeline_id="etl"}} 1'
+        lib.eventually(lambda: gauge in f.a.get("/metrics", key=None).body.decode().splitlines(), what="the gauge")
+        path = f"/admin/locks/{tenant}/etl"
+        refused = client.ask("DELETE", path, body={"reason": "test"}).expect(409)
+        assert b"now" in refused.body and classic.holder() == classic.value, refused
+        broken = client.ask("DELETE", path, body={"reason": "test", "now": True}).expect(200).json
+        assert broken["holder"] == classic.value and not broken["closing"], broken
+        assert classic.holder() is None
+        assert classic.acquire()
+        body = {"key": "pipeline:etl", "reason": "test"}
+        client.post("/api/v1/locks/break", body | {"now": True, "holder": "another"}).expect(409)
+        client.post("/api/v1/locks/break", body).expect(409)
+        client.post("/api/v1/locks/break", body | {"now": True}).expect(200)
+        assert classic.holder() is None
 
 
 if __name__ == "__main__":

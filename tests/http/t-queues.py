@@ -1,4 +1,4 @@
-"""Queues over HTTP: long polls, N workers and M jobs, batches, schedules (R4.2, R4.6 to R4.9, R4.13)."""
+"""Queues over HTTP: long polls, N workers and M jobs, batches, schedules."""
 import collections
 import threading
 import time
@@ -9,7 +9,7 @@ Q = "/api/v1/queues/q"
 
 
 def test_each_job_is_done_once():
-    """8 workers with long polls, 400 jobs pushed meanwhile: each is finished once (R4.2)"""
+    """8 workers with long polls, 400 jobs pushed meanwhile: each is finished once"""
     for store in ("memory:", "sqlite"):
         with lib.Server(store=store) as s:
             s.put(Q, {}).expect(200)
@@ -105,7 +105,7 @@ def test_push_many_with_some_bad():
 
 
 def test_stale_tokens():
-    """a worker that was declared dead cannot finish its job (R4.11)"""
+    """a worker that was declared dead cannot finish its job"""
     with lib.Server() as s:
         s.post(Q + "/jobs", {"payload": "x"}).expect(201)
         first = s.post(Q + "/claim", {"worker": "a", "lease_ms": 1000}).expect(200).json["items"][0]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SIGHUP: what can be changed while the server runs is; what cannot is named; what is wrong changes nothing."""
+"""SIGHUP: reloadable settings change; others are reported; invalid settings change nothing."""
 import re
 import signal
 
@@ -39,14 +39,14 @@ def test_log_level():
 
 def test_limits():
     """the default limits of tenants"""
-    with served("limit_requests: 0\n") as server:
+    with served("limit_requests_per_second: 0\n") as server:
         for _ in range(50):
             server.get("/api/v1/locks").expect(200)
-        write(server, "limit_requests: 1\nlimit_burst: 5\n")
+        write(server, "limit_requests_per_second: 1\nlimit_burst: 5\n")
         hup(server, r"config\.reloaded")
         statuses = [server.get("/api/v1/locks").status for _ in range(20)]
         assert 429 in statuses, statuses
-        write(server, "limit_requests: 0\n")
+        write(server, "limit_requests_per_second: 0\n")
         hup(server, r"config\.reloaded")
         lib.eventually(lambda: server.get("/api/v1/locks").status == 200)
         for _ in range(20):

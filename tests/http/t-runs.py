@@ -1,4 +1,4 @@
-"""Runs over HTTP: policies, waiting, logs (R1.11 to R1.14)."""
+"""Runs over HTTP: policies, waiting, logs."""
 import threading
 import time
 
@@ -8,11 +8,11 @@ R = "/api/v1/runs"
 
 
 def test_ten_at_once_are_one_run():
-    """ten starts of one key at once: one run, nine are told its id (R1.11)"""
+    """ten starts of one key at once: one run, nine are told its id"""
     for store in ("memory:", "sqlite"):
         with lib.Server(store=store) as s:
             clients = [s.new_client() for _ in range(10)]
-            answers = lib.together(10, lambda i, c=clients: c[i].post(R, {"key": "pipeline:x"}))
+            answers = lib.together(10, lambda i, c=clients: c[i].post(R, {"key": "import:x"}))
             made = [a.json for a in answers if a.status == 201]
             told = [a.json for a in answers if a.status == 200]
             assert len(made) == 1 and len(told) == 9, answers
@@ -23,13 +23,13 @@ def test_ten_at_once_are_one_run():
 
 
 def test_class_limits():
-    """live_max and day_max (R1.17): 429, told apart in a batch; who is told of a run that is there is not limited"""
+    """live_max and day_max: 429, told apart in a batch; who is told of a run that is there is not limited"""
     with lib.Server() as s:
         first = s.post(R, {"key": "p:a", "live_max": 2, "day_max": 3}).expect(201).json
         s.post(R, {"key": "p:b", "slot": True, "live_max": 2}).expect(201)
         s.post(R, {"key": "p:a", "live_max": 1, "day_max": 1}).expect(200)
         answer = s.post(R, {"key": "p:c", "live_max": 2}).expect(429, "LIMIT_EXCEEDED")
-        assert "2 live runs of the class 'p'" in answer.json["error"]["message"], answer.json
+        assert "2 live runs in class 'p'" in answer.json["error"]["message"], answer.json
         s.post(R, {"key": "q:c", "live_max": 1}).expect(201)
         s.post(f"{R}/{first['id']}/finish", {"holder": first["id"], "fence": first["fence"], "state": "COMPLETED"}).expect(200)
         s.post(R, {"key": "p:c", "live_max": 2, "day_max": 3}).expect(201)
@@ -40,29 +40,42 @@ def test_class_limits():
         s.post(R, {"key": "p:d", "live_max": 0}).expect(400, "BAD_REQUEST")
 
 
+def test_rates_are_not_for_clients():
+    """each class with a rate takes room in the store: minute_max and hour_max are unknown fields"""
+    with lib.Server() as s:
+        for field in ("minute_max", "hour_max"):
+            start = {"key": "p:a", field: 5}
+            answer = s.post(R, start).expect(400, "BAD_REQUEST")
+            assert field in answer.json["error"]["message"], answer.json
+            batch = {"ops": [{"op": "run_start", "id": "a", **start}]}
+            s.post("/api/v1/batch", batch).expect(400, "BAD_REQUEST")
+            assert f'"{field}"'.encode() not in s.get("/openapi.json").expect(200).body
+        assert s.get(R).expect(200).json["items"] == []
+
+
 def test_policies():
     """skip, reject, queue, replace-pending, cancel-running"""
     with lib.Server() as s:
         first = s.post(R, {"key": "k"}).expect(201).json
-        assert s.post(R, {"key": "k", "policy": "skip"}).expect(200).json["skipped"]
-        s.post(R, {"key": "k", "policy": "reject"}).expect(409, "LOCK_HELD")
-        second = s.post(R, {"key": "k", "policy": "queue"}).expect(201).json
+        assert s.post(R, {"key": "k", "on_conflict": "skip"}).expect(200).json["skipped"]
+        s.post(R, {"key": "k", "on_conflict": "reject"}).expect(409, "LOCK_HELD")
+        second = s.post(R, {"key": "k", "on_conflict": "queue"}).expect(201).json
         assert second["state"] == "PENDING" and second["position"] == 1
-        s.post(R, {"key": "k", "policy": "queue", "queue_max": 1}).expect(429, "LIMIT_EXCEEDED")
-        third = s.post(R, {"key": "k", "policy": "replace-pending"}).expect(201).json
+        s.post(R, {"key": "k", "on_conflict": "queue", "queue_max": 1}).expect(429, "LIMIT_EXCEEDED")
+        third = s.post(R, {"key": "k", "on_conflict": "replace-pending"}).expect(201).json
         assert s.get(f"{R}/{second['id']}").json["state"] == "CANCELLED"
         assert s.get(f"{R}/{first['id']}").json["cancelled"] is False
-        fourth = s.post(R, {"key": "k", "policy": "cancel-running"}).expect(201).json
+        fourth = s.post(R, {"key": "k", "on_conflict": "cancel-running"}).expect(201).json
         assert s.get(f"{R}/{third['id']}").json["state"] == "CANCELLED"
         assert s.get(f"{R}/{first['id']}").json["cancelled"] is True
         s.post(f"{R}/{first['id']}/finish", {"holder": first["id"], "fence": first["fence"], "state": "FAILED", "error": "x"}).expect(200)
         assert s.get(f"{R}/{first['id']}").json["state"] == "CANCELLED"
-        mine = s.post(R + "?wait=10s", {"key": "k", "policy": "queue", "id": fourth["id"], "holder": fourth["holder"]}).expect(201).json
+        mine = s.post(R + "?wait=10s", {"key": "k", "on_conflict": "queue", "id": fourth["id"], "holder": fourth["holder"]}).expect(201).json
         assert mine["state"] == "RUNNING" and mine["fence"]
 
 
 def test_waiting_for_a_run():
-    """GET ?wait answers when the run changes, at once when it has ended (R1.12)"""
+    """GET ?wait answers when the run changes, at once when it has ended"""
     for store in ("memory:", "sqlite"):
         with lib.Server(store=store) as s:
             run = s.post(R, {"key": "k"}).expect(201).json

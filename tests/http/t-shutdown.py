@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The end of a server: SIGTERM under load, with waiting polls, streams, half requests; kill -9. What was acknowledged is in the store."""
+"""Server shutdown: SIGTERM under load, with waiting polls, streams, partial requests; kill -9.
+Everything acknowledged is in the store."""
 import http.client
 import signal
 import socket

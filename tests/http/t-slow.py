@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Clients that take their time: each thing has an absolute end, and nobody else notices. Memory of idle and of waiting connections."""
+"""Slow clients: every phase has an absolute timeout, and other clients are not affected. Memory of
+idle and waiting connections."""
 import os
 import resource
 import select

@@ -1,4 +1,4 @@
-"""Tenants see nothing of each other: what is another tenant's looks like what is not there (R1.16)."""
+"""Tenants are isolated: another tenant's objects look like missing ones."""
 import json
 import os
 import random

@@ -1,6 +1,7 @@
 /*
- * kill.c: PostgreSQL is stopped under load as `pg_ctl stop -m immediate` does, again and again, and started anew: what was acknowledged
- * is there, no key, job or answer had two owners, fences grow, and the workers go on by themselves.
+ * kill.c: PostgreSQL is stopped under load like `pg_ctl stop -m immediate` and restarted, again and
+ * again: nothing acknowledged is lost, no key, job or answer had two owners, fences grow, and the
+ * workers continue by themselves.
  */
 #include "fault/load.h"
 #include "harness/postgres.h"

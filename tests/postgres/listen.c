@@ -1,5 +1,6 @@
 /*
- * listen.c: wake-ups of other processes: that they come, that it is known when they do not, and what is done then.
+ * listen.c: wake-ups from other processes: they arrive, a loss of the channel is noticed, and
+ * handled.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -142,18 +143,21 @@ U_TEST(a_lost_connection_is_made_again)
 
     attend(b);
     uint32_t before = word(b, "anything", "b");
-    T_STREQ(t_postgres_ask(
-                server.url, "SELECT bool_and(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE query LIKE 'LISTEN%'",
-                out),
+    T_STREQ(t_postgres_ask(server.url,
+                           "SELECT bool_and(pg_terminate_backend(pid))::text FROM pg_stat_activity "
+                           "WHERE query LIKE 'LISTEN%'",
+                           out),
             "true");
-    await_word(b, "anything", "b", before, LIMIT_MS); /* everybody looks: something may have been missed */
+    /* everybody looks: something may have been missed */
+    await_word(b, "anything", "b", before, LIMIT_MS);
     attend(b);
     hand_over(a, b, "again", SLACK_MS);
     il_close(a);
     il_close(b);
 }
 
-/* A pooler takes LISTEN and swallows what follows: that is noticed, and who waits looks by himself. */
+/* A pooler takes LISTEN and swallows what follows: that is noticed, and who waits looks by
+ * himself. */
 U_TEST(behind_a_pooler)
 {
     il             *a     = open_store(bouncer.url, "");
@@ -224,8 +228,9 @@ wake_and_close(il *b, const char *options)
 }
 
 /*
- * Who closes right behind a release, as `interlock run` does, waits a little for the pooler to pass the wake-up on: it drops what a client sent
- * that has gone. Not for ever, so a slow machine may have more than one try.
+ * Who closes right behind a release, as `interlock run` does, waits a little for the pooler to pass
+ * the wake-up on: it drops what a client sent that has gone. Not for ever, so a slow machine may
+ * have more than one try.
  */
 U_TEST(closed_behind_a_wake)
 {
@@ -241,7 +246,8 @@ U_TEST(closed_behind_a_wake)
     il_close(b);
 }
 
-/* An answer that is none, and does not end: it costs the connection, and not for ever the processor. */
+/* An answer that is none, and does not end: it costs the connection, and not for ever the
+ * processor. */
 U_TEST(a_copy_is_no_answer)
 {
     static const char *const statements[] = { "COPY (SELECT 1) TO STDOUT",
@@ -285,9 +291,10 @@ U_TEST(woken_from_sql)
     attend(h);
     uint32_t first  = word(h, "k", "one");
     uint32_t second = word(h, "q", IL__WAKE_QUEUE);
-    (void)t_postgres_ask(
-        server.url, "SELECT pg_notify('interlock_interlock', E'default\\x1fk\\x1fone\\x1edefault\\x1fq\\x1f#queue')::text",
-        out);
+    (void)t_postgres_ask(server.url,
+                         "SELECT pg_notify('interlock_interlock', "
+                         "E'default\\x1fk\\x1fone\\x1edefault\\x1fq\\x1f#queue')::text",
+                         out);
     await_word(h, "k", "one", first, SLACK_MS);
     await_word(h, "q", IL__WAKE_QUEUE, second, SLACK_MS);
     il_close(h);

@@ -1,7 +1,7 @@
 /*
- * plans.c: what an op reads does not grow with what the store has kept. Plans are made when a connection first uses a
- * function, and kept: so they are made here while the store is nearly empty and the server knows that it is, and used when it is full.
- * What is counted are rows that the server has read, not times.
+ * plans.c: the number of rows an op reads does not grow with the amount of data. A plan is created
+ * when a connection first uses a function, and cached: so here plans are created while the store is
+ * nearly empty, with matching statistics, and used when it is full. Counts rows read, not time.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@
 #define FULL 3000 /* of each: jobs that wait and have ended, leases, runs, answers */
 #define AT_ONCE 500
 #define ROUNDS 5
-/* One round of some 20 ops may read so many, dead ones among them; a plan that goes through a table reads more for a single op. */
+/* One round of some 20 ops may read so many, dead ones among them; a plan that goes through a table
+ * reads more for a single op. */
 #define ROWS_MAX 2500
 
 static struct t_postgres server;
@@ -95,7 +96,7 @@ is_ok(il *h, il_op op)
     return &done;
 }
 
-/* ---- one of each ------------------------------------------------------------------------------------------------- */
+/* ---- one of each ----------------------------------------------------------------------------- */
 
 static void
 use_jobs(il *h, unsigned i)
@@ -114,7 +115,8 @@ use_jobs(il *h, unsigned i)
     (void)is_ok(h, t_job_op(IL_OP_JOB_GET, NULL, NULL, id, 0, T_JOB()));
     (void)is_ok(h, t_job_op(IL_OP_JOB_FINISH, NULL, "w", id, token, T_JOB()));
     (void)is_ok(h, t_job_op(IL_OP_JOB_GET, NULL, NULL, id, 0, T_JOB()));
-    (void)is_ok(h, t_job_op(IL_OP_JOB_FINISH, NULL, "w", id, token, T_JOB())); /* once more: it is known */
+    /* once more: it is known */
+    (void)is_ok(h, t_job_op(IL_OP_JOB_FINISH, NULL, "w", id, token, T_JOB()));
     (void)is_ok(h, t_job_op(IL_OP_JOB_PUSH, "q", NULL, parent, 0,
                             T_JOB(.flags = IL_PUSH_PARENT, .n_children = 1)));
     (void)is_ok(h, t_job_op(IL_OP_JOB_PUSH, "q", NULL, child, 0, T_JOB(.parent = parent)));
@@ -183,7 +185,7 @@ use(il *h, unsigned i)
     use_locks(h, i);
 }
 
-/* ---- many of each ------------------------------------------------------------------------------------------------ */
+/* ---- many of each ---------------------------------------------------------------------------- */
 
 static void
 apply_all(il *h, il_op *ops, size_t n)
@@ -245,8 +247,9 @@ fill_others(il *h, unsigned first)
     for (unsigned i = 0; i < AT_ONCE / 2; i++) { /* half of them end */
         uint64_t fence = ops[i].out.fence;
         il_op_release(&ops[i]);
-        ops[i] =
-            (il_op){ .type = IL_OP_RUN_FINISH, .key = names[i], .holder = names[i], .fence = fence };
+        ops[i] = (il_op){
+            .type = IL_OP_RUN_FINISH, .key = names[i], .holder = names[i], .fence = fence
+        };
         ops[i].in.run = (il_run_in){ .id = names[i], .state = IL_RUN_COMPLETED, .progress = -1 };
     }
     apply_all(h, ops, AT_ONCE / 2);
@@ -257,15 +260,17 @@ fill_others(il *h, unsigned first)
     for (unsigned i = 0; i < AT_ONCE; i++) {
         uint64_t token = ops[i].out.fence;
         il_op_release(&ops[i]);
-        ops[i] =
-            (il_op){ .type = IL_OP_ONCE_FINISH, .key = names[i], .holder = names[i], .fence = token };
+        ops[i] = (il_op){
+            .type = IL_OP_ONCE_FINISH, .key = names[i], .holder = names[i], .fence = token
+        };
         ops[i].in.once = (il_once_in){ .response = "x", .response_bytes = 1 };
     }
     apply_all(h, ops, AT_ONCE);
     release_all(ops, AT_ONCE);
 }
 
-/* Rows read since the numbers were reset; the indexes through which most were are named for people. */
+/* Rows read since the numbers were reset; the indexes through which most were are named for
+ * people. */
 static unsigned
 rows_read(void)
 {
@@ -309,7 +314,8 @@ U_TEST(plans_of_a_small_store)
     T_LESS(n, ROWS_MAX);
 }
 
-/* Somebody who holds something joins a long queue: those ahead of him, who wait for nothing else, are not asked for one by one. */
+/* Somebody who holds something joins a long queue: those ahead of him, who wait for nothing else,
+ * are not asked for one by one. */
 U_TEST(a_search_along_a_long_queue)
 {
     static char names[AT_ONCE][32];

@@ -1,5 +1,6 @@
 /*
- * stand.c: an op that has to wait for a transaction of somebody's own does not hold up the leases of its process.
+ * stand.c: an op that has to wait for a caller's own transaction does not delay the leases of its
+ * process.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /*
- * url.c: URLs of PostgreSQL stores: our own options are taken out, libpq gets the rest, and nothing secret is shown.
+ * url.c: URLs of PostgreSQL stores: our own options are removed, libpq gets the rest, and no secret
+ * is shown.
  */
 #include "harness/unit.h"
 #include "store/postgres/postgres_internal.h"

@@ -1,6 +1,6 @@
 /*
- * batch.c: the children of a parent are finished at the same moment by as many processes, again and again: each time the parent
- * completes, once, with the last of them.
+ * batch.c: as many processes as a parent has children finish them at the same moment, again and
+ * again: each time the parent completes once, with the last child.
  */
 #include <stdio.h>
 

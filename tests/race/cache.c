@@ -1,6 +1,6 @@
 /*
- * cache.c: 200 callers in eight processes look for one value that is not there: one of them builds it, and all get it. When that
- * one is killed, another one builds.
+ * cache.c: 200 callers in eight processes look up one missing value: one of them builds it, and all
+ * get it. If the builder is killed, another one builds.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /*
- * counter.c: many wrappers, one key, a counter that is not atomic: it is exact, and fences grow in the order
- * of entry. Without the key the same counter loses updates, else this would prove nothing.
+ * counter.c: many wrappers, one key, a counter that is not atomic: it is exact, and fences grow in
+ * the order of entry. Without the key the same counter loses updates; otherwise this would prove
+ * nothing.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * crowd.c: processes at the same moment.
+ * crowd.c: processes that act at the same moment; see crowd.h.
  */
 #include "race/crowd.h"
 

@@ -1,6 +1,7 @@
 /*
- * crowd.h: processes that do the same thing at the same moment. They are forked from the test and share some memory
- * with it: where they meet, what they count, and a clock, so that a store on a test clock can have several processes.
+ * crowd.h: processes that do the same thing at the same moment. They are forked from the test and
+ * share some memory with it: a barrier, counters, and a clock, so that several processes can use a
+ * store with a test clock.
  */
 #ifndef T_CROWD_H
 #define T_CROWD_H
@@ -43,9 +44,11 @@ struct crowd {
 
 typedef int crowd_fn(struct crowd *c, unsigned i);
 
-/* Start n processes that each call fn; its return value is their exit status. No handle may be open. */
+/* Start n processes that each call fn; its return value is their exit status. No handle may be
+ * open. */
 struct crowd *crowd_new(unsigned n, crowd_fn *fn);
-/* Wait for their ends; those that were killed by the test (kill_pid, 0 = none) may end so, the others must end with 0. */
+/* Wait for their ends; those that were killed by the test (kill_pid, 0 = none) may end so, the
+ * others must end with 0. */
 void crowd_end(struct crowd *c, pid_t kill_pid);
 void crowd_free(struct crowd *c);
 
@@ -54,7 +57,8 @@ struct crowd_caller {
     struct crowd *crowd;
     il           *h; /* of its process */
 };
-/* In a process: n threads at once, which post `ready` before what they do. Returns 0 when all have ended. */
+/* In a process: n threads at once, which post `ready` before what they do. Returns 0 when all have
+ * ended. */
 int crowd_call(struct crowd *c, unsigned n, void *(*fn)(void *caller));
 /* In the test: a new crowd whose n_ready callers are ready, and one of them has begun. */
 struct crowd *crowd_begun(unsigned n_processes, unsigned n_ready, crowd_fn *fn);
@@ -65,7 +69,8 @@ void crowd_meet(struct crowd *c);
 bool crowd_take(sem_t *sem);
 #define CROWD_AWAIT(sem, what) (crowd_take(sem) ? (void)0 : T_FAIL("waited in vain until %s", what))
 
-/* In a process: open the store, the program ends when that fails; and append a line to the race's log. */
+/* In a process: open the store, the program ends when that fails; and append a line to the race's
+ * log. */
 il  *crowd_open(struct crowd *c, bool test_clock);
 void crowd_log(const struct crowd *c, const char *line);
 /* How many lines of the log are this one? */

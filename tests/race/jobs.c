@@ -1,7 +1,8 @@
 /*
- * jobs.c: eight workers and 10,000 jobs on one SQLite file. Workers are killed with kill -9 and replaced, and stopped for longer than
- * their claims last; afterwards every job was finished exactly once, says a log outside of the store, and what came too late was refused. A
- * worker that does not care whether its finish was accepted is found out by the same judge, or this would prove nothing.
+ * jobs.c: eight workers and 10,000 jobs on one SQLite file. Workers are killed with kill -9 and
+ * replaced, and stopped for longer than their claims last; afterwards a log outside the store shows
+ * that every job was finished exactly once, and late finishes were refused. The same check must
+ * catch a worker that ignores whether its finish was accepted; otherwise this would prove nothing.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -51,7 +52,7 @@ struct verdict {
     unsigned n_refused;
 };
 
-/* ---- the store ---------------------------------------------------------------------------------------- */
+/* ---- the store ------------------------------------------------------------------------------- */
 
 static void
 push_all(il *h, unsigned n_jobs)
@@ -112,7 +113,7 @@ is_taken_over(il *h, const char *id, uint64_t token)
     return taken;
 }
 
-/* ---- workers --------------------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static void
 start(struct scene *s, struct worker *w, const char *how)
@@ -197,7 +198,7 @@ let_work(struct scene *s, unsigned n_kills, size_t every_bytes)
     }
 }
 
-/* ---- the judge ---------------------------------------------------------------------------------------------- */
+/* ---- the judge ------------------------------------------------------------------------------- */
 
 static struct judged *
 read_log(const struct scene *s, unsigned n_jobs)
@@ -222,8 +223,8 @@ read_log(const struct scene *s, unsigned n_jobs)
     return jobs;
 }
 
-/* The store says which token's finish it took, and keeps that one's result; the log says whose effect there is. One that was
- * killed between the two has left none. */
+/* The store says which token's finish it took, and keeps that one's result; the log says whose
+ * effect there is. One that was killed between the two has left none. */
 static void
 judge_job(il *h, unsigned i, const struct judged *j, struct verdict *v)
 {
@@ -297,7 +298,8 @@ U_TEST(every_job_is_finished_once)
     scene_free(s);
 }
 
-/* Each stops in its first job until that is somebody else's, and then writes its effect all the same. */
+/* Each stops in its first job until that is somebody else's, and then writes its effect all the
+ * same. */
 U_TEST(one_that_does_not_care_is_found_out)
 {
     struct scene *s = scene_new(20);

@@ -1,6 +1,6 @@
 /*
- * join.c: --on-conflict join: everybody gets the output and the exit status of the one that runs; when that one
- * is killed, everybody is told that the end is not known.
+ * join.c: --on-conflict join: all callers get the output and the exit status of the running
+ * command; if its wrapper is killed, all report that the result is unknown.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -33,8 +33,8 @@ start(struct scene *s, struct t_proc *p, const char *name, const char *command)
 }
 
 /*
- * A runner that says something, waits for us, and says more. The joiners must have read the first part, so
- * that they have joined for certain, before it goes on.
+ * A runner that says something, waits for us, and says more. The joiners must have read the first
+ * part, so that they have joined for certain, before it goes on.
  */
 static struct scene *
 scene_new(void)
@@ -86,7 +86,8 @@ same_file(const struct scene *s, unsigned i, const char *suffix)
     char *text_a = t_file_read(a, &n_a);
     char *text_b = t_file_read(b, &n_b);
     if (n_a != n_b || memcmp(text_a, text_b, n_a) != 0)
-        T_FAIL("joiner %u has %zu bytes of std%s, the runner %zu: %.200s", i, n_b, suffix, n_a, text_b);
+        T_FAIL("joiner %u has %zu bytes of std%s, the runner %zu: %.200s", i, n_b, suffix, n_a,
+               text_b);
     free(text_a);
     free(text_b);
 }

@@ -1,6 +1,7 @@
 /*
- * limit.c: twenty processes start runs of twenty different keys of one tenant at the same moment, and the tenant may have five (R1.17): exactly five are made, whether
- * they are limited by what is live or by what the day has seen.
+ * limit.c: twenty processes start runs of twenty different keys of one tenant at the same moment,
+ * and the tenant may have five: exactly five are created, whether limited by live runs, by runs per
+ * day or by rate.
  */
 #include <stdio.h>
 
@@ -10,7 +11,7 @@
 #define ROUNDS 20
 #define LIMIT 5
 
-/* A process: in each round, a tenant of its own; in every second one the limit is that of a day. */
+/* A process: in each round, a tenant of its own; the limits take turns. */
 static int
 start_runs(struct crowd *c, unsigned i)
 {
@@ -21,8 +22,10 @@ start_runs(struct crowd *c, unsigned i)
         il_op op = { .type = IL_OP_RUN_START, .flags = IL_RUN_SLOT, .tenant = tenant, .key = key };
         (void)snprintf(tenant, sizeof tenant, "t%u", round);
         (void)snprintf(key, sizeof key, "pipeline:%u", i);
-        op.in.run                                                    = (il_run_in){ .id = key };
-        *(round % 2 == 0 ? &op.in.run.live_max : &op.in.run.day_max) = LIMIT;
+        op.in.run                                   = (il_run_in){ .id = key };
+        *(round % 3 == 0   ? &op.in.run.live_max
+          : round % 3 == 1 ? &op.in.run.day_max
+                           : &op.in.run.minute_max) = LIMIT;
         crowd_meet(c); /* the round begins */
         if (h == NULL)
             h = crowd_open(c, true);

@@ -1,6 +1,7 @@
 /*
- * load_race.c: several processes on one SQLite file under load, one of them killed with kill -9 again and again
- * while the others go on. Afterwards the file is whole and what was acknowledged is there.
+ * load_race.c: several processes on one SQLite file under load, one of them killed with kill -9
+ * again and again while the others continue. Afterwards the file is intact and nothing acknowledged
+ * is lost.
  */
 #include <stdio.h>
 

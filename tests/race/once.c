@@ -1,6 +1,6 @@
 /*
- * once.c: 32 callers in eight processes make the same request: one effect, one answer for all. When the one that has begun is
- * killed, another one takes over.
+ * once.c: 32 callers in eight processes make the same request: one effect, one answer for all. If
+ * the caller that has begun is killed, another one takes over.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ call(void *arg)
 
     opts.fingerprint       = "POST /orders";
     opts.fingerprint_bytes = 12;
-    opts.ttl_ms            = 1000;
+    opts.lease_ms          = 1000;
     opts.wait_ms           = CROWD_LIMIT_MS;
     CHECK(sem_post(&s->ready) == 0);
     il_status st = il_once_begin(caller->h, "order-1", &opts, &once, &op, NULL);

@@ -1,6 +1,6 @@
 /*
- * queue.c: wrappers that wait: first come, first served across processes; who is told to stop, or is killed,
- * does not stand in the way. And how long a hand-over takes, as information.
+ * queue.c: waiting wrappers: first come, first served across processes; a stopped or killed one
+ * does not block the others. Also prints how long a handover takes, for information.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -131,7 +131,7 @@ U_TEST(a_wait_that_runs_out)
     scene_free(s);
 }
 
-/* ---- latency ---------------------------------------------------------------------------------------- */
+/* ---- latency --------------------------------------------------------------------------------- */
 
 struct turn {
     uint64_t fence;
@@ -158,7 +158,8 @@ by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Both wait before the first turn: so the key changes hands at least once, however late a process is started. */
+/* Both wait before the first turn: so the key changes hands at least once, however late a process
+ * is started. */
 U_TEST(how_long_a_hand_over_takes)
 {
     struct scene  *s     = scene_new(0);

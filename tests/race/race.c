@@ -1,5 +1,5 @@
 /*
- * race.c: what the race tests share.
+ * race.c: shared by the race tests.
  */
 #include "race/race.h"
 

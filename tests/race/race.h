@@ -21,8 +21,8 @@ struct race {
     const struct t_server *server; /* behind the store; NULL = none */
 };
 
-/* A new folder; the store does not exist yet, or is empty; `file` holds "0". $HOME is the folder from now on. IL_TEST_STORE names the engine, a row of
- * t_engines: SQLite by default. */
+/* A new folder; the store does not exist yet, or is empty; `file` holds "0". $HOME is the folder
+ * from now on. IL_TEST_STORE names the engine, a row of t_engines: SQLite by default. */
 void race_init(struct race *r);
 void race_release(struct race *r);
 

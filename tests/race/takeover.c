@@ -1,7 +1,7 @@
 /*
- * takeover.c: however a run ends, everything below it is gone before the next holder starts. The command, its
- * child and a daemon of another session write their fence into one file, again and again; after the first
- * line of a newer fence there must be none of an older one.
+ * takeover.c: however a run ends, all its descendants have exited before the next holder starts.
+ * The command, its child and a daemon of another session write their fence into one file, again and
+ * again; after the first line of a newer fence there must be none of an older one.
  */
 #include <errno.h>
 #include <inttypes.h>

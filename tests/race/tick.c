@@ -1,6 +1,6 @@
 /*
- * tick.c: midnight comes, and several processes notice it at the same moment, some by a sweep and some by a claim: one job. They
- * share a clock that the test moves.
+ * tick.c: midnight comes, and several processes notice it at the same moment, some by a sweep and
+ * some by a claim: one job. They share a clock that the test moves.
  */
 #include <stdio.h>
 

@@ -1,9 +1,12 @@
 /*
- * worker.c: race-worker, what runs under the lease in the race tests, and holders that use the library.
+ * worker.c: race-worker: the command that runs under the lease in the race tests, and holders that
+ * use the library.
  *
  *   count FILE LOG       add one to the number in FILE, not atomically; the fence to LOG on entry
- *   tree LOG             a command with a child and a grandchild of another session, all writing to LOG
- *   zombie URL KEY FILE  take KEY, read FILE, wait for a line on stdin, write FILE: `fenced` or `unfenced`
+ *   tree LOG             a command with a child and a grandchild of another session, all writing to
+ *                        LOG
+ *   zombie URL KEY FILE  take KEY, read FILE, wait for a line on stdin, write FILE: `fenced` or
+ *                        `unfenced`
  *   hold URL KEY         take KEY, say so, give it back when a line comes on stdin
  *   handover URL KEY N   take KEY and give it back N times, telling the times
  *   jobs URL QUEUE LOG NAME   do the jobs of QUEUE; see worker_jobs.c
@@ -102,9 +105,10 @@ count(const char *file, const char *log)
     return 0;
 }
 
-/* ---- tree ---------------------------------------------------------------------------------------------- */
+/* ---- tree ------------------------------------------------------------------------------------ */
 
-/* A line every millisecond or so, for ever. Never sleeps long, so that it is soon seen when it lives. */
+/* A line every millisecond or so, for ever. Never sleeps long, so that it is soon seen when it
+ * lives. */
 static _Noreturn void
 beat(const char *log, const char *role)
 {
@@ -150,7 +154,7 @@ tree(const char *log)
     beat(log, "command");
 }
 
-/* ---- holders that use the library ----------------------------------------------------------------------- */
+/* ---- holders that use the library ------------------------------------------------------------ */
 
 il *
 worker_open(const char *url)

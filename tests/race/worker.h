@@ -12,6 +12,7 @@ void worker_append(const char *path, const char *line);
 il  *worker_open(const char *url);
 
 /* Do the jobs of a queue until none is left; see worker_jobs.c. Returns the exit status. */
-int worker_jobs(const char *url, const char *queue, const char *log, const char *name, const char *how);
+int worker_jobs(const char *url, const char *queue, const char *log, const char *name,
+                const char *how);
 
 #endif

@@ -1,12 +1,13 @@
 /*
- * worker_jobs.c: a worker of a queue. What it does is to write lines to a log that the store knows nothing of:
+ * worker_jobs.c: a worker of a queue. Its jobs write lines to a log outside the store:
  *
  *   S ID TOKEN   it starts the job
  *   F ID TOKEN   its finish was accepted: this is the effect, which must be there once
  *   X ID TOKEN   its finish was refused
  *
- * One that `stops` does so now and then in the middle of a job, after a line `stopped ID TOKEN` on stdout, until somebody
- * continues it. `careless` is one that stops in its first job, and does not care whether its finish was accepted.
+ * A worker that `stops` does so now and then in the middle of a job, after a line `stopped ID
+ * TOKEN` on stdout, until it is continued. A `careless` one stops in its first job, and ignores
+ * whether its finish was accepted.
  */
 #include <inttypes.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /*
- * zombie.c: holders that are stopped for longer than their lease, wake up and write what they had computed.
- * With the fence shown to the store first the write is refused and every update counts; without it updates are
- * lost, or this would prove nothing.
+ * zombie.c: holders that are stopped for longer than their lease, wake up and write what they had
+ * computed. If the fence is checked with the store first, the write is refused and no update is
+ * lost; without that check updates are lost, otherwise this would prove nothing.
  */
 #include <inttypes.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
- * classic.c: a mixed fleet (R1.10): classic lock clients, in another language, on the same keys, both ways. The client is classic.py, with
- * python3-redis.
+ * classic.c: a mixed fleet: classic lock clients, in another language, on the same keys; each side
+ * blocks the other. The client is classic.py, with python3-redis.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -124,8 +124,10 @@ U_TEST(theirs_may_be_any_bytes)
 {
     static const char *const rows[][2] = {
         { "6a6f622d37", "job-7" },
-        { "c3a9e282acf09f9880", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" }, /* UTF-8 of 2, 3 and 4 bytes */
-        { "fc8f1c3b2a0147d0a4f2b3c1d2e3f405", "0xfc8f1c3b2a0147d0a4f2b3c1d2e3f405" }, /* uuid4().bytes */
+        /* UTF-8 of 2, 3 and 4 bytes */
+        { "c3a9e282acf09f9880", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
+        /* uuid4().bytes */
+        { "fc8f1c3b2a0147d0a4f2b3c1d2e3f405", "0xfc8f1c3b2a0147d0a4f2b3c1d2e3f405" },
         { "610062", "0x610062" },
         { "610a62", "0x610a62" },
         { "7f", "0x7f" },
@@ -274,13 +276,246 @@ U_TEST(ours_expires_for_them)
     fleet_stop(&f);
 }
 
+static uint64_t
+take(struct fleet *f, const char *holder, il_mode mode, uint32_t permits)
+{
+    il_op op = { .type = IL_OP_ACQUIRE, .key = KEY, .holder = holder };
+
+    op.in.lock.mode    = mode;
+    op.in.lock.permits = permits;
+    T_EQ(il_apply(f->h, &op, 1, NULL), IL_OK);
+    T_EQ(op.status, IL_OK);
+    uint64_t fence = op.out.fence;
+    il_op_release(&op);
+    return fence;
+}
+
+static il_status
+end(struct fleet *f, il_op_type type, const char *holder, uint64_t fence, uint32_t flags)
+{
+    il_op op = { .type = type, .key = KEY, .holder = holder, .fence = fence, .flags = flags };
+
+    op.in.lock.reason = type == IL_OP_BREAK ? "test" : NULL;
+    T_EQ(il_apply(f->h, &op, 1, NULL), IL_OK);
+    il_status st = op.status;
+    il_op_release(&op);
+    return st;
+}
+
+/* Until the last of several lets go, whichever that is. */
+U_TEST(our_many_block_them)
+{
+    static const struct {
+        il_mode     mode;
+        uint32_t    permits;
+        const char *value;
+    } rows[] = { { IL_MODE_SHARED, 0, "interlock:shared" },
+                 { IL_MODE_PERMIT, 2, "interlock:permits" } };
+    static struct fleet f;
+
+    fleet_start(&f);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint64_t a = take(&f, i == 0 ? "a" : "a2", rows[i].mode, rows[i].permits);
+        uint64_t b = take(&f, i == 0 ? "b" : "b2", rows[i].mode, rows[i].permits);
+        says(&f, "take " STRING " their-run 30", "no");
+        says(&f, "value " STRING, rows[i].value);
+        T_EQ(end(&f, IL_OP_RELEASE, i == 0 ? "a" : "a2", a, 0), IL_OK);
+        says(&f, "take " STRING " their-run 30", "no");
+        T_EQ(end(&f, IL_OP_RENEW, i == 0 ? "b" : "b2", b, 0), IL_OK);
+        T_EQ(end(&f, IL_OP_RELEASE, i == 0 ? "b" : "b2", b, 0), IL_OK);
+        says(&f, "take " STRING " their-run 30", "yes");
+        says(&f, "give " STRING " their-run", "yes");
+    }
+    fleet_stop(&f);
+}
+
+/* An operator deletes our string, and a classic client comes: ours must stop. */
+U_TEST(our_many_are_overtaken)
+{
+    static struct fleet f;
+
+    fleet_start(&f);
+    uint64_t a = take(&f, "a", IL_MODE_SHARED, 0);
+    uint64_t b = take(&f, "b", IL_MODE_SHARED, 0);
+    says(&f, "delete " STRING, "yes");
+    says(&f, "take " STRING " their-run 30", "yes");
+    T_EQ(end(&f, IL_OP_RENEW, "a", a, 0), IL_LOST);
+    T_EQ(end(&f, IL_OP_RENEW, "b", b, 0), IL_LOST);
+    says(&f, "value " STRING, "their-run");
+    fleet_stop(&f);
+}
+
+/* The keys of a listing, page by page, as "key=holder key=holder ". */
+static void
+lists(struct fleet *f, const char *tenant, const char *prefix, uint32_t limit, const char *expected)
+{
+    AUTO_BUF struct il__buf got      = { 0 };
+    char                    at[1024] = "";
+
+    il__buf_init(&got, 4096);
+    do {
+        il_op op          = { .type = IL_OP_LIST, .tenant = tenant };
+        op.in.list.prefix = prefix;
+        op.in.list.limit  = limit;
+        op.in.list.cursor = at[0] != '\0' ? at : NULL;
+        T_EQ(il_apply(f->h, &op, 1, NULL), IL_OK);
+        T_EQ(op.status, IL_OK);
+        T_TRUE(op.out.n_items <= limit);
+        for (size_t i = 0; i < op.out.n_items; i++)
+            il__buf_addf(&got, "%s=%s ", op.out.items[i].key, op.out.items[i].holder);
+        (void)snprintf(at, sizeof at, "%s", op.out.next != NULL ? op.out.next : "");
+        il_op_release(&op);
+    } while (at[0] != '\0');
+    T_STREQ(il__buf_str(&got), expected);
+}
+
+/* In the order of keys, among ours, each once, on pages of any length; and only a tenant's own. */
+U_TEST(theirs_are_listed)
+{
+    static const char ours[] = "pipeline:b=a pipeline:daily=a z=a ";
+    static const char all[] =
+        "pipeline:a=r1 pipeline:b=a pipeline:c:d=r2 pipeline:daily=a pipeline:e=r3 z=a ";
+    static const char *const keys[] = { "pipeline:b", KEY, "z" };
+    static struct fleet      f;
+
+    fleet_start(&f);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        il_op op = { .type = IL_OP_ACQUIRE, .key = keys[i], .holder = "a" };
+        T_EQ(il_apply(f.h, &op, 1, NULL), IL_OK);
+        T_EQ(op.status, IL_OK);
+        il_op_release(&op);
+    }
+    lists(&f, NULL, NULL, 100, ours);
+    says(&f, "take pipeline_lock:default:a r1 30", "yes");
+    says(&f, "take pipeline_lock:default:c:d r2 30", "yes");
+    says(&f, "take pipeline_lock:default:e r3 30", "yes");
+    says(&f, "take pipeline_lock:default2:a other 30", "yes");
+    says(&f, "take pipeline_lock:defaul:a other 30", "yes");
+    says(&f, "take pipeline_lock:default other 30", "yes"); /* of no pipeline */
+    for (uint32_t limit = 1; limit < 8; limit++)
+        lists(&f, NULL, NULL, limit, all);
+    lists(&f, NULL, "pipeline:c", 1, "pipeline:c:d=r2 ");
+    lists(&f, NULL, "z", 1, "z=a ");
+    lists(&f, "default2", NULL, 1, "pipeline:a=other ");
+    says(&f, "give pipeline_lock:default:c:d r2", "yes");
+    lists(&f, NULL, "pipeline:c", 1, "");
+    fleet_stop(&f);
+}
+
+static unsigned
+scans(struct fleet *f)
+{
+    char line[T_PROC_LINE_BYTES];
+
+    ask(f, "scans");
+    T_LINE(&f->python, "answer ", LIMIT_MS, line);
+    return (unsigned)strtoul(line + strlen("answer "), NULL, 10);
+}
+
+/* How many locks a listing shows; -1: the store was too busy. */
+static int
+count_listed(il *h)
+{
+    il_op op = { .type = IL_OP_LIST, .in.list = { .prefix = "pipeline:", .limit = 100 } };
+
+    int n = il_apply(h, &op, 1, NULL) == IL_OK && op.status == IL_OK ? (int)op.out.n_items : -1;
+    il_op_release(&op);
+    return n;
+}
+
+/* A listing does not wait for a slow server to go through all keys; a later one goes on there. */
+U_TEST(a_look_has_an_end)
+{
+    enum {
+        KEYS   = 100000,
+        SCANS  = KEYS / 500, /* that a whole look needs at least */
+        THEIRS = 20
+    };
+    static struct fleet f;
+    il_open_opts        o = IL_OPEN_OPTS_INIT;
+    il                 *h;
+    char                text[80];
+    unsigned            before;
+
+    fleet_start(&f);
+    o.timeout_ms = 400;
+    T_EQ(il_open(f.url, &o, &h, NULL), IL_OK);
+    says(&f, "fill 100000", "yes");
+    for (unsigned i = 0; i < THEIRS; i++) {
+        (void)snprintf(text, sizeof text, "take pipeline_lock:default:%u run 600", i);
+        says(&f, text, "yes");
+    }
+    says(&f, "busy 10", "yes");
+    do
+        before = scans(&f);
+    while (count_listed(h) < 0);
+    T_TRUE(scans(&f) - before < SCANS);
+    says(&f, "busy 0", "yes");
+    says(&f, "give pipeline_lock:default:0 run", "yes");
+    while (count_listed(h) != THEIRS - 1)
+        (void)poll(NULL, 0, 20);
+    il_close(h);
+    fleet_stop(&f);
+}
+
+/* A tenant with a colon in its name would meet another tenant's locks. */
+U_TEST(tenants_do_not_meet)
+{
+    static struct fleet f;
+    il_op start = { .type = IL_OP_RUN_START, .tenant = "a:b", .key = "pipeline:c", .holder = "us" };
+    il_op get   = { .type = IL_OP_GET, .tenant = "a:b", .key = "pipeline:c" };
+    il_op acquires[] = {
+        { .type = IL_OP_ACQUIRE, .tenant = "a:b", .key = "pipeline:c", .holder = "us" },
+        { .type = IL_OP_ACQUIRE, .tenant = "a:b", .key = "other:c", .holder = "us" },
+        { .type = IL_OP_ACQUIRE, .tenant = "a", .key = "pipeline:b:c", .holder = "us" },
+    };
+
+    fleet_start(&f);
+    start.in.run.id = "r";
+    says(&f, "take pipeline_lock:a:b:c their-run 30", "yes");
+    T_EQ(il_apply(f.h, acquires, 3, NULL), IL_OK);
+    T_EQ(acquires[0].status, IL_INVAL);
+    T_EQ(acquires[1].status, IL_OK);
+    T_EQ(acquires[2].status, IL_HELD);
+    T_EQ(il_apply(f.h, &start, 1, NULL), IL_OK);
+    T_EQ(start.status, IL_INVAL);
+    T_EQ(il_apply(f.h, &get, 1, NULL), IL_OK);
+    T_EQ(get.status, IL_NOT_HELD);
+    lists(&f, "a:b", NULL, 10, "other:c=us ");
+    lists(&f, "a", NULL, 10, "pipeline:b:c=their-run ");
+    for (size_t i = 0; i < ARRAY_LEN(acquires); i++)
+        il_op_release(&acquires[i]);
+    il_op_release(&start);
+    il_op_release(&get);
+    fleet_stop(&f);
+}
+
+/* Theirs has no fence: it is broken by its holder's name, and only deleted. */
+U_TEST(theirs_is_broken)
+{
+    static struct fleet f;
+
+    fleet_start(&f);
+    T_EQ(end(&f, IL_OP_BREAK, "their-run", 0, IL_BREAK_NOW), IL_NOT_HELD);
+    says(&f, "take " STRING " their-run 30", "yes");
+    T_EQ(end(&f, IL_OP_BREAK, NULL, 0, IL_BREAK_NOW), IL_INVAL);
+    T_EQ(end(&f, IL_OP_BREAK, "another", 0, IL_BREAK_NOW), IL_STALE);
+    T_EQ(end(&f, IL_OP_BREAK, "their-run", 0, 0), IL_STATE);
+    says(&f, "value " STRING, "their-run");
+    T_EQ(end(&f, IL_OP_BREAK, "their-run", 0, IL_BREAK_NOW), IL_OK);
+    says(&f, "value " STRING, "-");
+    fleet_stop(&f);
+}
+
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
         U_ROW(theirs_blocks_us),    U_ROW(we_wait_for_theirs),    U_ROW(ours_blocks_them),
         U_ROW(our_run_blocks_them), U_ROW(ours_expires_for_them), U_ROW(theirs_may_be_any_bytes),
-        U_ROW(theirs_may_be_long),
+        U_ROW(theirs_may_be_long),  U_ROW(our_many_block_them),   U_ROW(our_many_are_overtaken),
+        U_ROW(theirs_are_listed),   U_ROW(tenants_do_not_meet),   U_ROW(theirs_is_broken),
+        U_ROW(a_look_has_an_end),
     };
 
     return cmocka_run_group_tests_name("redis-classic", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /*
- * damage.c: a row that somebody has damaged is told, and does not keep a sweep from the others.
+ * damage.c: a damaged row is reported, and does not keep a sweep from processing the others.
  */
 #include <poll.h>
 #include <stdio.h>

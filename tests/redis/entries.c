@@ -1,5 +1,6 @@
 /*
- * entries.c: what many jobs have in common is kept once (lua/queue_due.lua), and does not outlive them.
+ * entries.c: data shared by many jobs is stored once (lua/queue_due.lua), and does not outlive
+ * them.
  */
 #include <stdio.h>
 
@@ -107,7 +108,8 @@ purge(struct world *w, uint32_t limit)
     return n;
 }
 
-/* A claim that is finished as it was given has one entry for each 128 jobs all the time, and none once they are purged. */
+/* A claim that is finished as it was given has one entry for each 128 jobs all the time, and none
+ * once they are purged. */
 U_TEST(one_entry_for_many_jobs)
 {
     static struct world w;
@@ -136,7 +138,8 @@ U_TEST(an_entry_that_is_not_true_any_more)
     finish(&w, 20, N, 90);
     is_card(&w, "{il}:j.many:", "4");
     int64_t deadline_ns = il__clock_boot_ns() + WAIT_NS;
-    while (strcmp(T_REDIS(&w.r, out, "ZCOUNT", "{il}:j.many:", "-inf", "1125899906842623"), "0") != 0) {
+    while (strcmp(T_REDIS(&w.r, out, "ZCOUNT", "{il}:j.many:", "-inf", "1125899906842623"), "0") !=
+           0) {
         il_op sweep = { .type = IL_OP_SWEEP };
         T_TRUE(il__clock_boot_ns() < deadline_ns);
         apply(&w, &sweep, 1);

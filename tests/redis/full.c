@@ -1,6 +1,6 @@
 /*
- * full.c: the server's memory is full. Nothing new is taken, and that is said clearly; what gives something back, or keeps what there is
- * alive, still works; and everything does when there is memory again.
+ * full.c: the server's memory is full. New data is refused with a clear message; ops that release
+ * or renew still work; and everything works once there is memory again.
  */
 #include <stdio.h>
 
@@ -56,7 +56,7 @@ U_TEST(a_full_server_takes_nothing_new)
     set_memory(&r, "1");
     il_op other = { .type = IL_OP_ACQUIRE, .key = "other", .holder = "b" };
     T_EQ(apply(h, &other, why), IL_FULL);
-    T_HAS(why, "memory is full");
+    T_HAS(why, "out of memory");
     push.in.job.id = "j2";
     T_EQ(apply(h, &push, why), IL_FULL);
     /* A process that comes now can still read and give back. */
@@ -75,14 +75,18 @@ U_TEST(a_full_server_takes_nothing_new)
     finish.in.run.id    = "run";
     finish.in.run.state = IL_RUN_COMPLETED;
     T_EQ(apply(g, &finish, why), IL_OK);
-    il_op answer = { .type = IL_OP_ONCE_FINISH, .key = "o", .holder = "y", .fence = begin.out.fence };
+    il_op answer = {
+        .type = IL_OP_ONCE_FINISH, .key = "o", .holder = "y", .fence = begin.out.fence
+    };
     answer.in.once.response       = "yes";
     answer.in.once.response_bytes = 3;
     T_EQ(apply(g, &answer, why), IL_OK);
     /* In one batch: the acquire is refused, the release behind it is not. */
-    il_op batch[3] = { { .type = IL_OP_ACQUIRE, .key = "k2", .holder = "b" },
-                       { .type = IL_OP_RELEASE, .key = "held", .holder = "a", .fence = held.out.fence },
-                       { .type = IL_OP_GET, .key = "held" } };
+    il_op batch[3] = {
+        { .type = IL_OP_ACQUIRE, .key = "k2", .holder = "b" },
+        { .type = IL_OP_RELEASE, .key = "held", .holder = "a", .fence = held.out.fence },
+        { .type = IL_OP_GET, .key = "held" }
+    };
     T_EQ(il_apply(h, batch, 3, NULL), IL_OK);
     T_EQ(batch[0].status, IL_FULL);
     T_EQ(batch[1].status, IL_OK);
@@ -159,7 +163,7 @@ U_TEST(a_full_server_keeps_what_there_is)
     il_op *refused[] = { &last, &shared, &begin, &run, &slot };
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         T_EQ(apply(h, refused[i], why), IL_FULL);
-        T_HAS(why, "memory is full");
+        T_HAS(why, "out of memory");
     }
     /* In one batch. */
     il_op batch[2] = { { .type = IL_OP_ACQUIRE, .key = "k2", .holder = "b" },

@@ -1,6 +1,7 @@
 /*
- * kill.c: redis-server is killed under load, again and again, and started anew on the same files, with `appendfsync always`: what was
- * acknowledged is there, no key, job or answer had two owners, fences grow, and the workers go on by themselves.
+ * kill.c: redis-server is killed under load, again and again, and restarted on the same files, with
+ * `appendfsync always`: nothing acknowledged is lost, no key, job or answer had two owners, fences
+ * grow, and the workers continue by themselves.
  */
 #include "fault/load.h"
 #include "harness/redis.h"

@@ -1,9 +1,11 @@
 /*
- * promote.c: a replica is promoted under load. Replication is asynchronous, so the new master does not know the last grants of the old
- * one. Fences must not repeat or fall all the same; and since nothing is granted for max_ttl, no two holders are certain of
- * one key at once. How many were is counted and printed.
+ * promote.c: a replica is promoted under load. Replication is asynchronous, so the new master does
+ * not know the last grants of the old one. Fences must still not repeat or decrease; and since
+ * nothing is granted for max_ttl, no two holders are sure of one key at once. How many were is
+ * counted and printed.
  *
- * The worst case is made on purpose: the old master goes on granting for a while after the replica was promoted, and is killed then.
+ * The test forces the worst case: the old master keeps granting for a while after the replica was
+ * promoted, and is then killed.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,9 +33,10 @@ struct worker {
     unsigned      i;
 };
 
-/* ---- the worker: takes a key, keeps it for a moment, gives it back --------------------------------------------- */
+/* ---- the worker: takes a key, keeps it for a moment, gives it back --------------------------- */
 
-/* "KEY FENCE CALLED ACKNOWLEDGED CERTAIN": the holder was certain of it from ACKNOWLEDGED to CERTAIN. */
+/* "KEY FENCE CALLED ACKNOWLEDGED CERTAIN": the holder was certain of it from ACKNOWLEDGED to
+ * CERTAIN. */
 static void
 take_one(il *h, struct t_rng *rng, const struct worker *w, unsigned n, int log_fd)
 {
@@ -84,7 +87,7 @@ worker_main(void *arg)
         take_one(h, &rng, w, n, fd);
 }
 
-/* ---- the judge --------------------------------------------------------------------------------------------------- */
+/* ---- the judge ------------------------------------------------------------------------------- */
 
 struct grant {
     unsigned key;
@@ -100,7 +103,8 @@ read_grants(const char *log)
     char  *text = t_file_read(log, NULL);
     size_t n    = 0;
 
-    for (char *line = text, *end; (end = strchr(line, '\n')) != NULL && n < GRANTS_MAX; line = end + 1) {
+    for (char *line = text, *end; (end = strchr(line, '\n')) != NULL && n < GRANTS_MAX;
+         line       = end + 1) {
         struct grant *g = &grants[n++];
         *end            = '\0';
         T_EQ(sscanf(line, "%u %" SCNu64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &g->key, &g->fence,
@@ -120,7 +124,8 @@ by_fence(const void *a, const void *b)
     return (x->fence > y->fence) - (x->fence < y->fence);
 }
 
-/* Of one key: who was granted later has the greater fence. Returns how many were certain of it at once. */
+/* Of one key: who was granted later has the greater fence. Returns how many were certain of it at
+ * once. */
 static unsigned
 judge_key(unsigned key, size_t n)
 {
@@ -131,7 +136,8 @@ judge_key(unsigned key, size_t n)
         const struct grant *g = &grants[i];
         if (g->key != key)
             continue;
-        /* `last` has the smaller fence, so it may not have been asked for after this one was acknowledged. */
+        /* `last` has the smaller fence, so it may not have been asked for after this one was
+         * acknowledged. */
         if (last != NULL && last->called > g->got)
             T_FAIL("key %u: fence %" PRIu64 " fell to %" PRIu64, key, g->fence, last->fence);
         n_overlaps += last != NULL && last->certain > g->got && g->certain > last->got;
@@ -158,7 +164,7 @@ judge(const char *log)
     T_EQ(n_overlaps, 0);
 }
 
-/* ---- the servers --------------------------------------------------------------------------------------------------- */
+/* ---- the servers ----------------------------------------------------------------------------- */
 
 static const char *const in_memory[] = {
     "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0", NULL

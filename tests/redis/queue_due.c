@@ -1,6 +1,6 @@
 /*
- * queue_due.c: a claim finds the dead claims of its own queue without walking past those of others, also where an older version has
- * written (lua/queue_due.lua).
+ * queue_due.c: a claim finds the dead claims of its own queue without walking past those of others
+ * (lua/queue_due.lua).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,13 +45,6 @@ no_claims_are_listed(struct t_store *s)
     says(s, "local n = 0 " EACH_SET "n = n + redis.call('ZCARD', k) end return tostring(n)", "0");
 }
 
-/* As if an older version had made all claims so far. */
-static void
-unlist_claims(struct t_store *s)
-{
-    says(s, EACH_SET "redis.call('DEL', k) end return 'OK'", "OK");
-}
-
 static long
 calls_of(const char *stats, const char *command)
 {
@@ -86,7 +79,8 @@ claim_others(struct t_store *s)
     t_push_many(s, "q", "q", N_LONG, T_JOB());
     t_push_many(s, "r", "r", N_SHORT, T_JOB());
     for (unsigned i = 0; i < N_LONG; i += 500)
-        T_EQU(T_IS(t_claim(s, "q", "w", .limit = 500, .lease_ms = LONG_MS), IL_OK)->out.n_jobs, 500);
+        T_EQU(T_IS(t_claim(s, "q", "w", .limit = 500, .lease_ms = LONG_MS), IL_OK)->out.n_jobs,
+              500);
     for (unsigned i = 0; i < N_SHORT; i += 2)
         T_EQU(T_IS(t_claim(s, "r", "w", .limit = 2), IL_OK)->out.n_jobs, 2);
 }
@@ -124,7 +118,8 @@ T_TEST(many_dead_claims_of_its_own)
 {
     t_push_many(s, "p", "p", 2500, T_JOB());
     for (unsigned i = 0; i < 5; i++)
-        T_EQU(T_IS(t_claim(s, "p", "w", .limit = 500, .lease_ms = LONG_MS), IL_OK)->out.n_jobs, 500);
+        T_EQU(T_IS(t_claim(s, "p", "w", .limit = 500, .lease_ms = LONG_MS), IL_OK)->out.n_jobs,
+              500);
     t_pass(s, LONG_MS);
     (void)t_claim_is(s, "p", "w", "p0");
     T_EQU(t_queue(s, "p")->recovered, 1000);
@@ -167,7 +162,7 @@ T_TEST(what_has_ended_is_not_listed)
     (void)T_IS(t_heartbeat(s, "j0", tokens[0], .lease_ms = 60000), IL_OK);
     (void)T_IS(t_finish(s, "j0", tokens[0]), IL_OK);
     (void)T_IS(t_job_fail(s, "j1", tokens[1], .delay_ms = 3600000), IL_OK);
-    (void)T_IS(t_job_fail(s, "j2", tokens[2], .flags = IL_FAIL_DEAD), IL_OK);
+    (void)T_IS(t_job_fail(s, "j2", tokens[2], .flags = IL_FAIL_FINAL), IL_OK);
     (void)T_IS(t_snooze(s, "j3", tokens[3], .delay_ms = 3600000), IL_OK);
     (void)T_IS(t_cancel(s, "j4", .flags = IL_CANCEL_NOW), IL_OK);
     t_pass(s, 30000);
@@ -203,57 +198,14 @@ T_TEST(what_has_ended_is_not_listed)
     no_claims_are_listed(s);
 }
 
-/* Claims of an older version are in the sets of all queues only. */
-T_TEST(claims_of_an_older_version)
-{
-    t_push_many(s, "p", "p", 5, T_JOB());
-    (void)t_claim_is(s, "p", "w", "p0");
-    T_EQU(T_IS(t_claim(s, "p", "w", .limit = 2), IL_OK)->out.n_jobs, 2);
-    unlist_claims(s);
-    t_pass(s, 30000);
-    T_EQU(T_IS(t_claim(s, "p", "w", .limit = 2), IL_OK)->out.n_jobs, 2); /* p3 and p4 */
-    T_EQU(T_IS(t_claim(s, "p", "w", .limit = 3), IL_OK)->out.n_jobs, 3);
-    T_EQU(t_queue(s, "p")->recovered, 3);
-    /* Behind those of others it is a sweep that finds them. */
-    claim_others(s);
-    unlist_claims(s);
-    t_pass(s, LONG_MS);
-    unsigned n = 0;
-    for (bool more = true; more;) {
-        const il_op *op = T_IS(t_sweep(s, .limit = 1000), IL_OK);
-        n += (unsigned)op->out.sweep.n_jobs;
-        more = (op->out.flags & IL_OUT_MORE) != 0;
-    }
-    T_EQU(n, N_LONG + N_SHORT + 5);
-    T_EQU(T_IS(t_claim(s, "p", "w", .limit = 10), IL_OK)->out.n_jobs, 5);
-}
-
-/* A job that an older version has finished is still listed as claimed: that is forgotten, and not when it may be purged. */
-T_TEST(a_job_that_an_older_version_has_finished)
-{
-    (void)T_IS(t_queue_set(s, "p", .keep_ms = 60000), IL_OK);
-    (void)T_IS(t_push(s, "p", "j"), IL_OK);
-    uint64_t token = t_claim_is(s, "p", "w", "j");
-    says(s, EACH_SET "redis.call('COPY', k, ARGV[1] .. 'kept') end return 'OK'", "OK");
-    (void)T_IS(t_finish(s, "j", token), IL_OK);
-    no_claims_are_listed(s);
-    says(s, "redis.call('RENAME', ARGV[1] .. 'kept', ARGV[1] .. ':q.due:default\\0p') return 'OK'",
-         "OK");
-    t_pass(s, 30000);
-    t_claim_none(s, "p", "w");
-    no_claims_are_listed(s);
-    (void)t_job_is(s, "j", IL_JOB_COMPLETED);
-    t_pass(s, 30000);
-    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_purged, 1);
-}
-
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        T_ROW(dead_claims_of_other_queues), T_ROW(many_dead_claims_of_its_own),
-        T_ROW(a_claim_that_was_renewed),    T_ROW(what_has_ended_is_not_listed),
-        T_ROW(claims_of_an_older_version),  T_ROW(a_job_that_an_older_version_has_finished),
+        T_ROW(dead_claims_of_other_queues),
+        T_ROW(many_dead_claims_of_its_own),
+        T_ROW(a_claim_that_was_renewed),
+        T_ROW(what_has_ended_is_not_listed),
     };
 
     /* A server of its own: what others do there would be counted. */

@@ -1,5 +1,6 @@
 /*
- * search.c: the search for a deadlock does not ask for everybody of a long queue. What is counted are calls, not times.
+ * search.c: the deadlock search does not query every waiter of a long queue. Counts calls, not
+ * time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,8 @@ take(struct t_store *s, const char *key, const char *holder)
     (void)T_IS(t_acquire(s, key, holder, .ttl_ms = 3600000), IL_OK);
 }
 
-/* Half of those who wait hold something, too: so they may stand in somebody's way, and their units are looked at. */
+/* Half of those who wait hold something, too: so they may stand in somebody's way, and their units
+ * are looked at. */
 static void
 queue_up(struct t_store *s)
 {

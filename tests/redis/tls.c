@@ -1,5 +1,5 @@
 /*
- * tls.c: rediss: with certificates of our own: who is trusted and who is not, and that everything works through it.
+ * tls.c: rediss: with our own certificates: which are trusted, and that everything works over TLS.
  */
 #include <dlfcn.h>
 #include <poll.h>
@@ -72,7 +72,8 @@ exchange(il *h)
     il_op_release(&fill);
 }
 
-/* OpenSSL keeps a list of errors for each thread. What the program has left there is no error of this connection. */
+/* OpenSSL keeps a list of errors for each thread. What the program has left there is no error of
+ * this connection. */
 static void
 old_errors_do_no_harm(il *h)
 {

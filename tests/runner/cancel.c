@@ -1,5 +1,6 @@
 /*
- * cancel.c: a run that is stopped, in each of its phases: it ends as CANCELLED, nothing of it is left, the key is free. R1.13, R1.24.
+ * cancel.c: cancelling a run in each of its phases: it ends as CANCELLED, no process of it is left,
+ * the key is free.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -30,9 +31,10 @@ RIG_TEST(queued)
 {
     char first[IL_ID_BYTES_MAX + 1], second[IL_ID_BYTES_MAX + 1], third[IL_ID_BYTES_MAX + 1];
 
-    rig_pipeline(
-        g, "p", "on_conflict: queue\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $$ > %1$s/pid; while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
-        g->scratch);
+    rig_pipeline(g, "p",
+                 "on_conflict: queue\nsteps:\n  - {step_id: a, type: command, shell: true, run: "
+                 "'echo $$ > %1$s/pid; while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
+                 g->scratch);
     rig_open(g, (struct rig_opts){ 0 });
     T_EQ(rig_trigger(g, "p", first), RUNNER_TRIGGERED);
     rig_await(g, first, IL_RUN_RUNNING);
@@ -76,9 +78,10 @@ RIG_TEST(stubborn)
 {
     char id[IL_ID_BYTES_MAX + 1];
 
-    rig_pipeline(
-        g, "p", "steps:\n  - {step_id: a, type: command, shell: true, run: 'trap \"\" TERM INT; echo $$ > %1$s/pid; while :; do sleep 0.1; done'}\n",
-        g->scratch);
+    rig_pipeline(g, "p",
+                 "steps:\n  - {step_id: a, type: command, shell: true, run: 'trap \"\" TERM INT; "
+                 "echo $$ > %1$s/pid; while :; do sleep 0.1; done'}\n",
+                 g->scratch);
     rig_open(g, (struct rig_opts){ .lease_ms = 30000 });
     T_EQ(rig_trigger(g, "p", id), RUNNER_TRIGGERED);
     pid_t pid = (pid_t)rig_number(g, "pid");
@@ -107,7 +110,8 @@ RIG_TEST(between_attempts)
     rig_all_free(g);
 }
 
-/* At any moment of a run of many short steps, from its trigger on: whatever was first counts, and nothing is left behind. */
+/* At any moment of a run of many short steps, from its trigger on: whatever was first counts, and
+ * nothing is left behind. */
 RIG_TEST(any_moment)
 {
     char id[IL_ID_BYTES_MAX + 1];
@@ -145,16 +149,17 @@ RIG_TEST(any_moment)
     rig_no_folders(g);
 }
 
-/* A shutdown lets runs go on for a while, then they are INTERRUPTED; slots stay. R1.24. */
+/* A shutdown lets runs go on for a while, then they are INTERRUPTED; slots stay. */
 RIG_TEST(shutdown)
 {
     char quick[IL_ID_BYTES_MAX + 1], slow[IL_ID_BYTES_MAX + 1], later[IL_ID_BYTES_MAX + 1];
     struct rig_steps steps;
 
     rig_pipeline(g, "p", SLOW, g->scratch);
-    rig_pipeline(
-        g, "quick", "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo 1 > %1$s/q; while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
-        g->scratch);
+    rig_pipeline(g, "quick",
+                 "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo 1 > %1$s/q; "
+                 "while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
+                 g->scratch);
     rig_open(g, (struct rig_opts){ .shutdown_ms = 1500 });
     T_EQ(rig_trigger(g, "p", slow), RUNNER_TRIGGERED);
     T_EQ(rig_trigger(g, "quick", quick), RUNNER_TRIGGERED);
@@ -178,7 +183,8 @@ RIG_TEST(shutdown)
     (void)rig_end(g, later, IL_RUN_COMPLETED);
 }
 
-/* A break that asks the holder to let go is a cancel; one that does not ask takes the lease: the processes are stopped in either case. R1.16. */
+/* A break that asks the holder to let go is a cancel; one that does not ask takes the lease: the
+ * processes are stopped in either case. */
 static void
 break_it(struct rig *g, const char *id, uint32_t flags)
 {

@@ -1,5 +1,5 @@
 /*
- * fault.c: runners that are killed or stopped, and stores that go away. R1.8, R1.9.
+ * fault.c: killed and stopped runners, and unavailable stores.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -38,7 +38,8 @@ needs_processes(struct rig *g)
     return false;
 }
 
-/* Killed in the middle of a step: its processes are gone before the run has ended; that ends by its lease, its key is free, and slots are executed by another. */
+/* Killed in the middle of a step: its processes are gone before the run has ended; that ends by its
+ * lease, its key is free, and slots are executed by another. */
 RIG_TEST(killed)
 {
     char          hangs[IL_ID_BYTES_MAX + 1], next[IL_ID_BYTES_MAX + 1];
@@ -95,7 +96,8 @@ RIG_TEST(killed_any_time)
                     break;
                 T_EQ(il_wait(g->h, &op, SOON_MS), IL_OK);
             }
-            T_TRUE(op.out.runs[0].state == IL_RUN_COMPLETED || op.out.runs[0].state == IL_RUN_FAILED);
+            T_TRUE(op.out.runs[0].state == IL_RUN_COMPLETED ||
+                   op.out.runs[0].state == IL_RUN_FAILED);
             n_failed += op.out.runs[0].state == IL_RUN_FAILED;
             il_op_release(&op);
         }
@@ -117,7 +119,8 @@ RIG_TEST(killed_any_time)
     free(text);
 }
 
-/* Stopped for longer than its lease: its processes are gone before its run has ended, another goes on, and when it wakes up it does no harm. */
+/* Stopped for longer than its lease: its processes are gone before its run has ended, another goes
+ * on, and when it wakes up it does no harm. */
 RIG_TEST(stopped)
 {
     char          hangs[IL_ID_BYTES_MAX + 1], next[IL_ID_BYTES_MAX + 1], last[IL_ID_BYTES_MAX + 1];
@@ -137,8 +140,8 @@ RIG_TEST(stopped)
     T_HAS(rig_end(g, hangs, IL_RUN_FAILED).error, "worker may have crashed");
     T_TRUE(t_pid_gone(near, 0) && t_pid_gone(far, 0));
     (void)rig_end(g, next, IL_RUN_COMPLETED);
+    T_WAIT(&g->notes.events[RUNNER_EVENT_expired], 1, SOON_MS); /* told by who is there, once */
     t_proc_signal(&p, SIGCONT);
-    T_LINE(&p, "expired", SOON_MS, NULL);
     T_LINE(&p, "run_ended", SOON_MS, NULL);
     T_EQ(rig_look(g, hangs).state, IL_RUN_FAILED);
     rig_close(g);
@@ -148,7 +151,8 @@ RIG_TEST(stopped)
     t_proc_release(&p);
 }
 
-/* The spawner is killed: what ran below it is gone, its step has failed, and the next run has a new one. */
+/* The spawner is killed: what ran below it is gone, its step has failed, and the next run has a new
+ * one. */
 static pid_t
 find_spawner(void)
 {
@@ -200,7 +204,7 @@ RIG_TEST(spawner_killed)
     rig_all_free(g);
 }
 
-/* ---- a store behind a network that can be cut ---------------------------------------------------------------------------------------- */
+/* ---- a store behind a network that can be cut ------------------------------------------------ */
 
 static struct t_proxy *
 open_far_store(struct rig *g, il **ret_h)
@@ -230,7 +234,8 @@ open_far(struct rig *g, il **ret_h, struct runner **ret, struct rig_opts o)
     return proxy;
 }
 
-/* The store is gone for longer than the lease: everything is stopped before that is over, and noted before (R1.29); then the runner goes on. */
+/* The store is gone for longer than the lease: everything is stopped before that is over, and noted
+ * before; then the runner goes on. */
 RIG_TEST(store_lost)
 {
     char           id[IL_ID_BYTES_MAX + 1], next[IL_ID_BYTES_MAX + 1];
@@ -246,9 +251,10 @@ RIG_TEST(store_lost)
     pid_t near = (pid_t)rig_number(g, "near");
     pid_t far  = (pid_t)rig_number(g, "far");
     t_proxy_cut(proxy, true);
-    T_HAS(rig_end(g, id, IL_RUN_FAILED).error, "worker may have crashed"); /* as the store sees it */
+    /* as the store sees it */
+    T_HAS(rig_end(g, id, IL_RUN_FAILED).error, "worker may have crashed");
     T_TRUE(t_pid_gone(near, 0) && t_pid_gone(far, 0));
-    T_WAIT(&g->notes.events[RUNNER_EVENT_expiring], 1, SOON_MS);
+    T_WAIT(&g->notes.events[RUNNER_EVENT_unrenewed], 1, SOON_MS);
     T_WAIT(&g->notes.events[RUNNER_EVENT_run_ended], 1, SOON_MS);
     let_go(g);
     rig_slot(g, "p", next);
@@ -259,16 +265,18 @@ RIG_TEST(store_lost)
     t_proxy_free(proxy);
 }
 
-/* The store is gone when the run ends, and comes back before its lease is over: it has ended as it did. */
+/* The store is gone when the run ends, and comes back before its lease is over: it has ended as it
+ * did. */
 RIG_TEST(store_lost_at_the_end)
 {
     char           id[IL_ID_BYTES_MAX + 1];
     il            *h;
     struct runner *r;
 
-    rig_pipeline(
-        g, "p", "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo $$ > %1$s/near; while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
-        g->scratch);
+    rig_pipeline(g, "p",
+                 "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo $$ > %1$s/near; "
+                 "while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
+                 g->scratch);
     struct t_proxy *proxy =
         open_far(g, &h, &r, (struct rig_opts){ .lease_ms = 20000, .grace_ms = 200 });
     if (proxy == NULL)
@@ -288,13 +296,16 @@ RIG_TEST(store_lost_at_the_end)
     t_proxy_free(proxy);
 }
 
-/* The store is gone when a tick comes whose trigger may wait, and comes back: the tick is made up for. */
+/* The store is gone when a tick comes whose trigger may wait, and comes back: the tick is made up
+ * for. */
 RIG_TEST(store_lost_at_a_tick)
 {
     il *h;
 
     rig_pipeline(
-        g, "p", "on_conflict: reject\nlock_acquisition_retries: 1\nschedule: {cron: '* * * * *', catch_up: 10m}\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $$ > %1$s/tick'}\n",
+        g, "p",
+        "on_conflict: reject\nlock_acquisition_retries: 1\nschedule: {cron: '* * * * *', catch_up: "
+        "10m}\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $$ > %1$s/tick'}\n",
         g->scratch);
     struct t_proxy *proxy = open_far_store(g, &h);
     if (proxy == NULL)

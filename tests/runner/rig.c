@@ -15,7 +15,7 @@
 #include "harness/postgres.h"
 #include "proc/proc.h"
 
-/* ---- notes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 static const char *const event_names[] = {
 #define X(id, level, name, text) #id,
@@ -29,7 +29,8 @@ on_note(void *cookie, const struct runner_note *note)
     struct rig_notes *n = cookie;
 
     CHECK(pthread_mutex_lock(&n->mutex) == 0);
-    (void)snprintf(n->last[note->event], sizeof n->last[0], "%s", note->text != NULL ? note->text : "");
+    (void)snprintf(n->last[note->event], sizeof n->last[0], "%s",
+                   note->text != NULL ? note->text : "");
     CHECK(pthread_mutex_unlock(&n->mutex) == 0);
     t_event_add(&n->events[note->event]);
     if (getenv("RIG_NOTES") != NULL)
@@ -38,7 +39,7 @@ on_note(void *cookie, const struct runner_note *note)
                       note->text != NULL ? note->text : "");
 }
 
-/* ---- runners ------------------------------------------------------------------------------------------------------------------ */
+/* ---- runners --------------------------------------------------------------------------------- */
 
 static struct runner_options
 options(il *h, struct il__data *data, const char *url, const char *pipelines, const char *work,
@@ -83,11 +84,12 @@ rig_init(struct rig *g, struct t_store *s)
     t_path(g->url, "%s", s->real_url);
     t_path(g->pipelines, "%s/pipelines", s->dir);
     t_path(g->work, "%s/work", s->dir);
-    t_path(g->scratch, "%s/scratch", s->dir);
-    T_TRUE(mkdir(g->pipelines, 0700) == 0 && mkdir(g->work, 0700) == 0 && mkdir(g->scratch, 0700) == 0);
+    t_tmp_make_plain(g->scratch, false);
+    T_TRUE(mkdir(g->pipelines, 0700) == 0 && mkdir(g->work, 0700) == 0);
     if (strncmp(s->engine->name, "redis", 5) == 0)
         t_path(g->data_url, "sqlite:%s/data.db", s->dir);
-    if (strncmp(s->engine->name, "postgres", 8) == 0) { /* the stores' own schemas are emptied, not made anew */
+    /* the stores' own schemas are emptied, not made anew */
+    if (strncmp(s->engine->name, "postgres", 8) == 0) {
         static unsigned n;
         (void)snprintf(g->schema, sizeof g->schema, "il_rig_%d_%u", (int)getpid(), n++);
         t_path(g->data_url, "%s&schema=%s", t_postgres_url(), g->schema);
@@ -148,6 +150,7 @@ void
 rig_release(struct rig *g)
 {
     rig_close(g);
+    t_tmp_remove(g->scratch);
     il__data_close(g->data);
     il_close(g->h);
     if (g->schema[0] != '\0') {
@@ -184,7 +187,7 @@ rig_pipeline(struct rig *g, const char *id, const char *fmt, ...)
     rig_pipeline_of(g, TENANT, id, text);
 }
 
-/* ---- triggers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- triggers -------------------------------------------------------------------------------- */
 
 enum runner_answer
 rig_trigger_with(struct rig *g, struct runner *r, const char *pipeline, const char *parameters,
@@ -195,9 +198,12 @@ rig_trigger_with(struct rig *g, struct runner *r, const char *pipeline, const ch
     il_op                 op;
     struct pipeline      *p     = il__catalogue_get(runner_catalogue(r), TENANT, pipeline);
     json_t               *given = parameters != NULL ? json_loads(parameters, 0, NULL) : NULL;
-    struct runner_trigger t     = {
-            .tenant = TENANT, .pipeline = p, .id = made, .by = "test", .type = "api", .parameters = given
-    };
+    struct runner_trigger t     = { .tenant     = TENANT,
+                                    .pipeline   = p,
+                                    .id         = made,
+                                    .by         = "test",
+                                    .type       = "api",
+                                    .parameters = given };
 
     (void)g;
     if (p == NULL)
@@ -226,11 +232,19 @@ rig_trigger(struct rig *g, const char *pipeline, char id[IL_ID_BYTES_MAX + 1])
 void
 rig_slot(struct rig *g, const char *pipeline, char id[IL_ID_BYTES_MAX + 1])
 {
-    il_op op = { .type = IL_OP_RUN_START, .flags = IL_RUN_SLOT, .tenant = TENANT };
-    char  key[256], meta[256], made[37];
+    char made[37];
 
     T_EQ(il_uuid(made), IL_OK);
     (void)snprintf(id, IL_ID_BYTES_MAX + 1, "%s", made);
+    rig_slot_as(g, pipeline, id);
+}
+
+void
+rig_slot_as(struct rig *g, const char *pipeline, const char *id)
+{
+    il_op op = { .type = IL_OP_RUN_START, .flags = IL_RUN_SLOT, .tenant = TENANT };
+    char  key[256], meta[256];
+
     (void)snprintf(key, sizeof key, "%s%s", PIPELINE_KEY_PREFIX, pipeline);
     (void)snprintf(meta, sizeof meta, "{\"pipeline\":\"%s\",\"version\":\"\",\"parameters\":{}}",
                    pipeline);
@@ -243,7 +257,7 @@ rig_slot(struct rig *g, const char *pipeline, char id[IL_ID_BYTES_MAX + 1])
     il_op_release(&op);
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 static il_op
 get_op(const char *id)
@@ -374,7 +388,7 @@ rig_all_free(struct rig *g)
     il_op_release(&op);
 }
 
-/* ---- history ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- history --------------------------------------------------------------------------------- */
 
 static void
 take_step(void *cookie, const struct il__data_step *step)
@@ -431,7 +445,7 @@ rig_step(const struct rig_steps *s, const char *step)
     return found;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 long
 rig_number(struct rig *g, const char *name)
@@ -496,7 +510,7 @@ rig_no_folders(struct rig *g)
     }
 }
 
-/* ---- a process ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a process ------------------------------------------------------------------------------- */
 
 static void
 print_note(void *cookie, const struct runner_note *note)

@@ -1,7 +1,8 @@
 /*
- * rig.h: runners on a store under test, with pipelines written by the test, and what they did.
+ * rig.h: runners on a store under test, with pipelines written by the test, and their results.
  *
- * Time is the machine's: runs have real processes. Leases are short (1 s), so that what is lost is lost soon.
+ * Uses the machine's clock, since runs have real processes. Leases are short (1 s), so that they
+ * are lost soon.
  */
 #ifndef T_RIG_H
 #define T_RIG_H
@@ -53,7 +54,8 @@ void rig_pipeline_of(struct rig *g, const char *tenant, const char *id, const ch
 void rig_open(struct rig *g, struct rig_opts o);
 /* Another runner of the same store in this process; its notes are g's. */
 struct runner *rig_another(struct rig *g, struct rig_opts o, il **ret_h);
-struct runner *rig_runner_on(struct rig *g, il *h, struct rig_opts o); /* through a handle of the caller's */
+/* through a handle of the caller's */
+struct runner *rig_runner_on(struct rig *g, il *h, struct rig_opts o);
 void           rig_reload(struct rig *g);
 void           rig_close(struct rig *g); /* the runner only */
 void           rig_release(struct rig *g);
@@ -65,6 +67,8 @@ enum runner_answer rig_trigger_with(struct rig *g, struct runner *r, const char 
                                     il_error *err);
 /* Only the slot, as somebody else makes it: no runner is told. */
 void rig_slot(struct rig *g, const char *pipeline, char id[IL_ID_BYTES_MAX + 1]);
+/* The same with an id of the caller's choice, as somebody who can write the store may forge it. */
+void rig_slot_as(struct rig *g, const char *pipeline, const char *id);
 
 struct rig_run {
     il_run_state state;
@@ -109,7 +113,8 @@ size_t rig_lines(struct rig *g, const char *name);
 /* Nothing is left in the working folders. */
 void rig_no_folders(struct rig *g);
 
-/* A runner in a process of its own, which prints "ready" and then a line per event: "EVENT RUN text". */
+/* A runner in a process of its own, which prints "ready" and then a line per event: "EVENT RUN
+ * text". */
 void rig_spawn(struct rig *g, struct t_proc *p, struct rig_opts o);
 
 #define RIG_TEST(name)                    \

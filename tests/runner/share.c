@@ -1,5 +1,5 @@
 /*
- * share.c: several runners on one store, and the policies of conflicts.
+ * share.c: several runners on one store, and the conflict policies.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -7,6 +7,8 @@
 #include <time.h>
 
 #include "rig.h"
+
+#include "apps/runner/trigger_plan.h"
 
 #define RUNNERS 2
 #define TRIGGERS 100
@@ -30,7 +32,7 @@ trigger_main(void *arg)
     return NULL;
 }
 
-/* A hundred triggers at once over two servers: one run. R1.11. */
+/* A hundred triggers at once over two servers: one run. */
 RIG_TEST(one_of_many)
 {
     struct crowd      crowd[TRIGGERS];
@@ -39,9 +41,10 @@ RIG_TEST(one_of_many)
     il               *other_h;
     size_t            n_new = 0;
 
-    rig_pipeline(
-        g, "p", "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo x >> %1$s/begun; while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
-        g->scratch);
+    rig_pipeline(g, "p",
+                 "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo x >> %1$s/begun; "
+                 "while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
+                 g->scratch);
     rig_open(g, (struct rig_opts){ 0 });
     struct runner *other = rig_another(g, (struct rig_opts){ 0 }, &other_h);
     CHECK(pthread_barrier_init(&barrier, NULL, TRIGGERS) == 0);
@@ -76,9 +79,10 @@ RIG_TEST(slots_of_nobody)
     char ids[20][IL_ID_BYTES_MAX + 1];
     il  *other_h;
 
-    rig_pipeline(
-        g, "p", "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/begun'}\n",
-        g->scratch);
+    rig_pipeline(g, "p",
+                 "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo "
+                 "$INTERLOCK_RUN_ID >> %1$s/begun'}\n",
+                 g->scratch);
     for (size_t i = 0; i < ARRAY_LEN(ids); i++)
         rig_slot(g, "p", ids[i]);
     rig_open(g, (struct rig_opts){ 0 });
@@ -104,9 +108,11 @@ RIG_TEST(queue)
 {
     char ids[4][IL_ID_BYTES_MAX + 1], extra[IL_ID_BYTES_MAX + 1];
 
-    rig_pipeline(
-        g, "p", "on_conflict: queue\nqueue_max: 3\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/order; while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
-        g->scratch);
+    rig_pipeline(g, "p",
+                 "on_conflict: queue\nqueue_max: 3\nsteps:\n  - {step_id: a, type: command, shell: "
+                 "true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/order; while [ ! -e %1$s/go ]; do "
+                 "sleep 0.05; done'}\n",
+                 g->scratch);
     rig_open(g, (struct rig_opts){ 0 });
     T_EQ(rig_trigger(g, "p", ids[0]), RUNNER_TRIGGERED);
     rig_await(g, ids[0], IL_RUN_RUNNING);
@@ -133,14 +139,16 @@ RIG_TEST(other_policies)
     char first[IL_ID_BYTES_MAX + 1], id[IL_ID_BYTES_MAX + 1], second[IL_ID_BYTES_MAX + 1];
 
     rig_pipeline(
-        g, "skip", "on_conflict: skip\nsteps:\n  - {step_id: a, type: command, run: [sleep, '60']}\n");
+        g, "skip",
+        "on_conflict: skip\nsteps:\n  - {step_id: a, type: command, run: [sleep, '60']}\n");
     rig_pipeline(
         g, "reject",
         "on_conflict: reject\nlock_acquisition_retries: 1\nlock_acquisition_retry_delay_seconds: "
         "1\nsteps:\n  - {step_id: a, type: command, run: [sleep, '60']}\n");
-    rig_pipeline(
-        g, "newest", "on_conflict: cancel-running\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $$ > %1$s/$INTERLOCK_RUN_ID; exec sleep 60'}\n",
-        g->scratch);
+    rig_pipeline(g, "newest",
+                 "on_conflict: cancel-running\nsteps:\n  - {step_id: a, type: command, shell: "
+                 "true, run: 'echo $$ > %1$s/$INTERLOCK_RUN_ID; exec sleep 60'}\n",
+                 g->scratch);
     rig_open(g, (struct rig_opts){ 0 });
     T_EQ(rig_trigger(g, "skip", first), RUNNER_TRIGGERED);
     T_EQ(rig_trigger(g, "skip", id), RUNNER_SKIPPED);
@@ -148,7 +156,7 @@ RIG_TEST(other_policies)
     T_EQ(rig_trigger(g, "reject", first), RUNNER_TRIGGERED);
     int64_t began = t_real_ms();
     T_EQ(rig_trigger(g, "reject", id), RUNNER_REJECTED);
-    T_TRUE(t_real_ms() - began >= 950); /* R1.7 */
+    T_TRUE(t_real_ms() - began >= 950);
     T_STREQ(id, first);
     T_EQ(rig_trigger(g, "newest", first), RUNNER_TRIGGERED);
     pid_t pid = (pid_t)rig_number(g, first);
@@ -167,9 +175,10 @@ RIG_TEST(room)
 
     for (int i = 0; i < 4; i++) {
         (void)snprintf(name, sizeof name, "p%d", i);
-        rig_pipeline(
-            g, name, "on_conflict: queue\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
-            g->scratch);
+        rig_pipeline(g, name,
+                     "on_conflict: queue\nsteps:\n  - {step_id: a, type: command, shell: true, "
+                     "run: 'while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
+                     g->scratch);
     }
     rig_open(g, (struct rig_opts){ .runs_max = 2 });
     T_EQ(rig_trigger(g, "p0", ids[0]), RUNNER_TRIGGERED);
@@ -203,14 +212,15 @@ RIG_TEST(turns)
 
     for (int i = 0; i < 12; i++) {
         (void)snprintf(name, sizeof name, "p%d", i);
-        rig_pipeline(
-            g, name, "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo busy >> %1$s/order'}\n",
-            g->scratch);
+        rig_pipeline(g, name,
+                     "steps:\n  - {step_id: a, type: command, shell: true, run: 'echo busy >> "
+                     "%1$s/order'}\n",
+                     g->scratch);
     }
-    (void)snprintf(
-        text,
-        sizeof text, "pipeline_id: only\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo other >> %s/order'}\n",
-        g->scratch);
+    (void)snprintf(text, sizeof text,
+                   "pipeline_id: only\nsteps:\n  - {step_id: a, type: command, shell: true, run: "
+                   "'echo other >> %s/order'}\n",
+                   g->scratch);
     rig_pipeline_of(g, "other", "only", text);
     char ids[13][37], keys[13][64];
     for (int i = 0; i < 13; i++) { /* the other tenant's is the last */
@@ -240,16 +250,129 @@ RIG_TEST(turns)
     free(order);
 }
 
-/* A schedule fires once with three servers. R1.18. */
+/* A slot of another tenant. */
+static void
+slot_of(struct rig *g, const char *tenant, const char *key, char id[IL_ID_BYTES_MAX + 1])
+{
+    il_op op = { .type = IL_OP_RUN_START, .flags = IL_RUN_SLOT, .tenant = tenant, .key = key };
+
+    T_EQ(il_uuid(id), IL_OK);
+    op.in.run.id   = id;
+    op.in.run.meta = "{\"parameters\":{}}";
+    T_EQ(il_apply(g->h, &op, 1, NULL), IL_OK);
+    T_EQ(op.status, IL_OK);
+    il_op_release(&op);
+}
+
+/* Long runs of one tenant do not take all places: half of them are left for others. */
+RIG_TEST(places)
+{
+    char name[16], path[T_PATH_BYTES], text[1024];
+    char ids[4][IL_ID_BYTES_MAX + 1], other[IL_ID_BYTES_MAX + 1];
+
+    for (int i = 0; i < 4; i++) {
+        (void)snprintf(name, sizeof name, "p%d", i);
+        rig_pipeline(g, name,
+                     "steps:\n  - {step_id: a, type: command, shell: true, run: "
+                     "'while [ ! -e %1$s/go ]; do sleep 0.05; done'}\n",
+                     g->scratch);
+        rig_slot(g, name, ids[i]);
+    }
+    (void)snprintf(text, sizeof text,
+                   "pipeline_id: only\nsteps:\n"
+                   "  - {step_id: a, type: command, shell: true, run: "
+                   "'echo $$ > %s/other'}\n",
+                   g->scratch);
+    rig_pipeline_of(g, "other", "only", text);
+    rig_open(g, (struct rig_opts){ .runs_max = 4 });
+    rig_await(g, ids[1], IL_RUN_RUNNING);
+    slot_of(g, "other", PIPELINE_KEY_PREFIX "only", other);
+    T_TRUE(rig_number(g, "other") > 0);
+    T_WAIT(&g->notes.events[RUNNER_EVENT_run_ended], 1, SOON_MS);
+    T_EQ(rig_look(g, ids[3]).state, IL_RUN_PENDING);
+    t_path(path, "%s/go", g->scratch);
+    t_file_write(path, "x", 1);
+    for (int i = 0; i < 4; i++)
+        (void)rig_end(g, ids[i], IL_RUN_COMPLETED);
+}
+
+/* More pending runs of two tenants than a few pages hold: all of them are found, and the oldest go
+ * first. */
+RIG_TEST(backlog)
+{
+    enum {
+        N         = 9500,
+        BATCH     = 500,
+        PIPELINES = 10
+    };
+    static const char *const tenants[] = { TENANT, "other" };
+    static il_op             ops[BATCH];
+    static char              ids[BATCH][37];
+    static char              keys[PIPELINES][32];
+    char                     first[2][37], text[1024], path[T_PATH_BYTES];
+    struct runner_stats      stats;
+
+    if (strcmp(g->s->engine->name, "memory") != 0)
+        return; /* what it does is the same on all, and takes longer */
+    for (size_t i = 0; i < PIPELINES; i++)
+        (void)snprintf(keys[i], sizeof keys[i], PIPELINE_KEY_PREFIX "p%zu", i);
+    for (size_t t = 0; t < 2; t++) {
+        for (size_t i = 0; i < PIPELINES; i++) {
+            (void)snprintf(text, sizeof text,
+                           "pipeline_id: p%zu\non_conflict: queue\nsteps:\n  - {step_id: a, "
+                           "type: command, shell: true, run: 'while [ ! -e %s/go ]; do sleep 0.05; "
+                           "done'}\n",
+                           i, g->scratch);
+            rig_pipeline_of(g, tenants[t], keys[i] + strlen(PIPELINE_KEY_PREFIX), text);
+        }
+        for (size_t i = 0; i < N; i++) {
+            il_op *op = &ops[i % BATCH];
+            *op       = (il_op){ .type   = IL_OP_RUN_START,
+                                 .flags  = IL_RUN_SLOT,
+                                 .tenant = tenants[t],
+                                 .key    = keys[i % PIPELINES] };
+            T_EQ(il_uuid(ids[i % BATCH]), IL_OK);
+            op->in.run = (il_run_in){ .id        = ids[i % BATCH],
+                                      .meta      = "{\"parameters\":{}}",
+                                      .policy    = IL_POLICY_QUEUE,
+                                      .queue_max = N };
+            if (i == 0)
+                memcpy(first[t], ids[0], sizeof first[t]);
+            if (i % BATCH != BATCH - 1)
+                continue;
+            T_EQ(il_apply(g->h, ops, BATCH, NULL), IL_OK);
+            for (size_t j = 0; j < BATCH; j++)
+                il_op_release(&ops[j]);
+        }
+    }
+    rig_open(g, (struct rig_opts){ .runs_max = 4 });
+    int64_t began = t_real_ms();
+    int64_t limit = began + SOON_MS;
+    do {
+        runner_stats(g->runner, &stats);
+        (void)poll(NULL, 0, 10);
+    } while (stats.n_waiting + stats.n_running != 2 * N && t_real_ms() < limit);
+    print_message("# found after %d ms\n", (int)(t_real_ms() - began));
+    T_EQU(stats.n_waiting + stats.n_running, 2 * N);
+    rig_await(g, first[0], IL_RUN_RUNNING);
+    t_path(path, "%s/go", g->scratch);
+    t_file_write(path, "x", 1);
+    (void)rig_end(g, first[0], IL_RUN_COMPLETED);
+    T_WAIT(&g->notes.events[RUNNER_EVENT_run_ended], 2, SOON_MS);
+}
+
+/* A schedule fires once with three servers. */
 RIG_TEST(schedule)
 {
     struct runner *others[2];
     il            *handles[2];
 
-    rig_pipeline(
-        g, "p", "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/ticks'}\n",
-        g->scratch);
-    /* The minute that has begun is made up for: so it need not be waited for. A minute may end meanwhile: then there are two. */
+    rig_pipeline(g, "p",
+                 "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: "
+                 "command, shell: true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/ticks'}\n",
+                 g->scratch);
+    /* The minute that has begun is made up for: so it need not be waited for. A minute may end
+     * meanwhile: then there are two. */
     int64_t minute = (int64_t)time(NULL) / 60;
     rig_open(g, (struct rig_opts){ .keep_ms = 1 });
     for (int i = 0; i < 2; i++)
@@ -260,13 +383,16 @@ RIG_TEST(schedule)
         il_close(handles[i]);
     }
     rig_close(g);
-    /* Nor after a restart: though runs are not kept, those of ticks that may be made up for are. A tick of q comes with that of p, in one commit: when its run has ended, both were looked at. */
+    /* Nor after a restart: though runs are not kept, those of ticks that may be made up for are. A
+     * tick of q comes with that of p, in one commit: when its run has ended, both were looked
+     * at. */
     il_op sweep = { .type = IL_OP_SWEEP };
     T_EQ(il_apply(g->h, &sweep, 1, NULL), IL_OK);
     il_op_release(&sweep);
-    rig_pipeline(
-        g, "q", "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/q'}\n",
-        g->scratch);
+    rig_pipeline(g, "q",
+                 "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: "
+                 "command, shell: true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/q'}\n",
+                 g->scratch);
     rig_open(g, (struct rig_opts){ .keep_ms = 1 });
     for (unsigned wanted = 2; rig_lines(g, "q") == 0; wanted++)
         T_WAIT(&g->notes.events[RUNNER_EVENT_run_ended], wanted, SOON_MS);
@@ -296,9 +422,109 @@ hold(struct rig *g, const char *pipeline, uint64_t fence)
     return fence;
 }
 
-/* More ticks wait for their keys than there are threads for that: those of others come nevertheless, and none of them is lost. */
+/* Whoever holds the key of a pipeline without a run of ours runs it: join and skip report him. */
+RIG_TEST(foreign_lock)
+{
+    static const char *const policies[] = { "join", "skip", "reject" };
+    enum runner_answer       answers[]  = { RUNNER_RUNNING, RUNNER_SKIPPED, RUNNER_REJECTED };
+
+    for (size_t i = 0; i < ARRAY_LEN(policies); i++)
+        rig_pipeline(g, policies[i],
+                     "on_conflict: %s\nlock_acquisition_retries: 0\nsteps:\n"
+                     "  - {step_id: a, type: command, run: ['true']}\n",
+                     policies[i]);
+    rig_open(g, (struct rig_opts){ 0 });
+    for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
+        struct pipeline *p = il__catalogue_get(runner_catalogue(g->runner), TENANT, policies[i]);
+        AUTO_FREE char  *outside = NULL;
+        char             id[37];
+        il_error         err = { .message = "" };
+        il_op            op;
+        struct runner_trigger t     = { .tenant = TENANT, .pipeline = p, .id = id, .type = "api" };
+        uint64_t              fence = hold(g, policies[i], 0);
+        T_EQ(il_uuid(id), IL_OK);
+        T_EQ(runner_trigger(g->runner, &t, &op, &outside, &err), answers[i]);
+        if (answers[i] != RUNNER_REJECTED)
+            T_STREQ(outside, "somebody");
+        il_op_release(&op);
+        (void)hold(g, policies[i], fence);
+        il__pipeline_unref(p);
+    }
+}
+
+/* ---- the rules of a trigger, without a store ------------------------------------------------- */
+
+static enum trigger_do
+tell(struct trigger_plan *plan, enum trigger_happened what, il_status st)
+{
+    return trigger_next(plan, &(struct trigger_event){ .what = what, .status = st });
+}
+
+T_TEST(plan_of_a_trigger)
+{
+    struct pipeline p = {
+        .id = "p", .key = "pipeline:p", .on_conflict = IL_POLICY_REJECT, .lock_retries = 2
+    };
+    il_run_info         run = { .id = "first" };
+    il_op               op  = { .in.run = { .id = "mine", .minute_max = 5 } };
+    struct trigger_plan plan;
+
+    (void)s;
+    /* reject: two retries, of which the rate does not count the repetitions */
+    op.status   = IL_HELD;
+    op.out.runs = &run, op.out.n_runs = 1;
+    T_EQ(trigger_begin(&plan, &p, &op), TRIGGER_START);
+    T_EQ(tell(&plan, TRIGGER_STARTED, IL_OK), TRIGGER_PAUSE);
+    T_EQ(op.in.run.minute_max, 0);
+    T_EQ(tell(&plan, TRIGGER_PAUSED, IL_OK), TRIGGER_START);
+    T_EQ(tell(&plan, TRIGGER_STARTED, IL_OK), TRIGGER_PAUSE);
+    T_EQ(tell(&plan, TRIGGER_PAUSED, IL_OK), TRIGGER_START);
+    T_EQ(tell(&plan, TRIGGER_STARTED, IL_OK), TRIGGER_END);
+    T_EQ(plan.answer, RUNNER_REJECTED);
+    T_STREQ(plan.holder, "first");
+    /* a server that stops tries once more */
+    struct trigger_event stop = { .what = TRIGGER_PAUSED, .stopping = true };
+    T_EQ(trigger_begin(&plan, &p, &op), TRIGGER_START);
+    T_EQ(tell(&plan, TRIGGER_STARTED, IL_OK), TRIGGER_PAUSE);
+    T_EQ(trigger_next(&plan, &stop), TRIGGER_START);
+    T_EQ(tell(&plan, TRIGGER_STARTED, IL_OK), TRIGGER_END);
+    /* a store that does not answer is no refusal */
+    T_EQ(trigger_begin(&plan, &p, &op), TRIGGER_START);
+    T_EQ(tell(&plan, TRIGGER_STARTED, IL_STORE), TRIGGER_END);
+    T_TRUE(plan.answer == RUNNER_FAILED && plan.unheard);
+    /* a probe: asked only without a live run; who follows another's looks again */
+    struct trigger_event live = { .what = TRIGGER_LOOKED, .live = true };
+    p.preflight               = PIPELINE_PROBE_COMMAND;
+    p.on_conflict             = IL_POLICY_JOIN;
+    T_EQ(trigger_begin(&plan, &p, &op), TRIGGER_LOOK);
+    T_EQ(trigger_next(&plan, &live), TRIGGER_START);
+    T_EQ(trigger_begin(&plan, &p, &op), TRIGGER_LOOK);
+    T_EQ(tell(&plan, TRIGGER_LOOKED, IL_OK), TRIGGER_PROBE);
+    T_EQ(tell(&plan, TRIGGER_FOLLOWED, IL_OK), TRIGGER_LOOK);
+    T_EQ(tell(&plan, TRIGGER_LOOKED, IL_OK), TRIGGER_PROBE);
+    T_EQ(tell(&plan, TRIGGER_PROBED, IL_TIMEOUT), TRIGGER_END);
+    T_TRUE(plan.answer == RUNNER_UNPROBED && !plan.unheard);
+    struct trigger_event outside = { .what = TRIGGER_FOLLOWED, .status = IL_HELD, .outside = "77" };
+    T_EQ(trigger_begin(&plan, &p, &op), TRIGGER_LOOK);
+    T_EQ(trigger_next(&plan, &outside), TRIGGER_END);
+    T_TRUE(plan.answer == RUNNER_RUNNING && plan.outside && plan.run == NULL);
+    T_STREQ(plan.id, "77");
+    /* our own trigger, repeated after its answer was lost, is executed by whoever has it */
+    run.id    = "mine";
+    op.status = IL_DUPLICATE;
+    T_EQ(tell(&plan, TRIGGER_STARTED, IL_OK), TRIGGER_END);
+    T_TRUE(plan.answer == RUNNER_TRIGGERED && !plan.execute);
+}
+
+/*
+ * More ticks wait for their keys than there are threads for that: those of others come
+ * nevertheless, and none of them is lost. A tick of another tenant that may have to wait has a
+ * thread, too.
+ */
 RIG_TEST(slow_schedules)
 {
+    static const char *const others[] = { "aa", "zz" }; /* before and after the busy one */
+    char                     text[1024];
     enum {
         N = 17
     };
@@ -307,16 +533,30 @@ RIG_TEST(slow_schedules)
 
     for (int i = 0; i < N; i++) {
         (void)snprintf(name, sizeof name, "s%d", i);
-        rig_pipeline(
-            g, name, "on_conflict: reject\nlock_acquisition_retries: 100\nlock_acquisition_retry_delay_seconds: 1\nschedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $$ > %1$s/s%2$d'}\n",
-            g->scratch, i);
+        rig_pipeline(g, name,
+                     "on_conflict: reject\nlock_acquisition_retries: "
+                     "100\nlock_acquisition_retry_delay_seconds: 1\nschedule: {cron: '* * * * *', "
+                     "catch_up: 2m}\nsteps:\n  - {step_id: a, type: command, shell: true, run: "
+                     "'echo $$ > %1$s/s%2$d'}\n",
+                     g->scratch, i);
         fences[i] = hold(g, name, 0);
     }
-    rig_pipeline(
-        g, "quick", "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $$ > %1$s/quick'}\n",
-        g->scratch);
+    rig_pipeline(g, "quick",
+                 "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: "
+                 "command, shell: true, run: 'echo $$ > %1$s/quick'}\n",
+                 g->scratch);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        (void)snprintf(text, sizeof text,
+                       "pipeline_id: slow\non_conflict: reject\nlock_acquisition_retries: 1\n"
+                       "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n"
+                       "  - {step_id: a, type: command, shell: true, run: 'echo $$ > %s/%s'}\n",
+                       g->scratch, others[i]);
+        rig_pipeline_of(g, others[i], "slow", text);
+    }
     rig_open(g, (struct rig_opts){ 0 });
     (void)rig_number(g, "quick");
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        (void)rig_number(g, others[i]);
     for (int i = 0; i < N; i++) {
         (void)snprintf(name, sizeof name, "s%d", i);
         T_EQ(rig_lines(g, name), 0);
@@ -350,7 +590,8 @@ count_locks(struct rig *g)
     return n;
 }
 
-/* A thousand pipelines: a thousand locks, then none. (Their steps are short: what is counted are locks, not processes.) */
+/* A thousand pipelines: a thousand locks, then none. (Their steps are short: what is counted are
+ * locks, not processes.) */
 RIG_TEST(thousand)
 {
     enum {
@@ -365,8 +606,9 @@ RIG_TEST(thousand)
     T_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
     for (int i = 0; i < N; i++) { /* its first attempt fails at once, and the second is far away */
         (void)snprintf(name, sizeof name, "p%d", i);
-        rig_pipeline(
-            g, name, "steps:\n  - {step_id: a, type: command, retries: 1, retry_delay: 5m, run: ['false']}\n");
+        rig_pipeline(g, name,
+                     "steps:\n  - {step_id: a, type: command, retries: 1, retry_delay: 5m, run: "
+                     "['false']}\n");
     }
     rig_open(g, (struct rig_opts){ .runs_max = N, .lease_ms = 60000 });
     for (int i = 0; i < N; i++) {
@@ -383,7 +625,7 @@ RIG_TEST(thousand)
     rig_no_folders(g);
 }
 
-/* Limits of a tenant count for schedules, too. R1.17. */
+/* Limits of a tenant count for schedules, too. */
 static void
 two_at_most(void *cookie, const char *tenant, uint32_t *live_max, uint32_t *day_max)
 {
@@ -399,8 +641,9 @@ RIG_TEST(limited_schedules)
 
     for (int i = 0; i < 5; i++) {
         (void)snprintf(name, sizeof name, "p%d", i);
-        rig_pipeline(
-            g, name, "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: command, run: [sleep, '100']}\n");
+        rig_pipeline(g, name,
+                     "schedule: {cron: '* * * * *', catch_up: 2m}\nsteps:\n  - {step_id: a, type: "
+                     "command, run: [sleep, '100']}\n");
     }
     rig_open(g, (struct rig_opts){ .limits = two_at_most });
     T_WAIT(&g->notes.events[RUNNER_EVENT_tick_skipped], 3, SOON_MS);
@@ -457,7 +700,7 @@ trigger_unkept(struct rig *g, const char *pipeline, uint32_t day_max, char id[37
     return answer;
 }
 
-/* Runs count for their day, however short they are kept. R1.17. */
+/* Runs count for their day, however short they are kept. */
 RIG_TEST(limit_of_a_day)
 {
     char    id[37], next[37];
@@ -470,7 +713,8 @@ RIG_TEST(limit_of_a_day)
         if (trigger_unkept(g, "p", 1, id) == RUNNER_TRIGGERED)
             (void)rig_end(g, id, IL_RUN_COMPLETED);
         purge(g);
-        T_TRUE(trigger_unkept(g, "p", 1, next) == RUNNER_DAY_OVER || (int64_t)time(NULL) / 86400 > day);
+        T_TRUE(trigger_unkept(g, "p", 1, next) == RUNNER_DAY_OVER ||
+               (int64_t)time(NULL) / 86400 > day);
     } while ((int64_t)time(NULL) / 86400 > day);
 }
 
@@ -486,7 +730,8 @@ is_there(struct rig *g, const char *id)
     return there;
 }
 
-/* A slot that was cancelled and purged while it waited does not come back. Without listings (RUNNER_HERE) it is still wanted when its turn comes. */
+/* A slot that was cancelled and purged while it waited does not come back. Without listings
+ * (RUNNER_HERE) it is still wanted when its turn comes. */
 static void
 cancelled_slot_is_gone(struct rig *g, enum runner_mode mode, const char *name)
 {
@@ -495,7 +740,9 @@ cancelled_slot_is_gone(struct rig *g, enum runner_mode mode, const char *name)
     struct runner_stats stats;
 
     rig_pipeline(
-        g, name, "on_conflict: queue\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo $INTERLOCK_RUN_ID >> %1$s/%2$s; while [ ! -e %1$s/%2$s.go ]; do sleep 0.05; done'}\n",
+        g, name,
+        "on_conflict: queue\nsteps:\n  - {step_id: a, type: command, shell: true, run: 'echo "
+        "$INTERLOCK_RUN_ID >> %1$s/%2$s; while [ ! -e %1$s/%2$s.go ]; do sleep 0.05; done'}\n",
         g->scratch, name);
     rig_open(g, (struct rig_opts){ .mode = mode });
     T_EQ(rig_trigger(g, name, ids[0]), RUNNER_TRIGGERED);
@@ -535,6 +782,8 @@ main(int argc, char **argv)
         T_ROW(one_of_many),    T_ROW(slots_of_nobody),
         T_ROW(queue),          T_ROW(other_policies),
         T_ROW(room),           T_ROW(turns),
+        T_ROW(places),         T_ROW(backlog),
+        T_ROW(foreign_lock),   T_ROW(plan_of_a_trigger),
         T_ROW(schedule),       T_ROW(slow_schedules),
         T_ROW(thousand),       T_ROW(limited_schedules),
         T_ROW(limit_of_a_day), T_ROW(gone),

@@ -1,5 +1,5 @@
 /*
- * ops.c: from a command to the op that it means.
+ * ops.c: translates a command into an op.
  */
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ or_null(const char *text)
     return text[0] != '\0' ? text : NULL;
 }
 
-/* ---- fences and tokens that sessions remember ------------------------------------------------------------ */
+/* ---- fences and tokens that sessions remember ------------------------------------------------ */
 
 /* What a fence belongs to: the key of a lock, the id of a run or job, … */
 static void
@@ -41,13 +41,15 @@ remember(struct play *p, const il_op *op, const char *id, uint64_t fence)
 void
 play_remember(struct play *p, const il_op *op)
 {
-    bool granted = op->status == IL_OK && (op->type == IL_OP_ACQUIRE || op->type == IL_OP_ONCE_BEGIN);
+    bool granted =
+        op->status == IL_OK && (op->type == IL_OP_ACQUIRE || op->type == IL_OP_ONCE_BEGIN);
 
     if (granted || op->status == IL_LEAD)
         remember(p, op, NULL, op->out.fence);
     if (op->status == IL_OK && op->type == IL_OP_RUN_START && (op->flags & IL_RUN_SLOT) == 0)
         remember(p, op, op->in.run.id, op->out.fence);
-    for (size_t i = 0; op->status == IL_OK && op->type == IL_OP_JOB_CLAIM && i < op->out.n_jobs; i++)
+    for (size_t i = 0; op->status == IL_OK && op->type == IL_OP_JOB_CLAIM && i < op->out.n_jobs;
+         i++)
         remember(p, op, op->out.jobs[i].id, op->out.jobs[i].token);
 }
 
@@ -64,7 +66,7 @@ remembered(const struct play *p, const il_op *op, const char *id)
     return 1; /* never had it: a fence that nobody has */
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------------------ */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 static il_lock_in
 lock_in(const struct command *c)
@@ -121,7 +123,7 @@ once_in(const struct command *c)
     return (il_once_in){
         .fingerprint       = c->print,
         .fingerprint_bytes = strlen(c->print),
-        .ttl_ms            = c->ttl_ms,
+        .lease_ms          = c->ttl_ms,
         .keep_ms           = c->keep_ms,
         .meta              = or_null(c->meta),
         .response          = c->value,
@@ -136,21 +138,21 @@ job_in(struct play *p, const struct command *c)
     if (c->type == IL_OP_JOB_CLAIM) /* each claim has an id of its own */
         (void)snprintf(p->claim_id, sizeof p->claim_id, "claim-%u", p->n_claims++);
     return (il_job_in){
-        .id           = c->type == IL_OP_JOB_CLAIM ? p->claim_id : c->id,
-        .data         = c->value,
-        .data_bytes   = strlen(c->value),
-        .group        = or_null(c->group),
-        .unique_key   = or_null(c->unique),
-        .unique_ms    = c->period_ms,
-        .parent       = or_null(c->parent),
-        .n_children   = (uint32_t)c->children,
-        .priority     = (int32_t)c->priority,
-        .delay_ms     = c->delay_ms,
-        .max_attempts = (uint32_t)c->attempts,
-        .limit        = (uint32_t)c->limit,
-        .lease_ms     = c->lease_ms,
-        .progress     = c->progress != 0 ? (int32_t)c->progress : -1,
-        .text         = "spec",
+        .id            = c->type == IL_OP_JOB_CLAIM ? p->claim_id : c->id,
+        .data          = c->value,
+        .data_bytes    = strlen(c->value),
+        .group         = or_null(c->group),
+        .unique_key    = or_null(c->unique),
+        .unique_for_ms = c->period_ms,
+        .parent        = or_null(c->parent),
+        .n_children    = (uint32_t)c->children,
+        .priority      = (int32_t)c->priority,
+        .delay_ms      = c->delay_ms,
+        .max_attempts  = (uint32_t)c->attempts,
+        .limit         = (uint32_t)c->limit,
+        .lease_ms      = c->lease_ms,
+        .progress      = c->progress != 0 ? (int32_t)c->progress : -1,
+        .text          = "spec",
     };
 }
 
@@ -158,15 +160,15 @@ static il_queue_opts
 queue_in(const struct command *c)
 {
     return (il_queue_opts){
-        .strategy     = strcmp(c->strategy, "optimistic") == 0 ? 1 + IL_STRATEGY_OPTIMISTIC : 0,
-        .max_attempts = (int32_t)c->attempts,
-        .lease_ms     = c->lease_ms,
-        .backoff_ms   = c->delay_ms,
-        .group_limit  = (int32_t)c->group_limit,
-        .rate_n       = (int32_t)c->rate,
-        .rate_ms      = c->rate_ms,
-        .keep_ms      = c->keep_ms,
-        .keep_dead_ms = c->keep_ms,
+        .strategy       = strcmp(c->strategy, "optimistic") == 0 ? 1 + IL_STRATEGY_OPTIMISTIC : 0,
+        .max_attempts   = (int32_t)c->attempts,
+        .lease_ms       = c->lease_ms,
+        .backoff_ms     = c->delay_ms,
+        .group_limit    = (int32_t)c->group_limit,
+        .rate_n         = (int32_t)c->rate,
+        .rate_ms        = c->rate_ms,
+        .keep_ms        = c->keep_ms,
+        .keep_failed_ms = c->keep_ms,
     };
 }
 

@@ -1,5 +1,6 @@
 /*
- * parse.c: reading specs, and making all interleavings when none are given. Commands are in parse_command.c.
+ * parse.c: parses specs, and generates all interleavings if none are given. Commands are in
+ * parse_command.c.
  */
 #include <stdarg.h>
 #include <stdio.h>

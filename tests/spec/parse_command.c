@@ -1,11 +1,12 @@
 /*
- * parse_command.c: the commands of a step. The words are in two tables: verbs, and what may follow them.
+ * parse_command.c: parses the commands of a step. The words are in two tables: verbs, and their
+ * arguments.
  */
 #include <stdio.h>
 
 #include "spec/spec.h"
 
-/* ---- verbs ------------------------------------------------------------------------------------------- */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 enum names {
     NO_NAME,
@@ -90,7 +91,7 @@ find_verb(const struct parser *p, char **text)
               second != NULL ? second : "");
 }
 
-/* ---- options ----------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 enum option_kind {
     DURATION,
@@ -154,7 +155,7 @@ static const struct flag_row {
     { "now", IL_OP_JOB_CANCEL, IL_CANCEL_NOW },
     { "slot", IL_OP_RUN_START, IL_RUN_SLOT },
     { "silent", IL_OP_JOB_CLAIM, IL_CLAIM_SILENT },
-    { "dead", IL_OP_JOB_FAIL, IL_FAIL_DEAD },
+    { "final", IL_OP_JOB_FAIL, IL_FAIL_FINAL },
     { "negative", IL_OP_CACHE_FILL, IL_CACHE_NEGATIVE },
     { "stale", IL_OP_CACHE_DROP, IL_DROP_STALE },
 };
@@ -214,7 +215,8 @@ parse_option(const struct parser *p, struct command *c, char *word)
         if (row->kind == NAME)
             parse_name(p, field, value);
         else
-            *(int64_t *)field = row->kind == DURATION ? duration(p, value) : strtoll(value, NULL, 10);
+            *(int64_t *)field =
+                row->kind == DURATION ? duration(p, value) : strtoll(value, NULL, 10);
         return;
     }
     parse_bad(p, "unknown option '%s'", word);

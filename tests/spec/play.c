@@ -1,7 +1,7 @@
 /*
- * play.c: playing one order of a spec. No threads: a session that waits has a queued op, and is asked
- * again when the library says that it was woken. So a wake-up that is lost shows as a session that waits
- * for ever, and the last check of an order finds it.
+ * play.c: plays one order of a spec. No threads: a waiting session has a queued op, which is
+ * repeated when the library reports a wake-up. So a lost wake-up shows as a session that waits
+ * forever, and the final check of an order finds it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ settle(struct play *p)
     t_settle(p->s, handles, p->n_players);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------ */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static void let_wake(struct play *p);
 
@@ -177,9 +177,10 @@ go_on(struct play *p, struct player *pl)
     }
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* What is repeated is not quite the same: what remains of the wait, the value that is waited for, a new claim. */
+/* What is repeated is not quite the same: what remains of the wait, the value that is waited for, a
+ * new claim. */
 static void
 prepare_again(struct play *p, struct player *pl)
 {
@@ -247,7 +248,7 @@ let_wake(struct play *p)
     }
 }
 
-/* ---- an order ------------------------------------------------------------------------------------ */
+/* ---- an order -------------------------------------------------------------------------------- */
 
 static void
 check_invariants(struct play *p)

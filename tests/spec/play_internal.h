@@ -1,6 +1,6 @@
 /*
- * play_internal.h: an order being played; shared by play.c (what happens), ops.c (what a command means) and say.c
- * (how it is told).
+ * play_internal.h: an order being played; shared by play.c (execution), ops.c (commands) and say.c
+ * (output).
  */
 #ifndef T_PLAY_INTERNAL_H
 #define T_PLAY_INTERNAL_H
@@ -63,14 +63,15 @@ void play_remember(struct play *p, const il_op *op);
 
 /* Add to the line of this order. */
 void play_say(struct play *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* `a1=` before the first result of a step, `,` between, `a1>` when a wait has ended, `a1+` when somebody
- * else spoke between. */
+/* `a1=` before the first result of a step, `,` between, `a1>` when a wait has ended, `a1+` when
+ * somebody else spoke between. */
 void play_say_where(struct play *p, const struct player *pl, char mark);
 void play_say_lease(struct play *p, const il_lease_info *it);
 void play_say_run(struct play *p, const il_run_info *run);
 void play_say_job(struct play *p, const il_job_info *job);
 void play_say_result(struct play *p, const il_op *op, bool waits);
-/* What is left in the store: leases, waiters, runs, jobs, and the values of the keys that the spec names. */
+/* What is left in the store: leases, waiters, runs, jobs, and the values of the keys that the spec
+ * names. */
 void play_say_end(struct play *p);
 
 #endif

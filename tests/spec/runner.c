@@ -1,13 +1,14 @@
 /*
- * runner.c: play specs and compare with what is expected.
+ * runner.c: plays specs and compares the output with the expected one.
  *
  *   runner [--write] FILE.spec…
  *
- * The expected lines are in FILE.out; --write makes that file, to be reviewed before it is kept. The engine
- * is that of IL_TEST_STORE, else every one: all must say the same.
+ * The expected lines are in FILE.out; --write creates that file, to be reviewed before it is
+ * committed. The engine is that of IL_TEST_STORE, else all engines: each must give the same output.
  */
 #include <stdio.h>
 
+#include "harness/postgres.h"
 #include "spec/spec.h"
 
 #define LINE_BYTES 4096
@@ -95,6 +96,8 @@ main(int argc, char **argv)
     bool        write = argc > 1 && strcmp(argv[1], "--write") == 0;
     size_t      n_bad = 0;
 
+    if (only != NULL && strcmp(only, "postgres") == 0)
+        t_postgres_reuse();
     for (int i = write ? 2 : 1; i < argc; i++) {
         struct spec *sp = spec_read(argv[i]);
         if (write)

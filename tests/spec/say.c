@@ -1,5 +1,5 @@
 /*
- * say.c: an order told as one line; README.md says how to read it.
+ * say.c: prints an order as one line; README.md explains how to read it.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,7 +44,9 @@ rank_of(struct play *p, uint64_t fence)
 void
 play_say_lease(struct play *p, const il_lease_info *it)
 {
-    static const char marks[IL_LEASE_STATE_COUNT] = { [IL_LEASE_OFFERED] = '?', [IL_LEASE_CLOSING] = 'x' };
+    static const char marks[IL_LEASE_STATE_COUNT] = {
+        [IL_LEASE_OFFERED] = '?', [IL_LEASE_CLOSING] = 'x'
+    };
 
     play_say(p, "%s#%u", it->holder, rank_of(p, it->fence));
     if (marks[it->state] != '\0')
@@ -78,7 +80,8 @@ play_say_job(struct play *p, const il_job_info *job)
 {
     play_say(p, "%s", il_job_state_name(job->state));
     if (job->is_parent != 0)
-        play_say(p, "[%u+%u/%u]", job->n_children_completed, job->n_children_failed, job->n_children);
+        play_say(p, "[%u+%u/%u]", job->n_children_completed, job->n_children_failed,
+                 job->n_children);
     else if (job->token != 0)
         play_say(p, "#%u*%u", rank_of(p, job->token), job->attempt);
     if (job->cancelled != 0 && job->state == IL_JOB_RUNNING)
@@ -188,7 +191,7 @@ play_say_result(struct play *p, const il_op *op, bool waits)
         say_other(p, op);
 }
 
-/* ---- what is left ------------------------------------------------------------------------------------ */
+/* ---- what is left ---------------------------------------------------------------------------- */
 
 static void
 say_left_leases(struct play *p, bool waiters)

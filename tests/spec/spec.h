@@ -1,6 +1,6 @@
 /*
- * spec.h: a spec: sessions of steps, and the orders in which they are played. The language is described
- * in README.md here.
+ * spec.h: a spec: sessions of steps, and the orders in which they are played. The language is
+ * described in README.md here.
  */
 #ifndef T_SPEC_H
 #define T_SPEC_H

@@ -1,5 +1,5 @@
 /*
- * backoff.c: R4.5: how long a job waits before its next attempt.
+ * backoff.c: how long a job waits before its next attempt.
  */
 #include "core/job.h"
 #include "core/queue.h"

@@ -1,5 +1,6 @@
 /*
- * cache.c: the chance of an early refresh, which must be the same on every machine, against the formula.
+ * cache.c: the probability of an early refresh, which must be the same on every machine, compared
+ * with the formula.
  */
 #include "core/cache.h"
 

@@ -1,5 +1,5 @@
 /*
- * conflict.c: the mode table, every pair of it.
+ * conflict.c: every pair of the mode conflict table.
  */
 #include "core/conflict.h"
 

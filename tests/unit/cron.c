@@ -1,5 +1,6 @@
 /*
- * cron.c: schedules: what is one, and when it ticks. Checked against the C library's calendar, minute by minute.
+ * cron.c: schedules: which are valid, and when they tick. Checked against the C library's calendar,
+ * minute by minute.
  */
 #include "core/cron.h"
 
@@ -127,8 +128,9 @@ U_TEST(day_and_weekday)
     ticks("0 0 20 * MON", "2027-01-18 00:00", "2027-01-20 00:00");
     ticks("0 0 * * MON", "2027-01-18 00:00", "2027-01-25 00:00");
     ticks("0 0 20 * *", "2027-01-18 00:00", "2027-01-20 00:00");
-    ticks("0 0 */10 * MON", "2027-01-15 08:00", "2027-02-01 00:00"); /* 1, 11, 21, 31 and a Monday */
-    ticks("0 0 30 2 MON", "2027-01-15 08:00", "2027-02-01 00:00");   /* comes on Mondays */
+    /* 1, 11, 21, 31 and a Monday */
+    ticks("0 0 */10 * MON", "2027-01-15 08:00", "2027-02-01 00:00");
+    ticks("0 0 30 2 MON", "2027-01-15 08:00", "2027-02-01 00:00"); /* comes on Mondays */
 }
 
 U_TEST(leap_days)
@@ -139,7 +141,8 @@ U_TEST(leap_days)
     ticks("0 0 29 2 *", "2396-02-29 00:00", "2400-02-29 00:00"); /* 2400 is one */
     ticks("0 0 28 2 *", "2099-03-01 00:00", "2100-02-28 00:00");
     ticks("59 23 28-31 2 *", "2100-02-28 23:59", "2101-02-28 23:59");
-    ticks("0 0 */31 2 MON", "2027-02-01 00:00", "2038-02-01 00:00"); /* the longest gaps there are */
+    /* the longest gaps there are */
+    ticks("0 0 */31 2 MON", "2027-02-01 00:00", "2038-02-01 00:00");
     ticks("0 0 */31 2 MON", "2094-02-01 00:00", "2100-02-01 00:00");
 }
 
@@ -174,7 +177,7 @@ U_TEST(what_is_refused)
     refused("* * * * 8", "weekday '8' is out of range");
     refused("9-5 * * * *", "minute '9-5' is out of range");
     refused("* * * * tue-mon", "weekday 'tue-mon' is out of range");
-    refused("*/0 * * * *", "minute '*/0' has no step of 1 or more");
+    refused("*/0 * * * *", "minute '*/0' needs a step of at least 1");
     refused("*/ * * * *", "step");
     refused("*/x * * * *", "step");
     refused("5- * * * *", "is not a range");
@@ -191,13 +194,13 @@ U_TEST(what_is_refused)
     refused("99999999999999999999 * * * *", "is not a value");
     refused("1-2-3 * * * *", "is not a value");
     refused("1/2/3 * * * *", "is not a value");
-    refused("@reboot", "none of");
-    refused("@", "none of");
-    refused("0 0 30 2 *", "never comes");
-    refused("0 0 31 4,6,9,11 *", "never comes");
+    refused("@reboot", "not one of");
+    refused("@", "not one of");
+    refused("0 0 30 2 *", "never matches");
+    refused("0 0 31 4,6,9,11 *", "never matches");
 }
 
-/* ---- against the C library -------------------------------------------------------------------------------- */
+/* ---- against the C library ------------------------------------------------------------------- */
 
 static bool
 matches(const struct il__cron *c, int64_t ms)
@@ -253,7 +256,7 @@ U_TEST(random_dates)
     }
 }
 
-/* ---- entries -------------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 U_TEST(missed_ticks)
 {

@@ -1,6 +1,6 @@
 /*
- * deadlock.c: the search for a cycle, over a made-up store; first by hand, then against a simulation that
- * simply lets everybody who can go on go on until nothing moves.
+ * deadlock.c: the cycle search on a mock store; first hand-written cases, then compared with a
+ * simulation that lets every unit that can continue do so until nothing moves.
  */
 #include "core/deadlock.h"
 
@@ -24,7 +24,8 @@ struct made_up {
     struct hold holds[HOLDS_MAX]; /* in queue order */
     size_t      n;
     size_t      n_reads;
-    bool tells; /* of whom a queue knows that he waits nowhere else; and is told what is asked for next */
+    /* of whom a queue knows that he waits nowhere else; and is told what is asked for next */
+    bool        tells;
     const char *expected[HOLDS_MAX];
     size_t      n_expected;
 };
@@ -109,7 +110,8 @@ search_once(struct made_up *m, const char *holder, uint64_t *ticket, struct il__
     return il__deadlock_find(&source, &holder, 1, ticket, why);
 }
 
-/* By a store that tells who waits nowhere else, and reads ahead, too: it finds the same, with less to read. */
+/* By a store that tells who waits nowhere else, and reads ahead, too: it finds the same, with less
+ * to read. */
 static il_status
 search(struct made_up *m, const char *holder, uint64_t *ticket, struct il__buf *why)
 {
@@ -185,7 +187,7 @@ U_TEST(a_store_that_cannot_be_read)
     T_EQ(il__deadlock_find(&source, &holder, 1, &ticket, &why), IL_STORE);
 }
 
-/* ---- against a simulation ------------------------------------------------------------------------ */
+/* ---- against a simulation -------------------------------------------------------------------- */
 
 static const char *const keys[]    = { "k0", "k1", "k2", "k3" };
 static const char *const holders[] = { "a", "b", "c", "d", "e", "f" };
@@ -232,7 +234,8 @@ grant_some(struct made_up *m)
     return false;
 }
 
-/* Let one holder that waits for nothing finish and give everything back. True when there was one. */
+/* Let one holder that waits for nothing finish and give everything back. True when there was
+ * one. */
 static bool
 finish_one(struct made_up *m)
 {

@@ -1,5 +1,5 @@
 /*
- * hash.c: hashes, and the words of the wake-up board that come from them.
+ * hash.c: hashes, and the words of the wake-up board derived from them.
  */
 #include "base/hash.h"
 

@@ -1,5 +1,5 @@
 /*
- * heap.c: the heap gives what comes first, whatever was added and removed before.
+ * heap.c: the heap returns the first node, whatever was added and removed before.
  */
 #include "base/heap.h"
 

@@ -1,5 +1,5 @@
 /*
- * http_auth.c: the buckets of addresses that show wrong keys, and the permissions of routes.
+ * http_auth.c: the buckets of addresses that present wrong keys, and the permissions of routes.
  */
 #include <stdio.h>
 
@@ -53,7 +53,8 @@ U_TEST(addresses_are_apart)
     assert_int_equal(http_failures_wait_ms(&t, NULL, 10, now), 0);
     wrong(&t, "unix", 10, now);
     assert_true(http_failures_wait_ms(&t, "unix", 10, now) > 0);
-    /* One who has a network of IPv6 has one bucket; IPv4 addresses in the form of IPv6 have one each. */
+    /* One who has a network of IPv6 has one bucket; IPv4 addresses in the form of IPv6 have one
+     * each. */
     wrong(&t, "2001:db8:1:2::1", 10, now);
     assert_true(http_failures_wait_ms(&t, "2001:db8:1:2:ffff::7", 10, now) > 0);
     assert_int_equal(http_failures_wait_ms(&t, "2001:db8:1:3::1", 10, now), 0);
@@ -93,7 +94,7 @@ U_TEST(the_table_is_bounded)
     http_failures_release(&t);
 }
 
-/* ---- permissions --------------------------------------------------------------------------------------------------------- */
+/* ---- permissions ----------------------------------------------------------------------------- */
 
 static bool
 may(enum il__data_role role, const char *permissions, enum http_permission needed, const char *id)

@@ -1,5 +1,5 @@
 /*
- * job.c: the life of a job as a table of edges; names; backoff; settings of a queue.
+ * job.c: the state machine of a job; names; backoff; settings of a queue.
  */
 #include "core/job.h"
 
@@ -7,7 +7,7 @@
 #include "core/queue.h"
 #include "harness/unit.h"
 
-/* ---- edges ---------------------------------------------------------------------------------------------- */
+/* ---- edges ----------------------------------------------------------------------------------- */
 
 U_TEST(every_state_is_reachable_and_can_end)
 {
@@ -63,7 +63,7 @@ U_TEST(what_must_never_happen)
     T_EQ(il__job_step(IL_JOB_RUNNING, IL__JOB_EV_RETRY), IL_JOB_NONE);
 }
 
-/* ---- names: R4.4 ------------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 U_TEST(names)
 {
@@ -88,18 +88,18 @@ U_TEST(names)
     T_STREQ(il_missed_name(IL_MISSED_COUNT), "unknown");
 }
 
-/* ---- settings ------------------------------------------------------------------------------------------------ */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 U_TEST(bad_settings_become_defaults)
 {
-    il_queue_opts opts = { .strategy     = 99,
-                           .max_attempts = -5,
-                           .lease_ms     = INT64_MAX,
-                           .backoff_ms   = 77,
-                           .group_limit  = -1,
-                           .rate_n       = 3,
-                           .keep_ms      = -7,
-                           .keep_dead_ms = IL_FOREVER };
+    il_queue_opts opts = { .strategy       = 99,
+                           .max_attempts   = -5,
+                           .lease_ms       = INT64_MAX,
+                           .backoff_ms     = 77,
+                           .group_limit    = -1,
+                           .rate_n         = 3,
+                           .keep_ms        = -7,
+                           .keep_failed_ms = IL_FOREVER };
     il_queue_opts good = il__queue_defaults();
 
     il__queue_heal(&opts);
@@ -110,7 +110,7 @@ U_TEST(bad_settings_become_defaults)
     T_EQ(opts.group_limit, -1);
     T_EQ(opts.rate_n, 3);
     T_EQ(opts.keep_ms, good.keep_ms);
-    T_EQ(opts.keep_dead_ms, IL_FOREVER);
+    T_EQ(opts.keep_failed_ms, IL_FOREVER);
     T_TRUE(!il__queue_optimistic(&opts));
     il__queue_merge(&opts, &(il_queue_opts){ .strategy = 2, .backoff_ms = 0 });
     T_TRUE(il__queue_optimistic(&opts));
@@ -156,7 +156,7 @@ U_TEST(which_comes_first)
     T_TRUE(!il__job_before(&a, &a));
 }
 
-/* ---- parents ---------------------------------------------------------------------------------------------------- */
+/* ---- parents --------------------------------------------------------------------------------- */
 
 U_TEST(when_a_parent_ends)
 {
@@ -191,18 +191,18 @@ U_TEST(when_a_parent_ends)
                                       .n_children = rows[i].n_children };
         char               text[IL__CHILDREN_TEXT_BYTES];
         const char        *error;
-        bool               ended = il__job_settle(&j, &env, &rows[i].c, text, &error);
+        bool               ended = il__job_end_parent(&j, &env, &rows[i].c, text, &error);
         T_EQ(ended, rows[i].state != IL_JOB_RUNNING);
         T_EQ(j.state, rows[i].state);
         T_STREQ(error, rows[i].error);
-        T_EQU(totals.completed + totals.dead + totals.cancelled, ended);
-        T_TRUE(!il__job_settle(&j, &env, &rows[i].c, text, &error) || !ended); /* once */
+        T_EQU(totals.completed + totals.failed + totals.cancelled, ended);
+        T_TRUE(!il__job_end_parent(&j, &env, &rows[i].c, text, &error) || !ended); /* once */
     }
 }
 
 U_TEST(retention)
 {
-    il_queue_opts  opts = { .keep_ms = 100, .keep_dead_ms = IL_FOREVER };
+    il_queue_opts  opts = { .keep_ms = 100, .keep_failed_ms = IL_FOREVER };
     struct il__job j    = { .state = IL_JOB_COMPLETED };
 
     il__job_unkeep(&j, &opts, 1000);

@@ -1,5 +1,5 @@
 /*
- * key.c: names: acceptable ones, classes, roots.
+ * key.c: names: valid ones, classes, roots.
  */
 #include "core/key.h"
 

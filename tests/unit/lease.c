@@ -1,5 +1,5 @@
 /*
- * lease.c: the life of a lease as a table of edges, and the comparisons of time.
+ * lease.c: the state machine of a lease, and the time comparisons.
  */
 #include "core/lease.h"
 
@@ -118,7 +118,9 @@ U_TEST(the_local_deadline_is_before_the_expiry)
     static const struct {
         int64_t ttl_ms;
         int64_t margin_ms;
-    } rows[] = { { 1000, 50 }, { 2000, 100 }, { 20000, 1000 }, { 30000, 1000 }, { IL_TTL_MS_MAX, 1000 } };
+    } rows[] = {
+        { 1000, 50 }, { 2000, 100 }, { 20000, 1000 }, { 30000, 1000 }, { IL_TTL_MS_MAX, 1000 }
+    };
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         T_EQ(il__lease_local_deadline_ns(5, rows[i].ttl_ms),

@@ -1,5 +1,5 @@
 /*
- * op.c: results of ops: items, cursors, checking; and that an op can be used again.
+ * op.c: results of ops: items, cursors, checks; and that an op can be reused.
  */
 #include "core/op.h"
 

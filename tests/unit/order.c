@@ -41,7 +41,8 @@ U_TEST(ranks)
     T_TRUE(!il__order_rank_ok(&r, &b, "a:9", "q", &why));
     T_HAS(il__buf_str(&why), "'a:9'");
     T_HAS(il__buf_str(&why), "'b:1'");
-    T_TRUE(!il__order_rank_ok(&r, &b, "a", NULL, NULL)); /* the class itself as a key; no reason wanted */
+    /* the class itself as a key; no reason wanted */
+    T_TRUE(!il__order_rank_ok(&r, &b, "a", NULL, NULL));
     T_TRUE(il__order_rank_ok(&r, &b, "ab:1", NULL, &why)); /* a prefix is another class */
 }
 

@@ -1,5 +1,5 @@
 /*
- * parse.c: numbers, durations, times, UTF-8.
+ * parse.c: numbers, durations, times, UTF-8; and MIN and MAX of base.h.
  */
 #include "base/parse.h"
 
@@ -36,6 +36,28 @@ U_TEST(numbers)
         T_EQ(il__parse_u64(rows[i].text, rows[i].max, &value), rows[i].ok);
         T_EQU(value, rows[i].ok ? rows[i].value : 42); /* written only on success */
     }
+}
+
+U_TEST(uuids)
+{
+    static const char *const bad[] = {
+        "",
+        "x",
+        "/../x",
+        "0192f0c1-7a2b-7c3d-8e4f-0123456789a",
+        "0192f0c1-7a2b-7c3d-8e4f-0123456789abc",
+        "0192f0c1-7a2b-7c3d-8e4f/0123456789ab",
+        "0192f0c1-7a2b-7c3d-8e4f-0123456789ag",
+        "0192f0c1-7a2b-7c3d-8e4f0-123456789ab",
+        "../../../../../../../../../../../../",
+    };
+    char made[37];
+
+    T_EQ(il_uuid(made), IL_OK);
+    T_TRUE(il__is_uuid(made));
+    T_TRUE(il__is_uuid("0192F0C1-7A2B-7C3D-8E4F-0123456789AB"));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        T_TRUE(!il__is_uuid(bad[i]));
 }
 
 U_TEST(durations)
@@ -171,7 +193,8 @@ U_TEST(utf8)
         if (il__utf8_valid(rows[i].text, strlen(rows[i].text)) != rows[i].valid)
             T_FAIL("row %zu should be %s", i, rows[i].valid ? "valid" : "invalid");
     }
-    T_EQ(il__utf8_valid("a\0b", 3), true); /* NUL is a code point; that it is a control is another matter */
+    /* NUL is a code point; that it is a control is another matter */
+    T_EQ(il__utf8_valid("a\0b", 3), true);
 }
 
 U_TEST(control_characters)
@@ -189,7 +212,8 @@ U_TEST(control_characters)
     T_EQ(il__utf8_has_control("a\0b", 3), true);
 }
 
-/* Every code point there is, encoded by the book, is valid; cut or with a byte changed upwards it is not. */
+/* Every code point there is, encoded by the book, is valid; cut or with a byte changed upwards it
+ * is not. */
 U_TEST(every_code_point)
 {
     for (uint32_t c = 0x80; c <= 0x10FFFF; c += c < 0x3000 ? 1 : 61) {
@@ -206,12 +230,40 @@ U_TEST(every_code_point)
     }
 }
 
+/* What a clock gives: more with each look. */
+static int64_t
+look(int64_t *at)
+{
+    return ++*at;
+}
+
+U_TEST(min_and_max_look_once)
+{
+    int64_t at      = 0;
+    size_t  n_bytes = 5000;
+
+    T_EQ(MIN(look(&at), 10), 1);
+    T_EQ(MAX(10 - look(&at), 0), 8);
+    T_EQ(MIN(MAX(look(&at), 1), 10), 3);
+    T_EQ(MAX(0, MIN(7, look(&at))), 4);
+    T_EQ(at, 4);
+    T_EQU(MIN(n_bytes, 4096), 4096);
+    T_EQ(MAX(-1, INT64_C(-2)), -1);
+}
+
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        U_ROW(numbers), U_ROW(durations),          U_ROW(durations_print_and_parse), U_ROW(times),
-        U_ROW(utf8),    U_ROW(control_characters), U_ROW(every_code_point),
+        U_ROW(min_and_max_look_once),
+        U_ROW(numbers),
+        U_ROW(durations),
+        U_ROW(durations_print_and_parse),
+        U_ROW(times),
+        U_ROW(utf8),
+        U_ROW(control_characters),
+        U_ROW(every_code_point),
+        U_ROW(uuids),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

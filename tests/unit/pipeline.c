@@ -1,5 +1,5 @@
 /*
- * pipeline.c: pipeline files (R1.18, R1.19, R1.20, R1.23, R1.28): every key, every range at its borders, every fault with its line.
+ * pipeline.c: pipeline files: every key, every range at its bounds, every fault with its line.
  */
 #include "unit/pipeline.h"
 
@@ -8,7 +8,7 @@
 #define STEP "steps:\n- {step_id: a, type: command, run: [\"true\"]}\n"
 #define HEAD "pipeline_id: p\n"
 
-/* ---- what a file says ----------------------------------------------------------------------------------------------------------------- */
+/* ---- what a file says ------------------------------------------------------------------------ */
 
 U_TEST(smallest)
 {
@@ -164,7 +164,7 @@ U_TEST(every_key_of_commands)
     T_EQ(s->command.n_argv, 0);
     T_STREQ(s->command.script,
             "awk '{print}' < \"${HOME}/x\" | head -n \"$INTERLOCK_PARAM_limit\"\n");
-    T_EQ(s->level, 0);
+    T_EQ(s->level, 1);
     il__pipeline_unref(p);
 }
 
@@ -179,7 +179,7 @@ U_TEST(every_key_of_the_others)
     T_STREQ(s->sql[0].text, "DELETE FROM t WHERE day = {date}");
     T_EQ(s->n_needs, 2);
     T_EQ(s->needs[1], 1);
-    T_EQ(s->level, 1);
+    T_EQ(s->level, 2);
     T_EQ(s->retries, 0);
     T_EQ(s->timeout_ms, 20 * 60000);
     s = &p->steps[3];
@@ -192,7 +192,7 @@ U_TEST(every_key_of_the_others)
     T_EQ(s->http.expect_from, 200);
     T_EQ(s->http.expect_to, 204);
     T_EQ(s->on_failure, PIPELINE_ALERT);
-    T_EQ(s->level, 2);
+    T_EQ(s->level, 3);
     s = &p->steps[4];
     T_EQ(s->type, PIPELINE_CHECK);
     T_STREQ(s->table, "public.t");
@@ -224,15 +224,17 @@ U_TEST(policies)
         }
     }
     t_bad(HEAD "on_conflict: jion\n" STEP,
-          "error 2 on_conflict: 'jion' is none of join, reject, skip, queue, "
+          "error 2 on_conflict: 'jion' is not one of join, reject, skip, queue, "
           "replace-pending, cancel-running (did you mean 'join'?)");
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
-/* `key: value` at the top (step false) or in a step: the borders are in, what lies beyond is out. */
+/* `key: value` at the top (step false) or in a step: the borders are in, what lies beyond is
+ * out. */
 static void
-range(bool step, const char *key, const char *min, const char *max, const char *below, const char *above)
+range(bool step, const char *key, const char *min, const char *max, const char *below,
+      const char *above)
 {
     const char *values[] = { min, max, below, above, "x", "", "[1]", "-1", "1e3" };
 
@@ -258,6 +260,7 @@ U_TEST(ranges)
     range(false, "timeout_minutes", "1", "1440", "0", "1441");
     range(false, "timeout", "1s", "24h", "999ms", "1441m");
     range(false, "lock_timeout_seconds", "60", "86400", "59", "86401");
+    range(false, "stall_timeout_seconds", "1", "86400", "0", "86401");
     range(false, "retry_attempts", "0", "10", NULL, "11");
     range(false, "retry_delay", "0", "5m", NULL, "301s");
     range(false, "queue_max", "1", "10000", "0", "10001");
@@ -320,7 +323,7 @@ U_TEST(number_of_steps)
     t_bad(HEAD "steps: {a: 1}\n", "error 2 steps: must be a list");
 }
 
-/* ---- faults -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 U_TEST(ids)
 {
@@ -329,15 +332,15 @@ U_TEST(ids)
 
     t_bad(STEP, "error 1 pipeline_id: is missing");
     t_bad("pipeline_id: a b\n" STEP,
-          "error 1 pipeline_id: 'a b' may hold only letters, digits, '_' and '-'");
+          "error 1 pipeline_id: 'a b' may contain only letters, digits, '_' and '-'");
     t_bad("pipeline_id: \"\"\n" STEP, "error 1 pipeline_id: must not be empty");
-    t_bad("pipeline_id: a/b\n" STEP, "error 1 pipeline_id: 'a/b' may hold");
+    t_bad("pipeline_id: a/b\n" STEP, "error 1 pipeline_id: 'a/b' may contain");
     t_bad("pipeline_id: ü\n" STEP, "error 1 pipeline_id: ");
     t_bad("pipeline_id: [a]\n" STEP, "error 1 pipeline_id: must be a text, not a list");
-    t_bad("pipeline_id: run\n" STEP, "error 1 pipeline_id: 'run' cannot be the id");
-    t_bad("pipeline_id: runs\n" STEP, "'runs' cannot be");
-    t_bad("pipeline_id: locks\n" STEP, "'locks' cannot be");
-    t_bad("pipeline_id: reload\n" STEP, "'reload' cannot be");
+    t_bad("pipeline_id: run\n" STEP, "error 1 pipeline_id: 'run' is reserved");
+    t_bad("pipeline_id: runs\n" STEP, "'runs' is reserved");
+    t_bad("pipeline_id: locks\n" STEP, "'locks' is reserved");
+    t_bad("pipeline_id: reload\n" STEP, "'reload' is reserved");
     memset(id, 'x', sizeof id);
     id[PIPELINE_ID_BYTES_MAX] = '\0';
     (void)snprintf(text, sizeof text, "pipeline_id: %s\n" STEP, id);
@@ -355,10 +358,10 @@ U_TEST(unknown_keys)
     t_bad(HEAD "steps:\n- step_id: a\n  type: command\n  run: [x]\n  sql: SELECT 1\n",
           "error 6 steps[0]: unknown key 'sql'");
     t_bad(HEAD "steps:\n- step_id: a\n  type: comand\n",
-          "error 4 steps[0].type: 'comand' is none of command, sql, "
+          "error 4 steps[0].type: 'comand' is not one of command, sql, "
           "http, check (did you mean 'command'?)");
     t_bad(HEAD "steps:\n- step_id: a\n  run: [x]\n",
-          "error 3 steps[0].type: is missing; it is one of");
+          "error 3 steps[0].type: is missing; must be one of");
     t_bad(HEAD "steps:\n- true\n", "error 3 steps[0]: must be a mapping");
     t_bad(HEAD "schedule: {cron: \"* * * * *\", tz: UTC}\n" STEP,
           "error 2 schedule: unknown key 'tz'");
@@ -368,7 +371,7 @@ U_TEST(unknown_keys)
           "error 2 preflight: unknown key 'urll'");
 }
 
-/* R1.23: all of them at once, in the order of lines. */
+/* All of them at once, in the order of lines. */
 U_TEST(all_faults_at_once)
 {
     AUTO_BUF struct il__buf said = { 0 };
@@ -391,15 +394,15 @@ U_TEST(all_faults_at_once)
                    "unknown: 1\n",
                    &said) == NULL);
     T_STREQ(il__buf_str(&said),
-            "error 1 pipeline_id: 'p q' may hold only letters, digits, '_' and '-'\n"
+            "error 1 pipeline_id: 'p q' may contain only letters, digits, '_' and '-'\n"
             "error 2 timeout_minutes: must be a whole number from 1 to 1440, not '0'\n"
             "error 3 parameters: '1x' is not a name (letters, digits, '_'; at most 64)\n"
-            "error 7 steps[0].run[1]: there is no parameter 'nope'; the text itself is written "
-            "{{nope}}\n"
+            "error 7 steps[0].run[1]: no such parameter: 'nope'; write {{nope}} for "
+            "the literal text\n"
             "error 8 steps[0].retries: must be a whole number from 0 to 10, not 'many'\n"
             "error 9 steps[1].url: is missing\n"
-            "error 9 steps[1].step_id: 'a' is the id of another step, too (line 5)\n"
-            "error 15 steps[2].depends_on: there is no step 'b'\n"
+            "error 9 steps[1].step_id: 'a' is already the id of another step (line 5)\n"
+            "error 15 steps[2].depends_on: no such step: 'b'\n"
             "error 16 unknown key 'unknown'\n");
 }
 
@@ -424,20 +427,20 @@ U_TEST(not_yaml)
     t_bad("# nothing\n", "error 1 the file is empty");
     t_bad("just a text\n", "error 1 must be a mapping");
     t_bad("- a\n", "error 1 must be a mapping");
-    t_bad(HEAD "\tsteps: 1\n", "error 2 not YAML: ");
-    t_bad(HEAD "a: [1\n", "not YAML: ");
-    t_bad(HEAD "a: \"x\n", "not YAML: ");
-    t_bad(HEAD STEP "---\n" HEAD STEP, "error 4 there must be one document in a file");
-    t_bad(HEAD HEAD STEP, "error 2 'pipeline_id' is given twice (first in line 1)");
+    t_bad(HEAD "\tsteps: 1\n", "error 2 invalid YAML: ");
+    t_bad(HEAD "a: [1\n", "invalid YAML: ");
+    t_bad(HEAD "a: \"x\n", "invalid YAML: ");
+    t_bad(HEAD STEP "---\n" HEAD STEP, "error 4 expected a single document");
+    t_bad(HEAD HEAD STEP, "error 2 'pipeline_id' is set twice (first in line 1)");
     t_bad(HEAD "env: &a {x: 1}\n" STEP, "error 2 anchors (&name) are not supported");
     t_bad(HEAD "env: *a\n" STEP, "error 2 aliases (*name) are not supported");
     t_bad(HEAD "<<: {x: 1}\n" STEP, "error 2 merge keys (<<) are not supported");
     t_bad(HEAD "version: !!str 1\n" STEP, "error 2 tags (!name) are not supported");
-    t_bad(HEAD "? [a]\n: 1\n" STEP, "error 2 a name is expected here");
-    t_bad(HEAD "version: \"a\\0b\"\n" STEP, "error 2 a text must not hold a NUL character");
-    t_bad(HEAD "version: \"a\\x01b\"\n" STEP, "error 2 version: holds a control character");
-    t_bad(HEAD "version: \xff\xfe\n" STEP, "error 2 not YAML: the text is not UTF-8");
-    t_bad(HEAD "version: a\001\n" STEP, "error 2 not YAML: ");
+    t_bad(HEAD "? [a]\n: 1\n" STEP, "error 2 expected a name");
+    t_bad(HEAD "version: \"a\\0b\"\n" STEP, "error 2 text must not contain a NUL character");
+    t_bad(HEAD "version: \"a\\x01b\"\n" STEP, "error 2 version: contains a control character");
+    t_bad(HEAD "version: \xff\xfe\n" STEP, "error 2 invalid YAML: not UTF-8");
+    t_bad(HEAD "version: a\001\n" STEP, "error 2 invalid YAML: ");
 }
 
 U_TEST(large_files)
@@ -463,56 +466,110 @@ U_TEST(large_files)
         il__buf_addc(&b, 'x');
     il__pipeline_unref(t_good(il__buf_str(&b)));
     il__buf_addc(&b, 'x');
-    t_bad(il__buf_str(&b), "error 0 the file is longer than 1048576 bytes");
+    t_bad(il__buf_str(&b), "error 0 file longer than 1048576 bytes");
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 #define CMD(...) HEAD "parameters: {date: 1}\nsteps:\n- step_id: a\n  type: command\n" __VA_ARGS__
 
 U_TEST(commands)
 {
     t_bad(CMD(""), "error 4 steps[0].run: is missing");
-    t_bad(CMD("  run: ls -l\n"), "error 6 steps[0].run: must be a list of arguments, as [python3, "
-                                 "job.py]; or add shell: true");
+    t_bad(CMD("  run: ls -l\n"),
+          "error 6 steps[0].run: must be a list of arguments such as [python3, "
+          "job.py]; or add shell: true");
     t_bad(CMD("  run: []\n"), "error 6 steps[0].run: must be a list of 1 to 1000");
     t_bad(CMD("  run: [ls, {date}]\n"), "error 6 steps[0].run[1]: write \"{date}\" in quotes");
     t_bad(CMD("  run: [ls, [x]]\n"), "error 6 steps[0].run[1]: must be a text, not a list");
     t_bad(CMD("  run: [ls, null]\n"), "error 6 steps[0].run[1]: has no value");
-    t_bad(CMD("  run: [\"{date}\"]\n"), "error 6 steps[0].run[0]: names the program");
-    t_bad(CMD("  run: [\"\"]\n"), "error 6 steps[0].run[0]: names the program");
+    t_bad(CMD("  run: [\"{date}\"]\n"), "error 6 steps[0].run[0]: the program name");
+    t_bad(CMD("  run: [\"\"]\n"), "error 6 steps[0].run[0]: the program name");
     t_bad(CMD("  run: [ls]\n  env: {INTERLOCK_X: 1}\n"),
-          "error 7 steps[0].env: 'INTERLOCK_X': names that begin");
+          "error 7 steps[0].env: 'INTERLOCK_X': names that start");
     t_bad(CMD("  run: [ls]\n  env: {A-B: 1}\n"),
-          "error 7 steps[0].env: 'A-B' is not the name of a variable");
+          "error 7 steps[0].env: 'A-B' is not a variable name");
     t_bad(CMD("  run: [ls]\n  env: {A: \"{dat}\"}\n"),
-          "error 7 steps[0].env.A: there is no parameter 'dat' (did you mean 'date'?)");
+          "error 7 steps[0].env.A: no such parameter: 'dat' (did you mean 'date'?)");
     t_bad(CMD("  run: [ls]\n  env: [a]\n"), "error 7 steps[0].env: must be a mapping");
     il__pipeline_unref(
         t_good(CMD("  run: [ls, \"{{date}}\", \"{x y}\", \"{}\", \"}{\", \"{run_id}\"]\n")));
 }
 
-/* R1.19: never pasted into a shell. */
+/* Never pasted into a shell. */
 U_TEST(shells)
 {
-    t_bad(
-        CMD("  shell: true\n  run: echo {date}\n"),
-        "error 7 steps[0].run: {date} is not put into a script, where the shell would read it; use "
-        "\"$INTERLOCK_PARAM_date\"");
+    t_bad(CMD("  shell: true\n  run: echo {date}\n"),
+          "error 7 steps[0].run: {date} is not substituted in a shell script, for safety; use "
+          "\"$INTERLOCK_PARAM_date\"");
     t_bad(CMD("  shell: true\n  run: [echo]\n"),
           "error 7 steps[0].run: must be a text with shell: true");
     t_bad(CMD("  shell: true\n  run: \"\"\n"),
           "error 7 steps[0].run: must be a text with shell: true");
     t_bad(CMD("  run: [sh, -c, \"echo {date}\"]\n"),
-          "error 6 steps[0].run: a parameter in a script for a shell");
+          "error 6 steps[0].run: a parameter would be interpreted by the shell");
     t_bad(CMD("  run: [/bin/bash, -euc, \"echo {date}\"]\n"),
-          "error 6 steps[0].run: a parameter in a script");
+          "error 6 steps[0].run: a parameter would be interpreted");
     t_bad(CMD("  run: [env, dash, -c, \"echo {date}\"]\n"),
-          "error 6 steps[0].run: a parameter in a script");
-    il__pipeline_unref(t_good(CMD("  run: [sh, -c, 'echo \"$1\"', sh, \"{date}\"]\n")));
-    t_advised(
-        CMD("  shell: true\n  run: echo ${date}\n"),
-        "advice 7 steps[0].run: the parameter is $INTERLOCK_PARAM_date in the script, not ${date}");
+          "error 6 steps[0].run: a parameter would be interpreted");
+    /* Options before and behind the -c, and where the script stands then. */
+    static const char *const scripts[] = {
+        CMD("  run: [sh, -ce, \"echo {date}\"]\n"),
+        CMD("  run: [bash, -c, -e, \"echo {date}\"]\n"),
+        CMD("  run: [sh, -c, --, \"echo {date}\"]\n"),
+        CMD("  run: [bash, -c, -o, pipefail, \"echo {date}\"]\n"),
+        CMD("  run: [bash, -o, pipefail, -ec, \"echo {date}\"]\n"),
+        CMD("  run: [bash, \"-c{date}\"]\n"),
+        CMD("  run: [sh, -c, 'echo \"$1\"', sh, \"{date}\"]\n"),
+        CMD("  run: [env, A=b, sh, -c, \"echo {date}\"]\n"),
+        CMD("  run: [/bin/busybox, sh, -c, \"echo {date}\"]\n"),
+        CMD("  run: [timeout, 5, ksh93, -c, \"echo {date}\"]\n"),
+        CMD("  run: [nice, bash-5.2, -c, \"echo {date}\"]\n"),
+        CMD("  run: [fish, --command, \"echo {date}\"]\n"),
+        CMD("  run: [fish, \"--command=echo {date}\"]\n"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(scripts); i++)
+        t_bad(scripts[i], "error 6 steps[0].run: a parameter would be interpreted by the shell");
+    il__pipeline_unref(t_good(CMD("  run: [bash, load.sh, \"{date}\"]\n")));
+    il__pipeline_unref(t_good(CMD("  run: [bash, load.sh, --check, \"{date}\"]\n")));
+    il__pipeline_unref(t_good(CMD("  run: [sh, -c, 'echo \"$INTERLOCK_PARAM_date\"']\n")));
+    t_advised(CMD("  shell: true\n  run: echo ${date}\n"),
+              "advice 7 steps[0].run: use $INTERLOCK_PARAM_date in the script, not ${date}");
+}
+
+/* Other programs that read an argument as code: advised, not refused. */
+U_TEST(interpreters)
+{
+    static const char *const code[] = {
+        CMD("  run: [python3, -c, \"print('{date}')\"]\n"),
+        CMD("  run: [/usr/bin/python3.11, -uc, \"print('{date}')\"]\n"),
+        CMD("  run: [python, \"-cprint('{date}')\"]\n"),
+        CMD("  run: [env, A=b, perl, -wne, \"print '{date}'\"]\n"),
+        CMD("  run: [perl, -E, \"say '{date}'\"]\n"),
+        CMD("  run: [ruby, -e, \"puts '{date}'\"]\n"),
+        CMD("  run: [node, -p, \"'{date}'\"]\n"),
+        CMD("  run: [psql, -c, \"SELECT '{date}'\"]\n"),
+        CMD("  run: [flock, x, -c, \"echo {date}\"]\n"),
+        CMD("  run: [ssh, host, load, \"{date}\"]\n"),
+        CMD("  run: [env, -S, \"sh -c {date}\"]\n"),
+    };
+    static const char *const plain[] = {
+        CMD("  run: [python3, load.py, \"{date}\"]\n"),
+        CMD("  run: [python3, -c, \"import sys; print(sys.argv[1])\", \"{date}\"]\n"),
+        CMD("  run: [perl, -e, 'print $ARGV[0]', \"{date}\"]\n"),
+        CMD("  run: [env, \"A={date}\", load]\n"),
+        CMD("  run: [timeout, 5, load, \"{date}\"]\n"),
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(code); i++)
+        t_advised(code[i], "advice 6 steps[0].run: a parameter would be interpreted as code by ");
+    for (size_t i = 0; i < ARRAY_LEN(plain); i++) {
+        AUTO_BUF struct il__buf said = { 0 };
+        struct pipeline        *p    = t_parse(plain[i], &said);
+        if (p == NULL || strstr(il__buf_str(&said), "as code by") != NULL)
+            T_FAIL("was told:\n%s\n%s", il__buf_str(&said), plain[i]);
+        il__pipeline_unref(p);
+    }
 }
 
 #define SQL(...) HEAD "parameters: {date: 1}\nsteps:\n- step_id: a\n  type: sql\n" __VA_ARGS__
@@ -525,7 +582,7 @@ U_TEST(sql)
           "error 7 steps[0].sql: must have 1 to 100 statements");
     t_bad(SQL("  connection: w\n  sql: \" ;\"\n"), "error 7 steps[0].sql: must be a statement");
     t_bad(SQL("  connection: w\n  sql: SELECT {day}\n"),
-          "error 7 steps[0].sql: there is no parameter 'day'");
+          "error 7 steps[0].sql: no such parameter: 'day'");
     t_bad(SQL("  connection: w\n  sql: [SELECT 1, SELECT $1]\n"),
           "error 7 steps[0].sql[1]: $1: placeholders are written {name}");
     t_bad(SQL("  connection: postgres://x\n  sql: SELECT 1\n"), "error 6 steps[0].connection: ");
@@ -562,24 +619,24 @@ U_TEST(http)
 U_TEST(http_faults)
 {
     t_bad(HTTP("  url: ftp://h\n"),
-          "error 6 steps[0].url: must be an address that begins with https:// or http://");
-    t_bad(HTTP("  url: https:///x\n"), "error 6 steps[0].url: must be an address");
-    t_bad(HTTP("  url: https://h/a b\n"), "error 6 steps[0].url: must be an address");
+          "error 6 steps[0].url: must be a URL that starts with https:// or http://");
+    t_bad(HTTP("  url: https:///x\n"), "error 6 steps[0].url: must be a URL");
+    t_bad(HTTP("  url: https://h/a b\n"), "error 6 steps[0].url: must be a URL");
     t_bad(HTTP("  url: https://{date}/x\n"),
           "error 6 steps[0].url: a parameter cannot be part of the host");
     t_bad(HTTP("  url: https://h\n  method: FETCH\n"),
-          "error 7 steps[0].method: 'FETCH' is none of GET");
+          "error 7 steps[0].method: 'FETCH' is not one of GET");
     t_bad(HTTP("  url: https://h\n  expect: ok\n"),
           "error 7 steps[0].expect: must be a status from 100 to 599");
     t_bad(HTTP("  url: https://h\n  expect: 99\n"), "error 7 steps[0].expect: ");
     t_bad(HTTP("  url: https://h\n  expect: 600\n"), "error 7 steps[0].expect: ");
     t_bad(HTTP("  url: https://h\n  expect: 300..200\n"), "error 7 steps[0].expect: ");
     t_bad(HTTP("  url: https://h\n  headers: {A b: 1}\n"),
-          "error 7 steps[0].headers: 'A b' is not the name of a header");
+          "error 7 steps[0].headers: 'A b' is not a header name");
     t_bad(HTTP("  url: https://h\n  headers: {A: \"a\\nb\"}\n"),
-          "error 7 steps[0].headers.A: a header has one line");
+          "error 7 steps[0].headers.A: a header must be a single line");
     t_bad(HTTP("  url: https://h\n  body: '{\"d\": {date}}'\n"),
-          "error 7 steps[0].body: a {name} in JSON must stand in a string");
+          "error 7 steps[0].body: a {name} in JSON must be inside a string");
     t_bad(HTTP("  url: https://h\n  body: '{\"d\\\\\": {date}}'\n"),
           "error 7 steps[0].body: a {name} in JSON");
     il__pipeline_unref(t_good(HTTP("  url: https://h\n  body: '{\"d\": \"\\\"{date}\"}'\n")));
@@ -603,7 +660,7 @@ U_TEST(checks)
     t_bad(CHK("  table: t\n  expectations:\n  - {kind: row_count, min: -1}\n"),
           "error 8 steps[0].expectations[0].min: must be a number of rows, not '-1'");
     t_bad(CHK("  table: t\n  expectations:\n  - {kind: row_count, min: 2, max: 1}\n"),
-          "error 8 steps[0].expectations[0].max: min 2 is more than max 1");
+          "error 8 steps[0].expectations[0].max: min 2 is greater than max 1");
     t_bad(CHK("  table: t\n  expectations:\n  - {kind: value_between, column: a}\n"),
           "error 8 steps[0].expectations[0].min: value_between needs min, max or both");
     t_bad(CHK("  table: t\n  expectations:\n  - {kind: sql}\n"),
@@ -611,10 +668,10 @@ U_TEST(checks)
     t_bad(CHK("  table: t\n  expectations:\n  - {kind: row_count, mix: 1}\n"),
           "unknown key 'mix' (did you mean");
     il__pipeline_unref(t_good(CHK("  expectations: [{kind: custom_sql, sql: SELECT 1}]\n")));
-    /* R1.20: fails when it runs; here it is only advice */
+    /* fails when it runs; here it is only advice */
     t_advised(CHK("  table: t\n  expectations:\n  - {kind: not_nul, column: a}\n"),
-              "advice 8 steps[0].expectations[0].kind: 'not_nul' is unknown, and fails when it is "
-              "checked (did you mean 'not_null'?)");
+              "advice 8 steps[0].expectations[0].kind: 'not_nul' is unknown and will always fail "
+              "(did you mean 'not_null'?)");
 }
 
 U_TEST(parameters)
@@ -622,7 +679,7 @@ U_TEST(parameters)
     t_bad(HEAD "parameters: [a]\n" STEP,
           "error 2 parameters: must be a mapping of at most 64 names");
     t_bad(HEAD "parameters: {run_id: 1}\n" STEP,
-          "error 2 parameters: 'run_id' is a name that the runner sets itself");
+          "error 2 parameters: 'run_id' is reserved for the runner");
     t_bad(HEAD "parameters: {a b: 1}\n" STEP, "error 2 parameters: 'a b' is not a name");
     t_bad(HEAD "parameters: {a: [1]}\n" STEP, "error 2 parameters.a: must be a default");
     t_bad(HEAD "parameters: {a: {default: [1]}}\n" STEP, "error 2 parameters.a: must be a default");
@@ -655,18 +712,17 @@ U_TEST(schedules)
     t_bad(HEAD "schedule:\n  cron: 61 * * * *\n" STEP,
           "error 3 schedule.cron: the schedule's minute '61' is out of range");
     t_bad(HEAD "schedule: '@daily'\ntimezone: Europe/Berln\n" STEP,
-          "error 3 timezone: there is no time zone 'Europe/Berln'");
+          "error 3 timezone: unknown time zone 'Europe/Berln'");
     t_bad(HEAD "schedule: {cron: '@daily', zone: ../../etc/passwd}\n" STEP,
-          "error 2 schedule.zone: '../../etc/passwd' is not the name");
+          "error 2 schedule.zone: '../../etc/passwd' is not a time zone name");
     t_bad(HEAD "schedule: {cron: '@daily', zone: UTC}\ntimezone: UTC\n" STEP,
-          "error 2 schedule.zone: timezone is given, too");
+          "error 2 schedule.zone: timezone is also set");
     t_bad(HEAD "schedule: {cron: '@daily', catch_up: 25h}\n" STEP,
           "error 2 schedule.catch_up: must be a duration from 0 to 1d");
     t_bad(HEAD "timeout: 1m\ntimeout_minutes: 1\n" STEP,
-          "error 2 timeout: timeout_minutes is given, too");
+          "error 2 timeout: timeout_minutes is also set");
 }
 
-/* R1.28 */
 U_TEST(preflight)
 {
     struct pipeline *p = t_good(HEAD "parameters: {d: 1}\npreflight: {type: command, run: [./ask, "
@@ -679,11 +735,11 @@ U_TEST(preflight)
     t_bad(HEAD "preflight: [x]\n" STEP,
           "error 2 preflight: must be a mapping: type command (run) or http (url)");
     t_bad(HEAD "preflight: {run: [x]}\n" STEP,
-          "error 2 preflight.type: is missing; it is one of command, http");
+          "error 2 preflight.type: is missing; must be one of command, http");
     t_bad(HEAD "preflight: {type: command}\n" STEP, "error 2 preflight.run: is missing");
     t_bad(HEAD "preflight: {type: http}\n" STEP, "error 2 preflight.url: is missing");
     t_bad(HEAD "preflight: {type: command, run: [x, \"{fence}\"]}\n" STEP,
-          "error 2 preflight.run[1]: {fence} is not known before a run has begun");
+          "error 2 preflight.run[1]: {fence} is not available before the run starts");
     t_bad(HEAD "preflight: {type: command, run: [x], timeout: 99ms}\n" STEP,
           "error 2 preflight.timeout: must be a duration from 100ms to 1m");
     t_bad(HEAD "preflight: {type: command, run: [x], timeout: 61s}\n" STEP,
@@ -692,7 +748,7 @@ U_TEST(preflight)
           "error 2 preflight: unknown key 'expect'");
 }
 
-/* ---- the graph ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 /* "a: b c" lines: a needs b and c. */
 static void
@@ -709,9 +765,9 @@ graph_text(struct il__buf *b, const char *const *rows)
 
 U_TEST(levels)
 {
-    /* R1.21; the order of the file does not matter */
+    /* The order of the file does not matter */
     static const char *const rows[] = { "e: c, d", "a:", "c: a", "d: b, a", "b:", "f: a", NULL };
-    static const uint32_t    expected[] = { 2, 0, 1, 1, 0, 1 };
+    static const uint32_t    expected[] = { 3, 1, 2, 2, 1, 2 };
     AUTO_BUF struct il__buf  b          = { 0 };
     AUTO_BUF struct il__buf  out        = { 0 };
 
@@ -747,23 +803,21 @@ cycle(const char *const *rows, const char *expected)
 U_TEST(cycles)
 {
     cycle((const char *const[]){ "a: a", NULL },
-          "error 3 steps.depends_on: the steps wait for each other: a → a\n");
-    cycle((const char *const[]){ "a: b", "b: a", NULL },
-          "the steps wait for each other: a → b → a\n");
+          "error 3 steps.depends_on: dependency cycle: a → a\n");
+    cycle((const char *const[]){ "a: b", "b: a", NULL }, "dependency cycle: a → b → a\n");
     cycle((const char *const[]){ "x: a", "a: b", "b: c", "c: a", NULL },
-          "error 4 steps.depends_on: the steps wait for each other: a → b → c → a\n");
-    cycle((const char *const[]){ "a: a, a", NULL }, "steps[0].depends_on: 'a' is named twice");
+          "error 4 steps.depends_on: dependency cycle: a → b → c → a\n");
+    cycle((const char *const[]){ "a: a, a", NULL }, "steps[0].depends_on: 'a' is listed twice");
     cycle((const char *const[]){ "extract:", "b: extrat", NULL },
-          "error 4 steps[1].depends_on: there is no step 'extrat' (did you mean 'extract'?)");
+          "error 4 steps[1].depends_on: no such step: 'extrat' (did you mean 'extract'?)");
 }
 
-/* ---- advice ------------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- advice ---------------------------------------------------------------------------------- */
 
 U_TEST(advice)
 {
     AUTO_BUF struct il__buf said = { 0 };
 
-    /* R1.4 */
     t_advised(HEAD "timeout_minutes: 4\n" STEP,
               "advice 2 lock_timeout_seconds: 600 is advised for a pipeline of under 5 minutes");
     t_advised(HEAD "timeout_minutes: 5\nlock_timeout_seconds: 60\n" STEP,
@@ -774,17 +828,16 @@ U_TEST(advice)
         HEAD
         "timeout_minutes: 6\nsteps:\n- {step_id: a, type: command, run: [x], timeout_minutes: 4}\n"
         "- {step_id: b, type: command, run: [x], timeout_minutes: 3, depends_on: a}\n",
-        "advice 2 timeout_minutes: the steps may take 7m one after the other, but the pipeline is "
-        "stopped after 6m");
+        "advice 2 timeout_minutes: the steps may take 7m in sequence, but the pipeline "
+        "times out after 6m");
     t_advised(HEAD "steps:\n- {step_id: a, type: http, url: 'http://h/x'}\n",
               "advice 3 steps[0].url: is not https");
     t_advised(HEAD "timeout: 10m\nschedule: '*/5 * * * *'\n" STEP,
-              "advice 3 schedule: it ticks every 5m, but a run may take 10m");
-    t_advised(HEAD "queue_max: 3\n" STEP,
-              "advice 2 queue_max: counts with on_conflict: queue only");
+              "advice 3 schedule: it is scheduled every 5m, but a run may take 10m");
+    t_advised(HEAD "queue_max: 3\n" STEP, "advice 2 queue_max: only used with on_conflict: queue");
     t_advised(HEAD "lock_acquisition_retries: 3\n" STEP,
-              "advice 2 lock_acquisition_retries: counts with on_conflict: reject only");
-    t_advised(HEAD "timezone: UTC\n" STEP, "advice 2 timezone: means nothing without a schedule");
+              "advice 2 lock_acquisition_retries: only used with on_conflict: reject");
+    t_advised(HEAD "timezone: UTC\n" STEP, "advice 2 timezone: has no effect without a schedule");
     struct pipeline *p =
         t_parse(HEAD "timeout_minutes: 30\nlock_timeout_seconds: 3600\nschedule: '@daily'\n"
                      "steps:\n- {step_id: a, type: http, url: 'http://localhost:80/x'}\n",
@@ -848,6 +901,7 @@ main(void)
         U_ROW(large_files),
         U_ROW(commands),
         U_ROW(shells),
+        U_ROW(interpreters),
         U_ROW(sql),
         U_ROW(http),
         U_ROW(http_faults),

@@ -1,5 +1,5 @@
 /*
- * pipeline.h: a pipeline file in a test: parsed, and everything that was said about it.
+ * pipeline.h: a parsed pipeline file in a test, with all messages about it.
  */
 #ifndef T_UNIT_PIPELINE_H
 #define T_UNIT_PIPELINE_H

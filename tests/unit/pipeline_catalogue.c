@@ -1,5 +1,6 @@
 /*
- * pipeline_catalogue.c: a folder of pipelines: what is loaded, what a reload changes, and what a bad file does not (R1.23).
+ * pipeline_catalogue.c: a folder of pipelines: what is loaded, what a reload changes, and what a
+ * bad file does not.
  */
 #include "unit/pipeline.h"
 
@@ -177,7 +178,7 @@ U_TEST(bad_file_keeps_the_old_one)
     T_EQ(loaded.n_bad, 2);
     T_EQ(loaded.n_kept, 1);
     T_EQ(loaded.n_changed, 0);
-    T_HAS(il__buf_str(&said), "error 1 pipeline_id: 'o n e' may hold only");
+    T_HAS(il__buf_str(&said), "error 1 pipeline_id: 'o n e' may contain only");
     holds(NULL, "acme/one 1, acme/two 1, b_2/one 1");
     load(); /* it is still bad, and still told */
     T_EQ(loaded.n_bad, 2);
@@ -201,8 +202,8 @@ U_TEST(same_id_twice)
     put("acme/aaa.yml", "two", "9");
     load();
     T_EQ(loaded.n_bad, 1);
-    T_HAS(il__buf_str(&said), "error 0 pipeline_id: 'two' is the id of the pipeline in ");
-    T_HAS(il__buf_str(&said), "/acme/two.yaml, too: this file is not used");
+    T_HAS(il__buf_str(&said), "error 1 pipeline_id: 'two' is also the id of the pipeline in ");
+    T_HAS(il__buf_str(&said), "/acme/two.yaml; this file is ignored");
     holds(NULL, "acme/one 1, acme/two 1, b_2/one 1");
     /* once that one is gone, it counts */
     drop("acme/two.yaml");
@@ -242,8 +243,8 @@ U_TEST(what_is_no_pipeline)
     load();
     holds(NULL, "acme/linked 1, acme/one 1, acme/two 1, b_2/one 1");
     T_EQ(loaded.n_bad, 4);
-    T_HAS(il__buf_str(&said), "error 0 'Acme' is not the name of a tenant");
-    T_HAS(il__buf_str(&said), "error 0 a pipeline belongs into the folder of its tenant: ");
+    T_HAS(il__buf_str(&said), "error 0 'Acme' is not a tenant id");
+    T_HAS(il__buf_str(&said), "error 0 a pipeline belongs in the folder of its tenant: ");
     T_HAS(il__buf_str(&said), "error 0 cannot be read: it is not a file");
     T_HAS(il__buf_str(&said), "error 0 cannot be read: No such file");
 }
@@ -254,7 +255,7 @@ U_TEST(no_folder)
     il_error                   err   = { 0 };
 
     T_EQ(il__catalogue_open("/nonexistent", &t_defaults, NULL, NULL, NULL, &other, &err), IL_INVAL);
-    T_HAS(err.message, "/nonexistent: the folder of pipelines cannot be read: No such file");
+    T_HAS(err.message, "/nonexistent: cannot read the pipelines folder: No such file");
     T_EQ(il__catalogue_open(NULL, &t_defaults, NULL, NULL, NULL, &other, &err), IL_OK);
     T_TRUE(il__catalogue_get(other, "a", "b") == NULL);
     T_EQ(il__catalogue_reload(other, &t_defaults, NULL, NULL, NULL, &err), IL_OK);
@@ -274,7 +275,7 @@ U_TEST(other_defaults)
     il__pipeline_unref(p);
 }
 
-/* ---- many ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 static int n_many = 10000; /* fewer where everything is slow */
 
@@ -334,7 +335,8 @@ timed_load(void)
     return (double)(il__clock_boot_ns() - begin) / 1e6;
 }
 
-/* Issue E: 10,000 pipelines load in under a second (here with room for a busy machine; the bench has the figure). */
+/* Issue E: 10,000 pipelines load in under a second (here with room for a busy machine; the bench
+ * has the figure). */
 U_TEST(many)
 {
     if (t_env_u64("IL_TEST_SLOW", 1) > 1)
@@ -404,9 +406,10 @@ U_TEST(while_others_look)
     holds("acme", "acme/one v199, acme/two 1");
 }
 
-/* ---- without memory ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- without memory -------------------------------------------------------------------------- */
 
-/* The N-th allocation fails, N = 1, 2, 3 … until none is left to fail: no memory is said, nothing changes, nothing leaks. */
+/* The N-th allocation fails, N = 1, 2, 3 … until none is left to fail: no memory is said, nothing
+ * changes, nothing leaks. */
 U_TEST(no_memory)
 {
     size_t n_failed = 0;

@@ -1,5 +1,6 @@
 /*
- * pipeline_values.c: parameters where a file says {name}: as whole values (R1.19), escaped for where they stand, bound in SQL.
+ * pipeline_values.c: parameters substituted for {name} in a file: as whole values, escaped for
+ * their context, bound in SQL.
  */
 #include "unit/pipeline.h"
 
@@ -54,8 +55,10 @@ U_TEST(expand)
 
 U_TEST(escapes)
 {
-    expands("https://h/{evil}?a=b&c={date}",
-            PIPELINE_URL, "https://h/%27%3B%20DROP%20TABLE%20t%3B%20--%20%22%7Bdate%7D%22%20%24%28rm%29%20%0A%7F%20%C3%A9%26%3D%3F%2F?a=b&c=2026-11-15");
+    expands("https://h/{evil}?a=b&c={date}", PIPELINE_URL,
+            "https://h/"
+            "%27%3B%20DROP%20TABLE%20t%3B%20--%20%22%7Bdate%7D%22%20%24%28rm%29%20%0A%7F%20%C3%A9%"
+            "26%3D%3F%2F?a=b&c=2026-11-15");
     expands("{\"x\":\"{evil}\"}", PIPELINE_JSON,
             "{\"x\":\"'; DROP TABLE t; -- \\\"{date}\\\" $(rm) \\u000a\\u007f é&=?/\"}");
 }
@@ -97,7 +100,7 @@ U_TEST(names)
     T_TRUE(il__pipeline_parameter_ok(name));
 }
 
-/* ---- SQL --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- SQL ------------------------------------------------------------------------------------- */
 
 static void
 binds(const char *sql, const char *expected, size_t n_expected)

@@ -1,6 +1,8 @@
 /*
- * pipeline_zone.c: schedules in a time zone. The jumps of 2026: Berlin on 29 March at 01:00 UTC (02:00 to 03:00) and on 25 October (03:00 back to 02:00); New York on 8 March (02:00 to 03:00) and on 1
- * November (02:00 back to 01:00); Lord Howe, by half an hour, on 5 April (02:00 back to 01:30) and on 4 October (02:00 to 02:30). Checked against the C library's calendar, too.
+ * pipeline_zone.c: schedules in a time zone. The jumps of 2026: Berlin on 29 March at 01:00 UTC
+ * (02:00 to 03:00) and on 25 October (03:00 back to 02:00); New York on 8 March (02:00 to 03:00)
+ * and on 1 November (02:00 back to 01:00); Lord Howe, by half an hour, on 5 April (02:00 back to
+ * 01:30) and on 4 October (02:00 to 02:30). Checked against the C library's calendar, too.
  */
 #include "unit/pipeline.h"
 
@@ -94,8 +96,9 @@ U_TEST(berlin_back)
     ticks("Europe/Berlin", "30 2 * * *", "2026-10-24T12:00", "2026-10-25T00:30 2026-10-26T01:30");
     ticks("Europe/Berlin", "30 2 * * *", "2026-10-25T00:30", "2026-10-26T01:30");
     ticks("Europe/Berlin", "30 2 * * *", "2026-10-25T01:15", "2026-10-26T01:30");
-    ticks("Europe/Berlin", "*/30 1-3 * * *",
-          "2026-10-24T22:59", "2026-10-24T23:00 2026-10-24T23:30 2026-10-25T00:00 2026-10-25T00:30 2026-10-25T02:00 2026-10-25T02:30");
+    ticks("Europe/Berlin", "*/30 1-3 * * *", "2026-10-24T22:59",
+          "2026-10-24T23:00 2026-10-24T23:30 2026-10-25T00:00 2026-10-25T00:30 2026-10-25T02:00 "
+          "2026-10-25T02:30");
     /* every hour: each time */
     ticks("Europe/Berlin", "30 * * * *", "2026-10-25T00:00",
           "2026-10-25T00:30 2026-10-25T01:30 2026-10-25T02:30");
@@ -103,17 +106,22 @@ U_TEST(berlin_back)
 
 U_TEST(new_york)
 {
-    ticks("America/New_York", "30 2 * * *", "2026-03-07T12:00", "2026-03-08T07:00 2026-03-09T06:30");
-    ticks("America/New_York", "0 9 * * 1-5", "2026-03-06T15:00", "2026-03-09T13:00 2026-03-10T13:00");
-    ticks("America/New_York", "30 1 * * *", "2026-10-31T12:00", "2026-11-01T05:30 2026-11-02T06:30");
+    ticks("America/New_York", "30 2 * * *", "2026-03-07T12:00",
+          "2026-03-08T07:00 2026-03-09T06:30");
+    ticks("America/New_York", "0 9 * * 1-5", "2026-03-06T15:00",
+          "2026-03-09T13:00 2026-03-10T13:00");
+    ticks("America/New_York", "30 1 * * *", "2026-10-31T12:00",
+          "2026-11-01T05:30 2026-11-02T06:30");
     ticks("America/New_York", "30 * * * *", "2026-11-01T05:00",
           "2026-11-01T05:30 2026-11-01T06:30 2026-11-01T07:30");
 }
 
 U_TEST(lord_howe)
 {
-    ticks("Australia/Lord_Howe", "45 1 * * *", "2026-04-03T20:00", "2026-04-04T14:45 2026-04-05T15:15");
-    ticks("Australia/Lord_Howe", "15 2 * * *", "2026-10-02T20:00", "2026-10-03T15:30 2026-10-04T15:15");
+    ticks("Australia/Lord_Howe", "45 1 * * *", "2026-04-03T20:00",
+          "2026-04-04T14:45 2026-04-05T15:15");
+    ticks("Australia/Lord_Howe", "15 2 * * *", "2026-10-02T20:00",
+          "2026-10-03T15:30 2026-10-04T15:15");
     ticks("Australia/Lord_Howe", "*/15 * * * *", "2026-10-03T15:14",
           "2026-10-03T15:15 2026-10-03T15:30 2026-10-03T15:45");
 }

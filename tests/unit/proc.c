@@ -1,6 +1,7 @@
 /*
- * proc.c: what a command of a server gets (environment, folder, limits, descriptors, signals), how its end is told, and that it and all below it end when they are told
- * to, when the time is over, and before the deadline of the lease (R1.9, R1.13, R1.19).
+ * proc.c: what a server's command inherits (environment, folder, limits, descriptors, signals), how
+ * its end is reported, and that it and all its descendants stop on request, on timeout, and before
+ * the lease's deadline.
  */
 #include "proc/proc.h"
 
@@ -18,14 +19,15 @@
 
 #define W(text) ((char *)(uintptr_t)(text))
 
-/* A descendant that has left group and session and ignores TERM says its number, then one of the group does. */
+/* A descendant that has left group and session and ignores TERM says its number, then one of the
+ * group does. */
 #define TREE                                                   \
     "setsid sh -c 'trap \"\" TERM; echo $$; exec sleep 60' & " \
     "sh -c 'trap \"\" TERM; echo $$; exec sleep 60' & "
 
 static struct proc_spawner *s;
 
-/* ---- how it ends ------------------------------------------------------------------------------------------ */
+/* ---- how it ends ----------------------------------------------------------------------------- */
 
 U_TEST(exit_status)
 {
@@ -103,7 +105,7 @@ U_TEST(bad_spec)
     il__free(big);
 }
 
-/* ---- what it gets ----------------------------------------------------------------------------------------- */
+/* ---- what it gets ---------------------------------------------------------------------------- */
 
 U_TEST(environment)
 {
@@ -121,6 +123,25 @@ U_TEST(environment)
     c_start(s, &c, &spec);
     c_exits(&c, 0);
     T_STREQ(c.out, "");
+}
+
+/* What is above a command has nothing of the server's environment, for whoever can read it. */
+U_TEST(environment_above)
+{
+    struct command       c;
+    struct proc_spawner *other;
+
+    T_EQ(setenv("CANARY", "4711", 1), 0);
+    other = c_open();
+    c_start_sh(other, &c,
+               "spawner=$(sed 's/.*) . //; s/ .*//' /proc/$PPID/stat); "
+               "cat /proc/$PPID/environ /proc/$spawner/environ | tr '\\0' '\\n' | grep ^CANARY",
+               NULL);
+    c_end(&c);
+    T_STREQ(c.out, "");
+    il__proc_finish(&c.child);
+    il__proc_spawner_close(other);
+    T_EQ(unsetenv("CANARY"), 0);
 }
 
 /* More than one packet takes. */
@@ -253,8 +274,9 @@ U_TEST(nothing_inherited)
     (void)signal(SIGHUP, SIG_IGN);
     struct proc_spawner *fresh = c_open();
 
-    c_start_sh(fresh,
-               &c, "for fd in /proc/$$/fd/*; do readlink $fd; done; grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -d '0\\t\\n'",
+    c_start_sh(fresh, &c,
+               "for fd in /proc/$$/fd/*; do readlink $fd; done; grep -E '^Sig(Blk|Ign)' "
+               "/proc/self/status | tr -d '0\\t\\n'",
                NULL);
     c_exits(&c, 0);
     int lines = 0;
@@ -279,7 +301,7 @@ U_TEST(nothing_inherited)
     CHECK(close(leaked) == 0);
 }
 
-/* ---- how it is ended -------------------------------------------------------------------------------------- */
+/* ---- how it is ended ------------------------------------------------------------------------- */
 
 U_TEST(timeout_takes_all)
 {
@@ -304,7 +326,8 @@ U_TEST(stop_is_polite_first)
     struct command   c;
 
     spec.grace_ms = LIMIT_MS;
-    c_start_sh(s, &c, "trap 'echo cleaned; exit 3' TERM; echo $$; while :; do sleep 0.05; done", &spec);
+    c_start_sh(s, &c, "trap 'echo cleaned; exit 3' TERM; echo $$; while :; do sleep 0.05; done",
+               &spec);
     (void)c_number(&c);
     il__proc_stop(&c.child);
     il__proc_stop(&c.child);
@@ -396,7 +419,8 @@ U_TEST(deadline)
     il__proc_finish(&c.child);
 }
 
-/* What ignores the TERM is killed 20 ms before; how soon it is dead then, the machine's load decides. */
+/* What ignores the TERM is killed 20 ms before; how soon it is dead then, the machine's load
+ * decides. */
 U_TEST(deadline_takes_all)
 {
     struct proc_spec spec = c_spec(NULL);
@@ -461,6 +485,7 @@ main(int argc, char **argv)
         U_ROW(cannot_be_executed),
         U_ROW(bad_spec),
         U_ROW(environment),
+        U_ROW(environment_above),
         U_ROW(much_environment),
         U_ROW(folder),
         U_ROW(limits),

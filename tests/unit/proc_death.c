@@ -1,6 +1,6 @@
 /*
- * proc_death.c: what becomes of a server's commands when the server, the spawner or a reaper dies or is stopped (R1.9); many commands at
- * once; and that nothing is left behind.
+ * proc_death.c: what happens to a server's commands when the server, the spawner or a reaper dies
+ * or is stopped; many commands at once; and that no process is left behind.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -23,7 +23,7 @@
 /* The command says its number; then one does that has left group and session. Both ignore TERM. */
 #define TREE "trap '' TERM; echo $$; setsid sh -c 'echo $$; exec sleep 60' & exec sleep 60"
 
-/* ---- a server that is killed or stopped -------------------------------------------------------------------- */
+/* ---- a server that is killed or stopped ------------------------------------------------------ */
 
 struct server {
     int64_t lease_ms;
@@ -78,7 +78,8 @@ U_TEST(server_killed)
     t_proc_release(&p);
 }
 
-/* The commands end before the deadline; the server, which may have other leases, goes on when it is let. */
+/* The commands end before the deadline; the server, which may have other leases, goes on when it is
+ * let. */
 U_TEST(server_stopped)
 {
     struct server        v = { .lease_ms = 4000 };
@@ -102,7 +103,7 @@ U_TEST(server_stopped)
     t_proc_release(&p);
 }
 
-/* ---- a spawner or reaper that is killed or stopped --------------------------------------------------------- */
+/* ---- a spawner or reaper that is killed or stopped ------------------------------------------- */
 
 U_TEST(spawner_killed)
 {
@@ -236,7 +237,8 @@ U_TEST(stop_after_the_report)
     il__proc_spawner_close(s);
 }
 
-/* The spawner has seen the end of its spare: what it gives to one that is just dying is lost, and reported so. */
+/* The spawner has seen the end of its spare: what it gives to one that is just dying is lost, and
+ * reported so. */
 static void
 await_another(pid_t spare)
 {
@@ -271,7 +273,8 @@ U_TEST(spare_killed)
     il__proc_spawner_close(s);
 }
 
-/* A spawner that does nothing at all: what waits for it is given up, the next start has another one. */
+/* A spawner that does nothing at all: what waits for it is given up, the next start has another
+ * one. */
 U_TEST(spawner_hangs)
 {
     struct proc_spawner *s = c_open();
@@ -290,7 +293,8 @@ U_TEST(spawner_hangs)
     T_EQ(c_children(getpid(), NULL, 0), 0);
 }
 
-/* Without close_range(), as under an old kernel: the spare must not keep its own socket open, or the spawner waits for it for ever. */
+/* Without close_range(), as under an old kernel: the spare must not keep its own socket open, or
+ * the spawner waits for it for ever. */
 #define NO_FILTERS 77
 
 static int
@@ -329,27 +333,42 @@ U_TEST(no_close_range)
     t_proc_release(&p);
 }
 
-/* ---- many ------------------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 #define N_THREADS 4
-#define N_EACH 25
+#define N_EACH_MAX 25
+#define FDS_EACH 3    /* of a command: output, errors, reports */
+#define FDS_OTHERS 40 /* at most, of all else in this process */
 
 struct worker {
     struct proc_spawner *s;
     pthread_t            thread;
-    unsigned             i_first;
+    unsigned             i_first, n;
     unsigned             n_right;
 };
 
-/* All of them at once; each says its number and gives it as its status. Without T_…, as this is a thread. */
+/* Of a thread; fewer where this process may have few descriptors. */
+static unsigned
+commands_each(void)
+{
+    struct rlimit files;
+
+    CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > FDS_OTHERS);
+    rlim_t n = (files.rlim_cur - FDS_OTHERS) / FDS_EACH / N_THREADS;
+    T_LESS(4, n);
+    return (unsigned)MIN(n, N_EACH_MAX);
+}
+
+/* All of them at once; each says its number and gives it as its status. Without T_…, as this is a
+ * thread. */
 static void *
 worker_main(void *arg)
 {
     struct worker    *w = arg;
-    struct proc_child children[N_EACH];
+    struct proc_child children[N_EACH_MAX];
     char              script[64];
 
-    for (unsigned i = 0; i < N_EACH; i++) {
+    for (unsigned i = 0; i < w->n; i++) {
         char *const argv[] = { (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", script, NULL };
         struct proc_spec spec = c_spec(argv);
         (void)snprintf(script, sizeof script, "sleep 0.2; echo %u; exit %u", w->i_first + i,
@@ -357,7 +376,7 @@ worker_main(void *arg)
         if (il__proc_start(w->s, &spec, &children[i], NULL) != IL_OK)
             return NULL;
     }
-    for (unsigned i = 0; i < N_EACH; i++) {
+    for (unsigned i = 0; i < w->n; i++) {
         struct proc_report report = { .end = PROC_END_NONE };
         char               text[16];
         char               expected[16];
@@ -383,6 +402,7 @@ U_TEST(many_at_once)
     struct proc_spawner *s = c_open();
     struct worker        workers[N_THREADS];
     struct command       c;
+    unsigned             n_each  = commands_each();
     unsigned             n_right = 0;
 
     c_start_sh(s, &c, "exit 0", NULL);
@@ -391,14 +411,14 @@ U_TEST(many_at_once)
     size_t n_ours  = c_fds(getpid());
     size_t n_its   = c_fds(spawner);
     for (unsigned i = 0; i < N_THREADS; i++) {
-        workers[i] = (struct worker){ .s = s, .i_first = i * N_EACH };
+        workers[i] = (struct worker){ .s = s, .i_first = i * n_each, .n = n_each };
         CHECK(pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) == 0);
     }
     for (unsigned i = 0; i < N_THREADS; i++) {
         CHECK(pthread_join(workers[i].thread, NULL) == 0);
         n_right += workers[i].n_right;
     }
-    T_EQ(n_right, N_THREADS * N_EACH);
+    T_EQ(n_right, N_THREADS * n_each);
     /* No descriptor and no process is left, here or, but for the spare reaper, in the spawner. */
     T_EQ(c_fds(getpid()), n_ours);
     T_TRUE(c_settles(spawner, 1, n_its));

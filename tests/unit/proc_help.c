@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "harness/clock.h"
 
-static char *const env_default[] = { (char *)(uintptr_t) "PATH=/usr/local/bin:/usr/bin:/bin", NULL };
+static char *const env_default[] = { (char *)(uintptr_t) "PATH=/usr/local/bin:/usr/bin:/bin",
+                                     NULL };
 
 int
 c_main(int argc, char **argv)
@@ -47,7 +48,8 @@ c_start(struct proc_spawner *s, struct command *c, const struct proc_spec *spec)
 }
 
 void
-c_start_sh(struct proc_spawner *s, struct command *c, const char *script, const struct proc_spec *spec)
+c_start_sh(struct proc_spawner *s, struct command *c, const char *script,
+           const struct proc_spec *spec)
 {
     char *const      argv[] = { (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c",
                                 (char *)(uintptr_t)script, NULL };

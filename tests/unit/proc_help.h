@@ -48,7 +48,8 @@ pid_t  c_parent(pid_t pid);
 /* The one child of this process, which is the spawner. */
 pid_t  c_spawner(void);
 size_t c_fds(pid_t pid);
-/* Wait until a process has so many children, and not more than so many descriptors; false at the limit. */
+/* Wait until a process has so many children, and not more than so many descriptors; false at the
+ * limit. */
 bool c_settles(pid_t pid, size_t n_children, size_t n_fds);
 
 /* Argument `spawner`: be one. For main() to return, -1 = it is not asked for. */

@@ -1,5 +1,6 @@
 /*
- * route.c: the route table (routes.def): every row finds itself, nothing else does; arguments, hostile paths, query strings.
+ * route.c: the route table (routes.def): every row is found by its own path only; arguments,
+ * hostile paths, query strings.
  */
 #include <stdio.h>
 
@@ -57,7 +58,8 @@ U_TEST(every_row_finds_itself)
         path_of(route, "x", path);
         struct found f = find(route->method, path);
         if (f.route != route)
-            T_FAIL("%s %s found %s", route->method, path, f.route != NULL ? f.route->id : "nothing");
+            T_FAIL("%s %s found %s", route->method, path,
+                   f.route != NULL ? f.route->id : "nothing");
         T_EQU(il__http_route_index(f.route), i);
         T_EQ(route->permission >= HTTP_MAY_open && route->permission <= HTTP_MAY_admin, true);
         T_EQ(route->fn != NULL && route->summary[0] != '\0', true);
@@ -78,7 +80,8 @@ handler(struct http_request *r UNUSED)
 {
 }
 
-/* Routes of apps: found like the others; HTTP_BARE ones also without the prefix; of two that fit, the first. */
+/* Routes of apps: found like the others; HTTP_BARE ones also without the prefix; of two that fit,
+ * the first. */
 U_TEST(apps_have_routes)
 {
     static const struct http_route more[] = {
@@ -201,7 +204,7 @@ U_TEST(other_methods_are_told_which_there_are)
 U_TEST(arguments_are_decoded)
 {
     static const struct {
-        const char *sent, *means; /* NULL: there is no such path */
+        const char *sent, *means; /* NULL: no such path */
     } rows[] = {
         { "mail", "mail" },
         { "a%20b", "a b" },

@@ -1,5 +1,5 @@
 /*
- * run.c: the life of a run as a table of edges, its names, and which inputs are acceptable.
+ * run.c: the state machine of a run, its names, and valid inputs.
  */
 #include "core/run.h"
 
@@ -53,7 +53,7 @@ U_TEST(a_stop_turns_failed_into_cancelled)
     }
 }
 
-/* R1.14: the names of the wire, and COMPLETE as another one for COMPLETED. */
+/* The names of the wire, and COMPLETE as another one for COMPLETED. */
 U_TEST(names_go_round)
 {
     for (unsigned s = IL_RUN_PENDING; s < IL_RUN_STATE_COUNT; s++)
@@ -86,7 +86,7 @@ U_TEST(what_came_first_counts)
     T_EQ(il__run_lease_event(IL_LEASE_HELD, IL_LEASE_RELEASED), IL__RUN_EV_RELEASE);
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------------------ */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 static char long_text[IL_LOG_BYTES_MAX + 2];
 
@@ -160,7 +160,7 @@ U_TEST(ids)
         op.in.run.id = "";
         refused(op, "the id is empty");
         op.in.run.id = "a\nb";
-        refused(op, "the id has a control character");
+        refused(op, "the id contains a control character");
         op.in.run.id = text_of(IL_ID_BYTES_MAX);
         accepted(op);
         op.in.run.id = text_of(IL_ID_BYTES_MAX + 1);
@@ -184,7 +184,7 @@ U_TEST(texts_are_bounded)
 {
     BOUNDED(IL_OP_RUN_START, trigger, IL_PLACE_BYTES_MAX, "the trigger is longer than 256 bytes");
     BOUNDED(IL_OP_RUN_START, by, IL_PLACE_BYTES_MAX,
-            "the name of who started it is longer than 256 bytes");
+            "the name of the initiator is longer than 256 bytes");
     BOUNDED(IL_OP_RUN_START, meta, IL_META_BYTES_MAX, "the meta is longer than 4096 bytes");
     BOUNDED(IL_OP_RUN_START, place, IL_PLACE_BYTES_MAX, "the place is longer than 256 bytes");
     BOUNDED(IL_OP_RUN_STAGE, stage, IL_TEXT_BYTES_MAX, "the stage is longer than 4096 bytes");
@@ -202,12 +202,12 @@ U_TEST(times)
     il_op op = good(IL_OP_RUN_START);
 
     op.in.run.ttl_ms = IL_TTL_MS_MIN - 1;
-    refused(op, "a ttl of 999 ms is outside 1s..24h");
+    refused(op, "a TTL of 999 ms is outside 1s..24h");
     op.in.run.ttl_ms = IL_TTL_MS_MAX + 1;
-    refused(op, "ttl");
+    refused(op, "TTL");
     op                = good(IL_OP_RUN_START);
     op.in.run.wait_ms = -2;
-    refused(op, "a wait of -2 ms is negative");
+    refused(op, "invalid wait of -2 ms: must not be negative");
     op                  = good(IL_OP_RUN_START);
     op.in.run.settle_ms = -1;
     refused(op, "a settle time of -1 ms");
@@ -234,16 +234,16 @@ U_TEST(numbers_and_states)
     refused(op, "a progress of -2");
     op       = good(IL_OP_RUN_STAGE);
     op.fence = 0;
-    refused(op, "0 is not a fence");
+    refused(op, "invalid fence 0");
     op               = good(IL_OP_RUN_START);
     op.in.run.policy = IL_POLICY_COUNT;
-    refused(op, "6 is not a policy");
+    refused(op, "unknown policy 6");
     static const il_run_state live[] = { IL_RUN_NONE, IL_RUN_PENDING, IL_RUN_RUNNING,
                                          IL_RUN_STATE_COUNT };
     for (size_t i = 0; i < ARRAY_LEN(live); i++) {
         op              = good(IL_OP_RUN_FINISH);
         op.in.run.state = live[i];
-        refused(op, "is not one in which a run has ended");
+        refused(op, "is not a final state of a run");
     }
 }
 
@@ -257,7 +257,7 @@ U_TEST(logs)
         op.in.run.log_bytes = IL_LOG_BYTES_MAX;
         accepted(op);
         op.in.run.log_bytes = IL_LOG_BYTES_MAX + 1;
-        refused(op, "the log has 1048577 bytes, more than 1048576");
+        refused(op, "the log has 1048577 bytes, more than the limit of 1048576");
         op.in.run.log       = NULL;
         op.in.run.log_bytes = 3;
         refused(op, "the log is NULL, but should have 3 bytes");
@@ -271,15 +271,15 @@ U_TEST(listings)
     op.in.list.states = 1U << IL_RUN_RUNNING | 1U << IL_RUN_INTERRUPTED;
     accepted(op);
     op.in.list.states = 1;
-    refused(op, "states has bits that are no state: 0x1");
+    refused(op, "states contains unknown run states: 0x1");
     op.in.list.states = 1U << IL_RUN_STATE_COUNT;
-    refused(op, "states has bits that are no state: 0x100");
+    refused(op, "states contains unknown run states: 0x100");
     op               = good(IL_OP_RUN_LIST);
     op.in.list.limit = IL_PAGE_ITEMS_MAX + 1;
-    refused(op, "a limit of 1001 is over 1000");
+    refused(op, "a limit of 1001 is over the maximum of 1000");
     op                = good(IL_OP_RUN_LIST);
     op.in.list.cursor = "nonsense";
-    refused(op, "the cursor is not one that a listing gave");
+    refused(op, "invalid cursor");
     op     = good(IL_OP_RUN_LIST);
     op.key = "";
     refused(op, "the key is empty");
@@ -288,7 +288,7 @@ U_TEST(listings)
     refused(op, "the prefix is longer than 512 bytes");
 }
 
-/* ---- limits of a tenant ---------------------------------------------------------------------------------------- */
+/* ---- limits of a tenant ---------------------------------------------------------------------- */
 
 U_TEST(days_begin_at_midnight)
 {

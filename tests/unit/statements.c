@@ -1,6 +1,6 @@
 /*
- * statements.c: every statement of the SQLite engine can be prepared on a fresh store. They are prepared when they
- * are first used, so a mistake in a rare one would wait for its day.
+ * statements.c: every statement of the SQLite engine can be prepared on a fresh store. They are
+ * prepared on first use, so a mistake in a rarely used one would go unnoticed.
  */
 #include "harness/tmp.h"
 #include "harness/unit.h"
@@ -25,7 +25,7 @@ U_TEST(every_statement_can_be_prepared)
         T_TRUE(stmt != NULL);
         while (*tail == ' ' || *tail == '\n')
             tail++;
-        T_STREQ(tail, ""); /* one statement per file, or the second would never be carried out */
+        T_STREQ(tail, ""); /* one per marker, or the second would never be carried out */
         T_EQ(sqlite3_finalize(stmt), SQLITE_OK);
     }
     T_EQ(sqlite3_close(db), SQLITE_OK);

@@ -1,5 +1,5 @@
 /*
- * status.c: the tables of interlock.h agree with themselves.
+ * status.c: the tables of interlock.h are consistent.
  */
 #include "harness/unit.h"
 

@@ -1,6 +1,6 @@
 /*
- * wire_parse.c: what is refused, and in which words: JSON that is none, fields that are unknown, twice, missing, of the wrong type, too large.
- * A mistake must never be taken for something else.
+ * wire_parse.c: refused input and its messages: invalid JSON; unknown, duplicate or missing fields;
+ * wrong types, values too large. A mistake must never be taken for something else.
  */
 #include "base/error.h"
 #include "core/limits.h"
@@ -10,7 +10,7 @@
 
 static void *arena;
 
-/* ---- text to JSON ------------------------------------------------------------------------------------------- */
+/* ---- text to JSON ---------------------------------------------------------------------------- */
 
 static void
 refuses_text(const char *text, size_t n_bytes, const char *expected)
@@ -27,40 +27,41 @@ refuses_text(const char *text, size_t n_bytes, const char *expected)
 
 U_TEST(text_that_is_not_json)
 {
-    REFUSES_TEXT("", "not JSON: there is nothing");
-    REFUSES_TEXT(" ", "not JSON: line 1, column 1: unexpected token");
-    REFUSES_TEXT("{", "not JSON: line 1, column 1: string or '}' expected");
-    REFUSES_TEXT("{} x", "not JSON: line 1, column 4: end of file expected");
-    REFUSES_TEXT("{}{}", "not JSON: line 1, column 3: end of file expected");
-    REFUSES_TEXT("{\"a\":1,}", "not JSON: line 1, column 8: string or '}' expected");
-    REFUSES_TEXT("[1,]", "not JSON: line 1, column 4: unexpected token");
-    REFUSES_TEXT("{a:1}", "not JSON: line 1, column 2: string or '}' expected");
-    REFUSES_TEXT("'a'", "not JSON: line 1, column 1: invalid token");
-    REFUSES_TEXT("{\"a\":01}", "not JSON: line 1, column 6: invalid token");
-    REFUSES_TEXT("{\"a\":NaN}", "not JSON: line 1, column 8: invalid token");
-    REFUSES_TEXT("{\"a\":+1}", "not JSON: line 1, column 6: invalid token");
-    REFUSES_TEXT("/* no */{}", "not JSON: line 1, column 1: invalid token");
-    REFUSES_TEXT("\xef\xbb\xbf{}", "not JSON: line 1, column 1: invalid token");
+    REFUSES_TEXT("", "empty body, expected JSON");
+    REFUSES_TEXT(" ", "invalid JSON: line 1, column 1: unexpected token");
+    REFUSES_TEXT("{", "invalid JSON: line 1, column 1: string or '}' expected");
+    REFUSES_TEXT("{} x", "invalid JSON: line 1, column 4: end of file expected");
+    REFUSES_TEXT("{}{}", "invalid JSON: line 1, column 3: end of file expected");
+    REFUSES_TEXT("{\"a\":1,}", "invalid JSON: line 1, column 8: string or '}' expected");
+    REFUSES_TEXT("[1,]", "invalid JSON: line 1, column 4: unexpected token");
+    REFUSES_TEXT("{a:1}", "invalid JSON: line 1, column 2: string or '}' expected");
+    REFUSES_TEXT("'a'", "invalid JSON: line 1, column 1: invalid token");
+    REFUSES_TEXT("{\"a\":01}", "invalid JSON: line 1, column 6: invalid token");
+    REFUSES_TEXT("{\"a\":NaN}", "invalid JSON: line 1, column 8: invalid token");
+    REFUSES_TEXT("{\"a\":+1}", "invalid JSON: line 1, column 6: invalid token");
+    REFUSES_TEXT("/* no */{}", "invalid JSON: line 1, column 1: invalid token");
+    REFUSES_TEXT("\xef\xbb\xbf{}", "invalid JSON: line 1, column 1: invalid token");
 }
 
 U_TEST(json_that_is_not_acceptable)
 {
     REFUSES_TEXT("{\"a\":1,\"b\":{},\"a\":2}",
-                 "not JSON: line 1, column 17: a name twice in one object");
+                 "invalid JSON: line 1, column 17: duplicate name in an object");
     REFUSES_TEXT("{\"a\":\"\\u0000\"}",
-                 "not JSON: line 1, column 13: a NUL is not acceptable in a string");
+                 "invalid JSON: line 1, column 13: a string must not contain NUL");
     REFUSES_TEXT("{\"\\u0000\":1}",
-                 "not JSON: line 1, column 9: a NUL is not acceptable in a string");
-    REFUSES_TEXT("{\"a\":9223372036854775808}", "not JSON: line 1, column 24: too big integer");
+                 "invalid JSON: line 1, column 9: a string must not contain NUL");
+    REFUSES_TEXT("{\"a\":9223372036854775808}", "invalid JSON: line 1, column 24: too big integer");
     REFUSES_TEXT("{\"a\":-9223372036854775809}",
-                 "not JSON: line 1, column 25: too big negative integer");
-    REFUSES_TEXT("{\"a\":1e999}", "not JSON: line 1, column 10: real number overflow");
+                 "invalid JSON: line 1, column 25: too big negative integer");
+    REFUSES_TEXT("{\"a\":1e999}", "invalid JSON: line 1, column 10: real number overflow");
     json_t *json = NULL;
     T_EQ(il__wire_load("{\"a\":9223372036854775807}", 25, &json, NULL), IL_OK);
     json_decref(json);
 }
 
-/* Whatever jansson says of them: bytes that are no text are none. What they are does not matter here, only that nobody takes them. */
+/* Whatever jansson says of them: bytes that are no text are none. What they are does not matter
+ * here, only that nobody takes them. */
 U_TEST(text_that_is_not_utf8)
 {
     static const char *const bad[] = { "\"\xff\"",
@@ -111,7 +112,7 @@ U_TEST(depth)
     T_EQ(load_nested(WIRE_DEPTH_MAX, '[', ']', &err), IL_OK);
     T_EQ(load_nested(WIRE_DEPTH_MAX, '{', '}', &err), IL_OK);
     T_EQ(load_nested(WIRE_DEPTH_MAX + 1, '[', ']', &err), IL_INVAL);
-    T_STREQ(err.message, "not acceptable JSON: byte 32: nested deeper than 32");
+    T_STREQ(err.message, "unacceptable JSON: byte 32: nested deeper than 32");
     T_EQ(load_nested(WIRE_DEPTH_MAX + 1, '{', '}', &err), IL_INVAL);
     T_EQ(load_nested(100000, '[', ']', &err), IL_INVAL);
     /* Brackets in a string are none. */
@@ -143,7 +144,7 @@ U_TEST(number_of_values)
     json_decref(json);
 }
 
-/* ---- ops ------------------------------------------------------------------------------------------------------ */
+/* ---- ops ------------------------------------------------------------------------------------- */
 
 static il_status
 parse(const char *text, il_op *op, json_t **ret, il_error *reterr)
@@ -172,10 +173,10 @@ refuses(const char *text, const char *expected)
 U_TEST(what_is_no_op)
 {
     refuses("[]", "an op must be a JSON object");
-    refuses("{}", "field 'op' is missing, or not a string: it says what to do");
-    refuses("{\"op\":1}", "field 'op' is missing, or not a string: it says what to do");
-    refuses("{\"op\":\"none\"}", "field 'op': 'none' is none");
-    refuses("{\"op\":\"aquire\"}", "field 'op': 'aquire' is none (did you mean 'acquire'?)");
+    refuses("{}", "field 'op' is missing or not a string");
+    refuses("{\"op\":1}", "field 'op' is missing or not a string");
+    refuses("{\"op\":\"none\"}", "field 'op': unknown op 'none'");
+    refuses("{\"op\":\"aquire\"}", "field 'op': unknown op 'aquire' (did you mean 'acquire'?)");
     refuses("{\"op\":\"renew\",\"key\":\"k\",\"holder\":\"h\",\"fence\":5,\"tenant\":\"other\"}",
             "unknown field 'tenant'");
 }
@@ -208,21 +209,21 @@ U_TEST(numbers)
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"ttl_ms\":86400001}",
             "field 'ttl_ms': 86400001 is above 86400000");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"ttl_ms\":1e4}",
-            "field 'ttl_ms': it must be a whole number, written without '.' and 'e'");
+            "field 'ttl_ms': must be a whole number, written without '.' and 'e'");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"ttl_ms\":5000.0}",
-            "field 'ttl_ms': it must be a whole number, written without '.' and 'e'");
+            "field 'ttl_ms': must be a whole number, written without '.' and 'e'");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"ttl_ms\":\"5000\"}",
-            "field 'ttl_ms': it must be a whole number, not a string");
+            "field 'ttl_ms': must be a whole number, not a string");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"ttl_ms\":true}",
-            "field 'ttl_ms': it must be a whole number, not true");
+            "field 'ttl_ms': must be a whole number, not true");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"ttl_ms\":[5000]}",
-            "field 'ttl_ms': it must be a whole number, not an array");
+            "field 'ttl_ms': must be a whole number, not an array");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"permits\":-1}",
             "field 'permits': -1 is below 1");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"wait_ms\":-1}",
             "field 'wait_ms': -1 is below 0");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"wait_ms\":\"5s\"}",
-            "field 'wait_ms': it must be a whole number (of milliseconds) or \"forever\"");
+            "field 'wait_ms': must be a whole number of milliseconds or \"forever\"");
     refuses("{\"op\":\"renew\",\"key\":\"k\",\"holder\":\"h\",\"fence\":0}",
             "field 'fence': 0 is below 1");
     refuses("{\"op\":\"renew\",\"key\":\"k\",\"holder\":\"h\",\"fence\":-5}",
@@ -246,48 +247,49 @@ U_TEST(names_and_texts)
 
     refuses("{\"op\":\"acquire\",\"key\":\"\",\"holder\":\"h\"}", "field 'key': it is empty");
     refuses("{\"op\":\"acquire\",\"key\":7,\"holder\":\"h\"}",
-            "field 'key': it must be a string, not a number");
+            "field 'key': must be a string, not a number");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"meta\":{}}",
-            "field 'meta': it must be a string, not an object");
+            "field 'meta': must be a string, not an object");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"mode\":\"exclusiv\"}",
             "field 'mode': 'exclusiv' is not one of exclusive, shared, permit (did you mean "
             "'exclusive'?)");
     refuses("{\"op\":\"acquire\",\"key\":\"k\",\"holder\":\"h\",\"mode\":1}",
-            "field 'mode': it must be a string, not a number");
-    refuses("{\"op\":\"run_start\",\"key\":\"k\",\"policy\":\"\"}",
-            "field 'policy': '' is not one of join, reject, skip, queue, replace-pending, "
+            "field 'mode': must be a string, not a number");
+    refuses("{\"op\":\"run_start\",\"key\":\"k\",\"on_conflict\":\"\"}",
+            "field 'on_conflict': '' is not one of join, reject, skip, queue, replace-pending, "
             "cancel-running");
     refuses("{\"op\":\"break\",\"key\":\"k\",\"fence\":1,\"reason\":\"r\",\"now\":1}",
-            "field 'now': it must be true or false, not a number");
+            "field 'now': must be true or false, not a number");
     refuses("{\"op\":\"push\",\"queue\":\"q\",\"key\":\"a\",\"unique_key\":\"b\"}",
-            "field 'unique_key': it is given twice, under two names");
+            "field 'unique_key': given twice, under two names");
     il__buf_init(&b, 4096);
     il__buf_adds(&b, "{\"op\":\"get\",\"key\":\"");
     for (int i = 0; i < IL_KEY_BYTES_MAX + 1; i++)
         il__buf_addc(&b, 'k');
     il__buf_adds(&b, "\"}");
-    refuses(il__buf_str(&b), "field 'key': it has 513 bytes, more than 512");
+    refuses(il__buf_str(&b), "field 'key': has 513 bytes, more than 512");
 }
 
 U_TEST(times_and_sets)
 {
     refuses("{\"op\":\"push\",\"queue\":\"q\",\"run_at\":\"tomorrow\"}",
-            "field 'run_at': 'tomorrow' is not a time like 2026-11-15T03:37:00.250Z");
-    refuses("{\"op\":\"push\",\"queue\":\"q\",\"run_at\":\"2026-02-30T00:00:00Z\"}",
-            "field 'run_at': '2026-02-30T00:00:00Z' is not a time like 2026-11-15T03:37:00.250Z");
+            "field 'run_at': 'tomorrow' is not a time such as 2026-11-15T03:37:00.250Z");
+    refuses(
+        "{\"op\":\"push\",\"queue\":\"q\",\"run_at\":\"2026-02-30T00:00:00Z\"}",
+        "field 'run_at': '2026-02-30T00:00:00Z' is not a time such as 2026-11-15T03:37:00.250Z");
     refuses("{\"op\":\"push\",\"queue\":\"q\",\"run_at\":\"2026-11-15T03:37:00\"}",
-            "field 'run_at': '2026-11-15T03:37:00' is not a time like 2026-11-15T03:37:00.250Z");
+            "field 'run_at': '2026-11-15T03:37:00' is not a time such as 2026-11-15T03:37:00.250Z");
     refuses("{\"op\":\"push\",\"queue\":\"q\",\"run_at\":1763177820250}",
-            "field 'run_at': it must be a string, not a number");
+            "field 'run_at': must be a string, not a number");
     refuses("{\"op\":\"push\",\"queue\":\"q\",\"run_at\":\"1970-01-01T00:00:00Z\"}",
             "field 'run_at': '1970-01-01T00:00:00Z' is not after 1970");
     refuses("{\"op\":\"job_list\",\"queue\":\"q\",\"state\":\"READY,GONE\"}",
             "field 'state': 'GONE' is not one of SCHEDULED, READY, RUNNING, COMPLETED, FAILED, "
             "CANCELLED");
     refuses("{\"op\":\"job_list\",\"queue\":\"q\",\"state\":[\"READY\",1]}",
-            "field 'state': it must be an array of names, not a number");
+            "field 'state': must be an array of names, not a number");
     refuses("{\"op\":\"job_list\",\"queue\":\"q\",\"state\":5}",
-            "field 'state': it must be an array of names, not a number");
+            "field 'state': must be an array of names, not a number");
     refuses(
         "{\"op\":\"job_list\",\"queue\":\"q\",\"state\":\"\"}",
         "field 'state': '' is not one of SCHEDULED, READY, RUNNING, COMPLETED, FAILED, CANCELLED");
@@ -298,29 +300,29 @@ U_TEST(bytes)
     AUTO_BUF struct il__buf b = { 0 };
 
     refuses("{\"op\":\"push\",\"queue\":\"q\",\"payload\":\"a\",\"payload_base64\":\"YQ==\"}",
-            "field 'payload': it is given twice, under two names");
+            "field 'payload': given twice, under two names");
     refuses("{\"op\":\"push\",\"queue\":\"q\",\"payload_base64\":\"YQ=\"}",
-            "field 'payload': it is not base64");
+            "field 'payload': not valid base64");
     refuses("{\"op\":\"push\",\"queue\":\"q\",\"payload_base64\":{}}",
-            "field 'payload': it must be a string (in base64), not an object");
+            "field 'payload': must be a string (in base64), not an object");
     refuses("{\"op\":\"once_begin\",\"key\":\"k\",\"attempt\":\"a\",\"fingerprint\":"
             "\"12345678901234567890123456789012345678901234567890123456789012345\"}",
-            "field 'fingerprint': it has 65 bytes, more than 64");
+            "field 'fingerprint': has 65 bytes, more than 64");
     il__buf_init(&b, (size_t)2 * IL_BLOB_BYTES_MAX);
     il__buf_adds(&b, "{\"op\":\"push\",\"queue\":\"q\",\"payload\":\"");
     for (int i = 0; i < IL_BLOB_BYTES_MAX + 1; i++)
         il__buf_addc(&b, 'x');
     il__buf_adds(&b, "\"}");
-    refuses(il__buf_str(&b), "field 'payload': it has 1048577 bytes, more than 1048576");
+    refuses(il__buf_str(&b), "field 'payload': has 1048577 bytes, more than 1048576");
     il__buf_clear(&b);
     il__buf_adds(&b, "{\"op\":\"push\",\"queue\":\"q\",\"payload\":[\"");
     for (int i = 0; i < IL_BLOB_BYTES_MAX; i++)
         il__buf_addc(&b, 'x');
     il__buf_adds(&b, "\"]}");
-    refuses(il__buf_str(&b), "field 'payload': as text it has more than 1048576 bytes");
+    refuses(il__buf_str(&b), "field 'payload': longer than 1048576 bytes as text");
 }
 
-/* ---- what is taken -------------------------------------------------------------------------------------------------- */
+/* ---- what is taken --------------------------------------------------------------------------- */
 
 static json_t *
 takes(const char *text, il_op *op)
@@ -393,8 +395,8 @@ U_TEST(what_is_left_out_is_made)
     json = takes("{\"op\":\"heartbeat\",\"id\":\"j\",\"token\":5}", &op);
     T_EQ(op.in.job.progress, -1); /* as before */
     json_decref(json);
-    json =
-        takes("{\"op\":\"run_stage\",\"id\":\"r\",\"holder\":\"h\",\"fence\":5,\"log\":\"x\"}", &op);
+    json = takes("{\"op\":\"run_stage\",\"id\":\"r\",\"holder\":\"h\",\"fence\":5,\"log\":\"x\"}",
+                 &op);
     T_EQ(op.in.run.progress, -1);
     T_EQU(op.flags, 0);
     json_decref(json);
@@ -435,13 +437,13 @@ U_TEST(payloads)
         json_decref(json);
     }
     il_op   op;
-    json_t *json =
-        takes("{\"op\":\"push\",\"queue\":\"q\",\"payload\":null,\"payload_base64\":\"AP8A\"}", &op);
+    json_t *json = takes(
+        "{\"op\":\"push\",\"queue\":\"q\",\"payload\":null,\"payload_base64\":\"AP8A\"}", &op);
     T_EQU(op.in.job.data_bytes, 3);
     T_TRUE(memcmp(op.in.job.data, "\0\xff\0", 3) == 0);
     json_decref(json);
-    json =
-        takes("{\"op\":\"push\",\"queue\":\"q\",\"payload_base64\":\"AP8A\",\"payload\":null}", &op);
+    json = takes("{\"op\":\"push\",\"queue\":\"q\",\"payload_base64\":\"AP8A\",\"payload\":null}",
+                 &op);
     T_EQU(op.in.job.data_bytes, 3);
     json_decref(json);
     il__arena_free(&arena);
@@ -452,8 +454,8 @@ U_TEST(settings)
 {
     il_op   op;
     json_t *json = takes("{\"op\":\"queue_set\",\"queue\":\"q\",\"strategy\":\"optimistic\","
-                         "\"attempts\":7,\"rate_n\":null,"
-                         "\"group_limit\":null,\"keep_ms\":86400000,\"keep_dead_ms\":null}",
+                         "\"max_attempts\":7,\"rate_n\":null,"
+                         "\"group_limit\":null,\"keep_ms\":86400000,\"keep_failed_ms\":null}",
                          &op);
 
     T_EQ(op.in.queue.strategy, 1 + IL_STRATEGY_OPTIMISTIC);
@@ -462,7 +464,7 @@ U_TEST(settings)
     T_EQ(op.in.queue.rate_ms, 0); /* as it is */
     T_EQ(op.in.queue.group_limit, IL_FOREVER);
     T_EQ(op.in.queue.keep_ms, 86400000);
-    T_EQ(op.in.queue.keep_dead_ms, IL_FOREVER);
+    T_EQ(op.in.queue.keep_failed_ms, IL_FOREVER);
     T_TRUE(il__op_prepare(&op, "t", 1));
     json_decref(json);
     json = takes("{\"op\":\"job_list\",\"queue\":\"q\",\"state\":[\"READY\",\"PROCESSING\"]}", &op);
@@ -473,7 +475,7 @@ U_TEST(settings)
     json_decref(json);
 }
 
-/* ---- a part from the path --------------------------------------------------------------------------------------------- */
+/* ---- a part from the path -------------------------------------------------------------------- */
 
 static il_status
 parse_rest(const char *text, il_op *op, il_error *reterr)
@@ -498,17 +500,17 @@ U_TEST(what_is_in_the_path_is_not_in_the_body)
     T_EQ(parse_rest("{\"limit\":5}", &op, &err), IL_OK);
     T_EQU(op.in.job.limit, 5);
     T_EQ(parse_rest("{\"queue\":\"other\"}", &op, &err), IL_INVAL);
-    T_STREQ(err.message, "field 'queue': it is given already");
+    T_STREQ(err.message, "field 'queue': given more than once");
     T_STREQ(op.key, "q");
     T_EQ(parse_rest("[]", &op, &err), IL_INVAL);
-    T_STREQ(err.message, "it must be a JSON object, not an array");
+    T_STREQ(err.message, "must be a JSON object, not an array");
     T_EQ(parse_rest("{\"op\":\"claim\"}", &op, &err), IL_INVAL);
     T_STREQ(err.message, "unknown field 'op'");
     T_EQ(il__wire_parse(&il__wire_inputs[IL_OP_LIST], NULL, NULL, &op, &arena, &err), IL_INVAL);
-    T_STREQ(err.message, "it must be a JSON object, not nothing");
+    T_STREQ(err.message, "must be a JSON object, not nothing");
 }
 
-/* ---- a query string -------------------------------------------------------------------------------------------------------- */
+/* ---- a query string -------------------------------------------------------------------------- */
 
 struct text_row {
     il_op_type  type;
@@ -531,8 +533,9 @@ U_TEST(texts_that_are_refused)
         { IL_OP_LIST, "waiters", "yes", "field 'waiters': 'yes' is neither true nor false" },
         { IL_OP_LIST, "limti", "5", "unknown field 'limti' (did you mean 'limit'?)" },
         { IL_OP_LIST, "prefix", "\xff", "field 'prefix': it is not UTF-8" },
-        { IL_OP_RUN_LIST, "state",
-          "DONE", "field 'state': 'DONE' is not one of PENDING, RUNNING, COMPLETED, FAILED, CANCELLED, TIMEOUT, INTERRUPTED" },
+        { IL_OP_RUN_LIST, "state", "DONE",
+          "field 'state': 'DONE' is not one of PENDING, RUNNING, COMPLETED, FAILED, CANCELLED, "
+          "TIMEOUT, INTERRUPTED" },
         { IL_OP_RUN_GET, "wait_ms", "soon",
           "field 'wait_ms': 'soon' is not a duration (try 250ms, 30s, 5m, forever)" },
         { IL_OP_JOB_PUSH, "payload_base64", "YQ==", "unknown field 'payload_base64'" },
@@ -564,7 +567,7 @@ U_TEST(texts_that_are_taken)
     T_EQU(op.flags, IL_LIST_WAITERS);
     T_STREQ(op.in.list.prefix, "");
     T_EQ(il__wire_parse_text(list, "prefix", "again", &op, &arena, &err), IL_INVAL);
-    T_STREQ(err.message, "field 'prefix': it is given already");
+    T_STREQ(err.message, "field 'prefix': given more than once");
     T_EQ(il__wire_complete(list, &op, &err), IL_OK);
 
     il__wire_op_init(&op, IL_OP_RUN_GET);
@@ -581,7 +584,7 @@ U_TEST(texts_that_are_taken)
     T_EQ(il__wire_parse_text(runs, "id", "other", &op, &arena, &err), IL_INVAL);
 }
 
-/* ---- results ----------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static il_status
 parse_result(const char *text, il_op *op, il_error *reterr)
@@ -604,12 +607,19 @@ U_TEST(results_of_other_servers)
     T_STREQ(op.out.detail, "not yours");
     T_EQ(parse_result("{\"status\":\"FORBIDDEN\"}", &op, &err), IL_OK);
     T_STREQ(op.out.detail, "FORBIDDEN");
+    T_EQ(parse_result("{\"status\":\"STORAGE_QUOTA_EXCEEDED\",\"message\":\"full\"}", &op, &err),
+         IL_OK);
+    T_EQ(op.status, IL_LIMIT);
+    T_STREQ(op.out.detail, "full");
+    T_EQ(parse_result("{\"status\":\"QUOTA_EXCEEDED\"}", &op, &err), IL_OK);
+    T_EQ(op.status, IL_LIMIT);
     /* A newer one may tell more. */
     T_EQ(parse_result("{\"status\":\"OK\",\"fence\":5,\"of_later\":{\"x\":[]}}", &op, &err), IL_OK);
     T_EQU(op.out.fence, 5);
     T_TRUE(op.out.detail == NULL);
     /* An older one less: no text is NULL for that. */
-    T_EQ(parse_result("{\"status\":\"LOCK_HELD\",\"items\":[{\"holder\":\"h\"}]}", &op, &err), IL_OK);
+    T_EQ(parse_result("{\"status\":\"LOCK_HELD\",\"items\":[{\"holder\":\"h\"}]}", &op, &err),
+         IL_OK);
     T_EQ(op.status, IL_HELD);
     T_STREQ(op.out.items[0].key, "");
     T_STREQ(op.out.items[0].reason, "");
@@ -623,7 +633,7 @@ U_TEST(results_of_other_servers)
     il_op_release(&op);
 }
 
-/* ---- no memory ------------------------------------------------------------------------------------------------------------- */
+/* ---- no memory ------------------------------------------------------------------------------- */
 
 static long n_left; /* allocations that succeed */
 
@@ -678,7 +688,7 @@ all_of_it(const char *text, bool is_result)
     if (st == IL_OK)
         st = is_result ? il__wire_parse_result(json, &op, NULL)
                        : il__wire_parse_op(json, &op, &mem, NULL);
-    op.reserved[0] = 1; /* as if it had been prepared */
+    op.is_wide = 1; /* as if it had been prepared */
     il_op_release(&op);
     il__arena_free(&mem);
     json_decref(json);
@@ -707,7 +717,7 @@ U_TEST(whichever_allocation_fails)
     }
     for (long n = 0;; n++) {
         n_left    = n;
-        json_t *s = il__wire_schema(&il__wire_inputs[IL_OP_JOB_PUSH]);
+        json_t *s = il__wire_schema(&il__wire_inputs[IL_OP_JOB_PUSH], WIRE_IN_JSON);
         json_decref(s);
         if (s != NULL)
             break;

@@ -1,16 +1,16 @@
 /*
- * catalogue.c: all pipelines of a folder, found by (tenant, id).
+ * catalogue.c: all pipelines of a folder, looked up by (tenant, id).
  *
- * What is found at one time is a snapshot: immutable, counted references. Reading the folder again makes a new one and puts it in the place of the old, so nobody who looks waits for a reload: the mutex is held for
- * one look-up, or to change one pointer. Files are read by catalogue_read.c.
+ * The result of reading the folder is a snapshot: immutable and reference-counted. A reload builds
+ * a new snapshot and swaps it in, so lookups never wait for a reload: the mutex is held only for
+ * one lookup, or to change one pointer. catalogue_read.c reads the files.
  */
 #include "apps/runner/catalogue_internal.h"
-
-#include <pthread.h>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/mutex.h"
 
 struct snapshot {
     unsigned          n_refs; /* protected by the catalogue's mutex */
@@ -21,15 +21,15 @@ struct snapshot {
 };
 
 struct pipeline_catalogue {
-    pthread_mutex_t        mutex; /* protects `now` and its n_refs; a leaf */
-    struct snapshot       *now;
-    pthread_mutex_t        reload; /* one at a time; protects what follows, taken before `mutex` */
-    char                  *dir;    /* NULL = there are none */
-    struct catalogue_files files;
+    struct il__mutex         mutex; /* protects `now` and its n_refs; a leaf */
+    struct snapshot         *now;
+    struct il__mutex         reload; /* serialises reloads; protects what follows; before `mutex` */
+    char                    *dir;    /* NULL = none */
+    struct catalogue_files   files;
     struct pipeline_defaults defaults;
 };
 
-/* ---- snapshots ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 static int
 compare(const char *tenant_a, const char *id_a, const char *tenant_b, const char *id_b)
@@ -84,19 +84,19 @@ DEFINE_AUTO(struct snapshot, snapshot_free)
 static struct snapshot *
 snapshot_take(struct pipeline_catalogue *c)
 {
-    (void)pthread_mutex_lock(&c->mutex);
+    il__mutex_lock(&c->mutex);
     struct snapshot *s = c->now;
     s->n_refs++;
-    (void)pthread_mutex_unlock(&c->mutex);
+    il__mutex_unlock(&c->mutex);
     return s;
 }
 
 static void
 snapshot_give(struct pipeline_catalogue *c, struct snapshot *s)
 {
-    (void)pthread_mutex_lock(&c->mutex);
+    il__mutex_lock(&c->mutex);
     bool last = --s->n_refs == 0;
-    (void)pthread_mutex_unlock(&c->mutex);
+    il__mutex_unlock(&c->mutex);
     if (last)
         snapshot_free(s);
 }
@@ -115,9 +115,10 @@ snapshot_new(size_t n_max)
     return s;
 }
 
-/* ---- from files to a snapshot ------------------------------------------------------------------------------------------------------------ */
+/* ---- from files to a snapshot ---------------------------------------------------------------- */
 
-/* Who comes first when two files have the same id: the one that has it now; then by path; a file's last good version gives way to any that is good. */
+/* Which of two files with the same id wins: the one that has it now; then by path. A file's last
+ * good version yields to any good file. */
 enum pass {
     PASS_SAME,
     PASS_GOOD,
@@ -161,8 +162,8 @@ add_files(const struct catalogue_reading *how, struct catalogue_files *files,
                 loaded->n_kept += file->kept;
             } else if (!file->kept) {
                 il__catalogue_tell(
-                    how, file->path, 0, "pipeline_id", true,
-                    "'%s' is the id of the pipeline in %s, too: this file is not used",
+                    how, file->path, file->pipeline->id_line, "pipeline_id", true,
+                    "'%s' is also the id of the pipeline in %s; this file is ignored",
                     file->pipeline->id, twin->path);
                 loaded->n_bad++;
             }
@@ -184,7 +185,7 @@ count(const struct snapshot *old, const struct snapshot *s, struct pipeline_load
         loaded->n_changed += snapshot_find(s, old->sorted[i]->tenant, old->sorted[i]->id) == NULL;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static bool
 same_defaults(const struct pipeline_defaults *a, const struct pipeline_defaults *b)
@@ -195,12 +196,13 @@ same_defaults(const struct pipeline_defaults *a, const struct pipeline_defaults 
 
 static il_status
 read_again(struct pipeline_catalogue *c, const struct pipeline_defaults *defaults,
-           pipeline_remark_fn *remark, void *cookie, struct pipeline_loaded *loaded, il_error *reterr)
+           pipeline_remark_fn *remark, void *cookie, struct pipeline_loaded *loaded,
+           il_error *reterr)
 {
     AUTO(il__catalogue_files_release) struct catalogue_files files = { 0 };
-    struct catalogue_reading                                 how   = { c->dir, defaults,  remark,
-                                                                       cookie, &c->files, !same_defaults(defaults, &c->defaults) };
-    struct snapshot *old = c->now; /* only a reload changes it, and there is one at a time */
+    bool                     changed = !same_defaults(defaults, &c->defaults);
+    struct catalogue_reading how     = { c->dir, defaults, remark, cookie, &c->files, changed };
+    struct snapshot *old = c->now; /* only a reload changes it, and reloads are serialised */
 
     *loaded = (struct pipeline_loaded){ 0 };
     if (c->dir == NULL)
@@ -216,12 +218,12 @@ read_again(struct pipeline_catalogue *c, const struct pipeline_defaults *default
     count(old, s, loaded);
     s->version                    = old->version + (loaded->n_changed > 0 ? 1 : 0);
     c->defaults                   = *defaults;
-    struct catalogue_files before = c->files; /* `files` releases it */
+    struct catalogue_files before = c->files; /* released with `files` */
     c->files                      = files;
     files                         = before;
-    (void)pthread_mutex_lock(&c->mutex);
+    il__mutex_lock(&c->mutex);
     c->now = TAKE(s);
-    (void)pthread_mutex_unlock(&c->mutex);
+    il__mutex_unlock(&c->mutex);
     snapshot_give(c, old);
     return IL_OK;
 }
@@ -233,9 +235,9 @@ il__catalogue_reload(struct pipeline_catalogue *c, const struct pipeline_default
 {
     struct pipeline_loaded result;
 
-    (void)pthread_mutex_lock(&c->reload);
+    il__mutex_lock(&c->reload);
     il_status st = read_again(c, defaults, remark, cookie, &result, reterr);
-    (void)pthread_mutex_unlock(&c->reload);
+    il__mutex_unlock(&c->reload);
     if (st == IL_OK && loaded != NULL)
         *loaded = result;
     return st;
@@ -251,8 +253,8 @@ il__catalogue_open(const char *dir, const struct pipeline_defaults *defaults,
     il__hash_init();
     if (c == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    (void)pthread_mutex_init(&c->mutex, NULL);
-    (void)pthread_mutex_init(&c->reload, NULL);
+    il__mutex_init(&c->mutex, IL__MUTEX_catalogue);
+    il__mutex_init(&c->reload, IL__MUTEX_catalogue_reload);
     c->defaults  = *defaults;
     c->now       = snapshot_new(0);
     c->dir       = dir != NULL ? il__strdup(dir) : NULL;
@@ -273,8 +275,8 @@ il__catalogue_close(struct pipeline_catalogue *c)
         return;
     snapshot_free(c->now);
     il__catalogue_files_release(&c->files);
-    (void)pthread_mutex_destroy(&c->mutex);
-    (void)pthread_mutex_destroy(&c->reload);
+    il__mutex_destroy(&c->mutex);
+    il__mutex_destroy(&c->reload);
     il__free(c->dir);
     il__free(c);
 }
@@ -302,20 +304,20 @@ il__pipelines_check(const char *const *paths, size_t n_paths,
     return IL_OK;
 }
 
-/* ---- looking --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- lookups --------------------------------------------------------------------------------- */
 
 struct pipeline *
 il__catalogue_get(struct pipeline_catalogue *c, const char *tenant, const char *id)
 {
-    (void)pthread_mutex_lock(&c->mutex);
+    il__mutex_lock(&c->mutex);
     struct pipeline *p = snapshot_find(c->now, tenant, id);
     if (p != NULL)
         p = il__pipeline_ref(p);
-    (void)pthread_mutex_unlock(&c->mutex);
+    il__mutex_unlock(&c->mutex);
     return p;
 }
 
-/* The first that comes after (tenant, id). */
+/* The first entry after (tenant, id). */
 static size_t
 first_after(const struct snapshot *s, const char *tenant, const char *id)
 {
@@ -374,8 +376,8 @@ il__catalogue_tenants(struct pipeline_catalogue *c, pipeline_tenant_fn *each, vo
 uint64_t
 il__catalogue_version(struct pipeline_catalogue *c)
 {
-    (void)pthread_mutex_lock(&c->mutex);
+    il__mutex_lock(&c->mutex);
     uint64_t version = c->now->version;
-    (void)pthread_mutex_unlock(&c->mutex);
+    il__mutex_unlock(&c->mutex);
     return version;
 }

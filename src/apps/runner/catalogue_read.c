@@ -1,7 +1,9 @@
 /*
- * catalogue_read.c: a folder of pipelines: DIR/TENANT/NAME.yml. The folder is walked by one thread; files that are new or have changed are read and parsed by as many threads as there are processors.
+ * catalogue_read.c: reads a folder of pipelines: DIR/TENANT/NAME.yml. One thread walks the folder;
+ * new and changed files are read and parsed by as many threads as there are processors.
  *
- * A file that was good and has the same size, times and inode as before is not read again. One that was bad is: whoever repaired it within the resolution of a file's times shall not wait.
+ * A good file with the same size, times and inode as before is not read again. A bad one is: it may
+ * have been repaired within the resolution of its timestamps.
  */
 #include "apps/runner/catalogue_internal.h"
 
@@ -14,9 +16,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/mutex.h"
 
 #define THREADS_MAX 8
-#define FILES_PER_THREAD 64 /* fewer are read sooner than a thread is started */
+#define FILES_PER_THREAD 64 /* for fewer files, starting a thread costs more than it saves */
 
 void
 il__catalogue_tell(const struct catalogue_reading *how, const char *path, size_t line,
@@ -46,7 +49,7 @@ il__catalogue_files_release(struct catalogue_files *f)
     *f = (struct catalogue_files){ 0 };
 }
 
-/* ---- the folder ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 static void
 close_dirp(DIR **dir)
@@ -88,8 +91,7 @@ add_file(struct catalogue_files *f, const char *dir, const char *name, const cha
          const struct stat *st, il_error *reterr)
 {
     if (f->n == CATALOGUE_FILES_MAX)
-        return il__error_set(reterr, IL_LIMIT, "%s: there are more than %d files", dir,
-                             CATALOGUE_FILES_MAX);
+        return il__error_set(reterr, IL_LIMIT, "%s: more than %d files", dir, CATALOGUE_FILES_MAX);
     if (f->n == f->capacity) {
         size_t                 capacity = f->capacity > 0 ? f->capacity * 2 : 64;
         struct catalogue_file *items    = il__realloc(f->items, capacity * sizeof *items);
@@ -99,9 +101,10 @@ add_file(struct catalogue_files *f, const char *dir, const char *name, const cha
         f->capacity = capacity;
     }
     struct catalogue_file *file = &f->items[f->n];
-    *file =
-        (struct catalogue_file){ .path = join(dir, name), .tenant = il__strdup(tenant), .stat = *st };
-    f->n++; /* what there is of it is released with the others */
+    *file                       = (struct catalogue_file){ .path   = join(dir, name),
+                                                           .tenant = il__strdup(tenant),
+                                                           .stat   = *st };
+    f->n++; /* even if incomplete, it is released with the others */
     if (file->path == NULL || file->tenant == NULL)
         return il__error_set(reterr, IL_NOMEM, "%s: out of memory", dir);
     return IL_OK;
@@ -116,14 +119,15 @@ walk_tenant(const struct catalogue_reading *how, const char *path, const char *t
     struct stat    st;
 
     if (dir == NULL) {
-        il__catalogue_tell(how, path, 0, "", true, "the folder cannot be read: %s", strerror(errno));
+        il__catalogue_tell(how, path, 0, "", true, "cannot read the folder: %s", strerror(errno));
         f->n_bad++;
         return IL_OK;
     }
     while ((entry = readdir(dir)) != NULL) {
         if (!is_pipeline_name(entry->d_name))
             continue;
-        /* A link is followed: mounted configuration is made of links. What is gone by now was removed. */
+        /* Links are followed: mounted configuration consists of links. A file that has vanished
+         * was removed. */
         if (fstatat(dirfd(dir), entry->d_name, &st, 0) != 0)
             memset(&st, 0, sizeof st);
         if (S_ISDIR(st.st_mode))
@@ -150,13 +154,13 @@ walk_entry(const struct catalogue_reading *how, const char *root, int fd, const 
         return walk_tenant(how, path, name, f, reterr);
     if (S_ISDIR(st.st_mode)) {
         il__catalogue_tell(
-            how, path, 0, "",
-            true, "'%s' is not the name of a tenant (a-z, 0-9, _; at most %d): what is in the folder is not read",
-            name, IL_TENANT_BYTES_MAX);
+            how, path, 0, "", true,
+            "'%s' is not a tenant id (a-z, 0-9, _; at most %d); the folder is ignored", name,
+            IL_TENANT_BYTES_MAX);
         f->n_bad++;
     } else if (is_pipeline_name(name)) {
         il__catalogue_tell(how, path, 0, "", true,
-                           "a pipeline belongs into the folder of its tenant: %s/TENANT/%s", root,
+                           "a pipeline belongs in the folder of its tenant: %s/TENANT/%s", root,
                            name);
         f->n_bad++;
     }
@@ -166,18 +170,20 @@ walk_entry(const struct catalogue_reading *how, const char *root, int fd, const 
 static int
 by_path(const void *a, const void *b)
 {
-    return strcmp(((const struct catalogue_file *)a)->path, ((const struct catalogue_file *)b)->path);
+    return strcmp(((const struct catalogue_file *)a)->path,
+                  ((const struct catalogue_file *)b)->path);
 }
 
 static il_status
-walk(const struct catalogue_reading *how, const char *root, struct catalogue_files *f, il_error *reterr)
+walk(const struct catalogue_reading *how, const char *root, struct catalogue_files *f,
+     il_error *reterr)
 {
     AUTO_DIR DIR  *dir = opendir(root);
     struct dirent *entry;
 
     if (dir == NULL)
-        return il__error_set(reterr, IL_INVAL, "%s: the folder of pipelines cannot be read: %s",
-                             root, strerror(errno));
+        return il__error_set(reterr, IL_INVAL, "%s: cannot read the pipelines folder: %s", root,
+                             strerror(errno));
     while ((entry = readdir(dir)) != NULL) {
         il_status st = walk_entry(how, root, dirfd(dir), entry->d_name, f, reterr);
         if (st != IL_OK)
@@ -186,14 +192,14 @@ walk(const struct catalogue_reading *how, const char *root, struct catalogue_fil
     return IL_OK;
 }
 
-/* ---- a file ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a file ---------------------------------------------------------------------------------- */
 
-/* One thread's part of the reading. */
+/* The work of one reader thread. */
 struct reader {
     const struct catalogue_reading *how;
     struct catalogue_files         *files;
-    size_t                         *next;  /* the first that nobody has taken */
-    pthread_mutex_t                *mutex; /* remarks come one at a time; a leaf */
+    size_t                         *next;  /* the next file to take */
+    struct il__mutex               *mutex; /* serialises remarks; a leaf */
     char                           *text;
     bool                            no_memory;
 };
@@ -205,12 +211,12 @@ tell_one(void *cookie, const struct pipeline_remark *remark)
 
     if (r->how->remark == NULL)
         return;
-    (void)pthread_mutex_lock(r->mutex);
+    il__mutex_lock(r->mutex);
     r->how->remark(r->how->cookie, remark);
-    (void)pthread_mutex_unlock(r->mutex);
+    il__mutex_unlock(r->mutex);
 }
 
-/* False: errno. *ret_n may be one more than the limit. */
+/* False: see errno. *ret_n may be one more than the limit. */
 static bool
 read_all(struct catalogue_file *file, char *text, size_t *ret_n)
 {
@@ -243,7 +249,7 @@ static void
 read_file(struct reader *r, struct catalogue_file *file)
 {
     size_t   n;
-    il_error err; /* what is wrong was told */
+    il_error err; /* the faults have been reported */
 
     file->fresh = true;
     if (!read_all(file, r->text, &n)) {
@@ -294,18 +300,19 @@ n_threads(size_t n_files)
     return MIN(MIN(n > 0 ? (size_t)n : 1, THREADS_MAX), n_files / FILES_PER_THREAD + 1);
 }
 
-/* Those that have no pipeline yet. This thread reads, too: if no other can be had, it takes longer. */
+/* Read the files that have no pipeline yet. This thread reads as well, so if no thread can be
+ * started, it only takes longer. */
 static il_status
 read_missing(const struct catalogue_reading *how, struct catalogue_files *f, size_t n_missing,
              il_error *reterr)
 {
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    size_t          next  = 0;
-    struct reader   readers[THREADS_MAX];
-    pthread_t       threads[THREADS_MAX];
-    size_t          n         = n_threads(n_missing);
-    size_t          n_started = 1;
-    bool            no_memory;
+    struct il__mutex mutex = { PTHREAD_MUTEX_INITIALIZER, IL__MUTEX_remarks };
+    size_t           next  = 0;
+    struct reader    readers[THREADS_MAX];
+    pthread_t        threads[THREADS_MAX];
+    size_t           n         = n_threads(n_missing);
+    size_t           n_started = 1;
+    bool             no_memory;
 
     for (size_t i = 0; i < n; i++)
         readers[i] = (struct reader){ how, f, &next, &mutex, NULL, false };
@@ -318,11 +325,11 @@ read_missing(const struct catalogue_reading *how, struct catalogue_files *f, siz
         (void)pthread_join(threads[i], NULL);
         no_memory |= readers[i].no_memory;
     }
-    (void)pthread_mutex_destroy(&mutex);
+    il__mutex_destroy(&mutex);
     return no_memory ? il__error_set(reterr, IL_NOMEM, "pipelines: out of memory") : IL_OK;
 }
 
-/* ---- what has not changed ------------------------------------------------------------------------------------------------------------- */
+/* ---- unchanged files ------------------------------------------------------------------------- */
 
 static bool
 same_stat(const struct stat *a, const struct stat *b)
@@ -340,7 +347,7 @@ find_old(const struct catalogue_reading *how, const struct catalogue_file *file)
     return bsearch(file, how->old->items, how->old->n, sizeof *file, by_path);
 }
 
-/* How many there are left to be read. */
+/* The number of files left to read. */
 static size_t
 take_unchanged(const struct catalogue_reading *how, struct catalogue_files *f)
 {
@@ -358,9 +365,10 @@ take_unchanged(const struct catalogue_reading *how, struct catalogue_files *f)
     return n_missing;
 }
 
-/* A file that was only touched stays the pipeline that it was; a bad one its last good version (R1.23). */
+/* A file that was only touched keeps its pipeline; a bad one keeps its last good version. */
 static void
-take_old(const struct catalogue_reading *how, struct catalogue_files *f, struct catalogue_file *file)
+take_old(const struct catalogue_reading *how, struct catalogue_files *f,
+         struct catalogue_file *file)
 {
     const struct catalogue_file *old = file->fresh ? find_old(how, file) : NULL;
 
@@ -393,7 +401,8 @@ remove_gone(struct catalogue_files *f)
 }
 
 il_status
-il__catalogue_read(const struct catalogue_reading *how, struct catalogue_files *ret, il_error *reterr)
+il__catalogue_read(const struct catalogue_reading *how, struct catalogue_files *ret,
+                   il_error *reterr)
 {
     AUTO(il__catalogue_files_release) struct catalogue_files f = { 0 };
 
@@ -415,9 +424,9 @@ il__catalogue_read(const struct catalogue_reading *how, struct catalogue_files *
     return IL_OK;
 }
 
-/* ---- some paths ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- given paths ----------------------------------------------------------------------------- */
 
-/* The name of the folder that a path, or (of == 0) the thing itself, is in. */
+/* The name of the of-th folder above a path, or (of == 0) of the path itself. */
 static char *
 folder_name(const char *path, int of)
 {
@@ -431,7 +440,7 @@ folder_name(const char *path, int of)
     }
     if (real != NULL)
         name = il__strdup(strrchr(real, '/') != NULL ? strrchr(real, '/') + 1 : real);
-    free(real); /* the C library's */
+    free(real); /* allocated by the C library */
     return name;
 }
 
@@ -478,7 +487,7 @@ add_path(const struct catalogue_reading *how, const char *path, struct catalogue
     }
     if (status == IL_OK && f->n + f->n_bad == n) {
         il__catalogue_tell(how, path, 0, "", true,
-                           "there are no pipelines (TENANT/NAME.yml, or NAME.yml) in it");
+                           "no pipelines (TENANT/NAME.yml or NAME.yml) in this folder");
         f->n_bad++;
     }
     return status;

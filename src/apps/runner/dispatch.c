@@ -1,11 +1,15 @@
 /*
- * dispatch.c: slots that wait to be executed, and who is next.
+ * dispatch.c: keeps the slots that wait for execution, and decides which is next.
  *
- * The *wants* are what this server knows of: told by its own triggers at once, found in a listing otherwise. They are only a memory: the store decides who executes a slot (il_run_start() with the slot's id and a holder
- * that no other server and no other execution has), so a want that is missing costs a second, and one too many costs a refused start. Both are bounded.
+ * *Wants* are the slots that this server knows of: its own triggers report theirs at once, the
+ * others are found in a listing. They are only a cache: the store decides who executes a slot
+ * (il_run_start() with the slot's id and a holder unique to this server and execution). A missing
+ * want costs a second, an extra one costs a refused start. Both are bounded.
  *
- * Order: tenants take turns; within a tenant the pipeline whose oldest slot is oldest comes first; within a pipeline the slots are taken in the order of the store, one at a time: while one of them
- * runs here, or the key was found held, the others do not take part and take no room.
+ * Order: tenants take turns, and each has its share of the places for runs (runtime/fair.h) unless
+ * it is the only one with pipelines. Within a tenant, the pipeline with the oldest slot comes
+ * first. Within a pipeline, slots are taken in the order of the store, one at a time: while one of
+ * them runs here, or the key was found held, the others are skipped and take no place.
  */
 #include <stdio.h>
 
@@ -13,21 +17,24 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "runtime/fair.h"
 
-#define WANTS_MAX 20000
-#define LIST_NS RUNNER_NS_PER_S  /* between two listings */
-#define LIST_TENANTS_MAX 256     /* of one: with more tenants they take turns */
-#define LIST_PAGES_MAX 8         /* of one tenant at once; the next listing goes on there */
-#define RETRY_NS RUNNER_NS_PER_S /* a key that was held */
+#define WANTS_MAX 65536
+#define LIST_NS RUNNER_NS_PER_S            /* between two listings */
+#define LIST_TENANTS_MAX 256               /* per listing: with more tenants they take turns */
+#define LIST_PAGES_MAX 64                  /* per tenant: more than there is room for */
+#define LIST_ALL_NS (10 * RUNNER_NS_PER_S) /* how often all pages are read */
+#define LIST_CURSOR_BYTES 128
+#define RETRY_NS RUNNER_NS_PER_S /* for a key that was held */
 #define TROUBLE_NS (2 * RUNNER_NS_PER_S)
-#define CLEAN_NS (60 * RUNNER_NS_PER_S) /* between two looks at what killed servers left */
+#define CLEAN_NS (60 * RUNNER_NS_PER_S) /* between two scans for what killed servers left behind */
 
 struct want {
     struct want       *next; /* of its group, oldest first */
     struct want_group *group;
-    uint64_t           seq; /* of the run; 0 = not known yet, which is after all that are known */
-    uint64_t           arrived; /* order in which we heard of it */
-    uint64_t           pass;    /* the last listing that showed it */
+    uint64_t           seq;     /* of the run; 0 = not known yet, which sorts last */
+    uint64_t           arrived; /* order of arrival */
+    uint64_t           pass;    /* the last listing that contained it */
     char               id[IL_ID_BYTES_MAX + 1];
 };
 
@@ -37,18 +44,19 @@ struct want_group {
     struct want_tenant *tenant;
     struct want        *first;
     int64_t             not_before_ns;
-    bool                busy; /* one of its runs is being executed here, or started */
+    bool                busy; /* one of its runs is being started or executed here */
     char                pipeline[PIPELINE_ID_BYTES_MAX + 1];
 };
 
 struct want_tenant {
     struct want_tenant *next, *prev; /* a ring */
     struct want_group  *groups;
+    size_t              n; /* wants */
     char                name[IL_TENANT_BYTES_MAX + 1];
 };
 
-/* ---- what is wanted ------------------------------------------------------------------------------------------------------------------ */
-/* All of this with r->mutex held. */
+/* ---- wants ----------------------------------------------------------------------------------- */
+/* All of this requires r->mutex. */
 
 static uint64_t
 name_hash(const char *tenant, const char *name)
@@ -76,7 +84,8 @@ find_group(struct wants *w, const char *tenant, const char *pipeline)
 
     for (size_t i = il__map_start(&w->groups, hash);; i++) {
         struct want_group *g = il__map_next(&w->groups, hash, &i);
-        if (g == NULL || (strcmp(g->pipeline, pipeline) == 0 && strcmp(g->tenant->name, tenant) == 0))
+        if (g == NULL ||
+            (strcmp(g->pipeline, pipeline) == 0 && strcmp(g->tenant->name, tenant) == 0))
             return g;
     }
 }
@@ -107,7 +116,7 @@ need_tenant(struct wants *w, const char *name)
     if (w->turn == NULL) {
         t->next = t->prev = t;
         w->turn           = t;
-    } else { /* behind all others */
+    } else { /* after all others */
         t->next       = w->turn;
         t->prev       = w->turn->prev;
         t->prev->next = t;
@@ -116,7 +125,7 @@ need_tenant(struct wants *w, const char *name)
     return t;
 }
 
-/* Groups and tenants without anything are forgotten. */
+/* Free groups and tenants that are empty. */
 static void
 drop_tenant(struct wants *w, struct want_tenant *t)
 {
@@ -205,11 +214,12 @@ forget_want(struct wants *w, struct want *want)
     pull_want(want);
     il__map_remove(&w->ids, name_hash(g->tenant->name, want->id), want);
     w->n--;
+    g->tenant->n--;
     il__free(want);
     drop_group(w, g);
 }
 
-/* Note a slot. What has no room, or no memory, is found again by a listing. */
+/* Note a slot. If there is no room or memory, a later listing finds it again. */
 static struct want *
 note_want(struct wants *w, const char *tenant, const char *pipeline, const char *id, uint64_t seq)
 {
@@ -223,7 +233,8 @@ note_want(struct wants *w, const char *tenant, const char *pipeline, const char 
         }
         return want;
     }
-    if (w->n >= WANTS_MAX || !il__map_reserve(&w->ids))
+    const struct want_tenant *t = find_tenant(w, tenant);
+    if (!il__fair_may_take(t != NULL ? t->n : 0, WANTS_MAX - w->n) || !il__map_reserve(&w->ids))
         return NULL;
     struct want_group *g = need_group(w, tenant, pipeline);
     want                 = g != NULL ? il__calloc(1, sizeof *want) : NULL;
@@ -239,6 +250,7 @@ note_want(struct wants *w, const char *tenant, const char *pipeline, const char 
     il__map_add(&w->ids, name_hash(tenant, id), want);
     put_want(want);
     w->n++;
+    g->tenant->n++;
     return want;
 }
 
@@ -258,7 +270,7 @@ runner_wants_release(struct runner *r)
     il__map_release(&w->groups);
 }
 
-/* ---- told by others ------------------------------------------------------------------------------------------------------------------- */
+/* ---- notifications --------------------------------------------------------------------------- */
 
 static void
 wake(struct runner *r)
@@ -275,7 +287,7 @@ runner_want(struct runner *r, const char *tenant, const char *run_id, const char
     runner_lock(&r->mutex);
     struct want *want = note_want(&r->wants, tenant, pipeline, run_id, 0);
     if (want != NULL)
-        want->pass = UINT64_MAX; /* a listing that is under way need not show it yet */
+        want->pass = UINT64_MAX; /* a listing in progress need not contain it yet */
     wake(r);
     runner_unlock(&r->mutex);
 }
@@ -284,7 +296,7 @@ void
 runner_take(struct runner *r, const char *tenant, const char *run_id, struct pipeline *p)
 {
     runner_want(r, tenant, run_id, p->id);
-    il__pipeline_unref(p); /* it is executed as the catalogue has it then */
+    il__pipeline_unref(p); /* executed with the version in the catalogue at that time */
 }
 
 void
@@ -304,7 +316,7 @@ runner_running(struct execution *e)
     runner_lock(&r->mutex);
     struct want *want = find_want(&r->wants, e->tenant, e->id);
     if (want != NULL)
-        forget_want(&r->wants, want); /* its group stays: it is busy */
+        forget_want(&r->wants, want); /* its group is busy, so it stays */
     runner_unlock(&r->mutex);
 }
 
@@ -317,13 +329,14 @@ runner_started(struct execution *e, enum runner_started how, const char *before_
     runner_lock(&r->mutex);
     struct want_group *g    = find_group(w, e->tenant, e->pipeline->id);
     struct want       *want = find_want(w, e->tenant, e->id);
-    CHECK(g != NULL && g->busy); /* since the dispatcher began it */
+    CHECK(g != NULL && g->busy); /* set by the dispatcher when it began */
     g->busy = false;
     if (how == RUNNER_STARTED_LATER) {
-        /* An older one of ours is in the way: that one is to be tried, and at once. */
-        struct want *before = before_id != NULL ? find_want(w, e->tenant, before_id) : NULL;
-        bool         ours   = before != NULL && before->group == g && before != want;
-        g->not_before_ns    = ours ? 0 : il__clock_boot_ns() + RETRY_NS;
+        /* An older slot must go first, possibly one we did not know of: try that one at once. */
+        struct want *before =
+            before_id != NULL ? note_want(w, e->tenant, e->pipeline->id, before_id, 0) : NULL;
+        bool ours        = before != NULL && before->group == g && before != want;
+        g->not_before_ns = ours ? 0 : il__clock_boot_ns() + RETRY_NS;
         if (ours) {
             pull_want(before);
             before->next = g->first;
@@ -332,7 +345,7 @@ runner_started(struct execution *e, enum runner_started how, const char *before_
     } else if (how == RUNNER_STARTED_TROUBLE) {
         g->not_before_ns = il__clock_boot_ns() + TROUBLE_NS;
     } else {
-        g->not_before_ns = 0; /* the next one may have its turn now */
+        g->not_before_ns = 0; /* the next slot may be tried now */
     }
     if (how == RUNNER_STARTED_OVER && want != NULL)
         forget_want(w, want);
@@ -342,19 +355,17 @@ runner_started(struct execution *e, enum runner_started how, const char *before_
     runner_unlock(&r->mutex);
 }
 
-/* ---- looking for slots ------------------------------------------------------------------------------------------------------------------- */
+/* ---- looking for slots ----------------------------------------------------------------------- */
 
-/* Tenants that have pipelines, some of them each time. */
+/* List the tenants that have pipelines, some of them each time. */
 struct listing {
     char     tenants[LIST_TENANTS_MAX][IL_TENANT_BYTES_MAX + 1];
     size_t   n;
-    char     after[IL_TENANT_BYTES_MAX + 1]; /* the last one of the listing before; "" = begin */
+    char     after[IL_TENANT_BYTES_MAX + 1]; /* where the previous listing stopped; "" = start */
     bool     more;
     uint64_t pass;
-    struct { /* of a tenant with many slots: where to go on */
-        char tenant[IL_TENANT_BYTES_MAX + 1];
-        char cursor[128];
-    } rest;
+    bool     all;    /* read all pages, not only those with new slots */
+    int64_t  all_ns; /* when to do so again */
 };
 
 static bool
@@ -372,9 +383,8 @@ gather_tenant(void *cookie, const char *tenant)
     return true;
 }
 
-/* Is it being executed here, or started? Then it need not be noted again. */
-static bool
-is_executing(const struct runner *r, const char *tenant, const char *id)
+bool
+runner_is_executing(const struct runner *r, const char *tenant, const char *id)
 {
     for (const struct execution *e = r->executions; e != NULL; e = e->next) {
         if (strcmp(e->id, id) == 0 && strcmp(e->tenant, tenant) == 0)
@@ -383,10 +393,13 @@ is_executing(const struct runner *r, const char *tenant, const char *id)
     return false;
 }
 
-/* Note the slots of a page. Runs that wait with a holder of their own (`interlock run --queue`) are no slots. */
-static void
+/* Note the slots of a page. Runs that wait with their own holder (`interlock run --queue`) are
+ * not slots. Returns whether one was new. */
+static bool
 take_page(struct runner *r, const struct listing *l, const char *tenant, const il_op *op)
 {
+    bool is_new = false;
+
     for (size_t i = 0; i < op->out.n_runs; i++) {
         const il_run_info *run = &op->out.runs[i];
         if (run->state != IL_RUN_PENDING || run->holder[0] != '\0')
@@ -397,16 +410,19 @@ take_page(struct runner *r, const struct listing *l, const char *tenant, const i
             continue; /* another server's */
         il__pipeline_unref(p);
         runner_lock(&r->mutex);
-        struct want *want = is_executing(r, tenant, run->id)
-                                ? find_want(&r->wants, tenant, run->id) /* started while this was read */
-                                : note_want(&r->wants, tenant, id, run->id, run->seq);
+        struct want *want = find_want(&r->wants, tenant, run->id);
+        is_new            = is_new || want == NULL;
+        if (!runner_is_executing(r, tenant, run->id)) /* started while the listing was read */
+            want = note_want(&r->wants, tenant, id, run->id, run->seq);
         if (want != NULL)
             want->pass = l->pass;
         runner_unlock(&r->mutex);
     }
+    return is_new;
 }
 
-/* All slots of the tenant were listed: those that were not shown, and were known before it began, are none any more. */
+/* All slots of the tenant were listed: those known before the listing began but missing from it
+ * no longer exist. */
 static void
 forget_unseen(struct runner *r, const struct listing *l, const char *tenant)
 {
@@ -419,9 +435,10 @@ forget_unseen(struct runner *r, const struct listing *l, const char *tenant)
         while (want != NULL) {
             struct want *next = want->next;
             if (want->pass == UINT64_MAX)
-                want->pass = l->pass; /* the next listing must show it */
-            else if (want->pass < l->pass && !(g->busy && is_executing(r, tenant, want->id)))
-                forget_want(&r->wants, want); /* the last one takes the group along, if it is idle */
+                want->pass = l->pass; /* the next listing must contain it */
+            else if (want->pass < l->pass && !(g->busy && runner_is_executing(r, tenant, want->id)))
+                /* the last one frees the group as well, if it is idle */
+                forget_want(&r->wants, want);
             want = next;
         }
         g = next_group;
@@ -441,33 +458,46 @@ list_op(const char *tenant, const char *cursor)
     return op;
 }
 
-/* The further pages of a tenant: newest first is how they come, so that the oldest are on the last one. */
-static void
-list_rest(struct runner *r, struct listing *l, const char *tenant, const char *cursor)
+/*
+ * Read the further pages of a tenant, newest first. Slots older than a page with nothing new were
+ * found before, so reading stops there, except in a pass that reads all. False: not everything was
+ * read.
+ */
+static bool
+list_rest(struct runner *r, const struct listing *l, const char *tenant, const char *cursor)
 {
-    char at[sizeof l->rest.cursor];
+    char at[LIST_CURSOR_BYTES];
+    bool go_on = true;
 
     (void)snprintf(at, sizeof at, "%s", cursor);
-    l->rest.tenant[0] = '\0';
-    for (unsigned i = 0; i < LIST_PAGES_MAX && at[0] != '\0'; i++) {
+    for (unsigned i = 0; i < LIST_PAGES_MAX && at[0] != '\0' && go_on; i++) {
         il_op op = list_op(tenant, at);
-        if (il_apply(r->o.h, &op, 1, NULL) == IL_OK && op.status == IL_OK) {
-            take_page(r, l, tenant, &op);
+        go_on    = il_apply(r->o.h, &op, 1, NULL) == IL_OK && op.status == IL_OK;
+        if (go_on) {
+            go_on = take_page(r, l, tenant, &op) || l->all;
             (void)snprintf(at, sizeof at, "%s", op.out.next != NULL ? op.out.next : "");
-        } else {
-            at[0] = '\0';
         }
         il_op_release(&op);
     }
-    if (at[0] != '\0') {
-        (void)snprintf(l->rest.tenant, sizeof l->rest.tenant, "%s", tenant);
-        (void)snprintf(l->rest.cursor, sizeof l->rest.cursor, "%s", at);
-    }
+    return at[0] == '\0';
 }
 
-/*
- * One batch, reads only: nothing is committed, and with nothing pending each tenant costs one look into an index of live runs.
- */
+il_status
+runner_list_all(struct runner *r, il_op *ops, size_t n, il_error *reterr)
+{
+    il_status st     = IL_OK;
+    size_t    n_done = 0;
+
+    while (st == IL_OK && n_done < n) {
+        st = il_apply(r->o.h, ops + n_done, n - n_done, reterr);
+        for (n_done++; n_done < n && ops[n_done].status != IL_LIMIT; n_done++)
+            ;
+    }
+    return st;
+}
+
+/* One batch of reads: nothing is committed, and without pending slots each tenant costs one
+ * lookup in an index of live runs. */
 static void
 list_slots(struct runner *r, struct listing *l)
 {
@@ -483,26 +513,23 @@ list_slots(struct runner *r, struct listing *l)
     l->pass++;
     for (size_t i = 0; i < l->n; i++)
         ops[i] = list_op(l->tenants[i], NULL);
-    il_status st = il_apply(r->o.h, ops, l->n, &error);
+    il_status st = runner_list_all(r, ops, l->n, &error);
     if (st != IL_OK)
-        runner_trouble(r, "pending runs cannot be listed", &error);
+        runner_trouble(r, "cannot list pending runs", &error);
     for (size_t i = 0; st == IL_OK && i < l->n; i++) {
         const char *tenant = l->tenants[i];
         if (ops[i].status != IL_OK)
             continue;
-        take_page(r, l, tenant, &ops[i]);
-        if (ops[i].out.next == NULL)
+        bool go_on = take_page(r, l, tenant, &ops[i]) || l->all;
+        if (ops[i].out.next == NULL || (go_on && list_rest(r, l, tenant, ops[i].out.next)))
             forget_unseen(r, l, tenant);
-        else
-            list_rest(r, l, tenant,
-                      strcmp(l->rest.tenant, tenant) == 0 ? l->rest.cursor : ops[i].out.next);
     }
     for (size_t i = 0; i < l->n; i++)
         il_op_release(&ops[i]);
     il__free(ops);
 }
 
-/* ---- starting --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 /* The next group of the tenant that may be tried; *next_ns: when another one may. */
 static struct want_group *
@@ -528,7 +555,7 @@ start(struct runner *r, struct want_group *g, int64_t now_ns)
     struct want     *want = g->first;
     struct pipeline *p    = il__catalogue_get(r->catalogue, g->tenant->name, g->pipeline);
 
-    if (p == NULL) { /* taken away by a reload: left alone */
+    if (p == NULL) { /* removed by a reload: left alone */
         forget_want(&r->wants, want);
         return;
     }
@@ -541,30 +568,52 @@ start(struct runner *r, struct want_group *g, int64_t now_ns)
     il__pipeline_unref(p);
 }
 
-/* Start what can be started, tenants in turn. When to try again. */
+static bool
+count_tenant(void *cookie, const char *tenant UNUSED)
+{
+    return ++*(size_t *)cookie < 2;
+}
+
+/* May the tenant have one more run here? Runs may last for hours, so room is kept for other
+ * tenants. */
+static bool
+has_room(const struct runner *r, const struct want_tenant *t, bool alone)
+{
+    size_t n_own = 0;
+
+    for (const struct execution *e = r->executions; e != NULL; e = e->next)
+        n_own += strcmp(e->tenant, t->name) == 0;
+    return alone || il__fair_may_take(n_own, r->o.runs_max - r->n_executions);
+}
+
+/* Start what can be started, tenants in turn. Returns when to try again. */
 static int64_t
 start_some(struct runner *r)
 {
+    size_t        n_served  = 0; /* tenants with pipelines; counting stops at two */
     struct wants *w         = &r->wants;
     int64_t       now_ns    = il__clock_boot_ns();
     int64_t       next_ns   = INT64_MAX;
-    size_t        n_idle    = 0; /* tenants in a row that have nothing to start */
+    size_t        n_idle    = 0; /* consecutive tenants with nothing to start */
     size_t        n_tenants = 0;
 
-    for (struct want_tenant *t = w->turn; t != NULL && (n_tenants == 0 || t != w->turn); t = t->next)
+    for (struct want_tenant *t = w->turn; t != NULL && (n_tenants == 0 || t != w->turn);
+         t                     = t->next)
         n_tenants++;
+    il__catalogue_tenants(r->catalogue, count_tenant, &n_served);
     while (w->turn != NULL && r->n_executions < r->o.runs_max && n_idle < n_tenants) {
         struct want_tenant *t = w->turn;
-        struct want_group  *g = next_group(t, now_ns, &next_ns);
-        w->turn               = t->next;
-        n_idle                = g != NULL ? 0 : n_idle + 1;
+        struct want_group  *g =
+            has_room(r, t, n_served < 2) ? next_group(t, now_ns, &next_ns) : NULL;
+        w->turn = t->next;
+        n_idle  = g != NULL ? 0 : n_idle + 1;
         if (g != NULL)
             start(r, g, now_ns);
     }
     return next_ns;
 }
 
-/* Threads of runs that are over. */
+/* Join the threads of finished runs. */
 static void
 join_ended(struct runner *r)
 {
@@ -578,7 +627,7 @@ join_ended(struct runner *r)
     }
 }
 
-/* All groups may be tried at once: somebody says that something has changed. */
+/* Something may have changed: let all groups be tried at once. */
 static void
 try_all(struct wants *w)
 {
@@ -597,11 +646,14 @@ void *
 runner_dispatch_main(void *arg)
 {
     struct runner  *r       = arg;
-    struct listing *l       = NULL; /* without it only what is told is executed */
+    struct listing *l       = NULL; /* without it, only reported slots are executed */
+    struct orphans *orphans = NULL;
     int64_t         list_ns = INT64_MAX, clean_ns = 0;
 
     if (r->o.mode == RUNNER_SERVE && (l = il__calloc(1, sizeof *l)) != NULL)
         list_ns = 0;
+    if (l != NULL)
+        orphans = runner_orphans_new(r);
     runner_lock(&r->mutex);
     while (!r->closing) {
         join_ended(r);
@@ -610,9 +662,15 @@ runner_dispatch_main(void *arg)
             try_all(&r->wants);
         r->look &= l != NULL;
         if (l != NULL && !r->stopping && (r->look || now_ns >= list_ns)) {
-            r->look = false;
+            l->all    = r->look || now_ns >= l->all_ns;
+            l->all_ns = l->all ? now_ns + LIST_ALL_NS : l->all_ns;
+            r->look   = false;
             runner_unlock(&r->mutex);
             list_slots(r, l);
+            if (orphans != NULL)
+                runner_orphans_look(orphans, l->tenants, l->n);
+            if (l->n > 0)
+                runner_presence_tell(r, now_ns);
             if (now_ns >= clean_ns) {
                 runner_folder_clean(r);
                 clean_ns = now_ns + CLEAN_NS;
@@ -629,6 +687,8 @@ runner_dispatch_main(void *arg)
     }
     join_ended(r);
     runner_unlock(&r->mutex);
+    runner_presence_end(r);
+    runner_orphans_free(orphans);
     il__free(l);
     return NULL;
 }

@@ -1,11 +1,17 @@
 /*
- * execute.c: one run, from the start of its slot to its finish, on a thread of its own; and the watch, which looks at the clock for all of them.
+ * execute.c: one run, from the start of its slot to its finish, on its own thread; and the watch
+ * thread, which checks the deadlines of all runs.
  *
- * One executor per run: il_run_start() with the slot's id makes it RUNNING for one holder; the holder's name has this process's nonce, so neither another server nor this one after a restart can be taken for it. From then on
- * the keeper renews the lease. Everything the run does is stopped before the lease can end: on_lost comes stop_ms before the local deadline (which is before the store's), and the reapers of commands know the
- * deadline themselves, should this process be stopped or killed.
+ * One executor per run: il_run_start() with the slot's id makes it RUNNING for one holder. The
+ * holder's name contains this process's nonce, so neither another server nor this one after a
+ * restart can be mistaken for it. From then on the keeper renews the lease. Everything the run does
+ * is stopped before the lease can end: on_lost is called stop_ms before the local deadline (which
+ * is before the store's), and the reapers of commands know the deadline themselves, in case this
+ * process is stopped or killed.
  *
- * How it ends follows from what was first: a step that failed, a cancel, the pipeline's time, a shutdown; a lost lease overrules them, for then nothing that is said about the run counts any more.
+ * The outcome is decided by whatever came first: a failed step, a cancel, the pipeline's timeout, a
+ * shutdown. A lost lease overrides them all, because after that nothing reported about the run
+ * counts any more.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,20 +23,19 @@
 #include "base/error.h"
 #include "base/parse.h"
 
-#define FINISH_AGAIN_NS (INT64_C(200) * IL__NS_PER_MS) /* between two tries to finish */
-#define HISTORY_PATIENCE_MS 1000 /* steps are written before the run ends, if that is quick */
-#define RENEWALS_NS (10 * RUNNER_NS_PER_S) /* history is told of renewals this often at most */
-#define WATCH_NS \
-    RUNNER_NS_PER_S /* the clock is looked at this often at least: the machine may have slept */
-#define BROKEN "broken: " /* how the store begins the reason of a break */
+#define FINISH_AGAIN_NS (INT64_C(200) * IL__NS_PER_MS) /* between two attempts to finish */
+#define HISTORY_PATIENCE_MS 1000           /* wait at most this long for the steps to be recorded */
+#define RENEWALS_NS (10 * RUNNER_NS_PER_S) /* history notes renewals at most this often */
+/* check the clock at least this often: the machine may have slept */
+#define WATCH_NS RUNNER_NS_PER_S
 
-/* ---- asked to stop ---------------------------------------------------------------------------------------------------------------- */
+/* ---- requests to stop ------------------------------------------------------------------------ */
 
 static void
 stop_locked(struct execution *e, enum runner_stop why, const char *text)
 {
     if (e->concluded)
-        return; /* how it ended is settled */
+        return; /* the outcome is decided */
     if (e->stop == RUNNER_GO || (why == RUNNER_STOP_LOST && e->stop != RUNNER_STOP_LOST)) {
         e->stop = why;
         (void)snprintf(e->stop_text, sizeof e->stop_text, "%s", text != NULL ? text : "");
@@ -67,7 +72,8 @@ record_detail(struct execution *e)
     runner_record_detail(e->r, &d);
 }
 
-/* The three of il_run: threads of the keeper, which must not be held up. They may come before il_run_start() has returned. */
+/* The three callbacks of il_run. They run on threads of the keeper, which must not be blocked,
+ * and may be called before il_run_start() has returned. */
 static void
 on_cancel(void *cookie, il_run *run UNUSED, const char *reason)
 {
@@ -89,7 +95,7 @@ on_renewed(void *cookie, il_run *run UNUSED, int64_t deadline_ns)
     e->renewals++;
     e->renewed_at_ms = il__clock_wall_ms();
     e->renewed_ns    = il__clock_boot_ns();
-    e->expiring      = false;
+    e->unrenewed     = false;
     e->lease_ns      = deadline_ns;
     for (struct attempt *a = e->attempts; a != NULL; a = a->next) {
         if (a->child != NULL)
@@ -103,25 +109,65 @@ on_renewed(void *cookie, il_run *run UNUSED, int64_t deadline_ns)
         record_detail(e);
 }
 
-/* ---- the watch ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the watch ------------------------------------------------------------------------------- */
 
-/* R1.29: has the lease not been renewed for too long? Of the time after which it is given up, which is less than the TTL by what stopping takes. */
+/* Has the run held its key for longer than expected? Only warns. */
 static int64_t
-watch_lease(struct execution *e, int64_t now_ns)
+watch_age(struct execution *e, int64_t now_ns)
 {
-    int64_t share_ns = (e->ttl_ms - e->stop_ms) * IL__NS_PER_MS / 1000 * e->r->o.alert_permille;
-    int64_t at_ns    = e->renewed_ns + share_ns;
+    int64_t timeout_ms = runner_lock_timeout_ms(e->r, e->pipeline);
+    int64_t at_ns      = e->began_ns + timeout_ms * IL__NS_PER_MS / 1000 * e->r->o.alert_permille;
 
     if (now_ns < at_ns)
         return at_ns;
     if (!e->expiring) {
-        char text[120];
-        (void)snprintf(text, sizeof text, "not renewed for %" PRId64 " ms of %" PRId64,
-                       (now_ns - e->renewed_ns) / IL__NS_PER_MS, e->ttl_ms);
+        char text[120], held[IL__DURATION_TEXT_BYTES], timeout[IL__DURATION_TEXT_BYTES];
+        (void)snprintf(text, sizeof text, "lock held for %s; lock_timeout_seconds is %s",
+                       il__duration_text((now_ns - e->began_ns) / IL__NS_PER_MS, held),
+                       il__duration_text(timeout_ms, timeout));
         e->expiring = true;
         runner_note(e->r, RUNNER_EVENT_expiring, e, NULL, text);
     }
     e->r->n_expiring++;
+    return INT64_MAX;
+}
+
+/* Has the lease gone without renewal for too long? Measured against the time after which it is
+ * given up: the TTL less the time needed to stop. */
+static int64_t
+watch_lease(struct execution *e, int64_t now_ns)
+{
+    int64_t share_ns = (e->ttl_ms - e->stop_ms) * IL__NS_PER_MS / 1000 * RUNNER_UNRENEWED_PERMILLE;
+    int64_t at_ns    = e->renewed_ns + share_ns;
+
+    if (now_ns < at_ns)
+        return at_ns;
+    if (!e->unrenewed) {
+        char text[120];
+        (void)snprintf(text, sizeof text, "not renewed for %" PRId64 " ms of %" PRId64,
+                       (now_ns - e->renewed_ns) / IL__NS_PER_MS, e->ttl_ms);
+        e->unrenewed = true;
+        runner_note(e->r, RUNNER_EVENT_unrenewed, e, NULL, text);
+    }
+    e->r->n_unrenewed++;
+    return INT64_MAX;
+}
+
+/* Has an active run shown no sign of life for too long? Returns when to check again. */
+static int64_t
+watch_signs(struct execution *e, int64_t now_ns)
+{
+    int64_t stall_ms = e->pipeline->stall_timeout_ms;
+    char    text[160], duration[IL__DURATION_TEXT_BYTES];
+
+    if (stall_ms == 0 || e->stop != RUNNER_GO)
+        return INT64_MAX;
+    int64_t at_ns = MAX(e->began_ns, atomic_load(&e->sign_ns)) + stall_ms * IL__NS_PER_MS;
+    if (now_ns < at_ns)
+        return at_ns;
+    (void)snprintf(text, sizeof text, "stalled: no step, output or progress for %s",
+                   il__duration_text(stall_ms, duration));
+    stop_locked(e, RUNNER_STOP_TIMEOUT, text);
     return INT64_MAX;
 }
 
@@ -133,9 +179,11 @@ runner_execution_watch(struct execution *e, int64_t now_ns)
 
     if (!e->executing)
         return next_ns;
-    next_ns = watch_lease(e, now_ns);
+    int64_t lease_ns = watch_lease(e, now_ns), age_ns = watch_age(e, now_ns);
+    int64_t signs_ns = watch_signs(e, now_ns);
+    next_ns          = MIN(MIN(lease_ns, age_ns), signs_ns);
     if (e->stop == RUNNER_GO && now_ns >= e->deadline_ns) {
-        (void)snprintf(text, sizeof text, "took longer than %s",
+        (void)snprintf(text, sizeof text, "timed out after %s",
                        il__duration_text(e->pipeline->timeout_ms, duration));
         stop_locked(e, RUNNER_STOP_TIMEOUT, text);
     }
@@ -168,11 +216,12 @@ runner_watch_main(void *arg)
     while (!r->closing) {
         int64_t now_ns  = il__clock_boot_ns();
         int64_t next_ns = INT64_MAX;
-        r->n_expiring   = 0;
+        r->n_expiring = r->n_unrenewed = 0;
         for (struct execution *e = r->executions; e != NULL; e = e->next) {
             runner_lock(&e->mutex);
-            next_ns = MIN(next_ns, runner_execution_watch(e, now_ns));
+            int64_t own_ns = runner_execution_watch(e, now_ns); /* counted once */
             runner_unlock(&e->mutex);
+            next_ns = MIN(next_ns, own_ns);
         }
         int64_t wait_ns = r->executions != NULL ? WATCH_NS : -1;
         if (next_ns != INT64_MAX)
@@ -191,7 +240,7 @@ runner_watch_poke(struct runner *r)
     runner_unlock(&r->mutex);
 }
 
-/* ---- what it does now ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the current stage ----------------------------------------------------------------------- */
 
 void
 runner_execution_stage(struct execution *e)
@@ -208,9 +257,10 @@ runner_execution_stage(struct execution *e)
     runner_live_stage(&e->live, il__buf_str(&text), (int32_t)(e->n_done * 100 / p->n_steps));
 }
 
-/* ---- levels ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- levels ---------------------------------------------------------------------------------- */
 
-/* The next step of the level that nobody has begun, or SIZE_MAX; none once the run is to stop. */
+/* The next step of the level that has not been started, or SIZE_MAX; none once the run is to
+ * stop. */
 static size_t
 next_step(struct execution *e)
 {
@@ -240,7 +290,8 @@ level_main(void *arg)
     return NULL;
 }
 
-/* All steps of a level, at most ten at once; one of the threads is this one. Without the others (no memory) it takes longer. */
+/* Run all steps of a level, at most ten at once; this thread is one of the workers. If no others
+ * can be started (no memory), it takes longer. */
 static void
 run_level(struct execution *e, uint32_t level)
 {
@@ -270,7 +321,7 @@ should_go_on(struct execution *e)
     return go_on;
 }
 
-/* Something other than a step went wrong. */
+/* Something other than a step failed. */
 static void
 fail(struct execution *e, const char *text)
 {
@@ -290,15 +341,15 @@ run_steps(struct execution *e)
 
     if (runner_folder_make(e, &error) != IL_OK)
         fail(e, error.message);
-    for (uint32_t level = 0; level < e->pipeline->n_levels && should_go_on(e); level++)
+    for (uint32_t level = 1; level <= e->pipeline->n_levels && should_go_on(e); level++)
         run_level(e, level);
     for (size_t i = 0; i < e->pipeline->n_steps; i++) {
-        if (!e->steps[i].ended) /* nobody else is at it any more */
+        if (!e->steps[i].ended) /* no other thread uses it any more */
             runner_step_skip(e, i);
     }
 }
 
-/* ---- how it ended ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- how it ended ---------------------------------------------------------------------------- */
 
 static il_run_state
 outcome(struct execution *e, char *error, size_t n_error)
@@ -307,7 +358,7 @@ outcome(struct execution *e, char *error, size_t n_error)
 
     runner_lock(&e->mutex);
     e->executing = false;
-    e->concluded = true; /* what comes now comes too late */
+    e->concluded = true; /* callbacks from now on come too late */
     bool done    = e->n_done == e->pipeline->n_steps && !e->failed;
     error[0]     = '\0';
     switch (done ? RUNNER_GO : e->stop) {
@@ -331,7 +382,7 @@ outcome(struct execution *e, char *error, size_t n_error)
         break;
     case RUNNER_STOP_LOST:
         state = IL_RUN_FAILED;
-        (void)snprintf(error, n_error, "its lease was lost: %s", e->stop_text);
+        (void)snprintf(error, n_error, "%s", e->stop_text);
         break;
     }
     runner_unlock(&e->mutex);
@@ -339,14 +390,17 @@ outcome(struct execution *e, char *error, size_t n_error)
 }
 
 /*
- * The last of the log, and the end: one commit. While the store is out of reach it is tried again, until the lease is over; repeating is safe: the log says where it begins, and the fence whose word it is. The keeper knows
- * nothing of it: a renewal that comes after is refused, which means nothing any more (concluded), and il_run_free() ends them.
+ * Write the rest of the log and finish the run in one commit. While the store is unreachable, retry
+ * until the lease has expired. Repeating is safe: the log says where it begins, and the fence who
+ * writes. The keeper does not know of it: a later renewal is refused, which no longer matters
+ * (concluded), and il_run_free() ends the renewals.
  */
 static il_status
 finish_with_log(struct execution *e, const struct runner_live_rest *rest, il_run_state state,
                 const char *text, il_error *reterr)
 {
-    il_op ops[2] = { { .type = IL_OP_RUN_STAGE, .flags = IL_LOG_AT }, { .type = IL_OP_RUN_FINISH } };
+    il_op ops[2] = { { .type = IL_OP_RUN_STAGE, .flags = IL_LOG_AT },
+                     { .type = IL_OP_RUN_FINISH } };
 
     for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
         ops[i].tenant    = e->tenant;
@@ -378,9 +432,21 @@ finish_with_log(struct execution *e, const struct runner_live_rest *rest, il_run
     }
 }
 
-/* The lease was lost. Was it taken away, or did it run out? The run's own row says so. */
+/*
+ * Did the lease expire, or was it taken away? The run's row says so, or else what the callbacks
+ * reported. A run that was broken may have been cancelled before, by a forced release: then its row
+ * has that reason.
+ */
+static bool
+ran_out(const char *error)
+{
+    return strstr(error, RUNNER_CRASHED) != NULL || strstr(error, LEASE_OVER) != NULL ||
+           strstr(error, "(expired)") != NULL;
+}
+
+/* The lease was lost. */
 static il_run_state
-note_loss(struct execution *e)
+note_loss(struct execution *e, struct runner_note note)
 {
     il_op        op    = { .type = IL_OP_RUN_GET, .tenant = e->tenant };
     const char  *error = e->stop_text;
@@ -391,10 +457,13 @@ note_loss(struct execution *e)
         error = op.out.runs[0].error;
         state = op.out.runs[0].state;
     }
-    bool broken = strncmp(error, BROKEN, strlen(BROKEN)) == 0;
-    runner_note(e->r, broken ? RUNNER_EVENT_broken : RUNNER_EVENT_expired, e, NULL, error);
+    note.event = ran_out(error) ? RUNNER_EVENT_expired : RUNNER_EVENT_broken;
+    note.text  = error;
+    if (note.event == RUNNER_EVENT_broken || runner_tells_expiry(e->r, e->tenant, e->id))
+        runner_note_full(e->r, note);
     il_op_release(&op);
-    return state > IL_RUN_RUNNING ? state : IL_RUN_FAILED; /* still RUNNING: it will be, in a moment */
+    /* still RUNNING: it will be FAILED in a moment */
+    return state > IL_RUN_RUNNING ? state : IL_RUN_FAILED;
 }
 
 static void
@@ -409,21 +478,26 @@ count_end(struct runner *r, il_run_state state)
 }
 
 static void
-note_end(struct execution *e, il_run_state state, const char *text, il_status st, const il_error *error)
+note_end(struct execution *e, il_run_state state, const char *text, il_status st,
+         const il_error *error)
 {
-    struct runner_note note = {
-        .tenant = e->tenant, .pipeline = e->pipeline->id, .run = e->id, .fence = e->fence, .wait_ms = -1
-    };
-    char said[1400];
+    struct runner_note note = { .tenant   = e->tenant,
+                                .pipeline = e->pipeline->id,
+                                .run      = e->id,
+                                .fence    = e->fence,
+                                .wait_ms  = -1 };
+    char               said[1400];
 
     note.hold_ms = (il__clock_boot_ns() - e->began_ns) / IL__NS_PER_MS;
     if (st == IL_OK) {
-        if (e->stop == RUNNER_STOP_LOST) /* broken, and given back before it ended; or renewed too late */
-            state = note_loss(e);
         note.event = RUNNER_EVENT_released;
-        runner_note_full(e->r, note);
+        /* broken but released before it ended; or renewed too late */
+        if (e->stop == RUNNER_STOP_LOST)
+            state = note_loss(e, note);
+        else
+            runner_note_full(e->r, note);
     } else if (st == IL_STALE || st == IL_NOT_FOUND || st == IL_MISMATCH) {
-        state = note_loss(e);
+        state = note_loss(e, note);
     } else {
         note.event = RUNNER_EVENT_release_failed;
         note.text  = error->message;
@@ -455,18 +529,19 @@ conclude(struct execution *e)
     }
     runner_live_close(&e->live, &rest);
     record_detail(e);
-    if (!lost) /* whoever sees that it has ended sees its steps, too */
+    if (!lost) /* whoever sees that the run has ended must see its steps as well */
         runner_record_wait(e->r, HISTORY_PATIENCE_MS);
     runner_text_clean(text, strlen(text));
-    /* A lease that was lost may still be the store's: then the key is free at once. Once is enough. */
+    /* The store may still hold a lost lease; releasing it frees the key at once. One attempt is
+     * enough. */
     il_status st = lost ? il_run_finish(e->run, state, text, &error)
                         : finish_with_log(e, &rest, state, text, &error);
     note_end(e, state, text, st, &error);
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
-/* What the trigger has said, from the run's own row. */
+/* Read what the trigger noted, from the run's own row. */
 static il_status
 read_meta(struct execution *e, const char *meta, il_error *reterr)
 {
@@ -475,7 +550,8 @@ read_meta(struct execution *e, const char *meta, il_error *reterr)
     il_status st         = IL_OK;
 
     if (!json_is_object(parameters))
-        st = il__error_set(reterr, IL_INVAL, "the run has no parameters: it was not made by a trigger");
+        st = il__error_set(reterr, IL_INVAL,
+                           "the run has no parameters: it was not started by a trigger");
     if (st == IL_OK)
         st = runner_values(e->pipeline, parameters, &e->mem, &e->values, reterr);
     if (st == IL_OK)
@@ -510,7 +586,7 @@ begin(struct execution *e, const il_op *op)
     note.wait_ms = MAX(il__clock_wall_ms() - e->created_at_ms, 0);
     runner_note_full(e->r, note);
     runner_note(e->r, RUNNER_EVENT_run_started, e, NULL, e->pipeline->version);
-    runner_live_init(&e->live, e->r, e->run, info != NULL ? info->log_bytes : 0);
+    runner_live_init(&e->live, e->r, e->run, info != NULL ? info->log_bytes : 0, &e->sign_ns);
     e->live_ready = true;
     if (read_meta(e, info != NULL ? info->meta : "", &error) != IL_OK)
         fail(e, error.message);
@@ -518,9 +594,12 @@ begin(struct execution *e, const il_op *op)
 }
 
 /*
- * A slot that was cancelled is purged keep_ms after its end, and a start of an id that nobody knows makes a run. So it is looked for first: what was there then, and is gone when it is started, was cancelled and purged in between.
- * For that to hurt nobody, a start brings a meta of its own: a slot keeps the one that it was made with, so a run that shows this one was made by the start. It is ended at once, nothing of it is executed or noted, and it is not
- * kept either; if the store cannot be told, its lease ends it.
+ * A cancelled slot is purged keep_ms after its end, and starting an unknown id creates a run. So
+ * the slot is looked up first: if it existed then and is missing when it is started, it was
+ * cancelled and purged in between. To detect that, a start carries its own meta: a slot keeps the
+ * meta it was created with, so a run with this meta was created by the start. It is ended at once;
+ * nothing of it is executed or recorded, and it is not kept. If the store cannot be reached, its
+ * lease ends it.
  */
 #define META_GONE "{\"gone\":true}"
 
@@ -535,19 +614,19 @@ is_gone(const struct execution *e)
     return gone;
 }
 
-/* The start made it. Then it is over. */
+/* If the start created the run, end it. */
 static bool
 undo_made(struct execution *e, const il_op *op)
 {
     if (op->out.n_runs == 0 || strcmp(op->out.runs[0].meta, META_GONE) != 0)
         return false;
-    IGNORE(il_run_finish(e->run, IL_RUN_CANCELLED, "it was cancelled before it was started", NULL));
+    IGNORE(il_run_finish(e->run, IL_RUN_CANCELLED, "cancelled before it was started", NULL));
     il_run_free(e->run);
     e->run = NULL;
     return true;
 }
 
-/* Make the slot RUNNING. What else the store may say means that it is not for us, or not yet. */
+/* Make the slot RUNNING. Any other answer of the store means that it is not ours, or not yet. */
 static bool
 start(struct execution *e, il_op *op, enum runner_started *ret, char before[IL_ID_BYTES_MAX + 1])
 {
@@ -565,7 +644,7 @@ start(struct execution *e, il_op *op, enum runner_started *ret, char before[IL_I
     o.ttl_ms     = e->ttl_ms;
     o.stop_ms    = e->stop_ms;
     o.place      = e->r->node;
-    o.meta       = META_GONE; /* if there is no slot any more; the same for keep_ms */
+    o.meta       = META_GONE; /* if the slot no longer exists; the same for keep_ms */
     o.keep_ms    = 1;
     o.on_cancel  = on_cancel;
     o.on_lost    = on_lost;
@@ -576,16 +655,17 @@ start(struct execution *e, il_op *op, enum runner_started *ret, char before[IL_I
     case IL_OK:
         return !undo_made(e, op);
     case IL_HELD:
-        if (op->out.n_runs > 0 && op->out.runs[0].state == IL_RUN_PENDING)
+        if (op->out.n_runs > 0 && op->out.runs[0].state == IL_RUN_PENDING &&
+            op->out.runs[0].holder[0] == '\0') /* a slot, like ours */
             (void)snprintf(before, IL_ID_BYTES_MAX + 1, "%s", op->out.runs[0].id);
         *ret = RUNNER_STARTED_LATER;
         return false;
     case IL_DUPLICATE: /* another server has it */
-    case IL_STATE:     /* cancelled, or executed by another and over */
+    case IL_STATE:     /* cancelled, or executed by another server and finished */
     case IL_MISMATCH:
         return false;
     default:
-        runner_trouble(e->r, "a pending run cannot be started", &error);
+        runner_trouble(e->r, "cannot start a pending run", &error);
         *ret = RUNNER_STARTED_TROUBLE;
         return false;
     }
@@ -624,7 +704,7 @@ execution_main(void *arg)
         il_op_release(&op);
         run_steps(e);
         conclude(e);
-        il_run_free(e->run); /* no callback comes after this */
+        il_run_free(e->run); /* no callback is called after this */
         e->run = NULL;
         runner_started(e, RUNNER_STARTED_OVER, NULL);
         runner_folder_remove(e);
@@ -639,30 +719,29 @@ execution_main(void *arg)
 int
 runner_execute(struct runner *r, const char *tenant, const char *run_id, struct pipeline *p)
 {
-    struct execution *e       = il__calloc(1, sizeof *e);
-    int64_t           lock_ms = p->lock_timeout_ms != 0 ? p->lock_timeout_ms : r->o.lock_timeout_ms;
+    struct execution *e = il__calloc(1, sizeof *e);
 
     if (e == NULL)
         return ENOMEM;
     e->r        = r;
     e->cwd_lock = -1;
-    e->ttl_ms   = MAX(MIN(r->o.lease_ms, lock_ms), IL_TTL_MS_MIN);
+    e->ttl_ms   = MAX(r->o.lease_ms, IL_TTL_MS_MIN);
     e->stop_ms  = MIN(r->o.grace_ms, e->ttl_ms / 3);
     (void)snprintf(e->tenant, sizeof e->tenant, "%s", tenant);
     (void)snprintf(e->id, sizeof e->id, "%s", run_id);
     (void)snprintf(e->holder, sizeof e->holder, "%s@%s", run_id, r->instance);
-    CHECK(pthread_mutex_init(&e->mutex, NULL) == 0);
+    il__mutex_init(&e->mutex, IL__MUTEX_execution);
     il__cond_init(&e->changed);
     e->pipeline    = il__pipeline_ref(p);
     e->connections = runner_connections_ref(r);
     int rc         = runner_thread(&e->thread, execution_main, e);
     if (rc != 0) {
-        e->connections->n_refs--; /* the runner has one more */
+        e->connections->n_refs--; /* the runner holds another reference */
         e->connections = NULL;
         runner_execution_free(e);
         return rc;
     }
-    e->next       = r->executions; /* the thread needs r->mutex before it looks for itself there */
+    e->next       = r->executions; /* the thread takes r->mutex before it looks itself up there */
     r->executions = e;
     r->n_executions++;
     return 0;
@@ -678,6 +757,6 @@ runner_execution_free(struct execution *e)
     il__arena_free(&e->mem);
     free(e->parameters);
     CHECK(pthread_cond_destroy(&e->changed) == 0);
-    CHECK(pthread_mutex_destroy(&e->mutex) == 0);
+    il__mutex_destroy(&e->mutex);
     il__free(e);
 }

@@ -1,9 +1,12 @@
 /*
- * folder.c: the working folder of a run: made before its first step, removed after its last; and those that a server has left behind that was killed.
+ * folder.c: the working folder of a run: created before its first step, removed after its last.
+ * Also removes folders left behind by a server that was killed.
  *
- * A folder's name is TAG.TENANT.RUN.XXXXXX; the tag is a hash of the store's URL, so that servers of other stores, whose runs we cannot look up, keep theirs. The server that uses a folder holds a
- * lock (flock) on it, which the kernel drops with the process. One without that lock whose run has ended is removed: the lock says that no server uses it, the end of the run says that its lease is over, and
- * with it its processes are.
+ * A folder is named TAG.TENANT.RUN.XXXXXX. The tag is a hash of the store's URL, so folders of
+ * servers on other stores, whose runs we cannot look up, are left alone. The server that uses a
+ * folder holds a lock (flock) on it, which the kernel drops when the process ends. An unlocked
+ * folder whose run has ended is removed: the missing lock shows that no server uses it, and the end
+ * of the run shows that its lease has ended, and with it its processes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,11 +19,12 @@
 #include "apps/runner/runner_internal.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/parse.h"
 
-#define DEPTH_MAX 64    /* folders below that are moved up before they are removed */
-#define PASSES_MAX 1000 /* over a folder: for what was moved up */
+#define DEPTH_MAX 64    /* deeper folders are moved up before they are removed */
+#define PASSES_MAX 1000 /* over a folder, because of those moved up */
 
-/* ---- removing a folder and all that is in it ------------------------------------------------------------------------------------ */
+/* ---- removing a folder recursively ----------------------------------------------------------- */
 
 static bool
 is_dot(const char *name)
@@ -29,14 +33,16 @@ is_dot(const char *name)
 }
 
 /*
- * Empty a folder. Nothing is followed: each name is opened below its own folder with O_NOFOLLOW, so a symbolic link is removed, never entered. Recursion is bounded: what is deeper is moved to the top (`top`)
- * and found in the next pass. Returns how many could not be removed, -1 = something was moved: look again.
+ * Empty a folder. Nothing is followed: each name is opened relative to its own folder with
+ * O_NOFOLLOW, so a symbolic link is removed, never entered. Recursion is bounded: deeper folders
+ * are moved to the top (`top`) and found in the next pass. Returns how many entries could not be
+ * removed; -1 = something was moved, so run another pass.
  */
 static int
 empty(int top, int dir, unsigned depth)
 {
     static _Atomic unsigned n_moved;
-    DIR                    *d      = fdopendir(dir); /* takes the descriptor */
+    DIR                    *d      = fdopendir(dir); /* takes over the descriptor */
     int                     n_left = 0;
 
     if (d == NULL) {
@@ -64,7 +70,7 @@ empty(int top, int dir, unsigned depth)
         if (fd < 0 && errno == EACCES && fchmodat(dirfd(d), entry->d_name, 0700, 0) == 0)
             fd = openat(dirfd(d), entry->d_name, flags);
         if (fd >= 0)
-            (void)fchmod(fd, 0700); /* a step may have taken the right to write away */
+            (void)fchmod(fd, 0700); /* a step may have removed write permission */
         int below = fd >= 0 ? empty(top, fd, depth + 1) : 1;
         if (below < 0)
             n_left = -1;
@@ -92,9 +98,9 @@ remove_tree(const char *path)
     return rmdir(path) == 0;
 }
 
-/* ---- the folder above ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the folder above ------------------------------------------------------------------------ */
 
-/* It must be ours alone: in /tmp somebody else may have made one of this name. */
+/* It must be owned by us: in /tmp another user may have created one of this name. */
 static il_status
 check_owner(const char *path, il_error *reterr)
 {
@@ -103,10 +109,9 @@ check_owner(const char *path, il_error *reterr)
     if (lstat(path, &st) != 0)
         return il__error_set(reterr, IL_STORE, "%s: %s", path, strerror(errno));
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
-        return il__error_set(reterr, IL_INVAL,
-                             "%s is not a folder that only this user can write to: runs cannot "
-                             "have their folders there",
-                             path);
+        return il__error_set(
+            reterr, IL_INVAL,
+            "%s is writable by other users or not a folder; set run_dir to a private folder", path);
     return IL_OK;
 }
 
@@ -120,11 +125,11 @@ runner_folder_open(struct runner *r, il_error *reterr)
         shared = "/tmp";
     if (r->o.work_dir != NULL)
         n = snprintf(r->work_dir, sizeof r->work_dir, "%s/interlock-runs", r->o.work_dir);
-    else /* others use that folder, too */
+    else /* other programs use that folder as well */
         n = snprintf(r->work_dir, sizeof r->work_dir, "%s/interlock-runs-%lu", shared,
                      (unsigned long)geteuid());
     if (n < 0 || (size_t)n >= sizeof r->work_dir - 256)
-        return il__error_set(reterr, IL_INVAL, "the folder for runs has too long a name");
+        return il__error_set(reterr, IL_INVAL, "path of run_dir too long");
     const char *url = r->o.store_url != NULL ? r->o.store_url : "";
     (void)snprintf(r->folder_tag, sizeof r->folder_tag, "%016llx",
                    (unsigned long long)il__hash_stable(url, strlen(url), 0));
@@ -133,22 +138,44 @@ runner_folder_open(struct runner *r, il_error *reterr)
     return check_owner(r->work_dir, reterr);
 }
 
-/* ---- the folder of a run ------------------------------------------------------------------------------------------------------------- */
+/* ---- the folder of a run --------------------------------------------------------------------- */
+
+/*
+ * Anyone who can write to the store chooses the id of a run there, and here the id becomes part of
+ * a path: accept only the form that triggers generate. A tenant is the name of a folder of
+ * pipelines and has no slash; it is checked for the same reason.
+ */
+static il_status
+check_names(const struct execution *e, il_error *reterr)
+{
+#ifndef IL_MUTANT_run_id_as_path
+    if (!il__is_uuid(e->id))
+        return il__error_set(reterr, IL_INVAL, "run id '%.80s' is not a UUID; run refused", e->id);
+#endif
+    if (strchr(e->tenant, '/') != NULL)
+        return il__error_set(reterr, IL_INVAL, "tenant '%.80s' is not usable as a folder name",
+                             e->tenant);
+    return IL_OK;
+}
 
 il_status
 runner_folder_make(struct execution *e, il_error *reterr)
 {
-    struct runner *r = e->r;
+    struct runner *r  = e->r;
+    il_status      st = check_names(e, reterr);
+
+    if (st != IL_OK)
+        return st;
     int n = snprintf(e->cwd, sizeof e->cwd, "%s/%s.%s.%s.XXXXXX", r->work_dir, r->folder_tag,
                      e->tenant, e->id);
 
     if (n < 0 || (size_t)n >= sizeof e->cwd || mkdtemp(e->cwd) == NULL) {
         e->cwd[0] = '\0';
-        return il__error_set(reterr, IL_STORE, "cannot make a folder below %s: %s", r->work_dir,
+        return il__error_set(reterr, IL_STORE, "cannot create a folder in %s: %s", r->work_dir,
                              strerror(errno));
     }
     e->cwd_lock = open(e->cwd, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    /* A file system without such locks: then only the end of the run says that it is not used. */
+    /* A file system without flock(): then only the end of the run shows that it is unused. */
     if (e->cwd_lock >= 0)
         IGNORE(flock(e->cwd_lock, LOCK_EX | LOCK_NB) != 0);
     return IL_OK;
@@ -162,7 +189,7 @@ runner_folder_remove(struct execution *e)
     if (!remove_tree(e->cwd)) {
         il_error error;
         (void)il__error_set(&error, IL_STORE, "%s: %s", e->cwd, strerror(errno));
-        runner_trouble(e->r, "the folder of a run cannot be removed", &error);
+        runner_trouble(e->r, "cannot remove the folder of a run", &error);
     }
     if (e->cwd_lock >= 0)
         (void)close(e->cwd_lock);
@@ -170,9 +197,9 @@ runner_folder_remove(struct execution *e)
     e->cwd[0]   = '\0';
 }
 
-/* ---- what others have left -------------------------------------------------------------------------------------------------------------- */
+/* ---- folders left behind --------------------------------------------------------------------- */
 
-/* TAG.TENANT.RUN.XXXXXX → tenant and run; a tenant may have dots, a run's id of ours has none. */
+/* TAG.TENANT.RUN.XXXXXX → tenant and run. A tenant may contain dots, a run's id does not. */
 static bool
 parse_name(const struct runner *r, const char *name, char tenant[IL_TENANT_BYTES_MAX + 1],
            char run[IL_ID_BYTES_MAX + 1])
@@ -193,7 +220,7 @@ parse_name(const struct runner *r, const char *name, char tenant[IL_TENANT_BYTES
     tenant[dot - 1 - from] = '\0';
     memcpy(run, dot, (size_t)(end - dot));
     run[end - dot] = '\0';
-    return true;
+    return il__is_uuid(run); /* otherwise it is not one of our folders */
 }
 
 static bool
@@ -222,7 +249,8 @@ clean_one(struct runner *r, const char *name)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return;
-    /* The lock first: a server makes folder and lock of a run that is RUNNING, so that one whose run is over cannot be about to be locked. */
+    /* Take the lock first: a server creates and locks the folder only while the run is RUNNING,
+     * so the folder of a finished run cannot be about to be locked. */
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && run_is_over(r, tenant, run))
         (void)remove_tree(path);
     (void)close(fd);

@@ -1,5 +1,6 @@
 /*
- * graph.c: the order of the steps: levels, cycles, and the graph as text. All steps of a level may run at once; a level begins when the one before it has ended (R1.21).
+ * graph.c: the order of steps: levels, cycles, and the graph as text. Steps of one level may run in
+ * parallel; a level starts after the previous one has ended.
  */
 #include "apps/runner/pipeline_internal.h"
 
@@ -11,15 +12,15 @@ enum colour {
     DONE
 };
 
-/* A walk along the needs, without recursion: who asked for whom. */
+/* A walk along the dependencies, without recursion. */
 struct walk {
     enum colour colours[PIPELINE_STEPS_MAX];
-    uint32_t path[PIPELINE_STEPS_MAX];   /* the steps under way, each needed by the one before it */
-    size_t   n_seen[PIPELINE_STEPS_MAX]; /* needs of path[i] that were followed */
-    size_t   n_path;
+    uint32_t    path[PIPELINE_STEPS_MAX];   /* the current path: each is needed by the one before */
+    size_t      n_seen[PIPELINE_STEPS_MAX]; /* number of needs of path[i] already followed */
+    size_t      n_path;
 };
 
-/* path[from..] and back to its first: as they wait for each other, the first for the second. */
+/* Print the cycle path[from..] back to its first step; each waits for the next. */
 static void
 write_cycle(const struct pipeline *p, const struct walk *w, size_t from, char *out, size_t n_bytes)
 {
@@ -37,14 +38,14 @@ finish_step(struct pipeline *p, struct walk *w)
 {
     struct pipeline_step *step = &p->steps[w->path[--w->n_path]];
 
-    step->level = 0;
+    step->level = 1;
     for (size_t i = 0; i < step->n_needs; i++)
         step->level = MAX(step->level, p->steps[step->needs[i]].level + 1);
     w->colours[w->path[w->n_path]] = DONE;
-    p->n_levels                    = MAX(p->n_levels, step->level + 1);
+    p->n_levels                    = MAX(p->n_levels, step->level);
 }
 
-/* Everything that path[0] needs. False: a cycle; *ret_from is where on the path it begins. */
+/* Visit everything that path[0] needs. False: a cycle; *ret_from is where on the path it begins. */
 static bool
 follow(struct pipeline *p, struct walk *w, size_t *ret_from)
 {
@@ -93,7 +94,7 @@ il__pipeline_levels(struct pipeline *p, char *cycle, size_t n_bytes, size_t *ret
     return true;
 }
 
-/* ---- as text -------------------------------------------------------------------------------------------------------------------- */
+/* ---- as text --------------------------------------------------------------------------------- */
 
 static size_t
 widest_id(const struct pipeline *p)
@@ -106,7 +107,8 @@ widest_id(const struct pipeline *p)
 }
 
 static void
-add_step(const struct pipeline *p, const struct pipeline_step *step, size_t widest, struct il__buf *out)
+add_step(const struct pipeline *p, const struct pipeline_step *step, size_t widest,
+         struct il__buf *out)
 {
     il__buf_addf(out, "  %-*s  %-7s", (int)widest, step->id, il__pipeline_step_types[step->type]);
     for (size_t i = 0; i < step->n_needs; i++)
@@ -128,11 +130,11 @@ il__pipeline_graph(const struct pipeline *p, struct il__buf *out)
 
     il__buf_addf(out, "%s: %zu step%s, %u level%s\n", p->id, p->n_steps, p->n_steps == 1 ? "" : "s",
                  p->n_levels, p->n_levels == 1 ? "" : "s");
-    for (uint32_t level = 0; level < p->n_levels; level++) {
+    for (uint32_t level = 1; level <= p->n_levels; level++) {
         size_t n = 0;
         for (size_t i = 0; i < p->n_steps; i++)
             n += p->steps[i].level == level;
-        il__buf_addf(out, "level %u%s\n", level + 1, n > 1 ? " (at once)" : "");
+        il__buf_addf(out, "level %u%s\n", level, n > 1 ? " (at once)" : "");
         for (size_t i = 0; i < p->n_steps; i++) {
             if (p->steps[i].level == level)
                 add_step(p, &p->steps[i], widest, out);

@@ -1,5 +1,6 @@
 /*
- * log.c: what the runner tells, from whatever thread, becomes on the loop a line of the server's log (R1.27), a number of its metrics (R1.25), and a hint for those who watch (events.def, SSE).
+ * log.c: turns notes of the runner's threads into log lines, metrics and stream events of the
+ * server (events.def, SSE). Runs on the event loop.
  */
 #include <stdio.h>
 
@@ -7,7 +8,7 @@
 #include "base/clock.h"
 #include "http/log.h"
 
-/* A note on its way to the loop; its texts are behind it. */
+/* A note on its way to the loop; its texts follow the struct. */
 struct note {
     struct runner_note note;
 };
@@ -26,7 +27,8 @@ key_of(const struct runner_note *n, char out[IL_KEY_BYTES_MAX + 1])
 {
     if (n->pipeline == NULL || n->tenant == NULL)
         return NULL;
-    (void)snprintf(out, IL_KEY_BYTES_MAX + 1, PIPELINE_KEY_PREFIX "%s", n->pipeline); /* ids are short */
+    /* ids are short */
+    (void)snprintf(out, IL_KEY_BYTES_MAX + 1, PIPELINE_KEY_PREFIX "%s", n->pipeline);
     return out;
 }
 
@@ -87,7 +89,7 @@ line(struct http_server *s, const struct runner_note *n)
     http_log_end(s);
 }
 
-/* On the loop. The app may be gone by now: the server is not. */
+/* On the loop. The app may be closed by now; the server is not. */
 static void
 arrived(struct http_server *s, void *cookie)
 {
@@ -111,7 +113,7 @@ runner_app_note(void *cookie, const struct runner_note *n)
     size_t             n_text = 0;
 
     if (n->event == RUNNER_EVENT_loaded && !app->has_pipelines)
-        return; /* nobody has asked for any */
+        return; /* none requested */
     if (n->event == RUNNER_EVENT_file_refused)
         runner_app_refused(app, n->tenant, n->text);
     for (size_t i = 0; i < ARRAY_LEN(in); i++)

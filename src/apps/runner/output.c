@@ -1,5 +1,5 @@
 /*
- * output.c: tails, lines, the live log and the threads that write it.
+ * output.c: output of steps: kept tails, lines, the live log and the threads that write it.
  */
 #include "apps/runner/output.h"
 
@@ -8,17 +8,17 @@
 #include "apps/runner/runner_internal.h"
 #include "base/clock.h"
 
-#define FLUSH_NS (INT64_C(200) * IL__NS_PER_MS) /* output is in the store this long after it came */
-#define FLUSH_EARLY_NS \
-    (INT64_C(100) * IL__NS_PER_MS) /* or this long after the last time, when there is much of it */
+#define FLUSH_NS (INT64_C(200) * IL__NS_PER_MS) /* output reaches the store within this time */
+/* or this long after the previous write, if there is much of it */
+#define FLUSH_EARLY_NS (INT64_C(100) * IL__NS_PER_MS)
 #define FLUSH_BYTES ((size_t)32 << 10)
-#define PENDING_BYTES_MAX ((size_t)256 << 10) /* that wait, beside as many that are being written */
+#define PENDING_BYTES_MAX ((size_t)256 << 10) /* bytes waiting, plus as many being written */
 #define NOTE_BYTES 80
 #define TRY_AGAIN_NS RUNNER_NS_PER_S /* the store could not be reached */
 
-/* ---- text ------------------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
-/* The length of the UTF-8 character at s, of which n bytes are there; 0: there is none. */
+/* The length of the UTF-8 character at s, which has n bytes left; 0: invalid. */
 static size_t
 utf8_length(const unsigned char *s, size_t n)
 {
@@ -54,7 +54,7 @@ runner_text_clean(char *text, size_t n_bytes)
     }
 }
 
-/* ---- tails -------------------------------------------------------------------------------------------------------------------- */
+/* ---- tails ----------------------------------------------------------------------------------- */
 
 void
 runner_tail_init(struct runner_tail *t)
@@ -86,7 +86,7 @@ runner_tail_add(struct runner_tail *t, const void *data, size_t n_bytes)
     }
     if (t->data.n_bytes + n_bytes > (size_t)2 * DATA_OUTPUT_BYTES_MAX)
         cut_front(&t->data, DATA_OUTPUT_BYTES_MAX);
-    il__buf_add(&t->data, from, n_bytes); /* no memory: then less of it is kept */
+    il__buf_add(&t->data, from, n_bytes); /* out of memory: keep less of it */
 }
 
 const char *
@@ -98,8 +98,9 @@ runner_tail_text(struct runner_tail *t)
         return "";
     if (t->n_bytes > (int64_t)DATA_OUTPUT_BYTES_MAX) {
         cut_front(b, DATA_OUTPUT_BYTES_MAX);
-        size_t n_part = 0; /* of a character that was cut through */
-        while (n_part < 3 && n_part < b->n_bytes && ((unsigned char)b->data[n_part] & 0xC0U) == 0x80)
+        size_t n_part = 0; /* rest of a truncated character */
+        while (n_part < 3 && n_part < b->n_bytes &&
+               ((unsigned char)b->data[n_part] & 0xC0U) == 0x80)
             n_part++;
         cut_front(b, b->n_bytes - n_part);
     }
@@ -113,18 +114,21 @@ runner_tail_release(struct runner_tail *t)
     il__buf_release(&t->data);
 }
 
-/* ---- the live log: those who write into it ---------------------------------------------------------------------------------------- */
+/* ---- the live log: adding output ------------------------------------------------------------- */
 
 void
-runner_live_init(struct runner_live *l, struct runner *r, il_run *run, uint64_t log_bytes)
+runner_live_init(struct runner_live *l, struct runner *r, il_run *run, uint64_t log_bytes,
+                 _Atomic int64_t *sign_ns)
 {
-    *l = (struct runner_live){ .r = r, .run = run, .progress = -1, .n_logged = log_bytes };
-    CHECK(pthread_mutex_init(&l->mutex, NULL) == 0);
+    *l = (struct runner_live){
+        .r = r, .run = run, .sign_ns = sign_ns, .progress = -1, .n_logged = log_bytes
+    };
+    il__mutex_init(&l->mutex, IL__MUTEX_live_log);
     il__cond_init(&l->idle);
     il__buf_init(&l->pending, 2 * PENDING_BYTES_MAX);
 }
 
-/* Have it written by and by. l->mutex is held. */
+/* Schedule it to be written. l->mutex is held. */
 static void
 list(struct runner_live *l)
 {
@@ -134,6 +138,7 @@ list(struct runner_live *l)
 
     if (l->closed)
         return;
+    atomic_store(l->sign_ns, now_ns);
     runner_lock(&r->live_mutex);
     int64_t due_ns = much ? MAX(now_ns, l->written_ns + FLUSH_EARLY_NS) : now_ns + FLUSH_NS;
     bool    wake   = !l->listed || (due_ns < l->due_ns && much);
@@ -164,7 +169,8 @@ add_line(struct il__buf *b, const char *step, char mark, const char *text, size_
     il__buf_addc(b, '\n');
 }
 
-/* There is too much: leave out the older half of what was not sent yet, and say so in its place. The newest lines are worth most. */
+/* Too much is pending: drop the older half of the unsent output and insert a note in its place.
+ * The newest lines are the most useful. */
 static void
 leave_out(struct runner_live *l)
 {
@@ -175,10 +181,10 @@ leave_out(struct runner_live *l)
     char            note[NOTE_BYTES];
 
     l->n_dropped += cut - l->n_sent;
-    int    n      = snprintf(note, sizeof note, "== %llu bytes of output are left out here\n",
+    int    n      = snprintf(note, sizeof note, "== %llu bytes of output omitted\n",
                              (unsigned long long)l->n_dropped);
     size_t n_note = (size_t)n;
-    CHECK(n_note < cut - l->n_sent); /* half of what is left out is much more */
+    CHECK(n_note < cut - l->n_sent); /* far less than half of the buffer */
     memmove(b->data + l->n_sent + n_note, b->data + cut, b->n_bytes - cut);
     memcpy(b->data + l->n_sent, note, n_note);
     b->n_bytes -= cut - l->n_sent - n_note;
@@ -186,7 +192,8 @@ leave_out(struct runner_live *l)
 }
 
 void
-runner_live_line(struct runner_live *l, const char *step, char mark, const char *text, size_t n_bytes)
+runner_live_line(struct runner_live *l, const char *step, char mark, const char *text,
+                 size_t n_bytes)
 {
     size_t need = (step != NULL ? strlen(step) + 4 : 4) + n_bytes;
 
@@ -195,7 +202,7 @@ runner_live_line(struct runner_live *l, const char *step, char mark, const char 
         if (l->pending.n_bytes - l->n_sent + need > PENDING_BYTES_MAX)
             leave_out(l);
         add_line(&l->pending, step, mark, text, n_bytes);
-        l->pending.failed = false; /* no memory: a line is missing, no more */
+        l->pending.failed = false; /* out of memory: only a line is missing */
         list(l);
     }
     runner_unlock(&l->mutex);
@@ -219,6 +226,7 @@ runner_lines_add(struct runner_lines *s, struct runner_live *l, const char *step
     const char *at  = data;
     const char *end = at + n_bytes;
 
+    atomic_store(l->sign_ns, il__clock_boot_ns()); /* even if the line continues */
     while (at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t      n       = (size_t)((newline != NULL ? newline : end) - at);
@@ -250,16 +258,16 @@ runner_lines_end(struct runner_lines *s, struct runner_live *l, const char *step
     s->n_bytes = 0;
 }
 
-/* ---- those who write it to the store -------------------------------------------------------------------------------------------------- */
+/* ---- the live log: writer threads ------------------------------------------------------------ */
 
 /*
- * Write what there is. Only one thread at a time does so for a run. What was sent stays in front of the buffer until the store has it: a repetition must begin with the
- * same bytes (il_run_stage()).
+ * Write what is pending. Only one thread at a time does so for a run. Sent bytes stay at the front
+ * of the buffer until the store has them: a retry must begin with the same bytes (il_run_stage()).
  */
 enum written {
     WRITTEN,
-    WRITTEN_MORE, /* there is more */
-    UNWRITTEN,    /* the store is out of reach */
+    WRITTEN_MORE, /* more is pending */
+    UNWRITTEN,    /* the store is unreachable */
 };
 static enum written
 write_out(struct runner_live *l)
@@ -283,7 +291,7 @@ write_out(struct runner_live *l)
                                 text.n_bytes > 0 ? text.data : NULL, text.n_bytes, NULL);
     bool      again = st == IL_STORE || st == IL_FULL || st == IL_NOMEM;
     runner_lock(&l->mutex);
-    if (!again) { /* the store has it; or refuses it, for the run is not ours any more */
+    if (!again) { /* the store has it; or refuses it, because the run is no longer ours */
         cut_front(&l->pending, l->pending.n_bytes - text.n_bytes);
         l->n_logged += text.n_bytes;
         l->n_sent = 0;
@@ -294,7 +302,8 @@ write_out(struct runner_live *l)
     return again ? UNWRITTEN : more ? WRITTEN_MORE : WRITTEN;
 }
 
-/* The one that is due first, taken off the list; NULL: none yet, *ret_next_ns says when. r->live_mutex is held. */
+/* Remove the log that is due first from the list; NULL: none yet, *ret_next_ns says when.
+ * r->live_mutex is held. */
 static struct runner_live *
 take_due(struct runner *r, int64_t now_ns, int64_t *ret_next_ns)
 {
@@ -325,7 +334,8 @@ writer_main(void *arg)
         int64_t             next_ns;
         struct runner_live *l = take_due(r, now_ns, &next_ns);
         if (l == NULL) {
-            runner_wait(&r->live_wake, &r->live_mutex, next_ns != INT64_MAX ? next_ns - now_ns : -1);
+            runner_wait(&r->live_wake, &r->live_mutex,
+                        next_ns != INT64_MAX ? next_ns - now_ns : -1);
             continue;
         }
         runner_unlock(&r->live_mutex);
@@ -365,7 +375,7 @@ runner_live_close(struct runner_live *l, struct runner_live_rest *ret)
         }
     }
     runner_unlock(&r->live_mutex);
-    /* nobody else is at it any more */
+    /* no other thread uses it any more */
     *ret = (struct runner_live_rest){
         .log       = l->pending.n_bytes > 0 ? l->pending.data : NULL,
         .log_bytes = l->pending.n_bytes,
@@ -380,7 +390,7 @@ runner_live_release(struct runner_live *l)
 {
     il__buf_release(&l->pending);
     CHECK(pthread_cond_destroy(&l->idle) == 0);
-    CHECK(pthread_mutex_destroy(&l->mutex) == 0);
+    il__mutex_destroy(&l->mutex);
 }
 
 int

@@ -1,7 +1,9 @@
 /*
- * pipeline.h: a pipeline as its YAML file says, and the catalogue of all of them. docs/PIPELINES.md is the format for people.
+ * pipeline.h: a pipeline as defined by its YAML file, and the catalogue of all pipelines.
+ * docs/PIPELINES.md describes the format for users.
  *
- * A pipeline is immutable once read and shared by reference: runs keep the one they were started with, whatever a reload brings. DIR holds a folder per tenant with its *.yml and *.yaml.
+ * A pipeline is immutable once read, and reference-counted: a run keeps the version it was started
+ * with, whatever a reload brings. DIR holds a folder per tenant with its *.yml and *.yaml files.
  */
 #ifndef IL_APPS_RUNNER_PIPELINE_H
 #define IL_APPS_RUNNER_PIPELINE_H
@@ -17,8 +19,8 @@
 #define PIPELINE_LEVEL_STEPS_MAX 10 /* run at once */
 #define PIPELINE_PARAMETERS_MAX 64
 #define PIPELINE_FILE_BYTES_MAX (1 << 20)
-#define PIPELINE_KEY_PREFIX \
-    "pipeline:" /* the store key is this and the id, in the tenant's namespace (R1.1) */
+/* the store key is this and the id, in the tenant's namespace */
+#define PIPELINE_KEY_PREFIX "pipeline:"
 
 enum pipeline_step_type {
     PIPELINE_COMMAND,
@@ -30,12 +32,13 @@ enum pipeline_step_type {
 extern const char *const il__pipeline_step_types[]; /* "command", … NULL */
 
 enum pipeline_on_failure {
-    PIPELINE_STOP,     /* the run fails, nothing that follows starts (R1.21) */
-    PIPELINE_CONTINUE, /* the step is WARNING, the run goes on */
+    PIPELINE_STOP,     /* the run fails, nothing that follows starts */
+    PIPELINE_CONTINUE, /* the step is WARNING, the run continues */
     PIPELINE_ALERT,    /* the same, and a warning is raised: event, metric, log */
 };
 
-/* A text in which {name} stands for a parameter. {{name}} is the text {name}; any other brace ({x y}, {"a": {}}) is left as it is. Names were checked when it was read. */
+/* A text in which {name} stands for a parameter. {{name}} is the text {name}; any other brace
+ * ({x y}, {"a": {}}) is left as is. Names were checked when the file was read. */
 struct pipeline_text {
     const char *text;
 };
@@ -51,30 +54,34 @@ struct pipeline_pair { /* env, headers */
     struct pipeline_text value;
 };
 
-/* kinds of expectations (R1.20) */
+/* Kinds of expectations. */
 enum pipeline_kind {
     PIPELINE_ROW_COUNT,     /* row_count: min <= rows <= max */
     PIPELINE_COLUMN_EXISTS, /* column_exists */
     PIPELINE_NOT_NULL,      /* not_null */
     PIPELINE_BETWEEN,       /* value_between: min <= column <= max in every row (NULL passes) */
     PIPELINE_UNIQUE,        /* unique */
-    PIPELINE_CUSTOM, /* sql: rows that it returns are offenders; with min or max: its first value must lie between */
-    PIPELINE_UNKNOWN, /* anything else: a failure when the check runs (R1.20), a warning of `pipelines check` */
+    /* sql: rows returned are violations; with min or max, its first value must lie between them */
+    PIPELINE_CUSTOM,
+    /* any other kind: fails when the check runs; `pipelines check` warns about it */
+    PIPELINE_UNKNOWN,
 };
 struct pipeline_expectation {
     enum pipeline_kind   kind;
     const char          *kind_text; /* as written */
     const char          *column;    /* NULL = none */
-    const char          *min, *max; /* decimal numbers or texts as written; NULL = open */
+    const char          *min, *max; /* decimal numbers or texts as written; NULL = unbounded */
     struct pipeline_text sql;       /* {name} is bound */
     size_t               line;
 };
 
-/* What is run: of a command step, and of a command probe. */
+/* What to run, for a command step or a command probe. */
 struct pipeline_command {
-    struct pipeline_text *argv; /* without `shell`: each element substituted by itself */
+    struct pipeline_text *argv; /* without `shell`: each element is substituted separately */
     size_t                n_argv;
-    const char           *script; /* shell: true: for /bin/sh -c, never substituted: parameters are in the environment ($INTERLOCK_PARAM_name) */
+    /* shell: true: the script for /bin/sh -c, never substituted; parameters are in the
+     * environment ($INTERLOCK_PARAM_name) */
+    const char           *script;
     struct pipeline_pair *env;
     size_t                n_env;
     struct proc_limits    limits;
@@ -84,9 +91,11 @@ struct pipeline_http {
     struct pipeline_text  url; /* substituted values are percent-encoded */
     struct pipeline_pair *headers;
     size_t                n_headers;
-    struct pipeline_text body; /* text NULL = none. JSON if it was written as a mapping or a list */
-    enum pipeline_escape body_escape; /* of the values in it: by its Content-Type; without one, JSON if it looks like it (then send application/json) */
-    int64_t              expect_from, expect_to; /* statuses that are a success: 200..299 */
+    struct pipeline_text  body; /* text NULL = none. JSON if written as a mapping or a list */
+    /* escaping of substituted values: by Content-Type; without one, JSON if it looks like JSON
+     * (then application/json is sent) */
+    enum pipeline_escape body_escape;
+    int64_t              expect_from, expect_to; /* statuses that mean success: 200..299 */
 };
 
 struct pipeline_step {
@@ -95,10 +104,11 @@ struct pipeline_step {
     size_t                  line;
     uint32_t               *needs; /* depends_on: indexes of steps */
     size_t                  n_needs;
-    uint32_t                level; /* 0 = needs none; else 1 + the highest of what it needs */
-    int64_t  timeout_ms;    /* timeout_minutes (1..120, default 10), or timeout: 250ms .. 2h */
-    uint32_t retries;       /* after the first attempt; default: the pipeline's retry_attempts */
-    int64_t retry_delay_ms; /* before the first retry, doubled each time, at most 5 min; default 1 s */
+    uint32_t level;      /* 1 if it depends on no step, else 1 + the highest level it depends on */
+    int64_t  timeout_ms; /* timeout_minutes (1..120, default 10), or timeout: 250ms .. 2h */
+    uint32_t retries;    /* after the first attempt; default: the pipeline's retry_attempts */
+    /* delay before the first retry, doubled each time, at most 5 min; default 1 s */
+    int64_t                      retry_delay_ms;
     enum pipeline_on_failure     on_failure;
     struct pipeline_command      command;
     struct pipeline_http         http;
@@ -112,7 +122,7 @@ struct pipeline_step {
 
 struct pipeline_parameter {
     const char *name;
-    const char *fallback; /* default; NULL = must be given */
+    const char *fallback; /* default; NULL = required */
 };
 
 enum pipeline_preflight {
@@ -121,7 +131,8 @@ enum pipeline_preflight {
     PIPELINE_PROBE_HTTP
 };
 
-/* A schedule in a zone. transitions[i] holds from at_ms on until the next; sorted; transitions[0].at_ms is the beginning of what is known. */
+/* A schedule in a time zone. transitions[i] applies from at_ms until the next; sorted;
+ * transitions[0].at_ms is the earliest known time. */
 struct pipeline_zone {
     char   name[64]; /* "UTC" */
     size_t n;
@@ -134,24 +145,27 @@ struct pipeline_zone {
 struct pipeline {
     unsigned                    n_refs; /* il__pipeline_ref(), _unref() */
     void                       *mem;    /* arena: everything below */
-    const char                 *tenant, *id, *description, *version; /* the last two "" = none */
+    const char                 *tenant, *id, *description, *version; /* the last two: "" = none */
     const char                 *path;                                /* of the file */
+    size_t                      id_line;                             /* of pipeline_id there */
     const char                 *key;                                 /* "pipeline:ID" */
     uint64_t                    hash;                                /* of the file's text */
     const char                 *schedule_text;                       /* NULL = none */
     struct il__cron             schedule;
     const struct pipeline_zone *zone;
-    int64_t catch_up_ms; /* a tick that nobody was there for is made up for within this time; default 60 s */
+    /* a tick missed while no server was running is made up for within this time; default 60 s */
+    int64_t                    catch_up_ms;
     struct pipeline_parameter *parameters;
     size_t                     n_parameters;
     int64_t                    timeout_ms; /* timeout_minutes 30 (1..1440), or timeout: 1s .. 24h */
-    int64_t                    lock_timeout_ms; /* 0 = the server's */
+    int64_t                    lock_timeout_ms;  /* 0 = the server's default */
+    int64_t                    stall_timeout_ms; /* without a sign of life; 0 = no limit */
     il_policy                  on_conflict;
     uint32_t                   queue_max;
-    uint32_t                   lock_retries; /* on_conflict: reject only (R1.7) */
+    uint32_t                   lock_retries; /* only with on_conflict: reject */
     int64_t                    lock_retry_delay_ms;
     bool                       lock_metrics;
-    enum pipeline_preflight    preflight; /* R1.28 */
+    enum pipeline_preflight    preflight;
     int64_t                    preflight_timeout_ms;
     struct pipeline_command    probe_command;
     struct pipeline_http       probe_http;
@@ -160,7 +174,7 @@ struct pipeline {
     uint32_t                   n_levels;
 };
 
-/* Defaults of the configuration for what a file leaves out. */
+/* Defaults from the configuration for what a file omits. */
 struct pipeline_defaults {
     uint32_t lock_retries;        /* lock_acquisition_retries: 3 */
     int64_t  lock_retry_delay_ms; /* lock_acquisition_retry_delay_seconds: 5 */
@@ -178,7 +192,8 @@ struct pipeline_remark {
 /* One call at a time, but from any thread. Strings live until it returns. */
 typedef void pipeline_remark_fn(void *cookie, const struct pipeline_remark *remark);
 
-/* Read one file's text. IL_OK: *ret has one reference. IL_INVAL: each fault was told to `remark`, all that can be found in one reading; reterr has the first: "PATH:LINE: field: reason". Thread-safe. */
+/* Parse the text of one file. IL_OK: *ret has one reference. IL_INVAL: every fault found in one
+ * pass was passed to `remark`; reterr has the first: "PATH:LINE: field: reason". Thread-safe. */
 il_status il__pipeline_parse(const char *tenant, const char *path, const char *text, size_t n_bytes,
                              const struct pipeline_defaults *defaults, pipeline_remark_fn *remark,
                              void *cookie, struct pipeline **ret, il_error *reterr) MUST_USE;
@@ -186,65 +201,84 @@ struct pipeline *il__pipeline_ref(struct pipeline *p); /* any thread */
 void             il__pipeline_unref(struct pipeline *p);
 /* The step graph as text, level by level. */
 bool il__pipeline_graph(const struct pipeline *p, struct il__buf *out);
-/* The first tick after after_ms; IL__NEVER without a schedule. A local time that does not exist comes at the jump; one that comes twice, the first time; with `*` as its hour, each time. */
+/*
+ * The first tick after after_ms; IL__NEVER without a schedule. A local time that does not exist
+ * ticks at the jump; one that occurs twice ticks the first time only, or with `*` as its hour, both
+ * times.
+ */
 int64_t il__pipeline_next_tick(const struct pipeline *p, int64_t after_ms);
 
-/* ---- parameters ------------------------------------------------------------------------------------------------------------ */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
-/* Values of a run: those that were given, then defaults, then what the runner knows (run_id, tenant, pipeline_id, fence, step_id, attempt). Whoever has it owns the strings. */
+/* The values of a run: given ones, then defaults, then those set by the runner (run_id, tenant,
+ * pipeline_id, fence, step_id, attempt). The owner of the struct owns the strings. */
 struct pipeline_values {
     size_t n;
     struct {
         const char *name, *value;
     } items[PIPELINE_PARAMETERS_MAX * 2 + 8];
 };
-const char *il__pipeline_value(const struct pipeline_values *v, const char *name); /* NULL = not there */
-/* Is it a name that a parameter may have: ^[A-Za-z_][A-Za-z0-9_]*$, at most 64 bytes, none of those that the runner knows. */
+/* NULL = no such value */
+const char *il__pipeline_value(const struct pipeline_values *v, const char *name);
+/* Is it a valid parameter name: ^[A-Za-z_][A-Za-z0-9_]*$, at most 64 bytes, none of those set by
+ * the runner? */
 bool il__pipeline_parameter_ok(const char *name);
 
-/* A text with its parameters; IL_INVAL names one that has no value. */
+/* Expand a text; IL_INVAL names a parameter that has no value. */
 il_status il__pipeline_expand(const struct pipeline_text *t, const struct pipeline_values *v,
                               enum pipeline_escape escape, struct il__buf *out, il_error *reterr)
     MUST_USE;
-/* SQL: each {name} outside of quotes and comments becomes $1, $2, …; values[] are what is to be bound, at most n_max. */
+/* SQL: each {name} outside quotes and comments becomes $1, $2, …; values[] are the values to
+ * bind, at most n_max. */
 il_status il__pipeline_bind(const struct pipeline_text *sql, const struct pipeline_values *v,
                             struct il__buf *out, const char **values, size_t n_max, size_t *ret_n,
                             il_error *reterr) MUST_USE;
 
-/* ---- catalogue ------------------------------------------------------------------------------------------------------------- */
+/* ---- catalogue ------------------------------------------------------------------------------- */
 
-/* All pipelines of a folder; thread-safe. Reading it again replaces it as a whole; a file that is bad keeps the pipeline of its path that was there before (R1.23), or is left out. */
+/* All pipelines of a folder; thread-safe. A reload replaces the whole set; a bad file keeps the
+ * previous pipeline of its path, or is left out. */
 struct pipeline_catalogue;
 
 struct pipeline_loaded {
-    size_t n_pipelines, n_tenants, n_bad, n_kept; /* n_kept: bad files whose last good version goes on */
+    /* n_kept: bad files whose last good version stays in use */
+    size_t n_pipelines, n_tenants, n_bad, n_kept;
     size_t n_changed;
 };
-/* `dir` NULL: an empty one. Files are read by several threads. `loaded` may be NULL. IL_OK also with bad files: each was told to `remark`; else the folder cannot be read. */
+/* `dir` NULL: an empty catalogue. Files are read by several threads. `loaded` may be NULL. IL_OK
+ * even with bad files: each was passed to `remark`. Otherwise the folder cannot be read. */
 il_status il__catalogue_open(const char *dir, const struct pipeline_defaults *defaults,
-                             pipeline_remark_fn *remark, void *cookie, struct pipeline_loaded *loaded,
-                             struct pipeline_catalogue **ret, il_error *reterr) MUST_USE;
+                             pipeline_remark_fn *remark, void *cookie,
+                             struct pipeline_loaded *loaded, struct pipeline_catalogue **ret,
+                             il_error *reterr) MUST_USE;
 void      il__catalogue_close(struct pipeline_catalogue *c);
-/* Again: only files whose size, time or inode changed are read. */
-il_status il__catalogue_reload(struct pipeline_catalogue *c, const struct pipeline_defaults *defaults,
-                               pipeline_remark_fn *remark, void *cookie,
-                               struct pipeline_loaded *loaded, il_error *reterr) MUST_USE;
+/* Reload: only files whose size, time or inode changed are read. */
+il_status il__catalogue_reload(struct pipeline_catalogue      *c,
+                               const struct pipeline_defaults *defaults, pipeline_remark_fn *remark,
+                               void *cookie, struct pipeline_loaded *loaded, il_error *reterr)
+    MUST_USE;
 /* A reference, or NULL. O(1). */
-struct pipeline *il__catalogue_get(struct pipeline_catalogue *c, const char *tenant, const char *id);
-/* The pipelines of a tenant (NULL = of all) in order of (tenant, id) after (after_tenant, after_id); fills refs[0..n), returns how many. */
-size_t il__catalogue_list(struct pipeline_catalogue *c, const char *tenant, const char *after_tenant,
-                          const char *after_id, struct pipeline **refs, size_t n);
-/* Tenants that have pipelines, each once, in order; borrowed until the next reload: copy. */
+struct pipeline *il__catalogue_get(struct pipeline_catalogue *c, const char *tenant,
+                                   const char *id);
+/* The pipelines of a tenant (NULL = of all) in order of (tenant, id) after (after_tenant,
+ * after_id); fills refs[0..n), returns how many. */
+size_t il__catalogue_list(struct pipeline_catalogue *c, const char *tenant,
+                          const char *after_tenant, const char *after_id, struct pipeline **refs,
+                          size_t n);
+/* Tenants that have pipelines, each once, in order; borrowed until the next reload, so copy
+ * them. */
 typedef bool pipeline_tenant_fn(void *cookie, const char *tenant);
 void il__catalogue_tenants(struct pipeline_catalogue *c, pipeline_tenant_fn *each, void *cookie);
 /*
- * Only look: files, folders of a tenant and folders of those, all that are named together. Each fault, and all advice, is told to `remark`; nothing is kept. IL_OK also with bad files (loaded->n_bad); a path that is not there, and a
- * folder without pipelines, are told as well.
+ * Check only: files, folders of a tenant, and folders of those, all that are named, together. Every
+ * fault and all advice is passed to `remark`; nothing is kept. IL_OK even with bad files
+ * (loaded->n_bad); a missing path and a folder without pipelines are reported as well.
  */
 il_status il__pipelines_check(const char *const *paths, size_t n_paths,
                               const struct pipeline_defaults *defaults, pipeline_remark_fn *remark,
-                              void *cookie, struct pipeline_loaded *loaded, il_error *reterr) MUST_USE;
-/* Number of the reading: changes when anything has. */
+                              void *cookie, struct pipeline_loaded *loaded, il_error *reterr)
+    MUST_USE;
+/* Version of the catalogue: changes whenever a pipeline does. */
 uint64_t il__catalogue_version(struct pipeline_catalogue *c);
 
 #endif

@@ -1,5 +1,7 @@
 /*
- * pipeline_action.c: what is executed or asked, of steps and of probes: commands and HTTP requests. Parameters stay whole values here (R1.19): where a shell, a host name or bare JSON would read them again, {name} is refused.
+ * pipeline_action.c: parses the actions of steps and probes: commands and HTTP requests. Parameters
+ * stay whole values here: {name} is refused wherever a shell, a host name or bare JSON would parse
+ * the value again.
  */
 #include "apps/runner/pipeline_internal.h"
 
@@ -16,21 +18,21 @@
 const char *const il__reading_command_keys[] = { "run", "shell", "env", "limits", NULL };
 const char *const il__reading_http_keys[]    = { "method", "url", "headers", "body", NULL };
 
-/* ---- pairs -------------------------------------------------------------------------------------------------------------------- */
+/* ---- pairs ----------------------------------------------------------------------------------- */
 
 static bool
 env_name_ok(struct reading *r, const struct doc_node *m, const char *at)
 {
     if (!il__template_is_name(m->key, strlen(m->key))) {
-        il__reading_fault(
-            r, m->key_line, PLACE(at, "env"),
-            "'%.60s' is not the name of a variable (letters, digits, '_'; at most %d)", m->key,
-            TEMPLATE_NAME_BYTES_MAX);
+        il__reading_fault(r, m->key_line, PLACE(at, "env"),
+                          "'%.60s' is not a variable name (letters, digits, '_'; at most %d)",
+                          m->key, TEMPLATE_NAME_BYTES_MAX);
         return false;
     }
     if (strncmp(m->key, "INTERLOCK_", 10) == 0) {
         il__reading_fault(r, m->key_line, PLACE(at, "env"),
-                          "'%.60s': names that begin with INTERLOCK_ are set by the runner", m->key);
+                          "'%.60s': names that start with INTERLOCK_ are reserved for the runner",
+                          m->key);
         return false;
     }
     return true;
@@ -43,8 +45,7 @@ header_name_ok(struct reading *r, const struct doc_node *m, const char *at)
 
     if (n > 0 && n <= 128 && m->key[n] == '\0')
         return true;
-    il__reading_fault(r, m->key_line, PLACE(at, "headers"), "'%.60s' is not the name of a header",
-                      m->key);
+    il__reading_fault(r, m->key_line, PLACE(at, "headers"), "'%.60s' is not a header name", m->key);
     return false;
 }
 
@@ -77,18 +78,19 @@ read_pairs(struct reading *r, const struct doc_node *map, const char *at, const 
         pair->name = il__reading_strdup(r, m->key);
         n += pair->name != NULL;
         if (name_ok == header_name_ok && strpbrk(pair->value.text, "\r\n") != NULL)
-            il__reading_fault(r, m->line, PLACE(below, m->key), "a header has one line");
+            il__reading_fault(r, m->line, PLACE(below, m->key), "a header must be a single line");
     }
     *ret = pairs;
     return n;
 }
 
-/* ---- commands ------------------------------------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static void
 read_limits(struct reading *r, const struct doc_node *map, const char *at, struct proc_limits *ret)
 {
-    static const char *const keys[] = { "cpu_seconds", "memory_mb", "open_files", "processes", NULL };
+    static const char *const keys[] = { "cpu_seconds", "memory_mb", "open_files", "processes",
+                                        NULL };
     const struct doc_node   *node   = il__doc_get(map, "limits");
     char                     below[READING_FIELD_BYTES];
 
@@ -103,7 +105,8 @@ read_limits(struct reading *r, const struct doc_node *map, const char *at, struc
     ret->processes    = il__reading_number(r, node, below, "processes", 1, 1 << 20, 0);
 }
 
-/* A script is never substituted. {name} of a parameter would be pasted, so it is refused; awk's {print} and ${HOME} are left alone. */
+/* A script is never substituted. A {name} of a parameter would be pasted into it, so it is
+ * refused; awk's {print} and ${HOME} are left alone. */
 static void
 check_script(struct reading *r, const struct doc_node *node, const char *at)
 {
@@ -121,30 +124,67 @@ check_script(struct reading *r, const struct doc_node *node, const char *at)
             continue;
         if (piece.text - 1 > script && piece.text[-2] == '$')
             il__reading_advise(r, node->line, PLACE(at, "run"),
-                               "the parameter is $INTERLOCK_PARAM_%.*s in the script, not ${%.*s}",
+                               "use $INTERLOCK_PARAM_%.*s in the script, not ${%.*s}",
                                (int)piece.n_bytes, piece.text, (int)piece.n_bytes, piece.text);
         else
             il__reading_fault(r, node->line, PLACE(at, "run"),
-                              "{%.*s} is not put into a script, where the shell would read it; use "
+                              "{%.*s} is not substituted in a shell script, for safety; use "
                               "\"$INTERLOCK_PARAM_%.*s\"",
                               (int)piece.n_bytes, piece.text, (int)piece.n_bytes, piece.text);
     }
 }
 
+/* The name of the program without folder and version: "python" for /usr/bin/python3.11. */
+static size_t
+program_name(const char *path, const char **ret)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name  = slash != NULL ? slash + 1 : path;
+    size_t      n     = strlen(name);
+
+    while (n > 0 && strchr("0123456789.-", name[n - 1]) != NULL)
+        n--;
+    *ret = name;
+    return n;
+}
+
+static bool
+is_program(const char *path, const char *program)
+{
+    const char *name;
+    size_t      n = program_name(path, &name);
+
+    return n == strlen(program) && strncmp(name, program, n) == 0;
+}
+
 static bool
 is_shell(const char *path)
 {
-    static const char *const shells[] = { "sh", "bash", "dash", "zsh", "ksh", "ash", "fish" };
-    const char              *slash    = strrchr(path, '/');
+    static const char *const shells[] = { "sh",   "bash", "rbash", "dash", "ash",  "hush",
+                                          "zsh",  "ksh",  "mksh",  "lksh", "oksh", "posh",
+                                          "yash", "fish", "csh",   "tcsh" };
 
     for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
-        if (strcmp(slash != NULL ? slash + 1 : path, shells[i]) == 0)
+        if (is_program(path, shells[i]))
             return true;
     }
     return false;
 }
 
-/* [sh, -c, "… {name} …"] is a script all the same. */
+/* Short options (-c, -ec), or a long one that takes a command (fish --command). */
+static bool
+has_option(const char *text, const char *letters)
+{
+    if (text[0] != '-')
+        return false;
+    return text[1] == '-' ? strstr(text, "command") != NULL : strpbrk(text, letters) != NULL;
+}
+
+/*
+ * [sh, -c, "… {name} …"] is a script as well. More options may stand between the -c and the script
+ * (-c -e, -c --, -c -o pipefail), and which argument is the script depends on the shell. So every
+ * argument after the -c counts as the script.
+ */
 static void
 check_argv(struct reading *r, const struct doc_node *list, const char *at,
            const struct pipeline_command *c)
@@ -154,20 +194,73 @@ check_argv(struct reading *r, const struct doc_node *list, const char *at,
 
     for (size_t i = 0; i < c->n_argv; i++) {
         const char *text = c->argv[i].text;
+        script |= shell && has_option(text, "c");
+#ifdef IL_MUTANT_script_after_c_only
+        script = i > 0 && shell && strcmp(c->argv[i - 1].text, "-c") == 0;
+#endif
         if (script && il__template_has_names(text)) {
-            il__reading_fault(
-                r, list->line, PLACE(at, "run"),
-                "a parameter in a script for a shell would be read by the shell; use "
-                "\"$INTERLOCK_PARAM_name\", or give it as an argument of its own after the script");
+            il__reading_fault(r, list->line, PLACE(at, "run"),
+                              "a parameter would be interpreted by the shell; use "
+                              "\"$INTERLOCK_PARAM_name\" in the script");
             return;
         }
-        script = shell && text[0] == '-' && text[1] != '-' && text[strlen(text) - 1] == 'c';
         shell |= is_shell(text);
     }
 }
 
+/* Programs other than shells that take code or a command line as an argument: only a warning,
+ * since others may execute code as well. */
+static const struct interpreter {
+    const char *program;
+    const char *letters; /* the option that precedes code; NULL = any argument can be code */
+} interpreters[] = {
+    { "python", "c" },  { "perl", "eE" },  { "ruby", "e" },   { "node", "ep" },     { "php", "r" },
+    { "lua", "e" },     { "psql", "c" },   { "mysql", "e" },  { "mariadb", "e" },   { "su", "c" },
+    { "runuser", "c" }, { "script", "c" }, { "flock", "c" },  { "env", "S" },       { "ssh", NULL },
+    { "sqlite", NULL }, { "eval", NULL },  { "watch", NULL }, { "parallel", NULL },
+};
+
+/*
+ * Is the argument at `i` code for the interpreter at `i_program`? Code follows its option, or is
+ * part of it (-c'print({x})').
+ */
+static bool
+is_code(const struct pipeline_command *c, size_t i_program, size_t i, const struct interpreter *p)
+{
+    if (p->letters == NULL)
+        return true;
+    return has_option(c->argv[i].text, p->letters) ||
+           (i > i_program + 1 && has_option(c->argv[i - 1].text, p->letters));
+}
+
 static void
-read_argv(struct reading *r, const struct doc_node *list, const char *at, struct pipeline_command *ret)
+advise_argv(struct reading *r, const struct doc_node *list, const char *at,
+            const struct pipeline_command *c)
+{
+    const struct interpreter *p         = NULL;
+    size_t                    i_program = 0;
+
+    for (size_t i = 0; i < c->n_argv; i++) {
+        const char *text = c->argv[i].text;
+        if (p != NULL && il__template_has_names(text) && is_code(c, i_program, i, p)) {
+            il__reading_advise(r, list->line, PLACE(at, "run"),
+                               "a parameter would be interpreted as code by %s; use "
+                               "$INTERLOCK_PARAM_name, or a separate argument",
+                               p->program);
+            return;
+        }
+        for (size_t k = 0; k < ARRAY_LEN(interpreters); k++) {
+            if (!is_program(text, interpreters[k].program))
+                continue;
+            p         = &interpreters[k];
+            i_program = i;
+        }
+    }
+}
+
+static void
+read_argv(struct reading *r, const struct doc_node *list, const char *at,
+          struct pipeline_command *ret)
 {
     size_t n_errors = r->n_errors;
 
@@ -188,8 +281,9 @@ read_argv(struct reading *r, const struct doc_node *list, const char *at, struct
         return;
     if (ret->argv[0].text[0] == '\0' || il__template_has_names(ret->argv[0].text))
         il__reading_fault(r, list->line, PLACE(at, "run[0]"),
-                          "names the program: not empty, and without parameters");
+                          "the program name must not be empty or contain parameters");
     check_argv(r, list, at, ret);
+    advise_argv(r, list, at, ret);
 }
 
 void
@@ -202,10 +296,12 @@ il__reading_command(struct reading *r, const struct doc_node *map, const char *a
     ret->n_env = read_pairs(r, map, at, "env", env_name_ok, &ret->env);
     read_limits(r, map, at, &ret->limits);
     if (run == NULL) {
-        il__reading_fault(r, map->line, PLACE(at, "run"), "is missing: a list of arguments");
+        il__reading_fault(r, map->line, PLACE(at, "run"),
+                          "is missing; must be a list of arguments");
     } else if (!shell && run->type != DOC_LIST) {
-        il__reading_fault(r, run->line, PLACE(at, "run"),
-                          "must be a list of arguments, as [python3, job.py]; or add shell: true");
+        il__reading_fault(
+            r, run->line, PLACE(at, "run"),
+            "must be a list of arguments such as [python3, job.py]; or add shell: true");
     } else if (!shell) {
         read_argv(r, run, at, ret);
     } else if (run->type != DOC_TEXT || run->text == NULL || run->text[0] == '\0') {
@@ -216,7 +312,7 @@ il__reading_command(struct reading *r, const struct doc_node *map, const char *a
     }
 }
 
-/* ---- HTTP ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- HTTP ------------------------------------------------------------------------------------ */
 
 static void
 read_url(struct reading *r, const struct doc_node *map, const char *at, struct pipeline_http *ret)
@@ -234,16 +330,15 @@ read_url(struct reading *r, const struct doc_node *map, const char *at, struct p
                        : strncmp(url, "http://", 7) == 0 ? url + 7
                                                          : NULL;
     if (host == NULL || host[strcspn(host, " \t\r\n")] != '\0' || strcspn(host, "/?#") == 0)
-        il__reading_fault(
-            r, node->line, PLACE(at, "url"),
-            "must be an address that begins with https:// or http://, without spaces");
+        il__reading_fault(r, node->line, PLACE(at, "url"),
+                          "must be a URL that starts with https:// or http://, without spaces");
     else if (memchr(host, '{', strcspn(host, "/?#")) != NULL)
-        il__reading_fault(
-            r, node->line,
-            PLACE(at, "url"), "a parameter cannot be part of the host: whoever triggers would choose whom the server calls");
+        il__reading_fault(r, node->line, PLACE(at, "url"),
+                          "a parameter cannot be part of the host: the caller could choose which "
+                          "host the server contacts");
 }
 
-/* A scalar of YAML that means the same in JSON: true, false, null, a number. */
+/* A YAML scalar that means the same in JSON: true, false, null, a number. */
 static bool
 is_json_literal(const char *text)
 {
@@ -303,7 +398,7 @@ add_json(struct il__buf *out, const struct doc_node *node)
     il__buf_addc(out, node->type == DOC_MAP ? '}' : ']');
 }
 
-/* In a text of JSON, a {name} that is not in a string would be read as JSON. */
+/* In JSON text, a {name} outside a string would be parsed as JSON. */
 static bool
 names_in_strings(const char *json)
 {
@@ -366,7 +461,7 @@ read_body(struct reading *r, const struct doc_node *map, const char *at, struct 
     ret->body_escape = node->type == DOC_TEXT ? escape_of(ret) : PIPELINE_JSON;
     if (ret->body_escape == PIPELINE_JSON && !names_in_strings(ret->body.text))
         il__reading_fault(r, node->line, PLACE(at, "body"),
-                          "a {name} in JSON must stand in a string: \"{name}\"");
+                          "a {name} in JSON must be inside a string: \"{name}\"");
 }
 
 void

@@ -1,5 +1,6 @@
 /*
- * pipeline_advice.c: what could be better in a file that is fine: shown by `interlock pipelines check`, never a reason to refuse it.
+ * pipeline_advice.c: advice about valid pipeline files, shown by `interlock pipelines check`.
+ * Advice never makes a file invalid.
  */
 #include "apps/runner/pipeline_internal.h"
 
@@ -20,7 +21,7 @@ line_of(const struct doc_node *root, const char *key)
     return node != NULL ? node->key_line : root->line;
 }
 
-/* R1.4: by how long it is expected to take. */
+/* By expected duration. */
 static void
 lock_timeout(struct reading *r, const struct doc_node *root)
 {
@@ -33,14 +34,16 @@ lock_timeout(struct reading *r, const struct doc_node *root)
 
     if (!r->own_timeout || (given > 0 ? given : LOCK_TIMEOUT_DEFAULT_S) == advised)
         return;
-    il__reading_advise(
-        r, line_of(root, given > 0 ? "lock_timeout_seconds" : "timeout_minutes"),
-        PLACE("", "lock_timeout_seconds"),
-        "%" PRId64 " is advised for a pipeline of %s, by its timeout (it is %" PRId64 "%s)",
-        advised, length, given > 0 ? given : LOCK_TIMEOUT_DEFAULT_S, given > 0 ? "" : " by default");
+    il__reading_advise(r, line_of(root, given > 0 ? "lock_timeout_seconds" : "timeout_minutes"),
+                       PLACE("", "lock_timeout_seconds"),
+                       "%" PRId64 " is advised for a pipeline of %s, by its timeout (it is %" PRId64
+                       "%s)",
+                       advised, length, given > 0 ? given : LOCK_TIMEOUT_DEFAULT_S,
+                       given > 0 ? "" : " by default");
 }
 
-/* Steps that say how long they may take: do the levels fit into the pipeline's time, one after the other? */
+/* If the steps have timeouts: do the levels, one after the other, fit into the pipeline's
+ * timeout? */
 static void
 step_timeouts(struct reading *r, const struct doc_node *root)
 {
@@ -54,16 +57,16 @@ step_timeouts(struct reading *r, const struct doc_node *root)
     for (const struct doc_node *m = list->first; m != NULL; m = m->next, i++) {
         const struct pipeline_step *step = &r->p->steps[i];
         if (il__doc_get(m, "timeout") != NULL || il__doc_get(m, "timeout_minutes") != NULL)
-            level_ms[step->level] = MAX(level_ms[step->level], step->timeout_ms);
+            level_ms[step->level - 1] = MAX(level_ms[step->level - 1], step->timeout_ms);
     }
     for (size_t level = 0; level < r->p->n_levels; level++)
         sum += level_ms[level];
     if (sum > r->p->timeout_ms)
-        il__reading_advise(
-            r, line_of(root, r->own_timeout ? "timeout_minutes" : "steps"),
-            PLACE("", "timeout_minutes"),
-            "the steps may take %s one after the other, but the pipeline is stopped after %s",
-            il__duration_text(sum, sum_text), il__duration_text(r->p->timeout_ms, own_text));
+        il__reading_advise(r, line_of(root, r->own_timeout ? "timeout_minutes" : "steps"),
+                           PLACE("", "timeout_minutes"),
+                           "the steps may take %s in sequence, but the pipeline times out after %s",
+                           il__duration_text(sum, sum_text),
+                           il__duration_text(r->p->timeout_ms, own_text));
 }
 
 static bool
@@ -86,11 +89,11 @@ plain_http(struct reading *r)
             continue;
         (void)snprintf(at, sizeof at, "steps[%zu]", i);
         il__reading_advise(r, step->line, PLACE(at, "url"),
-                           "is not https: values and headers can be read on their way");
+                           "is not https: values and headers are sent unencrypted");
     }
 }
 
-/* Ticks that come while the run of the one before may still be going. */
+/* Ticks that come while the run of the previous one may still be running. */
 static void
 schedule(struct reading *r, const struct doc_node *root)
 {
@@ -108,10 +111,11 @@ schedule(struct reading *r, const struct doc_node *root)
         tick         = next;
     }
     if (gap < p->timeout_ms)
-        il__reading_advise(
-            r, line_of(root, "schedule"),
-            PLACE("", "schedule"), "it ticks every %s, but a run may take %s: on_conflict says what becomes of a tick that finds it running",
-            il__duration_text(gap, gap_text), il__duration_text(p->timeout_ms, own_text));
+        il__reading_advise(r, line_of(root, "schedule"), PLACE("", "schedule"),
+                           "it is scheduled every %s, but a run may take %s; on_conflict decides "
+                           "what happens to overlapping runs",
+                           il__duration_text(gap, gap_text),
+                           il__duration_text(p->timeout_ms, own_text));
 }
 
 static void
@@ -120,10 +124,10 @@ unused(struct reading *r, const struct doc_node *root)
     if (r->own_lock_retries && r->p->on_conflict != IL_POLICY_REJECT)
         il__reading_advise(r, line_of(root, "lock_acquisition_retries"),
                            PLACE("", "lock_acquisition_retries"),
-                           "counts with on_conflict: reject only");
+                           "only used with on_conflict: reject");
     if (r->p->queue_max > 0 && r->p->on_conflict != IL_POLICY_QUEUE)
         il__reading_advise(r, line_of(root, "queue_max"), PLACE("", "queue_max"),
-                           "counts with on_conflict: queue only");
+                           "only used with on_conflict: queue");
 }
 
 void

@@ -1,5 +1,7 @@
 /*
- * pipeline_check.c: check steps (R1.20): the table, and what is expected of it. An unknown kind is no fault of the file: it fails when the check runs, and `pipelines check` advises.
+ * pipeline_check.c: parses check steps: the table and the expectations. An unknown kind of
+ * expectation does not make the file invalid: it fails when the check runs, and `pipelines check`
+ * warns about it.
  */
 #include "apps/runner/pipeline_internal.h"
 
@@ -20,7 +22,7 @@ static const struct {
     { "value_between", PIPELINE_BETWEEN },
     { "unique", PIPELINE_UNIQUE },
     { "sql", PIPELINE_CUSTOM },
-    /* other names for the same */
+    /* aliases */
     { "row_count_between", PIPELINE_ROW_COUNT },
     { "between", PIPELINE_BETWEEN },
     { "custom_sql", PIPELINE_CUSTOM },
@@ -32,7 +34,8 @@ kind_at(const void *cookie UNUSED, size_t i)
     return i < ARRAY_LEN(kinds) ? kinds[i].name : NULL;
 }
 
-/* A table or a column: it is quoted when it is used, so most characters are fine; parameters cannot be one. */
+/* A table or a column name: it is quoted when used, so most characters are allowed; parameters
+ * are not. */
 static const char *
 read_name(struct reading *r, const struct doc_node *map, const char *at, const char *key)
 {
@@ -42,15 +45,17 @@ read_name(struct reading *r, const struct doc_node *map, const char *at, const c
         return NULL;
     if (strpbrk(name, "\"'`;{}\\\t\r\n") != NULL || !il__utf8_valid(name, strlen(name))) {
         il__reading_fault(r, il__doc_get(map, key)->line, PLACE(at, key),
-                          "'%.60s' is not a name: no quotes, braces or ';', and no parameters", name);
+                          "'%.60s' is not a name: no quotes, braces or ';', and no parameters",
+                          name);
         return NULL;
     }
     return name;
 }
 
-/* min or max; a number for what is counted. */
+/* min or max; must be a number where something is counted. */
 static const char *
-read_bound(struct reading *r, const struct doc_node *map, const char *at, const char *key, bool count)
+read_bound(struct reading *r, const struct doc_node *map, const char *at, const char *key,
+           bool count)
 {
     const char *text = il__reading_text(r, map, at, key, NAME_BYTES_MAX, false);
     uint64_t    number;
@@ -84,17 +89,19 @@ check_bounds(struct reading *r, const struct doc_node *map, const char *at,
         il__reading_fault(r, map->line, PLACE(at, "min"), "value_between needs min, max or both");
     if (e->min != NULL && e->max != NULL && is_decimal(e->min, &min) && is_decimal(e->max, &max) &&
         min > max)
-        il__reading_fault(r, map->line, PLACE(at, "max"), "min %s is more than max %s", e->min, e->max);
+        il__reading_fault(r, map->line, PLACE(at, "max"), "min %s is greater than max %s", e->min,
+                          e->max);
 }
 
 static void
-read_sql(struct reading *r, const struct doc_node *map, const char *at, struct pipeline_expectation *e)
+read_sql(struct reading *r, const struct doc_node *map, const char *at,
+         struct pipeline_expectation *e)
 {
     const struct doc_node *sql = il__doc_get(map, "sql");
 
     if (sql == NULL)
         il__reading_fault(r, map->line, PLACE(at, "sql"),
-                          "is missing: a query that gives the offending rows");
+                          "is missing; must be a query that returns the offending rows");
     else
         (void)il__reading_sql(r, sql, PLACE(at, "sql"), &e->sql); /* told */
 }
@@ -103,8 +110,10 @@ static void
 read_expectation(struct reading *r, const struct doc_node *map, const char *at,
                  struct pipeline_expectation *e)
 {
-    static const char *const keys[] = { "kind", "column", "min", "max", "sql", "description", NULL };
-    char                     hint[100];
+    static const char *const keys[] = {
+        "kind", "column", "min", "max", "sql", "description", NULL
+    };
+    char hint[100];
 
     e->line = map->line;
     e->kind = PIPELINE_UNKNOWN;
@@ -119,7 +128,7 @@ read_expectation(struct reading *r, const struct doc_node *map, const char *at,
     }
     if (e->kind == PIPELINE_UNKNOWN)
         il__reading_advise(r, map->line, PLACE(at, "kind"),
-                           "'%.60s' is unknown, and fails when it is checked%s", e->kind_text,
+                           "'%.60s' is unknown and will always fail%s", e->kind_text,
                            il__reading_hint(e->kind_text, kind_at, NULL, hint, sizeof hint));
     bool column = e->kind == PIPELINE_COLUMN_EXISTS || e->kind == PIPELINE_NOT_NULL ||
                   e->kind == PIPELINE_BETWEEN || e->kind == PIPELINE_UNIQUE;
@@ -137,7 +146,7 @@ il__reading_check(struct reading *r, const struct doc_node *map, const char *at,
                   struct pipeline_step *step)
 {
     const struct doc_node *list  = il__doc_get(map, "expectations");
-    bool                   table = false; /* is it needed? */
+    bool                   table = false; /* is it required? */
 
     step->connection = il__reading_id(r, map, "connection", at, PIPELINE_ID_BYTES_MAX);
     if (list == NULL || list->type != DOC_LIST || list->n == 0 || list->n > EXPECTATIONS_MAX) {
@@ -146,7 +155,8 @@ il__reading_check(struct reading *r, const struct doc_node *map, const char *at,
         return;
     }
     step->expectations = il__reading_alloc(r, list->n, sizeof *step->expectations);
-    for (const struct doc_node *m = list->first; m != NULL && step->expectations != NULL; m = m->next) {
+    for (const struct doc_node *m = list->first; m != NULL && step->expectations != NULL;
+         m                        = m->next) {
         char below[READING_FIELD_BYTES];
         (void)snprintf(below, sizeof below, "%s.expectations[%zu]", at, step->n_expectations);
         struct pipeline_expectation *e = &step->expectations[step->n_expectations++];

@@ -1,5 +1,6 @@
 /*
- * pipeline_step.c: the steps of a pipeline file: what all have, what each kind has, and who needs whom.
+ * pipeline_step.c: parses the steps of a pipeline file: common keys, keys of each type, and
+ * dependencies.
  */
 #include "apps/runner/pipeline_internal.h"
 
@@ -28,7 +29,7 @@ static const char *const *const type_keys[PIPELINE_STEP_TYPE_COUNT] = {
     [PIPELINE_CHECK]   = check_keys,
 };
 
-/* ---- the kinds ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the kinds ------------------------------------------------------------------------------- */
 
 static void
 read_sql(struct reading *r, const struct doc_node *map, const char *at, struct pipeline_step *step)
@@ -39,7 +40,8 @@ read_sql(struct reading *r, const struct doc_node *map, const char *at, struct p
 
     step->connection = il__reading_id(r, map, "connection", at, PIPELINE_ID_BYTES_MAX);
     if (sql == NULL) {
-        il__reading_fault(r, map->line, PLACE(at, "sql"), "is missing: a statement, or a list of them");
+        il__reading_fault(r, map->line, PLACE(at, "sql"),
+                          "is missing; must be a statement or a list of statements");
         return;
     }
     if (sql->type == DOC_LIST) {
@@ -62,7 +64,8 @@ read_sql(struct reading *r, const struct doc_node *map, const char *at, struct p
 
 /* 200, or 200..299 */
 static void
-read_expect(struct reading *r, const struct doc_node *map, const char *at, struct pipeline_http *ret)
+read_expect(struct reading *r, const struct doc_node *map, const char *at,
+            struct pipeline_http *ret)
 {
     const struct doc_node *node = il__doc_get(map, "expect");
     char                   from[8];
@@ -81,7 +84,8 @@ read_expect(struct reading *r, const struct doc_node *map, const char *at, struc
         return;
     }
     il__reading_fault(r, node->line, PLACE(at, "expect"),
-                      "must be a status from 100 to 599, or a range, as 200..299; not '%.40s'", text);
+                      "must be a status from 100 to 599 or a range such as 200..299, not '%.40s'",
+                      text);
 }
 
 static void
@@ -106,7 +110,7 @@ read_kind(struct reading *r, const struct doc_node *map, const char *at, struct 
     }
 }
 
-/* ---- a step ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------- */
 
 static void
 read_step(struct reading *r, const struct doc_node *map, size_t i)
@@ -134,13 +138,13 @@ read_step(struct reading *r, const struct doc_node *map, size_t i)
         step->on_failure = (enum pipeline_on_failure)failure;
     size_t type = il__reading_choice(r, map, at, "type", il__pipeline_step_types, true);
     if (type == SIZE_MAX)
-        return; /* which keys it may have is not known */
+        return; /* its keys are unknown */
     step->type = (enum pipeline_step_type)type;
     (void)il__reading_keys(r, map, at, common_keys, type_keys[type]); /* told */
     read_kind(r, map, at, step);
 }
 
-/* ---- who needs whom ---------------------------------------------------------------------------------------------------------------- */
+/* ---- dependencies ---------------------------------------------------------------------------- */
 
 static const char *
 step_id_at(const void *cookie, size_t i)
@@ -166,19 +170,19 @@ add_need(struct reading *r, struct pipeline_step *step, const struct doc_node *n
     char hint[100];
 
     if (node->type != DOC_TEXT || node->text == NULL) {
-        il__reading_fault(r, node->line, PLACE(at, "depends_on"), "must be a list of ids of steps");
+        il__reading_fault(r, node->line, PLACE(at, "depends_on"), "must be a list of step ids");
         return;
     }
     size_t found = find_step(r->p, node->text);
     if (found == SIZE_MAX) {
-        il__reading_fault(r, node->line, PLACE(at, "depends_on"), "there is no step '%.60s'%s",
+        il__reading_fault(r, node->line, PLACE(at, "depends_on"), "no such step: '%.60s'%s",
                           node->text,
                           il__reading_hint(node->text, step_id_at, r->p, hint, sizeof hint));
         return;
     }
     for (size_t i = 0; i < step->n_needs; i++) {
         if (step->needs[i] == found) {
-            il__reading_fault(r, node->line, PLACE(at, "depends_on"), "'%.60s' is named twice",
+            il__reading_fault(r, node->line, PLACE(at, "depends_on"), "'%.60s' is listed twice",
                               node->text);
             return;
         }
@@ -197,7 +201,7 @@ read_needs(struct reading *r, const struct doc_node *map, size_t i)
         return;
     (void)snprintf(at, sizeof at, "steps[%zu]", i);
     if (node->n > PIPELINE_STEPS_MAX) {
-        il__reading_fault(r, node->line, PLACE(at, "depends_on"), "names more than %d steps",
+        il__reading_fault(r, node->line, PLACE(at, "depends_on"), "lists more than %d steps",
                           PIPELINE_STEPS_MAX);
         return;
     }
@@ -224,7 +228,7 @@ refuse_same_ids(struct reading *r)
             continue;
         (void)snprintf(at, sizeof at, "steps[%zu]", i);
         il__reading_fault(r, p->steps[i].line, PLACE(at, "step_id"),
-                          "'%s' is the id of another step, too (line %zu)", p->steps[i].id,
+                          "'%s' is already the id of another step (line %zu)", p->steps[i].id,
                           p->steps[first].line);
     }
 }
@@ -255,5 +259,5 @@ il__reading_steps(struct reading *r, const struct doc_node *root)
         read_needs(r, m, i++);
     if (!il__pipeline_levels(p, cycle, sizeof cycle, &i_step))
         il__reading_fault(r, p->steps[i_step].line, PLACE("steps", "depends_on"),
-                          "the steps wait for each other: %s", cycle);
+                          "dependency cycle: %s", cycle);
 }

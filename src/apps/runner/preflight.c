@@ -1,5 +1,6 @@
 /*
- * preflight.c: the probe of a pipeline (R1.28): is the job outside still running that an earlier run began? Whatever is not a plain yes or no is an error: nothing may start then.
+ * preflight.c: runs the preflight probe of a pipeline: is the external job of an earlier run still
+ * running? Any result other than a clear yes or no is an error, and nothing starts.
  */
 #include <errno.h>
 #include <poll.h>
@@ -13,23 +14,23 @@
 #include "base/error.h"
 
 #define GRACE_MS 1000
-#define LOOK_MS 200  /* how often it is looked whether the runner stops */
-#define LATE_MS 5000 /* beyond time-out and grace: then it is not waited for any more */
+#define LOOK_MS 200  /* how often to check whether the runner stops */
+#define LATE_MS 5000 /* beyond timeout and grace: then stop waiting for it */
 #define OUT_BYTES_MAX 4096
 #define ANSWER_BYTES_MAX 65536
 #define ID_BYTES_MAX 256
-#define NO_ID "(it has no id)"
+#define NO_ID "(no id)"
 
 static il_status
 unknown(const struct pipeline *p, il_error *reterr, const char *why)
 {
     return il__error_set(
         reterr, IL_STORE,
-        "pipeline %s: preflight: it cannot be told whether the job outside is running: %s", p->id,
+        "pipeline %s: preflight cannot determine whether the external job is running: %s", p->id,
         why);
 }
 
-/* It runs, and this is its id: the first line. */
+/* The job is running, and the first line is its id. */
 static il_status
 held(const struct pipeline *p, const char *id, char **ret_id, il_error *reterr)
 {
@@ -39,16 +40,16 @@ held(const struct pipeline *p, const char *id, char **ret_id, il_error *reterr)
         n--;
     *ret_id = n > 0 ? il__strndup(id, n) : il__strdup(NO_ID);
     if (*ret_id == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a probe");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a probe");
     for (char *at = *ret_id; *at != '\0'; at++) {
         if ((unsigned char)*at < ' ' || *at == 0x7f)
             *at = '?';
     }
-    il__error_set(reterr, IL_HELD, "pipeline %s: the job outside is running: %s", p->id, *ret_id);
+    il__error_set(reterr, IL_HELD, "pipeline %s: the external job is running: %s", p->id, *ret_id);
     return IL_HELD;
 }
 
-/* ---- a command ------------------------------------------------------------------------------------------------------------- */
+/* ---- a command ------------------------------------------------------------------------------- */
 
 struct probe {
     char            **argv; /* owned */
@@ -93,7 +94,7 @@ make_argv(struct probe *b, const struct pipeline_command *c, const struct pipeli
             st = il__pipeline_expand(&c->argv[i], v, PIPELINE_PLAIN, &text, reterr);
         if (st != IL_OK)
             return st;
-        il__buf_adds(&text, ""); /* an empty argument is one, too */
+        il__buf_adds(&text, ""); /* an empty argument is an argument */
         b->argv[i] = text.n_bytes > 0 ? il__buf_take(&text) : il__strdup("");
         if (b->argv[i] == NULL)
             break;
@@ -101,10 +102,10 @@ make_argv(struct probe *b, const struct pipeline_command *c, const struct pipeli
     }
     return b->argv != NULL && b->n_argv == n
                ? IL_OK
-               : il__error_set(reterr, IL_NOMEM, "no memory for a probe");
+               : il__error_set(reterr, IL_NOMEM, "out of memory for a probe");
 }
 
-/* Read what there is; the beginning is kept. False: its end. */
+/* Read what is available, keeping the beginning. False: end of stream. */
 static bool
 take_output(int fd, char *to, size_t *n_kept)
 {
@@ -128,10 +129,12 @@ take_output(int fd, char *to, size_t *n_kept)
 static il_status
 cancelled(const struct pipeline *p, il_error *reterr)
 {
-    return il__error_set(reterr, IL_CANCELLED, "pipeline %s: preflight: the server stops", p->id);
+    return il__error_set(reterr, IL_CANCELLED,
+                         "pipeline %s: preflight: the server is shutting down", p->id);
 }
 
-/* Until it has ended, with all that is below it, and its output is read; until then; or until the runner stops. */
+/* Wait until the probe and all its descendants have ended and its output is read; at most until
+ * until_ns, or until the runner stops. */
 static void
 wait_for_end(struct probe *b, struct runner *r, int64_t until_ns, struct proc_report *ret)
 {
@@ -151,7 +154,7 @@ wait_for_end(struct probe *b, struct runner *r, int64_t until_ns, struct proc_re
             fds[2].fd = -1;
         il__proc_report(&b->child, ret);
     }
-    /* All of them are gone: what they wrote is there. */
+    /* All of them have ended: the pipes hold everything they wrote. */
     if (fds[1].fd >= 0)
         (void)take_output(fds[1].fd, b->out, &b->n_out);
     if (fds[2].fd >= 0)
@@ -170,21 +173,21 @@ understand(const struct probe *b, const struct pipeline *p, const struct proc_re
             return held(p, b->out, ret_id, reterr);
         if (WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 1)
             return IL_OK;
-        (void)snprintf(why, sizeof why, "its command ended with %s %d%s%.*s",
+        (void)snprintf(why, sizeof why, "the command ended with %s %d%s%.*s",
                        WIFEXITED(end->wait_status) ? "status" : "signal",
                        WIFEXITED(end->wait_status) ? WEXITSTATUS(end->wait_status)
                                                    : WTERMSIG(end->wait_status),
                        b->n_err > 0 ? ": " : "", (int)MIN(strcspn(b->err, "\r\n"), 200), b->err);
         return unknown(p, reterr, why);
     case PROC_END_FAILED:
-        (void)snprintf(why, sizeof why, "%.200s cannot be executed: %s", b->argv[0],
+        (void)snprintf(why, sizeof why, "cannot execute %.200s: %s", b->argv[0],
                        strerror(end->error));
         return unknown(p, reterr, why);
     case PROC_END_TIMEOUT:
     case PROC_END_NONE:
-        return unknown(p, reterr, "its command took too long");
+        return unknown(p, reterr, "the command timed out");
     default:
-        return unknown(p, reterr, "its command was stopped");
+        return unknown(p, reterr, "the command was stopped");
     }
 }
 
@@ -221,7 +224,7 @@ ask_command(struct runner *r, const struct pipeline *p, const struct pipeline_va
     return st;
 }
 
-/* ---- a request ------------------------------------------------------------------------------------------------------------- */
+/* ---- a request ------------------------------------------------------------------------------- */
 
 static void
 take_answer(void *cookie, const void *data, size_t n_bytes)
@@ -230,17 +233,19 @@ take_answer(void *cookie, const void *data, size_t n_bytes)
 }
 
 static il_status
-understand_answer(const struct pipeline *p, const struct il__buf *body, char **ret_id, il_error *reterr)
+understand_answer(const struct pipeline *p, const struct il__buf *body, char **ret_id,
+                  il_error *reterr)
 {
     json_error_t ignored;
     char         number[32];
-    json_t *answer = body->failed ? NULL : json_loadb(il__buf_str(body), body->n_bytes, 0, &ignored);
+    json_t      *answer =
+        body->failed ? NULL : json_loadb(il__buf_str(body), body->n_bytes, 0, &ignored);
     json_t   *running = json_object_get(answer, "running");
     json_t   *id      = json_object_get(answer, "id");
     il_status st;
 
     if (!json_is_boolean(running)) {
-        st = unknown(p, reterr, "the answer is no JSON with \"running\": true or false");
+        st = unknown(p, reterr, "the response is not JSON with \"running\": true or false");
     } else if (!json_is_true(running)) {
         st = IL_OK;
     } else if (json_is_integer(id)) {
@@ -275,7 +280,7 @@ ask_http(struct runner *r, const struct pipeline *p, const struct pipeline_value
     if (answer.status == 200)
         return understand_answer(p, &body, ret_id, reterr);
     if (answer.error[0] == '\0')
-        (void)snprintf(answer.error, sizeof answer.error, "%s: answered %ld", answer.url,
+        (void)snprintf(answer.error, sizeof answer.error, "%s: responded %ld", answer.url,
                        answer.status);
     return unknown(p, reterr, answer.error);
 }

@@ -1,10 +1,14 @@
 /*
- * record.c: the recorder: history is written by one thread, what has gathered as one commit.
+ * record.c: the recorder: one thread writes the history, committing what has accumulated in
+ * batches.
  *
- * Whoever records makes a copy and goes on. What comes within a tenth of a second is one commit, sooner if somebody waits for it: all that there is to say about a short run is written once, when it ends. Of news about the same thing
- * only the last is written.
- * While the data store is out of reach the queue grows to its limits; then the oldest news that something *began* go
- * first (the news of its end will say more), then the oldest of all; both are counted. Writes are upserts, so that a commit whose outcome is unknown is repeated.
+ * Callers hand over a copy and continue. Records that arrive within a tenth of a second form one
+ * commit, sooner if a caller waits for it, so a short run is written once, when it ends. Of several
+ * records about the same object only the last is written.
+ *
+ * While the data store is unreachable the queue grows up to its limits; then the oldest records
+ * that something *began* are dropped first (the record of its end will say more), then the oldest
+ * of all; both are counted. Writes are upserts, so a commit whose outcome is unknown is repeated.
  */
 #include <errno.h>
 
@@ -37,9 +41,9 @@ struct runner_record {
     char text[]; /* all strings */
 };
 
-/* ---- copies ------------------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
-/* A record with room for its strings, which are then moved into it. */
+/* Allocate a record with room for its strings, which are then moved into it. */
 static struct runner_record *
 make(enum record_kind kind, const char **const fields[], size_t n_fields)
 {
@@ -178,9 +182,9 @@ runner_record_wait(struct runner *r, int64_t limit_ms)
     runner_unlock(&q->mutex);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* The first records of the queue, off it. q->mutex is held. */
+/* Remove the first records from the queue. q->mutex is held. */
 static struct runner_record *
 take(struct recorder *q, size_t *ret_n)
 {
@@ -203,7 +207,7 @@ take(struct recorder *q, size_t *ret_n)
     return n > 0 ? first : NULL;
 }
 
-/* Does a later record say more about the same thing? */
+/* Does a later record supersede this one? */
 static bool
 is_outdated(const struct runner_record *rec)
 {
@@ -253,17 +257,18 @@ free_records(struct runner_record *first)
     }
 }
 
-/* Old history goes, a thousand runs at a time. */
+/* Purge old history, a thousand runs at a time. */
 static void
 purge(struct runner *r)
 {
     uint64_t n;
 
-    /* whatever goes wrong: in ten minutes it is tried again */
+    /* on any error, try again in ten minutes */
     IGNORE(il__data_history_purge(r->o.data, il__clock_wall_ms() - r->o.keep_ms, &n, NULL));
 }
 
-/* Write them, and again while the data store is out of reach; not for long once the runner is being closed. q->mutex is not held. */
+/* Write the records, retrying while the data store is unreachable; not for long once the runner
+ * is closing. q->mutex is not held. */
 static bool
 write_surely(struct runner *r, const struct runner_record *first)
 {
@@ -274,7 +279,7 @@ write_surely(struct runner *r, const struct runner_record *first)
         il_status st    = write_records(r, first, &error);
         if (st == IL_OK)
             return true;
-        runner_trouble(r, "history cannot be written", &error);
+        runner_trouble(r, "cannot write history", &error);
         bool again = st == IL_STORE || st == IL_FULL || st == IL_NOMEM;
         runner_lock(&q->mutex);
         if (again)
@@ -332,14 +337,13 @@ runner_recorder_start(struct runner *r, il_error *reterr)
 
     q->r    = r;
     q->last = &q->first;
-    CHECK(pthread_mutex_init(&q->mutex, NULL) == 0);
+    il__mutex_init(&q->mutex, IL__MUTEX_recorder);
     il__cond_init(&q->wake);
     il__cond_init(&q->written);
     q->ready = true;
     int rc   = runner_thread(&q->thread, recorder_main, r);
     if (rc != 0)
-        return il__error_set(reterr, IL_NOMEM, "cannot start the thread that writes history: %s",
-                             strerror(rc));
+        return il__error_set(reterr, IL_NOMEM, "cannot start the history thread: %s", strerror(rc));
     q->started = true;
     return IL_OK;
 }
@@ -361,5 +365,5 @@ runner_recorder_stop(struct runner *r, int64_t limit_ms)
     free_records(q->first);
     CHECK(pthread_cond_destroy(&q->wake) == 0);
     CHECK(pthread_cond_destroy(&q->written) == 0);
-    CHECK(pthread_mutex_destroy(&q->mutex) == 0);
+    il__mutex_destroy(&q->mutex);
 }

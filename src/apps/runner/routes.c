@@ -1,6 +1,4 @@
-/*
- * routes.c: the runner as an app: how it is opened, stopped and closed. See routes.h.
- */
+/* routes.c: the runner as an app of the server: open, stop, close. See routes.h. */
 #include "apps/runner/routes.h"
 
 #include "base/error.h"
@@ -8,13 +6,17 @@
 #include "http/scope.h"
 #include "http/server.h"
 
+static const char down[] = "Lock manager unavailable";
+
 static const struct http_route routes[] = {
 /* clang-format off */
 #define R(method, path, permission, id, fn, query, body, answer, flags, summary, example) \
-    { method, path, HTTP_MAY_##permission, runner_http_##fn, query, body, answer, flags, summary, #id, IL_OP_NONE, example },
-/* The log of a run is that of the store's run: the server's own handler. */
+    { method,  path, HTTP_MAY_##permission, runner_http_##fn, query, body, answer, flags, \
+      summary, #id,  IL_OP_NONE,            example,          down },
+/* The log of a run is that of the run in the store: the server's own handler. */
 #define LOG(method, path, permission, id, summary) \
-    { method, path, HTTP_MAY_##permission, http_run_log, NULL, NULL, &http_out_log, HTTP_BARE | HTTP_WAITS, summary, #id, IL_OP_RUN_LOG, NULL },
+    { method, path, HTTP_MAY_##permission, http_run_log, NULL, NULL, &http_out_log, \
+      HTTP_BARE | HTTP_WAITS, summary, #id, IL_OP_RUN_LOG, NULL, down },
 #include "apps/runner/routes.def"
 #undef R
 #undef LOG
@@ -46,7 +48,7 @@ runner_app_pipeline(struct http_request *r, const char *id)
     return NULL;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static void
 take_limits(void *cookie, const struct il__data_tenant *t)
@@ -54,7 +56,8 @@ take_limits(void *cookie, const struct il__data_tenant *t)
     *(struct il__data_limits *)cookie = t->limits;
 }
 
-/* For triggers of schedules, on the runner's threads. A tenant that the data store does not know has the server's limits, and so has one that it cannot tell about now. */
+/* For triggers of schedules, on the runner's threads. A tenant that the data store does not
+ * know, or cannot look up now, gets the server's limits. */
 static void
 limits_of(void *cookie, const char *tenant, uint32_t *live_max, uint32_t *day_max)
 {
@@ -65,7 +68,8 @@ limits_of(void *cookie, const char *tenant, uint32_t *live_max, uint32_t *day_ma
     if (il__data_tenant_get(app->server->data, tenant, take_limits, &own, &err) != IL_OK)
         own = (struct il__data_limits){ .runs = 0 };
     *live_max = (uint32_t)(own.runs != 0 ? own.runs : atomic_load(&app->runs));
-    *day_max = (uint32_t)(own.runs_per_day != 0 ? own.runs_per_day : atomic_load(&app->runs_per_day));
+    *day_max =
+        (uint32_t)(own.runs_per_day != 0 ? own.runs_per_day : atomic_load(&app->runs_per_day));
 }
 
 static void
@@ -104,8 +108,7 @@ app_open(struct http_server *s, void *cookie, void **ret, il_error *reterr)
         return st;
     }
     app->catalogue = runner_catalogue(app->runner);
-    if (app->has_pipelines || !app->lock_metrics)
-        http_metrics_pipelines(s, runner_app_known, app);
+    http_metrics_pipelines(s, runner_app_known, app);
     *ret = app;
     return IL_OK;
 }
@@ -138,6 +141,7 @@ app_reload(void *state, void *cookie, il_error *reterr)
 
 const struct http_app runner_http_app = {
     .name          = "pipeline",
+    .run_class     = "pipeline",
     .routes        = routes,
     .n_routes      = ARRAY_LEN(routes),
     .errors        = errors,

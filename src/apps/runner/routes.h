@@ -1,21 +1,24 @@
 /*
- * routes.h: the runner as an app of the server: its routes, and what their files share. routes.c: the app's life and the pipelines; routes_trigger.c; routes_run.c: runs, cancel,
- * log, output; routes_lock.c; routes_tables.c: what is taken and answered; log.c: notes of the runner become lines of the log, metrics and events; metrics.c.
+ * routes.h: the runner as an app of the server; shared by the files of its routes. routes.c opens
+ * and closes the app, routes_*.c are the handlers, routes_tables.c their bodies, run_view.c the
+ * view of a run. log.c turns notes of the runner into log lines, metrics and events; metrics.c
+ * prints its own metrics.
  */
 #ifndef IL_APPS_RUNNER_ROUTES_H
 #define IL_APPS_RUNNER_ROUTES_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "apps/runner/run_view.h"
+#include "base/mutex.h"
 #include "http/app.h"
+#include "http/handler.h"
 #include "http/metrics.h"
-#include "http/one.h"
 
 /*
- * What the app is opened with (http_options.app_cookies): the options of the runner but for h, data, store_url, note and limits, which the app sets. Whoever owns it may change it
- * in http_options.reload: the app's reload follows, and looks at defaults and connections.
+ * What the app is opened with (http_options.app_cookies): the options of the runner except h, data,
+ * store_url, note and limits, which the app sets. Its owner may change it in http_options.reload;
+ * the app's reload follows, and looks at defaults and connections.
  */
 struct runner_setup {
     struct runner_options options;
@@ -23,25 +26,28 @@ struct runner_setup {
 extern const struct http_app runner_http_app;
 
 struct runner_collecting; /* routes_reload.c */
+struct trigger_work;      /* routes_trigger.c */
 
-#define RUNNER_PROBLEMS_MAX 100 /* faults of files that a reload tells */
+#define RUNNER_PROBLEMS_MAX 100 /* faults of files that a reload reports */
 #define RUNNER_PAGE_MAX 100
 #define RUNNER_BY_BYTES_MAX 256
 
-/* The loop's, unless it says otherwise. */
+/* Used on the loop only, unless stated otherwise. */
 struct runner_app {
-    pthread_mutex_t reload_mutex;                   /* one reload at a time: both of slow threads */
-    _Atomic(struct runner_collecting *) collecting; /* faults that are found meanwhile; NULL = nobody wants to know */
-    struct http_server        *server;
-    struct runner             *runner;
-    struct pipeline_catalogue *catalogue;
-    struct runner_setup       *setup;
-    bool                       lock_metrics;
-    bool                       has_pipelines; /* a folder is configured */
-    atomic_int_fast64_t runs, runs_per_day;   /* defaults of tenants, for the runner's threads */
-    struct {                                  /* routes_reload.c: that of SIGHUP */
+    struct il__mutex reload_mutex; /* one reload at a time, both on slow threads */
+    /* collects the faults found meanwhile; NULL = not wanted */
+    _Atomic(struct runner_collecting *) collecting;
+    struct http_server                 *server;
+    struct runner                      *runner;
+    struct pipeline_catalogue          *catalogue;
+    struct runner_setup                *setup;
+    bool                                lock_metrics;
+    bool                                has_pipelines; /* a folder is configured */
+    atomic_int_fast64_t  runs, runs_per_day; /* tenant defaults, for the runner's threads */
+    struct trigger_work *probes;             /* routes_trigger.c: probes in progress */
+    struct {                                 /* routes_reload.c: the reload on SIGHUP */
         struct http_job        job;
-        bool                   busy, again; /* under way; and there is to be one more */
+        bool                   busy, again; /* in progress; and one more requested */
         void                  *mem;         /* of the options */
         struct runner_options  options;
         struct pipeline_loaded loaded;
@@ -51,23 +57,26 @@ struct runner_app {
 };
 struct runner_app *runner_app_of(const struct http_request *r);
 
-/* The tenant's pipeline that a path names, referenced; NULL: it is answered with 404, the same for those of others. */
+/* The tenant's pipeline named by a path, referenced; NULL: answered with 404, also for those of
+ * other tenants. */
 struct pipeline *runner_app_pipeline(struct http_request *r, const char *id) MUST_USE;
 
 /* log.c */
 void runner_app_note(void *cookie, const struct runner_note *note); /* any thread */
 /* metrics.c */
 void            runner_app_print(void *state, struct il__buf *out);
-enum http_known runner_app_known(void *cookie, const char *tenant, const char *pipeline);
+enum http_known runner_app_known(void *cookie, const char *tenant, const char *pipeline,
+                                 int64_t *ret_timeout_ms);
 
 /* routes_reload.c */
-void      runner_app_reload_begin(struct runner_app *app);             /* before all others */
+void      runner_app_reload_begin(struct runner_app *app);             /* before all other routes */
 il_status runner_app_reload(struct runner_app *app, il_error *reterr); /* SIGHUP */
 void      runner_app_reload_end(struct runner_app *app);
-/* A file was refused: if somebody waits for the reload that is under way, the answer says so. Any thread, one at a time. */
+/* A file was refused: if a caller waits for the current reload, its answer says so. Any thread,
+ * one call at a time. */
 void runner_app_refused(struct runner_app *app, const char *tenant, const char *text);
 
-/* ---- what the tables are of ------------------------------------------------------------------------------------------------- */
+/* ---- structs behind the tables --------------------------------------------------------------- */
 
 struct runner_page_in {
     const char *cursor, *pipeline;
@@ -92,10 +101,10 @@ struct runner_triggered {
 };
 
 struct runner_lock_out {
-    const char *id, *pipeline, *tenant, *by, *holder, *state, *ttl_used;
-    int64_t     locked_at_ms, expires_at_ms, age_ms, ttl_ms, renewed_ms, remaining_ms;
+    const char *id, *pipeline, *tenant, *by, *holder, *state, *timeout_used;
+    int64_t     locked_at_ms, expires_at_ms, age_ms, ttl_ms, renewed_ms, remaining_ms, timeout_ms;
     uint64_t    fence;
-    uint32_t    expiring;
+    uint32_t    expiring, unrenewed;
 };
 
 struct runner_parameter_out {

@@ -1,5 +1,6 @@
 /*
- * routes_lock.c: the locks of pipelines, with age and share of their TTL that is used (R1.6, R1.29).
+ * routes_lock.c: GET /pipelines/locks: pipeline locks with their age and the share of
+ * lock_timeout_seconds used.
  */
 #include <stdio.h>
 
@@ -32,25 +33,33 @@ share_text(struct http_request *r, int64_t permille)
 
     if (text != NULL)
         (void)snprintf(text, SHARE_BYTES, "%lld.%03d", (long long)(permille / 1000),
-                       (int)(permille % 1000)); /* there is room */
+                       (int)(permille % 1000)); /* the buffer fits */
     return text;
 }
 
 static bool
-show(struct http_request *r, const il_lease_info *l, const il_run_info *run, struct runner_lock_out *ret)
+show(struct http_request *r, const il_lease_info *l, const il_run_info *run,
+     struct runner_lock_out *ret)
 {
-    int64_t used  = l->ttl_ms > 0 ? MAX(l->renewed_ms, 0) * 1000 / l->ttl_ms : 0;
-    int64_t alert = runner_app_of(r)->setup->options.alert_permille;
-    bool    own   = run != NULL && run->fence == l->fence;
+    const struct runner_app *app  = runner_app_of(r);
+    const char              *name = runner_pipeline_of_key(l->key);
+    struct pipeline *p = name != NULL ? il__catalogue_get(app->catalogue, l->tenant, name) : NULL;
+    int64_t          lock_ms = runner_lock_timeout_ms(app->runner, p);
+    int64_t          used    = MAX(l->age_ms, 0) * 1000 / lock_ms;
+    int64_t          alert   = app->setup->options.alert_permille;
+    bool             own     = run != NULL && run->fence == l->fence;
+
+    il__pipeline_unref(p);
 
     *ret = (struct runner_lock_out){
-        .id = own ? run->id : l->holder, /* a classic client's value is its run's id (R1.10) */
+        .id            = own ? run->id : l->holder, /* a classic client's value is its run's id */
         .pipeline      = runner_pipeline_of_key(l->key),
         .tenant        = l->tenant,
         .by            = own ? run->by : NULL,
         .holder        = l->holder,
         .state         = il_lease_state_name(l->state),
-        .ttl_used      = share_text(r, used),
+        .timeout_used  = share_text(r, used),
+        .timeout_ms    = lock_ms,
         .locked_at_ms  = l->acquired_at_ms,
         .expires_at_ms = l->expires_at_ms,
         .age_ms        = l->age_ms,
@@ -59,16 +68,20 @@ show(struct http_request *r, const il_lease_info *l, const il_run_info *run, str
         .remaining_ms  = l->remaining_ms,
         .fence         = l->fence,
         .expiring      = alert > 0 && used > alert,
+        .unrenewed = l->ttl_ms > 0 && l->renewed_ms > l->ttl_ms / 1000 * RUNNER_UNRENEWED_PERMILLE,
     };
-    return ret->ttl_used != NULL && ret->pipeline != NULL;
+    return ret->timeout_used != NULL && ret->pipeline != NULL;
 }
 
-/* Those near their end stand first, in the order of the others (R1.29). */
+/* Unrenewed leases first, then those held for longer than expected, then the others; each by
+ * name. */
 static int
 by_urgency(const void *a, const void *b)
 {
     const struct runner_lock_out *x = a, *y = b;
 
+    if (x->unrenewed != y->unrenewed)
+        return x->unrenewed != 0 ? -1 : 1;
     if (x->expiring != y->expiring)
         return x->expiring != 0 ? -1 : 1;
     return strcmp(x->pipeline, y->pipeline);
@@ -124,9 +137,7 @@ listed(struct http_request *r)
         w->ops[i] = (il_op){ .type    = IL_OP_RUN_LIST,
                              .key     = w->leases[i].key,
                              .in.list = { .limit = 1, .states = 1U << IL_RUN_RUNNING } };
-    r->ops   = w->ops;
-    r->n_ops = w->n;
-    http_apply(r, 0, answer);
+    http_do_ops(r, w->ops, w->n, 0, answer);
 }
 
 void
@@ -148,8 +159,5 @@ runner_http_pipeline_locks(struct http_request *r)
                                             .limit  = in.limit != 0 ? in.limit : LOCKS_DEFAULT } };
     r->ended        = end_locks;
     r->ended_cookie = w;
-    r->store_text   = "Lock manager unavailable";
-    r->ops          = &w->list;
-    r->n_ops        = 1;
-    http_apply(r, 0, listed);
+    http_do_ops(r, &w->list, 1, 0, listed);
 }

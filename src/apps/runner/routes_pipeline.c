@@ -1,5 +1,5 @@
 /*
- * routes_pipeline.c: the configured pipelines with their last run and their next one (R1.15).
+ * routes_pipeline.c: GET /pipelines: the configured pipelines with their last and next runs.
  */
 #include "apps/runner/routes.h"
 #include "base/clock.h"
@@ -12,7 +12,7 @@ _Static_assert(RUNNER_PAGE_MAX <= IL_BATCH_OPS_MAX, "their last runs are asked f
 
 struct list_work {
     struct runner_page_in in;
-    struct pipeline *items[RUNNER_PAGE_MAX + 1]; /* ours; the last one says that there is more */
+    struct pipeline *items[RUNNER_PAGE_MAX + 1]; /* referenced; the last one means more follow */
     size_t           n;
     il_op           *ops; /* the last run of each */
 };
@@ -26,7 +26,7 @@ end_list(struct http_request *r)
         il__pipeline_unref(w->items[i]);
 }
 
-/* What it is, and its newest run. False: no memory. */
+/* The pipeline and its newest run. False: out of memory. */
 static bool
 show(struct http_request *r, const struct pipeline *p, const il_op *runs,
      struct runner_pipeline_out *ret)
@@ -52,7 +52,7 @@ show(struct http_request *r, const struct pipeline *p, const il_op *runs,
     return runner_run_show(&runs->out.runs[0], &r->mem, &ret->last);
 }
 
-/* False: it is answered. */
+/* False: the request has been answered. */
 static bool
 runs_came(struct http_request *r)
 {
@@ -78,10 +78,7 @@ ask_runs(struct http_request *r, size_t n, http_fn *then)
     for (size_t i = 0; i < n; i++)
         w->ops[i] =
             (il_op){ .type = IL_OP_RUN_LIST, .key = w->items[i]->key, .in.list = { .limit = 1 } };
-    r->ops        = w->ops;
-    r->n_ops      = n;
-    r->store_text = "Lock manager unavailable";
-    http_apply(r, 0, then);
+    http_do_ops(r, w->ops, n, 0, then);
 }
 
 static struct list_work *
@@ -99,7 +96,7 @@ new_work(struct http_request *r)
     return w;
 }
 
-/* ---- several -------------------------------------------------------------------------------------------------------------------- */
+/* ---- several pipelines ----------------------------------------------------------------------- */
 
 static void
 answer_list(struct http_request *r)
@@ -122,7 +119,7 @@ answer_list(struct http_request *r)
                   w->n > n ? w->items[n - 1]->id : NULL);
 }
 
-/* A page of those that the caller may see, and one more. */
+/* A page of the pipelines visible to the caller, and one more. */
 static void
 gather(struct http_request *r, struct list_work *w)
 {
@@ -131,8 +128,9 @@ gather(struct http_request *r, struct list_work *w)
     size_t                     want  = w->in.limit + 1;
 
     while (w->n < want) {
-        size_t got = il__catalogue_list(c, r->caller->tenant, after != NULL ? r->caller->tenant : NULL,
-                                        after, &w->items[w->n], want - w->n);
+        size_t got =
+            il__catalogue_list(c, r->caller->tenant, after != NULL ? r->caller->tenant : NULL,
+                               after, &w->items[w->n], want - w->n);
         size_t end = w->n + got;
         bool   all = got < want - w->n;
         if (got == 0)
@@ -165,9 +163,9 @@ runner_http_pipeline_list(struct http_request *r)
         ask_runs(r, MIN(w->n, w->in.limit), answer_list);
 }
 
-/* ---- one ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- one pipeline ---------------------------------------------------------------------------- */
 
-/* ["a","b"]: what a step needs. NULL: no memory. */
+/* ["a","b"]: the dependencies of a step. NULL: out of memory. */
 static const char *
 needs_of(struct http_request *r, const struct pipeline *p, const struct pipeline_step *s)
 {
@@ -198,20 +196,23 @@ show_steps(struct http_request *r, const struct pipeline *p, struct runner_pipel
         return false;
     for (size_t i = 0; i < p->n_steps; i++) {
         const struct pipeline_step *s = &p->steps[i];
-        steps[i]                      = (struct runner_step_about){ .id         = s->id,
-                                                                    .type       = il__pipeline_step_types[s->type],
-                                                                    .needs      = needs_of(r, p, s),
-                                                                    .on_failure = on_failure[s->on_failure],
-                                                                    .level      = s->level,
-                                                                    .retries    = s->retries,
-                                                                    .timeout_ms = s->timeout_ms };
+        steps[i]                      = (struct runner_step_about){
+                                 .id         = s->id,
+                                 .type       = il__pipeline_step_types[s->type],
+                                 .needs      = needs_of(r, p, s),
+                                 .on_failure = on_failure[s->on_failure],
+                                 .level      = s->level,
+                                 .retries    = s->retries,
+                                 .timeout_ms = s->timeout_ms,
+        };
         if (steps[i].needs == NULL)
             return false;
     }
     for (size_t i = 0; i < p->n_parameters; i++)
-        parameters[i] = (struct runner_parameter_out){ .name     = p->parameters[i].name,
-                                                       .fallback = p->parameters[i].fallback,
-                                                       .required = p->parameters[i].fallback == NULL };
+        parameters[i] =
+            (struct runner_parameter_out){ .name     = p->parameters[i].name,
+                                           .fallback = p->parameters[i].fallback,
+                                           .required = p->parameters[i].fallback == NULL };
     out->steps        = steps;
     out->n_steps      = p->n_steps;
     out->parameters   = parameters;

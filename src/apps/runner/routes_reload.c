@@ -1,15 +1,16 @@
 /*
- * routes_reload.c: reading the pipeline files again: POST /pipelines/reload, and SIGHUP. Both by a slow thread of the server; the runner does one after the other.
+ * routes_reload.c: reloads the pipeline files on POST /pipelines/reload and on SIGHUP. A slow
+ * thread of the server does the work, one reload at a time.
  */
 #include "apps/runner/routes.h"
 #include "base/error.h"
 #include "http/admin.h"
 #include "http/audit.h"
+#include "http/errands.h"
 #include "http/log.h"
-#include "http/office.h"
 #include "http/server.h"
 
-/* Where faults go. */
+/* Where faults are reported. */
 struct runner_collecting {
     struct http_request     *r;
     struct runner_loaded_out out;
@@ -24,14 +25,14 @@ runner_app_refused(struct runner_app *app, const char *tenant, const char *text)
         return;
     bool mine = tenant != NULL && strcmp(tenant, c->r->caller->tenant) == 0;
     if (!mine && c->r->caller->role < DATA_ROLE_ADMIN)
-        return; /* names of files of others are theirs */
+        return; /* file names of other tenants are not shown */
     struct runner_problem *p = &c->out.problems[c->out.n_problems];
     p->text                  = il__arena_strdup(&c->r->mem, text);
     if (p->text != NULL)
         c->out.n_problems++;
 }
 
-/* The options as they are now: whoever owns them may change them while the files are read. */
+/* A copy of the options: their owner may change them while the files are read. */
 static bool
 snapshot(const struct runner_setup *setup, void **mem, struct runner_options *ret)
 {
@@ -56,15 +57,15 @@ static il_status
 read_again(struct runner_app *app, const struct runner_options *o,
            struct runner_collecting *collecting, struct pipeline_loaded *loaded, il_error *reterr)
 {
-    CHECK(pthread_mutex_lock(&app->reload_mutex) == 0);
+    il__mutex_lock(&app->reload_mutex);
     atomic_store(&app->collecting, collecting);
     il_status st = runner_reload(app->runner, o, loaded, reterr);
     atomic_store(&app->collecting, NULL);
-    CHECK(pthread_mutex_unlock(&app->reload_mutex) == 0);
+    il__mutex_unlock(&app->reload_mutex);
     return st;
 }
 
-/* ---- asked for -------------------------------------------------------------------------------------------------------------------- */
+/* ---- POST /pipelines/reload ------------------------------------------------------------------ */
 
 struct reload_work {
     struct runner_collecting collecting;
@@ -97,9 +98,8 @@ recorded(struct http_request *r)
     else
         http_fail(r, il_status_http(w->status), il_status_name(w->status), runner_http_app.name,
                   NULL, "%s",
-                  r->caller->role >= DATA_ROLE_ADMIN
-                      ? w->error.message
-                      : "the folder of the pipelines cannot be read");
+                  r->caller->role >= DATA_ROLE_ADMIN ? w->error.message
+                                                     : "cannot read the pipelines folder");
 }
 
 static void
@@ -133,14 +133,15 @@ runner_http_pipeline_reload(struct http_request *r)
     http_errand_slow(r, do_reload, did_reload);
 }
 
-/* ---- SIGHUP --------------------------------------------------------------------------------------------------------------------- */
+/* ---- SIGHUP ---------------------------------------------------------------------------------- */
 
 static void
 hup_work(struct http_job *job)
 {
     struct runner_app *app = container_of(job, struct runner_app, hup.job);
 
-    app->hup.status = runner_reload(app->runner, &app->hup.options, &app->hup.loaded, &app->hup.error);
+    app->hup.status =
+        runner_reload(app->runner, &app->hup.options, &app->hup.loaded, &app->hup.error);
 }
 
 static void
@@ -153,7 +154,8 @@ hup_done(struct http_job *job)
         http_log(app->server, HTTP_EVENT_reload_refused, "pipelines: %s", app->hup.error.message);
     app->hup.busy = false;
     if (app->hup.again)
-        IGNORE(runner_app_reload(app, &err) != IL_OK); /* no memory: the next signal may find some */
+        /* out of memory: the next signal may succeed */
+        IGNORE(runner_app_reload(app, &err) != IL_OK);
 }
 
 il_status
@@ -161,25 +163,25 @@ runner_app_reload(struct runner_app *app, il_error *reterr)
 {
     app->hup.again = app->hup.busy;
     if (app->hup.busy)
-        return IL_OK; /* once more when that one is done: it may have read what has changed since */
+        return IL_OK; /* repeat when that one is done: it may have missed later changes */
     il__arena_free(&app->hup.mem);
     if (!snapshot(app->setup, &app->hup.mem, &app->hup.options))
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     app->hup.busy = true;
     app->hup.job  = (struct http_job){ .work = hup_work, .then = hup_done };
-    http_slow_send(app->server, &app->hup.job);
+    http_errand_send_slow(app->server, &app->hup.job);
     return IL_OK;
 }
 
 void
 runner_app_reload_begin(struct runner_app *app)
 {
-    CHECK(pthread_mutex_init(&app->reload_mutex, NULL) == 0);
+    il__mutex_init(&app->reload_mutex, IL__MUTEX_app_reload);
 }
 
 void
 runner_app_reload_end(struct runner_app *app)
 {
     il__arena_free(&app->hup.mem);
-    (void)pthread_mutex_destroy(&app->reload_mutex); /* nobody has it any more */
+    il__mutex_destroy(&app->reload_mutex); /* no one else uses it any more */
 }

@@ -1,23 +1,23 @@
 /*
- * routes_run.c: runs of pipelines: show, list, cancel, what a step wrote (R1.12, R1.13, R1.22).
+ * routes_run.c: routes about pipeline runs: show, list, cancel, output of a step.
  */
 #include "apps/runner/routes.h"
 #include "http/admin.h"
 #include "http/server.h"
 
 #define RUNS_DEFAULT 20
-static const char down[] = "Lock manager unavailable"; /* R1.8 */
 
-/* The run that an op shows, if it is one of a pipeline; NULL: it is answered. */
+/* The run that an op returned, if it belongs to a pipeline; NULL: answered. */
 static const il_run_info *
 run_of(struct http_request *r)
 {
     il_op *op = r->ops;
 
-    if (op->status == IL_OK && op->out.n_runs > 0 && runner_pipeline_of_key(op->out.runs[0].key) != NULL)
+    if (op->status == IL_OK && op->out.n_runs > 0 &&
+        runner_pipeline_of_key(op->out.runs[0].key) != NULL)
         return &op->out.runs[0];
     if (op->status == IL_OK)
-        op->status = IL_NOT_FOUND; /* a run, but of something else */
+        op->status = IL_NOT_FOUND; /* a run, but not of a pipeline */
     http_fail_op(r, op, runner_http_app.name);
     return NULL;
 }
@@ -25,12 +25,11 @@ run_of(struct http_request *r)
 static void
 get_run(struct http_request *r, int64_t wait_ms, http_fn *then)
 {
-    r->store_text = down;
-    r->op         = (il_op){ .type = IL_OP_RUN_GET, .in.run = { .id = r->args[0] } };
-    http_go(r, wait_ms, then);
+    r->op = (il_op){ .type = IL_OP_RUN_GET, .in.run = { .id = r->args[0] } };
+    http_do_ops(r, &r->op, 1, wait_ms, then);
 }
 
-/* ---- one ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- one run --------------------------------------------------------------------------------- */
 
 struct get_work {
     struct runner_run_in  in;
@@ -48,7 +47,7 @@ end_get(struct http_request *r)
     il__pipeline_unref(w->pipeline);
 }
 
-/* On the office thread; the request is its own until it is back. */
+/* On the errand thread, which owns the request until it returns. */
 static void
 read_history(struct http_request *r)
 {
@@ -60,14 +59,13 @@ read_history(struct http_request *r)
 static void
 answer_run(struct http_request *r)
 {
-    struct get_work *w    = r->ended_cookie;
-    bool             live = w->run.status <= (int32_t)IL_RUN_RUNNING;
+    struct get_work *w = r->ended_cookie;
 
     if (w->status != IL_OK) {
         http_fail_data(r, &w->error);
         return;
     }
-    if (live && w->pipeline != NULL && !runner_run_pending(w->pipeline, &r->mem, &w->run)) {
+    if (w->pipeline != NULL && !runner_run_pending(w->pipeline, &r->mem, &w->run)) {
         http_fail_nomem(r);
         return;
     }
@@ -107,7 +105,7 @@ runner_http_pipeline_run_get(struct http_request *r)
         get_run(r, http_poll_ms(r), got_run);
 }
 
-/* ---- several -------------------------------------------------------------------------------------------------------------------- */
+/* ---- several runs ---------------------------------------------------------------------------- */
 
 static void
 listed(struct http_request *r)
@@ -138,12 +136,11 @@ runner_http_pipeline_runs(struct http_request *r)
 
     if (!http_take_query(r, &in))
         return;
-    r->store_text = down;
-    r->op         = (il_op){ .type    = IL_OP_RUN_LIST,
-                             .in.list = { .prefix = PIPELINE_KEY_PREFIX,
-                                          .cursor = in.cursor,
-                                          .limit  = in.limit != 0 ? in.limit : RUNS_DEFAULT,
-                                          .states = in.states } };
+    r->op = (il_op){ .type    = IL_OP_RUN_LIST,
+                     .in.list = { .prefix = PIPELINE_KEY_PREFIX,
+                                  .cursor = in.cursor,
+                                  .limit  = in.limit != 0 ? in.limit : RUNS_DEFAULT,
+                                  .states = in.states } };
     if (in.pipeline != NULL) {
         size_t n   = sizeof PIPELINE_KEY_PREFIX + strlen(in.pipeline);
         char  *key = http_alloc(r, n);
@@ -156,10 +153,10 @@ runner_http_pipeline_runs(struct http_request *r)
         r->op.key            = key;
         r->op.in.list.prefix = NULL;
     }
-    http_go(r, 0, listed);
+    http_do_ops(r, &r->op, 1, 0, listed);
 }
 
-/* ---- cancel --------------------------------------------------------------------------------------------------------------------- */
+/* ---- cancel ---------------------------------------------------------------------------------- */
 
 static void
 show_run(struct http_request *r)
@@ -197,13 +194,11 @@ found_for_cancel(struct http_request *r)
         return;
     }
     il_op_release(r->ops);
-    r->op =
-        (il_op){ .type   = IL_OP_RUN_CANCEL,
-                 .in.run = { .id = r->args[0],
-                             .error = in->reason != NULL ? in->reason : "cancelled through the API" } };
-    r->ops   = &r->op;
-    r->n_ops = 1;
-    http_apply(r, 0, cancelled);
+    r->op = (il_op){ .type   = IL_OP_RUN_CANCEL,
+                     .in.run = { .id    = r->args[0],
+                                 .error = in->reason != NULL ? in->reason
+                                                             : "cancelled through the API" } };
+    http_do_ops(r, &r->op, 1, 0, cancelled);
 }
 
 void
@@ -222,7 +217,7 @@ runner_http_pipeline_run_cancel(struct http_request *r)
     get_run(r, 0, found_for_cancel);
 }
 
-/* ---- output --------------------------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 struct output_work {
     struct runner_output_in in;

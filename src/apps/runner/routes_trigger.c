@@ -1,12 +1,15 @@
 /*
- * routes_trigger.c: POST /pipelines/run/{pipeline} (R1.11, R1.7, R1.8, R1.17, R1.28).
+ * routes_trigger.c: POST /pipelines/run/{pipeline}.
  *
- * Mostly one op, which goes to the store with those of other requests, then the answer; executing it is the runner's business. With a probe: is there a live run of our own? If
- * not, the probe is asked by a slow thread, then the op. With on_conflict: reject, the request is kept and the op repeated some times.
+ * trigger_plan.c decides what to do; this file does it without blocking and answers. Usually that
+ * is one op, which goes to the store together with those of other requests; the runner executes the
+ * run. A slow thread runs the probe; triggers of the same pipeline that arrive meanwhile wait for
+ * its result. A retry parks the request.
  */
 #include <stdio.h>
 
 #include "apps/runner/routes.h"
+#include "apps/runner/trigger_plan.h"
 #include "base/clock.h"
 #include "http/limits.h"
 #include "http/server.h"
@@ -16,12 +19,15 @@ struct trigger_work {
     struct pipeline        *pipeline;   /* ours */
     json_t                 *parameters; /* ours */
     const char             *by, *id;
-    uint32_t                n_retries; /* left */
-    il_op                   look;      /* has it a live run? */
+    struct trigger_plan     plan;
+    il_op                   look; /* of TRIGGER_LOOK */
     struct pipeline_values *values;
-    il_status               preflight;
+    il_status               probed; /* result of the probe: ours or the one we followed */
     il_error                error;
-    char                   *outside; /* id of the outside job; ours */
+    char                   *outside; /* id of the outside job; owned */
+    struct http_request    *r;
+    struct trigger_work    *next;      /* in app->probes, or waiting for one */
+    struct trigger_work    *followers; /* triggers of the same pipeline, newest first */
 };
 
 static void
@@ -34,7 +40,7 @@ end_work(struct http_request *r)
     il__free(w->outside);
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void
 say(struct http_request *r, const char *id, const char *status, bool is_new)
@@ -51,7 +57,7 @@ say(struct http_request *r, const char *id, const char *status, bool is_new)
                                          .message  = message });
 }
 
-/* on_conflict: reject, and the policies that queue when what is in the way is no run. */
+/* on_conflict: reject, and the queueing policies when no run of ours is in the way. */
 static void
 fail_running(struct http_request *r, const char *run, const char *holder)
 {
@@ -71,15 +77,17 @@ fail_running(struct http_request *r, const char *run, const char *holder)
 }
 
 static void
-fail_limit(struct http_request *r, const char *code, int64_t limit, int64_t retry_ms, const char *what)
+fail_limit(struct http_request *r, const char *code, int64_t limit, int64_t retry_ms,
+           const char *what)
 {
     char details[160];
 
     http_limits_refused(r);
-    (void)snprintf(details, sizeof details, "{\"quota\":\"%s\",\"limit\":%lld,\"retry_after_ms\":%lld}",
-                   what, (long long)limit, (long long)retry_ms); /* there is room */
+    (void)snprintf(details, sizeof details,
+                   "{\"quota\":\"%s\",\"limit\":%lld,\"retry_after_ms\":%lld}", what,
+                   (long long)limit, (long long)retry_ms); /* the buffer fits */
     http_retry_after(r, retry_ms);
-    http_fail(r, 429, code, runner_http_app.name, details, "the tenant may have %lld %s",
+    http_fail(r, 429, code, runner_http_app.name, details, "the tenant's limit is %lld %s",
               (long long)limit, what);
 }
 
@@ -96,161 +104,217 @@ joined(struct http_request *r, const char *run)
                                                            .request_id = r->id });
 }
 
-/* ---- the op ----------------------------------------------------------------------------------------------------------------------- */
-
-static void triggered(struct http_request *r);
-
+/* The plan has an answer. */
 static void
-go(struct http_request *r)
+answer(struct http_request *r)
 {
-    struct trigger_work *w = r->ended_cookie;
+    struct trigger_work       *w    = r->ended_cookie;
+    const struct trigger_plan *plan = &w->plan;
+    const il_op               *op   = plan->op;
 
-    r->ops         = NULL;
-    r->n_ops       = 0;
-    r->tries_again = w->n_retries > 0 && !r->server->stopping;
-    http_go(r, 0, triggered);
-}
-
-static bool
-joins(const struct pipeline *p)
-{
-    return p->on_conflict == IL_POLICY_JOIN || p->on_conflict == IL_POLICY_SKIP;
-}
-
-/* Somebody has the key, or a run is before this one (R1.7). */
-static void
-held(struct http_request *r, il_op *op)
-{
-    struct trigger_work *w      = r->ended_cookie;
-    const char          *run    = op->out.n_runs > 0 ? op->out.runs[0].id : NULL;
-    const char          *holder = op->out.n_items > 0 ? op->out.items[0].holder : run;
-
-    /* A lock without a run of ours: of a classic client (R1.10), whose value is the id of its run; or of anybody else. */
-    if (joins(w->pipeline) && holder != NULL) {
-        say(r, holder, "RUNNING", false);
-        return;
-    }
-    if (r->tries_again) {
-        w->n_retries--;
-        il_op_release(op);
-        http_park(r, w->pipeline->lock_retry_delay_ms, go);
-        return;
-    }
-    fail_running(r, run, holder);
-}
-
-static void
-triggered(struct http_request *r)
-{
-    struct trigger_work *w   = r->ended_cookie;
-    il_op               *op  = r->ops;
-    const il_run_info   *run = op->out.n_runs > 0 ? &op->out.runs[0] : NULL;
-
-    switch (runner_trigger_answer(op)) {
+    if (plan->outside)
+        http_metrics_lock(r->server, HTTP_LOCK_CONFLICT, r->caller->tenant, w->pipeline->key, 0,
+                          -1);
+    switch (plan->answer) {
     case RUNNER_TRIGGERED:
-        if (op->status == IL_OK)
+        if (plan->execute)
             runner_take(w->app->runner, r->caller->tenant, w->id, il__pipeline_ref(w->pipeline));
-        say(r, w->id, run != NULL ? il_run_state_name(run->state) : "PENDING", true);
+        say(r, w->id, op->out.n_runs > 0 ? il_run_state_name(op->out.runs[0].state) : "PENDING",
+            true);
         return;
     case RUNNER_RUNNING:
-        CHECK(run != NULL); /* the store shows the one that is there */
-        joined(r, run->id);
-        say(r, run->id, "RUNNING", false);
+        if (plan->run != NULL)
+            joined(r, plan->run);
+        say(r, plan->id, "RUNNING", false);
         return;
     case RUNNER_SKIPPED:
-        CHECK(run != NULL);
-        say(r, run->id, "RUNNING", false);
+        say(r, plan->id, "RUNNING", false);
         return;
     case RUNNER_REJECTED:
-        held(r, op);
+        fail_running(r, plan->run, plan->holder);
         return;
     case RUNNER_TOO_MANY:
-        fail_limit(r, "CONCURRENT_LIMIT_EXCEEDED", op->in.run.live_max, 1000, "pipeline runs at once");
+        fail_limit(r, "CONCURRENT_LIMIT_EXCEEDED", op->in.run.live_max, 1000,
+                   "concurrent pipeline runs");
         return;
     case RUNNER_DAY_OVER:
         fail_limit(r, "QUOTA_EXCEEDED", op->in.run.day_max,
                    IL__DAY_MS - il__clock_wall_ms() % IL__DAY_MS, "pipeline runs per day (UTC)");
         return;
+    case RUNNER_TOO_OFTEN:
+        http_limits_too_often(r, op);
+        return;
+    case RUNNER_UNPROBED:
+        http_retry_after(r, 5000);
+        http_fail(r, 503, "PREFLIGHT_FAILED", runner_http_app.name, NULL,
+                  "Pipeline %s: its probe cannot tell whether it is running: %s", w->pipeline->id,
+                  w->error.message);
+        return;
     case RUNNER_QUEUE_FULL:
     case RUNNER_FAILED:
-        http_fail_op(r, op, runner_http_app.name);
+        http_fail_op(r, w->look.status != IL_OK ? &w->look : op, runner_http_app.name);
         return;
     }
 }
 
-/* ---- the probe (R1.28) ------------------------------------------------------------------------------------------------------------ */
+/* ---- actions of the plan --------------------------------------------------------------------- */
+
+static void act(struct http_request *r, enum trigger_do what);
+
+static void
+next(struct http_request *r, struct trigger_event e)
+{
+    struct trigger_work *w = r->ended_cookie;
+
+    act(r, trigger_next(&w->plan, &e));
+}
+
+static void
+started(struct http_request *r)
+{
+    next(r, (struct trigger_event){ .what = TRIGGER_STARTED, .status = IL_OK });
+}
+
+static void
+start(struct http_request *r)
+{
+    const struct trigger_work *w = r->ended_cookie;
+
+    r->tries_again = w->plan.n_retries > 0;
+    http_do_ops(r, w->plan.op, 1, 0, started);
+}
+
+static void
+paused(struct http_request *r)
+{
+    next(r, (struct trigger_event){ .what = TRIGGER_PAUSED, .stopping = r->server->stopping });
+}
+
+static void
+looked(struct http_request *r)
+{
+    struct trigger_work *w = r->ended_cookie;
+    struct trigger_event e = { .what   = TRIGGER_LOOKED,
+                               .status = w->look.status,
+                               .live   = w->look.out.n_runs > 0 };
+
+    if (e.status == IL_OK)
+        il_op_release(&w->look);
+    next(r, e);
+}
+
+static void
+look(struct http_request *r)
+{
+    struct trigger_work *w = r->ended_cookie;
+
+    w->look = trigger_look(w->pipeline);
+    http_do_ops(r, &w->look, 1, 0, looked);
+}
+
+/* ---- the probe ------------------------------------------------------------------------------- */
 
 static void
 ask_probe(struct http_request *r)
 {
     struct trigger_work *w = r->ended_cookie;
 
-    w->preflight = runner_preflight(w->app->runner, w->pipeline, w->values, &w->outside, &w->error);
+    w->probed = runner_probe(w->app->runner, w->pipeline, w->values, &w->outside, &w->error);
 }
 
+static void
+followed(struct http_request *r)
+{
+    const struct trigger_work *w = r->ended_cookie;
+
+    next(r, (struct trigger_event){
+                .what = TRIGGER_FOLLOWED, .status = w->probed, .outside = w->outside });
+}
+
+/* A refusal applies to followers with the same parameters; the others check again. */
 static void
 probe_said(struct http_request *r)
 {
-    struct trigger_work *w = r->ended_cookie;
+    struct trigger_work  *w  = r->ended_cookie;
+    struct trigger_work **at = &w->app->probes;
 
-    if (w->preflight == IL_OK) {
-        go(r);
-        return;
+    while (*at != w)
+        at = &(*at)->next;
+    *at                            = w->next;
+    struct trigger_work *followers = TAKE(w->followers);
+    for (struct trigger_work *f = followers; f != NULL; f = f->next) {
+        if (w->probed == IL_OK || !json_equal(f->parameters, w->parameters))
+            continue;
+        f->probed  = w->probed;
+        f->error   = w->error;
+        f->outside = w->outside != NULL ? il__strdup(w->outside) : NULL; /* no memory: omitted */
     }
-    if (w->preflight != IL_HELD) {
-        http_retry_after(r, 5000);
-        http_fail(r, 503, "PREFLIGHT_FAILED", runner_http_app.name, NULL,
-                  "Pipeline %s: its probe cannot tell whether it is running: %s", w->pipeline->id,
-                  w->error.message);
-        return;
+    next(r, (struct trigger_event){
+                .what = TRIGGER_PROBED, .status = w->probed, .outside = w->outside });
+    while (followers != NULL) {
+        struct trigger_work *f = followers;
+        followers              = f->next;
+        http_errand_resume(f->r); /* may free it */
     }
-    http_metrics_lock(r->server, HTTP_LOCK_CONFLICT, r->caller->tenant, w->pipeline->key, 0, -1);
-    if (joins(w->pipeline))
-        say(r, w->outside != NULL ? w->outside : "", "RUNNING", false);
-    else
-        fail_running(r, NULL, w->outside);
 }
 
+/*
+ * One probe per pipeline at a time. The list is used on the loop only; each entry has an errand in
+ * progress, so its request stays alive. When the server gives up on its requests, neither this
+ * function nor the list is used any more.
+ */
 static void
-looked(struct http_request *r)
-{
-    struct trigger_work *w    = r->ended_cookie;
-    bool                 live = w->look.out.n_runs > 0;
-
-    if (w->look.status != IL_OK) {
-        http_fail_op(r, &w->look, runner_http_app.name);
-        return;
-    }
-    il_op_release(&w->look);
-    r->ops   = NULL;
-    r->n_ops = 0;
-    if (live)
-        go(r);
-    else
-        http_errand_slow(r, ask_probe, probe_said);
-}
-
-static void
-preflight(struct http_request *r)
+probe(struct http_request *r)
 {
     struct trigger_work *w = r->ended_cookie;
 
-    w->values = http_alloc(r, sizeof *w->values);
+    if (w->values == NULL)
+        w->values = http_alloc(r, sizeof *w->values);
     if (w->values == NULL ||
         runner_values(w->pipeline, w->parameters, &r->mem, w->values, &w->error) != IL_OK) {
-        http_fail_nomem(r); /* what is wrong with parameters was found before */
+        http_fail_nomem(r); /* parameters were checked before */
         return;
     }
-    w->look =
-        (il_op){ .type    = IL_OP_RUN_LIST,
-                 .key     = w->pipeline->key,
-                 .in.list = { .limit = 1, .states = 1U << IL_RUN_PENDING | 1U << IL_RUN_RUNNING } };
-    r->ops   = &w->look;
-    r->n_ops = 1;
-    http_apply(r, 0, looked);
+    for (struct trigger_work *p = w->app->probes; p != NULL; p = p->next) {
+        if (strcmp(p->pipeline->id, w->pipeline->id) != 0 ||
+            strcmp(p->pipeline->tenant, w->pipeline->tenant) != 0)
+            continue;
+        w->next      = p->followers;
+        p->followers = w;
+        http_errand_hold(r, followed);
+        return;
+    }
+    w->next        = w->app->probes;
+    w->app->probes = w;
+    http_errand_slow(r, ask_probe, probe_said);
 }
 
-/* ---- the request ------------------------------------------------------------------------------------------------------------------ */
+static void
+act(struct http_request *r, enum trigger_do what)
+{
+    struct trigger_work *w = r->ended_cookie;
+
+    switch (what) {
+    case TRIGGER_LOOK:
+        look(r);
+        return;
+    case TRIGGER_PROBE:
+        probe(r);
+        return;
+    case TRIGGER_START:
+        start(r);
+        return;
+    case TRIGGER_PAUSE:
+        il_op_release(w->plan.op);
+        http_park(r, w->pipeline->lock_retry_delay_ms, paused);
+        return;
+    case TRIGGER_END:
+        answer(r);
+        return;
+    }
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
 
 static bool
 refuse_field(struct http_request *r, const char *name, const char *why)
@@ -259,7 +323,7 @@ refuse_field(struct http_request *r, const char *name, const char *why)
     return false;
 }
 
-/* trigger_by, and parameters: all the other fields. */
+/* trigger_by, and all other fields as parameters. */
 static bool
 take_fields(struct http_request *r, struct trigger_work *w)
 {
@@ -268,27 +332,27 @@ take_fields(struct http_request *r, struct trigger_work *w)
     json_t     *by;
 
     if (r->body != NULL && !json_is_object(r->body)) {
-        http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL, "an object is expected");
+        http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL, "expected an object");
         return false;
     }
     json_object_foreach(r->body, name, value)
     {
         if (strcmp(name, "trigger_by") != 0 && !json_is_string(value) && !json_is_number(value) &&
             !json_is_boolean(value))
-            return refuse_field(r, name, "a text, a number or a boolean is expected");
+            return refuse_field(r, name, "expected a string, a number or a boolean");
     }
     by = json_object_get(r->body, "trigger_by");
     if (by != NULL && !json_is_null(by) && !json_is_string(by))
-        return refuse_field(r, "trigger_by", "a text is expected");
+        return refuse_field(r, "trigger_by", "expected a string");
     w->by = by != NULL && json_is_string(by) ? json_string_value(by) : "";
     if (strlen(w->by) > RUNNER_BY_BYTES_MAX)
-        return refuse_field(r, "trigger_by", "it is longer than 256 bytes");
+        return refuse_field(r, "trigger_by", "longer than 256 bytes");
     w->parameters = r->body != NULL ? json_copy(r->body) : json_object();
     if (w->parameters == NULL) {
         http_fail_nomem(r);
         return false;
     }
-    (void)json_object_del(w->parameters, "trigger_by"); /* it may not be there */
+    (void)json_object_del(w->parameters, "trigger_by"); /* it may be missing */
     return true;
 }
 
@@ -304,13 +368,16 @@ make_op(struct http_request *r, struct trigger_work *w)
                                 .keep_ms    = w->app->setup->options.keep_ms };
 
     http_limits_runs(r, &t.live_max, &t.day_max);
+    http_limits_triggers(r, &t.minute_max, &t.hour_max);
     il_status st = runner_trigger_op(&t, &r->mem, &r->op, &w->error);
     if (st == IL_OK)
         return true;
     if (st == IL_LIMIT)
-        http_fail(r, 413, "PARAMETERS_TOO_LARGE", runner_http_app.name, NULL, "%s", w->error.message);
+        http_fail(r, 413, "PARAMETERS_TOO_LARGE", runner_http_app.name, NULL, "%s",
+                  w->error.message);
     else
-        http_fail(r, il_status_http(st), il_status_name(st), "request", NULL, "%s", w->error.message);
+        http_fail(r, il_status_http(st), il_status_name(st), "request", NULL, "%s",
+                  w->error.message);
     return false;
 }
 
@@ -323,24 +390,18 @@ runner_http_pipeline_run(struct http_request *r)
         http_fail_nomem(r);
         return;
     }
-    if (!http_limits_trigger(r))
+    if (!http_limits_storage(r))
         return;
     if (r->server->stopping) {
         http_retry_after(r, 1000);
-        http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is being stopped");
+        http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is shutting down");
         return;
     }
-    *w              = (struct trigger_work){ .app = runner_app_of(r) };
+    *w              = (struct trigger_work){ .app = runner_app_of(r), .r = r };
     r->ended        = end_work;
     r->ended_cookie = w;
-    r->store_text   = "Lock manager unavailable"; /* R1.8 */
     if (!take_fields(r, w) || (w->pipeline = runner_app_pipeline(r, r->args[0])) == NULL ||
         (w->id = http_new_id(r, 0)) == NULL || !make_op(r, w))
         return;
-    if (w->pipeline->on_conflict == IL_POLICY_REJECT)
-        w->n_retries = w->pipeline->lock_retries;
-    if (w->pipeline->preflight != PIPELINE_NO_PROBE)
-        preflight(r);
-    else
-        go(r);
+    act(r, trigger_begin(&w->plan, w->pipeline, &r->op));
 }

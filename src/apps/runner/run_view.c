@@ -1,12 +1,12 @@
 /*
- * run_view.c: see run_view.h.
+ * run_view.c: combines store and history into the view of a pipeline run; see run_view.h.
  */
 #include "apps/runner/run_view.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 
-#define ROOM 16 /* of a list, at first */
+#define ROOM 16 /* initial size of a list */
 
 const char *
 runner_pipeline_of_key(const char *key)
@@ -16,7 +16,7 @@ runner_pipeline_of_key(const char *key)
     return key != NULL && strncmp(key, PIPELINE_KEY_PREFIX, n) == 0 ? key + n : NULL;
 }
 
-/* Between two times of a wall clock; so far, if the second has not come; -1 = it has not begun. */
+/* The time between two wall-clock times; up to now if the second has not come; -1 = not begun. */
 static int64_t
 duration_ms(int64_t from_ms, int64_t to_ms)
 {
@@ -25,7 +25,8 @@ duration_ms(int64_t from_ms, int64_t to_ms)
     return MAX((to_ms != 0 ? to_ms : il__clock_wall_ms()) - from_ms, 0);
 }
 
-/* What a trigger noted: {"pipeline", "version", "parameters"}. A run of somebody else's has other things there, or nothing. */
+/* What a trigger noted: {"pipeline", "version", "parameters"}. A run started otherwise has
+ * something else there, or nothing. */
 static bool
 take_meta(const char *text, void **mem, struct runner_run_out *ret)
 {
@@ -72,7 +73,7 @@ runner_run_show(const il_run_info *run, void **mem, struct runner_run_out *ret)
     return take_meta(run->meta, mem, ret);
 }
 
-/* ---- history ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- history --------------------------------------------------------------------------------- */
 
 struct reading {
     void                  **mem;
@@ -92,7 +93,8 @@ keep(struct reading *g, const char *text)
     return copy;
 }
 
-/* Room for one more of a list in an arena; what was there is copied when it grows. NULL: no memory. */
+/* Make room for one more element of a list in an arena; it is copied when it grows. NULL: out of
+ * memory. */
 static void *
 one_more(struct reading *g, void *list, size_t n, size_t *n_max, size_t item_bytes)
 {
@@ -144,7 +146,7 @@ take_join(void *cookie, const struct il__data_join *j)
     g->run->n_joined++;
 }
 
-/* What a row says of its step: the last one that is read stays. */
+/* What a row says about its step: the last row read wins. */
 static void
 fill_step(struct reading *g, struct runner_step_out *s, const struct il__data_step *row)
 {
@@ -167,7 +169,7 @@ fill_step(struct reading *g, struct runner_step_out *s, const struct il__data_st
     s->err_bytes   = row->err_bytes;
 }
 
-/* Rows come in order of n and attempt: those of a step follow each other. */
+/* Rows are ordered by n and attempt, so those of a step are adjacent. */
 static void
 take_step(void *cookie, const struct il__data_step *row)
 {
@@ -194,16 +196,17 @@ take_step(void *cookie, const struct il__data_step *row)
                                       .error         = s->error,
                                       .started_at_ms = row->started_at_ms,
                                       .ended_at_ms   = row->ended_at_ms,
-                                      .duration_ms = duration_ms(row->started_at_ms, row->ended_at_ms),
+                                      .duration_ms =
+                                          duration_ms(row->started_at_ms, row->ended_at_ms),
                                       .exit_code = row->exit_code };
     s->n_attempts++;
 }
 
-/* The run has ended and its executor did not say how its steps did: it is gone. */
+/* The run has ended, but its executor died before recording the outcome of its steps. */
 static void
 interrupt_steps(struct runner_run_out *run)
 {
-    static const char gone[] = "the server that executed it is gone";
+    static const char gone[] = "the server that executed it died";
 
     for (size_t i = 0; run->ended_at_ms != 0 && i < run->n_steps; i++) {
         struct runner_step_out    *s = &run->steps[i];
@@ -267,9 +270,13 @@ by_place(const void *a, const void *b)
 bool
 runner_run_pending(const struct pipeline *p, void **mem, struct runner_run_out *run)
 {
-    size_t                  n   = run->n_steps;
-    struct runner_step_out *all = il__arena_alloc(mem, (n + p->n_steps) * sizeof *all);
+    bool   live    = run->status <= (int32_t)IL_RUN_RUNNING;
+    bool   crashed = !live && run->started_at_ms != 0 && strstr(run->error, RUNNER_CRASHED) != NULL;
+    size_t n       = run->n_steps;
 
+    if (!live && !crashed)
+        return true; /* its executor has recorded all of them */
+    struct runner_step_out *all = il__arena_alloc(mem, (n + p->n_steps) * sizeof *all);
     if (all == NULL)
         return false;
     if (n > 0)
@@ -280,7 +287,7 @@ runner_run_pending(const struct pipeline *p, void **mem, struct runner_run_out *
             continue;
         all[n] = (struct runner_step_out){ .id          = s->id,
                                            .type        = il__pipeline_step_types[s->type],
-                                           .status      = "PENDING",
+                                           .status      = live ? "PENDING" : "SKIPPED",
                                            .n           = (uint32_t)i,
                                            .level       = s->level,
                                            .duration_ms = -1,
@@ -315,12 +322,12 @@ runner_step_output(struct il__data *data, const char *tenant, const char *run, c
     if (st != IL_OK)
         return st;
     if (!g.found)
-        return il__error_set(reterr, IL_NOT_FOUND, "nothing was recorded of step '%.128s'%s", step,
+        return il__error_set(reterr, IL_NOT_FOUND, "no record of step '%.128s'%s", step,
                              attempt != 0 ? " in that attempt" : "");
     return g.nomem ? no_memory(reterr) : IL_OK;
 }
 
-/* ---- as text ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- as text --------------------------------------------------------------------------------- */
 
 void
 runner_run_print(struct il__buf *out, const struct runner_run_out *run, bool full)
@@ -329,7 +336,8 @@ runner_run_print(struct il__buf *out, const struct runner_run_out *run, bool ful
 }
 
 void
-runner_runs_print(struct il__buf *out, const struct runner_run_out *runs, size_t n, const char *next)
+runner_runs_print(struct il__buf *out, const struct runner_run_out *runs, size_t n,
+                  const char *next)
 {
     il__wire_print_page(out, &runner_out_run, runs, sizeof *runs, n, next, 0);
 }

@@ -1,5 +1,6 @@
 /*
- * run_view.h: a run of a pipeline as people see it: what the store knows of it and what history does, put together. The server's routes and the CLI show the same.
+ * run_view.h: the view of a pipeline run, combined from the store and the history. The server's
+ * routes and the CLI use the same view.
  */
 #ifndef IL_APPS_RUNNER_RUN_VIEW_H
 #define IL_APPS_RUNNER_RUN_VIEW_H
@@ -36,19 +37,22 @@ struct runner_run_out {
     size_t                  n_steps;
 };
 
-/* Their tables: with all of it, and without node, renewals, joined and steps. */
+/* Tables of the view: runner_out_run_full has all fields, runner_out_run omits node, renewals,
+ * joined and steps. */
 extern const struct wire_object runner_out_run, runner_out_run_full;
 
-/* "x" of "pipeline:x"; NULL: the key is none of a pipeline. */
+/* "x" of "pipeline:x"; NULL: not the key of a pipeline. */
 const char *runner_pipeline_of_key(const char *key);
-/* What the store knows. Texts are the run's own, but for parameters and version, which are in *mem. The key must be one of a pipeline. False: no memory. */
+/* Fill in what the store knows. Texts belong to the run, except parameters and version, which
+ * are in *mem. The key must be a pipeline's. False: out of memory. */
 bool runner_run_show(const il_run_info *run, void **mem, struct runner_run_out *ret) MUST_USE;
-/* And what history knows of it: blocks. output: also what its steps wrote. */
+/* Add what the history knows; blocks. output: also the output of the steps. */
 il_status runner_run_history(struct il__data *data, bool output, void **mem,
                              struct runner_run_out *run, il_error *reterr) MUST_USE;
-/* Steps that nothing was recorded of yet, from the pipeline as it is now: for a run that is live. */
+/* Add steps without a record, from the pipeline as it is now: for a live run, or one whose
+ * server died. */
 bool runner_run_pending(const struct pipeline *p, void **mem, struct runner_run_out *run) MUST_USE;
-/* One step, with what it wrote: the given attempt, 0 = the last. IL_NOT_FOUND. Blocks. */
+/* One step with its output: the given attempt, 0 = the last. IL_NOT_FOUND. Blocks. */
 il_status runner_step_output(struct il__data *data, const char *tenant, const char *run,
                              const char *step, uint32_t attempt, void **mem,
                              struct runner_step_out *ret, il_error *reterr) MUST_USE;

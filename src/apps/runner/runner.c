@@ -1,8 +1,5 @@
-/*
- * runner.c: opening and closing the runner, its settings, what it counts and tells.
- */
+/* runner.c: opens and closes the runner; its settings, counters and notes. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +8,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mapping.h"
 
 #define LEASE_MS 30000
 #define LOCK_TIMEOUT_MS 3600000
@@ -18,38 +16,15 @@
 #define KEEP_MS (INT64_C(30) * 86400000)
 #define RUNS_MAX 32
 #define ALERT_PERMILLE 800
-#define RECORDER_PATIENCE_MS 5000 /* for the data store, when the runner is closed */
+#define RECORDER_PATIENCE_MS 5000 /* time for the data store when the runner is closed */
 #define PATH_FALLBACK "/usr/local/bin:/usr/bin:/bin"
 
-/* ---- small things ----------------------------------------------------------------------------------------------------------- */
-
-void
-runner_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t timeout_ns)
-{
-    struct timespec at;
-
-    if (timeout_ns < 0) {
-        CHECK(pthread_cond_wait(c, m) == 0);
-        return;
-    }
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
-    int64_t until_ns = (int64_t)at.tv_nsec + timeout_ns % RUNNER_NS_PER_S;
-    at.tv_sec += (time_t)(timeout_ns / RUNNER_NS_PER_S + until_ns / RUNNER_NS_PER_S);
-    at.tv_nsec = (long)(until_ns % RUNNER_NS_PER_S);
-    int rc     = pthread_cond_timedwait(c, m, &at);
-    CHECK(rc == 0 || rc == ETIMEDOUT);
-}
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 int
 runner_thread(pthread_t *ret, void *(*main)(void *), void *arg)
 {
-    sigset_t all, before;
-
-    CHECK(sigfillset(&all) == 0);
-    CHECK(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
-    int rc = pthread_create(ret, NULL, main, arg);
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
-    return rc;
+    return il__thread_start(ret, main, arg);
 }
 
 void
@@ -63,7 +38,9 @@ void
 runner_note(struct runner *r, enum runner_event event, const struct execution *e, const char *step,
             const char *text)
 {
-    struct runner_note note = { .event = event, .step = step, .text = text, .wait_ms = -1, .hold_ms = -1 };
+    struct runner_note note = {
+        .event = event, .step = step, .text = text, .wait_ms = -1, .hold_ms = -1
+    };
 
     if (e != NULL) {
         note.tenant   = e->tenant;
@@ -91,7 +68,7 @@ runner_trouble(struct runner *r, const char *what, const il_error *error)
     runner_note(r, RUNNER_EVENT_trouble, NULL, NULL, text);
 }
 
-/* ---- connections ---------------------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static struct runner_connections *
 connections_new(const struct runner_connection *items, size_t n)
@@ -137,7 +114,7 @@ runner_connections_unref(struct runner *r, struct runner_connections *c)
     il__free(c);
 }
 
-/* ---- environment ------------------------------------------------------------------------------------------------------------------ */
+/* ---- environment ----------------------------------------------------------------------------- */
 
 static const char *const passed[] = { "PATH",   "HOME", "LANG",    "LC_ALL", "TZ",
                                       "TMPDIR", "USER", "LOGNAME", "SHELL",  NULL };
@@ -150,7 +127,7 @@ pass_one(struct runner *r, const char *name)
     if (value == NULL && strcmp(name, "PATH") == 0)
         value = PATH_FALLBACK;
     if (value == NULL || strncmp(name, "INTERLOCK_", 10) == 0)
-        return true; /* what we say of a run is never the server's own */
+        return true; /* a run's status is never the server's own */
     size_t n_bytes = strlen(name) + strlen(value) + 2;
     char  *text    = il__arena_alloc(&r->env_mem, n_bytes);
     if (text == NULL)
@@ -160,7 +137,7 @@ pass_one(struct runner *r, const char *name)
     return true;
 }
 
-/* Copied once: nothing reads the environment while others might change it. */
+/* Copied once, so that nothing reads the environment while another thread may change it. */
 static il_status
 take_environment(struct runner *r, il_error *reterr)
 {
@@ -171,16 +148,17 @@ take_environment(struct runner *r, il_error *reterr)
         n++;
     r->env = il__arena_alloc(&r->env_mem, n * sizeof *r->env);
     if (r->env == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for the environment of commands");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the environment of commands");
     for (size_t i = 0; ok && passed[i] != NULL; i++)
         ok = pass_one(r, passed[i]);
     for (size_t i = 0; ok && r->o.pass_env != NULL && r->o.pass_env[i] != NULL; i++)
         ok = pass_one(r, r->o.pass_env[i]);
     r->env[r->n_env] = NULL;
-    return ok ? IL_OK : il__error_set(reterr, IL_NOMEM, "no memory for the environment of commands");
+    return ok ? IL_OK
+              : il__error_set(reterr, IL_NOMEM, "out of memory for the environment of commands");
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void
 fill_defaults(struct runner_options *o)
@@ -200,7 +178,8 @@ fill_defaults(struct runner_options *o)
         o->alert_permille = ALERT_PERMILLE;
 }
 
-/* Who we are. The nonce tells this process from one that had the same pid before, or has it in another container. */
+/* Our identity. The nonce distinguishes this process from one that had the same pid before, or
+ * has it in another container. */
 static il_status
 make_names(struct runner *r, il_error *reterr)
 {
@@ -211,7 +190,7 @@ make_names(struct runner *r, il_error *reterr)
         (void)snprintf(host, sizeof host, "localhost");
     host[sizeof host - 1] = '\0';
     if (il_uuid(nonce) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "the machine has no randomness to give");
+        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
     (void)snprintf(r->node, sizeof r->node, "%s:%ld", host, (long)getpid());
     (void)snprintf(r->instance, sizeof r->instance, "%s:%s", r->node, nonce + 24);
     return IL_OK;
@@ -225,7 +204,7 @@ on_remark(void *cookie, const struct pipeline_remark *remark)
     char               text[1024], folder[IL_TENANT_BYTES_MAX + 1];
 
     if (!remark->is_error)
-        return; /* advice is for `pipelines check` */
+        return; /* advice is only shown by `pipelines check` */
     const char *end  = strrchr(remark->path, '/');
     const char *from = end;
     while (from != NULL && from > remark->path && from[-1] != '/')
@@ -249,7 +228,7 @@ note_loaded(struct runner *r, const struct pipeline_loaded *loaded)
     r->n_pipelines = loaded->n_pipelines;
     r->n_bad_files = loaded->n_bad;
     runner_unlock(&r->mutex);
-    (void)snprintf(text, sizeof text, "%zu pipelines of %zu tenants; %zu files are wrong",
+    (void)snprintf(text, sizeof text, "%zu pipelines of %zu tenants; %zu invalid files",
                    loaded->n_pipelines, loaded->n_tenants, loaded->n_bad);
     runner_note(r, RUNNER_EVENT_loaded, NULL, NULL, text);
 }
@@ -257,8 +236,8 @@ note_loaded(struct runner *r, const struct pipeline_loaded *loaded)
 static void
 init_sync(struct runner *r)
 {
-    CHECK(pthread_mutex_init(&r->mutex, NULL) == 0);
-    CHECK(pthread_mutex_init(&r->live_mutex, NULL) == 0);
+    il__mutex_init(&r->mutex, IL__MUTEX_runner);
+    il__mutex_init(&r->live_mutex, IL__MUTEX_live_list);
     il__cond_init(&r->wake);
     il__cond_init(&r->watch);
     il__cond_init(&r->tick);
@@ -279,8 +258,8 @@ open_parts(struct runner *r, il_error *reterr)
         st = runner_folder_open(r, reterr);
     if (st == IL_OK) {
         r->connections = connections_new(r->o.connections, r->o.n_connections);
-        st             = r->connections != NULL ? IL_OK
-                                                : il__error_set(reterr, IL_NOMEM, "no memory for a runner");
+        if (r->connections == NULL)
+            st = il__error_set(reterr, IL_NOMEM, "out of memory for a runner");
     }
     if (st == IL_OK)
         st = il__catalogue_open(r->o.pipelines_dir, &r->o.defaults, on_remark, r, &loaded,
@@ -314,8 +293,7 @@ start_threads(struct runner *r, il_error *reterr)
         r->tick_started = rc == 0;
     }
     if (rc != 0)
-        return il__error_set(reterr, IL_NOMEM, "cannot start the threads of the runner: %s",
-                             strerror(rc));
+        return il__error_set(reterr, IL_NOMEM, "cannot start the runner threads: %s", strerror(rc));
     return IL_OK;
 }
 
@@ -325,10 +303,11 @@ runner_open(const struct runner_options *o, struct runner **ret, il_error *reter
     struct runner *r = il__calloc(1, sizeof *r);
 
     if (r == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a runner");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a runner");
     r->o = *o;
     fill_defaults(&r->o);
-    /* Without pipelines nothing can be executed: a server of locks and queues needs no folder, no spawner and no threads for that. */
+    /* Without pipelines nothing can be executed: a server for locks and queues needs no folder,
+     * no spawner and no threads for that. */
     if (r->o.pipelines_dir == NULL)
         r->o.mode = RUNNER_ASK;
     init_sync(r);
@@ -351,7 +330,7 @@ runner_reload(struct runner *r, const struct runner_options *o, struct pipeline_
     struct runner_connections *fresh  = connections_new(o->connections, o->n_connections);
 
     if (fresh == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for the connections");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the connections");
     il_status st = il__catalogue_reload(r->catalogue, &o->defaults, on_remark, r, &loaded, reterr);
     if (st != IL_OK) {
         runner_connections_unref(r, fresh);
@@ -360,7 +339,7 @@ runner_reload(struct runner *r, const struct runner_options *o, struct pipeline_
     runner_lock(&r->mutex);
     struct runner_connections *before = r->connections;
     r->connections                    = fresh;
-    r->look                           = true; /* slots of pipelines that are new to us */
+    r->look                           = true; /* slots of newly added pipelines */
     CHECK(pthread_cond_signal(&r->wake) == 0);
     CHECK(pthread_cond_signal(&r->tick) == 0);
     runner_unlock(&r->mutex);
@@ -378,7 +357,7 @@ runner_catalogue(struct runner *r)
     return r->catalogue;
 }
 
-/* ---- closing ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 void
 runner_stop(struct runner *r)
@@ -395,7 +374,7 @@ runner_stop(struct runner *r)
     runner_unlock(&r->mutex);
 }
 
-/* Every thread but the recorder, which has still to write how the runs ended. */
+/* Stop every thread except the recorder, which still has to write how the runs ended. */
 static void
 end_threads(struct runner *r)
 {
@@ -410,7 +389,7 @@ end_threads(struct runner *r)
     if (r->tick_started)
         CHECK(pthread_join(r->ticker, NULL) == 0);
     if (r->dispatch_started)
-        CHECK(pthread_join(r->dispatcher, NULL) == 0); /* it has joined the runs' */
+        CHECK(pthread_join(r->dispatcher, NULL) == 0); /* it has joined the run threads */
     if (r->watch_started)
         CHECK(pthread_join(r->watcher, NULL) == 0);
     runner_writers_stop(r);
@@ -435,8 +414,8 @@ runner_close(struct runner *r)
     CHECK(pthread_cond_destroy(&r->tick) == 0);
     CHECK(pthread_cond_destroy(&r->idle) == 0);
     CHECK(pthread_cond_destroy(&r->live_wake) == 0);
-    CHECK(pthread_mutex_destroy(&r->live_mutex) == 0);
-    CHECK(pthread_mutex_destroy(&r->mutex) == 0);
+    il__mutex_destroy(&r->live_mutex);
+    il__mutex_destroy(&r->mutex);
     il__free(r);
 }
 
@@ -461,7 +440,13 @@ runner_work_dir(struct runner *r)
     return r->work_dir;
 }
 
-/* ---- what it counts ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
+
+int64_t
+runner_lock_timeout_ms(const struct runner *r, const struct pipeline *p)
+{
+    return p != NULL && p->lock_timeout_ms != 0 ? p->lock_timeout_ms : r->o.lock_timeout_ms;
+}
 
 void
 runner_stats(struct runner *r, struct runner_stats *ret)
@@ -473,6 +458,7 @@ runner_stats(struct runner *r, struct runner_stats *ret)
     ret->n_running   = r->n_executions;
     ret->n_waiting   = r->wants.n;
     ret->n_expiring  = r->n_expiring;
+    ret->n_unrenewed = r->n_unrenewed;
     runner_unlock(&r->mutex);
 #define X(name) ret->n_##name = atomic_load(&r->n_##name);
     RUNNER_COUNTERS(X)

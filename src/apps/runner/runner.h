@@ -1,17 +1,25 @@
 /*
- * runner.h: pipelines of tenants, run in the background, each once at a time (requirements R1).
+ * runner.h: runs the pipelines of tenants in the background, at most one run of each at a time.
  *
- * What is where:
- *   the store      the run's row (RUN_*), its lease and its live log. A trigger makes a *slot* (PENDING); whoever executes it starts that slot by its id: the store lets one do so, and only when the key is free
+ * Where things are stored:
+ *   the store      the run's row (RUN_*), its lease and its live log. A trigger creates a *slot*
+ *                  (PENDING); an executor starts that slot by its id. The store lets only one do
+ *                  so, and only when the key is free
  *   the data store steps, attempts, output, joined triggers (data/history.h)
- *   the files      what a pipeline is (pipeline.h)
+ *   the files      the definition of a pipeline (pipeline.h)
  *
- * Threads: the *dispatcher* looks for slots that nobody executes (those of this server's own triggers are told to it at once; those made by others, by the CLI or by a server that died it finds in a listing, once a
- * second), for ticks of schedules, and starts runs while there is room. A *run thread* executes one run, level by level; a step of a level that has others beside it has a thread of its own. The *recorder* writes
- * history, what has gathered as one commit. Nothing waits for the recorder.
+ * Threads: the *dispatcher* looks for slots that no server executes and for ticks of schedules, and
+ * starts runs while there is room. Triggers of this server report their slots at once; those
+ * created by other servers, by the CLI or by a server that died are found in a listing, once a
+ * second. A *run thread* executes one run, level by level; steps that run in parallel within a
+ * level get threads of their own. The *recorder* writes the history, committing what has
+ * accumulated in batches. Nothing waits for the recorder.
  *
- * Files: runner.c (open, close, options), dispatch.c (slots), tick.c (schedules), execute.c (one run), step.c (attempts of one step), step_command.c, step_sql.c, step_http.c, step_check.c, output.c (capture, tails, live log),
- * record.c (history), folder.c (working folders), trigger.c (what a trigger is, and what its answer means), preflight.c, pipeline*.c and catalogue.c (files), routes.c and its handlers (HTTP).
+ * Files: runner.c (open, close, options), dispatch.c (slots), tick.c (schedules), execute.c (one
+ * run), step.c (attempts of one step), step_command.c, step_sql.c, step_http.c, step_check.c,
+ * output.c (capture, tails, live log), record.c (history), folder.c (working folders),
+ * trigger_plan.c (the rules of a trigger), trigger.c (its op, and triggers that may block),
+ * preflight.c, pipeline*.c and catalogue.c (files), routes.c and its handlers (HTTP).
  */
 #ifndef IL_APPS_RUNNER_RUNNER_H
 #define IL_APPS_RUNNER_RUNNER_H
@@ -23,7 +31,9 @@
 
 struct runner;
 
-/* A connection of sql and check steps. */
+#define RUNNER_CRASHED "worker may have crashed" /* part of a run's error: its lease expired */
+
+/* A database connection of sql and check steps. */
 struct runner_connection {
     const char *name;
     const char *url; /* may hold a password: never shown */
@@ -35,123 +45,169 @@ enum runner_event {
 #undef X
     RUNNER_EVENT_COUNT
 };
-/* One thing that happened, for the log; strings live until the callback returns; NULL = does not apply. */
+/* One event for the log. Strings live until the callback returns; NULL = does not apply. */
 struct runner_note {
     enum runner_event event;
     const char       *tenant, *pipeline, *run, *step, *text;
     int64_t           wait_ms, hold_ms; /* -1 = does not apply */
     uint64_t          fence;
 };
-typedef void runner_note_fn(void *cookie, const struct runner_note *note); /* any thread; must not block */
+/* any thread; must not block */
+typedef void runner_note_fn(void *cookie, const struct runner_note *note);
 
-/* What a runner is for. */
+/* Modes of a runner. */
 enum runner_mode {
     RUNNER_SERVE, /* all of it */
-    RUNNER_HERE, /* execute only what its own runner_trigger() and runner_take() bring: no listing, no schedules */
-    RUNNER_ASK, /* execute nothing: triggers, with their probes and retries, for others to execute */
+    /* execute only the runs of its own runner_trigger() and runner_take(): no listing, no
+     * schedules */
+    RUNNER_HERE,
+    /* execute nothing: only trigger, with probes and retries, for others to execute */
+    RUNNER_ASK,
 };
 
 struct runner_options {
     il              *h;    /* open handle; outlives the runner */
-    struct il__data *data; /* outlives it, too */
+    struct il__data *data; /* outlives it as well */
     const char      *store_url;
     enum runner_mode mode;
-    const char *pipelines_dir; /* NULL = none: nothing is executed, and nothing made for that */
-    const char *work_dir;      /* folders of runs are made below it; NULL = $TMPDIR or /tmp */
+    const char      *pipelines_dir; /* NULL = none: nothing is executed, nothing is set up for it */
+    const char      *work_dir;      /* parent of the runs' folders; NULL = $TMPDIR or /tmp */
     struct pipeline_defaults defaults;
-    int64_t  lease_ms;        /* TTL of a run's lease: 30 s; cut to the pipeline's lock timeout */
-    int64_t  lock_timeout_ms; /* pipeline_lock_timeout_seconds: 3600 */
-    int64_t  grace_ms;        /* between TERM and KILL: 5 s, at most a third of the lease */
-    int64_t  shutdown_ms;     /* running runs may go on for this long when it is closed: 30 s */
-    int64_t  keep_ms;         /* history: 30 days */
-    uint32_t runs_max;        /* of this server at once: 32 */
-    int64_t  alert_permille;  /* lock_expiration_alert_threshold: 800 */
-    const char *const              *pass_env; /* names of variables of the server that commands get beside PATH, HOME, LANG, LC_ALL, TZ, TMPDIR, USER, LOGNAME, SHELL; NULL-terminated; may be NULL */
+    int64_t                  lease_ms; /* TTL of a run's lease: 30 s */
+    /* pipeline_lock_timeout_seconds: 3600; how long a run should hold its key */
+    int64_t  lock_timeout_ms;
+    int64_t  grace_ms;       /* between TERM and KILL: 5 s, at most a third of the lease */
+    int64_t  shutdown_ms;    /* time for active runs to finish when it is closed: 30 s */
+    int64_t  keep_ms;        /* history: 30 days */
+    uint32_t runs_max;       /* concurrent runs of this server: 32 */
+    int64_t  alert_permille; /* lock_expiration_alert_threshold: 800 */
+    /* names of the server's environment variables that commands get in addition to PATH, HOME,
+     * LANG, LC_ALL, TZ, TMPDIR, USER, LOGNAME, SHELL; NULL-terminated; may be NULL */
+    const char *const              *pass_env;
     const struct runner_connection *connections;
     size_t                          n_connections;
     runner_note_fn                 *note;
     void                           *note_cookie;
-    /* What a tenant may do (R1.17), asked for triggers of schedules; both are 0 (no limit) before. NULL: none has limits. Any thread; must not block. */
+    /* The limits of a tenant, asked for triggers of schedules; both are preset to 0 (no limit).
+     * NULL: no limits. Any thread; must not block. */
     void (*limits)(void *cookie, const char *tenant, uint32_t *live_max, uint32_t *day_max);
     void *limits_cookie;
 };
 
-/* Reads the pipelines (bad files are noted, the others count), starts spawner, dispatcher and recorder. Strings of *o must outlive it. */
-il_status runner_open(const struct runner_options *o, struct runner **ret, il_error *reterr) MUST_USE;
-/* Take no more runs; those that run go on. Does not block. */
+/* Reads the pipelines (bad files are noted, the others are used), starts spawner, dispatcher and
+ * recorder. Strings of *o must outlive it. */
+il_status runner_open(const struct runner_options *o, struct runner **ret, il_error *reterr)
+    MUST_USE;
+/* Start no more runs; active ones continue. Does not block. */
 void runner_stop(struct runner *r);
-/* Waits for them, at most shutdown_ms from the stop; then they are stopped and end as INTERRUPTED (R1.24). Slots stay for others. */
+/* Waits for active runs, at most shutdown_ms from the stop; then they are stopped and end as
+ * INTERRUPTED. Slots are left for other servers. */
 void runner_close(struct runner *r);
-/* Read the files again (R1.23). *connections may be others now. */
+/* Reload the files. *connections may have changed. */
 il_status                  runner_reload(struct runner *r, const struct runner_options *o,
                                          struct pipeline_loaded *ret, il_error *reterr) MUST_USE;
 struct pipeline_catalogue *runner_catalogue(struct runner *r);
 
-/* ---- triggers (trigger.c) -------------------------------------------------------------------------------------------------- */
+/* ---- triggers (trigger.c) -------------------------------------------------------------------- */
 
-/* Who wants which pipeline to run, with what. Strings are borrowed as long as it is used. */
+/* A request to run a pipeline. Strings are borrowed while it is used. */
 struct runner_trigger {
     const char            *tenant;
     const struct pipeline *pipeline;
-    const char            *id;         /* of the run to be: il_uuid() */
-    const char            *by;         /* trigger_by; "" = nobody said */
+    const char            *id;         /* of the new run: il_uuid() */
+    const char            *by;         /* trigger_by; "" = unknown */
     const char            *type;       /* "api", "cli", "schedule" */
     const json_t          *parameters; /* object of scalars; NULL = none */
-    uint32_t               live_max;   /* concurrent runs of the tenant; 0 = no limit (R1.17) */
+    uint32_t               live_max;   /* concurrent runs of the tenant; 0 = no limit */
     uint32_t               day_max;    /* runs of the tenant since midnight UTC; 0 = no limit */
+    uint32_t               minute_max, hour_max; /* triggers of the tenant; 0 = no limit */
     int64_t                keep_ms;
 };
 #define RUNNER_META_BYTES_MAX IL_META_BYTES_MAX
-/* The RUN_START op (IL_RUN_SLOT) of a trigger; *mem owns what it points to (il__arena). Parameters are checked: required ones given, names and types good; IL_INVAL says which and why. IL_LIMIT: they are too long. */
+/*
+ * Build the RUN_START op (IL_RUN_SLOT) of a trigger; *mem owns what it points to (il__arena).
+ * Parameters are checked: required ones given, names and types valid; IL_INVAL names the parameter
+ * and the reason. IL_LIMIT: they are too long.
+ */
 il_status runner_trigger_op(const struct runner_trigger *t, void **mem, il_op *op, il_error *reterr)
     MUST_USE;
 
 enum runner_answer {
-    RUNNER_TRIGGERED, /* a new run: PENDING; also when this very trigger is repeated: then out.runs shows what has become of it */
-    RUNNER_RUNNING,   /* join: the id of the one that is there */
-    RUNNER_SKIPPED,   /* skip: the same, nothing was noted */
-    RUNNER_REJECTED,  /* reject: 409 */
+    /* a new run: PENDING; also when this very trigger is repeated: then out.runs shows its
+     * current state */
+    RUNNER_TRIGGERED,
+    RUNNER_RUNNING,    /* join: the id of the existing run */
+    RUNNER_SKIPPED,    /* skip: the same, nothing was recorded */
+    RUNNER_REJECTED,   /* reject: 409 */
     RUNNER_QUEUE_FULL, /* queue: 429 */
     RUNNER_TOO_MANY,   /* live_max: 429 CONCURRENT_LIMIT_EXCEEDED */
     RUNNER_DAY_OVER,   /* day_max: 429 QUOTA_EXCEEDED */
-    RUNNER_FAILED,     /* op->status says what else: the usual error of an op */
+    RUNNER_TOO_OFTEN,  /* minute_max, hour_max: 429 RATE_LIMITED */
+    RUNNER_UNPROBED,   /* the probe failed: 503 PREFLIGHT_FAILED */
+    RUNNER_FAILED,     /* any other error: see op->status */
 };
+/* Interpret the result of a trigger's op (trigger_plan.c). */
 enum runner_answer runner_trigger_answer(const il_op *op);
 
-/* What whoever triggered it is told (R1.11). */
+/* The answer to the caller of a trigger. */
 #define RUNNER_MESSAGE_BYTES (PIPELINE_ID_BYTES_MAX + 80)
 void runner_trigger_message(const char *pipeline_id, bool is_new, char out[RUNNER_MESSAGE_BYTES]);
 
-/* Parameters (an object of scalars; NULL = none) as values, then the pipeline's defaults; strings in *mem (il__arena). IL_INVAL names the parameter and says what is wrong. */
+/* Parameters (an object of scalars; NULL = none) as values, then the pipeline's defaults;
+ * strings in *mem (il__arena). IL_INVAL names the parameter and the reason. */
 il_status runner_values(const struct pipeline *p, const json_t *parameters, void **mem,
                         struct pipeline_values *ret, il_error *reterr) MUST_USE;
 
-/* A slot of ours was made: execute it as soon as there is room. Takes the reference to `p` over. Any thread, never blocks for the store. */
+/* A slot was created by this process: execute it as soon as there is room. Takes over the
+ * reference to `p`. Any thread; never waits for the store. */
 void runner_take(struct runner *r, const char *tenant, const char *run_id, struct pipeline *p);
-/* A trigger joined a run: to be recorded. */
+/* Record that a trigger joined a run. */
 void runner_joined(struct runner *r, const struct il__data_join *join);
-/* A run may have been cancelled, or ended: look again soon. */
+/* A run may have been cancelled or ended: check again soon. */
 void runner_poke(struct runner *r);
 
-/* R1.28. Is the outside job of the pipeline running? IL_OK: no. IL_HELD: yes, *ret_id is its id (il__free). Else: it cannot be told (nothing may start). Blocks up to preflight_timeout_ms. */
+/* Is the external job of the pipeline running? IL_OK: no. IL_HELD: yes, *ret_id is its id
+ * (il__free). Otherwise unknown, and nothing may start. Blocks up to preflight_timeout_ms. */
 il_status runner_preflight(struct runner *r, const struct pipeline *p,
-                           const struct pipeline_values *v, char **ret_id, il_error *reterr) MUST_USE;
+                           const struct pipeline_values *v, char **ret_id, il_error *reterr)
+    MUST_USE;
 
-/* The whole of it for who may block: preflight, op, retries of `reject` (R1.7), runner_take(). *op is filled (il_op_release()). Used for ticks and by the CLI. */
+/* The same, one probe per pipeline at a time: waits for one in progress. IL_CANCELLED: the
+ * runner stops. */
+il_status runner_probe(struct runner *r, const struct pipeline *p, const struct pipeline_values *v,
+                       char **ret_id, il_error *reterr) MUST_USE;
+
+/*
+ * The whole trigger for callers that may block: preflight, op, retries of `reject`, runner_take().
+ * *op is filled in (il_op_release()). RUNNING, SKIPPED, REJECTED: *ret_outside_id (il__free()) is
+ * the id of the running job if it is not a run of ours. Used for ticks and by the CLI.
+ */
 enum runner_answer runner_trigger(struct runner *r, const struct runner_trigger *t, il_op *op,
                                   char **ret_outside_id, il_error *reterr);
 
-/* ---- for metrics and status ------------------------------------------------------------------------------------------------- */
+/* Does a server execute pipelines on this store? True if the store cannot be reached. Waits for
+ * the store. */
+bool runner_is_served(il *h);
+
+/* ---- for metrics and status ------------------------------------------------------------------ */
 
 struct runner_stats {
     uint64_t n_pipelines, n_bad_files, n_reloads;
-    uint64_t n_running, n_waiting; /* runs of this server: executing; wanted, but there is no room */
+    /* runs of this server: executing; waiting for a place */
+    uint64_t n_running, n_waiting;
     uint64_t n_started, n_completed, n_failed, n_cancelled, n_timeout, n_interrupted;
     uint64_t n_steps, n_steps_failed, n_retries, n_alerts;
     uint64_t n_schedule_ticks, n_schedule_skipped;
-    uint64_t n_expiring; /* leases of ours that are beyond alert_permille of their TTL now (R1.29) */
+    /* own runs that have held their keys for longer than alert_permille of the lock timeout */
+    uint64_t n_expiring;
+    /* own leases that are beyond RUNNER_UNRENEWED_PERMILLE of their TTL */
+    uint64_t n_unrenewed;
     uint64_t n_history_dropped;
 };
 void runner_stats(struct runner *r, struct runner_stats *ret);
+/* How long a run of the pipeline is expected to hold its key; NULL: an unconfigured pipeline. */
+int64_t runner_lock_timeout_ms(const struct runner *r, const struct pipeline *p);
+/* share of the TTL after which an unrenewed lease causes a warning */
+#define RUNNER_UNRENEWED_PERMILLE 800
 
 #endif

@@ -1,8 +1,10 @@
 /*
- * step.c: one step of a run: its attempts, what stops them, and what becomes of the run when it fails.
+ * step.c: one step of a run: its attempts, what stops them, and the effect of a failure on the run.
  *
- * An attempt is in the list of its execution while it is under way, so that whoever stops the run (a cancel, a lost lease, the clock, a step beside it that failed) reaches it. Commands are stopped right there: il__proc_stop() never blocks.
- * What other kinds want to be called for it runs on a thread of its own, for it may block (a database is told to cancel by a connection of its own).
+ * While in progress, an attempt is in the list of its execution, so that whatever stops the run (a
+ * cancel, a lost lease, the clock, a failed parallel step) reaches it. Commands are stopped
+ * directly: il__proc_stop() never blocks. The stop functions of other kinds may block (a database
+ * is told to cancel through a separate connection), so they run on a separate thread.
  */
 #include "apps/runner/step.h"
 
@@ -16,7 +18,7 @@
 #define RETRY_DELAY_MS_MAX INT64_C(300000)
 #define LATE_MS 1000
 
-/* ---- an attempt, for its kind ------------------------------------------------------------------------------------------------------ */
+/* ---- an attempt, for its kind ---------------------------------------------------------------- */
 
 static struct attempt *
 attempt_of(const struct runner_attempt *a)
@@ -48,11 +50,11 @@ stop_main(void *arg)
 {
     struct attempt *a = arg;
 
-    a->call_fn(a->call_cookie); /* neither changes before this thread was joined */
+    a->call_fn(a->call_cookie); /* neither changes before this thread is joined */
     return NULL;
 }
 
-/* Have stop_fn called. execution.mutex is held. */
+/* Start a thread that calls stop_fn. execution.mutex is held. */
 static void
 call_stop(struct attempt *a)
 {
@@ -60,7 +62,7 @@ call_stop(struct attempt *a)
         return;
     a->call_fn     = a->stop_fn;
     a->call_cookie = a->stop_cookie;
-    /* No thread to be had: the kind still looks at runner_attempt_should_stop(). */
+    /* Cannot start a thread: the kind still checks runner_attempt_should_stop(). */
     a->stop_started = runner_thread(&a->stop_thread, stop_main, a) == 0;
 }
 
@@ -80,10 +82,10 @@ runner_attempt_on_stop(struct runner_attempt *pub, void (*fn)(void *cookie), voi
     struct execution *e = a->e;
 
     runner_lock(&e->mutex);
-    a->stop_fn = NULL; /* no call begins from now on */
+    a->stop_fn = NULL; /* no call starts from now on */
     bool join  = a->stop_started;
     runner_unlock(&e->mutex);
-    if (join) /* one is under way, or over; only this thread, the attempt's, joins it */
+    if (join) /* in progress or done; only this thread, the attempt's, joins it */
         CHECK(pthread_join(a->stop_thread, NULL) == 0);
     runner_lock(&e->mutex);
     a->stop_started = false;
@@ -109,7 +111,7 @@ runner_attempt_child(struct attempt *a, struct proc_child *child)
     runner_unlock(&e->mutex);
 }
 
-/* ---- beginning and ending one ---------------------------------------------------------------------------------------------------------- */
+/* ---- start and end of an attempt ------------------------------------------------------------- */
 
 static void
 add_value(struct pipeline_values *v, const char *name, const char *value)
@@ -120,7 +122,8 @@ add_value(struct pipeline_values *v, const char *name, const char *value)
 }
 
 static void
-attempt_init(struct attempt *a, struct execution *e, const struct pipeline_step *step, uint32_t number)
+attempt_init(struct attempt *a, struct execution *e, const struct pipeline_step *step,
+             uint32_t number)
 {
     memset(a, 0, sizeof *a);
     a->e      = e;
@@ -147,7 +150,7 @@ attempt_init(struct attempt *a, struct execution *e, const struct pipeline_step 
         .n_connections = e->connections->n,
         .own           = a,
     };
-    CHECK(pthread_mutex_init(&a->output_mutex, NULL) == 0);
+    il__mutex_init(&a->output_mutex, IL__MUTEX_attempt_out);
     runner_tail_init(&a->out);
     runner_tail_init(&a->err);
 }
@@ -157,22 +160,24 @@ attempt_release(struct attempt *a)
 {
     runner_tail_release(&a->out);
     runner_tail_release(&a->err);
-    CHECK(pthread_mutex_destroy(&a->output_mutex) == 0);
+    il__mutex_destroy(&a->output_mutex);
 }
 
-/* From now on it can be stopped; false: it should not even begin. */
+/* From now on it can be stopped; false: it should not even start. */
 static bool
 attempt_enter(struct attempt *a)
 {
     struct execution *e      = a->e;
     int64_t           now_ns = il__clock_boot_ns();
 
-    /* Whoever was stopped for a while may be here before the watchdog has seen that the lease is over. */
+    /* A process that was stopped for a while may get here before the watch has noticed that the
+     * lease has ended. */
     if (il_lease_status(il_run_lease(e->run)) != IL_OK)
         runner_execution_stop(e, RUNNER_STOP_LOST, LEASE_OVER);
     runner_lock(&e->mutex);
     bool go = e->stop == RUNNER_GO;
-    /* A little more than what the pipeline has left: its end is the watch's to say, which knows that it is not the step's. */
+    /* Slightly more than the pipeline has left: the watch ends the pipeline, and knows that it
+     * was not the step's timeout. */
     int64_t left_ms   = MAX((e->deadline_ns - now_ns) / IL__NS_PER_MS, 0) + LATE_MS;
     a->pub.timeout_ms = MIN(a->pub.step->timeout_ms, left_ms);
     a->deadline_ns    = now_ns + a->pub.step->timeout_ms * IL__NS_PER_MS;
@@ -201,7 +206,7 @@ attempt_leave(struct attempt *a)
     runner_unlock(&e->mutex);
 }
 
-/* ---- history -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- history --------------------------------------------------------------------------------- */
 
 static struct il__data_step
 record_of(const struct execution *e, size_t i, uint32_t attempt, const char *state)
@@ -242,13 +247,13 @@ say(struct execution *e, const char *fmt, ...)
     runner_live_line(&e->live, NULL, 0, text, (size_t)MIN(MAX(n, 0), (int)sizeof text - 1));
 }
 
-/* ---- how an attempt ended -------------------------------------------------------------------------------------------------------------------- */
+/* ---- how an attempt ended -------------------------------------------------------------------- */
 
-/* How it is recorded, and what it means for the step. */
+/* How the attempt is recorded, and what it means for the step. */
 struct verdict {
     const char *state;
     bool        good;    /* completed, or a check with a warning */
-    bool        stopped; /* the run is to stop, so it was */
+    bool        stopped; /* stopped because the run is to stop */
     bool        timed_out;
     bool        again; /* a retry may help */
 };
@@ -275,7 +280,7 @@ judge_stopped(const struct execution *e, struct runner_result *res)
     return v;
 }
 
-/* execution.mutex is held. What has ended well has done so, whatever was asked for meanwhile. */
+/* execution.mutex is held. A success stays a success, whatever was requested meanwhile. */
 static struct verdict
 judge(const struct attempt *a, struct runner_result *res)
 {
@@ -287,17 +292,17 @@ judge(const struct attempt *a, struct runner_result *res)
     if (res->outcome == RUNNER_STEP_WARNING)
         return (struct verdict){ .state = "WARNING", .good = true };
     bool timed_out = a->timed_out || res->timed_out;
-    /* Stopped for the run's sake; not if its own time was over before. */
+    /* Stopped because of the run, unless its own time was up before. */
     if (e->stop != RUNNER_GO && !a->timed_out &&
         (res->outcome == RUNNER_STEP_STOPPED || atomic_load(&a->stopping)))
         return judge_stopped(e, res);
     if (timed_out) {
-        (void)snprintf(res->error, sizeof res->error, "took longer than %s",
+        (void)snprintf(res->error, sizeof res->error, "timed out after %s",
                        il__duration_text(a->pub.step->timeout_ms, text));
         return (struct verdict){ .state = "TIMEOUT", .timed_out = true, .again = true };
     }
     if (res->error[0] == '\0')
-        (void)snprintf(res->error, sizeof res->error, "it failed, and did not say why");
+        (void)snprintf(res->error, sizeof res->error, "failed without an error message");
     return (struct verdict){ .state = "FAILED", .again = !res->final };
 }
 
@@ -319,12 +324,14 @@ run_kind(struct attempt *a, struct runner_result *res)
         break;
     case PIPELINE_STEP_TYPE_COUNT:
     default:
-        (void)snprintf(res->error, sizeof res->error, "this server does not know such steps");
+        (void)snprintf(res->error, sizeof res->error,
+                       "this server does not support this type of step");
         res->final = true;
     }
 }
 
-/* One attempt from its beginning to its record. `last`: if it fails, the step has failed. error: of the attempt. */
+/* One attempt from start to record. `last`: if it fails, the step has failed. error: of the
+ * attempt. */
 static struct verdict
 run_attempt(struct execution *e, size_t i, uint32_t number, char error[1024])
 {
@@ -340,7 +347,7 @@ run_attempt(struct execution *e, size_t i, uint32_t number, char error[1024])
         struct verdict v = judge_stopped(e, &res);
         runner_unlock(&e->mutex);
         attempt_release(&a);
-        v.state = NULL; /* it was never begun */
+        v.state = NULL; /* it was never started */
         return v;
     }
     runner_record_step(e->r, &rec);
@@ -371,7 +378,7 @@ run_attempt(struct execution *e, size_t i, uint32_t number, char error[1024])
     return v;
 }
 
-/* ---- the step ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the step -------------------------------------------------------------------------------- */
 
 /* Wait before attempt `number`; false: the run is to stop. */
 static bool
@@ -394,9 +401,10 @@ wait_before(struct execution *e, const struct pipeline_step *step, uint32_t numb
     return go;
 }
 
-/* The step has failed for good: what its on_failure says. */
+/* The step has finally failed: apply its on_failure. */
 static void
-failed(struct execution *e, const struct pipeline_step *step, const struct verdict *v, const char *error)
+failed(struct execution *e, const struct pipeline_step *step, const struct verdict *v,
+       const char *error)
 {
     char text[1200];
 
@@ -413,7 +421,7 @@ failed(struct execution *e, const struct pipeline_step *step, const struct verdi
         runner_execution_stop(e, RUNNER_STOP_FAILED, text);
         return;
     }
-    say(e, "%s; the run goes on", text);
+    say(e, "%s; the run continues", text);
 }
 
 static void
@@ -452,7 +460,7 @@ runner_step(struct execution *e, size_t i)
         if (!v.again || number > step->retries)
             break;
         atomic_fetch_add(&e->r->n_retries, 1);
-        say(e, "step '%s': attempt %u: %s; it is tried again", step->id, number, error);
+        say(e, "step '%s': attempt %u: %s; retrying", step->id, number, error);
         if (!wait_before(e, step, number + 1)) {
             v.stopped = true;
             break;
@@ -460,7 +468,7 @@ runner_step(struct execution *e, size_t i)
     }
     if (v.stopped) {
         if (v.state == NULL && error[0] == '\0')
-            runner_step_skip(e, i); /* not even its first attempt was begun */
+            runner_step_skip(e, i); /* not even its first attempt was started */
         ended(e, i, false);
         return;
     }

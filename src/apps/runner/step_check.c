@@ -1,8 +1,11 @@
 /*
- * step_check.c: check steps (R1.20): expectations of a table, tried one by one, all of them; then PASS (none failed), WARNING (some) or FAIL (all).
+ * step_check.c: check steps: evaluates all expectations of a table, one by one; the result is PASS
+ * (none failed), WARNING (some) or FAIL (all).
  *
- * They are read in a transaction that only reads, with the fence of the run shown first: so no run that was before can change what was found. A statement that the database refuses fails its
- * expectation, and the next one has a new transaction. Names of tables and columns go into SQL only as il__guard_quote() has them from the catalogue; all else is bound.
+ * They run in a read-only transaction that first presents the fence of the run, so no earlier run
+ * can change the findings. A statement that the database refuses fails its expectation, and the
+ * next one gets a new transaction. Names of tables and columns enter SQL only as il__guard_quote()
+ * returns them from the catalogue; everything else is bound.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +20,7 @@
 #define SAMPLES_MAX 5           /* rows of an expectation; also in the statements */
 #define SAMPLE_COLUMNS_MAX 20   /* of a row */
 #define SAMPLE_BYTES_MAX 200    /* of a value */
-#define SAMPLES_BYTES_MAX 40000 /* of all of them together: details have their limit, too */
+#define SAMPLES_BYTES_MAX 40000 /* of all of them together, since details are limited */
 #define SQL_BYTES_MAX ((size_t)1 << 20)
 #define MESSAGE_BYTES 400
 
@@ -27,13 +30,13 @@ struct check {
     struct guard_tx       *tx;
     struct runner_text     text;
     struct il__buf         details;
-    struct il__buf         table;                   /* quoted; "" = there is none */
+    struct il__buf         table;                   /* quoted; "" = none */
     char                   no_table[MESSAGE_BYTES]; /* why */
     bool                   is_empty;                /* it has no rows */
     size_t                 n_failed, n_samples_bytes;
 };
 
-/* What came of one expectation. */
+/* The result of one expectation. */
 struct finding {
     bool           passed;
     char           message[MESSAGE_BYTES];
@@ -55,14 +58,14 @@ static void PRINTF_LIKE(3, 4) conclude(struct finding *f, bool passed, const cha
     f->passed = passed;
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static bool
 to_number(const char *text, long double *ret)
 {
     char *end = NULL;
 
-    /* Neither nan, infinity nor hexadecimal. */
+    /* Rejects nan, infinity and hexadecimal. */
     if (text == NULL || text[0] == '\0' || text[strspn(text, "+-.0123456789eE")] != '\0')
         return false;
     *ret = strtold(text, &end);
@@ -77,14 +80,14 @@ is_number(const char *text)
     return to_number(text, &ignored);
 }
 
-/* Are limits numbers, so that what they limit is one, too? */
+/* Are the limits numeric, so that the value must be numeric as well? */
 static bool
 are_numbers(const struct pipeline_expectation *e)
 {
     return (e->min == NULL || is_number(e->min)) && (e->max == NULL || is_number(e->max));
 }
 
-/* As numbers if both are, else as texts. */
+/* Compare as numbers if both are, else as texts. */
 static int
 compare(const char *a, const char *b)
 {
@@ -116,7 +119,7 @@ limits_text(const struct pipeline_expectation *e, char out[160])
     return out;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void
 sample_value(struct finding *f, const char *name, const char *value, bool first)
@@ -140,7 +143,7 @@ sample_value(struct finding *f, const char *name, const char *value, bool first)
         il__buf_addc(&f->lines, (unsigned char)*at < ' ' ? ' ' : *at);
 }
 
-/* A row that is not as it should be; the first of its columns. */
+/* A violating row; the first of its columns. */
 static void
 sample(struct check *c, struct finding *f, const struct guard_row *row)
 {
@@ -159,7 +162,7 @@ sample(struct check *c, struct finding *f, const struct guard_row *row)
 struct taking {
     struct check   *c;
     struct finding *f;
-    bool            samples; /* rows are offenders; else the first value is what is looked at */
+    bool            samples; /* rows are violations; otherwise the first value is checked */
 };
 
 static bool
@@ -177,9 +180,9 @@ take_row(void *cookie, const struct guard_row *row)
     return !runner_attempt_should_stop(t->c->a);
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------------------------ */
+/* ---- statements ------------------------------------------------------------------------------ */
 
-/* The transaction that reads, or a new one after the last has failed. */
+/* Start the read-only transaction, or a new one after the last has failed. */
 static il_status
 begin(struct check *c, il_error *reterr)
 {
@@ -208,7 +211,7 @@ run(struct check *c, const char *sql, const char *const *values, size_t n, struc
     return st;
 }
 
-/* One of ours, for this table and the column of `e`. */
+/* Run one of our own statements, for this table and the column of `e`. */
 static il_status
 run_ours(struct check *c, const struct pipeline_expectation *e, const char *text, struct finding *f,
          bool samples, il_error *reterr)
@@ -228,7 +231,7 @@ run_ours(struct check *c, const struct pipeline_expectation *e, const char *text
     return run(c, il__buf_str(&sql), values, n_values, f, samples, reterr);
 }
 
-/* Count the offenders; if there are any, look at some. */
+/* Count the violations; if there are any, fetch some. */
 static il_status
 find_offenders(struct check *c, const struct pipeline_expectation *e, const char *count,
                const char *rows, struct finding *f, int64_t *ret, il_error *reterr)
@@ -242,10 +245,11 @@ find_offenders(struct check *c, const struct pipeline_expectation *e, const char
     return *ret == 0 ? IL_OK : run_ours(c, e, rows, f, true, reterr);
 }
 
-/* ---- kinds ----------------------------------------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 static il_status
-try_row_count(struct check *c, const struct pipeline_expectation *e, struct finding *f, il_error *reterr)
+try_row_count(struct check *c, const struct pipeline_expectation *e, struct finding *f,
+              il_error *reterr)
 {
     char      limits[160];
     il_status st = run_ours(c, e, sql_check_count, f, false, reterr);
@@ -254,7 +258,7 @@ try_row_count(struct check *c, const struct pipeline_expectation *e, struct find
         return st;
     bool bounded = e->min != NULL || e->max != NULL;
     if (!are_numbers(e))
-        conclude(f, false, "its limits are no numbers");
+        conclude(f, false, "min and max must be numbers");
     else if (c->is_empty && (e->min == NULL || compare(e->min, "0") > 0))
         conclude(f, false, "the table is empty");
     else
@@ -274,12 +278,13 @@ try_column_exists(struct check *c, const struct pipeline_expectation *e, struct 
     if (st == IL_OK)
         st = il__guard_quote(c->tx, c->a->step->table, e->column, &column, reterr);
     if (st == IL_OK)
-        conclude(f, true, "the column is there");
+        conclude(f, true, "the column exists");
     return st;
 }
 
 static il_status
-try_not_null(struct check *c, const struct pipeline_expectation *e, struct finding *f, il_error *reterr)
+try_not_null(struct check *c, const struct pipeline_expectation *e, struct finding *f,
+             il_error *reterr)
 {
     int64_t   n  = 0;
     il_status st = find_offenders(c, e, sql_check_null_count, sql_check_null_rows, f, &n, reterr);
@@ -290,7 +295,8 @@ try_not_null(struct check *c, const struct pipeline_expectation *e, struct findi
 }
 
 static il_status
-try_between(struct check *c, const struct pipeline_expectation *e, struct finding *f, il_error *reterr)
+try_between(struct check *c, const struct pipeline_expectation *e, struct finding *f,
+            il_error *reterr)
 {
     bool        postgres = il__guard_is_postgres(c->link.c);
     const char *count    = sql_check_text_count;
@@ -299,7 +305,7 @@ try_between(struct check *c, const struct pipeline_expectation *e, struct findin
     int64_t     n = 0;
 
     if (e->min == NULL && e->max == NULL) {
-        conclude(f, false, "it has neither min nor max");
+        conclude(f, false, "neither min nor max is set");
         return IL_OK;
     }
     if (are_numbers(e)) {
@@ -308,12 +314,14 @@ try_between(struct check *c, const struct pipeline_expectation *e, struct findin
     }
     il_status st = find_offenders(c, e, count, rows, f, &n, reterr);
     if (st == IL_OK)
-        conclude(f, n == 0, "%" PRId64 " row%s not %s", n, n == 1 ? "" : "s", limits_text(e, limits));
+        conclude(f, n == 0, "%" PRId64 " row%s not %s", n, n == 1 ? "" : "s",
+                 limits_text(e, limits));
     return st;
 }
 
 static il_status
-try_unique(struct check *c, const struct pipeline_expectation *e, struct finding *f, il_error *reterr)
+try_unique(struct check *c, const struct pipeline_expectation *e, struct finding *f,
+           il_error *reterr)
 {
     int64_t   n  = 0;
     il_status st = find_offenders(c, e, sql_check_twice_count, sql_check_twice_rows, f, &n, reterr);
@@ -324,7 +332,8 @@ try_unique(struct check *c, const struct pipeline_expectation *e, struct finding
 }
 
 static il_status
-try_custom(struct check *c, const struct pipeline_expectation *e, struct finding *f, il_error *reterr)
+try_custom(struct check *c, const struct pipeline_expectation *e, struct finding *f,
+           il_error *reterr)
 {
     struct il__buf AUTO_BUF sql = { 0 };
     const char             *values[GUARD_VALUES_MAX];
@@ -333,7 +342,7 @@ try_custom(struct check *c, const struct pipeline_expectation *e, struct finding
     bool                    bounded  = e->min != NULL || e->max != NULL;
 
     if (e->sql.text == NULL) {
-        conclude(f, false, "it has no SQL");
+        conclude(f, false, "no SQL given");
         return IL_OK;
     }
     il__buf_init(&sql, SQL_BYTES_MAX);
@@ -344,9 +353,10 @@ try_custom(struct check *c, const struct pipeline_expectation *e, struct finding
     if (st != IL_OK)
         return st;
     if (bounded && !f->has_observed)
-        conclude(f, false, "it gave no value, expected %s", limits_text(e, limits));
+        conclude(f, false, "returned no value, expected %s", limits_text(e, limits));
     else if (bounded)
-        conclude(f, is_between(f->observed, e), "%s, expected %s", f->observed, limits_text(e, limits));
+        conclude(f, is_between(f->observed, e), "%s, expected %s", f->observed,
+                 limits_text(e, limits));
     else
         conclude(f, f->n_rows == 0, "%" PRId64 " row%s", f->n_rows, f->n_rows == 1 ? "" : "s");
     if (!bounded) {
@@ -356,7 +366,7 @@ try_custom(struct check *c, const struct pipeline_expectation *e, struct finding
     return IL_OK;
 }
 
-/* IL_OK: the finding says it. Else the database does. */
+/* IL_OK: the finding has the result. Otherwise a database error. */
 static il_status
 try_one(struct check *c, const struct pipeline_expectation *e, struct finding *f, il_error *reterr)
 {
@@ -370,19 +380,19 @@ try_one(struct check *c, const struct pipeline_expectation *e, struct finding *f
     bool needs_table  = e->kind != PIPELINE_CUSTOM || c->a->step->table != NULL;
 
     if ((size_t)e->kind >= ARRAY_LEN(tries))
-        conclude(f, false, "there is no such kind of expectation");
+        conclude(f, false, "unknown kind of expectation");
     else if (needs_table && c->no_table[0] != '\0')
         conclude(f, false, "%s", c->no_table);
     else if (needs_table && c->is_empty && e->kind != PIPELINE_ROW_COUNT)
         conclude(f, false, "the table is empty");
     else if (needs_column && e->column == NULL)
-        conclude(f, false, "it names no column");
+        conclude(f, false, "no column given");
     else
         return tries[e->kind](c, e, f, reterr);
     return IL_OK;
 }
 
-/* ---- telling --------------------------------------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 static void
 add_text(struct il__buf *b, const char *name, const char *text)
@@ -413,9 +423,9 @@ tell(struct check *c, const struct pipeline_expectation *e, const struct finding
     runner_text_addf(&c->text, "%s", il__buf_str(&f->lines));
 }
 
-/* ---- the step -------------------------------------------------------------------------------------------------------------- */
+/* ---- the step -------------------------------------------------------------------------------- */
 
-/* The table, and whether it has rows. IL_OK also when it is not there: c->no_table. */
+/* Find the table, and whether it has rows. IL_OK also if it does not exist: c->no_table. */
 static il_status
 look_at_table(struct check *c, il_error *reterr)
 {
@@ -425,7 +435,7 @@ look_at_table(struct check *c, il_error *reterr)
 
     il_status st = begin(c, reterr);
     if (st == IL_OK && name == NULL) {
-        (void)snprintf(c->no_table, sizeof c->no_table, "the step names no table");
+        (void)snprintf(c->no_table, sizeof c->no_table, "no table given");
         return IL_OK;
     }
     if (st == IL_OK)
@@ -434,13 +444,13 @@ look_at_table(struct check *c, il_error *reterr)
         st          = run_ours(c, &none, sql_check_any, &any, false, reterr);
         c->is_empty = any.n_rows == 0;
     }
-    if (st != IL_NOT_FOUND && st != IL_INVAL) /* not there, or not ours to read */
+    if (st != IL_NOT_FOUND && st != IL_INVAL) /* missing, or not readable for us */
         return st;
     (void)snprintf(c->no_table, sizeof c->no_table, "%.*s", MESSAGE_BYTES - 1, reterr->message);
     return IL_OK;
 }
 
-/* One expectation, whatever comes of it; anything but IL_OK: there is no going on. */
+/* Evaluate one expectation, whatever the result; any status except IL_OK: cannot continue. */
 static il_status
 try_and_tell(struct check *c, size_t i, il_error *reterr)
 {
@@ -474,8 +484,9 @@ judge(struct check *c, struct runner_result *ret)
 
     il__buf_adds(&c->details, "],");
     add_text(&c->details, "table", table);
-    il__buf_addf(&c->details, "\"result\":\"%s\",\"failed\":%zu,\"tried\":%zu}", said, c->n_failed, n);
-    ret->details = il__buf_take(&c->details); /* NULL: it was too long, and goes without */
+    il__buf_addf(&c->details, "\"result\":\"%s\",\"failed\":%zu,\"tried\":%zu}", said, c->n_failed,
+                 n);
+    ret->details = il__buf_take(&c->details); /* NULL: it was too long and is omitted */
     runner_text_addf(&c->text, "%s: %zu of %zu expectations failed\n", said, c->n_failed, n);
     ret->outcome = c->n_failed == 0 ? RUNNER_STEP_COMPLETED : RUNNER_STEP_WARNING;
     if (c->n_failed == n)
@@ -495,7 +506,7 @@ runner_step_check(struct runner_attempt *a, struct runner_result *ret)
 
     *ret = (struct runner_result){ .outcome = RUNNER_STEP_FAILED, .exit_code = -1 };
     if (a->step->n_expectations == 0) {
-        runner_result_fail(ret, true, "the check expects nothing");
+        runner_result_fail(ret, true, "the check has no expectations");
         return;
     }
     if (!runner_link_open(&c.link, a, ret))
@@ -507,7 +518,7 @@ runner_step_check(struct runner_attempt *a, struct runner_result *ret)
     il_status st = look_at_table(&c, &err);
     for (size_t i = 0; st == IL_OK && i < a->step->n_expectations; i++)
         st = try_and_tell(&c, i, &err);
-    if (st == IL_OK && c.tx != NULL) { /* a run that has lost its lease has nothing to say */
+    if (st == IL_OK && c.tx != NULL) { /* a run that has lost its lease reports nothing */
         st   = il__guard_commit(c.tx, &err);
         c.tx = NULL;
     }

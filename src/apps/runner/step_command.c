@@ -1,5 +1,6 @@
 /*
- * step_command.c: a step that runs a command, below a reaper of its own (proc.h), with its output read as it comes: nothing here waits for anything but the command.
+ * step_command.c: command steps. Each command runs under its own reaper (proc.h), and its output is
+ * read as it arrives; nothing here waits for anything but the command.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,12 +16,12 @@
 
 #define CHUNK_BYTES 65536
 #define VALUE_BYTES_MAX ((size_t)1 << 20) /* of one argument, or variable, after substitution */
-#define PATIENCE_NS \
-    (INT64_C(500) * IL__NS_PER_MS) /* for a reaper to report that what it stopped is gone */
+/* time for a reaper to report that everything it stopped has ended */
+#define PATIENCE_NS (INT64_C(500) * IL__NS_PER_MS)
 #define POLL_MS 1000
 #define LAST_LINE_BYTES 300
 
-/* ---- argv and environment ------------------------------------------------------------------------------------------------------------ */
+/* ---- argv and environment -------------------------------------------------------------------- */
 
 static il_status
 expand(const struct pipeline_text *text, const char *name, const struct pipeline_values *v,
@@ -35,7 +36,7 @@ expand(const struct pipeline_text *text, const char *name, const struct pipeline
     if (st == IL_OK && !out.failed)
         *ret = il__arena_strdup(mem, il__buf_str(&out));
     if (st == IL_OK && (out.failed || *ret == NULL))
-        st = il__error_set(reterr, IL_NOMEM, "'%.60s' with its parameters is too long", text->text);
+        st = il__error_set(reterr, IL_NOMEM, "'%.60s' is too long with its parameters", text->text);
     return st;
 }
 
@@ -46,16 +47,17 @@ build_argv(const struct pipeline_command *c, const struct pipeline_values *v, vo
     char **argv = il__arena_alloc(mem, (c->n_argv + 4) * sizeof *argv);
 
     if (argv == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for the command");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the command");
     *ret = argv;
-    if (c->script != NULL) { /* parameters come through the environment: nothing is pasted into a script */
+    /* parameters come through the environment: nothing is pasted into a script */
+    if (c->script != NULL) {
         argv[0] = il__arena_strdup(mem, "/bin/sh");
         argv[1] = il__arena_strdup(mem, "-c");
         argv[2] = il__arena_strdup(mem, c->script);
         argv[3] = NULL;
         return argv[0] != NULL && argv[1] != NULL && argv[2] != NULL
                    ? IL_OK
-                   : il__error_set(reterr, IL_NOMEM, "no memory for the command");
+                   : il__error_set(reterr, IL_NOMEM, "out of memory for the command");
     }
     for (size_t i = 0; i < c->n_argv; i++) {
         il_status st = expand(&c->argv[i], NULL, v, mem, &argv[i], reterr);
@@ -66,7 +68,7 @@ build_argv(const struct pipeline_command *c, const struct pipeline_values *v, vo
     return IL_OK;
 }
 
-/* Set NAME=VALUE, instead of one that is there. */
+/* Set NAME=VALUE, replacing an existing one. */
 static void
 put_env(char **env, size_t *n, char *text)
 {
@@ -102,9 +104,10 @@ runner_env_build(struct runner *r, const char *const *own, const struct pipeline
 
     while (own[n_own] != NULL)
         n_own += 2;
-    char **env = il__arena_alloc(mem, (r->n_env + n_own / 2 + n_params + c->n_env + 1) * sizeof *env);
+    char **env =
+        il__arena_alloc(mem, (r->n_env + n_own / 2 + n_params + c->n_env + 1) * sizeof *env);
     if (env == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for the environment of the command");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the environment of the command");
     for (size_t i = 0; i < r->n_env; i++)
         env[n++] = r->env[i];
     for (size_t i = 0; ok && i < n_own; i += 2) {
@@ -120,7 +123,7 @@ runner_env_build(struct runner *r, const char *const *own, const struct pipeline
             put_env(env, &n, text);
     }
     if (!ok)
-        return il__error_set(reterr, IL_NOMEM, "no memory for the environment of the command");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the environment of the command");
     for (size_t i = 0; i < c->n_env; i++) {
         char     *text = NULL;
         il_status st   = expand(&c->env[i].value, c->env[i].name, v, mem, &text, reterr);
@@ -137,12 +140,14 @@ char **
 runner_probe_env(struct runner *r, const struct pipeline *p, const struct pipeline_values *v,
                  il_error *reterr)
 {
-    AUTO(il__arena_free) void *mem   = NULL;
-    const char *const          own[] = {
-                 "INTERLOCK_TENANT", p->tenant, "INTERLOCK_PIPELINE", p->id, "INTERLOCK_KEY", p->key, NULL
+    AUTO(il__arena_free) void *mem = NULL;
+    char                     **env = NULL;
+
+    /* Pairs of a name and its value. */
+    const char *const own[] = {
+        "INTERLOCK_TENANT", p->tenant, "INTERLOCK_PIPELINE", p->id, "INTERLOCK_KEY", p->key, NULL
     };
-    char **env = NULL;
-    size_t n   = 0;
+    size_t n = 0;
 
     if (runner_env_build(r, own, v, v->n, &p->probe_command, &mem, &env, reterr) != IL_OK)
         return NULL;
@@ -159,7 +164,7 @@ runner_probe_env(struct runner *r, const struct pipeline *p, const struct pipeli
         copy = NULL;
     }
     if (copy == NULL)
-        (void)il__error_set(reterr, IL_NOMEM, "no memory for the environment of the command");
+        (void)il__error_set(reterr, IL_NOMEM, "out of memory for the environment of the command");
     return copy;
 }
 
@@ -190,16 +195,16 @@ build_env(struct attempt *a, int64_t lease_ns, void **mem, char ***ret, il_error
               NULL,
     };
 
-    /* as `interlock run` has it: ms since 1970, of the lease as it is now */
+    /* like `interlock run`: ms since 1970, of the lease as it is now */
     (void)snprintf(deadline, sizeof deadline, "%" PRId64,
                    il__clock_wall_ms() + (lease_ns - il__clock_boot_ns()) / IL__NS_PER_MS);
     return runner_env_build(e->r, own, &a->values, e->values.n, &a->pub.step->command, mem, ret,
                             reterr);
 }
 
-/* ---- while it runs -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
-/* Take what one pipe has. true: there may be more at once. */
+/* Read what one pipe has. true: more may be available at once. */
 static bool
 take_output(struct attempt *a, int *fd, int stream)
 {
@@ -208,7 +213,7 @@ take_output(struct attempt *a, int *fd, int stream)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return errno == EINTR;
-    if (n <= 0) { /* the descriptor stays proc's; we do not look at it any more */
+    if (n <= 0) { /* proc owns the descriptor; we just stop watching it */
         *fd = -1;
         return false;
     }
@@ -216,7 +221,8 @@ take_output(struct attempt *a, int *fd, int stream)
     return true;
 }
 
-/* Until the reaper says how it ended. Once it was stopped, no longer than that may take: il__proc_finish() sees to the rest. */
+/* Wait until the reaper reports the end. After a stop, no longer than stopping may take;
+ * il__proc_finish() handles the rest. */
 static struct proc_report
 supervise(struct attempt *a, struct proc_child *child, int64_t grace_ms)
 {
@@ -232,7 +238,8 @@ supervise(struct attempt *a, struct proc_child *child, int64_t grace_ms)
             give_up_ns = now_ns + grace_ms * IL__NS_PER_MS + PATIENCE_NS;
         if (now_ns >= give_up_ns)
             break;
-        int64_t left_ms = give_up_ns != INT64_MAX ? (give_up_ns - now_ns) / IL__NS_PER_MS + 1 : POLL_MS;
+        int64_t left_ms =
+            give_up_ns != INT64_MAX ? (give_up_ns - now_ns) / IL__NS_PER_MS + 1 : POLL_MS;
         if (poll(fds, ARRAY_LEN(fds), (int)MIN(left_ms, POLL_MS)) < 0)
             continue;
         if (fds[1].revents != 0)
@@ -244,15 +251,15 @@ supervise(struct attempt *a, struct proc_child *child, int64_t grace_ms)
         if (report.end != PROC_END_NONE)
             break;
     }
-    /* Nothing of it is left: what is in the pipes is all there is. */
+    /* All processes have ended: the pipes hold the rest of the output. */
     while (take_output(a, &out, 1) || take_output(a, &err, 2))
         continue;
     return report;
 }
 
-/* ---- how it ended ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- how it ended ---------------------------------------------------------------------------- */
 
-/* The last line that it wrote to stderr, for the error: mostly it says what is wrong. */
+/* The last line written to stderr, for the error: it usually says what is wrong. */
 static void
 add_last_line(struct attempt *a, struct runner_result *ret)
 {
@@ -261,7 +268,8 @@ add_last_line(struct attempt *a, struct runner_result *ret)
     size_t                n   = strlen(ret->error);
     char                  line[LAST_LINE_BYTES + 1];
 
-    while (end > 0 && (b->data[end - 1] == '\n' || b->data[end - 1] == ' ' || b->data[end - 1] == '\r'))
+    while (end > 0 &&
+           (b->data[end - 1] == '\n' || b->data[end - 1] == ' ' || b->data[end - 1] == '\r'))
         end--;
     size_t from = end;
     while (from > 0 && b->data[from - 1] != '\n' && end - from < LAST_LINE_BYTES)
@@ -283,10 +291,10 @@ judge_exit(struct attempt *a, int wait_status, struct runner_result *ret)
         return;
     }
     if (wait_status < 0) {
-        (void)snprintf(ret->error, sizeof ret->error, "its exit status is not known");
+        (void)snprintf(ret->error, sizeof ret->error, "exit status unknown");
     } else if (WIFSIGNALED(wait_status)) {
         ret->exit_code = 128 + WTERMSIG(wait_status);
-        (void)snprintf(ret->error, sizeof ret->error, "ended by signal %d", WTERMSIG(wait_status));
+        (void)snprintf(ret->error, sizeof ret->error, "killed by signal %d", WTERMSIG(wait_status));
     } else {
         ret->exit_code = WEXITSTATUS(wait_status);
         (void)snprintf(ret->error, sizeof ret->error, "exit status %d", WEXITSTATUS(wait_status));
@@ -306,21 +314,22 @@ judge(struct attempt *a, const char *command, const struct proc_report *report,
         ret->timed_out = true;
         break;
     case PROC_END_FAILED:
-        (void)snprintf(ret->error, sizeof ret->error, "'%.200s' cannot be executed: %s", command,
+        (void)snprintf(ret->error, sizeof ret->error, "cannot execute '%.200s': %s", command,
                        strerror(report->error));
         ret->final = report->error == ENOENT || report->error == EACCES || report->error == ENOEXEC;
         break;
     case PROC_END_REAPER:
-        (void)snprintf(ret->error, sizeof ret->error, "the process that watches over it was killed");
+        (void)snprintf(ret->error, sizeof ret->error, "its supervisor process was killed");
         break;
-    case PROC_END_DEADLINE: /* the reaper was first to see it: this process was stopped, say; so that nothing more begins */
+    /* the reaper noticed first, for example because this process was stopped; start nothing more */
+    case PROC_END_DEADLINE:
         runner_execution_stop(a->e, RUNNER_STOP_LOST, LEASE_OVER);
         ret->outcome = RUNNER_STEP_STOPPED;
         break;
     case PROC_END_STOPPED:
     case PROC_END_NONE:
         ret->outcome = RUNNER_STEP_STOPPED;
-        (void)snprintf(ret->error, sizeof ret->error, "it was stopped");
+        (void)snprintf(ret->error, sizeof ret->error, "stopped");
         break;
     }
 }
@@ -334,7 +343,10 @@ runner_step_command(struct runner_attempt *pub, struct runner_result *ret)
     const struct pipeline_command *c     = &pub->step->command;
     struct proc_child              child = PROC_CHILD_NONE;
     struct proc_spec               spec  = {
-                       .cwd = e->cwd, .grace_ms = e->stop_ms, .timeout_ms = pub->timeout_ms, .limits = c->limits
+                       .cwd        = e->cwd,
+                       .grace_ms   = e->stop_ms,
+                       .timeout_ms = pub->timeout_ms,
+                       .limits     = c->limits,
     };
     char   **argv  = NULL;
     char   **env   = NULL;

@@ -1,5 +1,6 @@
 /*
- * step_http.c: http steps: one request (fetch.c). Its Idempotency-Key is the same for all attempts of the step in this run, so that the other side can tell a repetition from a second request.
+ * step_http.c: http steps: one request (fetch.c). Its Idempotency-Key is the same for all attempts
+ * of the step in this run, so the other side can recognise a retry.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,9 +22,10 @@ details_of(const struct fetch_answer *answer)
     il__buf_init(&b, 4096);
     il__buf_adds(&b, "{\"url\":");
     il__json_add_string(&b, answer->url, strlen(answer->url));
-    il__buf_addf(&b, ",\"status\":%ld,\"bytes\":%" PRId64 ",\"duration_ms\":%" PRId64 ",\"redirects\":%u}",
-                 answer->status, answer->n_bytes, answer->took_ms, answer->n_redirects);
-    return il__buf_take(&b); /* NULL: it goes without */
+    il__buf_addf(
+        &b, ",\"status\":%ld,\"bytes\":%" PRId64 ",\"duration_ms\":%" PRId64 ",\"redirects\":%u}",
+        answer->status, answer->n_bytes, answer->took_ms, answer->n_redirects);
+    return il__buf_take(&b); /* NULL: omitted */
 }
 
 void

@@ -1,5 +1,5 @@
 /*
- * step_run.c: what sql and check steps share.
+ * step_run.c: helpers shared by sql and check steps.
  */
 #include "apps/runner/step_run.h"
 
@@ -12,7 +12,7 @@
 #define TEXT_BYTES_MAX 65536
 #define FLUSH_BYTES 8192
 
-/* ---- results --------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 void
 runner_result_fail(struct runner_result *ret, bool final, const char *fmt, ...)
@@ -35,13 +35,14 @@ runner_result_status(struct runner_result *ret, const struct runner_attempt *a, 
         (void)snprintf(ret->error, sizeof ret->error, "%s%s", what, err->message);
         return;
     }
-    /* A commit whose end is not known may have happened: once more could be twice. */
+    /* A commit with unknown outcome may have happened: a retry could apply it twice. */
     bool unknown = st == IL_STORE && strcmp(err->native, GUARD_UNKNOWN) == 0;
-    bool final = st == IL_INVAL || st == IL_STALE || st == IL_STATE || st == IL_NOT_FOUND || unknown;
+    bool final =
+        st == IL_INVAL || st == IL_STALE || st == IL_STATE || st == IL_NOT_FOUND || unknown;
     runner_result_fail(ret, final, "%s%s", what, err->message);
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 void
 runner_text_init(struct runner_text *t, struct runner_attempt *a)
@@ -56,7 +57,7 @@ runner_text_flush(struct runner_text *t)
     if (t->b.n_bytes > 0)
         runner_attempt_output(t->a, 1, t->b.data, t->b.n_bytes);
     il__buf_clear(&t->b);
-    t->b.failed = false; /* output that had no room is not worth failing for */
+    t->b.failed = false; /* output that does not fit is no reason to fail */
 }
 
 void
@@ -113,7 +114,7 @@ runner_text_value(struct runner_text *t, const char *value, size_t n_max)
     runner_text_addf(t, "%s", value[n] != '\0' ? "…" : "");
 }
 
-/* ---- connections ----------------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static const char *
 url_of(const struct runner_attempt *a, const char *name)
@@ -141,12 +142,12 @@ runner_link_open(struct runner_link *l, struct runner_attempt *a, struct runner_
 
     *l = (struct runner_link){ .a = a };
     if (url == NULL) {
-        runner_result_fail(ret, true, "connection '%.100s': the configuration has none of this name",
+        runner_result_fail(ret, true, "connection '%.100s' is not configured",
                            name != NULL ? name : "");
         return false;
     }
     (void)snprintf(what, sizeof what, "connection '%.100s': ", name);
-    /* Other steps of the run may have the file for as long as they take. */
+    /* Other steps of the run may hold the file for as long as they take. */
     il_status st = il__guard_new(url, MAX(a->timeout_ms, WAIT_MS_MIN), &l->c, &err);
     if (st == IL_OK) {
         runner_attempt_on_stop(a, interrupt, l->c);
@@ -162,7 +163,7 @@ runner_link_open(struct runner_link *l, struct runner_attempt *a, struct runner_
 void
 runner_link_close(struct runner_link *l)
 {
-    runner_attempt_on_stop(l->a, NULL, NULL); /* first: nobody may interrupt what is gone */
+    runner_attempt_on_stop(l->a, NULL, NULL); /* first: do not interrupt a closed one */
     il__guard_close(l->c);
     l->c = NULL;
 }

@@ -1,8 +1,9 @@
 /*
- * step_sql.c: sql steps: statements in one transaction that commits only with the fence of its run (src/guard). Parameters are bound, never pasted.
+ * step_sql.c: sql steps: statements in one transaction that commits only with the fence of its run
+ * (src/guard). Parameters are bound, never pasted.
  *
- * A step that is tried again does all of it again: of an attempt that failed nothing stayed. But for one: when the connection breaks during the commit nobody knows whether it happened, and then there is no
- * further attempt.
+ * A retry repeats everything, because a failed attempt leaves nothing behind. The exception is a
+ * connection that breaks during the commit: its outcome is unknown, so there is no retry.
  */
 #include <inttypes.h>
 
@@ -39,7 +40,7 @@ print_row(void *cookie, const struct guard_row *row)
     if (s->n_rows++ == 0)
         print_texts(&s->text, row->names, row->n);
     if (s->n_rows > ROWS_MAX) {
-        runner_text_addf(&s->text, "(more rows than %d: the others are left out)\n", ROWS_MAX);
+        runner_text_addf(&s->text, "(more than %d rows; the rest is omitted)\n", ROWS_MAX);
         return false;
     }
     print_texts(&s->text, row->values, row->n);
@@ -74,7 +75,7 @@ run_statement(struct sql_step *s, struct guard_tx *tx, size_t i, il_error *reter
     return IL_OK;
 }
 
-/* All of them; then the commit. */
+/* Run all statements, then commit. */
 static void
 run_all(struct sql_step *s, struct runner_link *l, struct runner_result *ret)
 {
@@ -102,7 +103,7 @@ run_all(struct sql_step *s, struct runner_link *l, struct runner_result *ret)
     }
     ret->outcome = RUNNER_STEP_COMPLETED;
     il__buf_addf(&s->details, "],\"rows_changed\":%" PRId64 "}", s->n_changed);
-    ret->details = il__buf_take(&s->details); /* NULL: it goes without */
+    ret->details = il__buf_take(&s->details); /* NULL: omitted */
 }
 
 void

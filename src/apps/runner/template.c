@@ -1,8 +1,10 @@
 /*
- * template.c: where in a text the parameters are; the contract is in template.h. Nothing is substituted here.
+ * template.c: finds the parameters in a text; the contract is in template.h. Nothing is substituted
+ * here.
  *
- * The SQL side knows the quoting of PostgreSQL and of SQLite. Should it ever take quoted text for unquoted, or the other way round, a statement gets a placeholder in a wrong place and is refused by
- * the database: values never become part of the text.
+ * The SQL parser knows the quoting of PostgreSQL and SQLite. If it ever took quoted text for
+ * unquoted or vice versa, a statement would get a placeholder in the wrong place and the database
+ * would refuse it: values never become part of the text.
  */
 #include "apps/runner/template.h"
 
@@ -18,7 +20,7 @@ is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* What may be part of an identifier of SQL, other alphabets included. */
+/* Characters that may be part of an SQL identifier, including non-ASCII. */
 static bool
 is_word(char c)
 {
@@ -43,7 +45,7 @@ il__template_is_name(const char *text, size_t n_bytes)
     return n_bytes > 0 && name_bytes(text) == n_bytes;
 }
 
-/* {name} or {{name}} at a brace: the bytes of it, and the piece; 0 = neither. */
+/* {name} or {{name}} at a brace: its length, and the piece; 0 = neither. */
 static size_t
 braced(const char *s, struct template_piece *ret)
 {
@@ -98,9 +100,10 @@ il__template_has_names(const char *text)
     return false;
 }
 
-/* ---- SQL ------------------------------------------------------------------------------------------------------------------- */
+/* ---- SQL ------------------------------------------------------------------------------------- */
 
-/* From a quote to behind the one that ends it; a doubled one does not, nor (in E'') one after a backslash. */
+/* From a quote to after its closing quote; a doubled quote does not close it, nor (in E'') one
+ * after a backslash. */
 static size_t
 quoted_bytes(const char *s, bool backslashes)
 {
@@ -117,7 +120,8 @@ quoted_bytes(const char *s, bool backslashes)
     return i;
 }
 
-/* Comments of PostgreSQL nest; for SQLite, the first end is the end. Inside of one there is nothing of ours either way: the longer reading leaves more as it is. */
+/* Comments of PostgreSQL nest; in SQLite the first end closes. Either way nothing inside is
+ * substituted: the longer reading leaves more text untouched. */
 static size_t
 comment_bytes(const char *s)
 {
@@ -156,7 +160,7 @@ dollar_bytes(const char *s)
     return strlen(s);
 }
 
-/* How much of what stands at s is quoted, or a comment; 0 = nothing is. */
+/* The length of the quoted text or comment at s; 0 = neither. */
 static size_t
 region_bytes(const char *start, const char *s)
 {

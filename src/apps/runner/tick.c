@@ -1,24 +1,33 @@
 /*
- * tick.c: schedules. Each server computes the ticks of its pipelines and triggers them; the id of the run follows from tenant, pipeline and tick, so that of all servers that do so one makes the run, and the others are told that
- * it exists. No server is special, none needs to know of the others.
+ * tick.c: schedules. Each server computes the ticks of its pipelines and triggers them. The id of
+ * the run is derived from tenant, pipeline and tick, so of all servers that trigger a tick one
+ * creates the run, and the others learn that it exists. No server is special, and none needs to
+ * know of the others.
  *
- * Ticks that are due together are triggered together: one commit. Those that may have to wait (a probe, `reject` with retries) are *slow*: threads of their own take them, never the ticker. While all of these are busy, slow ticks
- * stand in a line, one of each pipeline: the newest.
+ * Ticks that are due together are triggered together, in one commit. Those that may have to wait (a
+ * probe, `reject` with retries) are *slow*: they are handled by separate threads, never by the
+ * ticker, and each tenant has a share of these threads (runtime/fair.h). Until a thread takes it, a
+ * slow tick waits in a line that holds at most one per pipeline: the newest.
  */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "apps/runner/runner_internal.h"
+#include "apps/runner/trigger_plan.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/heap.h"
+#include "base/parse.h"
 #include "core/limits.h"
+#include "runtime/fair.h"
 
 #define BATCH_MAX 256
-#define SLOW_MAX 16 /* threads for triggers that wait */
+#define SLOW_MAX 16 /* threads for slow triggers */
 #define PAGE 256
-#define SLEEP_MS_MAX 1000 /* the wall clock may be set */
-#define TOO_LATE "it waited for triggers of other pipelines for too long"
+#define SLEEP_MS_MAX 1000 /* the wall clock may be changed */
+#define TOO_LATE "timed out waiting for triggers of other pipelines"
 
 /* A pipeline with a schedule. node.at: its next tick. */
 struct entry {
@@ -27,7 +36,7 @@ struct entry {
 };
 /* A tick that is due. */
 struct tick {
-    struct tick     *next; /* of a slow one: in the line */
+    struct tick     *next; /* of a slow tick: in the line */
     struct pipeline *pipeline;
     int64_t          at_ms;
     char             id[IL_ID_BYTES_MAX + 1];
@@ -35,21 +44,23 @@ struct tick {
 struct slow_thread {
     struct ticker *ticker;
     pthread_t      id;
+    const char    *tenant; /* tenant of its tick; NULL = none; under runner.mutex */
     bool           used;
-    atomic_bool    done; /* it takes no more, and can be joined */
+    atomic_bool    done; /* it takes no more ticks and can be joined */
 };
 struct ticker {
     struct runner     *r;
     struct il__heap    heap;
-    uint64_t           version; /* of the catalogue, as it was read last */
+    uint64_t           version; /* of the catalogue when last read */
     bool               read;
-    int64_t            from_ms;      /* ticks up to this time have been looked at */
-    int64_t            slow_from_ms; /* slow ones up to this time have been put into the line */
-    struct tick       *line;         /* slow ticks that no thread has taken; under runner.mutex */
+    int64_t            from_ms;      /* ticks up to this time have been handled */
+    int64_t            slow_from_ms; /* slow ticks up to this time have been put into the line */
     struct slow_thread slow[SLOW_MAX];
+    /* under runner.mutex: */
+    struct tick *line; /* slow ticks not taken by a thread yet */
 };
 
-/* ---- which are due -------------------------------------------------------------------------------------------------------------------- */
+/* ---- due ticks ------------------------------------------------------------------------------- */
 
 static void
 forget_all(struct ticker *t)
@@ -69,13 +80,14 @@ add_entry(struct ticker *t, struct pipeline *p, int64_t after_ms)
     struct entry *entry   = next_ms != IL__NEVER ? il__calloc(1, sizeof *entry) : NULL;
 
     if (entry == NULL)
-        return; /* no memory: until the next reload */
+        return; /* out of memory: skipped until the next reload */
     entry->pipeline = il__pipeline_ref(p);
     entry->node.at  = next_ms;
     il__heap_add(&t->heap, &entry->node);
 }
 
-/* Read the catalogue anew. The first time, what was missed while nobody was there is looked at, too, as far back as the pipeline wants it. */
+/* Read the catalogue again. The first time, ticks missed while no server was running are
+ * considered as well, as far back as the pipeline allows. */
 static void
 read_catalogue(struct ticker *t, int64_t now_ms)
 {
@@ -101,7 +113,7 @@ read_catalogue(struct ticker *t, int64_t now_ms)
     t->read = true;
 }
 
-/* The newest tick of an entry that has come; *ret_next_ms: the one after it. */
+/* The newest due tick of an entry; *ret_next_ms: the one after it. */
 static int64_t
 newest(const struct pipeline *p, int64_t tick_ms, int64_t now_ms, int64_t *ret_next_ms)
 {
@@ -115,7 +127,22 @@ newest(const struct pipeline *p, int64_t tick_ms, int64_t now_ms, int64_t *ret_n
     return tick_ms;
 }
 
-/* Those that are due, at most n; each has a reference. */
+/* The id of a tick's run: a UUID (version 8), the same on every server. The tick's time comes
+ * first, as in other run ids; the rest is a hash of tenant and pipeline. */
+static void
+make_id(const struct pipeline *p, int64_t tick_ms, char out[IL_ID_BYTES_MAX + 1])
+{
+    uint64_t ms   = (uint64_t)tick_ms;
+    uint64_t seed = il__hash_stable(p->tenant, strlen(p->tenant), 0);
+    uint64_t hash = il__hash_stable(p->key, strlen(p->key), seed);
+
+    (void)snprintf(out, IL_ID_BYTES_MAX + 1, "%08x-%04x-8%03x-%04x-%012" PRIx64,
+                   (unsigned)(ms >> 16), (unsigned)(ms & 0xFFFF), (unsigned)(seed & 0xFFF),
+                   (unsigned)(0x8000 | (hash >> 48 & 0x3FFF)), hash & UINT64_C(0xFFFFFFFFFFFF));
+    CHECK(il__is_uuid(out)); /* folder.c requires it */
+}
+
+/* Take due ticks, at most n; each holds a reference. */
 static size_t
 take_due(struct ticker *t, int64_t now_ms, struct tick *ticks, size_t n)
 {
@@ -130,7 +157,7 @@ take_due(struct ticker *t, int64_t now_ms, struct tick *ticks, size_t n)
             struct tick *tick = &ticks[n_taken++];
             tick->pipeline    = il__pipeline_ref(entry->pipeline);
             tick->at_ms       = tick_ms;
-            il__cron_job_id(p->tenant, p->key, tick_ms, tick->id);
+            make_id(p, tick_ms, tick->id);
         }
         if (next_ms != IL__NEVER) {
             il__heap_move(&t->heap, &entry->node, next_ms);
@@ -143,16 +170,9 @@ take_due(struct ticker *t, int64_t now_ms, struct tick *ticks, size_t n)
     return n_taken;
 }
 
-/* ---- triggering ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- triggering ------------------------------------------------------------------------------ */
 
-static bool
-is_slow(const struct pipeline *p)
-{
-    return p->preflight != PIPELINE_NO_PROBE ||
-           (p->on_conflict == IL_POLICY_REJECT && p->lock_retries > 0);
-}
-
-/* How long a slow tick may stand in the line: until the next one comes. */
+/* How long a slow tick may wait in the line: until the next one. */
 static int64_t
 line_ms(const struct tick *tick)
 {
@@ -161,13 +181,13 @@ line_ms(const struct tick *tick)
     return MAX(tick->pipeline->catch_up_ms, MIN(next_ms - tick->at_ms, IL__DAY_MS));
 }
 
-/* How long after its tick a server may still make the run. */
+/* How long after its tick a server may still create the run. */
 static int64_t
 late_ms(const struct tick *tick)
 {
     const struct pipeline *p = tick->pipeline;
 
-    if (!is_slow(p))
+    if (!trigger_is_slow(p))
         return p->catch_up_ms;
     return line_ms(tick) + p->preflight_timeout_ms + p->lock_retries * p->lock_retry_delay_ms;
 }
@@ -181,7 +201,8 @@ trigger_of(struct runner *r, const struct tick *tick)
         .id       = tick->id,
         .by       = "schedule",
         .type     = "schedule",
-        /* As long as a server may make up for the tick, its run must be there, or it would be started once more. Clocks of servers differ a little. */
+        /* The run must be kept for as long as a server may make up for its tick, or it would be
+         * started again. The clocks of servers differ slightly. */
         .keep_ms = MAX(r->o.keep_ms, late_ms(tick) + RUNNER_CLOCKS_MS),
     };
 
@@ -221,11 +242,11 @@ why_not(enum runner_answer answer, const il_op *op)
     if (op->out.detail != NULL)
         return op->out.detail;
     return answer == RUNNER_RUNNING || answer == RUNNER_SKIPPED || answer == RUNNER_REJECTED
-               ? "the pipeline is running"
+               ? "the pipeline is already running"
                : il_status_text(op->status);
 }
 
-/* The op says that the run with this tick's id was made before. */
+/* The op reports that the run with this tick's id exists already. */
 static bool
 exists_already(const il_op *op, const char *id)
 {
@@ -234,17 +255,20 @@ exists_already(const il_op *op, const char *id)
 }
 
 static void
-done_with(struct runner *r, const struct tick *tick, const il_op *op)
+done_with(struct runner *r, const struct tick *tick, il_op *op)
 {
-    enum runner_answer answer = runner_trigger_answer(op);
-    bool               exists = exists_already(op, tick->id);
+    struct trigger_plan  plan;
+    struct trigger_event e      = { .what = TRIGGER_STARTED, .status = IL_OK };
+    bool                 exists = exists_already(op, tick->id);
 
-    note_tick(r, tick, answer, exists, why_not(answer, op));
-    if (answer == RUNNER_TRIGGERED && op->status == IL_OK)
+    CHECK(trigger_begin(&plan, tick->pipeline, op) == TRIGGER_START); /* no slow ticks here */
+    CHECK(trigger_next(&plan, &e) == TRIGGER_END);
+    note_tick(r, tick, plan.answer, exists, why_not(plan.answer, op));
+    if (plan.execute)
         runner_take(r, tick->pipeline->tenant, tick->id, il__pipeline_ref(tick->pipeline));
 }
 
-/* One commit for all. If the store is out of reach, they are tried again until the next look: see the ticker. */
+/* One commit for all. If the store is unreachable they are retried in the ticker's next round. */
 static bool
 trigger_batch(struct runner *r, const struct tick *ticks, size_t n)
 {
@@ -265,7 +289,7 @@ trigger_batch(struct runner *r, const struct tick *ticks, size_t n)
     if (st == IL_OK && n_ops > 0)
         st = il_apply(r->o.h, ops, n_ops, &error);
     if (st != IL_OK)
-        runner_trouble(r, "scheduled runs cannot be started", &error);
+        runner_trouble(r, "cannot start scheduled runs", &error);
     for (size_t i = 0; i < n_ops; i++) {
         if (st == IL_OK)
             done_with(r, of[i], &ops[i]);
@@ -276,9 +300,9 @@ trigger_batch(struct runner *r, const struct tick *ticks, size_t n)
     return st == IL_OK;
 }
 
-/* ---- slow ones ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- slow ticks ------------------------------------------------------------------------------ */
 
-/* While the store is out of reach it is tried again, for as long as the ticker does so with the others. */
+/* Retry while the store is unreachable, for as long as the ticker does so with the others. */
 static void
 trigger_slowly(struct runner *r, const struct tick *tick)
 {
@@ -292,7 +316,7 @@ trigger_slowly(struct runner *r, const struct tick *tick)
         il_op              op;
         enum runner_answer answer = runner_trigger_heard(r, &t, &op, &outside, &unheard, &error);
         if (unheard)
-            runner_trouble(r, "scheduled runs cannot be started", &error);
+            runner_trouble(r, "cannot start scheduled runs", &error);
         bool again = unheard && il__clock_wall_ms() < until_ms && runner_pause(r, SLEEP_MS_MAX);
         if (!again)
             note_tick(r, tick, answer, exists_already(&op, tick->id),
@@ -310,31 +334,60 @@ free_tick(struct tick *tick)
     il__free(tick);
 }
 
-/* Takes what stands in the line, until there is nothing. */
+/* May the tenant use one more thread? runner.mutex is held. */
+static bool
+has_thread(const struct ticker *t, const char *tenant)
+{
+    size_t n_own = 0, n_free = 0;
+
+    for (size_t i = 0; i < SLOW_MAX; i++) {
+        n_free += t->slow[i].tenant == NULL;
+        n_own += t->slow[i].tenant != NULL && strcmp(t->slow[i].tenant, tenant) == 0;
+    }
+    return il__fair_may_take(n_own, n_free);
+}
+
+/* The first tick in the line that this thread may take; runner.mutex is held. */
+static struct tick *
+take_slow(struct slow_thread *me)
+{
+    for (struct tick **at = &me->ticker->line; *at != NULL; at = &(*at)->next) {
+        struct tick *tick = *at;
+        if (!has_thread(me->ticker, tick->pipeline->tenant))
+            continue;
+        me->tenant = tick->pipeline->tenant;
+        *at        = tick->next;
+        return tick;
+    }
+    return NULL;
+}
+
+/* Takes ticks from the line until none is left that it may take; a thread that gives a place
+ * back checks again. */
 static void *
 slow_main(void *arg)
 {
     struct slow_thread *me = arg;
     struct ticker      *t  = me->ticker;
+    struct tick        *tick;
 
     runner_lock(&t->r->mutex);
-    while (t->line != NULL && !t->r->stopping) {
-        struct tick *tick = t->line;
-        t->line           = tick->next;
+    while (!t->r->stopping && (tick = take_slow(me)) != NULL) {
         runner_unlock(&t->r->mutex);
         if (il__clock_wall_ms() - tick->at_ms <= line_ms(tick) + SLEEP_MS_MAX)
             trigger_slowly(t->r, tick);
         else
             note_tick(t->r, tick, RUNNER_FAILED, false, TOO_LATE);
-        free_tick(tick);
         runner_lock(&t->r->mutex);
+        me->tenant = NULL;
+        free_tick(tick);
     }
-    atomic_store(&me->done, true); /* whoever puts something into the line from now on sees it */
+    atomic_store(&me->done, true); /* threads that add to the line from now on see it */
     runner_unlock(&t->r->mutex);
     return NULL;
 }
 
-/* Into the line. A tick of the same pipeline that stands there gives its place to this one. */
+/* Put a tick into the line, replacing a waiting tick of the same pipeline. */
 static void
 line_up(struct ticker *t, const struct tick *tick)
 {
@@ -362,7 +415,7 @@ line_up(struct ticker *t, const struct tick *tick)
     }
 }
 
-/* Threads for the line, as far as they are there; a thread that is busy takes the rest when it is through. */
+/* Start threads for the line as far as possible; a busy thread takes the rest when it is done. */
 static void
 serve_line(struct ticker *t)
 {
@@ -380,7 +433,7 @@ serve_line(struct ticker *t)
             CHECK(pthread_join(slow->id, NULL) == 0);
         slow->ticker = t;
         atomic_store(&slow->done, false);
-        slow->used = runner_thread(&slow->id, slow_main, slow) == 0; /* if not: at the next look */
+        slow->used = runner_thread(&slow->id, slow_main, slow) == 0; /* else in the next round */
         n--;
     }
 }
@@ -393,23 +446,23 @@ end_slow(struct ticker *t)
         if (t->slow[i].used)
             CHECK(pthread_join(t->slow[i].id, NULL) == 0);
     }
-    while (t->line != NULL) { /* nobody else is there any more */
+    while (t->line != NULL) { /* no other thread uses it any more */
         struct tick *tick = t->line;
         t->line           = tick->next;
         free_tick(tick);
     }
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the ticker ------------------------------------------------------------------------------ */
 
-/* Quick ones first; how many there are. */
+/* Sort quick ticks first; returns their number. */
 static size_t
 part(struct tick *ticks, size_t n)
 {
     size_t n_quick = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (!is_slow(ticks[i].pipeline)) {
+        if (!trigger_is_slow(ticks[i].pipeline)) {
             struct tick quick = ticks[i];
             ticks[i]          = ticks[n_quick];
             ticks[n_quick++]  = quick;
@@ -418,7 +471,8 @@ part(struct tick *ticks, size_t n)
     return n_quick;
 }
 
-/* All that is due. False: the store was out of reach, and those that were not triggered are due again; slow ones are not: their threads see to it. */
+/* Trigger all that are due. False: the store was unreachable, and ticks not triggered are due
+ * again; not slow ones, which their threads retry. */
 static bool
 trigger_due(struct ticker *t, int64_t now_ms)
 {
@@ -452,7 +506,7 @@ runner_tick_main(void *arg)
     if (t == NULL) {
         il_error error;
         (void)il__error_set(&error, IL_NOMEM, "no memory");
-        runner_trouble(r, "schedules are not looked at", &error);
+        runner_trouble(r, "cannot process schedules", &error);
         return NULL;
     }
     t->r = r;
@@ -464,7 +518,7 @@ runner_tick_main(void *arg)
             read_catalogue(t, now_ms);
         if (trigger_due(t, now_ms)) {
             t->from_ms = now_ms;
-        } else { /* again, from where we were; those that were made say so */
+        } else { /* repeat from the same time; runs already created say so */
             t->read    = t->from_ms != 0;
             t->version = UINT64_MAX;
         }

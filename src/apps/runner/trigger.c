@@ -1,20 +1,22 @@
 /*
- * trigger.c: what a trigger asks of the store, and what the answer means.
+ * trigger.c: the op of a trigger, and triggers that may block (the CLI, schedules).
  *
- * A trigger is one op: RUN_START with IL_RUN_SLOT. The store decides, in one commit, whether there is a new run, which one is there already, and whether
- * the tenant may have one more. Nothing is executed by that: see dispatch.c.
+ * A trigger is one op: RUN_START with IL_RUN_SLOT. In one commit the store decides whether there is
+ * a new run, which one exists already, and whether the tenant may have one more. The op executes
+ * nothing: see dispatch.c. trigger_plan.c decides what happens around the op.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "apps/runner/runner_internal.h"
+#include "apps/runner/trigger_plan.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
 
-/* ---- parameters --------------------------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
-/* A scalar as text; NULL: no memory. Not for null. */
+/* A scalar as text; NULL: out of memory. Not for null. */
 static const char *
 scalar_text(const json_t *value, void **mem)
 {
@@ -37,17 +39,17 @@ check_parameter(const struct pipeline *p, const char *name, const json_t *value,
 {
     if (!il__pipeline_parameter_ok(name))
         return il__error_set(reterr, IL_INVAL,
-                             "pipeline '%s': '%.80s' cannot be the name of a parameter: letters, "
-                             "digits and '_', at most 64, none of the runner's own",
+                             "pipeline '%s': invalid parameter name '%.80s': use letters, digits "
+                             "and '_', at most 64, no reserved names",
                              p->id, name);
     if (json_is_object(value) || json_is_array(value))
-        return il__error_set(reterr, IL_INVAL,
-                             "pipeline '%s': parameter '%s' is an %s; it must be a text, a number, "
-                             "true or false",
-                             p->id, name, json_is_object(value) ? "object" : "array");
+        return il__error_set(
+            reterr, IL_INVAL,
+            "pipeline '%s': parameter '%s' is an %s; it must be a string, a number or a boolean",
+            p->id, name, json_is_object(value) ? "object" : "array");
     if (json_is_string(value) && strlen(json_string_value(value)) != json_string_length(value))
-        return il__error_set(reterr, IL_INVAL, "pipeline '%s': parameter '%s' holds a NUL", p->id,
-                             name);
+        return il__error_set(reterr, IL_INVAL, "pipeline '%s': parameter '%s' contains a NUL",
+                             p->id, name);
     return IL_OK;
 }
 
@@ -63,27 +65,28 @@ il_status
 runner_values(const struct pipeline *p, const json_t *parameters, void **mem,
               struct pipeline_values *ret, il_error *reterr)
 {
-    /* To iterate over it changes nothing, but the library's functions do not say so. */
+    /* Iterating does not modify the object, but the library's functions take it as non-const. */
     union {
         const json_t *given;
         json_t       *plain;
     } all = { .given = parameters };
 
     ret->n = 0;
-    for (void *at = json_object_iter(all.plain); at != NULL; at = json_object_iter_next(all.plain, at)) {
+    for (void *at = json_object_iter(all.plain); at != NULL;
+         at       = json_object_iter_next(all.plain, at)) {
         const char   *name  = json_object_iter_key(at);
         const json_t *value = json_object_iter_value(at);
         if (check_parameter(p, name, value, reterr) != IL_OK)
             return IL_INVAL;
         if (json_is_null(value))
-            continue; /* as if it were not there */
+            continue; /* as if it were missing */
         if (ret->n == PIPELINE_PARAMETERS_MAX)
-            return il__error_set(reterr, IL_INVAL, "pipeline '%s': more than %d parameters are given",
-                                 p->id, PIPELINE_PARAMETERS_MAX);
+            return il__error_set(reterr, IL_INVAL, "pipeline '%s': more than %d parameters", p->id,
+                                 PIPELINE_PARAMETERS_MAX);
         ret->items[ret->n].name  = il__arena_strdup(mem, name);
         ret->items[ret->n].value = scalar_text(value, mem);
         if (ret->items[ret->n].name == NULL || ret->items[ret->n].value == NULL)
-            return il__error_set(reterr, IL_NOMEM, "no memory for the parameters");
+            return il__error_set(reterr, IL_NOMEM, "out of memory for the parameters");
         ret->n++;
     }
     for (size_t i = 0; i < p->n_parameters; i++) {
@@ -91,8 +94,7 @@ runner_values(const struct pipeline *p, const json_t *parameters, void **mem,
         if (is_given(parameters, known->name))
             continue;
         if (known->fallback == NULL)
-            return il__error_set(reterr, IL_INVAL,
-                                 "pipeline '%s': parameter '%s' has no default and must be given",
+            return il__error_set(reterr, IL_INVAL, "pipeline '%s': parameter '%s' is required",
                                  p->id, known->name);
         CHECK(ret->n < ARRAY_LEN(ret->items));
         ret->items[ret->n].name    = known->name; /* the pipeline's, which the run keeps */
@@ -101,7 +103,7 @@ runner_values(const struct pipeline *p, const json_t *parameters, void **mem,
     return IL_OK;
 }
 
-/* ---- the op ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the op ---------------------------------------------------------------------------------- */
 
 static il_status
 make_meta(const struct runner_trigger *t, void **mem, const char **ret, il_error *reterr)
@@ -114,19 +116,18 @@ make_meta(const struct runner_trigger *t, void **mem, const char **ret, il_error
 
     json_decref(meta);
     if (text == NULL)
-        st = il__error_set(reterr, IL_NOMEM, "no memory for the parameters");
+        st = il__error_set(reterr, IL_NOMEM, "out of memory for the parameters");
     else if (strlen(text) > RUNNER_META_BYTES_MAX)
-        st = il__error_set(
-            reterr, IL_LIMIT,
-            "pipeline '%s': the parameters take %zu bytes as JSON; a run keeps at most %d",
-            t->pipeline->id, strlen(text), RUNNER_META_BYTES_MAX);
+        st = il__error_set(reterr, IL_LIMIT,
+                           "pipeline '%s': the parameters need %zu bytes as JSON; the limit is %d",
+                           t->pipeline->id, strlen(text), RUNNER_META_BYTES_MAX);
     else if ((*ret = il__arena_strdup(mem, text)) == NULL)
-        st = il__error_set(reterr, IL_NOMEM, "no memory for the parameters");
+        st = il__error_set(reterr, IL_NOMEM, "out of memory for the parameters");
     free(text);
     return st;
 }
 
-/* The strings of the op that are the caller's or the pipeline's: the op may outlive both. */
+/* Copy the strings of the op that belong to the caller or the pipeline: the op may outlive both. */
 static bool
 copy_names(const struct runner_trigger *t, void **mem, il_op *op)
 {
@@ -139,7 +140,8 @@ copy_names(const struct runner_trigger *t, void **mem, il_op *op)
            op->in.run.trigger != NULL && op->in.run.by != NULL;
 }
 
-/* A run that counts for the day is there until the day is over, however short runs are kept. */
+/* A run that counts towards the daily limit is kept until the day is over, even if runs are kept
+ * for less. */
 static int64_t
 keep_ms(const struct runner_trigger *t)
 {
@@ -157,12 +159,12 @@ runner_trigger_op(const struct runner_trigger *t, void **mem, il_op *op, il_erro
     struct runner_trigger  full = *t;
 
     if (t->parameters != NULL && !json_is_object(t->parameters))
-        return il__error_set(reterr, IL_INVAL, "pipeline '%s': the parameters are no object",
+        return il__error_set(reterr, IL_INVAL, "pipeline '%s': the parameters are not an object",
                              t->pipeline->id);
     if (t->parameters == NULL) {
         none = json_object();
         if (none == NULL)
-            return il__error_set(reterr, IL_NOMEM, "no memory for a trigger");
+            return il__error_set(reterr, IL_NOMEM, "out of memory for a trigger");
         full.parameters = none;
     }
     il_status st = runner_values(t->pipeline, full.parameters, mem, &values, reterr);
@@ -173,40 +175,16 @@ runner_trigger_op(const struct runner_trigger *t, void **mem, il_op *op, il_erro
         return st;
     *op = (il_op){ .type = IL_OP_RUN_START, .flags = IL_RUN_SLOT };
     if (!copy_names(t, mem, op))
-        return il__error_set(reterr, IL_NOMEM, "no memory for a trigger");
-    op->in.run.policy    = t->pipeline->on_conflict;
-    op->in.run.queue_max = t->pipeline->queue_max;
-    op->in.run.keep_ms   = keep_ms(t);
-    op->in.run.meta      = meta;
-    op->in.run.live_max  = t->live_max;
-    op->in.run.day_max   = t->day_max;
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a trigger");
+    op->in.run.policy     = t->pipeline->on_conflict;
+    op->in.run.queue_max  = t->pipeline->queue_max;
+    op->in.run.keep_ms    = keep_ms(t);
+    op->in.run.meta       = meta;
+    op->in.run.live_max   = t->live_max;
+    op->in.run.day_max    = t->day_max;
+    op->in.run.minute_max = t->minute_max;
+    op->in.run.hour_max   = t->hour_max;
     return IL_OK;
-}
-
-enum runner_answer
-runner_trigger_answer(const il_op *op)
-{
-    /* The run is there because of this trigger: it was repeated, for its answer was lost. */
-    bool own = op->out.n_runs > 0 && strcmp(op->out.runs[0].id, op->in.run.id) == 0;
-
-    switch (op->status) {
-    case IL_OK:
-        return RUNNER_TRIGGERED;
-    case IL_DUPLICATE:
-        if (own)
-            return RUNNER_TRIGGERED;
-        return (op->out.flags & IL_OUT_SKIPPED) != 0 ? RUNNER_SKIPPED : RUNNER_RUNNING;
-    case IL_STATE:
-        return own ? RUNNER_TRIGGERED : RUNNER_FAILED;
-    case IL_HELD:
-        return RUNNER_REJECTED;
-    case IL_LIMIT:
-        return (op->out.flags & IL_OUT_LIVE_LIMIT) != 0  ? RUNNER_TOO_MANY
-               : (op->out.flags & IL_OUT_DAY_LIMIT) != 0 ? RUNNER_DAY_OVER
-                                                         : RUNNER_QUEUE_FULL;
-    default:
-        return RUNNER_FAILED;
-    }
 }
 
 void
@@ -215,54 +193,76 @@ runner_trigger_message(const char *pipeline_id, bool is_new, char out[RUNNER_MES
     (void)snprintf(out, RUNNER_MESSAGE_BYTES,
                    is_new ? "Pipeline %s triggered successfully (async mode)"
                           : "Pipeline %s already running - returning existing execution",
-                   pipeline_id); /* there is room */
+                   pipeline_id); /* the buffer fits */
 }
 
-/* ---- the whole of it ------------------------------------------------------------------------------------------------------------- */
+/* ---- one probe of a pipeline at a time ----------------------------------------------------- */
 
-/* The store could not be asked: later it may well be. */
+/* A probe in progress; in runner.probes. */
+struct probing {
+    struct probing        *next;
+    const struct pipeline *pipeline;
+};
+
 static bool
-is_unheard(il_status st)
+is_probing(const struct runner *r, const struct pipeline *p)
 {
-    return st == IL_STORE || st == IL_FULL || st == IL_NOMEM;
+    for (const struct probing *at = r->probes; at != NULL; at = at->next) {
+        if (strcmp(at->pipeline->id, p->id) == 0 && strcmp(at->pipeline->tenant, p->tenant) == 0)
+            return true;
+    }
+    return false;
 }
 
-/* Has the pipeline a live run? Then the outside world need not be asked: the store knows. */
-static il_status
-has_live_run(struct runner *r, const struct runner_trigger *t, bool *ret, il_error *reterr)
+/*
+ * Wait until no other thread probes the pipeline. The check and the entry happen under one mutex,
+ * so two cannot enter. Waiting is rare: the server runs one trigger of a pipeline at a time, and so
+ * does the ticker. False: the runner stops.
+ */
+static bool
+enter(struct runner *r, struct probing *me)
 {
-    il_op op = { .type = IL_OP_RUN_LIST, .tenant = t->tenant, .key = t->pipeline->key };
+    runner_lock(&r->mutex);
+    while (is_probing(r, me->pipeline) && !r->stopping)
+        runner_wait(&r->idle, &r->mutex, -1);
+    bool ok = !is_probing(r, me->pipeline);
+    if (ok) {
+        me->next  = r->probes;
+        r->probes = me;
+    }
+    runner_unlock(&r->mutex);
+    return ok;
+}
 
-    op.in.list.states = 1U << IL_RUN_PENDING | 1U << IL_RUN_RUNNING;
-    op.in.list.limit  = 1;
-    il_status st      = il_apply(r->o.h, &op, 1, reterr);
-    if (st == IL_OK && op.status != IL_OK)
-        st = il__error_set(reterr, op.status, "%s: %s", t->pipeline->key,
-                           op.out.detail != NULL ? op.out.detail : il_status_text(op.status));
-    if (st == IL_OK)
-        *ret = op.out.n_runs > 0;
-    il_op_release(&op);
+static void
+leave(struct runner *r, const struct probing *me)
+{
+    runner_lock(&r->mutex);
+    struct probing **at = &r->probes;
+    while (*at != me)
+        at = &(*at)->next;
+    *at = me->next;
+    CHECK(pthread_cond_broadcast(&r->idle) == 0);
+    runner_unlock(&r->mutex);
+}
+
+il_status
+runner_probe(struct runner *r, const struct pipeline *p, const struct pipeline_values *v,
+             char **ret_id, il_error *reterr)
+{
+    struct probing me = { .pipeline = p };
+
+    if (p->preflight == PIPELINE_NO_PROBE)
+        return IL_OK;
+    if (!enter(r, &me))
+        return il__error_set(reterr, IL_CANCELLED, "pipeline %s: the server is shutting down",
+                             p->id);
+    il_status st = runner_preflight(r, p, v, ret_id, reterr);
+    leave(r, &me);
     return st;
 }
 
-/* *ret_unheard: the store did not answer. A probe that cannot tell is another matter. */
-static il_status
-ask_outside(struct runner *r, const struct runner_trigger *t, char **ret_outside_id,
-            bool *ret_unheard, il_error *reterr)
-{
-    AUTO(il__arena_free) void *mem = NULL;
-    struct pipeline_values     values;
-    bool                       live = false;
-
-    if (t->pipeline->preflight == PIPELINE_NO_PROBE)
-        return IL_OK;
-    il_status st = has_live_run(r, t, &live, reterr);
-    *ret_unheard = is_unheard(st);
-    if (st != IL_OK || live)
-        return st;
-    st = runner_values(t->pipeline, t->parameters, &mem, &values, reterr);
-    return st == IL_OK ? runner_preflight(r, t->pipeline, &values, ret_outside_id, reterr) : st;
-}
+/* ---- complete triggers ----------------------------------------------------------------------- */
 
 bool
 runner_pause(struct runner *r, int64_t ms)
@@ -281,7 +281,71 @@ runner_pause(struct runner *r, int64_t ms)
     return go_on;
 }
 
-/* Give an op its own strings' owner: the answer is read after *mem is gone, so inputs are cut off. */
+static void
+look(struct runner *r, const struct runner_trigger *t, struct trigger_event *e, il_error *reterr)
+{
+    il_op op = trigger_look(t->pipeline);
+
+    op.tenant = t->tenant;
+    e->what   = TRIGGER_LOOKED;
+    e->status = il_apply(r->o.h, &op, 1, reterr);
+    if (e->status == IL_OK && op.status != IL_OK)
+        e->status =
+            il__error_set(reterr, op.status, "%s: %s", t->pipeline->key,
+                          op.out.detail != NULL ? op.out.detail : il_status_text(op.status));
+    e->live = op.out.n_runs > 0;
+    il_op_release(&op);
+}
+
+static void
+probe(struct runner *r, const struct runner_trigger *t, char **ret_id, struct trigger_event *e,
+      il_error *reterr)
+{
+    AUTO(il__arena_free) void *mem = NULL;
+    struct pipeline_values     values;
+
+    e->what   = TRIGGER_PROBED;
+    e->status = runner_values(t->pipeline, t->parameters, &mem, &values, reterr);
+    if (e->status == IL_OK)
+        e->status = runner_probe(r, t->pipeline, &values, ret_id, reterr);
+    e->outside = *ret_id;
+}
+
+static void
+start(struct runner *r, il_op *op, struct trigger_event *e, il_error *reterr)
+{
+    e->what   = TRIGGER_STARTED;
+    e->status = il_apply(r->o.h, op, 1, reterr);
+    if (e->status == IL_STORE) /* safe to repeat: its id is the same */
+        e->status = il_apply(r->o.h, op, 1, reterr);
+}
+
+/* Follow the plan until it has an answer. IL_OK, or why the last step failed as a whole. */
+static il_status
+drive(struct runner *r, const struct runner_trigger *t, struct trigger_plan *plan, il_op *op,
+      char **ret_outside_id, il_error *reterr)
+{
+    struct trigger_event e    = { .status = IL_OK };
+    enum trigger_do      what = trigger_begin(plan, t->pipeline, op);
+
+    while (what != TRIGGER_END) {
+        if (what == TRIGGER_LOOK) {
+            look(r, t, &e, reterr);
+        } else if (what == TRIGGER_PROBE) {
+            probe(r, t, ret_outside_id, &e, reterr);
+        } else if (what == TRIGGER_PAUSE) {
+            il_op_release(op);
+            e.what     = TRIGGER_PAUSED;
+            e.stopping = !runner_pause(r, t->pipeline->lock_retry_delay_ms);
+        } else {
+            start(r, op, &e, reterr);
+        }
+        what = trigger_next(plan, &e);
+    }
+    return e.status;
+}
+
+/* The answer is read after the op's inputs have been freed. */
 static void
 forget_inputs(il_op *op)
 {
@@ -302,42 +366,26 @@ enum runner_answer
 runner_trigger_heard(struct runner *r, const struct runner_trigger *t, il_op *op,
                      char **ret_outside_id, bool *ret_unheard, il_error *reterr)
 {
-    AUTO(il__arena_free) void *mem = NULL;
-    uint32_t retries = t->pipeline->on_conflict == IL_POLICY_REJECT ? t->pipeline->lock_retries : 0;
-    enum runner_answer answer = RUNNER_FAILED;
+    AUTO(il__arena_free) void *mem  = NULL;
+    struct trigger_plan        plan = { .answer = RUNNER_FAILED };
 
-    *ret_unheard = false;
     *op          = (il_op){ .type = IL_OP_NONE, .status = IL_INVAL };
     il_status st = runner_trigger_op(t, &mem, op, reterr);
     if (st == IL_OK)
-        st = ask_outside(r, t, ret_outside_id, ret_unheard, reterr);
-    if (st == IL_HELD && *ret_outside_id != NULL) {
-        forget_inputs(op);
-        op->status = IL_HELD;
-        return t->pipeline->on_conflict == IL_POLICY_JOIN   ? RUNNER_RUNNING
-               : t->pipeline->on_conflict == IL_POLICY_SKIP ? RUNNER_SKIPPED
-                                                            : RUNNER_REJECTED;
-    }
-    while (st == IL_OK) {
-        st = il_apply(r->o.h, op, 1, reterr);
-        if (st == IL_STORE) /* repeating it does no harm: its id is the same */
-            st = il_apply(r->o.h, op, 1, reterr);
-        answer       = st == IL_OK ? runner_trigger_answer(op) : RUNNER_FAILED;
-        *ret_unheard = is_unheard(st != IL_OK ? st : op->status);
-        if (answer != RUNNER_REJECTED || retries == 0)
-            break;
-        retries--;
-        if (!runner_pause(r, t->pipeline->lock_retry_delay_ms))
-            break;
-        il_op_release(op);
-    }
+        st = drive(r, t, &plan, op, ret_outside_id, reterr);
     if (st != IL_OK)
         op->status = st;
-    else if (answer == RUNNER_FAILED)
+    else if (plan.answer == RUNNER_FAILED)
         (void)il__error_set(reterr, op->status, "pipeline '%s': %s", t->pipeline->id,
                             op->out.detail != NULL ? op->out.detail : il_status_text(op->status));
-    if (answer == RUNNER_TRIGGERED && op->status == IL_OK)
+    if (plan.id != NULL && plan.run == NULL && *ret_outside_id == NULL &&
+        (*ret_outside_id = il__strdup(plan.id)) == NULL) {
+        (void)il__error_set(reterr, IL_NOMEM, "no memory for a trigger");
+        plan.answer = RUNNER_FAILED;
+    }
+    if (plan.execute)
         runner_want(r, t->tenant, t->id, t->pipeline->id);
+    *ret_unheard = plan.unheard;
     forget_inputs(op);
-    return answer;
+    return plan.answer;
 }

@@ -1,6 +1,6 @@
 /*
- * values.c: parameters of a run put where a file says {name}. A value is always a value: one argument, one header, one bound parameter of a statement; it is never read again as anything
- * else (R1.19).
+ * values.c: substitutes the parameters of a run for {name}. A value stays one value: one argument,
+ * one header, one bound parameter of a statement; it is never parsed again.
  */
 #include "apps/runner/pipeline_internal.h"
 
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 
-/* What the runner knows by itself; nobody can give them. */
+/* Names set by the runner itself; callers cannot set them. */
 static const char *const known[] = { "run_id", "tenant",  "pipeline_id",
                                      "fence",  "step_id", "attempt" };
 
@@ -38,7 +38,7 @@ il__pipeline_known_name(size_t i)
     return i < ARRAY_LEN(known) ? known[i] : NULL;
 }
 
-/* ---- escaping -------------------------------------------------------------------------------------------------------------- */
+/* ---- escaping -------------------------------------------------------------------------------- */
 
 static void
 add_url(struct il__buf *out, const char *value)
@@ -53,7 +53,7 @@ add_url(struct il__buf *out, const char *value)
     }
 }
 
-/* The inside of a JSON string. */
+/* Escape as the inside of a JSON string. */
 static void
 add_json(struct il__buf *out, const char *value)
 {
@@ -86,7 +86,7 @@ add_value(struct il__buf *out, const char *value, enum pipeline_escape escape)
     }
 }
 
-/* ---- substitution ---------------------------------------------------------------------------------------------------------- */
+/* ---- substitution ---------------------------------------------------------------------------- */
 
 static const char *
 value_of(const struct pipeline_values *v, const struct template_piece *p, il_error *reterr)
@@ -98,7 +98,7 @@ value_of(const struct pipeline_values *v, const struct template_piece *p, il_err
     name[p->n_bytes]  = '\0';
     const char *value = il__pipeline_value(v, name);
     if (value == NULL)
-        (void)il__error_set(reterr, IL_INVAL, "the parameter '%s' has no value", name);
+        (void)il__error_set(reterr, IL_INVAL, "parameter '%s' has no value", name);
     return value;
 }
 
@@ -108,7 +108,7 @@ finish(const struct il__buf *out, il_error *reterr)
     if (out->failed)
         return il__error_set(
             reterr, IL_INVAL,
-            "with its parameters the text is longer than %zu bytes, or there is no memory for it",
+            "the text with its parameters is longer than %zu bytes, or out of memory",
             out->n_bytes_max);
     return IL_OK;
 }
@@ -133,7 +133,8 @@ il__pipeline_expand(const struct pipeline_text *t, const struct pipeline_values 
     return finish(out, reterr);
 }
 
-/* Would the placeholder become part of what stands beside it? $ and digits belong to names in one database or the other, as do : and ( after $name in SQLite. */
+/* Would the placeholder merge with the text next to it? $ and digits are part of names in one
+ * database or the other, as are : and ( after $name in SQLite. */
 static bool
 sticks(char c)
 {
@@ -142,8 +143,9 @@ sticks(char c)
 }
 
 il_status
-il__pipeline_bind(const struct pipeline_text *sql, const struct pipeline_values *v, struct il__buf *out,
-                  const char **values, size_t n_max, size_t *ret_n, il_error *reterr)
+il__pipeline_bind(const struct pipeline_text *sql, const struct pipeline_values *v,
+                  struct il__buf *out, const char **values, size_t n_max, size_t *ret_n,
+                  il_error *reterr)
 {
     const char           *at = sql->text;
     size_t                n  = 0;
@@ -151,8 +153,9 @@ il__pipeline_bind(const struct pipeline_text *sql, const struct pipeline_values 
 
     while (il__template_next_sql(sql->text, &at, &p) != TEMPLATE_END) {
         if (p.kind == TEMPLATE_PLACEHOLDER)
-            return il__error_set(reterr, IL_INVAL, "the statement has a placeholder of its own: %.*s",
-                                 (int)p.n_bytes, p.text);
+            return il__error_set(reterr, IL_INVAL,
+                                 "the statement contains its own placeholder: %.*s", (int)p.n_bytes,
+                                 p.text);
         if (p.kind != TEMPLATE_NAME) {
             il__buf_add(out, p.text, p.n_bytes);
             continue;
@@ -161,8 +164,9 @@ il__pipeline_bind(const struct pipeline_text *sql, const struct pipeline_values 
         if (value == NULL)
             return IL_INVAL;
         if (n == n_max)
-            return il__error_set(reterr, IL_INVAL, "the statement has more than %zu parameters", n_max);
-        /* One for each place, also of the same name: its type may differ from place to place. */
+            return il__error_set(reterr, IL_INVAL, "the statement has more than %zu parameters",
+                                 n_max);
+        /* One placeholder per occurrence, even of the same name: its type may differ by place. */
         values[n++] = value;
         if (out->n_bytes > 0 && sticks(out->data[out->n_bytes - 1]))
             il__buf_addc(out, ' ');

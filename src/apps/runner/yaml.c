@@ -1,5 +1,6 @@
 /*
- * yaml.c: events of libyaml to a tree; the contract is in yaml.h. Everything is bounded: bytes (by the caller), nodes, depth; what could make a small file large (aliases) is refused.
+ * yaml.c: builds a tree from libyaml's events; the contract is in yaml.h. Everything is bounded:
+ * bytes (by the caller), nodes, depth. Aliases, which could make a small file large, are refused.
  */
 #include "apps/runner/yaml.h"
 
@@ -26,7 +27,7 @@ fail(struct doc_reader *r, size_t line, const char *text)
     return IL_INVAL;
 }
 
-/* The line of an error of the reader, which knows bytes only. */
+/* The line of a reader error, for which libyaml gives only the byte offset. */
 static size_t
 line_at(const struct doc_reader *r)
 {
@@ -45,14 +46,14 @@ next_event(struct doc_reader *r, yaml_event_t *event)
     memset(event, 0, sizeof *event); /* libyaml leaves it undefined, and the caller deletes it */
     if (r->parser.error == YAML_MEMORY_ERROR)
         return IL_NOMEM;
-    const char *problem = r->parser.problem != NULL ? r->parser.problem : "this is not YAML";
+    const char *problem = r->parser.problem != NULL ? r->parser.problem : "invalid YAML";
     size_t      line    = r->parser.problem_mark.line + 1;
     if (strstr(problem, "cannot start any token") != NULL)
-        return fail(
-            r, line, "not YAML: found a character that no value begins with (is it a tab, or a value that needs quotes?)");
+        return fail(r, line,
+                    "invalid YAML: unexpected character (a tab, or a value that needs quotes?)");
     if (r->parser.error == YAML_READER_ERROR)
-        return fail(r, line_at(r), "not YAML: the text is not UTF-8, or holds control characters");
-    (void)fail(r, line, "not YAML: ");
+        return fail(r, line_at(r), "invalid YAML: not UTF-8, or contains control characters");
+    (void)fail(r, line, "invalid YAML: ");
     size_t n = strlen(r->fault->text);
     (void)snprintf(r->fault->text + n, sizeof r->fault->text - n, "%s%s%s",
                    r->parser.context != NULL ? r->parser.context : "",
@@ -96,7 +97,7 @@ read_scalar(struct doc_reader *r, const yaml_event_t *event, struct doc_node **r
     if (event->data.scalar.tag != NULL)
         return fail(r, node->line, "tags (!name) are not supported");
     if (strlen(text) != event->data.scalar.length)
-        return fail(r, node->line, "a text must not hold a NUL character");
+        return fail(r, node->line, "text must not contain a NUL character");
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     if (!node->plain || !is_null(text)) {
         node->text = il__arena_strdup(r->mem, text);
@@ -133,13 +134,13 @@ read_key(struct doc_reader *r, const struct doc_node *map, const yaml_event_t *e
     if (event->type == YAML_ALIAS_EVENT)
         return fail(r, line_of(event), "aliases (*name) are not supported");
     if (event->type != YAML_SCALAR_EVENT)
-        return fail(r, line_of(event), "a name is expected here");
+        return fail(r, line_of(event), "expected a name");
     il_status st = read_scalar(r, event, ret);
     if (st != IL_OK)
         return st;
     const char *key = (*ret)->text;
     if (key == NULL)
-        return fail(r, line_of(event), "a name is expected here");
+        return fail(r, line_of(event), "expected a name");
     if (strcmp(key, "<<") == 0)
         return fail(r, line_of(event), "merge keys (<<) are not supported");
     if (map->n == DOC_KEYS_MAX)
@@ -148,7 +149,7 @@ read_key(struct doc_reader *r, const struct doc_node *map, const yaml_event_t *e
         if (strcmp(m->key, key) != 0)
             continue;
         (void)snprintf(r->fault->text, sizeof r->fault->text,
-                       "'%.60s' is given twice (first in line %u)", key, m->key_line);
+                       "'%.60s' is set twice (first in line %u)", key, m->key_line);
         r->fault->line = line_of(event);
         return IL_INVAL;
     }
@@ -197,7 +198,7 @@ read_node(struct doc_reader *r, const yaml_event_t *event, unsigned depth, struc
         return fail(r, line_of(event), "aliases (*name) are not supported");
     if (depth == DOC_DEPTH_MAX)
         return fail(r, line_of(event), "lists and mappings are nested too deeply");
-    /* The members of both events stand at the same places in their structs, but that is nothing to rely on. */
+    /* The members of both events have the same offsets in their structs, but do not rely on it. */
     if ((list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor) != NULL)
         return fail(r, line_of(event), "anchors (&name) are not supported");
     if ((list ? event->data.sequence_start.tag : event->data.mapping_start.tag) != NULL)
@@ -212,7 +213,7 @@ read_node(struct doc_reader *r, const yaml_event_t *event, unsigned depth, struc
     return st;
 }
 
-/* One document, and nothing after it. */
+/* One document, with nothing after it. */
 static il_status
 read_stream(struct doc_reader *r, struct doc_node **ret)
 {
@@ -227,8 +228,7 @@ read_stream(struct doc_reader *r, struct doc_node **ret)
         if (event.type == YAML_STREAM_END_EVENT)
             return *ret != NULL ? IL_OK : fail(r, 1, "the file is empty");
         if (event.type == YAML_DOCUMENT_START_EVENT && ++n_documents > 1)
-            return fail(r, line_of(&event),
-                        "there must be one document in a file (one pipeline per file)");
+            return fail(r, line_of(&event), "expected a single document (one pipeline per file)");
         if (event.type == YAML_STREAM_START_EVENT || event.type == YAML_DOCUMENT_START_EVENT ||
             event.type == YAML_DOCUMENT_END_EVENT)
             continue;
@@ -239,7 +239,8 @@ read_stream(struct doc_reader *r, struct doc_node **ret)
 }
 
 il_status
-il__doc_read(void **mem, const char *text, size_t n_bytes, struct doc_node **ret, struct doc_fault *fault)
+il__doc_read(void **mem, const char *text, size_t n_bytes, struct doc_node **ret,
+             struct doc_fault *fault)
 {
     struct doc_reader r    = { .text = text, .mem = mem, .fault = fault };
     struct doc_node  *root = NULL;

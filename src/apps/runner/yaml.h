@@ -1,6 +1,7 @@
 /*
- * yaml.h: a YAML document as a small tree, each node with its line. Only what a pipeline needs: one document of mappings, lists and scalars; no anchors, aliases, merge keys or tags. Keys are texts, each
- * once.
+ * yaml.h: a YAML document as a small tree, each node with its line number. Only what a pipeline
+ * needs: one document of mappings, lists and scalars; no anchors, aliases, merge keys or tags. Keys
+ * are texts, and unique.
  */
 #ifndef IL_APPS_RUNNER_YAML_H
 #define IL_APPS_RUNNER_YAML_H

@@ -1,28 +1,30 @@
 /*
- * zone.c: schedules in a time zone: zones by their names, and the next tick.
+ * zone.c: schedules in a time zone: looks up zones by name, and computes the next tick.
  *
- * Between two transitions local time is UTC plus a constant, so a tick is looked for in one such span after the other. Where local time jumps forward, what the jump leaves out comes at the jump, once; where
- * it is set back, what was there already does not come again. A schedule for every hour (`*`) is about time that passes, not about a time of day: it has none of this, and ticks whenever the clock
- * on the wall agrees.
+ * Between two transitions local time is UTC plus a constant, so a tick is searched in one such span
+ * after the other. Where local time jumps forward, ticks that fall into the gap come once, at the
+ * jump; where it is set back, ticks that already came are not repeated. A schedule for every hour
+ * (`*`) is about elapsed time, not about a time of day, so none of this applies: it ticks whenever
+ * local time matches.
  */
 #include "apps/runner/zone.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "apps/runner/pipeline_internal.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "core/limits.h"
 
 #define ZONES_DIR "/usr/share/zoneinfo"
 #define EVERY_HOUR 0xFFFFFFU
 
-/* ---- ticks ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- ticks ----------------------------------------------------------------------------------- */
 
-/* Which span a time is in. */
+/* The index of the span that contains a time. */
 static size_t
 span_of(const struct pipeline_zone *z, int64_t ms)
 {
@@ -45,7 +47,7 @@ offset_ms(const struct pipeline_zone *z, size_t i)
     return (int64_t)z->transitions[i].offset_s * 1000;
 }
 
-/* Does a tick fall into the local times that the i-th transition leaves out? */
+/* Does a tick fall into the local times skipped by the i-th transition? */
 static bool
 left_out(const struct pipeline_zone *z, const struct il__cron *c, size_t i)
 {
@@ -67,7 +69,7 @@ il__zone_next(const struct pipeline_zone *z, const struct il__cron *c, int64_t a
         if (i > 0 && !every_hour) {
             if (begin > after_ms && left_out(z, c, i))
                 return begin;
-            after = MAX(after, begin + offset_ms(z, i - 1) - 1); /* set back: not again */
+            after = MAX(after, begin + offset_ms(z, i - 1) - 1); /* set back: do not repeat */
         }
         int64_t local = il__cron_next(c, after);
         if (local == IL__NEVER)
@@ -83,16 +85,17 @@ il__pipeline_next_tick(const struct pipeline *p, int64_t after_ms)
     return p->schedule_text != NULL ? il__zone_next(p->zone, &p->schedule, after_ms) : IL__NEVER;
 }
 
-/* ---- zones by name ---------------------------------------------------------------------------------------------------------------- */
+/* ---- zones by name --------------------------------------------------------------------------- */
 
-/* Those that were asked for, for the life of the process: there are a few hundred in all. */
+/* Zones looked up so far, kept for the life of the process: there are only a few hundred. */
 struct zone_entry {
     struct zone_entry   *next;
     struct pipeline_zone zone;
 };
 
-static pthread_mutex_t    mutex = PTHREAD_MUTEX_INITIALIZER; /* protects `entries`; a leaf */
-static struct zone_entry *entries;
+static struct il__mutex           mutex = { PTHREAD_MUTEX_INITIALIZER,
+                                            IL__MUTEX_zone }; /* protects `entries`; a leaf */
+static struct zone_entry         *entries;
 static struct pipeline_transition utc_transitions[] = { { 0, 0 } };
 static struct pipeline_zone       utc               = { "UTC", 1, utc_transitions };
 
@@ -101,10 +104,10 @@ find(const char *name)
 {
     const struct zone_entry *e;
 
-    (void)pthread_mutex_lock(&mutex);
+    il__mutex_lock(&mutex);
     for (e = entries; e != NULL && strcmp(e->zone.name, name) != 0; e = e->next)
         ;
-    (void)pthread_mutex_unlock(&mutex);
+    il__mutex_unlock(&mutex);
     return e != NULL ? &e->zone : NULL;
 }
 
@@ -118,7 +121,7 @@ name_ok(const char *name)
            strstr(name, "//") == NULL && n < sizeof((struct pipeline_zone *)NULL)->name;
 }
 
-/* The bytes of its file; 0 = there is none. */
+/* The bytes of its file; 0 = no such file. */
 static size_t
 read_zone_file(const char *name, unsigned char *data, size_t n_max)
 {
@@ -158,11 +161,12 @@ load(const char *name, struct zone_entry **ret, il_error *reterr)
     size_t n_bytes = read_zone_file(name, data, ZONE_FILE_BYTES_MAX);
     size_t n       = n_bytes > 0 ? il__zone_parse(data, n_bytes, transitions) : 0;
     if (n == 0 && access(ZONES_DIR, F_OK) != 0)
-        return il__error_set(
-            reterr, IL_INVAL,
-            "the time zone '%s' cannot be read: no zones are installed here (package tzdata)", name);
+        return il__error_set(reterr, IL_INVAL,
+                             "cannot read time zone '%s': no time zones installed (package tzdata)",
+                             name);
     if (n == 0)
-        return il__error_set(reterr, IL_INVAL, "there is no time zone '%s' (as Europe/Berlin)", name);
+        return il__error_set(reterr, IL_INVAL,
+                             "unknown time zone '%s'; use a name such as Europe/Berlin", name);
     (void)snprintf(e->zone.name, sizeof e->zone.name, "%s", name);
     e->zone.n           = n;
     e->zone.transitions = il__alloc(n * sizeof *transitions);
@@ -178,13 +182,13 @@ il__zone_get(const char *name, const struct pipeline_zone **ret, il_error *reter
 {
     struct zone_entry *e = NULL;
 
-    if (strcmp(name, "UTC") == 0) { /* also where no zones are installed */
+    if (strcmp(name, "UTC") == 0) { /* even where no zones are installed */
         *ret = &utc;
         return IL_OK;
     }
     if (!name_ok(name))
         return il__error_set(reterr, IL_INVAL,
-                             "'%.60s' is not the name of a time zone (as Europe/Berlin)", name);
+                             "'%.60s' is not a time zone name such as Europe/Berlin", name);
     *ret = find(name);
     if (*ret != NULL)
         return IL_OK;
@@ -192,11 +196,11 @@ il__zone_get(const char *name, const struct pipeline_zone **ret, il_error *reter
     if (st != IL_OK)
         return st;
     CHECK(e != NULL);
-    /* Two threads may load the same zone; both entries are the same, and stay. */
-    (void)pthread_mutex_lock(&mutex);
+    /* Two threads may load the same zone; both entries are equal, and stay. */
+    il__mutex_lock(&mutex);
     e->next = entries;
     entries = e;
-    (void)pthread_mutex_unlock(&mutex);
+    il__mutex_unlock(&mutex);
     *ret = &e->zone;
     return IL_OK;
 }

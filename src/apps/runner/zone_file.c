@@ -1,5 +1,7 @@
 /*
- * zone_file.c: the bytes of a TZif file (RFC 8536) to transitions: those that are listed, then those that follow from its last line, a rule as in the variable TZ. The file is data: every length is checked.
+ * zone_file.c: converts a TZif file (RFC 8536) to transitions: those listed, then those that follow
+ * from its last line, a rule in the format of the TZ variable. The file is untrusted: every length
+ * is checked.
  */
 #include "apps/runner/zone.h"
 
@@ -24,7 +26,7 @@ big_endian(const unsigned char *p, size_t n)
     return (int64_t)v;
 }
 
-/* From time_s on. Before 1970, it replaces what is known of the beginning. */
+/* The offset from time_s on. Before 1970 it replaces the initial offset. */
 static void
 add(struct zone_builder *b, int64_t time_s, int64_t offset)
 {
@@ -39,10 +41,11 @@ add(struct zone_builder *b, int64_t time_s, int64_t offset)
     b->out[b->n++] = (struct pipeline_transition){ time_s * 1000, (int32_t)offset };
 }
 
-/* ---- the rule ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the rule -------------------------------------------------------------------------------- */
 
 struct rule_day {
-    char    form; /* 'M': weekday of the week of the month; 'J': day 1..365 without leap days; 'D': day 0..365 */
+    /* 'M': weekday of the week of the month; 'J': day 1..365 without leap days; 'D': day 0..365 */
+    char    form;
     int     month, week, day;
     int64_t time_s; /* of the local day; may be negative, or of a later day */
 };
@@ -133,7 +136,7 @@ rule_day(const char **p, struct rule_day *ret)
     return clock_time(p, &ret->time_s);
 }
 
-/* CET-1CEST,M3.5.0,M10.5.0/3: offsets are west of Greenwich there. */
+/* CET-1CEST,M3.5.0,M10.5.0/3: offsets count west of Greenwich here. */
 static bool
 read_rule(const char *s, struct rule *ret)
 {
@@ -163,16 +166,17 @@ is_leap(int64_t year)
     return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
 
-/* Days since 1970 of the first of January. */
+/* Days from 1970 to the first of January of a year. */
 static int64_t
 year_days(int64_t year)
 {
     int64_t y = year - 1;
 
-    return (year - 1970) * 365 + (y / 4 - 1969 / 4) - (y / 100 - 1969 / 100) + (y / 400 - 1969 / 400);
+    return (year - 1970) * 365 + (y / 4 - 1969 / 4) - (y / 100 - 1969 / 100) +
+           (y / 400 - 1969 / 400);
 }
 
-/* When the day of a rule comes in a year, in local seconds since 1970. */
+/* When a rule applies in a year, in local seconds since 1970. */
 static int64_t
 rule_time(const struct rule_day *d, int64_t year)
 {
@@ -202,13 +206,14 @@ add_rule(struct zone_builder *b, const char *text)
         int64_t begin = rule_time(&rule.begin, year) - rule.standard;
         int64_t end   = rule_time(&rule.end, year) - rule.summer;
         bool    first =
-            begin < end; /* of the year: summer begins before it ends, or (in the south) it ends first */
+            /* of the year: summer time begins before it ends, or (in the south) ends first */
+            begin < end;
         add(b, first ? begin : end, first ? rule.summer : rule.standard);
         add(b, first ? end : begin, first ? rule.standard : rule.summer);
     }
 }
 
-/* ---- the file --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 struct zone_header {
     size_t n_utc, n_std, n_leaps, n_times, n_types, n_chars;
@@ -243,7 +248,8 @@ body_bytes(const struct zone_header *h, size_t time_bytes)
 }
 
 static bool
-add_listed(struct zone_builder *b, const struct bytes *in, const struct zone_header *h, size_t time_bytes)
+add_listed(struct zone_builder *b, const struct bytes *in, const struct zone_header *h,
+           size_t time_bytes)
 {
     const unsigned char *indexes = in->at + h->n_times * time_bytes;
     const unsigned char *types   = indexes + h->n_times;
@@ -287,7 +293,7 @@ il__zone_parse(const unsigned char *data, size_t n_bytes, struct pipeline_transi
 
     if (!take_header(&in, &h) || (size_t)(in.end - in.at) < body_bytes(&h, 4))
         return 0;
-    if (h.version >= '2') { /* everything again, with longer times */
+    if (h.version >= '2') { /* the same data again, with 64-bit times */
         in.at += body_bytes(&h, 4);
         time_bytes = 8;
         if (!take_header(&in, &h) || (size_t)(in.end - in.at) < body_bytes(&h, 8))

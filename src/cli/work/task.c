@@ -1,6 +1,6 @@
 /*
- * task.c: one job: its command is started with the payload as its input, its output is passed on and kept, and how it
- * ends decides what becomes of the job.
+ * task.c: one job: starts its command with the payload as standard input, passes on and keeps its
+ * output, and derives the outcome of the job from how the command ends.
  */
 #include "cli/work/task.h"
 
@@ -21,29 +21,30 @@
 #include "proc/sys.h"
 
 #define CHUNK_BYTES 65536
-#define TAIL_BYTES 3500  /* of stderr; with what is said before it, it fits IL_TEXT_BYTES_MAX */
-#define EXIT_DEAD 65     /* EX_DATAERR: the job itself is wrong, trying again is of no use */
+#define TAIL_BYTES 3500  /* of stderr; with the text before it, it fits IL_TEXT_BYTES_MAX */
+#define EXIT_DEAD 65     /* EX_DATAERR: the job itself is bad, retrying is useless */
 #define EXIT_LATER 75    /* EX_TEMPFAIL: not now */
-#define TRY_AGAIN_MS 200 /* between two tries to tell the store how it ended */
-#define PATIENCE_NS (INT64_C(250) * IL__NS_PER_MS) /* for a reaper to report in time */
+#define TRY_AGAIN_MS 200 /* between two attempts to report the outcome */
+#define PATIENCE_NS (INT64_C(250) * IL__NS_PER_MS) /* time for a reaper to report */
 
-/* What is to become of the job. */
+/* The outcome of the job. */
 enum verdict {
     VERDICT_FINISH,
     VERDICT_FAIL,
-    VERDICT_DEAD,
+    VERDICT_FINAL,
     VERDICT_SNOOZE, /* later */
-    VERDICT_BACK,   /* at once, by somebody else */
-    VERDICT_NONE,   /* it is not ours any more */
+    VERDICT_BACK,   /* retried at once, by another worker */
+    VERDICT_NONE,   /* it is no longer ours */
 };
 
-/* ---- output ------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
-/* As in pump.c: never sit in a write that only the reader could end. What cannot be written is dropped. */
+/* As in pump.c: never block in a write that only the reader could end. What cannot be written is
+ * dropped. */
 static void
 pass_on(struct il__worker *w, int fd, const char *data, size_t n_bytes)
 {
-    CHECK(pthread_mutex_lock(&w->out_mutex) == 0);
+    il__mutex_lock(&w->out_mutex);
     while (n_bytes > 0) {
         struct pollfd fds[] = { { fd, POLLOUT, 0 }, { w->abort_fd, POLLIN, 0 } };
         if (poll(fds, ARRAY_LEN(fds), -1) < 0)
@@ -58,7 +59,7 @@ pass_on(struct il__worker *w, int fd, const char *data, size_t n_bytes)
         data += n;
         n_bytes -= (size_t)n;
     }
-    CHECK(pthread_mutex_unlock(&w->out_mutex) == 0);
+    il__mutex_unlock(&w->out_mutex);
 }
 
 static void
@@ -85,7 +86,7 @@ keep_tail(struct il__task *t, const char *data, size_t n_bytes)
     il__buf_add(&t->tail, data, n_bytes);
 }
 
-/* Take what one pipe has; it is closed at its end. true: there may be more at once. */
+/* Read what one pipe has; close it at end of file. true: more may be available at once. */
 static bool
 take_output(struct il__task *t, int *fd, bool out)
 {
@@ -96,7 +97,7 @@ take_output(struct il__task *t, int *fd, bool out)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return errno == EINTR;
     if (n <= 0) {
-        il__run_fd_close(fd);
+        il__proc_fd_close(fd);
         return false;
     }
     if (out)
@@ -119,12 +120,12 @@ send_payload(struct il__task *t, const il_job_info *info)
     if (n > 0)
         t->n_sent += (size_t)n;
     bool again = n < 0 && (errno == EAGAIN || errno == EINTR);
-    /* All of it is sent, or the command does not want the rest, which is its business. */
+    /* Everything is sent, or the command does not want the rest, which is not an error. */
     if (t->n_sent == info->payload_bytes || (n < 0 && !again))
-        il__run_fd_close(&t->child.in_fd);
+        il__proc_fd_close(&t->child.in_fd);
 }
 
-/* ---- while the command runs ---------------------------------------------------------------------- */
+/* ---- while the command runs ------------------------------------------------------------------ */
 
 static bool
 is_reaper(const void *cookie, pid_t pid)
@@ -138,7 +139,8 @@ is_reaper(const void *cookie, pid_t pid)
     return false;
 }
 
-/* The reaper is gone, or hangs and is killed: with it the command dies, and what it left is ended here. */
+/* The reaper is gone, or hangs and is killed. The command dies with it, and what it left behind
+ * is ended here. */
 static void
 take_over(struct il__task *t, struct il__reaper_report *report)
 {
@@ -146,9 +148,9 @@ take_over(struct il__task *t, struct il__reaper_report *report)
 
     il__reaper_reap(&t->child.reaper);
     atomic_store(&t->reaper_pid, 0);
-    CHECK(pthread_mutex_lock(&w->spawn_mutex) == 0);
+    il__mutex_lock(&w->spawn_mutex);
     il__child_end_orphans(is_reaper, w);
-    CHECK(pthread_mutex_unlock(&w->spawn_mutex) == 0);
+    il__mutex_unlock(&w->spawn_mutex);
     report->wait_status = atomic_load(&t->child.reaper.shared->wait_status);
     report->end         = IL__END_REAPER;
 }
@@ -162,7 +164,7 @@ on_lost(struct il__task *t)
     il__reaper_order(&t->child.reaper, IL__ORDER_STOP, 0);
 }
 
-/* Until the reaper says how it ended; or, after a loss, until there is no more time to wait for that. */
+/* Wait until the reaper reports the end; after a loss, until there is no more time to wait. */
 static struct il__reaper_report
 supervise(struct il__task *t, const il_job_info *info, int lease_fd)
 {
@@ -208,15 +210,16 @@ supervise(struct il__task *t, const il_job_info *info, int lease_fd)
                 take_over(t, &report);
         }
     }
-    /* Nothing of the command is left: what is in the pipes is all there is. */
+    /* All processes of the command have ended: the pipes hold the rest of the output. */
     while (take_output(t, &t->child.out_fd, true) || take_output(t, &t->child.err_fd, false))
         continue;
     return report;
 }
 
-/* ---- how it ended ---------------------------------------------------------------------------------- */
+/* ---- how it ended ---------------------------------------------------------------------------- */
 
-/* Make the end of stderr a text: from the first whole character on, without what is no text, no newline at its end. */
+/* Turn the end of stderr into a text: from the first whole character on, without invalid
+ * characters or a newline at its end. */
 static void
 make_text(struct il__buf *tail)
 {
@@ -246,18 +249,18 @@ static enum verdict
 own_verdict(int wait_status, char *why, size_t n_why)
 {
     if (wait_status < 0) {
-        (void)snprintf(why, n_why, "its exit status is not known");
+        (void)snprintf(why, n_why, "exit status unknown");
         return VERDICT_FAIL;
     }
     if (WIFSIGNALED(wait_status)) {
-        (void)snprintf(why, n_why, "ended by signal %d", WTERMSIG(wait_status));
+        (void)snprintf(why, n_why, "killed by signal %d", WTERMSIG(wait_status));
         return VERDICT_FAIL;
     }
     int status = WEXITSTATUS(wait_status);
     (void)snprintf(why, n_why, "exit status %d", status);
     return status == 0            ? VERDICT_FINISH
            : status == EXIT_LATER ? VERDICT_SNOOZE
-           : status == EXIT_DEAD  ? VERDICT_DEAD
+           : status == EXIT_DEAD  ? VERDICT_FINAL
                                   : VERDICT_FAIL;
 }
 
@@ -271,35 +274,36 @@ judge(struct il__task *t, const struct il__reaper_report *report, char *why, siz
     case IL__END_EXITED:
         break;
     case IL__END_TIMEOUT:
-        (void)snprintf(why, n_why, "took longer than %s", il__duration_text(w->opts->timeout_ms, text));
+        (void)snprintf(why, n_why, "timed out after %s",
+                       il__duration_text(w->opts->timeout_ms, text));
         return VERDICT_FAIL;
     case IL__END_REAPER:
-        (void)snprintf(why, n_why, "the reaper was killed");
+        (void)snprintf(why, n_why, "its supervisor process was killed");
         return t->lost ? VERDICT_NONE : t->stopped ? VERDICT_BACK : VERDICT_FAIL;
-    case IL__END_FAILED: /* not the job's fault: the next one would end the same way */
+    case IL__END_FAILED: /* not the job's fault: the next one would fail the same way */
         if (report->is_exec)
-            il__worker_stop(w, il__run_exec_failed(w->opts->argv[0], w->path, report->error));
+            il__worker_stop(w, il__proc_exec_failed(w->opts->argv[0], w->path, report->error));
         else
             il__worker_stop(w, il_status_exit(IL_NOMEM));
-        (void)snprintf(why, n_why, "the command could not be started");
+        (void)snprintf(why, n_why, "cannot start the command");
         return VERDICT_BACK;
     case IL__END_LOST:
     case IL__END_DEADLINE:
     case IL__END_NONE:
     case IL__END_ORPHANED:
-        if (t->cancelled) /* the store knows the reason, and makes it cancelled */
+        if (t->cancelled) /* the store knows the reason, and marks it cancelled */
             return VERDICT_FAIL;
         if (t->stopped && report->end == IL__END_LOST)
             return VERDICT_BACK;
-        (void)snprintf(why, n_why, "the claim was lost");
+        (void)snprintf(why, n_why, "claim lost");
         return VERDICT_NONE;
     }
     enum verdict verdict = own_verdict(report->wait_status, why, n_why);
-    /* We have ended it, be it by its own handler of TERM. */
+    /* We ended it, even if its own TERM handler made it exit. */
     return t->stopped && verdict != VERDICT_FINISH ? VERDICT_BACK : verdict;
 }
 
-/* Tell the store. */
+/* Report the outcome to the store. */
 static il_status
 conclude(struct il__task *t, il_job *job, enum verdict verdict, const char *why, il_error *reterr)
 {
@@ -314,25 +318,24 @@ conclude(struct il__task *t, il_job *job, enum verdict verdict, const char *why,
     case VERDICT_BACK:
         return il_job_snooze(job, 0, reterr);
     case VERDICT_FAIL:
-    case VERDICT_DEAD:
+    case VERDICT_FINAL:
         il__buf_init(&error, IL_TEXT_BYTES_MAX);
         make_text(&t->tail);
         il__buf_addf(&error, "%s%s%s", why, t->tail.n_bytes > 0 && why[0] != '\0' ? ": " : "",
                      il__buf_str(&t->tail));
-        return il_job_fail(job, il__buf_str(&error), verdict == VERDICT_DEAD ? IL_FAIL_DEAD : 0, 0,
-                           reterr);
+        return il_job_fail(job, il__buf_str(&error), verdict == VERDICT_FINAL ? IL_FAIL_FINAL : 0,
+                           0, reterr);
     case VERDICT_NONE:
         break;
     }
     return IL_STALE;
 }
 
-/*
- * As long as the claim lives, and the worker is not told to hurry: a store that is busy for a while must not make a job
- * be done twice. Repeating is safe.
- */
+/* Retry while the claim lives and the worker is not told to hurry: a busy store must not cause a
+ * job to be done twice. Repeating is safe. */
 static il_status
-conclude_surely(struct il__task *t, il_job *job, enum verdict verdict, const char *why, il_error *reterr)
+conclude_surely(struct il__task *t, il_job *job, enum verdict verdict, const char *why,
+                il_error *reterr)
 {
     struct pollfd fd = { t->worker->abort_fd, POLLIN, 0 };
 
@@ -348,13 +351,13 @@ conclude_surely(struct il__task *t, il_job *job, enum verdict verdict, const cha
 static const char *
 outcome_name(enum verdict verdict, bool cancelled, const il_job_info *info)
 {
-    static const char *const names[] = { "finished", "failed",     "dead",
-                                         "snoozed",  "given back", "lost" };
+    static const char *const names[] = { "finished", "retrying", "failed",
+                                         "snoozed",  "returned", "lost" };
 
     if (cancelled && verdict != VERDICT_FINISH && verdict != VERDICT_NONE)
         return "cancelled";
     if (verdict == VERDICT_FAIL && info->attempt >= info->max_attempts)
-        verdict = VERDICT_DEAD; /* that was the last attempt */
+        verdict = VERDICT_FINAL; /* that was the last attempt */
     return names[verdict];
 }
 
@@ -371,29 +374,48 @@ report_json(const il_job_info *info, const char *outcome, const char *why, int64
         AUTO_BUF struct il__buf line = { 0 };
         il__buf_init(&line, 16384);
         il__buf_addf(&line, "%s\n", text);
-        il__run_write_stderr(il__buf_str(&line), line.n_bytes);
+        il__proc_write_stderr(il__buf_str(&line), line.n_bytes);
     }
     free(text);
     json_decref(object);
 }
 
+/* q: job ID failed (exit status 1), attempt 1 of 5; will be retried */
 static void
-tell(struct il__task *t, const il_job_info *info, const char *outcome, const char *why, int64_t ran_ms)
+say_outcome(const il_job_info *info, const char *outcome, const char *why)
+{
+    bool        retrying = strcmp(outcome, "retrying") == 0;
+    bool        failed   = retrying || strcmp(outcome, "failed") == 0;
+    bool        returned = strcmp(outcome, "returned") == 0;
+    const char *open     = why[0] != '\0' ? " (" : "";
+    const char *close    = why[0] != '\0' ? ")" : "";
+
+    if (failed)
+        il__proc_say("%s: job %s failed%s%s%s, attempt %u of %u; %s", info->queue, info->id, open,
+                     why, close, info->attempt, info->max_attempts,
+                     retrying ? "will be retried" : "will not be retried");
+    else
+        il__proc_say("%s: job %s %s%s%s%s", info->queue, info->id,
+                     returned ? "returned to the queue" : outcome, open, why, close);
+}
+
+static void
+tell(struct il__task *t, const il_job_info *info, const char *outcome, const char *why,
+     int64_t ran_ms)
 {
     const struct il__work_opts *o = t->worker->opts;
 
     if (o->json)
         report_json(info, outcome, why, ran_ms);
     else if (!o->quiet && strcmp(outcome, "finished") != 0)
-        il__run_say("%s: job %s is %s%s%s", info->queue, info->id, outcome,
-                    why[0] != '\0' ? ": " : "", why);
+        say_outcome(info, outcome, why);
     if (t->cut && !o->quiet && strcmp(outcome, "finished") == 0)
-        il__run_say("%s: job %s has printed more than 1 MiB: its result is cut", info->queue, info->id);
+        il__proc_say("%s: job %s printed more than 1 MiB; result truncated", info->queue, info->id);
 }
 
-/* ---- the whole of it -------------------------------------------------------------------------------- */
+/* ---- the task as a whole --------------------------------------------------------------------- */
 
-/* Start the command. From then on others may stop it, and what they asked for before is done. */
+/* Start the command. From then on others may stop it; earlier requests to stop are carried out. */
 static il_status
 start(struct il__task *t, il_job *job, il_error *reterr)
 {
@@ -412,10 +434,10 @@ start(struct il__task *t, il_job *job, il_error *reterr)
            .quiet       = w->opts->quiet,
     };
 
-    CHECK(pthread_mutex_lock(&w->spawn_mutex) == 0);
+    il__mutex_lock(&w->spawn_mutex);
     il_status st = il__child_start(&o, &t->child, reterr);
     atomic_store(&t->reaper_pid, st == IL_OK ? t->child.reaper.pid : 0);
-    CHECK(pthread_mutex_unlock(&w->spawn_mutex) == 0);
+    il__mutex_unlock(&w->spawn_mutex);
     if (st != IL_OK)
         return st;
     il__worker_lock(w);
@@ -427,7 +449,7 @@ start(struct il__task *t, il_job *job, il_error *reterr)
     return IL_OK;
 }
 
-/* From here on nobody else touches the job or the reaper. */
+/* From here on no other thread touches the job or the reaper. */
 static void
 claim_alone(struct il__task *t)
 {
@@ -444,7 +466,7 @@ run(struct il__task *t, il_job *job, char *why, size_t n_why)
     il_error           error;
 
     if (start(t, job, &error) != IL_OK) {
-        il__run_say("%s: %s", info->queue, error.message);
+        il__proc_say("%s: %s", info->queue, error.message);
         il__worker_stop(t->worker, il_status_exit(IL_NOMEM));
         claim_alone(t);
         return VERDICT_BACK;
@@ -455,7 +477,7 @@ run(struct il__task *t, il_job *job, char *why, size_t n_why)
     return judge(t, &report, why, n_why);
 }
 
-/* Give the task's place back. */
+/* Give back the task's place. */
 static void
 leave(struct il__task *t, bool finished)
 {
@@ -489,9 +511,8 @@ il__task_main(void *arg)
     il_status    told     = conclude_surely(t, job, verdict, why, &error);
     bool         finished = verdict == VERDICT_FINISH && told == IL_OK;
     if (told != IL_OK && told != IL_STALE)
-        il__run_say("%s: job %s: the store was not told how it ended, and will give it to somebody "
-                    "again: %s",
-                    t->worker->opts->queue, il_job_look(job)->id, error.message);
+        il__proc_say("%s: job %s: cannot report the outcome, so the job will be claimed again: %s",
+                     t->worker->opts->queue, il_job_look(job)->id, error.message);
     tell(t, il_job_look(job),
          told == IL_OK ? outcome_name(verdict, t->cancelled, il_job_look(job)) : "lost",
          finished ? "" : why, ran_ms);

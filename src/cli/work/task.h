@@ -1,6 +1,4 @@
-/*
- * task.h: one job of a worker, from its claim to its end; and what the tasks and the worker share.
- */
+/* task.h: one job of a worker, from claim to end; and what the tasks and the worker share. */
 #ifndef IL_CLI_WORK_TASK_H
 #define IL_CLI_WORK_TASK_H
 
@@ -8,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "base/mutex.h"
 #include "cli/table.h"
 #include "proc/child.h"
 #include "cli/work/work.h"
@@ -16,17 +15,17 @@ struct il__worker;
 
 struct il__task {
     struct il__worker *worker;
-    bool               busy; /* a thread has it */
+    bool               busy; /* in use by a thread */
     pthread_t          thread;
     il_job            *job;   /* under the worker's mutex; NULL once it is being ended */
-    uint64_t           token; /* of its claim: no other job ever has it, unlike a job's address */
-    bool               alive; /* under the mutex: the reaper has started and may be given orders */
-    /* Set under the mutex by who stops it, the first reason counts. */
-    bool             cancelled; /* somebody cancels the job */
-    bool             lost;      /* its claim is lost */
+    uint64_t           token; /* of its claim: unique, unlike a job's address */
+    bool               alive; /* under the mutex: the reaper has started and accepts orders */
+    /* Set under the mutex by whatever stops it; the first reason counts. */
+    bool             cancelled; /* the job was cancelled */
+    bool             lost;      /* its claim was lost */
     bool             stopped;   /* the worker has no more time */
     struct il__child child;
-    _Atomic int      reaper_pid; /* 0 = none; while it is to be told from an orphan */
+    _Atomic int      reaper_pid; /* 0 = none; set while it must be told apart from an orphan */
     struct il__buf   result;     /* the first IL_BLOB_BYTES_MAX of stdout */
     bool             cut;        /* there was more */
     struct il__buf   tail;       /* the end of stderr */
@@ -40,38 +39,38 @@ struct il__worker {
     char                        name[37]; /* of this worker */
     int64_t                     lease_ms;
     int64_t                     grace_ms;
-    pthread_mutex_t             mutex; /* protects what follows, and the tasks as they say */
+    struct il__mutex            mutex; /* protects what follows, and tasks where noted */
     pthread_cond_t              cond;  /* a task has ended */
     struct il__task             tasks[CLI_WORK_MAX];
     uint32_t                    n_busy;
-    uint64_t        early[CLI_WORK_MAX]; /* tokens of jobs cancelled before they had a task */
-    size_t          n_early;
-    bool            stopping; /* claim no more */
-    int             exit_status;
-    uint32_t        n_finished;
-    int             last_signal;
-    il_status       trouble;     /* how the last claim failed; IL_OK if it did not */
-    pthread_mutex_t spawn_mutex; /* held while a reaper is started, and while orphans are ended */
-    pthread_mutex_t out_mutex;   /* chunks of output do not mix */
-    int             abort_fd;    /* readable: do not wait for whoever reads our output */
+    uint64_t         early[CLI_WORK_MAX]; /* tokens of jobs cancelled before they had a task */
+    size_t           n_early;
+    bool             stopping; /* claim no more */
+    int              exit_status;
+    uint32_t         n_finished;
+    int              last_signal;
+    il_status        trouble;     /* why the last claim failed; IL_OK if it did not */
+    struct il__mutex spawn_mutex; /* held while a reaper is started and while orphans are ended */
+    struct il__mutex out_mutex;   /* keeps chunks of output apart */
+    int              abort_fd;    /* readable: do not wait for the reader of our output */
 };
 
 static inline void
 il__worker_lock(struct il__worker *w)
 {
-    CHECK(pthread_mutex_lock(&w->mutex) == 0);
+    il__mutex_lock(&w->mutex);
 }
 
 static inline void
 il__worker_unlock(struct il__worker *w)
 {
-    CHECK(pthread_mutex_unlock(&w->mutex) == 0);
+    il__mutex_unlock(&w->mutex);
 }
 
 /* The thread of a task; `arg` is a struct il__task with its job set. */
 void *il__task_main(void *arg);
 
-/* No more claims, and the exit status if none was set yet. Callable from any task. */
+/* Stop claiming, and set the exit status unless one is set. Callable from any task. */
 void il__worker_stop(struct il__worker *w, int exit_status);
 
 #endif

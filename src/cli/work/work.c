@@ -1,8 +1,8 @@
 /*
- * work.c: the worker: claims, signals, and the exit status. What becomes of a job is in task.c.
+ * work.c: the worker: claims, signals and the exit status. task.c processes a job.
  *
- * The first INT, TERM, HUP or QUIT ends the claiming, and what runs may end; the second stops the commands, and gives
- * their jobs back.
+ * The first INT, TERM, HUP or QUIT stops the claiming and lets running jobs finish; the second
+ * stops the commands and gives their jobs back.
  */
 #include "cli/work/work.h"
 
@@ -20,15 +20,17 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "base/parse.h"
+#include "cli/store.h"
 #include "proc/spawn.h"
 #include "proc/sys.h"
 #include "cli/work/task.h"
 
-#define CLAIM_WAIT_MS 60000  /* then the claim is made anew: nothing depends on it */
-#define LIMITED_WAIT_MS 1000 /* with --drain: jobs that a limit holds back */
-#define LOOK_AGAIN_S \
-    1                 /* with --drain, while others are under way: what has been pushed meanwhile */
+#define CLAIM_WAIT_MS 60000  /* then the claim is repeated: nothing depends on it */
+#define LIMITED_WAIT_MS 1000 /* with --drain: jobs held back by a limit */
+/* with --drain, while others are running: check for newly pushed jobs */
+#define LOOK_AGAIN_NS INT64_C(1000000000)
 #define RETRY_MS 1000 /* after a claim that the store did not answer */
+#define REMIND_NS (60 * 1000 * (int64_t)IL__NS_PER_MS) /* while waiting for the store */
 
 void
 il__worker_stop(struct il__worker *w, int exit_status)
@@ -41,9 +43,9 @@ il__worker_stop(struct il__worker *w, int exit_status)
     il_interrupt(w->store);
 }
 
-/* ---- callbacks, on threads of the library --------------------------------------------------------- */
+/* ---- callbacks, on threads of the library ---------------------------------------------------- */
 
-/* The task of a job, under the mutex; NULL when it has none yet. */
+/* The task of a job, under the mutex; NULL if it has none yet. */
 static struct il__task *
 task_of(struct il__worker *w, const il_job *job)
 {
@@ -67,7 +69,7 @@ on_lost(void *cookie, il_job *job, const char *why UNUSED)
         t->lost |= !t->cancelled && !t->stopped;
         if (t->alive)
             il__reaper_order(&t->child.reaper, IL__ORDER_STOP, 0);
-    } /* else its task finds the lease lost, or is at its end */
+    } /* otherwise its task finds the lease lost, or is finishing */
     il__worker_unlock(w);
 }
 
@@ -79,16 +81,16 @@ on_cancel(void *cookie, il_job *job, const char *reason UNUSED)
     il__worker_lock(w);
     struct il__task *t = task_of(w, job);
     if (t == NULL && w->n_early < ARRAY_LEN(w->early)) {
-        w->early[w->n_early++] = il_job_look(job)->token; /* claimed this moment */
+        w->early[w->n_early++] = il_job_look(job)->token; /* just claimed */
     } else if (t != NULL && t->job != NULL) {
         t->cancelled |= !t->lost;
         if (t->alive)
             il__reaper_order(&t->child.reaper, IL__ORDER_STOP, 0);
-    } /* else its command has ended by itself */
+    } /* otherwise its command has ended by itself */
     il__worker_unlock(w);
 }
 
-/* ---- signals and deadlines ------------------------------------------------------------------------ */
+/* ---- signals and deadlines ------------------------------------------------------------------- */
 
 struct watch {
     struct il__worker *worker;
@@ -96,7 +98,8 @@ struct watch {
     int                quit_fd;
 };
 
-/* The reapers learn here how long the claims live; a worker that is stopped tells nothing, and they act. */
+/* Tells the reapers how long the claims live. A stopped worker tells them nothing, and they act
+ * on their own. */
 static void
 publish_deadlines(struct il__worker *w)
 {
@@ -136,8 +139,8 @@ on_signal(struct il__worker *w, int sig)
     if (!again) {
         il__worker_stop(w, 0);
         if (n_busy > 0 && !w->opts->quiet)
-            il__run_say("%s: ends when %u job%s done; a second signal stops %s", w->opts->queue,
-                        n_busy, n_busy == 1 ? " is" : "s are", n_busy == 1 ? "it" : "them");
+            il__proc_say("%s: exiting when %u job%s done; a second signal stops %s", w->opts->queue,
+                         n_busy, n_busy == 1 ? " is" : "s are", n_busy == 1 ? "it" : "them");
         return;
     }
     il__worker_stop(w, 128 + sig);
@@ -162,7 +165,8 @@ watch_main(void *arg)
     }
 }
 
-/* Block what ends us, and have it in a descriptor instead; what was ignored stays so (HUP under nohup). */
+/* Block the terminating signals and read them from a descriptor instead; ignored ones stay
+ * ignored (HUP under nohup). */
 static int
 signals_open(void)
 {
@@ -170,7 +174,7 @@ signals_open(void)
     sigset_t         read;
     sigset_t         blocked;
 
-    (void)signal(SIGCHLD, SIG_DFL); /* ignored, the end of a reaper could not be waited for */
+    (void)signal(SIGCHLD, SIG_DFL); /* if ignored, we could not wait for a reaper */
     CHECK(sigemptyset(&read) == 0);
     for (size_t i = 0; i < ARRAY_LEN(ending); i++) {
         struct sigaction action;
@@ -186,34 +190,31 @@ signals_open(void)
     return signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* ---- claiming --------------------------------------------------------------------------------------- */
+/* ---- claiming -------------------------------------------------------------------------------- */
 
-/* Wait for room. Its size, or 0: it is time to end. */
+/* Wait for free places. Returns their number, or 0: time to stop. */
 static uint32_t
 await_room(struct il__worker *w)
 {
     il__worker_lock(w);
     while (!w->stopping && w->n_busy == w->opts->n_jobs)
-        CHECK(pthread_cond_wait(&w->cond, &w->mutex) == 0);
+        (void)il__cond_wait(&w->cond, &w->mutex, -1);
     uint32_t room = w->stopping ? 0 : w->opts->n_jobs - w->n_busy;
     il__worker_unlock(w);
     return room;
 }
 
-/* Wait until a task has ended, or it is time to look for more; false when none is under way. */
+/* Wait until a task has ended, or it is time to look for more; false if none is running. */
 static bool
 await_task(struct il__worker *w)
 {
-    struct timespec until;
-    int             rc = 0;
-
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
-    until.tv_sec += LOOK_AGAIN_S;
     il__worker_lock(w);
-    bool     any    = w->n_busy > 0;
-    uint32_t before = w->n_busy;
-    while (w->n_busy == before && any && rc == 0)
-        rc = pthread_cond_timedwait(&w->cond, &w->mutex, &until);
+    bool     any      = w->n_busy > 0;
+    uint32_t before   = w->n_busy;
+    int64_t  until_ns = il__clock_boot_ns() + LOOK_AGAIN_NS;
+    for (int64_t left_ns = LOOK_AGAIN_NS; any && w->n_busy == before && left_ns > 0;
+         left_ns         = until_ns - il__clock_boot_ns())
+        (void)il__cond_wait(&w->cond, &w->mutex, left_ns);
     il__worker_unlock(w);
     return any;
 }
@@ -238,10 +239,11 @@ free_task(struct il__worker *w)
         if (!w->tasks[i].busy)
             return &w->tasks[i];
     }
-    il__check_failed("no more jobs are claimed than there is room for", __FILE__, __LINE__, __func__);
+    il__check_failed("no more jobs are claimed than there is room for", __FILE__, __LINE__,
+                     __func__);
 }
 
-/* Start a job's thread; or give it back, when it is time to end or there is no thread to be had. */
+/* Start a job's thread; give the job back if it is time to stop or no thread can be started. */
 static void
 begin(struct il__worker *w, il_job *job)
 {
@@ -273,14 +275,14 @@ begin(struct il__worker *w, il_job *job)
         t->busy = false;
         w->n_busy--;
         il__worker_unlock(w);
-        il__run_say("%s: there is no thread for a job", w->opts->queue);
+        il__proc_say("%s: cannot start a thread for a job", w->opts->queue);
         il__worker_stop(w, il_status_exit(IL_NOMEM));
     }
-    (void)!il_job_snooze(job, 0, &error); /* at worst its claim runs out */
+    (void)!il_job_snooze(job, 0, &error); /* at worst its claim expires */
     il_job_free(job);
 }
 
-/* With --drain, after an empty claim: is something due that a limit holds back, and nobody has paused it? */
+/* With --drain, after an empty claim: is a job due that a limit, not a pause, holds back? */
 static bool
 is_held_back(struct il__worker *w)
 {
@@ -293,22 +295,20 @@ is_held_back(struct il__worker *w)
     return held;
 }
 
-/* Nothing is due. Returns whether to go on. */
+/* Nothing is due. Returns whether to continue. */
 static bool
 on_empty(struct il__worker *w, int64_t *wait_ms)
 {
     if (!w->opts->drain)
         return true;
     if (await_task(w))
-        return true; /* what runs, or ran, may have pushed more */
+        return true; /* running or finished jobs may have pushed more */
     *wait_ms = is_held_back(w) ? LIMITED_WAIT_MS : 0;
     return *wait_ms > 0;
 }
 
-/*
- * The claim failed. Returns whether to go on: a store that is busy now may not be in a while. Not for somebody who waits for
- * our end.
- */
+/* The claim failed. Returns whether to continue: a busy store may recover. Not with --once or
+ * --drain, whose caller waits for us to exit. */
 static bool
 on_failure(struct il__worker *w, il_status st, const il_error *error)
 {
@@ -317,7 +317,7 @@ on_failure(struct il__worker *w, il_status st, const il_error *error)
     if (st == IL_CANCELLED)
         return false;
     if (st != w->trouble) /* once, not once a second */
-        il__run_say("%s: %s", o->queue, st == IL_NOT_FOUND ? "there is no such queue" : error->message);
+        il__proc_say("%s: %s", o->queue, st == IL_NOT_FOUND ? "no such queue" : error->message);
     w->trouble = st;
     if (il_status_retryable(st) != 0 && !o->once && !o->drain) {
         (void)poll(NULL, 0, RETRY_MS);
@@ -360,9 +360,9 @@ claim_loop(struct il__worker *w)
     }
 }
 
-/* ---- the whole of it --------------------------------------------------------------------------------- */
+/* ---- the worker as a whole ------------------------------------------------------------------- */
 
-/* Is the queue there, and what is its lease? */
+/* Does the queue exist, and what is its lease? */
 static il_status
 look_at_queue(struct il__worker *w, il_error *reterr)
 {
@@ -384,7 +384,8 @@ look_at_queue(struct il__worker *w, il_error *reterr)
                            op.out.detail != NULL ? op.out.detail : il_status_text(op.status));
     else if (st == IL_OK && !found)
         st = il__error_set(reterr, IL_NOT_FOUND,
-                           "queue work: there is no queue '%.80s'; --create makes it", o->queue);
+                           "queue work: no such queue: '%.80s'; use --create to create it",
+                           o->queue);
     if (st == IL_OK)
         w->lease_ms = o->lease_ms != 0 ? o->lease_ms : op.out.queues[0].opts.lease_ms;
     il_op_release(&op);
@@ -399,11 +400,11 @@ look_at_queue(struct il__worker *w, il_error *reterr)
 static int
 fail(const il_error *error)
 {
-    il__run_say("%s", error->message);
+    il__proc_say("%s", error->message);
     return il_status_exit(error->status);
 }
 
-/* Claim until it is time to end, and wait for what runs. */
+/* Claim until it is time to stop, then wait for running tasks. */
 static int
 work(struct il__worker *w, int sig_fd)
 {
@@ -413,7 +414,7 @@ work(struct il__worker *w, int sig_fd)
     pthread_t                   thread;
 
     if (quit_fd < 0 || pthread_create(&thread, NULL, watch_main, &watch) != 0) {
-        il__run_say("queue work: there is no thread to be had");
+        il__proc_say("queue work: cannot start a thread");
         return il_status_exit(IL_NOMEM);
     }
     claim_loop(w);
@@ -426,27 +427,70 @@ work(struct il__worker *w, int sig_fd)
     return w->exit_status;
 }
 
+static il_status
+open_store(struct il__worker *w, il_error *reterr)
+{
+    const struct il__work_opts *o  = w->opts;
+    il_status                   st = il_open(o->store_url, o->open_opts, &w->store, reterr);
+
+    if (st == IL_OK)
+        st = look_at_queue(w, reterr);
+    if (st != IL_OK) {
+        il_close(w->store);
+        w->store = NULL;
+    }
+    return st;
+}
+
+/*
+ * Open the store, and wait for one that is away: a worker may be started before its database. Not
+ * with --once and --drain, whose caller waits for us to exit. *ret_stopped: a signal came first.
+ */
+static il_status
+open_patiently(struct il__worker *w, int sig_fd, bool *ret_stopped, il_error *reterr)
+{
+    const struct il__work_opts *o       = w->opts;
+    int64_t                     said_ns = 0;
+    il_status                   st;
+
+    while ((st = open_store(w, reterr)) != IL_OK) {
+        struct pollfd fd = { sig_fd, POLLIN, 0 };
+        if (o->once || o->drain || !il__cli_store_is_away(o->store_url, reterr))
+            return st;
+        if (said_ns == 0 || il__clock_boot_ns() - said_ns >= REMIND_NS) {
+            said_ns = il__clock_boot_ns();
+            il__proc_say("%s: waiting for the store: %s", o->queue, reterr->message);
+        }
+        *ret_stopped = poll(&fd, 1, RETRY_MS) > 0;
+        if (*ret_stopped)
+            return st;
+    }
+    if (said_ns != 0)
+        il__proc_say("%s: the store is available again", o->queue);
+    return IL_OK;
+}
+
 static int
 prepare_and_work(struct il__worker *w)
 {
     const struct il__work_opts *o = w->opts;
     il_error                    error;
-    int                         status = il__run_resolve(o->argv[0], &w->path);
-    AUTO_FD int                 sig_fd = -1;
+    int                         missing = il__proc_find(o->argv[0], &w->path);
+    AUTO_FD int                 sig_fd  = -1;
 
-    if (status != 0)
-        return status;
+    if (missing != 0)
+        return il__proc_exec_failed(o->argv[0], NULL, missing);
     sig_fd      = signals_open();
     w->abort_fd = eventfd(0, EFD_CLOEXEC);
-    /* A subreaper: if a reaper is killed, what was below it comes to us. */
+    /* Become a subreaper: if a reaper is killed, its descendants become our children. */
     if (sig_fd < 0 || w->abort_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
         il_uuid(w->name) != IL_OK) {
         (void)il__error_set(&error, IL_NOMEM, "queue work: cannot prepare: %s", strerror(errno));
         return fail(&error);
     }
-    if (il_open(o->store_url, o->open_opts, &w->store, &error) != IL_OK ||
-        look_at_queue(w, &error) != IL_OK)
-        return fail(&error);
+    bool stopped = false;
+    if (open_patiently(w, sig_fd, &stopped, &error) != IL_OK)
+        return stopped ? 0 : fail(&error);
     return work(w, sig_fd);
 }
 
@@ -457,14 +501,14 @@ il__work(const struct il__work_opts *opts)
 
     CHECK(opts->n_jobs >= 1 && opts->n_jobs <= CLI_WORK_MAX);
     w = (struct il__worker){ .opts = opts, .abort_fd = -1 };
-    CHECK(pthread_mutex_init(&w.mutex, NULL) == 0);
-    CHECK(pthread_mutex_init(&w.spawn_mutex, NULL) == 0);
-    CHECK(pthread_mutex_init(&w.out_mutex, NULL) == 0);
+    il__mutex_init(&w.mutex, IL__MUTEX_worker);
+    il__mutex_init(&w.spawn_mutex, IL__MUTEX_worker_spawn);
+    il__mutex_init(&w.out_mutex, IL__MUTEX_worker_out);
     il__cond_init(&w.cond);
-    il__run_fds_ensure();
+    il__proc_fds_ensure();
     int status = prepare_and_work(&w);
     il_close(w.store);
-    il__run_fd_close(&w.abort_fd);
+    il__proc_fd_close(&w.abort_fd);
     il__free(w.path);
     return status;
 }

@@ -1,9 +1,9 @@
 /*
- * work.h: `interlock queue work`: a command for each job of a queue.
+ * work.h: `interlock queue work`: runs a command for each job of a queue.
  *
- * One process, the worker. Its main thread claims jobs, as many as it has room for (work.c); each job has a thread of
- * its own until it is over (task.c), which runs the command under a reaper (child.c); one more thread reads signals and
- * tells the reapers how long the claims live (work.c).
+ * The worker is one process. Its main thread claims as many jobs as it has room for (work.c). Each
+ * job has its own thread until it is done (task.c), which runs the command under a reaper
+ * (child.c). One more thread reads signals and tells the reapers how long the claims live (work.c).
  */
 #ifndef IL_CLI_WORK_WORK_H
 #define IL_CLI_WORK_WORK_H
@@ -17,10 +17,10 @@ struct il__work_opts {
     char              **argv; /* the command, NULL-terminated, at least one */
     uint32_t            n_jobs;
     int64_t             lease_ms; /* 0 = the queue's */
-    int64_t             grace_ms; /* at most a third of the lease: cut to that, unless `strict` */
+    int64_t             grace_ms; /* at most a third of the lease: reduced, unless `strict` */
     int64_t             timeout_ms;
     int64_t             snooze_ms;
-    bool                strict; /* the grace was typed: refuse one that is too long */
+    bool                strict; /* the grace was given explicitly: refuse one that is too long */
     bool                once;
     bool                drain;
     bool                create;
@@ -28,7 +28,7 @@ struct il__work_opts {
     bool                json; /* one JSON object on stderr for each job */
 };
 
-/* Work. Returns the exit status of the interlock process. */
+/* Run the worker. Returns the exit status of the interlock process. */
 int il__work(const struct il__work_opts *opts);
 
 #endif

@@ -1,8 +1,11 @@
 /*
- * postgres.c: a data store in the schema of a PostgreSQL store (?schema=, by default `interlock`).
+ * postgres.c: a data store in a separate schema beside that of a PostgreSQL store: SCHEMA_admin, by
+ * default `interlock_admin`. Applications get rights to the store's schema (docs/SQL.md); only the
+ * server's role has rights to this one.
  *
- * One connection. Statements have no names and leave nothing behind in the session, so a pooler in transaction mode may be in between. A connection that was lost
- * is made anew by the next call; what only reads, and the beginning of a transaction, is tried a second time at once.
+ * One connection. Statements are unnamed and leave no session state, so it works through a pooler
+ * in transaction mode. The next call reopens a lost connection; reads and the beginning of a
+ * transaction are retried at once.
  */
 #include <endian.h>
 #include <inttypes.h>
@@ -11,20 +14,16 @@
 #include "data/data_internal.h"
 #include "store/postgres/conn.h"
 
-#include "data_postgres_migrations.inc"
 #include "data_postgres_sql.inc"
 
 #define UPGRADE_MS 60000
 
-/* migrations[v] leads from version v to v + 1. */
-static const char *const migrations[] = { migration_0000__0001, migration_0001__0002 };
-
-_Static_assert(ARRAY_LEN(migrations) == DATA_VERSION, "a migration leads to every version");
 _Static_assert(DATA_PARAMS_MAX <= PG_PARAMS_MAX, "a statement's parameters fit a query");
 
 enum stmt {
 #define X(name) STMT_##name,
-#include "data/postgres/statements.def"
+#include "data_statements.inc"
+#include "data_postgres_statements.inc"
 #undef X
     STMT_COUNT
 };
@@ -38,7 +37,8 @@ struct postgres_data {
     int64_t            timeout_ms;
     int64_t            until_ns; /* of the transaction that is open */
     bool               in_tx;
-    char               where[PG_SHOWN_BYTES + PG_SCHEMA_BYTES_MAX + 16];
+    char               schema[PG_SCHEMA_BYTES_MAX + sizeof PG_ADMIN];
+    char               where[PG_SHOWN_BYTES + PG_SCHEMA_BYTES_MAX + 32];
 };
 
 static struct postgres_data *
@@ -47,13 +47,14 @@ from(struct data_engine *e)
     return container_of(e, struct postgres_data, base);
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------------------------ */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 #define NUMBER_BYTES 24
 
-/* Numbers travel as text, which the server reads by the type that it is told. */
+/* Numbers are sent as text, which the server parses by the declared type. */
 static void
-set_params(struct pg_query *q, char numbers[][NUMBER_BYTES], const struct data_param *params, size_t n)
+set_params(struct pg_query *q, char numbers[][NUMBER_BYTES], const struct data_param *params,
+           size_t n)
 {
     CHECK(n <= DATA_PARAMS_MAX);
     q->n_params = (int)n;
@@ -82,12 +83,12 @@ take_row(const PGresult *r, int i_row, struct data_row *row)
             memcpy(&be, il__pq->PQgetvalue(r, i_row, i), sizeof be);
             row->columns[i].number = (int64_t)be64toh(be);
         } else {
-            row->columns[i].text = il__pq->PQgetvalue(r, i_row, i); /* with a NUL behind it */
+            row->columns[i].text = il__pq->PQgetvalue(r, i_row, i); /* NUL-terminated */
         }
     }
 }
 
-/* Was the connection lost, so that another try may do better? */
+/* Was the connection lost, so that a retry may succeed? */
 static bool
 is_lost(const struct postgres_data *s)
 {
@@ -111,7 +112,7 @@ postgres_run(struct data_engine *e, enum data_stmt stmt, const struct data_param
     struct data_row       row;
 
     if (s->in_tx && is_lost(s))
-        return il__pg_error(&s->conn, reterr); /* on another connection there is no transaction */
+        return il__pg_error(&s->conn, reterr); /* a new connection has no transaction */
     set_params(&q, numbers, params, n);
     PGresult *r = il__pg_query(&s->conn, &q, until_ns);
     if (r == NULL && !s->in_tx && is_lost(s))
@@ -126,7 +127,7 @@ postgres_run(struct data_engine *e, enum data_stmt stmt, const struct data_param
     return IL_OK;
 }
 
-/* ---- transactions ---------------------------------------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 static void
 postgres_rollback(struct data_engine *e)
@@ -134,7 +135,7 @@ postgres_rollback(struct data_engine *e)
     struct postgres_data *s = from(e);
 
     s->in_tx = false;
-    /* One that cannot be rolled back by asking ends with its connection. */
+    /* A transaction that cannot be rolled back explicitly ends with its connection. */
     if (!is_lost(s) && !il__pg_exec(&s->conn, s->sql[STMT_rollback], il__pg_in_ms(s->timeout_ms)))
         il__pg_conn_close(&s->conn);
 }
@@ -178,7 +179,7 @@ postgres_commit(struct data_engine *e, il_error *reterr)
     return st;
 }
 
-/* ---- versions -------------------------------------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 static PGresult *
 ask(struct postgres_data *s, enum stmt stmt)
@@ -187,13 +188,17 @@ ask(struct postgres_data *s, enum stmt stmt)
 }
 
 static il_status
-postgres_look(struct data_engine *e, int64_t *ret_version, int64_t *ret_min_version, il_error *reterr)
+postgres_look(struct data_engine *e, int64_t *ret_version, int64_t *ret_min_version,
+              il_error *reterr)
 {
     struct postgres_data *s   = from(e);
     struct data_row       row = { 0 };
-    PGresult             *r   = ask(s, STMT_there);
+    il_status             st  = il__pg_owners_check(&s->conn, s->schema, true, until(s), reterr);
 
     *ret_version = *ret_min_version = 0;
+    if (st != IL_OK)
+        return st;
+    PGresult *r = ask(s, STMT_there);
     if (r == NULL)
         return il__pg_error(&s->conn, reterr);
     bool there = il__pg_bool(r, 0, 0);
@@ -217,13 +222,13 @@ refuse(const struct postgres_data *s, il_error *reterr)
 {
     if (strcmp(s->conn.sqlstate, "42501") == 0) /* insufficient_privilege */
         return il__error_set(
-            reterr,
-            IL_STORE, "%s: tables for tenants, keys and audit must be made there, and this user may not (%.100s)",
+            reterr, IL_STORE,
+            "%s: cannot create the tables for tenants, keys and audit as this user (%.100s)",
             s->where, s->conn.why);
     return il__pg_error(&s->conn, reterr);
 }
 
-/* The schema is there, then: made if it was not. */
+/* Make sure that the schema exists. */
 static il_status
 make_schema(struct postgres_data *s, il_error *reterr)
 {
@@ -235,11 +240,11 @@ make_schema(struct postgres_data *s, il_error *reterr)
     bool utf8  = strcmp(il__pq->PQgetvalue(r, 0, 1), "UTF8") == 0;
     il__pq->PQclear(r);
     if (!utf8)
-        return il__error_set(reterr, IL_STORE, "%s: the encoding of the database must be UTF8",
-                             s->where);
-    return there || il__pg_exec(&s->conn, s->sql[STMT_upgrade_schema], s->until_ns)
-               ? IL_OK
-               : refuse(s, reterr);
+        return il__error_set(reterr, IL_STORE, "%s: the database encoding must be UTF8", s->where);
+    if (!there && !il__pg_exec(&s->conn, s->sql[STMT_upgrade_schema], s->until_ns))
+        return refuse(s, reterr);
+    /* Race-free: as in the store's migrate(). */
+    return il__pg_owners_check(&s->conn, s->schema, true, s->until_ns, reterr);
 }
 
 static il_status
@@ -259,12 +264,12 @@ postgres_upgrade(struct data_engine *e, int64_t version, il_error *reterr)
     if (st != IL_OK)
         return st;
     return il__pg_exec(&s->conn, s->sql[STMT_upgrade_path], s->until_ns) &&
-                   il__pg_exec(&s->conn, migrations[version], s->until_ns)
+                   il__pg_exec(&s->conn, il__data_postgres_schema.steps[version], s->until_ns)
                ? IL_OK
                : refuse(s, reterr);
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void
 postgres_free(struct data_engine *e)
@@ -279,6 +284,7 @@ postgres_free(struct data_engine *e)
 }
 
 static const struct data_engine_ops postgres_ops = {
+    .schema        = &il__data_postgres_schema,
     .free          = postgres_free,
     .begin         = postgres_begin,
     .commit        = postgres_commit,
@@ -289,7 +295,8 @@ static const struct data_engine_ops postgres_ops = {
     .upgrade       = postgres_upgrade,
 };
 
-/* A statement with the name of the schema, which needs no quotes inside (il__pg_url_parse() saw to it). */
+/* A statement with the name of the schema, which needs no escaping (il__pg_url_parse() has checked
+ * it). */
 static char *
 fill_in(const char *schema, const char *text)
 {
@@ -312,12 +319,13 @@ fill_in_all(struct postgres_data *s)
 {
     static const char *const texts[] = {
 #define X(name) [STMT_##name] = sql_##name,
-#include "data/postgres/statements.def"
+#include "data_statements.inc"
+#include "data_postgres_statements.inc"
 #undef X
     };
 
     for (size_t i = 0; i < STMT_COUNT; i++) {
-        s->sql[i] = fill_in(s->url.schema, texts[i]);
+        s->sql[i] = fill_in(s->schema, texts[i]);
         if (s->sql[i] == NULL)
             return false;
     }
@@ -333,17 +341,18 @@ il__data_postgres_open(const struct data_engine_open *o, struct data_engine **re
         return st;
     struct postgres_data *s = il__calloc(1, sizeof *s);
     if (s == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a data store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a data store");
     s->base       = (struct data_engine){ .ops = &postgres_ops, .where = s->where };
     s->timeout_ms = o->timeout_ms;
     st            = il__pg_url_parse(&s->url, o->url, reterr);
+    (void)snprintf(s->schema, sizeof s->schema, "%s" PG_ADMIN, s->url.schema);
     if (st == IL_OK && !fill_in_all(s))
-        st = il__error_set(reterr, IL_NOMEM, "no memory for a data store");
+        st = il__error_set(reterr, IL_NOMEM, "out of memory for a data store");
     if (st != IL_OK) {
         postgres_free(&s->base);
         return st;
     }
-    (void)snprintf(s->where, sizeof s->where, "%s, schema %s", s->url.shown, s->url.schema);
+    (void)snprintf(s->where, sizeof s->where, "%s, schema %s", s->url.shown, s->schema);
     il__pg_conn_init(&s->conn, s->url.server, s->url.shown);
     s->conn.primary = true;
     *ret            = &s->base;

@@ -1,8 +1,10 @@
 /*
- * sqlite.c: a data store in a SQLite file, which is a store, too (also when nothing but data is kept in it), or in memory.
+ * sqlite.c: a data store in a SQLite file, which is also a store (even if it only contains data),
+ * or in memory.
  *
- * The file is opened twice: as a store (il_open()), and by a connection of our own. What is written is written in a transaction of il_tx_begin(), so under the
- * store's lock file and by its rules: no writer meets a checkpoint of ours, since we make none, or of anybody else. What is read needs no lock: one
+ * The file is opened twice: as a store (il_open()), and by our own connection. All writes happen in
+ * a transaction of il_tx_begin(), that is, under the store's lock file and by its rules: no writer
+ * collides with a checkpoint, ours (we run none) or anyone else's. Reads need no lock: one
  * statement is one snapshot.
  */
 #include <sqlite3.h>
@@ -11,19 +13,14 @@
 #include "data/data_internal.h"
 #include "store/sqlite/error.h"
 
-#include "data_sqlite_migrations.inc"
 #include "data_sqlite_sql.inc"
 
 #define SQLITE "sqlite:"
 
-/* migrations[v] leads from version v to v + 1. */
-static const char *const migrations[] = { migration_0000__0001, migration_0001__0002 };
-
-_Static_assert(ARRAY_LEN(migrations) == DATA_VERSION, "a migration leads to every version");
-
 enum stmt {
 #define X(name) STMT_##name,
-#include "data/sqlite/statements.def"
+#include "data_statements.inc"
+#include "data_sqlite_statements.inc"
 #undef X
     STMT_COUNT
 };
@@ -31,7 +28,8 @@ _Static_assert((int)STMT_audit_purge == (int)DATA_audit_purge, "the common state
 
 static const char *const sql[] = {
 #define X(name) [STMT_##name] = sql_##name,
-#include "data/sqlite/statements.def"
+#include "data_statements.inc"
+#include "data_sqlite_statements.inc"
 #undef X
 };
 
@@ -41,7 +39,7 @@ struct sqlite_data {
     il_tx             *tx;    /* of the store, while one is open */
     sqlite3           *db;
     sqlite3_stmt      *stmts[STMT_COUNT];
-    char              *url; /* what people are shown */
+    char              *url; /* for display */
     const char        *path;
 };
 
@@ -57,17 +55,18 @@ fail(const struct sqlite_data *s, int rc, il_error *reterr)
     return il__sq_error(rc, s->db != NULL ? sqlite3_system_errno(s->db) : 0, s->path, reterr);
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------------------------ */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 static int
 prepare(struct sqlite_data *s, enum stmt stmt)
 {
     if (s->stmts[stmt] != NULL)
         return SQLITE_OK;
-    return sqlite3_prepare_v3(s->db, sql[stmt], -1, SQLITE_PREPARE_PERSISTENT, &s->stmts[stmt], NULL);
+    return sqlite3_prepare_v3(s->db, sql[stmt], -1, SQLITE_PREPARE_PERSISTENT, &s->stmts[stmt],
+                              NULL);
 }
 
-/* Texts are bound where they are: they outlive the statement's run. */
+/* Texts are bound without a copy: they outlive the execution. */
 static int
 bind(sqlite3_stmt *stmt, int i, const struct data_param *p)
 {
@@ -142,7 +141,7 @@ sqlite_run(struct data_engine *e, enum data_stmt stmt, const struct data_param *
     return rc == SQLITE_OK ? IL_OK : fail(s, rc, reterr);
 }
 
-/* ---- transactions ---------------------------------------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 static il_status
 sqlite_begin(struct data_engine *e, il_error *reterr)
@@ -181,7 +180,7 @@ sqlite_rollback(struct data_engine *e)
         (void)run_stmt(s, STMT_rollback, NULL, 0, NULL, NULL);
 }
 
-/* ---- versions -------------------------------------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 static void
 take_number(void *cookie, const struct data_row *row)
@@ -216,13 +215,13 @@ sqlite_look(struct data_engine *e, int64_t *ret_version, int64_t *ret_min_versio
 static il_status
 sqlite_upgrade(struct data_engine *e, int64_t version, il_error *reterr)
 {
-    struct sqlite_data *s  = from(e);
-    int                 rc = sqlite3_exec(s->db, migrations[version], NULL, NULL, NULL);
+    struct sqlite_data *s = from(e);
+    int rc = sqlite3_exec(s->db, il__data_sqlite_schema.steps[version], NULL, NULL, NULL);
 
     return rc == SQLITE_OK ? IL_OK : fail(s, rc, reterr);
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void
 sqlite_free(struct data_engine *e)
@@ -230,7 +229,7 @@ sqlite_free(struct data_engine *e)
     struct sqlite_data *s = from(e);
 
     for (size_t i = 0; i < STMT_COUNT; i++)
-        (void)sqlite3_finalize(s->stmts[i]); /* repeats the statement's last error, told already */
+        (void)sqlite3_finalize(s->stmts[i]); /* repeats the statement's last error */
     CHECK(sqlite3_close(s->db) == SQLITE_OK);
     il_close(s->store);
     il__free(s->url);
@@ -238,6 +237,7 @@ sqlite_free(struct data_engine *e)
 }
 
 static const struct data_engine_ops sqlite_ops = {
+    .schema        = &il__data_sqlite_schema,
     .free          = sqlite_free,
     .begin         = sqlite_begin,
     .commit        = sqlite_commit,
@@ -248,7 +248,8 @@ static const struct data_engine_ops sqlite_ops = {
     .upgrade       = sqlite_upgrade,
 };
 
-/* FULLMUTEX: il_tx_begin() asks for it, whose guard may roll back what takes too long. */
+/* FULLMUTEX: required by il_tx_begin(), whose guard may roll back a transaction that takes too
+ * long. */
 static il_status
 connect_to(struct sqlite_data *s, const char *file, int64_t timeout_ms, il_error *reterr)
 {
@@ -269,7 +270,8 @@ connect_to(struct sqlite_data *s, const char *file, int64_t timeout_ms, il_error
     return rc == SQLITE_OK ? IL_OK : fail(s, rc, reterr);
 }
 
-/* First as a store, which makes the file, its lock and its settings. It is nobody's to sweep: we only keep our tables there. */
+/* First as a store, which creates the file, its lock and its settings. Without sweeps: we only keep
+ * our tables there. */
 static il_status
 open_file(struct sqlite_data *s, const struct data_engine_open *o, il_error *reterr)
 {
@@ -278,7 +280,7 @@ open_file(struct sqlite_data *s, const struct data_engine_open *o, il_error *ret
     opts.timeout_ms = o->timeout_ms;
     opts.flags      = IL_OPEN_NO_SWEEP | (o->existing ? (uint32_t)IL_OPEN_EXISTING : 0);
     if (strchr(s->path, '?') != NULL)
-        return il__error_set(reterr, IL_INVAL, "the data store's URL has an option after '?'");
+        return il__error_set(reterr, IL_INVAL, "the data store URL takes no options after '?'");
     il_status st = il_open(o->url, &opts, &s->store, reterr);
     return st == IL_OK ? connect_to(s, s->path, o->timeout_ms, reterr) : st;
 }
@@ -293,12 +295,13 @@ il__data_sqlite_open(const struct data_engine_open *o, struct data_engine **ret,
     if (s == NULL || url == NULL) {
         il__free(s);
         il__free(url);
-        return il__error_set(reterr, IL_NOMEM, "no memory for a data store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a data store");
     }
-    s->base      = (struct data_engine){ .ops = &sqlite_ops, .where = url };
-    s->url       = url;
-    s->path      = file ? url + strlen(SQLITE) : url;
-    il_status st = file ? open_file(s, o, reterr) : connect_to(s, ":memory:", o->timeout_ms, reterr);
+    s->base = (struct data_engine){ .ops = &sqlite_ops, .where = url };
+    s->url  = url;
+    s->path = file ? url + strlen(SQLITE) : url;
+    il_status st =
+        file ? open_file(s, o, reterr) : connect_to(s, ":memory:", o->timeout_ms, reterr);
     if (st != IL_OK) {
         sqlite_free(&s->base);
         return st;

@@ -1,11 +1,12 @@
 /*
- * cache.c: cached values on the memory engine, as src/core/cache.md says.
+ * cache.c: cached values in the memory engine. The rules are in src/core/cache.md.
  *
- * An entry is the name of a key; its value and its build are objects of their own, each in the heap of its clock. An entry
- * with neither is deleted at once.
+ * An entry holds the name of a key. Its value and its build are separate objects, each in a heap
+ * ordered by its own clock. An entry with neither is deleted at once.
  */
 #include "store/memory/cache.h"
 
+#include "base/tree.h"
 #include "core/cache.h"
 #include "core/limits.h"
 #include "core/op.h"
@@ -25,15 +26,17 @@ struct mem_build {
 };
 
 struct mem_cache {
-    struct mem_value *value; /* NULL = none */
-    struct mem_build *build; /* NULL = none */
-    uint64_t          hash;
-    const char       *key;      /* in tenant[], after the tenant */
-    char              tenant[]; /* then key */
+    struct mem_value    *value; /* NULL = none */
+    struct mem_build    *build; /* NULL = none */
+    uint64_t             hash;
+    struct il__tree_node by_name;  /* in names */
+    const char          *key;      /* in tenant[], after the tenant */
+    char                 tenant[]; /* then key */
 };
 
 struct mem_caches {
     struct il__map  map;    /* struct mem_cache by tenant and key */
+    struct il__tree names;  /* the same in their order */
     struct il__heap values; /* on the wall clock */
     struct il__heap builds; /* in lease time */
 };
@@ -82,7 +85,7 @@ il__mem_cache_release(struct mem_store *m)
     il__free(all);
 }
 
-/* ---- entries ---------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static struct mem_cache *
 find(const struct mem_caches *all, uint64_t hash, const il_op *op)
@@ -112,6 +115,8 @@ add(struct mem_caches *all, uint64_t hash, const il_op *op)
     memcpy(k->tenant, op->tenant, tenant_bytes);
     memcpy(k->tenant + tenant_bytes, op->key, key_bytes);
     il__map_add(&all->map, hash, k);
+    k->by_name = (struct il__tree_node){ .first = k->tenant, .second = k->key };
+    il__tree_add(&all->names, &k->by_name);
     return k;
 }
 
@@ -121,6 +126,7 @@ delete_if_empty(struct mem_caches *all, struct mem_cache *k)
     if (k->value != NULL || k->build != NULL)
         return;
     il__map_remove(&all->map, k->hash, k);
+    il__tree_remove(&all->names, &k->by_name);
     il__free(k);
 }
 
@@ -142,7 +148,7 @@ build_delete(struct mem_caches *all, struct mem_cache *k)
     k->build = NULL;
 }
 
-/* ---- look-ups ----------------------------------------------------------------------------------------- */
+/* ---- look-ups -------------------------------------------------------------------------------- */
 
 static bool
 give_value(il_op *op, const struct mem_cache *k)
@@ -152,7 +158,7 @@ give_value(il_op *op, const struct mem_cache *k)
     return op->out.value != NULL;
 }
 
-/* Store a new build; a dead one makes room. False: no memory, and nothing was changed. */
+/* Store a new build in place of a dead one. False: no memory, and nothing was changed. */
 static bool
 build_add(struct mem_store *m, il_op *op, uint64_t hash, struct mem_cache *k)
 {
@@ -172,7 +178,7 @@ build_add(struct mem_store *m, il_op *op, uint64_t hash, struct mem_cache *k)
     b->entry = k;
     b->b     = (struct il__cache_build){
             .holder     = b->holder,
-            .token      = ++m->fence,
+            .token      = il__fence_next(&m->fence),
             .expires_ms = m->now_ms + op->in.cache.lease_ms,
             .began_ms   = m->now_ms,
             .began_at   = m->wall_ms,
@@ -220,7 +226,7 @@ look_up(struct mem_store *m, il_op *op, uint64_t hash, struct mem_cache *k)
     }
 }
 
-/* ---- changes -------------------------------------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static void
 wake(struct mem_store *m, const il_op *op)
@@ -271,7 +277,7 @@ drop(struct mem_store *m, il_op *op, struct mem_cache *k)
     }
     if (k->build != NULL) {
         wake(m, op);
-        il__board_wake(&m->board, IL__BOARD_BREAK); /* whoever builds it is told */
+        il__board_wake(&m->board, IL__BOARD_BREAK); /* notify its builder */
     }
 #ifndef IL_MUTANT_fill_after_drop_accepted
     build_delete(m->caches, k);
@@ -291,7 +297,7 @@ abandon(struct mem_store *m, il_op *op, struct mem_cache *k)
     wake(m, op);
 }
 
-/* ---- counting ------------------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 static void
 count_value(il_cache_info *info, const struct il__cache_value *v, int64_t wall_ms)
@@ -307,22 +313,57 @@ count_value(il_cache_info *info, const struct il__cache_value *v, int64_t wall_m
     info->n_negative += v->negative;
 }
 
+/* The next entry of the op's tenant and prefix after `after`; NULL: none. */
+static const struct mem_cache *
+next_entry(const struct mem_store *m, const il_op *op, const char *after)
+{
+    const char                 *prefix = op->in.list.prefix != NULL ? op->in.list.prefix : "";
+    const struct il__tree      *names  = &m->caches->names;
+    const struct il__tree_node *node   = after != NULL && strcmp(after, prefix) >= 0
+                                             ? il__tree_after(names, op->tenant, after, 0)
+                                             : il__tree_first(names, op->tenant, prefix);
+
+    if (node == NULL || strcmp(node->first, op->tenant) != 0 ||
+        strncmp(node->second, prefix, strlen(prefix)) != 0)
+        return NULL;
+    return const_container_of(node, struct mem_cache, by_name);
+}
+
+/* A page of keys that have a value or a build. */
 static void
 count(struct mem_store *m, il_op *op)
 {
-    const struct il__map *map    = &m->caches->map;
-    const char           *prefix = op->in.list.prefix != NULL ? op->in.list.prefix : "";
-    size_t                n      = strlen(prefix);
+    const char *after = NULL;
+    uint64_t    number;
+    uint32_t    n = 0;
 
     op->status = IL_OK;
-    for (size_t i = 0; i < map->size; i++) {
-        const struct mem_cache *k = map->slots[i].item;
-        if (k == NULL || strncmp(k->key, prefix, n) != 0 || strcmp(k->tenant, op->tenant) != 0)
-            continue;
+    if (op->in.list.cursor != NULL)
+        CHECK(il__cursor_parse(op->in.list.cursor, &after, &number));
+    const struct mem_cache *k = next_entry(m, op, after);
+    for (; k != NULL && n < op->in.list.limit; k = next_entry(m, op, after), n++) {
         if (k->value != NULL)
             count_value(&op->out.cache, &k->value->v, m->wall_ms);
         op->out.cache.n_building += k->build != NULL && m->now_ms < k->build->b.expires_ms;
+        after = k->key;
     }
+    if (k != NULL && (op->out.next = il__op_cursor(op, after, 0)) == NULL)
+        no_memory(op);
+}
+
+uint32_t
+il__mem_cache_usage(const struct mem_store *m, il_op *op, struct il__usage_place *place, uint32_t n)
+{
+    uint32_t i = 0;
+
+    for (const struct mem_cache *k; i < n && (k = next_entry(m, op, place->name)) != NULL; i++) {
+        if (k->value != NULL) {
+            op->out.usage.n_rows++;
+            op->out.usage.n_bytes += strlen(k->key) + k->value->v.data_bytes;
+        }
+        place->name = k->key;
+    }
+    return i;
 }
 
 void
@@ -351,9 +392,9 @@ il__mem_cache_op(struct mem_store *m, il_op *op)
     }
 }
 
-/* ---- retention -------------------------------------------------------------------------------------------- */
+/* ---- retention ------------------------------------------------------------------------------- */
 
-/* Values that are gone, and builds that died: nobody sees either any more. Only values count as purged. */
+/* Expired values and dead builds, which are no longer visible. Only values count as purged. */
 void
 il__mem_cache_sweep(struct mem_store *m, il_op *op)
 {
@@ -378,5 +419,6 @@ il__mem_cache_sweep(struct mem_store *m, il_op *op)
 bool
 il__mem_cache_overdue(const struct mem_store *m)
 {
-    return il__heap_due(&m->caches->values, m->wall_ms) || il__heap_due(&m->caches->builds, m->now_ms);
+    return il__heap_due(&m->caches->values, m->wall_ms) ||
+           il__heap_due(&m->caches->builds, m->now_ms);
 }

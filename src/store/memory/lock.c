@@ -1,5 +1,6 @@
 /*
- * lock.c: acquire, renew, release and break on the memory engine, as the tables of src/core/README.md say.
+ * lock.c: acquire, renew, release and break in the memory engine. The decision tables are in
+ * src/core/README.md.
  */
 #include "base/buf.h"
 #include "core/answer.h"
@@ -10,7 +11,8 @@
 
 #define SHORT_LIST 8
 
-/* The hold of `holder` in one of the key's lists: by the list, or when that is long, by the unit. */
+/* The hold of `holder` in one of the key's lists, found through the list or, if that is long,
+ * through the unit. */
 struct mem_hold *
 il__mem_find_holder(struct mem_store *m, const struct mem_key *k, const struct mem_list *list,
                     const char *holder)
@@ -25,7 +27,8 @@ il__mem_find_holder(struct mem_store *m, const struct mem_key *k, const struct m
     bool     waits = list == &k->waiters;
     uint64_t unit  = il__mem_hash_unit(m, k->tenant, holder);
     for (h = il__mem_unit_first(m, unit, k->tenant, holder); h != NULL; h = il__mem_unit_next(h)) {
-        if (h->key == k && (h->state == IL_LEASE_WAITING) == waits && strcmp(h->holder, holder) == 0)
+        if (h->key == k && (h->state == IL_LEASE_WAITING) == waits &&
+            strcmp(h->holder, holder) == 0)
             return h;
     }
     return NULL;
@@ -37,7 +40,7 @@ il__mem_newest_fence(const struct mem_key *k)
     return k->leases.tail != NULL ? k->leases.tail->fence : 0;
 }
 
-/* HELD, with the lease in the way: the oldest conflicting one, else the oldest. */
+/* HELD, with the lease in the way: the oldest conflicting one, otherwise the oldest. */
 void
 il__mem_answer_held(struct mem_store *m, il_op *op, struct mem_key *k)
 {
@@ -84,7 +87,8 @@ answer_lease(struct mem_store *m, il_op *op, const struct mem_hold *h)
     op->out.remaining_ms = h->due.at - m->now_ms;
 }
 
-/* The holder has a lease on the key already: it confirms an offer, renews, or asks for something else. */
+/* The holder already has a lease on the key: it confirms an offer, renews, or requests something
+ * else. */
 static void
 acquire_own_lease(struct mem_store *m, il_op *op, struct mem_hold *h)
 {
@@ -111,7 +115,7 @@ acquire_own_lease(struct mem_store *m, il_op *op, struct mem_hold *h)
         il__mem_run_held(m, op, h);
 }
 
-/* Take a hold out of the queue, which may let those behind it pass. */
+/* Remove a hold from the queue, which may let those behind it pass. */
 static void
 leave_queue(struct mem_store *m, struct mem_hold *w)
 {
@@ -172,7 +176,7 @@ il__mem_grant(struct mem_store *m, il_op *op, struct mem_key *k, const struct me
 #ifdef IL_MUTANT_fence_not_incremented
     h->fence = m->fence;
 #else
-    h->fence = ++m->fence;
+    h->fence = il__fence_next(&m->fence);
 #endif
     il__mem_list_append(&k->leases, h);
     answer_lease(m, op, h);
@@ -197,7 +201,7 @@ il__mem_enqueue(struct mem_store *m, il_op *op, struct mem_key *k, const struct 
     return w;
 }
 
-/* The waiter is new: see whether it closes a cycle. */
+/* A new waiter: check whether it closes a cycle. */
 void
 il__mem_enqueued(struct mem_store *m, il_op *op, struct mem_hold *w, const struct mem_names *names)
 {
@@ -205,7 +209,7 @@ il__mem_enqueued(struct mem_store *m, il_op *op, struct mem_hold *w, const struc
     il_status               st     = IL_OK;
     uint64_t                ticket = w->ticket;
     uint64_t                victim = 0;
-    bool                    stays  = w->run == NULL; /* as a victim; a run's waiter is gone then */
+    bool                    stays  = w->run == NULL; /* as a victim; a run's waiter is removed */
 
     bool entangled = il__mem_unit_next(w) != NULL ||
                      il__mem_unit_first(m, names->unit, op->tenant, op->holder) != w;
@@ -219,7 +223,7 @@ il__mem_enqueued(struct mem_store *m, il_op *op, struct mem_hold *w, const struc
     }
     il__mem_learn(m, op, names);
     if (w->state == IL_LEASE_OFFERED)
-        acquire_own_lease(m, op, w); /* another was cancelled, and so its turn has come already */
+        acquire_own_lease(m, op, w); /* another was cancelled, so its turn has come already */
     else
         answer_queued(m, op, w);
 }
@@ -233,7 +237,7 @@ queue(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names 
         il__mem_enqueued(m, op, w, names);
 }
 
-/* Does somebody wait who is still to be served? */
+/* Is a waiter still to be served? */
 bool
 il__mem_has_queue(const struct mem_key *k)
 {
@@ -271,9 +275,9 @@ il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names)
     struct mem_hold        *own   = NULL;
 
     if (k != NULL) {
-        il__mem_settle(m, k, NULL);
+        il__mem_expire(m, k, NULL);
         own   = il__mem_find_holder(m, k, &k->leases, op->holder);
-        ended = il__mem_find_ended(m, names); /* settling may just have ended this holder's lease */
+        ended = il__mem_find_ended(m, names); /* settling may have just ended this holder's lease */
     } else {
         k = il__mem_key_add(m, names->key, op);
         if (k == NULL) {
@@ -292,7 +296,7 @@ il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names)
     il__mem_key_drop_if_idle(m, k);
 }
 
-/* renew and release of a lease that is not (or no longer) this holder's with this fence. */
+/* renew and release of a lease that is not (or no longer) held by this holder with this fence. */
 static void
 answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k)
 {
@@ -314,14 +318,14 @@ answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k)
         op->status = IL_NOT_HELD;
 }
 
-/* Settle the key and find the lease that a renew or release names; NULL when it is not current. */
+/* Settle the key and find the lease that a renew or release names; NULL if it is not current. */
 static struct mem_hold *
 find_current(struct mem_store *m, const il_op *op, struct mem_key **ret_k)
 {
     *ret_k = il__mem_key_find(m, il__mem_hash_op(m, op), op->tenant, op->key);
     if (*ret_k == NULL)
         return NULL;
-    il__mem_settle(m, *ret_k, NULL);
+    il__mem_expire(m, *ret_k, NULL);
     struct mem_hold *h = il__mem_find_holder(m, *ret_k, &(*ret_k)->leases, op->holder);
 #ifdef IL_MUTANT_release_without_compare
     if (op->type == IL_OP_RELEASE && h == NULL)
@@ -393,7 +397,7 @@ break_lease(struct mem_store *m, il_op *op, struct mem_key *k, struct mem_hold *
     }
     il__free(h->verdict);
     h->verdict = reason;
-    il__board_wake(&m->board, IL__BOARD_BREAK); /* the holder is told */
+    il__board_wake(&m->board, IL__BOARD_BREAK); /* notify the holder */
     if (il__lease_ended(state)) {
         il__mem_end(m, h, state);
         il__mem_give_on(m, k, NULL);
@@ -414,7 +418,7 @@ il__mem_break(struct mem_store *m, il_op *op)
         op->status = IL_NOT_HELD;
         return;
     }
-    il__mem_settle(m, k, NULL);
+    il__mem_expire(m, k, NULL);
     for (h = k->leases.head; h != NULL && h->fence != op->fence; h = h->next)
         ;
     if (h != NULL) {

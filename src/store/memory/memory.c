@@ -1,12 +1,13 @@
 /*
- * memory.c: the memory engine: opening, freeing, and carrying out a batch. It is the reference model that
- * the other engines are compared with, so it is plain first and fast second.
+ * memory.c: the memory engine: opens and frees stores, and executes batches. The other engines are
+ * compared with this one as the reference model, so it puts simplicity before speed.
  *
- * One mutex; every batch is carried out under it, at one `now`. Wake-ups happen under it too: a waiter
- * that is woken finds its offer there.
+ * Every batch runs under one mutex, at a single `now`. Waiters are woken under the same mutex, so a
+ * woken waiter finds its offer in place.
  */
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/limits.h"
 #include "core/op.h"
 #include "store/memory/cache.h"
 #include "store/memory/once.h"
@@ -25,7 +26,7 @@ mem_from(struct il__store *s)
 /* memory:NAME: stores of this process by name. */
 static struct il__mutex  registry_mutex = { PTHREAD_MUTEX_INITIALIZER, IL__MUTEX_registry };
 static struct mem_store *registry;
-static uint64_t highest_fence; /* drawn by any store of this process; under registry_mutex */
+static uint64_t highest_fence; /* drawn by all stores of this process; under registry_mutex */
 
 static void
 carry_out_family(struct mem_store *m, il_op *op)
@@ -45,7 +46,7 @@ carry_out_family(struct mem_store *m, il_op *op)
         break;
     case IL__FAMILY_LOCK:
     default:
-        CHECK(false); /* il__op_prepare() lets none of these through */
+        CHECK(false); /* il__op_prepare() rejects these */
     }
 }
 
@@ -74,6 +75,9 @@ carry_out(struct mem_store *m, il_op *op, const struct mem_names *names)
     case IL_OP_CHECK_FENCE:
         il__mem_check_fence(m, op);
         break;
+    case IL_OP_USAGE:
+        il__mem_usage(m, op);
+        break;
     case IL_OP_SWEEP:
         il__mem_sweep(m, op);
         il__mem_run_sweep(m, op);
@@ -86,7 +90,7 @@ carry_out(struct mem_store *m, il_op *op, const struct mem_names *names)
     }
 }
 
-/* What an acquire will look at is on its way from memory while the op before is carried out. */
+/* Start loading what an acquire will read while the op before it runs. */
 static void
 look_ahead(struct mem_store *m, const il_op *op, struct mem_names *ret_names)
 {
@@ -95,8 +99,8 @@ look_ahead(struct mem_store *m, const il_op *op, struct mem_names *ret_names)
 }
 
 /*
- * Does something in the batch go by the wall clock? Leases do not, except that those of runs end them; and reading the clock is a
- * tenth of what a plain acquire takes.
+ * Does anything in the batch use the wall clock? Leases do not, except that those of runs end them;
+ * and reading the clock takes a tenth of the time of a plain acquire.
  */
 static bool
 looks_at_the_wall(const struct mem_store *m, il_op *const *ops, size_t n)
@@ -108,25 +112,44 @@ looks_at_the_wall(const struct mem_store *m, il_op *const *ops, size_t n)
     return looks;
 }
 
+/*
+ * A batch yields after 2 ms: it has no commit whose cost could be shared, and others wait for the
+ * mutex. The time is checked every TIMED_OPS ops, and before each list, since reading the clock
+ * takes as long as a plain op.
+ */
+#define BATCH_MS 2
+#define TIMED_OPS 8
+
+static bool
+is_time_over(int64_t began_ns, size_t n_done, const il_op *next)
+{
+    return (n_done % TIMED_OPS == 0 || il__op_looks(next->type)) &&
+           il__clock_boot_ns() - began_ns >= BATCH_MS * IL__NS_PER_MS;
+}
+
 static il_status
-mem_apply(struct il__store *s, il_op *const *ops, size_t n, il_error *reterr UNUSED)
+mem_apply(struct il__store *s, il_op *const *ops, size_t n, size_t *ret_done,
+          il_error *reterr UNUSED)
 {
     struct mem_store *m = mem_from(s);
+    size_t            i;
     struct mem_names  names[2]; /* of an op, and of the next */
 
     il__mutex_lock(&m->mutex);
+    int64_t began_ns = n > 1 ? il__clock_boot_ns() : 0;
     look_ahead(m, ops[0], &names[0]);
-    /* Never backwards, whatever the clock does. */
+    /* Never goes backwards, whatever the clock does. */
     m->now_ms = MAX(m->now_ms, il__clock_now_ms(m->clock));
     if (looks_at_the_wall(m, ops, n))
         m->wall_ms = m->clock->wall_ms(m->clock->cookie);
-    for (size_t i = 0; i < n; i++) {
+    for (i = 0; i < n && (i == 0 || !is_time_over(began_ns, i, ops[i])); i++) {
         if (i + 1 < n)
             look_ahead(m, ops[i + 1], &names[(i + 1) % 2]);
         if (!il__op_refused(ops[i]))
             carry_out(m, ops[i], &names[i % 2]);
     }
     il__mutex_unlock(&m->mutex);
+    *ret_done = i;
     return IL_OK;
 }
 
@@ -139,8 +162,8 @@ mem_overdue(struct il__store *s)
     m->now_ms  = MAX(m->now_ms, il__clock_now_ms(m->clock));
     m->wall_ms = m->clock->wall_ms(m->clock->cookie);
     bool due   = m->n_waiters > 0 || m->ended.n > 0 || il__heap_due(&m->due, m->now_ms) ||
-               il__mem_run_overdue(m) || il__mem_once_overdue(m) || il__mem_queue_overdue(m) ||
-               il__mem_cache_overdue(m);
+               il__mem_run_overdue(m) || il__mem_run_rate_overdue(m) || il__mem_once_overdue(m) ||
+               il__mem_queue_overdue(m) || il__mem_cache_overdue(m);
     il__mutex_unlock(&m->mutex);
     return due;
 }
@@ -206,10 +229,10 @@ mem_new(const struct il__store_open *o)
     m->clock      = o->clock;
     m->due.before = il__mem_hold_before;
     m->now_ms     = il__clock_now_ms(o->clock);
-    /* Grows across restarts too, and when a store is made right after another was freed. */
-    m->fence = MAX((uint64_t)il__clock_wall_us(), highest_fence);
+    /* Also grows across restarts, and when a store is created right after another was freed. */
+    m->fence = il__fence_floor(highest_fence, il__clock_wall_us());
     il__mutex_init(&m->mutex, IL__MUTEX_store);
-    /* Room for the first that end, for ending must not fail; see il__ended_add(). */
+    /* Room for the first ended leases, because ending must not fail; see il__ended_add(). */
     bool ok = il__ranks_copy(&o->ranks, &m->ranks) && il__board_init_private(&m->board) &&
               il__ended_reserve(&m->ended, 1) && il__mem_run_init(m) && il__mem_once_init(m) &&
               il__mem_queue_init(m) && il__mem_cache_init(m);
@@ -220,7 +243,7 @@ mem_new(const struct il__store_open *o)
     return m;
 }
 
-/* Ranks and clock are the store's: whoever opens it too must want the same ones. */
+/* Ranks and clock belong to the store: everyone who opens it must ask for the same ones. */
 static il_status
 check_same(const struct mem_store *m, const struct il__store_open *o, il_error *reterr)
 {
@@ -229,14 +252,15 @@ check_same(const struct mem_store *m, const struct il__store_open *o, il_error *
     for (size_t i = 0; same && i < o->ranks.n; i++)
         same = strcmp(m->ranks.classes[i], o->ranks.classes[i]) == 0;
     if (!same)
-        return il__error_set(reterr, IL_INVAL, "memory:%s is open already, with other ranks", o->path);
+        return il__error_set(reterr, IL_INVAL, "memory:%s is already open with other ranks",
+                             o->path);
     if (m->clock != o->clock)
-        return il__error_set(reterr, IL_INVAL, "memory:%s is open already, with another clock",
+        return il__error_set(reterr, IL_INVAL, "memory:%s is already open with another clock",
                              o->path);
     return IL_OK;
 }
 
-/* Find or make a named store; the mutex keeps two openers from making it twice. */
+/* Find or create a named store; the mutex keeps two openers from creating it twice. */
 static il_status
 open_named(const struct il__store_open *o, struct il__store **ret, il_error *reterr)
 {
@@ -247,7 +271,7 @@ open_named(const struct il__store_open *o, struct il__store **ret, il_error *ret
     for (m = registry; m != NULL && strcmp(m->name, o->path) != 0; m = m->next_named)
         ;
     if (m == NULL && o->existing) {
-        st = il__error_set(reterr, IL_STORE, "there is no memory store '%s'", o->path);
+        st = il__error_set(reterr, IL_STORE, "no such memory store: '%s'", o->path);
     } else if (m == NULL) {
         m = mem_new(o);
         if (m != NULL && (m->name = il__strdup(o->path)) != NULL) {
@@ -256,7 +280,7 @@ open_named(const struct il__store_open *o, struct il__store **ret, il_error *ret
         } else {
             if (m != NULL)
                 mem_destroy(m);
-            st = il__error_set(reterr, IL_NOMEM, "no memory for a store");
+            st = il__error_set(reterr, IL_NOMEM, "out of memory for a store");
         }
     } else {
         st = check_same(m, o, reterr);
@@ -275,12 +299,13 @@ il__store_memory_open(const struct il__store_open *o, struct il__store **ret, il
     if (o->path[0] != '\0')
         return open_named(o, ret, reterr);
     if (o->existing)
-        return il__error_set(reterr, IL_STORE, "a memory store without a name is always new");
+        return il__error_set(reterr, IL_STORE,
+                             "an unnamed memory store is always new, it cannot be reopened");
     il__mutex_lock(&registry_mutex);
     struct mem_store *m = mem_new(o);
     il__mutex_unlock(&registry_mutex);
     if (m == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     *ret = &m->base;
     return IL_OK;
 }

@@ -1,8 +1,8 @@
 /*
- * memory_internal.h: the memory engine's tables, shared by its files.
+ * memory_internal.h: the tables of the memory engine, shared by its files.
  *
- * One mutex protects all of it. A hold is a waiter or a lease: the same object from the moment it queues
- * to the moment it ends. See ../README.md, "Memory".
+ * One mutex protects all of them. A hold is a waiter or a lease: the same object from the moment it
+ * queues until it ends. See ../README.md, "Memory".
  */
 #ifndef IL_STORE_MEMORY_INTERNAL_H
 #define IL_STORE_MEMORY_INTERNAL_H
@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "core/conflict.h"
 #include "core/ended.h"
+#include "core/fence.h"
 #include "store/store.h"
 
 struct mem_key;
@@ -22,8 +23,8 @@ struct mem_hold {
     struct mem_key      *key;
     struct mem_hold     *prev, *next; /* in key->leases (by fence) or key->waiters (by ticket) */
     struct mem_hold     *unit_prev, *unit_next; /* of the same unit of work, younger and older */
-    struct il__heap_node due; /* in store->due: a lease's expiry; when a waiter is dead */
-    struct mem_hold     *wait_prev, *wait_next; /* a waiter's: in store->waiting, by ticket */
+    struct il__heap_node due; /* in store->due: expiry of a lease, death of a waiter */
+    struct mem_hold     *wait_prev, *wait_next; /* of a waiter: in store->waiting, by ticket */
     uint64_t             holder_hash;
     uint64_t             unit_hash; /* of tenant and root */
     uint64_t             fence;     /* 0 for a waiter */
@@ -48,7 +49,7 @@ struct mem_list {
     uint32_t         n;
 };
 
-/* A key that somebody holds or waits for; gone when nobody does. */
+/* A key with holders or waiters; removed when it has neither. */
 struct mem_key {
     uint64_t        hash;
     struct mem_list leases;
@@ -57,7 +58,7 @@ struct mem_key {
     char            tenant[];
 };
 
-/* Small objects of one size that were freed and will be needed again. */
+/* Freed small objects of one size, kept for reuse. */
 struct mem_pool {
     void    *free; /* a list through their first word */
     unsigned n;
@@ -79,11 +80,11 @@ struct mem_store {
 
     struct il__map  keys;  /* struct mem_key by tenant and key */
     struct il__map  units; /* the youngest struct mem_hold of a unit of work, by tenant and root */
-    struct il__heap due;   /* struct mem_hold: what is overdue first */
+    struct il__heap due;   /* struct mem_hold: the first due comes first */
     size_t          n_holds;
 
     struct mem_pool key_pool, hold_pool;
-    char tenant[IL_TENANT_BYTES_MAX + 1]; /* of the last op, and its hash: it is mostly the same */
+    char     tenant[IL_TENANT_BYTES_MAX + 1]; /* of the last op, and its hash: usually the same */
     size_t   tenant_bytes;
     uint64_t tenant_hash;
 
@@ -94,7 +95,7 @@ struct mem_store {
     uint64_t         ticket;                 /* last drawn */
     struct mem_hold *waiting, *waiting_last; /* all waiters, by ticket */
     uint32_t         n_waiters;
-    int64_t          now_ms;  /* of the batch under way */
+    int64_t          now_ms;  /* of the current batch */
     int64_t          wall_ms; /* the same on the wall clock */
 
     struct mem_runs   *runs;   /* run.c's own */
@@ -116,7 +117,8 @@ struct mem_key  *il__mem_key_find(struct mem_store *m, uint64_t hash, const char
 struct mem_key  *il__mem_key_add(struct mem_store *m, uint64_t hash, const il_op *op);
 void             il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k);
 struct mem_hold *il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
-                                  const struct mem_names *names, il_lease_state state, int64_t due_ms);
+                                  const struct mem_names *names, il_lease_state state,
+                                  int64_t due_ms);
 il__heap_before  il__mem_hold_before;
 void             il__mem_hold_free(struct mem_store *m, struct mem_hold *h);
 void             il__mem_list_append(struct mem_list *list, struct mem_hold *h);
@@ -129,14 +131,14 @@ uint64_t         il__mem_hash_unit(struct mem_store *m, const char *tenant, cons
 struct mem_hold *il__mem_unit_next(struct mem_hold *h);
 void             il__mem_tables_release(struct mem_store *m);
 
-/* settle.c: ending holds, giving keys on */
+/* expire.c: ending holds, handing keys over */
 void            il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how);
-void            il__mem_settle(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
+void            il__mem_expire(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
 void            il__mem_give_on(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
 struct il__load il__mem_load(const struct mem_key *k);
 bool            il__mem_dead(const struct mem_store *m, const struct mem_hold *h);
 
-/* lock.c: what acquires are made of, and starts of runs too; `op` is an acquire */
+/* lock.c: the building blocks of acquires and of starts of runs; `op` is an acquire */
 struct mem_hold        *il__mem_find_holder(struct mem_store *m, const struct mem_key *k,
                                             const struct mem_list *list, const char *holder);
 bool                    il__mem_has_queue(const struct mem_key *k);
@@ -149,7 +151,8 @@ struct mem_hold        *il__mem_enqueue(struct mem_store *m, il_op *op, struct m
                                         const struct mem_names *names); /* NULL: no memory */
 void                    il__mem_enqueued(struct mem_store *m, il_op *op, struct mem_hold *w,
                                          const struct mem_names *names);
-const struct il__ended *il__mem_find_ended(const struct mem_store *m, const struct mem_names *names);
+const struct il__ended *il__mem_find_ended(const struct mem_store *m,
+                                           const struct mem_names *names);
 
 /* lock.c, show.c, sweep.c: the ops */
 void      il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names);
@@ -160,9 +163,11 @@ void      il__mem_get(struct mem_store *m, il_op *op);
 void      il__mem_list(struct mem_store *m, il_op *op);
 void      il__mem_check_fence(struct mem_store *m, il_op *op);
 void      il__mem_sweep(struct mem_store *m, il_op *op);
+void      il__mem_usage(struct mem_store *m, il_op *op);
 bool      il__mem_show(struct mem_store *m, il_op *op, const struct mem_hold *h);
-il_status il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *const *holders,
-                                  size_t n, uint64_t *ret_ticket, struct il__buf *why);
+il_status il__mem_search_deadlock(struct mem_store *m, const char *tenant,
+                                  const char *const *holders, size_t n, uint64_t *ret_ticket,
+                                  struct il__buf *why);
 /* order.c */
 bool il__mem_rank_ok(struct mem_store *m, il_op *op, const struct mem_names *names);
 void il__mem_learn(struct mem_store *m, il_op *op, const struct mem_names *names);

@@ -1,19 +1,22 @@
 /*
- * once.c: idempotency keys on the memory engine, as src/core/once.md says.
+ * once.c: idempotency keys in the memory engine. The rules are in src/core/once.md.
  *
- * One object per key. A takeover, or a claim of a key whose entry is gone, puts a new object in the place of the old one,
- * so that a lack of memory is known before anything is changed.
+ * Each key has one object. A takeover, or a claim of a key whose entry has expired, replaces the
+ * object with a new one, so running out of memory is detected before anything changes.
  */
 #include "store/memory/once.h"
 
+#include "base/tree.h"
 #include "core/limits.h"
 #include "core/once.h"
 #include "core/op.h"
 
 struct mem_once {
-    struct il__once e; /* its names and its fingerprint are in tenant[], its response is `response` */
-    uint64_t        hash;
-    struct il__heap_node date; /* at e.purge_ms, in the heap of its state */
+    /* its names and fingerprint are in tenant[], its response is `response` */
+    struct il__once      e;
+    uint64_t             hash;
+    struct il__heap_node date;    /* at e.purge_ms, in the heap of its state */
+    struct il__tree_node by_name; /* in names */
     void                *response;
     const char          *key;
     char                 tenant[]; /* then key, attempt, meta, before, fingerprint */
@@ -21,6 +24,7 @@ struct mem_once {
 
 struct mem_onces {
     struct il__map  map;     /* struct mem_once by tenant and key */
+    struct il__tree names;   /* the same in their order */
     struct il__heap claims;  /* RUNNING, in lease time */
     struct il__heap answers; /* DONE, on the wall clock */
 };
@@ -89,7 +93,8 @@ put_text(char **end, const char *text)
     return il__put(end, text, strlen(text) + 1);
 }
 
-/* A claim for the op, in no table yet; NULL: no memory. `taken` is the dead claim that it takes over, or NULL. */
+/* A claim for the op, not yet in a table; NULL: no memory. `taken` is the dead claim that it takes
+ * over, or NULL. */
 static struct mem_once *
 claim_new(struct mem_store *m, const il_op *op, const struct il__once *taken)
 {
@@ -112,7 +117,7 @@ claim_new(struct mem_store *m, const il_op *op, const struct il__once *taken)
           .before            = put_text(&end, before),
           .fingerprint       = il__put(&end, in->fingerprint, in->fingerprint_bytes),
           .fingerprint_bytes = in->fingerprint_bytes,
-          .expires_ms        = m->now_ms + in->ttl_ms,
+          .expires_ms        = m->now_ms + in->lease_ms,
           .keep_ms           = in->keep_ms,
           .purge_ms          = il__once_claim_purge_ms(op, m->now_ms),
           .created_at        = taken != NULL ? taken->created_at : m->wall_ms,
@@ -122,7 +127,8 @@ claim_new(struct mem_store *m, const il_op *op, const struct il__once *taken)
     return o;
 }
 
-/* Store a claim in the place of `old`: a dead one that is taken over, one that is gone, or none (NULL). */
+/* Store a claim in place of `old`: a dead one that is taken over, an expired one, or none
+ * (NULL). */
 static void
 claim(struct mem_store *m, il_op *op, uint64_t hash, struct mem_once *old, bool takes)
 {
@@ -136,14 +142,17 @@ claim(struct mem_store *m, il_op *op, uint64_t hash, struct mem_once *old, bool 
         return;
     }
     o->hash    = hash;
-    o->e.token = ++m->fence;
+    o->e.token = il__fence_next(&m->fence);
     if (old != NULL) {
         il__heap_remove(heap_of(all, old), &old->date);
         il__map_replace(&all->map, hash, old, o);
+        il__tree_remove(&all->names, &old->by_name);
         once_free(old);
     } else {
         il__map_add(&all->map, hash, o);
     }
+    o->by_name = (struct il__tree_node){ .first = o->tenant, .second = o->key };
+    il__tree_add(&all->names, &o->by_name);
     o->date.at = o->e.purge_ms;
     il__heap_add(&all->claims, &o->date);
     op->out.fence = o->e.token;
@@ -153,7 +162,7 @@ static void
 renew(struct mem_store *m, const il_op *op, struct mem_once *o)
 {
     o->e.keep_ms    = op->in.once.keep_ms;
-    o->e.expires_ms = m->now_ms + op->in.once.ttl_ms;
+    o->e.expires_ms = m->now_ms + op->in.once.lease_ms;
     o->e.purge_ms   = il__once_claim_purge_ms(op, m->now_ms);
     il__heap_move(&m->onces->claims, &o->date, o->e.purge_ms);
 }
@@ -220,6 +229,7 @@ static void
 once_delete(struct mem_onces *all, struct mem_once *o)
 {
     il__heap_remove(heap_of(all, o), &o->date);
+    il__tree_remove(&all->names, &o->by_name);
     il__map_remove(&all->map, o->hash, o);
     once_free(o);
 }
@@ -248,7 +258,7 @@ il__mem_once_op(struct mem_store *m, il_op *op)
     }
 }
 
-/* ---- retention ------------------------------------------------------------------------------------ */
+/* ---- retention ------------------------------------------------------------------------------- */
 
 static void
 sweep(struct mem_onces *all, struct il__heap *heap, int64_t now_ms, il_op *op)
@@ -273,5 +283,26 @@ il__mem_once_sweep(struct mem_store *m, il_op *op)
 bool
 il__mem_once_overdue(const struct mem_store *m)
 {
-    return il__heap_due(&m->onces->claims, m->now_ms) || il__heap_due(&m->onces->answers, m->wall_ms);
+    return il__heap_due(&m->onces->claims, m->now_ms) ||
+           il__heap_due(&m->onces->answers, m->wall_ms);
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+uint32_t
+il__mem_once_usage(const struct mem_store *m, il_op *op, struct il__usage_place *place, uint32_t n)
+{
+    uint32_t i = 0;
+
+    for (; i < n; i++) {
+        const struct il__tree_node *node =
+            il__tree_after(&m->onces->names, op->tenant, place->name, 0);
+        if (node == NULL || strcmp(node->first, op->tenant) != 0)
+            break;
+        const struct mem_once *o = const_container_of(node, struct mem_once, by_name);
+        op->out.usage.n_rows++;
+        op->out.usage.n_bytes += strlen(o->key) + strlen(o->e.meta) + o->e.response_bytes;
+        place->name = o->key;
+    }
+    return i;
 }

@@ -1,5 +1,6 @@
 /*
- * order.c: lock order on the memory engine: what the unit of work holds is put to the core's judgement.
+ * order.c: lock order in the memory engine. It collects what the unit of work holds; the core
+ * checks the order.
  */
 #include "core/order.h"
 
@@ -7,7 +8,7 @@
 #include "core/op.h"
 #include "store/memory/memory_internal.h"
 
-/* The next lease of the unit of work, from `h` on. */
+/* The next lease of the unit of work, starting at `h`. */
 static struct mem_hold *
 next_live(const struct mem_store *m, struct mem_hold *h)
 {
@@ -16,7 +17,7 @@ next_live(const struct mem_store *m, struct mem_hold *h)
     return h;
 }
 
-/* Does a declared rank allow a new request? If not, the op has its status and the reason. */
+/* Does a declared rank allow a new request? If not, sets the op's status and reason. */
 bool
 il__mem_rank_ok(struct mem_store *m, il_op *op, const struct mem_names *names)
 {
@@ -52,13 +53,16 @@ judge(struct mem_store *m, il_op *op, const struct mem_hold *h)
     }
 }
 
-/* Before a new request is granted, or after it was queued: learn from what the unit of work holds, and say
- * when that goes against what is known. What finds no memory is learned another time. */
+/* Before a new request is granted, or after it was queued: learn from what the unit of work holds,
+ * and report a violation of the known order. If memory runs out, the edge is learned another
+ * time. */
 void
 il__mem_learn(struct mem_store *m, il_op *op, const struct mem_names *names)
 {
     struct mem_hold *h = il__mem_unit_first(m, names->unit, op->tenant, op->holder);
+    unsigned         n = 0;
 
-    for (h = next_live(m, h); h != NULL; h = next_live(m, il__mem_unit_next(h)))
+    for (h = next_live(m, h); h != NULL && n < IL__ORDER_HOLDS_MAX;
+         h = next_live(m, il__mem_unit_next(h)), n++)
         judge(m, op, h);
 }

@@ -1,6 +1,6 @@
 /*
- * queue.c: queues and their settings on the memory engine, the ops of the family by name, and its part of a sweep. The rules are in
- * src/core/queue.md, the tables in queue_internal.h.
+ * queue.c: queues and their settings in the memory engine, the dispatch of the family's ops, and
+ * its part of a sweep. The rules are in src/core/queue.md, the tables in queue_internal.h.
  */
 #include "store/memory/queue.h"
 
@@ -9,9 +9,10 @@
 #include "core/queue.h"
 #include "store/memory/queue_internal.h"
 
-/* ---- queues ---------------------------------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
-/* Room for a queue in the results, with its texts; the numbers follow when it is as it will be shown. */
+/* Room for a queue in the results, with its strings; the numbers follow once it is in its final
+ * state. */
 static il_queue_info *
 show_names(il_op *op, const struct mem_queue *q, const char *reason)
 {
@@ -40,31 +41,36 @@ count_workers(const struct mem_store *m, const struct mem_queue *q)
     return n;
 }
 
-/* Counted from the jobs: one whose run_at has come is ready. */
-static void
-count_due(const struct mem_store *m, const struct mem_queue *q, il_queue_info *info)
+/* SCHEDULED jobs whose run_at has passed, up to the number that the next claim makes ready. */
+static size_t
+count_due(const struct mem_store *m, const struct mem_queue *q)
 {
-    for (unsigned i = IL_JOB_SCHEDULED; i <= IL_JOB_READY; i++) {
-        for (const struct mem_job *j = q->by_state[i].head; j != NULL; j = j->links[LINK_STATE].next) {
-            if (il__job_view(&j->row, m->wall_ms) == IL_JOB_SCHEDULED) {
-                info->n_scheduled++;
-                continue;
-            }
-            info->n_ready++;
-            info->oldest_ms = MAX(info->oldest_ms, m->wall_ms - j->row.run_at_ms);
-        }
-    }
+    const struct il__tree_node *node = il__tree_first(&q->later, "", "");
+    size_t                      n    = 0;
+
+    for (; node != NULL && (int64_t)node->number <= m->wall_ms && n < IL__PROMOTE_MAX; n++)
+        node = il__tree_next(&q->later, node);
+    return n;
 }
 
 static void
 show_numbers(const struct mem_store *m, const struct mem_queue *q, il_queue_info *info)
 {
-    info->paused    = q->paused;
-    info->n_workers = count_workers(m, q);
-    info->opts      = q->opts;
-    info->n_running = q->by_state[IL_JOB_RUNNING].n;
-    info->n_dead    = q->by_state[IL_JOB_FAILED].n;
-    count_due(m, q, info);
+    size_t  n_due  = count_due(m, q);
+    int64_t oldest = IL__NEVER;
+
+    if (q->ages.first != NULL)
+        oldest = q->ages.first->at;
+    if (n_due > 0)
+        oldest = MIN(oldest, (int64_t)il__tree_first(&q->later, "", "")->number);
+    info->paused      = q->paused;
+    info->n_workers   = MIN(count_workers(m, q), IL_COUNT_MAX);
+    info->opts        = q->opts;
+    info->n_scheduled = q->in_state[IL_JOB_SCHEDULED].n - n_due;
+    info->n_ready     = q->in_state[IL_JOB_READY].n + n_due;
+    info->n_running   = q->in_state[IL_JOB_RUNNING].n;
+    info->n_failed    = q->in_state[IL_JOB_FAILED].n;
+    info->oldest_ms   = oldest != IL__NEVER ? MAX(m->wall_ms - oldest, 0) : 0;
     il__totals_show(&q->totals, info);
 }
 
@@ -121,21 +127,32 @@ pause_queue(struct mem_store *m, il_op *op)
     op->status = IL_OK;
 }
 
-/* The next queue by name, after `after` (NULL = the first). */
+const struct il__tree_node *
+il__mem_next_name(const struct il__tree *t, const il_op *op, const char *after)
+{
+    const char                 *prefix = op->in.list.prefix != NULL ? op->in.list.prefix : "";
+    const struct il__tree_node *node;
+
+    if (after != NULL && strcmp(after, prefix) >= 0)
+        node = il__tree_after(t, op->tenant, after, UINT64_MAX);
+    else
+        node = il__tree_first(t, op->tenant, prefix);
+    return node != NULL && strcmp(node->first, op->tenant) == 0 &&
+                   strncmp(node->second, prefix, strlen(prefix)) == 0
+               ? node
+               : NULL;
+}
+
+/* The next queue by name after `after` (NULL = the first). A queue that only a schedule names has
+ * not been created yet. */
 static const struct mem_queue *
 next_by_name(const struct mem_store *m, const il_op *op, const char *after)
 {
-    const char             *prefix = op->in.list.prefix != NULL ? op->in.list.prefix : "";
-    const struct mem_queue *next   = NULL;
+    const struct il__tree_node *node = il__mem_next_name(&m->queues->by_name, op, after);
 
-    for (const struct mem_queue *q = m->queues->all; q != NULL; q = q->next) {
-        if (q->made && strcmp(q->tenant, op->tenant) == 0 &&
-            strncmp(q->name, prefix, strlen(prefix)) == 0 &&
-            (after == NULL || strcmp(q->name, after) > 0) &&
-            (next == NULL || strcmp(q->name, next->name) < 0))
-            next = q;
-    }
-    return next;
+    while (node != NULL && !const_container_of(node, struct mem_queue, by_name)->made)
+        node = il__mem_next_name(&m->queues->by_name, op, node->second);
+    return node != NULL ? const_container_of(node, struct mem_queue, by_name) : NULL;
 }
 
 static void
@@ -164,7 +181,7 @@ list_queues(struct mem_store *m, il_op *op)
     }
 }
 
-/* ---- the family ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the family ------------------------------------------------------------------------------ */
 
 bool
 il__mem_queue_init(struct mem_store *m)
@@ -206,7 +223,7 @@ il__mem_queue_op(struct mem_store *m, il_op *op)
     ops[op->type](m, op);
 }
 
-/* ---- sweep ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- sweep ----------------------------------------------------------------------------------- */
 
 static struct mem_job *
 first_job(const struct il__heap *heap)
@@ -256,7 +273,7 @@ il__mem_queue_sweep(struct mem_store *m, il_op *op)
     }
     for (uint32_t n = 0; n < limit && has_gone_worker(m); n++)
         il__mem_worker_free(m, m->queues->oldest);
-    /* A tick that found no memory is for the next sweep, not for this one once more. */
+    /* A tick that ran out of memory is left for the next sweep, not repeated in this one. */
     if (has_dead_claim(m) || has_old_job(m) || (ok && il__mem_next_tick(m, NULL) <= m->wall_ms))
         op->out.flags |= IL_OUT_MORE;
 }

@@ -1,14 +1,15 @@
 /*
- * queue_claim.c: claims on the memory engine: what is due, in the order of its turn, as far as groups and the rate allow.
+ * queue_claim.c: claims in the memory engine. A claim takes due jobs in claiming order, as far as
+ * group limits and the rate allow.
  */
 #include "core/limits.h"
 #include "core/op.h"
 #include "core/queue.h"
 #include "store/memory/queue_internal.h"
 
-/* ---- the rate: a ring of the times of starts -------------------------------------------------------------------------- */
+/* ---- the rate: a ring of the times of starts ------------------------------------------------- */
 
-/* The clock of rates: setting the wall clock gives no more. */
+/* The clock of rates: setting the wall clock does not allow more. */
 static int64_t
 rate_now_ms(const struct mem_store *m)
 {
@@ -71,7 +72,7 @@ rate_wait_ms(const struct mem_store *m, const struct mem_queue *q)
     return start_at(q, i) + q->opts.rate_ms - rate_now_ms(m);
 }
 
-/* ---- before a claim ------------------------------------------------------------------------------------------------------- */
+/* ---- before a claim -------------------------------------------------------------------------- */
 
 static void
 recover_dead(struct mem_store *m, struct mem_queue *q)
@@ -87,8 +88,9 @@ recover_dead(struct mem_store *m, struct mem_queue *q)
 static void
 promote_due(struct mem_store *m, struct mem_queue *q)
 {
-    for (unsigned i = 0; i < IL__PROMOTE_MAX && q->scheduled.first != NULL; i++) {
-        struct mem_job *j = container_of(q->scheduled.first, struct mem_job, turn);
+    for (unsigned i = 0; i < IL__PROMOTE_MAX && q->later.n > 0; i++) {
+        struct mem_job *j =
+            container_of(il__tree_first(&q->later, "", ""), struct mem_job, by_run_at);
         if (j->row.run_at_ms > m->wall_ms)
             break;
         il__mem_job_leave(m, j);
@@ -97,7 +99,7 @@ promote_due(struct mem_store *m, struct mem_queue *q)
     }
 }
 
-/* Is it the claim that this worker made last? */
+/* Is this the worker's last claim? */
 static bool
 is_repeated(const struct mem_store *m, const il_op *op, const struct mem_worker *w)
 {
@@ -105,7 +107,7 @@ is_repeated(const struct mem_store *m, const il_op *op, const struct mem_worker 
            strcmp(w->claim_id, op->in.job.id) == 0;
 }
 
-/* The answer got lost: here it is again, as far as it still holds. */
+/* The reply was lost: return it again, as far as it is still valid. */
 static void
 claim_again(struct mem_store *m, il_op *op, const struct mem_worker *w)
 {
@@ -127,15 +129,23 @@ claim_again(struct mem_store *m, il_op *op, const struct mem_worker *w)
     }
 }
 
-/* ---- a claim ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a claim --------------------------------------------------------------------------------- */
 
-/* The job whose turn it is becomes RUNNING. False: no memory, and it is READY as before. */
+/* The next job in claiming order; it exists. */
+static struct mem_job *
+first_job(const struct mem_queue *q)
+{
+    const struct mem_group *g = container_of(q->turns.first, struct mem_group, turn);
+
+    return container_of(g->ready.first, struct mem_job, turn);
+}
+
+/* The next job in claiming order becomes RUNNING. False: no memory, and it is still READY. */
 static bool
 claim_first(struct mem_store *m, il_op *op, struct mem_queue *q, struct mem_worker *w,
             struct mem_text *name)
 {
-    struct mem_group  *g   = container_of(q->turns.first, struct mem_group, turn);
-    struct mem_job    *j   = container_of(g->ready.first, struct mem_job, turn);
+    struct mem_job    *j   = first_job(q);
     struct il__job_env env = il__mem_job_env(m, j);
     struct mem_room    room;
 
@@ -146,7 +156,7 @@ claim_first(struct mem_store *m, il_op *op, struct mem_queue *q, struct mem_work
         memcpy(w->claim_id, op->in.job.id, strlen(op->in.job.id) + 1);
     }
     il__mem_job_leave(m, j);
-    il__job_claim(&j->row, &env, op, ++m->fence);
+    il__job_claim(&j->row, &env, op, il__fence_next(&m->fence));
     il__mem_job_enter(m, j);
     il__mem_text_unref(j->message);
     il__mem_text_unref(j->worker);
@@ -161,16 +171,16 @@ claim_first(struct mem_store *m, il_op *op, struct mem_queue *q, struct mem_work
     return true;
 }
 
-/* Nothing was given: when may there be something by itself? */
+/* Nothing was claimed: when might a job become available by itself? */
 static void
 answer_empty(struct mem_store *m, il_op *op, const struct mem_queue *q, bool rated)
 {
     int64_t wait_ms = il__wait_until(il__mem_next_tick(m, q), m->wall_ms);
 
-    if (q->scheduled.first != NULL) {
-        const struct mem_job *j = container_of(q->scheduled.first, struct mem_job, turn);
-        wait_ms = il__wait_min(wait_ms, il__wait_until(j->row.run_at_ms, m->wall_ms));
-    }
+    if (q->later.n > 0)
+        wait_ms =
+            il__wait_min(wait_ms, il__wait_until((int64_t)il__tree_first(&q->later, "", "")->number,
+                                                 m->wall_ms));
     if (rated)
         wait_ms = il__wait_min(wait_ms, rate_wait_ms(m, q));
     op->status           = IL_EMPTY;
@@ -181,9 +191,10 @@ static void
 claim_jobs(struct mem_store *m, il_op *op, struct mem_queue *q, struct mem_worker *w,
            struct mem_text *name)
 {
-    uint32_t limit = op->in.job.limit;
-    uint32_t n     = 0;
-    bool     ok    = true;
+    uint32_t limit   = op->in.job.limit;
+    uint32_t n       = 0;
+    uint64_t n_bytes = 0;
+    bool     ok      = true;
 
     if (q->opts.rate_n != IL_FOREVER)
         forget_starts(m, q);
@@ -192,7 +203,8 @@ claim_jobs(struct mem_store *m, il_op *op, struct mem_queue *q, struct mem_worke
         op->status = IL_NOMEM;
         return;
     }
-    while (ok && n < left && q->turns.first != NULL) {
+    while (ok && n < left && q->turns.first != NULL &&
+           il__claim_fits(op, first_job(q)->payload_bytes, &n_bytes)) {
         ok = claim_first(m, op, q, w, name);
         n += ok;
     }
@@ -200,7 +212,7 @@ claim_jobs(struct mem_store *m, il_op *op, struct mem_queue *q, struct mem_worke
         op->status = IL_NOMEM;
         return;
     }
-    size_t n_ready = q->by_state[IL_JOB_READY].n;
+    size_t n_ready = q->in_state[IL_JOB_READY].n;
     if (n < limit && n_ready > 0)
         op->out.flags |= IL_OUT_LIMITED;
     op->status = IL_OK;

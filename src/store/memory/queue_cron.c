@@ -1,11 +1,11 @@
 /*
- * queue_cron.c: schedules on the memory engine: entries, and the jobs that their ticks push.
+ * queue_cron.c: schedules in the memory engine: their entries, and the jobs that their ticks push.
  */
 #include "base/hash.h"
 #include "core/op.h"
 #include "store/memory/queue_internal.h"
 
-/* ---- which comes first --------------------------------------------------------------------------------------------------- */
+/* ---- which comes first ----------------------------------------------------------------------- */
 
 static const struct mem_cron *
 cron_of_due(const struct il__heap_node *node)
@@ -49,7 +49,7 @@ il__mem_cron_init(struct il__heap *by_next, struct il__heap *of_queue)
         of_queue->before = turn_before;
 }
 
-/* ---- entries --------------------------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static struct mem_cron *
 cron_find(struct mem_store *m, const char *tenant, const char *name)
@@ -83,6 +83,8 @@ void
 il__mem_cron_free(struct mem_store *m, struct mem_cron *c)
 {
     cron_leave(m, c);
+    il__tree_remove(&m->queues->cron_names, &c->by_name);
+    il__tree_remove(&c->queue->cron_names, &c->of_queue);
     il__map_remove(&m->queues->crons, c->hash, c);
     il__free(c);
 }
@@ -168,9 +170,13 @@ il__mem_cron_set(struct mem_store *m, il_op *op)
     if (old != NULL)
         il__mem_cron_free(m, old);
     il__map_add(&m->queues->crons, c->hash, c);
+    c->by_name  = (struct il__tree_node){ .first = q->tenant, .second = c->name };
+    c->of_queue = c->by_name;
+    il__tree_add(&m->queues->cron_names, &c->by_name);
+    il__tree_add(&q->cron_names, &c->of_queue);
     cron_enter(m, c);
     q->made = true;
-    il__mem_queue_wake(m, q); /* whoever waits for its next tick: that may be another one now */
+    il__mem_queue_wake(m, q); /* wake those who wait for its next tick, which may have changed */
     op->status = IL_OK;
 }
 
@@ -184,58 +190,47 @@ il__mem_cron_remove(struct mem_store *m, il_op *op)
         il__mem_cron_free(m, c);
 }
 
-/* ---- listing ----------------------------------------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
-static int
-compare_names(const void *a, const void *b)
+/* The next entry of a queue (NULL: of all) by name. */
+static const struct mem_cron *
+next_by_name(const struct mem_store *m, const struct mem_queue *q, const il_op *op,
+             const char *after)
 {
-    return strcmp((*(const struct mem_cron *const *)a)->name,
-                  (*(const struct mem_cron *const *)b)->name);
-}
+    const struct il__tree      *tree = q != NULL ? &q->cron_names : &m->queues->cron_names;
+    const struct il__tree_node *node = il__mem_next_name(tree, op, after);
 
-static bool
-is_listed(const il_op *op, const struct mem_cron *c, const char *after)
-{
-    const char *prefix = op->in.list.prefix != NULL ? op->in.list.prefix : "";
-
-    return strcmp(c->queue->tenant, op->tenant) == 0 &&
-           (op->key == NULL || strcmp(c->queue->name, op->key) == 0) &&
-           strncmp(c->name, prefix, strlen(prefix)) == 0 &&
-           (after == NULL || strcmp(c->name, after) > 0);
+    if (node == NULL)
+        return NULL;
+    return q != NULL ? const_container_of(node, struct mem_cron, of_queue)
+                     : const_container_of(node, struct mem_cron, by_name);
 }
 
 void
 il__mem_cron_list(struct mem_store *m, il_op *op)
 {
-    const struct il__map *map   = &m->queues->crons;
-    size_t                limit = op->in.list.limit;
-    const char           *after = NULL;
-    uint64_t              number;
-    size_t                n = 0;
+    const struct mem_queue *q = op->key != NULL ? il__mem_queue_find(m, op->tenant, op->key) : NULL;
+    const char             *after = NULL;
+    uint64_t                number;
 
     if (op->in.list.cursor != NULL)
         CHECK(il__cursor_parse(op->in.list.cursor, &after, &number));
-    AUTO_FREE const struct mem_cron **found = il__calloc(map->n + 1, sizeof *found);
-    op->status                              = found != NULL ? IL_OK : IL_NOMEM;
-    for (size_t i = 0; i < map->size && op->status == IL_OK; i++) {
-        const struct mem_cron *c = map->slots[i].item;
-        if (c != NULL && is_listed(op, c, after))
-            found[n++] = c;
-    }
-    if (n > 0)
-        qsort(found, n, sizeof *found, compare_names);
-    for (size_t i = 0; i < MIN(n, limit) && op->status == IL_OK; i++) {
-        if (!show_cron(op, found[i]))
+    op->status = IL_OK;
+    if (op->key != NULL && q == NULL)
+        return;
+    const struct mem_cron *c = next_by_name(m, q, op, after);
+    for (; c != NULL && op->out.n_crons < op->in.list.limit; c = next_by_name(m, q, op, after)) {
+        if (!show_cron(op, c)) {
             op->status = IL_NOMEM;
+            return;
+        }
+        after = c->name;
     }
-    if (op->status == IL_OK && n > limit) {
-        op->out.next = il__op_cursor(op, found[limit - 1]->name, 0);
-        if (op->out.next == NULL)
-            op->status = IL_NOMEM;
-    }
+    if (c != NULL && (op->out.next = il__op_cursor(op, after, 0)) == NULL)
+        op->status = IL_NOMEM;
 }
 
-/* ---- ticks ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- ticks ----------------------------------------------------------------------------------- */
 
 int64_t
 il__mem_next_tick(const struct mem_store *m, const struct mem_queue *q)
@@ -246,7 +241,7 @@ il__mem_next_tick(const struct mem_store *m, const struct mem_queue *q)
     return first != NULL ? cron_of_due(first)->next_ms : IL__NEVER;
 }
 
-/* Push the job of a tick, unless it was. False: no memory. */
+/* Push the job of a tick, unless that was done. False: no memory. */
 static bool
 push_tick(struct mem_store *m, struct mem_cron *c, int64_t tick_ms, uint32_t *n)
 {
@@ -277,9 +272,10 @@ push_tick(struct mem_store *m, struct mem_cron *c, int64_t tick_ms, uint32_t *n)
     return true;
 }
 
-/* One entry whose tick has come. What it costs of the budget is in *n_used, what it pushed in *n_pushed. */
+/* Process one due entry. *n_used: its cost in the budget, *n_pushed: the jobs it pushed. */
 static bool
-tick_one(struct mem_store *m, struct mem_cron *c, uint32_t budget, uint32_t *n_used, uint32_t *n_pushed)
+tick_one(struct mem_store *m, struct mem_cron *c, uint32_t budget, uint32_t *n_used,
+         uint32_t *n_pushed)
 {
     bool ok = true;
 

@@ -1,20 +1,26 @@
 /*
- * queue_internal.h: the tables of jobs, queues and schedules of the memory engine, shared by its queue_*.c.
+ * queue_internal.h: the tables of jobs, queues and schedules in the memory engine, shared by its
+ * queue_*.c files.
  *
- * A job is in the places that its state says, and nowhere else; il__mem_job_leave() and il__mem_job_enter() are the only
- * ones that put it there. Counts are lengths of lists.
+ * The state of a job determines the containers it is in; only il__mem_job_leave() and
+ * il__mem_job_enter() move it. Counts are the sizes of these containers.
  *
- *   SCHEDULED  queue->scheduled, by run_at
- *   READY      group->ready, by priority; the group is in queue->turns while it has room and a job, by its first job
- *   RUNNING    queue->running and all->running, by expiry; group->running (a parent is in none of them)
+ *   any state  queue->in_state, by seq
+ *   SCHEDULED  queue->later, by run_at
+ *   READY      queue->ages, by run_at; group->ready, by priority; while the group has room and a
+ *              job, it is in queue->turns, by its first job
+ *   RUNNING    queue->running and all->running, by expiry; group->running (a parent is in none of
+ *              these)
  *   ended      all->ended, by purge_at
  *
- * So a claim takes the first job of the first group, however many jobs wait behind a full group or have ended.
+ * A claim therefore takes the first job of the first group, however many jobs have ended or wait
+ * behind a full group.
  */
 #ifndef IL_STORE_MEMORY_QUEUE_INTERNAL_H
 #define IL_STORE_MEMORY_QUEUE_INTERNAL_H
 
 #include "base/heap.h"
+#include "base/tree.h"
 #include "core/cron.h"
 #include "core/job.h"
 #include "store/memory/queue.h"
@@ -27,8 +33,6 @@ struct mem_text {
 
 /* The lists a job can be in. */
 enum mem_link {
-    LINK_SEQ,   /* of its queue, by seq */
-    LINK_STATE, /* of its queue and state */
     LINK_GROUP, /* running jobs of its group */
     LINK_CHILD, /* of its parent: live, completed, failed */
     LINK_BY,    /* running jobs of the last claim of a worker */
@@ -52,7 +56,7 @@ struct mem_group {
     struct mem_queue    *queue;
     struct mem_group    *prev, *next; /* in queue->groups */
     uint64_t             hash;
-    bool                 limited;  /* false: that of the jobs without a group */
+    bool                 limited;  /* false: the group of jobs without a group */
     bool                 in_turns; /* is it in queue->turns? */
     struct il__heap_node turn;
     struct il__heap      ready;   /* by priority, run_at, seq */
@@ -62,25 +66,27 @@ struct mem_group {
 };
 
 struct mem_queue {
-    uint64_t          hash;
-    struct mem_queue *next; /* all of the store's */
-    bool              made; /* false: only a schedule names it */
-    bool              paused;
-    struct mem_text  *reason; /* NULL = none */
-    il_queue_opts     opts;
-    struct il__totals totals;
-    struct il__heap   turns;     /* struct mem_group */
-    struct il__heap   scheduled; /* struct mem_job, by run_at, seq */
-    struct il__heap   running;   /* struct mem_job, by expiry, seq */
-    struct il__heap   crons;     /* struct mem_cron, by next tick, name */
-    struct mem_group *groups;
-    struct mem_group *no_group; /* of the jobs that name none; not in groups */
-    struct mem_jobs   by_seq;   /* all of them */
-    struct mem_jobs   by_state[IL_JOB_STATE_COUNT];
-    int64_t          *starts; /* a ring: of the claims within the rate's period, the oldest first */
-    size_t            i_start, n_starts, starts_size;
-    const char       *name; /* in tenant[], after the tenant */
-    char              tenant[];
+    uint64_t             hash;
+    struct mem_queue    *next; /* all of the store's */
+    bool                 made; /* false: only a schedule names it */
+    bool                 paused;
+    struct mem_text     *reason; /* NULL = none */
+    il_queue_opts        opts;
+    struct il__totals    totals;
+    struct il__heap      turns;   /* struct mem_group */
+    struct il__heap      running; /* struct mem_job, by expiry, seq */
+    struct il__heap      crons;   /* struct mem_cron, by next tick, name */
+    struct mem_group    *groups;
+    struct mem_group    *no_group; /* of the jobs without a group; not in groups */
+    struct il__heap      ages;     /* READY jobs, by run_at */
+    struct il__tree      later;    /* SCHEDULED jobs, by run_at, seq */
+    struct il__tree      in_state[IL_JOB_STATE_COUNT]; /* struct mem_job, by seq */
+    struct il__tree      cron_names;                   /* struct mem_cron, by name */
+    struct il__tree_node by_name;                      /* in all->by_name */
+    int64_t             *starts; /* a ring: claims within the rate's period, oldest first */
+    size_t               i_start, n_starts, starts_size;
+    const char          *name; /* in tenant[], after the tenant */
+    char                 tenant[];
 };
 
 struct mem_job {
@@ -93,7 +99,10 @@ struct mem_job {
     struct mem_worker   *by;        /* whose last claim gave it */
     struct il__heap_node turn;      /* see above: in a heap of its queue or group */
     struct il__heap_node due;       /* in a heap of the store */
-    bool                 had_ended; /* when it was taken out of its lists last */
+    struct il__heap_node age;       /* of a READY one, in queue->ages */
+    struct il__tree_node by_seq;    /* in queue->in_state */
+    struct il__tree_node by_run_at; /* of a SCHEDULED one, in queue->later */
+    bool                 had_ended; /* when it was last removed from its lists */
     struct {
         struct mem_job *prev, *next;
     } links[N_LINKS];
@@ -105,7 +114,7 @@ struct mem_job {
     const char      *error;
     void            *result;
     size_t           result_bytes;
-    char            *settled; /* a parent's: room for its error */
+    char            *error_room; /* a parent's: room for its error */
     const char      *id;
     const char      *unique_key;
     const char      *parent_id;
@@ -128,8 +137,10 @@ struct mem_cron {
     uint64_t             hash;
     struct mem_queue    *queue;
     struct il__cron      cron;
-    struct il__heap_node due;  /* in all->crons */
-    struct il__heap_node turn; /* in queue->crons */
+    struct il__heap_node due;      /* in all->crons */
+    struct il__heap_node turn;     /* in queue->crons */
+    struct il__tree_node by_name;  /* in all->cron_names */
+    struct il__tree_node of_queue; /* in queue->cron_names */
     il_missed            missed;
     int32_t              priority;
     uint32_t             max_attempts;
@@ -143,20 +154,27 @@ struct mem_cron {
 
 /* All of a store. */
 struct mem_queues {
-    struct il__map     queues;  /* by tenant, name */
-    struct il__map     jobs;    /* by tenant, id */
-    struct il__map     groups;  /* by queue, name */
-    struct il__map     uniques; /* the job that took a key last, by queue, key */
-    struct il__map     workers; /* by queue, name */
-    struct il__map     crons;   /* by tenant, name */
-    struct mem_queue  *all;     /* queues */
+    struct il__map     queues;     /* by tenant, name */
+    struct il__map     jobs;       /* by tenant, id */
+    struct il__map     groups;     /* by queue, name */
+    struct il__map     uniques;    /* the job that took a key last, by queue, key */
+    struct il__map     workers;    /* by queue, name */
+    struct il__map     crons;      /* by tenant, name */
+    struct il__tree    by_name;    /* queues, by tenant, name */
+    struct il__tree    cron_names; /* by tenant, name */
+    struct mem_queue  *all;        /* queues */
     struct mem_worker *oldest, *newest;
     struct il__heap    running;   /* struct mem_job, by expiry, seq */
     struct il__heap    ended;     /* struct mem_job, by purge_at, seq */
     struct il__heap    cron_heap; /* struct mem_cron, by next tick, tenant, name */
 };
 
-/* ---- queue_tables.c: queues, unique keys, workers ----------------------------------------------------- */
+/* queue.c: the next node of the op's tenant whose second name has the op's prefix, after `after`
+ * (NULL: the first). */
+const struct il__tree_node *il__mem_next_name(const struct il__tree *t, const il_op *op,
+                                              const char *after);
+
+/* ---- queue_tables.c: queues, unique keys, workers -------------------------------------------- */
 
 struct mem_text *il__mem_text_new(const char *text); /* NULL: no memory */
 struct mem_text *il__mem_text_ref(struct mem_text *t);
@@ -170,13 +188,15 @@ void il__mem_queues_free(struct mem_store *m);
 void il__mem_jobs_add(struct mem_jobs *list, struct mem_job *j, enum mem_link link);
 void il__mem_jobs_remove(struct mem_jobs *list, struct mem_job *j, enum mem_link link);
 
-/* The queue of this name, whether made or not; _made: only one that is. _get makes the row, not the queue. */
+/* The queue of this name, created or not; _made: only if it was created. _get creates the row, not
+ * the queue. */
 struct mem_queue *il__mem_queue_find(struct mem_store *m, const char *tenant, const char *name);
 struct mem_queue *il__mem_queue_made(struct mem_store *m, const il_op *op);
 struct mem_queue *il__mem_queue_get(struct mem_store *m, const char *tenant, const char *name);
 void              il__mem_queue_wake(struct mem_store *m, const struct mem_queue *q);
-/* The job whose entry the key is; and make it this job's, for which there is room. */
-struct mem_job *il__mem_unique_find(struct mem_store *m, const struct mem_queue *q, const char *key);
+/* The job that owns the key; and assign the key to this job, for which there is room. */
+struct mem_job *il__mem_unique_find(struct mem_store *m, const struct mem_queue *q,
+                                    const char *key);
 void            il__mem_unique_take(struct mem_store *m, struct mem_job *j);
 void            il__mem_unique_leave(struct mem_store *m, struct mem_job *j);
 uint64_t        il__mem_unique_hash(const struct mem_queue *q, const char *key);
@@ -184,13 +204,13 @@ uint64_t        il__mem_unique_hash(const struct mem_queue *q, const char *key);
 struct mem_worker *il__mem_worker_find(struct mem_store *m, const struct mem_queue *q,
                                        const char *name);
 struct mem_worker *il__mem_worker_get(struct mem_store *m, struct mem_queue *q, const char *name);
-/* It claims now; what its last claim gave is forgotten. */
+/* The worker claims now; the jobs of its last claim are forgotten. */
 void il__mem_worker_note(struct mem_store *m, struct mem_worker *w);
 void il__mem_worker_free(struct mem_store *m, struct mem_worker *w);
 
-/* ---- queue_rows.c: jobs and groups ------------------------------------------------------------------------- */
+/* ---- queue_rows.c: jobs and groups ----------------------------------------------------------- */
 
-/* By what the heaps of a queue, and of the store, are ordered. */
+/* The orders of the heaps of a queue and of the store. */
 void              il__mem_queue_order(struct mem_queue *q);
 void              il__mem_queues_order(struct mem_queues *all);
 struct mem_group *il__mem_group_new(struct mem_queue *q, const char *name);
@@ -198,40 +218,41 @@ struct mem_group *il__mem_group_new(struct mem_queue *q, const char *name);
 void il__mem_queue_regroup(struct mem_queue *q);
 
 struct mem_job *il__mem_job_find(struct mem_store *m, const char *tenant, const char *id);
-/* A new job for a push, in no table yet, but with room in each; NULL: no memory. */
+/* A new job for a push, not yet in a table but with room reserved in each; NULL: no memory. */
 struct mem_job *il__mem_job_new(struct mem_store *m, const il_op *op, struct mem_queue *q);
 void il__mem_job_drop(struct mem_store *m, struct mem_job *j); /* one that was not linked */
-/* Its row is filled: put it into the tables. */
+/* Its row is complete: add it to the tables. */
 void il__mem_job_link(struct mem_store *m, struct mem_job *j, struct mem_job *parent);
 void il__mem_job_delete(struct mem_store *m, struct mem_job *j);
-/* Around every change of a row: out of the places of its state, and into those of the new one. */
+/* Around every change of a row: remove the job from the containers of its old state, add it to
+ * those of the new one. */
 void il__mem_job_leave(struct mem_store *m, struct mem_job *j);
 void il__mem_job_enter(struct mem_store *m, struct mem_job *j);
-/* From now on this is its error; NULL: as it was. `owner` (may be NULL) holds the text. */
+/* Set its error; NULL: unchanged. `owner` (may be NULL) holds the text. */
 void                il__mem_job_error(struct mem_job *j, const char *error, struct mem_text *owner);
 void                il__mem_job_wake(struct mem_store *m, const struct mem_job *j);
 struct il__job_env  il__mem_job_env(const struct mem_store *m, const struct mem_job *j);
 struct il__children il__mem_job_children(const struct mem_job *j);
 
-/* ---- queue_job.c ----------------------------------------------------------------------------------------------- */
+/* ---- queue_job.c ----------------------------------------------------------------------------- */
 
 void il__mem_push(struct mem_store *m, il_op *op);
 void il__mem_job_claimed_op(struct mem_store *m, il_op *op); /* heartbeat, finish, fail, snooze */
 void il__mem_job_cancel(struct mem_store *m, il_op *op);
 void il__mem_job_retry(struct mem_store *m, il_op *op);
 void il__mem_job_seal(struct mem_store *m, il_op *op);
-/* Its claim has run out. */
+/* Its claim has expired. */
 void il__mem_job_recover(struct mem_store *m, struct mem_job *j);
 
-/* ---- queue_claim.c --------------------------------------------------------------------------------------------- */
+/* ---- queue_claim.c --------------------------------------------------------------------------- */
 
 void il__mem_claim(struct mem_store *m, il_op *op);
 
-/* ---- queue_show.c ------------------------------------------------------------------------------------------------ */
+/* ---- queue_show.c ---------------------------------------------------------------------------- */
 
 /*
- * Room in the op's results for a job as it will be shown, taken before anything is changed: then showing it cannot
- * fail. n_more: bytes of texts that the op will give it. False: no memory.
+ * Reserve room in the op's results for a job, before anything changes, so that showing it cannot
+ * fail. n_more: bytes of the texts that the op will add. False: no memory.
  */
 struct mem_room {
     size_t i_slot;
@@ -246,22 +267,25 @@ bool il__mem_room(il_op *op, const struct mem_job *j, unsigned blobs, size_t n_m
                   struct mem_room *ret) MUST_USE;
 void il__mem_show_job(struct mem_store *m, il_op *op, const struct mem_job *j, unsigned blobs,
                       struct mem_room *room);
-/* Both, with the status; IL_NOMEM when there is no room. */
+/* Both, and set the status; IL_NOMEM when there is no room. */
 void il__mem_answer(struct mem_store *m, il_op *op, const struct mem_job *j, il_status status);
 
 void il__mem_job_get(struct mem_store *m, il_op *op);
 void il__mem_job_list(struct mem_store *m, il_op *op);
 void il__mem_job_purge(struct mem_store *m, il_op *op);
 
-/* ---- queue_cron.c ------------------------------------------------------------------------------------------------- */
+/* ---- queue_cron.c ---------------------------------------------------------------------------- */
 
 void il__mem_cron_set(struct mem_store *m, il_op *op);
 void il__mem_cron_remove(struct mem_store *m, il_op *op);
 void il__mem_cron_list(struct mem_store *m, il_op *op);
-void il__mem_cron_init(struct il__heap *by_next, struct il__heap *of_queue); /* either may be NULL */
+/* either may be NULL */
+void il__mem_cron_init(struct il__heap *by_next, struct il__heap *of_queue);
 void il__mem_cron_free(struct mem_store *m, struct mem_cron *c);
-/* The due ones of a queue, or of all of them (NULL), push their jobs: `budget` at most. False: no memory. */
-bool il__mem_tick(struct mem_store *m, struct mem_queue *q, uint32_t budget, uint32_t *ret_n) MUST_USE;
+/* Push the jobs of the due entries of a queue, or of all (NULL), up to `budget`. False: no
+ * memory. */
+bool il__mem_tick(struct mem_store *m, struct mem_queue *q, uint32_t budget, uint32_t *ret_n)
+    MUST_USE;
 /* The next tick of a queue, or of all (NULL). */
 int64_t il__mem_next_tick(const struct mem_store *m, const struct mem_queue *q);
 

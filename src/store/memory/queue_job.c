@@ -1,16 +1,16 @@
 /*
- * queue_job.c: push, heartbeat, finish, fail, snooze, cancel, retry, seal and recovery on the memory engine, as the tables of
- * src/core/queue.md say.
+ * queue_job.c: push, heartbeat, finish, fail, snooze, cancel, retry, seal and recovery in the
+ * memory engine. The decision tables are in src/core/queue.md.
  *
- * Every change is: reserve what it needs, leave the places of the old state, let the core decide, enter those of the new
- * one, tell who waits.
+ * Every change follows the same steps: reserve what it needs, remove the job from the containers of
+ * its old state, let the core decide, add it to those of its new state, and wake the waiters.
  */
 #include "core/op.h"
 #include "store/memory/queue_internal.h"
 
-/* ---- what follows from a change ----------------------------------------------------------------------------------- */
+/* ---- what follows from a change -------------------------------------------------------------- */
 
-/* The parent has ended: from now on its children may be purged. */
+/* The parent has ended, so its children may now be purged. */
 static void
 unkeep_children(struct mem_store *m, struct mem_job *parent)
 {
@@ -28,7 +28,7 @@ unkeep_children(struct mem_store *m, struct mem_job *parent)
 
 /* Ends the parent if its time has come. */
 static void
-settle_parent(struct mem_store *m, struct mem_job *p)
+end_parent(struct mem_store *m, struct mem_job *p)
 {
     struct il__children children = il__mem_job_children(p);
     struct il__job_env  env      = il__mem_job_env(m, p);
@@ -37,7 +37,7 @@ settle_parent(struct mem_store *m, struct mem_job *p)
     if (il__job_ended(p->row.state))
         return;
     il__mem_job_leave(m, p);
-    bool ended = il__job_settle(&p->row, &env, &children, p->settled, &error);
+    bool ended = il__job_end_parent(&p->row, &env, &children, p->error_room, &error);
     il__mem_job_enter(m, p);
     il__mem_job_error(p, error, NULL);
     if (ended) {
@@ -46,7 +46,8 @@ settle_parent(struct mem_store *m, struct mem_job *p)
     }
 }
 
-/* The job has changed: wake who waits for it, or for what it has left or become; its parent may end. */
+/* The job has changed: wake those who wait for it or for its old or new state; its parent may
+ * end. */
 static void
 changed(struct mem_store *m, struct mem_job *j)
 {
@@ -56,7 +57,7 @@ changed(struct mem_store *m, struct mem_job *j)
     if (state == IL_JOB_SCHEDULED || state == IL_JOB_READY || j->group->limited)
         il__mem_queue_wake(m, j->queue);
     if (j->parent != NULL && il__job_ended(state))
-        settle_parent(m, j->parent);
+        end_parent(m, j->parent);
 }
 
 void
@@ -82,7 +83,7 @@ find_named(struct mem_store *m, const il_op *op)
     return j;
 }
 
-/* ---- push ------------------------------------------------------------------------------------------------------------ */
+/* ---- push ------------------------------------------------------------------------------------ */
 
 static void
 push_again(struct mem_store *m, il_op *op, const struct mem_job *j)
@@ -121,7 +122,7 @@ push_new(struct mem_store *m, il_op *op, struct mem_queue *q, struct mem_job *pa
     il__mem_show_job(m, op, j, 0, &room);
     op->status = IL_OK;
     if (!j->row.is_parent)
-        il__mem_queue_wake(m, q); /* a new job has nobody who waits for it */
+        il__mem_queue_wake(m, q); /* a new job has no waiters */
 }
 
 void
@@ -161,9 +162,9 @@ il__mem_push(struct mem_store *m, il_op *op)
     push_new(m, op, q, parent);
 }
 
-/* ---- ops of the worker that has claimed it ------------------------------------------------------------------------------ */
+/* ---- ops of the worker that has claimed it --------------------------------------------------- */
 
-/* What such an op needs beside room for its answer. */
+/* What such an op needs besides room for its reply. */
 struct claimed {
     struct mem_text *text;   /* heartbeat: message; fail: error */
     void            *result; /* finish */
@@ -266,7 +267,7 @@ il__mem_job_claimed_op(struct mem_store *m, il_op *op)
     claimed_release(&c);
 }
 
-/* ---- cancel, retry, seal ---------------------------------------------------------------------------------------------------- */
+/* ---- cancel, retry, seal --------------------------------------------------------------------- */
 
 /* `reason` may be NULL. */
 static void
@@ -276,7 +277,7 @@ cancel_one(struct mem_store *m, struct mem_job *j, bool now, struct mem_text *re
     const char        *text = reason != NULL ? reason->text : NULL;
 
     if (j->row.state == IL_JOB_RUNNING)
-        il__board_wake(&m->board, IL__BOARD_BREAK); /* its worker is told */
+        il__board_wake(&m->board, IL__BOARD_BREAK); /* notify its worker */
     if (j->row.state == IL_JOB_RUNNING && !now) {   /* it stays where it is */
         const char *error = il__job_cancel(&j->row, &env, now, text);
         il__mem_job_error(j, error, error == text ? reason : NULL);
@@ -305,7 +306,7 @@ cancel_parent(struct mem_store *m, struct mem_job *p, bool now, struct mem_text 
         if (c->group->limited)
             il__mem_queue_wake(m, c->queue);
     }
-    settle_parent(m, p);
+    end_parent(m, p);
     il__mem_job_wake(m, p);
 }
 
@@ -396,6 +397,6 @@ il__mem_job_seal(struct mem_store *m, il_op *op)
     il_status          st  = il__job_seal(&j->row, &env, &detail);
     il__op_end(op, st, detail);
     if (st == IL_OK)
-        settle_parent(m, j);
+        end_parent(m, j);
     il__mem_show_job(m, op, j, 0, &room);
 }

@@ -1,12 +1,12 @@
 /*
- * queue_rows.c: the jobs of the memory engine and the groups they are in: finding, making, moving and deleting them. What becomes
- * of a job is decided by core/job.c; where that puts it, here.
+ * queue_rows.c: the jobs of the memory engine and their groups: finds, creates, moves and deletes
+ * them. core/job.c decides the next state of a job; this file puts it into the matching containers.
  */
 #include "base/hash.h"
 #include "core/queue.h"
 #include "store/memory/queue_internal.h"
 
-/* ---- what comes first -------------------------------------------------------------------------------------------- */
+/* ---- what comes first ------------------------------------------------------------------------ */
 
 static const struct mem_job *
 job_of_turn(const struct il__heap_node *node)
@@ -30,15 +30,6 @@ static bool
 ready_before(const struct il__heap_node *a, const struct il__heap_node *b)
 {
     return il__job_before(&job_of_turn(a)->row, &job_of_turn(b)->row);
-}
-
-static bool
-scheduled_before(const struct il__heap_node *a, const struct il__heap_node *b)
-{
-    const struct mem_job *x = job_of_turn(a);
-    const struct mem_job *y = job_of_turn(b);
-
-    return first_by(x->row.run_at_ms, y->row.run_at_ms, x, y);
 }
 
 static bool
@@ -68,7 +59,7 @@ purge_before(const struct il__heap_node *a, const struct il__heap_node *b)
     return first_by(x->row.purge_at_ms, y->row.purge_at_ms, x, y);
 }
 
-/* A group's turn comes with its first job. */
+/* A group's turn is that of its first job. */
 static bool
 turn_before(const struct il__heap_node *a, const struct il__heap_node *b)
 {
@@ -81,9 +72,8 @@ turn_before(const struct il__heap_node *a, const struct il__heap_node *b)
 void
 il__mem_queue_order(struct mem_queue *q)
 {
-    q->turns.before     = turn_before;
-    q->scheduled.before = scheduled_before;
-    q->running.before   = expires_before;
+    q->turns.before   = turn_before;
+    q->running.before = expires_before;
 }
 
 void
@@ -93,7 +83,7 @@ il__mem_queues_order(struct mem_queues *all)
     all->ended.before   = purge_before;
 }
 
-/* ---- groups ----------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 struct mem_group *
 il__mem_group_new(struct mem_queue *q, const char *name)
@@ -103,12 +93,14 @@ il__mem_group_new(struct mem_queue *q, const char *name)
 
     if (g == NULL)
         return NULL;
-    *g = (struct mem_group){ .queue = q, .limited = name[0] != '\0', .ready = { .before = ready_before } };
+    *g = (struct mem_group){ .queue   = q,
+                             .limited = name[0] != '\0',
+                             .ready   = { .before = ready_before } };
     memcpy(g->name, name, n_bytes);
     return g;
 }
 
-/* Has it a job and room for one more? Then it has its place in the order of turns. */
+/* If the group has a job and room for one more, it has a place in the order of turns. */
 static void
 group_turn(struct mem_group *g)
 {
@@ -169,7 +161,7 @@ group_drop_if_idle(struct mem_store *m, struct mem_group *g)
     il__free(g);
 }
 
-/* ---- jobs -------------------------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 struct mem_job *
 il__mem_job_find(struct mem_store *m, const char *tenant, const char *id)
@@ -218,7 +210,7 @@ il__mem_job_new(struct mem_store *m, const il_op *op, struct mem_queue *q)
         j->children = (struct mem_jobs *)(void *)at;
         memset(j->children, 0, lists_bytes);
         at += lists_bytes;
-        j->settled = at;
+        j->error_room = at;
         at += room_bytes;
     }
     j->id            = il__put(&at, in->id, id_bytes);
@@ -251,12 +243,12 @@ il__mem_job_link(struct mem_store *m, struct mem_job *j, struct mem_job *parent)
     j->queue->made = true;
     j->parent      = parent;
     il__map_add(&m->queues->jobs, j->hash, j);
-    il__mem_jobs_add(&j->queue->by_seq, j, LINK_SEQ);
+    j->by_seq = (struct il__tree_node){ .first = "", .second = "", .number = j->row.seq };
     il__mem_unique_take(m, j);
     il__mem_job_enter(m, j);
 }
 
-/* Which of its parent's lists a child is in. */
+/* The list of its parent that a child is in. */
 static struct mem_jobs *
 siblings(const struct mem_job *j)
 {
@@ -271,12 +263,13 @@ il__mem_job_leave(struct mem_store *m, struct mem_job *j)
     struct mem_queue *q = j->queue;
 
     j->had_ended = il__job_ended(j->row.state);
-    il__mem_jobs_remove(&q->by_state[j->row.state], j, LINK_STATE);
+    il__tree_remove(&q->in_state[j->row.state], &j->by_seq);
     if (j->parent != NULL)
         il__mem_jobs_remove(siblings(j), j, LINK_CHILD);
     if (j->row.state == IL_JOB_SCHEDULED) {
-        il__heap_remove(&q->scheduled, &j->turn);
+        il__tree_remove(&q->later, &j->by_run_at);
     } else if (j->row.state == IL_JOB_READY) {
+        il__heap_remove(&q->ages, &j->age);
         il__heap_remove(&j->group->ready, &j->turn);
         group_turn(j->group);
     } else if (j->row.state == IL_JOB_RUNNING && !j->row.is_parent) {
@@ -294,7 +287,7 @@ il__mem_job_enter(struct mem_store *m, struct mem_job *j)
 {
     struct mem_queue *q = j->queue;
 
-    il__mem_jobs_add(&q->by_state[j->row.state], j, LINK_STATE);
+    il__tree_add(&q->in_state[j->row.state], &j->by_seq);
     if (j->parent != NULL)
         il__mem_jobs_add(siblings(j), j, LINK_CHILD);
     if (j->by != NULL && j->row.state != IL_JOB_RUNNING) {
@@ -302,8 +295,13 @@ il__mem_job_enter(struct mem_store *m, struct mem_job *j)
         j->by = NULL;
     }
     if (j->row.state == IL_JOB_SCHEDULED) {
-        il__heap_add(&q->scheduled, &j->turn);
+        j->by_run_at = (struct il__tree_node){
+            .first = "", .second = "", .number = (uint64_t)j->row.run_at_ms, .tie = j->row.seq
+        };
+        il__tree_add(&q->later, &j->by_run_at);
     } else if (j->row.state == IL_JOB_READY) {
+        j->age.at = j->row.run_at_ms;
+        il__heap_add(&q->ages, &j->age);
         il__heap_add(&j->group->ready, &j->turn);
         group_turn(j->group);
     } else if (j->row.state == IL_JOB_RUNNING && !j->row.is_parent) {
@@ -313,7 +311,7 @@ il__mem_job_enter(struct mem_store *m, struct mem_job *j)
         group_turn(j->group);
     } else if (il__job_ended(j->row.state)) {
         il__heap_add(&m->queues->ended, &j->due);
-        /* Looked at once, when the job ends: setting the wall clock later must not matter. */
+        /* Decided once, when the job ends: setting the wall clock later must not matter. */
         if (!j->had_ended && !il__job_keeps_key(&j->row, m->wall_ms))
             il__mem_unique_leave(m, j);
     }
@@ -328,7 +326,6 @@ il__mem_job_delete(struct mem_store *m, struct mem_job *j)
     }
     il__mem_job_leave(m, j);
     il__mem_unique_leave(m, j);
-    il__mem_jobs_remove(&j->queue->by_seq, j, LINK_SEQ);
     il__map_remove(&m->queues->jobs, j->hash, j);
     il__mem_job_drop(m, j);
 }

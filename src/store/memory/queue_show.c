@@ -1,6 +1,7 @@
 /*
- * queue_show.c: jobs as an op shows them; get, list and purge on the memory engine.
+ * queue_show.c: formats jobs for replies; get, list and purge in the memory engine.
  */
+#include "core/limits.h"
 #include "core/op.h"
 #include "store/memory/queue_internal.h"
 
@@ -10,15 +11,16 @@ text_of(const struct mem_text *t)
     return t != NULL ? t->text : "";
 }
 
-/* ---- one job ------------------------------------------------------------------------------------------------------------- */
+/* ---- one job --------------------------------------------------------------------------------- */
 
 bool
-il__mem_room(il_op *op, const struct mem_job *j, unsigned blobs, size_t n_more, struct mem_room *ret)
+il__mem_room(il_op *op, const struct mem_job *j, unsigned blobs, size_t n_more,
+             struct mem_room *ret)
 {
     const char *const texts[] = { j->queue->tenant, j->queue->name,     j->id,
                                   j->parent_id,     j->group->name,     j->unique_key,
                                   j->error,         text_of(j->worker), text_of(j->message) };
-    /* An error may become a sentence of the core, all of which are shorter than this. */
+    /* An error may be replaced by a sentence of the core, all of which are shorter than this. */
     size_t n_bytes = n_more + 128;
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -36,7 +38,7 @@ il__mem_room(il_op *op, const struct mem_job *j, unsigned blobs, size_t n_more, 
     return slot != NULL;
 }
 
-/* Bytes with a NUL behind them, into the room. */
+/* Copy bytes and a terminating NUL into the reserved room. */
 static const void *
 put(struct mem_room *room, const void *data, size_t n_bytes)
 {
@@ -74,6 +76,8 @@ il__mem_show_job(struct mem_store *m, il_op *op, const struct mem_job *j, unsign
         info.payload = put(room, j->payload, j->payload_bytes);
     if ((blobs & (SHOW_PAYLOAD | SHOW_SIZES)) != 0)
         info.payload_bytes = j->payload_bytes;
+    if (info.state != IL_JOB_COMPLETED)
+        blobs &= ~(unsigned)(SHOW_RESULT | SHOW_SIZES);
     if ((blobs & SHOW_RESULT) != 0)
         info.result = put(room, j->result, j->result_bytes);
     if ((blobs & (SHOW_RESULT | SHOW_SIZES)) != 0)
@@ -82,7 +86,7 @@ il__mem_show_job(struct mem_store *m, il_op *op, const struct mem_job *j, unsign
         op->out.fence        = info.token;
         op->out.remaining_ms = info.remaining_ms;
     }
-    /* The array is the op's own; it is const for whoever reads the results. */
+    /* The op owns the array; it is const only for readers of the results. */
     memcpy((char *)(uintptr_t)op->out.jobs + room->i_slot * sizeof info, &info, sizeof info);
 }
 
@@ -117,11 +121,12 @@ il__mem_job_get(struct mem_store *m, il_op *op)
         op->status = IL_OK;
 }
 
-/* ---- listing: the newest of each queue, then the newest of these ------------------------------------------------------------ */
+/* ---- listing: the newest of each queue, then the newest of these ----------------------------- */
 
 struct found {
     const struct mem_job **jobs;
     size_t                 n, size;
+    uint64_t               floor; /* 0 = none */
 };
 
 static bool
@@ -145,19 +150,52 @@ has_state(const struct mem_store *m, const struct mem_job *j, uint32_t states)
     return states == 0 || (states >> il__job_view(&j->row, m->wall_ms) & 1) != 0;
 }
 
+/* May jobs in this state match the filter? A SCHEDULED one may be READY by now. */
+static bool
+may_have(uint32_t states, unsigned state)
+{
+    return states == 0 || (states >> state & 1) != 0 ||
+           (state == IL_JOB_SCHEDULED && (states >> IL_JOB_READY & 1) != 0);
+}
+
+/* The newest job of a queue before a seq that may match; NULL: none. */
+static const struct mem_job *
+newest_before(const struct mem_queue *q, uint32_t states, uint64_t before)
+{
+    const struct mem_job *newest = NULL;
+
+    for (unsigned i = IL_JOB_SCHEDULED; i < IL_JOB_STATE_COUNT; i++) {
+        const struct il__tree_node *node =
+            may_have(states, i) ? il__tree_before(&q->in_state[i], "", "", before) : NULL;
+        const struct mem_job *j =
+            node != NULL ? const_container_of(node, struct mem_job, by_seq) : NULL;
+        if (j != NULL && (newest == NULL || j->row.seq > newest->row.seq))
+            newest = j;
+    }
+    return newest;
+}
+
+/* Add the newest jobs of a queue. Seqs below f->floor were not checked everywhere, and are left out
+ * in the end. */
 static bool
 find_in_queue(const struct mem_store *m, const il_op *op, const struct mem_queue *q,
               uint64_t before, struct found *f)
 {
-    size_t n = 0;
+    const il_list_in     *in = &op->in.list;
+    size_t                n = 0, n_looked = 0;
+    const struct mem_job *j;
 
-    for (const struct mem_job *j = q->by_seq.tail; j != NULL && n <= op->in.list.limit;
-         j                       = j->links[LINK_SEQ].prev) {
-        if (j->row.seq >= before || !has_state(m, j, op->in.list.states))
-            continue;
-        if (!found_add(f, j))
-            return false;
-        n++;
+    while (n <= in->limit && (j = newest_before(q, in->states, before)) != NULL) {
+        before = j->row.seq;
+        if (has_state(m, j, in->states)) {
+            if (!found_add(f, j))
+                return false;
+            n++;
+        }
+        if (++n_looked == (size_t)in->limit + 1 + IL__LOOK_MAX) {
+            f->floor = MAX(f->floor, before);
+            break;
+        }
     }
     return true;
 }
@@ -171,7 +209,7 @@ newest_first(const void *a, const void *b)
     return x->row.seq > y->row.seq ? -1 : x->row.seq < y->row.seq;
 }
 
-/* What a listing shows of a job: only what is small, but how large the rest is. */
+/* What a listing shows of a job: small fields, and the sizes of the large ones. */
 static unsigned
 small_blobs(const struct mem_job *j)
 {
@@ -192,9 +230,11 @@ show_page(struct mem_store *m, il_op *op, const struct found *f)
     if (f->n > limit) {
         const struct mem_job *last = f->jobs[limit - 1];
         op->out.next               = il__op_cursor(op, last->id, last->row.seq);
-        if (op->out.next == NULL)
-            op->status = IL_NOMEM;
+    } else if (f->floor > 0) {
+        op->out.next = il__op_cursor(op, IL__NO_ID, f->floor);
     }
+    if ((f->n > limit || f->floor > 0) && op->out.next == NULL)
+        op->status = IL_NOMEM;
 }
 
 void
@@ -207,12 +247,20 @@ il__mem_job_list(struct mem_store *m, il_op *op)
 
     if (op->in.list.cursor != NULL)
         CHECK(il__cursor_parse(op->in.list.cursor, &id, &before));
-    for (const struct mem_queue *q = m->queues->all; q != NULL && ok; q = q->next) {
-        if (strcmp(q->tenant, op->tenant) == 0 && (op->key == NULL || strcmp(q->name, op->key) == 0))
-            ok = find_in_queue(m, op, q, before, &f);
+    if (op->key != NULL) {
+        const struct mem_queue *q = il__mem_queue_find(m, op->tenant, op->key);
+        ok                        = q == NULL || find_in_queue(m, op, q, before, &f);
+    } else {
+        for (const struct il__tree_node *node = il__tree_first(&m->queues->by_name, op->tenant, "");
+             node != NULL && strcmp(node->first, op->tenant) == 0 && ok;
+             node = il__tree_after(&m->queues->by_name, node->first, node->second, 0))
+            ok = find_in_queue(m, op, const_container_of(node, struct mem_queue, by_name), before,
+                               &f);
     }
     if (f.n > 0)
         qsort(f.jobs, f.n, sizeof *f.jobs, newest_first);
+    while (f.n > 0 && f.jobs[f.n - 1]->row.seq < f.floor)
+        f.n--;
     if (ok)
         show_page(m, op, &f);
     else
@@ -220,7 +268,7 @@ il__mem_job_list(struct mem_store *m, il_op *op)
     il__free(f.jobs);
 }
 
-/* ---- purge ------------------------------------------------------------------------------------------------------------------- */
+/* ---- purge ----------------------------------------------------------------------------------- */
 
 static bool
 may_be_purged(const struct mem_store *m, const il_op *op, const struct mem_job *j)
@@ -230,15 +278,31 @@ may_be_purged(const struct mem_store *m, const il_op *op, const struct mem_job *
            (j->parent == NULL || il__job_ended(j->parent->row.state));
 }
 
+/* The oldest job of a queue after a seq that may match; NULL: none. */
+static struct mem_job *
+oldest_after(const struct mem_queue *q, uint32_t states, uint64_t after)
+{
+    struct mem_job *oldest = NULL;
+
+    for (unsigned i = IL_JOB_SCHEDULED; i < IL_JOB_STATE_COUNT; i++) {
+        struct il__tree_node *node =
+            may_have(states, i) ? il__tree_after(&q->in_state[i], "", "", after) : NULL;
+        struct mem_job *j = node != NULL ? container_of(node, struct mem_job, by_seq) : NULL;
+        if (j != NULL && (oldest == NULL || j->row.seq < oldest->row.seq))
+            oldest = j;
+    }
+    return oldest;
+}
+
 void
 il__mem_job_purge(struct mem_store *m, il_op *op)
 {
-    struct mem_queue *q = il__mem_queue_made(m, op);
-    struct mem_job   *next;
+    struct mem_queue *q    = il__mem_queue_made(m, op);
+    struct mem_job   *next = q != NULL ? oldest_after(q, op->in.list.states, 0) : NULL;
 
     op->status = IL_OK;
-    for (struct mem_job *j = q != NULL ? q->by_seq.head : NULL; j != NULL; j = next) {
-        next = j->links[LINK_SEQ].next;
+    for (struct mem_job *j = next; j != NULL; j = next) {
+        next = oldest_after(q, op->in.list.states, j->row.seq);
         if (!may_be_purged(m, op, j))
             continue;
         if (op->out.sweep.n_purged == op->in.list.limit) {

@@ -1,14 +1,15 @@
 /*
- * queue_tables.c: the memory engine's queues, unique keys and workers, and the texts and lists of its jobs.
+ * queue_tables.c: queues, unique keys and workers of the memory engine, and the strings and lists
+ * of its jobs.
  *
- * Whoever adds something reserves first and changes afterwards, so that a failed op leaves everything as it was.
+ * Callers reserve memory before they change anything, so a failed op leaves everything unchanged.
  */
 #include "base/hash.h"
 #include "core/limits.h"
 #include "core/queue.h"
 #include "store/memory/queue_internal.h"
 
-/* ---- texts and lists ------------------------------------------------------------------------------------------ */
+/* ---- texts and lists ------------------------------------------------------------------------- */
 
 struct mem_text *
 il__mem_text_new(const char *text)
@@ -68,7 +69,7 @@ il__mem_jobs_remove(struct mem_jobs *list, struct mem_job *j, enum mem_link link
     list->n--;
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 struct mem_queue *
 il__mem_queue_find(struct mem_store *m, const char *tenant, const char *name)
@@ -121,6 +122,8 @@ il__mem_queue_get(struct mem_store *m, const char *tenant, const char *name)
         return NULL;
     }
     il__map_add(&all->queues, q->hash, q);
+    q->by_name = (struct il__tree_node){ .first = q->tenant, .second = q->name };
+    il__tree_add(&all->by_name, &q->by_name);
     all->all = q;
     return q;
 }
@@ -131,7 +134,7 @@ il__mem_queue_wake(struct mem_store *m, const struct mem_queue *q)
     il__board_wake(&m->board, il__board_slot(q->tenant, q->name, IL__WAKE_QUEUE));
 }
 
-/* ---- unique keys -------------------------------------------------------------------------------------------------------- */
+/* ---- unique keys ----------------------------------------------------------------------------- */
 
 uint64_t
 il__mem_unique_hash(const struct mem_queue *q, const char *key)
@@ -178,7 +181,7 @@ il__mem_unique_leave(struct mem_store *m, struct mem_job *j)
     j->has_key = false;
 }
 
-/* ---- workers -------------------------------------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static uint64_t
 worker_hash(const struct mem_queue *q, const char *name)
@@ -278,7 +281,7 @@ il__mem_worker_free(struct mem_store *m, struct mem_worker *w)
     il__free(w);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 bool
 il__mem_queues_new(struct mem_store *m)
@@ -296,8 +299,10 @@ il__mem_queues_new(struct mem_store *m)
 static void
 free_queue(struct mem_store *m, struct mem_queue *q)
 {
-    while (q->by_seq.head != NULL)
-        il__mem_job_delete(m, q->by_seq.head);
+    for (unsigned i = 0; i < IL_JOB_STATE_COUNT; i++) {
+        while (q->in_state[i].root != NULL)
+            il__mem_job_delete(m, container_of(q->in_state[i].root, struct mem_job, by_seq));
+    }
     CHECK(q->groups == NULL);
     il__mem_text_unref(q->reason);
     il__free(q->starts);

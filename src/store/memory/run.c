@@ -1,6 +1,7 @@
 /*
- * run.c: stage, finish, cancel and log of runs on the memory engine, as src/core/runs.md says, and their sweep. What is
- * needed is reserved and shown first, and changed afterwards, so that a failed op leaves everything as it was.
+ * run.c: stage, finish, cancel and log of runs in the memory engine, and their sweep. The rules are
+ * in src/core/runs.md. An op reserves memory and builds its reply before it changes anything, so a
+ * failed op leaves everything unchanged.
  */
 #include "store/memory/run.h"
 
@@ -9,18 +10,19 @@
 #include "core/op.h"
 
 struct mem_key *
-il__mem_run_settle(struct mem_store *m, const struct mem_run *r)
+il__mem_run_expire(struct mem_store *m, const struct mem_run *r)
 {
-    struct mem_key *k = il__mem_key_find(m, il__mem_hash_key(m, r->tenant, r->key), r->tenant, r->key);
+    struct mem_key *k =
+        il__mem_key_find(m, il__mem_hash_key(m, r->tenant, r->key), r->tenant, r->key);
 
     if (k != NULL)
-        il__mem_settle(m, k, NULL);
+        il__mem_expire(m, k, NULL);
     return k;
 }
 
-/* ---- the log --------------------------------------------------------------------------------------------------- */
+/* ---- the log --------------------------------------------------------------------------------- */
 
-/* Room for n more bytes, of which the last IL_LOG_BYTES_MAX will be kept. */
+/* Reserve room for n more bytes, of which the last IL_LOG_BYTES_MAX will be kept. */
 static bool
 log_reserve(struct mem_log *log, size_t n)
 {
@@ -39,7 +41,7 @@ log_reserve(struct mem_log *log, size_t n)
     return true;
 }
 
-/* There is room. A capacity that is not the largest has not been filled, so growing moved nothing. */
+/* There is room. A capacity below the maximum was never filled, so growing moved nothing. */
 static void
 log_append(struct mem_log *log, const void *data, size_t n)
 {
@@ -84,7 +86,7 @@ read_log(struct mem_store *m, il_op *op, const struct mem_run *r)
     op->status          = IL_OK;
 }
 
-/* ---- stage, finish, cancel -------------------------------------------------------------------------------------- */
+/* ---- stage, finish, cancel ------------------------------------------------------------------- */
 
 static bool
 is_current(const il_op *op, const struct mem_run *r)
@@ -92,10 +94,12 @@ is_current(const il_op *op, const struct mem_run *r)
 #ifdef IL_MUTANT_run_fence_ignored
     return r->state == IL_RUN_RUNNING;
 #endif
-    return r->state == IL_RUN_RUNNING && r->fence == op->fence && strcmp(r->holder, op->holder) == 0;
+    return r->state == IL_RUN_RUNNING && r->fence == op->fence &&
+           strcmp(r->holder, op->holder) == 0;
 }
 
-/* Is it the run's own stage or finish, and what of its log is new? Otherwise the op has its answer. */
+/* Is it a stage or finish by the run's own holder, and which part of its log is new? If not, sets
+ * the op's reply. */
 static bool
 may_write(struct mem_store *m, il_op *op, const struct mem_run *r, struct il__log_part *ret)
 {
@@ -129,7 +133,8 @@ stage(struct mem_store *m, il_op *op, struct mem_run *r)
     l.info.log_bytes += log.n_bytes;
     l.info.updated_at_ms = m->wall_ms;
     text                 = il__strdup(l.info.stage);
-    if (text == NULL || !log_reserve(&r->log, log.n_bytes) || il__mem_run_show_look(m, op, &l) == NULL) {
+    if (text == NULL || !log_reserve(&r->log, log.n_bytes) ||
+        il__mem_run_show_look(m, op, &l) == NULL) {
         il__free(text);
         op->status = IL_NOMEM;
         return;
@@ -144,7 +149,7 @@ stage(struct mem_store *m, il_op *op, struct mem_run *r)
         il__run_tell_stop(op, r->error);
 }
 
-/* The hold of a run that has ended in this op leaves, and the key is given on. */
+/* End the hold of a run that has ended in this op, and hand the key to the next waiter. */
 static void
 leave(struct mem_store *m, struct mem_hold *h, enum il__lease_event event)
 {
@@ -169,7 +174,8 @@ finish(struct mem_store *m, il_op *op, struct mem_run *r)
     l.info.ended_at_ms   = m->wall_ms;
     l.info.updated_at_ms = m->wall_ms;
     l.info.log_bytes += log.n_bytes;
-    if (text == NULL || !log_reserve(&r->log, log.n_bytes) || il__mem_run_show_look(m, op, &l) == NULL) {
+    if (text == NULL || !log_reserve(&r->log, log.n_bytes) ||
+        il__mem_run_show_look(m, op, &l) == NULL) {
         il__free(text);
         op->status = IL_NOMEM;
         return;
@@ -182,7 +188,8 @@ finish(struct mem_store *m, il_op *op, struct mem_run *r)
     op->status = IL_OK;
 }
 
-/* What ends the hold of a pending run that is cancelled; it was not confirmed, and is not remembered. */
+/* End the hold of a pending run that is cancelled; it was not confirmed, so it is not
+ * remembered. */
 enum il__lease_event
 il__mem_run_leave_event(const struct mem_hold *h)
 {
@@ -223,13 +230,13 @@ cancel(struct mem_store *m, il_op *op, struct mem_run *r)
     }
 }
 
-/* ---- the ops ------------------------------------------------------------------------------------------------------ */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
-/* An op that changes a run which is named by its id. */
+/* An op that changes a run, named by its id. */
 static void
 change(struct mem_store *m, il_op *op, struct mem_run *r)
 {
-    struct mem_key *k = il__mem_run_settle(m, r);
+    struct mem_key *k = il__mem_run_expire(m, r);
 
     if (op->type == IL_OP_RUN_STAGE)
         stage(m, op, r);
@@ -266,6 +273,8 @@ il__mem_run_op(struct mem_store *m, il_op *op)
 void
 il__mem_run_sweep(struct mem_store *m, il_op *op)
 {
+    for (uint32_t n = 0; n < op->in.list.limit && il__mem_run_rate_drop(m); n++)
+        ; /* they do not count as purged: only results do */
     for (uint32_t n = 0; n < op->in.list.limit && il__mem_run_purge(m); n++)
         op->out.sweep.n_purged++;
     if (il__mem_run_overdue(m))

@@ -1,7 +1,8 @@
 /*
- * run_show.c: how a run looks on the memory engine; get and list. They change nothing: a run whose lease has expired is
- * shown as it will end.
+ * run_show.c: formats runs for replies, and get and list, in the memory engine. They change
+ * nothing: a run whose lease has expired is shown in the state in which it will end.
  */
+#include "core/limits.h"
 #include "core/op.h"
 #include "store/memory/run.h"
 
@@ -29,7 +30,7 @@ state_at(const struct mem_store *m, const struct mem_run *r)
     return il__run_state_at(r->state, r->cancelled, &hold, m->now_ms);
 }
 
-/* Its place among the pending runs of its key, those that are still there. */
+/* Its place among the pending runs of its key that have not ended. */
 static uint32_t
 position_of(const struct mem_store *m, const struct mem_run *run)
 {
@@ -98,41 +99,78 @@ il__mem_run_get(struct mem_store *m, il_op *op, const struct mem_run *r)
         op->status = IL_OK;
 }
 
+/* The newest run before a seq that a listing may show; NULL: none. Live runs may be shown as they
+ * will end. */
+static const struct mem_run *
+newest_before(const struct mem_store *m, const il_op *op, uint64_t below)
+{
+    const struct mem_runs *t      = m->runs;
+    const struct mem_run  *newest = NULL;
+    const char            *key    = op->key != NULL ? op->key : "";
+
+    for (unsigned i = IL_RUN_PENDING; i < IL_RUN_STATE_COUNT; i++) {
+        const struct il__tree_node *node;
+        if (i <= IL_RUN_RUNNING ? !il__run_may_be_live(op->in.list.states)
+                                : !il__run_wanted(op->in.list.states, (il_run_state)i))
+            continue;
+        node = il__tree_before(op->key != NULL ? &t->of_key[i] : &t->in_state[i], op->tenant, key,
+                               below);
+        if (node == NULL || strcmp(node->first, op->tenant) != 0 || strcmp(node->second, key) != 0)
+            continue;
+        const struct mem_run *r = op->key != NULL
+                                      ? const_container_of(node, struct mem_run, by_key)
+                                      : const_container_of(node, struct mem_run, by_state);
+        if (newest == NULL || r->seq > newest->seq)
+            newest = r;
+    }
+    return newest;
+}
+
 static bool
 is_listed(const struct mem_store *m, const il_op *op, const struct mem_run *r)
 {
-    const char *prefix = op->in.list.prefix != NULL ? op->in.list.prefix : "";
+    const char *prefix = op->key == NULL && op->in.list.prefix != NULL ? op->in.list.prefix : "";
 
-    if (strcmp(r->tenant, op->tenant) != 0)
-        return false;
-    if (op->key != NULL ? strcmp(r->key, op->key) != 0 : strncmp(r->key, prefix, strlen(prefix)) != 0)
-        return false;
-    return il__run_wanted(op->in.list.states, state_at(m, r));
+    return strncmp(r->key, prefix, strlen(prefix)) == 0 &&
+           il__run_wanted(op->in.list.states, state_at(m, r));
+}
+
+static void
+go_on_below(il_op *op, const char *id, uint64_t seq)
+{
+    op->out.next = il__op_cursor(op, id, seq);
+    if (op->out.next == NULL)
+        op->status = IL_NOMEM;
 }
 
 void
 il__mem_run_list(struct mem_store *m, il_op *op)
 {
     const char           *id;
-    uint64_t              below = UINT64_MAX;
-    const struct mem_run *last  = NULL;
+    uint64_t              below    = UINT64_MAX;
+    size_t                n_looked = 0;
+    const struct mem_run *last     = NULL;
+    const struct mem_run *r;
 
     if (op->in.list.cursor != NULL)
         CHECK(il__cursor_parse(op->in.list.cursor, &id, &below));
     op->status = IL_OK;
-    for (const struct mem_run *r = m->runs->newest; r != NULL; r = r->older) {
-        if (r->seq >= below || !is_listed(m, op, r))
-            continue;
-        if (op->out.n_runs == op->in.list.limit) {
+    while (op->out.next == NULL && (r = newest_before(m, op, below)) != NULL) {
+        bool listed = is_listed(m, op, r);
+        below       = r->seq;
+        if (listed && op->out.n_runs == op->in.list.limit) {
             CHECK(last != NULL); /* no limit is 0 */
-            op->out.next = il__op_cursor(op, last->id, last->seq);
-            if (op->out.next == NULL)
-                op->status = IL_NOMEM;
+            go_on_below(op, last->id, last->seq);
             break;
         }
-        if (il__mem_run_show(m, op, r) == NULL)
+        if (listed && il__mem_run_show(m, op, r) == NULL)
             return;
-        last = r;
+        last = listed ? r : last;
+        /* how far it has read */
+        if (++n_looked == (size_t)op->in.list.limit + 1 + IL__LOOK_MAX) {
+            go_on_below(op, IL__NO_ID, below);
+            break;
+        }
     }
     op->out.fence = 0;
 }

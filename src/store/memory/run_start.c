@@ -1,13 +1,14 @@
 /*
- * run_start.c: starting runs on the memory engine, as the table of src/core/runs.md says. A start is an acquire of the key by
- * the run's holder, with a decision before it about the runs of the key that are live.
+ * run_start.c: starts runs in the memory engine. The decision table is in src/core/runs.md. A start
+ * is an acquire of the key by the run's holder, preceded by a decision about the live runs of that
+ * key.
  */
 #include "core/answer.h"
 #include "core/lease.h"
 #include "core/op.h"
 #include "store/memory/run.h"
 
-/* The numbers of a run that was shown before it was changed. */
+/* The numbers of a run whose reply was built before the run changed. */
 static void
 show_again(const struct mem_store *m, il_op *op, const struct mem_run *r)
 {
@@ -25,9 +26,9 @@ show_again(const struct mem_store *m, il_op *op, const struct mem_run *r)
     shown->updated_at_ms = l.info.updated_at_ms;
 }
 
-/* ---- a run that exists ------------------------------------------------------------------------------------------ */
+/* ---- a run that exists ----------------------------------------------------------------------- */
 
-/* This holder repeats the start of a run that it executes or waits for. */
+/* The holder repeats the start of a run that it executes or waits for. */
 static void
 repeat(struct mem_store *m, il_op *op, struct mem_run *r)
 {
@@ -42,7 +43,7 @@ repeat(struct mem_store *m, il_op *op, struct mem_run *r)
     show_again(m, op, r);
 }
 
-/* HELD, with the lease in the way and, if there is one, the run. */
+/* HELD, with the lease in the way and its run, if it has one. */
 static void
 answer_held(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_run *in_the_way)
 {
@@ -51,7 +52,7 @@ answer_held(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_
     il__mem_answer_held(m, op, k);
 }
 
-/* May this holder want the key for a run? If not, the op says why. */
+/* May this holder request the key for a run? If not, sets the op's reply. */
 static bool
 may_want(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
 {
@@ -81,7 +82,7 @@ is_free(const struct mem_key *k)
     return k->leases.n == 0 && !il__mem_has_queue(k);
 }
 
-/* A slot is RUNNING from now on, if everything it needs can be had. */
+/* Start a slot (it becomes RUNNING), if everything it needs is available. */
 static void
 begin_slot(struct mem_store *m, il_op *op, struct mem_run *r, struct mem_key *k,
            const struct mem_names *names)
@@ -160,9 +161,10 @@ start_known(struct mem_store *m, il_op *op, struct mem_run *r, struct mem_key *k
     }
 }
 
-/* ---- a new run ---------------------------------------------------------------------------------------------------- */
+/* ---- a new run ------------------------------------------------------------------------------- */
 
-/* A pending run was replaced. True: it had a waiter or an offer, so the key is to be given on. */
+/* A pending run was replaced. True: it had a waiter or an offer, so the key goes to the next
+ * waiter. */
 static bool
 end_pending(struct mem_store *m, struct mem_run *r)
 {
@@ -176,7 +178,8 @@ end_pending(struct mem_store *m, struct mem_run *r)
     return true;
 }
 
-/* End the pending runs of the key that are older than the new one, and ask the running one to stop. */
+/* End the pending runs of the key that are older than the new run, and ask the running one to
+ * stop. */
 static bool
 replace_others(struct mem_store *m, const il_op *op, const struct mem_run *by)
 {
@@ -199,9 +202,11 @@ replace_others(struct mem_store *m, const il_op *op, const struct mem_run *by)
     return ended;
 }
 
-/* The new run takes the key or queues for it; then those that it replaces end, and its turn may have come. */
+/* The new run takes the key or queues for it; then the runs that it replaces end, and its turn may
+ * have come. */
 static void
-place(struct mem_store *m, il_op *op, struct mem_run *r, struct mem_key *k, const struct mem_names *names)
+place(struct mem_store *m, il_op *op, struct mem_run *r, struct mem_key *k,
+      const struct mem_names *names)
 {
     il_op lock   = il__run_acquire(op);
     bool  queues = !is_free(k);
@@ -244,7 +249,8 @@ begin(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names 
     }
 }
 
-/* Has the tenant live_max live runs of the class, those not counted that this one replaces? What is overdue is not live. */
+/* Has the tenant live_max live runs of the class, not counting those that this one replaces?
+ * Overdue runs are not live. */
 static bool
 too_many_live(const struct mem_store *m, const il_op *op, const struct mem_run_class *class)
 {
@@ -260,7 +266,7 @@ too_many_live(const struct mem_store *m, const il_op *op, const struct mem_run_c
     return il__run_reaches(n, op->in.run.live_max);
 }
 
-/* Has the tenant made day_max runs of the class today? */
+/* Has the tenant created day_max runs of the class today? */
 static bool
 too_many_today(const struct mem_store *m, const il_op *op, const struct mem_run_class *class)
 {
@@ -275,7 +281,8 @@ too_many_today(const struct mem_store *m, const il_op *op, const struct mem_run_
 
 /* A new run, unless a limit of the tenant is reached. */
 static void
-begin_within_limits(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
+begin_within_limits(struct mem_store *m, il_op *op, struct mem_key *k,
+                    const struct mem_names *names)
 {
     const struct mem_run_class *class = il__mem_run_class_find(m, op);
 
@@ -287,7 +294,7 @@ begin_within_limits(struct mem_store *m, il_op *op, struct mem_key *k, const str
         begin(m, op, k, names);
 }
 
-/* DUPLICATE, with the run; a start that joins is counted. */
+/* DUPLICATE, with the run; counts a start that joins. */
 static void
 answer_duplicate(struct mem_store *m, il_op *op, struct mem_run *r)
 {
@@ -304,7 +311,8 @@ answer_duplicate(struct mem_store *m, il_op *op, struct mem_run *r)
 }
 
 static void
-start_new(struct mem_store *m, il_op *op, struct mem_key *k, uint64_t hash, const struct mem_names *names)
+start_new(struct mem_store *m, il_op *op, struct mem_key *k, uint64_t hash,
+          const struct mem_names *names)
 {
     const struct mem_run_key *live   = il__mem_run_key_find(m, hash, op);
     il_policy                 policy = op->in.run.policy;
@@ -326,6 +334,59 @@ start_new(struct mem_store *m, il_op *op, struct mem_key *k, uint64_t hash, cons
     }
 }
 
+/* Is a rate exhausted? Then sets the op's reply. */
+static bool
+is_too_often(const struct mem_store *m, il_op *op, const struct mem_rate *rate)
+{
+    for (enum il__rate_window w = IL__RATE_MINUTE; w < IL__RATE_COUNT; w++) {
+        struct il__rate r      = il__run_rate(op, w, m->now_ms);
+        uint64_t        n      = 0;
+        int64_t         oldest = r.slot;
+        for (size_t i = 0; r.max != 0 && i < IL__RATE_SLOTS; i++) {
+            if (rate->slots[w][i] <= il__rate_after(&r) || rate->n[w][i] == 0)
+                continue;
+            n += rate->n[w][i];
+            oldest = MIN(oldest, rate->slots[w][i]);
+        }
+        if (r.max != 0 && il__run_reaches(n, r.max)) {
+            il__run_answer_rate(op, w, il__rate_wait_ms(&r, oldest, m->now_ms));
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+count_start(const struct mem_store *m, const il_op *op, struct mem_rate *rate)
+{
+    for (enum il__rate_window w = IL__RATE_MINUTE; w < IL__RATE_COUNT; w++) {
+        struct il__rate r     = il__run_rate(op, w, m->now_ms);
+        size_t          place = (size_t)(r.slot % IL__RATE_SLOTS);
+        if (r.max == 0)
+            continue;
+        rate->n[w][place]     = rate->slots[w][place] == r.slot ? rate->n[w][place] + 1 : 1;
+        rate->slots[w][place] = r.slot;
+    }
+}
+
+static void
+start_at_rate(struct mem_store *m, il_op *op, struct mem_key *k, uint64_t hash,
+              const struct mem_names *names)
+{
+    bool             rated = op->in.run.minute_max != 0 || op->in.run.hour_max != 0;
+    struct mem_rate *rate  = rated ? il__mem_run_rate(m, op) : NULL;
+
+    if (rated && rate == NULL) {
+        op->status = IL_NOMEM;
+        return;
+    }
+    if (rated && is_too_often(m, op, rate))
+        return;
+    start_new(m, op, k, hash, names);
+    if (rated && op->status != IL_LIMIT)
+        count_start(m, op, rate);
+}
+
 void
 il__mem_run_start(struct mem_store *m, il_op *op)
 {
@@ -340,7 +401,7 @@ il__mem_run_start(struct mem_store *m, il_op *op)
     uint64_t        hash = il__mem_hash_op(m, op);
     struct mem_key *k    = il__mem_key_find(m, hash, op->tenant, op->key);
     if (k != NULL) {
-        il__mem_settle(m, k, NULL);
+        il__mem_expire(m, k, NULL);
     } else {
         k = il__mem_key_add(m, hash, op);
         if (k == NULL) {
@@ -351,11 +412,11 @@ il__mem_run_start(struct mem_store *m, il_op *op)
     if (r != NULL) {
         start_known(m, op, r, k);
     } else if ((op->flags & IL_RUN_SLOT) != 0) {
-        start_new(m, op, k, hash, &names);
+        start_at_rate(m, op, k, hash, &names);
     } else {
         names = il__mem_names(m, op);
         if (may_want(m, op, k, &names))
-            start_new(m, op, k, hash, &names);
+            start_at_rate(m, op, k, hash, &names);
     }
     il__mem_key_drop_if_idle(m, k);
 }

@@ -1,6 +1,7 @@
 /*
- * run_tables.c: the memory engine's runs: by id, by key, by class, by age, and by the time they are purged; how they begin and
- * end. Room for everything that follows is made when a run is made, so that ending one cannot fail.
+ * run_tables.c: the runs of the memory engine, by id, by key, by class, by age and by purge time;
+ * how they begin and end. Creating a run reserves all the memory it will need, so ending it cannot
+ * fail.
  */
 #include "base/hash.h"
 #include "core/key.h"
@@ -63,6 +64,80 @@ il__mem_run_class_find(struct mem_store *m, const il_op *op)
     return NULL;
 }
 
+static void
+rate_unlink(struct mem_runs *all, struct mem_rate *rate)
+{
+    *(rate->sooner != NULL ? &rate->sooner->later : &all->rate_first) = rate->later;
+    *(rate->later != NULL ? &rate->later->sooner : &all->rate_last)   = rate->sooner;
+}
+
+/* Mark it as used: lease time never goes back, so the last of the list is the one used last. */
+static struct mem_rate *
+rate_append(struct mem_store *m, struct mem_rate *rate)
+{
+    struct mem_runs *all = m->runs;
+
+    rate->used_ms = m->now_ms;
+    rate->later   = NULL;
+    rate->sooner  = all->rate_last;
+
+    *(rate->sooner != NULL ? &rate->sooner->later : &all->rate_first) = rate;
+    all->rate_last                                                    = rate;
+    return rate;
+}
+
+bool
+il__mem_run_rate_overdue(const struct mem_store *m)
+{
+    const struct mem_rate *rate    = m->runs->rate_first;
+    int64_t                slot_ms = il__rate_slot_ms(IL__RATE_HOUR); /* of the longest window */
+
+    return rate != NULL && rate->used_ms / slot_ms <= il__rate_old(IL__RATE_HOUR, m->now_ms);
+}
+
+bool
+il__mem_run_rate_drop(struct mem_store *m)
+{
+    struct mem_rate *rate = m->runs->rate_first;
+
+#ifdef IL_MUTANT_rates_kept
+    return false;
+#endif
+    if (!il__mem_run_rate_overdue(m))
+        return false;
+    rate_unlink(m->runs, rate);
+    il__map_remove(&m->runs->rates, rate->hash, rate);
+    il__free(rate);
+    return true;
+}
+
+struct mem_rate *
+il__mem_run_rate(struct mem_store *m, const il_op *op)
+{
+    struct il__map  *map      = &m->runs->rates;
+    uint64_t         hash     = hash_class(op->tenant, op->key);
+    size_t           n_class  = il__key_class_bytes(op->key);
+    size_t           n_tenant = strlen(op->tenant) + 1;
+    struct mem_rate *rate;
+
+    for (size_t i = il__map_start(map, hash); (rate = il__map_next(map, hash, &i)) != NULL; i++) {
+        if (rate->n_class == n_class && memcmp(rate->class, op->key, n_class) == 0 &&
+            strcmp(rate->tenant, op->tenant) == 0) {
+            rate_unlink(m->runs, rate);
+            return rate_append(m, rate);
+        }
+    }
+    if (!il__map_reserve(map) || (rate = il__calloc(1, sizeof *rate + n_tenant + n_class)) == NULL)
+        return NULL;
+    rate->hash    = hash;
+    rate->n_class = n_class;
+    rate->class   = rate->tenant + n_tenant;
+    memcpy(rate->tenant, op->tenant, n_tenant);
+    memcpy(rate->class, op->key, n_class);
+    il__map_add(map, hash, rate);
+    return rate_append(m, rate);
+}
+
 static uint64_t
 seq_of(const struct il__heap_node *node)
 {
@@ -75,7 +150,7 @@ purged_before(const struct il__heap_node *a, const struct il__heap_node *b)
     return seq_of(a) < seq_of(b);
 }
 
-/* ---- making and dropping ------------------------------------------------------------------------------------ */
+/* ---- making and dropping --------------------------------------------------------------------- */
 
 /* Copy a text to *p, which moves on. */
 static const char *
@@ -115,7 +190,7 @@ alloc_run(const il_op *op)
     return r;
 }
 
-/* Its class is there, but does not know it yet. False: no memory. */
+/* Its class exists, but does not contain it yet. False: no memory. */
 static bool
 join_class(struct mem_store *m, struct mem_run *r, const il_op *op)
 {
@@ -133,7 +208,8 @@ il__mem_run_new(struct mem_store *m, const il_op *op)
 {
     struct mem_runs *t = m->runs;
 
-    if (!il__map_reserve(&t->by_id) || !il__map_reserve(&t->by_key) || !il__map_reserve(&t->by_class))
+    if (!il__map_reserve(&t->by_id) || !il__map_reserve(&t->by_key) ||
+        !il__map_reserve(&t->by_class))
         return NULL;
     struct mem_run *r = alloc_run(op);
     if (r == NULL)
@@ -196,7 +272,7 @@ link_to_key(struct mem_store *m, struct mem_run *r)
     k->newest = r;
 }
 
-/* As one that is live, and by the time at which it was made: last, unless the clock was set back. */
+/* Among the live runs, and by creation time: last, unless the clock was set back. */
 static void
 link_to_class(struct mem_store *m, struct mem_run *r)
 {
@@ -213,7 +289,7 @@ link_to_class(struct mem_store *m, struct mem_run *r)
         before = before->made_before;
     r->made_before = before;
     r->made_after  = before != NULL ? before->made_after : NULL;
-    if (before == NULL) { /* before all the others, if there are any */
+    if (before == NULL) { /* before all others, if any */
         r->made_after = k->last;
         while (r->made_after != NULL && r->made_after->made_before != NULL)
             r->made_after = r->made_after->made_before;
@@ -226,7 +302,7 @@ link_to_class(struct mem_store *m, struct mem_run *r)
         k->last = r;
 }
 
-/* It is live no longer. */
+/* It is no longer live. */
 static void
 unlink_live(struct mem_run *r)
 {
@@ -278,6 +354,23 @@ unlink_from_key(struct mem_store *m, struct mem_run *r)
     il__free(k);
 }
 
+/* Where listings find it while it is in its state. */
+static void
+list_as(struct mem_runs *t, struct mem_run *r)
+{
+    r->by_state = (struct il__tree_node){ .first = r->tenant, .second = "", .number = r->seq };
+    r->by_key   = (struct il__tree_node){ .first = r->tenant, .second = r->key, .number = r->seq };
+    il__tree_add(&t->in_state[r->state], &r->by_state);
+    il__tree_add(&t->of_key[r->state], &r->by_key);
+}
+
+static void
+unlist(struct mem_runs *t, struct mem_run *r)
+{
+    il__tree_remove(&t->in_state[r->state], &r->by_state);
+    il__tree_remove(&t->of_key[r->state], &r->by_key);
+}
+
 /* Add a new run to the tables: RUNNING, or PENDING. Its hold, if it has one, is set. */
 void
 il__mem_run_add(struct mem_store *m, struct mem_run *r, enum il__run_event event)
@@ -293,6 +386,7 @@ il__mem_run_add(struct mem_store *m, struct mem_run *r, enum il__run_event event
     link_to_key(m, r);
     link_to_class(m, r);
     r->state = il__run_step(IL_RUN_NONE, event, false);
+    list_as(t, r);
     if (r->hold != NULL)
         r->hold->run = r;
     if (r->state == IL_RUN_RUNNING) {
@@ -305,7 +399,7 @@ il__mem_run_add(struct mem_store *m, struct mem_run *r, enum il__run_event event
     il__mem_run_changed(m, r);
 }
 
-/* ---- what becomes of them ------------------------------------------------------------------------------------- */
+/* ---- what becomes of them -------------------------------------------------------------------- */
 
 void
 il__mem_run_changed(struct mem_store *m, struct mem_run *r)
@@ -317,7 +411,9 @@ il__mem_run_changed(struct mem_store *m, struct mem_run *r)
 void
 il__mem_run_begin(struct mem_store *m, struct mem_run *r)
 {
+    unlist(m->runs, r);
     r->state = il__run_step(r->state, IL__RUN_EV_START, false);
+    list_as(m->runs, r);
     CHECK(r->state == IL_RUN_RUNNING);
     r->of_key->n_pending--;
     r->fence      = r->hold->fence;
@@ -325,7 +421,7 @@ il__mem_run_begin(struct mem_store *m, struct mem_run *r)
     il__mem_run_changed(m, r);
 }
 
-/* Let the run own the text of its error, if it is that. */
+/* Give `text` to the run if it is the text of its error; otherwise free it. */
 static void
 own_text(struct mem_run *r, char *text)
 {
@@ -343,7 +439,9 @@ il__mem_run_end(struct mem_store *m, struct mem_run *r, enum il__run_event event
     const char *said = event == IL__RUN_EV_REPLACE ? r->replaced_by : text;
 
     r->of_key->n_pending -= r->state == IL_RUN_PENDING;
+    unlist(m->runs, r);
     r->state = il__run_end(r->state, event, r->cancelled, said, &r->error);
+    list_as(m->runs, r);
     own_text(r, text);
     if (r->hold != NULL) {
         r->ttl_ms    = r->hold->ttl_ms;
@@ -358,7 +456,8 @@ il__mem_run_end(struct mem_store *m, struct mem_run *r, enum il__run_event event
     il__mem_run_changed(m, r);
 }
 
-/* The first reason stays. Its holder is told when it renews, which the word makes it do now. */
+/* The first reason stays. The holder learns it when it renews, which the wake-up makes it do
+ * now. */
 void
 il__mem_run_stop(struct mem_store *m, struct mem_run *r, struct il__run_error error, char *owned)
 {
@@ -414,6 +513,7 @@ il__mem_run_purge(struct mem_store *m)
     struct mem_run *r = container_of(t->purge.first, struct mem_run, purge);
     il__heap_remove(&t->purge, &r->purge);
     il__map_remove(&t->by_id, r->hash, r);
+    unlist(t, r);
     if (r->newer != NULL)
         r->newer->older = r->older;
     else
@@ -452,6 +552,8 @@ il__mem_run_release(struct mem_store *m)
         il__free(m->runs->by_key.slots[i].item);
     for (size_t i = 0; i < m->runs->by_class.size; i++)
         il__free(m->runs->by_class.slots[i].item);
+    for (size_t i = 0; i < m->runs->rates.size; i++)
+        il__free(m->runs->rates.slots[i].item);
     for (struct mem_run *r = m->runs->newest; r != NULL; r = older) {
         older       = r->older;
         r->of_key   = NULL;
@@ -461,5 +563,6 @@ il__mem_run_release(struct mem_store *m)
     il__map_release(&m->runs->by_id);
     il__map_release(&m->runs->by_key);
     il__map_release(&m->runs->by_class);
+    il__map_release(&m->runs->rates);
     il__free(m->runs);
 }

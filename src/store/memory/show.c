@@ -1,6 +1,6 @@
 /*
- * show.c: get, list and check_fence on the memory engine. They change nothing, not even what is overdue:
- * that is only left out.
+ * show.c: get, list and check_fence in the memory engine. They change nothing: overdue holds are
+ * skipped, not expired.
  */
 #include "core/lease.h"
 #include "core/limits.h"
@@ -12,7 +12,7 @@ count_waiters(const struct mem_store *m, const struct mem_key *k)
 {
     uint32_t n = 0;
 
-    for (const struct mem_hold *h = k->waiters.head; h != NULL; h = h->next)
+    for (const struct mem_hold *h = k->waiters.head; h != NULL && n < IL_COUNT_MAX; h = h->next)
         n += h->verdict == NULL && !il__mem_dead(m, h);
     return n;
 }
@@ -29,7 +29,8 @@ il__mem_show(struct mem_store *m, il_op *op, const struct mem_hold *h)
     if (waits)
         ends = h->deadline_ms;
     else
-        IGNORE(il__lease_view(m->now_ms, h->settle_ms, &state, &ends)); /* the caller knows that it lives */
+        /* the caller knows that it is live */
+        IGNORE(il__lease_view(m->now_ms, h->settle_ms, &state, &ends));
     il_lease_info item = {
         .tenant         = h->key->tenant,
         .key            = h->key->key,
@@ -54,7 +55,7 @@ il__mem_show(struct mem_store *m, il_op *op, const struct mem_hold *h)
     return il__op_add_item(op, &item);
 }
 
-/* Is it over? A lease whose key still settles is not. */
+/* Has it ended? A lease whose key is still settling has not. */
 static bool
 is_over(const struct mem_store *m, const struct mem_hold *h)
 {
@@ -79,7 +80,8 @@ il__mem_get(struct mem_store *m, il_op *op)
             continue;
         op->status    = IL_OK;
         op->out.fence = h->fence; /* the last one is the newest */
-        if (op->out.n_items < IL_PAGE_ITEMS_MAX && !il__mem_show(m, op, h)) {
+        if (op->out.n_items < IL_PAGE_ITEMS_MAX && il__op_has_room(op, IL__LEASE_BYTES) &&
+            !il__mem_show(m, op, h)) {
             op->status = IL_NOMEM;
             return;
         }
@@ -103,7 +105,7 @@ il__mem_check_fence(struct mem_store *m, il_op *op)
     }
 }
 
-/* ---- listing: collect the matching holds, sort them, show a page -------------------------------------- */
+/* ---- listing: collect the matching holds, sort them, show a page ----------------------------- */
 
 static uint64_t
 number_of(const struct mem_hold *h)
@@ -123,7 +125,7 @@ compare_holds(const void *a, const void *b)
     return number_of(x) < number_of(y) ? -1 : number_of(x) > number_of(y);
 }
 
-/* Does the hold belong on a page: right tenant and prefix, alive, after the cursor? */
+/* Does the hold belong on the page: right tenant and prefix, alive, after the cursor? */
 static bool
 is_listed(const struct mem_store *m, const il_op *op, const struct mem_hold *h,
           const char *after_key, uint64_t after_number)
@@ -131,7 +133,8 @@ is_listed(const struct mem_store *m, const il_op *op, const struct mem_hold *h,
     const char *prefix = op->in.list.prefix != NULL ? op->in.list.prefix : "";
 
     if ((h->state == IL_LEASE_WAITING && h->verdict != NULL) || is_over(m, h) ||
-        strcmp(h->key->tenant, op->tenant) != 0 || strncmp(h->key->key, prefix, strlen(prefix)) != 0)
+        strcmp(h->key->tenant, op->tenant) != 0 ||
+        strncmp(h->key->key, prefix, strlen(prefix)) != 0)
         return false;
     if (after_key == NULL)
         return true;

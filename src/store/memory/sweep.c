@@ -1,5 +1,5 @@
 /*
- * sweep.c: recovery on the memory engine, and what it delivers to the deadlock search of the core.
+ * sweep.c: recovery in the memory engine, and the data it supplies to the core's deadlock search.
  */
 #include "core/deadlock.h"
 #include "core/key.h"
@@ -34,7 +34,7 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
         il__mem_key_find(s->m, il__mem_hash_key(s->m, s->tenant, key), s->tenant, key);
 
     CHECK(k != NULL);
-    /* What is over, or is ending by itself, stands in nobody's way for ever. */
+    /* A lease that has ended, or will end by itself, does not block forever. */
     for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next) {
         if (il__lease_lasts(s->m->now_ms, h->settle_ms, h->state, h->due.at))
             il__deadlock_add_lease(d, h->holder, h->mode, h->permits);
@@ -57,8 +57,9 @@ find_ticket(const struct mem_store *m, uint64_t ticket)
 }
 
 /*
- * Search from a unit of work. IL_DEADLOCK: *ret_ticket waits no longer: it has its verdict and was woken. The waiter
- * of a run is gone, with its run: that is where the verdict is told. A search that fails for lack of memory is repeated by the next sweep.
+ * Search from a unit of work. IL_DEADLOCK: *ret_ticket no longer waits; it has its verdict and was
+ * woken. The waiter of a run is removed together with its run, which then carries the verdict. A
+ * search that runs out of memory is repeated by the next sweep.
  */
 il_status
 il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *const *holders,
@@ -81,18 +82,20 @@ il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *con
         struct mem_key *k = h->key;
         if (h->run != NULL)
             il__mem_end(m, h, il__lease_step(h->state, IL__EV_LEAVE));
-        il__mem_give_on(m, k, NULL); /* those behind it may be free to go */
+        il__mem_give_on(m, k, NULL); /* those behind it may be able to proceed */
         return IL_DEADLOCK;
     }
     return IL_OK;
 }
 
-/* Could the wait be part of a cycle? Its unit of work holds or waits for something else, too. */
+/* Could the wait be part of a cycle? Only if its unit of work also holds or waits for something
+ * else. */
 static bool
 is_entangled(struct mem_store *m, struct mem_hold *h)
 {
-    return h->verdict == NULL && (il__mem_unit_next(h) != NULL ||
-                                  il__mem_unit_first(m, h->unit_hash, h->key->tenant, h->holder) != h);
+    return h->verdict == NULL &&
+           (il__mem_unit_next(h) != NULL ||
+            il__mem_unit_first(m, h->unit_hash, h->key->tenant, h->holder) != h);
 }
 
 /* Holders of one tenant whose waits could be part of a cycle, by ticket. */
@@ -108,7 +111,8 @@ collect_entangled(struct mem_store *m, const char *tenant, const char **holders)
     return n;
 }
 
-/* Look at all of a tenant's at once; after each cycle that was opened, at all again. */
+/* Search all of a tenant's waits at once; after each cycle that was broken, search all of them
+ * again. */
 static void
 sweep_tenant(struct mem_store *m, il_op *op, const char *tenant, const char **holders)
 {
@@ -123,7 +127,7 @@ sweep_tenant(struct mem_store *m, il_op *op, const char *tenant, const char **ho
     }
 }
 
-/* The tenant that comes next in the alphabet among those with waiters; NULL when there is none. */
+/* The next tenant with waiters in alphabetical order; NULL: none. */
 static const char *
 next_tenant(const struct mem_store *m, const char *after)
 {
@@ -144,13 +148,13 @@ sweep_deadlocks(struct mem_store *m, il_op *op)
         return;
     AUTO_FREE const char **holders = il__calloc(m->n_waiters, sizeof *holders);
     if (holders == NULL)
-        return; /* the next sweep looks again */
-    /* Searching cancels waits, but frees no key: the tenant's name stays. */
+        return; /* the next sweep tries again */
+    /* The search cancels waits but frees no key, so the tenant's name stays valid. */
     for (const char *tenant = next_tenant(m, ""); tenant != NULL; tenant = next_tenant(m, tenant))
         sweep_tenant(m, op, tenant, holders);
 }
 
-/* All tenants: recovery belongs to the store, not to a caller. */
+/* All tenants: recovery is done for the store, not for a caller. */
 void
 il__mem_sweep(struct mem_store *m, il_op *op)
 {
@@ -164,7 +168,7 @@ il__mem_sweep(struct mem_store *m, il_op *op)
             break;
         }
         struct mem_key *k = container_of(m->due.first, struct mem_hold, due)->key;
-        il__mem_settle(m, k, counts);
+        il__mem_expire(m, k, counts);
         il__mem_key_drop_if_idle(m, k);
     }
     il__ended_purge(&m->ended, m->now_ms, limit);

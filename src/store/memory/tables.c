@@ -1,8 +1,9 @@
 /*
- * tables.c: the memory engine's keys, units of work, lists and pools. Nothing here knows what a lock is.
+ * tables.c: keys, units of work, lists and pools of the memory engine. Nothing here knows what a
+ * lock is.
  *
- * Growing can fail for lack of memory; whoever adds something reserves first and changes afterwards, so
- * that a failed op leaves everything as it was.
+ * Growing a table can fail for lack of memory. Callers reserve memory before they change anything,
+ * so a failed op leaves everything unchanged.
  */
 #include "base/hash.h"
 #include "core/key.h"
@@ -50,13 +51,13 @@ il__mem_names(struct mem_store *m, const il_op *op)
     if (op->n_bytes.root != op->n_bytes.holder)
         names.holder = il__hash_bytes(op->holder, op->n_bytes.holder);
     names.unit = il__hash_mix(root, m->tenant_hash);
-    /* Both will be looked at; in a large store that is two cache misses, which may as well overlap. */
+    /* Both will be read; in a large store that is two cache misses, which may as well overlap. */
     il__map_prefetch(&m->keys, names.key);
     il__map_prefetch(&m->units, names.unit);
     return names;
 }
 
-/* ---- pools: an object that was just freed is still in the cache ------------------------------------- */
+/* ---- pools: an object that was just freed is still in the cache ------------------------------ */
 
 #define KEY_BYTES 128 /* with its names, mostly */
 #define HOLD_BYTES 256
@@ -110,14 +111,15 @@ hold_bytes(const struct mem_hold *h)
     return sizeof *h + (size_t)(h->place - h->holder) + strlen(h->place) + 1;
 }
 
-/* ---- keys --------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 struct mem_key *
 il__mem_key_find(struct mem_store *m, uint64_t hash, const char *tenant, const char *key)
 {
     struct mem_key *k;
 
-    for (size_t i = il__map_start(&m->keys, hash); (k = il__map_next(&m->keys, hash, &i)) != NULL; i++) {
+    for (size_t i = il__map_start(&m->keys, hash); (k = il__map_next(&m->keys, hash, &i)) != NULL;
+         i++) {
         if (strcmp(k->key, key) == 0 && strcmp(k->tenant, tenant) == 0)
             return k;
     }
@@ -151,7 +153,7 @@ il__mem_key_drop_if_idle(struct mem_store *m, struct mem_key *k)
     pool_give(&m->key_pool, KEY_BYTES, k, key_bytes(k));
 }
 
-/* ---- lists ---------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 void
 il__mem_list_append(struct mem_list *list, struct mem_hold *h)
@@ -181,7 +183,8 @@ il__mem_list_remove(struct mem_list *list, struct mem_hold *h)
     list->n--;
 }
 
-/* Into and out of the queue of its key and the list of all waiters. The newest ticket comes last. */
+/* Add to and remove from the queue of its key and the list of all waiters. The newest ticket comes
+ * last. */
 void
 il__mem_wait_begin(struct mem_store *m, struct mem_hold *h)
 {
@@ -212,7 +215,7 @@ il__mem_wait_end(struct mem_store *m, struct mem_hold *h)
     m->n_waiters--;
 }
 
-/* ---- units of work: a chain of holds each, the youngest first ------------------------------------------- */
+/* ---- units of work: a chain of holds each, the youngest first -------------------------------- */
 
 struct mem_hold *
 il__mem_unit_first(struct mem_store *m, uint64_t unit_hash, const char *tenant, const char *holder)
@@ -262,9 +265,10 @@ unit_unlink(struct mem_store *m, struct mem_hold *h)
         il__map_remove(&m->units, h->unit_hash, h);
 }
 
-/* ---- holds ---------------------------------------------------------------------------------------------- */
+/* ---- holds ----------------------------------------------------------------------------------- */
 
-/* Of two that are due at the same time: leases by key, then waiters by ticket. So every engine sweeps in the same order. */
+/* Ties in due time: leases by key, then waiters by ticket. So every engine sweeps in the same
+ * order. */
 bool
 il__mem_hold_before(const struct il__heap_node *a, const struct il__heap_node *b)
 {
@@ -279,7 +283,8 @@ il__mem_hold_before(const struct il__heap_node *a, const struct il__heap_node *b
     return by_tenant != 0 ? by_tenant < 0 : strcmp(x->key->key, y->key->key) < 0;
 }
 
-/* A new lease or waiter for an acquire, in the heap and in its unit, but in neither list of the key yet. */
+/* A new lease or waiter for an acquire, in the heap and in its unit, but not yet in a list of the
+ * key. */
 struct mem_hold *
 il__mem_hold_new(struct mem_store *m, struct mem_key *k, const il_op *op,
                  const struct mem_names *names, il_lease_state state, int64_t due_ms)

@@ -1,8 +1,9 @@
 /*
- * advisory.c: PostgreSQL's own advisory locks, held beside a lease for programs that know no other (R2.8, R5.9).
+ * advisory.c: takes PostgreSQL advisory locks beside a lease, for programs that only know those.
  *
- * The lock belongs to a transaction that does nothing else, on a connection of its own; it ends with either. So it works through a
- * pooler, too, which keeps its server connection for that long.
+ * The lock belongs to an otherwise empty transaction on a dedicated connection, and is released
+ * when either ends. It therefore also works through a pooler, which keeps the server connection
+ * assigned for the length of the transaction.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -22,8 +23,8 @@ advisory_check(struct il__store_advisory *base, il_error *reterr)
     struct pg_advisory *a  = container_of(base, struct pg_advisory, base);
     struct pollfd       fd = { .fd = base->fd, .events = POLLIN };
 
-    /* The server has hardly anything to say on this connection, except that it is over. A new one would not be in the
-     * transaction. */
+    /* The server has hardly anything to send on this connection, except that it is closing. A new
+     * one would not be in the transaction. */
     if (a->conn.pq != NULL && poll(&fd, 1, 0) == 0)
         return IL_OK;
     if (a->conn.pq != NULL &&
@@ -31,7 +32,7 @@ advisory_check(struct il__store_advisory *base, il_error *reterr)
         il__pq->PQtransactionStatus(a->conn.pq) == PQTRANS_INTRANS)
         return IL_OK;
     il__pg_conn_close(&a->conn);
-    return il__error_set(reterr, IL_LOST, "%s: the connection that held an advisory lock is gone",
+    return il__error_set(reterr, IL_LOST, "%s: the connection that held an advisory lock was lost",
                          a->s->url.shown);
 }
 
@@ -40,14 +41,14 @@ advisory_release(struct il__store_advisory *base)
 {
     struct pg_advisory *a = container_of(base, struct pg_advisory, base);
 
-    /* Not only closed: behind a pooler the server's side would go on. */
+    /* Closing is not enough: behind a pooler the server's side would stay open. */
     if (a->conn.pq != NULL)
         IGNORE(il__pg_exec(&a->conn, a->s->sql[PG_rollback], il__pg_in_ms(a->s->timeout_ms)));
     il__pg_conn_close(&a->conn);
     il__free(a);
 }
 
-/* *ret_taken: nobody else has it. */
+/* *ret_taken: it was free. */
 static bool
 take(struct pg_advisory *a, const char *key, int64_t id, bool *ret_taken)
 {
@@ -68,7 +69,8 @@ take(struct pg_advisory *a, const char *key, int64_t id, bool *ret_taken)
         return false;
     *ret_taken = il__pg_bool(r, 0, 0);
     il__pq->PQclear(r);
-    /* A statement with parameters leaves its portal open, and that a snapshot, until the next statement. */
+    /* A statement with parameters leaves its portal open, and thus a snapshot, until the next
+     * statement. */
     return il__pg_exec(&a->conn, a->s->sql[PG_alive], until_ns);
 }
 
@@ -82,7 +84,7 @@ il__pg_advisory_take(struct remote_store *base, const char *key, int64_t id,
     il_status           st    = IL_OK;
 
     if (a == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for an advisory lock");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for an advisory lock");
     a->s    = s;
     a->base = (struct il__store_advisory){ .check = advisory_check, .release = advisory_release };
     il__pg_store_conn_init(s, &a->conn, s->url.server);

@@ -1,11 +1,11 @@
 /*
- * array.c: arrays of one dimension in PostgreSQL's binary form, as parameters and as results.
+ * array.c: one-dimensional arrays in PostgreSQL's binary format, as parameters and results.
  */
 #include <arpa/inet.h>
 
 #include "store/postgres/postgres_internal.h"
 
-/* ---- parameters --------------------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static void
 add_int32(struct il__buf *b, int32_t v)
@@ -70,7 +70,7 @@ il__pg_array_add_tid(struct il__buf *b, uint64_t place)
     il__buf_add(b, &offset, sizeof offset);
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static uint32_t
 uint32_at(const char *at)

@@ -1,10 +1,11 @@
 /*
- * conn.c: one connection to a server: statements under a deadline, and what became of them. The one place that looks at
- * SQLSTATEs.
+ * conn.c: one connection to a PostgreSQL server: runs statements under a deadline and reports their
+ * outcome. No other file looks at SQLSTATEs.
  *
- * Nothing here depends on the session, so a pooler may put another server process behind us after each transaction. Nothing here waits
- * without a deadline. Texts that are kept for messages are the server's first line or libpq's; details and contexts, which quote
- * values, are left out.
+ * Nothing here depends on session state, so a pooler may switch the server process after each
+ * transaction. Nothing here waits without a deadline. Only the first line of the server's message,
+ * or libpq's own text, is kept for error messages; details and contexts are dropped because they
+ * quote values.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,15 +16,15 @@
 #include "base/error.h"
 #include "store/postgres/postgres_internal.h"
 
-#define CANCEL_WAIT_MS \
-    500 /* for the answer to a cancelled statement, which says that it was undone */
+/* wait for the reply to a cancelled statement: it was undone */
+#define CANCEL_WAIT_MS 500
 #define BACKOFF_MS_MIN 20
 #define BACKOFF_MS_MAX 1000
 #define CONNECT_PARAMS_MAX 64
 #define HOST_BYTES 264
 #define TARGET_VARIABLE "PGTARGETSESSIONATTRS"
 
-/* ---- errors ---------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 il_status
 il__pg_map(const char *sqlstate)
@@ -45,15 +46,20 @@ il__pg_map(const char *sqlstate)
     return IL_STORE;
 }
 
-/* What to do about it, where the server's words do not say so; else "". */
-static const char *
-advice(const struct pg_conn *c)
+/* Did the server refuse the connection for a reason that a retry will not change: password, role,
+ * database? */
+static bool
+is_refused(const struct pg_conn *c)
 {
-    /* invalid_transaction_state: what our functions raise */
-    if (strcmp(c->sqlstate, "25000") == 0 && strstr(c->why, "READ COMMITTED") != NULL)
-        return ": ALTER ROLE or ALTER DATABASE ... SET default_transaction_isolation = 'read "
-               "committed'";
-    return "";
+    /* connection failures, too many connections, starting or stopping, a standby (which may be
+     * promoted) */
+    static const char *const passing[] = { "08", "53", "57P", "25006" };
+
+    for (size_t i = 0; i < ARRAY_LEN(passing); i++) {
+        if (strncmp(c->sqlstate, passing[i], strlen(passing[i])) == 0)
+            return false;
+    }
+    return true;
 }
 
 il_status
@@ -62,15 +68,14 @@ il__pg_error(const struct pg_conn *c, il_error *reterr)
     il_status st = il__pg_map(c->sqlstate);
 
     CHECK(c->outcome != PG_DONE);
-    il__error_set(reterr, st, "%s: %s%s", c->shown,
-                  c->why[0] != '\0' ? c->why : "the connection was lost", advice(c));
+    il__error_set(reterr, st, "%s: %s", c->shown, c->why[0] != '\0' ? c->why : "connection lost");
     if (reterr != NULL)
         (void)snprintf(reterr->native, sizeof reterr->native, "%s",
-                       c->outcome == PG_NOT_SENT ? IL__NATIVE_BUSY : c->sqlstate);
+                       c->outcome == PG_NOT_SENT && !is_refused(c) ? IL__NATIVE_BUSY : c->sqlstate);
     return st;
 }
 
-/* The first line, without the level that libpq puts before it. */
+/* The first line, without the level that libpq puts in front. */
 static void
 keep_text(struct pg_conn *c, const char *text)
 {
@@ -95,21 +100,21 @@ il__pg_misunderstood(struct pg_conn *c, const char *what)
     return fail(c, PG_UNKNOWN, "", what);
 }
 
-/* What the server said about a statement. */
+/* The server's message about a statement. */
 static void
 fail_with(struct pg_conn *c, const PGresult *r)
 {
     const char *sqlstate = il__pq->PQresultErrorField(r, PG_DIAG_SQLSTATE);
     const char *text     = il__pq->PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
     const char *level    = il__pq->PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
-    /* A server process that ends itself may have committed before. */
+    /* A server process that terminates may have committed before. */
     bool ends = level != NULL && strcmp(level, "ERROR") != 0;
 
     (void)fail(c, ends || sqlstate == NULL ? PG_UNKNOWN : PG_UNDONE,
-               sqlstate != NULL ? sqlstate : "08006", text != NULL ? text : "the connection was lost");
+               sqlstate != NULL ? sqlstate : "08006", text != NULL ? text : "connection lost");
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 int64_t
 il__pg_in_ms(int64_t ms)
@@ -117,7 +122,7 @@ il__pg_in_ms(int64_t ms)
     return il__clock_boot_ns() + ms * IL__NS_PER_MS;
 }
 
-/* Poll until something can be done or time is up; whatever it was, the caller looks. */
+/* Poll until the socket is ready or time is up; the caller checks which. */
 static void
 wait_until(struct pollfd *fds, nfds_t n, int64_t until_ns)
 {
@@ -156,7 +161,7 @@ time_is_up(const struct pg_conn *c, int64_t until_ns)
     return il__clock_boot_ns() >= until_ns || (c->stop_fd >= 0 && poll(&stop, 1, 0) > 0);
 }
 
-/* ---- connecting --------------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 void
 il__pg_conn_init(struct pg_conn *c, const PQconninfoOption *where, const char *shown)
@@ -174,8 +179,9 @@ il__pg_conn_close(struct pg_conn *c)
 }
 
 /*
- * A warning is of interest only if a commit was no longer waited for on the standbys: then it is followed by success all the same. It is known by
- * the function of the server that says it, for its words are translated and its SQLSTATE is that of any warning.
+ * A warning matters only if it says that the server stopped waiting for the standbys to confirm a
+ * commit, which is then reported as a success. It is recognized by the server function that raised
+ * it, because its text is translated and its SQLSTATE is that of any warning.
  */
 static void
 take_notice(void *cookie, const PGresult *r)
@@ -194,7 +200,8 @@ count_hosts(const PQconninfoOption *where)
     size_t n = 1;
 
     for (const PQconninfoOption *o = where; o->keyword != NULL; o++) {
-        if (o->val == NULL || (strcmp(o->keyword, "host") != 0 && strcmp(o->keyword, "hostaddr") != 0))
+        if (o->val == NULL ||
+            (strcmp(o->keyword, "host") != 0 && strcmp(o->keyword, "hostaddr") != 0))
             continue;
         size_t n_here = 1;
         for (const char *at = o->val; *at != '\0'; at++)
@@ -216,7 +223,8 @@ element(const char *list, size_t i, char out[HOST_BYTES])
     return out;
 }
 
-/* What the URL says, after our defaults and before what must be so. Of several servers the i-th. */
+/* The settings of the URL, after our defaults and before the mandatory ones. For several servers,
+ * those of the i-th. */
 static PGconn *
 connect_start(const struct pg_conn *c, size_t i)
 {
@@ -226,7 +234,8 @@ connect_start(const struct pg_conn *c, size_t i)
     size_t      n                                = 4;
     char        host[HOST_BYTES], address[HOST_BYTES], port[HOST_BYTES];
 
-    /* A standby is behind: what it says of a fence may be over. A default of ours goes before the environment, unlike one of libpq's. */
+    /* A standby lags behind, so a fence it reports may be outdated. Our default takes precedence
+     * over the environment, unlike one of libpq's. */
     if (c->primary && getenv(TARGET_VARIABLE) == NULL) {
         keywords[n] = "target_session_attrs";
         values[n++] = "read-write";
@@ -249,17 +258,41 @@ connect_start(const struct pg_conn *c, size_t i)
     return il__pq->PQconnectStartParams(keywords, values, 0);
 }
 
-/* In libpq's words, but for those that do not say what to do. */
+/*
+ * The server's refusal has the form "LEVEL:  SQLSTATE: text"; level and text may be in any
+ * language. libpq offers no other way to get the SQLSTATE of a failed connection. It is removed
+ * from c->why, which is for people; without an SQLSTATE, libpq itself has failed.
+ */
+static void
+take_sqlstate(struct pg_conn *c)
+{
+    char *code = strstr(c->why, ":  ");
+
+    if (code == NULL || strspn(code + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != 5 ||
+        strncmp(code + 8, ": ", 2) != 0)
+        return;
+    code += 3;
+    (void)snprintf(c->sqlstate, sizeof c->sqlstate, "%.5s", code);
+    memmove(code, code + 7, strlen(code + 7) + 1);
+}
+
+/* In libpq's words, except those that do not say what to do. */
 static bool
 fail_to_connect(struct pg_conn *c)
 {
     const char *text = il__pq->PQerrorMessage(c->pq);
 
-    if (strstr(text, "session is read-only") == NULL)
-        return fail(c, PG_NOT_SENT, "08001", text);
-    return fail(c, PG_NOT_SENT, "25006",
-                "it cannot be written to: it is a standby (name the primary), or "
-                "default_transaction_read_only is on for this role or database");
+    if (strstr(text, "session is read-only") == NULL) {
+        /* it wants one, and we have none */
+        bool unasked = il__pq->PQconnectionNeedsPassword(c->pq) != 0;
+        (void)fail(c, PG_NOT_SENT, unasked ? "28P01" : "08001", text);
+        take_sqlstate(c);
+        return false;
+    }
+    return fail(
+        c, PG_NOT_SENT, "25006",
+        "read-only: a standby (connect to the primary), or default_transaction_read_only is "
+        "on for this role or database");
 }
 
 static bool
@@ -271,7 +304,7 @@ connect_wait(struct pg_conn *c, int64_t until_ns)
         if (st == PGRES_POLLING_FAILED)
             return fail_to_connect(c);
         if (time_is_up(c, until_ns))
-            return fail(c, PG_NOT_SENT, "08001", "the server does not answer");
+            return fail(c, PG_NOT_SENT, "08001", "the server does not respond");
         if (wait_for_socket(c, st == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_ns) != 0)
             st = il__pq->PQconnectPoll(c->pq);
     }
@@ -280,7 +313,8 @@ connect_wait(struct pg_conn *c, int64_t until_ns)
     return true;
 }
 
-/* Not again at once when it has failed twice: who calls in a loop must not keep a starting server busy. */
+/* Do not retry at once after two failures: a caller in a loop must not keep a starting server
+ * busy. */
 static void
 back_off(struct pg_conn *c)
 {
@@ -289,7 +323,7 @@ back_off(struct pg_conn *c)
     int64_t now_ns  = il__clock_boot_ns();
     int64_t most_ms = MIN(BACKOFF_MS_MIN << MIN(c->n_failures - 2, 6), BACKOFF_MS_MAX);
     int64_t jitter =
-        now_ns / 1000 % (most_ms / 2 + 1); /* the microseconds of now are as good as any dice */
+        now_ns / 1000 % (most_ms / 2 + 1); /* the current microseconds are random enough */
     c->retry_at_ns = now_ns + (most_ms - jitter) * IL__NS_PER_MS;
 }
 
@@ -298,19 +332,23 @@ connect_to(struct pg_conn *c, size_t i_host, int64_t until_ns)
 {
     c->pq = connect_start(c, i_host);
     if (c->pq == NULL)
-        return fail(c, PG_NOT_SENT, "53200", "no memory for a connection");
+        return fail(c, PG_NOT_SENT, "53200", "out of memory for a connection");
     (void)il__pq->PQsetNoticeReceiver(c->pq, take_notice, c);
+    (void)il__pq->PQsetErrorVerbosity(c->pq, PQERRORS_VERBOSE); /* take_sqlstate() */
     if (il__pq->PQstatus(c->pq) == CONNECTION_BAD)
         (void)fail(c, PG_NOT_SENT, "08001", il__pq->PQerrorMessage(c->pq));
-    else if (connect_wait(c, until_ns) && il__pq->PQsetnonblocking(c->pq, 1) == 0)
+    else if (connect_wait(c, until_ns) && il__pq->PQsetnonblocking(c->pq, 1) == 0) {
+        (void)il__pq->PQsetErrorVerbosity(c->pq, PQERRORS_DEFAULT);
         return true;
+    }
     il__pg_conn_close(c);
     return false;
 }
 
 /*
- * To the first server that will have us. libpq itself goes through a list, but not on from one that does not even refuse, unless it
- * may block: so the list is gone through here, and each has its share of the time.
+ * Connect to the first server that accepts us. libpq can walk a list itself, but unless it may
+ * block, it does not go on from a server that never answers. So we walk the list here, and each
+ * server gets its share of the time.
  */
 static bool
 connect_now(struct pg_conn *c, int64_t until_ns)
@@ -333,20 +371,20 @@ connect_now(struct pg_conn *c, int64_t until_ns)
     return false;
 }
 
-/* ---- statements ----------------------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
-/* Lost, or in a state that nobody knows: the next use connects anew. */
+/* Lost, or in an unknown state: the next use reconnects. */
 static bool
 lose(struct pg_conn *c, const char *sqlstate)
 {
     const char *text = il__pq->PQerrorMessage(c->pq);
 
-    (void)fail(c, PG_UNKNOWN, sqlstate, text[0] != '\0' ? text : "the connection was lost");
+    (void)fail(c, PG_UNKNOWN, sqlstate, text[0] != '\0' ? text : "connection lost");
     il__pg_conn_close(c);
     return false;
 }
 
-/* Send what is to be sent and read until there is a result (or none, when all have been taken). */
+/* Flush the output and read until there is a result (or none, when all have been taken). */
 static bool
 wait_for_result(struct pg_conn *c, int64_t until_ns)
 {
@@ -357,7 +395,7 @@ wait_for_result(struct pg_conn *c, int64_t until_ns)
         if (unsent == 0 && il__pq->PQisBusy(c->pq) == 0)
             return true;
         if (time_is_up(c, until_ns))
-            return fail(c, PG_UNKNOWN, "57014", "the server took too long");
+            return fail(c, PG_UNKNOWN, "57014", "the server timed out");
         short can = wait_for_socket(c, (short)(unsent > 0 ? POLLIN | POLLOUT : POLLIN), until_ns);
         if ((can & ~POLLOUT) != 0 && il__pq->PQconsumeInput(c->pq) == 0)
             return lose(c, "08006");
@@ -365,8 +403,8 @@ wait_for_result(struct pg_conn *c, int64_t until_ns)
 }
 
 /*
- * All results of what was sent; the last one that has rows, or any, is *ret. Only when no more come was it committed: rows are
- * sent before the commit, and an error may follow them.
+ * Read all results; *ret is the last one that has rows, or any. Only when no more come was it
+ * committed: rows are sent before the commit, and an error may follow them.
  */
 static bool
 take_results(struct pg_conn *c, int64_t until_ns, PGresult **ret)
@@ -386,7 +424,7 @@ take_results(struct pg_conn *c, int64_t until_ns, PGresult **ret)
             continue;
         }
         if (st == PGRES_COPY_IN || st == PGRES_COPY_OUT || st == PGRES_COPY_BOTH) {
-            /* Of no statement of ours, and it would come again and again. */
+            /* Not from a statement of ours, and it would come again and again. */
             il__pq->PQclear(r);
             return lose(c, "08P01");
         }
@@ -398,10 +436,11 @@ take_results(struct pg_conn *c, int64_t until_ns, PGresult **ret)
     if (il__pq->PQstatus(c->pq) == CONNECTION_BAD) {
         il__pg_conn_close(c);
         if (!failed)
-            return fail(c, PG_UNKNOWN, "08006", "the connection was lost");
+            return fail(c, PG_UNKNOWN, "08006", "connection lost");
         c->outcome = PG_UNKNOWN;
     } else if (failed && strcmp(c->sqlstate, "25006") == 0) {
-        il__pg_conn_close(c); /* read_only_sql_transaction: a standby; another server may have become the primary */
+        /* read_only_sql_transaction: a standby; another server may be the primary now */
+        il__pg_conn_close(c);
     }
     return !failed;
 }
@@ -417,8 +456,8 @@ cancel_main(void *arg)
 }
 
 /*
- * Ask the server to stop. It is asked over a connection of its own, which may take as long as the network likes, so by a thread of its
- * own, which nobody waits for.
+ * Ask the server to cancel the statement. The request uses a separate connection, which may take as
+ * long as the network likes; so a detached thread sends it.
  */
 static bool
 ask_to_cancel(struct pg_conn *c)
@@ -439,18 +478,21 @@ ask_to_cancel(struct pg_conn *c)
 }
 
 /*
- * Time is up. If the server says in time that it stopped, nothing has happened, and the connection is good. If it says that it was done, that may be
- * because it stopped only to wait for its standbys: a fail-over would lose it. And the request to cancel may still be under way to this connection.
+ * Time is up. If the server confirms in time that it cancelled, nothing has happened, and the
+ * connection is good. If it reports success, it may only have stopped waiting for its standbys: a
+ * failover would lose the commit. And the cancel request may still be on its way to this
+ * connection.
  */
 static void
 cancel(struct pg_conn *c, PGresult **ret)
 {
     if (ask_to_cancel(c) && take_results(c, il__pg_in_ms(CANCEL_WAIT_MS), ret))
-        (void)fail(c, PG_UNKNOWN, "57014", "the server took too long, but may have carried it out");
+        (void)fail(c, PG_UNKNOWN, "57014",
+                   "the server timed out; the request may have been carried out");
     if (c->pq != NULL && c->outcome == PG_UNKNOWN)
         il__pg_conn_close(c);
     if (c->outcome == PG_UNDONE)
-        keep_text(c, "the server took too long, and the request was cancelled");
+        keep_text(c, "the server timed out; the request was cancelled");
 }
 
 static PGresult *
@@ -462,12 +504,12 @@ await(struct pg_conn *c, int64_t until_ns)
     c->unreplicated = false;
     if (!take_results(c, until_ns, &r) && c->pq != NULL && c->outcome == PG_UNKNOWN)
         cancel(c, &r);
-    else if (c->outcome == PG_DONE && c->unreplicated) /* somebody else has cancelled the wait */
-        (void)fail(c, PG_UNKNOWN, "57014", "it was carried out, but no standby has confirmed it");
+    else if (c->outcome == PG_DONE && c->unreplicated) /* someone else has cancelled the wait */
+        (void)fail(c, PG_UNKNOWN, "57014", "committed, but not confirmed by a standby");
     if (c->outcome != PG_DONE || r == NULL) {
         il__pq->PQclear(r);
         if (c->outcome == PG_DONE)
-            (void)fail(c, PG_UNKNOWN, "08006", "the server gave no answer");
+            (void)fail(c, PG_UNKNOWN, "08006", "the server sent no response");
         return NULL;
     }
     return r;
@@ -489,7 +531,7 @@ il__pg_conn_drain(struct pg_conn *c, int64_t until_ns)
     if (c->pq == NULL || !c->pending)
         return;
     c->pending = false;
-    /* Whether it worked is nobody's concern; but the connection must be free. */
+    /* Its result does not matter; but the connection must be free. */
     bool free = take_results(c, until_ns, &r) || c->outcome == PG_UNDONE;
     il__pq->PQclear(r);
     if (!free && c->pq != NULL)
@@ -500,8 +542,8 @@ bool
 il__pg_conn_ready(struct pg_conn *c, int64_t until_ns)
 {
     il__pg_conn_drain(c, until_ns);
-    /* A server that went away has said so: then nothing was sent yet, and it is not too late for another. Its last words come before
-     * the end, so read on. */
+    /* A server that shut down has told us so: nothing was sent yet, and there is still time to use
+     * another. Its last message precedes the end of the stream, so read on. */
     while (c->pq != NULL && can_read(c)) {
         if (il__pq->PQconsumeInput(c->pq) == 0 || il__pq->PQstatus(c->pq) == CONNECTION_BAD)
             il__pg_conn_close(c);
@@ -553,13 +595,15 @@ il__pg_send_only(struct pg_conn *c, const struct pg_query *q)
     (void)il__pq->PQflush(c->pq); /* a little; if it does not fit now, the next use sends it */
 }
 
-/* ---- values ----------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A value of an unexpected size is not what we asked for: false, or -1, which no object has as its
+ * number. */
 
 bool
 il__pg_bool(const PGresult *r, int row, int column)
 {
-    CHECK(il__pq->PQgetlength(r, row, column) == 1);
-    return il__pq->PQgetvalue(r, row, column)[0] != 0;
+    return il__pq->PQgetlength(r, row, column) == 1 && il__pq->PQgetvalue(r, row, column)[0] != 0;
 }
 
 int32_t
@@ -567,7 +611,8 @@ il__pg_int4(const PGresult *r, int row, int column)
 {
     uint32_t be;
 
-    CHECK(il__pq->PQgetlength(r, row, column) == sizeof be);
+    if (il__pq->PQgetlength(r, row, column) != sizeof be)
+        return -1;
     memcpy(&be, il__pq->PQgetvalue(r, row, column), sizeof be);
     return (int32_t)ntohl(be);
 }
@@ -577,9 +622,11 @@ il__pg_int8(const PGresult *r, int row, int column)
 {
     uint32_t be[2];
 
-    CHECK(il__pq->PQgetlength(r, row, column) == sizeof be);
+    if (il__pq->PQgetlength(r, row, column) != sizeof be)
+        return -1;
     memcpy(be, il__pq->PQgetvalue(r, row, column), sizeof be);
-    return (int64_t)((uint64_t)ntohl(be[0]) << 32 | ntohl(be[1]));
+    int64_t number = (int64_t)((uint64_t)ntohl(be[0]) << 32 | ntohl(be[1]));
+    return MAX(MIN(number, INT64_C(1) << 60), -(INT64_C(1) << 60)); /* as il__remote_number() */
 }
 
 struct remote_blob

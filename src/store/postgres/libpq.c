@@ -1,5 +1,5 @@
 /*
- * libpq.c: loading libpq, once in the life of a process.
+ * libpq.c: loads libpq once per process.
  */
 #include "store/postgres/libpq.h"
 

@@ -1,6 +1,7 @@
 /*
- * libpq.h: libpq, loaded when the first store of postgres: is opened. So the binary starts without it (it brings along a
- * dozen libraries, for TLS and Kerberos and LDAP), and runs where it is not installed.
+ * libpq.h: libpq, loaded when the first postgres: store is opened. The binary therefore starts
+ * without libpq and the dozen libraries it pulls in (TLS, Kerberos, LDAP), and runs where it is not
+ * installed.
  */
 #ifndef IL_STORE_POSTGRES_LIBPQ_H
 #define IL_STORE_POSTGRES_LIBPQ_H
@@ -15,10 +16,10 @@ struct pg_libpq {
 #undef X
 };
 
-/* The functions; NULL before il__pg_libpq_load() was IL_OK once. Never unloaded. */
+/* The functions; NULL before il__pg_libpq_load() has returned IL_OK. Never unloaded. */
 extern const struct pg_libpq *il__pq;
 
-/* Safe from any thread. IL_OK, or IL_STORE: it is not there. */
+/* Safe from any thread. IL_OK, or IL_STORE: not installed. */
 il_status il__pg_libpq_load(il_error *reterr) MUST_USE;
 
 #endif

@@ -1,17 +1,20 @@
 /*
- * listen.c: wake-ups of other processes. A thread with a connection of its own listens on the store's channel, and wakes the words
- * of our board that are named there.
+ * listen.c: receives wake-ups from other processes. A thread with its own connection listens on the
+ * store's channel and wakes the words of our board that a notification names.
  *
- * It starts when somebody waits for the first time, or keeps a lease. From then on it must be known whether notifications arrive:
- * a pooler takes the LISTEN and swallows what follows. So the first one is sent by ourselves, over the way that
- * everybody sends them; until it has come, and whenever the connection is lost, those who wait look by themselves (PG_POLL_MS). Once it has
- * come, everybody is woken once: what happened before is seen then.
+ * The thread starts when a caller first waits or keeps a lease. From then on we must know whether
+ * notifications arrive: a pooler accepts LISTEN but drops the notifications. So we first send one
+ * to ourselves, along the same path that all senders use. Until it arrives, and whenever the
+ * connection is lost, waiters poll (PG_POLL_MS). When it arrives, all waiters are woken once, so
+ * they notice whatever happened before.
  *
  * A payload is one of
- *   ID 17 4711                         words of the board; ID is the handle that sent it, which knows already
+ *   ID 17 4711                         words of the board; ID is the sending handle, which has
+ *                                      already woken its own
  *   ID *                               all of them
- *   ID say {...}                       a message for the ring of the board; older versions find no words in it, or wake one in vain
- *   tenant\x1fname\x1fsuffix[\x1e...]  what was waited for (from SQL, which cannot know the words); empty names: those who hold
+ *   ID say {...}                       a message for the ring of the board
+ *   tenant\x1fname\x1fsuffix[\x1e...]  what the waiters wait for (from SQL, which cannot compute
+ *                                      the words); empty names: all holders
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -27,8 +30,8 @@
 
 #define POLL_MS 500   /* an offer lasts two seconds */
 #define PROOF_MS 2000 /* for our own notification to arrive */
-#define ALIVE_MS \
-    30000 /* a connection that has been silent for so long is asked whether it still is one */
+/* after this much silence, test whether the connection is alive */
+#define ALIVE_MS 30000
 #define AGAIN_MS_MIN 100 /* between two tries */
 #define AGAIN_MS_MAX 30000
 #define PROBE "probe "
@@ -37,12 +40,12 @@ enum state {
     NOT_STARTED,
     STARTING,
     RUNNING,
-    FAILED, /* no thread to be had */
+    FAILED, /* cannot start a thread */
 };
 
-/* ---- what a notification says ------------------------------------------------------------------------------------- */
+/* ---- what a notification says ---------------------------------------------------------------- */
 
-/* "tenant\x1fname\x1fsuffix", n bytes. What makes no sense is no hint. */
+/* "tenant\x1fname\x1fsuffix", n bytes. A malformed one is ignored. */
 static void
 wake_name(struct il__board *b, const char *text, size_t n)
 {
@@ -104,9 +107,9 @@ il__pg_listener_take(struct il__board *b, const char *own_id, const char *payloa
     }
 }
 
-/* ---- the thread ------------------------------------------------------------------------------------------------------ */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Asked to stop? Sleeps for at most `ms` or until the connection (or NULL) can be read. */
+/* Should the thread stop? Sleeps for at most `ms` or until the connection (or NULL) is readable. */
 static bool
 stop_or_sleep(struct pg_listener *l, const struct pg_conn *c, int64_t ms)
 {
@@ -117,7 +120,8 @@ stop_or_sleep(struct pg_listener *l, const struct pg_conn *c, int64_t ms)
     return poll(&stop, 1, 0) > 0;
 }
 
-/* Take what has come; true if `probe` was among it. False with c->pq == NULL: the connection is lost. */
+/* Process what has arrived; true if `probe` was part of it. False with c->pq == NULL: the
+ * connection is lost. */
 static bool
 take_notifications(struct pg_listener *l, struct pg_conn *c, const char *probe)
 {
@@ -137,7 +141,8 @@ take_notifications(struct pg_listener *l, struct pg_conn *c, const char *probe)
     return found;
 }
 
-/* Send ourselves a notification over another connection, as everybody does, and see whether it comes. */
+/* Send ourselves a notification over another connection, as every sender does, and check that it
+ * arrives. */
 static bool
 prove(struct pg_listener *l, struct pg_conn *c)
 {
@@ -163,13 +168,14 @@ prove(struct pg_listener *l, struct pg_conn *c)
     while (sent && c->pq != NULL && il__clock_boot_ns() < until_ns) {
         if (take_notifications(l, c, probe))
             return true;
-        if (c->pq != NULL && stop_or_sleep(l, c, (until_ns - il__clock_boot_ns()) / IL__NS_PER_MS + 1))
+        if (c->pq != NULL &&
+            stop_or_sleep(l, c, (until_ns - il__clock_boot_ns()) / IL__NS_PER_MS + 1))
             return false;
     }
     return false;
 }
 
-/* Listen until the connection is lost or we are to stop. */
+/* Listen until the connection is lost or we must stop. */
 static void
 listen_on(struct pg_listener *l, struct pg_conn *c)
 {
@@ -230,7 +236,7 @@ start_thread(struct pg_listener *l)
     return started;
 }
 
-/* ---- for the store ----------------------------------------------------------------------------------------------------- */
+/* ---- for the store --------------------------------------------------------------------------- */
 
 void
 il__pg_listener_init(struct pg_listener *l, struct pg_store *s)
@@ -239,7 +245,8 @@ il__pg_listener_init(struct pg_listener *l, struct pg_store *s)
 
     l->store   = s;
     l->stop_fd = -1;
-    IGNORE(getrandom(&random, sizeof random, 0) < 0); /* without it the process and the time must do */
+    /* without it, the process id and the time must do */
+    IGNORE(getrandom(&random, sizeof random, 0) < 0);
     random ^= il__hash_mix((uint64_t)getpid(), (uint64_t)il__clock_boot_ns() ^ (uintptr_t)l);
     (void)snprintf(l->id, sizeof l->id, "%016" PRIx64, random);
 }

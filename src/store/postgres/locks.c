@@ -1,8 +1,10 @@
 /*
- * locks.c: acquires, renewals and releases of many callers as one statement of their own (functions/lock_many.sql), with columns in place of JSON.
+ * locks.c: runs the acquires, renewals and releases of many callers as one dedicated statement
+ * (functions/lock_many.sql), with columns instead of JSON.
  *
- * Those go together of which none looks at what another one changes; then it does not matter in which order they are carried out. The others, and what turns
- * out not to be the usual case, are left, and follow through apply() (postgres.c), behind them.
+ * A call combines ops none of which reads what another one changes, so their order does not matter.
+ * All other ops, and those that turn out not to be the usual case, are left for apply()
+ * (postgres.c), which runs after this statement.
  */
 #include "base/hash.h"
 #include "core/key.h"
@@ -10,15 +12,15 @@
 
 #define PARAM_BYTES_MAX ((size_t)64 * 1024 * 1024)
 #define SEEN_MAX 2048   /* a power of two, more than four times the ops of a call */
-#define FAILURES_MAX 4  /* calls in a row of which most was left; then */
-#define CALLS_SPARED 32 /* so many are not tried */
+#define FAILURES_MAX 4  /* after so many calls in a row of which most was left, */
+#define CALLS_SPARED 32 /* this many calls are not tried */
 
-/* What sql/locks.sql takes and gives; numbers as in lock_many.sql. */
+/* Parameters and columns of the statement `locks`. */
 enum lock_kind {
     LOCK_NONE,
-    LOCK_ACQUIRE,
-    LOCK_RENEW,
-    LOCK_RELEASE
+    LOCK_ACQUIRE = IL_OP_ACQUIRE,
+    LOCK_RENEW   = IL_OP_RENEW,
+    LOCK_RELEASE = IL_OP_RELEASE
 };
 enum lock_param {
     P_KINDS,
@@ -41,7 +43,7 @@ enum lock_column {
     LOCK_COLUMNS
 };
 
-/* ---- which ------------------------------------------------------------------------------------------------------------- */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 static bool
 is_of_locks(const il_op *op)
@@ -59,7 +61,7 @@ kind_of(const il_op *op)
     return op->type == IL_OP_RENEW ? LOCK_RENEW : LOCK_RELEASE;
 }
 
-/* Hashes of names that ops before this one are of. Two names with one hash only mean that an op is left. */
+/* Hashes of the names used by earlier ops. A hash collision only means that an op is left. */
 struct seen {
     size_t   mask;
     uint64_t places[SEEN_MAX]; /* 0 = empty */
@@ -81,9 +83,10 @@ seen_init(struct seen *s, size_t n_ops)
     memset(s->places, 0, (s->mask + 1) * sizeof *s->places);
 }
 
-/* Was it seen before? `note`: then it has been seen now. */
+/* Was it seen before? `note`: mark it as seen. */
 static bool
-was_seen(struct seen *s, const il_op *op, const char *name, size_t n_bytes, enum seen_as as, bool note)
+was_seen(struct seen *s, const il_op *op, const char *name, size_t n_bytes, enum seen_as as,
+         bool note)
 {
     uint64_t hash =
         il__hash_bytes(op->tenant, strlen(op->tenant)) * 31 + il__hash_bytes(name, n_bytes);
@@ -99,8 +102,9 @@ was_seen(struct seen *s, const il_op *op, const char *name, size_t n_bytes, enum
 }
 
 /*
- * Does it go with those before it? It is noted in any case: what comes later must not overtake an op that is left. An acquire looks at what its unit of work
- * holds, so it must be the first op of its unit, and the last; renewals and releases look at their leases alone.
+ * Can it run together with those before it? It is noted in any case: later ops must not overtake an
+ * op that is left. An acquire looks at what its unit of work holds, so it must be the first and
+ * last op of its unit; renewals and releases look at their leases alone.
  */
 static bool
 goes_along(struct seen *s, const il_op *op)
@@ -124,7 +128,8 @@ il__pg_takes_locks(struct pg_store *s, il_op *const *ops, size_t n)
     size_t      n_left = 0;
 
     if (n == 1)
-        return false; /* alone it is as fast in apply(), and needs no second call if it is not the usual case */
+        /* alone it is as fast in apply(), and needs no second call if it is not the usual case */
+        return false;
     for (size_t i = 0; i < n; i++) {
         if (!is_of_locks(ops[i]))
             return false;
@@ -136,7 +141,7 @@ il__pg_takes_locks(struct pg_store *s, il_op *const *ops, size_t n)
     seen_init(&seen, n);
     for (size_t i = 0; i < n; i++)
         n_left += !goes_along(&seen, ops[i]);
-    return n_left <= n / 4; /* else all of them are better off in one batch */
+    return n_left <= n / 4; /* otherwise one batch is better for all of them */
 }
 
 bool
@@ -145,7 +150,7 @@ il__pg_is_locks(const struct remote_call *c)
     return c->bare && is_of_locks(c->requests[0].op);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void
 add_op(struct pg_params *p, const il_op *op)
@@ -210,7 +215,7 @@ il__pg_locks_params(struct pg_params *p, const struct remote_call *c)
     return ok;
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static bool
 take_granted(struct remote_call *c, const struct pg_params *p, const PGresult *r, size_t *n_taken)
@@ -225,14 +230,15 @@ take_granted(struct remote_call *c, const struct pg_params *p, const PGresult *r
     for (size_t k = 0; k < at.n; k++) {
         size_t  i     = (size_t)il__pg_array_next(&at) - 1;
         int64_t fence = il__pg_array_next(&fences);
-        if (i >= p->n_picked || !il__remote_take_lock(c, p->picked[i], IL_OP_ACQUIRE, (uint64_t)fence,
-                                                      c->requests[p->picked[i]].op->in.lock.ttl_ms))
+        if (i >= p->n_picked ||
+            !il__remote_take_lock(c, p->picked[i], IL_OP_ACQUIRE, (uint64_t)fence,
+                                  c->requests[p->picked[i]].op->in.lock.ttl_ms))
             return false;
     }
     return true;
 }
 
-/* Renewals, or releases: those have no column of ttls. */
+/* Renewals, or releases, which have no column of ttls. */
 static bool
 take_changed(struct remote_call *c, const struct pg_params *p, const PGresult *r, il_op_type type,
              size_t *n_taken)
@@ -256,13 +262,16 @@ take_changed(struct remote_call *c, const struct pg_params *p, const PGresult *r
     return true;
 }
 
-/* Where callers meet at the same keys, most is not the usual case: then trying is only one round trip more. Both numbers are hints: it does not matter who of several comes first. */
+/* Where callers compete for the same keys, most ops are not the usual case, and trying only adds a
+ * round trip. Both numbers are hints: it does not matter which of several callers updates them
+ * first. */
 static void
 note_success(struct pg_store *s, bool success)
 {
     if (success) {
         atomic_store_explicit(&s->n_failures, 0, memory_order_relaxed);
-    } else if (atomic_fetch_add_explicit(&s->n_failures, 1, memory_order_relaxed) + 1 >= FAILURES_MAX) {
+    } else if (atomic_fetch_add_explicit(&s->n_failures, 1, memory_order_relaxed) + 1 >=
+               FAILURES_MAX) {
         atomic_store_explicit(&s->n_failures, 0, memory_order_relaxed);
         atomic_store_explicit(&s->n_spared, CALLS_SPARED, memory_order_relaxed);
     }

@@ -1,10 +1,12 @@
 /*
- * migrate.c: making a store in a database, and bringing an older one up to date.
+ * migrate.c: creates a store in a database, or upgrades an older one.
  *
- * A migration is one transaction under an advisory lock that only migrations take, so two at once are safe: the second one looks again when
- * it has the lock. Opening a store installs what is absent, and functions whose text has changed; it never changes tables that are
- * there: `interlock migrate` does, when whoever owns them says so. Functions of a newer version are left alone, so that binaries of two
- * versions, while one replaces the other, do not take turns in installing theirs.
+ * A migration is one transaction under an advisory lock that only migrations take. Two concurrent
+ * migrations are safe: the second one checks the version again once it has the lock. Opening a
+ * store installs whatever is missing, and functions whose text has changed. It never alters
+ * existing tables; only `interlock migrate` does, at the request of their owner. Functions of a
+ * newer version are left alone; otherwise, during a rolling upgrade, the old and the new binaries
+ * would keep replacing each other's.
  */
 #include <inttypes.h>
 
@@ -13,18 +15,11 @@
 #include "store/postgres/postgres_internal.h"
 
 #include "postgres_functions.inc"
-#include "postgres_migrations.inc"
 
 #define MIGRATE_MS 60000
-#define MIGRATE_WAIT_MS 30000 /* for another migration, or for those who use the tables */
+#define MIGRATE_WAIT_MS 30000 /* wait for another migration, or for users of the tables */
 
-/* migrations[v] leads from version v to v + 1. */
-static const char *const migrations[] = { migration_0000__0001, migration_0001__0002,
-                                          migration_0002__0003 };
-
-_Static_assert(ARRAY_LEN(migrations) == PG_SCHEMA_VERSION, "a migration leads to every version");
-
-/* ---- what is there ------------------------------------------------------------------------------------------------- */
+/* ---- inspecting the schema ------------------------------------------------------------------- */
 
 #define FUNCTIONS_BYTES 64
 
@@ -39,7 +34,7 @@ struct state {
 static const char *
 our_functions(char out[FUNCTIONS_BYTES])
 {
-    (void)snprintf(out, FUNCTIONS_BYTES, "%s %016" PRIx64, IL__VERSION,
+    (void)snprintf(out, FUNCTIONS_BYTES, "%s %016" PRIx64, IL_VERSION,
                    il__hash_stable(sql_functions, sizeof sql_functions - 1, 0));
     return out;
 }
@@ -49,12 +44,12 @@ il__pg_fingerprint(void)
 {
     uint64_t h = il__hash_stable(sql_functions, sizeof sql_functions - 1, 0);
 
-    for (size_t i = 0; i < ARRAY_LEN(migrations); i++)
-        h = il__hash_stable(migrations[i], strlen(migrations[i]), h);
+    for (int v = 0; v < il__pg_schema.version; v++)
+        h = il__hash_stable(il__pg_schema.steps[v], strlen(il__pg_schema.steps[v]), h);
     return h;
 }
 
-/* 1.20.3 as a number; what follows is of no interest. */
+/* 1.20.3 as a number; the rest is ignored. */
 static uint64_t
 version_number(const char *text)
 {
@@ -70,17 +65,18 @@ version_number(const char *text)
     return n;
 }
 
-/* Tables as we know them, and functions of another text that is not of a newer version. */
+/* Tables of our version, and functions with a different text that is not of a newer version. */
 static bool
 functions_are_old(const struct state *st)
 {
     char ours[FUNCTIONS_BYTES];
 
-    return st->version == PG_SCHEMA_VERSION && strcmp(st->functions, our_functions(ours)) != 0 &&
-           version_number(st->functions) <= version_number(IL__VERSION);
+    return st->version == il__pg_schema.version &&
+           strcmp(st->functions, our_functions(ours)) != 0 &&
+           version_number(st->functions) <= version_number(IL_VERSION);
 }
 
-/* One row, nothing of which is NULL (a NULL has no bytes), but perhaps the functions. */
+/* One row without NULLs (a NULL has no bytes), except perhaps the functions. */
 static bool
 is_state(const PGresult *r)
 {
@@ -105,14 +101,15 @@ load_state(struct pg_store *s, struct state *ret, int64_t until_ns)
         ret->version     = il__pg_int4(r, 0, 0);
         ret->min_version = il__pg_int4(r, 0, 1);
         ret->test_clock  = il__pg_bool(r, 0, 2);
+        ok               = ret->version > 0 && ret->min_version > 0; /* upgrade() goes on from it */
         (void)snprintf(ret->functions, sizeof ret->functions, "%.*s", il__pq->PQgetlength(r, 0, 3),
                        il__pq->PQgetvalue(r, 0, 3));
     }
     il__pq->PQclear(r);
-    return ok || il__pg_misunderstood(c, "the table 'state' could not be understood");
+    return ok || il__pg_misunderstood(c, "unexpected contents of table 'state'");
 }
 
-/* ---- changing it --------------------------------------------------------------------------------------------------- */
+/* ---- changing it ----------------------------------------------------------------------------- */
 
 static bool
 run(struct pg_store *s, const struct pg_query *q, int64_t until_ns)
@@ -123,12 +120,13 @@ run(struct pg_store *s, const struct pg_query *q, int64_t until_ns)
     return r != NULL;
 }
 
-/* In the transaction. *ret_there: a store is there; without one an empty schema is. */
+/* In the transaction. *ret_there: a store exists; otherwise only a schema does, which may belong to
+ * someone else. */
 static bool
 look(struct pg_store *s, bool *ret_there, bool *ret_utf8, int64_t until_ns)
 {
-    PGresult *r =
-        il__pg_query(&s->writers[0], &(struct pg_query){ .sql = s->sql[PG_migrate_look] }, until_ns);
+    PGresult *r = il__pg_query(&s->writers[0], &(struct pg_query){ .sql = s->sql[PG_migrate_look] },
+                               until_ns);
 
     if (r == NULL)
         return false;
@@ -147,18 +145,19 @@ upgrade(struct pg_store *s, const struct state *st, int64_t until_ns)
     char            functions[FUNCTIONS_BYTES], version[12], min_version[12];
     struct pg_conn *c = &s->writers[0];
 
-    (void)snprintf(version, sizeof version, "%d", PG_SCHEMA_VERSION);
-    (void)snprintf(min_version, sizeof min_version, "%d", PG_SCHEMA_MIN_VERSION);
+    (void)snprintf(version, sizeof version, "%d", il__pg_schema.version);
+    (void)snprintf(min_version, sizeof min_version, "%d", il__pg_schema.min_version);
     if (!il__pg_exec(c, s->sql[PG_migrate_path], until_ns))
         return false;
-    for (int v = st->version; v < PG_SCHEMA_VERSION; v++) {
-        if (!il__pg_exec(c, migrations[v], until_ns))
+    for (int v = st->version; v < il__pg_schema.version; v++) {
+        if (!il__pg_exec(c, il__pg_schema.steps[v], until_ns))
             return false;
     }
     struct pg_query birth = { .sql      = s->sql[PG_migrate_state],
                               .n_params = 3,
                               .types    = { PG_INT4, PG_INT4, PG_BOOL },
-                              .values = { version, min_version, s->remote.test_clock ? "t" : "f" } };
+                              .values   = { version, min_version,
+                                          s->remote.test_clock ? "t" : "f" } };
     struct pg_query done  = { .sql      = s->sql[PG_migrate_done],
                               .n_params = 3,
                               .types    = { PG_INT4, PG_INT4, PG_TEXT },
@@ -171,8 +170,9 @@ static il_status
 undo(struct pg_store *s, il_status st, int64_t until_ns)
 {
     if (s->writers[0].pq != NULL)
-        IGNORE(!il__pg_exec(&s->writers[0], s->sql[PG_rollback], until_ns)); /* else it ends with the connection */
-    il__pg_conn_close(&s->writers[0]); /* nothing of the transaction's settings is to be left */
+        /* otherwise it ends with the connection */
+        IGNORE(!il__pg_exec(&s->writers[0], s->sql[PG_rollback], until_ns));
+    il__pg_conn_close(&s->writers[0]); /* no setting of the transaction must remain */
     return st;
 }
 
@@ -183,17 +183,17 @@ refuse(struct pg_store *s, const struct state *was, il_error *reterr)
     il_status st  = il__pg_error(&s->writers[0], &err);
 
     if (strcmp(s->writers[0].sqlstate, "42501") == 0) /* insufficient_privilege */
-        st = il__error_set(
-            &err,
-            IL_STORE, "%s: the schema '%s' must be %s; `interlock migrate` does that, for a user who may (%.100s)",
-            s->url.shown, s->url.schema, was->version == 0 ? "installed" : "brought up to date",
-            s->writers[0].why);
+        st = il__error_set(&err, IL_STORE,
+                           "%s: schema '%s' must be %s; run `interlock migrate` as a user with "
+                           "that right (%.100s)",
+                           s->url.shown, s->url.schema,
+                           was->version == 0 ? "installed" : "upgraded", s->writers[0].why);
     if (reterr != NULL)
         *reterr = err;
     return st;
 }
 
-/* A transaction, and the lock of migrations, for which it waits. */
+/* Begin a transaction and wait for the migration lock. */
 static bool
 begin(struct pg_store *s, int64_t wait_ms, int64_t until_ns)
 {
@@ -204,10 +204,11 @@ begin(struct pg_store *s, int64_t wait_ms, int64_t until_ns)
 
     (void)snprintf(text, sizeof text, "%" PRId64, wait_ms);
     return il__pg_exec(&s->writers[0], s->sql[PG_migrate_begin], until_ns) &&
-           run(s, &wait, until_ns) && il__pg_exec(&s->writers[0], s->sql[PG_migrate_lock], until_ns);
+           run(s, &wait, until_ns) &&
+           il__pg_exec(&s->writers[0], s->sql[PG_migrate_lock], until_ns);
 }
 
-/* It could not begin. Mostly because another one is under way. */
+/* It could not begin, usually because another migration is running. */
 static il_status
 refuse_second(struct pg_store *s, il_error *reterr)
 {
@@ -217,14 +218,15 @@ refuse_second(struct pg_store *s, il_error *reterr)
     if (strcmp(c->sqlstate, "55P03") != 0) /* lock_not_available */
         return st;
     st = il__error_set(reterr, IL_STORE,
-                       "%s: a migration of the schema '%s' is under way: try again when it is done",
+                       "%s: schema '%s' is being migrated; try again when that is done",
                        s->url.shown, s->url.schema);
     if (reterr != NULL)
         (void)snprintf(reterr->native, sizeof reterr->native, "%s", c->sqlstate);
     return st;
 }
 
-/* Install what is absent, and everything older than ours if `tables`, else the functions only. */
+/* Install what is missing, and upgrade everything older than ours if `tables`, otherwise only the
+ * functions. */
 static il_status
 migrate(struct pg_store *s, bool tables, il_error *reterr)
 {
@@ -236,16 +238,26 @@ migrate(struct pg_store *s, bool tables, il_error *reterr)
 
     if (!begin(s, wait_ms, until_ns))
         return undo(s, refuse_second(s, reterr), until_ns);
-    if (!look(s, &there, &utf8, until_ns) || (there && !load_state(s, &was, until_ns)))
+    if (!look(s, &there, &utf8, until_ns))
+        return undo(s, refuse(s, &was, reterr), until_ns);
+    /*
+     * Race-free: the schema exists now, whoever created it. If it and everything in it belongs to
+     * us or a superuser, and no one else may create in it, that stays so.
+     */
+    il_status st = il__pg_owners_check(&s->writers[0], s->url.schema, true, until_ns, reterr);
+    if (st != IL_OK)
+        return undo(s, st, until_ns);
+    if (there && !load_state(s, &was, until_ns))
         return undo(s, refuse(s, &was, reterr), until_ns);
     if (!utf8)
-        return undo(s,
-                    il__error_set(reterr, IL_STORE, "%s: the encoding of the database must be UTF8",
-                                  s->url.shown),
-                    until_ns);
-    bool old = was.version < PG_SCHEMA_VERSION ? was.version == 0 || tables : functions_are_old(&was);
+        return undo(
+            s,
+            il__error_set(reterr, IL_STORE, "%s: the database encoding must be UTF8", s->url.shown),
+            until_ns);
+    bool old =
+        was.version < il__pg_schema.version ? was.version == 0 || tables : functions_are_old(&was);
     if (!old)
-        return undo(s, IL_OK, until_ns); /* somebody else was faster */
+        return undo(s, IL_OK, until_ns); /* another process was faster */
     if (!upgrade(s, &was, until_ns) || !il__pg_exec(&s->writers[0], s->sql[PG_commit], until_ns))
         return undo(s, refuse(s, &was, reterr), until_ns);
     return IL_OK;
@@ -256,41 +268,45 @@ refuse_newer(const struct pg_store *s, const struct state *st, il_error *reterr)
 {
     return il__error_set(
         reterr, IL_NEWER,
-        "%s: version %d of the schema '%s' was made by a newer Interlock; this one knows %d",
-        s->url.shown, st->version, s->url.schema, PG_SCHEMA_VERSION);
+        "%s: version %d of schema '%s' was created by a newer Interlock; this one supports %d",
+        s->url.shown, st->version, s->url.schema, il__pg_schema.version);
 }
 
 il_status
 il__pg_schema_migrate(struct pg_store *s, bool check, struct il__migration *ret, il_error *reterr)
 {
     struct state st;
+    il_status    owned = il__pg_owners_check(&s->writers[0], s->url.schema, !check,
+                                             il__pg_in_ms(s->timeout_ms), reterr);
 
+    if (owned != IL_OK)
+        return owned;
     if (!load_state(s, &st, il__pg_in_ms(s->timeout_ms)))
         return il__pg_error(&s->writers[0], reterr);
-    if (st.min_version > PG_SCHEMA_VERSION)
+    if (st.min_version > il__pg_schema.version)
         return refuse_newer(s, &st, reterr);
     *ret = (struct il__migration){
         .from      = st.version,
-        .to        = MAX(st.version, PG_SCHEMA_VERSION),
-        .functions = st.version < PG_SCHEMA_VERSION || functions_are_old(&st),
+        .to        = MAX(st.version, il__pg_schema.version),
+        .functions = st.version < il__pg_schema.version || functions_are_old(&st),
     };
     return check || !ret->functions ? IL_OK : migrate(s, true, reterr);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static il_status
 judge(const struct pg_store *s, const struct state *st, il_error *reterr)
 {
-    if (st->min_version > PG_SCHEMA_VERSION)
+    if (st->min_version > il__pg_schema.version)
         return refuse_newer(s, st, reterr);
-    if (st->version < PG_SCHEMA_VERSION)
+    if (st->version < il__pg_schema.version)
         return il__error_set(
-            reterr,
-            IL_STORE, "%s: the schema '%s' has version %d, and this Interlock needs %d: run `interlock migrate`",
-            s->url.shown, s->url.schema, st->version, PG_SCHEMA_VERSION);
+            reterr, IL_STORE,
+            "%s: schema '%s' has version %d, but this Interlock needs %d; run `interlock migrate`",
+            s->url.shown, s->url.schema, st->version, il__pg_schema.version);
     if (st->test_clock != s->remote.test_clock)
-        return il__error_set(reterr, IL_INVAL, "%s: the store was made %s ?clock=test",
+        return il__error_set(reterr, IL_INVAL, "%s: the store was created %s ?clock=test",
                              s->url.shown, st->test_clock ? "with" : "without");
     return IL_OK;
 }
@@ -299,13 +315,17 @@ il_status
 il__pg_schema_prepare(struct pg_store *s, bool existing, il_error *reterr)
 {
     struct state st;
+    il_status    owned = il__pg_owners_check(&s->writers[0], s->url.schema, false,
+                                             il__pg_in_ms(s->timeout_ms), reterr);
 
+    if (owned != IL_OK)
+        return owned;
     if (!load_state(s, &st, il__pg_in_ms(s->timeout_ms)))
         return il__pg_error(&s->writers[0], reterr);
     if (st.version == 0 && existing)
-        return il__error_set(
-            reterr, IL_STORE, "%s: there is no store in the schema '%s'; `interlock migrate` makes one",
-            s->url.shown, s->url.schema);
+        return il__error_set(reterr, IL_STORE,
+                             "%s: no store in schema '%s'; run `interlock migrate` to create one",
+                             s->url.shown, s->url.schema);
     if (st.version == 0 || functions_are_old(&st)) {
         il_status migrated = migrate(s, false, reterr);
         if (migrated != IL_OK)

@@ -1,25 +1,27 @@
 /*
- * postgres.c: the PostgreSQL engine as a transport: a batch is one statement, and so one transaction and one commit.
+ * postgres.c: the transport of the PostgreSQL engine. A batch is one statement, and therefore one
+ * transaction and one commit.
  *
- * The statement has no name and leaves nothing behind in the session, so it works through a pooler in transaction mode. Writes have a
- * connection of their own, reads another; a third one listens (listen.c). Verbs are functions/ *.sql; see apply.sql for why
- * a batch is race-free.
+ * The statement is unnamed and leaves no state in the session, so it works through a pooler in
+ * transaction mode. Writes and reads use separate connections; a third one listens (listen.c). The
+ * verbs are in functions/ *.sql; apply.sql explains why a batch is race-free.
  */
 #include <inttypes.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/op.h"
 #include "store/postgres/postgres_internal.h"
 
 #include "postgres_sql.inc"
 
-#define TRIES_MAX 4 /* of a batch that was undone because of another one */
+#define TRIES_MAX 4 /* attempts of a batch that was undone because of others */
 #define BATCH_BYTES_MAX ((size_t)512 * 1024 * 1024)
-#define DRAIN_MS 500   /* for wake-ups that are under way when a store is closed */
-#define WAKES_MAX 1024 /* in one notification; if there are more, everybody is woken */
+#define DRAIN_MS 500   /* for wake-ups in flight when a store is closed */
+#define WAKES_MAX 1024 /* per notification; if there are more, all are woken */
 
-/* ---- a batch as parameters ------------------------------------------------------------------------------------------- */
+/* ---- a batch as parameters ------------------------------------------------------------------- */
 
 static void
 add_requests(struct il__buf *b, const struct remote_call *c)
@@ -31,7 +33,7 @@ add_requests(struct il__buf *b, const struct remote_call *c)
     il__buf_addc(b, ']');
 }
 
-/* Blobs of the requests as a bytea[]; empty when there are none. */
+/* Blobs of the requests as a bytea[]; empty if there are none. */
 static void
 add_blobs(struct il__buf *b, const struct remote_call *c)
 {
@@ -54,7 +56,7 @@ add_blobs(struct il__buf *b, const struct remote_call *c)
     }
 }
 
-/* ---- its answer --------------------------------------------------------------------------------------------------------- */
+/* ---- its answer ------------------------------------------------------------------------------ */
 
 /* One row: i, out, data, data2. */
 static bool
@@ -81,16 +83,17 @@ take_rows(struct remote_call *c, const PGresult *r)
     return ok;
 }
 
-/* ---- the call ------------------------------------------------------------------------------------------------------------ */
+/* ---- the call -------------------------------------------------------------------------------- */
 
-/* Undone because of what others did at the same time: it may work the next time. */
+/* Undone because of a concurrent transaction: a retry may work. */
 static bool
 is_worth_another_try(const struct pg_conn *c)
 {
     static const char *const states[] = {
         "40001", /* serialization_failure */
-        "40P01", /* deadlock_detected: with somebody who takes our locks in another order, such as a migration */
-        "55P03", /* lock_not_available: lock_timeout */
+        /* deadlock_detected: another transaction takes our locks in a different order, such as a
+         * migration */
+        "40P01", "55P03", /* lock_not_available: lock_timeout */
     };
 
     for (size_t i = 0; c->outcome == PG_UNDONE && i < ARRAY_LEN(states); i++) {
@@ -101,13 +104,14 @@ is_worth_another_try(const struct pg_conn *c)
 }
 
 /*
- * Was it undone because of something in one of its requests? Then the others may go on without it. A server that is not there, is
- * full, read-only, or took too long is no fault of an op: each alone would only meet the same.
+ * Was it undone because of one of its requests? Then the others may proceed without it. A server
+ * that is unreachable, full, read-only or too slow is not the fault of an op: each op alone would
+ * fail the same way.
  */
 static bool
 is_of_one_op(const struct pg_conn *c)
 {
-    static const char *const classes[] = { "21", "22", "23", "42", "54", "P0", "XX" };
+    static const char *const classes[] = { "21", "22", "23", "42", "54", "55", "P0", "XX" };
 
     for (size_t i = 0; c->outcome == PG_UNDONE && i < ARRAY_LEN(classes); i++) {
         if (strncmp(c->sqlstate, classes[i], 2) == 0)
@@ -126,14 +130,56 @@ sleep_a_little(int i_try)
     (void)nanosleep(&t, NULL);
 }
 
+/* Run a statement in its own READ COMMITTED transaction. */
 static PGresult *
-query_again(struct pg_conn *conn, const struct pg_query *q, bool reads, int64_t until_ns)
+query_begun(const struct pg_store *s, struct pg_conn *conn, const struct pg_query *q,
+            int64_t until_ns)
+{
+    if (!il__pg_exec(conn, s->sql[PG_begin], until_ns))
+        return NULL;
+    PGresult *r = il__pg_query(conn, q, until_ns);
+    if (r == NULL) {
+        struct pg_conn failed = *conn; /* the outcome of the statement counts, not that of this */
+        if (conn->pq != NULL)
+            IGNORE(il__pg_exec(conn, s->sql[PG_rollback], until_ns));
+        conn->outcome = failed.outcome;
+        memcpy(conn->sqlstate, failed.sqlstate, sizeof conn->sqlstate);
+        memcpy(conn->why, failed.why, sizeof conn->why);
+        return NULL;
+    }
+    if (!il__pg_exec(conn, s->sql[PG_commit], until_ns)) {
+        il__pq->PQclear(r);
+        return NULL;
+    }
+    return r;
+}
+
+/*
+ * Most databases default to READ COMMITTED, and a statement is its own transaction. Our functions
+ * refuse any other level before they do anything: then this and all later calls begin their
+ * transactions explicitly.
+ */
+static PGresult *
+query(struct pg_store *s, struct pg_conn *conn, const struct pg_query *q, int64_t until_ns)
+{
+    if (!atomic_load(&s->begins)) {
+        PGresult *r = il__pg_query(conn, q, until_ns);
+        if (r != NULL || conn->outcome != PG_UNDONE || strcmp(conn->sqlstate, PG_ISOLATION) != 0)
+            return r;
+        atomic_store(&s->begins, true);
+    }
+    return query_begun(s, conn, q, until_ns);
+}
+
+static PGresult *
+query_again(struct pg_store *s, struct pg_conn *conn, const struct pg_query *q, bool reads,
+            int64_t until_ns)
 {
     for (int i = 1;; i++) {
-        PGresult *r = il__pg_query(conn, q, until_ns);
+        PGresult *r = query(s, conn, q, until_ns);
         if (r != NULL || i == TRIES_MAX || il__clock_boot_ns() >= until_ns)
             return r;
-        /* A read has no effect, so it does not matter whether it happened. */
+        /* A read has no effect, so it does not matter whether it ran. */
         bool lost = reads && i == 1 && conn->outcome == PG_UNKNOWN;
         if (!lost && !is_worth_another_try(conn))
             return NULL;
@@ -172,7 +218,8 @@ il__pg_params_release(struct pg_params *p)
     il__free(p->hints);
 }
 
-/* Which statement a call is. Those that have one of their own, jobs and locks, have it because they are what stores spend their time with. */
+/* The statement of a call. Jobs and locks have dedicated statements, because stores spend most of
+ * their time on them. */
 static enum pg_stmt
 statement_of(const struct remote_call *c)
 {
@@ -199,7 +246,7 @@ params_of(struct pg_store *s, struct pg_params *p, const struct remote_call *c, 
     return ok;
 }
 
-/* Its answer. False: it makes no sense, or there is no memory. */
+/* Read its reply. False: it makes no sense, or there is no memory. */
 static bool
 take(struct pg_store *s, struct remote_call *c, const struct pg_params *p, enum pg_stmt stmt,
      const PGresult *r)
@@ -217,9 +264,9 @@ call_on(struct pg_store *s, struct pg_conn *conn, struct remote_call *c, il_erro
 
     if (!params_of(s, &p, c, stmt)) {
         c->refused = true;
-        return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a batch");
     }
-    PGresult *r = query_again(conn, &p.query, c->reads, il__pg_in_ms(s->timeout_ms));
+    PGresult *r = query_again(s, conn, &p.query, c->reads, il__pg_in_ms(s->timeout_ms));
     if (r == NULL) {
         c->refused = is_of_one_op(conn);
         return il__pg_error(conn, reterr);
@@ -239,27 +286,6 @@ takes_ops(struct remote_store *base, il_op *const *ops, size_t n)
     return il__pg_takes_work(s, ops, n) || il__pg_takes_locks(s, ops, n);
 }
 
-/* A connection to write with. There are as many as callers, but a sweep or an answer to a verb may want one more. */
-static struct pg_conn *
-take_lane(struct pg_store *s)
-{
-    il__mutex_lock(&s->lanes_mutex);
-    while (s->n_free == 0)
-        IGNORE(il__cond_wait(&s->lane_freed, &s->lanes_mutex, -1));
-    unsigned i = s->free_lanes[--s->n_free];
-    il__mutex_unlock(&s->lanes_mutex);
-    return &s->writers[i];
-}
-
-static void
-give_lane(struct pg_store *s, const struct pg_conn *lane)
-{
-    il__mutex_lock(&s->lanes_mutex);
-    s->free_lanes[s->n_free++] = (unsigned)(lane - s->writers);
-    il__mutex_unlock(&s->lanes_mutex);
-    CHECK(pthread_cond_signal(&s->lane_freed) == 0);
-}
-
 static il_status
 pg_call(struct remote_store *base, struct remote_call *c, il_error *reterr)
 {
@@ -267,9 +293,9 @@ pg_call(struct remote_store *base, struct remote_call *c, il_error *reterr)
 
     CHECK(c->n > 0 && c->n <= PG_REQUESTS_MAX);
     if (!c->reads) {
-        struct pg_conn *lane = take_lane(s);
-        il_status       done = call_on(s, lane, c, reterr);
-        give_lane(s, lane);
+        unsigned  i    = il__lanes_take(&s->lanes);
+        il_status done = call_on(s, &s->writers[i], c, reterr);
+        il__lanes_give(&s->lanes, i);
         return done;
     }
     il__mutex_lock(&s->read_mutex);
@@ -285,23 +311,26 @@ pg_done(struct remote_store *s UNUSED, struct remote_call *c)
     c->result = NULL;
 }
 
-/* ---- waking ------------------------------------------------------------------------------------------------------------------ */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
-/* Over whatever connection is free, and not waited for. Wake-ups follow a commit on one that is there; else one is made only if it must be. */
+/* Use any free connection, without waiting for the reply. Wake-ups follow a commit on an existing
+ * connection; otherwise a new one is opened only if necessary. */
 static void
 notify(struct pg_store *s, const char *payload, bool must)
 {
-    struct pg_conn *lane  = take_lane(s);
+    unsigned        i     = il__lanes_take(&s->lanes);
+    struct pg_conn *lane  = &s->writers[i];
     bool            there = lane->pq != NULL && !lane->pending;
 
-    if (there || ((must || lane->pq != NULL) && il__pg_conn_ready(lane, il__pg_in_ms(s->timeout_ms))))
+    if (there ||
+        ((must || lane->pq != NULL) && il__pg_conn_ready(lane, il__pg_in_ms(s->timeout_ms))))
         il__pg_send_only(lane, &(struct pg_query){
                                    .sql      = s->sql[PG_notify],
                                    .n_params = 2,
                                    .types    = { PG_TEXT, PG_TEXT },
                                    .values   = { s->url.channel, payload },
                                });
-    give_lane(s, lane);
+    il__lanes_give(&s->lanes, i);
 }
 
 static void
@@ -316,7 +345,7 @@ pg_announce(struct il__store *base, const char *text)
         notify(s, il__buf_str(&payload), true);
 }
 
-/* By hand: a hundred of them are usual, and printf is not free. */
+/* Formatted by hand: a hundred of them are usual, and printf is slow. */
 static void
 add_slot(struct il__buf *b, uint32_t slot)
 {
@@ -343,7 +372,7 @@ pg_wake(struct remote_store *base, const uint32_t *slots, size_t n)
         il__buf_adds(&payload, " *");
     for (size_t i = 0; n <= WAKES_MAX && i < n; i++)
         add_slot(&payload, slots[i]);
-    if (!payload.failed) /* else they look by themselves, later */
+    if (!payload.failed) /* otherwise they poll later */
         notify(s, il__buf_str(&payload), false);
 }
 
@@ -353,7 +382,7 @@ pg_attend(struct il__store *base)
     return il__pg_listener_attend(&il__pg_from(il__remote_from(base))->listener);
 }
 
-/* ---- opening and freeing ------------------------------------------------------------------------------------------------------- */
+/* ---- opening and freeing --------------------------------------------------------------------- */
 
 static void
 pg_free(struct remote_store *base)
@@ -363,12 +392,11 @@ pg_free(struct remote_store *base)
 
     il__pg_listener_release(&s->listener);
     for (unsigned i = 0; i < PG_LANES; i++) {
-        /* A pooler drops what a client sent that is gone before the answer. */
+        /* A pooler drops what a client sent if the client disconnects before the reply. */
         il__pg_conn_drain(&s->writers[i], until_ns);
         il__pg_conn_close(&s->writers[i]);
     }
-    il__mutex_destroy(&s->lanes_mutex);
-    CHECK(pthread_cond_destroy(&s->lane_freed) == 0);
+    il__lanes_release(&s->lanes);
     il__pg_conn_close(&s->reader);
     il__mutex_destroy(&s->read_mutex);
     il__pg_url_release(&s->url);
@@ -378,11 +406,24 @@ pg_free(struct remote_store *base)
     il__free(s);
 }
 
+/*
+ * A statement has at most 16 MiB of values, and 32 acquires: an acquire of a unit of work that
+ * holds much may take milliseconds, and a statement of many cannot be stopped halfway.
+ */
+static size_t
+pg_weight(const il_op *op)
+{
+    size_t weight = op->type == IL_OP_ACQUIRE || op->type == IL_OP_RUN_START ? 8 : 1;
+
+    return weight + il__op_data_bytes(op) / 65536;
+}
+
 static const struct remote_transport pg_transport = {
     .name           = "postgres",
     .caps           = IL__STORE_DURABLE | IL__STORE_SHARED,
     .n_lanes        = PG_LANES,
     .n_requests_max = PG_REQUESTS_MAX,
+    .weight         = pg_weight,
     .call           = pg_call,
     .takes_ops      = takes_ops,
     .done           = pg_done,
@@ -393,7 +434,8 @@ static const struct remote_transport pg_transport = {
     .guard_table    = il__pg_guard_table,
 };
 
-/* A statement with the names of this store. They need no quotes inside (il__pg_url_parse() saw to it). */
+/* A statement with this store's names filled in. They need no quoting (il__pg_url_parse() has
+ * checked them). */
 static char *
 fill_in(const struct pg_url *u, const char *text)
 {
@@ -425,7 +467,7 @@ fill_in_all(struct pg_store *s)
 {
     static const char *const texts[] = {
 #define X(name) [PG_##name] = sql_##name,
-#include "store/postgres/statements.def"
+#include "postgres_statements.inc"
 #undef X
     };
 
@@ -454,13 +496,10 @@ make(const struct il__store_open *o, struct pg_store **ret, il_error *reterr)
         return st;
     struct pg_store *s = il__calloc(1, sizeof *s);
     if (s == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     s->timeout_ms = o->timeout_ms;
     il__mutex_init(&s->read_mutex, IL__MUTEX_reader);
-    il__mutex_init(&s->lanes_mutex, IL__MUTEX_lanes);
-    il__cond_init(&s->lane_freed);
-    for (unsigned i = 0; i < PG_LANES; i++)
-        s->free_lanes[s->n_free++] = PG_LANES - 1 - i; /* the first one on top */
+    il__lanes_init(&s->lanes, PG_LANES);
     il__pg_listener_init(&s->listener, s);
     bool ready             = il__remote_init(&s->remote, &pg_transport, o);
     s->remote.ops.attend   = pg_attend;
@@ -470,7 +509,7 @@ make(const struct il__store_open *o, struct pg_store **ret, il_error *reterr)
         il__pg_store_conn_init(s, &s->writers[i], s->url.server);
     il__pg_store_conn_init(s, &s->reader, s->url.server);
     if (st == IL_OK && !(ready && fill_in_all(s)))
-        st = il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        st = il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     if (st == IL_OK)
         *ret = s;
     else

@@ -1,16 +1,17 @@
 /*
- * report.c: what `interlock doctor` says of a PostgreSQL store: settings of the server and what they cost in promises, and the
- * indexes of a table of the user's that is used as a queue (R4.14).
+ * report.c: the findings of `interlock doctor` about a PostgreSQL store: how the server's settings
+ * weaken our guarantees, and which indexes a user's table needs when it is used as a queue.
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/postgres/postgres_internal.h"
 
 #define SKEW_MS 1000
-#define SNAPSHOT_S 300 /* an older one keeps much from being cleaned up */
+#define SNAPSHOT_S 300 /* an older one prevents much cleanup */
 #define VALUE_BYTES 96
 #define REQUEST_BYTES_MAX 4096
 
@@ -34,10 +35,10 @@ tell_server(const struct report *r)
 
     tell(r, old ? IL__FINDING_WARN : IL__FINDING_GOOD, "server_version",
          il__remote_text(r->is, "server_version"),
-         old ? "is older than what Interlock is tested with: 13" : "is one that Interlock works with");
+         old ? "older than the oldest tested version, 13" : "supported version");
     if (il__remote_number(r->is, "in_recovery") != 0)
         tell(r, IL__FINDING_BAD, "recovery", "standby",
-             "nothing can be granted here: name the primary");
+             "nothing can be granted here: connect to the primary");
 }
 
 /* Off where it should be on. */
@@ -51,7 +52,7 @@ tell_switch(const struct report *r, const char *name, enum il__finding_level off
     tell(r, is_on ? IL__FINDING_GOOD : off, name, value, is_on ? on_means : off_means);
 }
 
-/* Can this role do what verbs do? */
+/* Does this role have the rights that verbs need? */
 static void
 tell_role(const struct report *r)
 {
@@ -62,12 +63,13 @@ tell_role(const struct report *r)
     bool        writes    = strcmp(read_only, "off") == 0;
     char        text[VALUE_BYTES];
 
-    tell(r, committed ? IL__FINDING_GOOD : IL__FINDING_BAD, "default_transaction_isolation", isolation,
-         committed ? "what is read under a mutex is what was committed before"
-                   : "every op is refused: ALTER ROLE or ALTER DATABASE ... SET "
-                     "default_transaction_isolation = 'read committed'");
+    tell(r, committed ? IL__FINDING_GOOD : IL__FINDING_NOTE, "default_transaction_isolation",
+         isolation,
+         committed ? "reads under a mutex see everything committed before"
+                   : "each call needs two more round trips: set 'read committed' for the role or "
+                     "database");
     tell(r, writes ? IL__FINDING_GOOD : IL__FINDING_BAD, "default_transaction_read_only", read_only,
-         writes ? "ops can write"
+         writes ? "writes are possible"
                 : "nothing can be granted: ALTER ROLE or ALTER DATABASE ... SET "
                   "default_transaction_read_only = off");
     if (n_denied == 0)
@@ -77,9 +79,9 @@ tell_role(const struct report *r)
                        il__remote_text(r->is, "role"), n_denied,
                        il__remote_number(r->is, "n_relations"));
     tell(r, n_denied == 0 ? IL__FINDING_GOOD : IL__FINDING_BAD, "privileges", text,
-         n_denied == 0 ? "the role may write all tables of the store"
-                       : "ops fail: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES and USAGE "
-                         "ON ALL SEQUENCES IN the schema TO the role");
+         n_denied == 0 ? "the role can write all tables of the store"
+                       : "ops fail: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES and "
+                         "USAGE, UPDATE ON ALL SEQUENCES IN the schema TO the role");
 }
 
 static void
@@ -90,11 +92,12 @@ tell_durability(const struct report *r)
 
     tell_switch(r, "fsync", IL__FINDING_BAD, "commits are on disk before they are acknowledged",
                 "a crash of the machine loses acknowledged leases and can damage the database");
-    tell_switch(r, "full_page_writes", IL__FINDING_WARN, "a torn page is put right after a crash",
+    tell_switch(r, "full_page_writes", IL__FINDING_WARN, "torn pages are repaired after a crash",
                 "a crash of the machine can damage pages");
     tell(r, on ? IL__FINDING_GOOD : IL__FINDING_BAD, "synchronous_commit", commit,
-         on ? "what was acknowledged survives a crash of the server"
-            : "a crash of the server loses what was acknowledged last: a key may be granted twice");
+         on ? "acknowledged data survives a crash of the server"
+            : "a crash of the server loses the latest acknowledged commits: a key may be granted "
+              "twice");
 }
 
 static void
@@ -106,14 +109,14 @@ tell_standbys(const struct report *r)
 
     (void)snprintf(text, sizeof text, "%" PRId64 ", %" PRId64 " asynchronous", n, n_async);
     if (n == 0)
-        tell(r, IL__FINDING_NOTE, "standbys", "none", "if this server is lost, so are its leases");
+        tell(r, IL__FINDING_NOTE, "standbys", "none",
+             "if this server is lost, its leases are lost too");
     else if (n_async > 0)
         tell(r, IL__FINDING_WARN, "standbys", text,
-             "a fail-over to an asynchronous one can lose acknowledged grants, and fences may "
-             "repeat: "
-             "set synchronous_standby_names");
+             "a failover to an asynchronous standby can lose acknowledged grants, and fences may "
+             "repeat: set synchronous_standby_names");
     else
-        tell(r, IL__FINDING_GOOD, "standbys", text, "a fail-over loses nothing that was acknowledged");
+        tell(r, IL__FINDING_GOOD, "standbys", text, "a failover loses no acknowledged data");
 }
 
 static void
@@ -122,17 +125,18 @@ tell_upkeep(const struct report *r)
     int64_t snapshot_s = il__remote_number(r->is, "snapshot_s");
     char    text[VALUE_BYTES];
 
-    tell_switch(r, "autovacuum", IL__FINDING_BAD, "what is over is cleaned up",
-                "the tables grow without end, and everything becomes slower");
+    tell_switch(r, "autovacuum", IL__FINDING_BAD, "expired rows are cleaned up",
+                "the tables grow without bound and everything gets slower");
     (void)snprintf(text, sizeof text, "%" PRId64 " s", snapshot_s);
-    tell(r, snapshot_s > SNAPSHOT_S ? IL__FINDING_WARN : IL__FINDING_GOOD, "oldest transaction", text,
+    tell(r, snapshot_s > SNAPSHOT_S ? IL__FINDING_WARN : IL__FINDING_GOOD, "oldest transaction",
+         text,
          snapshot_s > SNAPSHOT_S
-             ? "what has ended since it began cannot be cleaned up: look in pg_stat_activity"
-             : "keeps nothing from being cleaned up for long");
+             ? "rows that ended since it started cannot be cleaned up: see pg_stat_activity"
+             : "not old enough to hold up cleaning");
     (void)snprintf(text, sizeof text, "%" PRId64 " MB, %" PRId64 " rows, %" PRId64 " dead",
                    il__remote_number(r->is, "bytes") >> 20, il__remote_number(r->is, "n_live"),
                    il__remote_number(r->is, "n_dead"));
-    tell(r, IL__FINDING_NOTE, "tables", text, "of the schema; as the statistics have it");
+    tell(r, IL__FINDING_NOTE, "tables", text, "size of the schema according to the statistics");
 }
 
 static void
@@ -143,10 +147,11 @@ tell_clock(const struct report *r)
 
     (void)snprintf(text, sizeof text, "%+" PRId64 " ms", skew_ms);
     if (skew_ms > SKEW_MS || skew_ms < -SKEW_MS)
-        tell(r, IL__FINDING_WARN, "clock",
-             text, "the server's and this machine's differ; leases run on the server's, but times shown for people do not agree");
+        tell(r, IL__FINDING_WARN, "clock", text,
+             "the clocks of the server and this machine differ; leases use the server's, but "
+             "displayed times are off");
     else
-        tell(r, IL__FINDING_GOOD, "clock", text, "the server's and this machine's agree");
+        tell(r, IL__FINDING_GOOD, "clock", text, "the clocks of the server and this machine agree");
 }
 
 static void
@@ -158,10 +163,10 @@ tell_guards(const struct report *r)
     (void)snprintf(text, sizeof text, "%" PRId64 " tables, %" PRId64 " writes refused",
                    il__remote_number(r->is, "n_guards"), n_refused);
     tell(r, IL__FINDING_NOTE, "guards", text,
-         "tables that refuse a write without a current fence; see interlock guard");
+         "tables that reject writes without a current fence; see interlock guard");
 }
 
-/* ---- a table of the user's --------------------------------------------------------------------------------------------- */
+/* ---- a table of the user's ------------------------------------------------------------------- */
 
 static bool
 has_column(const json_t *columns, const char *name)
@@ -174,59 +179,161 @@ has_column(const json_t *columns, const char *name)
     return false;
 }
 
-/* An index that begins with these columns; a unique one on just the first, if second is NULL. */
-static const json_t *
-find_index(const json_t *indexes, const char *first, const char *second)
+/* Is a partial index with the condition `where` useful? Decided without evaluating anything. */
+enum serves {
+    SERVES_NOT,
+    SERVES_PERHAPS, /* the condition does not mention states that we know */
+    SERVES,
+};
+
+/* States of jobs, as queues call them. */
+static const char *const ready_states[]   = { "PENDING", "READY",   "QUEUED",  "SCHEDULED",
+                                              "NEW",     "WAITING", "CREATED", "RETRY" };
+static const char *const running_states[] = { "RUNNING", "PROCESSING", "EXECUTING",   "CLAIMED",
+                                              "LOCKED",  "ACTIVE",     "IN_PROGRESS", "STARTED" };
+static const char *const ended_states[]   = { "COMPLETED", "COMPLETE", "DONE",   "FINISHED",
+                                              "SUCCEEDED", "SUCCESS",  "FAILED", "DEAD",
+                                              "CANCELLED", "CANCELED", "ERROR" };
+
+static bool
+is_among(const char *word, size_t n, const char *const *words, size_t n_words)
 {
-    for (size_t i = 0; i < json_array_size(indexes); i++) {
-        const json_t *index   = json_array_get(indexes, i);
-        const json_t *columns = json_object_get(index, "columns");
-        const char   *a       = json_string_value(json_array_get(columns, 0));
-        const char   *b       = json_string_value(json_array_get(columns, 1));
-        if (a == NULL || strcmp(a, first) != 0 || !json_is_true(json_object_get(index, "valid")))
-            continue;
-        if (second == NULL ? b == NULL && json_is_true(json_object_get(index, "unique"))
-                           : b != NULL && strcmp(b, second) == 0)
-            return index;
+    for (size_t i = 0; i < n_words; i++) {
+        if (strlen(words[i]) == n && strncasecmp(word, words[i], n) == 0)
+            return true;
     }
-    return NULL;
+    return false;
 }
 
-/* `what` it is for; the statement that makes it is in `means` when it is missing. */
+/*
+ * The condition as PostgreSQL prints it: (status = 'X'::text), status = ANY (ARRAY['X'::text, …]),
+ * or <> and <> ALL for excluded states. The index serves queries for a state that it includes.
+ */
+static enum serves
+serves_states(const char *where, const char *const *wanted, size_t n_wanted,
+              const char *const *others, size_t n_others)
+{
+    bool without  = strstr(where, " <> ") != NULL;
+    bool is_known = strstr(where, "status") != NULL && strstr(where, " AND ") == NULL &&
+                    strstr(where, " OR ") == NULL && (without || strstr(where, " = ") != NULL);
+    size_t n_named = 0, n_wrong = 0;
+    bool   named_wanted = false;
+
+    for (const char *at = strchr(where, '\''); at != NULL; n_named++) {
+        const char *end = strchr(at + 1, '\'');
+        if (end == NULL)
+            break;
+        size_t n     = (size_t)(end - at - 1);
+        named_wanted = named_wanted || is_among(at + 1, n, wanted, n_wanted);
+        n_wrong += is_among(at + 1, n, others, n_others) ||
+                   is_among(at + 1, n, ended_states, ARRAY_LEN(ended_states));
+        at = strchr(end + 1, '\'');
+    }
+    if (!is_known || n_named == 0)
+        return SERVES_PERHAPS;
+    if (named_wanted)
+        return without ? SERVES_NOT : SERVES;
+    if (n_wrong == n_named)
+        return without ? SERVES : SERVES_NOT;
+    return SERVES_PERHAPS;
+}
+
+/* What doctor looks for. */
+struct wanted_index {
+    const char        *first, *second; /* its first columns; NULL: unique on just the first */
+    const char *const *states;         /* that it must find */
+    size_t             n_states;
+    const char *const *others; /* that it need not */
+    size_t             n_others;
+    const char        *what, *missing;
+};
+
+static enum serves
+serves_of(const json_t *index, const struct wanted_index *w)
+{
+    const json_t *columns = json_object_get(index, "columns");
+    const char   *where   = il__remote_text_or_null(index, "where");
+    const char   *a       = json_string_value(json_array_get(columns, 0));
+    const char   *b       = json_string_value(json_array_get(columns, 1));
+
+    if (a == NULL || strcmp(a, w->first) != 0 || !json_is_true(json_object_get(index, "valid")))
+        return SERVES_NOT;
+    if (w->second == NULL) /* NULLs may be there twice anyway */
+        return b == NULL && json_is_true(json_object_get(index, "unique")) &&
+                       (where == NULL || strcmp(where, "(idempotency_key IS NOT NULL)") == 0)
+                   ? SERVES
+                   : SERVES_NOT;
+    if (b == NULL || strcmp(b, w->second) != 0)
+        return SERVES_NOT;
+    return where == NULL ? SERVES
+                         : serves_states(where, w->states, w->n_states, w->others, w->n_others);
+}
+
+/* The statement that creates it is in `missing`. */
 static void
-tell_index(const struct report *r, const char *first, const char *second, const char *what,
-           const char *missing)
+tell_index(const struct report *r, const struct wanted_index *w)
 {
     const json_t *columns = json_object_get(r->is, "columns");
-    const json_t *index   = find_index(json_object_get(r->is, "indexes"), first, second);
+    const json_t *indexes = json_object_get(r->is, "indexes");
+    enum serves   best    = SERVES_NOT;
+    const json_t *found   = NULL;
     char          text[VALUE_BYTES];
 
-    (void)snprintf(text, sizeof text, second != NULL ? "(%s, %s)" : "unique (%s)", first, second);
-    if (!has_column(columns, first) || (second != NULL && !has_column(columns, second)))
-        tell(r, IL__FINDING_NOTE, text, "no such column", "nothing to say");
-    else if (index != NULL)
-        tell(r, IL__FINDING_GOOD, text, il__remote_text(index, "name"), what);
+    for (size_t i = 0; i < json_array_size(indexes); i++) {
+        enum serves serves = serves_of(json_array_get(indexes, i), w);
+        if (serves > best) {
+            best  = serves;
+            found = json_array_get(indexes, i);
+        }
+    }
+    (void)snprintf(text, sizeof text, w->second != NULL ? "(%s, %s)" : "unique (%s)", w->first,
+                   w->second);
+    if (!has_column(columns, w->first) || (w->second != NULL && !has_column(columns, w->second)))
+        tell(r, IL__FINDING_NOTE, text, "no such column", "not applicable");
+    else if (best == SERVES)
+        tell(r, IL__FINDING_GOOD, text, il__remote_text(found, "name"), w->what);
+    else if (best == SERVES_PERHAPS)
+        tell(r, IL__FINDING_NOTE, text, il__remote_text(found, "name"),
+             "partial index: check that its condition covers the jobs to be found");
     else
-        tell(r, IL__FINDING_WARN, text, "missing", missing);
+        tell(r, IL__FINDING_WARN, text, "missing", w->missing);
 }
 
 static void
 tell_table(const struct report *r)
 {
-    tell_index(
-        r, "idempotency_key", NULL,
-        "the same request cannot be stored twice", "two requests with one key can both be stored: CREATE UNIQUE INDEX ON it (idempotency_key)");
-    tell_index(
-        r, "status", "created_at", "the next job is found at once, however many are finished",
-        "the next job is found by reading the table: CREATE INDEX ON it (status, created_at)");
-    tell_index(
-        r, "status", "updated_at",
-        "jobs whose worker is gone are found at once", "jobs whose worker is gone are found by reading the table: CREATE INDEX ON it (status, updated_at)");
+    static const struct wanted_index wanted[] = {
+        { .first   = "idempotency_key",
+          .what    = "a request cannot be stored twice",
+          .missing = "two requests with the same key can both be stored: CREATE UNIQUE INDEX ON it "
+                     "(idempotency_key)" },
+        { .first    = "status",
+          .second   = "created_at",
+          .states   = ready_states,
+          .n_states = ARRAY_LEN(ready_states),
+          .others   = running_states,
+          .n_others = ARRAY_LEN(running_states),
+          .what     = "the next job is found quickly, however many jobs are finished",
+          .missing =
+              "finding the next job scans the table: CREATE INDEX ON it (status, created_at)" },
+        { .first    = "status",
+          .second   = "updated_at",
+          .states   = running_states,
+          .n_states = ARRAY_LEN(running_states),
+          .others   = ready_states,
+          .n_others = ARRAY_LEN(ready_states),
+          .what     = "jobs of dead workers are found quickly",
+          .missing  = "finding jobs of dead workers scans the table: CREATE INDEX ON it (status, "
+                      "updated_at)" },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
+        tell_index(r, &wanted[i]);
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
-/* A batch of one request, in a transaction of the kind that it needs: *ret_head is its reply. */
+/* Run a batch of one request, in the kind of transaction it needs: *ret_head is its reply. */
 static bool
 ask(struct pg_store *s, struct pg_conn *c, const char *batch, json_t **ret_head)
 {
@@ -248,11 +355,12 @@ ask(struct pg_store *s, struct pg_conn *c, const char *batch, json_t **ret_head)
             json_loadb(il__pq->PQgetvalue(r, 0, 1), (size_t)il__pq->PQgetlength(r, 0, 1), 0, NULL);
     il__pq->PQclear(r);
     if (*ret_head == NULL)
-        return il__pg_misunderstood(c, "a report could not be understood");
+        return il__pg_misunderstood(c, "unexpected format of a report");
     return il__pg_exec(c, s->sql[PG_rollback], until_ns);
 }
 
-/* Over a connection of its own, past il__remote_ask(): with defaults that make every op fail, this is to say why. */
+/* Uses a separate connection and bypasses il__remote_ask(): if the server's defaults make every op
+ * fail, this must be able to say why. */
 static il_status
 ask_for(struct pg_store *s, const char *table, json_t **ret_head, il_error *reterr)
 {
@@ -267,7 +375,7 @@ ask_for(struct pg_store *s, const char *table, json_t **ret_head, il_error *rete
     if (il__remote_end(&r))
         il__buf_addf(&batch, "[%.*s]", (int)r.json.n_bytes, r.json.data);
     if (batch.n_bytes == 0 || batch.failed)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a report");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a report");
     il__pg_store_conn_init(s, &c, s->url.server);
     if (!ask(s, &c, il__buf_str(&batch), ret_head))
         st = il__pg_error(&c, reterr);
@@ -294,9 +402,8 @@ il__pg_report(struct remote_store *s, const char *table, il__report_fn *each, vo
     json_t   *head = NULL;
     il_status st   = ask_for(il__pg_from(s), table, &head, reterr);
 
-    if (st == IL_OK && il__remote_number(head, "status") != IL_OK)
-        st = il__error_set(reterr, (il_status)il__remote_number(head, "status"), "%s",
-                           il__remote_text(head, "detail"));
+    if (st == IL_OK && il__remote_status(head) != IL_OK)
+        st = il__error_set(reterr, il__remote_status(head), "%s", il__remote_text(head, "detail"));
     if (st == IL_OK && table != NULL)
         tell_table(&(struct report){ each, cookie, head });
     else if (st == IL_OK)

@@ -1,8 +1,9 @@
 /*
- * rows.c: claims and finishes of jobs as statements of their own, with columns in place of JSON.
+ * rows.c: claims and finishes of jobs as dedicated statements, with columns instead of JSON.
  *
- * These are what a queue spends its time with, a hundred jobs at once. JSON was four fifths of what a job
- * cost us, and about a quarter of what it cost the server. Everything else, and what these statements leave, goes through apply() (postgres.c).
+ * A queue spends most of its time on these, a hundred jobs per call. JSON used to take four fifths
+ * of our own cost per job, and about a quarter of the server's. All other ops, and those that these
+ * statements skip, go through apply() (postgres.c).
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -11,9 +12,10 @@
 #include "store/postgres/postgres_internal.h"
 
 #define PARAM_BYTES_MAX ((size_t)512 * 1024 * 1024)
-#define TOKENS_SEEN 1024 /* places, a power of two, four for each token of the largest batch */
+#define TOKENS_SEEN 1024 /* slots, a power of two, four for each token of the largest batch */
 
-/* Of sql/work.sql; with a text in the second one it is a row as those of apply(), or WORK_FINISHED. */
+/* Columns of the statement `work`; if the second is not empty, it is a row like those of apply(),
+ * or WORK_FINISHED. */
 enum work_column {
     WORK_I,
     WORK_OUT,
@@ -36,9 +38,10 @@ enum work_column {
 #define WORK_WAKES (-1) /* values of the first one; 0: of the claim */
 #define WORK_FINISHED (-2)
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* What is known of the job that a finish names; empty if it is not the one that was claimed with its token. Under lanes_mutex. */
+/* What is known about the job that a finish names; empty if it is not the one that was claimed with
+ * its token. Under the mutex of the lanes. */
 static struct pg_hint
 find_hint(const struct pg_store *s, const il_op *op)
 {
@@ -51,8 +54,9 @@ find_hint(const struct pg_store *s, const il_op *op)
 }
 
 /*
- * Finishes of one tenant, the first one of a job that was claimed here, and then a claim or nothing else. No token may be there twice: in one statement it would be open
- * which of two results is kept. (Of two tokens for one job only one can be the right one.)
+ * Finishes of one tenant, the first one of a job that was claimed here, optionally followed by a
+ * claim. No token may occur twice: one statement could keep either of the two results. (Of two
+ * tokens for one job only one can be valid.)
  */
 bool
 il__pg_takes_work(struct pg_store *s, il_op *const *ops, size_t n)
@@ -66,9 +70,9 @@ il__pg_takes_work(struct pg_store *s, il_op *const *ops, size_t n)
             return false;
         n--;
     }
-    il__mutex_lock(&s->lanes_mutex);
+    il__mutex_lock(&s->lanes.mutex);
     bool known = find_hint(s, ops[0]).token != 0;
-    il__mutex_unlock(&s->lanes_mutex);
+    il__mutex_unlock(&s->lanes.mutex);
     for (size_t i = 0; known && i < n; i++) {
         uint64_t token = ops[i]->fence;
         if (ops[i]->type != IL_OP_JOB_FINISH || token == 0 ||
@@ -99,18 +103,19 @@ add_results(struct il__buf *b, const struct remote_call *c, size_t n)
         il__pg_array_add(b, c->requests[i].op->in.job.data, c->requests[i].op->in.job.data_bytes);
 }
 
-/* Of each; what nothing is known of, and what is of another queue than the first, is left to the batch that follows. */
+/* For each finish; unknown jobs, and those of another queue than the first, are left to the batch
+ * that follows. */
 static bool
 find_hints(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
 {
     p->hints = il__calloc(p->n_finishes, sizeof *p->hints);
     if (p->hints == NULL)
         return false;
-    il__mutex_lock(&s->lanes_mutex);
+    il__mutex_lock(&s->lanes.mutex);
     for (size_t i = 0; i < p->n_finishes; i++)
         p->hints[i] = find_hint(s, c->requests[i].op);
     memcpy(p->worker, s->worker, sizeof p->worker);
-    il__mutex_unlock(&s->lanes_mutex);
+    il__mutex_unlock(&s->lanes.mutex);
     return true;
 }
 
@@ -130,7 +135,8 @@ add_finishes(struct pg_store *s, struct pg_params *p, const struct remote_call *
     il__pg_array_begin(tokens, PG_INT8, p->n_finishes, false);
     il__pg_array_begin(places, PG_TID, p->n_finishes, false);
     for (size_t i = 0; i < p->n_finishes; i++) {
-        il__pg_array_add_int8(tokens, p->hints[i].token); /* 0, no job's, and 0, no row's, if nothing is known */
+        /* 0 (no job) and 0 (no row) if nothing is known */
+        il__pg_array_add_int8(tokens, p->hints[i].token);
         il__pg_array_add_tid(places, p->hints[i].place);
         keyed = keyed || p->hints[i].keyed;
     }
@@ -165,9 +171,9 @@ il__pg_work_params(struct pg_store *s, struct pg_params *p, const struct remote_
     p->n_finishes = claim ? c->n - 1 : c->n;
     p->query      = (struct pg_query){
              .n_params = 10,
-             .types = { PG_JSONB, PG_TEXT, PG_INT4, PG_TEXT, PG_INT8_ARRAY, PG_TID_ARRAY, PG_BYTEA_ARRAY,
-                        PG_BOOL, PG_INT8, PG_INT8 },
-             .formats = { 0, 0, 0, 0, 1, 1, 1, 0, 0, 0 },
+             .types    = { PG_JSONB, PG_TEXT, PG_INT4, PG_TEXT, PG_INT8_ARRAY, PG_TID_ARRAY,
+                        PG_BYTEA_ARRAY, PG_BOOL, PG_INT8, PG_INT8, },
+             .formats  = { 0, 0, 0, 0, 1, 1, 1, 0, 0, 0 },
     };
     p->query.values[0] = claim ? il__buf_str(&last->json) : NULL;
     p->query.values[8] = c->timed ? p->now : NULL;
@@ -175,7 +181,7 @@ il__pg_work_params(struct pg_store *s, struct pg_params *p, const struct remote_
     return p->n_finishes == 0 || add_finishes(s, p, c);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static int64_t
 int8_or(const PGresult *r, int row, int column, int64_t none)
@@ -195,7 +201,7 @@ text_at(const PGresult *r, int row, int column)
     return il__pg_bytes(r, row, column).data;
 }
 
-/* Where the row of a claimed job is; 0: not said. */
+/* The location of a claimed job's row; 0: unknown. */
 static uint64_t
 place_at(const PGresult *r, int row)
 {
@@ -213,12 +219,12 @@ place_at(const PGresult *r, int row)
 static void
 keep_hint(struct pg_store *s, const struct pg_hint *hint)
 {
-    il__mutex_lock(&s->lanes_mutex);
+    il__mutex_lock(&s->lanes.mutex);
     s->hints[hint->token % PG_HINTS] = *hint;
-    il__mutex_unlock(&s->lanes_mutex);
+    il__mutex_unlock(&s->lanes.mutex);
 }
 
-/* What the head of a claim says of all its jobs. */
+/* What the head of a claim says about all its jobs. */
 struct claim {
     int64_t wall_ms, remaining_ms;
     int32_t queue;
@@ -259,7 +265,7 @@ take_claimed(struct pg_store *s, struct remote_call *c, const PGresult *r, int r
         .keyed        = job.unique_key != NULL,
     };
 
-    /* What has a group or a parent is not finished that way. */
+    /* Jobs with a group or a parent are not finished that way. */
     if (job.id != NULL && hint.place != 0 && hint.queue != 0 && job.group == NULL &&
         job.parent == NULL) {
         hint.id = il__hash_bytes(job.id, strlen(job.id));
@@ -281,9 +287,9 @@ take_jobs(struct pg_store *s, struct remote_call *c, const PGresult *r)
     };
     bool ok = true;
 
-    il__mutex_lock(&s->lanes_mutex);
+    il__mutex_lock(&s->lanes.mutex);
     (void)snprintf(s->worker, sizeof s->worker, "%s", op->holder);
-    il__mutex_unlock(&s->lanes_mutex);
+    il__mutex_unlock(&s->lanes.mutex);
     for (int row = 0; ok && row < il__pq->PQntuples(r); row++) {
         if (il__pq->PQgetisnull(r, row, WORK_OUT))
             ok = take_claimed(s, c, r, row, &claim);
@@ -291,7 +297,7 @@ take_jobs(struct pg_store *s, struct remote_call *c, const PGresult *r)
     return ok;
 }
 
-/* A finish, from what was known of its job, and what is odd about it, or NULL. */
+/* A finish, built from what is known about its job and from what is unusual about it, or NULL. */
 static bool
 take_finish(struct remote_call *c, size_t i, const struct pg_params *p, const char *queue,
             int64_t wall_ms, const json_t *odd)
@@ -317,7 +323,8 @@ take_finish(struct remote_call *c, size_t i, const struct pg_params *p, const ch
     return il__remote_take_job(c, i, &job, wall_ms, 0);
 }
 
-/* The finish with this token, looked for from *at on: they come in the order of places, which is mostly that of the ops. */
+/* The finish with this token, searched from *at on: they come in the order of their rows, which is
+ * usually that of the ops. */
 static bool
 find_finish(const struct pg_params *p, uint64_t token, size_t *at)
 {
@@ -329,7 +336,8 @@ find_finish(const struct pg_params *p, uint64_t token, size_t *at)
     return false;
 }
 
-/* What was done, and what is odd, by the places of the finishes. False: it makes no sense, or there is no memory. */
+/* What was done, and what is unusual, by the index of the finishes. False: it makes no sense, or
+ * there is no memory. */
 static bool
 sort_out(const struct pg_params *p, const json_t *all, bool *done, const json_t **odd)
 {

@@ -1,5 +1,5 @@
 /*
- * table_guard.c: `interlock guard`: what functions/guard.sql does, asked for from here.
+ * table_guard.c: `interlock guard` on PostgreSQL. functions/guard.sql does the work.
  */
 #include "base/error.h"
 #include "store/postgres/postgres_internal.h"
@@ -9,13 +9,13 @@ ask(struct remote_store *s, struct remote_request *r, bool reads, struct remote_
     il_error *reterr)
 {
     if (!il__remote_end(r))
-        return il__error_set(reterr, IL_NOMEM, "no memory for a guard");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a guard");
     il_status st = il__remote_ask(s, r, reads, a, reterr);
     if (st != IL_OK)
         return st;
-    int64_t status = il__remote_number(a->reply.head, "status");
-    if (status != IL_OK)
-        return il__error_set(reterr, (il_status)status, "%s", il__remote_text(a->reply.head, "detail"));
+    st = il__remote_status(a->reply.head);
+    if (st != IL_OK)
+        return il__error_set(reterr, st, "%s", il__remote_text(a->reply.head, "detail"));
     return IL_OK;
 }
 

@@ -1,12 +1,14 @@
 /*
- * url.c: the URL of a store: postgres://… as libpq knows it, and a few options of ours in its query, which are taken out:
+ * url.c: parses the URL of a store: postgres://… as libpq accepts it, plus a few options of our
+ * own, which are removed from the query before libpq sees it:
  *
- *   schema=NAME   where everything is (interlock)
- *   clock=test    time comes with each batch
- *   listen=no     do not listen for wake-ups: look from time to time
- *   listen=URL    listen there, percent-encoded: past a pooler, which does not let notifications through
+ *   schema=NAME   schema that holds everything (default: interlock)
+ *   clock=test    each batch supplies the time
+ *   listen=no     poll instead of listening for wake-ups
+ *   listen=URL    listen on this server (percent-encoded), to bypass a pooler that drops
+ *                 notifications
  *
- * What libpq says about a URL that it does not understand is never shown: it may quote the password.
+ * libpq's message about a malformed URL is never shown, because it may quote the password.
  */
 #include <ctype.h>
 
@@ -20,15 +22,18 @@
 static il_status
 bad(il_error *reterr, const char *what)
 {
-    return il__error_set(reterr, IL_INVAL, "the store's URL: %s", what);
+    return il__error_set(reterr, IL_INVAL, "store URL: %s", what);
 }
 
-/* A name that needs no thought in SQL, and is part of the name of a channel. */
+/* A name that needs no quoting in SQL, and can be part of a channel's name. */
 static bool
 is_schema_name(const char *s, size_t n)
 {
-    if (n == 0 || n > PG_SCHEMA_BYTES_MAX || isdigit((unsigned char)s[0]) || strncmp(s, "pg_", 3) == 0)
+    if (n == 0 || n > PG_SCHEMA_BYTES_MAX || isdigit((unsigned char)s[0]) ||
+        strncmp(s, "pg_", 3) == 0)
         return false;
+    if (n >= PG_ADMIN_BYTES && memcmp(s + n - PG_ADMIN_BYTES, PG_ADMIN, PG_ADMIN_BYTES) == 0)
+        return false; /* it belongs to another one */
     for (size_t i = 0; i < n; i++) {
         if (!(s[i] >= 'a' && s[i] <= 'z') && !(s[i] >= '0' && s[i] <= '9') && s[i] != '_')
             return false;
@@ -68,8 +73,8 @@ value_of(const PQconninfoOption *options, const char *keyword)
     return NULL;
 }
 
-/* Is there an '@' that is not the end of user and password? libpq takes the first one, and none behind a '/': the rest of the password would be part of a name,
- * and names are shown. */
+/* Is there an '@' that does not end user and password? libpq takes the first one, and none after a
+ * '/': the rest of the password would become part of a name, and names are shown. */
 static bool
 has_stray_at(const char *url)
 {
@@ -96,19 +101,18 @@ parse_server(const char *url, PQconninfoOption **ret, il_error *reterr)
     char *why = NULL; /* not for showing */
 
     if (strncmp(url, "postgres://", 11) != 0 && strncmp(url, "postgresql://", 13) != 0)
-        return bad(reterr, "it must begin with postgres://");
+        return bad(reterr, "must start with postgres://");
     if (has_stray_at(url))
-        return bad(reterr, "percent-encode '/' and '@' of the password (%2F, %40)");
+        return bad(reterr, "percent-encode '/' and '@' in the password (%2F, %40)");
     *ret = il__pq->PQconninfoParse(url, &why);
     il__pq->PQfreemem(why);
     if (*ret == NULL)
-        return bad(reterr, "libpq does not understand it (an unknown option after '?', or a "
-                           "character that must be "
-                           "percent-encoded)");
+        return bad(reterr, "libpq rejects it (an unknown option after '?', or a character that "
+                           "must be percent-encoded)");
     if (!is_port(value_of(*ret, "port")))
         return bad(
             reterr,
-            "the port is not a number; percent-encode '/' and '@' of the password (%2F, %40)");
+            "the port is not a number; percent-encode '/' and '@' in the password (%2F, %40)");
     return IL_OK;
 }
 
@@ -124,13 +128,13 @@ take_listen(struct pg_url *u, const char *value, size_t n, il_error *reterr)
     il__buf_init(&url, URL_BYTES_MAX);
     add_decoded(&url, value, n);
     if (url.failed)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     il__pq->PQconninfoFree(u->listen);
     u->listen = NULL;
     return parse_server(il__buf_str(&url), &u->listen, reterr);
 }
 
-/* One option of the query: ours, or libpq's. */
+/* Process one option of the query: ours, or libpq's. */
 static il_status
 take_option(struct pg_url *u, const char *option, size_t n, struct il__buf *rest, il_error *reterr)
 {
@@ -140,7 +144,7 @@ take_option(struct pg_url *u, const char *option, size_t n, struct il__buf *rest
             return bad(
                 reterr,
                 "the name of a schema has small letters, digits and '_', 48 at most, and does not "
-                "begin with a digit or pg_");
+                "begin with a digit or pg_, nor end with " PG_ADMIN);
         memcpy(u->schema, option + 7, n - 7);
         u->schema[n - 7] = '\0';
         return IL_OK;
@@ -148,7 +152,7 @@ take_option(struct pg_url *u, const char *option, size_t n, struct il__buf *rest
     if (IS("clock="))
         return n == 10 && memcmp(option, "clock=test", 10) == 0
                    ? IL_OK
-                   : bad(reterr, "the only clock that can be asked for is clock=test");
+                   : bad(reterr, "the only supported clock is clock=test");
     if (IS("listen="))
         return take_listen(u, option + 7, n - 7, reterr);
 #undef IS
@@ -157,7 +161,7 @@ take_option(struct pg_url *u, const char *option, size_t n, struct il__buf *rest
     return IL_OK;
 }
 
-/* Host, port and database: neither user nor password. */
+/* Host, port and database, but neither user nor password. */
 static void
 show(struct pg_url *u)
 {
@@ -179,7 +183,7 @@ il__pg_url_parse(struct pg_url *u, const char *url, il_error *reterr)
     il_status               st    = IL_OK;
 
     if (strlen(url) > URL_BYTES_MAX)
-        return bad(reterr, "it is too long");
+        return bad(reterr, "too long");
     il__buf_init(&rest, URL_BYTES_MAX);
     il__buf_add(&rest, url, query != NULL ? (size_t)(query - url) : strlen(url));
     (void)snprintf(u->schema, sizeof u->schema, "%s", SCHEMA_DEFAULT);
@@ -191,7 +195,7 @@ il__pg_url_parse(struct pg_url *u, const char *url, il_error *reterr)
         query = option[n] == '&' ? option + n : NULL;
     }
     if (st == IL_OK && rest.failed)
-        st = il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        st = il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     if (st == IL_OK)
         st = parse_server(il__buf_str(&rest), &u->server, reterr);
     if (st == IL_OK) {

@@ -1,8 +1,9 @@
 /*
- * conn.c: a connection to a server. Commands are gathered and sent together; replies are parsed by hiredis. Every wait has a
- * deadline, which is the whole call's, and ends early when `stop_fd` says so.
+ * conn.c: a connection to a Redis server. Commands are buffered and sent together; hiredis parses
+ * the replies. Every wait is bounded by the deadline of the whole call, and ends early when
+ * `stop_fd` becomes readable.
  *
- * What is said (login, database, hello) is library.c's.
+ * library.c decides what to send (login, database, hello).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +23,10 @@
 #define OUT_BYTES_KEPT ((size_t)1 << 20) /* memory of a larger batch is given back */
 #define READ_BYTES 16384
 #define BLOCK_MS 50
-#define IDLE_NS \
-    (INT64_C(100) * IL__NS_PER_MS) /* after this a connection is looked at before it is used */
+/* after this, a connection is checked before it is used */
+#define IDLE_NS (INT64_C(100) * IL__NS_PER_MS)
 
-/* ---- hiredis --------------------------------------------------------------------------------------------------- */
+/* ---- hiredis --------------------------------------------------------------------------------- */
 
 struct redis_api il__redis_api;
 
@@ -59,9 +60,9 @@ il__redis_load(il_error *reterr)
     return IL_OK;
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Why a connection failed; it is given up. */
+/* Record why a connection failed, and close it. */
 static il_status
 fail(struct redis_conn *c, const char *what, int err, il_error *reterr)
 {
@@ -76,24 +77,26 @@ fail(struct redis_conn *c, const char *what, int err, il_error *reterr)
 static il_status
 await(struct redis_conn *c, short events, int64_t deadline_ns, il_error *reterr)
 {
-    struct pollfd fds[2] = { { .fd = c->fd, .events = events }, { .fd = c->stop_fd, .events = POLLIN } };
+    struct pollfd fds[2] = { { .fd = c->fd, .events = events },
+                             { .fd = c->stop_fd, .events = POLLIN } };
 
     for (;;) {
         int64_t left_ns = deadline_ns - il__clock_boot_ns();
         if (left_ns <= 0)
-            return fail(c, "no answer in time", 0, reterr);
-        struct timespec timeout = { .tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000 };
+            return fail(c, "no reply in time", 0, reterr);
+        struct timespec timeout = { .tv_sec  = left_ns / 1000000000,
+                                    .tv_nsec = left_ns % 1000000000 };
         int             n       = ppoll(fds, ARRAY_LEN(fds), &timeout, NULL);
         if (n < 0 && errno != EINTR)
             return fail(c, "poll", errno, reterr);
         if (n > 0 && fds[1].revents != 0)
-            return fail(c, "it is given up", 0, reterr);
+            return fail(c, "the wait was interrupted", 0, reterr);
         if (n > 0 && fds[0].revents != 0)
             return IL_OK;
     }
 }
 
-/* ---- connecting ---------------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 void
 il__redis_conn_init(struct redis_conn *c, const struct redis_url *url, struct ssl_ctx *ctx)
@@ -123,7 +126,7 @@ il__redis_conn_release(struct redis_conn *c)
     il__buf_release(&c->out);
 }
 
-/* Connect a new socket; IL_OK with c->fd, or what went wrong. */
+/* Connect a new socket; IL_OK with c->fd, or the error. */
 static il_status
 dial(struct redis_conn *c, const struct sockaddr *address, socklen_t n_bytes, int64_t deadline_ns,
      il_error *reterr)
@@ -153,14 +156,14 @@ dial_path(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
     size_t             n = strlen(c->url->path);
 
     if (n >= sizeof a.sun_path)
-        return il__error_set(reterr, IL_INVAL, "%s: the path of the socket is too long", c->url->shown);
+        return il__error_set(reterr, IL_INVAL, "%s: socket path too long", c->url->shown);
     memcpy(a.sun_path, c->url->path, n + 1);
     return dial(c, (const struct sockaddr *)&a, sizeof a, deadline_ns, reterr);
 }
 
 /*
- * A request is complete when it is sent. A server that vanished without a word is noticed by the deadline of the next call; but
- * a listener only listens, so there the kernel has to ask.
+ * Requests are sent whole, so Nagle's delay gains nothing. The deadline of the next call detects a
+ * server that vanished silently; but a listener sends nothing, so there the kernel has to probe.
  */
 static void
 set_options(int fd)
@@ -191,7 +194,7 @@ dial_host(struct redis_conn *c, size_t i_host, int64_t deadline_ns, il_error *re
     const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
     struct addrinfo      *found = NULL;
 
-    /* Names that are not numbers ask the resolver, whose own timeouts count. */
+    /* Host names go to the resolver, which has its own timeouts. */
     int rc = getaddrinfo(c->url->hosts[i_host].name, c->url->hosts[i_host].port, &hints, &found);
     if (rc != 0)
         return il__error_set(reterr, IL_STORE, "%s: %s", c->url->shown, gai_strerror(rc));
@@ -212,7 +215,7 @@ shake_hands(struct redis_conn *c, const char *host, int64_t deadline_ns, il_erro
 {
     c->ssl = il__redis_tls_new(c->ctx, c->fd, host);
     if (c->ssl == NULL)
-        return fail(c, "no memory for TLS", 0, reterr);
+        return fail(c, "out of memory for TLS", 0, reterr);
     for (;;) {
         int rc = il__redis_tls_connect(c->ssl);
         if (rc > 0)
@@ -222,12 +225,11 @@ shake_hands(struct redis_conn *c, const char *host, int64_t deadline_ns, il_erro
         if (await(c, rc == REDIS_IO_READ ? POLLIN : POLLOUT, deadline_ns, reterr) != IL_OK)
             return il__error_set(
                 reterr, IL_STORE,
-                "%s: no answer to a handshake of TLS; is this the server's port for TLS?",
-                c->url->shown);
+                "%s: no reply to the TLS handshake; is this the server's TLS port?", c->url->shown);
     }
 }
 
-/* A connection that nothing has to interrupt waits in recv() itself. */
+/* A connection that need not be interruptible waits in recv() itself. */
 static bool
 set_blocking(int fd)
 {
@@ -251,7 +253,7 @@ il__redis_conn_dial(struct redis_conn *c, size_t i_host, int64_t deadline_ns, il
     c->reader = il__redis_api.redisReaderCreate();
     if (c->reader == NULL) {
         il__redis_conn_drop(c);
-        return il__error_set(reterr, IL_NOMEM, "no memory for a connection");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a connection");
     }
     c->blocks  = c->ssl == NULL && c->stop_fd < 0 && set_blocking(c->fd);
     c->used_ns = il__clock_boot_ns();
@@ -267,11 +269,11 @@ il__redis_conn_is_dead(struct redis_conn *c)
         return true;
     if (il__clock_boot_ns() - c->used_ns < IDLE_NS)
         return false;
-    /* Nobody has asked anything: whatever can be read is the end of it. */
+    /* No request is pending, so anything readable means that the connection has ended. */
     return poll(&fd, 1, 0) > 0;
 }
 
-/* ---- commands ---------------------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static void
 put_count(struct redis_conn *c, char kind, size_t n)
@@ -310,14 +312,6 @@ il__redis_args(struct redis_conn *c, const char *text)
 }
 
 void
-il__redis_argn(struct redis_conn *c, int64_t number)
-{
-    char text[24];
-
-    il__redis_arg(c, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)number));
-}
-
-void
 il__redis_say_words(struct redis_conn *c, const char *const words[])
 {
     size_t n = 0;
@@ -329,7 +323,7 @@ il__redis_say_words(struct redis_conn *c, const char *const words[])
         il__redis_args(c, words[i]);
 }
 
-/* ---- bytes --------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 /* How many bytes, or enum redis_io. */
 static int
@@ -361,11 +355,11 @@ lost(struct redis_conn *c, il_error *reterr)
 {
     int err = errno;
 
-    return fail(c, err != 0 ? "the connection was lost" : "the server closed the connection", err,
-                reterr);
+    return fail(c, err != 0 ? "connection lost" : "the server closed the connection", err, reterr);
 }
 
-/* Give what has come to the parser. *ret_io: what to wait for when there is nothing. flags: of recv(). */
+/* Feed received bytes to the parser. *ret_io: what to wait for when there are none. flags: for
+ * recv(). */
 static il_status
 feed(struct redis_conn *c, int flags, int *ret_io, il_error *reterr)
 {
@@ -376,13 +370,13 @@ feed(struct redis_conn *c, int flags, int *ret_io, il_error *reterr)
     if (n == REDIS_IO_FAILED)
         return lost(c, reterr);
     if (n > 0 && il__redis_api.redisReaderFeed(c->reader, bytes, (size_t)n) != REDIS_OK)
-        return fail(c, "no memory for an answer", 0, reterr);
+        return fail(c, "out of memory for an answer", 0, reterr);
     return IL_OK;
 }
 
 /*
- * Send what was put. When the server does not take more, what it says meanwhile is read, so that neither side waits for the
- * other.
+ * Send the buffered commands. While the server accepts no more, read its replies, so that neither
+ * side waits for the other.
  */
 il_status
 il__redis_send(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
@@ -391,9 +385,9 @@ il__redis_send(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
     il_status st   = IL_OK;
 
     if (c->out.failed) {
-        /* Half a command must not be sent, nor stay. */
+        /* Half a command must be neither sent nor kept. */
         il__buf_release(&c->out);
-        return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a batch");
     }
     while (st == IL_OK && sent < c->out.n_bytes) {
         int n = write_some(c, c->out.data + sent, c->out.n_bytes - sent);
@@ -414,7 +408,7 @@ il__redis_send(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
     return st;
 }
 
-/* Until something has come for the parser, or the deadline. */
+/* Wait until the parser has got input, or for the deadline. */
 static il_status
 await_more(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
 {
@@ -422,15 +416,16 @@ await_more(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
     il_status st;
 
     if (c->blocks) {
-        /* One system call instead of two: it returns after BLOCK_MS at the latest, and then the caller comes again. */
+        /* One system call instead of two: it returns after BLOCK_MS at the latest, and the caller
+         * calls again. */
         if (il__clock_boot_ns() >= deadline_ns)
-            return fail(c, "no answer in time", 0, reterr);
+            return fail(c, "no reply in time", 0, reterr);
         return feed(c, 0, &io, reterr);
     }
     st = c->ssl != NULL ? IL_OK : await(c, POLLIN, deadline_ns, reterr);
     if (st == IL_OK)
         st = feed(c, MSG_DONTWAIT, &io, reterr);
-    /* TLS may have had it in its own buffer, so it is asked first. */
+    /* TLS may have it in its own buffer, so ask it first. */
     if (st == IL_OK && c->ssl != NULL && io < 0)
         st = await(c, io == REDIS_IO_WRITE ? POLLOUT : POLLIN, deadline_ns, reterr);
     return st;
@@ -443,7 +438,7 @@ il__redis_recv(struct redis_conn *c, int64_t deadline_ns, redisReply **ret, il_e
 
     for (;;) {
         if (il__redis_api.redisReaderGetReply(c->reader, &reply) != REDIS_OK)
-            return fail(c, "the other side does not speak the protocol of Redis", 0, reterr);
+            return fail(c, "the peer does not speak the Redis protocol", 0, reterr);
         if (reply != NULL) {
             c->used_ns = il__clock_boot_ns();
             *ret       = reply;

@@ -1,9 +1,10 @@
 /*
- * library.c: the function library in the server, and the first words on a connection.
+ * library.c: installs the function library in the server and opens the store on a connection.
  *
- * The library's name and those of its functions carry a hash of its text. So every version of Interlock calls the functions it was built with,
- * several versions can use one server at once, and a library that is there is the right one. It is loaded when a call
- * says that it is not there: a new server, one that was restarted without a file, FLUSHALL with FUNCTION FLUSH.
+ * The names of the library and of its functions contain a hash of its text. Every version of
+ * Interlock therefore calls the functions it was built with, several versions can share one server,
+ * and an installed library is always the right one. It is loaded when a call reports that it is
+ * missing: on a new server, one restarted without a file, or after FLUSHALL with FUNCTION FLUSH.
  */
 #include <inttypes.h>
 
@@ -15,13 +16,12 @@
 #include "redis_lua.inc"
 
 #define VERSION_MIN_MAJOR 7
-/* Of the store's rows. 1: jobs with their token before their expiry. 2: without j.many; understood, and made this one. */
-#define LAYOUT 3
-#define GREETING_BYTES 512 /* what greet() says beside the login */
+#define LAYOUT 1           /* of the store's rows */
+#define GREETING_BYTES 512 /* what greet() sends besides the login */
 #define BACKOFF_MS_MIN 10
 #define BACKOFF_MS_MAX 500
 
-/* ---- the library --------------------------------------------------------------------------------------------------- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 static pthread_once_t named = PTHREAD_ONCE_INIT;
 static char           library[REDIS_FUNCTION_BYTES - 8];
@@ -54,7 +54,8 @@ is_error(const redisReply *r, const char *prefix)
 }
 
 il_status
-il__redis_library_load(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
+il__redis_library_load(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns,
+                       il_error *reterr)
 {
     AUTO_REPLY redisReply  *r    = NULL;
     struct il__buf AUTO_BUF text = { .n_bytes_max = (size_t)1 << 24 };
@@ -63,13 +64,15 @@ il__redis_library_load(struct redis_store *s, struct redis_conn *c, int64_t dead
     il__buf_addf(&text, "#!lua name=%s\nlocal NAME = '%s'\n", library, library);
     il__buf_add(&text, lua_library, sizeof lua_library - 1);
     if (text.failed)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a batch");
     il_status st = il__redis_ask(c, deadline_ns, &r, reterr, "FUNCTION", "LOAD", text.data);
     if (st != IL_OK)
         return st;
-    /* Somebody else may have been faster: it has the same text, or it would not have the same name. */
+    /* Another process may have been faster: its library has the same text, or it would not have the
+     * same name. */
     if (r->type == REDIS_REPLY_ERROR && strstr(r->str, "already exists") == NULL) {
-        /* The call failed, whatever it says. A replica says what it is only now: what it lacks it cannot call. */
+        /* The call failed, whatever the error. A replica only now says what it is: it cannot call
+         * what it lacks. */
         if (il__redis_map(c->url, r->str, reterr) == REDIS_ERROR_DROP)
             il__redis_suspect(s);
         il__redis_conn_drop(c);
@@ -78,7 +81,7 @@ il__redis_library_load(struct redis_store *s, struct redis_conn *c, int64_t dead
     return IL_OK;
 }
 
-/* ---- what the server says of itself ------------------------------------------------------------------------------------ */
+/* ---- settings of the server ------------------------------------------------------------------ */
 
 void
 il__redis_info(const char *info, const char *name, char *out, size_t n_bytes)
@@ -118,7 +121,7 @@ is_loading(const char *info)
     return strcmp(text, "1") == 0;
 }
 
-/* [name, value, …] of CONFIG GET; a server that does not tell leaves "" . */
+/* [name, value, …] of CONFIG GET; "" if the server does not tell. */
 static void
 read_config(struct redis_facts *f, const redisReply *r)
 {
@@ -146,7 +149,8 @@ check_facts(const struct redis_url *u, const struct redis_facts *f, il_error *re
     for (const char *at = f->version; *at >= '0' && *at <= '9'; at++)
         major = 10 * major + (unsigned)(*at - '0');
     if (major < VERSION_MIN_MAJOR)
-        return il__error_set(reterr, IL_STORE, "%s: Redis %s: needs 7.0 or newer (function libraries)",
+        return il__error_set(reterr, IL_STORE,
+                             "%s: Redis %s is too old: 7.0 or newer is needed (function libraries)",
                              u->shown, f->version);
     return IL_OK;
 }
@@ -154,14 +158,13 @@ check_facts(const struct redis_url *u, const struct redis_facts *f, il_error *re
 il_status
 il__redis_refuse_policy(const struct redis_conn *c, il_error *reterr)
 {
-    return il__error_set(
-        reterr, IL_STORE,
-        "%s: maxmemory-policy is %s: a full server would delete locks, "
-        "waiters and jobs. Set it to noeviction, or say unsafe=eviction in the URL",
-        c->url->shown, c->policy);
+    return il__error_set(reterr, IL_STORE,
+                         "%s: maxmemory-policy is %s: a full server would evict locks and jobs; "
+                         "set noeviction, or unsafe=eviction in the URL",
+                         c->url->shown, c->policy);
 }
 
-/* ---- the first words --------------------------------------------------------------------------------------------------- */
+/* ---- the first words ------------------------------------------------------------------------- */
 
 /* A reply that must not be an error. */
 static il_status
@@ -172,11 +175,11 @@ expect_ok(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
 
     if (st != IL_OK || r->type != REDIS_REPLY_ERROR)
         return st;
-    (void)il__redis_map(c->url, r->str, reterr); /* the connection is of no use, whatever it says */
+    (void)il__redis_map(c->url, r->str, reterr); /* the connection is unusable in any case */
     return IL_STORE;
 }
 
-/* Log in, choose the database, and look whether it is a master. *f is filled in. */
+/* Log in, select the database, and check that it is a master. Fills in *f. */
 static il_status
 greet(struct redis_conn *c, struct redis_facts *f, int64_t deadline_ns, il_error *reterr)
 {
@@ -186,9 +189,10 @@ greet(struct redis_conn *c, struct redis_facts *f, int64_t deadline_ns, il_error
     char                    db[16];
 
     (void)snprintf(db, sizeof db, "%u", u->db);
-    /* Room for all of it at once: a buffer that grows would leave the password behind where it was. */
+    /* Reserve it all at once: a growing buffer would leave copies of the password behind. */
     if (u->password != NULL)
-        (void)il__buf_room(&c->out, u->n_bytes + GREETING_BYTES); /* without it, nothing can be put either */
+        /* without it, nothing can be added either */
+        (void)il__buf_room(&c->out, u->n_bytes + GREETING_BYTES);
     if (u->password != NULL && u->user != NULL)
         il__redis_say(c, "AUTH", u->user, u->password);
     else if (u->password != NULL)
@@ -213,9 +217,10 @@ greet(struct redis_conn *c, struct redis_facts *f, int64_t deadline_ns, il_error
         (void)il__redis_map(u, info->type == REDIS_REPLY_ERROR ? info->str : "INFO", reterr);
         return IL_STORE;
     }
-    /* While it reads its file a server says that it writes none: what it says of itself counts later. */
+    /* While it loads its file, a server says that it writes none, so its settings are read
+     * later. */
     if (is_loading(info->str))
-        return il__error_set(reterr, IL_STORE, "%s: the server is reading its data", u->shown);
+        return il__error_set(reterr, IL_STORE, "%s: the server is loading its data", u->shown);
     read_info(f, info->str);
     read_config(f, config);
     return check_facts(u, f, reterr);
@@ -231,44 +236,41 @@ il__redis_learn_max_ttl(struct redis_store *s, int64_t ms)
         continue;
 }
 
-/* The store's own row: made if it is not there, and compared with what the URL says. */
+/* The store's own row: created if missing, and compared with the URL. */
 static il_status
-read_hello(struct redis_store *s, const json_t *head, il_error *reterr)
+read_hello(struct redis_store *s, struct redis_conn *c, const json_t *head, il_error *reterr)
 {
     const char *shown = s->url.shown;
 
     if (il__remote_number(head, "found") == 0)
-        return il__error_set(reterr, IL_STORE, "%s: there is no store with the prefix %s", shown,
-                             s->url.tag);
+        return il__error_set(reterr, IL_STORE, "%s: no store with prefix %s", shown, s->url.tag);
     int64_t layout = il__remote_number(head, "layout");
     if (layout != LAYOUT)
-        return il__error_set(
-            reterr, layout > LAYOUT ? IL_NEWER : IL_STORE,
-            "%s: the store was made by %s version of Interlock and is laid out otherwise "
-            "(layout %lld, this is %d): use that one, or another prefix",
-            shown, layout > LAYOUT ? "a newer" : "an older", (long long)layout, LAYOUT);
+        return il__error_set(reterr, layout > LAYOUT ? IL_NEWER : IL_STORE,
+                             "%s: the store was created by %s version of Interlock (layout %lld, "
+                             "this one needs %d); use that version or another prefix",
+                             shown, layout > LAYOUT ? "a newer" : "an older", (long long)layout,
+                             LAYOUT);
     if (strcmp(il__remote_text(head, "clock"), s->test_clock ? "test" : "server") != 0)
-        return il__error_set(reterr, IL_INVAL, "%s: the store was made %s ?clock=test", shown,
+        return il__error_set(reterr, IL_INVAL, "%s: the store was created %s ?clock=test", shown,
                              s->test_clock ? "without" : "with");
     if ((il__remote_number(head, "classic") != 0) != s->url.classic)
         return il__error_set(
             reterr, IL_INVAL,
-            "%s: the store was made %s ?classic=yes, which all who use it must say alike", shown,
-            s->url.classic ? "without" : "with");
+            "%s: the store was created %s ?classic=yes; all clients must use the same setting",
+            shown, s->url.classic ? "without" : "with");
     const char *mute = il__remote_text(head, "mute");
     if (mute[0] != '\0')
-        return il__error_set(
-            reterr, IL_STORE,
-            "%s: the user may not publish on %s:wake, so that those who wait would "
-            "not hear of their turn. Allow it: ACL SETUSER NAME &%s:wake (or &*) "
-            "+publish (%.200s)",
-            shown, s->url.tag, s->url.tag, mute);
+        return il__error_set(reterr, IL_STORE,
+                             "%s: not permitted to publish on %s:wake, which wakes waiters; allow "
+                             "it: ACL SETUSER NAME &%s:wake (or &*) +publish (%.200s)",
+                             shown, s->url.tag, s->url.tag, mute);
     il__redis_learn_max_ttl(s, il__remote_number(head, "max_ttl_ms"));
     atomic_store(&s->lost_ms, il__remote_number(head, "lost"));
     const char *server = il__remote_text(head, "server");
     if (s->server[0] != '\0' && strcmp(s->server, server) != 0) {
-        il__redis_suspect(s); /* the others may still be connected with the one before */
-        s->writer.generation = atomic_load(&s->generation);
+        il__redis_suspect(s); /* the others may still be connected to the previous one */
+        c->generation = atomic_load(&s->generation);
     }
     (void)snprintf(s->server, sizeof s->server, "%s", server);
     return IL_OK;
@@ -282,7 +284,8 @@ put_hello(struct redis_store *s, struct remote_request *r)
     il__remote_put_text(r, "clock", s->test_clock ? "test" : "server");
     il__remote_put_number(r, "max_ttl_ms", MAX(s->url.max_ttl_ms, atomic_load(&s->max_ttl_ms)));
     il__remote_put_number(r, "classic", s->url.classic);
-    il__remote_put_number(r, "existing", s->existing && s->server[0] == '\0'); /* else it was there */
+    /* otherwise it existed */
+    il__remote_put_number(r, "existing", s->existing && s->server[0] == '\0');
     il__remote_put_number(r, "synced", s->facts.is_synced);
     il__remote_put_number(r, "lost", atomic_load(&s->lost_ms));
     if (s->server[0] != '\0')
@@ -316,7 +319,7 @@ il__redis_put_call(struct redis_store *s, struct redis_conn *c, enum redis_funct
     }
 }
 
-/* Say it once; the reply is the caller's. */
+/* Send the hello once; the caller owns the reply. */
 static il_status
 say_hello(struct redis_store *s, struct redis_conn *c, const struct remote_request *request,
           int64_t deadline_ns, redisReply **ret, il_error *reterr)
@@ -326,7 +329,7 @@ say_hello(struct redis_store *s, struct redis_conn *c, const struct remote_reque
     return st == IL_OK ? il__redis_recv(c, deadline_ns, ret, reterr) : st;
 }
 
-/* On the writer's connection; loads the library if it is not there. */
+/* Loads the library if it is missing. The mutex of hellos is held. */
 static il_status
 hello(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
 {
@@ -334,7 +337,7 @@ hello(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error
     AUTO_REPLY redisReply             *r       = NULL;
 
     if (!put_hello(s, &request))
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     il_status st = say_hello(s, c, &request, deadline_ns, &r, reterr);
     if (st == IL_OK && is_error(r, "ERR Function not found")) {
         il__redis_api.freeReplyObject(TAKE(r));
@@ -353,26 +356,26 @@ hello(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error
                  one->element[0]->type == REDIS_REPLY_STRING;
     json_t *head = whole ? json_loadb(one->element[0]->str, one->element[0]->len, 0, NULL) : NULL;
     if (head == NULL)
-        return il__error_set(reterr, IL_STORE, "%s: an answer of the store could not be understood",
-                             s->url.shown);
-    st = read_hello(s, head, reterr);
+        return il__error_set(reterr, IL_STORE, "%s: unexpected reply from the store", s->url.shown);
+    st = read_hello(s, c, head, reterr);
     json_decref(head);
     return st;
 }
 
 il_status
-il__redis_hello(struct redis_store *s, int64_t deadline_ns, il_error *reterr)
+il__redis_hello(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
 {
-    il_status st = hello(s, &s->writer, deadline_ns, reterr);
-
+    il__mutex_lock(&s->hello_mutex);
+    il_status st = hello(s, c, deadline_ns, reterr);
+    il__mutex_unlock(&s->hello_mutex);
     if (st != IL_OK)
-        il__redis_conn_drop(&s->writer);
+        il__redis_conn_drop(c);
     return st;
 }
 
-/* ---- connecting -------------------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
-/* Remember a policy that makes the server one that is refused. */
+/* Remember a policy for which the server is refused. */
 static void
 note_policy(struct redis_conn *c, const char *policy)
 {
@@ -381,7 +384,7 @@ note_policy(struct redis_conn *c, const char *policy)
     (void)snprintf(c->policy, sizeof c->policy, "%s", keeps ? "" : policy);
 }
 
-/* *ret_is_master: whether it said that it is one, also when it cannot be used. */
+/* *ret_is_master: whether it says that it is a master, even if it cannot be used. */
 static il_status
 try_host(struct redis_store *s, struct redis_conn *c, size_t i_host, int64_t deadline_ns,
          bool *ret_is_master, il_error *reterr)
@@ -395,13 +398,16 @@ try_host(struct redis_store *s, struct redis_conn *c, size_t i_host, int64_t dea
         st = il__error_set(reterr, IL_STORE, "%s: the server is a replica", s->url.shown);
     if (st == IL_OK)
         note_policy(c, facts.policy);
-    /* Who only looks at a store that is there may do so: doctor is to show what is wrong. But calls are refused. */
+    /* Opening only an existing store is allowed, so that doctor can show what is wrong. But calls
+     * are refused. */
     bool refused = st == IL_OK && c->policy[0] != '\0';
     if (refused && !s->existing) {
         st = IL_STORE;
-    } else if (st == IL_OK && c == &s->writer) {
+    } else if (st == IL_OK && c->writes) {
+        il__mutex_lock(&s->hello_mutex);
         s->facts = facts;
         st       = hello(s, c, deadline_ns, reterr);
+        il__mutex_unlock(&s->hello_mutex);
     }
     if (refused && st != IL_OK)
         st = il__redis_refuse_policy(c, reterr);
@@ -412,8 +418,9 @@ try_host(struct redis_store *s, struct redis_conn *c, size_t i_host, int64_t dea
 }
 
 /*
- * The first host that is a master and can be used. Each has its share of the time that is left, so that one that hangs does not hide those behind it. When
- * there is none, what was wrong with a master counts: the others were not meant.
+ * Connect to the first host that is a usable master. Each gets its share of the remaining time, so
+ * that a hanging host does not hide those after it. If there is none, the problem of a master is
+ * reported: the other hosts were not meant.
  */
 static il_status
 try_hosts(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *why)
@@ -437,7 +444,7 @@ try_hosts(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_e
     return st;
 }
 
-/* Who has failed waits longer each time before he tries again, and says meanwhile what went wrong. */
+/* After each failure, wait longer before the next attempt, and report the error meanwhile. */
 static void
 note_failure(struct redis_conn *c, const il_error *why)
 {
@@ -449,7 +456,8 @@ note_failure(struct redis_conn *c, const il_error *why)
 }
 
 il_status
-il__redis_connect(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
+il__redis_connect(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns,
+                  il_error *reterr)
 {
     il_error why = { 0 };
 
@@ -460,14 +468,14 @@ il__redis_connect(struct redis_store *s, struct redis_conn *c, int64_t deadline_
             *reterr = c->failure;
         return c->failure.status;
     }
-    /* Before it is made: a raise meanwhile counts for this one, too. */
+    /* Before connecting: if it is raised meanwhile, this connection is outdated, too. */
     c->generation = atomic_load(&s->generation);
     il_status st  = try_hosts(s, c, deadline_ns, &why);
     if (st == IL_OK) {
         c->n_failures = 0;
         return IL_OK;
     }
-    if (st != IL_NOMEM) /* that is no fault of the server's */
+    if (st != IL_NOMEM) /* that is not the server's fault */
         note_failure(c, &why);
     if (reterr != NULL)
         *reterr = why;

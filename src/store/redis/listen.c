@@ -1,9 +1,10 @@
 /*
- * listen.c: waking waiters of other processes. A function that changes something publishes whom to wake on the store's channel
- * (lua/apply.lua); every process that has the store open listens, on a connection and a thread of its own.
+ * listen.c: receives wake-ups from other processes. A function that changes something publishes
+ * whom to wake on the store's channel (lua/apply.lua). Every process that has the store open
+ * listens, on its own connection and thread.
  *
- * A message is a hint: one that is lost costs a waiter the seconds until it looks again by itself. After a gap everybody is woken
- * once, for nobody knows what was missed.
+ * A message is only a hint: if one is lost, a waiter polls again a few seconds later. After a gap
+ * all waiters are woken once, because we cannot tell what was missed.
  */
 #include <poll.h>
 #include <signal.h>
@@ -17,9 +18,9 @@
 #include "store/redis/redis_internal.h"
 
 #define RETRY_MS_MIN 10
-#define RETRY_MS_MAX 5000 /* after a SUBSCRIBE that was refused: a right is not given that soon */
-#define POLL_MS \
-    500 /* who waits looks this often while nothing can be heard: an offer lasts two seconds */
+#define RETRY_MS_MAX 5000 /* after a refused SUBSCRIBE: permissions do not change that soon */
+/* polling interval while not subscribed: an offer lasts two seconds */
+#define POLL_MS 500
 
 static void
 channel(const struct redis_url *u, char out[REDIS_PREFIX_BYTES_MAX + 16])
@@ -27,10 +28,10 @@ channel(const struct redis_url *u, char out[REDIS_PREFIX_BYTES_MAX + 16])
     (void)snprintf(out, REDIS_PREFIX_BYTES_MAX + 16, "%s:wake", u->tag);
 }
 
-#define SAY \
-    "say " /* what follows is a message (il__async_announce()); older versions find no JSON in it */
+/* what follows is a message (il__async_announce()) */
+#define SAY "say "
 
-/* "TENANT NUL ID NUL ID …": jobs that have changed; with a NUL at `end`, as hiredis leaves it. */
+/* "TENANT NUL ID NUL ID …": jobs that have changed; hiredis leaves a NUL at `end`. */
 static void
 wake_jobs(struct redis_listener *l, const char *text, const char *end)
 {
@@ -39,8 +40,9 @@ wake_jobs(struct redis_listener *l, const char *text, const char *end)
 }
 
 /*
- * "MAX_TTL_MS LOST_MS" of a hello to the store. What is said after a loss that we have not been told of says nothing about leases of before:
- * our own hello, which tells what we knew then, comes first.
+ * "MAX_TTL_MS LOST_MS" of a hello to the store. A message sent after a loss that we do not know of
+ * yet says nothing about leases granted before: our own hello, which reports what we knew then,
+ * must come first.
  */
 static void
 learn_max_ttl(struct redis_store *s, const char *text)
@@ -53,8 +55,8 @@ learn_max_ttl(struct redis_store *s, const char *text)
 }
 
 /*
- * "SENDER [[tenant, name, suffix], …]", "SENDER jJOBS", "SENDER mMAX_TTL_MS LOST_MS" or "SENDER say TEXT". Our own changes have been told to our
- * board already.
+ * "SENDER [[tenant, name, suffix], …]", "SENDER jJOBS", "SENDER mMAX_TTL_MS LOST_MS" or "SENDER say
+ * TEXT". Our own changes are already on our board.
  */
 static void
 take_message(struct redis_listener *l, const char *text, const char *end)
@@ -89,7 +91,7 @@ is_message(const redisReply *r)
            strcmp(r->element[0]->str, "message") == 0 && r->element[2]->type == REDIS_REPLY_STRING;
 }
 
-/* Until the connection is lost, is to be made anew, or the store is closed. */
+/* Listen until the connection is lost or must be replaced, or the store is closed. */
 static void
 hear(struct redis_store *s, il_error *err)
 {
@@ -104,17 +106,17 @@ hear(struct redis_store *s, il_error *err)
     } while (st == IL_OK);
 }
 
-/* The first attempt has ended; repeatable. */
+/* Signal that the first attempt has ended; may be repeated. */
 static void
 tell_ready(struct redis_listener *l)
 {
     const uint64_t one = 1;
 
     atomic_store(&l->tried, true);
-    IGNORE(write(l->ready_fd, &one, sizeof one) < 0); /* when it is full, it has been told */
+    IGNORE(write(l->ready_fd, &one, sizeof one) < 0); /* if it is full, it has been notified */
 }
 
-/* Sleep, unless there is something new; true when the store is being closed. */
+/* Sleep, unless something has changed; true when the store is being closed. */
 static bool
 rest(struct redis_listener *l, int64_t ns)
 {
@@ -122,13 +124,14 @@ rest(struct redis_listener *l, int64_t ns)
     struct timespec timeout = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
     uint64_t        n;
 
-    /* It is emptied before `closes` and the generation are looked at, and filled after they were written: nothing is missed. */
+    /* It is drained before `closes` and the generation are read, and filled after they were
+     * written, so nothing is missed. */
     if (ppoll(&fd, 1, &timeout, NULL) > 0)
         IGNORE(read(fd.fd, &n, sizeof n) < 0);
     return atomic_load(&l->closes);
 }
 
-/* Subscribe and listen until that ends. Whoever slept through a gap is woken. */
+/* Subscribe and listen until that ends. Wakes those who slept through a gap. */
 static void
 subscribe(struct redis_store *s, const char *name, bool after_gap)
 {
@@ -156,7 +159,8 @@ subscribe(struct redis_store *s, const char *name, bool after_gap)
     il__redis_conn_drop(&l->conn);
 }
 
-/* Until the next attempt: what a failed connection says, and longer each time that only SUBSCRIBE is refused. */
+/* Time until the next attempt: as a failed connection says, and longer each time that only
+ * SUBSCRIBE is refused. */
 static int64_t
 pause_ns(struct redis_listener *l)
 {
@@ -188,13 +192,13 @@ start_thread(struct redis_store *s, il_error *reterr)
     struct redis_listener *l = &s->listener;
     sigset_t               all, before;
 
-    /* Signals are the program's: none is delivered to this thread. */
+    /* Signals belong to the program: none is delivered to this thread. */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     l->runs = pthread_create(&l->thread, NULL, listen_main, s) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!l->runs)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a thread");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a thread");
     return IL_OK;
 }
 
@@ -209,7 +213,7 @@ il__redis_listen_start(struct redis_store *s, il_error *reterr)
     l->ready_fd     = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->conn.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (l->ready_fd < 0 || l->conn.stop_fd < 0)
-        return il__error_set(reterr, IL_STORE, "%s: no more files can be opened", s->url.shown);
+        return il__error_set(reterr, IL_STORE, "%s: too many open files", s->url.shown);
     return start_thread(s, reterr);
 }
 
@@ -255,12 +259,14 @@ il__redis_listen_await(struct redis_store *s, int64_t deadline_ns)
     int64_t         left_ns = deadline_ns - il__clock_boot_ns();
     struct timespec timeout = { .tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000 };
 
-    /* Should it be interrupted or take too long, a message may be missed: waiters look by themselves until it is heard. */
+    /* If it is interrupted or takes too long, a message may be missed; waiters poll until the
+     * listener is subscribed. */
     if (!atomic_load(&s->listener.tried) && left_ns > 0)
         IGNORE(ppoll(&fd, 1, &timeout, NULL) < 0);
 }
 
-/* On the connection that reads: the other one belongs to whoever applies. What is not sent now is lost. */
+/* On the read connection: the others belong to callers of apply. What cannot be sent now is
+ * lost. */
 void
 il__redis_announce(struct il__store *base, const char *text)
 {

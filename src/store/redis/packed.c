@@ -1,8 +1,10 @@
 /*
- * packed.c: the requests and replies that are not JSON: acquire, release, finish, and the jobs that a claim gives. Reading and writing JSON was
- * most of what they cost, here and in the server. lua/apply.lua has the table of both forms; a job is as lua/queue_job.lua stores it.
+ * packed.c: the requests and replies that are not JSON: acquire, release, finish, and the jobs that
+ * a claim returns. Reading and writing JSON was most of their cost, here and in the server.
+ * lua/apply.lua describes both formats; a job has the format in which lua/queue_job.lua stores it.
  *
- * Numbers are little-endian; those that are doubles there are whole and below 2^53. Texts have a NUL behind them.
+ * Numbers are little-endian; those that the server keeps as doubles are integers below 2^53.
+ * Strings end with a NUL.
  */
 #include "core/job.h"
 #include "core/op.h"
@@ -13,7 +15,7 @@
 #define HEAD_BYTES 21                       /* C flags now wall */
 #define STAMP_BYTES 22                      /* what a finish changes: the front of a row */
 
-/* ---- requests ------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void
 put_number(struct il__buf *b, int64_t number)
@@ -28,7 +30,7 @@ put_number(struct il__buf *b, int64_t number)
     il__buf_add(b, bytes, sizeof bytes);
 }
 
-/* With its NUL; NULL is as good as empty. */
+/* With its NUL; NULL means empty. */
 static void
 put_text(struct il__buf *b, const char *text)
 {
@@ -118,9 +120,9 @@ il__redis_has_blob(const struct remote_request *r)
     return r->json.data[0] != 'A' && r->json.data[0] != 'R';
 }
 
-/* ---- a row ------------------------------------------------------------------------------------------------------------ */
+/* ---- a row ----------------------------------------------------------------------------------- */
 
-/* What is left of it; nothing is read beyond the end. */
+/* The rest of it; nothing is read beyond the end. */
 struct row {
     const char *at;
     size_t      n_left;
@@ -194,7 +196,8 @@ take_text(struct row *r)
     return text;
 }
 
-/* The fields in the order of CHANGING_FORMAT and FIXED_FORMAT. What is left of the row then is its payload and result. */
+/* Read the fields in the order of CHANGING_FORMAT and FIXED_FORMAT. The rest of the row is its
+ * payload and result. */
 static bool
 take_job(struct row *r, struct il__job *j, il_job_info *info)
 {
@@ -231,10 +234,12 @@ take_job(struct row *r, struct il__job *j, il_job_info *info)
     info->unique_key = take_text(r);
     if (j->state == IL_JOB_COMPLETED)
         j->completed_ms = j->updated_ms;
-    return !r->failed && !j->is_parent && (j->state == IL_JOB_RUNNING || j->state == IL_JOB_COMPLETED);
+    return !r->failed && !j->is_parent &&
+           (j->state == IL_JOB_RUNNING || j->state == IL_JOB_COMPLETED);
 }
 
-/* The texts of the row, which are the reply's, as the op's own: they lie side by side, from the worker's on. */
+/* Copy the strings of the row, which belong to the reply, to the op: they are contiguous, from the
+ * worker's on. */
 static bool
 keep_texts(il_op *op, const struct row *r, il_job_info *info)
 {
@@ -248,9 +253,10 @@ keep_texts(il_op *op, const struct row *r, il_job_info *info)
     return copy != NULL;
 }
 
-/* ---- replies ------------------------------------------------------------------------------------------------------------ */
+/* ---- replies --------------------------------------------------------------------------------- */
 
-/* Add a job to the results. *ret: what is left of its row, its payload first; it is not shown yet. NULL: it makes no sense, or no memory. */
+/* Add a job to the results. *ret: the rest of its row, its payload first; it is not shown yet.
+ * NULL: it makes no sense, or no memory. */
 static il_job_info *
 add_job(struct remote_store *s, il_op *op, const redisReply *stored, const il_job_info *names,
         int64_t now_ms, struct row *ret)
@@ -273,7 +279,7 @@ add_job(struct remote_store *s, il_op *op, const redisReply *stored, const il_jo
         op->out.fence        = info.token;
         op->out.remaining_ms = info.remaining_ms;
     }
-    /* Who waits for it in this process; the server has told the others. */
+    /* Wake its waiters in this process; the server has notified the others. */
     il__board_wake(&s->board, il__board_slot(op->tenant, info.id, IL__WAKE_JOB));
     return slot;
 }
@@ -292,7 +298,7 @@ decode_finish(struct remote_store *s, il_op *op, const redisReply *r)
     return job->state == IL_JOB_COMPLETED;
 }
 
-/* The payload is in the row, or the element behind it if that is large. */
+/* The payload is in the row or, if large, in the next element. */
 static bool
 keep_payload(il_op *op, il_job_info *job, const struct row *rest, const redisReply *r, size_t *i)
 {
@@ -329,7 +335,8 @@ decode_claim(struct remote_store *s, il_op *op, const redisReply *r)
     return !head.failed && op->out.n_jobs > 0;
 }
 
-/* Of an acquire the fence: the TTL has begun. Of a release nothing: no other lease of this key is known of. */
+/* Of an acquire the fence: the TTL has begun. Of a release nothing: no other lease of this key is
+ * known. */
 static bool
 decode_integer(il_op *op, const redisReply *r)
 {
@@ -354,7 +361,8 @@ il__redis_decode(struct remote_store *s, il_op *op, const void *packed)
     return op->type == IL_OP_JOB_CLAIM && decode_claim(s, op, r);
 }
 
-/* As lua/apply.lua says: an integer, a string, or an array that begins with the head of a claim. */
+/* As described in lua/apply.lua: an integer, a string, or an array that begins with the head of a
+ * claim. */
 bool
 il__redis_is_packed(const redisReply *r)
 {
@@ -380,7 +388,8 @@ bool
 il__redis_take_packed(struct remote_call *call, size_t i, const redisReply *r)
 {
     if (r->type == REDIS_REPLY_ARRAY && r->element[0]->len > HEAD_BYTES &&
-        !il__remote_take_wakes(call, r->element[0]->str + HEAD_BYTES, r->element[0]->len - HEAD_BYTES))
+        !il__remote_take_wakes(call, r->element[0]->str + HEAD_BYTES,
+                               r->element[0]->len - HEAD_BYTES))
         return false;
     return il__remote_take_packed(call, i, r);
 }

@@ -1,8 +1,9 @@
 /*
- * redis.c: the Redis engine: a transport for src/store/remote, whose verbs are the Lua functions in lua/.
+ * redis.c: the Redis engine: a transport for src/store/remote, whose verbs are the Lua functions in
+ * lua/.
  *
- * A batch is one call of a function, which carries out its requests one after the other; when one asks back or fails, those behind it
- * were not carried out (lua/apply.lua), and the caller sends them again.
+ * A batch is one function call, which executes its requests in order. When a request asks back or
+ * fails, the ones after it are not executed (lua/apply.lua), and the caller sends them again.
  */
 #include <inttypes.h>
 #include <sys/random.h>
@@ -13,13 +14,13 @@
 #include "store/redis/redis_internal.h"
 
 /*
- * Everybody else waits for as long as one call takes: so many requests, a millisecond at most, or so many finishes, which cost the server a
- * fourth.
+ * All other clients wait while a call runs. So it has at most this many requests, which take a
+ * millisecond at most, or this many finishes, each of which costs the server a fourth as much.
  */
 #define REQUESTS_MAX 32
 #define FINISHES_MAX 128
 
-/* ---- errors of the server ------------------------------------------------------------------------------------------------ */
+/* ---- errors of the server -------------------------------------------------------------------- */
 
 static const struct {
     const char           *prefix;
@@ -28,25 +29,28 @@ static const struct {
     const char           *means;
 } errors[] = {
     { "ERR Function not found", REDIS_ERROR_RELOAD, IL_STORE, "the function library is missing" },
-    { "ERR interlock: say hello", REDIS_ERROR_RELOAD, IL_STORE, "the store was emptied" },
-    { "OOM ", REDIS_ERROR_OP,
-      IL_FULL, "the server's memory is full (maxmemory): nothing new is taken until something is given back" },
+    { "ERR interlock: say hello", REDIS_ERROR_RELOAD, IL_STORE, "the store was flushed" },
+    { "OOM ", REDIS_ERROR_OP, IL_FULL,
+      "the server is out of memory (maxmemory): nothing new is accepted until something is "
+      "released" },
     { "READONLY ", REDIS_ERROR_DROP, IL_STORE, "the server is a replica" },
-    { "LOADING ", REDIS_ERROR_DROP, IL_STORE, "the server is reading its data" },
+    { "LOADING ", REDIS_ERROR_DROP, IL_STORE, "the server is loading its data" },
     { "MASTERDOWN ", REDIS_ERROR_DROP, IL_STORE, "the server is a replica without a master" },
-    { "NOAUTH ", REDIS_ERROR_DROP, IL_STORE, "the server wants a password" },
-    { "WRONGPASS ", REDIS_ERROR_DROP, IL_STORE, "user name or password are wrong" },
-    { "ERR AUTH ", REDIS_ERROR_DROP, IL_STORE, "the server has no password, but the URL does" },
-    { "ERR invalid password", REDIS_ERROR_DROP, IL_STORE, "the password is wrong" },
+    { "NOAUTH ", REDIS_ERROR_DROP, IL_STORE, "the server requires a password" },
+    { "WRONGPASS ", REDIS_ERROR_DROP, IL_STORE, "wrong user name or password" },
+    { "ERR AUTH ", REDIS_ERROR_DROP, IL_STORE, "the URL has a password, but the server has none" },
+    { "ERR invalid password", REDIS_ERROR_DROP, IL_STORE, "wrong password" },
     { "ERR DB index is out of range", REDIS_ERROR_DROP, IL_STORE,
-      "the server does not have this database" },
-    { "NOPERM ", REDIS_ERROR_CALL, IL_STORE, "the user may not do this" },
-    { "MISCONF ", REDIS_ERROR_CALL, IL_STORE, "the server refuses writes, for it cannot save them" },
+      "no such database on the server" },
+    { "NOPERM ", REDIS_ERROR_CALL, IL_STORE, "permission denied for this user" },
+    { "MISCONF ", REDIS_ERROR_CALL, IL_STORE,
+      "the server refuses writes because it cannot save them" },
     { "NOREPLICAS ", REDIS_ERROR_CALL, IL_STORE,
-      "the server refuses writes, for it has too few replicas" },
-    { "BUSY ", REDIS_ERROR_CALL, IL_STORE, "the server is busy with somebody's script" },
+      "the server refuses writes because it has too few replicas" },
+    { "BUSY ", REDIS_ERROR_CALL, IL_STORE, "the server is busy running a script" },
     { "CLUSTERDOWN ", REDIS_ERROR_CALL, IL_STORE, "the cluster is down" },
-    { "MOVED ", REDIS_ERROR_CALL, IL_STORE, "a cluster: this server does not have the store's slot" },
+    { "MOVED ", REDIS_ERROR_CALL, IL_STORE,
+      "cluster: this server does not serve the store's slot" },
 };
 
 enum redis_error_kind
@@ -68,12 +72,13 @@ il__redis_map(const struct redis_url *u, const char *text, il_error *reterr)
     return known ? errors[i].kind : REDIS_ERROR_OP;
 }
 
-/* ---- a batch ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a batch --------------------------------------------------------------------------------- */
 
 /*
- * What is refused when the server's memory is full: what brings something new. What gives back, keeps alive, shows, or works off what is
- * there stays usable, or a full store could never become less full. The first ones may be a sign of life of what is there: once refused,
- * they are sent again to the function that looks whether they are.
+ * What is refused when the server's memory is full: ops that add something new. Ops that release,
+ * keep alive, show or finish existing things stay usable; otherwise a full store could never become
+ * less full. The first ones here may be a sign of life: once refused, they are sent again to the
+ * function that checks for that.
  */
 #define TAKES_OR_RENEWS 3
 static const char *const takes[] = {
@@ -81,7 +86,7 @@ static const char *const takes[] = {
     "queue_set", "cron_set",   "cache_fill", "x_tick",    "x_learn",
 };
 
-/* A request begins with {"op":"NAME", or is packed. n_names: how many of takes[] are looked at. */
+/* A request begins with {"op":"NAME", or is packed. n_names: how many of takes[] to check. */
 static bool
 is_among(const struct remote_request *r, size_t n_names)
 {
@@ -99,7 +104,7 @@ is_among(const struct remote_request *r, size_t n_names)
     return false;
 }
 
-/* What c->result is: replies that blobs point into, each at the first request it answers. */
+/* The type of c->result: replies that blobs point into, each at the first request it answers. */
 struct batch {
     size_t      n;
     redisReply *replies[];
@@ -129,7 +134,8 @@ take_reply(struct remote_call *call, size_t i, const redisReply *r)
 {
     static const struct remote_blob none = { 0 };
 
-    if ((r->elements > 1 && (r->elements - 2) % 3 != 0) || r->element[0]->type != REDIS_REPLY_STRING) {
+    if ((r->elements > 1 && (r->elements - 2) % 3 != 0) ||
+        r->element[0]->type != REDIS_REPLY_STRING) {
         call->failed = true;
         return false;
     }
@@ -145,13 +151,14 @@ take_reply(struct remote_call *call, size_t i, const redisReply *r)
     return ok;
 }
 
-/* One request failed, and nothing else: it gets an answer that says so. */
+/* Only one request failed: it gets a reply that says so. */
 static bool
 take_error(struct remote_call *call, size_t i, il_error *why)
 {
     struct remote_request AUTO_REQUEST r    = { 0 };
     static const struct remote_blob    none = { 0 };
 
+    CHECK(why != NULL);
     for (char *at = why->message; *at != '\0'; at++) {
         if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7f)
             *at = '?'; /* of a server's text only; ours has none */
@@ -164,13 +171,13 @@ take_error(struct remote_call *call, size_t i, il_error *why)
     return !call->failed && il__remote_take(call, i, r.json.data, r.json.n_bytes, none, none);
 }
 
-/* What has become of a call of a function. */
+/* The outcome of a function call. */
 enum outcome {
-    CARRIED_OUT, /* as far as it goes: one that asked back or failed is the last */
-    RELOAD,      /* not: the library, or the store's row, is not there */
-    ALONE,       /* not: one of the requests cannot be taken, the others may */
-    REFUSED,     /* not: the server takes none now */
-    FAILED,      /* not, and the connection is of no use */
+    CARRIED_OUT, /* as far as possible: one that asked back or failed is the last */
+    RELOAD,      /* no: the library, or the store's row, is missing */
+    ALONE,       /* no: one of the requests is unacceptable, the others may be fine */
+    REFUSED,     /* no: the server accepts none now */
+    FAILED,      /* no, and the connection is unusable */
 };
 
 /* The replies to requests from `from` on. */
@@ -247,7 +254,7 @@ exchange(struct redis_store *s, struct redis_conn *c, enum redis_function f,
     return st == IL_OK ? il__redis_recv(c, deadline_ns, &b->replies[from], reterr) : st;
 }
 
-/* Send n requests from `from` on as one call, and take what comes back. */
+/* Send n requests from `from` on as one call, and process the reply. */
 static il_status
 run(struct redis_store *s, struct redis_conn *c, struct remote_call *call, size_t from, size_t n,
     int64_t deadline_ns, enum outcome *ret, il_error *reterr)
@@ -268,7 +275,7 @@ run(struct redis_store *s, struct redis_conn *c, struct remote_call *call, size_
     return st;
 }
 
-/* Each by itself: when memory is full, what gives something back must not suffer from what it stands beside. */
+/* Each by itself: when memory is full, a release must not fail because of its neighbours. */
 static il_status
 run_alone(struct redis_store *s, struct redis_conn *c, struct remote_call *call,
           int64_t deadline_ns, enum outcome *ret, il_error *reterr)
@@ -303,9 +310,9 @@ call_on(struct redis_store *s, struct redis_conn *c, struct remote_call *call, i
     il__redis_listen_await(s, deadline_ns);
     st = run(s, c, call, 0, call->n, deadline_ns, &came, reterr);
     if (st == IL_OK && came == RELOAD) {
-        /* What the library knew is gone with it, and the store may be: tell it anew. */
-        st = c == &s->writer ? il__redis_hello(s, deadline_ns, reterr)
-                             : il__redis_library_load(s, c, deadline_ns, reterr);
+        /* The library's state is lost with it, and the store may be, too: say hello again. */
+        st = c->writes ? il__redis_hello(s, c, deadline_ns, reterr)
+                       : il__redis_library_load(s, c, deadline_ns, reterr);
         if (st == IL_OK)
             st = run(s, c, call, 0, call->n, deadline_ns, &came, reterr);
     }
@@ -317,8 +324,40 @@ call_on(struct redis_store *s, struct redis_conn *c, struct remote_call *call, i
         il__redis_conn_drop(c);
         il__redis_suspect(s);
     }
-    /* What came before a refusal has happened; the rest is sent again, and refused then. */
+    /* The requests before a refusal were executed; the rest is sent again, and refused then. */
     return came == CARRIED_OUT || call->n_replies > 0 ? IL_OK : IL_STORE;
+}
+
+static il_status
+call_either(struct redis_store *s, struct remote_call *call, il_error *reterr)
+{
+    if (!call->reads) {
+        unsigned  i    = il__lanes_take(&s->lanes);
+        il_status done = call_on(s, &s->writers[i], call, reterr);
+        il__lanes_give(&s->lanes, i);
+        return done;
+    }
+    il__mutex_lock(&s->reader_mutex);
+    il_status st = call_on(s, &s->reader, call, reterr);
+    il__mutex_unlock(&s->reader_mutex);
+    return st;
+}
+
+/* A listing, with the names of classic clients' locks; it is the only request of its call
+ * (redis_weight()). */
+static il_status
+call_listing(struct redis_store *s, struct remote_call *call, il_error *reterr)
+{
+    struct remote_request AUTO_REQUEST named    = { 0 };
+    const struct remote_request       *requests = call->requests;
+    il_status                          st = il__redis_classic_request(s, requests, &named, reterr);
+
+    if (st != IL_OK)
+        return st;
+    call->requests = &named;
+    st             = call_either(s, call, reterr);
+    call->requests = requests;
+    return st;
 }
 
 static il_status
@@ -330,18 +369,14 @@ redis_call(struct remote_store *remote, struct remote_call *call, il_error *rete
 
     if (b == NULL) {
         call->refused = true;
-        return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a batch");
     }
     b->n         = call->n;
     call->result = b;
     if (reterr == NULL)
         reterr = &why;
-    if (!call->reads)
-        return call_on(s, &s->writer, call, reterr);
-    il__mutex_lock(&s->reader_mutex);
-    il_status st = call_on(s, &s->reader, call, reterr);
-    il__mutex_unlock(&s->reader_mutex);
-    return st;
+    return il__redis_classic_lists(s, call) ? call_listing(s, call, reterr)
+                                            : call_either(s, call, reterr);
 }
 
 static void
@@ -351,15 +386,15 @@ redis_done(struct remote_store *remote UNUSED, struct remote_call *call)
     call->result = NULL;
 }
 
-/* The functions have told the others already (lua/apply.lua). */
+/* The functions have already notified the others (lua/apply.lua). */
 static void
 redis_wake(struct remote_store *remote UNUSED, const uint32_t *slots UNUSED, size_t n UNUSED)
 {
 }
 
-/* ---- long leases --------------------------------------------------------------------------------------------------------------- */
+/* ---- leases that this store cannot have ------------------------------------------------------ */
 
-/* The TTL that an op asks for a lease with; 0: none. */
+/* The lease TTL that an op requests; 0: none. */
 static int64_t
 ttl_of(const il_op *op)
 {
@@ -375,29 +410,55 @@ ttl_of(const il_op *op)
 }
 
 /*
- * After a promotion or a restart nothing is granted for as long as a forgotten lease could still run: so no lease may be longer than
- * that.
+ * After a promotion or a restart, nothing is granted for as long as a forgotten lease could still
+ * run; so no lease may be longer than that.
  */
+static bool
+is_too_long(const struct redis_store *s, const il_op *op)
+{
+    return ttl_of(op) > s->url.max_ttl_ms;
+}
+
+/*
+ * A classic lock of tenant "a:b" on "c" has the same name as one of tenant "a" on "b:c". So the
+ * tenant is the part before the first colon, and other tenants have no pipelines here: a lease that
+ * excludes no classic client would not be a lock.
+ */
+static bool
+is_ambiguous(const struct redis_store *s, const il_op *op)
+{
+#ifdef IL_MUTANT_classic_tenants_meet
+    return false;
+#endif
+    return s->url.classic && (op->type == IL_OP_ACQUIRE || op->type == IL_OP_RUN_START) &&
+           strncmp(op->key, "pipeline:", 9) == 0 && strchr(op->tenant, ':') != NULL;
+}
+
 static il_status
-redis_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+redis_apply(struct il__store *base, il_op *const *ops, size_t n, size_t *ret_done, il_error *reterr)
 {
     struct redis_store *s = container_of(il__remote_from(base), struct redis_store, remote);
     char                text[160];
 
     for (size_t i = 0; i < n; i++) {
-        if (il__op_refused(ops[i]) || ttl_of(ops[i]) <= s->url.max_ttl_ms)
+        if (il__op_refused(ops[i]))
             continue;
-        (void)snprintf(
-            text, sizeof text,
-            "a lease of this store may be %lld s long at most and is renewed; max_ttl= in the "
-            "store's URL says how long",
-            (long long)(s->url.max_ttl_ms / 1000));
-        il__op_end(ops[i], IL_INVAL, text);
+        if (is_too_long(s, ops[i])) {
+            (void)snprintf(text, sizeof text,
+                           "leases of this store last at most %lld s between renewals; change that "
+                           "with max_ttl= in the store URL",
+                           (long long)(s->url.max_ttl_ms / 1000));
+            il__op_end(ops[i], IL_INVAL, text);
+        } else if (is_ambiguous(s, ops[i])) {
+            il__op_end(
+                ops[i], IL_INVAL,
+                "with classic=yes, a tenant whose name contains a colon cannot have pipelines");
+        }
     }
-    return s->apply(base, ops, n, reterr);
+    return s->apply(base, ops, n, ret_done, reterr);
 }
 
-/* ---- opening and freeing ---------------------------------------------------------------------------------------------------------- */
+/* ---- opening and freeing --------------------------------------------------------------------- */
 
 static void
 redis_free(struct remote_store *remote)
@@ -405,8 +466,12 @@ redis_free(struct remote_store *remote)
     struct redis_store *s = container_of(remote, struct redis_store, remote);
 
     il__redis_listen_stop(s);
-    il__redis_conn_release(&s->writer);
+    for (unsigned i = 0; i < REDIS_LANES; i++)
+        il__redis_conn_release(&s->writers[i]);
+    il__lanes_release(&s->lanes);
+    il__mutex_destroy(&s->hello_mutex);
     il__redis_conn_release(&s->reader);
+    il__redis_classic_release(s);
     il__mutex_destroy(&s->reader_mutex);
     il__redis_tls_release(s->ctx);
     il__redis_url_release(&s->url);
@@ -414,15 +479,26 @@ redis_free(struct remote_store *remote)
     il__free(s);
 }
 
+/*
+ * All other clients wait while a call runs, so a call contains at most one list or count, one claim
+ * of the maximum size, or a megabyte of values.
+ */
 static size_t
 redis_weight(const il_op *op)
 {
-    return op->type == IL_OP_JOB_FINISH ? 1 : FINISHES_MAX / REQUESTS_MAX;
+    size_t weight = op->type == IL_OP_JOB_FINISH ? 1 : FINISHES_MAX / REQUESTS_MAX;
+
+    if (il__op_looks(op->type))
+        return FINISHES_MAX;
+    if (op->type == IL_OP_JOB_CLAIM)
+        weight += (size_t)FINISHES_MAX * op->in.job.limit / IL_CLAIM_JOBS_MAX;
+    return weight + FINISHES_MAX * il__op_data_bytes(op) / IL_BLOB_BYTES_MAX;
 }
 
 static const struct remote_transport redis_transport = {
     .name           = "redis",
     .caps           = IL__STORE_SHARED,
+    .n_lanes        = REDIS_LANES,
     .n_requests_max = FINISHES_MAX,
     .weight         = redis_weight,
     .encode         = il__redis_encode,
@@ -434,7 +510,7 @@ static const struct remote_transport redis_transport = {
     .free           = redis_free,
 };
 
-/* A name among those who use the server, made anew for each open store. */
+/* Our client name on the server, new for each open store. */
 static void
 set_name(struct redis_store *s)
 {
@@ -453,10 +529,12 @@ open_parts(struct redis_store *s, const struct il__store_open *o, il_error *rete
     il_status st = il__redis_load(reterr);
     if (st == IL_OK && s->url.tls)
         st = il__redis_tls_init(&s->url, &s->ctx, reterr);
-    s->writer.ctx = s->ctx;
-    s->reader.ctx = s->ctx;
+    for (unsigned i = 0; i < REDIS_LANES; i++)
+        s->writers[i].ctx = s->ctx;
+    s->reader.ctx       = s->ctx;
+    s->classic.conn.ctx = s->ctx;
     if (st == IL_OK)
-        st = il__redis_connect(s, &s->writer, deadline_ns, reterr);
+        st = il__redis_connect(s, &s->writers[0], deadline_ns, reterr);
     if (st == IL_OK && s->facts.is_synced)
         s->remote.ops.caps |= IL__STORE_DURABLE;
     if (st == IL_OK)
@@ -470,11 +548,17 @@ il__store_redis_open(const struct il__store_open *o, struct il__store **ret, il_
     struct redis_store *s = il__calloc(1, sizeof *s);
 
     if (s == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     bool ok = il__remote_init(&s->remote, &redis_transport, o);
     il__mutex_init(&s->reader_mutex, IL__MUTEX_reader);
-    il__redis_conn_init(&s->writer, &s->url, NULL);
+    il__mutex_init(&s->hello_mutex, IL__MUTEX_hello);
+    il__lanes_init(&s->lanes, REDIS_LANES);
+    for (unsigned i = 0; i < REDIS_LANES; i++) {
+        il__redis_conn_init(&s->writers[i], &s->url, NULL);
+        s->writers[i].writes = true;
+    }
     il__redis_conn_init(&s->reader, &s->url, NULL);
+    il__redis_classic_init(s);
     s->apply               = s->remote.ops.apply;
     s->remote.ops.apply    = redis_apply;
     s->remote.ops.attend   = il__redis_attend;
@@ -483,7 +567,7 @@ il__store_redis_open(const struct il__store_open *o, struct il__store **ret, il_
     s->test_clock          = o->test_clock;
     s->existing            = o->existing;
     il_status st           = ok ? il__redis_url_parse(&s->url, o->scheme, o->path, o->query, reterr)
-                                : il__error_set(reterr, IL_NOMEM, "no memory for a store");
+                                : il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     if (st == IL_OK)
         st = open_parts(s, o, reterr);
     if (st != IL_OK) {

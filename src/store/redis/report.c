@@ -1,5 +1,6 @@
 /*
- * report.c: what `interlock doctor` says of a Redis store: settings of the server, and what they cost in promises.
+ * report.c: the findings of `interlock doctor` about a Redis store: how the server's settings
+ * weaken our guarantees.
  */
 #include <inttypes.h>
 
@@ -35,15 +36,16 @@ tell_server(const struct report *r)
     il__redis_info(r->info, "connected_slaves", replicas, sizeof replicas);
     tell(r, IL__FINDING_GOOD, "redis_version", version, "has function libraries (7.0 or newer)");
     if (strcmp(role, "master") != 0)
-        tell(r, IL__FINDING_BAD, "role", role, "nothing can be granted here: name the master");
+        tell(r, IL__FINDING_BAD, "role", role,
+             "nothing can be granted here: connect to the master");
     else if (strcmp(replicas, "0") == 0)
         tell(r, IL__FINDING_GOOD, "role", "master, no replicas",
-             "there is one server, and no other can be promoted");
+             "a single server; no replica can be promoted");
     else
         tell(r, IL__FINDING_NOTE, "role", "master with replicas",
-             "replication is asynchronous: a promoted replica may not know the newest leases. "
-             "Nothing is granted for max_ttl then, and fences "
-             "go on growing; but check fences where the work is done");
+             "replication is asynchronous: a promoted replica may miss the latest leases. Nothing "
+             "is granted for max_ttl then, and fences keep growing, but check fences where the "
+             "work is done");
 }
 
 static void
@@ -54,16 +56,15 @@ tell_memory(const struct report *r)
     il__redis_info(r->info, "maxmemory_policy", policy, sizeof policy);
     bool keeps = strcmp(policy, "noeviction") == 0;
     tell(r, keeps ? IL__FINDING_GOOD : IL__FINDING_BAD, "maxmemory-policy", policy,
-         keeps ? "what was acknowledged is never deleted to make room"
-               : "a full server deletes locks, waiters and jobs: set it to noeviction");
+         keeps ? "acknowledged data is never evicted"
+               : "a full server evicts locks, waiters and jobs: set it to noeviction");
     if (r->maxmemory[0] == '\0')
         return;
     bool limited = strcmp(r->maxmemory, "0") != 0;
     tell(r, limited ? IL__FINDING_GOOD : IL__FINDING_NOTE, "maxmemory", r->maxmemory,
          limited
-             ? "when it is reached, nothing new is taken; releasing, renewing and finishing still "
-               "work"
-             : "no limit: when the machine's memory is used up, the system may kill the server");
+             ? "when it is reached, nothing new is accepted; release, renew and finish still work"
+             : "no limit: if the machine runs out of memory, the system may kill the server");
 }
 
 static void
@@ -75,27 +76,27 @@ tell_durability(const struct report *r)
     bool aof = strcmp(on, "1") == 0;
     if (!aof) {
         tell(r, IL__FINDING_WARN, "appendonly", "no",
-             r->save[0] != '\0' ? "a crash loses everything since the last snapshot, also "
-                                  "acknowledged jobs; after a restart nothing is granted "
-                                  "for max_ttl"
-                                : "a restart loses everything, also acknowledged jobs; nothing is "
-                                  "granted for max_ttl then");
+             r->save[0] != '\0'
+                 ? "a crash loses everything since the last snapshot, including acknowledged jobs; "
+                   "after a restart nothing is granted for max_ttl"
+                 : "a restart loses everything, including acknowledged jobs; nothing is granted "
+                   "for max_ttl then");
         return;
     }
     if (r->appendfsync[0] == '\0') {
-        tell(r, IL__FINDING_NOTE, "appendfsync", "not told",
-             "CONFIG GET is not allowed: a restart is treated as if something had been lost");
+        tell(r, IL__FINDING_NOTE, "appendfsync", "unknown",
+             "CONFIG GET is not allowed: every restart is treated as a loss of data");
         return;
     }
     bool always = strcmp(r->appendfsync, "always") == 0;
     tell(r, always ? IL__FINDING_GOOD : IL__FINDING_WARN, "appendfsync", r->appendfsync,
-         always ? "what was acknowledged survives a crash, and a restarted server goes on at once"
-                : "a crash of the machine can lose the last second, also acknowledged jobs; after "
-                  "a restart nothing is granted for "
-                  "max_ttl");
+         always ? "acknowledged data survives a crash, and a restarted server continues at once"
+                : "a crash of the machine can lose the last second, including acknowledged jobs; "
+                  "after a restart nothing is granted for max_ttl");
 }
 
-/* The i-th string of an array; "" when it is something else: what stands between us and the server may answer anything. */
+/* The i-th string of an array; "" if it is not one: a proxy between us and the server may reply
+ * anything. */
 static const char *
 text_at(const redisReply *r, size_t i)
 {
@@ -130,16 +131,17 @@ tell_store(const struct redis_store *s, const struct report *r, const redisReply
     const char *why = text_at(row, 1);
     uint64_t    until, max_ttl_ms;
 
-    /* The longest that anybody has said is what counts for the store. */
+    /* The longest that any client has reported counts for the store. */
     if (!il__parse_u64(text_at(row, 2), INT64_MAX, &max_ttl_ms))
         max_ttl_ms = (uint64_t)s->url.max_ttl_ms;
     (void)snprintf(value, sizeof value, "%" PRIu64 " s", max_ttl_ms / 1000);
-    tell(r, IL__FINDING_NOTE, "max_ttl",
-         value, "no lease is longer, and after a promotion, or a restart that may have lost something, nothing is granted for so long");
+    tell(r, IL__FINDING_NOTE, "max_ttl", value,
+         "maximum lease; after a promotion or a restart that may have lost data, nothing is "
+         "granted for this long");
     tell(r, IL__FINDING_NOTE, "classic", s->url.classic ? "yes" : "no",
-         s->url.classic ? "clients that lock with SET key NX PX are respected, on this one server; "
-                          "their releases are noticed by polling"
-                        : "clients that lock with SET key NX PX are not seen");
+         s->url.classic ? "locks of clients that use SET key NX PX are respected on this server; "
+                          "their release is noticed by polling"
+                        : "locks of clients that use SET key NX PX are ignored");
     if (!s->test_clock && il__parse_u64(text_at(row, 0), INT64_MAX, &until) &&
         (int64_t)until > il__clock_wall_ms()) {
         (void)snprintf(value, sizeof value, "for %" PRId64 " s more",
@@ -148,21 +150,21 @@ tell_store(const struct redis_store *s, const struct report *r, const redisReply
     }
 }
 
-/* Whether others' changes are heard at once. */
+/* Whether changes by others are noticed at once. */
 static void
 tell_wakes(struct redis_store *s, const struct report *r, int64_t deadline_ns)
 {
     char means[256];
 
     (void)snprintf(means, sizeof means,
-                   "the user may not SUBSCRIBE to the store's channel: who waits looks every half "
+                   "not permitted to SUBSCRIBE to the store's channel, so waiters poll every half "
                    "second. Allow it: ACL SETUSER USER +subscribe +publish '&%s:wake'",
                    s->url.tag);
     il__redis_listen_await(s, deadline_ns);
     if (atomic_load(&s->listener.n_refused) > 0)
         tell(r, IL__FINDING_WARN, "wake-ups", "refused", means);
     else if (atomic_load(&s->listener.hears))
-        tell(r, IL__FINDING_GOOD, "wake-ups", "heard", "who waits is told at once");
+        tell(r, IL__FINDING_GOOD, "wake-ups", "heard", "waiters are notified at once");
 }
 
 static void
@@ -186,7 +188,7 @@ read_settings(struct report *r, const redisReply *config)
     }
 }
 
-/* On the reader's connection, whose mutex is held. */
+/* On the read connection, whose mutex is held. */
 static il_status
 report_on(struct redis_store *s, struct report *r, il_error *reterr)
 {
@@ -213,7 +215,8 @@ report_on(struct redis_store *s, struct report *r, il_error *reterr)
     if (st != IL_OK)
         return st;
     if (info->type != REDIS_REPLY_STRING)
-        return il__error_set(reterr, IL_STORE, "%s: the server does not answer INFO", s->url.shown);
+        return il__error_set(reterr, IL_STORE, "%s: the server does not reply to INFO",
+                             s->url.shown);
     r->info = info->str;
     read_settings(r, config);
     tell_server(r);
@@ -233,7 +236,7 @@ il__redis_report(struct remote_store *remote, const char *table, il__report_fn *
     struct report       r = { .each = each, .cookie = cookie };
 
     if (table != NULL)
-        return il__error_set(reterr, IL_INVAL, "%s: a store of redis: has no tables", s->url.shown);
+        return il__error_set(reterr, IL_INVAL, "%s: a redis: store has no tables", s->url.shown);
     il__mutex_lock(&s->reader_mutex);
     il_status st = report_on(s, &r, reterr);
     il__mutex_unlock(&s->reader_mutex);

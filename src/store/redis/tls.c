@@ -1,6 +1,6 @@
 /*
- * tls.c: OpenSSL for rediss:, loaded when the first such store is opened. Certificates are always verified: against the
- * system's authorities or those of cacert=, and the host's name.
+ * tls.c: OpenSSL for rediss:, loaded when the first such store is opened. Certificates are always
+ * verified, against the system's authorities or those of cacert=, and so is the host name.
  */
 #include <errno.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "store/redis/redis_internal.h"
 
-/* Of OpenSSL's headers, which are not needed to build. */
+/* From OpenSSL's headers, which are not needed to build. */
 #define VERIFY_PEER 1
 #define FILETYPE_PEM 1
 #define ERROR_WANT_READ 2
@@ -45,7 +45,7 @@ load(void)
     static const struct il__dl one = { "libssl.so.1.1", "libssl1.1", symbols, ARRAY_LEN(symbols) };
     char                       ignored[sizeof why_not];
 
-    /* If neither is there, the newer one is what is asked for. */
+    /* If neither is installed, the newer one is requested. */
     loaded = il__dl_load(&three, &api, why_not, sizeof why_not) ||
              il__dl_load(&one, &api, ignored, sizeof ignored);
 }
@@ -55,13 +55,12 @@ use_files(const struct redis_url *u, struct ssl_ctx *ctx, il_error *reterr)
 {
     if (u->cacert != NULL ? api.SSL_CTX_load_verify_locations(ctx, u->cacert, NULL) != 1
                           : api.SSL_CTX_set_default_verify_paths(ctx) != 1)
-        return il__error_set(reterr, IL_INVAL, "%s: the certificates of %s cannot be used",
-                             u->shown, u->cacert != NULL ? u->cacert : "this system");
+        return il__error_set(reterr, IL_INVAL, "%s: cannot use the certificates of %s", u->shown,
+                             u->cacert != NULL ? u->cacert : "this system");
     if (u->cert != NULL && api.SSL_CTX_use_certificate_chain_file(ctx, u->cert) != 1)
-        return il__error_set(reterr, IL_INVAL, "%s: the certificate %s cannot be used", u->shown,
-                             u->cert);
+        return il__error_set(reterr, IL_INVAL, "%s: cannot use certificate %s", u->shown, u->cert);
     if (u->key != NULL && api.SSL_CTX_use_PrivateKey_file(ctx, u->key, FILETYPE_PEM) != 1)
-        return il__error_set(reterr, IL_INVAL, "%s: the key %s cannot be used", u->shown, u->key);
+        return il__error_set(reterr, IL_INVAL, "%s: cannot use key %s", u->shown, u->key);
     return IL_OK;
 }
 
@@ -73,10 +72,11 @@ il__redis_tls_init(const struct redis_url *u, struct ssl_ctx **ret, il_error *re
         return il__error_set(reterr, IL_STORE, "%s: TLS needs OpenSSL: %s", u->shown, why_not);
     struct ssl_ctx *ctx = api.SSL_CTX_new(api.TLS_client_method());
     if (ctx == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for TLS");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for TLS");
     (void)api.SSL_CTX_ctrl(ctx, CTRL_SET_MIN_PROTO_VERSION, TLS1_2,
                            NULL); /* older ones: the handshake fails */
-    (void)api.SSL_CTX_ctrl(ctx, CTRL_MODE, MODE_PARTIAL_WRITE | MODE_MOVING_BUFFER, NULL); /* the new modes */
+    /* the new modes */
+    (void)api.SSL_CTX_ctrl(ctx, CTRL_MODE, MODE_PARTIAL_WRITE | MODE_MOVING_BUFFER, NULL);
     api.SSL_CTX_set_verify(ctx, VERIFY_PEER, NULL);
     il_status st = use_files(u, ctx, reterr);
     if (st == IL_OK)
@@ -109,9 +109,10 @@ il__redis_tls_new(struct ssl_ctx *ctx, int fd, const char *host)
 }
 
 /*
- * OpenSSL writes with write(), which raises SIGPIPE when the other side is gone, and the process is our caller's: the signal is
- * blocked meanwhile, and taken away if it was ours. The thread's list of errors is emptied before and
- * after: SSL_get_error() would take one that the caller's own use of OpenSSL has left there for one of the connection.
+ * OpenSSL writes with write(), which raises SIGPIPE when the peer is gone, and the process belongs
+ * to our caller. So the signal is blocked meanwhile, and consumed if we caused it. The thread's
+ * error queue is cleared before and after: SSL_get_error() would mistake an entry left by the
+ * caller's own use of OpenSSL for one of the connection.
  */
 struct quiet {
     sigset_t before;
@@ -143,7 +144,7 @@ end_quiet(const struct quiet *q)
     (void)sigemptyset(&pipe);
     (void)sigaddset(&pipe, SIGPIPE);
     if (!q->was_pending)
-        (void)sigtimedwait(&pipe, NULL, &at_once); /* mostly there is none */
+        (void)sigtimedwait(&pipe, NULL, &at_once); /* usually there is none */
     (void)pthread_sigmask(SIG_SETMASK, &q->before, NULL);
     api.ERR_clear_error(); /* and the caller finds none of ours */
     errno = err;
@@ -154,7 +155,7 @@ il__redis_tls_free(struct ssl *ssl)
 {
     struct quiet q = begin_quiet();
 
-    (void)api.SSL_shutdown(ssl); /* a farewell; nobody waits for an answer */
+    (void)api.SSL_shutdown(ssl); /* say goodbye; do not wait for a reply */
     end_quiet(&q);
     api.SSL_free(ssl);
 }
@@ -214,6 +215,6 @@ const char *
 il__redis_tls_why(struct ssl *ssl)
 {
     return api.SSL_get_verify_result(ssl) == 0
-               ? "the other side does not speak TLS, or refused ours"
-               : "the server's certificate is not for this host or not by a known authority";
+               ? "the peer does not speak TLS, or rejected our handshake"
+               : "the server's certificate is not valid for this host, or its issuer is unknown";
 }

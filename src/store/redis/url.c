@@ -1,10 +1,10 @@
 /*
- * url.c: the store's URL.
+ * url.c: parses the store URL.
  *
- *   redis://[user:password@]host[:port][,host[:port]…][/db][?options]      rediss: the same with TLS
+ *   redis://[user:password@]host[:port][,host[:port]…][/db][?options]    rediss: the same with TLS
  *   redis+unix://[user:password@]/path/of/socket[?options]
  *
- * Nothing that is said about a URL here shows what stands before the '@'.
+ * No error message shows the part of the URL before the '@'.
  */
 #include <ctype.h>
 
@@ -57,7 +57,7 @@ decode(char *text)
     return true;
 }
 
-/* user:password@, :password@ or password@; *rest moves behind it. */
+/* user:password@, :password@ or password@; moves *rest behind it. */
 static il_status
 parse_login(struct redis_url *u, char **rest, il_error *reterr)
 {
@@ -73,8 +73,7 @@ parse_login(struct redis_url *u, char **rest, il_error *reterr)
     if (colon != NULL)
         *colon = '\0';
     if (!decode(user) || !decode(password))
-        return il__error_set(reterr, IL_INVAL,
-                             "the store's URL: user or password is not well-formed (%%XX)");
+        return il__error_set(reterr, IL_INVAL, "store URL: malformed user or password (%%XX)");
     u->user     = colon != NULL && user[0] != '\0' ? user : NULL;
     u->password = password;
     *rest       = at + 1;
@@ -85,10 +84,10 @@ static il_status
 bad_host(il_error *reterr)
 {
     return il__error_set(reterr, IL_INVAL,
-                         "the store's URL: the address must be host, host:port or [IPv6]:port");
+                         "store URL: the address must be host, host:port or [IPv6]:port");
 }
 
-/* One host of the list, which is cut into pieces. */
+/* One host of the list, which is split in place. */
 static il_status
 parse_host(struct redis_url *u, char *text, il_error *reterr)
 {
@@ -96,7 +95,7 @@ parse_host(struct redis_url *u, char *text, il_error *reterr)
     uint64_t number;
 
     if (u->n_hosts == REDIS_HOSTS_MAX)
-        return il__error_set(reterr, IL_INVAL, "the store's URL: at most %d hosts", REDIS_HOSTS_MAX);
+        return il__error_set(reterr, IL_INVAL, "store URL: at most %d hosts", REDIS_HOSTS_MAX);
     if (text[0] == '[') {
         char *end = strchr(text, ']');
         if (end == NULL || (end[1] != '\0' && end[1] != ':'))
@@ -120,7 +119,7 @@ parse_db(struct redis_url *u, const char *text, il_error *reterr)
     uint64_t number;
 
     if (!il__parse_u64(text, DB_MAX, &number))
-        return il__error_set(reterr, IL_INVAL, "the store's URL: the database must be a number");
+        return il__error_set(reterr, IL_INVAL, "store URL: the database must be a number");
     u->db = (uint32_t)number;
     return IL_OK;
 }
@@ -140,10 +139,9 @@ parse_hosts(struct redis_url *u, char *rest, il_error *reterr)
         char *comma = strchr(rest, ',');
         if (comma != NULL)
             *comma++ = '\0';
-        /* Nothing at all is localhost; but not in a list, where something was forgotten. */
+        /* An empty host is localhost, but not in a list, where it was probably forgotten. */
         if (rest[0] == '\0' && (comma != NULL || u->n_hosts > 0))
-            return il__error_set(reterr, IL_INVAL,
-                                 "the store's URL: a comma without a host in the list of hosts");
+            return il__error_set(reterr, IL_INVAL, "store URL: empty host in the list of hosts");
         st   = parse_host(u, rest, reterr);
         rest = comma;
     }
@@ -156,7 +154,7 @@ parse_max_ttl(struct redis_url *u, const char *value, il_error *reterr)
     uint64_t seconds;
 
     if (!il__parse_u64(value, MAX_TTL_S_MAX, &seconds) || seconds == 0)
-        return il__error_set(reterr, IL_INVAL, "the store's URL: max_ttl must be seconds, 1 to %d",
+        return il__error_set(reterr, IL_INVAL, "store URL: max_ttl must be 1 to %d seconds",
                              MAX_TTL_S_MAX);
     u->max_ttl_ms = (int64_t)seconds * 1000;
     return IL_OK;
@@ -166,9 +164,10 @@ static il_status
 set_prefix(struct redis_url *u, const char *value, il_error *reterr)
 {
     if (!is_word(value, REDIS_PREFIX_BYTES_MAX))
-        return il__error_set(reterr, IL_INVAL,
-                             "the store's URL: prefix must be 1 to %d of a-z, 0-9, '_' and '-'",
-                             REDIS_PREFIX_BYTES_MAX);
+        return il__error_set(
+            reterr, IL_INVAL,
+            "store URL: prefix must be 1 to %d characters of a-z, 0-9, '_' and '-'",
+            REDIS_PREFIX_BYTES_MAX);
     (void)snprintf(u->tag, sizeof u->tag, "{%s}", value);
     return IL_OK;
 }
@@ -177,7 +176,7 @@ static il_status
 set_file(const char **field, char *value, il_error *reterr)
 {
     if (!decode(value) || value[0] == '\0')
-        return il__error_set(reterr, IL_INVAL, "the store's URL: a file name is not well-formed");
+        return il__error_set(reterr, IL_INVAL, "store URL: malformed file name");
     *field = value;
     return IL_OK;
 }
@@ -186,8 +185,8 @@ set_file(const char **field, char *value, il_error *reterr)
 static il_status
 bad_value(const char *option, const char *value, const char *values, il_error *reterr)
 {
-    return il__error_set(reterr, IL_INVAL, "the store's URL: %s=%.40s: the value must be %s",
-                         option, value, values);
+    return il__error_set(reterr, IL_INVAL, "store URL: %s=%.40s: the value must be %s", option,
+                         value, values);
 }
 
 static il_status
@@ -214,7 +213,7 @@ parse_option(struct redis_url *u, char *option, il_error *reterr)
     char *value = strchr(option, '=');
 
     if (value == NULL)
-        return il__error_set(reterr, IL_INVAL, "the store's URL: an option must be name=value");
+        return il__error_set(reterr, IL_INVAL, "store URL: an option must be name=value");
     *value++ = '\0';
     if (strcmp(option, "prefix") == 0)
         return set_prefix(u, value, reterr);
@@ -227,17 +226,16 @@ parse_option(struct redis_url *u, char *option, il_error *reterr)
     if (strcmp(option, "unsafe") == 0)
         return set_unsafe(u, value, reterr);
     if (strcmp(option, "clock") == 0 && strcmp(value, "test") == 0)
-        return IL_OK; /* was looked at by il__store_open() */
+        return IL_OK; /* handled by il__store_open() */
     if (strcmp(option, "cacert") == 0)
         return set_file(&u->cacert, value, reterr);
     if (strcmp(option, "cert") == 0)
         return set_file(&u->cert, value, reterr);
     if (strcmp(option, "key") == 0)
         return set_file(&u->key, value, reterr);
-    return il__error_set(
-        reterr, IL_INVAL,
-        "the store's URL has an unknown option after '?' (there are prefix, max_ttl, classic, "
-        "unsafe=eviction, db, cacert, cert and key)");
+    return il__error_set(reterr, IL_INVAL,
+                         "store URL: unknown option (known: prefix, max_ttl, classic, "
+                         "unsafe=eviction, db, cacert, cert, key)");
 }
 
 static il_status
@@ -255,16 +253,18 @@ parse_options(struct redis_url *u, char *query, il_error *reterr)
     return IL_OK;
 }
 
-/* Files that would not be used are a mistake: somebody believes in encryption, or to have shown a certificate. */
+/* Options for files that would not be used are an error: the user expects encryption, or a client
+ * certificate. */
 static il_status
 check_files(const struct redis_url *u, il_error *reterr)
 {
     if (!u->tls && (u->cacert != NULL || u->cert != NULL || u->key != NULL))
-        return il__error_set(
-            reterr, IL_INVAL, "the store's URL: cacert, cert and key are for TLS: say rediss: instead");
+        return il__error_set(reterr, IL_INVAL,
+                             "store URL: cacert, cert and key need TLS; use rediss:");
     if ((u->cert != NULL) != (u->key != NULL))
-        return il__error_set(reterr, IL_INVAL, "the store's URL: %s needs %s as well",
-                             u->cert != NULL ? "cert=" : "key=", u->cert != NULL ? "key=" : "cert=");
+        return il__error_set(
+            reterr, IL_INVAL, "store URL: %s also needs %s",
+            u->cert != NULL ? "cert=" : "key=", u->cert != NULL ? "key=" : "cert=");
     return IL_OK;
 }
 
@@ -292,21 +292,20 @@ il__redis_url_parse(struct redis_url *u, const char *scheme, const char *rest, c
                              .n_bytes    = n_rest + n_query,
                              .max_ttl_ms = MAX_TTL_S_DEFAULT * 1000 };
     if (text == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     memcpy(text, rest, n_rest);
     if (query != NULL)
         memcpy(text + n_rest, query, n_query);
     u->tls = strcmp(scheme, "rediss:") == 0;
     (void)snprintf(u->tag, sizeof u->tag, "{%s}", PREFIX_DEFAULT);
     if (strncmp(text, "//", 2) != 0)
-        return il__error_set(
-            reterr, IL_INVAL,
-            "the store's URL must look like redis://host:port/db or redis+unix:///path");
+        return il__error_set(reterr, IL_INVAL,
+                             "store URL must be redis://host:port/db or redis+unix:///path");
     text += 2;
     il_status st = parse_login(u, &text, reterr);
     if (st == IL_OK && is_unix) {
         if (text[0] != '/' || !decode(text))
-            return il__error_set(reterr, IL_INVAL, "the store's URL: redis+unix:// needs a path");
+            return il__error_set(reterr, IL_INVAL, "store URL: redis+unix:// needs a path");
         u->path    = text;
         u->n_hosts = 1;
     } else if (st == IL_OK) {
@@ -324,7 +323,8 @@ il__redis_url_parse(struct redis_url *u, const char *scheme, const char *rest, c
 void
 il__redis_url_release(struct redis_url *u)
 {
-    /* This copy of a password is not left behind in freed memory. (What the caller passed is the caller's.) */
+    /* Do not leave this copy of a password in freed memory. (The caller's own string is the
+     * caller's business.) */
     if (u->text != NULL)
         explicit_bzero(u->text, u->n_bytes);
     il__free(u->text);

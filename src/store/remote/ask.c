@@ -1,9 +1,12 @@
 /*
- * ask.c: what verbs ask back, since the answer is logic of the core: deadlocks, and the ticks of schedules.
+ * ask.c: answers the questions that verbs ask back because the logic is in the core: deadlocks, and
+ * the ticks of schedules.
  *
- * Why a search apart from the op is enough: a cycle of waits does not open by itself, except by a timeout, a break or an expiry,
- * which end it anyway. The waiter that closes it searches after its own commit, so it sees all of it, whoever else was on
- * the way. Two that search at once find the same youngest waiter, and a verdict is given only to one that still waits.
+ * Why a search separate from the op is enough: a cycle of waits does not break up by itself, except
+ * by a timeout, a break or an expiry, which end it anyway. The waiter that closes the cycle
+ * searches after its own commit, so it sees the whole cycle, whatever others are doing at the same
+ * time. Two concurrent searches find the same youngest waiter, and only a waiter that is still
+ * waiting gets a verdict.
  */
 #include <inttypes.h>
 
@@ -26,16 +29,17 @@ il__remote_ask_sure(struct remote_store *s, const struct remote_request *r, bool
     return il__error_set(reterr, IL_CORRUPT, "%s", il__remote_text(ret->reply.head, "detail"));
 }
 
-/* ---- the deadlock search ------------------------------------------------------------------------------------- */
+/* ---- the deadlock search --------------------------------------------------------------------- */
 
-#define AHEAD_MAX 64 /* units or queues that one request asks for */
+#define AHEAD_MAX 64 /* units or queues per request */
 
 struct search {
-    struct remote_store *s;
-    const char          *tenant;
-    il_error            *reterr;
-    il_status            status; /* of the call that failed */
-    json_t              *ahead;  /* what was asked for already: by name of the unit or key */
+    struct remote_store  *s;
+    const char           *tenant;
+    il_error             *reterr;
+    il_status             status; /* of the call that failed */
+    json_t               *ahead;  /* already requested, by name of the unit or key */
+    struct remote_budget *left;
 };
 
 static void
@@ -47,7 +51,8 @@ search_release(struct search *search)
 static bool
 no_memory(struct search *search)
 {
-    search->status = il__error_set(search->reterr, IL_NOMEM, "no memory to search for deadlocks");
+    search->status =
+        il__error_set(search->reterr, IL_NOMEM, "out of memory for the deadlock search");
     return false;
 }
 
@@ -56,11 +61,14 @@ ask(struct search *search, struct remote_request *r, struct remote_answer *a)
 {
     if (!il__remote_end(r))
         return no_memory(search);
+    if (search->left->n_asks == 0)
+        return false;
+    search->left->n_asks--;
     search->status = il__remote_ask_sure(search->s, r, true, a, search->reterr);
     return search->status == IL_OK;
 }
 
-/* As waits_of() or queue_of() for several names: a list of their answers. */
+/* Like waits_of() or queue_of() for several names: a list of their replies. */
 static bool
 ask_ahead(struct search *search, enum il__deadlock_part part, const char *const *names, size_t n)
 {
@@ -133,7 +141,15 @@ number_at(const json_t *array, size_t i)
     return il__remote_number_of(json_array_get(array, i));
 }
 
-/* What a row of x_queue says last: whether the unit of the holder waits for another key; left out when that is not known. */
+static bool
+is_mode(int64_t mode, int64_t permits)
+{
+    return mode >= 0 && mode < IL_MODE_COUNT && permits >= 0 && permits <= IL_PERMITS_MAX &&
+           (mode == IL_MODE_PERMIT) == (permits > 0);
+}
+
+/* The last element of a row of x_queue: whether the holder's unit also waits for another key;
+ * omitted if unknown. */
 static void
 add_elsewhere(const json_t *row, size_t i, const char *holder, struct il__deadlock *d)
 {
@@ -141,14 +157,17 @@ add_elsewhere(const json_t *row, size_t i, const char *holder, struct il__deadlo
         il__deadlock_waits_nowhere_else(d, holder);
 }
 
-/* [holder, mode, permits, state, due_ms, settle_ms, elsewhere]: what is over, or ends by itself, stands in nobody's way for ever. */
+/* [holder, mode, permits, state, due_ms, settle_ms, elsewhere]; a lease that has ended, or will end
+ * by itself, does not block forever. */
 static void
 add_lease(const json_t *lease, int64_t now_ms, struct il__deadlock *d)
 {
     const char *holder = json_string_value(json_array_get(lease, 0));
 
-    if (holder == NULL || !il__lease_lasts(now_ms, number_at(lease, 5),
-                                           (il_lease_state)number_at(lease, 3), number_at(lease, 4)))
+    if (holder == NULL || !il__remote_is_state(number_at(lease, 3)) ||
+        !is_mode(number_at(lease, 1), number_at(lease, 2)) ||
+        !il__lease_lasts(now_ms, number_at(lease, 5), (il_lease_state)number_at(lease, 3),
+                         number_at(lease, 4)))
         return;
     il__deadlock_add_lease(d, holder, (il_mode)number_at(lease, 1), (uint32_t)number_at(lease, 2));
     add_elsewhere(lease, 6, holder, d);
@@ -166,7 +185,7 @@ add_queue(const json_t *queue, struct il__deadlock *d)
     for (size_t i = 0; i < json_array_size(waits); i++) {
         const json_t *w = json_array_get(waits, i); /* [ticket, holder, mode, permits, elsewhere] */
         const char   *holder = json_string_value(json_array_get(w, 1));
-        if (holder == NULL)
+        if (holder == NULL || number_at(w, 0) <= 0 || !is_mode(number_at(w, 2), number_at(w, 3)))
             continue;
         il__deadlock_add_wait(d, (uint64_t)number_at(w, 0), holder, (il_mode)number_at(w, 2),
                               (uint32_t)number_at(w, 3));
@@ -208,7 +227,7 @@ cancel(struct remote_store *s, const char *tenant, uint64_t ticket, const char *
     il__remote_put_number(&r, "ticket", (int64_t)ticket);
     il__remote_put_text(&r, "text", verdict);
     if (!il__remote_end(&r))
-        return il__error_set(reterr, IL_NOMEM, "no memory to open a deadlock");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for breaking a deadlock");
     il_status st = il__remote_ask_sure(s, &r, false, &a, reterr);
     *ret_found   = st == IL_OK && il__remote_number(a.reply.head, "found") != 0;
     return st;
@@ -216,23 +235,25 @@ cancel(struct remote_store *s, const char *tenant, uint64_t ticket, const char *
 
 il_status
 il__remote_search(struct remote_store *s, const char *tenant, const char *const *holders, size_t n,
-                  uint64_t *ret_victim, struct il__buf *why, bool *ret_found, il_error *reterr)
+                  struct remote_budget *left, uint64_t *ret_victim, struct il__buf *why,
+                  bool *ret_found, il_error *reterr)
 {
-    struct search AUTO(search_release) search = { .s = s, .tenant = tenant, .reterr = reterr };
-    const struct il__deadlock_source source   = {
-          .waits_of = waits_of, .queue_of = queue_of, .expect = expect, .cookie = &search
+    struct search AUTO(search_release)
+        search = { .s = s, .tenant = tenant, .reterr = reterr, .left = left };
+    const struct il__deadlock_source source = {
+        .waits_of = waits_of, .queue_of = queue_of, .expect = expect, .cookie = &search
     };
 
     *ret_found   = false;
     il_status st = il__deadlock_find(&source, holders, n, ret_victim, why);
     if (st == IL_STORE)
-        return search.status;
+        return search.status; /* OK: gave up; the next sweep continues */
     if (st != IL_DEADLOCK)
-        return IL_OK; /* none, or no memory to look: the next sweep looks again */
+        return IL_OK; /* none, or no memory for the search: the next sweep searches again */
     return cancel(s, tenant, *ret_victim, il__buf_str(why), ret_found, reterr);
 }
 
-/* The op's own waiter was the youngest: it is gone, and so is its run, which is shown. */
+/* The op's own waiter was the youngest: it is removed, and so is its run, which is shown. */
 static il_status
 tell_cycle(struct remote_store *s, il_op *op, const char *why, il_error *reterr)
 {
@@ -249,26 +270,28 @@ tell_cycle(struct remote_store *s, il_op *op, const char *why, il_error *reterr)
         il__remote_put_text(&r, "holder", op->holder);
     }
     if (!il__remote_end(&r))
-        return il__error_set(reterr, IL_NOMEM, "no memory to open a deadlock");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for breaking a deadlock");
     il_status st = il__remote_ask(s, &r, false, &a, reterr);
     if (st != IL_OK)
         return st;
     if (op->type == IL_OP_RUN_START && !il__remote_decode_runs(op, a.reply.head))
-        return il__error_set(reterr, IL_NOMEM, "no memory for a run");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a run");
     op->out.fence = 0;
     il__op_end(op, IL_DEADLOCK, why);
     return IL_OK;
 }
 
 static il_status
-answer_search(struct remote_store *s, il_op *op, bool *ret_repeat, il_error *reterr)
+answer_search(struct remote_store *s, il_op *op, struct remote_budget *left, bool *ret_repeat,
+              il_error *reterr)
 {
     struct il__buf AUTO_BUF why    = { .n_bytes_max = 4096 };
     uint64_t                victim = 0;
     bool                    found  = false;
     const char             *holder = op->holder;
 
-    il_status st = il__remote_search(s, op->tenant, &holder, 1, &victim, &why, &found, reterr);
+    il_status st =
+        il__remote_search(s, op->tenant, &holder, 1, left, &victim, &why, &found, reterr);
     if (st != IL_OK || !found)
         return st;
     if (victim == op->out.ticket)
@@ -277,9 +300,9 @@ answer_search(struct remote_store *s, il_op *op, bool *ret_repeat, il_error *ret
     return IL_OK;
 }
 
-/* ---- schedules --------------------------------------------------------------------------------------------------- */
+/* ---- schedules ------------------------------------------------------------------------------- */
 
-/* Add a field to a request that was complete. */
+/* Add a field to a finished request. */
 static bool
 put_more(struct remote_request *r, const char *name, int64_t number)
 {
@@ -290,20 +313,23 @@ put_more(struct remote_request *r, const char *name, int64_t number)
 }
 
 static il_status
-answer_next(const il_op *op, struct remote_request *r, const struct remote_reply *reply, il_error *reterr)
+answer_next(const il_op *op, struct remote_request *r, const struct remote_reply *reply,
+            il_error *reterr)
 {
     struct il__cron cron;
 
-    CHECK(il__cron_parse(op->in.cron.schedule, &cron, NULL) == IL_OK); /* as il__queue_check() saw */
+    /* as il__queue_check() saw */
+    CHECK(il__cron_parse(op->in.cron.schedule, &cron, NULL) == IL_OK);
     int64_t next_ms = il__cron_next(&cron, il__remote_number(reply->head, "wall_ms"));
     if (!put_more(r, "next_ms", next_ms))
-        return il__error_set(reterr, IL_NOMEM, "no memory for a schedule");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a schedule");
     return IL_OK;
 }
 
-/* The ticks of one entry that has come due, as fields of an x_tick. Returns what they cost of the budget. */
+/* The ticks of one due entry, as fields of an x_tick. Returns their cost in the budget. */
 static uint32_t
-put_ticks(struct remote_request *r, const json_t *row, int64_t wall_ms, uint32_t budget, bool *ret_more)
+put_ticks(struct remote_request *r, const json_t *row, int64_t wall_ms, uint32_t budget,
+          bool *ret_more)
 {
     struct il__cron cron;
     char            id[IL_ID_BYTES_MAX + 1];
@@ -357,7 +383,7 @@ il__remote_tick(struct remote_store *s, const struct remote_reply *reply, uint32
         il__remote_put_text(&r, "name", il__remote_text(row, "name"));
         budget -= put_ticks(&r, row, wall_ms, budget, ret_more);
         if (!il__remote_end(&r))
-            return il__error_set(reterr, IL_NOMEM, "no memory for a schedule");
+            return il__error_set(reterr, IL_NOMEM, "out of memory for a schedule");
         il_status st = il__remote_ask(s, &r, false, &a, reterr);
         if (st != IL_OK)
             return st;
@@ -366,11 +392,12 @@ il__remote_tick(struct remote_store *s, const struct remote_reply *reply, uint32
     return IL_OK;
 }
 
-/* ---- which -------------------------------------------------------------------------------------------------------- */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 il_status
 il__remote_answer(struct remote_store *s, il_op *op, struct remote_request *r,
-                  const struct remote_reply *reply, bool *ret_repeat, il_error *reterr)
+                  const struct remote_reply *reply, struct remote_budget *left, bool *ret_repeat,
+                  il_error *reterr)
 {
     const char *what = il__remote_text(reply->head, "ask");
     uint32_t    n_pushed;
@@ -379,15 +406,16 @@ il__remote_answer(struct remote_store *s, il_op *op, struct remote_request *r,
 
     *ret_repeat = false;
     if (strcmp(what, "search") == 0)
-        return answer_search(s, op, ret_repeat, reterr);
+        return answer_search(s, op, left, ret_repeat, reterr);
     if (strcmp(what, "next") == 0) {
         st = answer_next(op, r, reply, reterr);
     } else if (strcmp(what, "tick") == 0) {
         st = il__remote_tick(s, reply, IL__TICKS_MAX, &n_pushed, &more, reterr);
         if (st == IL_OK && !put_more(r, "ticked", 1))
-            st = il__error_set(reterr, IL_NOMEM, "no memory for a claim");
+            st = il__error_set(reterr, IL_NOMEM, "out of memory for a claim");
     } else {
-        return il__error_set(reterr, IL_STORE, "%s: the store asks for '%s'", s->via->name, what);
+        return il__error_set(reterr, IL_STORE, "%s: unknown request '%s' from the store",
+                             s->via->name, what);
     }
     *ret_repeat = st == IL_OK;
     return st;

@@ -1,10 +1,11 @@
 /*
- * decode.c: a reply as the status and results of its op. Verbs deliver rows and facts; what is shown of them, and in which
- * words, is decided by the same functions of the core as on the other engines.
+ * decode.c: decodes a reply into the status and results of its op. Verbs return rows and facts; the
+ * same core functions as on the other engines decide what to show, and how to word it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/limits.h"
 #include "core/answer.h"
 #include "core/cache.h"
 #include "core/job.h"
@@ -12,20 +13,34 @@
 #include "core/once.h"
 #include "core/op.h"
 #include "core/run.h"
+#include "core/usage.h"
 #include "store/remote/remote.h"
 
-/* ---- fields ------------------------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+/* No store has larger numbers, and a few of them can be added whatever the server sends. */
+#define NUMBER_MAX (INT64_C(1) << 60)
 
 int64_t
 il__remote_number_of(const json_t *value)
 {
+    int64_t number = json_is_true(value);
+
     if (json_is_integer(value))
-        return (int64_t)json_integer_value(value);
-    if (json_is_string(value))
-        return strtoll(json_string_value(value), NULL, 10);
-    if (json_is_real(value)) /* whole, below 2^53 */
-        return (int64_t)json_real_value(value);
-    return json_is_true(value);
+        number = (int64_t)json_integer_value(value);
+    else if (json_is_string(value))
+        number = strtoll(json_string_value(value), NULL, 10);
+    else if (json_is_real(value)) /* whole, below 2^53; jansson knows neither infinity nor NaN */
+        number = (int64_t)MAX(MIN(json_real_value(value), 0x1p60), -0x1p60);
+    return MAX(MIN(number, NUMBER_MAX), -NUMBER_MAX);
+}
+
+il_status
+il__remote_status(const json_t *head)
+{
+    int64_t status = il__remote_number(head, "status");
+
+    return status >= 0 && status < IL_STATUS_COUNT ? (il_status)status : IL_STORE;
 }
 
 int64_t
@@ -56,9 +71,9 @@ il__remote_text_at(const json_t *array, size_t i)
     return text != NULL ? text : "";
 }
 
-/* ---- leases and waiters --------------------------------------------------------------------------------------- */
+/* ---- leases and waiters ---------------------------------------------------------------------- */
 
-/* As the engines with rows of their own show them. */
+/* Formatted as on the engines that read rows themselves. */
 static bool
 show_item(il_op *op, const json_t *item, int64_t now_ms, int64_t wall_ms)
 {
@@ -70,6 +85,8 @@ show_item(il_op *op, const json_t *item, int64_t now_ms, int64_t wall_ms)
     bool           endless = json_object_get(item, "due_ms") == NULL;
     int64_t        ends    = il__remote_number(item, "due_ms");
 
+    if (!il__remote_is_state(il__remote_number(item, "state")))
+        return false;
     if (!waits)
         IGNORE(il__lease_view(now_ms, il__remote_number(item, "settle_ms"), &state, &ends));
     il_lease_info info = {
@@ -93,6 +110,8 @@ show_item(il_op *op, const json_t *item, int64_t now_ms, int64_t wall_ms)
         .expires_at_ms  = endless ? INT64_MAX : wall_ms + ends - now_ms,
     };
 
+    if (op->type == IL_OP_GET && !il__op_has_room(op, IL__LEASE_BYTES))
+        return true; /* a key with many holders: show as many as fit */
     return info.key != NULL && il__op_add_item(op, &info);
 }
 
@@ -110,9 +129,9 @@ decode_items(il_op *op, const json_t *head)
     return true;
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------ */
+/* ---- words ----------------------------------------------------------------------------------- */
 
-/* What is said whatever else there is in the op. */
+/* What is said regardless of the rest of the op. */
 static const struct {
     const char *name;
     const char *words;
@@ -143,7 +162,7 @@ static const struct {
     { "no_retry_parent", IL__SAY_NO_RETRY_PARENT },
 };
 
-/* What needs something of the reply. False: there is no such name, or what it needs is missing. */
+/* Messages that need data from the reply. False: unknown name, or its data is missing. */
 static bool
 say_of_run(il_op *op, const json_t *head, const char *name)
 {
@@ -157,6 +176,12 @@ say_of_run(il_op *op, const json_t *head, const char *name)
     }
     if (strcmp(name, "run_day_limit") == 0) {
         il__run_answer_day_limit(op);
+        return true;
+    }
+    bool minute = strcmp(name, "run_minute_limit") == 0;
+    if (minute || strcmp(name, "run_hour_limit") == 0) {
+        il__run_answer_rate(op, minute ? IL__RATE_MINUTE : IL__RATE_HOUR,
+                            il__remote_number(head, "remaining_ms"));
         return true;
     }
     if (op->out.n_runs == 0)
@@ -208,7 +233,20 @@ say(il_op *op, const json_t *head)
     return say_of_run(op, head, name);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+/* Where a page of a USAGE ended. */
+static bool
+decode_place(il_op *op, const json_t *head, const char *name, int64_t number)
+{
+    int64_t kind = il__remote_number(head, "kind");
+
+    if (kind < 0 || kind >= IL__USAGE_KINDS || number < 0 || (uint64_t)number >= 8 * IL__FENCE_END)
+        return false;
+    return il__usage_next(op, &(struct il__usage_place){ .kind   = (enum il__usage_kind)kind,
+                                                         .name   = name,
+                                                         .number = (uint64_t)number });
+}
 
 static bool
 decode_texts(il_op *op, const json_t *head)
@@ -222,11 +260,13 @@ decode_texts(il_op *op, const json_t *head)
     if (detail != NULL && (op->out.detail = il__op_strdup(op, detail)) == NULL)
         return false;
     if (json_array_size(next) == 2) {
-        const char *name = json_string_value(json_array_get(next, 0));
+        const char *name   = json_string_value(json_array_get(next, 0));
+        int64_t     number = il__remote_number_of(json_array_get(next, 1));
         if (name == NULL)
             return false;
-        op->out.next =
-            il__op_cursor(op, name, (uint64_t)il__remote_number_of(json_array_get(next, 1)));
+        if (op->type == IL_OP_USAGE)
+            return decode_place(op, head, name, number);
+        op->out.next = il__op_cursor(op, name, (uint64_t)number);
         return op->out.next != NULL;
     }
     return true;
@@ -247,9 +287,14 @@ decode_counts(il_op *op, const json_t *head)
 {
     const json_t *sweep = json_object_get(head, "sweep");
     const json_t *cache = json_object_get(head, "cache");
+    const json_t *usage = json_object_get(head, "usage");
 
     op->out.sweep.n_purged =
         (uint32_t)il__remote_number(sweep, "n_purged"); /* of a purge; sweeps add up */
+    op->out.usage = (il_usage_info){
+        .n_rows  = (uint64_t)il__remote_number(usage, "n_rows"),
+        .n_bytes = (uint64_t)il__remote_number(usage, "n_bytes"),
+    };
     op->out.cache = (il_cache_info){
         .n_entries  = (uint64_t)il__remote_number(cache, "n_entries"),
         .n_bytes    = (uint64_t)il__remote_number(cache, "n_bytes"),

@@ -1,5 +1,5 @@
 /*
- * decode_job.c: jobs, queues and schedules of a reply.
+ * decode_job.c: decodes the jobs, queues and schedules in a reply.
  */
 #include "core/job.h"
 #include "core/op.h"
@@ -28,14 +28,16 @@ job_of(const json_t *row)
     };
 }
 
-/* Texts of a row into the op's memory. False: no memory. */
+/* Copy the strings of a row into the op's memory. False: no memory. */
 static bool
 copy_texts(il_op *op, const json_t *row, il_job_info *info)
 {
     const char *const  names[]  = { "queue",      "id",     "parent", "group",
                                     "unique_key", "worker", "error",  "message" };
-    const char **const fields[] = { &info->queue,      &info->id,     &info->parent, &info->group,
-                                    &info->unique_key, &info->worker, &info->error,  &info->message };
+    const char **const fields[] = {
+        &info->queue,      &info->id,     &info->parent, &info->group,
+        &info->unique_key, &info->worker, &info->error,  &info->message
+    };
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         *fields[i] = il__op_strdup(op, il__remote_text(row, names[i]));
@@ -46,7 +48,7 @@ copy_texts(il_op *op, const json_t *row, il_job_info *info)
     return info->tenant != NULL;
 }
 
-/* A payload or result that is shown; or, if it is too long for that, its size. */
+/* A payload or result that is shown or, if it is too long for that, its size. */
 static bool
 copy_blob(il_op *op, const struct remote_blob *blob, const json_t *row, const char *size_name,
           const void **ret, size_t *ret_bytes)
@@ -57,7 +59,7 @@ copy_blob(il_op *op, const struct remote_blob *blob, const json_t *row, const ch
     return blob->data == NULL || *ret != NULL;
 }
 
-/* What the op itself says of its first job. */
+/* What the op itself says about its first job. */
 static void
 say_first(il_op *op)
 {
@@ -82,7 +84,8 @@ show_job(il_op *op, const struct remote_part *part, int64_t now_ms, int64_t wall
     il__job_show(&job, &children, now_ms, wall_ms, &info);
     if (!copy_texts(op, row, &info) ||
         !copy_blob(op, &part->blob, row, "payload_bytes", &info.payload, &info.payload_bytes) ||
-        !copy_blob(op, &part->blob2, row, "result_bytes", &info.result, &info.result_bytes))
+        (info.state == IL_JOB_COMPLETED &&
+         !copy_blob(op, &part->blob2, row, "result_bytes", &info.result, &info.result_bytes)))
         return false;
     il_job_info *slot = il__op_append(op, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
     if (slot == NULL)
@@ -104,8 +107,8 @@ by_token(const void *a, const void *b)
 }
 
 /*
- * Tokens are drawn in claiming order, but a server is free to give rows in another one: usually they come as they were found, and with a plan for tables that
- * were nearly empty they need not.
+ * Tokens are drawn in claiming order, but a server may return rows in another one: usually they
+ * come as found, but not with a plan made for nearly empty tables.
  */
 static void
 order_jobs(il_op *op)
@@ -143,9 +146,9 @@ il__remote_decode_jobs(il_op *op, const struct remote_reply *reply)
     return true;
 }
 
-/* ---- jobs that came as rows -------------------------------------------------------------------------------------- */
+/* ---- jobs that came as rows ------------------------------------------------------------------ */
 
-/* A text of a row, or what it is if there is none there; empty ones are not copied. */
+/* A string of a row, or the default if it has none; empty ones are not copied. */
 static const char *
 row_text(il_op *op, const char *text, const char *other)
 {
@@ -154,7 +157,7 @@ row_text(il_op *op, const char *text, const char *other)
     return text != NULL && text[0] != '\0' ? il__op_strdup(op, text) : "";
 }
 
-/* Texts that jobs of one claim have in common are there once. */
+/* Strings that the jobs of one claim share are stored once. */
 static bool
 row_texts(il_op *op, const struct remote_job *row, il_job_info *info)
 {
@@ -211,7 +214,7 @@ il__remote_show_row(il_op *op, const struct remote_job *row, int64_t remaining_m
     return true;
 }
 
-/* ---- queues --------------------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 static il_queue_opts
 opts_of(const json_t *row)
@@ -226,7 +229,7 @@ opts_of(const json_t *row)
         .rate_n                = (int32_t)il__remote_number(row, "rate_n"),
         .rate_ms               = il__remote_number(row, "rate_ms"),
         .keep_ms               = il__remote_number(row, "keep_ms"),
-        .keep_dead_ms          = il__remote_number(row, "keep_dead_ms"),
+        .keep_failed_ms        = il__remote_number(row, "keep_failed_ms"),
         .processing_timeout_ms = il__remote_number(row, "processing_timeout_ms"),
         .executing_timeout_ms  = il__remote_number(row, "executing_timeout_ms"),
     };
@@ -239,20 +242,20 @@ count(const json_t *row, il_queue_info *info)
     info->n_scheduled = (uint64_t)il__remote_number(row, "n_scheduled");
     info->n_ready     = (uint64_t)il__remote_number(row, "n_ready");
     info->n_running   = (uint64_t)il__remote_number(row, "n_running");
-    info->n_dead      = (uint64_t)il__remote_number(row, "n_dead");
+    info->n_failed    = (uint64_t)il__remote_number(row, "n_failed");
     info->oldest_ms   = il__remote_number(row, "oldest_ms");
     il__totals_show(
         &(struct il__totals){
-            .pushed     = (uint64_t)il__remote_number(row, "pushed"),
-            .claimed    = (uint64_t)il__remote_number(row, "claimed"),
-            .completed  = (uint64_t)il__remote_number(row, "completed"),
-            .failed     = (uint64_t)il__remote_number(row, "failed"),
-            .dead       = (uint64_t)il__remote_number(row, "dead"),
-            .snoozed    = (uint64_t)il__remote_number(row, "snoozed"),
-            .cancelled  = (uint64_t)il__remote_number(row, "cancelled"),
-            .recovered  = (uint64_t)il__remote_number(row, "recovered"),
-            .duplicates = (uint64_t)il__remote_number(row, "duplicates"),
-            .stale      = (uint64_t)il__remote_number(row, "stale"),
+            .pushed          = (uint64_t)il__remote_number(row, "pushed"),
+            .claimed         = (uint64_t)il__remote_number(row, "claimed"),
+            .completed       = (uint64_t)il__remote_number(row, "completed"),
+            .failed_attempts = (uint64_t)il__remote_number(row, "failed_attempts"),
+            .failed          = (uint64_t)il__remote_number(row, "failed"),
+            .snoozed         = (uint64_t)il__remote_number(row, "snoozed"),
+            .cancelled       = (uint64_t)il__remote_number(row, "cancelled"),
+            .recovered       = (uint64_t)il__remote_number(row, "recovered"),
+            .duplicates      = (uint64_t)il__remote_number(row, "duplicates"),
+            .stale           = (uint64_t)il__remote_number(row, "stale"),
         },
         info);
 }
@@ -280,7 +283,7 @@ il__remote_decode_queues(il_op *op, const json_t *head)
     return true;
 }
 
-/* ---- schedules -------------------------------------------------------------------------------------------------- */
+/* ---- schedules ------------------------------------------------------------------------------- */
 
 bool
 il__remote_decode_crons(il_op *op, const struct remote_reply *reply)

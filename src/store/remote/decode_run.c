@@ -1,5 +1,6 @@
 /*
- * decode_run.c: runs of a reply, shown as they will end if their lease or waiter is overdue.
+ * decode_run.c: decodes the runs in a reply. A run whose lease or waiter is overdue is shown in the
+ * state in which it will end.
  */
 #include "core/op.h"
 #include "core/run.h"
@@ -61,12 +62,14 @@ il__remote_decode_runs(il_op *op, const json_t *head)
         struct il__run_hold  hold  = hold_of(row);
         il_run_info          info  = info_of(op, row);
         struct il__run_error error = { "", il__remote_text(row, "error"), "" };
-        if (info.key == NULL || (unsigned)info.state >= IL_RUN_STATE_COUNT || info.state == IL_RUN_NONE)
+        if (!il__remote_is_state(il__remote_number(row, "hold_state")) || info.key == NULL ||
+            (unsigned)info.state >= IL_RUN_STATE_COUNT || info.state == IL_RUN_NONE)
             return false;
         const il_run_info *shown = il__run_show(op, info, error, &hold, now_ms, wall_ms);
         if (shown == NULL)
             return false;
-        /* The fence of an op that shows a run is the run's, unless the verb has said another. */
+        /* The fence of an op that shows a run is the run's, unless the verb has returned
+         * another. */
         if (op->out.fence == 0 && op->type != IL_OP_RUN_LIST)
             op->out.fence = shown->fence;
     }

@@ -1,21 +1,22 @@
 /*
- * encode.c: an op as a request: one JSON object, and its blob beside it. The fields are those of README.md.
+ * encode.c: encodes an op as a request: one JSON object, plus its blob. README.md lists the fields.
  */
 #include <inttypes.h>
 
 #include "core/cache.h"
 #include "core/op.h"
+#include "core/usage.h"
 #include "store/remote/remote.h"
 
 #define REQUEST_BYTES_MAX ((size_t)1 << 26) /* of one request's JSON; texts are small */
 
-/* ---- JSON ------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* Texts were checked to be UTF-8; names have no control characters, but free texts may. */
+/* Strings are known to be UTF-8; names have no control characters, but free text may. */
 static void
 put_string(struct il__buf *b, const char *text, size_t n)
 {
-    size_t plain = 0; /* where what can be copied as it is begins */
+    size_t plain = 0; /* start of what can be copied unchanged */
 
     il__buf_addc(b, '"');
     for (size_t i = 0; i < n; i++) {
@@ -82,7 +83,7 @@ il__remote_put_number(struct remote_request *r, const char *name, int64_t number
     char  digits[24];
     char *at = digits + sizeof digits;
 
-    /* By hand: this is the hot path, and printf is not free. */
+    /* Formatted by hand: this is the hot path, and printf is slow. */
     uint64_t rest = number < 0 ? (uint64_t)0 - (uint64_t)number : (uint64_t)number;
     do {
         *--at = (char)('0' + rest % 10);
@@ -121,7 +122,7 @@ put_blob(struct remote_request *r, const void *data, size_t n_bytes)
     r->blob = (struct remote_blob){ n_bytes > 0 ? data : "", n_bytes };
 }
 
-/* ---- the inputs of the families --------------------------------------------------------------------------- */
+/* ---- the inputs of the families -------------------------------------------------------------- */
 
 static void
 put_ranks(const struct remote_store *s, struct remote_request *r)
@@ -196,6 +197,8 @@ put_run(const struct remote_store *s, const il_op *op, struct remote_request *r)
     put(r, "offset", (int64_t)in->offset);
     put(r, "live_max", in->live_max);
     put(r, "day_max", in->day_max);
+    put(r, "minute_max", in->minute_max);
+    put(r, "hour_max", in->hour_max);
     if (op->type == IL_OP_RUN_STAGE || op->type == IL_OP_RUN_FINISH)
         put_blob(r, in->log, in->log_bytes);
     if (op->type == IL_OP_RUN_START)
@@ -222,7 +225,7 @@ put_once(const il_op *op, struct remote_request *r)
     const il_once_in *in = &op->in.once;
 
     put_hex(r, "fingerprint", in->fingerprint, in->fingerprint_bytes);
-    put(r, "ttl_ms", in->ttl_ms);
+    put(r, "lease_ms", in->lease_ms);
     put(r, "keep_ms", in->keep_ms);
     il__remote_put_text(r, "meta", in->meta);
     put(r, "code", in->code);
@@ -238,7 +241,7 @@ put_job(const il_op *op, struct remote_request *r)
     il__remote_put_text(r, "id", in->id);
     il__remote_put_text(r, "group", in->group);
     il__remote_put_text(r, "unique_key", in->unique_key);
-    put(r, "unique_ms", in->unique_ms);
+    put(r, "unique_for_ms", in->unique_for_ms);
     il__remote_put_text(r, "parent", in->parent);
     put(r, "n_children", in->n_children);
     put(r, "priority", in->priority);
@@ -247,6 +250,8 @@ put_job(const il_op *op, struct remote_request *r)
     put(r, "max_attempts", in->max_attempts);
     put(r, "limit", in->limit);
     put(r, "lease_ms", in->lease_ms);
+    if (op->type == IL_OP_JOB_CLAIM)
+        put(r, "bytes", (int64_t)il__op_bytes_left(op));
     if (op->type == IL_OP_JOB_HEARTBEAT)
         il__remote_put_number(r, "progress", in->progress);
     il__remote_put_text(r, "text", in->text);
@@ -266,7 +271,7 @@ put_queue_opts(const il_queue_opts *in, struct remote_request *r)
     put(r, "rate_n", in->rate_n);
     put(r, "rate_ms", in->rate_ms);
     put(r, "keep_ms", in->keep_ms);
-    put(r, "keep_dead_ms", in->keep_dead_ms);
+    put(r, "keep_failed_ms", in->keep_failed_ms);
     put(r, "processing_timeout_ms", in->processing_timeout_ms);
     put(r, "executing_timeout_ms", in->executing_timeout_ms);
 }
@@ -299,7 +304,18 @@ put_cache(const il_op *op, struct remote_request *r)
         put_blob(r, in->value, in->value_bytes);
 }
 
-/* ---- the op --------------------------------------------------------------------------------------------------- */
+static void
+put_usage(const il_op *op, struct remote_request *r)
+{
+    struct il__usage_place place = il__usage_place(op);
+
+    put(r, "limit", op->in.list.limit);
+    put(r, "kind", (int64_t)place.kind);
+    il__remote_put_text(r, "after_key", place.name);
+    put(r, "after_number", (int64_t)place.number);
+}
+
+/* ---- the op ---------------------------------------------------------------------------------- */
 
 static void
 put_inputs(const struct remote_store *s, const il_op *op, struct remote_request *r)
@@ -314,6 +330,9 @@ put_inputs(const struct remote_store *s, const il_op *op, struct remote_request 
     case IL_OP_CRON_LIST:
     case IL_OP_CACHE_STATS:
         put_list(op, r);
+        return;
+    case IL_OP_USAGE:
+        put_usage(op, r);
         return;
     case IL_OP_QUEUE_SET:
         put_queue_opts(&op->in.queue, r);

@@ -1,7 +1,7 @@
 /*
- * order.c: learned lock order of a remote store. Verbs say what a unit of work holds; edges are judged here, by the core, and
- * kept in the store, where other processes find them. Only reports depend on it, so it need not be part of the
- * op's own commit.
+ * order.c: learned lock order of a remote store. Verbs report what a unit of work holds. The core
+ * judges the edges here, and they are kept in the store, where other processes find them. Only
+ * reports depend on them, so they need not be part of the op's own commit.
  */
 #include "core/order.h"
 
@@ -20,7 +20,7 @@ load_edges(struct remote_store *s, il_error *reterr)
 
     il__remote_begin(&r, "x_edges");
     if (!il__remote_end(&r))
-        return il__error_set(reterr, IL_NOMEM, "no memory for the lock order");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the lock order");
     il_status st = il__remote_ask(s, &r, true, &a, reterr);
     if (st != IL_OK)
         return st;
@@ -33,7 +33,7 @@ load_edges(struct remote_store *s, il_error *reterr)
         const char   *then  = il__remote_text_at(e, 2);
         if (!il__order_add(&s->order, il__remote_text_at(e, 0), first, strlen(first), then,
                            strlen(then), il__remote_text_at(e, 3), il__remote_text_at(e, 4)))
-            return il__error_set(reterr, IL_NOMEM, "no memory for the lock order");
+            return il__error_set(reterr, IL_NOMEM, "out of memory for the lock order");
     }
     s->order_n = il__remote_number(a.reply.head, "order_n");
     return IL_OK;
@@ -56,11 +56,11 @@ learn(struct remote_store *s, const il_op *op, const struct il__order_hold *hold
     il__remote_put_text(&r, "then_place", place);
     if (!il__remote_end(&r) || !il__order_add(&s->order, op->tenant, hold->key, first_bytes,
                                               op->key, then_bytes, hold->place, place))
-        return il__error_set(reterr, IL_NOMEM, "no memory for the lock order");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the lock order");
     il_status st = il__remote_ask(s, &r, false, &a, reterr);
     if (st != IL_OK)
         return st;
-    /* If others have learned something meanwhile, the next look reads it all again. */
+    /* If others have learned something meanwhile, the next check reads everything again. */
     if (il__remote_number(a.reply.head, "order_n") == s->order_n + 1)
         s->order_n++;
     else
@@ -68,7 +68,7 @@ learn(struct remote_store *s, const il_op *op, const struct il__order_hold *hold
     return IL_OK;
 }
 
-/* Where the op is in the caller's program. */
+/* The place of the op in the caller's program. */
 static const char *
 place_of(const il_op *op)
 {
@@ -78,16 +78,20 @@ place_of(const il_op *op)
 }
 
 static il_status
-judge(struct remote_store *s, il_op *op, const struct il__order_hold *hold, il_error *reterr)
+judge(struct remote_store *s, il_op *op, const struct il__order_hold *hold,
+      struct remote_budget *left, il_error *reterr)
 {
     struct il__buf AUTO_BUF why   = { .n_bytes_max = 4096 };
     const char             *place = place_of(op);
 
     switch (il__order_judge(&s->order, op->tenant, hold, op->key, place, &why)) {
     case IL__ORDER_NEW:
+        if (left->n_learn == 0)
+            return IL_OK;
+        left->n_learn--;
         return learn(s, op, hold, place, reterr);
     case IL__ORDER_AGAINST:
-        if (op->out.detail == NULL) { /* said once; the acquire goes on */
+        if (op->out.detail == NULL) { /* reported once; the acquire continues */
             op->out.flags |= IL_OUT_ORDER_WARNING;
             op->out.detail = il__op_strdup(op, il__buf_str(&why));
         }
@@ -99,34 +103,37 @@ judge(struct remote_store *s, il_op *op, const struct il__order_hold *hold, il_e
 }
 
 static il_status
-judge_all(struct remote_store *s, il_op *op, const json_t *holds, int64_t order_n, il_error *reterr)
+judge_all(struct remote_store *s, il_op *op, const json_t *holds, int64_t order_n,
+          struct remote_budget *left, il_error *reterr)
 {
     if (s->order_n != order_n) {
         il_status st = load_edges(s, reterr);
         if (st != IL_OK)
             return st;
     }
-    for (size_t i = 0; i < json_array_size(holds); i++) {
+    for (size_t i = 0; i < MIN(json_array_size(holds), IL__ORDER_HOLDS_MAX); i++) {
         const json_t         *h    = json_array_get(holds, i);
         struct il__order_hold hold = { .key   = il__remote_text_at(h, 0),
                                        .place = il__remote_text_at(h, 1) };
-        il_status             st   = judge(s, op, &hold, reterr);
+        il_status             st   = judge(s, op, &hold, left, reterr);
         if (st != IL_OK)
             return st;
     }
     return IL_OK;
 }
 
-/* Few units of work hold something when they take more, so others wait here while edges are read or learned. */
+/* Few units of work already hold something when they acquire more, so others wait here while edges
+ * are read or learned. */
 il_status
-il__remote_learn(struct remote_store *s, il_op *op, const struct remote_reply *reply, il_error *reterr)
+il__remote_learn(struct remote_store *s, il_op *op, const struct remote_reply *reply,
+                 struct remote_budget *left, il_error *reterr)
 {
     const json_t *holds = json_object_get(reply->head, "holds");
 
     if (json_array_size(holds) == 0)
         return IL_OK;
     il__mutex_lock(&s->order_mutex);
-    il_status st = judge_all(s, op, holds, il__remote_number(reply->head, "order_n"), reterr);
+    il_status st = judge_all(s, op, holds, il__remote_number(reply->head, "order_n"), left, reterr);
     il__mutex_unlock(&s->order_mutex);
     return st;
 }
@@ -151,7 +158,7 @@ il__remote_say_rank(const struct remote_store *s, il_op *op, const json_t *head)
                                    .place = il__remote_text_at(against, 1) };
     const char *place          = op->type == IL_OP_RUN_START ? op->in.run.place : op->in.lock.place;
     if (op->key == NULL || il__order_rank_ok(&s->ranks, &hold, op->key, place, &why))
-        return false; /* the verb sees it differently: they must not disagree */
+        return false; /* the verb decides differently: they must not disagree */
     il__op_end(op, IL_ORDER, il__buf_str(&why));
     return true;
 }

@@ -1,24 +1,27 @@
 /*
- * remote.c: batches of requests, and what is done with their replies.
+ * remote.c: sends batches of requests and processes their replies.
  */
 #include "store/remote/remote.h"
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/limits.h"
 #include "core/op.h"
 #include "store/check.h"
 
-#define REPEATS_MAX 8 /* of one op that asks back; each answer lets it get further */
-#define NOT_UNDERSTOOD \
-    IL_STATUS_COUNT /* no reply can say that, and il__store_broken() objects to it */
+static const struct remote_budget budget = { .n_learn = 16, .n_asks = 64 };
+
+#define REPEATS_MAX 8 /* rounds of one op that asks back; each answer advances it */
+/* no reply can express that, and il__store_broken() rejects it */
+#define NOT_UNDERSTOOD IL_STATUS_COUNT
 
 static il_status
 no_memory(il_error *reterr)
 {
-    return il__error_set(reterr, IL_NOMEM, "no memory for a batch");
+    return il__error_set(reterr, IL_NOMEM, "out of memory for a batch");
 }
 
-/* ---- one call -------------------------------------------------------------------------------------------- */
+/* ---- one call -------------------------------------------------------------------------------- */
 
 static void
 call_release(struct remote_store *s, struct remote_call *c)
@@ -52,7 +55,7 @@ add_wake(struct remote_call *c, uint32_t slot)
     return true;
 }
 
-/* [tenant, name, suffix], or [] for those who hold something. One that makes no sense is a hint less. */
+/* [tenant, name, suffix], or [] for all holders. A malformed one is ignored: it was only a hint. */
 static bool
 take_wakes(struct remote_call *c, const json_t *wakes)
 {
@@ -167,17 +170,17 @@ il__remote_take_lock(struct remote_call *c, size_t i, il_op_type type, uint64_t 
 bool
 il__remote_asked(const struct remote_call *c, size_t i)
 {
-    return i < c->n && c->replies[i].head != NULL && json_object_get(c->replies[i].head, "ask") != NULL;
+    return i < c->n && c->replies[i].head != NULL &&
+           json_object_get(c->replies[i].head, "ask") != NULL;
 }
 
 static il_status
 unreadable(const struct remote_store *s, il_error *reterr)
 {
-    return il__error_set(reterr, IL_STORE, "%s: an answer of the store could not be understood",
-                         s->via->name);
+    return il__error_set(reterr, IL_STORE, "%s: unexpected reply from the store", s->via->name);
 }
 
-/* The requests of `c`, whose replies are there and empty; wake whoever is to be woken. */
+/* Run the requests of `c`, whose replies are allocated and empty; wake the waiters. */
 static il_status
 call(struct remote_store *s, struct remote_call *c, il_error *reterr)
 {
@@ -189,7 +192,8 @@ call(struct remote_store *s, struct remote_call *c, il_error *reterr)
     il_status st = s->via->call(s, c, reterr);
     if (st != IL_OK)
         return st;
-    /* Who is told too early looks once too often; who is not told at all looks in a few seconds. */
+    /* A waiter that is woken too early polls once too often; one that is not woken polls in a few
+     * seconds. */
     for (size_t i = 0; i < c->n_wakes; i++)
         il__board_wake(&s->board, c->wakes[i]);
     if (c->n_wakes > 0)
@@ -220,9 +224,10 @@ il__remote_answer_release(struct remote_answer *a)
     call_release(a->s, &a->call);
 }
 
-/* ---- a batch of ops ----------------------------------------------------------------------------------------- */
+/* ---- a batch of ops -------------------------------------------------------------------------- */
 
-/* The answer to this op is of no use. Those to the others count, so it is said at the end: say_broken(). */
+/* The reply to this op is unusable. Those to the others count, so it is reported at the end:
+ * say_broken(). */
 static il_status
 not_understood(il_op *op)
 {
@@ -231,49 +236,53 @@ not_understood(il_op *op)
     return IL_OK;
 }
 
-/* A reply is there: results, words, and what it asks. *ret_repeat: the op must be sent once more. What makes no sense is what the op says. */
+/* Process a reply: results, messages, and questions. *ret_repeat: the op must be sent once more. A
+ * reply that makes no sense becomes the op's error. */
 static il_status
 finish_op(struct remote_store *s, il_op *op, struct remote_request *r,
-          const struct remote_reply *reply, bool reads, bool *ret_repeat, il_error *reterr)
+          const struct remote_reply *reply, bool reads, struct remote_budget *left,
+          bool *ret_repeat, il_error *reterr)
 {
     *ret_repeat = false;
     if (reply->unreadable)
         return not_understood(op);
-    if (reply->packed != NULL) /* nothing is asked, and nothing said about lock order */
+    if (reply->packed != NULL) /* no question, and nothing about lock order */
         return s->via->decode(s, op, reply->packed) ? IL_OK : not_understood(op);
 
     const char *ask = il__remote_text_or_null(reply->head, "ask");
-    if (ask != NULL && strcmp(ask, "search") != 0) /* the op is not done: there are no results yet */
-        return il__remote_answer(s, op, r, reply, ret_repeat, reterr);
+    /* the op is not done: it has no results yet */
+    if (ask != NULL && strcmp(ask, "search") != 0)
+        return il__remote_answer(s, op, r, reply, left, ret_repeat, reterr);
     if (!il__remote_decode(op, reply) || !il__remote_say_rank(s, op, reply->head))
         return not_understood(op);
     if (reads)
         return IL_OK;
     if (ask != NULL) {
-        il_status st = il__remote_answer(s, op, r, reply, ret_repeat, reterr);
+        il_status st = il__remote_answer(s, op, r, reply, left, ret_repeat, reterr);
         if (st != IL_OK || *ret_repeat || op->status == IL_DEADLOCK)
             return st;
     }
-    return il__remote_learn(s, op, reply, reterr);
+    return il__remote_learn(s, op, reply, left, reterr);
 }
 
 il_status
 il__remote_apply_one(struct remote_store *s, il_op *op, struct remote_request *r, il_error *reterr)
 {
-    bool      repeat = true;
-    il_status st     = IL_OK;
+    bool                 repeat = true;
+    struct remote_budget left   = budget;
+    il_status            st     = IL_OK;
 
     for (int i = 0; st == IL_OK && repeat; i++) {
         struct remote_answer AUTO_ANSWER a = { 0 };
         if (i == REPEATS_MAX)
-            return il__error_set(reterr, IL_STORE, "%s: %s does not come to an end", s->via->name,
+            return il__error_set(reterr, IL_STORE, "%s: %s does not terminate", s->via->name,
                                  il_op_name(op->type));
         il__op_reset(op);
         st = il__remote_ask(s, r, false, &a, reterr);
         if (a.reply.unreadable)
             return not_understood(op);
         if (st == IL_OK)
-            st = finish_op(s, op, r, &a.reply, false, &repeat, reterr);
+            st = finish_op(s, op, r, &a.reply, false, &left, &repeat, reterr);
     }
     return st;
 }
@@ -284,24 +293,28 @@ has_come(const struct remote_reply *r)
     return r->head != NULL || r->packed != NULL || r->unreadable;
 }
 
-/* The ops of a call that has been carried out; of a bare one those with a reply, since the others are done, or have not happened. */
+/* Process the ops of an executed call; of a bare one only those with a reply, since the others are
+ * done, or have not happened. */
 static il_status
 finish_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
            struct remote_request *requests, il_error *reterr)
 {
+    struct remote_budget left = budget;
+
     for (size_t i = 0; i < c->n_replies; i++) {
         bool repeat;
         bool there = has_come(&c->replies[i]);
         if (!there && c->bare)
             continue;
         if (!there)
-            return il__error_set(reterr, IL_STORE, "%s: an answer is missing", s->via->name);
-        il_status st = finish_op(s, ops[i], &requests[i], &c->replies[i], c->reads, &repeat, reterr);
+            return il__error_set(reterr, IL_STORE, "%s: a reply is missing", s->via->name);
+        il_status st =
+            finish_op(s, ops[i], &requests[i], &c->replies[i], c->reads, &left, &repeat, reterr);
         if (st == IL_OK && repeat) {
             st = il__remote_apply_one(s, ops[i], &requests[i], reterr);
-            /* What it said about lock order, it said when it was new. */
+            /* It reported its lock order when it was new. */
             if (st == IL_OK && ops[i]->status != IL_DEADLOCK && ops[i]->status != NOT_UNDERSTOOD)
-                st = il__remote_learn(s, ops[i], &c->replies[i], reterr);
+                st = il__remote_learn(s, ops[i], &c->replies[i], &left, reterr);
         }
         if (st != IL_OK)
             return st;
@@ -309,7 +322,8 @@ finish_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
     return IL_OK;
 }
 
-/* A call of these requests, and what becomes of their replies. Of a bare one: what was not done is left untouched. */
+/* Call with these requests, and process their replies. In a bare call, what was not done is left
+ * untouched. */
 static il_status
 call_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
          struct remote_request *requests, il_error *reterr)
@@ -321,7 +335,8 @@ call_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
     return st;
 }
 
-/* As many of n ops as one call carries out; none of them is refused or a sweep. `taken`, if it is bare: which were done. */
+/* Run as many of n ops as fit into one call; none of them is refused or a sweep. `taken`, if it is
+ * bare: which were done. */
 static il_status
 apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool *taken,
            size_t *ret_done, bool *ret_refused, il_error *reterr)
@@ -336,7 +351,8 @@ apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool
     for (size_t i = 0; encoded && i < n; i++) {
         bool bare = c.bare && ops[i]->type != IL_OP_JOB_CLAIM;
         bool own  = !c.bare && s->via->encode != NULL && s->via->encode(s, ops[i], &requests[i]);
-        encoded = own ? !requests[i].json.failed : bare || il__remote_encode(s, ops[i], &requests[i]);
+        encoded =
+            own ? !requests[i].json.failed : bare || il__remote_encode(s, ops[i], &requests[i]);
         requests[i].op = ops[i];
     }
     if (encoded && c.replies != NULL) {
@@ -360,8 +376,10 @@ apply_call(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool
 static il_status apply_each(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr);
 
 /*
- * The same for ops that the transport takes as they are, all of them; those that it left come again as JSON, behind the others: it leaves only
- * ops that those behind them do not depend on, and then the claim behind them. If the server refuses these, each comes alone, and what was done before stays as it was said.
+ * The same for ops that the transport accepts as they are, all of them. Those that it left come
+ * again as JSON, after the others: it leaves only ops that later ones do not depend on, and then
+ * the claim after them. If the server refuses these, each is sent alone, and what was done before
+ * keeps its results.
  */
 static il_status
 apply_bare(struct remote_store *s, il_op *const *ops, size_t n, bool *ret_refused, il_error *reterr)
@@ -400,7 +418,7 @@ apply_some(struct remote_store *s, il_op *const *ops, size_t n, bool reads, size
     return apply_bare(s, ops, n, ret_refused, reterr);
 }
 
-/* How many of the ops belong into one call. */
+/* How many of the ops go into one call. */
 static size_t
 batch_of(const struct remote_store *s, il_op *const *ops, size_t n)
 {
@@ -416,14 +434,17 @@ batch_of(const struct remote_store *s, il_op *const *ops, size_t n)
     return i;
 }
 
+/* Run all ops, or as many as their time allows: *ret_all. */
 static il_status
-apply_all(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool *ret_refused,
-          il_error *reterr)
+apply_all(struct remote_store *s, il_op *const *ops, size_t n, bool reads, size_t *ret_all,
+          bool *ret_refused, il_error *reterr)
 {
-    bool sent = false;
+    int64_t until_ns = il__clock_boot_ns() + IL__COMMIT_MS * IL__NS_PER_MS;
+    bool    sent     = false;
+    size_t  i        = 0;
 
     *ret_refused = false;
-    for (size_t i = 0; i < n;) {
+    while (i < n && (i == 0 || il__clock_boot_ns() < until_ns)) {
         size_t    n_done = 1;
         il_status st     = IL_OK;
         if (!il__op_refused(ops[i]) && ops[i]->type == IL_OP_SWEEP)
@@ -438,6 +459,7 @@ apply_all(struct remote_store *s, il_op *const *ops, size_t n, bool reads, bool 
         sent = true;
         i += n_done;
     }
+    *ret_all = i;
     return IL_OK;
 }
 
@@ -450,7 +472,8 @@ reset_ops(il_op *const *ops, size_t n)
     }
 }
 
-/* The server has refused the ops as a whole, and undid that: each alone, so that the one that fails does not take the others with it. */
+/* The server has refused and rolled back the ops as a whole: run each alone, so that a failing one
+ * does not take the others with it. */
 static il_status
 apply_each(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr)
 {
@@ -458,10 +481,11 @@ apply_each(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr
     reset_ops(ops, n);
     for (size_t i = 0; i < n; i++) {
         bool     refused;
+        size_t   n_one;
         il_error why = { .status = IL_OK };
         if (il__op_refused(ops[i]))
             continue;
-        il_status st = apply_all(s, &ops[i], 1, false, &refused, &why);
+        il_status st = apply_all(s, &ops[i], 1, false, &n_one, &refused, &why);
         if (st == IL_OK)
             continue;
         reset_ops(&ops[i], 1);
@@ -476,8 +500,9 @@ apply_each(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr
 }
 
 /*
- * An answer that could not be understood, or makes no sense: a server's mistake, or a bit that has flipped, and no error of this program that it would abort for. The op may
- * or may not have been carried out. If it came alone, the call says so, as if the answer had been lost, and its caller does what is due then.
+ * A reply that could not be parsed or makes no sense: a server's mistake or a flipped bit, not a
+ * bug in this program that it should abort for. The op may or may not have been executed. If it was
+ * alone, the call reports it as if the reply had been lost, and its caller does what is due then.
  */
 static il_status
 say_broken(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr)
@@ -491,9 +516,9 @@ say_broken(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr
         il__op_reset(op);
         il__error_set(
             &why, IL_STORE,
-            "%s: the answer to %s %s%scould not be understood: it may or may not have happened",
-            s->via->name, il_op_name(op->type), op->key != NULL ? op->key : "",
-            op->key != NULL ? " " : "");
+            "%s: unexpected reply to %s%s%s; the operation may or may not have been applied",
+            s->via->name, il_op_name(op->type), op->key != NULL ? " " : "",
+            op->key != NULL ? op->key : "");
         if (n > 1) {
             (void)il__op_end(op, IL_STORE, why.message);
             continue;
@@ -506,35 +531,38 @@ say_broken(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr
 }
 
 static il_status
-remote_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+remote_apply(struct il__store *base, il_op *const *ops, size_t n, size_t *ret_done,
+             il_error *reterr)
 {
     struct remote_store *s = il__remote_from(base);
     bool                 refused;
-    il_status            st = apply_all(s, ops, n, false, &refused, reterr);
+    il_status            st = apply_all(s, ops, n, false, ret_done, &refused, reterr);
 
-    if (st != IL_OK && refused && n > 1)
-        st = apply_each(s, ops, n, reterr);
+    if (st != IL_OK && refused && n > 1) {
+        *ret_done = n;
+        st        = apply_each(s, ops, n, reterr);
+    }
     if (st == IL_OK)
-        return say_broken(s, ops, n, reterr);
+        return say_broken(s, ops, *ret_done, reterr);
     il__remote_forget_order(s);
     reset_ops(ops, n);
     return st;
 }
 
 static il_status
-remote_read(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+remote_read(struct il__store *base, il_op *const *ops, size_t n, size_t *ret_done, il_error *reterr)
 {
     struct remote_store *s = il__remote_from(base);
     bool                 refused;
-    il_status            st = apply_all(s, ops, n, true, &refused, reterr);
+    il_status            st = apply_all(s, ops, n, true, ret_done, &refused, reterr);
 
     if (st == IL_OK)
-        return say_broken(s, ops, n, reterr);
+        return say_broken(s, ops, *ret_done, reterr);
     reset_ops(ops, n);
     return st;
 }
 
-/* When that cannot be found out, a sweep is to try. */
+/* If that cannot be determined, let a sweep try. */
 static bool
 remote_overdue(struct il__store *base)
 {
@@ -575,7 +603,7 @@ remote_advisory_take(struct il__store *base, const char *key, int64_t id,
     return s->via->advisory_take(s, key, id, ret, reterr);
 }
 
-/* ---- opening and freeing ---------------------------------------------------------------------------------------- */
+/* ---- opening and freeing --------------------------------------------------------------------- */
 
 static void
 remote_free(struct il__store *base)

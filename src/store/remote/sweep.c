@@ -1,16 +1,20 @@
 /*
- * sweep.c: one bounded pass of recovery, put together from its parts. Each is a request of its own, and idempotent, so a sweep that is
- * cut short in the middle has done what it has done.
+ * sweep.c: one bounded recovery pass, composed of several parts. Each part is a separate,
+ * idempotent request, so the parts that an interrupted sweep has completed stay done.
  */
+#include <limits.h>
+
 #include "base/error.h"
 #include "core/limits.h"
 #include "core/op.h"
 #include "store/remote/remote.h"
 
+#define STEPS_MAX 10 /* of one part of a sweep */
+
 static il_status
 no_memory(il_error *reterr)
 {
-    return il__error_set(reterr, IL_NOMEM, "no memory for a sweep");
+    return il__error_set(reterr, IL_NOMEM, "out of memory for a sweep");
 }
 
 static void
@@ -29,24 +33,40 @@ add_counts(il_op *op, const json_t *head)
 }
 
 static il_status
-sweep_part(struct remote_store *s, il_op *op, const char *verb, il_error *reterr)
+ask_part(struct remote_store *s, il_op *op, const char *verb, bool *again, il_error *reterr)
 {
     struct remote_request AUTO_REQUEST r = { 0 };
     struct remote_answer AUTO_ANSWER   a = { 0 };
 
     il__remote_begin(&r, verb);
     il__remote_put_number(&r, "limit", op->in.list.limit);
+    if (*again)
+        il__remote_put_number(&r, "again", 1);
     if (!il__remote_end(&r))
         return no_memory(reterr);
     il_status st = il__remote_ask_sure(s, &r, false, &a, reterr);
     if (st == IL_OK || st == IL_CORRUPT)
         add_counts(op, a.reply.head);
+    *again = st == IL_OK && il__remote_number(a.reply.head, "again") != 0;
     return st;
 }
 
-/* ---- deadlocks ---------------------------------------------------------------------------------------------------- */
+/* A part with much work does it in steps, so that others get their turn in between. */
+static il_status
+sweep_part(struct remote_store *s, il_op *op, const char *verb, il_error *reterr)
+{
+    bool      again = false;
+    il_status st    = ask_part(s, op, verb, &again, reterr);
 
-/* Look at all of a tenant's waiters that could be part of a cycle at once; after each cycle that was opened, at all again. */
+    for (unsigned i = 1; again && i < STEPS_MAX; i++)
+        st = ask_part(s, op, verb, &again, reterr);
+    return st;
+}
+
+/* ---- deadlocks ------------------------------------------------------------------------------- */
+
+/* Search all of a tenant's waiters that could be part of a cycle at once; after each cycle that was
+ * broken, search all of them again. */
 static il_status
 sweep_tenant(struct remote_store *s, il_op *op, const char *tenant, const json_t *holders,
              il_error *reterr)
@@ -66,8 +86,9 @@ sweep_tenant(struct remote_store *s, il_op *op, const char *tenant, const json_t
     }
     while (st == IL_OK && n_ok > 0 && found) {
         struct il__buf AUTO_BUF why    = { .n_bytes_max = 4096 };
+        struct remote_budget    all    = { .n_asks = UINT_MAX };
         uint64_t                victim = 0;
-        st = il__remote_search(s, tenant, names, n_ok, &victim, &why, &found, reterr);
+        st = il__remote_search(s, tenant, names, n_ok, &all, &victim, &why, &found, reterr);
         op->out.sweep.n_deadlocks += found;
     }
     il__free(names);
@@ -98,7 +119,7 @@ sweep_deadlocks(struct remote_store *s, il_op *op, il_error *reterr)
     }
 }
 
-/* ---- schedules ------------------------------------------------------------------------------------------------------ */
+/* ---- schedules ------------------------------------------------------------------------------- */
 
 static il_status
 sweep_ticks(struct remote_store *s, il_op *op, il_error *reterr)
@@ -124,7 +145,7 @@ sweep_ticks(struct remote_store *s, il_op *op, il_error *reterr)
     return IL_OK;
 }
 
-/* Rows that are damaged do not keep the other parts from being done: the first of them is what the op says at the end. */
+/* Damaged rows do not stop the other parts: the op reports the first of them at the end. */
 static il_status
 pass_over(il_op *op, il_status st, const il_error *why)
 {
@@ -135,7 +156,7 @@ pass_over(il_op *op, il_status st, const il_error *why)
     return IL_OK;
 }
 
-/* All tenants: recovery belongs to the store, not to a caller. */
+/* All tenants: recovery is done for the store, not for a caller. */
 il_status
 il__remote_sweep(struct remote_store *s, il_op *op, il_error *reterr)
 {

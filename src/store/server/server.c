@@ -1,10 +1,13 @@
 /*
- * server.c: the engine behind http:// and https://: ops are sent to another Interlock, which applies them.
+ * server.c: the engine behind http:// and https://. It sends ops to another Interlock, which
+ * applies them.
  *
- * Nothing is kept here, and nothing is decided: the other side is a handle on the real store. Repeating is as safe as with
- * every engine, so a connection that breaks while an answer is under way makes a batch's outcome unknown, and that is all. Sweeps are
- * the server's. Waiting is a long poll: the op that should be repeated is sent with a time, the server answers when it has
- * something to say, and the caller, who then repeats it, gets the same answer (a repeated acquire renews, a repeated claim gives the same jobs).
+ * It keeps no state and makes no decisions: the other side is a handle on the real store. Repeating
+ * an op is as safe as with every engine, so a connection that breaks before the reply arrives only
+ * makes the outcome of the batch unknown. The server runs the sweeps. Waiting is a long poll: the
+ * op to repeat is sent with a timeout, and the server replies when something has changed. The
+ * caller then repeats the op and gets the same answer (a repeated acquire renews, a repeated claim
+ * returns the same jobs).
  */
 #include <poll.h>
 #include <stdio.h>
@@ -12,13 +15,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/op.h"
+#include "store/check.h"
 #include "store/server/server_internal.h"
 #include "wire/wire.h"
 
 #define BATCH_PATH "/api/v1/batch"
-#define POLL_MS_MAX 25000 /* of one long poll: below what proxies cut */
-#define LOOK_MS_MAX 1000  /* of one that waits for a change that may be past already */
-#define PAUSE_MS 200      /* after a poll that failed: whoever repeats will say why */
+#define POLL_MS_MAX 25000 /* of one long poll: below the timeout of proxies */
+#define LOOK_MS_MAX 1000  /* of one that waits for a change that may have happened already */
+#define PAUSE_MS 200      /* after a failed poll: the repeated op will report why */
 
 static struct server_store *
 from_base(struct il__store *base)
@@ -26,7 +30,7 @@ from_base(struct il__store *base)
     return (struct server_store *)base;
 }
 
-/* ---- connections ------------------------------------------------------------------------------------------------------ */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static struct server_exchange *
 take_exchange(struct server_store *s)
@@ -48,7 +52,7 @@ give_exchange(struct server_store *s, struct server_exchange *x)
     il__mutex_unlock(&s->mutex);
 }
 
-/* ---- ops -------------------------------------------------------------------------------------------------------------- */
+/* ---- ops ------------------------------------------------------------------------------------- */
 
 static bool
 put_request(struct server_exchange *x, const il_op *const *ops, size_t n, int64_t poll_ms)
@@ -86,44 +90,73 @@ take_results(const struct server_store *s, const json_t *body, il_op *const *ops
         il_status st = il__wire_parse_result(json_array_get(results, k++), ops[i], reterr);
         if (st == IL_NOMEM)
             return st;
+            /* Reject a result that no store can return: its users rely on these conditions. */
+#ifndef IL_MUTANT_server_trusted
+        if (st == IL_OK && il__store_broken(ops[i]) != NULL)
+            st = IL_INVAL;
+#endif
         if (st != IL_OK)
-            return il__error_set(reterr, IL_STORE, "%s: its answer to '%s' is not understood",
-                                 s->to.shown, il_op_name(ops[i]->type));
+            return il__error_set(reterr, IL_STORE, "%s: unexpected response to '%s'", s->to.shown,
+                                 il_op_name(ops[i]->type));
     }
     if (k != json_array_size(results))
-        return il__error_set(reterr, IL_STORE, "%s: answered %zu operations with %zu results",
+        return il__error_set(reterr, IL_STORE, "%s: replied to %zu operations with %zu results",
                              s->to.shown, k, json_array_size(results));
     return IL_OK;
 }
 
-/* Refuse what is of another tenant: the server would take it for the key's own. False: there is nothing to be sent. */
+/*
+ * Refuse ops of another tenant, which the server would execute for the tenant of the key, and rates
+ * of starts, which it does not support. False: nothing to send.
+ */
 static bool
-look_at_tenants(const struct server_store *s, il_op *const *ops, size_t n)
+refuse_some(const struct server_store *s, il_op *const *ops, size_t n)
 {
     bool any = false;
 
     for (size_t i = 0; i < n; i++) {
         if (!il__op_refused(ops[i]) && strcmp(ops[i]->tenant, s->tenant) != 0)
-            il__op_end(ops[i], IL_INVAL, "the API key is of another tenant");
+            il__op_end(ops[i], IL_INVAL, "the API key belongs to another tenant");
+        if (!il__op_refused(ops[i]) && ops[i]->type == IL_OP_RUN_START &&
+            (ops[i]->in.run.minute_max != 0 || ops[i]->in.run.hour_max != 0))
+            il__op_end(ops[i], IL_INVAL,
+                       "minute_max and hour_max are not supported through a server");
         any = any || !il__op_refused(ops[i]);
     }
     return any;
 }
 
+/* How many ops have results that fit into one call there; at least one. */
+static size_t
+prefix_of(il_op *const *ops, size_t n)
+{
+    size_t n_bytes = 0;
+    size_t i       = 0;
+
+    for (; i < n; i++) {
+        n_bytes += il__op_refused(ops[i]) ? 0 : il__op_result_bytes_max(ops[i]);
+        if (i > 0 && n_bytes > IL_RESULT_BYTES_MAX)
+            break;
+    }
+    return i;
+}
+
 static il_status
-server_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *reterr)
+server_apply(struct il__store *base, il_op *const *ops, size_t n, size_t *ret_done,
+             il_error *reterr)
 {
     struct server_store *s    = from_base(base);
     json_t              *body = NULL;
 
-    if (!look_at_tenants(s, ops, n))
+    *ret_done = n = prefix_of(ops, n);
+    if (!refuse_some(s, ops, n))
         return IL_OK;
     struct server_exchange *x = take_exchange(s);
     if (x == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a connection");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a connection");
     il_status st = put_request(x, (const il_op *const *)ops, n, 0)
                        ? il__server_exchange(x, s->to.timeout_ms, NULL, &body, reterr)
-                       : il__error_set(reterr, IL_NOMEM, "no memory for a request");
+                       : il__error_set(reterr, IL_NOMEM, "out of memory for a request");
     if (st == IL_OK)
         st = take_results(s, body, ops, n, reterr);
     json_decref(body);
@@ -131,10 +164,11 @@ server_apply(struct il__store *base, il_op *const *ops, size_t n, il_error *rete
     return st;
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static il_status
-server_wait(struct il__store *base, const il_op *op, int64_t timeout_ms, const atomic_bool *interrupted)
+server_wait(struct il__store *base, const il_op *op, int64_t timeout_ms,
+            const atomic_bool *interrupted)
 {
     struct server_store *s       = from_base(base);
     json_t              *body    = NULL;
@@ -160,13 +194,13 @@ server_request(struct il__store *base, struct il__request *r, il_error *reterr)
     struct server_exchange *x = il__server_exchange_new(&s->to);
 
     if (x == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a connection");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a connection");
     il_status st = il__server_request(x, r, reterr);
     il__server_exchange_free(x);
     return st;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static bool
 server_overdue(struct il__store *base UNUSED)
@@ -184,7 +218,7 @@ server_free(struct il__store *base)
         s->idle                   = x->next;
         il__server_exchange_free(x);
     }
-    il__curl->curl_slist_free_all(s->to.headers);
+    il__net_headers_release(&s->to.headers);
     il__mutex_destroy(&s->mutex);
     il__board_release(&s->board);
     il__free(s->to.shown);
@@ -205,17 +239,7 @@ static const struct il__store_ops ops = {
     .request = server_request,
 };
 
-static bool
-add_header(struct server_target *to, const char *text)
-{
-    struct curl_slist *longer = il__curl->curl_slist_append(to->headers, text);
-
-    if (longer != NULL)
-        to->headers = longer;
-    return longer != NULL;
-}
-
-/* sk_TENANT_ and 43 characters. One that looks otherwise is the server's to refuse. */
+/* sk_TENANT_ and 43 characters. The server refuses a malformed one. */
 static void
 read_tenant(struct server_store *s, const char *key)
 {
@@ -226,29 +250,26 @@ read_tenant(struct server_store *s, const char *key)
         (void)snprintf(s->tenant, sizeof s->tenant, "%.*s", (int)(n - 3 - 44), key + 3);
 }
 
-/* Content type and key. The key is in no message: it cannot be shown by mistake. */
+/* Content type and key. No message contains the key, so it cannot be shown by mistake. */
 static il_status
 set_headers(struct server_store *s, il_error *reterr)
 {
-    struct server_target *to  = &s->to;
-    const char           *key = getenv("INTERLOCK_API_KEY");
-    char                  line[512];
+    struct net_headers *h      = &s->to.headers;
+    static const char   json[] = "application/json";
+    const char         *key    = getenv("INTERLOCK_API_KEY");
 
     read_tenant(s, key != NULL ? key : "");
 
-    if (!add_header(to, "Content-Type: application/json") || !add_header(to, "Expect:"))
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
-    if (key == NULL || key[0] == '\0')
-        return IL_OK; /* the server will say that it needs one */
+    il_status st = il__net_headers_add(h, "Content-Type", json, strlen(json), reterr);
+    if (st != IL_OK || key == NULL || key[0] == '\0')
+        return st; /* without a key: the server will ask for one */
     if (strlen(key) > 256 || strpbrk(key, "\r\n") != NULL)
-        return il__error_set(reterr, IL_INVAL, "$INTERLOCK_API_KEY is not a key");
-    (void)snprintf(line, sizeof line, "X-API-Key: %s", key); /* fits */
-    bool ok = add_header(to, line);
-    explicit_bzero(line, sizeof line);
-    return ok ? IL_OK : il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_INVAL, "$INTERLOCK_API_KEY is not an API key");
+    return il__net_headers_add(h, "X-API-Key", key, strlen(key), reterr);
 }
 
-/* http://host:port[/path], https://…, http+unix:/path/of/socket. A user or password has no place in it. */
+/* http://host:port[/path], https://…, http+unix:/path/of/socket. It must not contain a user or
+ * password. */
 static il_status
 set_target(struct server_target *to, const struct il__store_open *o, il_error *reterr)
 {
@@ -257,13 +278,13 @@ set_target(struct server_target *to, const struct il__store_open *o, il_error *r
     size_t                  n       = strlen(o->path);
 
     if (o->query != NULL)
-        return il__error_set(reterr, IL_INVAL, "the URL of a server has no options after '?'");
+        return il__error_set(reterr, IL_INVAL, "a server URL takes no options after '?'");
     if (is_unix ? o->path[0] == '\0' : strncmp(o->path, "//", 2) != 0 || n < 3)
         return il__error_set(reterr, IL_INVAL,
-                             "a server is http://HOST:PORT, https://… or http+unix:/PATH");
+                             "a server URL is http://HOST:PORT, https://… or http+unix:/PATH");
     if (strchr(o->path, '@') != NULL)
         return il__error_set(reterr, IL_INVAL,
-                             "the URL of a server has no user; its key is $INTERLOCK_API_KEY");
+                             "a server URL has no user; set $INTERLOCK_API_KEY instead");
     while (!is_unix && n > 0 && o->path[n - 1] == '/')
         n--;
     il__buf_init(&batch, 4096);
@@ -277,17 +298,18 @@ set_target(struct server_target *to, const struct il__store_open *o, il_error *r
     to->shown      = il__strdup(o->url);
     to->unix_path  = is_unix ? il__strdup(o->path) : NULL;
     if (to->batch == NULL || to->shown == NULL || (is_unix && to->unix_path == NULL))
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     return IL_OK;
 }
 
-/* Is it a server, and does it know the key? So that a wrong address is told at once. */
+/* Is it a server, and does it accept the key? Detects a wrong address at once. */
 static il_status
 greet(struct server_store *s, il_error *reterr)
 {
     il_op     op  = { .type = IL_OP_LIST, .tenant = s->tenant, .in.list.limit = 1 };
     il_op    *one = &op;
-    il_status st  = server_apply(&s->base, &one, 1, reterr);
+    size_t    n_done;
+    il_status st = server_apply(&s->base, &one, 1, &n_done, reterr);
 
     il_op_release(&op);
     return st;
@@ -296,14 +318,14 @@ greet(struct server_store *s, il_error *reterr)
 il_status
 il__store_server_open(const struct il__store_open *o, struct il__store **ret, il_error *reterr)
 {
-    il_status st = il__server_curl_load(reterr);
+    il_status st = il__net_load(reterr);
 
     if (st != IL_OK)
         return st;
     struct server_store *s = il__calloc(1, sizeof *s);
     if (s == NULL || !il__board_init_private(&s->board)) {
         il__free(s);
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     }
     s->base = (struct il__store){ .ops = &ops, .board = &s->board, .tenant = s->tenant };
     il__mutex_init(&s->mutex, IL__MUTEX_server);

@@ -1,8 +1,8 @@
 /*
- * cache.c: cached values on the SQLite engine, as src/core/cache.md says.
+ * cache.c: cached values in the SQLite engine. The rules are in src/core/cache.md.
  *
- * Race-free because each op reads its rows and writes them inside one BEGIN IMMEDIATE transaction: nobody else changes them in
- * between. What an op does is decided in core/cache.c.
+ * Race-free because each op reads and writes its rows inside one BEGIN IMMEDIATE transaction, so
+ * they cannot change in between. core/cache.c decides what an op does.
  */
 #include "store/sqlite/cache.h"
 
@@ -10,9 +10,10 @@
 #include "core/cache.h"
 #include "core/op.h"
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* What is stored for a key. `row` stands on the value's row while there is one: its bytes are copied from there. */
+/* What is stored for a key. `row` is positioned on the value's row, if any: its bytes are copied
+ * from there. */
 struct stored {
     struct il__cache       c;
     struct il__cache_value value;
@@ -64,7 +65,8 @@ load_build(struct sq_conn *c, void **arena, const il_op *op, struct stored *k)
     return k->build.holder != NULL || il__sq_no_memory(c);
 }
 
-/* A mere look that finds a fresh value, and not the time for an early refresh, has its answer: nobody cares who builds. */
+/* A get that finds a fresh value, and is not due for an early refresh, is answered: the build does
+ * not matter. */
 static bool
 is_plain_hit(const il_op *op, const struct il__cache *c)
 {
@@ -74,7 +76,7 @@ is_plain_hit(const il_op *op, const struct il__cache *c)
                                op->in.cache.chance);
 }
 
-/* Which bytes the op will want: of a value that can be shown, or that its fill is to be compared with. */
+/* Which bytes the op needs: of a value that can be shown, or that its fill is compared with. */
 static bool
 bind_wanted(struct sq_conn *c, sqlite3_stmt *row, const il_op *op, int64_t wall_ms)
 {
@@ -83,10 +85,11 @@ bind_wanted(struct sq_conn *c, sqlite3_stmt *row, const il_op *op, int64_t wall_
     int64_t first  = tokens ? (int64_t)op->fence : INT64_MAX;
 
     return il__sq_bind_int(c, row, 3, looks ? wall_ms : INT64_MAX) &&
-           il__sq_bind_int(c, row, 4, first) && il__sq_bind_int(c, row, 5, looks ? INT64_MAX : first);
+           il__sq_bind_int(c, row, 4, first) &&
+           il__sq_bind_int(c, row, 5, looks ? INT64_MAX : first);
 }
 
-/* The caller ends with unload(), also when this failed. */
+/* The caller must call unload(), even if this failed. */
 static bool
 load(struct sq_conn *c, const struct sq_state *st, void **arena, const il_op *op, struct stored *k)
 {
@@ -141,14 +144,49 @@ look_up(struct sq_conn *c, const struct sq_state *st, void **arena, il_op *op, u
     return ok;
 }
 
+/* The last key of the page that begins after `after`: op->out.next if there are more, otherwise a
+ * string greater than all keys. */
+static bool
+find_page_end(struct sq_conn *c, il_op *op, const char *after, char last[IL_KEY_BYTES_MAX + 2])
+{
+    sqlite3_stmt *row = il__sq_use(c, SQ_cache_page);
+    unsigned      n   = 0;
+    int           rc;
+
+    if (!il__sq_bind_text(c, row, 1, op->tenant) ||
+        !il__sq_bind_prefix(c, row, 2, op->in.list.prefix) || !il__sq_bind_text(c, row, 4, after) ||
+        !il__sq_bind_int(c, row, 5, op->in.list.limit))
+        return false;
+    for (; (rc = il__sq_step(c, row)) == SQLITE_ROW; n++) {
+        if (n == 0)
+            (void)snprintf(last, IL_KEY_BYTES_MAX + 2, "%s", il__sq_text(row, 0));
+    }
+    if (rc != SQLITE_DONE)
+        return false;
+    if (n < 2) {
+        (void)snprintf(last, IL_KEY_BYTES_MAX + 2, "%s\xFF",
+                       op->in.list.prefix != NULL ? op->in.list.prefix : "");
+        return true;
+    }
+    op->out.next = il__op_cursor(op, last, 0);
+    return op->out.next != NULL || il__sq_no_memory(c);
+}
+
 static bool
 count(struct sq_conn *c, const struct sq_state *st, il_op *op)
 {
+    char          last[IL_KEY_BYTES_MAX + 2];
+    const char   *after = "";
+    uint64_t      number;
     sqlite3_stmt *row = il__sq_use(c, SQ_cache_stats);
 
-    if (!il__sq_bind_text(c, row, 1, op->tenant) ||
-        !il__sq_bind_prefix(c, row, 2, op->in.list.prefix) || !il__sq_bind_int(c, row, 4, st->now_ms) ||
-        !il__sq_bind_int(c, row, 5, st->wall_ms) || il__sq_step(c, row) != SQLITE_ROW)
+    if (op->in.list.cursor != NULL)
+        CHECK(il__cursor_parse(op->in.list.cursor, &after, &number));
+    if (!find_page_end(c, op, after, last) || !il__sq_bind_text(c, row, 1, op->tenant) ||
+        !il__sq_bind_prefix(c, row, 2, op->in.list.prefix) ||
+        !il__sq_bind_int(c, row, 4, st->now_ms) || !il__sq_bind_int(c, row, 5, st->wall_ms) ||
+        !il__sq_bind_text(c, row, 6, after) || !il__sq_bind_text(c, row, 7, last) ||
+        il__sq_step(c, row) != SQLITE_ROW)
         return false;
     op->status    = IL_OK;
     op->out.cache = (il_cache_info){
@@ -162,7 +200,7 @@ count(struct sq_conn *c, const struct sq_state *st, il_op *op)
     return il__sq_run(c, row);
 }
 
-/* ---- changing --------------------------------------------------------------------------------------------- */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 static bool
 wake(struct sq_store *s, const il_op *op)
@@ -170,7 +208,7 @@ wake(struct sq_store *s, const il_op *op)
     return il__sq_wake(s, il__board_slot(op->tenant, op->key, IL__WAKE_CACHE));
 }
 
-/* A statement whose parameters are tenant and key. */
+/* Run a statement whose parameters are tenant and key. */
 static bool
 run_on_key(struct sq_conn *c, enum sq_stmt which, const il_op *op)
 {
@@ -186,7 +224,7 @@ lead(struct sq_store *s, il_op *op)
     const struct sq_state *st   = &s->state;
     sqlite3_stmt          *stmt = il__sq_use(c, SQ_cache_build_set);
 
-    op->out.fence = ++s->state.fence;
+    op->out.fence = il__fence_next(&s->state.fence);
     return bind_key(c, stmt, op) && il__sq_bind_text(c, stmt, 3, op->holder) &&
            il__sq_bind_int(c, stmt, 4, (int64_t)op->out.fence) &&
            il__sq_bind_int(c, stmt, 5, st->now_ms + op->in.cache.lease_ms) &&
@@ -212,7 +250,8 @@ value_set(struct sq_conn *c, const il_op *op, const struct il__cache_value *v)
     const void   *data = v->data_bytes > 0 ? v->data : ""; /* not a NULL */
 
     return bind_key(c, stmt, op) && il__sq_bind_int(c, stmt, 3, (int64_t)v->filled) &&
-           il__sq_bind_int(c, stmt, 4, v->began_at) && il__sq_bind_int(c, stmt, 5, v->fresh_until) &&
+           il__sq_bind_int(c, stmt, 4, v->began_at) &&
+           il__sq_bind_int(c, stmt, 5, v->fresh_until) &&
            il__sq_bind_int(c, stmt, 6, v->stale_until) &&
            il__sq_bind_int(c, stmt, 7, v->purge_at) && il__sq_bind_int(c, stmt, 8, v->build_ms) &&
            il__sq_bind_int(c, stmt, 9, v->code) && il__sq_bind_int(c, stmt, 10, v->negative) &&
@@ -229,7 +268,7 @@ value_age(struct sq_conn *c, const il_op *op, const struct il__cache_value *v)
            il__sq_bind_int(c, stmt, 5, v->purge_at) && il__sq_run(c, stmt);
 }
 
-/* ---- the ops ------------------------------------------------------------------------------------------------ */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
 static bool
 fill(struct sq_store *s, il_op *op)
@@ -280,7 +319,7 @@ drop(struct sq_store *s, il_op *op)
 #endif
     if (ok && k.c.build != NULL)
         ok = run_on_key(c, SQ_cache_build_remove, op) && wake(s, op) &&
-             il__sq_wake(s, IL__BOARD_BREAK); /* whoever builds it is told */
+             il__sq_wake(s, IL__BOARD_BREAK); /* notify its builder */
     return ok;
 }
 
@@ -316,7 +355,7 @@ il__sq_cache_read(struct sq_conn *c, const struct sq_state *st, void **arena, il
     return look_up(c, st, arena, op, &steps);
 }
 
-/* ---- retention ------------------------------------------------------------------------------------------------ */
+/* ---- retention ------------------------------------------------------------------------------- */
 
 static bool
 purge(struct sq_conn *c, enum sq_stmt which, int64_t until_ms, uint32_t limit)
@@ -327,7 +366,7 @@ purge(struct sq_conn *c, enum sq_stmt which, int64_t until_ms, uint32_t limit)
            il__sq_run(c, stmt);
 }
 
-/* Values that are gone, and builds that died: nobody sees either any more. Only values count as purged. */
+/* Expired values and dead builds, which are no longer visible. Only values count as purged. */
 bool
 il__sq_cache_sweep(struct sq_store *s, il_op *op)
 {

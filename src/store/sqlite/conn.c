@@ -1,6 +1,6 @@
 /*
- * conn.c: one SQLite connection: settings, prepared statements, and the one place that looks at native
- * result codes.
+ * conn.c: one SQLite connection: its settings and prepared statements. No other file looks at
+ * native result codes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,11 +8,12 @@
 #include "base/error.h"
 #include "store/sqlite/sqlite_internal.h"
 
+#include "sqlite_connect.inc"
 #include "sqlite_sql.inc"
 
 static const char *const sql[] = {
 #define X(name) [SQ_##name] = sql_##name,
-#include "store/sqlite/statements.def"
+#include "sqlite_statements.inc"
 #undef X
 };
 
@@ -23,7 +24,7 @@ il__sq_sql(enum sq_stmt stmt)
     return sql[stmt];
 }
 
-/* Native result code to status. A full disk shows in several codes, but always in errno. */
+/* Map a native result code to a status. A full disk shows in several codes, but always in errno. */
 il_status
 il__sq_map(int extended_rc, int system_errno)
 {
@@ -42,7 +43,8 @@ il__sq_map(int extended_rc, int system_errno)
     case SQLITE_CANTOPEN:
         if ((extended_rc & 0xFF) == SQLITE_IOERR && extended_rc == SQLITE_IOERR_NOMEM)
             return IL_NOMEM;
-        return system_errno == ENOSPC || system_errno == EDQUOT ? IL_FULL : IL_STORE;
+        return system_errno == ENOSPC || system_errno == EDQUOT || system_errno == EFBIG ? IL_FULL
+                                                                                         : IL_STORE;
     default:
         return IL_STORE;
     }
@@ -56,11 +58,13 @@ il__sq_error(int extended_rc, int system_errno, const char *path, il_error *rete
 
     il_status st = il__sq_map(rc, system_errno);
     if (st == IL_FULL)
-        text = "the disk is full";
+        text = system_errno == EFBIG ? "file size limit reached (ulimit -f)" : "disk full";
+    if (system_errno == EMFILE && (rc & 0xFF) == SQLITE_CANTOPEN)
+        text = "too many open files (ulimit -n)";
     if ((rc & 0xFF) == SQLITE_BUSY)
-        text = "another program keeps it locked";
+        text = "locked by another program";
     if ((rc & 0xFF) == SQLITE_READONLY)
-        text = "it cannot be written";
+        text = "not writable";
     il__error_set(reterr, st, "%s: %s", path, text);
     if (reterr != NULL)
         (void)snprintf(reterr->native, sizeof reterr->native, "%d", rc);
@@ -100,7 +104,7 @@ il__sq_conn_open(struct sq_conn *c, const char *path, bool read_only, int64_t ti
     *c = (struct sq_conn){ 0 };
     bool opened =
         ok(c, sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-                              il__sq_vfs())) &&
+                              NULL)) &&
         ok(c, sqlite3_busy_timeout(c->db, (int)MIN(timeout_ms, INT32_MAX))) &&
         /* No checkpoint when the last connection closes: it would not be under the lock file. */
         ok(c, sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL)) &&
@@ -120,7 +124,7 @@ void
 il__sq_conn_close(struct sq_conn *c)
 {
     for (size_t i = 0; i < SQ_STMT_COUNT; i++)
-        (void)sqlite3_finalize(c->stmts[i]); /* repeats the statement's last error, told already */
+        (void)sqlite3_finalize(c->stmts[i]); /* repeats the last error, already reported */
     CHECK(sqlite3_close(c->db) == SQLITE_OK);
     *c = (struct sq_conn){ 0 };
 }
@@ -143,7 +147,7 @@ void
 il__sq_conn_return(struct sq_conn *c)
 {
     for (size_t i = 0; i < SQ_STMT_COUNT; i++)
-        (void)sqlite3_finalize(c->stmts[i]); /* repeats the statement's last error, told already */
+        (void)sqlite3_finalize(c->stmts[i]); /* repeats the last error, already reported */
     if (c->db != NULL)
         (void)sqlite3_wal_hook(c->db, NULL, NULL);
     *c = (struct sq_conn){ 0 };
@@ -164,7 +168,8 @@ il__sq_bind_int(struct sq_conn *c, sqlite3_stmt *s, int i, int64_t value)
     return s != NULL && ok(c, sqlite3_bind_int64(s, i, value));
 }
 
-/* Texts are bound where they are: they outlive the step, and are bound anew before the next one. */
+/* Strings are bound without a copy: they outlive the step, and are bound again before the next
+ * one. */
 bool
 il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text, size_t n)
 {
@@ -187,7 +192,7 @@ bool
 il__sq_bind_prefix(struct sq_conn *c, sqlite3_stmt *s, int i, const char *prefix)
 {
     char end[IL_KEY_BYTES_MAX + 2];
-    /* The last byte is one that UTF-8 never has. */
+    /* The last byte never occurs in UTF-8. */
     int n = snprintf(end, sizeof end, "%s\xFF", prefix != NULL ? prefix : "");
 
     CHECK(n > 0 && (size_t)n < sizeof end);
@@ -253,7 +258,7 @@ bool
 il__sq_begin(struct sq_conn *c, enum sq_stmt begin)
 {
     c->rc = SQLITE_OK;
-    /* One that could not be undone for lack of memory is undone now. */
+    /* A transaction that could not be rolled back for lack of memory is rolled back now. */
     if (!sqlite3_get_autocommit(c->db) && !il__sq_exec(c, SQ_rollback))
         return false;
     return il__sq_exec(c, begin);
@@ -266,7 +271,6 @@ il__sq_undo(struct sq_conn *c)
 
     if (!sqlite3_get_autocommit(c->db))
         IGNORE(il__sq_exec(c, SQ_rollback));
-    il__sq_vfs_forget(c->db);
     c->rc = rc;
 }
 

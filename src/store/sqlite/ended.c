@@ -1,18 +1,19 @@
 /*
- * ended.c: the memory of ended leases on the SQLite engine: il_ended holds it for all processes, an
- * il__ended_log holds it for this one.
+ * ended.c: remembers ended leases in the SQLite engine: il_ended for all processes, an
+ * il__ended_log for this one.
  *
- * At the start of each write transaction the log reads what other processes have added (il_state.ended_seq says
- * whether there is anything). What ends in the transaction goes into the log at once, so that later ops of the
- * batch see it, and into the file as one row at the end; if the transaction is undone, so is the log.
+ * At the start of each write transaction the log reads what other processes have added
+ * (il_state.ended_seq tells whether there is anything new). A lease that ends in the transaction is
+ * added to the log at once, so that later ops of the batch see it, and to the file as one row at
+ * the end. If the transaction is rolled back, so is the log.
  */
 #include <endian.h>
 
 #include "base/hash.h"
 #include "store/sqlite/sqlite_internal.h"
 
-/* An entry in the file: key hash, holder hash, fence in 56 bits and how in 8; each 8 bytes, little-endian.
- * A change of this layout is a new schema version. */
+/* An entry in the file: key hash, holder hash, fence in 56 bits and how in 8; each 8 bytes,
+ * little-endian. A change of this layout is a new schema version. */
 #define ENTRY_BYTES 24
 #define PURGE_ROWS 64 /* at the end of a transaction that adds a row */
 
@@ -38,11 +39,12 @@ bool
 il__sq_ended_add(struct sq_store *s, const char *tenant, const char *key, const char *holder,
                  uint64_t fence, il_lease_state how)
 {
-    struct il__ended_id id = id_of(s, tenant, key, holder);
-    uint64_t entry[3] = { htole64(id.key), htole64(id.holder), htole64(fence << 8 | (uint64_t)how) };
+    struct il__ended_id id       = id_of(s, tenant, key, holder);
+    uint64_t            entry[3] = { htole64(id.key), htole64(id.holder),
+                                     htole64(fence << 8 | (uint64_t)how) };
 
     _Static_assert(sizeof entry == ENTRY_BYTES, "the layout in the file");
-    /* Both or neither: undoing counts the entries of ended_new. */
+    /* Both or neither: rolling back counts the entries of ended_new. */
     if (!il__ended_reserve(&s->ended, 1))
         return il__sq_no_memory(&s->conn);
     il__buf_add(&s->ended_new, entry, sizeof entry);
@@ -75,7 +77,7 @@ load_row(struct sq_store *s, sqlite3_stmt *row)
                       ended_ms);
     }
     s->ended_seq =
-        sqlite3_column_int64(row, 2); /* if a later row fails, the next load goes on from here */
+        sqlite3_column_int64(row, 2); /* if a later row fails, the next load continues here */
     return true;
 }
 
@@ -96,7 +98,7 @@ il__sq_ended_load(struct sq_store *s)
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
         if (!load_row(s, row)) {
-            (void)sqlite3_reset(row); /* the error to tell is the one before */
+            (void)sqlite3_reset(row); /* report the previous error */
             return false;
         }
     }
@@ -106,7 +108,7 @@ il__sq_ended_load(struct sq_store *s)
     return true;
 }
 
-/* Write what ended in this transaction, and forget a little of what is over. */
+/* Write the leases that ended in this transaction, and delete a few outdated entries. */
 bool
 il__sq_ended_save(struct sq_store *s)
 {
@@ -123,7 +125,7 @@ il__sq_ended_save(struct sq_store *s)
            il__sq_run(c, stmt) && il__sq_ended_purge(s, PURGE_ROWS);
 }
 
-/* The transaction was committed, or undone. */
+/* The transaction was committed or rolled back. */
 void
 il__sq_ended_done(struct sq_store *s, bool committed)
 {
@@ -140,7 +142,7 @@ il__sq_ended_purge(struct sq_store *s, uint32_t n_rows)
     struct sq_conn *c    = &s->conn;
     sqlite3_stmt   *stmt = NULL;
 
-    /* The front of the table is known: nothing of it is over before that time. */
+    /* The front of the table is known: none of it is outdated before that time. */
     if (s->state.now_ms < s->purge_at_ms)
         return true;
     stmt = il__sq_use(c, SQ_ended_purge);

@@ -1,21 +1,28 @@
 /*
- * file.c: the files of a store: DB (SQLite's, with DB-wal and DB-shm), DB-lock (flock) and DB-wake (the
- * board). All are 0600.
+ * file.c: the files of a store: DB (SQLite's, with DB-wal and DB-shm), DB-lock (flock) and DB-wake
+ * (the board). All have mode 0600.
  *
- * Why a lock file: SQLite before 3.51.3 can damage a WAL when a checkpoint meets a writer that starts the
- * WAL anew. So every write transaction and every checkpoint, in any process, is taken under an exclusive
- * flock of DB-lock. flock belongs to the open file description: it ends with the process, however that ends,
- * and no descriptor of ours is inherited (close-on-exec; the command wrapper forks before it opens a store).
+ * Why a lock file: SQLite before 3.51.3 can damage a WAL when a checkpoint meets a writer that
+ * restarts the WAL. So every write transaction and every checkpoint, in any process, holds an
+ * exclusive flock on DB-lock. A flock belongs to the open file description: it is released when the
+ * process exits, however that happens, and child processes inherit none of our descriptors
+ * (close-on-exec; the command wrapper forks before it opens a store).
  *
- * Fairness: a process that writes all the time would take the lock again before those who wait for it have
- * woken up. Who waits bumps the word WANTED; who gives the lock up and finds WANTED changed then waits
- * (2 ms at most) until somebody has bumped TAKEN. The words are hints: a lost one costs those 2 ms.
+ * The lock file is empty except for a reserve of disk space: a purge on a full disk has to write
+ * before it can free anything.
+ *
+ * Fairness: a process that writes continuously would take the lock again before the waiters have
+ * woken up. A waiter bumps the word WANTED. A process that releases the lock and finds WANTED
+ * changed then waits (2 ms at most) until another process has bumped TAKEN. The words are hints: a
+ * lost one costs those 2 ms.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -24,8 +31,10 @@
 #include "base/error.h"
 #include "store/sqlite/sqlite_internal.h"
 
+#define RESERVE_BYTES ((off_t)1024 * 1024)
+#define PLENTY_BYTES (16 * RESERVE_BYTES) /* of free space: enough to spare a reserve */
 #define YIELD_NS 2000000
-#define LOOK_AGAIN_NS 20000000 /* a wake-up may have been missed: the owner was killed */
+#define LOOK_AGAIN_NS 20000000 /* a wake-up may be missed if the owner is killed */
 
 static il_status
 fail(il_error *reterr, const char *path)
@@ -33,34 +42,70 @@ fail(il_error *reterr, const char *path)
     int       err = errno;
     il_status st  = IL_STORE;
 
-    if (err == ENOSPC || err == EDQUOT)
+    if (err == ENOSPC || err == EDQUOT || err == EFBIG)
         st = IL_FULL;
     else if (err == ENOMEM)
         st = IL_NOMEM;
     return il__error_set(reterr, st, "%s: %s", path, strerror(err));
 }
 
-/* Open or create a file, 0600 whatever the umask. */
-static int
-open_private(const char *path)
+/* Only we, root and the owner of the database may own the files beside it. */
+static bool
+is_trusted(uid_t owner, uid_t owner_of_db)
 {
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
-
-    if (fd >= 0 || errno != ENOENT)
-        return fd;
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-    if (fd >= 0 && fchmod(fd, 0600) != 0) {
-        int err = errno;
-        (void)close(fd);
-        errno = err;
-        return -1;
-    }
-    return fd;
+    return owner == geteuid() || owner == 0 || owner == owner_of_db;
 }
 
 /*
- * See that the database is a file we may use, and make it when it is not there. An existing one is not opened
- * here: closing a descriptor would drop the POSIX locks that SQLite has on it for another handle.
+ * Open or create a file beside the database, with mode 0600 whatever the umask. In a directory that
+ * others can write to, anyone can put a file there first: a symbolic or hard link would make us
+ * extend and truncate a file of their choice, and the owner of the file could truncate it or keep
+ * it locked.
+ */
+static il_status
+open_private(const char *path, uid_t owner_of_db, int *ret_fd, il_error *reterr)
+{
+    /* O_NONBLOCK: opening a FIFO or a device must not block before we have checked what it is. */
+    int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
+    int fd    = open(path, flags);
+
+    if (fd < 0 && errno == ENOENT) {
+        fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+        if (fd >= 0 && fchmod(fd, 0600) != 0) {
+            il_status st = fail(reterr, path);
+            (void)close(fd);
+            return st;
+        }
+        if (fd < 0 && errno == EEXIST)
+            fd = open(path, flags); /* another process was faster */
+    }
+    if (fd < 0 && errno == ELOOP)
+        return il__error_set(reterr, IL_STORE, "%s: is a symbolic link; remove it", path);
+    if (fd < 0)
+        return fail(reterr, path);
+    struct stat st;
+    CHECK(fstat(fd, &st) == 0);
+    bool is_linked = st.st_nlink > 1; /* 0: deleted meanwhile, which is detected later */
+#ifdef IL_MUTANT_hard_link_followed
+    is_linked = false;
+#endif
+    if (S_ISREG(st.st_mode) && !is_linked && is_trusted(st.st_uid, owner_of_db)) {
+        *ret_fd = fd;
+        return IL_OK;
+    }
+    (void)close(fd);
+    if (!S_ISREG(st.st_mode))
+        return il__error_set(reterr, IL_STORE, "%s: not a regular file; remove it", path);
+    if (is_linked)
+        return il__error_set(reterr, IL_STORE, "%s: has several hard links; remove it", path);
+    return il__error_set(reterr, IL_STORE, "%s: owned by user %ld; remove it", path,
+                         (long)st.st_uid);
+}
+
+/*
+ * Check that the database is a file we may use, and create it if it is missing. An existing one is
+ * not opened here: closing the descriptor would drop the POSIX locks that SQLite holds on it for
+ * another handle.
  */
 static il_status
 check_database(const char *path, bool existing, il_error *reterr)
@@ -86,64 +131,236 @@ check_database(const char *path, bool existing, il_error *reterr)
     return rc == 0 ? IL_OK : fail(reterr, path);
 }
 
+/* The board must be backed by disk blocks: a hole that cannot be filled later would raise
+ * SIGBUS. */
 static il_status
-open_beside(const char *path, const char *suffix, struct il__buf *name, int *ret_fd, il_error *reterr)
+extend(int fd, const char *name, struct stat *st, il_error *reterr)
 {
-    il__buf_clear(name);
-    il__buf_addf(name, "%s%s", path, suffix);
-    if (name->failed) {
-        errno = ENOMEM;
-        return fail(reterr, path);
-    }
-    *ret_fd = open_private(il__buf_str(name));
-    return *ret_fd >= 0 ? IL_OK : fail(reterr, il__buf_str(name));
-}
-
-/* The board must be backed by disk blocks: a hole that cannot be filled later would be a SIGBUS. */
-static il_status
-open_board(struct sq_file *f, int fd, const char *name, il_error *reterr)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) != 0)
-        return fail(reterr, name);
-    /* The ring behind the words may be missing: on a full disk, the locks go on working. */
-    if (st.st_size < (off_t)IL__BOARD_FILE_BYTES && posix_fallocate(fd, 0, IL__BOARD_FILE_BYTES) == 0)
-        st.st_size = IL__BOARD_FILE_BYTES;
-    if (st.st_size < (off_t)IL__BOARD_BYTES) {
+    CHECK(fstat(fd, st) == 0);
+    /* The ring after the words may be missing: the locks still work on a full disk. */
+    if (st->st_size < (off_t)IL__BOARD_FILE_BYTES &&
+        posix_fallocate(fd, 0, IL__BOARD_FILE_BYTES) == 0)
+        st->st_size = IL__BOARD_FILE_BYTES;
+    if (st->st_size < (off_t)IL__BOARD_BYTES) {
         errno = posix_fallocate(fd, 0, IL__BOARD_BYTES);
         if (errno != 0)
             return fail(reterr, name);
-        st.st_size = IL__BOARD_BYTES;
+        st->st_size = IL__BOARD_BYTES;
     }
-    if (!il__board_init_file(&f->board, fd, (size_t)st.st_size))
-        return fail(reterr, name);
     return IL_OK;
 }
 
-il_status
-il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t timeout_ms, il_error *reterr)
+/* Open and map the wake file: for the first time, or in place of the current mapping. */
+static il_status
+open_wake(struct sq_file *f, il_error *reterr)
+{
+    struct stat db, st;
+    int         fd = -1;
+
+    if (stat(f->names[SQ_PART_DB], &db) != 0)
+        return fail(reterr, f->path);
+    il_status status = open_private(f->wake_name, db.st_uid, &fd, reterr);
+    if (status != IL_OK)
+        return status;
+    status = extend(fd, f->wake_name, &st, reterr);
+    if (status == IL_OK) {
+        f->wake_dev = st.st_dev;
+        f->wake_ino = st.st_ino;
+        bool mapped = f->board.words == NULL
+                          ? il__board_init_file(&f->board, fd, (size_t)st.st_size)
+                          : il__board_map_again(&f->board, fd, (size_t)st.st_size);
+        if (!mapped)
+            status = fail(reterr, f->wake_name);
+    }
+    (void)close(fd); /* the mapping stays */
+    return status;
+}
+
+static char *
+join(const char *path, const char *suffix)
 {
     struct il__buf AUTO_BUF name = { .n_bytes_max = 8192 };
+
+    il__buf_addf(&name, "%s%s", path, suffix);
+    return name.failed ? NULL : il__strdup(il__buf_str(&name));
+}
+
+static void
+free_path(char **path)
+{
+    free(*path);
+}
+
+/*
+ * The absolute names of the files, since the process may change its directory. The path leads to
+ * the database as everyone else who opens it will find it; the other files are where SQLite puts
+ * its own, even if the path is a symbolic link.
+ */
+static il_status
+set_names(struct sq_file *f, const char *path, il_error *reterr)
+{
+    AUTO(free_path) char *cwd  = path[0] != '/' ? realpath(".", NULL) : NULL;
+    AUTO(free_path) char *real = realpath(path, NULL);
+
+    if (real == NULL || (cwd == NULL && path[0] != '/'))
+        return fail(reterr, path);
+    struct il__buf AUTO_BUF name = { .n_bytes_max = 8192 };
+    if (cwd != NULL)
+        il__buf_addf(&name, "%s/", cwd);
+    f->names[SQ_PART_DB]   = join(il__buf_str(&name), path);
+    f->names[SQ_PART_LOCK] = join(real, "-lock");
+    f->names[SQ_PART_WAL]  = join(real, "-wal");
+    f->names[SQ_PART_SHM]  = join(real, "-shm");
+    f->wake_name           = join(real, "-wake");
+    bool ok                = !name.failed && f->wake_name != NULL;
+    for (int i = 0; i < SQ_PARTS; i++)
+        ok = ok && f->names[i] != NULL;
+    return ok ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory for a store");
+}
+
+il_status
+il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t timeout_ms,
+                 il_error *reterr)
+{
+    struct stat db;
 
     *f = (struct sq_file){ .lock_fd = -1, .timeout_ms = timeout_ms };
     if (path[0] == '\0')
         return il__error_set(reterr, IL_INVAL, "sqlite: needs a path");
     f->path = il__strdup(path);
     if (f->path == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a store");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     il_status st = check_database(path, existing, reterr);
-    if (st != IL_OK)
-        return st;
-    int fd = -1;
-    st     = open_beside(path, "-lock", &name, &f->lock_fd, reterr);
     if (st == IL_OK)
-        st = open_beside(path, "-wake", &name, &fd, reterr);
-    if (st != IL_OK)
-        return st;
-    st = open_board(f, fd, il__buf_str(&name), reterr);
-    (void)close(fd); /* the mapping stays */
-    return st;
+        st = set_names(f, path, reterr);
+    if (st == IL_OK && stat(path, &db) != 0)
+        st = fail(reterr, path);
+    if (st == IL_OK)
+        st = open_private(f->names[SQ_PART_LOCK], db.st_uid, &f->lock_fd, reterr);
+    if (st == IL_OK)
+        il__sq_file_reserve(f, false);
+    return st == IL_OK ? open_wake(f, reterr) : st;
+}
+
+/* ---- deleted or replaced --------------------------------------------------------------------- */
+
+static il_status
+gone(struct sq_file *f, il_error *reterr)
+{
+    atomic_store(&f->is_gone, true);
+    il__error_set(reterr, IL_STORE,
+                  "%s: deleted or replaced while it was open; restart all programs that use it",
+                  f->path);
+    if (reterr != NULL)
+        (void)snprintf(reterr->native, sizeof reterr->native, "%s", IL__NATIVE_GONE);
+    return IL_STORE;
+}
+
+il_status
+il__sq_file_note(struct sq_file *f, sqlite3 *db, il_error *reterr)
+{
+    struct stat st;
+    int         moved = 0;
+
+    for (int i = 0; i < SQ_PARTS; i++) {
+        int rc = i == SQ_PART_LOCK ? fstat(f->lock_fd, &st) : stat(f->names[i], &st);
+        if (rc != 0)
+            return fail(reterr, f->names[i]);
+        f->ids[i] = (struct sq_id){ st.st_dev, st.st_ino };
+    }
+    /* SQLite knows which inode it has open: if it is not the one just checked, start over. */
+    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    if (rc != SQLITE_OK || moved != 0)
+        return gone(f, reterr);
+    f->is_noted = true;
+    return il__sq_file_check(f, reterr);
+}
+
+/*
+ * Which file has this name? Not with stat(): since Linux 6.13, reading the times of a file makes
+ * its next write change them, which each fsync() then has to write: a fifth of a commit.
+ */
+static bool
+id_of(const char *name, struct sq_id *ret)
+{
+    struct statx st;
+
+    if (statx(AT_FDCWD, name, 0, STATX_INO, &st) != 0)
+        return false;
+    *ret = (struct sq_id){ makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino };
+    return true;
+}
+
+/*
+ * The inode of an open file is not reused, so equal ids mean the same file. The check precedes the
+ * transaction that it is for. If the store is deleted after it, the next transaction notices; for a
+ * holder that is its renewal, which fails, and the lease is given up in time.
+ */
+static il_status
+check(struct sq_file *f, int n_parts, il_error *reterr)
+{
+    struct sq_id id;
+
+    if (atomic_load(&f->is_gone))
+        return gone(f, reterr);
+#ifdef IL_MUTANT_deleted_store_used
+    n_parts = 0;
+#endif
+    for (int i = 0; f->is_noted && i < n_parts; i++) {
+        if (!id_of(f->names[i], &id)) {
+            if (errno != ENOENT && errno != ENOTDIR)
+                return fail(reterr, f->names[i]); /* cannot tell: perhaps next time */
+            return gone(f, reterr);
+        }
+        if (id.dev != f->ids[i].dev || id.ino != f->ids[i].ino)
+            return gone(f, reterr);
+    }
+    return IL_OK;
+}
+
+il_status
+il__sq_file_check(struct sq_file *f, il_error *reterr)
+{
+    return check(f, SQ_PARTS, reterr);
+}
+
+il_status
+il__sq_file_check_read(struct sq_file *f, il_error *reterr)
+{
+    return check(f, SQ_PART_DB + 1, reterr);
+}
+
+void
+il__sq_file_check_wake(struct sq_file *f)
+{
+    struct stat st;
+
+    if (lstat(f->wake_name, &st) != 0 || st.st_dev != f->wake_dev || st.st_ino != f->wake_ino ||
+        st.st_size < (off_t)f->board.n_bytes)
+        atomic_store(&f->is_deaf, true);
+}
+
+void
+il__sq_file_reserve(struct sq_file *f, bool anyhow)
+{
+    struct stat    st;
+    struct statvfs disk;
+
+    if (fstat(f->lock_fd, &st) != 0 || st.st_size >= RESERVE_BYTES)
+        return;
+    if (!anyhow && (fstatvfs(f->lock_fd, &disk) != 0 ||
+                    disk.f_bavail < (fsblkcnt_t)PLENTY_BYTES / MAX(disk.f_frsize, 1)))
+        return;
+    for (off_t n = RESERVE_BYTES; n > st.st_size && n >= 4096; n /= 2) {
+        if (posix_fallocate(f->lock_fd, 0, n) == 0)
+            return; /* if this fails, it is tried again at the next open */
+    }
+}
+
+void
+il__sq_file_unreserve(struct sq_file *f)
+{
+    IGNORE(ftruncate(f->lock_fd, 0) != 0); /* then there is as little space as before */
 }
 
 il_status
@@ -151,7 +368,8 @@ il__sq_file_open_lock(struct sq_file *f, int fd, il_error *reterr)
 {
     char name[64];
 
-    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd); /* the same file, wherever it is now */
+    /* the same file, wherever it is now */
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     f->lock_fd = open(name, O_RDWR | O_CLOEXEC | O_NOCTTY);
     return f->lock_fd >= 0 ? IL_OK : fail(reterr, f->path);
 }
@@ -162,6 +380,9 @@ il__sq_file_close(struct sq_file *f)
     il__board_release(&f->board);
     if (f->lock_fd >= 0)
         (void)close(f->lock_fd); /* and gives up a lock */
+    for (int i = 0; i < SQ_PARTS; i++)
+        il__free(f->names[i]);
+    il__free(f->wake_name);
     il__free(f->path);
     *f = (struct sq_file){ .lock_fd = -1 };
 }
@@ -193,7 +414,8 @@ close_file(FILE **file)
         (void)fclose(*file); /* only read */
 }
 
-/* Who has the lock, for a message: pid, or 0 when the kernel does not say (another pid namespace, no /proc). */
+/* The process that holds the lock, for a message: its pid, or 0 if the kernel does not tell
+ * (another pid namespace, no /proc). */
 static int
 owner_of(const struct sq_file *f)
 {
@@ -207,7 +429,8 @@ owner_of(const struct sq_file *f)
         unsigned      major, minor;
         unsigned long inode;
         int           pid;
-        /* "1: FLOCK  ADVISORY  WRITE 4711 fe:00:10952747 0 EOF"; who waits has "->" and does not match. */
+        /* "1: FLOCK ADVISORY WRITE 4711 fe:00:10952747 0 EOF"; a waiter has "->" and does not
+         * match. */
         if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%lu", &pid, &major, &minor, &inode) == 4 &&
             makedev(major, minor) == st.st_dev && inode == st.st_ino)
             return pid;
@@ -215,7 +438,7 @@ owner_of(const struct sq_file *f)
     return 0;
 }
 
-/* Whether it was stopped (SIGSTOP, Ctrl-Z, a debugger), and so cannot give the lock up. */
+/* Whether it is stopped (SIGSTOP, Ctrl-Z, a debugger), and so cannot release the lock. */
 static bool
 is_stopped(int pid)
 {
@@ -248,6 +471,18 @@ busy(const struct sq_file *f, il_error *reterr)
     return IL_STORE;
 }
 
+/*
+ * Map the wake file again, after it was extended or replaced. Called under the lock file, so no one
+ * else does the same. Without the wake file the locks still work, and waiters poll every five
+ * seconds.
+ */
+static void
+mend_wake(struct sq_file *f)
+{
+    if (f->wake_name != NULL)
+        atomic_store(&f->is_deaf, open_wake(f, NULL) != IL_OK);
+}
+
 il_status
 il__sq_file_lock(struct sq_file *f, il_error *reterr)
 {
@@ -265,7 +500,8 @@ il__sq_file_lock(struct sq_file *f, il_error *reterr)
         int64_t left_ns = until_ns - il__clock_boot_ns();
         if (left_ns <= 0)
             return busy(f, reterr);
-        /* Say that we want it, then look: whoever gives it up after the look sees that, and wakes us. */
+        /* Say that we want it, then try: a process that releases it after our attempt sees that,
+         * and wakes us. */
         uint32_t freed = il__board_read(b, IL__BOARD_LOCK_FREED);
         il__board_bump(b, IL__BOARD_LOCK_WANTED);
         locked = try_lock(f);
@@ -274,6 +510,8 @@ il__sq_file_lock(struct sq_file *f, il_error *reterr)
             locked = try_lock(f);
         }
     }
+    if (atomic_load(&f->is_deaf) || il__board_is_cut(b))
+        mend_wake(f);
     f->wanted_at = il__board_read(b, IL__BOARD_LOCK_WANTED);
     if (waited)
         il__board_wake(b, IL__BOARD_LOCK_TAKEN);

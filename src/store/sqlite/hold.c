@@ -1,14 +1,15 @@
 /*
- * hold.c: rows of il_lease. Reading a key, and the single changes; no decisions. Those who wait for it are in waiters.c.
+ * hold.c: rows of il_lease: reads a key, and makes single changes; no decisions. The waiters of a
+ * key are in waiters.c.
  */
 #include "base/arena.h"
 #include "core/key.h"
 #include "core/lease.h"
 #include "store/sqlite/run.h"
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* A stored number that can only be wrong if the file is damaged is made harmless here. */
+/* Clamp a stored number that can only be wrong if the file is damaged. */
 il_mode
 il__sq_mode(sqlite3_stmt *row, int column)
 {
@@ -59,7 +60,8 @@ il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
     return h->holder != NULL && h->meta != NULL && h->place != NULL && h->reason != NULL;
 }
 
-/* Append to an array in the arena that doubles when it is full; old copies stay until the op ends. */
+/* Append to an array in the arena that doubles when it is full; old copies stay until the op
+ * ends. */
 bool
 il__sq_holds_add(void **arena, struct sq_holds *holds, const struct sq_hold *h)
 {
@@ -87,8 +89,9 @@ il__sq_key_load(struct sq_store *s, struct sq_key *k)
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
         struct sq_hold h;
-        if (!il__sq_lease_row(&s->scratch, row, &h) || !il__sq_holds_add(&s->scratch, &k->leases, &h)) {
-            (void)sqlite3_reset(row); /* the error to tell is the missing memory */
+        if (!il__sq_lease_row(&s->scratch, row, &h) ||
+            !il__sq_holds_add(&s->scratch, &k->leases, &h)) {
+            (void)sqlite3_reset(row); /* report the lack of memory */
             return il__sq_no_memory(c);
         }
     }
@@ -115,7 +118,7 @@ il__sq_newest_fence(const struct sq_key *k)
     return 0;
 }
 
-/* ---- changing ------------------------------------------------------------------------------------------- */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 bool
 il__sq_wake(struct sq_store *s, uint32_t slot)
@@ -145,11 +148,13 @@ bind_lease(struct sq_conn *c, sqlite3_stmt *stmt, const struct sq_key *k, const 
     CHECK(h->number > 0 && h->permits <= IL_PERMITS_MAX);
     return bind_place(c, stmt, 1, k, h->number) && il__sq_bind_text(c, stmt, 4, h->holder) &&
            il__sq_bind_bytes(c, stmt, 5, h->holder, il__holder_root_bytes(h->holder)) &&
-           il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) && il__sq_bind_int(c, stmt, 7, h->permits) &&
-           il__sq_bind_int(c, stmt, 8, (int64_t)h->state) && il__sq_bind_int(c, stmt, 9, h->ttl_ms) &&
-           il__sq_bind_int(c, stmt, 10, h->settle_ms) && il__sq_bind_int(c, stmt, 11, h->since_ms) &&
-           il__sq_bind_int(c, stmt, 12, h->due_ms) && il__sq_bind_text(c, stmt, 13, h->meta) &&
-           il__sq_bind_text(c, stmt, 14, h->place) && il__sq_bind_int(c, stmt, 15, (int64_t)h->run);
+           il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) &&
+           il__sq_bind_int(c, stmt, 7, h->permits) &&
+           il__sq_bind_int(c, stmt, 8, (int64_t)h->state) &&
+           il__sq_bind_int(c, stmt, 9, h->ttl_ms) && il__sq_bind_int(c, stmt, 10, h->settle_ms) &&
+           il__sq_bind_int(c, stmt, 11, h->since_ms) && il__sq_bind_int(c, stmt, 12, h->due_ms) &&
+           il__sq_bind_text(c, stmt, 13, h->meta) && il__sq_bind_text(c, stmt, 14, h->place) &&
+           il__sq_bind_int(c, stmt, 15, (int64_t)h->run);
 }
 
 bool

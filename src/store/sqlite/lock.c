@@ -1,8 +1,9 @@
 /*
- * lock.c: acquire, renew, release and break on the SQLite engine, as the tables of src/core/README.md say.
+ * lock.c: acquire, renew, release and break in the SQLite engine. The decision tables are in
+ * src/core/README.md.
  *
- * Each op loads its key, settles it, decides, and writes, inside the batch's BEGIN IMMEDIATE transaction:
- * only one writer is let in, so what was read is still true when it is acted upon.
+ * Each op loads its key, expires it, decides and writes inside the batch's BEGIN IMMEDIATE
+ * transaction. That admits only one writer, so what was read is still true when the op acts on it.
  */
 #include "base/buf.h"
 #include "core/answer.h"
@@ -11,9 +12,9 @@
 #include "core/op.h"
 #include "store/sqlite/run.h"
 
-/* ---- answers -------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
-/* A lease of the key, which is settled: none of those who wait for it is overdue. */
+/* A lease of the key, which was expired before: none of its waiters is overdue. */
 static bool
 show_lease(struct sq_store *s, il_op *op, const struct sq_key *k, const struct sq_hold *h)
 {
@@ -23,7 +24,7 @@ show_lease(struct sq_store *s, il_op *op, const struct sq_key *k, const struct s
            il__sq_show(&s->conn, &s->state, op, k->key, h, n_waiters);
 }
 
-/* HELD, with the lease in the way: the oldest conflicting one, else the oldest. */
+/* HELD, with the lease in the way: the oldest conflicting one, otherwise the oldest. */
 bool
 il__sq_answer_held(struct sq_store *s, il_op *op, const struct sq_key *k)
 {
@@ -53,10 +54,11 @@ answer_queued(struct sq_store *s, il_op *op, const struct sq_hold *w)
 
     if (!il__sq_waiters_before(s, op->tenant, op->key, w->number, &n_before))
         return false;
-    op->status           = IL_QUEUED;
-    op->out.ticket       = w->number;
-    op->out.position     = n_before + 1;
-    op->out.remaining_ms = w->deadline_ms == IL__NEVER ? IL_FOREVER : w->deadline_ms - s->state.now_ms;
+    op->status       = IL_QUEUED;
+    op->out.ticket   = w->number;
+    op->out.position = n_before + 1;
+    op->out.remaining_ms =
+        w->deadline_ms == IL__NEVER ? IL_FOREVER : w->deadline_ms - s->state.now_ms;
     return true;
 }
 
@@ -76,9 +78,10 @@ answer(il_op *op, il_status status, const char *detail)
     return true;
 }
 
-/* ---- acquire --------------------------------------------------------------------------------------------- */
+/* ---- acquire --------------------------------------------------------------------------------- */
 
-/* The holder has a lease on the key already: it confirms an offer, renews, or asks for something else. */
+/* The holder already has a lease on the key: it confirms an offer, renews, or requests something
+ * else. */
 static bool
 acquire_own_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *h)
 {
@@ -110,7 +113,7 @@ set_waiter_times(struct sq_store *s, struct sq_hold *w, int64_t wait_ms)
     w->due_ms      = MIN(w->deadline_ms, s->state.now_ms + IL__WAITER_DROP_MS);
 }
 
-/* Take a waiter out of the queue, which may let those behind it pass. */
+/* Remove a waiter from the queue, which may let those behind it pass. */
 static bool
 leave_queue(struct sq_store *s, struct sq_key *k, struct sq_hold *w)
 {
@@ -132,7 +135,8 @@ acquire_own_wait(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold
     return il__sq_waiter_refresh(s, w) && answer_queued(s, op, w);
 }
 
-/* A waiter that asks again, and nothing else has happened to its key: without reading the whole queue. */
+/* A waiter polls again, and nothing else has happened to its key: answer without reading the whole
+ * queue. */
 static bool
 acquire_again(struct sq_store *s, il_op *op, bool *ret_done)
 {
@@ -192,13 +196,14 @@ il__sq_grant(struct sq_store *s, il_op *op, struct sq_key *k)
 #ifdef IL_MUTANT_fence_not_incremented
     h.number = s->state.fence;
 #else
-    h.number = ++s->state.fence;
+    h.number = il__fence_next(&s->state.fence);
 #endif
     h.due_ms = s->state.now_ms + h.ttl_ms;
     return il__sq_lease_add(s, k, &h) && answer_lease(s, op, &h);
 }
 
-/* Does the unit of work hold or wait for something beside its new wait (cancelled or not)? Only then a cycle can close. */
+/* Does the unit of work hold or wait for anything besides its new wait (cancelled or not)? Only
+ * then can a cycle close. */
 static bool
 is_entangled(struct sq_store *s, const il_op *op, bool *ret)
 {
@@ -209,7 +214,8 @@ is_entangled(struct sq_store *s, const il_op *op, bool *ret)
     int             rc;
 
     if (!il__sq_bind_text(c, row, 1, op->tenant) ||
-        !il__sq_bind_bytes(c, row, 2, op->holder, n_bytes) || !il__sq_bind_int(c, row, 3, INT64_MIN))
+        !il__sq_bind_bytes(c, row, 2, op->holder, n_bytes) ||
+        !il__sq_bind_int(c, row, 3, INT64_MIN))
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW)
         n += 2;
@@ -223,7 +229,8 @@ is_entangled(struct sq_store *s, const il_op *op, bool *ret)
     return rc == SQLITE_DONE;
 }
 
-/* Another waiter was cancelled, perhaps of this key: look again; the new one's turn may have come. */
+/* Another waiter was cancelled, perhaps of this key: check again; the new one's turn may have
+ * come. */
 static bool
 answer_after_cancel(struct sq_store *s, il_op *op, const struct sq_key *k)
 {
@@ -253,7 +260,7 @@ il__sq_enqueue(struct sq_store *s, il_op *op, struct sq_key *k, uint64_t *ret_ti
     return il__sq_waiter_add(s, k, &w);
 }
 
-/* The waiter is new: see whether it closes a cycle. Its turn may have come already. */
+/* A new waiter: check whether it closes a cycle. Its turn may have come already. */
 bool
 il__sq_enqueued(struct sq_store *s, il_op *op, struct sq_key *k, uint64_t ticket)
 {
@@ -289,7 +296,7 @@ queue(struct sq_store *s, il_op *op, struct sq_key *k)
     return il__sq_enqueue(s, op, k, &ticket) && il__sq_enqueued(s, op, k, ticket);
 }
 
-/* Does somebody wait who is still to be served? */
+/* Is a waiter still to be served? */
 static bool
 has_queue(struct sq_store *s, struct sq_key *k, bool *ret)
 {
@@ -344,21 +351,23 @@ il__sq_acquire(struct sq_store *s, il_op *op)
     bool                    busy  = true;
     bool                    again = false;
 
-    /* The usual case first: nobody waits anywhere, the key is free, the unit of work holds nothing else. */
+    /* The usual case first: no waiters anywhere, the key is free, the unit of work holds nothing
+     * else. */
     if (ended == NULL && !s->has_waiters && !il__sq_lease_busy(s, &k, op->holder, &busy))
         return false;
     if (!busy)
         return il__sq_grant(s, op, &k);
-    if (ended == NULL && s->has_waiters && op->in.lock.wait_ms != 0 && !acquire_again(s, op, &again))
+    if (ended == NULL && s->has_waiters && op->in.lock.wait_ms != 0 &&
+        !acquire_again(s, op, &again))
         return false;
     if (again)
         return true;
-    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
+    if (!il__sq_key_load(s, &k) || !il__sq_expire(s, &k, NULL))
         return false;
     struct sq_hold *own = il__sq_find_holder(&k.leases, op->holder);
     if (own != NULL)
         return il__sq_acquire_own(s, op, &k, own);
-    /* Looked up again: settling may just have ended this holder's lease. */
+    /* Looked up again: settling may have just ended this holder's lease. */
     ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
     if (ended != NULL) {
         il__answer_lost(op, ended, s->state.now_ms);
@@ -371,9 +380,9 @@ il__sq_acquire(struct sq_store *s, il_op *op)
     return acquire_new(s, op, &k);
 }
 
-/* ---- renew, release, break --------------------------------------------------------------------------------- */
+/* ---- renew, release, break ------------------------------------------------------------------- */
 
-/* renew and release of a lease that is not (or no longer) this holder's with this fence. */
+/* renew and release of a lease that is not (or no longer) held by this holder with this fence. */
 static bool
 answer_not_current(struct sq_store *s, il_op *op, const struct sq_key *k)
 {
@@ -394,7 +403,8 @@ answer_not_current(struct sq_store *s, il_op *op, const struct sq_key *k)
     return answer(op, IL_NOT_HELD, NULL);
 }
 
-/* The lease that a renew or release names, of a loaded and settled key; NULL when it is not current. */
+/* The lease that a renew or release names, of a loaded and expired key; NULL if it is not
+ * current. */
 static struct sq_hold *
 find_current(const il_op *op, const struct sq_key *k)
 {
@@ -414,7 +424,7 @@ il__sq_renew(struct sq_store *s, il_op *op)
 {
     struct sq_key k = { .tenant = op->tenant, .key = op->key };
 
-    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
+    if (!il__sq_key_load(s, &k) || !il__sq_expire(s, &k, NULL))
         return false;
     struct sq_hold *h = find_current(op, &k);
     if (h == NULL)
@@ -444,7 +454,7 @@ il__sq_release(struct sq_store *s, il_op *op)
         return false;
     if (done)
         return answer(op, IL_OK, NULL);
-    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
+    if (!il__sq_key_load(s, &k) || !il__sq_expire(s, &k, NULL))
         return false;
     struct sq_hold *h = find_current(op, &k);
     if (h == NULL)
@@ -463,7 +473,7 @@ break_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *h)
     il_lease_state state = il__lease_step(h->state, now ? IL__EV_BREAK_NOW : IL__EV_BREAK);
 
     CHECK(state != IL_LEASE_NONE); /* every live state can be broken */
-    if (!show_lease(s, op, k, h) || !il__sq_wake(s, IL__BOARD_BREAK)) /* the holder is told */
+    if (!show_lease(s, op, k, h) || !il__sq_wake(s, IL__BOARD_BREAK)) /* notify the holder */
         return false;
     h->reason = op->in.lock.reason;
     if (il__lease_ended(state)) {
@@ -483,7 +493,7 @@ il__sq_break(struct sq_store *s, il_op *op)
 {
     struct sq_key k = { .tenant = op->tenant, .key = op->key };
 
-    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, NULL))
+    if (!il__sq_key_load(s, &k) || !il__sq_expire(s, &k, NULL))
         return false;
     for (size_t i = 0; i < k.leases.n; i++) {
         if (!k.leases.items[i].gone && k.leases.items[i].number == op->fence)

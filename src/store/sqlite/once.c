@@ -1,8 +1,8 @@
 /*
- * once.c: idempotency keys on the SQLite engine, as src/core/once.md says.
+ * once.c: idempotency keys in the SQLite engine. The rules are in src/core/once.md.
  *
- * Race-free because each op reads its row and writes it inside one BEGIN IMMEDIATE transaction: nobody else changes it in
- * between. What an op does is decided in core/once.c.
+ * Race-free because each op reads and writes its row inside one BEGIN IMMEDIATE transaction, so it
+ * cannot change in between. core/once.c decides what an op does.
  */
 #include "store/sqlite/once.h"
 
@@ -10,21 +10,17 @@
 #include "core/once.h"
 #include "core/op.h"
 
-enum {
-    STATE_RUNNING = 1,
-    STATE_DONE    = 2
-};
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
-
-/* Does the op need the bytes of the answer, when there is one? */
+/* Does the op need the bytes of the answer, if there is one? */
 static bool
 wants_response(const il_op *op, const struct il__once *e)
 {
-    return op->type != IL_OP_ONCE_ABANDON && (op->type != IL_OP_ONCE_FINISH || e->token == op->fence);
+    return op->type != IL_OP_ONCE_ABANDON &&
+           (op->type != IL_OP_ONCE_FINISH || e->token == op->fence);
 }
 
-/* Texts go into the arena; a response goes straight into the op, where it is shown. */
+/* Strings go into the arena; a response goes directly into the op, where it is shown. */
 static bool
 read_row(void **arena, sqlite3_stmt *row, il_op *op, struct il__once *e)
 {
@@ -37,7 +33,7 @@ read_row(void **arena, sqlite3_stmt *row, il_op *op, struct il__once *e)
         .token             = il__sq_fence(row, 1),
         .fingerprint       = print,
         .fingerprint_bytes = (size_t)n_bytes,
-        .done              = sqlite3_column_int64(row, 3) == STATE_DONE,
+        .done              = sqlite3_column_int64(row, 3) == IL__ONCE_DONE,
         .expires_ms        = il__sq_time(row, 4),
         .keep_ms           = il__sq_time(row, 5),
         .purge_ms          = il__sq_time(row, 6),
@@ -58,7 +54,7 @@ read_row(void **arena, sqlite3_stmt *row, il_op *op, struct il__once *e)
     return true;
 }
 
-/* What is stored for the op's key; *ret is `e`, or NULL when there is nothing. */
+/* What is stored for the op's key; *ret is `e`, or NULL if there is nothing. */
 static bool
 load(struct sq_conn *c, void **arena, il_op *op, struct il__once *e, const struct il__once **ret)
 {
@@ -77,7 +73,7 @@ load(struct sq_conn *c, void **arena, il_op *op, struct il__once *e, const struc
     return read || il__sq_no_memory(c);
 }
 
-/* ---- changing --------------------------------------------------------------------------------------------- */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 static bool
 bind_key(struct sq_conn *c, sqlite3_stmt *stmt, const il_op *op)
@@ -96,11 +92,12 @@ claim(struct sq_store *s, il_op *op, const struct il__once *taken)
     sqlite3_stmt     *stmt  = il__sq_use(c, SQ_once_claim);
     const void       *print = in->fingerprint_bytes > 0 ? in->fingerprint : ""; /* not a NULL */
 
-    op->out.fence = ++s->state.fence;
+    op->out.fence = il__fence_next(&s->state.fence);
     if (!bind_key(c, stmt, op) || !il__sq_bind_text(c, stmt, 3, op->holder) ||
         !il__sq_bind_int(c, stmt, 4, (int64_t)op->out.fence) ||
         !il__sq_bind_blob(c, stmt, 5, print, in->fingerprint_bytes) ||
-        !il__sq_bind_int(c, stmt, 6, now + in->ttl_ms) || !il__sq_bind_int(c, stmt, 7, in->keep_ms) ||
+        !il__sq_bind_int(c, stmt, 6, now + in->lease_ms) ||
+        !il__sq_bind_int(c, stmt, 7, in->keep_ms) ||
         !il__sq_bind_int(c, stmt, 8, il__once_claim_purge_ms(op, now)) ||
         !il__sq_bind_int(c, stmt, 9, taken != NULL ? taken->created_at : s->state.wall_ms) ||
         !il__sq_bind_text(c, stmt, 10, il__once_meta(op, taken)))
@@ -119,7 +116,7 @@ renew(struct sq_store *s, const il_op *op)
     const il_once_in *in   = &op->in.once;
     sqlite3_stmt     *stmt = il__sq_use(c, SQ_once_renew);
 
-    return bind_key(c, stmt, op) && il__sq_bind_int(c, stmt, 3, s->state.now_ms + in->ttl_ms) &&
+    return bind_key(c, stmt, op) && il__sq_bind_int(c, stmt, 3, s->state.now_ms + in->lease_ms) &&
            il__sq_bind_int(c, stmt, 4, in->keep_ms) &&
            il__sq_bind_int(c, stmt, 5, il__once_claim_purge_ms(op, s->state.now_ms)) &&
            il__sq_run(c, stmt);
@@ -155,7 +152,7 @@ abandon(struct sq_store *s, const il_op *op)
     return bind_key(c, stmt, op) && il__sq_run(c, stmt) && wake(s, op);
 }
 
-/* ---- the ops ------------------------------------------------------------------------------------------------ */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
 /* begin and get: decide, and show an answer. */
 static bool
@@ -223,7 +220,7 @@ il__sq_once_read(struct sq_conn *c, const struct sq_state *st, void **arena, il_
     return load(c, arena, op, &stored, &e) && look(c, st, op, e, &step);
 }
 
-/* ---- retention ------------------------------------------------------------------------------------------------ */
+/* ---- retention ------------------------------------------------------------------------------- */
 
 static bool
 purge(struct sq_store *s, il_op *op, int64_t state, int64_t until_ms)
@@ -243,7 +240,8 @@ il__sq_once_sweep(struct sq_store *s, il_op *op)
 {
     bool more;
 
-    if (!purge(s, op, STATE_RUNNING, s->state.now_ms) || !purge(s, op, STATE_DONE, s->state.wall_ms) ||
+    if (!purge(s, op, IL__ONCE_RUNNING, s->state.now_ms) ||
+        !purge(s, op, IL__ONCE_DONE, s->state.wall_ms) ||
         !il__sq_once_overdue(&s->conn, &s->state, &more))
         return false;
     if (more)

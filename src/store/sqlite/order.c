@@ -1,6 +1,6 @@
 /*
- * order.c: lock order on the SQLite engine. The learned edges are kept in memory too; il_state.order_n tells
- * when another process has learned something.
+ * order.c: lock order in the SQLite engine. The learned edges are also cached in memory;
+ * il_state.order_n shows when another process has learned new ones.
  */
 #include "core/order.h"
 
@@ -53,7 +53,8 @@ learn(struct sq_store *s, const il_op *op, const struct il__order_hold *hold, co
            il__sq_run(c, stmt);
 }
 
-/* Against the learned order: say so once, the acquire goes on. New: learn it. */
+/* A violation of the learned order is reported once, and the acquire continues. A new edge is
+ * learned. */
 static bool
 judge(struct sq_store *s, il_op *op, const struct il__order_hold *hold)
 {
@@ -110,7 +111,7 @@ load_holds(struct sq_store *s, const il_op *op, struct il__order_hold **ret, siz
     return rc == SQLITE_DONE;
 }
 
-/* Does a declared rank allow a new request? If not, the op has its status and the reason. */
+/* Does a declared rank allow a new request? If not, sets the op's status and reason. */
 bool
 il__sq_rank(struct sq_store *s, il_op *op)
 {
@@ -131,8 +132,8 @@ il__sq_rank(struct sq_store *s, il_op *op)
     return true;
 }
 
-/* Before a new request is granted, or after it was queued: learn from what the unit of work holds, and say
- * when that goes against what is known. */
+/* Before a new request is granted, or after it was queued: learn from what the unit of work holds,
+ * and report a violation of the known order. */
 bool
 il__sq_learn(struct sq_store *s, il_op *op)
 {
@@ -141,7 +142,7 @@ il__sq_learn(struct sq_store *s, il_op *op)
 
     if (!load_holds(s, op, &holds, &n) || (n > 0 && !load_edges(s)))
         return false;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < MIN(n, IL__ORDER_HOLDS_MAX); i++) {
         if (!judge(s, op, &holds[i]))
             return false;
     }

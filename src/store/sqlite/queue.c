@@ -1,9 +1,10 @@
 /*
- * queue.c: jobs, queues and schedules on the SQLite engine, as src/core/queue.md says: which op goes where, and queues as a
- * transaction sees them. The other files are listed in queue_internal.h.
+ * queue.c: jobs, queues and schedules in the SQLite engine: the dispatch of ops, and queues as a
+ * transaction sees them. The rules are in src/core/queue.md; queue_internal.h lists the other
+ * files.
  *
- * A queue's row is read once per transaction, since another process may have changed it before, and written once: a batch of a hundred
- * pushes reads and writes it once.
+ * A transaction reads the row of a queue once, since another process may have changed it before,
+ * and writes it once: a batch of a hundred pushes costs one read and one write.
  */
 #include "base/arena.h"
 #include "core/op.h"
@@ -14,9 +15,14 @@
 #define TOTALS(X) \
     X(pushed)     \
     X(claimed)    \
-    X(completed) X(failed) X(dead) X(snoozed) X(cancelled) X(recovered) X(duplicates) X(stale)
+    X(completed)  \
+    X(failed_attempts) X(failed) X(snoozed) X(cancelled) X(recovered) X(duplicates) X(stale)
 
-/* ---- rows of queues ------------------------------------------------------------------------------------------------ */
+/* States whose jobs are counted, in column order. */
+static const il_job_state counted[] = { IL_JOB_SCHEDULED, IL_JOB_READY, IL_JOB_RUNNING,
+                                        IL_JOB_FAILED };
+
+/* ---- rows of queues -------------------------------------------------------------------------- */
 
 static void
 read_settings(sqlite3_stmt *row, int i, il_queue_opts *opts)
@@ -31,7 +37,7 @@ read_settings(sqlite3_stmt *row, int i, il_queue_opts *opts)
         .rate_n                = sqlite3_column_int(row, i + 6),
         .rate_ms               = sqlite3_column_int64(row, i + 7),
         .keep_ms               = sqlite3_column_int64(row, i + 8),
-        .keep_dead_ms          = sqlite3_column_int64(row, i + 9),
+        .keep_failed_ms        = sqlite3_column_int64(row, i + 9),
         .processing_timeout_ms = sqlite3_column_int64(row, i + 10),
         .executing_timeout_ms  = sqlite3_column_int64(row, i + 11),
     };
@@ -53,7 +59,10 @@ il__sq_queue_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, struct sq_q
 #define X(total) q->totals.total = (uint64_t)sqlite3_column_int64(row, i++);
     TOTALS(X)
 #undef X
-    q->saved = q->totals;
+    for (size_t k = 0; k < ARRAY_LEN(counted); k++)
+        q->depth.n[counted[k]] = (uint64_t)sqlite3_column_int64(row, i++);
+    q->saved       = q->totals;
+    q->saved_depth = q->depth;
     return (q->tenant != NULL && q->name != NULL && q->reason != NULL) || il__sq_no_memory(c);
 }
 
@@ -70,7 +79,7 @@ save_settings(struct sq_conn *c, const struct sq_queue *q)
                                         o->rate_n,
                                         o->rate_ms,
                                         o->keep_ms,
-                                        o->keep_dead_ms,
+                                        o->keep_failed_ms,
                                         o->processing_timeout_ms,
                                         o->executing_timeout_ms };
     sqlite3_stmt        *stmt       = il__sq_use(c, SQ_queue_save);
@@ -92,10 +101,12 @@ save_totals(struct sq_conn *c, const struct sq_queue *q)
 #define X(total) ok = ok && il__sq_bind_int(c, stmt, i++, (int64_t)q->totals.total);
     TOTALS(X)
 #undef X
+    for (size_t k = 0; k < ARRAY_LEN(counted); k++)
+        ok = ok && il__sq_bind_int(c, stmt, i++, (int64_t)q->depth.n[counted[k]]);
     return ok && il__sq_run(c, stmt);
 }
 
-/* ---- queues of this transaction ---------------------------------------------------------------------------------------- */
+/* ---- queues of this transaction -------------------------------------------------------------- */
 
 static struct sq_queues *
 queues_of(struct sq_store *s)
@@ -138,7 +149,7 @@ keep(struct sq_queues *all, struct sq_queue *q)
     all->items[all->n++] = q;
 }
 
-/* Read the queue that a statement finds; *ret is NULL when there is none. */
+/* Read the queue that a statement finds; *ret is NULL if there is none. */
 static bool
 load(struct sq_store *s, sqlite3_stmt *row, struct sq_queue **ret)
 {
@@ -209,7 +220,7 @@ il__sq_queue_of(struct sq_store *s, int64_t no, struct sq_queue **ret)
     return *ret != NULL || il__sq_corrupt(c);
 }
 
-/* A queue that is not there, with default settings. */
+/* A nonexistent queue, with default settings. */
 static bool
 make(struct sq_store *s, const char *tenant, const char *name, struct sq_queue **ret)
 {
@@ -257,7 +268,9 @@ il__sq_queue_save(struct sq_store *s)
         struct sq_queue *q = s->queues->items[i];
         if (q->changed && !save_settings(&s->conn, q))
             return false;
-        if (memcmp(&q->totals, &q->saved, sizeof q->totals) != 0 && !save_totals(&s->conn, q))
+        if ((memcmp(&q->totals, &q->saved, sizeof q->totals) != 0 ||
+             memcmp(&q->depth, &q->saved_depth, sizeof q->depth) != 0) &&
+            !save_totals(&s->conn, q))
             return false;
     }
     return true;
@@ -283,9 +296,9 @@ il__sq_queue_release(struct sq_store *s)
     s->queues = NULL;
 }
 
-/* ---- ops on queues ------------------------------------------------------------------------------------------------------- */
+/* ---- ops on queues --------------------------------------------------------------------------- */
 
-/* The rate is taken away: what it counted is forgotten. */
+/* The rate was removed: forget what it counted. */
 static bool
 forget_starts(struct sq_conn *c, const struct sq_queue *q)
 {
@@ -295,7 +308,7 @@ forget_starts(struct sq_conn *c, const struct sq_queue *q)
            il__sq_run(c, stmt);
 }
 
-/* The group limit has changed: each group's READY jobs are put where they wait now. */
+/* The group limit has changed: move each group's READY jobs to the right lanes. */
 static bool
 regroup(struct sq_conn *c, const struct sq_queue *q)
 {
@@ -344,7 +357,7 @@ pause_or_resume(struct sq_store *s, il_op *op)
     return (!resume || il__sq_queue_wake(s, q)) && il__sq_queue_show(&s->conn, &s->state, op, q);
 }
 
-/* ---- dispatch ---------------------------------------------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 bool
 il__sq_queue_op(struct sq_store *s, il_op *op)
@@ -375,7 +388,8 @@ il__sq_queue_op(struct sq_store *s, il_op *op)
         return il__sq_cron_set(s, op);
     case IL_OP_CRON_REMOVE:
         return il__sq_cron_remove(s, op);
-    default: /* in a batch that changes something else; what that has gathered in memory must be seen */
+    /* in a batch that also writes; changes gathered in memory must be visible */
+    default:
         return il__sq_queue_save(s) && il__sq_queue_read(&s->conn, &s->state, &s->scratch, op);
     }
 }

@@ -1,9 +1,11 @@
 /*
- * queue_claim.c: claims on the SQLite engine: what is due, in the order of its turn, as far as groups and the rate allow.
+ * queue_claim.c: claims in the SQLite engine. A claim takes due jobs in claiming order, as far as
+ * group limits and the rate allow.
  *
- * Jobs of a full group wait in a lane of their own (queue_group.c), ended ones in a table of their own: so the next jobs are the
- * first rows of one index, whatever else there is. A claim reads them and marks each with compare-and-set. The optimistic strategy reads IL__CANDIDATES
- * at a time, as it would have to where others may be faster; here, under the lock file, both give the same.
+ * Jobs of a full group wait in a separate lane (queue_group.c) and ended ones are in a separate
+ * table, so the next jobs are always the first rows of one index. A claim reads them and marks each
+ * with compare-and-set. The optimistic strategy reads IL__CANDIDATES at a time, as it would have to
+ * if others could be faster; here, under the lock file, both strategies give the same result.
  */
 #include "base/arena.h"
 #include "core/limits.h"
@@ -13,18 +15,19 @@
 
 #define JOB_BYTES 16 /* of il_worker.jobs: seq and token */
 
-/* A claim under way. */
+/* A claim in progress. */
 struct claim {
     il_op           *op;
     struct sq_queue *q;
     const char      *worker;
-    char            *given; /* of il_worker.jobs, room for as many as asked for */
+    char            *given; /* of il_worker.jobs, with room for the requested number */
     uint32_t         n;
+    uint64_t         n_bytes; /* of these */
 };
 
-/* ---- the rate ------------------------------------------------------------------------------------------------------------ */
+/* ---- the rate -------------------------------------------------------------------------------- */
 
-/* The clock of rates: setting the wall clock gives no more. */
+/* The clock of rates: setting the wall clock does not allow more. */
 static int64_t
 rate_now_ms(const struct sq_store *s)
 {
@@ -40,7 +43,7 @@ has_rate(const struct sq_queue *q)
     return q->opts.rate_n != IL_FOREVER;
 }
 
-/* Forget what is older than the rate's period; how many of `limit` may start? */
+/* Forget starts older than the rate's period; how many of `limit` may start? */
 static bool
 rate_left(struct sq_store *s, const struct sq_queue *q, uint32_t limit, uint32_t *ret)
 {
@@ -72,7 +75,8 @@ rate_add(struct sq_store *s, const struct sq_queue *q, uint32_t n)
            il__sq_bind_int(c, stmt, 3, n) && il__sq_run(c, stmt);
 }
 
-/* The rate allows none: when will it allow one more? When as many have left the period as are too many now. */
+/* The rate allows none: when will it allow one more? When as many starts have left the period as
+ * are in excess now. */
 static bool
 rate_wait(struct sq_store *s, const struct sq_queue *q, int64_t *ret_ms)
 {
@@ -80,7 +84,7 @@ rate_wait(struct sq_store *s, const struct sq_queue *q, int64_t *ret_ms)
     sqlite3_stmt   *row    = il__sq_use(c, SQ_start_list);
     int64_t         n      = 0;
     int64_t         wait   = 0;
-    int64_t         before = 0; /* of the starts, the newest rate_n are looked at */
+    int64_t         before = 0; /* of the starts, the newest rate_n are read */
     int             rc;
 
     for (unsigned pass = 0; pass < 2; pass++, before = n - q->opts.rate_n, n = 0) {
@@ -102,7 +106,7 @@ rate_wait(struct sq_store *s, const struct sq_queue *q, int64_t *ret_ms)
     return true;
 }
 
-/* ---- before a claim ---------------------------------------------------------------------------------------------------------- */
+/* ---- before a claim -------------------------------------------------------------------------- */
 
 static bool
 recover_dead(struct sq_store *s, struct sq_queue *q)
@@ -113,8 +117,9 @@ recover_dead(struct sq_store *s, struct sq_queue *q)
     struct sq_job   job;
     bool            found;
 
-    if (!il__sq_bind_int(c, row, 1, s->state.now_ms) || !il__sq_bind_int(c, row, 2, IL__RECOVER_MAX) ||
-        !il__sq_bind_int(c, row, 3, q->no) || !il__sq_seqs(c, &s->scratch, row, &seqs))
+    if (!il__sq_bind_int(c, row, 1, s->state.now_ms) ||
+        !il__sq_bind_int(c, row, 2, IL__RECOVER_MAX) || !il__sq_bind_int(c, row, 3, q->no) ||
+        !il__sq_seqs(c, &s->scratch, row, &seqs))
         return false;
     for (size_t i = 0; i < seqs.n; i++) {
         if (!il__sq_job_live(c, &s->scratch, seqs.items[i], &job, &found) ||
@@ -133,7 +138,7 @@ promote_due(struct sq_store *s, struct sq_queue *q)
     struct sq_job   job;
     bool            found;
 
-    if (!il__sq_bind_int(c, row, 1, il__sq_lane(q->no, SQ_KIND_SCHEDULED)) ||
+    if (!il__sq_bind_int(c, row, 1, il__sq_lane(q->no, IL__LANE_SCHEDULED)) ||
         !il__sq_bind_int(c, row, 2, s->state.wall_ms) ||
         !il__sq_bind_int(c, row, 3, IL__PROMOTE_MAX) || !il__sq_seqs(c, &s->scratch, row, &seqs))
         return false;
@@ -150,11 +155,12 @@ promote_due(struct sq_store *s, struct sq_queue *q)
     return true;
 }
 
-/* ---- a claim that is repeated --------------------------------------------------------------------------------------------------- */
+/* ---- a claim that is repeated ---------------------------------------------------------------- */
 
-/* What the worker's last claim gave, if that had this id; *ret_repeated says so. */
+/* The jobs of the worker's last claim, if it had this id; *ret_repeated says so. */
 static bool
-find_last(struct sq_store *s, const struct claim *k, bool *ret_repeated, char **ret_jobs, size_t *ret_n)
+find_last(struct sq_store *s, const struct claim *k, bool *ret_repeated, char **ret_jobs,
+          size_t *ret_n)
 {
     struct sq_conn *c   = &s->conn;
     sqlite3_stmt   *row = il__sq_use(c, SQ_worker_load);
@@ -182,7 +188,7 @@ find_last(struct sq_store *s, const struct claim *k, bool *ret_repeated, char **
     return il__sq_run(c, row);
 }
 
-/* Show a job with its payload, which is read apart. */
+/* Show a job with its payload, which is read separately. */
 static bool
 show_with_payload(struct sq_store *s, struct claim *k, const struct sq_job *job)
 {
@@ -195,8 +201,9 @@ show_with_payload(struct sq_store *s, struct claim *k, const struct sq_job *job)
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
     const void *payload = sqlite3_column_blob(row, 0);
-    bool shown = il__sq_job_show(c, &s->state, k->op, k->q->name, job, payload != NULL ? payload : "",
-                                 (size_t)sqlite3_column_bytes(row, 0));
+    bool        shown =
+        il__sq_job_show(c, &s->state, k->op, k->q->name, job, payload != NULL ? payload : "",
+                        (size_t)sqlite3_column_bytes(row, 0));
     (void)sqlite3_reset(row); /* there is no second row */
     return shown;
 }
@@ -227,9 +234,9 @@ claim_again(struct sq_store *s, struct claim *k, const char *jobs, size_t n)
     return true;
 }
 
-/* ---- a claim ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a claim --------------------------------------------------------------------------------- */
 
-/* Compare and set: the job is taken if it still waits where it was seen. */
+/* Compare-and-set: takes the job if it still waits where it was seen. */
 static bool
 mark(struct sq_store *s, const struct claim *k, const struct sq_job *job, bool *ret_marked)
 {
@@ -237,18 +244,19 @@ mark(struct sq_store *s, const struct claim *k, const struct sq_job *job, bool *
     const struct il__job *j    = &job->j;
     sqlite3_stmt         *stmt = il__sq_use(c, SQ_job_claim);
 
-    bool ok = il__sq_bind_int(c, stmt, 1, (int64_t)j->seq) &&
-              il__sq_bind_int(c, stmt, 2, il__sq_lane(k->q->no, SQ_KIND_READY)) &&
-              il__sq_bind_int(c, stmt, 3, j->expires_ms) && il__sq_bind_int(c, stmt, 4, j->attempt) &&
-              il__sq_bind_int(c, stmt, 5, (int64_t)j->token) &&
-              il__sq_bind_int(c, stmt, 6, il__sq_job_flags(j)) &&
-              il__sq_bind_int(c, stmt, 7, j->lease_ms) && il__sq_bind_int(c, stmt, 8, j->started_ms) &&
-              il__sq_bind_text(c, stmt, 9, k->worker) && il__sq_run(c, stmt);
+    bool ok =
+        il__sq_bind_int(c, stmt, 1, (int64_t)j->seq) &&
+        il__sq_bind_int(c, stmt, 2, il__sq_lane(k->q->no, IL__LANE_READY)) &&
+        il__sq_bind_int(c, stmt, 3, j->expires_ms) && il__sq_bind_int(c, stmt, 4, j->attempt) &&
+        il__sq_bind_int(c, stmt, 5, (int64_t)j->token) &&
+        il__sq_bind_int(c, stmt, 6, il__sq_job_flags(j)) &&
+        il__sq_bind_int(c, stmt, 7, j->lease_ms) && il__sq_bind_int(c, stmt, 8, j->started_ms) &&
+        il__sq_bind_text(c, stmt, 9, k->worker) && il__sq_run(c, stmt);
     *ret_marked = ok && sqlite3_changes(c->db) == 1;
     return ok;
 }
 
-/* One candidate becomes RUNNING, as it will be marked, and part of the answer. */
+/* One candidate becomes RUNNING, as it will be marked, and is added to the reply. */
 static bool
 take(struct sq_store *s, struct claim *k, struct sq_job *job, sqlite3_stmt *row)
 {
@@ -256,12 +264,13 @@ take(struct sq_store *s, struct claim *k, struct sq_job *job, sqlite3_stmt *row)
                                  .totals  = &k->q->totals,
                                  .now_ms  = s->state.now_ms,
                                  .wall_ms = s->state.wall_ms };
-    uint64_t           token = ++s->state.fence;
+    uint64_t           token = il__fence_next(&s->state.fence);
     const void        *payload;
 
     if (job->j.state != IL_JOB_READY)
         return il__sq_corrupt(&s->conn); /* a parent in this lane */
     il__job_claim(&job->j, &env, k->op, token);
+    il__sq_count_move(k->q, IL_JOB_READY, IL_JOB_RUNNING);
     job->worker  = k->worker;
     job->message = "";
     memcpy(k->given + k->n * JOB_BYTES, &job->j.seq, sizeof job->j.seq);
@@ -272,22 +281,27 @@ take(struct sq_store *s, struct claim *k, struct sq_job *job, sqlite3_stmt *row)
                            payload != NULL ? payload : "", (size_t)sqlite3_column_bytes(row, 27));
 }
 
-/* Read the first `n_max` jobs of the queue, as they will be. */
+/* Read the first `n_max` jobs of the queue, as they will be after the claim. */
 static bool
-read_candidates(struct sq_store *s, struct claim *k, uint32_t n_max, struct sq_job *jobs, uint32_t *ret_n)
+read_candidates(struct sq_store *s, struct claim *k, uint32_t n_max, struct sq_job *jobs,
+                uint32_t *ret_n)
 {
     struct sq_conn *c   = &s->conn;
     sqlite3_stmt   *row = il__sq_use(c, SQ_job_ready);
     int             rc;
 
     *ret_n = 0;
-    if (!il__sq_bind_int(c, row, 1, il__sq_lane(k->q->no, SQ_KIND_READY)) ||
+    if (!il__sq_bind_int(c, row, 1, il__sq_lane(k->q->no, IL__LANE_READY)) ||
         !il__sq_bind_int(c, row, 2, n_max))
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
         struct sq_job *job = &jobs[*ret_n];
+        if (!il__claim_fits(k->op, (size_t)sqlite3_column_bytes(row, 27), &k->n_bytes)) {
+            (void)sqlite3_reset(row);
+            return true;
+        }
         if (!il__sq_job_row(c, &s->scratch, row, true, job) || !take(s, k, job, row)) {
-            (void)sqlite3_reset(row); /* the error to tell is the other one */
+            (void)sqlite3_reset(row); /* report the other error */
             return false;
         }
         ++*ret_n;
@@ -295,7 +309,7 @@ read_candidates(struct sq_store *s, struct claim *k, uint32_t n_max, struct sq_j
     return rc == SQLITE_DONE;
 }
 
-/* Up to `left` jobs. Candidates are read, all of them or a few at a time, and then marked. */
+/* Claim up to `left` jobs. Candidates are read, all of them or a few at a time, and then marked. */
 static bool
 take_jobs(struct sq_store *s, struct claim *k, uint32_t left)
 {
@@ -332,7 +346,8 @@ note_worker(struct sq_store *s, const struct claim *k)
            il__sq_run(c, stmt);
 }
 
-/* The smallest value that a statement finds; IL__NEVER without any. Its parameters are bound. */
+/* The smallest value that a statement finds; IL__NEVER if there is none. Its parameters are
+ * bound. */
 static bool
 read_min(struct sq_conn *c, sqlite3_stmt *row, int64_t *ret)
 {
@@ -342,7 +357,7 @@ read_min(struct sq_conn *c, sqlite3_stmt *row, int64_t *ret)
     return il__sq_run(c, row);
 }
 
-/* Nothing was given: when may there be something by itself? */
+/* Nothing was claimed: when might a job become available by itself? */
 static bool
 answer_empty(struct sq_store *s, const struct claim *k, bool rated)
 {
@@ -355,7 +370,7 @@ answer_empty(struct sq_store *s, const struct claim *k, bool rated)
 
     if (!il__sq_bind_text(c, tick, 1, k->q->tenant) || !il__sq_bind_text(c, tick, 2, k->q->name) ||
         !read_min(c, tick, &tick_ms) ||
-        !il__sq_bind_int(c, due, 1, il__sq_lane(k->q->no, SQ_KIND_SCHEDULED)) ||
+        !il__sq_bind_int(c, due, 1, il__sq_lane(k->q->no, IL__LANE_SCHEDULED)) ||
         !read_min(c, due, &due_ms))
         return false;
     if (rated && !rate_wait(s, k->q, &wait_ms))
@@ -373,8 +388,9 @@ is_ready_left(struct sq_store *s, const struct sq_queue *q, bool *ret)
     struct sq_conn *c   = &s->conn;
     sqlite3_stmt   *row = il__sq_use(c, SQ_job_any);
 
-    return il__sq_bind_int(c, row, 1, il__sq_lane(q->no, SQ_KIND_READY)) &&
-           il__sq_bind_int(c, row, 2, il__sq_lane(q->no, SQ_KIND_BLOCKED)) && il__sq_ask(c, row, ret);
+    return il__sq_bind_int(c, row, 1, il__sq_lane(q->no, IL__LANE_READY)) &&
+           il__sq_bind_int(c, row, 2, il__sq_lane(q->no, IL__LANE_BLOCKED)) &&
+           il__sq_ask(c, row, ret);
 }
 
 static bool

@@ -1,6 +1,6 @@
 /*
- * queue_cron.c: schedules on the SQLite engine: entries, and the jobs that their ticks push. That a tick is pushed once, whoever is there, is
- * kept by the id of its job.
+ * queue_cron.c: schedules in the SQLite engine: their entries, and the jobs that their ticks push.
+ * The id of its job ensures that a tick is pushed only once, however many processes see it.
  */
 #include "base/arena.h"
 #include "core/cron.h"
@@ -8,7 +8,7 @@
 #include "core/op.h"
 #include "store/sqlite/queue_internal.h"
 
-/* An entry. Texts and payload are in an arena. */
+/* An entry. Strings and payload are in an arena. */
 struct entry {
     const char *tenant;
     const char *name;
@@ -24,7 +24,7 @@ struct entry {
     size_t      payload_bytes;
 };
 
-/* ---- rows -------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static bool
 read_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, struct entry *e)
@@ -56,7 +56,7 @@ read_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, struct entry *e)
     return true;
 }
 
-/* The one row of a statement whose parameters are bound. */
+/* The single row of a statement whose parameters are bound. */
 static bool
 read_one(struct sq_conn *c, void **arena, sqlite3_stmt *row, struct entry *e, bool *ret_found)
 {
@@ -88,7 +88,8 @@ save(struct sq_conn *c, const struct entry *e)
     return il__sq_bind_text(c, stmt, 1, e->tenant) && il__sq_bind_text(c, stmt, 2, e->name) &&
            il__sq_bind_text(c, stmt, 3, e->queue) && il__sq_bind_text(c, stmt, 4, e->schedule) &&
            il__sq_bind_int(c, stmt, 5, (int64_t)e->missed) &&
-           il__sq_bind_int(c, stmt, 6, e->priority) && il__sq_bind_int(c, stmt, 7, e->max_attempts) &&
+           il__sq_bind_int(c, stmt, 6, e->priority) &&
+           il__sq_bind_int(c, stmt, 7, e->max_attempts) &&
            il__sq_bind_int(c, stmt, 8, (int64_t)e->n_ticks) &&
            il__sq_bind_int(c, stmt, 9, e->next_ms) && il__sq_bind_int(c, stmt, 10, e->last_ms) &&
            il__sq_bind_blob(c, stmt, 11, e->payload, e->payload_bytes) && il__sq_run(c, stmt);
@@ -120,7 +121,7 @@ show(struct sq_conn *c, il_op *op, const struct entry *e)
     return true;
 }
 
-/* ---- ops ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- ops ------------------------------------------------------------------------------------- */
 
 bool
 il__sq_cron_set(struct sq_store *s, il_op *op)
@@ -153,7 +154,8 @@ il__sq_cron_set(struct sq_store *s, il_op *op)
                      ? old.next_ms
                      : il__cron_next(&cron, s->state.wall_ms);
     op->status = IL_OK;
-    /* Workers that wait for the queue wait until its next tick, which may be another one now. */
+    /* Wake workers that wait for the queue: they wait until its next tick, which may have
+     * changed. */
     return save(c, &e) && il__sq_queue_wake(s, q) && show(c, op, &e);
 }
 
@@ -174,11 +176,12 @@ bool
 il__sq_cron_list(struct sq_conn *c, void **arena, il_op *op)
 {
     const il_list_in *in  = &op->in.list;
-    sqlite3_stmt     *row = il__sq_use(c, SQ_cron_list);
+    sqlite3_stmt     *row = il__sq_use(c, op->key != NULL ? SQ_cron_list_of : SQ_cron_list);
     int               rc;
 
     op->status = IL_OK;
-    if (!il__sq_bind_names(c, row, op) || !il__sq_bind_text(c, row, 6, op->key != NULL ? op->key : ""))
+    if (!il__sq_bind_names(c, row, op) ||
+        (op->key != NULL && !il__sq_bind_text(c, row, 6, op->key)))
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
         struct entry e;
@@ -188,16 +191,16 @@ il__sq_cron_list(struct sq_conn *c, void **arena, il_op *op)
             return op->out.next != NULL || il__sq_no_memory(c);
         }
         if (!read_row(c, arena, row, &e) || !show(c, op, &e)) {
-            (void)sqlite3_reset(row); /* the error to tell is the missing memory */
+            (void)sqlite3_reset(row); /* report the lack of memory */
             return false;
         }
     }
     return rc == SQLITE_DONE;
 }
 
-/* ---- ticks -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ticks ----------------------------------------------------------------------------------- */
 
-/* Push the job of a tick, unless it was. */
+/* Push the job of a tick, unless that was done. */
 static bool
 push_tick(struct sq_store *s, struct entry *e, int64_t tick_ms, uint32_t *n)
 {
@@ -225,7 +228,8 @@ push_tick(struct sq_store *s, struct entry *e, int64_t tick_ms, uint32_t *n)
     return true;
 }
 
-/* One entry whose tick has come. What it costs of the budget is in *n_used, what it pushed is added to *n_pushed. */
+/* Process one due entry. *n_used: its cost in the budget; the jobs it pushed are added to
+ * *n_pushed. */
 static bool
 tick_one(struct sq_store *s, struct entry *e, uint32_t budget, uint32_t *n_used, uint32_t *n_pushed)
 {
@@ -233,7 +237,8 @@ tick_one(struct sq_store *s, struct entry *e, uint32_t budget, uint32_t *n_used,
     struct il__cron cron;
 
     *n_used = 0;
-    if (il__cron_parse(e->schedule, &cron, NULL) != IL_OK) { /* a damaged row: it never ticks again */
+    /* a damaged row: it never ticks again */
+    if (il__cron_parse(e->schedule, &cron, NULL) != IL_OK) {
         e->next_ms = IL__NEVER;
         *n_used    = 1;
     }
@@ -252,14 +257,16 @@ tick_one(struct sq_store *s, struct entry *e, uint32_t budget, uint32_t *n_used,
 
 /* The first entry that is due. */
 static bool
-find_due(struct sq_store *s, const char *tenant, const char *queue, struct entry *e, bool *ret_found)
+find_due(struct sq_store *s, const char *tenant, const char *queue, struct entry *e,
+         bool *ret_found)
 {
     struct sq_conn *c   = &s->conn;
     sqlite3_stmt   *row = il__sq_use(c, queue != NULL ? SQ_cron_due_of : SQ_cron_due);
 
     if (!il__sq_bind_int(c, row, 1, s->state.wall_ms))
         return false;
-    if (queue != NULL && (!il__sq_bind_text(c, row, 2, tenant) || !il__sq_bind_text(c, row, 3, queue)))
+    if (queue != NULL &&
+        (!il__sq_bind_text(c, row, 2, tenant) || !il__sq_bind_text(c, row, 3, queue)))
         return false;
     return read_one(c, &s->scratch, row, e, ret_found);
 }

@@ -1,12 +1,14 @@
 /*
- * queue_end.c: what workers and operators do to a job on the SQLite engine: heartbeat, finish, fail, snooze; cancel, retry, seal. The tables are
- * in src/core/queue.md; what becomes of the row is decided in core/job.c.
+ * queue_end.c: what workers and operators do to a job in the SQLite engine: heartbeat, finish,
+ * fail, snooze; cancel, retry, seal. The decision tables are in src/core/queue.md; core/job.c
+ * decides the new contents of the row.
  */
 #include "base/arena.h"
 #include "core/op.h"
 #include "store/sqlite/queue_internal.h"
 
-/* The job that an op names, recovered if its claim is dead. *ret_q is NULL, and the status NOT_FOUND, when there is none. */
+/* The job that an op names, recovered if its claim is dead. If it does not exist, *ret_q is NULL
+ * and the status NOT_FOUND. */
 static bool
 find_named(struct sq_store *s, il_op *op, struct sq_job *job, struct sq_queue **ret_q)
 {
@@ -20,10 +22,11 @@ find_named(struct sq_store *s, il_op *op, struct sq_job *job, struct sq_queue **
     if (!found)
         return true;
     op->status = IL_OK;
-    return il__sq_queue_of(s, job->queue_no, ret_q) && il__sq_job_recover(s, *ret_q, job, &recovered);
+    return il__sq_queue_of(s, job->queue_no, ret_q) &&
+           il__sq_job_recover(s, *ret_q, job, &recovered);
 }
 
-/* Write a job, and see to its parent if it has ended. */
+/* Write a job and, if it has ended, update its parent. */
 static bool
 write_and_look(struct sq_store *s, struct sq_queue *q, struct sq_job *job, struct sq_was was,
                const il_op *op)
@@ -35,7 +38,7 @@ write_and_look(struct sq_store *s, struct sq_queue *q, struct sq_job *job, struc
            (!il__job_ended(job->j.state) || il__sq_parent_look(s, job->parent));
 }
 
-/* ---- ops of the worker that has claimed it ------------------------------------------------------------------------------ */
+/* ---- ops of the worker that has claimed it --------------------------------------------------- */
 
 /* Has a finished job this result? */
 static bool
@@ -117,7 +120,7 @@ il__sq_job_end(struct sq_store *s, il_op *op)
     return true;
 }
 
-/* ---- operators -------------------------------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
 static bool
 cancel_one(struct sq_store *s, struct sq_queue *q, struct sq_job *job, const il_op *op)
@@ -145,14 +148,14 @@ il__sq_job_cancel(struct sq_store *s, il_op *op)
     if (q == NULL)
         return true;
     if (job.j.state == IL_JOB_RUNNING && !il__sq_wake(s, IL__BOARD_BREAK))
-        return false; /* its worker, or those of its children, are told */
+        return false; /* notify its worker, or those of its children */
     if (!il__job_ended(job.j.state) &&
         !(job.j.is_parent ? il__sq_parent_cancel(s, q, &job, op) : cancel_one(s, q, &job, op)))
         return false;
     return il__sq_job_answer(s, op, q, &job);
 }
 
-/* The job, another one than this, that keeps the unique key of a job that is to live again. */
+/* Another job that keeps the unique key of a job that is to live again. */
 static bool
 find_keeper(struct sq_store *s, const struct sq_job *job, struct sq_job *ret, bool *ret_kept)
 {
@@ -226,7 +229,7 @@ il__sq_job_seal(struct sq_store *s, il_op *op)
         return false;
     il_status st = il__job_seal(&job.j, &env, &detail);
     if (st == IL_OK && !il__job_ended(job.j.state) &&
-        !(il__sq_job_write(s, q, &job, was, NULL, 0) && il__sq_parent_settle(s, q, &job)))
+        !(il__sq_job_write(s, q, &job, was, NULL, 0) && il__sq_end_parent(s, q, &job)))
         return false;
     if (!il__sq_job_answer(s, op, q, &job))
         return false;

@@ -1,10 +1,12 @@
 /*
- * queue_group.c: jobs of a group with a limit: who is in the claiming order, and who waits apart until there is room.
+ * queue_group.c: groups with a limit: which jobs are in the claiming order, and which wait apart
+ * until the group has room.
  *
- * Invariant, for each group of a queue with a limit: if a READY job is blocked (lane 4), then running + ready (lane 2) >= limit,
- * and every ready one comes before every blocked one. So a claim takes from lane 2 without counting, in the right order, and
- * never sees the backlog of a full group. A claim changes neither side. Whoever becomes READY enters, whoever stops being
- * running or ready leaves; each costs a few looks into one index.
+ * Invariant, for each group of a queue with a limit: if a READY job is blocked (lane 4), then
+ * running + ready (lane 2) >= limit, and every ready job comes before every blocked one. So a claim
+ * takes from lane 2 without counting, in the right order, and never sees the backlog of a full
+ * group. A claim changes neither side. A job enters when it becomes READY, and leaves when it stops
+ * being running or ready; each costs a few lookups in one index.
  */
 #include "core/queue.h"
 #include "store/sqlite/queue_internal.h"
@@ -15,7 +17,7 @@ is_limited(const struct sq_queue *q, const struct sq_job *job)
     return job->group[0] != '\0' && q->opts.group_limit != IL_FOREVER;
 }
 
-/* How many jobs of the group run or are ready, without `job`; counted up to the limit. */
+/* How many jobs of the group are running or ready, without `job`; counted up to the limit. */
 static bool
 count(struct sq_conn *c, const struct sq_queue *q, const struct sq_job *job, uint64_t *ret)
 {
@@ -29,7 +31,7 @@ count(struct sq_conn *c, const struct sq_queue *q, const struct sq_job *job, uin
     return il__sq_run(c, row);
 }
 
-/* The job that a statement finds: its place in the claiming order. seq 0 when there is none. */
+/* The place in the claiming order of the job that a statement finds. seq 0 if there is none. */
 static bool
 find(struct sq_conn *c, enum sq_stmt stmt, const struct sq_queue *q, const struct sq_job *job,
      struct il__job *ret)
@@ -49,7 +51,7 @@ find(struct sq_conn *c, enum sq_stmt stmt, const struct sq_queue *q, const struc
 }
 
 static bool
-move(struct sq_conn *c, const struct sq_queue *q, uint64_t seq, enum sq_lane_kind kind)
+move(struct sq_conn *c, const struct sq_queue *q, uint64_t seq, enum il__job_lane kind)
 {
     sqlite3_stmt *stmt = il__sq_use(c, SQ_job_lane);
 
@@ -70,17 +72,17 @@ il__sq_group_enter(struct sq_store *s, const struct sq_queue *q, struct sq_job *
     if (!count(c, q, job, &n))
         return false;
     if (il__queue_group_free(&q->opts, n)) {
-        /* One place is free. It goes to the first one that is blocked, if that comes before this job. */
+        /* One place is free. It goes to the first blocked job, if that comes before this one. */
         if (!find(c, SQ_job_group_blocked, q, job, &other))
             return false;
         job->blocked = other.seq != 0 && il__job_before(&other, &job->j);
-        return !job->blocked || move(c, q, other.seq, SQ_KIND_READY);
+        return !job->blocked || move(c, q, other.seq, IL__LANE_READY);
     }
     /* None is free. This job takes the place of the last ready one, if it comes before that. */
     if (!find(c, SQ_job_group_last, q, job, &other))
         return false;
     job->blocked = other.seq == 0 || !il__job_before(&job->j, &other);
-    return job->blocked || move(c, q, other.seq, SQ_KIND_BLOCKED);
+    return job->blocked || move(c, q, other.seq, IL__LANE_BLOCKED);
 }
 
 bool
@@ -99,5 +101,5 @@ il__sq_group_leave(struct sq_store *s, struct sq_queue *q, const struct sq_job *
     if (!count(c, q, job, &n))
         return false;
     return !il__queue_group_free(&q->opts, n) ||
-           (move(c, q, next.seq, SQ_KIND_READY) && il__sq_queue_wake(s, q));
+           (move(c, q, next.seq, IL__LANE_READY) && il__sq_queue_wake(s, q));
 }

@@ -1,8 +1,10 @@
 /*
- * queue_job.c: rows of jobs: reading them, and writing what has become of one.
+ * queue_job.c: rows of jobs: reads them, and writes their changes.
  *
- * A job is a row of il_job for good, and one of il_live or of il_done. il__sq_job_write() is the only one that moves it between these and
- * between lanes, so what follows from a change stands in one place: its group, its unique key, who is woken.
+ * A job has a permanent row in il_job, and one in either il_live or il_done. Only
+ * il__sq_job_write() moves it between those two tables and between lanes, so the consequences of a
+ * change are handled in one place: its group, its unique key, whom to wake, and how many jobs of
+ * its queue are in each state. (A claim moves READY jobs itself, and counts them.)
  */
 #include "base/arena.h"
 #include "store/sqlite/queue_internal.h"
@@ -13,9 +15,9 @@ enum row_flag {
     FLAG_SEALED    = 1 << 2,
 };
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* A text in the arena; *failed when there is no memory. */
+/* Copy a string to the arena; sets *failed if there is no memory. */
 static const char *
 text(void **arena, sqlite3_stmt *row, int column, bool *failed)
 {
@@ -30,18 +32,20 @@ text(void **arena, sqlite3_stmt *row, int column, bool *failed)
 static bool
 read_common(void **arena, sqlite3_stmt *row, struct sq_job *job)
 {
-    bool    failed = false;
-    int64_t flags  = sqlite3_column_int64(row, 16);
+    bool    failed   = false;
+    int64_t flags    = sqlite3_column_int64(row, 16);
+    int64_t priority = il__sq_number(row, 3, -IL_PRIORITY_MAX, IL_PRIORITY_MAX);
+    int64_t last     = il__sq_number(row, 13, 0, IL__LAST_COUNT - 1);
 
     *job = (struct sq_job){
         .j          = { .seq             = (uint64_t)il__sq_number(row, 0, 0, INT64_MAX),
-                        .priority        = (int32_t)il__sq_number(row, 3, -IL_PRIORITY_MAX, IL_PRIORITY_MAX),
+                        .priority        = (int32_t)priority,
                         .max_attempts    = (uint32_t)il__sq_number(row, 4, 1, IL_ATTEMPTS_MAX),
                         .is_parent       = sqlite3_column_int64(row, 5) != 0,
                         .n_children      = (uint32_t)il__sq_number(row, 6, 0, UINT32_MAX),
                         .created_ms      = il__sq_time(row, 7),
                         .unique_until_ms = il__sq_time(row, 8),
-                        .last            = (enum il__job_last)il__sq_number(row, 13, 0, IL__LAST_COUNT - 1),
+                        .last            = (enum il__job_last)last,
                         .attempt         = (uint32_t)il__sq_number(row, 14, 0, UINT32_MAX - 1),
                         .token           = (uint64_t)il__sq_number(row, 15, 0, INT64_MAX),
                         .cancelled       = (flags & FLAG_CANCELLED) != 0,
@@ -69,13 +73,13 @@ read_live(sqlite3_stmt *row, struct sq_job *job)
     int64_t lane = sqlite3_column_int64(row, 23);
 
     switch (lane & 7) {
-    case SQ_KIND_SCHEDULED:
+    case IL__LANE_SCHEDULED:
         job->j.state = IL_JOB_SCHEDULED;
         break;
-    case SQ_KIND_READY:
-    case SQ_KIND_BLOCKED:
+    case IL__LANE_READY:
+    case IL__LANE_BLOCKED:
         job->j.state = IL_JOB_READY;
-        job->blocked = (lane & 7) == SQ_KIND_BLOCKED;
+        job->blocked = (lane & 7) == IL__LANE_BLOCKED;
         break;
     default:
         job->j.state = IL_JOB_RUNNING;
@@ -83,7 +87,7 @@ read_live(sqlite3_stmt *row, struct sq_job *job)
     }
     if (job->j.is_parent) /* whatever its lane says */
         job->j.state = IL_JOB_RUNNING;
-    else if (lane == SQ_LANE_CLAIMED)
+    else if (lane == IL__LANE_CLAIMED)
         job->j.expires_ms = il__sq_time(row, 24);
     job->j.lease_ms   = il__sq_number(row, 25, 0, IL_TTL_MS_MAX);
     job->j.updated_ms = il__sq_time(row, 26);
@@ -109,7 +113,7 @@ il__sq_job_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, bool live, st
     return true;
 }
 
-/* The one row of a statement whose parameters are bound. */
+/* The single row of a statement whose parameters are bound. */
 static bool
 read_one(struct sq_conn *c, void **arena, sqlite3_stmt *row, bool live, struct sq_job *ret,
          bool *ret_found)
@@ -159,7 +163,8 @@ il__sq_job_live(struct sq_conn *c, void **arena, int64_t seq, struct sq_job *ret
 }
 
 bool
-il__sq_job_find_seq(struct sq_conn *c, void **arena, int64_t seq, struct sq_job *ret, bool *ret_found)
+il__sq_job_find_seq(struct sq_conn *c, void **arena, int64_t seq, struct sq_job *ret,
+                    bool *ret_found)
 {
     return il__sq_job_live(c, arena, seq, ret, ret_found) &&
            (*ret_found || find_by_seq(c, arena, SQ_job_done, seq, ret, ret_found));
@@ -177,7 +182,7 @@ il__sq_seqs(struct sq_conn *c, void **arena, sqlite3_stmt *row, struct sq_seqs *
             capacity        = capacity == 0 ? 16 : capacity * 2;
             int64_t *larger = il__arena_alloc(arena, capacity * sizeof *larger);
             if (larger == NULL) {
-                (void)sqlite3_reset(row); /* the error to tell is the missing memory */
+                (void)sqlite3_reset(row); /* report the lack of memory */
                 return il__sq_no_memory(c);
             }
             if (ret->n > 0)
@@ -198,15 +203,17 @@ is_live(struct sq_conn *c, int64_t seq, bool *ret)
 }
 
 bool
-il__sq_job_env(struct sq_store *s, struct sq_queue *q, const struct sq_job *job, struct il__job_env *ret)
+il__sq_job_env(struct sq_store *s, struct sq_queue *q, const struct sq_job *job,
+               struct il__job_env *ret)
 {
-    *ret = (struct il__job_env){
-        .opts = &q->opts, .totals = &q->totals, .now_ms = s->state.now_ms, .wall_ms = s->state.wall_ms
-    };
+    *ret = (struct il__job_env){ .opts    = &q->opts,
+                                 .totals  = &q->totals,
+                                 .now_ms  = s->state.now_ms,
+                                 .wall_ms = s->state.wall_ms };
     return job->parent == 0 || is_live(&s->conn, job->parent, &ret->kept);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 int64_t
 il__sq_job_flags(const struct il__job *j)
@@ -220,19 +227,19 @@ static bool
 bind_lane(struct sq_conn *c, sqlite3_stmt *stmt, const struct sq_job *job)
 {
     const struct il__job *j    = &job->j;
-    int64_t               lane = SQ_LANE_CLAIMED;
+    int64_t               lane = IL__LANE_CLAIMED;
     int64_t               ord  = j->expires_ms;
     int64_t               at   = 0;
 
     if (j->state == IL_JOB_SCHEDULED) {
-        lane = il__sq_lane(job->queue_no, SQ_KIND_SCHEDULED);
+        lane = il__sq_lane(job->queue_no, IL__LANE_SCHEDULED);
         ord  = j->run_at_ms;
     } else if (j->state == IL_JOB_READY) {
-        lane = il__sq_lane(job->queue_no, job->blocked ? SQ_KIND_BLOCKED : SQ_KIND_READY);
+        lane = il__sq_lane(job->queue_no, job->blocked ? IL__LANE_BLOCKED : IL__LANE_READY);
         ord  = j->priority;
         at   = j->run_at_ms;
     } else if (j->is_parent) {
-        lane = il__sq_lane(job->queue_no, SQ_KIND_PARENT);
+        lane = il__sq_lane(job->queue_no, IL__LANE_PARENT);
         ord  = 0;
     }
     return il__sq_bind_int(c, stmt, 3, lane) && il__sq_bind_int(c, stmt, 4, ord) &&
@@ -246,12 +253,16 @@ bind_live(struct sq_conn *c, sqlite3_stmt *stmt, const struct sq_job *job)
     const struct il__job *j = &job->j;
 
     return il__sq_bind_int(c, stmt, 1, (int64_t)j->seq) && bind_lane(c, stmt, job) &&
-           il__sq_bind_int(c, stmt, 6, (int64_t)j->last) && il__sq_bind_int(c, stmt, 7, j->attempt) &&
+           il__sq_bind_int(c, stmt, 6, (int64_t)j->last) &&
+           il__sq_bind_int(c, stmt, 7, j->attempt) &&
            il__sq_bind_int(c, stmt, 8, (int64_t)j->token) &&
            il__sq_bind_int(c, stmt, 9, il__sq_job_flags(j)) &&
-           il__sq_bind_int(c, stmt, 10, j->progress) && il__sq_bind_int(c, stmt, 11, j->run_at_ms) &&
-           il__sq_bind_int(c, stmt, 12, j->lease_ms) && il__sq_bind_int(c, stmt, 13, j->started_ms) &&
-           il__sq_bind_int(c, stmt, 14, j->updated_ms) && il__sq_bind_text(c, stmt, 15, job->worker) &&
+           il__sq_bind_int(c, stmt, 10, j->progress) &&
+           il__sq_bind_int(c, stmt, 11, j->run_at_ms) &&
+           il__sq_bind_int(c, stmt, 12, j->lease_ms) &&
+           il__sq_bind_int(c, stmt, 13, j->started_ms) &&
+           il__sq_bind_int(c, stmt, 14, j->updated_ms) &&
+           il__sq_bind_text(c, stmt, 15, job->worker) &&
            il__sq_bind_text(c, stmt, 16, job->error) && il__sq_bind_text(c, stmt, 17, job->message);
 }
 
@@ -263,7 +274,7 @@ live_save(struct sq_conn *c, const struct sq_job *job)
     return bind_live(c, stmt, job) && il__sq_run(c, stmt);
 }
 
-/* NULL for what a job does not have: then the partial indexes do not hold it. */
+/* NULL for missing values, so that the partial indexes skip the row. */
 static bool
 bind_or_null(struct sq_conn *c, sqlite3_stmt *stmt, int i, const char *value)
 {
@@ -308,13 +319,15 @@ done_add(struct sq_conn *c, const struct sq_job *job, const void *result, size_t
            il__sq_bind_int(c, stmt, 2, (int64_t)j->state) &&
            il__sq_bind_int(c, stmt, 3, (int64_t)j->seq) &&
            il__sq_bind_int(c, stmt, 4, j->purge_at_ms) &&
-           il__sq_bind_int(c, stmt, 5, (int64_t)j->last) && il__sq_bind_int(c, stmt, 6, j->attempt) &&
+           il__sq_bind_int(c, stmt, 5, (int64_t)j->last) &&
+           il__sq_bind_int(c, stmt, 6, j->attempt) &&
            il__sq_bind_int(c, stmt, 7, (int64_t)j->token) &&
            il__sq_bind_int(c, stmt, 8, il__sq_job_flags(j)) &&
            il__sq_bind_int(c, stmt, 9, j->progress) && il__sq_bind_int(c, stmt, 10, j->run_at_ms) &&
            il__sq_bind_int(c, stmt, 11, j->started_ms) &&
            il__sq_bind_int(c, stmt, 12, j->completed_ms) &&
-           il__sq_bind_text(c, stmt, 13, job->worker) && il__sq_bind_text(c, stmt, 14, job->error) &&
+           il__sq_bind_text(c, stmt, 13, job->worker) &&
+           il__sq_bind_text(c, stmt, 14, job->error) &&
            il__sq_bind_text(c, stmt, 15, job->message) &&
            il__sq_bind_blob(c, stmt, 16, result_bytes > 0 ? result : "", result_bytes) &&
            il__sq_run(c, stmt);
@@ -325,7 +338,8 @@ done_remove(struct sq_conn *c, const struct sq_job *job, il_job_state state)
 {
     sqlite3_stmt *stmt = il__sq_use(c, SQ_job_done_remove);
 
-    return il__sq_bind_int(c, stmt, 1, job->queue_no) && il__sq_bind_int(c, stmt, 2, (int64_t)state) &&
+    return il__sq_bind_int(c, stmt, 1, job->queue_no) &&
+           il__sq_bind_int(c, stmt, 2, (int64_t)state) &&
            il__sq_bind_int(c, stmt, 3, (int64_t)job->j.seq) && il__sq_run(c, stmt);
 }
 
@@ -337,7 +351,8 @@ bind_unique(struct sq_conn *c, sqlite3_stmt *stmt, const struct sq_job *job)
            il__sq_bind_int(c, stmt, 3, (int64_t)job->j.seq);
 }
 
-/* A job that is live again or for the first time takes its key; one that ended gives it up, unless its period goes on. */
+/* A job that becomes live takes its key; one that has ended gives it up, unless its period is still
+ * running. */
 static bool
 write_unique(struct sq_store *s, const struct sq_job *job, bool lives)
 {
@@ -349,14 +364,15 @@ write_unique(struct sq_store *s, const struct sq_job *job, bool lives)
     return bind_unique(c, stmt, job) && il__sq_run(c, stmt);
 }
 
-/* Does a job count for the limit of its group: running, or next to be claimed? */
+/* Does a job count against the limit of its group: running, or next to be claimed? */
 static bool
 counts(il_job_state state, bool blocked)
 {
     return state == IL_JOB_RUNNING || (state == IL_JOB_READY && !blocked);
 }
 
-/* Who waits for the job itself: nobody yet, if it is new. And workers, for one that is due now or later. */
+/* Wake those who wait for the job itself (none if it is new), and workers, for a job that is due
+ * now or later. */
 static bool
 wake(struct sq_store *s, struct sq_queue *q, const struct sq_job *job, bool is_new)
 {
@@ -384,6 +400,27 @@ write_rows(struct sq_store *s, struct sq_job *job, struct sq_was was, const void
            write_unique(s, job, false);
 }
 
+/* Count one more or one fewer job in this state. A damaged count does not drop below 0. */
+static void
+count_job(struct sq_queue *q, il_job_state state, bool more)
+{
+    if (more)
+        q->depth.n[state]++;
+    else if (q->depth.n[state] > 0)
+        q->depth.n[state]--;
+}
+
+void
+il__sq_count_move(struct sq_queue *q, il_job_state was, il_job_state state)
+{
+    if (was == state)
+        return;
+#ifndef IL_MUTANT_depth_not_lowered
+    count_job(q, was, false);
+#endif
+    count_job(q, state, true);
+}
+
 bool
 il__sq_job_write(struct sq_store *s, struct sq_queue *q, struct sq_job *job, struct sq_was was,
                  const void *result, size_t result_bytes)
@@ -397,6 +434,7 @@ il__sq_job_write(struct sq_store *s, struct sq_queue *q, struct sq_job *job, str
         return false;
     if (!write_rows(s, job, was, result, result_bytes))
         return false;
+    il__sq_count_move(q, was.state, state);
     if (counts(was.state, was.blocked) && !(state == IL_JOB_READY || state == IL_JOB_RUNNING) &&
         !il__sq_group_leave(s, q, job))
         return false;
@@ -429,6 +467,7 @@ il__sq_job_delete(struct sq_store *s, struct sq_queue *q, const struct sq_job *j
     sqlite3_stmt   *stmt  = il__sq_use(c, SQ_job_remove);
 
     CHECK(job->j.state != IL_JOB_RUNNING);
+    il__sq_count_move(q, job->j.state, IL_JOB_NONE);
     if (!(ended ? done_remove(c, job, job->j.state) : live_remove(c, job)))
         return false;
     if (!il__sq_bind_int(c, stmt, 1, (int64_t)job->j.seq) || !il__sq_run(c, stmt))

@@ -1,9 +1,9 @@
 /*
- * queue_parent.c: parents and children. Counts are computed from the children's rows, in one statement.
+ * queue_parent.c: parents and children. One statement computes the counts from the children's rows.
  *
- * That would make a parent with n children cost n * n / 2 rows until it ends, so whether it can end is found out first, by two
- * looks: is a child live, and what number has the last child? Children of a live parent are not purged, so the number says how many
- * have come.
+ * Doing so for each of n children would read n * n / 2 rows before the parent ends. So two lookups
+ * first check whether it can end: is a child still live, and what number has the last child?
+ * Children of a live parent are not purged, so that number is the count of all children so far.
  */
 #include "base/arena.h"
 #include "store/sqlite/queue_internal.h"
@@ -61,7 +61,7 @@ may_end(struct sq_store *s, const struct sq_job *parent, bool *ret)
     return true;
 }
 
-/* ---- its end -------------------------------------------------------------------------------------------------------- */
+/* ---- its end --------------------------------------------------------------------------------- */
 
 struct child {
     int64_t        queue_no;
@@ -84,7 +84,8 @@ unkeep(struct sq_store *s, struct child *child)
            il__sq_bind_int(c, stmt, 4, child->j.purge_at_ms) && il__sq_run(c, stmt);
 }
 
-/* From now on the children may be purged. Their order is that of il_job_parent, which this does not change. */
+/* The children may be purged from now on. Their order is that of il_job_parent, which this does not
+ * change. */
 static bool
 unkeep_children(struct sq_store *s, const struct sq_job *parent)
 {
@@ -96,12 +97,14 @@ unkeep_children(struct sq_store *s, const struct sq_job *parent)
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
         int64_t      state = sqlite3_column_int64(row, 1);
-        struct child child = { .queue_no = sqlite3_column_int64(row, 0),
-                               .j        = { .seq             = (uint64_t)sqlite3_column_int64(row, 2),
-                                             .state           = (il_job_state)state,
-                                             .unique_until_ms = sqlite3_column_int64(row, 3) } };
+        struct child child = {
+            .queue_no = sqlite3_column_int64(row, 0),
+            .j        = { .seq             = (uint64_t)sqlite3_column_int64(row, 2),
+                          .state           = (il_job_state)state,
+                          .unique_until_ms = sqlite3_column_int64(row, 3) },
+        };
         if (!unkeep(s, &child)) {
-            (void)sqlite3_reset(row); /* the error to tell is the other one */
+            (void)sqlite3_reset(row); /* report the other error */
             return false;
         }
     }
@@ -109,7 +112,7 @@ unkeep_children(struct sq_store *s, const struct sq_job *parent)
 }
 
 bool
-il__sq_parent_settle(struct sq_store *s, struct sq_queue *q, struct sq_job *parent)
+il__sq_end_parent(struct sq_store *s, struct sq_queue *q, struct sq_job *parent)
 {
     struct sq_was       was = il__sq_was(parent);
     struct il__children children;
@@ -127,7 +130,7 @@ il__sq_parent_settle(struct sq_store *s, struct sq_queue *q, struct sq_job *pare
     if (!il__sq_children_count(&s->conn, parent->j.seq, &children) ||
         !il__sq_job_env(s, q, parent, &env))
         return false;
-    if (!il__job_settle(&parent->j, &env, &children, text, &error))
+    if (!il__job_end_parent(&parent->j, &env, &children, text, &error))
         return true;
     if (error != NULL)
         parent->error = il__arena_strdup(&s->scratch, error);
@@ -148,10 +151,10 @@ il__sq_parent_look(struct sq_store *s, int64_t parent)
     if (!il__sq_job_live(&s->conn, &s->scratch, parent, &job, &found))
         return false;
     return !found || !job.j.is_parent ||
-           (il__sq_queue_of(s, job.queue_no, &q) && il__sq_parent_settle(s, q, &job));
+           (il__sq_queue_of(s, job.queue_no, &q) && il__sq_end_parent(s, q, &job));
 }
 
-/* ---- cancelling it ------------------------------------------------------------------------------------------------------ */
+/* ---- cancelling it --------------------------------------------------------------------------- */
 
 static bool
 cancel_child(struct sq_store *s, int64_t seq, const il_op *op)
@@ -193,5 +196,5 @@ il__sq_parent_cancel(struct sq_store *s, struct sq_queue *q, struct sq_job *pare
         if (!cancel_child(s, live.items[i], op))
             return false;
     }
-    return il__sq_parent_settle(s, q, parent);
+    return il__sq_end_parent(s, q, parent);
 }

@@ -1,8 +1,8 @@
 /*
- * queue_push.c: push on the SQLite engine, as the table in src/core/queue.md says.
+ * queue_push.c: push in the SQLite engine. The decision table is in src/core/queue.md.
  *
- * The usual push, into a queue that is there, without parent and unique key, is two inserts: whether its id exists is
- * found out by the first of them, which changes nothing then.
+ * The usual push, into an existing queue and without parent or unique key, is two inserts. The
+ * first one also detects an existing id, and then changes nothing.
  */
 #include "core/op.h"
 #include "core/queue.h"
@@ -20,12 +20,13 @@ static bool
 bind_child(struct sq_conn *c, sqlite3_stmt *stmt, const struct sq_job *job)
 {
     if (job->parent != 0)
-        return il__sq_bind_int(c, stmt, 11, job->parent) && il__sq_bind_int(c, stmt, 12, job->ordinal);
+        return il__sq_bind_int(c, stmt, 11, job->parent) &&
+               il__sq_bind_int(c, stmt, 12, job->ordinal);
     return stmt != NULL && sqlite3_bind_null(stmt, 11) == SQLITE_OK &&
            sqlite3_bind_null(stmt, 12) == SQLITE_OK;
 }
 
-/* Insert the row of il_job; *ret_added is false when the id exists. */
+/* Insert the row of il_job; *ret_added is false if the id exists. */
 static bool
 add_row(struct sq_conn *c, const il_op *op, const struct sq_job *job, bool *ret_added)
 {
@@ -55,7 +56,10 @@ il__sq_push_new(struct sq_store *s, struct sq_queue *q, const il_op *op,
     const il_job_in   *in     = &op->in.job;
     struct il__totals  totals = q->totals;
     struct il__job_env env    = {
-           .opts = &q->opts, .totals = &totals, .now_ms = s->state.now_ms, .wall_ms = s->state.wall_ms
+           .opts    = &q->opts,
+           .totals  = &totals,
+           .now_ms  = s->state.now_ms,
+           .wall_ms = s->state.wall_ms,
     };
 
     *job = (struct sq_job){ .queue_no   = q->no,
@@ -78,7 +82,7 @@ il__sq_push_new(struct sq_store *s, struct sq_queue *q, const il_op *op,
     return il__sq_job_write(s, q, job, (struct sq_was){ IL_JOB_NONE, false }, NULL, 0);
 }
 
-/* ---- an id that exists -------------------------------------------------------------------------------------------------- */
+/* ---- an id that exists ----------------------------------------------------------------------- */
 
 static bool
 has_payload(struct sq_conn *c, uint64_t seq, const il_job_in *in, bool *ret)
@@ -106,9 +110,10 @@ push_again(struct sq_store *s, il_op *op, struct sq_job *job)
     return true;
 }
 
-/* ---- parents and unique keys ----------------------------------------------------------------------------------------------- */
+/* ---- parents and unique keys ----------------------------------------------------------------- */
 
-/* The parent of a push, which may have one more child; else op->status says why not. Its `ordinal` is that of its last child. */
+/* Find the parent of a push, which may accept one more child; otherwise op->status says why not.
+ * Its `ordinal` is that of its last child. */
 static bool
 find_parent(struct sq_store *s, il_op *op, struct sq_job *ret)
 {
@@ -127,7 +132,7 @@ find_parent(struct sq_store *s, il_op *op, struct sq_job *ret)
     return true;
 }
 
-/* Answer with DUPLICATE if another job keeps the unique key; *ret_taken says so. */
+/* Answer DUPLICATE if another job keeps the unique key; *ret_taken says so. */
 static bool
 check_unique(struct sq_store *s, il_op *op, struct sq_queue *q, bool *ret_taken)
 {
@@ -153,7 +158,7 @@ check_unique(struct sq_store *s, il_op *op, struct sq_queue *q, bool *ret_taken)
     return true;
 }
 
-/* ---- push ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- push ------------------------------------------------------------------------------------ */
 
 static bool
 answer_new(struct sq_store *s, il_op *op, struct sq_queue *q, const struct sq_job *parent)
@@ -170,10 +175,11 @@ answer_new(struct sq_store *s, il_op *op, struct sq_queue *q, const struct sq_jo
         return il__sq_job_answer(s, op, q, &job);
     if (!il__sq_job_find(&s->conn, &s->scratch, op->tenant, op->in.job.id, &job, &found))
         return false;
-    return found ? push_again(s, op, &job) : il__sq_corrupt(&s->conn); /* a row without its other half */
+    /* a row without its other half */
+    return found ? push_again(s, op, &job) : il__sq_corrupt(&s->conn);
 }
 
-/* Every check in its order, before anything is inserted. */
+/* All checks, in order, before anything is inserted. */
 static bool
 push_checked(struct sq_store *s, il_op *op, struct sq_queue *q)
 {

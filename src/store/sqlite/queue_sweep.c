@@ -1,13 +1,14 @@
 /*
- * queue_sweep.c: what happens without an op on a job: dead claims are recovered, schedules tick, what was kept long enough goes; and the
- * purge that an operator asks for. All through indexes, all bounded.
+ * queue_sweep.c: what happens to jobs without an op: recovers dead claims, runs due schedules and
+ * deletes jobs past their retention; also the purge that an operator requests. Everything goes
+ * through an index and is bounded.
  */
 #include "base/arena.h"
 #include "core/limits.h"
 #include "core/op.h"
 #include "store/sqlite/queue_internal.h"
 
-/* The seqs that a statement with two parameters finds: not after `at`, at most n of them. */
+/* The seqs that a statement with two parameters finds: not after `at`, at most n. */
 static bool
 find(struct sq_store *s, enum sq_stmt stmt, int64_t at, uint32_t n, struct sq_seqs *ret)
 {
@@ -55,7 +56,7 @@ tick(struct sq_store *s, il_op *op)
     return true;
 }
 
-/* Delete a job by its number; it may have gone meanwhile. */
+/* Delete a job by its number; it may have been deleted meanwhile. */
 static bool
 delete_one(struct sq_store *s, int64_t seq, uint32_t *n)
 {
@@ -88,7 +89,8 @@ delete_old(struct sq_store *s, il_op *op)
     return true;
 }
 
-/* Workers whose last claim is over. The list is read before rows go, which it would meet otherwise. */
+/* Delete workers whose last claim is over. The list is read first, because it would otherwise meet
+ * the deleted rows. */
 static bool
 forget_workers(struct sq_store *s, const il_op *op)
 {
@@ -109,7 +111,7 @@ forget_workers(struct sq_store *s, const il_op *op)
         nos[seqs.n]   = sqlite3_column_int64(row, 0);
         names[seqs.n] = il__arena_strdup(&s->scratch, il__sq_text(row, 1));
         if (names[seqs.n++] == NULL) {
-            (void)sqlite3_reset(row); /* the error to tell is the missing memory */
+            (void)sqlite3_reset(row); /* report the lack of memory */
             return il__sq_no_memory(c);
         }
     }

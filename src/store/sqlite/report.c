@@ -1,5 +1,6 @@
 /*
- * report.c: what `interlock doctor` says of a SQLite store: its library, its file, and the disk below.
+ * report.c: the findings of `interlock doctor` about a SQLite store: its library, its file, and the
+ * disk the file is on.
  */
 #include <inttypes.h>
 #include <linux/magic.h>
@@ -14,7 +15,7 @@
 #define SMB2_MAGIC_NUMBER_ 0xFE534D42 /* not in every linux/magic.h */
 #define CIFS_MAGIC_NUMBER_ 0xFF534D42
 #define FREE_BYTES_LOW (UINT64_C(256) << 20)
-#define WAL_BYTES_LARGE (INT64_C(400) << 20) /* ten times what a checkpoint waits for */
+#define WAL_BYTES_LARGE 100000000 /* checkpoint.c keeps it below that, except during long reads */
 #define TEXT_BYTES 160
 
 struct report {
@@ -35,9 +36,9 @@ tell_version(const struct report *r)
     bool fixed = sqlite3_libversion_number() >= 3051003;
 
     tell(r, IL__FINDING_GOOD, "SQLite", sqlite3_libversion(),
-         fixed ? "has no known fault that concerns the store"
-               : "can damage a WAL when a checkpoint meets a writer; here they never meet: all "
-                 "writers of the store take its lock file. Do not write to it with other programs");
+         fixed ? "has no known bug that affects the store"
+               : "can corrupt a WAL if a checkpoint overlaps a write; the store's lock file "
+                 "prevents that. Do not write to the store with other programs");
 }
 
 static void
@@ -47,18 +48,19 @@ tell_filesystem(const struct report *r, const char *path)
 
     if (statfs(path, &fs) != 0)
         return;
-    uint64_t type = (uint64_t)fs.f_type & UINT32_MAX;
-    bool remote = type == NFS_SUPER_MAGIC || type == SMB_SUPER_MAGIC || type == SMB2_MAGIC_NUMBER_ ||
-                  type == CIFS_MAGIC_NUMBER_ || type == AFS_SUPER_MAGIC || type == CEPH_SUPER_MAGIC;
+    uint64_t type   = (uint64_t)fs.f_type & UINT32_MAX;
+    bool     remote = type == NFS_SUPER_MAGIC || type == SMB_SUPER_MAGIC ||
+                  type == SMB2_MAGIC_NUMBER_ || type == CIFS_MAGIC_NUMBER_ ||
+                  type == AFS_SUPER_MAGIC || type == CEPH_SUPER_MAGIC;
     if (remote)
         tell(r, IL__FINDING_BAD, "file system", "network",
              "locks and wake-ups do not reach other machines: use postgres: or redis:");
     else if (type == TMPFS_MAGIC || type == RAMFS_MAGIC)
-        tell(r, IL__FINDING_WARN, "file system", "memory", "all of it is lost when the machine stops");
+        tell(r, IL__FINDING_WARN, "file system", "memory",
+             "everything is lost when the machine stops");
     else
         tell(r, IL__FINDING_GOOD, "file system", "local",
-             "what was acknowledged survives a power cut, "
-             "if the disk keeps what it has synced");
+             "acknowledged data survives a power failure, provided that the disk honours syncs");
 }
 
 static void
@@ -73,7 +75,7 @@ tell_space(const struct report *r, const char *path)
     (void)snprintf(text, sizeof text, "%" PRIu64 " MB", n_free >> 20);
     if (n_free < FREE_BYTES_LOW)
         tell(r, IL__FINDING_WARN, "free space", text,
-             "with a full disk nothing is granted, and leases cannot be renewed");
+             "with a full disk nothing is granted and leases cannot be renewed");
     else
         tell(r, IL__FINDING_GOOD, "free space", text, "enough");
 }
@@ -89,8 +91,8 @@ tell_files(const struct report *r, const char *path)
         (void)snprintf(text, sizeof text, "%04o", (unsigned)st.st_mode & 07777);
         bool open = (st.st_mode & 077) != 0;
         tell(r, open ? IL__FINDING_WARN : IL__FINDING_GOOD, "file mode", text,
-             open ? "others can read what the leases say, or take them away: chmod 600"
-                  : "nobody else can read or change it");
+             open ? "other users can read or change leases: chmod 600"
+                  : "no other user can read or change it");
     }
     il__buf_addf(&wal, "%s-wal", path);
     if (stat(il__buf_str(&wal), &st) != 0)
@@ -98,19 +100,21 @@ tell_files(const struct report *r, const char *path)
     (void)snprintf(text, sizeof text, "%" PRId64 " MB", (int64_t)st.st_size >> 20);
     if (st.st_size > WAL_BYTES_LARGE)
         tell(r, IL__FINDING_WARN, "write-ahead log", text,
-             "it cannot be moved into the database: some program has kept a read open for long");
+             "it cannot be checkpointed: a program has kept a read transaction open for long");
     else
-        tell(r, IL__FINDING_GOOD, "write-ahead log", text, "is moved into the database in time");
+        tell(r, IL__FINDING_GOOD, "write-ahead log", text, "checkpointed in time");
 }
 
 il_status
-il__sq_report(struct sq_store *s, const char *table, il__report_fn *each, void *cookie, il_error *reterr)
+il__sq_report(struct sq_store *s, const char *table, il__report_fn *each, void *cookie,
+              il_error *reterr)
 {
     struct report r    = { each, cookie };
     const char   *path = sqlite3_db_filename(s->conn.db, "main");
 
     if (table != NULL)
-        return il__error_set(reterr, IL_INVAL, "tables of yours are looked at in a postgres: store");
+        return il__error_set(reterr, IL_INVAL,
+                             "your own tables can be checked only in a postgres: store");
     tell_version(&r);
     tell(&r, IL__FINDING_GOOD, "synchronous", "FULL",
          "every commit is synced before it is acknowledged");

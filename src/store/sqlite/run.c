@@ -1,8 +1,10 @@
 /*
- * run.c: stage, finish and cancel of runs on the SQLite engine, as src/core/runs.md says, and their sweep.
+ * run.c: stage, finish and cancel of runs in the SQLite engine, and their sweep. The rules are in
+ * src/core/runs.md.
  *
- * Each op finds its run, settles the run's key, decides, and writes, inside the batch's BEGIN IMMEDIATE transaction: only one
- * writer is let in, so what was read is still true when it is acted upon.
+ * Each op finds its run, expires the run's key, decides and writes inside the batch's BEGIN
+ * IMMEDIATE transaction. That admits only one writer, so what was read is still true when the op
+ * acts on it.
  */
 #include "store/sqlite/run.h"
 
@@ -10,7 +12,7 @@
 #include "core/lease.h"
 #include "core/op.h"
 
-/* ---- stage, finish, cancel -------------------------------------------------------------------------------------- */
+/* ---- stage, finish, cancel ------------------------------------------------------------------- */
 
 static bool
 is_current(const il_op *op, const struct sq_run *r)
@@ -22,9 +24,11 @@ is_current(const il_op *op, const struct sq_run *r)
            strcmp(r->info.holder, op->holder) == 0;
 }
 
-/* Is it the run's own stage or finish, and what of its log is new? Otherwise the op has its answer. */
+/* Is it a stage or finish by the run's own holder, and which part of its log is new? If not, sets
+ * the op's reply. */
 static bool
-may_write(struct sq_store *s, il_op *op, const struct sq_run *r, struct il__log_part *ret, bool *ret_may)
+may_write(struct sq_store *s, il_op *op, const struct sq_run *r, struct il__log_part *ret,
+          bool *ret_may)
 {
     bool current = is_current(op, r);
 
@@ -75,7 +79,7 @@ find_number(const struct sq_holds *holds, uint64_t number)
     return NULL;
 }
 
-/* End the lease of a run that has ended, and give the key on. */
+/* End the lease of a run that has ended, and hand the key to the next waiter. */
 static bool
 release(struct sq_store *s, struct sq_key *k, uint64_t fence)
 {
@@ -106,7 +110,7 @@ finish(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
            il__sq_run_show(&s->conn, &s->state, op, r) && release(s, k, r->info.fence);
 }
 
-/* An offer was not confirmed, so its end is not remembered. */
+/* An unconfirmed offer: its end is not remembered. */
 bool
 il__sq_run_leave(struct sq_store *s, struct sq_key *k, const struct sq_run *r)
 {
@@ -143,17 +147,15 @@ cancel(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
     return ok && il__sq_run_show(&s->conn, &s->state, op, r);
 }
 
-/* ---- the ops ------------------------------------------------------------------------------------------------------ */
+/* ---- the ops --------------------------------------------------------------------------------- */
 
-/* An op that changes a run which is named by its id. */
+/* An op that changes a run, named by its id. */
 static bool
 change(struct sq_store *s, il_op *op)
 {
     struct sq_conn *c      = &s->conn;
     il_sweep_out    counts = { 0 };
-    bool            mended = false;
     struct sq_run   r;
-    struct sq_live  live;
     bool            found;
 
     if (!il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))
@@ -162,10 +164,9 @@ change(struct sq_store *s, il_op *op)
     if (!found)
         return true;
     struct sq_key k = { .tenant = op->tenant, .key = r.info.key };
-    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, &counts) ||
-        !il__sq_run_mend(s, &k, &live, &mended))
+    if (!il__sq_key_load(s, &k) || !il__sq_expire(s, &k, &counts))
         return false;
-    if ((mended || counts.n_expired + counts.n_dropped > 0) && /* then it may have ended just now */
+    if (counts.n_expired + counts.n_dropped > 0 && /* then it may have ended just now */
         !il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))
         return false;
     if (op->type == IL_OP_RUN_STAGE)
@@ -181,7 +182,7 @@ il__sq_run_op(struct sq_store *s, il_op *op)
     return op->type == IL_OP_RUN_START ? il__sq_run_start(s, op) : change(s, op);
 }
 
-/* ---- the sweep -------------------------------------------------------------------------------------------------------- */
+/* ---- the sweep ------------------------------------------------------------------------------- */
 
 static bool
 remove_run(struct sq_store *s, uint64_t seq)
@@ -193,7 +194,7 @@ remove_run(struct sq_store *s, uint64_t seq)
            il__sq_run_log_remove(s, seq);
 }
 
-/* The next run that was kept long enough; *ret_seq is 0 when there is none. */
+/* The next run past its retention; *ret_seq is 0 if there is none. */
 static bool
 next_due(struct sq_store *s, uint64_t *ret_seq)
 {
@@ -210,11 +211,32 @@ next_due(struct sq_store *s, uint64_t *ret_seq)
     return il__sq_run(c, row);
 }
 
+/* Delete slots of rates that are in no window. They do not count as purged: only results do. */
+static bool
+sweep_rates(struct sq_store *s, uint32_t limit)
+{
+    struct sq_conn *c = &s->conn;
+
+#ifdef IL_MUTANT_rates_kept
+    limit = 0;
+#endif
+    for (enum il__rate_window w = IL__RATE_MINUTE; w < IL__RATE_COUNT; w++) {
+        sqlite3_stmt *stmt = il__sq_use(c, SQ_rate_purge);
+        if (!il__sq_bind_int(c, stmt, 1, il__rate_span_ms(w)) ||
+            !il__sq_bind_int(c, stmt, 2, il__rate_old(w, s->state.now_ms)) ||
+            !il__sq_bind_int(c, stmt, 3, limit) || !il__sq_run(c, stmt))
+            return false;
+    }
+    return true;
+}
+
 bool
 il__sq_run_sweep(struct sq_store *s, il_op *op)
 {
     uint64_t seq;
 
+    if (!sweep_rates(s, op->in.list.limit))
+        return false;
     for (uint32_t n = 0;; n++) {
         if (!next_due(s, &seq))
             return false;
@@ -235,5 +257,13 @@ il__sq_run_overdue(struct sq_conn *c, const struct sq_state *st, bool *ret)
 {
     sqlite3_stmt *row = il__sq_use(c, SQ_run_overdue);
 
-    return il__sq_bind_int(c, row, 1, st->wall_ms) && il__sq_ask(c, row, ret);
+    if (!il__sq_bind_int(c, row, 1, st->wall_ms) || !il__sq_ask(c, row, ret))
+        return false;
+    for (enum il__rate_window w = IL__RATE_MINUTE; w < IL__RATE_COUNT && !*ret; w++) {
+        row = il__sq_use(c, SQ_rate_overdue);
+        if (!il__sq_bind_int(c, row, 1, il__rate_span_ms(w)) ||
+            !il__sq_bind_int(c, row, 2, il__rate_old(w, st->now_ms)) || !il__sq_ask(c, row, ret))
+            return false;
+    }
+    return true;
 }

@@ -1,24 +1,25 @@
 /*
- * run_log.c: the logs of runs on the SQLite engine: pieces that follow each other. A short last piece is extended, so that many
- * small writes do not become many rows; what is long is cut, so that reading a part does not read it all. Only the last
- * IL_LOG_BYTES_MAX bytes count, whatever pieces are still there.
+ * run_log.c: the logs of runs in the SQLite engine, stored as consecutive pieces. A write extends a
+ * short last piece, so many small writes do not become many rows; a long write is split, so reading
+ * a part does not read all of it. Only the last IL_LOG_BYTES_MAX bytes count, even if older pieces
+ * still exist.
  */
 #include "core/op.h"
 #include "store/sqlite/run.h"
 
-#define PIECE_BYTES_MAX 65536 /* of a row; run_log_read.sql knows it, too */
+#define PIECE_BYTES_MAX 65536 /* of a row; run_log_read in sql/run.sql uses the same value */
 #define SHORT_BYTES 8192      /* a piece is extended up to that */
 
-_Static_assert(PIECE_BYTES_MAX == 65536, "run_log_read.sql looks that far back");
+_Static_assert(PIECE_BYTES_MAX == 65536, "run_log_read in sql/run.sql looks that far back");
 
-/* Where what is kept begins. */
+/* Start of the kept part. */
 static uint64_t
 first_kept(uint64_t n_bytes)
 {
     return n_bytes > IL_LOG_BYTES_MAX ? n_bytes - IL_LOG_BYTES_MAX : 0;
 }
 
-/* Put the data into the last piece, if that is short; *ret_done when it was. */
+/* Append the data to the last piece, if that is short; *ret_done says so. */
 static bool
 extend(struct sq_store *s, uint64_t seq, const void *data, size_t n, bool *ret_done)
 {
@@ -71,7 +72,7 @@ trim(struct sq_store *s, uint64_t seq, uint64_t before)
            il__sq_bind_int(c, stmt, 2, (int64_t)before) && il__sq_run(c, stmt);
 }
 
-/* The run's row is the caller's to write. */
+/* The caller writes the run's row. */
 bool
 il__sq_run_log_append(struct sq_store *s, struct sq_run *r, const struct il__log_part *log)
 {
@@ -88,7 +89,8 @@ il__sq_run_log_append(struct sq_store *s, struct sq_run *r, const struct il__log
            trim(s, seq, first_kept(r->info.log_bytes));
 }
 
-/* Copy what a piece has of [from, from + n) to its place. A damaged file may have pieces that are anything. */
+/* Copy the part of a piece that is in [from, from + n) to its place. In a damaged file, pieces may
+ * be anything. */
 static void
 copy_piece(sqlite3_stmt *row, uint64_t from, char *out, size_t n)
 {

@@ -1,15 +1,17 @@
 /*
- * run_row.c: rows of il_run on the SQLite engine: reading them and their single changes. Race-free because all of it happens
- * inside one BEGIN IMMEDIATE transaction: what was read is true until the commit.
+ * run_row.c: rows of il_run in the SQLite engine: reads them, and makes single changes. Race-free
+ * because all of it happens inside one BEGIN IMMEDIATE transaction: what was read stays true until
+ * the commit.
  */
 #include "base/arena.h"
 #include "store/sqlite/run.h"
 
-/* A stored number that can only be wrong if the file is damaged is made harmless here. */
+/* Clamp a stored number that can only be wrong if the file is damaged. */
 static il_run_state
 state_of(int64_t value)
 {
-    return value >= IL_RUN_PENDING && value < IL_RUN_STATE_COUNT ? (il_run_state)value : IL_RUN_FAILED;
+    return value >= IL_RUN_PENDING && value < IL_RUN_STATE_COUNT ? (il_run_state)value
+                                                                 : IL_RUN_FAILED;
 }
 
 static int32_t
@@ -18,7 +20,7 @@ progress_of(int64_t value)
     return value >= 0 && value <= 100 ? (int32_t)value : -1;
 }
 
-/* The columns of the lease, or of the waiter; a live run without either is a slot. */
+/* Read the columns of the lease, or of the waiter; a live run without either is a slot. */
 static struct il__run_hold
 hold_of_row(sqlite3_stmt *row, il_run_state state, const char *reason)
 {
@@ -73,9 +75,10 @@ numbers_of_row(sqlite3_stmt *row, struct sq_run *r)
     info->updated_at_ms = sqlite3_column_int64(row, 22);
 }
 
-/* Read a row of a statement whose columns are those of run_of_id. `tenant` stays. */
+/* Read a row of a statement with the columns of run_of_id. `tenant` stays. */
 bool
-il__sq_run_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, const char *tenant, struct sq_run *r)
+il__sq_run_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, const char *tenant,
+               struct sq_run *r)
 {
     static const int columns[] = { 1, 2, 3, 9, 10, 11, 12, 13, 26 };
     const char      *texts[ARRAY_LEN(columns)];
@@ -101,7 +104,7 @@ il__sq_run_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, const char *t
     return true;
 }
 
-/* The one row of a statement that is bound. */
+/* The single row of a statement whose parameters are bound. */
 static bool
 read_one(struct sq_conn *c, void **arena, sqlite3_stmt *row, const char *tenant, struct sq_run *r,
          bool *ret_found)
@@ -112,7 +115,7 @@ read_one(struct sq_conn *c, void **arena, sqlite3_stmt *row, const char *tenant,
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
     if (!il__sq_run_row(c, arena, row, tenant, r)) {
-        (void)sqlite3_reset(row); /* the error to tell is the missing memory */
+        (void)sqlite3_reset(row); /* report the lack of memory */
         return false;
     }
     return il__sq_run(c, row);
@@ -125,6 +128,16 @@ il__sq_run_find(struct sq_conn *c, void **arena, const char *tenant, const char 
     sqlite3_stmt *row = il__sq_use(c, SQ_run_of_id);
 
     return il__sq_bind_text(c, row, 1, tenant) && il__sq_bind_text(c, row, 2, id) &&
+           read_one(c, arena, row, tenant, r, ret_found);
+}
+
+bool
+il__sq_run_find_seq(struct sq_conn *c, void **arena, const char *tenant, uint64_t seq,
+                    struct sq_run *r, bool *ret_found)
+{
+    sqlite3_stmt *row = il__sq_use(c, SQ_run_of_seq);
+
+    return il__sq_bind_int(c, row, 1, (int64_t)seq) &&
            read_one(c, arena, row, tenant, r, ret_found);
 }
 
@@ -145,7 +158,8 @@ il__sq_run_live(struct sq_store *s, const char *tenant, const char *key, struct 
                 memcpy(grown, ret->items, ret->n * sizeof *grown);
             ret->items = grown;
         }
-        if (ret->items == NULL || !il__sq_run_row(c, &s->scratch, row, tenant, &ret->items[ret->n])) {
+        if (ret->items == NULL ||
+            !il__sq_run_row(c, &s->scratch, row, tenant, &ret->items[ret->n])) {
             (void)sqlite3_reset(row);
             return il__sq_no_memory(c);
         }
@@ -154,7 +168,7 @@ il__sq_run_live(struct sq_store *s, const char *tenant, const char *key, struct 
     return rc == SQLITE_DONE;
 }
 
-/* ---- changing --------------------------------------------------------------------------------------------------- */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 static bool
 wake(struct sq_store *s, const struct sq_run *r)
@@ -197,8 +211,9 @@ write_row(struct sq_store *s, const struct sq_run *r)
            il__sq_bind_int(c, stmt, 3, (int64_t)info->fence) &&
            il__sq_bind_int(c, stmt, 4, (int64_t)r->ticket) &&
            il__sq_bind_int(c, stmt, 5, (int64_t)info->state) &&
-           il__sq_bind_int(c, stmt, 6, info->cancelled) && il__sq_bind_int(c, stmt, 7, r->finished) &&
-           il__sq_bind_text(c, stmt, 8, error) && il__sq_bind_text(c, stmt, 9, info->stage) &&
+           il__sq_bind_int(c, stmt, 6, info->cancelled) &&
+           il__sq_bind_int(c, stmt, 7, r->finished) && il__sq_bind_text(c, stmt, 8, error) &&
+           il__sq_bind_text(c, stmt, 9, info->stage) &&
            il__sq_bind_int(c, stmt, 10, info->progress) &&
            il__sq_bind_int(c, stmt, 11, info->n_joined) &&
            il__sq_bind_int(c, stmt, 12, (int64_t)info->log_bytes) &&
@@ -208,7 +223,7 @@ write_row(struct sq_store *s, const struct sq_run *r)
            il__sq_bind_int(c, stmt, 16, info->updated_at_ms) && il__sq_run(c, stmt);
 }
 
-/* A start was told this run's id: that is no change of the run. */
+/* A start joined this run, which does not change the run. */
 bool
 il__sq_run_joined(struct sq_store *s, struct sq_run *r)
 {
@@ -268,18 +283,15 @@ il__sq_run_offered(struct sq_store *s, uint64_t seq, uint64_t fence)
            il__sq_bind_int(c, stmt, 2, (int64_t)fence) && il__sq_run(c, stmt);
 }
 
-/* ---- what the locks tell ------------------------------------------------------------------------------------------ */
+/* ---- what the locks tell --------------------------------------------------------------------- */
 
-/* The live run of a lease or waiter. In a damaged file there may be none, or one that has ended: then nothing is done. */
+/* The live run of a lease or waiter. In a damaged file it may be missing or ended: then nothing is
+ * done. */
 static bool
 run_of(struct sq_store *s, const struct sq_key *k, const struct sq_hold *h, struct sq_run *r,
        bool *ret_found)
 {
-    struct sq_conn *c   = &s->conn;
-    sqlite3_stmt   *row = il__sq_use(c, SQ_run_of_seq);
-
-    if (!il__sq_bind_int(c, row, 1, (int64_t)h->run) ||
-        !read_one(c, &s->scratch, row, k->tenant, r, ret_found))
+    if (!il__sq_run_find_seq(&s->conn, &s->scratch, k->tenant, h->run, r, ret_found))
         return false;
     *ret_found = *ret_found && !il__run_ended(r->info.state);
     return true;
@@ -311,7 +323,7 @@ il__sq_run_broken(struct sq_store *s, const struct sq_key *k, const struct sq_ho
     return !found || il__sq_run_stop(s, &r, il__run_error_broken(h->reason));
 }
 
-/* An event that a damaged row does not have an edge for. */
+/* An event for which a damaged row has no edge. */
 static bool
 is_possible(const struct sq_run *r, enum il__run_event event)
 {
@@ -319,7 +331,8 @@ is_possible(const struct sq_run *r, enum il__run_event event)
 }
 
 bool
-il__sq_run_lost(struct sq_store *s, const struct sq_key *k, const struct sq_hold *h, il_lease_state how)
+il__sq_run_lost(struct sq_store *s, const struct sq_key *k, const struct sq_hold *h,
+                il_lease_state how)
 {
     enum il__run_event event = il__run_lease_event(h->state, how);
     const char        *text  = h->reason;

@@ -1,12 +1,14 @@
 /*
- * run_show.c: how a run looks on the SQLite engine; get and list. They change nothing and work on either connection: a run
- * whose lease has expired is shown as it will end.
+ * run_show.c: formats runs for replies, and get and list, in the SQLite engine. They change nothing
+ * and work on either connection: a run whose lease has expired is shown in the state in which it
+ * will end.
  */
 #include "base/arena.h"
+#include "core/limits.h"
 #include "core/op.h"
 #include "store/sqlite/run.h"
 
-/* Its place among the pending runs of its key, those that are still there. */
+/* Its place among the pending runs of its key that have not ended. */
 static bool
 read_position(struct sq_conn *c, const struct sq_state *st, const struct sq_run *r, uint32_t *ret)
 {
@@ -50,86 +52,92 @@ il__sq_run_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const s
     return il__sq_run_show_at(c, st, op, r, position);
 }
 
-/* ---- listing ---------------------------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 #define LIVE (1U << IL_RUN_PENDING | 1U << IL_RUN_RUNNING)
 
-/* The end of the range of keys that begin with `text`: it, then a byte. No UTF-8 has 0xFF; no key has 0x01, so
- * that with it the range is the one key. */
-static void
-range_end(const char *text, unsigned char byte, char out[IL_KEY_BYTES_MAX + 2])
+/* Rows that a page reads: its own, one more to detect a next page, and those it skips. */
+static int64_t
+rows_of(const il_op *op)
 {
-    size_t n = strlen(text);
-
-    memcpy(out, text, n);
-    out[n]     = (char)byte;
-    out[n + 1] = '\0';
+    return (int64_t)op->in.list.limit + 1 + IL__LOOK_MAX;
 }
 
-/* The statement of a listing, ready to be stepped; NULL: the database failed. `end` lives as long. */
-static sqlite3_stmt *
-begin_list(struct sq_conn *c, const il_op *op, char end[IL_KEY_BYTES_MAX + 2])
+/* The seqs of the rows that a page reads, newest first. Keys that do not match are left out:
+ * *ret_last is the last row, shown or not. */
+static bool
+look(struct sq_conn *c, const il_op *op, uint64_t *seqs, size_t *ret_n, uint64_t *ret_last)
 {
     const il_list_in *in     = &op->in.list;
-    const char       *first  = op->key != NULL ? op->key : in->prefix != NULL ? in->prefix : "";
+    const char       *prefix = op->key == NULL && in->prefix != NULL ? in->prefix : "";
     uint32_t          states = in->states != 0 ? in->states : UINT32_MAX;
-    bool              live   = (states & ~LIVE) == 0;
-    enum sq_stmt  stmt  = live ? SQ_run_list_live : op->key != NULL ? SQ_run_list_key : SQ_run_list;
-    uint64_t      below = INT64_MAX;
-    const char   *id;
-    sqlite3_stmt *row = il__sq_use(c, stmt);
+    sqlite3_stmt     *row    = il__sq_use(c, op->key != NULL ? SQ_run_list_key : SQ_run_list);
+    uint64_t          below  = INT64_MAX;
+    int64_t           n      = 0;
+    const char       *id;
+    int               rc;
 
+    if (il__run_may_be_live(in->states))
+        states |= LIVE;
+    *ret_last = *ret_n = 0;
     if (in->cursor != NULL)
         CHECK(il__cursor_parse(in->cursor, &id, &below));
-    range_end(first, op->key != NULL ? 0x01 : 0xFF, end);
-    bool ok = il__sq_bind_text(c, row, 1, op->tenant) &&
-              il__sq_bind_int(c, row, 2, (int64_t)below) && il__sq_bind_text(c, row, 3, first);
-    if (ok && stmt != SQ_run_list_key)
-        ok = il__sq_bind_text(c, row, 4, end);
-    if (ok && !live)
-        ok = il__sq_bind_int(c, row, stmt == SQ_run_list_key ? 4 : 5, states);
-    return ok ? row : NULL;
+    /* all of them are meant */
+    int64_t n_ended = prefix[0] == '\0' ? (int64_t)in->limit + 1 : rows_of(op);
+    if (!il__sq_bind_text(c, row, 1, op->tenant) || !il__sq_bind_int(c, row, 2, (int64_t)below) ||
+        !il__sq_bind_int(c, row, 3, states) || !il__sq_bind_int(c, row, 4, rows_of(op)) ||
+        !il__sq_bind_int(c, row, 5, n_ended) ||
+        (op->key != NULL && !il__sq_bind_text(c, row, 6, op->key)))
+        return false;
+    while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
+        uint64_t seq = (uint64_t)sqlite3_column_int64(row, 0);
+        if (strncmp(il__sq_text(row, 1), prefix, strlen(prefix)) == 0)
+            seqs[(*ret_n)++] = seq;
+        if (++n == rows_of(op)) /* how far it has read */
+            *ret_last = seq;
+    }
+    return rc == SQLITE_DONE;
 }
 
-/* Show one row of the listing, if it belongs there. *ret_full: it is one more than fits, and a cursor was made. */
 static bool
-list_row(struct sq_conn *c, const struct sq_state *st, void **arena, il_op *op, sqlite3_stmt *row,
-         bool *ret_full)
+go_on_below(struct sq_conn *c, il_op *op, const char *id, uint64_t seq)
 {
-    struct sq_run r;
-
-    il__arena_clear(arena);
-    if (!il__sq_run_row(c, arena, row, op->tenant, &r))
-        return false;
-    if (!il__run_wanted(op->in.list.states, state_at(st, &r)))
-        return true;
-    if (op->out.n_runs < op->in.list.limit)
-        return il__sq_run_show(c, st, op, &r);
-    const il_run_info *last = &op->out.runs[op->out.n_runs - 1];
-    *ret_full               = true;
-    op->out.next            = il__op_cursor(op, last->id, last->seq);
+    op->out.next = il__op_cursor(op, id, seq);
     return op->out.next != NULL || il__sq_no_memory(c);
 }
 
 bool
 il__sq_run_list(struct sq_conn *c, const struct sq_state *st, void **arena, il_op *op)
 {
-    char          end[IL_KEY_BYTES_MAX + 2];
-    sqlite3_stmt *row  = begin_list(c, op, end);
-    bool          full = false;
-    int           rc   = 0;
+    void     *scratch = NULL;
+    uint64_t *seqs    = il__arena_alloc(arena, (size_t)rows_of(op) * sizeof *seqs);
+    size_t    n;
+    uint64_t  last;
+    bool      found;
+    bool      full = false;
 
+    if (seqs == NULL)
+        return il__sq_no_memory(c);
+    bool ok    = look(c, op, seqs, &n, &last);
     op->status = IL_OK;
-    while (!full && (rc = il__sq_step(c, row)) == SQLITE_ROW) {
-        if (!list_row(c, st, arena, op, row, &full)) {
-            (void)sqlite3_reset(row);
-            return false;
-        }
+    for (size_t i = 0; ok && !full && i < n; i++) {
+        struct sq_run r;
+        il__arena_clear(&scratch);
+        ok = il__sq_run_find_seq(c, &scratch, op->tenant, seqs[i], &r, &found);
+        if (!ok || !found || !il__run_wanted(op->in.list.states, state_at(st, &r)))
+            continue;
+        full = op->out.n_runs == op->in.list.limit;
+        if (!full)
+            ok = il__sq_run_show(c, st, op, &r);
     }
-    if (full)
-        (void)sqlite3_reset(row); /* the rest is for the next page */
+    il__arena_free(&scratch);
+    if (ok && full)
+        ok = go_on_below(c, op, op->out.runs[op->out.n_runs - 1].id,
+                         op->out.runs[op->out.n_runs - 1].seq);
+    else if (ok && last != 0)
+        ok = go_on_below(c, op, IL__NO_ID, last);
     op->out.fence = 0;
-    return full || rc == SQLITE_DONE;
+    return ok;
 }
 
 bool

@@ -1,9 +1,10 @@
 /*
- * run_start.c: starting runs on the SQLite engine, as the table of src/core/runs.md says. A start is an acquire of the key by
- * the run's holder, with a decision before it about the runs of the key that are live.
+ * run_start.c: starts runs in the SQLite engine. The decision table is in src/core/runs.md. A start
+ * is an acquire of the key by the run's holder, preceded by a decision about the live runs of that
+ * key.
  *
- * Race-free because all of it happens inside one BEGIN IMMEDIATE transaction: of two starts at once the second one sees
- * the run of the first.
+ * Race-free because all of it happens inside one BEGIN IMMEDIATE transaction: of two concurrent
+ * starts, the second sees the run of the first.
  */
 #include "core/answer.h"
 #include "core/key.h"
@@ -28,7 +29,8 @@ show_beside(struct sq_store *s, il_op *op, const char *id)
     return true;
 }
 
-/* The same of a run that was made or begun in this op, and that nobody else had to do with: nothing need be read. `position`: among the pending runs of its key, or 0. */
+/* The same for a run that was created or started in this op, and that nothing else has touched:
+ * nothing need be read. `position`: among the pending runs of its key, or 0. */
 static bool
 show_own(struct sq_store *s, il_op *op, const struct sq_run *r, uint32_t position)
 {
@@ -40,7 +42,7 @@ show_own(struct sq_store *s, il_op *op, const struct sq_run *r, uint32_t positio
     return true;
 }
 
-/* Its lease, which was granted in this op. */
+/* Its lease, granted in this op. */
 static struct il__run_hold
 granted(const struct sq_store *s, int64_t ttl_ms)
 {
@@ -56,7 +58,7 @@ answer_with(struct sq_store *s, il_op *op, il_status status, const struct sq_run
     return il__sq_run_show(&s->conn, &s->state, op, r);
 }
 
-/* HELD, with the lease in the way and, if there is one, the run. */
+/* HELD, with the lease in the way and its run, if it has one. */
 static bool
 answer_held(struct sq_store *s, il_op *op, const struct sq_key *k, const struct sq_run *in_the_way)
 {
@@ -65,7 +67,7 @@ answer_held(struct sq_store *s, il_op *op, const struct sq_key *k, const struct 
     return il__sq_answer_held(s, op, k);
 }
 
-/* May this holder want the key for a run? If not, the op says why. */
+/* May this holder request the key for a run? If not, sets the op's reply. */
 static bool
 may_want(struct sq_store *s, il_op *op, const struct sq_key *k, bool *ret_may)
 {
@@ -94,9 +96,9 @@ may_want(struct sq_store *s, il_op *op, const struct sq_key *k, bool *ret_may)
     return true;
 }
 
-/* ---- a run that exists ------------------------------------------------------------------------------------------ */
+/* ---- a run that exists ----------------------------------------------------------------------- */
 
-/* This holder repeats the start of a run that it executes or waits for. */
+/* The holder repeats the start of a run that it executes or waits for. */
 static bool
 repeat(struct sq_store *s, il_op *op, const struct sq_run *r, struct sq_key *k)
 {
@@ -143,7 +145,8 @@ running_or_oldest(const struct sq_live *live)
 }
 
 static bool
-start_slot(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k, const struct sq_live *live)
+start_slot(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k,
+           const struct sq_live *live)
 {
     bool may;
 
@@ -190,7 +193,7 @@ start_known(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k,
     return repeat(s, op, r, k);
 }
 
-/* ---- a new run ---------------------------------------------------------------------------------------------------- */
+/* ---- a new run ------------------------------------------------------------------------------- */
 
 static const char *
 or_empty(const char *text)
@@ -223,7 +226,7 @@ run_of_op(struct sq_store *s, const il_op *op)
     };
 }
 
-/* End the pending runs of the key, which the new one replaces, and ask the running one to stop. */
+/* End the pending runs of the key, which the new run replaces, and ask the running one to stop. */
 static bool
 replace_others(struct sq_store *s, const il_op *op, struct sq_key *k, const struct sq_live *live)
 {
@@ -232,7 +235,8 @@ replace_others(struct sq_store *s, const il_op *op, struct sq_key *k, const stru
     for (size_t i = 0; i < live->n && policy >= IL_POLICY_REPLACE_PENDING; i++) {
         struct sq_run *r = &live->items[i];
         if (r->info.state == IL_RUN_PENDING) {
-            if (!il__sq_run_end(s, r, IL__RUN_EV_REPLACE, op->in.run.id) || !il__sq_run_leave(s, k, r))
+            if (!il__sq_run_end(s, r, IL__RUN_EV_REPLACE, op->in.run.id) ||
+                !il__sq_run_leave(s, k, r))
                 return false;
         } else if (policy == IL_POLICY_CANCEL_RUNNING) {
             if (!il__sq_run_stop(s, r, il__run_error_replaced(op->in.run.id)))
@@ -242,7 +246,8 @@ replace_others(struct sq_store *s, const il_op *op, struct sq_key *k, const stru
     return il__sq_give_on(s, k, NULL);
 }
 
-/* The new run takes the key or queues for it; then those that it replaces end, and its turn may have come. */
+/* The new run takes the key or queues for it; then the runs that it replaces end, and its turn may
+ * have come. */
 static bool
 place(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *live)
 {
@@ -282,7 +287,8 @@ begin(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *liv
     return live->n > 0 ? show_beside(s, op, r.info.id) : show_own(s, op, &r, 1);
 }
 
-/* Does a statement that counts runs of the class of the op's key, bound but for the class and the limit, find `max` of them? */
+/* Does a statement that counts runs of the class of the op's key find `max` of them? Its parameters
+ * are bound, except the class and the limit. */
 static bool
 reaches(struct sq_store *s, const il_op *op, sqlite3_stmt *count, uint32_t max, bool *ret)
 {
@@ -305,7 +311,8 @@ too_many_live(struct sq_store *s, const il_op *op, bool *ret)
     struct sq_conn *c     = &s->conn;
     sqlite3_stmt   *count = il__sq_use(c, SQ_run_count_live);
 
-    return il__sq_bind_int(c, count, 4, s->state.now_ms) && il__sq_bind_text(c, count, 5, op->key) &&
+    return il__sq_bind_int(c, count, 4, s->state.now_ms) &&
+           il__sq_bind_text(c, count, 5, op->key) &&
            il__sq_bind_int(c, count, 6, (int64_t)il__run_replaces(op->in.run.policy)) &&
            reaches(s, op, count, op->in.run.live_max, ret);
 }
@@ -341,7 +348,7 @@ begin_within_limits(struct sq_store *s, il_op *op, struct sq_key *k, const struc
     return begin(s, op, k, live);
 }
 
-/* DUPLICATE, with the run; a start that joins is counted. */
+/* DUPLICATE, with the run; counts a start that joins. */
 static bool
 answer_duplicate(struct sq_store *s, il_op *op, struct sq_run *r)
 {
@@ -379,6 +386,69 @@ start_new(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live 
     return begin_within_limits(s, op, k, live);
 }
 
+/* Is a rate exhausted? Then sets the op's reply. */
+static bool
+is_too_often(struct sq_store *s, il_op *op, bool *ret)
+{
+    struct sq_conn *c     = &s->conn;
+    int             bytes = (int)il__key_class_bytes(op->key);
+
+    for (enum il__rate_window w = IL__RATE_MINUTE; w < IL__RATE_COUNT && !*ret; w++) {
+        struct il__rate r = il__run_rate(op, w, s->state.now_ms);
+        if (r.max == 0)
+            continue;
+        sqlite3_stmt *sum = il__sq_use(c, SQ_rate_sum);
+        if (sqlite3_bind_text(sum, 2, op->key, bytes, SQLITE_STATIC) != SQLITE_OK)
+            return il__sq_no_memory(c);
+        if (!il__sq_bind_text(c, sum, 1, op->tenant) || !il__sq_bind_int(c, sum, 3, r.span_ms) ||
+            !il__sq_bind_int(c, sum, 4, il__rate_after(&r)) || il__sq_step(c, sum) != SQLITE_ROW)
+            return false;
+        *ret           = il__run_reaches((uint64_t)sqlite3_column_int64(sum, 0), r.max);
+        int64_t oldest = sqlite3_column_int64(sum, 1);
+        if (!il__sq_run(c, sum))
+            return false;
+        if (*ret)
+            il__run_answer_rate(op, w, il__rate_wait_ms(&r, oldest, s->state.now_ms));
+    }
+    return true;
+}
+
+static bool
+count_start(struct sq_store *s, const il_op *op)
+{
+    struct sq_conn *c     = &s->conn;
+    int             bytes = (int)il__key_class_bytes(op->key);
+
+    for (enum il__rate_window w = IL__RATE_MINUTE; w < IL__RATE_COUNT; w++) {
+        struct il__rate r = il__run_rate(op, w, s->state.now_ms);
+        if (r.max == 0)
+            continue;
+        sqlite3_stmt *add = il__sq_use(c, SQ_rate_add);
+        if (sqlite3_bind_text(add, 2, op->key, bytes, SQLITE_STATIC) != SQLITE_OK)
+            return il__sq_no_memory(c);
+        if (!il__sq_bind_text(c, add, 1, op->tenant) || !il__sq_bind_int(c, add, 3, r.span_ms) ||
+            !il__sq_bind_int(c, add, 4, r.slot % IL__RATE_SLOTS) ||
+            !il__sq_bind_int(c, add, 5, r.slot) || !il__sq_run(c, add))
+            return false;
+    }
+    return true;
+}
+
+/* Checked and counted in one BEGIN IMMEDIATE transaction, so that of two starts the second sees the
+ * first. */
+static bool
+start_at_rate(struct sq_store *s, il_op *op, struct sq_key *k, const struct sq_live *live)
+{
+    bool rated   = op->in.run.minute_max != 0 || op->in.run.hour_max != 0;
+    bool reached = false;
+
+    if (rated && !is_too_often(s, op, &reached))
+        return false;
+    if (reached)
+        return true;
+    return start_new(s, op, k, live) && (!rated || op->status == IL_LIMIT || count_start(s, op));
+}
+
 bool
 il__sq_run_start(struct sq_store *s, il_op *op)
 {
@@ -388,8 +458,7 @@ il__sq_run_start(struct sq_store *s, il_op *op)
     struct sq_run   r;
     struct sq_live  live;
     bool            found;
-    bool            may    = true;
-    bool            mended = false;
+    bool            may = true;
 
     if (!il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))
         return false;
@@ -399,15 +468,16 @@ il__sq_run_start(struct sq_store *s, il_op *op)
         il__run_answer_other_key(op);
         return true;
     }
-    if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, &counts) ||
-        !il__sq_run_mend(s, &k, &live, &mended))
+    if (!il__sq_key_load(s, &k) || !il__sq_expire(s, &k, &counts) ||
+        !il__sq_run_live(s, k.tenant, k.key, &live))
         return false;
-    if (found && (mended || counts.n_expired + counts.n_dropped > 0) && /* then it may have ended just now */
+    /* then it may have ended just now */
+    if (found && counts.n_expired + counts.n_dropped > 0 &&
         !il__sq_run_find(c, &s->scratch, op->tenant, op->in.run.id, &r, &found))
         return false;
     if (found)
         return start_known(s, op, &r, &k, &live);
     if ((op->flags & IL_RUN_SLOT) == 0 && !may_want(s, op, &k, &may))
         return false;
-    return !may || start_new(s, op, &k, &live);
+    return !may || start_at_rate(s, op, &k, &live);
 }

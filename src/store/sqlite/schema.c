@@ -1,20 +1,13 @@
 /*
- * schema.c: making a store out of an empty file, bringing an older one up to date, and refusing what is
- * not ours or too new. A migration is one transaction under the lock file; two at once are safe, because
- * the second one looks at the version again when it has the lock.
+ * schema.c: creates a store in an empty file, upgrades an older one, and refuses a file that is not
+ * ours or too new. A migration is one transaction under the lock file. Two concurrent migrations
+ * are safe: the second one checks the version again once it has the lock.
  */
 #include "base/error.h"
+#include "store/migration.h"
 #include "store/sqlite/sqlite_internal.h"
 
-#include "sqlite_migrations.inc"
-#include "sqlite_create.inc"
-
-/* migrations[v] leads from version v to v + 1. */
-static const char *const migrations[] = { migration_0000__0001, migration_0001__0002,
-                                          migration_0002__0003, migration_0003__0004,
-                                          migration_0004__0005 };
-
-_Static_assert(ARRAY_LEN(migrations) == SQ_SCHEMA_VERSION, "a migration leads to every version");
+#include "sqlite_connect.inc"
 
 static bool
 read_int(struct sq_conn *c, enum sq_stmt stmt, int64_t *ret)
@@ -27,6 +20,13 @@ read_int(struct sq_conn *c, enum sq_stmt stmt, int64_t *ret)
     return il__sq_run(c, row);
 }
 
+/* The schema's version, which selects a step: a negative one means damage. */
+static bool
+read_version(struct sq_conn *c, int64_t *ret)
+{
+    return read_int(c, SQ_version, ret) && (*ret >= 0 || il__sq_corrupt(c));
+}
+
 static bool
 exec_text(struct sq_conn *c, const char *text)
 {
@@ -37,21 +37,21 @@ exec_text(struct sq_conn *c, const char *text)
     return rc == SQLITE_OK;
 }
 
-/* In a write transaction: from `version` to the newest. */
+/* In a write transaction: upgrade from `version` to the newest. */
 static bool
 migrate(struct sq_store *s, int64_t version, bool test_clock)
 {
     struct sq_conn *c     = &s->conn;
     bool            fresh = version == 0;
 
-    for (; version < SQ_SCHEMA_VERSION; version++) {
-        if (!exec_text(c, migrations[version]))
+    for (; version < il__sq_schema.version; version++) {
+        if (!exec_text(c, il__sq_schema.steps[version]))
             return false;
     }
     return !fresh || il__sq_state_create(c, s->clock, test_clock);
 }
 
-/* Under the lock file: look again, then create or migrate. */
+/* Under the lock file: check the version again, then create or migrate. */
 static il_status
 update_locked(struct sq_store *s, bool test_clock, il_error *reterr)
 {
@@ -59,13 +59,13 @@ update_locked(struct sq_store *s, bool test_clock, il_error *reterr)
     int64_t         version;
     int64_t         ours;
 
-    if (!read_int(c, SQ_version, &version) || !read_int(c, SQ_is_ours, &ours))
+    if (!read_version(c, &version) || !read_int(c, SQ_is_ours, &ours))
         return il__sq_conn_error(c, s->file.path, reterr);
-    if (version >= SQ_SCHEMA_VERSION)
-        return IL_OK; /* somebody else was faster; or it is newer, which the caller sees */
+    if (version >= il__sq_schema.version)
+        return IL_OK; /* another process was faster; or it is newer, which the caller detects */
     if (ours == 1)
         return il__error_set(reterr, IL_STORE,
-                             "%s: a database of another program; Interlock keeps its own file",
+                             "%s: a database of another program; Interlock needs its own file",
                              s->file.path);
     bool ok = (ours == 2 || exec_text(c, sql_create)) && il__sq_exec(c, SQ_begin_write);
     if (ok && !(migrate(s, version, test_clock) && il__sq_exec(c, SQ_commit))) {
@@ -80,17 +80,17 @@ check_state(struct sq_store *s, int64_t version, bool test_clock, il_error *rete
 {
     struct sq_state st;
 
-    bool newer  = version > SQ_SCHEMA_VERSION;
+    bool newer  = version > il__sq_schema.version;
     bool loaded = il__sq_state_load(&s->conn, s->clock, &st);
     if (!loaded && !newer)
         return il__sq_conn_error(&s->conn, s->file.path, reterr);
-    if (newer && (!loaded || st.version != version || st.min_version > SQ_SCHEMA_VERSION))
+    if (newer && (!loaded || st.version != version || st.min_version > il__sq_schema.version))
         return il__error_set(
             reterr, IL_NEWER,
-            "%s: schema version %lld was written by a newer Interlock; this one knows %d",
-            s->file.path, (long long)version, SQ_SCHEMA_VERSION);
+            "%s: schema version %lld was written by a newer Interlock; this one supports %d",
+            s->file.path, (long long)version, il__sq_schema.version);
     if (st.test_clock != test_clock)
-        return il__error_set(reterr, IL_INVAL, "%s: the store was made %s ?clock=test",
+        return il__error_set(reterr, IL_INVAL, "%s: the store was created %s ?clock=test",
                              s->file.path, st.test_clock ? "with" : "without");
     return IL_OK;
 }
@@ -101,9 +101,9 @@ il__sq_schema_prepare(struct sq_store *s, bool test_clock, il_error *reterr)
     struct sq_conn *c = &s->conn;
     int64_t         version;
 
-    if (!read_int(c, SQ_version, &version))
+    if (!read_version(c, &version))
         return il__sq_conn_error(c, s->file.path, reterr);
-    if (version < SQ_SCHEMA_VERSION) {
+    if (version < il__sq_schema.version) {
         il_status st = il__sq_file_lock(&s->file, reterr);
         if (st != IL_OK)
             return st;
@@ -111,7 +111,7 @@ il__sq_schema_prepare(struct sq_store *s, bool test_clock, il_error *reterr)
         il__sq_file_unlock(&s->file);
         if (st != IL_OK)
             return st;
-        if (!read_int(c, SQ_version, &version))
+        if (!read_version(c, &version))
             return il__sq_conn_error(c, s->file.path, reterr);
     }
     return check_state(s, version, test_clock, reterr);

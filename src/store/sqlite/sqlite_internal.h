@@ -1,24 +1,31 @@
 /*
- * sqlite_internal.h: the SQLite engine's own structures, shared by its files.
+ * sqlite_internal.h: structures shared by the files of the SQLite engine.
  *
  *   sqlite.c    opening, freeing, batches as transactions
  *   file.c      the database file, the lock file, the wake file
  *   conn.c      a connection: its settings, statements and errors
- *   schema.c    creating and migrating
- *   state.c     counters and clock: the one row of il_state
+ *   schema.c    creates and migrates the schema
+ *   schema_steps.c   the schema versions
+ *   state.c     counters and clock: the single row of il_state
  *   hold.c      rows of leases
  *   waiters.c   rows of waiters: queues
- *   ended.c     the memory of ended leases
- *   settle.c    what is overdue, and giving keys on
+ *   ended.c     remembers ended leases
+ *   expire.c    ends overdue holds and hands keys to the next waiter
  *   lock.c      acquire, renew, release, break
  *   order.c     lock order
+ *   once.c, cache.c   idempotency keys; cached values
  *   show.c      get, list, check_fence
  *   sweep.c     recovery and the deadlock search
- *   tx.c        transactions of the caller's own
- *   report.c    what doctor says
+ *   tx.c        the caller's own transactions
+ *   checkpoint.c  copies the WAL into the database
+ *   report.c    the findings of doctor
+ *   usage.c     how much a tenant stores
  *
- * Only sqlite.c knows about transactions: everything else works in the one that is open. A function that
- * uses the database returns false when that failed; the connection's `rc` says how, and the batch is undone.
+ * Runs are in run.h, queues in queue_internal.h.
+ *
+ * Only sqlite.c knows about transactions; all other files work in the one that is open. A function
+ * that uses the database returns false when the database fails; the connection's `rc` holds the
+ * error, and the batch is rolled back.
  */
 #ifndef IL_STORE_SQLITE_INTERNAL_H
 #define IL_STORE_SQLITE_INTERNAL_H
@@ -30,13 +37,16 @@
 #include "base/clock.h"
 #include "core/conflict.h"
 #include "core/ended.h"
+#include "core/fence.h"
 #include "core/limits.h"
 #include "store/sqlite/error.h"
 #include "store/store.h"
 
+/* The statements of sql/. Each is prepared on first use, since a short-lived process needs few of
+ * them; a unit test prepares all. */
 enum sq_stmt {
 #define X(name) SQ_##name,
-#include "store/sqlite/statements.def"
+#include "sqlite_statements.inc"
 #undef X
     SQ_STMT_COUNT
 };
@@ -45,14 +55,15 @@ enum sq_stmt {
 struct sq_conn {
     sqlite3      *db;
     sqlite3_stmt *stmts[SQ_STMT_COUNT];
-    int           rc;       /* of the last call that failed; SQLITE_OK while none has */
+    int           rc;       /* of the last failed call; SQLITE_OK if none has failed */
     int           n_frames; /* of the WAL after the last commit */
 };
 
 il_status il__sq_conn_open(struct sq_conn *c, const char *path, bool read_only, int64_t timeout_ms,
                            il_error *reterr) MUST_USE;
 void      il__sq_conn_close(struct sq_conn *c);
-/* Use somebody else's connection as one of ours, with checkpoints taken by us only; and stop using it. */
+/* Use a caller's connection as one of ours, with checkpoints taken only by us; and stop using
+ * it. */
 il_status il__sq_conn_borrow(struct sq_conn *c, sqlite3 *db, const char *path, il_error *reterr)
     MUST_USE;
 void          il__sq_conn_return(struct sq_conn *c);
@@ -66,19 +77,21 @@ bool il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *te
 int  il__sq_step(struct sq_conn *c, sqlite3_stmt *s);   /* SQLITE_ROW, SQLITE_DONE, or failed: 0 */
 bool il__sq_run(struct sq_conn *c, sqlite3_stmt *s);    /* to its end, rows ignored */
 bool il__sq_exec(struct sq_conn *c, enum sq_stmt stmt); /* one without parameters */
-/* A prefix (NULL = "") as parameter i, and where the texts that begin with it end as parameter i + 1. */
+/* Bind a prefix (NULL = "") as parameter i, and the end of the range of strings that begin with it
+ * as parameter i + 1. */
 bool il__sq_bind_prefix(struct sq_conn *c, sqlite3_stmt *s, int i, const char *prefix);
-/* The yes or no of a statement whose parameters are bound. */
+/* The boolean result of a statement whose parameters are bound. */
 bool il__sq_ask(struct sq_conn *c, sqlite3_stmt *s, bool *ret);
-/* Does a statement whose parameters are bound give these bytes? No row is a no. */
+/* Does a statement whose parameters are bound return these bytes? No row means no. */
 bool il__sq_has_blob(struct sq_conn *c, sqlite3_stmt *s, const void *data, size_t n, bool *ret);
-/* Begin a transaction, and undo one. Undoing keeps c->rc: the first error is the one to tell. */
+/* Begin a transaction, and roll one back. Rolling back keeps c->rc: the first error is the one to
+ * report. */
 bool        il__sq_begin(struct sq_conn *c, enum sq_stmt begin);
 void        il__sq_undo(struct sq_conn *c);
 const char *il__sq_text(sqlite3_stmt *s, int column); /* never NULL */
 
-/* Stored numbers that can only be wrong if the file is damaged come within their range: a fence, token or ticket; a time, which
- * can be added to. */
+/* Clamp stored numbers that can only be wrong if the file is damaged: a fence, token or ticket; a
+ * time, which can be added to. */
 static inline int64_t
 il__sq_number(sqlite3_stmt *s, int column, int64_t min, int64_t max)
 {
@@ -101,7 +114,7 @@ il__sq_time(sqlite3_stmt *s, int column)
     return il__sq_number(s, column, 0, INT64_C(1) << 60);
 }
 
-/* Memory of our own ran out: false, and c->rc says so. */
+/* We ran out of memory: returns false, and sets c->rc. */
 static inline bool
 il__sq_no_memory(struct sq_conn *c)
 {
@@ -109,7 +122,7 @@ il__sq_no_memory(struct sq_conn *c)
     return false;
 }
 
-/* What is stored does not fit together: false, and c->rc says so. */
+/* The stored data is inconsistent: returns false, and sets c->rc. */
 static inline bool
 il__sq_corrupt(struct sq_conn *c)
 {
@@ -117,26 +130,60 @@ il__sq_corrupt(struct sq_conn *c)
     return false;
 }
 
-/* vfs.c: the name of our VFS, to open a connection with */
-const char *il__sq_vfs(void);
-/* A transaction was undone: what it wrote to the WAL must not be written any more. */
-void il__sq_vfs_forget(sqlite3 *db);
+/* file.c. The files that make up a store; without the wake file, which is only a hint. */
+enum sq_part {
+    SQ_PART_DB,
+    SQ_PART_LOCK,
+    SQ_PART_WAL,
+    SQ_PART_SHM,
+    SQ_PARTS
+};
 
-/* file.c */
+struct sq_id {
+    dev_t dev;
+    ino_t ino;
+};
+
 struct sq_file {
-    char            *path;
+    char            *path;                        /* as it was given: for messages */
+    char            *names[SQ_PARTS], *wake_name; /* absolute */
+    struct sq_id     ids[SQ_PARTS];               /* of what is open */
+    bool             is_noted;                    /* the ids are known */
+    atomic_bool      is_gone;                     /* deleted or replaced; remains so */
+    atomic_bool      is_deaf;                     /* the wake file must be mapped again */
     int              lock_fd;
     struct il__board board;
+    _Atomic dev_t    wake_dev; /* of the wake file that is mapped */
+    _Atomic ino_t    wake_ino;
     int64_t          timeout_ms;
     uint32_t         wanted_at; /* LOCK_WANTED when we took the lock */
-    uint32_t         taken_at;  /* LOCK_TAKEN when we gave it to somebody who wanted it */
-    bool             yields;    /* somebody wanted it: let him have it before we take it again */
+    uint32_t         taken_at;  /* LOCK_TAKEN when we handed it to a waiter */
+    bool             yields;    /* another process wanted it: let it have it first */
 };
 
 il_status il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t timeout_ms,
                            il_error *reterr) MUST_USE;
 void      il__sq_file_close(struct sq_file *f);
-/* A descriptor of its own for the lock file that `fd` has open: then they exclude each other. */
+/* Remember which files are open; `db` is a connection that has read from them. */
+il_status il__sq_file_note(struct sq_file *f, sqlite3 *db, il_error *reterr) MUST_USE;
+/*
+ * Are the files at the store's paths still the open ones? Otherwise IL_STORE, now and for as long
+ * as the store is open. A read only checks the database; writers and sweeps check all files. Safe
+ * from any thread.
+ */
+il_status il__sq_file_check(struct sq_file *f, il_error *reterr) MUST_USE;
+il_status il__sq_file_check_read(struct sq_file *f, il_error *reterr) MUST_USE;
+/* Was the wake file truncated or replaced? Then the next writer maps it again. */
+void il__sq_file_check_wake(struct sq_file *f);
+/*
+ * Disk blocks reserved for a purge on a full disk; they belong to the lock file. Reserve them if
+ * the disk has plenty of space, and release them. The lock file is held, unless the store is being
+ * opened.
+ */
+void il__sq_file_reserve(struct sq_file *f, bool anyhow);
+void il__sq_file_unreserve(struct sq_file *f);
+/* A separate descriptor for the lock file that `fd` has open, so that the two exclude each
+ * other. */
 il_status il__sq_file_open_lock(struct sq_file *f, int fd, il_error *reterr) MUST_USE;
 il_status il__sq_file_lock(struct sq_file *f, il_error *reterr) MUST_USE;
 bool      il__sq_file_try_lock(struct sq_file *f); /* at once or not at all */
@@ -159,7 +206,7 @@ struct sq_state {
     int64_t  wall_ms;
 };
 
-/* A place in a queue that was asked for in this transaction: see il__sq_waiters_before(). */
+/* The last place in a queue that was counted in this transaction: see il__sq_waiters_before(). */
 struct sq_place {
     bool     known;
     uint64_t ticket;
@@ -168,27 +215,44 @@ struct sq_place {
     char     key[IL_KEY_BYTES_MAX + 1];
 };
 
+/* checkpoint.c. Used under the lock file, which orders the threads of a handle; atomic because no
+ * mutex does. */
+#define SQ_CHECKPOINT_FRAMES 10000 /* 41 MB of WAL: scattered changes are written back together */
+struct sq_wal {
+    _Atomic int n_frames; /* after the last commit of this handle */
+    _Atomic int try_at;   /* number of frames at which a checkpoint is due */
+    _Atomic int wait_at;  /* with how many it waits for readers */
+};
+
+void il__sq_wal_init(struct sq_wal *w);
+/* After a commit that left n_frames: is a checkpoint due? */
+bool il__sq_wal_is_large(struct sq_wal *w, int n_frames);
+/* Take a checkpoint. The lock file is held, and the connection has no transaction. */
+void il__sq_wal_move(struct sq_wal *w, struct sq_conn *c, int64_t timeout_ms);
+
 struct sq_store {
     struct il__store base;
     struct sq_file   file;
+    struct sq_wal    wal;
     const il_clock  *clock;
     struct il__ranks ranks;
 
-    /* The write connection and what belongs to its transaction; one caller at a time (the executor). */
+    /* The write connection and the state of its transaction; one caller at a time (the
+     * executor). */
     struct sq_conn       conn;
     struct sq_state      state;
-    bool                 has_waiters; /* does anybody wait? */
+    bool                 has_waiters; /* are there any waiters? */
     struct sq_place      place;
     struct il__order     order;       /* learned edges, as far as read */
     int64_t              order_n;     /* of il_state when they were read */
     struct il__ended_log ended;       /* as far as read */
     int64_t              ended_seq;   /* last row of il_ended that is in it */
     struct il__buf       ended_new;   /* entries of this transaction */
-    int64_t              purge_at_ms; /* when the front of il_ended is looked at again */
+    int64_t              purge_at_ms; /* when the front of il_ended is checked again */
     uint32_t            *wakes;       /* words of the board to bump after the commit */
     size_t               n_wakes, wakes_capacity;
     void                *scratch; /* arena: what lives for one op */
-    struct sq_runs      *runs;    /* run.c's own, and so on; NULL until it is used */
+    struct sq_runs      *runs;    /* private to run.c, and so on; NULL until used */
     struct sq_onces     *onces;
     struct sq_queues    *queues;
     struct sq_caches    *caches;
@@ -200,14 +264,13 @@ struct sq_store {
     struct sq_conn   reader;
     bool             reader_open;
 
-    struct il__mutex tx_mutex; /* protects what follows, and what belongs to the transaction of a caller */
-    struct sq_tx  *tx;         /* the one that is open; NULL = none */
-    pthread_cond_t tx_changed;
-    pthread_t      tx_guard;
-    bool           tx_guarded, tx_closing;
+    /* protects the following, and the state of a caller's transaction */
+    struct il__mutex tx_mutex;
+    struct sq_tx    *tx; /* the one that is open; NULL = none */
+    pthread_cond_t   tx_changed;
+    pthread_t        tx_guard;
+    bool             tx_guarded, tx_closing;
 };
-
-#define SQ_CHECKPOINT_FRAMES 10000 /* 40 MB of WAL: scattered changes are written back together */
 
 /* tx.c */
 void      il__sq_tx_init(struct sq_store *s);
@@ -223,9 +286,8 @@ bool il__sq_state_load(struct sq_conn *c, const il_clock *clock, struct sq_state
 bool il__sq_state_save(struct sq_store *s);
 bool il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clock);
 
-/* schema.c: the version that this code writes. */
-#define SQ_SCHEMA_VERSION 5
-#define SQ_SCHEMA_MIN_VERSION 4 /* the oldest code that can use what we make */
+/* schema_steps.c, schema.c */
+extern const struct il__schema il__sq_schema;
 il_status il__sq_schema_prepare(struct sq_store *s, bool test_clock, il_error *reterr) MUST_USE;
 
 /* hold.c, waiters.c: a lease, or a waiter (state WAITING). Strings are in the scratch arena. */
@@ -259,10 +321,10 @@ struct sq_key {
     const char     *tenant;
     const char     *key;
     struct sq_holds leases;
-    struct sq_holds waiters; /* the first ones of its queue, in the order of tickets */
-    bool            more;    /* there may be others behind them, which were not read (waiters.c) */
+    struct sq_holds waiters; /* the first waiters of its queue, by ticket */
+    bool            more;    /* there may be more that were not read (waiters.c) */
     uint64_t        read_to; /* ticket of the last one that was read */
-    struct sq_hold *added;   /* a waiter that was added in this op, behind those; NULL = none */
+    struct sq_hold *added;   /* a waiter added in this op, after those; NULL = none */
     uint64_t        run;     /* seq of the run that a new lease or waiter belongs to; 0 = none */
 };
 
@@ -271,41 +333,46 @@ bool il__sq_lease_add(struct sq_store *s, struct sq_key *k, const struct sq_hold
 bool il__sq_lease_change(struct sq_store *s, const struct sq_key *k, const struct sq_hold *h);
 bool il__sq_lease_end(struct sq_store *s, const struct sq_key *k, struct sq_hold *h,
                       il_lease_state how);
-/* The run of a lease has ended, and the lease goes on without it. */
+/* The run of a lease has ended, and the lease continues without it. */
 bool            il__sq_lease_detach(struct sq_store *s, const struct sq_key *k, struct sq_hold *h);
 struct sq_hold *il__sq_find_holder(const struct sq_holds *holds, const char *holder);
 uint64_t        il__sq_newest_fence(const struct sq_key *k);
 bool            il__sq_wake(struct sq_store *s, uint32_t slot);
-/* Read one row of a statement whose columns are those of lease_of_key, or of waiter_of_key. */
+/* Read one row of a statement with the columns of lease_of_key or waiter_of_key. */
 bool     il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h);
 bool     il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h);
 il_mode  il__sq_mode(sqlite3_stmt *row, int column);
 uint32_t il__sq_permits(sqlite3_stmt *row, int column, il_mode mode);
-bool     il__sq_holds_add(void **arena, struct sq_holds *holds, const struct sq_hold *h); /* false: no memory */
+/* false: no memory */
+bool il__sq_holds_add(void **arena, struct sq_holds *holds, const struct sq_hold *h);
 
-/* Is there a lease of the key, or another one of the holder's unit of work? */
-bool il__sq_lease_busy(struct sq_store *s, const struct sq_key *k, const char *holder, bool *ret_busy);
-/* Release a current lease that nobody waits for; *ret_done when it was. */
+/* Does the key have a lease, or the holder's unit of work another one? */
+bool il__sq_lease_busy(struct sq_store *s, const struct sq_key *k, const char *holder,
+                       bool *ret_busy);
+/* Release a current lease that has no waiters; *ret_done if it was. */
 bool il__sq_lease_release(struct sq_store *s, const il_op *op, bool *ret_done);
 
-/* waiters.c. Reading: the first part of the queue (il__sq_key_load() does that), some more of it, all of it. */
+/* waiters.c. Read the first part of the queue (il__sq_key_load() does that), some more of it, or
+ * all of it. */
 bool il__sq_waiters_begin(struct sq_store *s, struct sq_key *k);
 bool il__sq_waiters_next(struct sq_store *s, struct sq_key *k);
 bool il__sq_waiters_all(struct sq_store *s, struct sq_key *k);
-/* The waiter of a holder, wherever in the queue; NULL = none. */
+/* The waiter of a holder, anywhere in the queue; NULL = none. */
 bool il__sq_waiters_find(struct sq_store *s, const struct sq_key *k, const char *holder,
                          struct sq_hold **ret);
-/* May somebody in the queue be overdue? */
+/* Can a waiter in the queue be overdue? */
 bool il__sq_waiters_overdue(struct sq_store *s, const struct sq_key *k, bool *ret);
-/* How many are before a ticket, and how many there are; cancelled ones left out. The key is settled. */
+/* How many waiters are before a ticket, and how many there are, without cancelled ones. The key is
+ * expired. */
 bool il__sq_waiters_before(struct sq_store *s, const char *tenant, const char *key, uint64_t ticket,
                            uint32_t *ret);
 bool il__sq_waiters_count(struct sq_store *s, const struct sq_key *k, uint32_t *ret);
 bool il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h);
 bool il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h);
 bool il__sq_waiter_end(struct sq_store *s, struct sq_key *k,
-                       struct sq_hold *h); /* it waits no longer, whatever it is now */
-bool il__sq_waiter_leave(struct sq_store *s, struct sq_key *k, struct sq_hold *h); /* and its run ends */
+                       struct sq_hold *h); /* it no longer waits, whatever its state */
+/* and its run ends */
+bool il__sq_waiter_leave(struct sq_store *s, struct sq_key *k, struct sq_hold *h);
 
 /* ended.c */
 const struct il__ended *il__sq_ended_find(const struct sq_store *s, const char *tenant,
@@ -317,13 +384,14 @@ bool il__sq_ended_save(struct sq_store *s);
 void il__sq_ended_done(struct sq_store *s, bool committed);
 bool il__sq_ended_purge(struct sq_store *s, uint32_t n_rows);
 
-/* settle.c */
-bool            il__sq_settle(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
+/* expire.c */
+bool            il__sq_expire(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
 bool            il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
 struct il__load il__sq_load(const struct sq_key *k);
 
-/* lock.c: what acquires are made of, and starts of runs too; `op` is an acquire */
-bool il__sq_is_free(struct sq_store *s, struct sq_key *k, bool *ret); /* nobody holds it or waits for it */
+/* lock.c: the building blocks of acquires and of starts of runs; `op` is an acquire */
+/* it has no holders or waiters */
+bool il__sq_is_free(struct sq_store *s, struct sq_key *k, bool *ret);
 bool il__sq_answer_held(struct sq_store *s, il_op *op, const struct sq_key *k);
 bool il__sq_acquire_own(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *own);
 bool il__sq_grant(struct sq_store *s, il_op *op, struct sq_key *k);
@@ -343,6 +411,7 @@ bool il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *
 /* get, list and check_fence work on either connection. */
 bool il__sq_get(struct sq_conn *c, const struct sq_state *st, il_op *op);
 bool il__sq_list(struct sq_conn *c, const struct sq_state *st, il_op *op);
+bool il__sq_usage(struct sq_conn *c, il_op *op);
 bool il__sq_check_fence(struct sq_conn *c, const struct sq_state *st, il_op *op);
 bool il__sq_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const char *key,
                  const struct sq_hold *h, int64_t n_waiters);

@@ -1,16 +1,19 @@
 /*
- * state.c: the counters and the clock of a store, kept in the one row of il_state.
+ * state.c: the counters and the clock of a store, kept in the single row of il_state.
  *
- * Lease time = offset + CLOCK_BOOTTIME. Within one boot all processes add the same offset, so they agree, and
- * setting the wall clock changes nothing. After a reboot of the same machine time goes on from the mark that the
- * last commit left, and has run since the boot: a holder that the reboot killed frees its key a TTL after it.
- * On another machine, whose boot time means nothing here, and when the sum lies below the mark, time goes
- * on from the mark now. In each case a lease is never shorter than promised, and no row has to be touched.
+ * Lease time = offset + CLOCK_BOOTTIME. Within one boot all processes add the same offset, so they
+ * agree, and setting the wall clock changes nothing. After a reboot of the same machine, lease time
+ * starts at the mark left by the last commit and runs from the moment of the boot: the key of a
+ * holder killed by the reboot becomes free one TTL after it. On another machine, whose boot time is
+ * unrelated, and whenever the sum is below the mark, lease time continues from the mark as of now.
+ * In each case a lease is never shorter than promised, and no row has to be updated.
  */
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "store/sqlite/sqlite_internal.h"
+
+#define DRAWS_MAX (UINT64_C(1) << 32) /* of one transaction, and more */
 
 /* Do two boot ids name the same machine? (BOOT@MACHINE) */
 static bool
@@ -22,7 +25,7 @@ same_machine(const char *a, const char *b)
     return machine_a != NULL && machine_b != NULL && strcmp(machine_a, machine_b) == 0;
 }
 
-/* One kernel, whatever the machine is called: containers may have a machine id of their own. */
+/* The same kernel, whatever the machine id: containers may have their own. */
 static bool
 same_boot(const char *a, const char *b)
 {
@@ -31,7 +34,7 @@ same_boot(const char *a, const char *b)
     return strcmp(a, b) == 0 || (n > 0 && n == strcspn(b, "@") && memcmp(a, b, n) == 0);
 }
 
-/* Set the transaction's now, and the offset if it has to be chosen anew. */
+/* Set the transaction's now, and choose a new offset if necessary. */
 static void
 read_clock(const il_clock *clock, struct sq_state *st)
 {
@@ -74,8 +77,13 @@ il__sq_state_load(struct sq_conn *c, const il_clock *clock, struct sq_state *st)
     read_clock(clock, st);
     if (!il__sq_run(c, row))
         return false;
-    if (st->fence >= IL__FENCE_END || st->ticket >= IL__FENCE_END)
+    /* No one draws that many: it is damaged, and a transaction must not run out of numbers. */
+    if (MAX(st->fence, st->ticket) >= IL__FENCE_END - DRAWS_MAX)
         return il__sq_corrupt(c);
+    /* In every transaction, so that all numbers it draws are above the clock. A test clock stands
+     * still: there only the counter decides. */
+    if (!st->test_clock)
+        st->fence = il__fence_floor(st->fence, il__clock_wall_us());
     return true;
 }
 
@@ -89,9 +97,10 @@ il__sq_state_save(struct sq_store *s)
     CHECK(st->fence < IL__FENCE_END);
     return il__sq_bind_int(c, stmt, 1, (int64_t)st->fence) &&
            il__sq_bind_int(c, stmt, 2, (int64_t)st->ticket) &&
-           il__sq_bind_text(c, stmt, 3, st->boot_id) && il__sq_bind_int(c, stmt, 4, st->offset_ms) &&
-           il__sq_bind_int(c, stmt, 5, st->now_ms) && il__sq_bind_int(c, stmt, 6, st->order_n) &&
-           il__sq_bind_int(c, stmt, 7, st->ended_seq) && il__sq_run(c, stmt);
+           il__sq_bind_text(c, stmt, 3, st->boot_id) &&
+           il__sq_bind_int(c, stmt, 4, st->offset_ms) && il__sq_bind_int(c, stmt, 5, st->now_ms) &&
+           il__sq_bind_int(c, stmt, 6, st->order_n) && il__sq_bind_int(c, stmt, 7, st->ended_seq) &&
+           il__sq_run(c, stmt);
 }
 
 bool
@@ -101,14 +110,15 @@ il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clock)
     int64_t       boot_ms = il__clock_now_ms(clock);
     int64_t       seed    = 0;
 
-    /* The seed keeps others from preparing names with equal hashes; sqlite3_randomness() never fails. */
+    /* The seed prevents attackers from crafting names with equal hashes; sqlite3_randomness() never
+     * fails. */
     sqlite3_randomness((int)sizeof seed, &seed);
-    /* Lease time begins where boot time is: offset 0. Fences begin at the wall clock's microseconds, so
-     * that they also grow when a store is deleted and made again. */
-    return il__sq_bind_int(c, stmt, 1, SQ_SCHEMA_VERSION) &&
-           il__sq_bind_int(c, stmt, 2, il__clock_wall_us()) &&
+    /* Lease time starts equal to boot time: offset 0. Fences start at the wall clock, so that they
+     * also grow when a store is deleted and created again. */
+    return il__sq_bind_int(c, stmt, 1, il__sq_schema.version) &&
+           il__sq_bind_int(c, stmt, 2, (int64_t)il__fence_floor(0, il__clock_wall_us())) &&
            il__sq_bind_text(c, stmt, 3, clock->boot_id(clock->cookie)) &&
            il__sq_bind_int(c, stmt, 4, 0) && il__sq_bind_int(c, stmt, 5, boot_ms) &&
            il__sq_bind_int(c, stmt, 6, test_clock) && il__sq_bind_int(c, stmt, 7, seed) &&
-           il__sq_bind_int(c, stmt, 8, SQ_SCHEMA_MIN_VERSION) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 8, il__sq_schema.min_version) && il__sq_run(c, stmt);
 }

@@ -1,5 +1,5 @@
 /*
- * sweep.c: recovery on the SQLite engine, and what it delivers to the deadlock search of the core.
+ * sweep.c: recovery in the SQLite engine, and the data it supplies to the core's deadlock search.
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 #include "core/op.h"
 #include "store/sqlite/run.h"
 
-/* ---- the deadlock search ------------------------------------------------------------------------------------- */
+/* ---- the deadlock search --------------------------------------------------------------------- */
 
 struct search {
     struct sq_store *s;
@@ -26,10 +26,11 @@ waits_of(void *cookie, const char *root, size_t root_bytes, struct il__deadlock 
     sqlite3_stmt   *row    = il__sq_use(c, SQ_waiter_of_unit);
     int             rc;
 
-    if (!il__sq_bind_text(c, row, 1, search->tenant) || !il__sq_bind_bytes(c, row, 2, root, root_bytes))
+    if (!il__sq_bind_text(c, row, 1, search->tenant) ||
+        !il__sq_bind_bytes(c, row, 2, root, root_bytes))
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
-        if (sqlite3_column_int(row, 1) == 0) /* who was cancelled wants nothing any more */
+        if (sqlite3_column_int(row, 1) == 0) /* a cancelled waiter wants nothing any more */
             il__deadlock_add_wanted(d, il__sq_text(row, 0));
     }
     return rc == SQLITE_DONE;
@@ -43,7 +44,7 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
 
     if (!il__sq_key_load(search->s, &k) || !il__sq_waiters_all(search->s, &k))
         return false;
-    /* What is over, or is ending by itself, stands in nobody's way for ever. */
+    /* A lease that has ended, or will end by itself, does not block forever. */
     int64_t now_ms = search->s->state.now_ms;
     for (size_t i = 0; i < k.leases.n; i++) {
         const struct sq_hold *h = &k.leases.items[i];
@@ -58,7 +59,7 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
     return true;
 }
 
-/* Tenant and key, copied, for the row goes; NULL when there is no memory. */
+/* Copies of tenant and key, because the row will be deleted; NULL: no memory. */
 static struct sq_key
 key_of_row(struct sq_store *s, sqlite3_stmt *row)
 {
@@ -66,8 +67,8 @@ key_of_row(struct sq_store *s, sqlite3_stmt *row)
                             .key    = il__arena_strdup(&s->scratch, il__sq_text(row, 1)) };
 }
 
-/* Give the victim its verdict, wake it, and let those behind it pass. The waiter of a run goes, with its run: that is
- * where the verdict is told. */
+/* Give the victim its verdict, wake it, and let those behind it pass. The waiter of a run is
+ * removed together with its run, which then carries the verdict. */
 static bool
 cancel(struct sq_store *s, uint64_t ticket, const char *verdict)
 {
@@ -111,14 +112,14 @@ il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *const
     if (st == IL_STORE)
         return false;
     if (st != IL_DEADLOCK)
-        return true; /* none, or no memory to look: the next sweep looks again */
+        return true; /* none, or no memory for the search: the next sweep searches again */
     *ret_found = true;
     return cancel(s, *ret_ticket, il__buf_str(why));
 }
 
-/* ---- the sweep ----------------------------------------------------------------------------------------------- */
+/* ---- the sweep ------------------------------------------------------------------------------- */
 
-/* The next key that has something overdue; its tenant is NULL when there is none. */
+/* The next key with an overdue hold; its tenant is NULL if there is none. */
 static bool
 next_due(struct sq_store *s, struct sq_key *ret)
 {
@@ -139,7 +140,7 @@ next_due(struct sq_store *s, struct sq_key *ret)
 }
 
 static bool
-settle_all(struct sq_store *s, il_op *op)
+expire_all(struct sq_store *s, il_op *op)
 {
     il_sweep_out *counts = &op->out.sweep;
     struct sq_key k;
@@ -154,7 +155,7 @@ settle_all(struct sq_store *s, il_op *op)
             op->out.flags |= IL_OUT_MORE;
             return true;
         }
-        if (!il__sq_key_load(s, &k) || !il__sq_settle(s, &k, counts))
+        if (!il__sq_key_load(s, &k) || !il__sq_expire(s, &k, counts))
             return false;
         if (counts->n_expired + counts->n_dropped == n)
             return il__sq_corrupt(&s->conn); /* a row that its own key does not lead to */
@@ -168,7 +169,8 @@ struct entangled {
     size_t       n;
 };
 
-/* Those of the next tenant after `tenant` ("" = the first), in the scratch arena; n = 0 when there is none. */
+/* Those of the next tenant after `tenant` ("" = the first), in the scratch arena; n = 0 if there is
+ * none. */
 static bool
 load_entangled(struct sq_store *s, const char *tenant, struct entangled *ret)
 {
@@ -183,7 +185,7 @@ load_entangled(struct sq_store *s, const char *tenant, struct entangled *ret)
         if (ret->tenant == NULL)
             ret->tenant = il__arena_strdup(&s->scratch, il__sq_text(row, 0));
         if (ret->tenant == NULL || strcmp(ret->tenant, il__sq_text(row, 0)) != 0)
-            break; /* no memory: another time; or the next tenant, which has its turn */
+            break; /* no memory: try another time; or the next tenant, which has its turn */
         if ((ret->n & (ret->n - 1)) == 0) {
             const char **grown = il__arena_alloc(&s->scratch, MAX(2 * ret->n, 1) * sizeof *grown);
             if (grown == NULL)
@@ -197,11 +199,12 @@ load_entangled(struct sq_store *s, const char *tenant, struct entangled *ret)
             break;
         ret->n++;
     }
-    (void)sqlite3_reset(row); /* it may have been left in the middle */
+    (void)sqlite3_reset(row); /* it may have been interrupted */
     return rc == SQLITE_DONE || rc == SQLITE_ROW;
 }
 
-/* Look at all of a tenant's at once; after each cycle that was opened, at all again. */
+/* Search all of a tenant's waits at once; after each cycle that was broken, search all of them
+ * again. */
 static bool
 sweep_tenant(struct sq_store *s, il_op *op, const struct entangled *e)
 {
@@ -228,7 +231,7 @@ sweep_deadlocks(struct sq_store *s, il_op *op)
         if (!load_entangled(s, tenant, &e))
             return false;
         if (e.n == 0)
-            return true; /* or no memory to look: the next sweep looks again */
+            return true; /* or no memory for the search: the next sweep searches again */
         if (!sweep_tenant(s, op, &e))
             return false;
         (void)snprintf(tenant, sizeof tenant, "%s", e.tenant);
@@ -236,10 +239,10 @@ sweep_deadlocks(struct sq_store *s, il_op *op)
     return true;
 }
 
-/* All tenants: recovery belongs to the store, not to a caller. */
+/* All tenants: recovery is done for the store, not for a caller. */
 bool
 il__sq_sweep(struct sq_store *s, il_op *op)
 {
     op->status = IL_OK;
-    return settle_all(s, op) && il__sq_ended_purge(s, op->in.list.limit) && sweep_deadlocks(s, op);
+    return expire_all(s, op) && il__sq_ended_purge(s, op->in.list.limit) && sweep_deadlocks(s, op);
 }

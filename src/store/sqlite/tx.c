@@ -1,28 +1,32 @@
 /*
- * tx.c: transactions of the caller's own, on its own connection to the store's file.
+ * tx.c: the caller's own transactions, on the caller's own connection to the store's file.
  *
- * The caller's statements and our ops are one transaction of SQLite. It is taken under the lock file, as every write
- * is, through a descriptor of its own: so it excludes the executor of the same handle as well as other processes. Ops run through
- * the same code as in a batch, on a shadow of the store whose connection is the caller's. After each il_tx_apply() counters and
- * totals are in the database, so a savepoint that the caller rolls back to takes them along.
+ * The caller's statements and our ops form one SQLite transaction. Like every write, it holds the
+ * lock file, but through a separate descriptor, so it excludes both the executor of the same handle
+ * and other processes. Ops run through the same code as in a batch, on a shadow of the store whose
+ * connection is the caller's. After each il_tx_apply() counters and totals are in the database, so
+ * rolling back to a savepoint also reverts them.
  *
  * What keeps job and row together:
- *   - only il_tx_commit() can commit: a commit hook refuses every other one on this connection while the transaction is
- *     open, the caller's own COMMIT and what it writes after a rollback alike;
- *   - a rollback, whoever caused it, is noticed by a hook, and il_tx_commit() then refuses.
+ *   - only il_tx_commit() can commit: while the transaction is open, a commit hook refuses every
+ *     other commit on this connection, both the caller's own COMMIT and that of statements it runs
+ *     after a rollback;
+ *   - a hook notices any rollback, whatever caused it, and il_tx_commit() then refuses.
  *
- * What keeps the store going: a thread of the store (the guard) watches the open transaction. When it is over IL__TX_MS old, the guard interrupts
- * the statement that runs, waits for the connection's mutex, rolls back and gives the lock file up, wherever the owner is. A process that is
- * stopped as a whole (SIGSTOP) has no guard either: others then wait as for any writer that is stopped, until their timeout.
+ * What keeps the store available: a thread of the store (the guard) watches the open transaction.
+ * When it is older than IL__TX_MS, the guard interrupts the running statement, waits for the
+ * connection's mutex, rolls back and releases the lock file, whatever the owner is doing. If the
+ * whole process is stopped (SIGSTOP), so is its guard: others then wait until their timeout, as for
+ * any stopped writer.
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mapping.h"
 #include "core/op.h"
 #include "store/sqlite/queue.h"
 
@@ -33,9 +37,9 @@ struct sq_tx {
     struct sq_store    *store;
     struct sq_store     shadow; /* its connection is the caller's */
     int64_t             deadline_ns;
-    atomic_bool         commits;   /* il_tx_commit() is at work: its commit is let through */
+    atomic_bool         commits;   /* il_tx_commit() is running: let its commit through */
     atomic_bool         undone;    /* it was rolled back */
-    bool                timed_out; /* by the guard; under the store's tx_mutex */
+    bool                timed_out; /* set by the guard; under the store's tx_mutex */
 };
 
 static struct sq_tx *
@@ -44,7 +48,7 @@ tx_from(struct il__store_tx *base)
     return container_of(base, struct sq_tx, base);
 }
 
-/* ---- hooks of the caller's connection ---------------------------------------------------------------------------- */
+/* ---- hooks of the caller's connection -------------------------------------------------------- */
 
 static int
 refuse_commit(void *cookie)
@@ -71,11 +75,12 @@ set_hooks(struct sq_tx *tx, bool on)
     (void)sqlite3_rollback_hook(db, on ? note_rollback : NULL, tx);
 }
 
-/* ---- the guard ------------------------------------------------------------------------------------------------------ */
+/* ---- the guard ------------------------------------------------------------------------------- */
 
 /*
- * Too old: undo it. False: the connection is busy, or the rollback failed; to be tried again. The owner cannot be in
- * il_tx_*(), which hold the store's tx_mutex; it may be in a statement, which is interrupted and then gives the mutex up.
+ * Roll back a transaction that is too old. False: the connection is busy, or the rollback failed;
+ * try again. The owner cannot be in il_tx_*(), which hold the store's tx_mutex; it may be in a
+ * statement, which is interrupted and then releases the mutex.
  */
 static bool
 time_out(struct sq_tx *tx)
@@ -111,26 +116,13 @@ guard(void *cookie)
             if (wait_ns <= 0)
                 wait_ns = time_out(tx) ? -1 : RETRY_NS;
         }
-        (void)il__cond_wait(&s->tx_changed, &s->tx_mutex, wait_ns); /* in any case: look again */
+        (void)il__cond_wait(&s->tx_changed, &s->tx_mutex, wait_ns); /* in any case: check again */
     }
     il__mutex_unlock(&s->tx_mutex);
     return NULL;
 }
 
-/* Threads of the library must not take the caller's signals. */
-static bool
-start_guard(struct sq_store *s)
-{
-    sigset_t all, before;
-
-    CHECK(sigfillset(&all) == 0);
-    CHECK(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
-    bool started = pthread_create(&s->tx_guard, NULL, guard, s) == 0;
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
-    return started;
-}
-
-/* From now on the guard watches the transaction. */
+/* Let the guard watch the transaction from now on. */
 static bool
 watch(struct sq_tx *tx)
 {
@@ -139,7 +131,7 @@ watch(struct sq_tx *tx)
     il__mutex_lock(&s->tx_mutex);
     CHECK(s->tx == NULL); /* it has the lock file */
     if (!s->tx_guarded)
-        s->tx_guarded = start_guard(s);
+        s->tx_guarded = il__thread_start(&s->tx_guard, guard, s) == 0;
     if (s->tx_guarded)
         s->tx = tx;
     CHECK(pthread_cond_broadcast(&s->tx_changed) == 0);
@@ -169,9 +161,10 @@ il__sq_tx_release(struct sq_store *s)
     il__mutex_destroy(&s->tx_mutex);
 }
 
-/* ---- begin ------------------------------------------------------------------------------------------------------------ */
+/* ---- begin ----------------------------------------------------------------------------------- */
 
-/* Is it a connection to the file of this store? A hard link is not: it would have a WAL of its own. */
+/* Is it a connection to the file of this store? Not through a hard link, which would have its own
+ * WAL. */
 static il_status
 check_connection(struct sq_store *s, sqlite3 *db, il_error *reterr)
 {
@@ -183,10 +176,10 @@ check_connection(struct sq_store *s, sqlite3 *db, il_error *reterr)
     free(a);
     free(b);
     if (!same)
-        return il__error_set(reterr, IL_INVAL,
-                             "%s: the connection is to another file than the store's", s->file.path);
+        return il__error_set(reterr, IL_INVAL, "%s: the connection is to another file",
+                             s->file.path);
     if (!sqlite3_get_autocommit(db))
-        return il__error_set(reterr, IL_INVAL, "%s: the connection has a transaction open",
+        return il__error_set(reterr, IL_INVAL, "%s: the connection has an open transaction",
                              s->file.path);
     if (sqlite3_db_mutex(db) == NULL)
         return il__error_set(reterr, IL_INVAL,
@@ -195,13 +188,14 @@ check_connection(struct sq_store *s, sqlite3 *db, il_error *reterr)
     return IL_OK;
 }
 
-/* Give everything back that begin() took; a rollback is the caller's to do. */
+/* Release everything that begin() took; the caller does the rollback. */
 static void
 tx_free(struct sq_tx *tx)
 {
     struct sq_store *shadow = &tx->shadow;
 
-    set_hooks(tx, false);
+    if (shadow->conn.db != NULL)
+        set_hooks(tx, false);
     il__sq_queue_release(shadow);
     il__sq_conn_return(&shadow->conn);
     if (shadow->file.lock_fd >= 0)
@@ -220,7 +214,12 @@ begin(struct sq_tx *tx, il_error *reterr)
     il_status st = il__sq_file_lock(&shadow->file, reterr);
     if (st != IL_OK)
         return st;
-    /* The way back first: undoing must not need memory. */
+    st = il__sq_file_check(&tx->store->file, reterr);
+    if (st != IL_OK) {
+        il__sq_file_unlock(&shadow->file);
+        return st;
+    }
+    /* Prepare the rollback first: it must not need memory. */
     bool ok = il__sq_use(c, SQ_rollback) != NULL && il__sq_begin(c, SQ_begin_write);
     if (ok) {
         tx->deadline_ns = il__clock_boot_ns() + IL__TX_MS * IL__NS_PER_MS;
@@ -230,7 +229,7 @@ begin(struct sq_tx *tx, il_error *reterr)
     if (!ok)
         st = il__sq_conn_error(c, shadow->file.path, reterr);
     else if (!watch(tx))
-        st = il__error_set(reterr, IL_NOMEM, "no thread to be had for the guard of a transaction");
+        st = il__error_set(reterr, IL_NOMEM, "cannot start the thread that guards a transaction");
     if (st != IL_OK) {
         il__sq_undo(c);
         il__sq_file_unlock(&shadow->file);
@@ -251,14 +250,15 @@ il__sq_tx_begin(struct sq_store *s, sqlite3 *db, struct il__store_tx **ret, il_e
         return st;
     struct sq_tx *tx = il__calloc(1, sizeof *tx);
     if (tx == NULL)
-        return il__error_set(reterr, IL_NOMEM, "no memory for a transaction");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a transaction");
     tx->base         = (struct il__store_tx){ tx_apply, tx_commit, tx_rollback };
     tx->store        = s;
     tx->shadow.clock = s->clock;
-    tx->shadow.file  = (struct sq_file){
-         .path = s->file.path, .lock_fd = -1, .board = s->file.board, .timeout_ms = s->file.timeout_ms
-    };
-    st = il__sq_file_open_lock(&tx->shadow.file, s->file.lock_fd, reterr);
+    tx->shadow.file  = (struct sq_file){ .path       = s->file.path,
+                                         .lock_fd    = -1,
+                                         .board      = s->file.board,
+                                         .timeout_ms = s->file.timeout_ms };
+    st               = il__sq_file_open_lock(&tx->shadow.file, s->file.lock_fd, reterr);
     if (st == IL_OK)
         st = il__sq_conn_borrow(&tx->shadow.conn, db, s->file.path, reterr);
     if (st == IL_OK)
@@ -271,18 +271,19 @@ il__sq_tx_begin(struct sq_store *s, sqlite3 *db, struct il__store_tx **ret, il_e
     return IL_OK;
 }
 
-/* ---- apply ------------------------------------------------------------------------------------------------------------ */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
-/* Is it still what was begun? The store's tx_mutex is held. */
+/* Is the transaction still the one that was begun? The store's tx_mutex is held. */
 static il_status
 check_open(struct sq_tx *tx, il_error *reterr)
 {
     if (tx->timed_out || il__clock_boot_ns() >= tx->deadline_ns)
         return il__error_set(reterr, IL_TIMEOUT,
-                             "the transaction was open for more than %d ms and is rolled back",
+                             "the transaction was open for more than %d ms and was rolled back",
                              (int)IL__TX_MS);
     if (atomic_load(&tx->undone) || sqlite3_get_autocommit(tx->shadow.conn.db))
-        return il__error_set(reterr, IL_STATE, "the transaction was rolled back by a statement in it");
+        return il__error_set(reterr, IL_STATE,
+                             "the transaction was rolled back by a statement in it");
     return IL_OK;
 }
 
@@ -302,7 +303,7 @@ apply_ops(struct sq_store *shadow, il_op *const *ops, size_t n)
     return ok && il__sq_queue_save(shadow) && il__sq_state_save(shadow);
 }
 
-/* The ops in a savepoint of their own: all or none. */
+/* Run the ops in a savepoint: all or none. */
 static il_status
 apply_saved(struct sq_tx *tx, il_op *const *ops, size_t n, il_error *reterr)
 {
@@ -319,7 +320,8 @@ apply_saved(struct sq_tx *tx, il_op *const *ops, size_t n, il_error *reterr)
         return IL_OK;
     il_status st    = il__sq_conn_error(c, shadow->file.path, reterr);
     shadow->n_wakes = n_wakes;
-    /* Some failures have undone everything already. What cannot be undone alone is undone with the rest. */
+    /* Some failures have already rolled back everything. What cannot be undone alone is undone with
+     * the rest. */
     if (!sqlite3_get_autocommit(c->db) &&
         (!il__sq_exec(c, SQ_savepoint_undo) || !il__sq_exec(c, SQ_savepoint_release)))
         il__sq_undo(c);
@@ -343,9 +345,24 @@ tx_apply(struct il__store_tx *base, il_op *const *ops, size_t n, il_error *reter
     return st;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* Roll back what is still open, and have the guard look elsewhere. The lock file is given up. */
+/* On a connection of ours: waiting for readers sets a timeout, and the caller's connection keeps
+ * its own. */
+static void
+move_wal(struct sq_store *s)
+{
+    struct sq_conn c;
+
+    if (il__sq_file_check(&s->file, NULL) != IL_OK)
+        return;
+    if (il__sq_conn_open(&c, sqlite3_db_filename(s->conn.db, "main"), false, 0, NULL) != IL_OK)
+        return; /* the next commit tries again */
+    il__sq_wal_move(&s->wal, &c, 0);
+    il__sq_conn_close(&c);
+}
+
+/* Roll back what is still open, and detach the guard. Releases the lock file. */
 static void
 end(struct sq_tx *tx)
 {
@@ -357,8 +374,8 @@ end(struct sq_tx *tx)
     il__sq_undo(c);
     s->tx = NULL;
     if (!tx->timed_out) {
-        if (c->n_frames >= SQ_CHECKPOINT_FRAMES) /* PASSIVE waits for nobody; under the lock file */
-            (void)sqlite3_wal_checkpoint_v2(c->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        if (c->n_frames > 0 && il__sq_wal_is_large(&s->wal, c->n_frames))
+            move_wal(s);
         il__sq_file_unlock(&tx->shadow.file);
     }
 }

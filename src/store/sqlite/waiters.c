@@ -1,16 +1,17 @@
 /*
- * waiters.c: rows of il_waiter: the queue of a key, and its single changes; no decisions.
+ * waiters.c: rows of il_waiter: reads the queue of a key, and makes single changes; no decisions.
  *
- * A queue may have thousands of waiters, and an op looks at the first ones, its own, and how many there are. So a key has the first part of its queue, and more of it is read
- * when somebody gets that far. Race-free as all of it happens inside one BEGIN IMMEDIATE transaction.
+ * A queue may have thousands of waiters, but an op only looks at the first ones, its own, and the
+ * count. So a key is loaded with the first part of its queue, and more is read only when an op gets
+ * that far. Race-free because all of it happens inside one BEGIN IMMEDIATE transaction.
  */
 #include "base/arena.h"
 #include "core/key.h"
 #include "store/sqlite/run.h"
 
-#define FIRST_WAITERS 4 /* of a queue that are read at once; then twice as many each time */
+#define FIRST_WAITERS 4 /* waiters read at once; twice as many each time */
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 bool
 il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
@@ -38,7 +39,7 @@ il__sq_waiter_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
     return h->holder != NULL && h->meta != NULL && h->place != NULL && h->verdict != NULL;
 }
 
-/* Read more of the queue: up to `n` waiters. */
+/* Read more of the queue, up to `n` waiters. */
 static bool
 read_next(struct sq_store *s, struct sq_key *k, size_t n)
 {
@@ -54,7 +55,7 @@ read_next(struct sq_store *s, struct sq_key *k, size_t n)
         struct sq_hold h;
         if (!il__sq_waiter_row(&s->scratch, row, &h) ||
             !il__sq_holds_add(&s->scratch, &k->waiters, &h)) {
-            (void)sqlite3_reset(row); /* the error to tell is the missing memory */
+            (void)sqlite3_reset(row); /* report the lack of memory */
             return il__sq_no_memory(c);
         }
         k->read_to = h.number;
@@ -81,7 +82,7 @@ il__sq_waiters_all(struct sq_store *s, struct sq_key *k)
     return !k->more || read_next(s, k, SIZE_MAX / 2);
 }
 
-/* A waiter that was not read, by its holder. */
+/* A waiter that was not read yet, by its holder. */
 static bool
 read_holder(struct sq_store *s, const struct sq_key *k, const char *holder, struct sq_hold **ret)
 {
@@ -103,7 +104,8 @@ read_holder(struct sq_store *s, const struct sq_key *k, const char *holder, stru
 }
 
 bool
-il__sq_waiters_find(struct sq_store *s, const struct sq_key *k, const char *holder, struct sq_hold **ret)
+il__sq_waiters_find(struct sq_store *s, const struct sq_key *k, const char *holder,
+                    struct sq_hold **ret)
 {
     *ret = il__sq_find_holder(&k->waiters, holder);
     if (*ret != NULL || !k->more)
@@ -121,14 +123,14 @@ il__sq_waiters_overdue(struct sq_store *s, const struct sq_key *k, bool *ret)
     struct sq_conn *c   = &s->conn;
     sqlite3_stmt   *row = il__sq_use(c, SQ_waiter_overdue);
 
-    *ret = !k->more; /* then they are looked at one by one */
+    *ret = !k->more; /* then they are read one by one */
     return *ret || (il__sq_bind_text(c, row, 1, k->tenant) && il__sq_bind_text(c, row, 2, k->key) &&
                     il__sq_bind_int(c, row, 3, s->state.now_ms) && il__sq_ask(c, row, ret));
 }
 
-/* ---- places ----------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
-/* How many wait, cancelled ones left out, with tickets from `from` up to, and without, `to`. */
+/* How many waiters, without cancelled ones, have tickets from `from` up to, but excluding, `to`. */
 static bool
 count_between(struct sq_store *s, const char *tenant, const char *key, uint64_t from, uint64_t to,
               uint32_t *ret)
@@ -145,8 +147,8 @@ count_between(struct sq_store *s, const char *tenant, const char *key, uint64_t 
 }
 
 /*
- * Counted from the last place that was asked for in this transaction, if it was one of the same queue: in a batch of many who join one queue, or show that they still wait
- * there, each is next to the one before.
+ * Counted from the last place counted in this transaction, if it was in the same queue: in a batch
+ * of many who join or poll one queue, each is next to the one before.
  */
 bool
 il__sq_waiters_before(struct sq_store *s, const char *tenant, const char *key, uint64_t ticket,
@@ -183,7 +185,7 @@ il__sq_waiters_count(struct sq_store *s, const struct sq_key *k, uint32_t *ret)
     return true;
 }
 
-/* ---- changing ------------------------------------------------------------------------------------------- */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 bool
 il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
@@ -194,7 +196,7 @@ il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
     s->has_waiters = true;
     if (s->place.ticket > h->number) /* the place behind all of them */
         s->place.known = false;
-    if (k->more) { /* there are others between those that were read and this one */
+    if (k->more) { /* there are others between those read and this one */
         k->added = il__arena_alloc(&s->scratch, sizeof *k->added);
         if (k->added == NULL)
             return il__sq_no_memory(c);
@@ -209,8 +211,9 @@ il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
            il__sq_bind_int(c, stmt, 6, (int64_t)h->mode) &&
            il__sq_bind_int(c, stmt, 7, h->permits) && il__sq_bind_int(c, stmt, 8, h->ttl_ms) &&
            il__sq_bind_int(c, stmt, 9, h->settle_ms) && il__sq_bind_int(c, stmt, 10, h->since_ms) &&
-           il__sq_bind_int(c, stmt, 11, h->deadline_ms) && il__sq_bind_int(c, stmt, 12, h->due_ms) &&
-           il__sq_bind_text(c, stmt, 13, h->meta) && il__sq_bind_text(c, stmt, 14, h->place) &&
+           il__sq_bind_int(c, stmt, 11, h->deadline_ms) &&
+           il__sq_bind_int(c, stmt, 12, h->due_ms) && il__sq_bind_text(c, stmt, 13, h->meta) &&
+           il__sq_bind_text(c, stmt, 14, h->place) &&
            il__sq_bind_int(c, stmt, 15, (int64_t)h->run) && il__sq_run(c, stmt);
 }
 
@@ -221,8 +224,9 @@ il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h)
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_waiter_refresh);
 
     return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) &&
-           il__sq_bind_int(c, stmt, 2, h->renewed_ms) && il__sq_bind_int(c, stmt, 3, h->deadline_ms) &&
-           il__sq_bind_int(c, stmt, 4, h->due_ms) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 2, h->renewed_ms) &&
+           il__sq_bind_int(c, stmt, 3, h->deadline_ms) && il__sq_bind_int(c, stmt, 4, h->due_ms) &&
+           il__sq_run(c, stmt);
 }
 
 bool

@@ -1,23 +1,19 @@
--- base: what the verbs of all families use: mutexes, waking, asking back.
+-- base: helpers for the verbs of all families: mutexes, wake-ups, asking back.
 
--- Functions of earlier texts that are gone, or have other parameters now, so that a store that was brought up to date is as one that was made anew.
-DROP FUNCTION IF EXISTS claim_jobs, claim_show, claim_take, claim_rows, job_kept, finish_rows(text, int, text[], bigint[], bigint[], tid[], bytea[], bigint, bigint),
-    finish_rows(text, int, text[], bigint[], bigint[], bytea[], bigint, bigint), finish_rows(text, int, bigint[], tid[], bytea[], boolean, bigint, bigint),
-    key_look(text, text, bigint), give_on(key_view, text, text, bigint),
-    lock_many(int[], text[], text[], text[], bigint[], bigint[], bigint[], text[], text[], bigint, bigint),
-    guard_find(text), guard_count(oid), guard_refuse(oid, text, text, text), guard_row(oid, text[], jsonb);
+-- ---- mutexes ------------------------------------------------------------------------------------
 
--- ---- mutexes ---------------------------------------------------------------------------------------------------------
-
--- A mutex is a 64-bit advisory lock that lasts until the transaction ends; PostgreSQL lets it go after the commit can be seen,
--- so whoever gets it next sees everything that was done under it. Its number, from the top: the class in 3 bits, so that
--- sorting by number is the global order (1 runs of a class of a tenant that has a limit, 2 queue, 3 job or run, 4 key, 5 once, 6 cache); 59 bits of a
--- hash of schema, tenant and name (two names with one hash only wait for each other); and a last bit that says shared.
--- (SQL functions of one expression: the planner puts them into the caller's expression.)
+-- A mutex is a 64-bit advisory lock that lasts until the transaction ends; PostgreSQL releases it
+-- after the commit has become visible, so the next holder sees everything that was done under it.
+-- Its number, from the top: the class in 3 bits, so that sorting by number is the global order (1
+-- runs of a class of a tenant that has a limit, 2 queue, 3 job or run, 4 key, 5 once, 6 cache, 7
+-- fences); 59 bits of a hash of schema, tenant and name (a collision only makes two names wait for
+-- each other); and a last bit that says shared. (SQL functions of one expression, which the planner
+-- inlines.)
 CREATE OR REPLACE FUNCTION mutex(class int, t text, n text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT (class::bigint << 60)
-           | ((hashtextextended(t || E'\x1f' || n, 'state'::regclass::oid::bigint) >> 4) & 1152921504606846974)
+           | ((hashtextextended(t || E'\x1f' || n, 'state'::regclass::oid::bigint) >> 4)
+              & 1152921504606846974)
 $$;
 
 CREATE OR REPLACE FUNCTION mutex_shared(class int, t text, n text) RETURNS bigint
@@ -25,16 +21,17 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT mutex(class, t, n) | 1
 $$;
 
--- Take one, if nobody has it. For sweeps, which pass over what is busy: they come out of order, and would otherwise wait in circles.
+-- Take a mutex if it is free. For sweeps, which skip what is busy: they take mutexes out of order,
+-- and would otherwise deadlock.
 CREATE OR REPLACE FUNCTION mutex_try(m bigint) RETURNS boolean
 LANGUAGE sql VOLATILE AS $$
     SELECT CASE m & 1 WHEN 0 THEN pg_try_advisory_xact_lock(m)
                       ELSE pg_try_advisory_xact_lock_shared(m & -2) END
 $$;
 
--- Take these: each once, in the global order, so that no two transactions ever wait for each other in a circle. A mutex that is
--- asked for both ways is taken exclusively: going from shared to exclusive later could wait in a circle too.
--- (Assignments, not PERFORM: an expression costs a tenth of a statement.)
+-- Take these mutexes: each once, in the global order, so that no two transactions can deadlock. A
+-- mutex that is requested both ways is taken exclusively: upgrading from shared to exclusive later
+-- could deadlock, too. (Assignments, not PERFORM: an expression costs a tenth of a statement.)
 CREATE OR REPLACE FUNCTION mutexes_take(ms bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -45,7 +42,7 @@ BEGIN
     IF cardinality(ms) > 1 THEN
         ms := ARRAY(SELECT u.m FROM unnest(ms) AS u (m) ORDER BY u.m);
     END IF;
-    -- Of one number the exclusive one comes first: its last bit is 0.
+    -- For equal numbers the exclusive one comes first: its last bit is 0.
     FOREACH m IN ARRAY ms LOOP
         CONTINUE WHEN m & -2 = before;
         IF m & 1 = 0 THEN
@@ -58,7 +55,8 @@ BEGIN
 END
 $$;
 
--- A batch begins: with the mutexes of everything that it is about. A snapshot of the whole transaction would be older than they are.
+-- Begin a batch by taking the mutexes of everything it touches. The snapshot of a whole transaction
+-- would be older than they are.
 CREATE OR REPLACE FUNCTION batch_begin(ms bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -72,30 +70,90 @@ BEGIN
 END
 $$;
 
--- ---- waking ----------------------------------------------------------------------------------------------------------
+-- ---- fences -------------------------------------------------------------------------------------
+--
+-- fence_seq is the only source of fences, and of the tokens of jobs, answers and builds. Its
+-- numbers follow the clock (microseconds since 1970), so that a database restored from a backup
+-- does not repeat the numbers drawn after the backup: a sequence more than 100 ms behind the clock
+-- is raised to it. A clock that was set back changes nothing, and one beyond 2^53, where fences
+-- end, is ignored.
+--
+-- Why no number is drawn twice: nextval() by itself never repeats a number, but setval() makes it
+-- do so if it moves the sequence back, which would happen if others had drawn past the clock
+-- between the check and setval(). So drawing holds the lock of fences shared, and raising holds it
+-- exclusively: no one draws between the second check, which is made under the lock, and setval(),
+-- which therefore only moves up. The lock cannot be kept until the commit, since a caller's
+-- transaction may stay open for hours. It is taken in a subtransaction that is rolled back at once:
+-- that releases the lock, also when the statement is cancelled, and does not affect the sequence,
+-- which no rollback changes. The holder of the lock never waits.
 
--- Who is to be woken is gathered in a setting that ends with the transaction, as JSON arrays each followed by a comma. Nobody is woken
--- before the commit: NOTIFY inside the transaction would take a lock that all commits of the database share.
+-- Draw n numbers, in ascending order. Reads the clock once, however many.
+CREATE OR REPLACE FUNCTION fences_draw(n int) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE STRICT AS $$
+DECLARE
+    at   bigint := clock_us();
+    fs   bigint[];
+    done boolean;
+BEGIN
+    BEGIN
+        IF coalesce(pg_sequence_last_value('fence_seq'), 0) < at - 100000
+           AND at < 9007199254740992 THEN
+            done := pg_advisory_xact_lock(mutex(7, '', 'fences')) IS NULL;
+            at   := clock_us();
+            IF coalesce(pg_sequence_last_value('fence_seq'), 0) < at - 100000
+               AND at < 9007199254740992 THEN
+                -- mutant fence_behind_clock: done := true;
+                done := setval('fence_seq', at) IS NULL;
+            END IF;
+        ELSE
+            done := pg_advisory_xact_lock_shared(mutex(7, '', 'fences')) IS NULL;
+        END IF;
+        IF n = 1 THEN
+            -- mutant fence_not_incremented: fs := ARRAY[(SELECT last_value FROM fence_seq)];
+            fs := ARRAY[nextval('fence_seq')];
+        ELSE
+            fs := ARRAY(SELECT nextval('fence_seq') FROM generate_series(1, n));
+        END IF;
+        RAISE EXCEPTION USING ERRCODE = 'IL999';
+    EXCEPTION WHEN SQLSTATE 'IL999' THEN
+    END;
+    RETURN fs;
+END
+$$;
 
--- Wake whoever waits for this: s is a holder, or '#run', '#once', '#queue', '#job', '#cache'.
+CREATE OR REPLACE FUNCTION fence_draw() RETURNS bigint
+LANGUAGE sql VOLATILE AS $$
+    SELECT (fences_draw(1))[1]
+$$;
+
+-- ---- waking -------------------------------------------------------------------------------------
+
+-- Wake-ups are collected in a setting that ends with the transaction, as JSON arrays each followed
+-- by a comma. No one is woken before the commit: NOTIFY inside the transaction would take a lock
+-- that all commits of the database share.
+
+-- Wake those who wait for this: s is a holder, or '#run', '#once', '#queue', '#job', '#cache'.
 CREATE OR REPLACE FUNCTION wake(t text, n text, s text) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     PERFORM set_config('interlock.wakes',
-                       concat(current_setting('interlock.wakes', true), jsonb_build_array(t, n, s), ','), true);
+                       concat(current_setting('interlock.wakes', true),
+                              jsonb_build_array(t, n, s), ','), true);
 END
 $$;
 
--- Wake those who hold leases or build values: one of theirs was taken away.
+-- Wake those who hold leases or build values: one was taken away.
 CREATE OR REPLACE FUNCTION wake_holders() RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    PERFORM set_config('interlock.wakes', concat(current_setting('interlock.wakes', true), '[],'), true);
+    PERFORM set_config('interlock.wakes', concat(current_setting('interlock.wakes', true), '[],'),
+                       true);
 END
 $$;
 
--- An entry point (apply, a public function) ends with this: the wakes as a JSON array, NULL if there are none. They are taken: a later
--- statement of the same transaction begins with none.
+-- The last step of an entry point (apply, a public function): returns the wake-ups as a JSON array,
+-- NULL if there are none, and clears them: a later statement of the same transaction starts with
+-- none.
 CREATE OR REPLACE FUNCTION wakes_take() RETURNS jsonb
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -109,20 +167,27 @@ BEGIN
 END
 $$;
 
--- ---- asking back -----------------------------------------------------------------------------------------------------
+-- ---- asking back --------------------------------------------------------------------------------
 
--- A verb whose head has "ask" says so with this too. apply() sees it in the head; here is the one place to count or trace it.
+-- A verb whose head has "ask" also calls this. apply() sees it in the head; this is the one place
+-- to count or trace it.
 CREATE OR REPLACE FUNCTION asked() RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
 END
 $$;
 
--- ---- time ------------------------------------------------------------------------------------------------------------
+-- ---- time ---------------------------------------------------------------------------------------
 
--- Milliseconds since the epoch by the server's clock: lease time and wall time are the same on this engine. Not now(): that is when
--- the transaction began, before it waited for mutexes.
+-- Milliseconds since the epoch by the server's clock: lease time and wall time are the same on this
+-- engine. Not now(): that is when the transaction began, before it waited for mutexes.
 CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint
 LANGUAGE sql VOLATILE AS $$
     SELECT (date_part('epoch', clock_timestamp()) * 1000)::bigint
+$$;
+
+-- Microseconds, for fences.
+CREATE OR REPLACE FUNCTION clock_us() RETURNS bigint
+LANGUAGE sql VOLATILE AS $$
+    SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint
 $$;

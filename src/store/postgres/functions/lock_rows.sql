@@ -1,6 +1,7 @@
--- lock_rows: what there is of leases and waiters: looking at it, saying it, and the single changes; no decisions. Those are in
--- lock.sql, which also says why it is race-free.
--- Modes: 0 exclusive, 1 shared, 2 permit. States: 1 a waiter, 2 OFFERED, 3 HELD, 4 CLOSING, 5 RELEASED, 6 EXPIRED, 7 BROKEN.
+-- lock_rows: rows of leases and waiters: reads them, formats them, and makes single changes; no
+-- decisions. Those are in lock.sql, which also explains why it is race-free. Modes: 0 exclusive, 1
+-- shared, 2 permit. States: 1 a waiter, 2 OFFERED, 3 HELD, 4 CLOSING, 5 RELEASED, 6 EXPIRED, 7
+-- BROKEN.
 
 -- The unit of work that a holder belongs to: the root column.
 CREATE OR REPLACE FUNCTION unit_of(t text, h text) RETURNS text
@@ -8,15 +9,16 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT t || E'\x1f' || split_part(h, '/', 1)
 $$;
 
--- ---- looking -----------------------------------------------------------------------------------------------------------
+-- ---- looking ------------------------------------------------------------------------------------
 
--- The live leases of a key, oldest first, overdue ones too. Never looks at all rows of a hot key: either the newest is exclusive,
--- and then no other can be live; or the live ones are in an index of their own, from the newest one's floor on.
--- (STABLE and of one statement: the planner puts it into the caller's.)
+-- The live leases of a key, oldest first, including overdue ones. Never reads all rows of a hot
+-- key: either the newest is exclusive, and then no other can be live; or the live ones are in a
+-- separate index, from the newest one's floor on. (STABLE and a single statement, so the planner
+-- inlines it.)
 CREATE OR REPLACE FUNCTION leases_of_key(t text, k text) RETURNS SETOF lease
 LANGUAGE sql STABLE ROWS 1 AS $$
     SELECT n.* FROM (SELECT * FROM lease WHERE tenant = t AND key = k ORDER BY fence DESC LIMIT 1) n
-     WHERE n.mode = 0 AND n.state < 5
+     WHERE n.mode = @MODE_EXCLUSIVE@ AND n.state < @LEASE_ENDED@
     UNION ALL
     SELECT l.* FROM lease l
      WHERE l.live = t || E'\x1f' || k
@@ -25,10 +27,13 @@ LANGUAGE sql STABLE ROWS 1 AS $$
      ORDER BY fence
 $$;
 
--- All of a key that ops decide by. Where the queue begins is known from the newest lease: what is left of those who waited before is
--- not looked at again. Nor is all of a long queue: who is overdue is seen among the first `reach` (NULL: all of them). Those behind them are passed over wherever they count (their places, their own return,
--- their turn), and end with a sweep, or with the next one before them.
-CREATE OR REPLACE FUNCTION key_look(t text, k text, now bigint, reach int DEFAULT 64) RETURNS key_view
+-- Everything about a key that ops base their decisions on. The newest lease tells where the queue
+-- begins, so the remains of earlier waiters are not read again. Nor is all of a long queue: overdue
+-- waiters are detected among the first `reach` (NULL: all). Those after them are skipped wherever
+-- they matter (their places, their own return, their turn), and end with a sweep, or with the next
+-- one before them.
+CREATE OR REPLACE FUNCTION key_look(t text, k text, now bigint, reach int DEFAULT 64)
+RETURNS key_view
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v key_view := (0, 0, 0, 0, 0, 0, 0, false, false, false);
@@ -39,24 +44,31 @@ BEGIN
     SELECT * INTO n FROM lease x WHERE x.tenant = t AND x.key = k ORDER BY x.fence DESC LIMIT 1;
     IF FOUND THEN
         v.head := n.head;
-        IF n.mode <> 0 THEN -- there may be others beside it, and without it
-            SELECT coalesce(max(l.fence), 0), coalesce(min(l.fence), 0), count(*) FILTER (WHERE l.mode = 1),
-                   count(*) FILTER (WHERE l.mode = 2), coalesce(max(l.permits), 0), coalesce(min(l.expires_ms) <= now, false)
+        IF n.mode <> @MODE_EXCLUSIVE@ THEN -- there may be others beside it, and without it
+            SELECT coalesce(max(l.fence), 0), coalesce(min(l.fence), 0),
+                   count(*) FILTER (WHERE l.mode = @MODE_SHARED@),
+                   count(*) FILTER (WHERE l.mode = @MODE_PERMIT@), coalesce(max(l.permits), 0),
+                   coalesce(min(l.expires_ms) <= now, false)
               INTO v.newest, v.oldest, v.ns, v.np, v.n_live, v.overdue
               FROM lease l
-             WHERE l.live = t || E'\x1f' || k AND l.fence >= CASE WHEN n.floor = 0 THEN n.fence ELSE n.floor END;
-        ELSIF n.state < 5 THEN
+             WHERE l.live = t || E'\x1f' || k AND l.fence >= CASE WHEN n.floor = 0 THEN n.fence
+                 ELSE n.floor END;
+        ELSIF n.state < @LEASE_ENDED@ THEN
             v.newest  := n.fence;
             v.nx      := 1;
+            -- mutant expiry_reversed: v.overdue := n.expires_ms >= now;
             v.overdue := n.expires_ms <= now;
         END IF;
     END IF;
-    SELECT count(*), count(*) FILTER (WHERE f.verdict = ''), v.overdue OR coalesce(min(f.drop_ms) <= now, false)
+    SELECT count(*), count(*) FILTER (WHERE f.verdict = ''), v.overdue
+           OR coalesce(min(f.drop_ms) <= now, false)
       INTO i, j, v.overdue
-      FROM (SELECT w.verdict, w.drop_ms FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= v.head
+      FROM (SELECT w.verdict, w.drop_ms FROM waiter w
+            WHERE w.tenant = t AND w.key = k AND w.ticket >= v.head
              ORDER BY w.ticket LIMIT reach) f;
     IF i >= reach AND j = 0 THEN
-        j := (SELECT count(*) FROM waiter w WHERE w.tenant = t AND w.key = k AND w.ticket >= v.head AND w.verdict = ''
+        j := (SELECT count(*) FROM waiter w
+              WHERE w.tenant = t AND w.key = k AND w.ticket >= v.head AND w.verdict = ''
                  AND w.drop_ms > now); -- who is dead does not count, and nobody has looked at him
     END IF;
     v.waits  := i > 0;
@@ -72,10 +84,11 @@ DECLARE
     m int;
     s int;
 BEGIN
-    SELECT x.fence, x.mode, x.state INTO f, m, s FROM lease x WHERE x.tenant = t AND x.key = k ORDER BY x.fence DESC LIMIT 1;
-    IF s < 5 THEN
+    SELECT x.fence, x.mode, x.state INTO f, m, s FROM lease x WHERE x.tenant = t AND x.key = k
+           ORDER BY x.fence DESC LIMIT 1;
+    IF s < @LEASE_ENDED@ THEN
         RETURN f;
-    ELSIF m <> 0 THEN
+    ELSIF m <> @MODE_EXCLUSIVE@ THEN
         RETURN coalesce((SELECT max(x.fence) FROM leases_of_key(t, k) x), 0);
     END IF;
     RETURN 0;
@@ -86,12 +99,15 @@ $$;
 CREATE OR REPLACE FUNCTION count_waiters(t text, k text, head bigint, now bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN (SELECT count(*) FROM waiter w
-             WHERE w.tenant = t AND w.key = k AND w.ticket >= count_waiters.head AND w.drop_ms > now AND w.verdict = '');
+    RETURN (SELECT count(*)
+              FROM (SELECT FROM waiter w
+                     WHERE w.tenant = t AND w.key = k AND w.ticket >= count_waiters.head
+                       AND w.drop_ms > now AND w.verdict = ''
+                     LIMIT @COUNT_MAX@) AS x);
 END
 $$;
 
--- No live lease, and nobody waits. For runs.
+-- No live leases and no waiters. For runs.
 CREATE OR REPLACE FUNCTION key_is_free(t text, k text) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -101,22 +117,29 @@ BEGIN
 END
 $$;
 
--- How this (key, holder) has to do with the key: its live lease, else how it ended less than a minute ago.
+-- The relation of this (key, holder) to the key: its live lease, otherwise how it ended less than a
+-- minute ago.
 CREATE OR REPLACE FUNCTION lease_of_holder(t text, k text, h text, now bigint) RETURNS SETOF lease
 LANGUAGE sql STABLE ROWS 1 AS $$
     SELECT * FROM lease
      WHERE root IN (unit_of(t, h), unit_of(t, h) || '/')
-       AND holder || E'\x1f' || key = h || E'\x1f' || k AND (state < 5 OR ended_ms > now - 60000)
-     ORDER BY state >= 5, fence DESC LIMIT 1
+       AND holder || E'\x1f' || key = h || E'\x1f' || k
+       AND (state < @LEASE_ENDED@ OR ended_ms > now - @ENDED_KEEP_MS@)
+     ORDER BY state >= @LEASE_ENDED@, fence DESC LIMIT 1
 $$;
 
--- May this be granted beside what is live? 0 yes, 1 no, 2 a semaphore with another N. See core/conflict.c.
+-- Can this be granted beside the live leases? 0 yes, 1 no, 2 a semaphore with another N. See
+-- core/conflict.c.
 CREATE OR REPLACE FUNCTION conflict(v key_view, mode int, permits int) RETURNS int
 LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    against int := @conflicts_of_mode@;
 BEGIN
-    IF v.nx > 0 OR (mode <> 1 AND v.ns > 0) OR (mode <> 2 AND v.np > 0) THEN
+    IF ((v.nx > 0)::int << @MODE_EXCLUSIVE@) & against <> 0
+       OR ((v.ns > 0)::int << @MODE_SHARED@) & against <> 0
+       OR ((v.np > 0)::int << @MODE_PERMIT@) & against <> 0 THEN
         RETURN 1;
-    ELSIF mode <> 2 OR v.np = 0 THEN
+    ELSIF mode <> @MODE_PERMIT@ OR v.np = 0 THEN
         RETURN 0;
     ELSIF v.n_live <> permits THEN
         RETURN 2;
@@ -125,16 +148,18 @@ BEGIN
 END
 $$;
 
--- ---- lock order ----------------------------------------------------------------------------------------------------------
+-- ---- lock order ---------------------------------------------------------------------------------
 
--- What the unit of work holds, in the order of keys, so that what is said about it does not depend on chance: {} or holds and
--- order_n, to be put into the head. Before a new request is granted, or after it was queued.
+-- What the unit of work holds, at most 64 leases (IL__ORDER_HOLDS_MAX), ordered by key, so that
+-- reports do not depend on chance: {} or holds and order_n, to be added to the head. Before a new
+-- request is granted, or after it was queued.
 CREATE OR REPLACE FUNCTION lock_learn(o jsonb, now bigint) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    holds jsonb := (SELECT jsonb_agg(jsonb_build_array(key, place) ORDER BY key, fence) FROM lease
-                     WHERE root = unit_of(o ->> 'tenant', o ->> 'holder')
-                       AND state < 5 AND expires_ms > now);
+    holds jsonb := (SELECT jsonb_agg(jsonb_build_array(h.key, h.place) ORDER BY h.key, h.fence)
+                      FROM (SELECT l.key, l.place, l.fence FROM lease l
+                             WHERE l.root = unit_of(o ->> 'tenant', o ->> 'holder')
+                               AND l.state < @LEASE_ENDED@ AND l.expires_ms > now LIMIT 64) AS h);
 BEGIN
     IF holds IS NULL THEN
         RETURN '{}';
@@ -143,7 +168,8 @@ BEGIN
 END
 $$;
 
--- The first hold because of which a declared rank forbids a new request; NULL if none does. One class has no order within it.
+-- The first hold because of which a declared rank forbids a new request; NULL if there is none.
+-- There is no order within a class.
 CREATE OR REPLACE FUNCTION rank_against(o jsonb, now bigint) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -152,47 +178,61 @@ DECLARE
 BEGIN
     RETURN (SELECT jsonb_build_array(key, place) FROM lease
              WHERE root = unit_of(o ->> 'tenant', o ->> 'holder')
-               AND state < 5 AND expires_ms > now
+               AND state < @LEASE_ENDED@ AND expires_ms > now
                AND array_position(classes, split_part(key, ':', 1)) > asked
              ORDER BY key, fence LIMIT 1);
 END
 $$;
 
--- ---- answers -------------------------------------------------------------------------------------------------------------
+-- ---- answers ------------------------------------------------------------------------------------
+
+CREATE OR REPLACE FUNCTION lease_item_beside(l lease, n_waiters bigint) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN jsonb_build_object(
+        'key', l.key, 'holder', l.holder, 'number', l.fence, 'mode', l.mode, 'permits', l.permits,
+        'state', l.state,
+        'ttl_ms', l.ttl_ms, 'settle_ms', l.settle_ms, 'since_ms', l.granted_ms,
+        'renewed_ms', l.renewed_ms,
+        'due_ms', l.expires_ms, 'meta', l.meta, 'place', l.place, 'reason', l.reason,
+        'n_waiters', n_waiters);
+END
+$$;
 
 CREATE OR REPLACE FUNCTION lease_item(l lease, now bigint) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN jsonb_build_object(
-        'key', l.key, 'holder', l.holder, 'number', l.fence, 'mode', l.mode, 'permits', l.permits, 'state', l.state,
-        'ttl_ms', l.ttl_ms, 'settle_ms', l.settle_ms, 'since_ms', l.granted_ms, 'renewed_ms', l.renewed_ms,
-        'due_ms', l.expires_ms, 'meta', l.meta, 'place', l.place, 'reason', l.reason,
-        'n_waiters', count_waiters(l.tenant, l.key, l.head, now));
+    RETURN lease_item_beside(l, count_waiters(l.tenant, l.key, l.head, now));
 END
 $$;
 
--- HELD, with the lease in the way: the oldest conflicting one, else the oldest. mode: what an acquire asks for; NULL for other ops.
-CREATE OR REPLACE FUNCTION lock_held(t text, k text, mode int, permits int, now bigint, wall bigint) RETURNS jsonb
+-- HELD, with the lease in the way: the oldest conflicting one, otherwise the oldest. mode: what an
+-- acquire requests; NULL for other ops.
+CREATE OR REPLACE FUNCTION lock_held(t text, k text, mode int, permits int, now bigint, wall bigint)
+RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    l    lease;
-    f    bigint;
-    head jsonb;
+    against int := @conflicts_of_mode@;
+    l       lease;
+    f       bigint;
+    head    jsonb;
 BEGIN
     SELECT * INTO l FROM lease x WHERE x.tenant = t AND x.key = k ORDER BY x.fence DESC LIMIT 1;
     f := l.fence;
-    IF l.mode <> 0 THEN
+    IF l.mode <> @MODE_EXCLUSIVE@ THEN
         SELECT * INTO l FROM leases_of_key(t, k) x
          ORDER BY CASE WHEN lock_held.mode IS NULL THEN false
-                       ELSE lock_held.mode <> x.mode OR (x.mode = 2 AND x.permits <> lock_held.permits) END DESC,
+                       ELSE against & (1 << x.mode) <> 0
+                            OR (x.mode = @MODE_PERMIT@ AND x.permits <> lock_held.permits) END DESC,
                   x.fence
          LIMIT 1;
         f := newest_fence(t, k);
     END IF;
-    IF l.state < 5 IS NOT TRUE THEN
-        RETURN '{"status": 1}'; -- only waiters are
+    IF l.state < @LEASE_ENDED@ IS NOT TRUE THEN
+        RETURN '{"status": @STATUS_HELD@}'; -- only waiters are
     END IF;
-    head := jsonb_build_object('status', 1, 'fence', f, 'items', jsonb_build_array(lease_item(l, now)),
+    head := jsonb_build_object('status', @STATUS_HELD@, 'fence', f,
+                               'items', jsonb_build_array(lease_item(l, now)),
                                'now_ms', now, 'wall_ms', wall);
     IF l.expires_ms <= now THEN
         head := head || '{"say": "committing"}'; -- settling has left it: see lease_seize()
@@ -203,17 +243,21 @@ $$;
 
 CREATE OR REPLACE FUNCTION lock_lost(l lease, now bigint) RETURNS jsonb
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT jsonb_build_object('status', 3, 'say', 'lost', 'ended_fence', l.fence, 'ended_how', l.state,
+    SELECT jsonb_build_object('status', @STATUS_LOST@, 'say', 'lost', 'ended_fence', l.fence,
+                              'ended_how', l.state,
                               'ended_ago_ms', now - l.ended_ms)
 $$;
 
--- How many are served before a waiter. Counted from the last one that was asked for in this transaction, if it is of the same queue, so that a batch of many who join a long queue, or
--- show that they still wait there, does not go through all of it each time. It is kept as the wakes are. Race-free: the mutex of the key is held to the end of the transaction, so nobody else changes its
--- queue; whatever we take out of one ourselves makes it forgotten.
+-- How many waiters are served before this one. Counted from the last one counted in this
+-- transaction, if it is in the same queue, so that a batch of many who join or poll a long queue
+-- does not scan all of it each time. It is kept in a setting, like the wake-ups. Race-free: the
+-- mutex of the key is held until the end of the transaction, so no one else changes its queue;
+-- removing a waiter ourselves clears it.
 CREATE OR REPLACE FUNCTION waiters_before(w waiter, head bigint, now bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    last text[] := string_to_array(current_setting('interlock.place', true), E'\x1f'); -- tenant, key, ticket, how many before it
+    -- tenant, key, ticket, how many before it
+    last text[] := string_to_array(current_setting('interlock.place', true), E'\x1f');
     a    bigint := waiters_before.head;
     n    bigint := 0;
 BEGIN
@@ -223,7 +267,8 @@ BEGIN
     END IF;
     n := n + CASE WHEN a <= w.ticket THEN 1 ELSE -1 END
              * (SELECT count(*) FROM waiter x
-                 WHERE x.tenant = w.tenant AND x.key = w.key AND x.ticket >= least(a, w.ticket) AND x.ticket < greatest(a, w.ticket)
+                 WHERE x.tenant = w.tenant AND x.key = w.key AND x.ticket >= least(a, w.ticket)
+                   AND x.ticket < greatest(a, w.ticket)
                    AND x.verdict = '' AND x.drop_ms > now);
     PERFORM set_config('interlock.place', concat_ws(E'\x1f', w.tenant, w.key, w.ticket, n), true);
     RETURN n;
@@ -244,25 +289,30 @@ CREATE OR REPLACE FUNCTION lock_queued(w waiter, head bigint, now bigint) RETURN
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN jsonb_build_object(
-        'status', 2, 'ticket', w.ticket, 'position', 1 + waiters_before(w, head, now),
-        'remaining_ms', CASE WHEN w.deadline_ms = 9223372036854775807 THEN -1 ELSE w.deadline_ms - now END);
+        'status', @STATUS_QUEUED@, 'ticket', w.ticket, 'position', 1 + waiters_before(w, head, now),
+        'remaining_ms', CASE WHEN w.deadline_ms = 9223372036854775807 THEN -1
+                             ELSE w.deadline_ms - now END);
 END
 $$;
 
--- ---- single changes ------------------------------------------------------------------------------------------------------
+-- ---- single changes -----------------------------------------------------------------------------
 
--- A new lease with the next fence. floor: the oldest one that is live beside it.
-CREATE OR REPLACE FUNCTION lease_add(t text, k text, h text, r text, mode int, permits int, state int, ttl bigint, settle bigint,
-                                     expires bigint, floor bigint, head bigint, run bigint, meta text, place text, now bigint)
+-- Create a lease with the next fence. floor: the oldest lease that is live beside it.
+CREATE OR REPLACE FUNCTION lease_add(t text, k text, h text, r text, mode int, permits int,
+                                     state int, ttl bigint, settle bigint,
+                                     expires bigint, floor bigint, head bigint, run bigint,
+                                     meta text, place text, now bigint)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    f bigint := nextval('fence_seq');
+    f bigint := fence_draw();
 BEGIN
-    INSERT INTO lease (tenant, key, fence, run, ttl_ms, settle_ms, granted_ms, renewed_ms, expires_ms, look_ms, floor, head,
+    INSERT INTO lease (tenant, key, fence, run, ttl_ms, settle_ms, granted_ms, renewed_ms,
+                       expires_ms, look_ms, floor, head,
                        permits, mode, state, holder, root, live, meta, place, reason)
     VALUES (t, k, f, run, ttl, settle, now, now, expires, least(expires, now + 30000), floor, head,
-            permits, mode, state, h, r, CASE WHEN mode <> 0 THEN t || E'\x1f' || k END, meta, place, '');
+            permits, mode, state, h, r,
+            CASE WHEN mode <> @MODE_EXCLUSIVE@ THEN t || E'\x1f' || k END, meta, place, '');
     RETURN f;
 END
 $$;
@@ -272,8 +322,10 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     ttl bigint := (o ->> 'ttl_ms')::bigint;
 BEGIN
-    RETURN lease_add(o ->> 'tenant', o ->> 'key', o ->> 'holder', unit_of(o ->> 'tenant', o ->> 'holder'),
-                     coalesce((o ->> 'mode')::int, 0), coalesce((o ->> 'permits')::int, 0), 3, ttl,
+    RETURN lease_add(o ->> 'tenant', o ->> 'key', o ->> 'holder',
+                     unit_of(o ->> 'tenant', o ->> 'holder'),
+                     coalesce((o ->> 'mode')::int, @MODE_EXCLUSIVE@),
+                     coalesce((o ->> 'permits')::int, 0), @LEASE_ON_GRANT@, ttl,
                      coalesce((o ->> 'settle_ms')::bigint, 0), now + ttl, v.oldest, v.head, run,
                      coalesce(o ->> 'meta', ''), coalesce(o ->> 'place', ''), now);
 END
@@ -286,42 +338,49 @@ BEGIN
 END
 $$;
 
--- When a wait is over: a year or more is for ever.
+-- When a wait is over: a year or more means forever.
 CREATE OR REPLACE FUNCTION wait_deadline(wait_ms bigint, now bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN wait_ms < 0 OR wait_ms > 31622400000 THEN 9223372036854775807 ELSE now + wait_ms END
+    SELECT CASE WHEN wait_ms < 0 OR wait_ms > 31622400000 THEN 9223372036854775807
+                ELSE now + wait_ms END
 $$;
 
--- A new waiter, at the end of the queue: tickets are drawn under the key's mutex.
+-- Add a waiter to the end of the queue: tickets are drawn under the key's mutex.
 CREATE OR REPLACE FUNCTION waiter_add(o jsonb, run bigint, now bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     deadline bigint := wait_deadline((o ->> 'wait_ms')::bigint, now);
     n        bigint := nextval('ticket_seq');
 BEGIN
-    INSERT INTO waiter (ticket, run, ttl_ms, settle_ms, queued_ms, seen_ms, deadline_ms, drop_ms, permits, mode, tenant, key,
+    INSERT INTO waiter (ticket, run, ttl_ms, settle_ms, queued_ms, seen_ms, deadline_ms, drop_ms,
+                        permits, mode, tenant, key,
                         holder, root, meta, place, verdict)
-    VALUES (n, run, (o ->> 'ttl_ms')::bigint, coalesce((o ->> 'settle_ms')::bigint, 0), now, now, deadline,
-            least(deadline, now + 15000), coalesce((o ->> 'permits')::int, 0), coalesce((o ->> 'mode')::int, 0), o ->> 'tenant',
-            o ->> 'key', o ->> 'holder', unit_of(o ->> 'tenant', o ->> 'holder'), coalesce(o ->> 'meta', ''),
+    VALUES (n, run, (o ->> 'ttl_ms')::bigint, coalesce((o ->> 'settle_ms')::bigint, 0), now, now,
+            deadline,
+            least(deadline, now + @WAITER_DROP_MS@), coalesce((o ->> 'permits')::int, 0),
+            coalesce((o ->> 'mode')::int, @MODE_EXCLUSIVE@), o ->> 'tenant',
+            o ->> 'key', o ->> 'holder', unit_of(o ->> 'tenant', o ->> 'holder'),
+            coalesce(o ->> 'meta', ''),
             coalesce(o ->> 'place', ''), '');
     RETURN n;
 END
 $$;
 
--- A waiter goes, and its run with it. The caller gives the key on.
+-- Remove a waiter, and end its run. The caller hands the key to the next waiter.
 CREATE OR REPLACE FUNCTION waiter_leave(w waiter, now bigint, wall bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     IF w.run <> 0 THEN
-        PERFORM run_lost(w.run, 1, 6, w.drop_ms, w.deadline_ms, '', now, wall);
+        PERFORM run_lost(w.run, @LEASE_WAITING@, @LEASE_ON_LEAVE@, w.drop_ms, w.deadline_ms, '',
+                         now, wall);
     END IF;
     PERFORM place_forget();
     DELETE FROM waiter x WHERE x.tenant = w.tenant AND x.key = w.key AND x.ticket = w.ticket;
 END
 $$;
 
--- A lease ends, and its run with it. It is remembered, unless it was never confirmed. The caller gives the key on.
+-- End a lease, and its run. It is remembered, unless it was never confirmed. The caller hands the
+-- key to the next waiter.
 CREATE OR REPLACE FUNCTION lease_end(l lease, how int, now bigint, wall bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -329,39 +388,49 @@ BEGIN
         PERFORM run_lost(l.run, l.state, how, l.expires_ms, 0, l.reason, now, wall);
     END IF;
     UPDATE lease x
-       SET state = how, run = 0, live = NULL, ended_ms = CASE WHEN l.state <> 2 OR how = 5 THEN now END
+       SET state = how, run = 0, live = NULL,
+           ended_ms = CASE WHEN l.state <> @LEASE_OFFERED@ OR how = @LEASE_RELEASED@ THEN now END
      WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence;
 END
 $$;
 
--- May the lease be taken away from its holder? Not while somebody's transaction that has shown its fence to check_fence() is under
--- way: it holds the row FOR KEY SHARE, and its writes belong to this lease. Then it stays as it is, nobody waits, and a sweep
--- tries again. The row is locked from here on, so that a check_fence() that comes now waits for our commit and then finds it ended.
+-- Can the lease be taken away from its holder? Not while a transaction that has shown its fence to
+-- check_fence() is open: it holds the row FOR KEY SHARE, and its writes belong to this lease. Then
+-- the lease stays as it is, we do not wait, and a sweep tries again. The row is locked from here
+-- on, so that a new check_fence() waits for our commit and then finds it ended.
 CREATE OR REPLACE FUNCTION lease_seize(l lease, sweeps boolean) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    PERFORM 1 FROM lease x WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence FOR UPDATE SKIP LOCKED;
+    PERFORM 1 FROM lease x WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence
+            FOR UPDATE SKIP LOCKED;
     IF FOUND OR sweeps THEN
         RETURN FOUND;
     END IF;
-    -- It may only be a sweep that is moving look_ms on; that is over soon, for sweeps wait for nobody. KEY SHARE lets this through.
-    PERFORM 1 FROM lease x WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence FOR NO KEY UPDATE;
-    PERFORM 1 FROM lease x WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence FOR UPDATE SKIP LOCKED;
+    -- It may only be a sweep that is updating look_ms; that ends soon, because sweeps never wait.
+    -- KEY SHARE lets this through.
+    PERFORM 1 FROM lease x WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence
+            FOR NO KEY UPDATE;
+    PERFORM 1 FROM lease x WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence
+            FOR UPDATE SKIP LOCKED;
     RETURN FOUND;
 END
 $$;
 
--- A holder has given its lease back, while somebody's transaction that has shown its fence may be under way. If it is, the lease stays, closing and
--- overdue, until that has ended: nobody else is given the key before. ended_ms tells it from one that was broken. True: it stays.
--- Who has locked the row is in its xmax, for all to see; mostly that is nobody.
+-- A holder has released its lease, while a transaction that has shown its fence may be open. If so,
+-- the lease stays, closing and overdue, until that has ended: the key is not granted to anyone
+-- before. ended_ms distinguishes it from a broken one. True: it stays. The row's xmax shows who has
+-- locked it; usually no one has.
 CREATE OR REPLACE FUNCTION lease_linger(l lease, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    IF (SELECT x.xmax = '0' FROM lease x WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence) OR lease_seize(l, false) THEN
+    IF (SELECT x.xmax = '0' FROM lease x
+        WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence)
+          OR lease_seize(l, false) THEN
         RETURN false;
     END IF;
     UPDATE lease x
-       SET state = 4, run = 0, ended_ms = now, expires_ms = now, look_ms = least(x.look_ms, now)
+       SET state = @LEASE_CLOSING@, run = 0, ended_ms = now, expires_ms = now,
+           look_ms = least(x.look_ms, now)
      WHERE x.tenant = l.tenant AND x.key = l.key AND x.fence = l.fence;
     RETURN true;
 END

@@ -1,18 +1,23 @@
--- lock_show: get, list and check_fence. They change nothing, not even what is overdue: that is only left out. They take no mutex:
--- each looks once, with one snapshot.
+-- lock_show: get, list and check_fence. They change nothing: overdue holds are skipped, not
+-- expired. They take no mutex: each is one look, with one snapshot.
 
--- Is a lease still to be seen? One that has expired while its key settles is (il__lease_view() in C shows it as CLOSING).
-CREATE OR REPLACE FUNCTION lease_is_seen(state smallint, expires bigint, settle bigint, now bigint) RETURNS boolean
+-- Is a lease still visible? One that has expired while its key settles is (il__lease_view() in C
+-- shows it as CLOSING).
+CREATE OR REPLACE FUNCTION lease_is_seen(state smallint, expires bigint, settle bigint, now bigint)
+RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT expires > now OR (state = 3 AND expires + settle > now)
+    SELECT expires > now OR (state = @LEASE_HELD@ AND expires + settle > now)
 $$;
 
 CREATE OR REPLACE FUNCTION waiter_item(w waiter, n_waiters bigint) RETURNS jsonb
 LANGUAGE sql IMMUTABLE AS $$
     SELECT jsonb_strip_nulls(jsonb_build_object(
-        'key', w.key, 'holder', w.holder, 'number', w.ticket, 'mode', w.mode, 'permits', w.permits, 'state', 1,
-        'ttl_ms', w.ttl_ms, 'settle_ms', w.settle_ms, 'since_ms', w.queued_ms, 'renewed_ms', w.seen_ms,
-        'due_ms', nullif(w.deadline_ms, 9223372036854775807), 'meta', w.meta, 'place', w.place, 'n_waiters', n_waiters))
+        'key', w.key, 'holder', w.holder, 'number', w.ticket, 'mode', w.mode, 'permits', w.permits,
+        'state', @LEASE_WAITING@,
+        'ttl_ms', w.ttl_ms, 'settle_ms', w.settle_ms, 'since_ms', w.queued_ms,
+        'renewed_ms', w.seen_ms,
+        'due_ms', nullif(w.deadline_ms, 9223372036854775807), 'meta', w.meta, 'place', w.place,
+        'n_waiters', n_waiters))
 $$;
 
 CREATE OR REPLACE FUNCTION v_get(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
@@ -21,15 +26,17 @@ DECLARE
     items  jsonb;
     newest bigint;
 BEGIN
-    SELECT jsonb_agg(lease_item(s, v_get.now) ORDER BY s.fence) FILTER (WHERE s.nth <= 1000), max(s.fence)
+    SELECT jsonb_agg(lease_item(s, v_get.now) ORDER BY s.fence) FILTER (WHERE s.nth <= @COUNT_MAX@),
+           max(s.fence)
       INTO items, newest
       FROM (SELECT l AS s, l.fence, row_number() OVER (ORDER BY l.fence) AS nth
               FROM leases_of_key(o ->> 'tenant', o ->> 'key') l
              WHERE lease_is_seen(l.state, l.expires_ms, l.settle_ms, v_get.now)) s;
     IF newest IS NULL THEN
-        RETURN '{"status": 4}';
+        RETURN '{"status": @STATUS_NOT_HELD@}';
     END IF;
-    RETURN jsonb_build_object('status', 0, 'fence', newest, 'items', items, 'now_ms', now, 'wall_ms', wall);
+    RETURN jsonb_build_object('status', @STATUS_OK@, 'fence', newest, 'items', items, 'now_ms', now,
+                              'wall_ms', wall);
 END
 $$;
 
@@ -39,45 +46,98 @@ DECLARE
     newest  bigint;
     current boolean;
 BEGIN
-    SELECT max(l.fence), bool_or(l.fence = (o ->> 'fence')::bigint AND l.state = 3 AND l.expires_ms > v_check_fence.now)
+    SELECT max(l.fence),
+           bool_or(l.fence = (o ->> 'fence')::bigint AND l.state = @LEASE_HELD@
+                   AND l.expires_ms > v_check_fence.now)
       INTO newest, current
       FROM leases_of_key(o ->> 'tenant', o ->> 'key') l
      WHERE lease_is_seen(l.state, l.expires_ms, l.settle_ms, v_check_fence.now);
-    RETURN jsonb_build_object('status', CASE WHEN current THEN 0 ELSE 5 END, 'fence', coalesce(newest, 0));
+    RETURN jsonb_build_object('status', CASE WHEN current THEN @STATUS_OK@ ELSE @STATUS_STALE@ END,
+                              'fence', coalesce(newest, 0));
 END
 $$;
 
--- ---- listing -------------------------------------------------------------------------------------------------------------
+-- ---- listing ------------------------------------------------------------------------------------
 
--- Behind every key that begins with this: no key has more than 512 bytes, so none has that many of the greatest character.
+-- An upper bound of the keys that begin with this: no key has more than 512 bytes, so none has that
+-- many of the greatest character.
 CREATE OR REPLACE FUNCTION prefix_end(prefix text) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT prefix || repeat(U&'\+10FFFF', 129)
 $$;
 
--- A page of live leases by key, then fence: [item, …], one more than asked for, if there is one.
-CREATE OR REPLACE FUNCTION list_leases(t text, prefix text, after_key text, after bigint, n int, now bigint) RETURNS jsonb[]
-LANGUAGE sql STABLE AS $$
-    SELECT ARRAY(
-        SELECT lease_item(l, list_leases.now) FROM lease l
-         WHERE l.tenant = t AND l.key >= greatest(prefix, after_key) AND l.key < prefix_end(prefix)
-           AND (l.key, l.fence) > (after_key, after)
-           AND l.state < 5 AND lease_is_seen(l.state, l.expires_ms, l.settle_ms, list_leases.now)
-         ORDER BY l.key, l.fence LIMIT n)
+-- A page: its items, and where the next one begins, NULL if it was the last. Ended and dead rows
+-- are skipped, at most 1,000 (IL__LOOK_MAX) of them: then the page ends, and the next one
+-- continues. A queue is counted once, however many of its waiters are on the page.
+
+-- Live leases by key, then fence.
+CREATE OR REPLACE FUNCTION list_leases(t text, prefix text, after_key text, after bigint, n int,
+                                       now bigint, OUT items jsonb[], OUT next jsonb)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    l         lease;
+    last      lease;
+    n_waiters bigint;
+    n_looked  int := 0;
+BEGIN
+    items := '{}';
+    FOR l IN SELECT * FROM lease x
+              WHERE x.tenant = t AND x.key >= greatest(prefix, after_key)
+                AND x.key < prefix_end(prefix) AND (x.key, x.fence) > (after_key, after)
+              ORDER BY x.key, x.fence LIMIT n + 1 + @LOOK_MAX@
+    LOOP
+        n_looked := n_looked + 1;
+        IF l.state < @LEASE_ENDED@ AND lease_is_seen(l.state, l.expires_ms, l.settle_ms, now) THEN
+            IF cardinality(items) = n THEN
+                next := jsonb_build_array(last.key, last.fence);
+                RETURN;
+            END IF;
+            IF l.key IS DISTINCT FROM last.key THEN
+                n_waiters := count_waiters(t, l.key, 0, now);
+            END IF;
+            items := items || lease_item_beside(l, n_waiters);
+            last  := l;
+        END IF;
+    END LOOP;
+    IF n_looked = n + 1 + @LOOK_MAX@ THEN
+        next := jsonb_build_array(l.key, l.fence);
+    END IF;
+END
 $$;
 
--- The same of waiters, by key, then ticket.
-CREATE OR REPLACE FUNCTION list_waiters(t text, prefix text, after_key text, after bigint, n int, now bigint) RETURNS jsonb[]
-LANGUAGE sql STABLE AS $$
-    WITH page AS MATERIALIZED (
-        SELECT w FROM waiter w
-         WHERE w.tenant = t AND w.key >= greatest(prefix, after_key) AND w.key < prefix_end(prefix)
-           AND (w.key, w.ticket) > (after_key, after)
-           AND w.verdict = '' AND w.drop_ms > list_waiters.now
-         ORDER BY w.key, w.ticket LIMIT n),
-    queue AS MATERIALIZED ( -- counted once, however many of it are on the page
-        SELECT k.key, count_waiters(t, k.key, 0, list_waiters.now) AS n FROM (SELECT DISTINCT (p.w).key FROM page p) k)
-    SELECT ARRAY(SELECT waiter_item(p.w, q.n) FROM page p JOIN queue q ON q.key = (p.w).key ORDER BY (p.w).key, (p.w).ticket)
+-- Live waiters by key, then ticket.
+CREATE OR REPLACE FUNCTION list_waiters(t text, prefix text, after_key text, after bigint, n int,
+                                        now bigint, OUT items jsonb[], OUT next jsonb)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    w         waiter;
+    last      waiter;
+    n_waiters bigint;
+    n_looked  int := 0;
+BEGIN
+    items := '{}';
+    FOR w IN SELECT * FROM waiter x
+              WHERE x.tenant = t AND x.key >= greatest(prefix, after_key)
+                AND x.key < prefix_end(prefix) AND (x.key, x.ticket) > (after_key, after)
+              ORDER BY x.key, x.ticket LIMIT n + 1 + @LOOK_MAX@
+    LOOP
+        n_looked := n_looked + 1;
+        IF w.verdict = '' AND w.drop_ms > now THEN
+            IF cardinality(items) = n THEN
+                next := jsonb_build_array(last.key, last.ticket);
+                RETURN;
+            END IF;
+            IF w.key IS DISTINCT FROM last.key THEN
+                n_waiters := count_waiters(t, w.key, 0, now);
+            END IF;
+            items := items || waiter_item(w, n_waiters);
+            last  := w;
+        END IF;
+    END LOOP;
+    IF n_looked = n + 1 + @LOOK_MAX@ THEN
+        next := jsonb_build_array(w.key, w.ticket);
+    END IF;
+END
 $$;
 
 CREATE OR REPLACE FUNCTION v_list(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
@@ -87,17 +147,17 @@ DECLARE
     prefix    text   := coalesce(o ->> 'prefix', '');
     after_key text   := coalesce(o ->> 'after_key', '');
     after     bigint := coalesce((o ->> 'after_number')::bigint, 0);
-    items     jsonb[];
-    head      jsonb  := jsonb_build_object('status', 0, 'now_ms', now, 'wall_ms', wall);
+    page      record;
+    head      jsonb  := jsonb_build_object('status', @STATUS_OK@, 'now_ms', now, 'wall_ms', wall);
 BEGIN
-    IF coalesce((o ->> 'flags')::int, 0) & 2 <> 0 THEN
-        items := list_waiters(o ->> 'tenant', prefix, after_key, after, n + 1, now);
+    IF coalesce((o ->> 'flags')::int, 0) & @FLAG_LIST_WAITERS@ <> 0 THEN
+        page := list_waiters(o ->> 'tenant', prefix, after_key, after, n, now);
     ELSE
-        items := list_leases(o ->> 'tenant', prefix, after_key, after, n + 1, now);
+        page := list_leases(o ->> 'tenant', prefix, after_key, after, n, now);
     END IF;
-    IF cardinality(items) > n THEN
-        head := head || jsonb_build_object('next', jsonb_build_array(items[n] -> 'key', items[n] -> 'number'));
+    IF page.next IS NOT NULL THEN
+        head := head || jsonb_build_object('next', page.next);
     END IF;
-    RETURN head || jsonb_build_object('items', to_jsonb(items[1:n]));
+    RETURN head || jsonb_build_object('items', to_jsonb(page.items));
 END
 $$;

@@ -1,15 +1,18 @@
--- public_lock: locks for programs in any language: SELECT * FROM interlock.acquire('event:101', 'me', interval '30 s').
+-- public_lock: locks for programs in any language: SELECT * FROM interlock.acquire('event:101',
+-- 'me', interval '30 s').
 --
--- Each of these takes the mutex of its key and keeps it to the end of the transaction: acquire, renew, release and break_lease are
--- meant to be a transaction of their own. check_fence is meant for the caller's: it is what ties a lease to the writes beside it.
--- Names are as in the library: a holder names one attempt at something, and is not used again for the next.
--- Statuses are those of docs/STATUSES.md.
+-- Each function takes the mutex of its key and keeps it until the end of the transaction, so
+-- acquire, renew, release and break_lease are meant to run in a transaction of their own.
+-- check_fence is meant for the caller's transaction: it ties a lease to the writes in that
+-- transaction. Names work as in the library: a holder names one attempt and must not be reused for
+-- the next. The statuses are those of docs/STATUSES.md.
 
--- ---- what they share -----------------------------------------------------------------------------------------------------
+-- ---- what they share ----------------------------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION status_name(status int) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT (ARRAY['OK', 'LOCK_HELD', 'QUEUED', 'LEASE_LOST', 'NOT_HELD', 'FENCE_STALE', 'DEADLOCK', 'LOCK_ORDER_VIOLATION',
+    SELECT (ARRAY['OK', 'LOCK_HELD', 'QUEUED', 'LEASE_LOST', 'NOT_HELD', 'FENCE_STALE', 'DEADLOCK',
+                  'LOCK_ORDER_VIOLATION',
                   'MISMATCH'])[status + 1]
 $$;
 
@@ -23,7 +26,7 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT (extract(epoch FROM i) * 1000)::bigint
 $$;
 
--- An argument that is not acceptable.
+-- An invalid argument.
 CREATE OR REPLACE FUNCTION refuse(what text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -40,27 +43,29 @@ BEGIN
     ELSIF octet_length(name) > n THEN
         PERFORM refuse(format('the %s is longer than %s bytes', what, n));
     ELSIF name ~ '[\u0001-\u001f\u007f-\u009f]' THEN
-        PERFORM refuse(format('the %s has a control character in it', what));
+        PERFORM refuse(format('the %s contains a control character', what));
     END IF;
 END
 $$;
 
 -- A time between two bounds, in milliseconds.
-CREATE OR REPLACE FUNCTION check_ms(what text, i interval, least_ms bigint, most_ms bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION check_ms(what text, i interval, least_ms bigint, most_ms bigint)
+RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     ms bigint := interval_ms(i);
 BEGIN
     IF ms IS NULL OR ms < least_ms OR ms > most_ms THEN
-        PERFORM refuse(format('the %s must be between %s and %s', what, make_interval(secs => least_ms / 1000.0),
+        PERFORM refuse(format('the %s must be between %s and %s', what,
+                              make_interval(secs => least_ms / 1000.0),
                               make_interval(secs => most_ms / 1000.0)));
     END IF;
     RETURN ms;
 END
 $$;
 
--- Tell who is to be woken, if anybody is. Here it happens inside the caller's transaction: nobody is there to do it after the commit.
--- The payload is limited, so there may be several.
+-- Send the wake-ups, if any. Here it happens inside the caller's transaction, because no one can do
+-- it after the commit. The payload is limited, so there may be several.
 CREATE OR REPLACE FUNCTION wakes_notify() RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -82,7 +87,7 @@ BEGIN
 END
 $$;
 
--- One op on a key: the mutex first, then the time, then the verb; as apply() does it.
+-- One op on a key: the mutex first, then the time, then the verb; like apply().
 CREATE OR REPLACE FUNCTION lock_call(o jsonb) RETURNS jsonb
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -90,7 +95,8 @@ DECLARE
     head jsonb;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'Interlock needs transactions that are READ COMMITTED' USING ERRCODE = 'invalid_transaction_state';
+        RAISE EXCEPTION 'Interlock needs transactions that are READ COMMITTED'
+            USING ERRCODE = 'invalid_transaction_state';
     END IF;
     PERFORM pg_advisory_xact_lock(mutex(4, o ->> 'tenant', o ->> 'key'));
     now := clock_ms();
@@ -105,28 +111,36 @@ BEGIN
 END
 $$;
 
--- ---- the functions -------------------------------------------------------------------------------------------------------
+-- ---- the functions ------------------------------------------------------------------------------
 
--- Take a key. Granted: `fence` and `expires_at`. LOCK_HELD: by whom, until when. With a `wait`, QUEUED: then the same call is to be
--- repeated, at least every 15 seconds, or its place in the queue is lost; and whenever the channel interlock_SCHEMA tells of this key
--- and holder: its turn has come, and has to be taken within 2 seconds. wait => NULL waits for ever.
--- Repeating the call of a holder that has the key renews the lease: so a call whose answer was lost can be repeated.
-CREATE OR REPLACE FUNCTION acquire(key text, holder text, ttl interval DEFAULT '30 s', wait interval DEFAULT '0',
-                                   mode text DEFAULT 'exclusive', permits int DEFAULT 0, meta text DEFAULT '',
-                                   place text DEFAULT '', settle interval DEFAULT '0', tenant text DEFAULT 'default')
-RETURNS TABLE (granted boolean, status text, fence bigint, expires_at timestamptz, ticket bigint, "position" int,
+-- Take a key. Granted: `fence` and `expires_at`. LOCK_HELD: by whom, until when. With a `wait`,
+-- QUEUED: then repeat the same call at least every 15 seconds, or the place in the queue is lost;
+-- and whenever the channel interlock_SCHEMA names this key and holder: its turn has come, and must
+-- be taken within 2 seconds. wait => NULL waits forever. Repeating the call of a holder that has
+-- the key renews the lease, so a call whose reply was lost can be repeated.
+CREATE OR REPLACE FUNCTION acquire(key text, holder text, ttl interval DEFAULT '30 s',
+                                   wait interval DEFAULT '0',
+                                   mode text DEFAULT 'exclusive', permits int DEFAULT 0,
+                                   meta text DEFAULT '',
+                                   place text DEFAULT '', settle interval DEFAULT '0',
+                                   tenant text DEFAULT 'default')
+RETURNS TABLE (granted boolean, status text, fence bigint, expires_at timestamptz, ticket bigint,
+               "position" int,
                held_by text, held_until timestamptz, detail text)
 LANGUAGE plpgsql VOLATILE
-SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     m    int := array_position(ARRAY['exclusive', 'shared', 'permit'], mode) - 1;
     wait_ms bigint := -1;
     head jsonb;
 BEGIN
-    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512), check_name('holder', holder, 256);
+    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512),
+            check_name('holder', holder, 256);
     IF m IS NULL THEN
         PERFORM refuse('the mode must be exclusive, shared or permit');
-    ELSIF permits IS NULL OR (m = 2) <> (permits > 0) OR permits NOT BETWEEN 0 AND 1000000 THEN
+    ELSIF permits IS NULL OR (m = @MODE_PERMIT@) <> (permits > 0)
+          OR permits NOT BETWEEN 0 AND 1000000 THEN
         PERFORM refuse('permits must be between 1 and 1000000 with mode permit, and 0 otherwise');
     ELSIF meta IS NULL OR octet_length(meta) > 4096 THEN
         PERFORM refuse('the meta is longer than 4096 bytes, or NULL');
@@ -137,10 +151,12 @@ BEGIN
         wait_ms := check_ms('wait', wait, 0, 31622400000);
     END IF;
     head := lock_call(jsonb_build_object(
-        'op', 'acquire', 'tenant', tenant, 'key', key, 'holder', holder, 'ttl_ms', check_ms('ttl', ttl, 1000, 86400000),
-        'wait_ms', wait_ms, 'settle_ms', check_ms('settle', settle, 0, 86400000), 'mode', m, 'permits', permits, 'meta', meta,
+        'op', 'acquire', 'tenant', tenant, 'key', key, 'holder', holder,
+        'ttl_ms', check_ms('ttl', ttl, 1000, 86400000),
+        'wait_ms', wait_ms, 'settle_ms', check_ms('settle', settle, 0, 86400000), 'mode', m,
+        'permits', permits, 'meta', meta,
         'place', place));
-    granted := (head ->> 'status')::int = 0;
+    granted := (head ->> 'status')::int = @STATUS_OK@;
     status  := status_name((head ->> 'status')::int);
     detail  := coalesce(head ->> 'detail', head ->> 'say');
     IF granted THEN
@@ -156,21 +172,26 @@ BEGIN
 END
 $$;
 
--- A sign of life: the lease lasts for another ttl (NULL: as before). Refused when it is not the current one any more: then stop.
-CREATE OR REPLACE FUNCTION renew(key text, holder text, fence bigint, ttl interval DEFAULT NULL, tenant text DEFAULT 'default')
+-- A sign of life: the lease lasts for another ttl (NULL: as before). Refused if the lease is no
+-- longer current: then stop.
+CREATE OR REPLACE FUNCTION renew(key text, holder text, fence bigint, ttl interval DEFAULT NULL,
+                                 tenant text DEFAULT 'default')
 RETURNS TABLE (renewed boolean, status text, expires_at timestamptz, detail text)
 LANGUAGE plpgsql VOLATILE
-SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    o    jsonb := jsonb_build_object('op', 'renew', 'tenant', tenant, 'key', key, 'holder', holder, 'fence', fence);
+    o    jsonb := jsonb_build_object('op', 'renew', 'tenant', tenant, 'key', key, 'holder', holder,
+                                     'fence', fence);
     head jsonb;
 BEGIN
-    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512), check_name('holder', holder, 256);
+    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512),
+            check_name('holder', holder, 256);
     IF ttl IS NOT NULL THEN
         o := o || jsonb_build_object('ttl_ms', check_ms('ttl', ttl, 1000, 86400000));
     END IF;
     head    := lock_call(o);
-    renewed := (head ->> 'status')::int = 0;
+    renewed := (head ->> 'status')::int = @STATUS_OK@;
     status  := status_name((head ->> 'status')::int);
     detail  := coalesce(head ->> 'detail', head ->> 'say');
     IF renewed THEN
@@ -180,37 +201,45 @@ BEGIN
 END
 $$;
 
--- Give a key back. Repeating it within a minute says OK again.
-CREATE OR REPLACE FUNCTION release(key text, holder text, fence bigint, tenant text DEFAULT 'default')
+-- Release a key. Repeating it within a minute returns OK again.
+CREATE OR REPLACE FUNCTION release(key text, holder text, fence bigint,
+                                   tenant text DEFAULT 'default')
 RETURNS TABLE (released boolean, status text, detail text)
 LANGUAGE plpgsql VOLATILE
-SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     head jsonb;
 BEGIN
-    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512), check_name('holder', holder, 256);
-    head     := lock_call(jsonb_build_object('op', 'release', 'tenant', tenant, 'key', key, 'holder', holder, 'fence', fence));
-    released := (head ->> 'status')::int = 0;
+    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512),
+            check_name('holder', holder, 256);
+    head     := lock_call(jsonb_build_object('op', 'release', 'tenant', tenant, 'key', key,
+                                             'holder', holder, 'fence', fence));
+    released := (head ->> 'status')::int = @STATUS_OK@;
     status   := status_name((head ->> 'status')::int);
     detail   := coalesce(head ->> 'detail', head ->> 'say');
     RETURN NEXT;
 END
 $$;
 
--- Take a lease away from its holder, who is told. The key stays closed until the holder has let go or its time is over; at_once => true
--- opens it now.
-CREATE OR REPLACE FUNCTION break_lease(key text, fence bigint, reason text, at_once boolean DEFAULT false,
+-- Take a lease away from its holder, who is notified. The key stays closed until the holder has
+-- released it or its time is over; at_once => true opens it now.
+CREATE OR REPLACE FUNCTION break_lease(key text, fence bigint, reason text,
+                                       at_once boolean DEFAULT false,
                                        tenant text DEFAULT 'default')
 RETURNS TABLE (broken boolean, status text, held_by text, detail text)
 LANGUAGE plpgsql VOLATILE
-SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     head jsonb;
 BEGIN
-    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512), check_name('reason', reason, 256);
-    head    := lock_call(jsonb_build_object('op', 'break', 'tenant', tenant, 'key', key, 'fence', fence, 'reason', reason,
-                                            'flags', at_once::int));
-    broken  := (head ->> 'status')::int = 0;
+    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512),
+            check_name('reason', reason, 256);
+    head    := lock_call(jsonb_build_object('op', 'break', 'tenant', tenant, 'key', key,
+                                            'fence', fence, 'reason', reason,
+                                            'flags', at_once::int * @FLAG_BREAK_NOW@));
+    broken  := (head ->> 'status')::int = @STATUS_OK@;
     status  := status_name((head ->> 'status')::int);
     held_by := head -> 'items' -> 0 ->> 'holder';
     detail  := coalesce(head ->> 'detail', head ->> 'say');
@@ -218,18 +247,24 @@ BEGIN
 END
 $$;
 
--- In the caller's own transaction, before its writes: true, or an error with SQLSTATE IL001 if this fence is not the one of a lease
--- that is held now. Race-free: the lease's row is held FOR KEY SHARE to the end of the transaction, and nobody can take an expired
--- lease over without locking that row; a release that comes meanwhile leaves the key closed (lease_linger()). So whatever this transaction writes is committed
--- before the key's next fence is given. With an older snapshot: see fence_was_current().
-CREATE OR REPLACE FUNCTION check_fence(key text, fence bigint, tenant text DEFAULT 'default') RETURNS boolean
+-- In the caller's own transaction, before its writes: true, or an error with SQLSTATE IL001 if this
+-- fence does not belong to a lease that is held now. Race-free: the lease's row is locked FOR KEY
+-- SHARE until the end of the transaction, and taking an expired lease over requires locking that
+-- row; a release meanwhile leaves the key closed (lease_linger()). So whatever this transaction
+-- writes is committed before the key's next fence is granted. With an older snapshot: see
+-- fence_was_current().
+CREATE OR REPLACE FUNCTION check_fence(key text, fence bigint, tenant text DEFAULT 'default')
+RETURNS boolean
 LANGUAGE plpgsql VOLATILE
-SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     IF fence_is_current(tenant, key, fence) IS NOT TRUE THEN
         RAISE EXCEPTION 'the fence % of key % is not the current one', fence, quote_nullable(key)
             USING ERRCODE = 'IL001',
-                  DETAIL = coalesce('The current one is ' || nullif(newest_fence(tenant, key), 0) || '.', 'Nobody holds the key.'),
+                  DETAIL = coalesce('The current one is '
+                                    || nullif(newest_fence(tenant, key), 0) || '.',
+                                    'Nobody holds the key.'),
                   HINT = 'The lease has ended: roll back, and take the key anew.';
     END IF;
     PERFORM show_fence(tenant, key, fence); -- for guarded tables
@@ -237,32 +272,38 @@ BEGIN
 END
 $$;
 
--- Who holds a key. No rows: nobody.
+-- The holders of a key. No rows: none.
 CREATE OR REPLACE FUNCTION holders(key text, tenant text DEFAULT 'default')
-RETURNS TABLE (holder text, fence bigint, mode text, permits int, state text, acquired_at timestamptz, renewed_at timestamptz,
+RETURNS TABLE (holder text, fence bigint, mode text, permits int, state text,
+               acquired_at timestamptz, renewed_at timestamptz,
                expires_at timestamptz, reason text, meta text, place text)
 LANGUAGE plpgsql STABLE
-SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now bigint := clock_ms();
 BEGIN
     RETURN QUERY
         SELECT l.holder, l.fence, (ARRAY['exclusive', 'shared', 'permit'])[l.mode + 1], l.permits,
-               CASE WHEN l.expires_ms <= now THEN 'closing' ELSE (ARRAY['offered', 'held', 'closing'])[l.state - 1] END,
+               CASE WHEN l.expires_ms <= now THEN 'closing'
+                    ELSE (ARRAY['offered', 'held', 'closing'])[l.state - 1] END,
                at_ms(l.granted_ms), at_ms(l.renewed_ms),
-               at_ms(l.expires_ms + CASE WHEN l.expires_ms <= now THEN l.settle_ms ELSE 0 END), l.reason, l.meta, l.place
+               at_ms(l.expires_ms + CASE WHEN l.expires_ms <= now THEN l.settle_ms ELSE 0 END),
+               l.reason, l.meta, l.place
           FROM leases_of_key(holders.tenant, holders.key) l
          WHERE lease_is_seen(l.state, l.expires_ms, l.settle_ms, now)
          ORDER BY l.fence;
 END
 $$;
 
--- Who waits for a key, in order.
+-- The waiters of a key, in order.
 CREATE OR REPLACE FUNCTION waiters(key text, tenant text DEFAULT 'default')
-RETURNS TABLE ("position" int, holder text, ticket bigint, mode text, permits int, queued_at timestamptz,
+RETURNS TABLE ("position" int, holder text, ticket bigint, mode text, permits int,
+               queued_at timestamptz,
                deadline_at timestamptz, meta text, place text)
 LANGUAGE plpgsql STABLE
-SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now bigint := clock_ms();
 BEGIN
@@ -271,17 +312,19 @@ BEGIN
                (ARRAY['exclusive', 'shared', 'permit'])[w.mode + 1], w.permits, at_ms(w.queued_ms),
                at_ms(nullif(w.deadline_ms, 9223372036854775807)), w.meta, w.place
           FROM waiter w
-         WHERE w.tenant = waiters.tenant AND w.key = waiters.key AND w.verdict = '' AND w.drop_ms > now
+         WHERE w.tenant = waiters.tenant AND w.key = waiters.key AND w.verdict = ''
+           AND w.drop_ms > now
          ORDER BY w.ticket;
 END
 $$;
 
--- Recovery and clean-up, at most `most` of each kind; true: there is more to do. Every process that has the library open does this by itself; a
--- store that is used from SQL only needs it every few seconds, from pg_cron, say. Deadlocks are searched for, and schedules tick, in
--- the library only.
+-- Recovery and clean-up, at most `most` of each kind; true: there is more to do. Every process that
+-- has the library open does this by itself; a store that is used only from SQL needs it every few
+-- seconds, for example from pg_cron. Only the library searches for deadlocks and runs schedules.
 CREATE OR REPLACE FUNCTION sweep(most int DEFAULT 1000, OUT more boolean)
 LANGUAGE plpgsql VOLATILE
-SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     verb text;
 BEGIN
@@ -289,8 +332,12 @@ BEGIN
         PERFORM refuse('most must be between 1 and 1,000,000');
     END IF;
     more := false;
-    FOREACH verb IN ARRAY ARRAY['x_sweep_locks', 'x_sweep_runs', 'x_sweep_once', 'x_sweep_jobs', 'x_sweep_done', 'x_sweep_cache'] LOOP
-        more := more OR coalesce((apply_head(jsonb_build_object('op', verb, 'limit', most), NULL, clock_ms(), clock_ms()) ->> 'flags')::int, 0) & 4 <> 0;
+    FOREACH verb IN ARRAY ARRAY['x_sweep_locks', 'x_sweep_runs', 'x_sweep_once', 'x_sweep_jobs',
+                                'x_sweep_done', 'x_sweep_cache'] LOOP
+        more := more
+                OR coalesce((apply_head(jsonb_build_object('op', verb, 'limit', most), NULL,
+                                        clock_ms(), clock_ms()) ->> 'flags')::int, 0)
+                   & @OUT_MORE@ <> 0;
     END LOOP;
     PERFORM wakes_notify();
 END

@@ -1,13 +1,22 @@
--- queue_group: groups with a limit: who can be claimed, and who waits apart until there is room.
+-- queue_group: groups with a limit: which jobs can be claimed, and which wait apart until the group
+-- has room.
 --
--- For each group: if a READY job is blocked (lane 4), then running + ready (lane 2) >= limit, and every ready one comes before every blocked one. So
--- a claim takes from lane 2 without counting, in the right order, and never sees the backlog of a full group.
+-- For each group: if a READY job is blocked (lane 4), then running + ready (lane 2) >= limit, and
+-- every ready job comes before every blocked one. So a claim takes from lane 2 without counting, in
+-- the right order, and never sees the backlog of a full group.
 --
--- Only claims count, one after the other (mutex_claims()), after they have seen to what has happened since: who became READY (lane 5) enters its group,
--- and where somebody has left (job_left) the next one moves up. What somebody else is about to do and has not committed is not seen: a
--- job that is being finished still counts as running, so there are never more than the limit.
+-- Only claims count, under the mutex of the group (mutex_group()), after they have processed what
+-- happened since the last claim: jobs that became READY (lane 5) enter their group, and where a job
+-- has left (job_left) the next one moves up. Uncommitted changes of others are invisible: a job
+-- being finished still counts as running, and one being claimed still counts as ready, so the limit
+-- is never exceeded.
+--
+-- A claim may be part of a transaction that stays open for long. So it only tries to take the
+-- mutexes of groups, and skips groups whose mutex is held. It counts in statements that start after
+-- it got them, so their snapshots see what the previous holder committed.
 
--- A job has left those of its group that run or can be claimed. Workers are woken if somebody waits for its place.
+-- A job no longer counts against the limit of its group. Workers are woken if another job waits for
+-- its place.
 CREATE OR REPLACE FUNCTION group_leave(q queue, g text) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -15,99 +24,123 @@ BEGIN
         RETURN;
     END IF;
     INSERT INTO job_left (n, queue, grp) VALUES (nextval('ticket_seq'), q.no, g);
-    IF EXISTS (SELECT FROM job_live l WHERE l.grp = g AND l.glane = lane(q.no, 4))
-       OR EXISTS (SELECT FROM job_live l WHERE l.grp = g AND l.glane = lane(q.no, 5)) THEN
+    IF EXISTS (SELECT FROM job_live l WHERE l.grp = g AND l.glane = lane(q.no, @LANE_BLOCKED@))
+       OR EXISTS (SELECT FROM job_live l
+                  WHERE l.grp = g AND l.glane = lane(q.no, @LANE_UNDECIDED@)) THEN
         PERFORM wake(q.tenant, q.name, '#queue');
     END IF;
 END
 $$;
 
--- How many more jobs of a group can be claimed. (Never "glane IN …": the planner would look through all of the group.)
+-- How many more jobs of a group can be claimed. (Never "glane IN …": the planner would scan the
+-- whole group.)
 CREATE OR REPLACE FUNCTION group_room(q queue, g text) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN greatest(0, q.group_limit - (SELECT count(*) FROM job_live l WHERE l.grp = g AND l.glane = lane(q.no, 0))
-                                     - (SELECT count(*) FROM job_live l WHERE l.grp = g AND l.glane = lane(q.no, 2)));
+    -- mutant group_limit_off_by_one: RETURN greatest(0, q.group_limit + 1
+    RETURN greatest(0, q.group_limit
+                       - (SELECT count(*) FROM job_live l
+                           WHERE l.grp = g AND l.glane = lane(q.no, @LANE_CLAIMED@))
+                       - (SELECT count(*) FROM job_live l
+                           WHERE l.grp = g AND l.glane = lane(q.no, @LANE_READY@)));
 END
 $$;
 
--- Somebody has left these groups: the first ones that are blocked move up. One that somebody else is about to change is passed over: that leaves
--- too, or stays as it is. Gives the places of those that can be claimed now. (Rows that were locked are found again by their ctid: that cannot
--- be planned in a wrong way.)
-CREATE OR REPLACE FUNCTION group_fill(q queue, gs text[]) RETURNS SETOF job_place
+-- Jobs have left these groups: the first blocked ones move up. One that is locked is skipped: it
+-- leaves too, or stays as it is. (Locked rows are found again by their ctid, which cannot be
+-- planned badly.)
+CREATE OR REPLACE FUNCTION group_fill(q queue, gs text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    RETURN QUERY
-        UPDATE job_live
-           SET lane = lane(q.no, 2), glane = lane(q.no, 2)
-         WHERE ctid = ANY (ARRAY(
-            SELECT b.ctid
-              FROM unnest(gs) AS u (g),
-                   LATERAL (SELECT l.ctid FROM job_live l
-                             WHERE l.grp = u.g AND l.glane = lane(q.no, 4)
-                             ORDER BY l.ord, l.at, l.seq + 0 LIMIT group_room(q, u.g) FOR UPDATE SKIP LOCKED) AS b))
-        RETURNING job_live.ord, job_live.at, job_live.seq;
+    UPDATE job_live
+       SET lane = lane(q.no, @LANE_READY@), glane = lane(q.no, @LANE_READY@)
+     WHERE ctid = ANY (ARRAY(
+        SELECT b.ctid
+          FROM unnest(gs) AS u (g),
+               LATERAL (SELECT l.ctid FROM job_live l
+                         WHERE l.grp = u.g AND l.glane = lane(q.no, @LANE_BLOCKED@)
+                         ORDER BY l.ord, l.at, l.seq + 0 LIMIT group_room(q, u.g)
+                                  FOR UPDATE SKIP LOCKED) AS b));
 END
 $$;
 
--- Jobs that became READY enter their groups. Of those of a group that can be claimed already and the new ones together, as many as there is room for
--- can be claimed then, the first ones; the others are blocked. (All that were blocked before come after those that were not, so they need
--- not be looked at.) One that somebody else is about to change keeps its place meanwhile. Gives the places of those that can be claimed now.
-CREATE OR REPLACE FUNCTION group_enter(q queue) RETURNS SETOF job_place
+-- Take the mutex of a group if it is free; it is kept until the commit.
+CREATE OR REPLACE FUNCTION group_try(q queue, g text) RETURNS boolean
+LANGUAGE sql VOLATILE AS $$
+    SELECT pg_try_advisory_xact_lock(mutex_group(q.tenant, q.name, g))
+$$;
+
+-- Jobs that became READY enter their groups. From the claimable jobs of a group and the new ones
+-- together, the first ones become claimable, as many as there is room for; the others are blocked.
+-- (All that were blocked before come after those that were not, so they need not be read.) A locked
+-- job keeps its place meanwhile. `tids`: their rows, of groups whose mutexes are held.
+CREATE OR REPLACE FUNCTION group_enter(q queue, tids tid[]) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    WITH a AS MATERIALIZED (
+        SELECT l.ctid AS tid, l.grp, l.ord, l.at, l.seq FROM job_live l
+         WHERE l.ctid = ANY (tids) AND l.lane + 0 = lane(q.no, @LANE_UNDECIDED@)
+         FOR UPDATE SKIP LOCKED),
+    g AS MATERIALIZED (SELECT DISTINCT a.grp FROM a),
+    r AS MATERIALIZED (
+        SELECT b.* FROM g, LATERAL (SELECT l.ctid, l.grp, l.ord, l.at, l.seq FROM job_live l
+                                     WHERE l.grp = g.grp AND l.glane = lane(q.no, @LANE_READY@)
+                                     FOR UPDATE SKIP LOCKED) AS b),
+    x AS ( -- with a row of each group itself, which tells how much room there is beside those of r
+        SELECT a.*, 0 AS n_ready, NULL::bigint AS room FROM a
+        UNION ALL
+        SELECT r.*, 1, NULL FROM r
+        UNION ALL
+        SELECT NULL, g.grp, NULL, NULL, NULL, 0,
+        -- mutant group_limit_off_by_one: q.group_limit + 1 - (SELECT count(*) FROM job_live l
+               q.group_limit - (SELECT count(*) FROM job_live l
+                                WHERE l.grp = g.grp AND l.glane = lane(q.no, @LANE_CLAIMED@))
+                             - (SELECT count(*) FROM job_live l
+                                WHERE l.grp = g.grp AND l.glane = lane(q.no, @LANE_READY@))
+          FROM g),
+    p AS MATERIALIZED (
+        SELECT x.tid, x.n_ready = 1 AS was_ready,
+               -- the group's own row comes last
+               row_number() OVER (PARTITION BY x.grp ORDER BY x.ord, x.at, x.seq)
+               <= max(x.room) OVER (PARTITION BY x.grp)
+                  + sum(x.n_ready) OVER (PARTITION BY x.grp) AS is_ready
+          FROM x)
+    UPDATE job_live l
+       SET lane = lane(q.no, CASE WHEN p.is_ready THEN @LANE_READY@ ELSE @LANE_BLOCKED@ END),
+           glane = lane(q.no, CASE WHEN p.is_ready THEN @LANE_READY@ ELSE @LANE_BLOCKED@ END)
+      FROM p
+     WHERE l.ctid = p.tid AND NOT (p.is_ready AND p.was_ready);
+END
+$$;
+
+-- Process what has happened since the last claim: at most `most` jobs, so that a claim does not
+-- take too long, and one whose transaction stays open holds few groups. Returns how many there
+-- were.
+CREATE OR REPLACE FUNCTION group_decide(q queue, most int) RETURNS int
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    m job_mark := mark_get(q, 5);
+    gone tid[];
+    gs   text[];
+    come tid[];
 BEGIN
-    RETURN QUERY
-        WITH a AS MATERIALIZED (
-            SELECT l.ctid AS tid, l.grp, l.ord, l.at, l.seq FROM job_live l
-             WHERE l.lane = lane(q.no, 5) AND (l.ord, l.at, l.seq + 0) >= (m.ord, m.at, m.seq)
-             ORDER BY l.ord, l.at, l.seq + 0 LIMIT 20000 FOR UPDATE SKIP LOCKED),
-        g AS MATERIALIZED (SELECT DISTINCT a.grp FROM a),
-        r AS MATERIALIZED (
-            SELECT b.* FROM g, LATERAL (SELECT l.ctid, l.grp, l.ord, l.at, l.seq FROM job_live l
-                                         WHERE l.grp = g.grp AND l.glane = lane(q.no, 2) FOR UPDATE SKIP LOCKED) AS b),
-        x AS ( -- with a row of each group itself, which tells how much room there is beside those of r
-            SELECT a.*, 0 AS n_ready, NULL::bigint AS room FROM a
-            UNION ALL
-            SELECT r.*, 1, NULL FROM r
-            UNION ALL
-            SELECT NULL, g.grp, NULL, NULL, NULL, 0,
-                   q.group_limit - (SELECT count(*) FROM job_live l WHERE l.grp = g.grp AND l.glane = lane(q.no, 0))
-                                 - (SELECT count(*) FROM job_live l WHERE l.grp = g.grp AND l.glane = lane(q.no, 2))
-              FROM g),
-        p AS MATERIALIZED (
-            SELECT x.tid, x.ord, x.at, x.seq, x.n_ready = 1 AS was_ready,
-                   row_number() OVER (PARTITION BY x.grp ORDER BY x.ord, x.at, x.seq) -- the group's own row comes last
-                   <= max(x.room) OVER (PARTITION BY x.grp) + sum(x.n_ready) OVER (PARTITION BY x.grp) AS is_ready
-              FROM x),
-        u AS (
-            UPDATE job_live l
-               SET lane = lane(q.no, CASE WHEN p.is_ready THEN 2 ELSE 4 END), glane = lane(q.no, CASE WHEN p.is_ready THEN 2 ELSE 4 END)
-              FROM p
-             WHERE l.ctid = p.tid AND NOT (p.is_ready AND p.was_ready))
-        SELECT p.ord, p.at, p.seq FROM p WHERE p.is_ready AND NOT p.was_ready AND p.tid IS NOT NULL;
-END
-$$;
-
--- See to what has happened since the last claim; to 20,000 jobs of it, so that a claim does not take too long.
-CREATE OR REPLACE FUNCTION group_settle(q queue) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    m     job_mark := mark_get(q, 6);
-    gs    text[];
-    first job_place;
-BEGIN
-    WITH x AS (
-        DELETE FROM job_left
-         WHERE ctid = ANY (ARRAY(SELECT i.ctid FROM job_left i WHERE i.queue = q.no AND i.n >= m.ord ORDER BY i.n LIMIT 20000 FOR UPDATE SKIP LOCKED))
-        RETURNING grp)
-    SELECT array_agg(DISTINCT x.grp) INTO gs FROM x;
-    IF gs IS NOT NULL THEN
-        SELECT * INTO first FROM group_fill(q, gs) ORDER BY ord, at, seq LIMIT 1;
-        PERFORM mark_lower(q, 2, first.ord, first.at, first.seq);
+    -- Rows of job_left are deleted only under the mutex of their group, so they are not locked.
+    SELECT array_agg(y.ctid), array_agg(DISTINCT y.grp) INTO gone, gs
+      FROM (SELECT x.ctid, x.grp
+              FROM (SELECT i.ctid, i.grp FROM job_left i WHERE i.queue = q.no ORDER BY i.n
+                    LIMIT 20000) AS x
+             WHERE group_try(q, x.grp) LIMIT most) AS y;
+    IF gone IS NOT NULL THEN
+        DELETE FROM job_left i WHERE i.ctid = ANY (gone);
+        PERFORM group_fill(q, gs);
     END IF;
-    SELECT * INTO first FROM group_enter(q) ORDER BY ord, at, seq LIMIT 1;
-    PERFORM mark_lower(q, 2, first.ord, first.at, first.seq);
+    come := ARRAY(SELECT x.ctid
+                    FROM (SELECT l.ctid, l.grp FROM job_live l
+                          WHERE l.lane = lane(q.no, @LANE_UNDECIDED@)
+                           ORDER BY l.ord, l.at, l.seq + 0 LIMIT 20000) AS x
+                   WHERE group_try(q, x.grp) LIMIT most);
+    IF cardinality(come) > 0 THEN
+        PERFORM group_enter(q, come);
+    END IF;
+    RETURN greatest(coalesce(cardinality(gone), 0), cardinality(come));
 END
 $$;

@@ -1,6 +1,8 @@
--- queue_show: get and listings of jobs, which change nothing; and the purge that an operator asks for.
+-- queue_show: get and listings of jobs, which change nothing; and the purge that an operator
+-- requests.
 
-CREATE OR REPLACE FUNCTION v_job_get(o jsonb, d bytea, now bigint, wall bigint) RETURNS SETOF job_reply
+CREATE OR REPLACE FUNCTION v_job_get(o jsonb, d bytea, now bigint, wall bigint)
+RETURNS SETOF job_reply
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     s bigint;
@@ -8,93 +10,168 @@ DECLARE
 BEGIN
     SELECT b.seq INTO s FROM job b WHERE b.tenant = o ->> 'tenant' AND b.id = o ->> 'id';
     IF NOT FOUND THEN
-        RETURN NEXT ROW('{"status":26}', NULL, NULL)::job_reply;
+        RETURN NEXT ROW('{"status":@STATUS_NOT_FOUND@}', NULL, NULL)::job_reply;
         RETURN;
     END IF;
     j := job_peek(s);
-    RETURN NEXT ROW(concat('{"status":0,"now_ms":', now, ',"wall_ms":', wall, '}'), NULL, NULL)::job_reply;
+    RETURN NEXT ROW(concat('{"status":@STATUS_OK@,"now_ms":', now, ',"wall_ms":', wall, '}'),
+                    NULL, NULL)::job_reply;
     RETURN QUERY
         SELECT job_json(j, q.name), b.payload,
-               coalesce((SELECT e.result FROM job_done e WHERE e.queue = b.queue AND e.state = j.state AND e.seq = b.seq), '')
+               coalesce((SELECT e.result FROM job_done e
+                         WHERE e.queue = b.queue AND e.state = j.state AND e.seq = b.seq), '')
           FROM job b, queue q WHERE b.seq = s AND q.no = j.queue;
 END
 $$;
 
--- The numbers of a page of jobs of one queue and one more, newest first: from the live ones and from each way of having ended, each through
--- its own index. `states`: as bits.
-CREATE OR REPLACE FUNCTION job_page(qn int, before bigint, states bigint, n_max int, wall bigint) RETURNS SETOF bigint
-LANGUAGE plpgsql STABLE AS $$
+-- A page of jobs of one queue, newest first: from the live ones and from each final state, each
+-- through its own index. `states`: as bits. Scheduled jobs whose time has come are READY, and READY
+-- ones have no separate index: those that do not match are skipped, at most n_look.
+CREATE OR REPLACE FUNCTION job_page(qn int, before bigint, states bigint, n int, n_look int,
+                                    wall bigint) RETURNS SETOF bigint
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 BEGIN
     RETURN QUERY
         SELECT x.seq FROM (
+            (SELECT y.seq FROM (SELECT l.seq, CASE WHEN l.lane & 7 = @LANE_SCHEDULED@
+                                                   AND l.run_at_ms <= wall THEN @JOB_READY@
+                                                     ELSE @state_of_lane@ END AS state
+                                  FROM job_live l
+                                 WHERE l.queue = qn AND l.seq < before
+                                   AND states & @JOB_BIT_READY@ <> 0
+                                 ORDER BY l.seq DESC LIMIT n_look) AS y
+              WHERE states >> y.state & 1 = 1 LIMIT n)
+            UNION ALL
             (SELECT l.seq FROM job_live l
-              WHERE l.queue = qn AND l.seq < before AND states & 14 <> 0
-                AND states & (1 << CASE l.lane & 7 WHEN 1 THEN CASE WHEN l.run_at_ms <= wall THEN 2 ELSE 1 END
-                                                   WHEN 0 THEN 3 WHEN 3 THEN 3 ELSE 2 END) <> 0
-              ORDER BY l.seq DESC LIMIT n_max + 1)
+              WHERE l.queue::bigint = qn AND l.seq + 0 < before
+                AND l.lane & 7 IN (@LANE_CLAIMED@, @LANE_PARENT@)
+                AND states & (@JOB_BIT_READY@ + @JOB_BIT_RUNNING@) = @JOB_BIT_RUNNING@
+              ORDER BY l.seq + 0 DESC LIMIT n)
             UNION ALL
-            (SELECT e.seq FROM job_done e WHERE e.queue = qn AND e.state = 4 AND e.seq < before AND states & 16 <> 0
-              ORDER BY e.seq DESC LIMIT n_max + 1)
+            (SELECT y.seq FROM (SELECT l.seq, l.run_at_ms FROM job_live l
+                                 WHERE l.queue::bigint = qn AND l.seq + 0 < before
+                                   AND l.lane & 7 = @LANE_SCHEDULED@
+                                   AND states & (@JOB_BIT_SCHEDULED@ + @JOB_BIT_READY@)
+                                       = @JOB_BIT_SCHEDULED@
+                                 ORDER BY l.seq + 0 DESC LIMIT n_look) AS y
+              WHERE y.run_at_ms > wall LIMIT n)
             UNION ALL
-            (SELECT e.seq FROM job_done e WHERE e.queue = qn AND e.state = 5 AND e.seq < before AND states & 32 <> 0
-              ORDER BY e.seq DESC LIMIT n_max + 1)
+            (SELECT e.seq FROM job_done e
+             WHERE e.queue = qn AND e.state = @JOB_COMPLETED@ AND e.seq < before
+               AND states & @JOB_BIT_COMPLETED@ <> 0
+              ORDER BY e.seq DESC LIMIT n)
             UNION ALL
-            (SELECT e.seq FROM job_done e WHERE e.queue = qn AND e.state = 6 AND e.seq < before AND states & 64 <> 0
-              ORDER BY e.seq DESC LIMIT n_max + 1)) AS x
-         ORDER BY x.seq DESC LIMIT n_max + 1;
+            (SELECT e.seq FROM job_done e
+             WHERE e.queue = qn AND e.state = @JOB_FAILED@ AND e.seq < before
+               AND states & @JOB_BIT_FAILED@ <> 0
+              ORDER BY e.seq DESC LIMIT n)
+            UNION ALL
+            (SELECT e.seq FROM job_done e
+             WHERE e.queue = qn AND e.state = @JOB_CANCELLED@ AND e.seq < before
+               AND states & @JOB_BIT_CANCELLED@ <> 0
+              ORDER BY e.seq DESC LIMIT n)) AS x
+         ORDER BY x.seq DESC LIMIT n;
 END
 $$;
 
-CREATE OR REPLACE FUNCTION v_job_list(o jsonb, d bytea, now bigint, wall bigint) RETURNS SETOF job_reply
+-- The seq of the last live job that job_page() has read, NULL if it has read all that may match.
+CREATE OR REPLACE FUNCTION job_page_floor(qn int, before bigint, states bigint, n_look int)
+RETURNS bigint
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+    IF states & (@JOB_BIT_SCHEDULED@ + @JOB_BIT_READY@ + @JOB_BIT_RUNNING@)
+       = @JOB_BIT_SCHEDULED@ + @JOB_BIT_READY@ + @JOB_BIT_RUNNING@ THEN
+        RETURN NULL; -- it passes over nothing
+    ELSIF states & @JOB_BIT_READY@ <> 0 THEN
+        RETURN (SELECT l.seq FROM job_live l WHERE l.queue = qn AND l.seq < before
+                ORDER BY l.seq DESC OFFSET n_look - 1 LIMIT 1);
+    ELSIF states & @JOB_BIT_SCHEDULED@ <> 0 THEN
+        RETURN (SELECT l.seq FROM job_live l
+                 WHERE l.queue::bigint = qn AND l.seq + 0 < before AND l.lane & 7 = @LANE_SCHEDULED@
+                 ORDER BY l.seq + 0 DESC OFFSET n_look - 1 LIMIT 1);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION v_job_list(o jsonb, d bytea, now bigint, wall bigint)
+RETURNS SETOF job_reply
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    n_max int := (o ->> 'limit')::int;
-    next  text;
-    seqs  bigint[] := ARRAY( -- of one queue, or of all: then the newest of their pages
-        SELECT p.seq
-          FROM queue q,
-               job_page(q.no, coalesce((o ->> 'after_number')::bigint, 9223372036854775807), coalesce((o ->> 'states')::bigint, 126),
-                        n_max, wall) AS p (seq)
-         WHERE q.tenant = o ->> 'tenant' AND (NOT o ? 'key' OR q.name = o ->> 'key')
-         ORDER BY p.seq DESC LIMIT n_max + 1);
+    n_max  int    := (o ->> 'limit')::int;
+    n_look int    := n_max + 1 + @LOOK_MAX@;
+    states bigint := coalesce((o ->> 'states')::bigint, @JOB_BITS@);
+    before bigint := coalesce((o ->> 'after_number')::bigint, 9223372036854775807);
+    nos    int[]; -- one queue, or all: then the newest of their pages
+    seqs   bigint[];
+    floor  bigint;
+    next   text;
 BEGIN
-    IF cardinality(seqs) > n_max THEN
-        seqs := seqs[1:n_max];
-        next := (SELECT concat(',"next":[', to_json(b.id), ',', b.seq, ']') FROM job b WHERE b.seq = seqs[n_max]);
+    IF o ? 'key' THEN
+        nos := ARRAY(SELECT q.no FROM queue q
+                     WHERE q.tenant = o ->> 'tenant' AND q.name = o ->> 'key');
+    ELSE
+        nos := ARRAY(SELECT q.no FROM queue q WHERE q.tenant = o ->> 'tenant');
     END IF;
-    RETURN NEXT ROW(concat('{"status":0,"now_ms":', now, ',"wall_ms":', wall, next, '}'), NULL, NULL)::job_reply;
+    seqs := ARRAY(SELECT p.seq FROM unnest(nos) AS u (no), job_page(u.no, before, states, n_max + 1,
+        n_look, wall) AS p (seq)
+                   ORDER BY p.seq DESC LIMIT n_max + 1);
+    IF cardinality(seqs) <= n_max THEN
+        floor := (SELECT max(job_page_floor(u.no, before, states, n_look))
+                  FROM unnest(nos) AS u (no));
+        IF floor IS NOT NULL THEN -- so far it has looked everywhere, and no further
+            seqs := ARRAY(SELECT s FROM unnest(seqs) AS s WHERE s >= floor ORDER BY s DESC);
+            next := concat(',"next":["-",', floor, ']'); -- IL__NO_ID
+        END IF;
+    ELSE
+        seqs := seqs[1:n_max];
+        next := (SELECT concat(',"next":[', to_json(b.id), ',', b.seq, ']') FROM job b
+                 WHERE b.seq = seqs[n_max]);
+    END IF;
+    RETURN NEXT ROW(concat('{"status":@STATUS_OK@,"now_ms":', now, ',"wall_ms":', wall, next, '}'),
+                    NULL, NULL)::job_reply;
     RETURN QUERY -- a blob that is too long for a listing is not even read
-        SELECT concat(left(job_json(job_peek(u.s), q.name), -1), ',"payload_bytes":', octet_length(b.payload),
+        SELECT concat(left(job_json(job_peek(u.s), q.name), -1), ',"payload_bytes":',
+                      octet_length(b.payload),
                       ',"result_bytes":', coalesce(octet_length(e.result), 0), '}'),
                CASE WHEN octet_length(b.payload) <= 4096 THEN b.payload END,
-               CASE WHEN e.result IS NULL THEN '' WHEN octet_length(e.result) <= 4096 THEN e.result END
+               CASE WHEN e.result IS NULL THEN ''
+                    WHEN octet_length(e.result) <= 4096 THEN e.result END
           FROM unnest(seqs) WITH ORDINALITY AS u (s, i)
-          JOIN LATERAL (SELECT x.seq, x.queue, x.payload FROM job x WHERE x.seq = u.s LIMIT 1) AS b ON true
+          JOIN LATERAL (SELECT x.seq, x.queue, x.payload FROM job x WHERE x.seq = u.s
+                        LIMIT 1) AS b ON true
           JOIN queue q ON q.no = b.queue
           LEFT JOIN done_of(b.queue, b.seq) AS e ON true
          ORDER BY u.i;
 END
 $$;
 
--- ---- purge -----------------------------------------------------------------------------------------------------------------
+-- ---- purge --------------------------------------------------------------------------------------
 
--- Delete ended jobs that nobody else is at. Returns how many there were.
+-- Delete ended jobs that are not locked. Returns how many there were.
 CREATE OR REPLACE FUNCTION done_delete(qs int[], states int[], ss bigint[]) RETURNS int
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     n int;
 BEGIN
-    -- By their places. (One that somebody has changed since is left alone: it is no longer there.)
+    -- By their locations. (A row that was changed since is left alone: it is no longer there.)
     WITH e AS (
         DELETE FROM job_done
          WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM unnest(qs, states, ss) AS u (queue, state, seq),
                                         LATERAL (SELECT x.ctid FROM job_done x
-                                                  WHERE x.queue = u.queue AND x.state = u.state AND x.seq = u.seq LIMIT 1) AS d))
-        RETURNING seq),
-    b AS (DELETE FROM job WHERE seq = ANY (ARRAY(SELECT e.seq FROM e)) RETURNING queue, unique_key, seq),
+                                                  WHERE x.queue = u.queue AND x.state = u.state
+                                                    AND x.seq = u.seq LIMIT 1) AS d))
+        RETURNING queue, state, seq),
+    t AS (INSERT INTO job_total (queue, what, n) SELECT e.queue, 14, -count(*) FROM e
+          WHERE e.state = @JOB_FAILED@ GROUP BY e.queue),
+    b AS (DELETE FROM job WHERE seq = ANY (ARRAY(SELECT e.seq FROM e))
+          RETURNING queue, unique_key, seq),
     x AS (DELETE FROM job_unique
            WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM b, LATERAL (SELECT u.ctid FROM job_unique u
-                                                                   WHERE u.queue = b.queue AND u.key = b.unique_key AND u.seq = b.seq LIMIT 1) AS d)))
+                                                                   WHERE u.queue = b.queue
+                                                                       AND u.key = b.unique_key
+                                                                           AND u.seq = b.seq
+                                                                               LIMIT 1) AS d)))
     SELECT count(*) INTO n FROM b;
     RETURN n;
 END
@@ -106,43 +183,52 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     j job_row := job_load(q.no, s);
 BEGIN
-    IF j.state IS NULL OR j.state NOT IN (1, 2) THEN
+    IF j.state IS NULL OR j.state NOT IN (@JOB_SCHEDULED@, @JOB_READY@) THEN
         RETURN false;
     END IF;
     DELETE FROM job_live l WHERE l.queue = q.no AND l.seq = s;
     DELETE FROM job b WHERE b.seq = s;
+    PERFORM depth_add(q.no, -(j.state = @JOB_SCHEDULED@)::int, 0, -1, 0);
     IF j.unique_key IS NOT NULL THEN
         DELETE FROM job_unique u WHERE u.queue = q.no AND u.key = j.unique_key AND u.seq = s;
     END IF;
-    IF j.state = 2 AND NOT j.blocked THEN
+    IF j.state = @JOB_READY@ AND NOT j.blocked THEN
         PERFORM group_leave(q, j.grp);
     END IF;
     RETURN true;
 END
 $$;
 
--- The jobs of a queue that a purge may delete and one more, by seq. The children of a live parent stay.
-CREATE OR REPLACE FUNCTION job_purgeable(qn int, newest bigint, states bigint, n_max int, wall bigint)
+-- The jobs of a queue that a purge may delete and one more, by seq. The children of a live parent
+-- stay.
+CREATE OR REPLACE FUNCTION job_purgeable(qn int, newest bigint, states bigint, n_max int,
+                                         wall bigint)
 RETURNS TABLE (seq bigint, state int)
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY
         SELECT x.seq, x.state FROM (
-            (SELECT l.seq, 0 AS state FROM job_live l
-              WHERE l.queue = qn AND states & 6 <> 0 AND l.lane & 7 IN (1, 2, 4, 5) AND l.updated_ms <= newest
-                AND states & (1 << CASE WHEN l.lane & 7 = 1 AND l.run_at_ms > wall THEN 1 ELSE 2 END) <> 0
+            (SELECT l.seq, @JOB_NONE@ AS state FROM job_live l
+              WHERE l.queue = qn AND states & (@JOB_BIT_SCHEDULED@ + @JOB_BIT_READY@) <> 0
+                AND l.lane & 7 IN (@LANE_SCHEDULED@, @LANE_READY@, @LANE_BLOCKED@, @LANE_UNDECIDED@)
+                AND l.updated_ms <= newest
+                AND states & CASE WHEN l.lane & 7 = @LANE_SCHEDULED@
+                                  AND l.run_at_ms > wall THEN @JOB_BIT_SCHEDULED@
+                                      ELSE @JOB_BIT_READY@ END <> 0
                 AND job_lives(l.parent) IS NOT TRUE
               ORDER BY l.seq LIMIT n_max + 1)
             UNION ALL
             (SELECT e.seq, e.state::int FROM job_done e
-              WHERE e.queue = qn AND e.state IN (4, 5, 6) AND states & (1 << e.state::int) <> 0 AND e.completed_ms <= newest
+              WHERE e.queue = qn AND e.state IN (@JOB_COMPLETED@, @JOB_FAILED@, @JOB_CANCELLED@)
+                AND states & (1 << e.state::int) <> 0 AND e.completed_ms <= newest
                 AND job_lives((SELECT c.parent FROM job c WHERE c.seq = e.seq)) IS NOT TRUE
               ORDER BY e.seq LIMIT n_max + 1)) AS x
          ORDER BY x.seq LIMIT n_max + 1;
 END
 $$;
 
-CREATE OR REPLACE FUNCTION v_job_purge(o jsonb, d bytea, now bigint, wall bigint) RETURNS SETOF job_reply
+CREATE OR REPLACE FUNCTION v_job_purge(o jsonb, d bytea, now bigint, wall bigint)
+RETURNS SETOF job_reply
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     n_max  int      := (o ->> 'limit')::int;
@@ -155,10 +241,12 @@ DECLARE
 BEGIN
     SELECT * INTO q FROM queue WHERE tenant = o ->> 'tenant' AND name = o ->> 'key';
     IF FOUND THEN
-        FOR x IN SELECT * FROM job_purgeable(q.no, wall - coalesce((o ->> 'older_ms')::bigint, 0), (o ->> 'states')::bigint, n_max, wall) LOOP
+        FOR x IN SELECT *
+            FROM job_purgeable(q.no, wall - coalesce((o ->> 'older_ms')::bigint, 0),
+                               (o ->> 'states')::bigint, n_max, wall) LOOP
             n := n + 1;
             EXIT WHEN n > n_max;
-            IF x.state > 0 THEN
+            IF x.state <> @JOB_NONE@ THEN
                 ended  := ended || x.seq;
                 states := states || x.state;
             ELSIF live_delete(q, x.seq) THEN
@@ -167,7 +255,9 @@ BEGIN
         END LOOP;
         purged := purged + done_delete(ARRAY(SELECT q.no FROM unnest(ended)), states, ended);
     END IF;
-    RETURN NEXT ROW(concat('{"status":0,"flags":', CASE WHEN n > n_max THEN 4 ELSE 0 END, ',"sweep":{"n_purged":', purged, '}}'),
+    RETURN NEXT ROW(concat('{"status":@STATUS_OK@,"flags":',
+                           CASE WHEN n > n_max THEN @OUT_MORE@ ELSE 0 END, ',"sweep":{"n_purged":',
+                           purged, '}}'),
                     NULL, NULL)::job_reply;
 END
 $$;

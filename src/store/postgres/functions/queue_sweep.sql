@@ -1,16 +1,19 @@
--- queue_sweep: what happens without an op on a job: dead claims are recovered, what was kept long enough goes. All through indexes, all
--- bounded. A sweep has no mutexes when it begins: it takes those of what it has found if they are free, and passes over the rest.
+-- queue_sweep: what happens to jobs without an op: dead claims are recovered, and jobs past their
+-- retention are deleted. Everything goes through an index and is bounded. A sweep starts without
+-- mutexes: it takes those of the jobs it finds if they are free, and skips the rest.
 
--- The mutexes of a job, if nobody has them.
+-- Take the mutexes of a job if they are free.
 CREATE OR REPLACE FUNCTION job_alone_try(q queue, j job_row) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    RETURN mutex_try(mutex_shared(2, q.tenant, q.name)) AND (j.parent IS NULL OR mutex_try(mutex(3, j.tenant, j.parent_id)));
+    RETURN mutex_try(mutex_shared(2, q.tenant, q.name))
+           AND (j.parent IS NULL OR mutex_try(mutex(3, j.tenant, j.parent_id)));
 END
 $$;
 
 CREATE OR REPLACE FUNCTION v_x_sweep_jobs(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
-LANGUAGE plpgsql VOLATILE SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET enable_sort = off AS $$
 DECLARE
     n_max int := (o ->> 'limit')::int;
     n     int := 0; -- looked at
@@ -19,17 +22,20 @@ DECLARE
     j     job_row;
     x     record;
 BEGIN
-    -- A heartbeat has put the end of these off; now they are found where that is.
+    -- A heartbeat has postponed the expiry of these; from now on they are found at the new time.
     UPDATE job_live
        SET ord = expires_ms
      WHERE ctid = ANY (ARRAY(SELECT i.ctid FROM job_live i
-                              WHERE i.lane = 0 AND i.ord <= now AND i.ord + 0 <> i.expires_ms LIMIT n_max FOR UPDATE SKIP LOCKED));
-    -- Locked: what is dead cannot come to life while we look at it.
+                              WHERE i.lane = @LANE_CLAIMED@ AND i.ord <= now
+                                AND i.ord + 0 <> i.expires_ms LIMIT n_max FOR UPDATE SKIP LOCKED));
+    -- Locked, so that a dead claim cannot be revived while we look at it.
     FOR x IN
         SELECT i.queue, i.seq
           FROM unnest(ARRAY(SELECT (l.queue, l.seq)::job_due FROM job_live l
-                             WHERE l.lane = 0 AND l.ord <= now AND l.expires_ms <= now
-                             ORDER BY l.ord, l.at, l.seq + 0 LIMIT n_max + 1 FOR UPDATE SKIP LOCKED)) WITH ORDINALITY AS i (queue, seq, nth)
+                             WHERE l.lane = @LANE_CLAIMED@ AND l.ord <= now AND l.expires_ms <= now
+                             ORDER BY l.ord, l.at, l.seq + 0 LIMIT n_max + 1
+                               FOR UPDATE SKIP LOCKED))
+               WITH ORDINALITY AS i (queue, seq, nth)
          ORDER BY i.nth
     LOOP
         n := n + 1;
@@ -42,12 +48,15 @@ BEGIN
             done := done + 1;
         END IF;
     END LOOP;
-    RETURN jsonb_build_object('status', 0, 'flags', CASE WHEN n > n_max THEN 4 ELSE 0 END, 'sweep', jsonb_build_object('n_jobs', done));
+    RETURN jsonb_build_object('status', @STATUS_OK@,
+                              'flags', CASE WHEN n > n_max THEN @OUT_MORE@ ELSE 0 END,
+                              'sweep', jsonb_build_object('n_jobs', done));
 END
 $$;
 
 CREATE OR REPLACE FUNCTION v_x_sweep_done(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
-LANGUAGE plpgsql VOLATILE SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET enable_sort = off AS $$
 DECLARE
     n_max  int := (o ->> 'limit')::int;
     qs     int[];
@@ -56,20 +65,25 @@ DECLARE
     n      int := 0;
     more   boolean;
 BEGIN
-    -- One that is retried at the same time is locked, and passed over.
+    -- A job that is being retried is locked, and skipped.
     SELECT array_agg(x.queue), array_agg(x.state), array_agg(x.seq) INTO qs, states, ss
-      FROM (SELECT e.queue, e.state, e.seq FROM job_done e WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807
+      FROM (SELECT e.queue, e.state, e.seq FROM job_done e
+            WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807
              ORDER BY e.purge_at_ms, e.seq LIMIT n_max FOR UPDATE SKIP LOCKED) AS x;
     IF ss IS NOT NULL THEN
         n := done_delete(qs, states, ss);
     END IF;
-    more := EXISTS (SELECT FROM job_done e WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807);
+    more := EXISTS (SELECT FROM job_done e
+                    WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807);
     -- Workers that have not claimed for long.
     DELETE FROM job_worker w
-      USING (SELECT i.queue, i.worker, i.n FROM job_worker i WHERE i.seen_ms <= now - 60000
+      USING (SELECT i.queue, i.worker, i.n FROM job_worker i
+              WHERE i.seen_ms <= now - @WORKER_SEEN_MS@
               ORDER BY i.seen_ms LIMIT n_max FOR UPDATE SKIP LOCKED) AS i
       WHERE w.queue = i.queue AND w.worker = i.worker AND w.n = i.n;
-    RETURN jsonb_build_object('status', 0, 'flags', CASE WHEN more THEN 4 ELSE 0 END, 'sweep', jsonb_build_object('n_purged', n));
+    RETURN jsonb_build_object('status', @STATUS_OK@,
+                              'flags', CASE WHEN more THEN @OUT_MORE@ ELSE 0 END,
+                              'sweep', jsonb_build_object('n_purged', n));
 END
 $$;
 
@@ -77,9 +91,11 @@ $$;
 CREATE OR REPLACE FUNCTION overdue_queue(now bigint, wall bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM job_live l WHERE l.lane = 0 AND l.ord <= now AND l.expires_ms <= now)
-        OR EXISTS (SELECT FROM job_done e WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807)
+    RETURN EXISTS (SELECT FROM job_live l
+                   WHERE l.lane = @LANE_CLAIMED@ AND l.ord <= now AND l.expires_ms <= now)
+        OR EXISTS (SELECT FROM job_done e
+                   WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807)
         OR EXISTS (SELECT FROM cron c WHERE c.next_ms <= wall)
-        OR EXISTS (SELECT FROM job_worker w WHERE w.seen_ms <= now - 60000);
+        OR EXISTS (SELECT FROM job_worker w WHERE w.seen_ms <= now - @WORKER_SEEN_MS@);
 END
 $$;

@@ -1,27 +1,33 @@
 -- apply.lua: the functions that the client calls; the last file of the library.
 --
 --   FCALL NAME_write 1 TAG FLAGS REQUEST BLOB [REQUEST BLOB …]
---   FLAGS: 'c' (classic) or '-', and the client's name (16 digits): what it wakes is not told to itself. If the clock is the test's, then
---   behind a space each its lease time and wall time in ms.
---   -> for each request that was carried out an array: head, its blob, then for each part JSON, blob, blob; a blob that is not there is nil,
---      and at the end left out. Or an error: this request failed. What stands behind one that failed or asks back was not carried out.
+--   FLAGS: 'c' (classic) or '-', then the client's name (16 digits), so that a client is not
+--   notified of its own wake-ups. With the test clock, the lease time and the wall time in ms
+--   follow, each after a space.
+--   -> an array for each executed request: head, its blob, then JSON, blob, blob for each part; a
+--      missing blob is nil, or omitted at the end. Or an error: this request failed. Requests after
+--      one that failed or asks back were not executed.
 --
--- What is asked most is not JSON: reading and writing that is half of what a cheap request costs. A request that begins with another byte
--- than { is packed, and so are the replies that are usual for it (others are JSON as ever). src/store/redis/packed.c is the other side:
--- (A and R have no blob; and a single integer is not put into an array)
+-- The most frequent requests are not JSON, because reading and writing JSON is half the cost of a
+-- cheap request. A request that begins with a byte other than { is packed, and so are its usual
+-- replies (the others are JSON as ever). src/store/redis/packed.c is the other side. (A and R have
+-- no blob, and a single integer is not put into an array.)
 --   A  acquire: ttl, settle, wait, tenant, key, holder, meta, place   -> the fence, an integer
 --   R  release: fence, tenant, key, holder                            -> 0
---   F  finish: token, tenant, id                                      -> the job, as its row is stored; if that is still RUNNING, then its
---                                                                        front is that of the last one before it that is COMPLETED
--- and the answer of a claim that gives jobs: an array of C flags now wall (wakes), then for each job its id, its row, and its payload if the row
--- is without.
+--   F  finish: token, tenant, id                                      -> the row of the job; if
+--                                                                        that is still RUNNING, its
+--                                                                        front is that of the last
+--                                                                        COMPLETED one before it
+-- The reply of a claim that returns jobs is packed, too: an array of C flags now wall (wakes), then
+-- for each job its id, its row, and its payload if the row does not contain it.
 --
--- A batch is one call: half of what a cheap request costs is the way into a function. It is as long as the client makes it; everybody else
--- waits meanwhile.
+-- A batch is one call, since entering a function is half the cost of a cheap request. The client
+-- decides how long it is; all other clients wait meanwhile.
 --
--- NAME_free is the same function with the flag allow-oom, for all that brings nothing new; NAME_own the same for what would, but may be a sign of
--- life: it does what concerns what the holder has already, and answers FULL to the rest. NAME_read has no-writes, so that it works when the
--- server refuses writes, and refuses by itself on a replica.
+-- NAME_free is the same function with the flag allow-oom, for requests that add nothing new.
+-- NAME_own is the same for requests that may add something, but may also be a sign of life: it
+-- serves what the holder already has, and answers FULL to the rest. NAME_read has no-writes, so it
+-- works when the server refuses writes; it refuses by itself on a replica.
 do
 
 local function asks(head)
@@ -31,8 +37,9 @@ local function asks(head)
   return type(head) == 'string' and string.find(head, '"ask":', 1, true)
 end
 
--- Other processes are told whom to wake in the same call, so that nobody can die between the change and the news of it. That is a hint: a
--- user who may not publish (any more: x_hello looks) still gets an answer. Jobs have messages of their own: "SENDER jTENANT NUL ID NUL ID …".
+-- Publishes whom to wake in the same call, so that no client can die between the change and the
+-- notification. It is only a hint: a user who may not publish (no longer: x_hello checks) still
+-- gets a reply. Jobs have separate messages: "SENDER jTENANT NUL ID NUL ID …".
 local function tell(tag, flags, wakes, jobs)
   local channel, sender = tag .. ':wake', string.sub(flags, 2, 17)
   if wakes then
@@ -43,7 +50,7 @@ local function tell(tag, flags, wakes, jobs)
   end
 end
 
--- The head says it to the caller.
+-- The head tells the caller.
 local function put_wakes(head, wakes, told)
   local text = cjson.encode(wakes)
   told[#told + 1] = string.sub(text, 2, -2)
@@ -80,7 +87,8 @@ local function reply_of(head, value, parts)
   return out
 end
 
--- What a verb says when it breaks: a bug, or rows that somebody else has changed. The others of the batch must not suffer from it.
+-- The reply of a verb that fails: a bug, or rows that someone else has changed. The rest of the
+-- batch must not suffer from it.
 local function failed(why)
   return redis.error_reply('ERR interlock: ' .. tostring(type(why) == 'table' and why.err or why))
 end
@@ -91,7 +99,7 @@ end
 
 local ACQUIRE, RELEASE, FINISH = 65, 82, 70 -- A, R, F
 
--- What a verb returned as a reply, and whether those behind it may follow.
+-- Converts a verb's result to a reply; also returns whether the next requests may follow.
 local function answer(c, told, ok, head, parts, value)
   if not ok then
     return failed(head), false
@@ -109,11 +117,13 @@ local function packed(request)
 end
 
 local function carry_out(c, request, blob, told)
+  -- mutant tenant_ignored: local o = cjson.decode(request) o.tenant = 'default'
   local o = cjson.decode(request)
   return answer(c, told, pcall(V[o.op] or unknown, c, o, blob))
 end
 
--- Finishes from args[i] on that make up one batch: where it ends, the number of replies, and whether others may follow.
+-- Runs the finishes from args[i] on that form one batch: returns where it ends, the number of
+-- replies, and whether others may follow.
 local function carry_out_finishes(c, args, i, replies, n, told)
   local b = Q.finish_read(c, args, i)
   while i <= b.last do
@@ -131,7 +141,8 @@ local function carry_out_finishes(c, args, i, replies, n, told)
     if other <= b.last then
       local follow
       n, i, c.wakes, c.woke_queue, c.woke_holders = n + 1, other + 2, false, false, false
-      replies[n], follow = answer(c, told, pcall(V.job_finish, c, Q.finish_request(b, other), args[other + 1]))
+      replies[n], follow = answer(c, told,
+        pcall(V.job_finish, c, Q.finish_request(b, other), args[other + 1]))
       if not follow then
         return i, n, false
       end
@@ -143,6 +154,7 @@ end
 local function time(c, flags)
   if #flags > 17 then
     local now, wall = string.match(flags, ' (%S+) (%S+)')
+    -- mutant wall_clock_as_lease_time: c.test, c.now, c.wall = true, tonumber(wall), tonumber(wall)
     c.test, c.now, c.wall = true, tonumber(now), tonumber(wall)
     return
   end
@@ -152,12 +164,13 @@ local function time(c, flags)
   c.wall = c.now
 end
 
--- A batch, of which the first reply may be known.
+-- Runs a batch, of which the first reply may be known.
 local function apply_all(c, args, first, follow, told)
   local replies, n, i = { first }, first and 1 or 0, first and 3 or 2
   while follow and i <= #args do
     if n > 0 then
-      c.state, c.wakes, c.woke_queue, c.woke_holders, c.settled, c.places = false, false, false, false, false, false
+      c.state, c.wakes, c.woke_queue, c.woke_holders, c.expired, c.places =
+        false, false, false, false, false, false
     end
     local verb = packed(args[i])
     if verb then
@@ -179,16 +192,19 @@ local function apply_all(c, args, first, follow, told)
 end
 
 local function apply(keys, args, read, own)
-  -- With all the fields that it will have: a table that grows is made anew. What a request leaves in it for itself is taken away before the next.
+  -- Created with all its fields: a table that grows is reallocated. What a request leaves in it for
+  -- itself is removed before the next.
   local c = {
-    tag = keys[1], read = read, classic = string.byte(args[1]) == 99, test = false, now = 0, wall = 0, us = false, state = false,
-    wakes = false, told_jobs = false, woke_queue = false, woke_holders = false, settled = false, places = false, own = own,
+    tag = keys[1], read = read, classic = string.byte(args[1]) == 99, test = false, now = 0,
+    wall = 0, us = false, state = false,
+    wakes = false, told_jobs = false, woke_queue = false, woke_holders = false, expired = false,
+    places = false, own = own,
   }
   time(c, args[1])
   if read and is_replica(c) then
     return redis.error_reply('READONLY this server is a replica now')
   end
-  -- One that is alone and usual wakes nobody, and its answer is a number: no tables are needed for more.
+  -- A single usual request wakes no one, and its reply is a number: no more tables are needed.
   local verb = not args[3] and packed(args[2])
   if verb then
     local ok, head = pcall(verb, c, args[2])
@@ -202,14 +218,14 @@ local function apply(keys, args, read, own)
   return apply_all(c, args, nil, true, {})
 end
 
--- Would a sweep find something? Changes nothing.
+-- Would a sweep have something to do? Changes nothing.
 V.x_overdue = function(c, o)
   for _, family in ipairs({ L, R, O, Q, C }) do
     if family.overdue and family.overdue(c) then
-      return { status = S.OK, overdue = 1 }
+      return { status = @STATUS_OK@, overdue = 1 }
     end
   end
-  return { status = S.OK, overdue = 0 }
+  return { status = @STATUS_OK@, overdue = 0 }
 end
 
 redis.register_function({

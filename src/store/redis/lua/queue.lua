@@ -1,8 +1,9 @@
--- queue.lua: queues: settings, totals, pause, listing. The rules of the family are in src/core/queue.md; they are carried out by
+-- queue.lua: queues: settings, totals, pause, listing. The rules of the family are in
+-- src/core/queue.md; these files implement them:
 --
 --   queue.lua        queues
 --   queue_job.lua    rows of jobs, where they wait; unique keys, children
---   queue_due.lua    when claims expire, and ended jobs go
+--   queue_due.lua    expiry of claims, and deletion of ended jobs
 --   queue_group.lua  groups
 --   queue_push.lua   push
 --   queue_claim.lua  claim
@@ -12,49 +13,58 @@
 --   queue_sweep.lua  recovery, retention
 --   cron.lua         schedules
 --
--- Keys. T and Q are the names of tenant and queue; what is sorted has equal scores unless a score is named, and then goes by the bytes of
--- its members. A turn is a place in claiming order (queue_job.lua).
+-- Keys. T and Q are the names of tenant and queue. Sorted sets have equal scores, and so sort by
+-- the bytes of their members, unless a score is named. A turn is a place in the claiming order
+-- (queue_job.lua).
 --
---   q:T,Q              hash: o settings and pause (packed), r why it is paused, and the totals by name
+--   q:T,Q              hash: o settings and pause (packed), r the reason for the pause, and the
+--                      totals by name
 --   q.names:T          sorted: the tenant's queues
 --   q.ready:T,Q        sorted: turns of READY jobs that a claim may take
 --   q.full:T,Q         sorted: turns of READY jobs whose group is full
 --   q.group:T,Q        sorted: READY and claimed jobs that have a group: group NUL lane place
 --   q.later:T,Q        sorted by run_at: SCHEDULED jobs, seq id
---   q.jobs:T,Q         sorted by class and seq: ids of all jobs; the classes are live, COMPLETED, FAILED, CANCELLED
---   q.start:T,Q        sorted by lease time: starts that the rate counts
+--   q.jobs:T,Q         sorted by class and seq: ids of all jobs; the classes are their states
+--                      (queue_job.lua)
+--   q.seen:T,Q         sorted by time of the last claim: workers of the queue
+--   q.start:T,Q        sorted by lease time: starts that count against the rate
 --   q.unique:T,Q,KEY   seq id of the job that took the key last
 --   q.worker:T,Q,NAME  a worker's last claim
---   j:T,ID             a job (packed); j.data:T,ID its payload and j.result:T,ID its result, if they are large
+--   j:T,ID             a job (packed); j.data:T,ID its payload and j.result:T,ID its result, if
+--                      they are large
+--   j.kin              hash: pending work on the children of a parent (queue_end.lua)
 --   j.child:SEQ        sorted: children of the parent with this seq: class seq id
---   j.due, j.many      sorted by time: claimed jobs of all queues by expiry, and, far behind them, ended ones by when they may go (queue_due.lua)
---   j.worker           sorted by when they claimed last: workers: T NUL Q NUL name
+--   j.due, j.many      sorted by time: claimed jobs of all queues by expiry, and, far behind them,
+--                      ended ones by purge time (queue_due.lua)
+--   j.worker           sorted by time of the last claim: workers: T NUL Q NUL name
 --
--- Numbers of jobs are sizes of these sets: nothing is a counter that could drift. Only totals count; and those of pushed and completed
--- jobs, which every job would change, only the ones that are gone: the others are in q.jobs.
+-- The numbers of jobs are the sizes of these sets, so no counter can drift. Only the totals are
+-- counters; and those of pushed and completed jobs, which every job would change, count only
+-- deleted jobs: the others are in q.jobs.
 do
 
-local OK, NOT_FOUND = S.OK, S.NOT_FOUND
-local RESUME = 128 -- of the op's flags
-local SEEN_MS = 60000
 local NEVER = -1
 
 local SETTINGS = {
-  'strategy', 'max_attempts', 'lease_ms', 'backoff_ms', 'backoff_max_ms', 'group_limit', 'rate_n', 'rate_ms', 'keep_ms',
-  'keep_dead_ms', 'processing_timeout_ms', 'executing_timeout_ms',
+  'strategy', 'max_attempts', 'lease_ms', 'backoff_ms', 'backoff_max_ms', 'group_limit', 'rate_n',
+  'rate_ms', 'keep_ms',
+  'keep_failed_ms', 'processing_timeout_ms', 'executing_timeout_ms',
 }
 -- As core/queue.c says.
 local DEFAULTS = {
-  paused = 0, strategy = 1, max_attempts = 5, lease_ms = 30000, backoff_ms = 1000, backoff_max_ms = 3600000, group_limit = NEVER,
-  rate_n = NEVER, rate_ms = 1000, keep_ms = 604800000, keep_dead_ms = 2592000000, processing_timeout_ms = 300000,
+  paused = 0, strategy = 1 + @STRATEGY_PESSIMISTIC@, max_attempts = 5, lease_ms = 30000,
+  backoff_ms = 1000, backoff_max_ms = 3600000, group_limit = NEVER,
+  rate_n = NEVER, rate_ms = 1000, keep_ms = 604800000, keep_failed_ms = 2592000000,
+  processing_timeout_ms = 300000,
   executing_timeout_ms = 120000,
 }
 local FORMAT = '>I1i8i8i8i8i8i8i8i8i8i8i8i8' -- paused, settings
 local TOTALS = {
-  'pushed', 'claimed', 'completed', 'failed', 'dead', 'snoozed', 'cancelled', 'recovered', 'duplicates', 'stale',
+  'pushed', 'claimed', 'completed', 'failed_attempts', 'failed', 'snoozed', 'cancelled',
+  'recovered', 'duplicates', 'stale',
 }
 
--- ---- rows of queues ---------------------------------------------------------------------------------------------------
+-- ---- rows of queues -----------------------------------------------------------------------------
 
 local function pack_settings(opts)
   local v = {}
@@ -73,15 +83,17 @@ local function unpack_settings(packed)
   return opts
 end
 
--- Queues that were seen, by their names, kept between calls: what a row unpacks to does not change, so one whose row is still the same is
--- as good as unpacked anew. (Other stores have queues of the same names: then the rows differ, or it does not matter.)
+-- Cache of queues by name, kept between calls: unpacking is deterministic, so if the row is
+-- unchanged, so is the unpacked queue. (Other stores may have queues of the same names: then the
+-- rows differ, or it does not matter.)
 local seen, n_seen = {}, 0
 
 local function remember(tenant, name, names, packed)
   if n_seen == 1000 then
     seen, n_seen = {}, 0
   end
-  local q = { tenant = tenant, name = name, names = names, packed = packed, opts = unpack_settings(packed) }
+  local q = { tenant = tenant, name = name, names = names, packed = packed,
+    opts = unpack_settings(packed) }
   seen[names], n_seen = q, n_seen + 1
   return q
 end
@@ -97,7 +109,7 @@ function Q.find(c, tenant, name)
   return q and q.packed == packed and q or remember(tenant, name, names, packed)
 end
 
--- A queue, made with default settings if it is not there.
+-- A queue, created with default settings if it is missing.
 function Q.get(c, tenant, name)
   local q = Q.find(c, tenant, name)
   if q then
@@ -118,7 +130,7 @@ function Q.count(c, q, total, n)
   redis.call('HINCRBY', c.tag .. ':q:' .. q.names, total, n)
 end
 
--- Workers that wait for a job of it are woken, once per call.
+-- Wake the workers that wait for a job of it, once per call.
 function Q.wake(c, q)
   if c.woke_queue ~= q.names then
     c.woke_queue = q.names
@@ -127,23 +139,19 @@ function Q.wake(c, q)
 end
 
 function Q.optimistic(q)
-  return q.opts.strategy == 2
+  return q.opts.strategy == 1 + @STRATEGY_OPTIMISTIC@
 end
 
--- ---- showing them ---------------------------------------------------------------------------------------------------------
+-- ---- showing them -------------------------------------------------------------------------------
 
--- How many workers claimed less than a minute ago, by T NUL Q: one pass over all of them, however many queues are shown.
-local function count_workers(c)
-  local n = {}
-  local key = K(c, 'j.worker')
-  for _, worker in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. N(c.now - SEEN_MS), '+inf')) do
-    local names = string.match(worker, '^([^%z]*%z[^%z]*)%z')
-    n[names] = (n[names] or 0) + 1
-  end
-  return n
+-- How many workers claimed less than a minute ago.
+local function count_workers(c, q)
+  return math.min(redis.call('ZCOUNT', Q.key(c, q, 'seen'), '(' .. N(c.now - @WORKER_SEEN_MS@),
+    '+inf'), @COUNT_MAX@)
 end
 
--- The smallest run_at among turns. They go by priority first, of which there are 2,001 at most: the first turn of each is looked at.
+-- The smallest run_at among turns. They are ordered by priority first, of which there are at most
+-- 2,001: the first turn of each is read.
 local function oldest_turn(key)
   local oldest, from = math.huge, '-'
   while true do
@@ -157,24 +165,25 @@ local function oldest_turn(key)
   end
 end
 
--- Jobs by state, from the sizes of their sets. A SCHEDULED one whose time has come is ready to whoever looks.
+-- Jobs by state, from the sizes of their sets. A SCHEDULED one whose time has come is shown as
+-- ready: as many as the next claim promotes.
 local function show_depth(c, q, info)
   local ready, full, later = Q.key(c, q, 'ready'), Q.key(c, q, 'full'), Q.key(c, q, 'later')
   local n_later = redis.call('ZCARD', later)
-  local n_due = redis.call('ZCOUNT', later, '-inf', N(c.wall))
+  local n_due = math.min(redis.call('ZCOUNT', later, '-inf', N(c.wall)), @PROMOTE_MAX@)
   local oldest = math.min(oldest_turn(ready), oldest_turn(full))
   if n_due > 0 then
     oldest = math.min(oldest, tonumber(redis.call('ZRANGE', later, 0, 0, 'WITHSCORES')[2]))
   end
   info.n_scheduled = n_later - n_due
   info.n_ready = n_due + redis.call('ZCARD', ready) + redis.call('ZCARD', full)
-  info.n_running = Q.n_of_class(c, q, 0) - info.n_scheduled - info.n_ready
-  info.n_dead = Q.n_of_class(c, q, 2)
+  info.n_running = Q.n_of_class(c, q, Q.RUNNING_CLASS)
+  info.n_failed = Q.n_of_class(c, q, 2)
   info.oldest_ms = oldest < math.huge and math.max(c.wall - oldest, 0) or 0
 end
 
-local function show(c, q, workers)
-  local info = { name = q.name, paused = q.opts.paused, n_workers = workers[q.names] or 0 }
+local function show(c, q)
+  local info = { name = q.name, paused = q.opts.paused, n_workers = count_workers(c, q) }
   local row = redis.call('HMGET', K(c, 'q', q.names), 'r', unpack(TOTALS))
   info.reason = row[1] or nil
   for i, total in ipairs(TOTALS) do
@@ -190,19 +199,19 @@ local function show(c, q, workers)
 end
 
 local function answer(c, q)
-  return { status = OK, now_ms = c.now, wall_ms = c.wall, queues = { show(c, q, count_workers(c)) } }
+  return { status = @STATUS_OK@, now_ms = c.now, wall_ms = c.wall, queues = { show(c, q) } }
 end
 
--- ---- ops ---------------------------------------------------------------------------------------------------------------------
+-- ---- ops ----------------------------------------------------------------------------------------
 
--- Write what has become of the settings; the queue as it is now.
+-- Write the changed settings; returns the current queue.
 local function save(c, q, opts)
   local packed = pack_settings(opts)
   redis.call('HSET', K(c, 'q', q.names), 'o', packed)
   return remember(q.tenant, q.name, q.names, packed)
 end
 
--- A queue's opts are kept between calls: who changes them changes a copy.
+-- A queue's opts are cached between calls: to change them, change a copy.
 local function copy(opts)
   local new = {}
   for name, value in pairs(opts) do
@@ -233,9 +242,9 @@ end
 V.queue_pause = function(c, o)
   local q = Q.find(c, o.tenant, o.key)
   if not q then
-    return { status = NOT_FOUND }
+    return { status = @STATUS_NOT_FOUND@ }
   end
-  local resume = bit.band(o.flags or 0, RESUME) ~= 0
+  local resume = bit.band(o.flags or 0, @FLAG_RESUME@) ~= 0
   local opts = copy(q.opts)
   opts.paused = resume and 0 or 1
   q = save(c, q, opts)
@@ -250,36 +259,24 @@ V.queue_pause = function(c, o)
   return answer(c, q)
 end
 
--- Is a before b, by their bytes? Lua's own < goes by the locale.
-local function before(a, b)
-  for i = 1, math.min(#a, #b) do
-    local x, y = string.byte(a, i), string.byte(b, i)
-    if x ~= y then
-      return x < y
-    end
-  end
-  return #a < #b
-end
-
--- Names of a sorted set from a page on: with the prefix, behind the cursor, at most n.
+-- Names of a sorted set for a page: with the prefix, after the cursor, at most n.
 function Q.names(key, o, n)
   local prefix = o.prefix or ''
   local from = '[' .. prefix
-  if o.after_key and not before(o.after_key, prefix) then
+  if o.after_key and not L.bytes_before(o.after_key, prefix) then
     from = '(' .. o.after_key
   end
   return redis.call('ZRANGEBYLEX', key, from, '(' .. prefix .. '\255', 'LIMIT', 0, n)
 end
 
 V.queue_list = function(c, o)
-  local head = { status = OK, now_ms = c.now, wall_ms = c.wall, queues = {} }
-  local workers = count_workers(c)
+  local head = { status = @STATUS_OK@, now_ms = c.now, wall_ms = c.wall, queues = {} }
   for i, name in ipairs(Q.names(K(c, 'q.names', o.tenant), o, o.limit + 1)) do
     if i > o.limit then
       head.next = { head.queues[o.limit].name, 0 }
       break
     end
-    head.queues[i] = show(c, Q.find(c, o.tenant, name), workers)
+    head.queues[i] = show(c, Q.find(c, o.tenant, name))
   end
   return head
 end

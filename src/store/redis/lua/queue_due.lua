@@ -1,21 +1,28 @@
--- queue_due.lua: what time does to jobs: claims that run out, and ended jobs that were kept long enough.
+-- queue_due.lua: time-driven changes of jobs: claims that expire, and ended jobs past their
+-- retention.
 --
--- Two sorted sets. Their scores are when a claim expires; and above 2^50 (Q.CLASS) when an ended job may be purged.
---   j.due   an entry for one job: seq T NUL Q NUL id. Who changes a job changes its entry, or takes it away.
---   j.many  an entry for all jobs of a claim, or of a batch of finishes, which have the time in common: token T NUL Q NUL id NUL id …, where
---           the token is that of the first, and in a claim those of the others follow it. A batch that is all of a claim moves the claim's.
--- One entry for a hundred jobs costs next to nothing; a hundred entries, made by the claim and moved by the finishes, were a sixth of what both cost. In
--- return nobody changes it when one of its jobs changes: what it says is compared with the rows when its time has come, and what is not so
--- any more is passed over. A job that gets another time (a heartbeat) has an entry of its own from then on.
+-- Two sorted sets. A score is the expiry of a claim or, above 2^50 (Q.CLASS), the time when an
+-- ended job may be purged.
+--   j.due   an entry for one job: seq T NUL Q NUL id. Changing a job changes or removes its entry.
+--   j.many  an entry for all jobs of a claim, or of a batch of finishes, which share one time:
+--           token T NUL Q NUL id NUL id …, where the token is that of the first job; in a claim
+--           those of the others follow in sequence. A batch that covers a whole claim moves the
+--           claim's entry.
+-- One entry for a hundred jobs costs next to nothing; a hundred entries, created by the claim and
+-- moved by the finishes, were a sixth of the cost of both. In return the entry does not change when
+-- one of its jobs changes: when its time comes, it is compared with the rows, and what no longer
+-- matches is skipped. A job that gets a different time (a heartbeat) has its own entry from then
+-- on.
 --
--- A claim looks for the dead claims of its own queue, and must not walk past those of all others. So claims, not ended jobs, have the same entry in a set
--- of their queue, too: q.due and q.many. A sweep goes by the sets of all. Claims that an older version has made are in those only.
+-- A claim looks for the dead claims of its own queue, and must not walk past those of all others.
+-- So claims, but not ended jobs, have the same entry in a set of their queue, too: q.due and
+-- q.many. A sweep uses the global sets.
 --
--- So an entry can outlive what it speaks of, until its time comes. That is bounded: a claim of more than MANY_MS, and a job that ends more than
--- MANY_MS before its claim does, have entries of their own; and a purge takes away the entries whose last job it deletes (Q.many_gone).
+-- An entry can thus outlive what it describes, until its time comes. That is bounded: a claim of
+-- more than MANY_MS, and a job that ends more than MANY_MS before its claim does, have their own
+-- entries; and a purge removes the entries whose last job it deletes (Q.many_gone).
 do
 
-local RUNNING, COMPLETED = 3, 4
 local MANY_MS = 300000
 Q.MANY_MS = MANY_MS
 local MANY_MAX = 128 -- jobs in an entry: as many as finishes in a batch
@@ -39,7 +46,7 @@ local function queue_many_key(c, names)
   return c.tag .. ':q.many:' .. names
 end
 
--- ---- entries of one ----------------------------------------------------------------------------------------------------------
+-- ---- entries of one -----------------------------------------------------------------------------
 
 local function due_member(j)
   return struct.pack('>I8', j[SEQ]) .. j[TENANT] .. '\0' .. j[QUEUE] .. '\0' .. j[ID]
@@ -56,9 +63,9 @@ function Q.due_at(c, j, expires)
   redis.call('ZADD', queue_due_key(c, names_of(j)), score, member)
 end
 
--- It is not claimed any more, if it was (Q.leave).
+-- It is no longer claimed, if it was (Q.leave).
 local function claim_over(c, j, member)
-  if j[WAS] == RUNNING then
+  if j[WAS] == @JOB_RUNNING@ then
     redis.call('ZREM', queue_due_key(c, names_of(j)), member)
   end
 end
@@ -70,7 +77,7 @@ function Q.due_never(c, j)
   claim_over(c, j, member)
 end
 
--- An ended job may be purged from purge_at on; nil: not by itself.
+-- An ended job may be purged from purge_at on; nil: not automatically.
 function Q.purge_from(c, j, purge_at)
   if purge_at then
     local member = due_member(j)
@@ -81,13 +88,14 @@ function Q.purge_from(c, j, purge_at)
   end
 end
 
--- ---- entries of many ---------------------------------------------------------------------------------------------------------
+-- ---- entries of many ----------------------------------------------------------------------------
 
 local function many_member(token, q, text)
   return struct.pack('>I8', token) .. q.names .. '\0' .. text
 end
 
--- Jobs of a claim, by their ids, whose tokens follow this one; turns: their places; text: the ids with NULs between them.
+-- Jobs of a claim, by their ids, whose tokens follow this one; turns: their places; text: the ids
+-- separated by NULs.
 function Q.claim_due(c, q, ids, turns, text, token, lease)
   local expires, args, n = Q.int(c.now + lease), {}, #ids
   if n == 1 or lease > MANY_MS then
@@ -108,7 +116,7 @@ function Q.claim_due(c, q, ids, turns, text, token, lease)
   redis.call('ZADD', queue_many_key(c, q.names), unpack(args))
 end
 
--- Jobs that are RUNNING, by their seqs and ids, are about to end.
+-- RUNNING jobs, by their seqs and ids, are about to end.
 function Q.ended_due(c, q, seqs, ids, purge_at)
   local score, args, members = Q.int(Q.CLASS + purge_at), {}, {}
   for i = 1, #ids do
@@ -119,16 +127,18 @@ function Q.ended_due(c, q, seqs, ids, purge_at)
   redis.call('ZREM', queue_due_key(c, q.names), unpack(members))
 end
 
--- The same for those of a batch, with one entry: the first one's token, and their ids as a text.
+-- The same for the jobs of a batch, with one entry: the first one's token, and their ids as a
+-- string.
 function Q.many_ended(c, q, token, text, purge_at)
   local member = many_member(token, q, text)
   redis.call('ZADD', many_key(c), Q.int(Q.CLASS + purge_at), member)
   redis.call('ZREM', queue_many_key(c, q.names), member)
 end
 
--- ---- what has come -----------------------------------------------------------------------------------------------------------
+-- ---- what has come ------------------------------------------------------------------------------
 
--- What an entry says, if it is of this queue (nil: of any). number: a seq, or of many a token.
+-- Decode an entry, if it belongs to this queue (nil: to any). number: a seq, or a token if it is
+-- one of many.
 local function entry_of(member, score, is_many, names)
   local tenant, queue, at = string.match(member, '^([^%z]*)%z([^%z]*)%z()', 9)
   if names and tenant .. '\0' .. queue ~= names then
@@ -139,25 +149,26 @@ local function entry_of(member, score, is_many, names)
     ids[#ids + 1] = id
   end
   return {
-    member = member, is_many = is_many, score = score, number = struct.unpack('>I8', member), tenant = tenant, queue = queue, names = tenant .. '\0' .. queue,
+    member = member, is_many = is_many, score = score, number = struct.unpack('>I8', member),
+    tenant = tenant, queue = queue, names = tenant .. '\0' .. queue,
     ids = ids, left = 0,
   }
 end
 
--- Is the i-th job of an entry, whose row this is, still what the entry says? Its seq, if so.
+-- Does the i-th job of an entry, whose row this is, still match the entry? Returns its seq, if so.
 local function is_dead(e, i, row)
   local state, token, expires, _, seq, queue = Q.peek(row)
   local is_its = e.is_many and token == e.number + i - 1 or not e.is_many and seq == e.number
-  return is_its and queue == e.queue and state == RUNNING and expires == e.score and seq
+  return is_its and queue == e.queue and state == @JOB_RUNNING@ and expires == e.score and seq
 end
 
 local function is_old(e, _, row)
   local state, _, purge_at, _, seq, queue = Q.peek(row)
   local is_its = e.is_many and purge_at == e.score - Q.CLASS or not e.is_many and seq == e.number
-  return is_its and queue == e.queue and state >= COMPLETED and seq
+  return is_its and queue == e.queue and state >= @JOB_ENDED@ and seq
 end
 
--- Adds to `found` the jobs that an entry still speaks of rightly. False if there are none.
+-- Adds to `found` the jobs that still match an entry. False if there are none.
 local function add_jobs(c, e, is_so, found, seen)
   local keys, any = {}, false
   for i, id in ipairs(e.ids) do
@@ -168,14 +179,15 @@ local function add_jobs(c, e, is_so, found, seen)
     any = any or seq
     if seq and not seen[keys[i]] then
       seen[keys[i]], e.left = true, e.left + 1
-      found[#found + 1] = { entry = e, tenant = e.tenant, id = e.ids[i], score = e.score, seq = seq }
+      found[#found + 1] = { entry = e, tenant = e.tenant, id = e.ids[i], score = e.score,
+        seq = seq }
     end
   end
   return any
 end
 
--- The entry speaks of nobody: forget it. What the set of all does not know any more its queue need not know. Not the other way round: where an
--- older version has ended a job, the set of all has it right.
+-- The entry matches no job: delete it. An entry that is missing in the global set is not needed in
+-- its queue's set. Not the other way round: sweeps use the global set.
 local function forget(c, key, e)
   local own = (e.is_many and queue_many_key or queue_due_key)(c, e.names)
   redis.call('ZREM', key, e.member)
@@ -184,17 +196,18 @@ local function forget(c, key, e)
   end
 end
 
--- The same for the entries of a set with scores from low to high, until n are found and, of many, all that have the last one's score: entries of one
--- are in the order of their seqs. Entries that speak of nobody are forgotten. found.more: it was given up before, after found.look_max.
+-- The same for the entries of a set with scores from low to high, until n are found and, of many,
+-- all that have the last one's score: entries of one are ordered by seq. Entries that match no job
+-- are deleted. found.more: it gave up early, after LOOK_MAX.
 local function gather(c, key, is_many, low, high, n, names, is_so, found, seen)
-  local n_before, n_looked, skip, last, look_max = #found, 0, 0, nil, found.look_max or LOOK_MAX
+  local n_before, n_looked, skip, last = #found, 0, 0, nil
   while true do
     local page = redis.call('ZRANGEBYSCORE', key, low, high, 'WITHSCORES', 'LIMIT', skip, PAGE)
     for i = 1, #page, 2 do
       local score = tonumber(page[i + 1])
       if #found - n_before >= n and (score ~= last or not is_many) then
         return
-      elseif n_looked >= look_max then
+      elseif n_looked >= LOOK_MAX then
         found.more = true
         return
       end
@@ -212,11 +225,11 @@ local function gather(c, key, is_many, low, high, n, names, is_so, found, seen)
   end
 end
 
--- Both sets; by score and seq, at most n. look_max: nil, or less than LOOK_MAX.
-local function come(c, due, many, low, high, n, names, is_so, look_max)
-  local found, seen = { look_max = look_max }, {}
-  gather(c, due, false, low, high, n, names, is_so, found, seen)
-  gather(c, many, true, low, high, n, names, is_so, found, seen)
+-- Both sets; by score and seq, at most n.
+local function come(c, due, many, low, high, n, is_so)
+  local found, seen = {}, {}
+  gather(c, due, false, low, high, n, nil, is_so, found, seen)
+  gather(c, many, true, low, high, n, nil, is_so, found, seen)
   table.sort(found, function(a, b)
     if a.score ~= b.score then
       return a.score < b.score
@@ -229,27 +242,22 @@ local function come(c, due, many, low, high, n, names, is_so, look_max)
   return found
 end
 
--- Claimed jobs whose claim has run out, by expiry and seq: n at most; names: of this queue (nil: of any). Whoever changes one calls Q.due_done(). `more`: there
--- may be others that were not looked at.
+-- Jobs whose claim has expired, by expiry and seq: at most n; names: of this queue (nil: of any).
+-- After changing one, call Q.due_done(). `more`: there may be others that were not read.
 function Q.dead_claims(c, n, names)
   local due, many = due_key(c), many_key(c)
   if names then
     due, many = queue_due_key(c, names), queue_many_key(c, names)
   end
-  return come(c, due, many, '-inf', N(c.now), n, nil, is_dead)
+  return come(c, due, many, '-inf', N(c.now), n, is_dead)
 end
 
--- Those of this queue among the first whose time has come of all queues: for claims that an older version has made.
-function Q.dead_among_all(c, names)
-  return come(c, due_key(c), many_key(c), '-inf', N(c.now), PAGE, names, is_dead, PAGE)
-end
-
--- Ended jobs that were kept long enough, by that time and seq.
+-- Ended jobs past their retention, by purge time and seq.
 function Q.old_jobs(c, n)
-  return come(c, due_key(c), many_key(c), N(Q.CLASS), N(Q.CLASS + c.wall), n, nil, is_old)
+  return come(c, due_key(c), many_key(c), N(Q.CLASS), N(Q.CLASS + c.wall), n, is_old)
 end
 
--- An entry of many goes with its last job. (Those of one are changed with their job.)
+-- An entry of many is deleted with its last job. (Those of one change with their job.)
 function Q.due_done(c, found)
   local e = found.entry
   e.left = e.left - 1
@@ -258,7 +266,7 @@ function Q.due_done(c, found)
   end
 end
 
--- Are there entries whose time has come? Changes nothing.
+-- Are there due entries? Changes nothing.
 function Q.is_due(c)
   for _, key in ipairs({ due_key(c), many_key(c) }) do
     if redis.call('ZRANGEBYSCORE', key, '-inf', N(c.now), 'LIMIT', 0, 1)[1]
@@ -269,7 +277,8 @@ function Q.is_due(c)
   return false
 end
 
--- Ended jobs of a queue, which could be purged at these times, were deleted: forget the entries of many that have none left. `times` is a set.
+-- Ended jobs of a queue, which could be purged at these times, were deleted: delete the entries of
+-- many that have none left. `times` is a set.
 function Q.many_gone(c, q, times)
   local key = many_key(c)
   for purge_at in pairs(times) do

@@ -1,14 +1,14 @@
--- queue_finish.lua: batches of finishes. Most jobs have no group, no parent and no unique key: then a finish changes nothing but the job
--- itself, and what many of them need is read and written by a handful of calls. All others go one by one through V.job_finish, in
--- their turn.
+-- queue_finish.lua: batches of finishes. Most jobs have no group, no parent and no unique key: then
+-- a finish changes nothing but the job itself, and a handful of calls read and write what many of
+-- them need. All others go through V.job_finish one by one, in their turn.
 --
--- A batch is read at once: b = Q.finish_read(…). Then its finishes, in order, are gathered (Q.finish_gather) and written (Q.finish_write) up
--- to one that is not the usual case, which is carried out by itself; and so on. What was read stays true meanwhile: no other verb comes
--- in between, nobody else does, no job is twice in a batch with its token, and a finish changes its own job, its parent, and places of READY ones,
--- but no other job that is RUNNING and no parent.
+-- A batch is read at once: b = Q.finish_read(…). Then its finishes are gathered in order
+-- (Q.finish_gather) and written (Q.finish_write) up to one that is not the usual case, which is
+-- executed by itself; and so on. What was read stays true meanwhile: no other verb or client can
+-- intervene, no job is in a batch twice with its token, and a finish changes its own job, its
+-- parent, and places of READY ones, but no other RUNNING job and no parent.
 do
 
-local RUNNING = 3
 local NEVER = -1
 local FINISH = 70 -- 'F', the first byte of a request: token, tenant, id (src/store/redis/packed.c)
 
@@ -20,12 +20,15 @@ local function set_of(keys)
   return set
 end
 
--- The finishes from args[from] on, up to something else or to a job that is named a second time. As long as each token is greater than the last
--- one that is not looked for: a job that is named twice then has another token, and whichever is not its own is not the usual case.
+-- The finishes from args[from] on, up to another kind of request or to a job that is named a second
+-- time. While each token is greater than the last one, duplicates are not searched for: a job that
+-- is named twice then has another token, and whichever is not its own is not the usual case.
 function Q.finish_read(c, args, from)
-  local b = { from = from, last = from - 2, tokens = {}, tenants = {}, ids = {}, keys = {}, rows = false, n = 0 }
+  local b = { from = from, last = from - 2, tokens = {}, tenants = {}, ids = {}, keys = {},
+    rows = false, n = 0 }
   local tokens, tenants, ids, keys, n = b.tokens, b.tenants, b.ids, b.keys, 0
-  local byte, unpack_request, prefix, prefix_of, seen, last = string.byte, struct.unpack, '', false, false, 0
+  local byte, unpack_request, prefix, prefix_of, seen, last =
+    string.byte, struct.unpack, '', false, false, 0
   for i = from, #args, 2 do
     local request = args[i]
     if byte(request) ~= FINISH then
@@ -57,26 +60,31 @@ function Q.finish_request(b, i)
   return { op = 'job_finish', tenant = b.tenants[k], id = b.ids[k], fence = b.tokens[k] }
 end
 
--- A queue of the batch, and what changes in it; false if its jobs do not go by themselves. Of its first job: the token, and whether it shares an entry of j.many.
+-- A queue of the batch, and its changes; false if its jobs are not independent. From its first job:
+-- the token, and whether it shares an entry of j.many.
 local function queue_of(c, b, tenant, name, token, is_many)
   local names = tenant .. '\0' .. name
   local g = b.queues[names]
   if g == nil then
     local q = Q.find(c, tenant, name)
     local keep = q and q.opts.keep_ms ~= NEVER and q.opts.keep_ms
-    g = keep and { q = q, purge_at = c.wall + keep, is_many = is_many, token = token, jobs = {}, ids = {}, seqs = {}, n = 0 } or false
+    g = keep and { q = q, purge_at = c.wall + keep, is_many = is_many, token = token, jobs = {},
+      ids = {}, seqs = {}, n = 0 } or false
     b.queues[names] = g
   end
   return g
 end
 
--- Gathers finishes from args[at] on, as long as they are the usual case, with their answers; where the first other one is. b.at says how far
--- it has come, should it break. The first answers with its row as it will be, the others with theirs as they were: the client puts the front of
--- the first one over them.
+-- Gathers finishes from args[at] on, as long as they are the usual case, with their replies;
+-- returns the position of the first other one. b.at says how far it has come, in case it fails. The
+-- first one's reply is its new row, those of the others their old ones: the client replaces their
+-- front with that of the first.
 local function gather(c, b, at, args, replies, n)
-  local rows, tokens, tenants, ids, keys, from, marks = b.rows, b.tokens, b.tenants, b.ids, b.keys, b.from, b.marks
+  local rows, tokens, tenants, ids, keys, from, marks =
+    b.rows, b.tokens, b.tenants, b.ids, b.keys, b.from, b.marks
   local peek, completed_rank, now, small = Q.peek, Q.completed_rank, c.now, Q.SMALL
-  local many_until = b.last > from and now + Q.MANY_MS or 0 -- one that is alone has an entry of its own
+  -- a single one has its own entry
+  local many_until = b.last > from and now + Q.MANY_MS or 0
   local g, name, stamp, stamp_bytes = false, false, false, -1
   for i = at, b.last, 2 do
     b.at = i
@@ -86,7 +94,7 @@ local function gather(c, b, at, args, replies, n)
       return i
     end
     local state, token, expires, is_plain, seq, queue = peek(row)
-    if state ~= RUNNING or token ~= tokens[k] or expires <= now or not is_plain then
+    if state ~= @JOB_RUNNING@ or token ~= tokens[k] or expires <= now or not is_plain then
       return i
     end
     if not g or queue ~= name or tenant ~= g.q.tenant then
@@ -103,7 +111,8 @@ local function gather(c, b, at, args, replies, n)
     end
     local m = b.n + 1
     b.n = m
-    marks[3 * m - 2], marks[3 * m - 1], marks[3 * m] = keys[k], stamp, data ~= '' and stamp .. string.sub(row, Q.STAMP_BYTES + 1) .. data
+    marks[3 * m - 2], marks[3 * m - 1], marks[3 * m] =
+      keys[k], stamp, data ~= '' and stamp .. string.sub(row, Q.STAMP_BYTES + 1) .. data
     m = g.n + 1
     g.n = m
     g.jobs[2 * m - 1], g.jobs[2 * m], g.ids[m], g.seqs[m] = completed_rank(seq), id, id, seq
@@ -112,16 +121,17 @@ local function gather(c, b, at, args, replies, n)
   return b.last + 2
 end
 
--- The same; a row that breaks is not the usual case.
+-- The same; a broken row is not the usual case.
 function Q.finish_gather(c, b, at, args, replies, n)
   b.n, b.queues, b.marks = 0, {}, {}
   local ok, other = pcall(gather, c, b, at, args, replies, n)
   return ok and other or b.at
 end
 
--- Write what was gathered. Of a row without a result only its front changes, and is written over: to make rows anew and write them all at once costs
--- twice as much, though it is one call instead of many. A result wants a new row: APPEND would leave it twice the memory it needs. Places come
--- before rows: should this break half-way, a finish that is repeated writes all of it again.
+-- Write what was gathered. If a row has no result, only its front changes and is overwritten:
+-- rebuilding the rows and writing them all at once costs twice as much, although it is one call
+-- instead of many. A result requires a new row: APPEND would leave it with twice the memory it
+-- needs. Places come before rows: if this fails halfway, a repeated finish writes all of it again.
 function Q.finish_write(c, b)
   local call, marks = redis.call, b.marks
   for _, g in pairs(b.queues) do

@@ -1,10 +1,12 @@
--- queue_group.lua: jobs of a group with a limit: who is in the claiming order, and who waits apart until there is room.
+-- queue_group.lua: groups with a limit: which jobs are in the claiming order, and which wait apart
+-- until the group has room.
 --
--- q.group has a member for each READY or claimed job of a group: group NUL lane place, where the lanes are b: READY, and the group is
--- full (q.full has it too); n: claimed; r: READY (q.ready has it too). Invariant, for each group of a queue with a limit: if a job is in
--- lane b, then n + r >= limit, and every r comes before every b. So a claim takes from q.ready without counting, in the right
--- order, and never sees the backlog of a full group. A claim changes neither side of it. Whoever becomes READY enters, whoever stops
--- being claimed or READY leaves.
+-- q.group has a member for each READY or claimed job of a group: group NUL lane place, where the
+-- lanes are b: READY, and the group is full (also in q.full); n: claimed; r: READY (also in
+-- q.ready). Invariant, for each group of a queue with a limit: if a job is in lane b, then n + r >=
+-- limit, and every r comes before every b. So a claim takes from q.ready without counting, in the
+-- right order, and never sees the backlog of a full group. A claim changes neither side of it. A
+-- job enters when it becomes READY, and leaves when it stops being claimed or READY.
 do
 
 local NEVER = -1
@@ -27,18 +29,22 @@ end
 
 -- How many jobs of the group are claimed, or READY and next to be claimed: lanes n and r.
 local function n_inside(key, group)
-  return redis.call('ZLEXCOUNT', key, '[' .. group .. '\0n', '(' .. group .. '\0s')
+  local n = redis.call('ZLEXCOUNT', key, '[' .. group .. '\0n', '(' .. group .. '\0s')
+  -- mutant group_limit_off_by_one: return math.max(n - 1, 0)
+  return n
 end
 
--- The first turn of those that wait for the group, or nil.
+-- The first turn of the jobs that wait for the group, or nil.
 local function first_blocked(key, group)
-  local m = redis.call('ZRANGEBYLEX', key, '[' .. group .. '\0b', '(' .. group .. '\0c', 'LIMIT', 0, 1)[1]
+  local m = redis.call('ZRANGEBYLEX', key, '[' .. group .. '\0b', '(' .. group .. '\0c',
+    'LIMIT', 0, 1)[1]
   return m and string.sub(m, #group + 3)
 end
 
--- The last turn of those that can be claimed, or nil.
+-- The last turn of the jobs that can be claimed, or nil.
 local function last_ready(key, group)
-  local m = redis.call('ZREVRANGEBYLEX', key, '(' .. group .. '\0s', '[' .. group .. '\0r', 'LIMIT', 0, 1)[1]
+  local m = redis.call('ZREVRANGEBYLEX', key, '(' .. group .. '\0s', '[' .. group .. '\0r',
+    'LIMIT', 0, 1)[1]
   return m and string.sub(m, #group + 3)
 end
 
@@ -51,7 +57,7 @@ local function move(c, q, key, group, turn, lane)
   redis.call('ZADD', Q.key(c, q, lane == 'b' and 'full' or 'ready'), 0, turn)
 end
 
--- A job becomes READY: does it have to wait for its group?
+-- A job becomes READY: must it wait for its group?
 local function is_blocked(c, q, j, turn)
   local limit, group = q.opts.group_limit, j[GROUP]
   if limit == NEVER then
@@ -59,7 +65,7 @@ local function is_blocked(c, q, j, turn)
   end
   local key = Q.key(c, q, 'group')
   if n_inside(key, group) < limit then
-    -- One place is free. It goes to the first one that is blocked, if that comes before this job.
+    -- One place is free. It goes to the first blocked job, if that comes before this one.
     local first = first_blocked(key, group)
     if not first or turn_before(turn, first) then
       return false
@@ -80,12 +86,13 @@ function Q.enter_ready(c, q, j)
   local turn = Q.turn(j)
   local blocked = j[GROUP] ~= '' and is_blocked(c, q, j, turn)
   if j[GROUP] ~= '' then
-    redis.call('ZADD', Q.key(c, q, 'group'), 0, j[GROUP] .. '\0' .. (blocked and 'b' or 'r') .. turn)
+    redis.call('ZADD', Q.key(c, q, 'group'), 0,
+      j[GROUP] .. '\0' .. (blocked and 'b' or 'r') .. turn)
   end
   redis.call('ZADD', Q.key(c, q, blocked and 'full' or 'ready'), 0, turn)
 end
 
--- A job of the group is inside no longer: the first one that waits has its place.
+-- A job of the group no longer counts: the first one that waits takes its place.
 function Q.group_leave(c, q, j)
   local limit, group = q.opts.group_limit, j[GROUP]
   if limit == NEVER then
@@ -99,12 +106,14 @@ function Q.group_leave(c, q, j)
   end
 end
 
--- The READY jobs of a group in claiming order: each r comes before each b. (What has just gone to b is met there again, and stays.)
+-- The READY jobs of a group in claiming order: each r comes before each b. (A job that was just
+-- moved to b is found there again, and stays.)
 local function regroup_one(c, q, key, group)
   local limit = q.opts.group_limit
   local n = redis.call('ZLEXCOUNT', key, '[' .. group .. '\0n', '(' .. group .. '\0o')
   for _, lane in ipairs({ 'r', 'b' }) do
-    for _, m in ipairs(redis.call('ZRANGEBYLEX', key, '[' .. group .. '\0' .. lane, '(' .. group .. '\0' .. lane .. '\255')) do
+    for _, m in ipairs(redis.call('ZRANGEBYLEX', key, '[' .. group .. '\0' .. lane,
+      '(' .. group .. '\0' .. lane .. '\255')) do
       local goes = (limit == NEVER or n < limit) and 'r' or 'b'
       n = n + 1
       if goes ~= lane then
@@ -114,7 +123,7 @@ local function regroup_one(c, q, key, group)
   end
 end
 
--- The limit of a queue's groups has changed: each group's READY jobs are put where they wait now.
+-- The limit of a queue's groups has changed: move each group's READY jobs to the right lanes.
 function Q.regroup(c, q)
   local key, from = Q.key(c, q, 'group'), '-'
   while true do

@@ -1,38 +1,45 @@
--- queue_job.lua: rows of jobs, the places where they wait, and what follows from a change: for the group, the unique key, the
--- parent's count, and whoever waits.
+-- queue_job.lua: rows of jobs, the sets in which they wait, and the consequences of a change for
+-- the group, the unique key, the parent's count and the waiters.
 --
--- Every change is: leave the places of the old state, decide, enter those of the new one. All of it is one FCALL, so nobody sees a
--- job in between, and what was read is still true when it is written. Claims, which take many at once, have their own way in queue_claim.lua.
+-- Every change follows the same steps: remove the job from the sets of its old state, decide, add
+-- it to those of its new state. All of it is one FCALL, so no client sees a job in between, and
+-- what was read is still true when it is written. Claims, which take many jobs at once, have their
+-- own code in queue_claim.lua.
 
--- A job is an array, and j[STATE] its state: with names for its fields a claim costs a tenth more.
+-- A job is an array, and j[STATE] its state: named fields make a claim a tenth slower.
 local TENANT, ID = 1, 2
-local WAS, INSIDE, UP, PURGE_AT = 3, 4, 5, 6 -- not stored: where leave() found it, its parent, when it may go; false: not known
+-- not stored: where leave() found it, its parent, when it may be purged; false: unknown
+local WAS, INSIDE, UP, PURGE_AT = 3, 4, 5, 6
 local FIXED = 7 -- what never changes, as it is stored
--- What changes; first what a finish changes. LAST is how the last attempt ended (enum il__job_last), ASKED: a stop was asked for.
+-- The fields that change; first those that a finish changes. LAST is how the last attempt ended
+-- (enum il__job_last), ASKED: a stop was requested.
 local STATE, LAST, EXPIRES, UPDATED, RESULT_BYTES = 8, 9, 10, 11, 12
-local ATTEMPT, PROGRESS, TOKEN, SEALED, ASKED, SILENT, LEASE, RUN_AT, STARTED = 13, 14, 15, 16, 17, 18, 19, 20, 21
+local ATTEMPT, PROGRESS, TOKEN, SEALED, ASKED, SILENT, LEASE, RUN_AT, STARTED =
+  13, 14, 15, 16, 17, 18, 19, 20, 21
 local WORKER, ERROR, MESSAGE = 22, 23, 24
--- What does not. TRAITS: 1 its id or its queue's name needs escapes in JSON, 2 it is plain: nothing else changes when it ends. BLOBS_AT: where in FIXED they begin.
-local SEQ, PRIORITY, MAX_ATTEMPTS, IS_PARENT, N_CHILDREN, PARENT_SEQ, UNIQUE_UNTIL, CREATED = 25, 26, 27, 28, 29, 30, 31, 32
+-- The fields that do not. TRAITS: 1 its id or its queue's name needs escapes in JSON, 2 it is
+-- plain: nothing else changes when it ends. BLOBS_AT: where in FIXED they begin.
+local SEQ, PRIORITY, MAX_ATTEMPTS, IS_PARENT, N_CHILDREN, PARENT_SEQ, UNIQUE_UNTIL, CREATED =
+  25, 26, 27, 28, 29, 30, 31, 32
 local PAYLOAD_BYTES, TRAITS, QUEUE, PARENT, GROUP, UNIQUE_KEY, BLOBS_AT = 33, 34, 35, 36, 37, 38, 39
 do
 
-local SCHEDULED, READY, RUNNING, COMPLETED, FAILED, CANCELLED = 1, 2, 3, 4, 5, 6
-local LAST_FINISHED = 1
 local NEVER = -1
 
--- A row: what changes, then what does not, each numbers in fixed width and texts with a NUL behind them; then payload and result, if they are
--- small. What does not change is never packed again. A parent's row is RUNNING and never claimed. An ended job's end is when it
--- was updated last. Doubles are exact for all of these numbers, and faster than wide integers.
+-- A row: the fields that change, then those that do not, each as fixed-width numbers and
+-- NUL-terminated strings; then payload and result, if they are small. The fixed part is never
+-- packed again. A parent's row is RUNNING and never claimed. The end time of an ended job is its
+-- last update. Doubles are exact for all of these numbers, and faster than wide integers.
 local CHANGING_FORMAT = '<BBddI4I4bdBBBdddsss' -- STATE to MESSAGE
 local FIXED_FORMAT = '<dhI4BI4dddI4Bssss' -- SEQ to UNIQUE_KEY
 local READ_FORMAT = CHANGING_FORMAT .. 'dhI4BI4dddI4Bssss' -- both
 local WRITE_FORMAT = CHANGING_FORMAT .. 'c0'
 local GLANCE_FORMAT = '<BBddI4I4bdBBBdd' -- state, …, updated, …, run_at
 local FIXED_AT = 66 -- where what does not change begins, if worker, error and message are empty
-local SMALL = 512 -- bytes of a blob that is kept in the row: one key less to touch, and not much more to write
+-- bytes of a blob that is kept in the row: one key less to touch, and not much more to write
+local SMALL = 512
 
--- ---- rows ------------------------------------------------------------------------------------------------------------------
+-- ---- rows ---------------------------------------------------------------------------------------
 
 function Q.job_key(c, tenant, id)
   return c.tag .. ':j:' .. tenant .. '\0' .. id
@@ -46,8 +53,10 @@ function Q.unpack_job(row, tenant, id)
 end
 
 function Q.pack_job(j)
-  return struct.pack(WRITE_FORMAT, j[STATE], j[LAST], j[EXPIRES], j[UPDATED], j[RESULT_BYTES], j[ATTEMPT], j[PROGRESS], j[TOKEN],
-    j[SEALED], j[ASKED], j[SILENT], j[LEASE], j[RUN_AT], j[STARTED], j[WORKER], j[ERROR], j[MESSAGE], j[FIXED])
+  return struct.pack(WRITE_FORMAT, j[STATE], j[LAST], j[EXPIRES], j[UPDATED], j[RESULT_BYTES],
+    j[ATTEMPT], j[PROGRESS], j[TOKEN],
+    j[SEALED], j[ASKED], j[SILENT], j[LEASE], j[RUN_AT], j[STARTED], j[WORKER], j[ERROR],
+    j[MESSAGE], j[FIXED])
 end
 
 -- A job that is nothing yet.
@@ -65,15 +74,19 @@ end
 
 -- No parent, group or unique key.
 local function is_plain(j)
-  return j[IS_PARENT] == 0 and j[PARENT_SEQ] == 0 and j[GROUP] == '' and j[UNIQUE_KEY] == '' and j[UNIQUE_UNTIL] == 0
+  return j[IS_PARENT] == 0 and j[PARENT_SEQ] == 0 and j[GROUP] == '' and j[UNIQUE_KEY] == ''
+    and j[UNIQUE_UNTIL] == 0
 end
 
--- What never changes of a new job, and its payload.
+-- The fixed fields of a new job, and its payload.
 function Q.fix_job(c, j, data)
   j[PAYLOAD_BYTES] = #data
-  j[TRAITS] = ((needs_escapes(j[ID]) or needs_escapes(j[QUEUE])) and 1 or 0) + (is_plain(j) and 2 or 0)
-  local fixed = struct.pack(FIXED_FORMAT, j[SEQ], j[PRIORITY], j[MAX_ATTEMPTS], j[IS_PARENT], j[N_CHILDREN], j[PARENT_SEQ],
-    j[UNIQUE_UNTIL], j[CREATED], j[PAYLOAD_BYTES], j[TRAITS], j[QUEUE], j[PARENT], j[GROUP], j[UNIQUE_KEY])
+  j[TRAITS] = ((needs_escapes(j[ID]) or needs_escapes(j[QUEUE])) and 1 or 0) + (is_plain(j) and 2
+    or 0)
+  local fixed = struct.pack(FIXED_FORMAT, j[SEQ], j[PRIORITY], j[MAX_ATTEMPTS], j[IS_PARENT],
+    j[N_CHILDREN], j[PARENT_SEQ],
+    j[UNIQUE_UNTIL], j[CREATED], j[PAYLOAD_BYTES], j[TRAITS], j[QUEUE], j[PARENT], j[GROUP],
+    j[UNIQUE_KEY])
   j[FIXED], j[BLOBS_AT] = fixed, #fixed + 1
   if #data <= SMALL then
     j[FIXED] = fixed .. data
@@ -116,12 +129,12 @@ function Q.save(c, j)
   redis.call('SET', c.tag .. ':j:' .. j[TENANT] .. '\0' .. j[ID], Q.pack_job(j))
 end
 
--- The queue of a job. Queues are never forgotten.
+-- The queue of a job. Queues are never deleted.
 function Q.of(c, j)
   return Q.find(c, j[TENANT], j[QUEUE])
 end
 
--- Rows by their ids, those that are there, in that order: calls each(row, id).
+-- Existing rows by their ids, in that order: calls each(row, id).
 local function each_row(c, tenant, ids, each)
   for from = 1, #ids, 1000 do
     local keys = {}
@@ -136,12 +149,14 @@ local function each_row(c, tenant, ids, each)
   end
 end
 
--- Jobs by their ids. With is_meant(state as it is shown, updated) only some of them: the others are looked at, but not unpacked.
+-- Jobs by their ids. With is_meant(state as shown, updated) only some of them: the others are read,
+-- but not unpacked.
 function Q.jobs(c, tenant, ids, is_meant)
   local jobs = {}
   each_row(c, tenant, ids, function(row, id)
     local state, _, _, updated, _, _, _, _, _, _, _, _, run_at = struct.unpack(GLANCE_FORMAT, row)
-    if not is_meant or is_meant(state == SCHEDULED and run_at <= c.wall and READY or state, updated) then
+    if not is_meant or is_meant(state == @JOB_SCHEDULED@ and run_at <= c.wall and @JOB_READY@
+      or state, updated) then
       jobs[#jobs + 1] = Q.unpack_job(row, tenant, id)
     end
   end)
@@ -149,26 +164,28 @@ function Q.jobs(c, tenant, ids, is_meant)
 end
 
 function Q.ended(j)
-  return j[STATE] >= COMPLETED
+  return j[STATE] >= @JOB_ENDED@
 end
 
 -- The state that is shown.
 function Q.view(c, j)
-  return j[STATE] == SCHEDULED and j[RUN_AT] <= c.wall and READY or j[STATE]
+  return j[STATE] == @JOB_SCHEDULED@ and j[RUN_AT] <= c.wall and @JOB_READY@ or j[STATE]
 end
 
 function Q.expired(c, j)
-  return j[STATE] == RUNNING and j[IS_PARENT] == 0 and c.now >= j[EXPIRES]
+  return j[STATE] == @JOB_RUNNING@ and j[IS_PARENT] == 0 and c.now >= j[EXPIRES]
 end
 
--- ---- many at once ------------------------------------------------------------------------------------------------------------
+-- ---- many at once -------------------------------------------------------------------------------
 --
--- What a claim and a finish make of a row, by copying what stays of it: to unpack and pack it all would be half of what they cost. (Of what
--- Lua does here the bytes of new strings cost most, then formats; to skip bytes with x costs more than to read them.)
+-- The changes that a claim and a finish make to a row, done by copying the unchanged parts:
+-- unpacking and packing all of it would be half of their cost. (In this Lua code the bytes of new
+-- strings cost most, then formats; skipping bytes with x costs more than reading them.)
 
--- Of a row: state, token, when its claim expires, whether it is plain, its seq and its queue's name. What rows of one claim have in common is
--- compared with that of the last row: to unpack it costs twice as much. That is the front, and what lies around the seq: the texts before
--- it, and traits and queue, 47 bytes behind it.
+-- From a row: state, token, expiry of its claim, whether it is plain, its seq and its queue's name.
+-- The parts that rows of one claim share are compared with those of the last row: unpacking them
+-- costs twice as much. These are the front, and what surrounds the seq: the strings before it, and
+-- traits and queue, 47 bytes after it.
 local front, state, expires = '', 0, 0
 local texts, seq_at, tail, tail_end, plain, queue = '', 66, '', 113, false, ''
 
@@ -193,17 +210,19 @@ function Q.peek(row)
   return state, unpack_row('<d', row, 28), expires, plain, (unpack_row('<d', row, seq_at)), queue
 end
 
--- What a claim writes into all of its rows; for Q.claimed_row().
+-- The part that a claim writes into all of its rows; for Q.claimed_row().
 function Q.claim_stamp(c, holder, silent, lease)
   return {
-    struct.pack('<BBddI4', RUNNING, 0, c.now + lease, c.wall, 0), -- STATE to RESULT_BYTES
+    -- STATE to RESULT_BYTES
+    struct.pack('<BBddI4', @JOB_ON_CLAIM@, @LAST_NONE@, c.now + lease, c.wall, 0),
     struct.pack('<BBBd', 0, 0, silent, lease), -- SEALED to LEASE
     struct.pack('<d', c.wall) .. holder .. '\0', -- STARTED, WORKER
     like = false, before = '', after = '', at = FIXED_AT,
   }
 end
 
--- What goes before and behind the token of a row that is like this one: the same from its attempt to its texts.
+-- The parts before and after the token of a row like this one: the same from its attempt to its
+-- strings.
 local function stamp_for(row, like, stamp)
   local attempt, at, why = struct.unpack('<I4', row, 23), FIXED_AT, ''
   local x, y, z = string.byte(row, 63, 65)
@@ -217,8 +236,8 @@ local function stamp_for(row, like, stamp)
   stamp.after = stamp[2] .. string.sub(row, 47, 54) .. stamp[3] .. why .. '\0\0'
 end
 
--- The row of a READY job once it is claimed; and true if its payload is not in the row. It was not sealed (no parent) nor asked to stop (then it
--- would have ended), and has no result.
+-- The row of a READY job once it is claimed; and true if its payload is not in the row. It was not
+-- sealed (it is not a parent) nor asked to stop (then it would have ended), and has no result.
 function Q.claimed_row(row, token, stamp)
   local like = string.sub(row, 23, 65)
   if like ~= stamp.like then
@@ -226,13 +245,21 @@ function Q.claimed_row(row, token, stamp)
   end
   local at = stamp.at
   local a, b, c, d = string.byte(row, at + 43, at + 46) -- bytes of the payload
-  return stamp.before .. struct.pack('<d', token) .. stamp.after .. string.sub(row, at), c + d > 0 or a + 256 * b > SMALL
+  return stamp.before .. struct.pack('<d', token) .. stamp.after .. string.sub(row, at), c + d > 0
+    or a + 256 * b > SMALL
 end
 
--- What a finish with a result of so many bytes writes over the front of a row: STATE to RESULT_BYTES. The result goes to the end of the row.
--- Where it does not expire any more stands when it may be purged, if an entry of j.many names it; 0: it has one of its own in j.due.
+-- The size of the payload of a READY job.
+function Q.payload_bytes(row)
+  local worker, why, message = struct.unpack('<sss', row, 63)
+  return (struct.unpack('<I4', row, FIXED_AT + #worker + #why + #message + 43))
+end
+
+-- What a finish with a result of this size writes over the front of a row: STATE to RESULT_BYTES.
+-- The result goes to the end of the row. The expiry, no longer needed, is replaced by the purge
+-- time, if an entry of j.many names the job; 0: it has its own in j.due.
 function Q.finish_stamp(purge_at, wall, n_bytes)
-  return struct.pack('<BBddI4', COMPLETED, LAST_FINISHED, purge_at, wall, n_bytes)
+  return struct.pack('<BBddI4', @JOB_ON_FINISH@, @LAST_FINISHED@, purge_at, wall, n_bytes)
 end
 
 Q.STAMP_BYTES = 22
@@ -242,9 +269,10 @@ function Q.large_payload(c, tenant, id)
   return redis.call('GET', K(c, 'j.data', tenant, id)) or ''
 end
 
--- ---- places ------------------------------------------------------------------------------------------------------------------
+-- ---- places -------------------------------------------------------------------------------------
 
--- A place in claiming order: priority, run_at, seq, so that bytes compare as these do; and the id behind them.
+-- A place in claiming order: priority, run_at, seq, encoded so that bytes compare the same way;
+-- followed by the id.
 function Q.turn(j)
   return struct.pack('>I2I8I8', j[PRIORITY] + 1000, j[RUN_AT], j[SEQ]) .. j[ID]
 end
@@ -263,21 +291,27 @@ function Q.place(j)
   return struct.pack('>I8', j[SEQ]) .. j[ID]
 end
 
--- Scores of j.due, j.many and q.jobs are a number below 2^50, a time in ms or a seq, and above it a class: so a job goes from claimed to ended by
--- one change of its score in each of them. All of them are below 2^53, where doubles are exact.
+-- Scores of j.due, j.many and q.jobs are a number below 2^50, a time in ms or a seq, plus a class
+-- above it: so a job moves from claimed to ended by one change of its score in each of them. All of
+-- them are below 2^53, where doubles are exact.
 local CLASS = 1125899906842624
 Q.CLASS = CLASS
 
+-- Classes of q.jobs, by state: so a listing reads only what it shows, and one call counts a state's
+-- jobs.
+local CLASS_OF = { [@JOB_READY@] = 0, [@JOB_COMPLETED@] = 1, [@JOB_FAILED@] = 2,
+  [@JOB_CANCELLED@] = 3, [@JOB_RUNNING@] = 4, [@JOB_SCHEDULED@] = 5 }
+Q.CLASS_OF, Q.RUNNING_CLASS = CLASS_OF, CLASS_OF[@JOB_RUNNING@]
+
 -- Its class and place in q.jobs.
 local function rank(j)
-  return (j[STATE] < COMPLETED and 0 or j[STATE] - 3) * CLASS + j[SEQ]
+  return CLASS_OF[j[STATE]] * CLASS + j[SEQ]
 end
 
--- Of a COMPLETED one, as text. Those of a batch follow each other: the digits before the last two are remembered.
+-- A number as text. Those of a batch are consecutive: the digits before the last two are cached.
 local hundreds, hundreds_text, ends = -1, '', {}
 
-function Q.completed_rank(seq)
-  local rank_of = CLASS + seq
+local function rank_text(rank_of)
   local rest = rank_of % 100
   if rank_of - rest ~= hundreds then
     hundreds = rank_of - rest
@@ -291,13 +325,22 @@ function Q.completed_rank(seq)
   return hundreds_text .. last
 end
 
--- Jobs of a class in q.jobs: 0 live, 1 COMPLETED, 2 FAILED, 3 CANCELLED.
+-- Ranks of jobs that a batch of finishes, or a claim, moves.
+function Q.completed_rank(seq)
+  return rank_text(CLASS + seq)
+end
+
+function Q.claimed_rank(turn)
+  return rank_text(Q.RUNNING_CLASS * CLASS + struct.unpack('>I8', turn, 11))
+end
+
+-- Jobs of a class in q.jobs.
 function Q.n_of_class(c, q, class)
   return redis.call('ZCOUNT', Q.key(c, q, 'jobs'), N(class * CLASS), '(' .. N((class + 1) * CLASS))
 end
 
--- The next n jobs of a class by seq, `newest` first or last, with seqs in from < seq < to (nil: no bound): their ids, and a table of
--- their seqs.
+-- The next n jobs of a class by seq, `newest` first or last, with seqs in from < seq < to (nil: no
+-- bound): their ids, and a table of their seqs.
 function Q.ids_of_class(c, q, class, newest, from, to, n)
   local low = from and '(' .. N(class * CLASS + from) or N(class * CLASS)
   local high = '(' .. N(to and class * CLASS + to or (class + 1) * CLASS)
@@ -314,17 +357,18 @@ function Q.ids_of_class(c, q, class, newest, from, to, n)
   return ids, seqs
 end
 
--- ---- unique keys -----------------------------------------------------------------------------------------------------------------
+-- ---- unique keys --------------------------------------------------------------------------------
 
 function Q.keeps_key(c, j)
-  return j[STATE] < COMPLETED or c.wall < j[UNIQUE_UNTIL]
+  -- mutant unique_not_checked: return c.wall < j[UNIQUE_UNTIL]
+  return j[STATE] < @JOB_ENDED@ or c.wall < j[UNIQUE_UNTIL]
 end
 
 local function unique_key(c, j)
   return K(c, 'q.unique', j[TENANT], j[QUEUE], j[UNIQUE_KEY])
 end
 
--- The job that took the key last, if it still keeps others from it.
+-- The job that took the key last, if it still excludes others.
 function Q.keeper(c, q, key)
   local m = redis.call('GET', K(c, 'q.unique', q.tenant, q.name, key))
   local j = m and Q.job(c, q.tenant, string.sub(m, 9))
@@ -346,10 +390,11 @@ local function unique_leave(c, j)
   end
 end
 
--- ---- children --------------------------------------------------------------------------------------------------------------------
+-- ---- children -----------------------------------------------------------------------------------
 --
--- j.child:SEQ has a member for each child: class seq id, where the classes are l: live, c: COMPLETED, f: FAILED or CANCELLED. It goes with
--- the parent: of one that was purged and pushed anew they are not the children.
+-- j.child:SEQ has a member for each child: class seq id, where the classes are l: live, c:
+-- COMPLETED, f: FAILED or CANCELLED. It is deleted with the parent: if the parent is purged and
+-- pushed again, these are not its children.
 
 local NONE = {} -- instead of a parent that is not there any more
 
@@ -370,7 +415,7 @@ function Q.children_key(c, p)
 end
 
 local function child_class(state)
-  return state < COMPLETED and 'l' or state == COMPLETED and 'c' or 'f'
+  return state < @JOB_ENDED@ and 'l' or state == @JOB_COMPLETED@ and 'c' or 'f'
 end
 
 local function child_member(j, state)
@@ -397,27 +442,29 @@ function Q.n_children(c, p, class)
   return redis.call('ZLEXCOUNT', Q.children_key(c, p), '[' .. class, '(' .. class .. '\255')
 end
 
--- Children of a class, by seq: ids of at most n behind the member `after` (nil: from the first), and the last member.
+-- Children of a class, by seq: ids of at most n with a seq above `after`, and the seq of the last
+-- one if there may be others.
 function Q.children(c, p, class, after, n)
-  local from = after and '(' .. after or '[' .. class
-  local members = redis.call('ZRANGEBYLEX', Q.children_key(c, p), from, '(' .. class .. '\255', 'LIMIT', 0, n)
+  local from = '[' .. class .. struct.pack('>I8', after + 1)
+  local members = redis.call('ZRANGEBYLEX', Q.children_key(c, p), from, '(' .. class .. '\255',
+    'LIMIT', 0, n)
   local ids = {}
   for i, m in ipairs(members) do
     ids[i] = string.sub(m, 10)
   end
-  return ids, members[#members]
+  return ids, #ids == n and struct.unpack('>I8', members[n], 2) or nil
 end
 
--- ---- changes ---------------------------------------------------------------------------------------------------------------------
+-- ---- changes ------------------------------------------------------------------------------------
 
--- The job is about to change: take it from where it waits. j[WAS] and j[INSIDE] tell enter() where that was. Of a claimed or ended one the
--- entry in j.due stays until it is known what becomes of it.
+-- The job is about to change: remove it from where it waits. j[WAS] and j[INSIDE] tell enter()
+-- where that was. The entry in j.due of a claimed or ended job stays until its new state is known.
 function Q.leave(c, q, j)
   local state = j[STATE]
   j[WAS], j[INSIDE] = state, false
-  if state == SCHEDULED then
+  if state == @JOB_SCHEDULED@ then
     redis.call('ZREM', Q.key(c, q, 'later'), Q.place(j))
-  elseif state == READY then
+  elseif state == @JOB_READY@ then
     local turn = Q.turn(j)
     j[INSIDE] = redis.call('ZREM', Q.key(c, q, 'ready'), turn) == 1
     if not j[INSIDE] then
@@ -426,7 +473,7 @@ function Q.leave(c, q, j)
     if j[GROUP] ~= '' then
       redis.call('ZREM', Q.key(c, q, 'group'), Q.group_member(j, j[INSIDE] and 'r' or 'b'))
     end
-  elseif state == RUNNING and j[IS_PARENT] == 0 then
+  elseif state == @JOB_RUNNING@ and j[IS_PARENT] == 0 then
     j[INSIDE] = true
     if j[GROUP] ~= '' then
       redis.call('ZREM', Q.key(c, q, 'group'), Q.group_member(j, 'n'))
@@ -434,38 +481,33 @@ function Q.leave(c, q, j)
   end
 end
 
--- It lives again, or for the first time.
-local function enter_live(c, q, j)
-  redis.call('ZADD', Q.key(c, q, 'jobs'), N(rank(j)), j[ID])
-  if j[UNIQUE_KEY] ~= '' then
-    unique_take(c, j)
-  end
-end
-
 local function enter_ended(c, q, j)
-  redis.call('ZADD', Q.key(c, q, 'jobs'), N(rank(j)), j[ID])
   Q.purge_from(c, j, j[PURGE_AT])
   if j[UNIQUE_KEY] ~= '' and not Q.keeps_key(c, j) then
     unique_leave(c, j)
   end
 end
 
--- The job is what it will be: put it where that belongs, and tell who waits (not `quiet`: nothing that shows has changed). Not for one
--- that becomes claimed. Its parent is not looked at: see Q.look().
+-- The job is in its new state: add it to the matching places, and wake the waiters (unless `quiet`:
+-- nothing visible has changed). Not for one that becomes claimed. Its parent is not checked: see
+-- Q.look().
 function Q.enter(c, q, j, quiet)
   local state, was = j[STATE], j[WAS]
-  if state >= COMPLETED then
+  if state ~= was then
+    redis.call('ZADD', Q.key(c, q, 'jobs'), N(rank(j)), j[ID])
+  end
+  if state >= @JOB_ENDED@ then
     enter_ended(c, q, j)
   else
-    if state == SCHEDULED then
+    if state == @JOB_SCHEDULED@ then
       redis.call('ZADD', Q.key(c, q, 'later'), N(j[RUN_AT]), Q.place(j))
-    elseif state == READY then
+    elseif state == @JOB_READY@ then
       Q.enter_ready(c, q, j)
     end
-    if not was or was >= COMPLETED then
-      enter_live(c, q, j)
+    if j[UNIQUE_KEY] ~= '' and (not was or was >= @JOB_ENDED@) then
+      unique_take(c, j) -- it lives again, or for the first time
     end
-    if was and was >= RUNNING then
+    if was and was >= @JOB_RUNNING@ then
       Q.due_never(c, j)
     end
   end
@@ -473,7 +515,7 @@ function Q.enter(c, q, j, quiet)
   if j[PARENT_SEQ] ~= 0 then
     child_changed(c, j, was)
   end
-  if j[INSIDE] and state ~= READY and j[GROUP] ~= '' then
+  if j[INSIDE] and state ~= @JOB_READY@ and j[GROUP] ~= '' then
     Q.group_leave(c, q, j)
   end
   if quiet then
@@ -482,13 +524,14 @@ function Q.enter(c, q, j, quiet)
   if was then
     wake(c, j[TENANT], j[ID], '#job') -- a new one has nobody who waits for it
   end
-  if state <= READY then
+  if state <= @JOB_READY@ then
     Q.wake(c, q)
   end
 end
 
--- Delete a job that is not RUNNING. With it go its payload, its result, its unique key, and its place among its parent's children. (An entry of
--- j.many that names it goes with the last of its jobs: queue_due.lua.)
+-- Delete a job that is not RUNNING, with its payload, its result, its unique key, and its place
+-- among its parent's children. (An entry of j.many that names it is deleted with the last of its
+-- jobs: queue_due.lua.)
 function Q.delete(c, q, j)
   Q.leave(c, q, j)
   redis.call('DEL', Q.job_key(c, j[TENANT], j[ID]))
@@ -500,14 +543,14 @@ function Q.delete(c, q, j)
   if Q.ended(j) then
     Q.due_never(c, j)
   end
-  if j[STATE] == COMPLETED then
+  if j[STATE] == @JOB_COMPLETED@ then
     Q.count(c, q, 'completed', 1)
   end
   if j[UNIQUE_KEY] ~= '' then
     unique_leave(c, j)
   end
   if j[IS_PARENT] == 1 then
-    redis.call('DEL', Q.children_key(c, j))
+    redis.call('UNLINK', Q.children_key(c, j)) -- there may be many: Redis frees them aside
   end
   local p = Q.parent(c, j)
   if p then
@@ -518,25 +561,27 @@ function Q.delete(c, q, j)
   end
 end
 
--- ---- ends --------------------------------------------------------------------------------------------------------------------------
+-- ---- ends ---------------------------------------------------------------------------------------
 
-local TOTAL_OF = { [FAILED] = 'dead', [CANCELLED] = 'cancelled' }
+local TOTAL_OF = { [@JOB_FAILED@] = 'failed', [@JOB_CANCELLED@] = 'cancelled' }
 
--- Kept as long as the queue says, and at least as long as it keeps its unique key. nil: it does not go by itself.
-function Q.purge_at(c, q, j)
-  local keep = j[STATE] == FAILED and q.opts.keep_dead_ms or q.opts.keep_ms
+-- Kept as long as the queue says, from `ended` on, and at least as long as it keeps its unique key.
+-- nil: not purged automatically.
+function Q.purge_at(q, j, ended)
+  local keep = j[STATE] == @JOB_FAILED@ and q.opts.keep_failed_ms or q.opts.keep_ms
   if keep == NEVER then
     return nil
   end
-  return math.max(c.wall + keep, j[UNIQUE_UNTIL])
+  return math.max(ended + keep, j[UNIQUE_UNTIL])
 end
 
--- The job, which has left its places, ends. The child of a live parent is kept until that ends.
+-- The job, which was removed from its places, ends. The child of a live parent is kept until that
+-- ends.
 function Q.end_as(c, q, j, state)
   local p = Q.parent(c, j)
   j[STATE], j[EXPIRES], j[UPDATED] = state, 0, c.wall
   if not p or Q.ended(p) then
-    j[PURGE_AT] = Q.purge_at(c, q, j)
+    j[PURGE_AT] = Q.purge_at(q, j, c.wall)
   end
   if TOTAL_OF[state] then
     Q.count(c, q, TOTAL_OF[state], 1)

@@ -1,2 +1,0 @@
--- raw_begin: take the write lock at once.
-BEGIN IMMEDIATE;

@@ -1,2 +1,0 @@
--- raw_commit: syncs the WAL.
-COMMIT;

@@ -1,2 +1,0 @@
--- check_any: is there a row at all?
-SELECT 1 FROM @table LIMIT 1;

@@ -1,2 +1,0 @@
--- check_count: how many rows there are.
-SELECT count(*) FROM @table;

@@ -1,2 +1,0 @@
--- check_null_count: rows without a value.
-SELECT count(*) FROM @table WHERE @column IS NULL;

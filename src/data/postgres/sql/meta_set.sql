@@ -1,4 +1,0 @@
--- meta_set
--- params:  1 version  2 min_version
-INSERT INTO @schema.data_meta (version, min_version) VALUES ($1, $2)
-ON CONFLICT (one) DO UPDATE SET version = excluded.version, min_version = excluded.min_version;

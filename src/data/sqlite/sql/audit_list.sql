@@ -1,5 +1,0 @@
--- audit_list: newest first.
--- params:  1 before  2 limit
--- returns: seq, at_ms, tenant, who, act, what, reason, outcome, details
-SELECT seq, at_ms, tenant, who, act, what, reason, outcome, details
-FROM il_audit WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2;

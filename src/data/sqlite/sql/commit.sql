@@ -1,2 +1,0 @@
--- commit: as begin.
-COMMIT;

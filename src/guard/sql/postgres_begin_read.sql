@@ -1,2 +1,0 @@
--- postgres_begin_read: one snapshot for all that is read.
-BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;

@@ -1,2 +1,0 @@
--- postgres_rollback
-ROLLBACK;

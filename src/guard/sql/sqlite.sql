@@ -1,0 +1,83 @@
+-- sqlite.sql: fenced transactions on the user's SQLite file.
+--
+-- The fence is checked and the user's statements run in one transaction, started with sqlite_begin:
+-- it holds the file's only write lock from begin to end, so no other fence can be shown, and no one
+-- else can write, in between.
+
+-- ---- transactions -------------------------------------------------------------------------------
+
+-- name: sqlite_begin
+-- IMMEDIATE takes the file's only write lock now. A transaction that reads first and writes later
+-- could find that another one has written meanwhile.
+BEGIN IMMEDIATE;
+
+-- name: sqlite_begin_read
+-- All reads see the same state of the file; nothing is locked until the first of them.
+BEGIN DEFERRED;
+
+-- name: sqlite_commit
+-- A commit hook refuses every other commit.
+COMMIT;
+
+-- name: sqlite_rollback
+-- Also after a failure that left the transaction open.
+ROLLBACK;
+
+-- ---- fences -------------------------------------------------------------------------------------
+
+-- name: sqlite_fence_there
+-- Was a fence shown in this file before?
+-- returns: '1' or '0'
+SELECT CASE WHEN EXISTS (SELECT 1 FROM main.sqlite_schema
+                          WHERE type = 'table' AND name = 'interlock_fence')
+            THEN '1' ELSE '0' END;
+
+-- name: sqlite_fence_make
+-- The highest fence shown for each key. Created in the transaction that shows the first one, under
+-- the write lock, so no one else creates it at the same time.
+CREATE TABLE IF NOT EXISTS main.interlock_fence (
+    tenant      TEXT    NOT NULL,
+    key         TEXT    NOT NULL,
+    fence       INTEGER NOT NULL,
+    shown_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key)
+) WITHOUT ROWID;
+
+-- name: sqlite_fence_show
+-- Show a fence.
+-- params:  1 tenant  2 key  3 fence  4 now
+-- returns: fence (no row: a higher one was shown before)
+INSERT INTO main.interlock_fence (tenant, key, fence, shown_at_ms)
+VALUES ($1, $2, CAST($3 AS INTEGER), CAST($4 AS INTEGER))
+    ON CONFLICT (tenant, key) DO UPDATE
+   SET fence = excluded.fence, shown_at_ms = excluded.shown_at_ms
+ WHERE interlock_fence.fence <= excluded.fence
+RETURNING fence;
+
+-- name: sqlite_fence_seen
+-- The highest fence shown, for the error message.
+-- params:  1 tenant  2 key
+-- returns: fence
+SELECT fence FROM main.interlock_fence WHERE tenant = $1 AND key = $2;
+
+-- ---- the catalogue ------------------------------------------------------------------------------
+
+-- name: sqlite_is_store
+-- Is the file a store? Stores may only be written under their lock file (src/store/sqlite). The
+-- same check as is_ours in src/store/sqlite/sql/state.sql.
+-- returns: '1' or '0'
+SELECT CASE WHEN EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'il_state')
+            THEN '1' ELSE '0' END;
+
+-- name: sqlite_table
+-- A table or view by its name. Names are compared the way SQLite does.
+-- params:  1 schema, NULL = main  2 name
+-- returns: schema, name
+SELECT schema, name FROM pragma_table_list
+ WHERE schema = coalesce($1, 'main') COLLATE NOCASE AND name = $2 COLLATE NOCASE LIMIT 1;
+
+-- name: sqlite_column
+-- A column of a table, as the catalogue spells it.
+-- params:  1 schema  2 table  3 column
+-- returns: name
+SELECT name FROM pragma_table_xinfo($2) WHERE schema = $1 AND name = $3 COLLATE NOCASE LIMIT 1;

@@ -1,2 +1,0 @@
--- sqlite_commit: a commit hook refuses every other one.
-COMMIT;

@@ -1,0 +1,15 @@
+-- parts.sql: shared fragments, inserted wherever a function says @name@.
+
+-- The state of a live job `l`, by where it waits.
+-- part: state_of_lane
+CASE l.lane & 7 WHEN @LANE_CLAIMED@ THEN @JOB_RUNNING@ WHEN @LANE_PARENT@ THEN @JOB_RUNNING@
+                WHEN @LANE_SCHEDULED@ THEN @JOB_SCHEDULED@ ELSE @JOB_READY@ END
+
+-- The modes, as bits, that conflict with a request for `mode`: the conflict table of src/core.
+-- part: conflicts_of_mode
+CASE mode WHEN @MODE_EXCLUSIVE@ THEN @CONFLICTS_EXCLUSIVE@
+          WHEN @MODE_SHARED@ THEN @CONFLICTS_SHARED@ ELSE @CONFLICTS_PERMIT@ END
+
+-- The states, as bits, in which a live run may be shown: an overdue one is shown as it will end.
+-- part: may_be_live
+@RUN_BIT_PENDING@ + @RUN_BIT_RUNNING@ + @RUN_BIT_FAILED@ + @RUN_BIT_CANCELLED@

@@ -1,2 +1,0 @@
--- alive: is somebody there?
-SELECT 1

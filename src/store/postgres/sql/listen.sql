@@ -1,2 +1,0 @@
--- listen: on the connection of the listener, and nowhere else.
-LISTEN @channel

@@ -1,3 +1,0 @@
--- migrate_wait: how long this transaction waits for a lock.
--- params:  1 milliseconds
-SELECT set_config('lock_timeout', $1, true)

@@ -1,2 +1,0 @@
--- rollback: nothing was done.
-ROLLBACK

@@ -1,2 +1,0 @@
--- begin_read: one snapshot for all ops of the batch.
-BEGIN;

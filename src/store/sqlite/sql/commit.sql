@@ -1,2 +1,0 @@
--- commit: with synchronous = FULL this returns after the WAL was synced.
-COMMIT;

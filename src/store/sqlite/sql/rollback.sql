@@ -1,2 +1,0 @@
--- rollback: undo the batch.
-ROLLBACK;

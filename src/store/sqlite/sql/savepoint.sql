@@ -1,2 +1,0 @@
--- savepoint: what follows can be undone alone, within the transaction of a caller.
-SAVEPOINT il_apply;

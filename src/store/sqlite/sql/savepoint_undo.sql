@@ -1,2 +1,0 @@
--- savepoint_undo: undo what was done since the savepoint, which stays.
-ROLLBACK TO il_apply;

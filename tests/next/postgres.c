@@ -1,0 +1,16 @@
+/*
+ * postgres.c: versions of the schema, ending with a fictitious one; see store/migration.h.
+ */
+#include "store/postgres/postgres_internal.h"
+#include "store/migration.h"
+
+#include "next_steps.inc"
+#include "postgres_schema.inc"
+
+static const char *const steps[] = { sql_schema, next_postgres };
+
+const struct il__schema il__pg_schema = {
+    .version     = ARRAY_LEN(steps),
+    .min_version = 2,
+    .steps       = steps,
+};

@@ -1,0 +1,16 @@
+/*
+ * sqlite.c: versions of the schema, ending with a fictitious one; see store/migration.h.
+ */
+#include "store/sqlite/sqlite_internal.h"
+#include "store/migration.h"
+
+#include "next_steps.inc"
+#include "sqlite_schema.inc"
+
+static const char *const steps[] = { sql_schema, next_sqlite };
+
+const struct il__schema il__sq_schema = {
+    .version     = ARRAY_LEN(steps),
+    .min_version = 2,
+    .steps       = steps,
+};
