@@ -218,7 +218,9 @@ open_far_store(struct rig *g, il **ret_h)
         return NULL;
     }
     struct t_proxy *proxy = t_proxy_to_store(g->url, through);
-    opts.timeout_ms       = 500;
+    /* Short, as the tests wait for it; but a busy machine must answer within it: a start whose
+     * answer comes too late is withdrawn. */
+    opts.timeout_ms = 1500;
     if (il_open(through, &opts, ret_h, &err) != IL_OK)
         T_FAIL("%s: %s", through, err.message);
     return proxy;
@@ -244,7 +246,7 @@ RIG_TEST(store_lost)
 
     rig_pipeline(g, "p", HANGS, g->scratch);
     struct t_proxy *proxy =
-        open_far(g, &h, &r, (struct rig_opts){ .lease_ms = 3000, .grace_ms = 200 });
+        open_far(g, &h, &r, (struct rig_opts){ .lease_ms = 5000, .grace_ms = 200 });
     if (proxy == NULL)
         return;
     rig_slot(g, "p", id);
