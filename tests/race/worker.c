@@ -170,13 +170,13 @@ worker_open(const char *url)
 }
 
 static il_lease *
-take(il *h, const char *key)
+take(il *h, const char *key, int64_t ttl_ms)
 {
     il_acquire_opts opts  = IL_ACQUIRE_OPTS_INIT;
     il_lease       *lease = NULL;
     il_error        err;
 
-    opts.ttl_ms  = 1000;
+    opts.ttl_ms  = ttl_ms;
     opts.wait_ms = 60000;
     if (il_acquire(h, key, &opts, &lease, &err) != IL_OK) {
         (void)fprintf(stderr, "race-worker: %s\n", err.message);
@@ -200,7 +200,7 @@ static int
 zombie(const char *url, const char *key, const char *file)
 {
     il       *h     = worker_open(url);
-    il_lease *lease = take(h, key);
+    il_lease *lease = take(h, key, 1000);
     long      n     = read_number(file);
     il_error  err   = { 0 };
     char      order[64];
@@ -226,7 +226,7 @@ static int
 hold(const char *url, const char *key)
 {
     il       *h     = worker_open(url);
-    il_lease *lease = take(h, key);
+    il_lease *lease = take(h, key, 30000); /* a busy machine must not end it */
     char      line[64];
 
     await_line(line);
