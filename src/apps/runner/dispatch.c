@@ -300,10 +300,20 @@ runner_take(struct runner *r, const char *tenant, const char *run_id, struct pip
 }
 
 void
-runner_poke(struct runner *r)
+runner_cancelled(struct runner *r, const il_run_info *run)
 {
+    struct wants *w = &r->wants;
+
+    if (r->o.mode == RUNNER_ASK)
+        return;
     runner_lock(&r->mutex);
-    r->look = true;
+    struct want_group *g    = find_group(w, run->tenant, run->key + strlen(PIPELINE_KEY_PREFIX));
+    struct want       *want = find_want(w, run->tenant, run->id);
+    if (g != NULL)
+        g->not_before_ns = 0; /* it may have been the one that the others waited for */
+    if (want != NULL && run->state > IL_RUN_RUNNING &&
+        !runner_is_executing(r, run->tenant, run->id))
+        forget_want(w, want); /* and perhaps its group */
     wake(r);
     runner_unlock(&r->mutex);
 }

@@ -177,7 +177,10 @@ show_run(struct http_request *r)
 static void
 cancelled(struct http_request *r)
 {
-    runner_poke(runner_app_of(r)->runner);
+    const il_op *op = r->ops;
+
+    if (op->status == IL_OK && op->out.n_runs > 0)
+        runner_cancelled(runner_app_of(r)->runner, &op->out.runs[0]);
     show_run(r);
 }
 

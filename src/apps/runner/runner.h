@@ -163,8 +163,9 @@ il_status runner_values(const struct pipeline *p, const json_t *parameters, void
 void runner_take(struct runner *r, const char *tenant, const char *run_id, struct pipeline *p);
 /* Record that a trigger joined a run. */
 void runner_joined(struct runner *r, const struct il__data_join *join);
-/* A run may have been cancelled or ended: check again soon. */
-void runner_poke(struct runner *r);
+/* A run was cancelled through this process: it is not started any more, and the next one of its
+ * pipeline is tried at once. Any thread; never waits for the store. */
+void runner_cancelled(struct runner *r, const il_run_info *run);
 
 /* Is the external job of the pipeline running? IL_OK: no. IL_HELD: yes, *ret_id is its id
  * (il__free). Otherwise unknown, and nothing may start. Blocks up to preflight_timeout_ms. */
