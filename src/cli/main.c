@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/store.h"
 #include "proc/hide.h"
+#include "runtime/handle.h"
 
 static void
 free_args(char **args)
@@ -46,6 +47,7 @@ main(int argc, char **argv)
 
     if (args == NULL || !il__proc_hide_environment())
         return il__cli_fail_memory();
+    il__own_process();
     int status = il__cli_main(args);
     free_args(args);
     return status;

@@ -61,6 +61,12 @@ tenant_of(const struct il__store *store, const il_open_opts *opts)
     return store->tenant != NULL ? store->tenant : "default";
 }
 
+void
+il__own_process(void)
+{
+    il__store_sqlite_uncounted();
+}
+
 il_status
 il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_error *reterr)
 {

@@ -111,6 +111,10 @@ struct il_lease {
     bool             cancel_told;  /* the same for on_cancel */
 };
 
+/* For our own programs, before their first handle: change settings of libraries that apply to the
+ * whole process, which is not for a library to decide. */
+void il__own_process(void);
+
 /* Create a handle on a store, which it owns from then on (on IL_OK only). il_open() does this for a
  * URL. */
 il_status il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret,

@@ -207,6 +207,9 @@ il_status il__store_memory_open(const struct il__store_open *o, struct il__store
                                 il_error *reterr) MUST_USE;
 il_status il__store_sqlite_open(const struct il__store_open *o, struct il__store **ret,
                                 il_error *reterr) MUST_USE;
+/* SQLite counts the bytes of all its allocations, under a mutex, for a number that we never ask
+ * for: turn that off, for the whole process and before SQLite is used. */
+void      il__store_sqlite_uncounted(void);
 il_status il__store_postgres_open(const struct il__store_open *o, struct il__store **ret,
                                   il_error *reterr) MUST_USE;
 il_status il__store_postgres_migrate(const struct il__store_open *o, bool check,

@@ -304,7 +304,8 @@ runner_cancelled(struct runner *r, const il_run_info *run)
 {
     struct wants *w = &r->wants;
 
-    if (r->o.mode == RUNNER_ASK)
+    if (r->o.mode == RUNNER_ASK ||
+        strncmp(run->key, PIPELINE_KEY_PREFIX, strlen(PIPELINE_KEY_PREFIX)) != 0)
         return;
     runner_lock(&r->mutex);
     struct want_group *g    = find_group(w, run->tenant, run->key + strlen(PIPELINE_KEY_PREFIX));

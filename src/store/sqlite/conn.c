@@ -24,6 +24,12 @@ il__sq_sql(enum sq_stmt stmt)
     return sql[stmt];
 }
 
+void
+il__store_sqlite_uncounted(void)
+{
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* if it fails, the bytes are counted */
+}
+
 /* Map a native result code to a status. A full disk shows in several codes, but always in errno. */
 il_status
 il__sq_map(int extended_rc, int system_errno)
