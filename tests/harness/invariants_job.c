@@ -7,11 +7,12 @@
 
 #define PAGES_MAX 200
 
-struct jobs { /* of one tenant */
-    il_op              pages[PAGES_MAX];
-    size_t             n_pages;
-    const il_job_info *items[PAGES_MAX * IL_PAGE_ITEMS_MAX];
-    size_t             n;
+struct jobs { /* of one tenant; a test looks thousands of times, mostly at few */
+    il_op               pages[PAGES_MAX];
+    size_t              n_pages;
+    const il_job_info **items;
+    size_t              n;
+    size_t              n_max;
 };
 
 static bool
@@ -92,6 +93,8 @@ by_token(const void *a, const void *b)
 static bool
 look_at_tokens(struct jobs *jobs, char why[T_WHY_BYTES])
 {
+    if (jobs->n == 0)
+        return true;
     qsort(jobs->items, jobs->n, sizeof jobs->items[0], by_token);
     for (size_t i = 1; i < jobs->n; i++) {
         if (jobs->items[i]->token != 0 && jobs->items[i]->token == jobs->items[i - 1]->token)
@@ -220,6 +223,17 @@ keep_limit(struct t_watch *w, const il_queue_info *q)
     t_seen_find(&w->seen, T_SEEN_QUEUE, q->tenant, q->name)->limits[0] = q->opts.group_limit;
 }
 
+static void
+add_job(struct jobs *jobs, const il_job_info *job)
+{
+    if (jobs->n == jobs->n_max) {
+        jobs->n_max = MAX(2 * jobs->n_max, 64);
+        jobs->items = realloc(jobs->items, jobs->n_max * sizeof(const il_job_info *));
+        CHECK(jobs->items != NULL);
+    }
+    jobs->items[jobs->n++] = job;
+}
+
 static bool
 list_jobs(il *h, struct jobs *jobs, const il_queue_info *q, char why[T_WHY_BYTES])
 {
@@ -238,8 +252,8 @@ list_jobs(il *h, struct jobs *jobs, const il_queue_info *q, char why[T_WHY_BYTES
         for (size_t i = 0; i < op->out.n_jobs; i++) {
             if (op->out.jobs[i].seq >= before)
                 return t_broken(why, "job %s stands in the wrong place", op->out.jobs[i].id);
-            before                 = op->out.jobs[i].seq;
-            jobs->items[jobs->n++] = &op->out.jobs[i];
+            before = op->out.jobs[i].seq;
+            add_job(jobs, &op->out.jobs[i]);
         }
         cursor = op->out.next;
     } while (cursor != NULL);
@@ -266,6 +280,7 @@ t_watch_jobs(struct t_watch *w, il *h, const char *tenant, char why[T_WHY_BYTES]
     for (size_t i = 0; i < jobs->n_pages; i++)
         il_op_release(&jobs->pages[i]);
     il_op_release(&queues);
+    free(jobs->items);
     free(jobs);
     return ok;
 }
