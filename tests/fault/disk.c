@@ -5,20 +5,20 @@
 
 #include <sqlite3.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness/rng.h"
-#include "harness/tmp.h"
 
 #define N_FILES_MAX 16
 #define SECTOR_BYTES 512
 #define KINDS (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)
 
-static struct disk_cut cut;
-static const char     *image_dir;
-static unsigned        n_syncs;
-static sqlite3_vfs     vfs; /* the default one, but for xOpen */
-static sqlite3_vfs    *real_vfs;
+static struct disk_plan plan;
+static const char      *image_dir;
+static unsigned         n_cuts;
+static sqlite3_vfs      vfs; /* the default one, but for xOpen */
+static sqlite3_vfs     *real_vfs;
 /* those of its databases and of its other files, but for xSync */
 static sqlite3_io_methods methods[2];
 static int (*real_sync)(sqlite3_file *file, int flags);
@@ -27,39 +27,42 @@ static struct {
     char          path[T_PATH_BYTES];
 } files[N_FILES_MAX];
 
+void
+disk_cut_dir(const char *image, unsigned i, char path[T_PATH_BYTES])
+{
+    t_path(path, "%s/cut-%u", image, i);
+}
+
+/* The path of a file's copy in another folder. */
 static void
-image_path(char path[T_PATH_BYTES], const char *of)
+path_in(const char *dir, const char *of, char path[T_PATH_BYTES])
 {
     const char *base = strrchr(of, '/');
 
-    t_path(path, "%s/%s", image_dir, base != NULL ? base + 1 : of);
+    t_path(path, "%s/%s", dir, base != NULL ? base + 1 : of);
 }
 
 static void
-take_image(const char *path)
+copy(const char *from, const char *to)
 {
-    char   to[T_PATH_BYTES];
     size_t n;
-    char  *data = t_file_read(path, &n);
+    char  *data = t_file_read(from, &n);
 
-    image_path(to, path);
     t_file_write(to, data, n);
     free(data);
 }
 
 /* Sector by sector the old or the new one; the file is as long as the longer of both. */
 static void
-mix_image(const char *path, struct t_rng *rng)
+mix(const char *old_path, const char *new_path, const char *to, struct t_rng *rng)
 {
-    char   to[T_PATH_BYTES];
     size_t n_new;
     size_t n_old = 0;
-    char *new    = t_file_read(path, &n_new);
+    char *new    = t_file_read(new_path, &n_new);
     char *old    = NULL;
 
-    image_path(to, path);
-    if (t_file_exists(to))
-        old = t_file_read(to, &n_old);
+    if (t_file_exists(old_path))
+        old = t_file_read(old_path, &n_old);
     size_t n     = MAX(n_old, n_new);
     char  *mixed = calloc(1, n + 1);
     CHECK(mixed != NULL);
@@ -76,35 +79,46 @@ mix_image(const char *path, struct t_rng *rng)
     free(new);
 }
 
-_Noreturn static void
-lose_power(void)
+/* Keep what would be left if the power went now, and say so. */
+static void
+keep_cut(void)
 {
+    char         dir[T_PATH_BYTES];
     struct t_rng rng;
 
-    t_rng_init(&rng, cut.seed);
-    for (size_t i = 0; cut.loss == DISK_MIXES && i < N_FILES_MAX; i++) {
-        if (files[i].file != NULL && t_file_exists(files[i].path))
-            mix_image(files[i].path, &rng);
+    t_rng_init(&rng, plan.seed * 1000 + n_cuts / 2 + 1);
+    disk_cut_dir(image_dir, n_cuts++, dir);
+    CHECK(mkdir(dir, 0700) == 0);
+    for (size_t i = 0; i < N_FILES_MAX && files[i].file != NULL; i++) {
+        char image[T_PATH_BYTES];
+        char to[T_PATH_BYTES];
+        path_in(image_dir, files[i].path, image);
+        path_in(dir, files[i].path, to);
+        if (plan.loss == DISK_MIXES && t_file_exists(files[i].path))
+            mix(image, files[i].path, to, &rng);
+        else if (t_file_exists(image))
+            copy(image, to);
     }
-    _exit(DISK_CUT_STATUS);
+    static const char line[] = DISK_CUT_LINE "\n";
+    CHECK(write(STDOUT_FILENO, line, strlen(line)) == (ssize_t)strlen(line));
 }
 
 static int
 disk_sync(sqlite3_file *file, int flags)
 {
+    char   image[T_PATH_BYTES];
     size_t i = 0;
 
     while (i < N_FILES_MAX && files[i].file != file)
         i++;
     CHECK(i < N_FILES_MAX);
-    n_syncs++;
-    if (n_syncs == cut.at && cut.before)
-        lose_power();
+    keep_cut();
     int rc = real_sync(file, flags);
-    if (rc == SQLITE_OK && cut.loss != DISK_LIES)
-        take_image(files[i].path);
-    if (n_syncs == cut.at)
-        lose_power();
+    CHECK(rc == SQLITE_OK);
+    path_in(image_dir, files[i].path, image);
+    if (plan.loss != DISK_LIES)
+        copy(files[i].path, image);
+    keep_cut();
     return rc;
 }
 
@@ -136,16 +150,16 @@ disk_delete(sqlite3_vfs *self UNUSED, const char *name, int sync_dir)
     char image[T_PATH_BYTES];
     int  rc = real_vfs->xDelete(real_vfs, name, sync_dir);
 
-    image_path(image, name);
+    path_in(image_dir, name, image);
     if (rc == SQLITE_OK && sync_dir != 0 && t_file_exists(image))
         CHECK(unlink(image) == 0);
     return rc;
 }
 
 void
-disk_install(const char *image, const struct disk_cut *the_cut)
+disk_install(const char *image, const struct disk_plan *the_plan)
 {
-    cut       = *the_cut;
+    plan      = *the_plan;
     image_dir = image;
     real_vfs  = sqlite3_vfs_find(NULL);
     CHECK(real_vfs != NULL);

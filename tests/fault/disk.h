@@ -6,6 +6,7 @@
 #define T_DISK_H
 
 #include "harness/check.h"
+#include "harness/tmp.h"
 
 enum disk_loss {
     DISK_DROPS, /* what was not synced is gone */
@@ -13,16 +14,21 @@ enum disk_loss {
     DISK_LIES   /* it says that it has synced, and has not */
 };
 
-struct disk_cut {
+struct disk_plan {
     enum disk_loss loss;
-    unsigned       at;     /* the sync at which the power goes, from 1 */
-    bool           before; /* before it takes effect, or right after */
-    uint64_t       seed;   /* of DISK_MIXES */
+    uint64_t       seed; /* of DISK_MIXES */
 };
 
-/* Take over this process's files, before any is opened; images go to the folder `image`. When the
- * power goes, the process ends with DISK_CUT_STATUS, in the middle of whatever it does. */
-#define DISK_CUT_STATUS 99
-void disk_install(const char *image, const struct disk_cut *cut);
+/*
+ * Take over this process's files, before any is opened; the image goes to the folder `image`. At
+ * every sync the power could go before the sync takes effect, or right after it. For each of these
+ * cuts the process writes a line DISK_CUT_LINE to its output, and leaves in `image`, below
+ * disk_cut_dir(), what the cut would leave. It then carries on.
+ */
+#define DISK_CUT_LINE "cut"
+void disk_install(const char *image, const struct disk_plan *plan);
+
+/* The folder of the i-th cut, from 0: at sync i / 2 + 1, the even ones before it takes effect. */
+void disk_cut_dir(const char *image, unsigned i, char path[T_PATH_BYTES]);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * power.c: the power fails at the n-th sync, n = 1, 2, ... until all work is done, before the sync
- * or right after it. Everything acknowledged by then must be in the store afterwards. The work
- * itself is in power_locks.c and power_jobs.c.
+ * power.c: the power fails at each sync of some work, before the sync or right after it. Everything
+ * acknowledged by then must be in the store afterwards. The work is done once, and leaves what each
+ * cut would leave (disk.h). The work itself is in power_locks.c and power_jobs.c.
  */
 #include "fault/power.h"
 
@@ -10,8 +10,6 @@
 #include "fault/whole.h"
 #include "harness/proc.h"
 #include "harness/unit.h"
-
-#define N_CUTS_MAX 1000
 
 struct kind {
     int (*work)(void *arg);
@@ -37,55 +35,58 @@ power_open_image(struct power *w)
     return h;
 }
 
-/* One cut. *ret_kept: nothing was lost. False when the work was done before the power went. */
+/* Judge the i-th cut, with what was said before it. True: nothing was lost. */
 static bool
-cut_once(const struct kind *kind, struct disk_cut cut, bool *ret_kept)
+is_kept(const struct kind *kind, const struct power *w, unsigned i, const char *said)
 {
-    struct power  w = { .cut = cut };
+    struct power  left = *w;
     struct t_proc p;
 
-    t_tmp_make(w.dir);
-    t_tmp_make(w.image);
-    t_path(w.url, "sqlite:%s/x.db", w.dir);
-    t_proc_fork(&p, kind->work, &w);
-    int status = t_proc_exit(&p, 20000);
-    if (status != DISK_CUT_STATUS && status != 0)
-        T_FAIL("sync %u: the worker ended with %d:\n%s", cut.at, status, p.text);
-    w.said = strdup(p.text);
-    CHECK(w.said != NULL);
-    t_proc_release(&p);
-    t_proc_fork(&p, kind->judge, &w);
+    disk_cut_dir(w->image, i, left.image);
+    left.said = said;
+    t_proc_fork(&p, kind->judge, &left);
     int verdict = t_proc_exit(&p, 20000);
-    *ret_kept   = verdict == 0;
-    if (verdict != 0 && (verdict != POWER_LOST || cut.loss != DISK_LIES))
+    if (verdict != 0 && (verdict != POWER_LOST || w->plan.loss != DISK_LIES))
         T_FAIL("the power went %s sync %u (%s, seed %" PRIu64 "): %s",
-               cut.before ? "before" : "after", cut.at,
-               cut.loss == DISK_MIXES ? "mixed" : "dropped", cut.seed, p.text);
+               i % 2 == 0 ? "before" : "after", i / 2 + 1,
+               w->plan.loss == DISK_MIXES ? "mixed" : "dropped", w->plan.seed, p.text);
     t_proc_release(&p);
-    free(w.said);
-    t_tmp_remove(w.dir);
-    t_tmp_remove(w.image);
-    return status == DISK_CUT_STATUS;
+    t_tmp_remove(left.image);
+    return verdict == 0;
 }
 
 /* Every sync, before and after; the number of cuts after which nothing was missing. */
 static unsigned
-cut_all(const struct kind *kind, enum disk_loss loss, uint64_t seed, unsigned *ret_n)
+cut_all(const struct kind *kind, struct disk_plan plan, unsigned *ret_n)
 {
-    unsigned n_kept = 0;
-    bool     more   = true;
+    struct power  w = { .plan = plan };
+    struct t_proc worker;
+    char          said[T_PROC_OUT_BYTES] = "";
+    size_t        n_said                 = 0;
+    unsigned      n                      = 0;
+    unsigned      n_kept                 = 0;
 
-    *ret_n = 0;
-    for (unsigned at = 1; more; at++) {
-        T_LESS(at, N_CUTS_MAX);
-        for (int before = 0; before < 2 && more; before++) {
-            bool kept;
-            more =
-                cut_once(kind, (struct disk_cut){ loss, at, before != 0, seed * 1000 + at }, &kept);
-            *ret_n += more;
-            n_kept += more && kept;
+    t_tmp_make(w.dir);
+    t_tmp_make(w.image);
+    t_path(w.url, "sqlite:%s/x.db", w.dir);
+    t_proc_fork(&worker, kind->work, &w);
+    int status = t_proc_exit(&worker, 20000);
+    if (status != 0)
+        T_FAIL("the worker ended with %d:\n%s", status, worker.text);
+    for (const char *line = worker.text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        size_t n_line = (size_t)(end - line) + 1;
+        if (strncmp(line, DISK_CUT_LINE "\n", n_line) == 0) {
+            n_kept += is_kept(kind, &w, n++, said);
+        } else {
+            memcpy(said + n_said, line, n_line);
+            n_said += n_line;
+            said[n_said] = '\0';
         }
     }
+    t_proc_release(&worker);
+    t_tmp_remove(w.dir);
+    t_tmp_remove(w.image);
+    *ret_n = n;
     return n_kept;
 }
 
@@ -93,7 +94,7 @@ static void
 keeps_all(const struct kind *kind, enum disk_loss loss, uint64_t seed)
 {
     unsigned n;
-    unsigned n_kept = cut_all(kind, loss, seed, &n);
+    unsigned n_kept = cut_all(kind, (struct disk_plan){ loss, seed }, &n);
 
     T_EQ(n_kept, n);
     print_message("# %u power cuts\n", n);
@@ -104,7 +105,7 @@ static void
 is_found_out(const struct kind *kind)
 {
     unsigned n;
-    unsigned n_kept = cut_all(kind, DISK_LIES, 0, &n);
+    unsigned n_kept = cut_all(kind, (struct disk_plan){ DISK_LIES, 0 }, &n);
 
     T_LESS(n_kept, n / 2);
 }

@@ -5,18 +5,17 @@
 #define T_POWER_H
 
 #include "fault/disk.h"
-#include "harness/tmp.h"
 
 #define POWER_LOST 3 /* exit statuses of a judge */
 #define POWER_DAMAGED 4
 
 struct power {
-    char            dir[T_PATH_BYTES];
-    char            image[T_PATH_BYTES];
-    char            url[T_PATH_BYTES];
-    struct disk_cut cut;
-    /* by the worker: a line for each op that was acknowledged; the judge may cut it to pieces */
-    char *said;
+    char             dir[T_PATH_BYTES];
+    char             image[T_PATH_BYTES]; /* for a judge: what the cut left */
+    char             url[T_PATH_BYTES];
+    struct disk_plan plan;
+    /* by the worker before the cut: a line for each op that was acknowledged */
+    const char *said;
 };
 
 /* All of these are given a struct power and run in a process of their own (so no T_…), for a

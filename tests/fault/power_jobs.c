@@ -86,7 +86,7 @@ power_job_work(void *arg)
     uint64_t      tokens[N_JOBS];
     il           *h = NULL;
 
-    disk_install(w->image, &w->cut);
+    disk_install(w->image, &w->plan);
     for (unsigned i = 0; i < N_JOBS; i++) {
         if (i % N_PER_OPEN == 0) {
             il_close(h);

@@ -53,7 +53,7 @@ power_lock_work(void *arg)
     uint64_t      fences[N_KEYS];
     il           *h = NULL;
 
-    disk_install(w->image, &w->cut);
+    disk_install(w->image, &w->plan);
     for (unsigned i = 0; i < N_KEYS; i++) {
         if (i % N_PER_OPEN == 0) {
             il_close(h);
@@ -68,11 +68,11 @@ power_lock_work(void *arg)
 }
 
 static struct told
-read_told(char *text)
+read_told(const char *text)
 {
     struct told t = { 0 };
 
-    for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+    for (const char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         char     what[16];
         unsigned i;
         uint64_t fence;
