@@ -361,8 +361,8 @@ def run(*args, env=None, **more):
                           timeout=60 * SLOW, check=False, **more)
 
 
-def eventually(check, seconds=10, what="it"):
-    """Until check() is true, which is returned."""
+def eventually(check, seconds=10, what="it", pause=0.02):
+    """Until check() is true, which is returned. pause: seconds between checks, more for one that costs much."""
     deadline = time.monotonic() + seconds * SLOW
     while True:
         got = check()
@@ -370,7 +370,7 @@ def eventually(check, seconds=10, what="it"):
             return got
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} does not happen within {seconds} s")
-        time.sleep(0.02)
+        time.sleep(pause)
 
 
 def together(n, work):

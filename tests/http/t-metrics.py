@@ -79,11 +79,11 @@ def busy(s):
 
 
 def gathered(s, want):
-    """Scrape until the values that are gathered from the store are there."""
+    """Scrape until the values that are gathered from the store are there; the server does so every 5 s."""
     def look():
         values, _ = parse(scrape(s))
         return values if want(values) else None
-    return lib.eventually(look, 15, "the gathering")
+    return lib.eventually(look, 15, "the gathering", pause=0.2)
 
 
 def test_pipelines():
