@@ -28,6 +28,7 @@ import queue
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -45,6 +46,7 @@ P99_MS = float(os.environ.get("IL_FAIR_P99_MS", "1000")) * lib.SLOW
 RSS_BYTES = 1 << 30
 BATCH = 4096
 VALUES = 40_000  # tiny values in evil's cache
+FILL = 4000  # of them by one request
 BIG = 1_000_000  # bytes of a large one, nearly as large as they may be
 JOBS = 48  # with such a payload
 TIMEOUT_S = 30  # of a call
@@ -346,9 +348,24 @@ def evil(address, key, name, requests, stop, results):
     results.put((name, {what: list(seen) for what, seen in list(counts.items())}))
 
 
-def prepare(address, key):
+def multiply(schema, n):
+    """The n tiny values in a PostgreSQL store become VALUES. Through the server that takes longer
+    than an attack, and nothing else may run meanwhile."""
+    copies = f"""INSERT INTO {schema}.cache_value
+                 SELECT (jsonb_populate_record(v, jsonb_build_object(
+                             'key', 'tiny' || substr(v.key, 5)::int + at))).*
+                   FROM {schema}.cache_value v, generate_series({n}, {VALUES - n}, {n}) at"""
+    done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
+                           "-d", os.environ["IL_TEST_POSTGRES"], "-c", copies,
+                           "-c", f"SELECT count(*) FROM {schema}.cache_value"],
+                          capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode != 0 or done.stdout.strip() != str(VALUES):
+        raise AssertionError(f"psql: {done.stdout}{done.stderr}")
+
+
+def prepare(fleet, key):
     """What the attacks need in the store: many tiny values, a large one, large jobs, a held key."""
-    raw = Raw(address, key)
+    raw = Raw(fleet.a.address, key)
 
     def ask(method, path, body, expected=(200, 201, 202)):
         status, answer = raw.ask(raw.request(method, path, body), keep=True)
@@ -365,8 +382,11 @@ def prepare(address, key):
         if any(r["status"] != "OK" for r in done["results"]):
             raise AssertionError(f"fill: {done['results'][:3]}")
 
-    for at in range(0, VALUES, 4000):
-        fill([f"tiny{i}" for i in range(at, min(at + 4000, VALUES))], "x")
+    is_postgres = fleet.store.startswith("postgres")
+    for at in range(0, FILL if is_postgres else VALUES, FILL):
+        fill([f"tiny{i}" for i in range(at, at + FILL)], "x")
+    if is_postgres:
+        multiply(fleet.name, FILL)
     fill(["big"], "v" * BIG)
     ask("POST", "/api/v1/cache/lookup", {"key": "building", "holder": "h", "lease_ms": 3600000})
     for queue in ("big", "empty", "more", "many"):
@@ -545,7 +565,7 @@ def ready(engine):
         "INTERLOCK_SHUTDOWN": "1s", "INTERLOCK_RUNS_SHUTDOWN": "0s"})
     try:
         evil_key, good_key = fleet.a.key_for("evil", "operator"), fleet.a.key_for("good", "write")
-        prepare(fleet.a.address, evil_key)
+        prepare(fleet, evil_key)
         return fleet, evil_key, good_key
     except BaseException:
         fleet.end()
