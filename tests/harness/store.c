@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "runtime/handle.h"
 #include "store/remote/remote.h"
@@ -177,6 +178,56 @@ close_handles(struct t_store *s)
     s->n_handles = 0;
 }
 
+/* ---- new stores in a file -------------------------------------------------------------------- */
+
+/* The files of an empty store, which say all about it. */
+static struct {
+    const char *name;
+    char       *data; /* NULL = there is none */
+    size_t      n_bytes;
+} empty[] = { { "x.db", NULL, 0 }, { "x.db-wal", NULL, 0 } };
+
+static void
+make_empty(const struct t_engine *engine)
+{
+    struct t_store new = { .engine = engine };
+    char path[T_PATH_BYTES];
+
+    t_clock_init(&new.clock);
+    t_tmp_make(new.dir);
+    t_engine_make(engine, new.dir, new.url, new.real_url);
+    il_close(t_store_open(&new));
+    for (size_t i = 0; i < ARRAY_LEN(empty); i++) {
+        t_path(path, "%s/%s", new.dir, empty[i].name);
+        if (t_file_exists(path))
+            empty[i].data = t_file_read(path, &empty[i].n_bytes);
+    }
+    CHECK(empty[0].data != NULL);
+    t_tmp_remove(new.dir);
+}
+
+/*
+ * A store in a file is a copy of an empty one: creating one takes longer than most tests. The first
+ * of a process is created, like the stores of tests that call il_open() themselves.
+ */
+static void
+copy_empty(const struct t_store *s)
+{
+    static bool is_first = true;
+    char        path[T_PATH_BYTES];
+
+    if (!is_first && empty[0].data == NULL)
+        make_empty(s->engine);
+    for (size_t i = 0; i < ARRAY_LEN(empty) && !is_first; i++) {
+        if (empty[i].data == NULL)
+            continue;
+        t_path(path, "%s/%s", s->dir, empty[i].name);
+        t_file_write(path, empty[i].data, empty[i].n_bytes);
+        CHECK(chmod(path, 0600) == 0);
+    }
+    is_first = false;
+}
+
 struct t_store *
 t_store_new(const struct t_engine *engine)
 {
@@ -189,6 +240,8 @@ t_store_new(const struct t_engine *engine)
     t_clock_init(&s->clock);
     t_tmp_make(s->dir);
     t_engine_make(engine, s->dir, s->url, s->real_url);
+    if (engine->durable && engine->server == NULL)
+        copy_empty(s);
     open_handles(s);
     return s;
 }
