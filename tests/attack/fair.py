@@ -562,7 +562,7 @@ def ready(engine):
     pipelines = {"hello": command("true"), "probed": pipeline(
         "probed", command("true"), preflight={"type": "command", "run": ["sleep", "0.5"]})}
     fleet = Fleet(engine, pipelines, tenant="evil", env={
-        "INTERLOCK_SHUTDOWN": "1s", "INTERLOCK_RUNS_SHUTDOWN": "0s"})
+        "INTERLOCK_SHUTDOWN": "100ms", "INTERLOCK_RUNS_SHUTDOWN": "0s"})
     try:
         evil_key, good_key = fleet.a.key_for("evil", "operator"), fleet.a.key_for("good", "write")
         prepare(fleet, evil_key)
