@@ -66,6 +66,7 @@ extern "C" {
 #define IL_PRIORITY_MAX 1000        /* priorities are -1000..1000; lower numbers come first */
 #define IL_ATTEMPTS_MAX 1000        /* max_attempts of a job; 5 by default */
 #define IL_CLAIM_JOBS_MAX 1000      /* jobs in one claim */
+#define IL_CONSTRAINT_BYTES_MAX 63  /* bytes of a constraint's name in an error */
 #define IL_DELAY_MS_MAX (INT64_C(366) * 86400000) /* longest delay, period or retention: a year */
 
 /* ------------------------------------------------------------------------------------------------
@@ -101,14 +102,19 @@ extern "C" {
     X(LEAD,      24, "LEAD",                 202,  0, 0, "the caller must build the value")                        \
     X(WAIT,      25, "WAIT",                 202, 75, 1, "another caller is building the value")                   \
     X(NOT_FOUND, 26, "NOT_FOUND",            404,  1, 0, "not found")                                              \
-    X(STATE,     27, "WRONG_STATE",          409,  1, 0, "not allowed in the current state")
+    X(STATE,     27, "WRONG_STATE",          409,  1, 0, "not allowed in the current state")                       \
+    X(UNIQUE,    28, "UNIQUE_VIOLATION",     409,  1, 0, "a row with these values exists")                         \
+    X(CHECK,     29, "CHECK_VIOLATION",      422, 65, 0, "a check constraint refuses the row")                     \
+    X(FOREIGN_KEY, 30, "FOREIGN_KEY_VIOLATION", 409, 1, 0, "a foreign key refuses the change")                     \
+    X(SERIALIZATION, 31, "SERIALIZATION_FAILURE", 409, 75, 1, "undone because of a concurrent transaction")        \
+    X(UNKNOWN,   32, "OUTCOME_UNKNOWN",      503, 69, 0, "the connection broke during the commit")
 /* clang-format on */
 
 typedef enum il_status {
 #define X(name, num, wire, http, exit_status, retry, text) IL_##name = num,
     IL_STATUS_MAP(X)
 #undef X
-    IL_STATUS_COUNT = 28
+    IL_STATUS_COUNT = 33
 } il_status;
 
 /* The wire name, text, HTTP status, exit status and retryability of a status; never NULL. */
@@ -125,6 +131,8 @@ typedef struct il_error {
     char      message[512]; /* ready to print; names the object; never contains a secret */
     char      holder[IL_HOLDER_BYTES_MAX + 1]; /* HELD: who holds the key; else "" */
     uint64_t  fence;                           /* HELD, STALE: the current fence; else 0 */
+    /* UNIQUE, CHECK, FOREIGN_KEY: the constraint, where the database gives its name; else "" */
+    char constraint[IL_CONSTRAINT_BYTES_MAX + 1];
 } il_error;
 
 /* ------------------------------------------------------------------------------------------------

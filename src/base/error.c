@@ -69,10 +69,11 @@ il__error_set(il_error *reterr, il_status status, const char *fmt, ...)
 
     va_list ap;
     va_start(ap, fmt);
-    reterr->status    = status;
-    reterr->native[0] = '\0';
-    reterr->holder[0] = '\0';
-    reterr->fence     = 0;
+    reterr->status        = status;
+    reterr->native[0]     = '\0';
+    reterr->holder[0]     = '\0';
+    reterr->fence         = 0;
+    reterr->constraint[0] = '\0';
     (void)vsnprintf(reterr->message, sizeof reterr->message, fmt, ap); /* a long text is cut */
     va_end(ap);
     return status;

@@ -1,27 +1,24 @@
 /*
- * name.c: identifiers in SQL text. They cannot be bound, so only names as spelled in the catalogue
- * are used, in quotes.
+ * name.c: tables, columns and primary keys as the database's catalogue has them. Identifiers cannot
+ * be bound: this is the only place where a name becomes SQL text, and only as the catalogue spells
+ * it. What was found is kept for as long as the connection lives.
  */
 #include "base/error.h"
 #include "guard/guard_internal.h"
 
-struct found {
-    bool  there;
-    char *names[2]; /* owned */
+struct guard_name {
+    struct guard_name *next;
+    char              *asked;  /* as the caller named it */
+    char              *quoted; /* as the catalogue has it */
 };
 
-static bool
-take_names(void *cookie, const struct guard_row *row)
-{
-    struct found *f = cookie;
+/* ---- the catalogue's answers ----------------------------------------------------------------- */
 
-    f->there = true;
-    for (size_t i = 0; i < row->n && i < ARRAY_LEN(f->names); i++) {
-        il__free(f->names[i]);
-        f->names[i] = il__strdup(row->values[i] != NULL ? row->values[i] : "");
-    }
-    return false;
-}
+/* Up to two texts of the first row, copied. */
+struct found {
+    bool  there;
+    char *names[2];
+};
 
 static void
 found_release(struct found *f)
@@ -30,35 +27,75 @@ found_release(struct found *f)
     il__free(f->names[1]);
 }
 
-static void
-add_quoted(struct il__buf *out, const char *name)
+static int
+take_names(void *cookie, const il_guard_row *row)
 {
-    il__buf_addc(out, '"');
-    for (; *name != '\0'; name++) {
-        if (*name == '"')
-            il__buf_addc(out, '"');
-        il__buf_addc(out, *name);
-    }
-    il__buf_addc(out, '"');
+    struct found *f = cookie;
+
+    f->there = true;
+    for (size_t i = 0; i < row->n && i < ARRAY_LEN(f->names); i++)
+        f->names[i] = il__strdup(row->values[i].data != NULL ? row->values[i].data : "");
+    return 0;
 }
 
 static il_status
-look(struct guard_tx *tx, const char *schema, const char *table, struct found *f, il_error *reterr)
+out_of_memory(il_error *reterr)
 {
-    const char *values[] = { schema, table };
+    return il__error_set(reterr, IL_NOMEM, "out of memory for a name");
+}
 
-    il_status st = tx->c->ops->ask(tx->c, GUARD_TABLE, values, 2, take_names, f, reterr);
+static char *
+quote(const char *name)
+{
+    AUTO_BUF struct il__buf out = { 0 };
+
+    il__buf_init(&out, 4 * IL_GUARD_NAME_BYTES_MAX);
+    il__buf_addc(&out, '"');
+    for (; *name != '\0'; name++) {
+        if (*name == '"')
+            il__buf_addc(&out, '"');
+        il__buf_addc(&out, *name);
+    }
+    il__buf_addc(&out, '"');
+    return il__buf_take(&out);
+}
+
+static il_status
+ask(il_guard_tx *tx, enum guard_text text, const char *const *texts, size_t n,
+    il_guard_row_fn *each, void *cookie, il_error *reterr)
+{
+    il_guard_value values[3];
+
+    CHECK(n <= ARRAY_LEN(values));
+    for (size_t i = 0; i < n; i++)
+        values[i] = il_guard_text(texts[i]);
+    struct guard_statement s = { .sql      = tx->c->ops->texts[text],
+                                 .values   = values,
+                                 .n_values = n,
+                                 .each     = each,
+                                 .cookie   = cookie };
+    return il__guard_run(tx, &s, reterr);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static il_status
+look(il_guard_tx *tx, const char *schema, const char *table, struct found *f, il_error *reterr)
+{
+    const char *texts[] = { schema, table };
+
+    il_status st = ask(tx, GUARD_TEXT_TABLE, texts, 2, take_names, f, reterr);
     if (st == IL_OK && f->there && (f->names[0] == NULL || f->names[1] == NULL))
-        st = il__error_set(reterr, IL_NOMEM, "out of memory for a name");
+        st = out_of_memory(reterr);
     return st;
 }
 
 /* Try the whole name first: a dot may be part of it. Then try each dot as the one after the
  * schema. */
 static il_status
-find_table(struct guard_tx *tx, const char *name, struct found *f, il_error *reterr)
+find_table(il_guard_tx *tx, const char *name, struct found *f, il_error *reterr)
 {
-    char schema[GUARD_NAME_BYTES_MAX + 1];
+    char schema[IL_GUARD_NAME_BYTES_MAX + 1];
 
     il_status st = look(tx, NULL, name, f, reterr);
     for (const char *dot = strchr(name, '.'); st == IL_OK && !f->there && dot != NULL;
@@ -71,60 +108,205 @@ find_table(struct guard_tx *tx, const char *name, struct found *f, il_error *ret
     return st;
 }
 
-static il_status
-find_column(struct guard_tx *tx, const char *name, const struct found *table, const char *column,
-            struct found *f, il_error *reterr)
-{
-    const char *values[] = { table->names[0], table->names[1], column };
+struct key_columns {
+    struct guard_table *t;
+    bool                failed, too_many;
+};
 
-    il_status st = tx->c->ops->ask(tx->c, GUARD_COLUMN, values, 3, take_names, f, reterr);
-    if (st == IL_OK && !f->there)
-        return il__error_set(reterr, IL_NOT_FOUND, "table %s has no column %s", name, column);
-    if (st == IL_OK && f->names[0] == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory for a name");
+/* Rows of name and 1 if its type is an integer, in the order of the primary key. */
+static int
+take_key(void *cookie, const il_guard_row *row)
+{
+    struct key_columns *k = cookie;
+    struct guard_table *t = k->t;
+
+    if (t->n_key == IL_GUARD_KEY_COLUMNS_MAX) {
+        k->too_many = true;
+        return 0;
+    }
+    const char *name        = row->values[0].data;
+    t->key[t->n_key]        = il__strdup(name);
+    t->key_quoted[t->n_key] = quote(name);
+    t->key_is_int[t->n_key] = row->values[1].integer != 0;
+    k->failed               = t->key[t->n_key] == NULL || t->key_quoted[t->n_key] == NULL;
+    t->n_key++;
+    return !k->failed;
+}
+
+static il_status
+find_key(il_guard_tx *tx, struct guard_table *t, il_error *reterr)
+{
+    const char        *texts[] = { t->schema, t->name };
+    struct key_columns k       = { .t = t };
+
+    il_status st = ask(tx, GUARD_TEXT_PRIMARY_KEY, texts, 2, take_key, &k, reterr);
+    if (st == IL_OK && k.failed)
+        return out_of_memory(reterr);
+    if (st == IL_OK && k.too_many)
+        return il__error_set(reterr, IL_INVAL, "table %s: the primary key has more than %d columns",
+                             t->asked, IL_GUARD_KEY_COLUMNS_MAX);
     return st;
+}
+
+static void
+table_free(struct guard_table *t)
+{
+    for (struct guard_name *c = t->columns, *next; c != NULL; c = next) {
+        next = c->next;
+        il__free(c->asked);
+        il__free(c->quoted);
+        il__free(c);
+    }
+    for (size_t i = 0; i < IL_GUARD_KEY_COLUMNS_MAX; i++) {
+        il__free(t->key[i]);
+        il__free(t->key_quoted[i]);
+    }
+    il__free(t->asked);
+    il__free(t->schema);
+    il__free(t->name);
+    il__free(t->quoted);
+    il__free(t);
+}
+DEFINE_AUTO(struct guard_table, table_free)
+
+void
+il__guard_names_release(struct guard_conn *c)
+{
+    for (struct guard_table *t = c->tables, *next; t != NULL; t = next) {
+        next = t->next;
+        table_free(t);
+    }
+    c->tables = NULL;
+}
+
+static il_status
+table_new(il_guard_tx *tx, const char *name, struct guard_table **ret, il_error *reterr)
+{
+    struct found                          AUTO(found_release) f = { 0 };
+    AUTO(table_freep) struct guard_table *t                     = NULL;
+
+    il_status st = find_table(tx, name, &f, reterr);
+    if (st != IL_OK)
+        return st;
+    t = il__calloc(1, sizeof *t);
+    if (t == NULL)
+        return out_of_memory(reterr);
+    AUTO_BUF struct il__buf quoted = { 0 };
+    AUTO_FREE char         *schema = quote(f.names[0]), *table = quote(f.names[1]);
+    il__buf_init(&quoted, 8 * IL_GUARD_NAME_BYTES_MAX);
+    if (schema != NULL && table != NULL)
+        il__buf_addf(&quoted, "%s.%s", schema, table);
+    t->asked  = il__strdup(name);
+    t->schema = TAKE(f.names[0]);
+    t->name   = TAKE(f.names[1]);
+    t->quoted = il__buf_take(&quoted);
+    if (schema == NULL || table == NULL || t->asked == NULL || t->quoted == NULL)
+        return out_of_memory(reterr);
+    st = find_key(tx, t, reterr);
+    if (st == IL_OK)
+        *ret = TAKE(t);
+    return st;
+}
+
+static il_status
+check_name(const char *name, il_error *reterr)
+{
+    if (name == NULL || name[0] == '\0')
+        return il__error_set(reterr, IL_INVAL, "no name of a table or column given");
+    if (strlen(name) > IL_GUARD_NAME_BYTES_MAX)
+        return il__error_set(reterr, IL_NOT_FOUND, "table or column name longer than %d bytes",
+                             IL_GUARD_NAME_BYTES_MAX);
+    return IL_OK;
 }
 
 il_status
-il__guard_quote(struct guard_tx *tx, const char *table, const char *column, struct il__buf *out,
-                il_error *reterr)
+il__guard_table(il_guard_tx *tx, const char *name, struct guard_table **ret, il_error *reterr)
 {
-    struct found AUTO(found_release) t = { 0 };
-    struct found AUTO(found_release) f = { 0 };
+    struct guard_table *t = NULL;
 
-    CHECK(tx != NULL && table != NULL && out != NULL);
-    if (tx->failed)
-        return il__error_set(reterr, IL_STATE, "a statement of the transaction failed");
-    if (strlen(table) > GUARD_NAME_BYTES_MAX ||
-        (column != NULL && strlen(column) > GUARD_NAME_BYTES_MAX))
-        return il__error_set(reterr, IL_NOT_FOUND, "table or column name longer than %d bytes",
-                             GUARD_NAME_BYTES_MAX);
-    il_status st = find_table(tx, table, &t, reterr);
-    if (st == IL_OK && column != NULL)
-        st = find_column(tx, table, &t, column, &f, reterr);
-    if (st == IL_OK && column == NULL) {
-        add_quoted(out, t.names[0]);
-        il__buf_addc(out, '.');
-        add_quoted(out, t.names[1]);
-    } else if (st == IL_OK) {
-        add_quoted(out, f.names[0]);
-    } else if (st != IL_NOT_FOUND) {
-        tx->failed = true;
+    il_status st = check_name(name, reterr);
+    if (st == IL_OK)
+        st = il__guard_usable(tx, reterr);
+    if (st != IL_OK)
+        return st;
+    for (t = tx->c->tables; t != NULL && strcmp(t->asked, name) != 0;)
+        t = t->next;
+    if (t == NULL) {
+        st = table_new(tx, name, &t, reterr);
+        if (st != IL_OK)
+            return st;
+        t->next       = tx->c->tables;
+        tx->c->tables = t;
     }
-    if (st == IL_OK && out->failed)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory for a name");
-    return st;
+    *ret = t;
+    return IL_OK;
 }
 
-void
-il__guard_fill(const char *text, const char *table, const char *column, struct il__buf *out)
+/* ---- columns --------------------------------------------------------------------------------- */
+
+static il_status
+column_new(il_guard_tx *tx, struct guard_table *t, const char *name, struct guard_name **ret,
+           il_error *reterr)
 {
-    for (const char *at = strchr(text, '@'); at != NULL; at = strchr(text, '@')) {
-        bool is_table = strncmp(at, "@table", 6) == 0;
-        CHECK(is_table || (column != NULL && strncmp(at, "@column", 7) == 0));
-        il__buf_add(out, text, (size_t)(at - text));
-        il__buf_adds(out, is_table ? table : column);
-        text = at + (is_table ? 6 : 7);
+    const char  *texts[]               = { t->schema, t->name, name };
+    struct found AUTO(found_release) f = { 0 };
+
+    il_status st = ask(tx, GUARD_TEXT_COLUMN, texts, 3, take_names, &f, reterr);
+    if (st == IL_OK && !f.there)
+        return il__error_set(reterr, IL_NOT_FOUND, "table %s has no column %s", t->asked, name);
+    if (st != IL_OK)
+        return st;
+    struct guard_name *c = il__calloc(1, sizeof *c);
+    if (c == NULL || f.names[0] == NULL) {
+        il__free(c);
+        return out_of_memory(reterr);
     }
-    il__buf_adds(out, text);
+    c->asked  = il__strdup(name);
+    c->quoted = quote(f.names[0]);
+    if (c->asked == NULL || c->quoted == NULL) {
+        il__free(c->asked);
+        il__free(c->quoted);
+        il__free(c);
+        return out_of_memory(reterr);
+    }
+    *ret = c;
+    return IL_OK;
+}
+
+il_status
+il__guard_column(il_guard_tx *tx, struct guard_table *t, const char *name, const char **ret,
+                 il_error *reterr)
+{
+    struct guard_name *c = NULL;
+
+    il_status st = check_name(name, reterr);
+    if (st != IL_OK)
+        return st;
+    for (c = t->columns; c != NULL && strcmp(c->asked, name) != 0;)
+        c = c->next;
+    if (c == NULL) {
+        st = column_new(tx, t, name, &c, reterr);
+        if (st != IL_OK)
+            return st;
+        c->next    = t->columns;
+        t->columns = c;
+    }
+    *ret = c->quoted;
+    return IL_OK;
+}
+
+il_status
+il__guard_quote(il_guard_tx *tx, const char *table, const char *column, struct il__buf *out,
+                il_error *reterr)
+{
+    struct guard_table *t      = NULL;
+    const char         *quoted = NULL;
+
+    il_status st = il__guard_table(tx, table, &t, reterr);
+    if (st == IL_OK && column != NULL)
+        st = il__guard_column(tx, t, column, &quoted, reterr);
+    if (st != IL_OK)
+        return st;
+    il__buf_adds(out, column != NULL ? quoted : t->quoted);
+    return out->failed ? out_of_memory(reterr) : IL_OK;
 }

@@ -41,43 +41,43 @@ fill_in(char out[TEXT_BYTES], const char *text, const char *schema)
     CHECK(n > 0 && n < TEXT_BYTES);
 }
 
-static bool
-take_answer(void *cookie, const struct guard_row *row)
+static int
+take_answer(void *cookie, const il_guard_row *row)
 {
-    *(int *)cookie = row->values[0] != NULL && strcmp(row->values[0], "t") == 0;
-    return false;
+    *(int *)cookie = row->values[0].integer != 0;
+    return 0;
 }
 
 /* -1: no store; 0: a store that this user may not use; 1: a usable store. */
 static il_status
 look_for_store(struct postgres_guard *g, const char *schema, int *ret, il_error *reterr)
 {
-    struct postgres_statement s = { .sql      = sql_postgres_store_there,
-                                    .values   = &schema,
-                                    .n_values = 1,
-                                    .each     = take_answer,
-                                    .cookie   = ret,
-                                    .until_ns = il__guard_postgres_soon(g) };
+    il_guard_value         value = il_guard_text(schema);
+    struct guard_statement s     = { .sql      = sql_postgres_store_there,
+                                     .values   = &value,
+                                     .n_values = 1,
+                                     .each     = take_answer,
+                                     .cookie   = ret };
+    struct postgres_run    how   = { .until_ns = il__guard_postgres_soon(g) };
 
     *ret = -1;
-    return il__guard_postgres_run(g, &s, reterr);
+    return il__guard_postgres_run(g, &s, &how, reterr);
 }
 
 static il_status
 with_fence(struct postgres_guard *g, const char *text, const char *schema,
-           const struct guard_shown *f, guard_row_fn *each, void *cookie, il_error *reterr)
+           const struct guard_shown *f, il_guard_row_fn *each, void *cookie, il_error *reterr)
 {
-    const char               *values[] = { f->tenant, f->key, f->text };
-    char                      sql[TEXT_BYTES];
-    struct postgres_statement s = { .sql      = sql,
-                                    .values   = values,
-                                    .n_values = 3,
-                                    .each     = each,
-                                    .cookie   = cookie,
-                                    .until_ns = il__guard_postgres_soon(g) };
+    il_guard_value         values[] = { il_guard_text(f->tenant), il_guard_text(f->key),
+                                        il_guard_text(f->text) };
+    char                   sql[TEXT_BYTES];
+    struct guard_statement s = {
+        .sql = sql, .values = values, .n_values = 3, .each = each, .cookie = cookie
+    };
+    struct postgres_run how = { .until_ns = il__guard_postgres_soon(g) };
 
     fill_in(sql, text, schema);
-    return il__guard_postgres_run(g, &s, reterr);
+    return il__guard_postgres_run(g, &s, &how, reterr);
 }
 
 il_status

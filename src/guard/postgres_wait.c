@@ -7,10 +7,12 @@
  * cancel, a detached thread asks the server to stop (over another connection), and this connection
  * is closed at once: the server rolls back what was not committed.
  */
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
@@ -28,13 +30,18 @@ map(const char *sqlstate)
     } rows[] = {
         { "IL001", IL_STALE }, /* of check_fence() and of guarded tables */
         { "08P01", IL_INVAL }, /* protocol_violation: too few values for its parameters */
-        { "08", IL_STORE },    /* connections */
-        { "25P03", IL_STORE }, /* idle_in_transaction_session_timeout */
-        { "40", IL_STORE },    /* serialization_failure, deadlock_detected */
-        { "53", IL_STORE },    /* out of some resource; il__pg_map() knows more */
-        { "55", IL_STORE },    /* lock_not_available, object_in_use */
-        { "57", IL_STORE },    /* shutdown, statement_timeout */
-        { "58", IL_STORE },    /* the server's system */
+        { "23505", IL_UNIQUE },      { "23P01", IL_UNIQUE }, /* exclusion_violation */
+        { "23514", IL_CHECK },       { "23502", IL_CHECK },  /* not_null_violation */
+        { "23503", IL_FOREIGN_KEY }, { "40001", IL_SERIALIZATION },
+        { "40P01", IL_DEADLOCK },    { "55P03", IL_TIMEOUT }, /* lock_not_available: lock_timeout */
+        { "57014", IL_TIMEOUT }, /* query_canceled: statement_timeout */
+        { "08", IL_STORE },      /* connections */
+        { "25P03", IL_STORE },   /* idle_in_transaction_session_timeout */
+        { "40", IL_STORE },      /* transaction_rollback */
+        { "53", IL_STORE },      /* out of some resource; il__pg_map() knows more */
+        { "55", IL_STORE },      /* object_in_use */
+        { "57", IL_STORE },      /* shutdown */
+        { "58", IL_STORE },      /* the server's system */
         { "XX", IL_STORE },
     };
 
@@ -50,6 +57,7 @@ refuse(struct postgres_guard *g, const PGresult *r, il_error *reterr)
 {
     const char *sqlstate = il__pq->PQresultErrorField(r, PG_DIAG_SQLSTATE);
     const char *text     = il__pq->PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+    const char *name     = il__pq->PQresultErrorField(r, PG_DIAG_CONSTRAINT_NAME);
 
     if (sqlstate == NULL) /* libpq's own words */
         return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
@@ -58,15 +66,27 @@ refuse(struct postgres_guard *g, const PGresult *r, il_error *reterr)
     if (strcmp(sqlstate, "42601") == 0 && text != NULL && strstr(text, "multiple commands") != NULL)
         text = GUARD_SEVERAL_TEXT;
     il__error_set(reterr, st, "%s: %s", g->url.shown, text != NULL ? text : "it refuses");
-    if (reterr != NULL)
+    if (reterr != NULL) {
         (void)snprintf(reterr->native, sizeof reterr->native, "%s", sqlstate);
+        (void)snprintf(reterr->constraint, sizeof reterr->constraint, "%s",
+                       name != NULL ? name : "");
+    }
     return st;
+}
+
+void
+il__guard_postgres_close(struct postgres_guard *g)
+{
+    if (g->is_borrowed)
+        g->conn.pq = NULL;
+    else
+        il__pg_conn_close(&g->conn);
 }
 
 static il_status
 lose(struct postgres_guard *g, il_error *reterr)
 {
-    il__pg_conn_close(&g->conn);
+    il__guard_postgres_close(g);
     return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
 }
 
@@ -117,7 +137,7 @@ static il_status
 give_up(struct postgres_guard *g, bool interrupted, il_error *reterr)
 {
     ask_to_cancel(g);
-    il__pg_conn_close(&g->conn);
+    il__guard_postgres_close(g);
     if (interrupted)
         return il__guard_cancelled(reterr);
     return il__error_set(reterr, IL_STORE, "%s: timed out", g->url.shown);
@@ -127,14 +147,15 @@ give_up(struct postgres_guard *g, bool interrupted, il_error *reterr)
 
 /* Wait until the socket is ready, time is up, or it should stop; the caller checks which. */
 static short
-wait_for_socket(struct postgres_guard *g, const struct postgres_statement *s, short events)
+wait_for_socket(struct postgres_guard *g, const struct postgres_run *how, short events)
 {
     struct pollfd fds[2] = { { .fd = il__pq->PQsocket(g->conn.pq), .events = events },
-                             { .fd = s->to_the_end ? -1 : g->base.stop_fd, .events = POLLIN } };
+                             { .fd     = how->to_the_end ? -1 : g->base.g->stop_fd,
+                               .events = POLLIN } };
     int           ms     = -1;
 
-    if (s->until_ns != 0) {
-        int64_t left_ns = MAX(s->until_ns - il__clock_boot_ns(), 0);
+    if (how->until_ns != 0) {
+        int64_t left_ns = MAX(how->until_ns - il__clock_boot_ns(), 0);
         ms              = (int)MIN((left_ns + IL__NS_PER_MS - 1) / IL__NS_PER_MS, INT32_MAX);
     }
     (void)poll(fds, 2, ms);
@@ -143,70 +164,201 @@ wait_for_socket(struct postgres_guard *g, const struct postgres_statement *s, sh
 
 /* Send pending data and read until there is a result, or no more. */
 static il_status
-wait_for_result(struct postgres_guard *g, const struct postgres_statement *s, il_error *reterr)
+wait_for_result(struct postgres_guard *g, const struct postgres_run *how, il_error *reterr)
 {
     for (;;) {
-        if (!s->to_the_end && atomic_load(&g->base.interrupted))
+        if (!how->to_the_end && atomic_load(&g->base.g->interrupted))
             return give_up(g, true, reterr);
         int unsent = il__pq->PQflush(g->conn.pq);
         if (unsent < 0)
             return lose(g, reterr);
         if (unsent == 0 && il__pq->PQisBusy(g->conn.pq) == 0)
             return IL_OK;
-        if (s->until_ns != 0 && il__clock_boot_ns() >= s->until_ns)
+        if (how->until_ns != 0 && il__clock_boot_ns() >= how->until_ns)
             return give_up(g, false, reterr);
-        short can = wait_for_socket(g, s, (short)(unsent > 0 ? POLLIN | POLLOUT : POLLIN));
+        short can = wait_for_socket(g, how, (short)(unsent > 0 ? POLLIN | POLLOUT : POLLIN));
         if ((can & ~POLLOUT) != 0 && il__pq->PQconsumeInput(g->conn.pq) == 0)
             return lose(g, reterr);
     }
 }
 
+/* ---- values ---------------------------------------------------------------------------------- */
+
+#define NUMBER_BYTES 40
+
+/* The values of a statement as libpq takes them. PostgreSQL infers their types, except for
+ * blobs. */
+struct params {
+    const char *values[IL_GUARD_VALUES_MAX];
+    Oid         types[IL_GUARD_VALUES_MAX];
+    int         lengths[IL_GUARD_VALUES_MAX];
+    int         formats[IL_GUARD_VALUES_MAX];
+    char        numbers[IL_GUARD_VALUES_MAX][NUMBER_BYTES];
+};
+
+static void
+set_param(struct params *p, size_t i, const il_guard_value *v)
+{
+    p->values[i]  = NULL;
+    p->types[i]   = 0;
+    p->lengths[i] = 0;
+    p->formats[i] = 0;
+    switch (v->type) {
+    case IL_GUARD_INT:
+        (void)snprintf(p->numbers[i], NUMBER_BYTES, "%" PRId64, v->integer);
+        p->values[i] = p->numbers[i];
+        break;
+    case IL_GUARD_DOUBLE:
+        (void)snprintf(p->numbers[i], NUMBER_BYTES, "%.17g", v->number);
+        p->values[i] = p->numbers[i];
+        break;
+    case IL_GUARD_TEXT:
+    case IL_GUARD_JSON:
+        p->values[i] = v->data;
+        break;
+    case IL_GUARD_BLOB:
+        p->values[i]  = v->data;
+        p->types[i]   = PG_BYTEA;
+        p->lengths[i] = (int)v->n_bytes;
+        p->formats[i] = 1;
+        break;
+    case IL_GUARD_NULL:
+    case IL_GUARD_TYPE_COUNT:
+        break;
+    }
+}
+
+static bool
+send_values(struct postgres_guard *g, const struct guard_statement *s)
+{
+    struct params p;
+
+    for (size_t i = 0; i < s->n_values; i++)
+        set_param(&p, i, &s->values[i]);
+    return il__pq->PQsendQueryParams(g->conn.pq, s->sql, (int)s->n_values, p.types, p.values,
+                                     p.lengths, p.formats, 0) == 1;
+}
+
+static int
+digit(char c)
+{
+    return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+/* \x0a1b: how the server prints a bytea. False: out of memory. */
+static bool
+take_blob(struct postgres_guard *g, const char *text, size_t n, il_guard_value *ret)
+{
+    if (n < 2 || text[0] != '\\' || text[1] != 'x') { /* bytea_output = escape */
+        *ret = (il_guard_value){ .type = IL_GUARD_TEXT, .data = text, .n_bytes = n };
+        return true;
+    }
+    char *bytes = il__arena_alloc(&g->row_mem, n / 2);
+    if (bytes == NULL)
+        return false;
+    for (size_t i = 2; i + 1 < n; i += 2)
+        bytes[i / 2 - 1] = (char)(digit(text[i]) << 4 | digit(text[i + 1]));
+    *ret = il_guard_blob(bytes, n / 2 - 1);
+    return true;
+}
+
+/* False: out of memory. */
+static bool
+take_value(struct postgres_guard *g, const PGresult *r, int i, bool as_text, il_guard_value *ret)
+{
+    const char *text = il__pq->PQgetvalue(r, 0, i);
+    size_t      n    = (size_t)il__pq->PQgetlength(r, 0, i);
+
+    *ret = (il_guard_value){ .type = IL_GUARD_TEXT, .data = text, .n_bytes = n };
+    if (il__pq->PQgetisnull(r, 0, i) != 0) {
+        *ret = il_guard_null();
+        return true;
+    }
+    switch (as_text ? 0 : il__pq->PQftype(r, i)) {
+    case 16: /* bool */
+        *ret = il_guard_int(text[0] == 't');
+        break;
+    case PG_BYTEA:
+        return take_blob(g, text, n, ret);
+    case 20: /* int8, int2, int4, oid */
+    case 21:
+    case 23:
+    case 26:
+        *ret = il_guard_int(strtoll(text, NULL, 10));
+        break;
+    case 700: /* float4, float8 */
+    case 701:
+        *ret = il_guard_double(strtod(text, NULL));
+        break;
+    case 114: /* json, jsonb */
+    case 3802:
+        ret->type = IL_GUARD_JSON;
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
 /* ---- results --------------------------------------------------------------------------------- */
+
+static bool
+make_room(struct postgres_guard *g, size_t n)
+{
+    if (n <= g->n_columns)
+        return true;
+    const char **names = il__realloc(g->names, n * sizeof *names);
+    if (names != NULL)
+        g->names = names;
+    il_guard_value *values = il__realloc(g->values, n * sizeof *values);
+    if (values != NULL)
+        g->values = values;
+    if (names == NULL || values == NULL)
+        return false;
+    g->n_columns = n;
+    return true;
+}
 
 /* The only row of a result. False: out of memory. */
 static bool
-give_row(struct postgres_guard *g, const PGresult *r, const struct postgres_statement *s,
-         bool *more)
+give_row(struct postgres_guard *g, const PGresult *r, const struct guard_statement *s, bool *more)
 {
     size_t n = (size_t)il__pq->PQnfields(r);
 
-    if (g->n_texts < n * 2) {
-        const char **texts = il__realloc(g->texts, n * 2 * sizeof *texts);
-        if (texts == NULL)
-            return false;
-        g->texts   = texts;
-        g->n_texts = n * 2;
-    }
+    if (!make_room(g, n))
+        return false;
     for (size_t i = 0; i < n; i++) {
-        g->texts[i] = il__pq->PQfname(r, (int)i);
-        g->texts[n + i] =
-            il__pq->PQgetisnull(r, 0, (int)i) != 0 ? NULL : il__pq->PQgetvalue(r, 0, (int)i);
+        g->names[i] = il__pq->PQfname(r, (int)i);
+        if (!take_value(g, r, (int)i, s->as_text, &g->values[i]))
+            return false;
     }
-    *more = s->each(s->cookie, &(struct guard_row){ n, g->texts, g->texts + n });
+    *more = s->each(s->cookie, &(il_guard_row){ n, g->names, g->values }) != 0;
+    il__arena_clear(&g->row_mem);
     return true;
 }
 
 /* The command, and the number of rows it changed. Only changes count: for a SELECT the tag has the
  * number of rows returned. */
 static void
-take_tag(PGresult *r, struct postgres_statement *s)
+take_tag(PGresult *r, struct guard_statement *s, struct postgres_run *how)
 {
     static const char *const changes[] = { "INSERT", "UPDATE", "DELETE", "MERGE", "COPY" };
     const char              *tag       = il__pq->PQcmdStatus(r);
     uint64_t                 n         = 0;
 
-    (void)snprintf(s->tag, sizeof s->tag, "%.*s", (int)MIN(strcspn(tag, " "), sizeof s->tag - 1),
-                   tag);
+    (void)snprintf(how->tag, sizeof how->tag, "%.*s",
+                   (int)MIN(strcspn(tag, " "), sizeof how->tag - 1), tag);
     for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
-        if (strcmp(s->tag, changes[i]) == 0 && il__parse_u64(il__pq->PQcmdTuples(r), INT64_MAX, &n))
+        if (strcmp(how->tag, changes[i]) == 0 &&
+            il__parse_u64(il__pq->PQcmdTuples(r), INT64_MAX, &n))
             s->n_changed = (int64_t)n;
     }
 }
 
 /* Process one result; *more: rows are still wanted. */
 static il_status
-take_result(struct postgres_guard *g, PGresult *r, struct postgres_statement *s, bool *more,
-            il_error *reterr)
+take_result(struct postgres_guard *g, PGresult *r, struct guard_statement *s,
+            struct postgres_run *how, bool *more, il_error *reterr)
 {
     switch (il__pq->PQresultStatus(r)) {
     case PGRES_SINGLE_TUPLE:
@@ -215,14 +367,17 @@ take_result(struct postgres_guard *g, PGresult *r, struct postgres_statement *s,
         return IL_OK;
     case PGRES_TUPLES_OK: /* the end of the rows */
     case PGRES_COMMAND_OK:
-        take_tag(r, s);
+        take_tag(r, s, how);
+        return IL_OK;
+    case PGRES_PIPELINE_SYNC:
+    case PGRES_PIPELINE_ABORTED: /* the failure before it has the reason */
         return IL_OK;
     case PGRES_EMPTY_QUERY:
         return il__error_set(reterr, IL_INVAL, "%s", GUARD_EMPTY_TEXT);
     case PGRES_COPY_IN:
     case PGRES_COPY_OUT:
     case PGRES_COPY_BOTH:
-        il__pg_conn_close(&g->conn); /* the simplest way out */
+        il__guard_postgres_close(g); /* the simplest way out */
         return il__error_set(reterr, IL_INVAL,
                              "%s: COPY from or to the client is not supported here", g->url.shown);
     default:
@@ -230,34 +385,97 @@ take_result(struct postgres_guard *g, PGresult *r, struct postgres_statement *s,
     }
 }
 
-il_status
-il__guard_postgres_run(struct postgres_guard *g, struct postgres_statement *s, il_error *reterr)
+/* Read results until NULL; *ret_sync: the end of the pipeline was among them. */
+static il_status
+take_results(struct postgres_guard *g, struct guard_statement *s, struct postgres_run *how,
+             bool *more, il_status before, bool *ret_sync, il_error *reterr)
 {
-    bool      more = s->each != NULL;
-    il_status st   = IL_OK;
+    il_status st = before;
 
-    g->sqlstate[0] = '\0';
-    if (g->conn.pq == NULL)
-        return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
-    if (il__pq->PQsendQueryParams(g->conn.pq, s->sql, (int)s->n_values, NULL, s->values, NULL, NULL,
-                                  0) != 1)
-        return lose(g, reterr);
-    (void)il__pq->PQsetSingleRowMode(g->conn.pq); /* fails only when nothing was sent */
+    *ret_sync = false;
     for (;;) {
-        il_status waited = wait_for_result(g, s, st == IL_OK ? reterr : NULL);
+        il_status waited = wait_for_result(g, how, st == IL_OK ? reterr : NULL);
         if (waited != IL_OK)
             return st == IL_OK ? waited : st;
         PGresult *r = il__pq->PQgetResult(g->conn.pq);
         if (r == NULL)
-            break;
+            return st;
+        if (il__pq->PQresultStatus(r) == PGRES_PIPELINE_SYNC) {
+            *ret_sync = true;
+            il__pq->PQclear(r);
+            return st;
+        }
         if (st == IL_OK) /* the first failure has the reason */
-            st = take_result(g, r, s, &more, reterr);
+            st = take_result(g, r, s, how, more, reterr);
         il__pq->PQclear(r);
         if (g->conn.pq == NULL)
             return st;
     }
-    if (il__pq->PQstatus(g->conn.pq) == CONNECTION_BAD) {
-        il__pg_conn_close(&g->conn);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static bool
+send_text(struct postgres_guard *g, const char *sql)
+{
+    return il__pq->PQsendQueryParams(g->conn.pq, sql, 0, NULL, NULL, NULL, NULL, 0) == 1;
+}
+
+static bool
+send(struct postgres_guard *g, const struct guard_statement *s, const struct postgres_run *how)
+{
+    if (how->is_script)
+        return il__pq->PQsendQuery(g->conn.pq, s->sql) == 1;
+    if (how->before == NULL)
+        return send_values(g, s);
+    return il__pq->PQenterPipelineMode(g->conn.pq) == 1 && send_text(g, how->before) &&
+           send_values(g, s) && send_text(g, how->after) && il__pq->PQpipelineSync(g->conn.pq) == 1;
+}
+
+/* The results of each statement of a pipeline end with NULL, the pipeline itself with a sync. */
+static il_status
+take_pipeline(struct postgres_guard *g, struct guard_statement *s, struct postgres_run *how,
+              bool *more, il_error *reterr)
+{
+    il_status st   = IL_OK;
+    bool      sync = false;
+
+    for (int i = 0; !sync && g->conn.pq != NULL; i++) {
+        bool is_rows = i == 1 && *more; /* those of the statement in the middle */
+        if (i == 1)
+            (void)il__pq->PQsetSingleRowMode(g->conn.pq);
+        bool wanted = is_rows;
+        st          = take_results(g, s, how, is_rows ? more : &wanted, st, &sync, reterr);
+        if (st == IL_CANCELLED || (st != IL_OK && g->conn.pq == NULL))
+            return st;
+    }
+    if (g->conn.pq != NULL && il__pq->PQexitPipelineMode(g->conn.pq) != 1)
+        return st == IL_OK ? lose(g, reterr) : st;
+    return st;
+}
+
+il_status
+il__guard_postgres_run(struct postgres_guard *g, struct guard_statement *s,
+                       struct postgres_run *how, il_error *reterr)
+{
+    bool      more = s->each != NULL, sync = false;
+    il_status st = IL_OK;
+
+    g->sqlstate[0] = '\0';
+    s->n_changed   = 0;
+    if (g->conn.pq == NULL)
+        return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
+    if (!send(g, s, how))
+        return lose(g, reterr);
+    if (how->before != NULL) {
+        st = take_pipeline(g, s, how, &more, reterr);
+    } else {
+        if (!how->is_script)
+            (void)il__pq->PQsetSingleRowMode(g->conn.pq); /* fails only when nothing was sent */
+        st = take_results(g, s, how, &more, IL_OK, &sync, reterr);
+    }
+    if (g->conn.pq != NULL && il__pq->PQstatus(g->conn.pq) == CONNECTION_BAD) {
+        il__guard_postgres_close(g);
         if (st == IL_OK)
             st = il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
     }
@@ -267,13 +485,14 @@ il__guard_postgres_run(struct postgres_guard *g, struct postgres_statement *s, i
 int64_t
 il__guard_postgres_soon(const struct postgres_guard *g)
 {
-    return il__pg_in_ms(MIN(g->base.timeout_ms, GUARD_ANSWER_MS_MAX));
+    return il__pg_in_ms(g->base.g->connect_timeout_ms);
 }
 
 il_status
 il__guard_postgres_exec(struct postgres_guard *g, const char *sql, il_error *reterr)
 {
-    struct postgres_statement s = { .sql = sql, .until_ns = il__guard_postgres_soon(g) };
+    struct guard_statement s   = { .sql = sql };
+    struct postgres_run    how = { .until_ns = il__guard_postgres_soon(g), .is_script = true };
 
-    return il__guard_postgres_run(g, &s, reterr);
+    return il__guard_postgres_run(g, &s, &how, reterr);
 }

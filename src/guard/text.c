@@ -82,3 +82,45 @@ il__guard_ends_transaction(const char *sql)
     at = skip_blanks(at + n, true, false);
     return is_word(at, word_bytes(at), "transaction");
 }
+
+/* One token of a CREATE TABLE text: a word, a quoted name, or a single character. */
+struct token {
+    const char *at;
+    size_t      n_bytes;
+    char        quote; /* what ends a quoted name or string; 0 = none */
+};
+
+static const char *
+next_token(const char *sql, struct token *ret)
+{
+    sql  = skip_blanks(sql, false, false);
+    *ret = (struct token){ .at = sql };
+    if (*sql == '"' || *sql == '`' || *sql == '\'' || *sql == '[') {
+        ret->quote = *sql == '[' ? ']' : *sql;
+        ret->at    = ++sql;
+        while (*sql != '\0' && *sql != ret->quote)
+            sql++;
+        ret->n_bytes = (size_t)(sql - ret->at);
+        return *sql != '\0' ? sql + 1 : sql;
+    }
+    while (isalnum((unsigned char)*sql) || *sql == '_' || *sql == '$' || (*sql & 0x80) != 0)
+        sql++;
+    if (sql == ret->at && *sql != '\0')
+        sql++;
+    ret->n_bytes = (size_t)(sql - ret->at);
+    return sql;
+}
+
+bool
+il__guard_declares(const char *sql, const char *constraint)
+{
+    struct token t;
+    bool         is_next = false;
+
+    for (sql = next_token(sql, &t); t.n_bytes > 0 || t.quote != 0; sql = next_token(sql, &t)) {
+        if (is_next && t.quote != '\'' && is_word(t.at, t.n_bytes, constraint))
+            return true;
+        is_next = t.quote == 0 && is_word(t.at, t.n_bytes, "constraint");
+    }
+    return false;
+}

@@ -249,22 +249,22 @@ take_guarded(il *h, const char *holder)
 static il_status
 write_guarded(il *h, uint64_t fence)
 {
-    char               base[T_PATH_BYTES];
-    struct guard_conn *c   = NULL;
-    struct guard_tx   *tx  = NULL;
-    il_error           err = { 0 };
-    struct guard_fence f   = { .h = h, .key = GUARDED, .fence = fence };
+    char           base[T_PATH_BYTES];
+    il_guard      *c   = NULL;
+    il_guard_tx   *tx  = NULL;
+    il_error       err = { 0 };
+    il_guard_fence f   = { .h = h, .key = GUARDED, .fence = fence };
 
     t_path(base, "sqlite:%s/guarded.db", dir);
     T_EQ(t_guard_open(base, LIMIT_MS, &c, &err), IL_OK);
-    il_status st = il__guard_begin(c, &f, false, &tx, &err);
+    il_status st = t_guard_begin(c, &f, false, &tx, &err);
     if (st == IL_OK) {
-        T_EQ(il__guard_exec(tx, "CREATE TABLE IF NOT EXISTS t (x TEXT)", NULL, 0, NULL, NULL, NULL,
-                            &err),
+        T_EQ(t_guard_exec(tx, "CREATE TABLE IF NOT EXISTS t (x TEXT)", NULL, 0, NULL, NULL, NULL,
+                          &err),
              IL_OK);
-        st = il__guard_commit(tx, &err);
+        st = il_guard_commit(tx, &err);
     }
-    il__guard_close(c);
+    il_guard_close(c);
     return st;
 }
 

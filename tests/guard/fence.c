@@ -15,10 +15,10 @@
 #define COUNT "SELECT count(*) FROM t"
 
 static il_status
-commit(struct guard_tx *tx, il_error *err)
+commit(il_guard_tx *tx, il_error *err)
 {
     *err = (il_error){ .message = "" };
-    return il__guard_commit(tx, err);
+    return il_guard_commit(tx, err);
 }
 
 static void
@@ -31,78 +31,78 @@ make_table(const struct t_ground *g)
 
 G_TEST(a_current_fence_commits)
 {
-    il                *h = t_ground_store(g);
-    struct guard_conn *c = t_ground_open(g, 0);
-    struct guard_fence f = t_fence(h, t_take(h, "a", 30000));
-    il_error           err;
+    il            *h = t_ground_store(g);
+    il_guard      *c = t_ground_open(g, 0);
+    il_guard_fence f = t_fence(h, t_take(h, "a", 30000));
+    il_error       err;
 
     make_table(g);
     for (int i = 0; i < 3; i++) { /* several transactions of one holder, on one connection */
-        struct guard_tx *tx = t_begin(c, &f, false);
+        il_guard_tx *tx = t_begin(c, &f, false);
         t_exec(tx, "INSERT INTO t VALUES ('a')");
         T_EQ(commit(tx, &err), IL_OK);
     }
     T_EQ(t_ground_count(g, COUNT), 3);
-    struct guard_tx *tx = t_begin(c, &f, false);
+    il_guard_tx *tx = t_begin(c, &f, false);
     t_exec(tx, "DELETE FROM t");
-    il__guard_rollback(tx);
+    il_guard_rollback(tx);
     T_EQ(t_ground_count(g, COUNT), 3);
-    il__guard_close(c);
+    il_guard_close(c);
     il_close(h);
 }
 
 G_TEST(a_stale_fence_is_refused_at_the_begin)
 {
-    il                *h    = t_ground_store(g);
-    struct guard_conn *c    = t_ground_open(g, 0);
-    uint64_t           a    = t_take(h, "a", 30000);
-    struct guard_fence f    = t_fence(h, a);
-    struct guard_tx   *tx   = NULL;
-    il_error           err  = { .message = "" };
-    struct guard_fence none = t_fence(h, a + 1);
+    il            *h    = t_ground_store(g);
+    il_guard      *c    = t_ground_open(g, 0);
+    uint64_t       a    = t_take(h, "a", 30000);
+    il_guard_fence f    = t_fence(h, a);
+    il_guard_tx   *tx   = NULL;
+    il_error       err  = { .message = "" };
+    il_guard_fence none = t_fence(h, a + 1);
 
     t_break(h, a);
-    T_EQ(il__guard_begin(c, &f, false, &tx, &err), IL_STALE);
+    T_EQ(t_guard_begin(c, &f, false, &tx, &err), IL_STALE);
     T_HAS(err.message, G_KEY);
-    T_EQ(il__guard_begin(c, &f, true, &tx, &err), IL_STALE);
-    T_EQ(il__guard_begin(c, &none, false, &tx, &err), IL_STALE); /* one that nobody was given */
-    il__guard_close(c);
+    T_EQ(t_guard_begin(c, &f, true, &tx, &err), IL_STALE);
+    T_EQ(t_guard_begin(c, &none, false, &tx, &err), IL_STALE); /* one that nobody was given */
+    il_guard_close(c);
     il_close(h);
 }
 
 G_TEST(a_stale_fence_is_refused_at_the_commit)
 {
-    il                *h = t_ground_store(g);
-    struct guard_conn *c = t_ground_open(g, 0);
-    uint64_t           a = t_take(h, "a", 30000);
-    struct guard_fence f = t_fence(h, a);
-    il_error           err;
+    il            *h = t_ground_store(g);
+    il_guard      *c = t_ground_open(g, 0);
+    uint64_t       a = t_take(h, "a", 30000);
+    il_guard_fence f = t_fence(h, a);
+    il_error       err;
 
     make_table(g);
-    struct guard_tx *tx = t_begin(c, &f, false);
+    il_guard_tx *tx = t_begin(c, &f, false);
     t_exec(tx, "INSERT INTO t VALUES ('a')");
     t_break(h, a);
     T_EQ(commit(tx, &err), IL_STALE);
     T_HAS(err.message, G_KEY);
     T_EQ(t_ground_count(g, COUNT), 0);
-    il__guard_close(c);
+    il_guard_close(c);
     il_close(h);
 }
 
 G_TEST(a_fence_of_another_tenant_is_not_ours)
 {
-    il                *h  = t_ground_store(g);
-    struct guard_conn *c  = t_ground_open(g, 0);
-    struct guard_fence f  = t_fence(h, t_take(h, "a", 30000));
-    struct guard_tx   *tx = NULL;
-    il_error           err;
+    il            *h  = t_ground_store(g);
+    il_guard      *c  = t_ground_open(g, 0);
+    il_guard_fence f  = t_fence(h, t_take(h, "a", 30000));
+    il_guard_tx   *tx = NULL;
+    il_error       err;
 
     f.tenant = "acme";
-    T_EQ(il__guard_begin(c, &f, false, &tx, &err), IL_STALE);
+    T_EQ(t_guard_begin(c, &f, false, &tx, &err), IL_STALE);
     f.tenant = "default";
     tx       = t_begin(c, &f, false);
     T_EQ(commit(tx, &err), IL_OK);
-    il__guard_close(c);
+    il_guard_close(c);
     il_close(h);
 }
 
@@ -113,9 +113,9 @@ G_TEST(a_fence_of_another_tenant_is_not_ours)
  * database can tell them apart. The second is born later, so its fences are higher.
  */
 struct two {
-    il                *h[2];
-    struct guard_fence f[2];
-    struct guard_conn *c[2];
+    il            *h[2];
+    il_guard_fence f[2];
+    il_guard      *c[2];
 };
 
 static void
@@ -136,16 +136,16 @@ static void
 two_release(struct two *t)
 {
     for (int i = 0; i < 2; i++) {
-        il__guard_close(t->c[i]);
+        il_guard_close(t->c[i]);
         il_close(t->h[i]);
     }
 }
 
 G_TEST(a_higher_fence_that_was_shown_keeps_a_lower_one_out)
 {
-    struct two       t;
-    struct guard_tx *tx;
-    il_error         err = { .message = "" };
+    struct two   t;
+    il_guard_tx *tx;
+    il_error     err = { .message = "" };
 
     two_make(&t, g, 0);
     make_table(g);
@@ -154,26 +154,26 @@ G_TEST(a_higher_fence_that_was_shown_keeps_a_lower_one_out)
     T_EQ(commit(tx, &err), IL_OK);
     tx = t_begin(t.c[1], &t.f[1], false);
     T_EQ(commit(tx, &err), IL_OK);
-    T_EQ(il__guard_begin(t.c[0], &t.f[0], false, &tx, &err), IL_STALE);
+    T_EQ(t_guard_begin(t.c[0], &t.f[0], false, &tx, &err), IL_STALE);
     T_EQU(err.fence, t.f[1].fence);
     T_HAS(err.message, "newer fence");
-    T_EQ(il__guard_begin(t.c[0], &t.f[0], true, &tx, &err), IL_STALE);
+    T_EQ(t_guard_begin(t.c[0], &t.f[0], true, &tx, &err), IL_STALE);
     two_release(&t);
 }
 
 /* Steps of one run at the same time: nobody waits for the other. (In SQLite, for the file.) */
 G_TEST(transactions_with_one_fence_are_side_by_side)
 {
-    il                *h  = t_ground_store(g);
-    struct guard_conn *c1 = t_ground_open(g, 300), *c2 = t_ground_open(g, 300);
-    struct guard_fence f = t_fence(h, t_take(h, "a", 30000));
-    il_error           err;
+    il            *h  = t_ground_store(g);
+    il_guard      *c1 = t_ground_open(g, 300), *c2 = t_ground_open(g, 300);
+    il_guard_fence f = t_fence(h, t_take(h, "a", 30000));
+    il_error       err;
 
     make_table(g);
     if (g->is_postgres) {
-        struct guard_tx *tx1 = t_begin(c1, &f, false);
+        il_guard_tx *tx1 = t_begin(c1, &f, false);
         t_exec(tx1, "INSERT INTO t VALUES ('a')");
-        struct guard_tx *tx2 = t_begin(c2, &f, false);
+        il_guard_tx *tx2 = t_begin(c2, &f, false);
         t_exec(tx2, "INSERT INTO t VALUES ('a')");
         T_EQ(commit(tx1, &err), IL_OK);
         tx1 = t_begin(c1, &f, true);
@@ -181,26 +181,26 @@ G_TEST(transactions_with_one_fence_are_side_by_side)
         T_EQ(commit(tx2, &err), IL_OK);
         T_EQ(t_ground_count(g, COUNT), 2);
     }
-    il__guard_close(c1);
-    il__guard_close(c2);
+    il_guard_close(c1);
+    il_guard_close(c2);
     il_close(h);
 }
 
 G_TEST(a_fence_that_a_reader_showed_keeps_a_zombie_out)
 {
-    struct two       t;
-    struct guard_tx *tx;
-    il_error         err;
+    struct two   t;
+    il_guard_tx *tx;
+    il_error     err;
 
     two_make(&t, g, 0);
     make_table(g);
     tx = t_begin(t.c[1], &t.f[1], true);
     t_exec(tx, COUNT);
-    struct guard_tx *zombie = NULL;
+    il_guard_tx *zombie = NULL;
     /* while it still reads */
-    T_EQ(il__guard_begin(t.c[0], &t.f[0], false, &zombie, &err), IL_STALE);
+    T_EQ(t_guard_begin(t.c[0], &t.f[0], false, &zombie, &err), IL_STALE);
     T_EQ(commit(tx, &err), IL_OK);
-    T_EQ(il__guard_begin(t.c[0], &t.f[0], false, &zombie, &err), IL_STALE);
+    T_EQ(t_guard_begin(t.c[0], &t.f[0], false, &zombie, &err), IL_STALE);
     T_EQ(t_ground_count(g, COUNT), 0);
     two_release(&t);
 }
@@ -208,13 +208,13 @@ G_TEST(a_fence_that_a_reader_showed_keeps_a_zombie_out)
 /* A reader that only rolls back leaves no rows, but the fence stays. */
 G_TEST(a_transaction_that_reads_does_not_write)
 {
-    il                *h = t_ground_store(g);
-    struct guard_conn *c = t_ground_open(g, 0);
-    struct guard_fence f = t_fence(h, t_take(h, "a", 30000));
-    il_error           err;
+    il            *h = t_ground_store(g);
+    il_guard      *c = t_ground_open(g, 0);
+    il_guard_fence f = t_fence(h, t_take(h, "a", 30000));
+    il_error       err;
 
     make_table(g);
-    struct guard_tx *tx = t_begin(c, &f, true);
+    il_guard_tx *tx = t_begin(c, &f, true);
     T_EQ(t_try(tx, "INSERT INTO t VALUES ('a')", &err), IL_INVAL);
     T_EQ(t_try(tx, COUNT, &err), IL_STATE); /* good for rollback only */
     T_EQ(commit(tx, &err), IL_STATE);
@@ -224,7 +224,7 @@ G_TEST(a_transaction_that_reads_does_not_write)
     T_EQ(t_ground_count(g, COUNT), 0);
     if (!g->is_shared)
         T_EQ(t_ground_count(g, "SELECT fence FROM interlock_fence"), f.fence);
-    il__guard_close(c);
+    il_guard_close(c);
     il_close(h);
 }
 
@@ -238,26 +238,26 @@ struct waiter {
     il_error       err;
 };
 
-static bool
-take_count(void *cookie, const struct guard_row *row)
+static int
+take_count(void *cookie, const il_guard_row *row)
 {
-    *(int64_t *)cookie = strtoll(row->values[0], NULL, 10);
-    return true;
+    *(int64_t *)cookie = strtoll(t_guard_text(row, 0), NULL, 10);
+    return 1;
 }
 
 static void *
 wait_main(void *arg)
 {
-    struct waiter   *w  = arg;
-    struct guard_tx *tx = NULL;
+    struct waiter *w  = arg;
+    il_guard_tx   *tx = NULL;
 
-    w->status = il__guard_begin(w->t->c[1], &w->t->f[1], w->reads, &tx, &w->err);
+    w->status = t_guard_begin(w->t->c[1], &w->t->f[1], w->reads, &tx, &w->err);
     if (w->status == IL_OK)
-        w->status = il__guard_exec(tx, COUNT, NULL, 0, take_count, &w->n_seen, NULL, &w->err);
+        w->status = t_guard_exec(tx, COUNT, NULL, 0, take_count, &w->n_seen, NULL, &w->err);
     if (w->status == IL_OK)
-        w->status = il__guard_commit(tx, &w->err);
+        w->status = il_guard_commit(tx, &w->err);
     else
-        il__guard_rollback(tx);
+        il_guard_rollback(tx);
     t_event_add(&w->done);
     return NULL;
 }
@@ -273,7 +273,7 @@ wait_for_the_one_before(struct t_ground *g, bool reads)
     two_make(&t, g, G_LIMIT_MS);
     make_table(g);
     t_event_init(&w.done);
-    struct guard_tx *tx = t_begin(t.c[0], &t.f[0], false);
+    il_guard_tx *tx = t_begin(t.c[0], &t.f[0], false);
     t_exec(tx, "INSERT INTO t VALUES ('a')");
     T_EQ(pthread_create(&thread, NULL, wait_main, &w), 0);
     T_TRUE(!t_event_wait(&w.done, 1, 200)); /* it does not get in: a limit, not a hope */
@@ -299,13 +299,13 @@ G_TEST(a_later_reader_waits_for_the_one_before)
 /* Not for ever. */
 G_TEST(waiting_has_a_limit)
 {
-    struct two       t;
-    struct guard_tx *other = NULL;
-    il_error         err   = { .message = "" };
+    struct two   t;
+    il_guard_tx *other = NULL;
+    il_error     err   = { .message = "" };
 
     two_make(&t, g, 300);
-    struct guard_tx *tx = t_begin(t.c[0], &t.f[0], false);
-    T_EQ(il__guard_begin(t.c[1], &t.f[1], false, &other, &err), IL_STORE);
+    il_guard_tx *tx = t_begin(t.c[0], &t.f[0], false);
+    T_EQ(t_guard_begin(t.c[1], &t.f[1], false, &other, &err), IL_TIMEOUT);
     T_TRUE(err.message[0] != '\0');
     T_EQ(commit(tx, &err), IL_OK);
     /* and the connection is good again */
@@ -327,11 +327,11 @@ struct maker {
 static void *
 make_main(void *arg)
 {
-    struct maker      *m     = arg;
-    struct guard_conn *c     = NULL;
-    struct guard_tx   *tx    = NULL;
-    struct guard_fence f     = { .h = m->h, .key = m->key };
-    il_lease          *lease = NULL;
+    struct maker  *m     = arg;
+    il_guard      *c     = NULL;
+    il_guard_tx   *tx    = NULL;
+    il_guard_fence f     = { .h = m->h, .key = m->key };
+    il_lease      *lease = NULL;
 
     f.fence = m->fence;
     if (m->fence == 0) {
@@ -342,10 +342,10 @@ make_main(void *arg)
         m->status = t_guard_open(m->g->url, G_LIMIT_MS, &c, &m->err);
     (void)t_event_wait(m->go, 1, G_LIMIT_MS);
     if (m->status == IL_OK)
-        m->status = il__guard_begin(c, &f, false, &tx, &m->err);
+        m->status = t_guard_begin(c, &f, false, &tx, &m->err);
     if (m->status == IL_OK)
-        m->status = il__guard_commit(tx, &m->err);
-    il__guard_close(c);
+        m->status = il_guard_commit(tx, &m->err);
+    il_guard_close(c);
     il_lease_free(lease);
     return NULL;
 }
@@ -388,20 +388,20 @@ G_TEST(many_make_the_table_at_once)
 /* Steps of the next run, all at once: each would make its fence the highest. */
 G_TEST(many_show_a_higher_fence_at_once)
 {
-    il                *h       = t_ground_store(g);
-    struct guard_conn *c       = t_ground_open(g, 0);
-    const char *const  names[] = { "a", "b", "c", "d", "e", "f" };
-    il_error           err;
+    il               *h       = t_ground_store(g);
+    il_guard         *c       = t_ground_open(g, 0);
+    const char *const names[] = { "a", "b", "c", "d", "e", "f" };
+    il_error          err;
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        struct guard_fence f = t_fence(h, t_take(h, names[i], 30000));
+        il_guard_fence f = t_fence(h, t_take(h, names[i], 30000));
         at_once(g, h, f.fence);
         T_EQ(commit(t_begin(c, &f, false), &err), IL_OK);
         if (!g->is_shared)
             T_EQ(t_ground_count(g, "SELECT fence FROM interlock_fence"), f.fence);
         t_break(h, f.fence);
     }
-    il__guard_close(c);
+    il_guard_close(c);
     il_close(h);
 }
 
@@ -414,9 +414,9 @@ zombie_main(void *arg)
 {
     const struct t_ground *g  = arg;
     il                    *h  = t_ground_store(g);
-    struct guard_conn     *c  = t_ground_open(g, 0);
-    struct guard_fence     f  = t_fence(h, t_take(h, "a", 1000));
-    struct guard_tx       *tx = t_begin(c, &f, false);
+    il_guard              *c  = t_ground_open(g, 0);
+    il_guard_fence         f  = t_fence(h, t_take(h, "a", 1000));
+    il_guard_tx           *tx = t_begin(c, &f, false);
     char                   line[64];
     il_error               err;
 
@@ -425,10 +425,10 @@ zombie_main(void *arg)
     (void)fflush(stdout);
     T_TRUE(fgets(line, sizeof line, stdin) != NULL);
     (void)printf("commit %s\n", il_status_name(commit(tx, &err)));
-    struct guard_tx *again = NULL;
-    (void)printf("again %s\n", il_status_name(il__guard_begin(c, &f, false, &again, &err)));
+    il_guard_tx *again = NULL;
+    (void)printf("again %s\n", il_status_name(t_guard_begin(c, &f, false, &again, &err)));
     (void)fflush(stdout);
-    il__guard_close(c);
+    il_guard_close(c);
     il_close(h);
     return 0;
 }
@@ -436,7 +436,7 @@ zombie_main(void *arg)
 struct heir {
     const struct t_ground *g;
     il                    *h;
-    struct guard_fence     f;
+    il_guard_fence         f;
     struct t_event         begins, done;
     il_status              status;
     il_error               err;
@@ -446,22 +446,22 @@ struct heir {
 static void *
 heir_main(void *arg)
 {
-    struct heir       *b  = arg;
-    struct guard_conn *c  = NULL;
-    struct guard_tx   *tx = NULL;
+    struct heir *b  = arg;
+    il_guard    *c  = NULL;
+    il_guard_tx *tx = NULL;
 
     b->status = t_guard_open(b->g->url, G_LIMIT_MS, &c, &b->err);
     t_event_add(&b->begins);
     if (b->status == IL_OK)
-        b->status = il__guard_begin(c, &b->f, false, &tx, &b->err);
+        b->status = t_guard_begin(c, &b->f, false, &tx, &b->err);
     if (b->status == IL_OK)
         b->status =
-            il__guard_exec(tx, "INSERT INTO t VALUES ('b')", NULL, 0, NULL, NULL, NULL, &b->err);
+            t_guard_exec(tx, "INSERT INTO t VALUES ('b')", NULL, 0, NULL, NULL, NULL, &b->err);
     if (b->status == IL_OK)
-        b->status = il__guard_commit(tx, &b->err);
+        b->status = il_guard_commit(tx, &b->err);
     else
-        il__guard_rollback(tx);
-    il__guard_close(c);
+        il_guard_rollback(tx);
+    il_guard_close(c);
     t_event_add(&b->done);
     return NULL;
 }
@@ -535,11 +535,11 @@ G_TEST(a_holder_that_was_killed_leaves_nothing)
 /* Where the store shares the database, guarded tables are told of the fence, too. */
 G_TEST(a_guarded_table_takes_our_writes)
 {
-    il                *h = t_ground_store(g);
-    struct guard_conn *c = t_ground_open(g, 0);
-    struct guard_fence f = t_fence(h, t_take(h, "a", 30000));
-    char               out[4096], table[128];
-    il_error           err;
+    il            *h = t_ground_store(g);
+    il_guard      *c = t_ground_open(g, 0);
+    il_guard_fence f = t_fence(h, t_take(h, "a", 30000));
+    char           out[4096], table[128];
+    il_error       err;
 
     if (g->is_shared) {
         (void)t_ground_ask(g, "CREATE TABLE guarded (id text, n int)", out);
@@ -549,15 +549,15 @@ G_TEST(a_guarded_table_takes_our_writes)
                                           .tenant = "default" };
         if (il__handle_guard_table(h, &change, NULL, NULL, &err) != IL_OK)
             T_FAIL("%s", err.message);
-        struct guard_tx *tx = t_begin(c, &f, false);
+        il_guard_tx *tx = t_begin(c, &f, false);
         t_exec(tx, "INSERT INTO guarded VALUES ('p', 1)");
         T_EQ(commit(tx, &err), IL_OK);
         tx = t_begin(c, &f, false);
         /* IL002: of another key */
         T_EQ(t_try(tx, "INSERT INTO guarded VALUES ('other', 1)", &err), IL_INVAL);
-        il__guard_rollback(tx);
+        il_guard_rollback(tx);
     }
-    il__guard_close(c);
+    il_guard_close(c);
     il_close(h);
 }
 

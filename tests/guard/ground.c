@@ -100,11 +100,11 @@ t_ground_store(const struct t_ground *g)
     return h;
 }
 
-struct guard_conn *
+il_guard *
 t_ground_open(const struct t_ground *g, int64_t timeout_ms)
 {
-    struct guard_conn *c = NULL;
-    il_error           err;
+    il_guard *c = NULL;
+    il_error  err;
 
     if (t_guard_open(g->url, timeout_ms, &c, &err) != IL_OK)
         T_FAIL("%s: %s", g->url, err.message);
@@ -137,46 +137,46 @@ t_break(il *h, uint64_t fence)
         T_FAIL("%s", err.message);
 }
 
-struct guard_fence
+il_guard_fence
 t_fence(il *h, uint64_t fence)
 {
-    return (struct guard_fence){ .h = h, .key = G_KEY, .fence = fence };
+    return (il_guard_fence){ .h = h, .key = G_KEY, .fence = fence };
 }
 
-struct guard_tx *
-t_begin(struct guard_conn *c, const struct guard_fence *f, bool read_only)
+il_guard_tx *
+t_begin(il_guard *c, const il_guard_fence *f, bool read_only)
 {
-    struct guard_tx *tx = NULL;
-    il_error         err;
+    il_guard_tx *tx = NULL;
+    il_error     err;
 
-    if (il__guard_begin(c, f, read_only, &tx, &err) != IL_OK)
+    if (t_guard_begin(c, f, read_only, &tx, &err) != IL_OK)
         T_FAIL("%s", err.message);
     return tx;
 }
 
 void
-t_exec(struct guard_tx *tx, const char *sql)
+t_exec(il_guard_tx *tx, const char *sql)
 {
     il_error err;
 
-    if (il__guard_exec(tx, sql, NULL, 0, NULL, NULL, NULL, &err) != IL_OK)
+    if (t_guard_exec(tx, sql, NULL, 0, NULL, NULL, NULL, &err) != IL_OK)
         T_FAIL("%s: %s", sql, err.message);
 }
 
 void
-t_write(struct guard_conn *c, const char *sql)
+t_write(il_guard *c, const char *sql)
 {
-    struct guard_tx *tx = t_begin(c, NULL, false);
-    il_error         err;
+    il_guard_tx *tx = t_begin(c, NULL, false);
+    il_error     err;
 
     t_exec(tx, sql);
-    if (il__guard_commit(tx, &err) != IL_OK)
+    if (il_guard_commit(tx, &err) != IL_OK)
         T_FAIL("%s: %s", sql, err.message);
 }
 
 il_status
-t_try(struct guard_tx *tx, const char *sql, il_error *err)
+t_try(il_guard_tx *tx, const char *sql, il_error *err)
 {
     *err = (il_error){ .message = "" };
-    return il__guard_exec(tx, sql, NULL, 0, NULL, NULL, NULL, err);
+    return t_guard_exec(tx, sql, NULL, 0, NULL, NULL, NULL, err);
 }

@@ -35,21 +35,21 @@ int64_t     t_ground_count(const struct t_ground *g, const char *sql);
 
 il *t_ground_store(const struct t_ground *g);
 /* Open a connection, which must work; 0 = the usual timeout. */
-struct guard_conn *t_ground_open(const struct t_ground *g, int64_t timeout_ms);
+il_guard *t_ground_open(const struct t_ground *g, int64_t timeout_ms);
 
 /* Take the key for `holder`, without renewals; wait for it if it is held. */
 uint64_t t_take(il *h, const char *holder, int64_t ttl_ms);
 /* Take a lease away at once. */
 void t_break(il *h, uint64_t fence);
 
-struct guard_fence t_fence(il *h, uint64_t fence);
+il_guard_fence t_fence(il *h, uint64_t fence);
 /* Begin and run, which must work. */
-struct guard_tx *t_begin(struct guard_conn *c, const struct guard_fence *f, bool read_only);
-void             t_exec(struct guard_tx *tx, const char *sql);
+il_guard_tx *t_begin(il_guard *c, const il_guard_fence *f, bool read_only);
+void         t_exec(il_guard_tx *tx, const char *sql);
 /* In a transaction of its own, without a fence. */
-void t_write(struct guard_conn *c, const char *sql);
+void t_write(il_guard *c, const char *sql);
 /* What a statement ends with; its error in *err. */
-il_status t_try(struct guard_tx *tx, const char *sql, il_error *err);
+il_status t_try(il_guard_tx *tx, const char *sql, il_error *err);
 
 /* A cmocka test `static void name(struct t_ground *g)`. */
 #define G_TEST(name)                            \

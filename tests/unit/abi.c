@@ -2,6 +2,7 @@
  * abi.c: sizes, offsets and numbers of the public header match abi.def. Checked at compile time.
  */
 #include "harness/unit.h"
+#include "interlock-guard.h"
 #include "interlock.h"
 
 #if UINTPTR_MAX == UINT64_MAX

@@ -1,5 +1,5 @@
 #!/bin/sh
-# header.sh FILE: the public header compiles alone, as strict C11 and as C++, and in both orders.
+# header.sh FILE: the public headers compile alone, as strict C11 and as C++.
 set -eu
 header=$1
 work=$(mktemp -d)
@@ -17,6 +17,20 @@ int use(void)
     return (int)(open_opts.struct_size + opts.struct_size) + (int)op.status;
 }
 END
+cat >"$work/guard.c" <<'END'
+#include "interlock-guard.h"
+#include "interlock-guard.h"
+int use(void);
+int use(void)
+{
+    il_guard_opts opts = IL_GUARD_OPTS_INIT;
+    il_guard_tx_opts tx_opts = IL_GUARD_TX_OPTS_INIT;
+    il_guard_column key[1] = { { "id", { IL_GUARD_INT, 7, 0, 0, 0 } } };
+    il_guard_target row = { "User", "users", key, 1, IL_GUARD_PLACE };
+    return (int)(opts.struct_size + tx_opts.struct_size + row.n_key);
+}
+END
+cp "$work/guard.c" "$work/guard.cc"
 cat >"$work/use.cc" <<'END'
 #include "interlock.h"
 extern "C" int use(void);
@@ -37,6 +51,7 @@ for compiler in "${CC:-cc}" gcc clang; do
     command -v "${compiler%% *}" >/dev/null || continue
     $compiler -I"${header%/*}" -std=c11 -pedantic-errors -Wall -Wextra -Werror -Wno-missing-field-initializers \
         -c "$work/use.c" -o "$work/use.o"
+    $compiler -I"${header%/*}" -std=c11 -pedantic-errors -Wall -Wextra -Werror -c "$work/guard.c" -o "$work/guard.o"
 done
 found=
 for compiler in c++ g++ clang++; do
@@ -44,6 +59,8 @@ for compiler in c++ g++ clang++; do
     for standard in c++11 c++17; do
         "$compiler" -I"${header%/*}" -std=$standard -pedantic-errors -Wall -Wextra -Werror \
             -Wno-missing-field-initializers -c "$work/use.cc" -o "$work/use.o"
+        "$compiler" -I"${header%/*}" -std=$standard -pedantic-errors -Wall -Wextra -Werror \
+            -c "$work/guard.cc" -o "$work/guard.o"
     done
     found=yes
 done

@@ -27,7 +27,7 @@
 struct check {
     struct runner_attempt *a;
     struct runner_link     link;
-    struct guard_tx       *tx;
+    il_guard_tx           *tx;
     struct runner_text     text;
     struct il__buf         details;
     struct il__buf         table;                   /* quoted; "" = none */
@@ -145,7 +145,7 @@ sample_value(struct finding *f, const char *name, const char *value, bool first)
 
 /* A violating row; the first of its columns. */
 static void
-sample(struct check *c, struct finding *f, const struct guard_row *row)
+sample(struct check *c, struct finding *f, const il_guard_row *row)
 {
     size_t before = f->samples.n_bytes;
 
@@ -153,7 +153,7 @@ sample(struct check *c, struct finding *f, const struct guard_row *row)
         return;
     il__buf_adds(&f->samples, f->n_samples++ > 0 ? ",{" : "{");
     for (size_t i = 0; i < row->n && i < SAMPLE_COLUMNS_MAX; i++)
-        sample_value(f, row->names[i], row->values[i], i == 0);
+        sample_value(f, row->names[i], runner_row_text(row, i), i == 0);
     il__buf_addc(&f->samples, '}');
     il__buf_adds(&f->lines, row->n > SAMPLE_COLUMNS_MAX ? " …\n" : "\n");
     c->n_samples_bytes += f->samples.n_bytes - before;
@@ -165,14 +165,15 @@ struct taking {
     bool            samples; /* rows are violations; otherwise the first value is checked */
 };
 
-static bool
-take_row(void *cookie, const struct guard_row *row)
+static int
+take_row(void *cookie, const il_guard_row *row)
 {
-    struct taking *t = cookie;
+    struct taking *t     = cookie;
+    const char    *first = row->n > 0 ? runner_row_text(row, 0) : NULL;
 
-    if (t->f->n_rows++ == 0 && !t->samples && row->n > 0 && row->values[0] != NULL) {
-        size_t n = runner_cut(row->values[0], SAMPLE_BYTES_MAX);
-        (void)snprintf(t->f->observed, sizeof t->f->observed, "%.*s", (int)n, row->values[0]);
+    if (t->f->n_rows++ == 0 && !t->samples && first != NULL) {
+        size_t n = runner_cut(first, SAMPLE_BYTES_MAX);
+        (void)snprintf(t->f->observed, sizeof t->f->observed, "%.*s", (int)n, first);
         t->f->has_observed = true;
     }
     if (t->samples)
@@ -192,7 +193,7 @@ begin(struct check *c, il_error *reterr)
 static void
 end(struct check *c)
 {
-    il__guard_rollback(c->tx);
+    il_guard_rollback(c->tx);
     c->tx = NULL;
 }
 
@@ -205,7 +206,7 @@ run(struct check *c, const char *sql, const char *const *values, size_t n, struc
     f->n_rows    = 0;
     il_status st = begin(c, reterr);
     if (st == IL_OK)
-        st = il__guard_exec(c->tx, sql, values, n, take_row, &t, NULL, reterr);
+        st = runner_link_exec(c->tx, sql, values, n, take_row, &t, NULL, reterr);
     if (st != IL_OK)
         end(c);
     return st;
@@ -298,7 +299,7 @@ static il_status
 try_between(struct check *c, const struct pipeline_expectation *e, struct finding *f,
             il_error *reterr)
 {
-    bool        postgres = il__guard_is_postgres(c->link.c);
+    bool        postgres = il__guard_is_postgres(c->link.g);
     const char *count    = sql_check_text_count;
     const char *rows     = sql_check_text_rows;
     char        limits[160];
@@ -336,7 +337,7 @@ try_custom(struct check *c, const struct pipeline_expectation *e, struct finding
            il_error *reterr)
 {
     struct il__buf AUTO_BUF sql = { 0 };
-    const char             *values[GUARD_VALUES_MAX];
+    const char             *values[IL_GUARD_VALUES_MAX];
     char                    limits[160];
     size_t                  n_values = 0;
     bool                    bounded  = e->min != NULL || e->max != NULL;
@@ -346,8 +347,8 @@ try_custom(struct check *c, const struct pipeline_expectation *e, struct finding
         return IL_OK;
     }
     il__buf_init(&sql, SQL_BYTES_MAX);
-    il_status st =
-        il__pipeline_bind(&e->sql, c->a->values, &sql, values, GUARD_VALUES_MAX, &n_values, reterr);
+    il_status st = il__pipeline_bind(&e->sql, c->a->values, &sql, values, IL_GUARD_VALUES_MAX,
+                                     &n_values, reterr);
     if (st == IL_OK)
         st = run(c, il__buf_str(&sql), values, n_values, f, !bounded, reterr);
     if (st != IL_OK)
@@ -519,7 +520,7 @@ runner_step_check(struct runner_attempt *a, struct runner_result *ret)
     for (size_t i = 0; st == IL_OK && i < a->step->n_expectations; i++)
         st = try_and_tell(&c, i, &err);
     if (st == IL_OK && c.tx != NULL) { /* a run that has lost its lease reports nothing */
-        st   = il__guard_commit(c.tx, &err);
+        st   = il_guard_commit(c.tx, &err);
         c.tx = NULL;
     }
     if (st == IL_OK)

@@ -9,6 +9,8 @@
 #include "base/parse.h"
 
 #define WAIT_MS_MIN 1000
+#define WAIT_MS_MAX 86400000
+#define CONNECT_MS_MAX 15000
 #define TEXT_BYTES_MAX 65536
 #define FLUSH_BYTES 8192
 
@@ -35,11 +37,9 @@ runner_result_status(struct runner_result *ret, const struct runner_attempt *a, 
         (void)snprintf(ret->error, sizeof ret->error, "%s%s", what, err->message);
         return;
     }
-    /* A commit with unknown outcome may have happened: a retry could apply it twice. */
-    bool unknown = st == IL_STORE && strcmp(err->native, GUARD_UNKNOWN) == 0;
-    bool final =
-        st == IL_INVAL || st == IL_STALE || st == IL_STATE || st == IL_NOT_FOUND || unknown;
-    runner_result_fail(ret, final, "%s%s", what, err->message);
+    /* Only what may work next time. A commit with an unknown outcome (IL_UNKNOWN) may have
+     * happened: a retry could apply it twice. */
+    runner_result_fail(ret, il_status_retryable(st) == 0, "%s%s", what, err->message);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -129,7 +129,7 @@ url_of(const struct runner_attempt *a, const char *name)
 static void
 interrupt(void *cookie)
 {
-    il__guard_interrupt(cookie);
+    il_guard_interrupt(cookie);
 }
 
 bool
@@ -148,10 +148,15 @@ runner_link_open(struct runner_link *l, struct runner_attempt *a, struct runner_
     }
     (void)snprintf(what, sizeof what, "connection '%.100s': ", name);
     /* Other steps of the run may hold the file for as long as they take. */
-    il_status st = il__guard_new(url, MAX(a->timeout_ms, WAIT_MS_MIN), &l->c, &err);
+    il_guard_opts o        = IL_GUARD_OPTS_INIT;
+    o.lock_timeout_ms      = MIN(MAX(a->timeout_ms, WAIT_MS_MIN), WAIT_MS_MAX);
+    o.statement_timeout_ms = IL_FOREVER; /* the attempt has a timeout of its own */
+    o.connect_timeout_ms   = MIN(o.lock_timeout_ms, CONNECT_MS_MAX);
+    o.conns_max            = 1;
+    il_status st           = il_guard_open(url, &o, &l->g, &err);
     if (st == IL_OK) {
-        runner_attempt_on_stop(a, interrupt, l->c);
-        st = il__guard_connect(l->c, &err);
+        runner_attempt_on_stop(a, interrupt, l->g);
+        st = il_guard_connect(l->g, &err);
     }
     if (st == IL_OK)
         return true;
@@ -164,16 +169,44 @@ void
 runner_link_close(struct runner_link *l)
 {
     runner_attempt_on_stop(l->a, NULL, NULL); /* first: do not interrupt a closed one */
-    il__guard_close(l->c);
-    l->c = NULL;
+    il_guard_close(l->g);
+    l->g = NULL;
 }
 
 il_status
-runner_link_begin(struct runner_link *l, bool read_only, struct guard_tx **ret, il_error *reterr)
+runner_link_begin(struct runner_link *l, bool read_only, il_guard_tx **ret, il_error *reterr)
 {
-    struct guard_fence fence = {
+    il_guard_fence fence = {
         .h = l->a->h, .tenant = l->a->tenant, .key = l->a->key, .fence = l->a->fence
     };
+    il_guard_tx_opts o = IL_GUARD_TX_OPTS_INIT;
 
-    return il__guard_begin(l->c, &fence, read_only, ret, reterr);
+    o.fences   = &fence;
+    o.n_fences = 1;
+    o.flags    = read_only ? IL_GUARD_READ_ONLY : 0;
+    return il_guard_begin(l->g, &o, ret, reterr);
+}
+
+il_status
+runner_link_exec(il_guard_tx *tx, const char *sql, const char *const *values, size_t n,
+                 il_guard_row_fn *each, void *cookie, int64_t *ret_n_changed, il_error *reterr)
+{
+    il_guard_value texts[IL_GUARD_VALUES_MAX];
+
+    CHECK(n <= IL_GUARD_VALUES_MAX);
+    for (size_t i = 0; i < n; i++)
+        texts[i] = il_guard_text(values[i]);
+    const il_guard_query q = { .sql      = sql,
+                               .values   = texts,
+                               .n_values = n,
+                               .flags    = IL_GUARD_AS_TEXT,
+                               .each     = each,
+                               .cookie   = cookie };
+    return il_guard_exec(tx, &q, ret_n_changed, reterr);
+}
+
+const char *
+runner_row_text(const il_guard_row *row, size_t i)
+{
+    return row->values[i].type == IL_GUARD_NULL ? NULL : row->values[i].data;
 }

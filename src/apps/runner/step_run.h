@@ -40,15 +40,21 @@ size_t runner_cut(const char *text, size_t n_max);
 
 struct runner_link {
     struct runner_attempt *a;
-    struct guard_conn     *c;
+    il_guard              *g;
 };
 /* Open the step's connection by name; it is interrupted when the attempt should stop. False:
  * *ret has the reason. */
 bool runner_link_open(struct runner_link *l, struct runner_attempt *a, struct runner_result *ret);
 void runner_link_close(struct runner_link *l);
 /* Start a transaction with the fence of the run. */
-il_status runner_link_begin(struct runner_link *l, bool read_only, struct guard_tx **ret,
+il_status runner_link_begin(struct runner_link *l, bool read_only, il_guard_tx **ret,
                             il_error *reterr) MUST_USE;
+/* Execute a statement with texts as values; NULL is NULL. Rows have texts, too. */
+il_status runner_link_exec(il_guard_tx *tx, const char *sql, const char *const *values, size_t n,
+                           il_guard_row_fn *each, void *cookie, int64_t *ret_n_changed,
+                           il_error *reterr) MUST_USE;
+/* A value of such a row; NULL = SQL NULL. */
+const char *runner_row_text(const il_guard_row *row, size_t i);
 
 /* ---- requests (fetch.c) ---------------------------------------------------------------------- */
 

@@ -21,48 +21,50 @@ struct sql_step {
     int64_t                n_changed;
 };
 
+/* The names of the columns, or a row. */
 static void
-print_texts(struct runner_text *t, const char *const *texts, size_t n)
+print_texts(struct runner_text *t, const il_guard_row *row, bool names)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < row->n; i++) {
         if (i > 0)
             runner_text_addf(t, "\t");
-        runner_text_value(t, texts[i], VALUE_BYTES_MAX);
+        runner_text_value(t, names ? row->names[i] : runner_row_text(row, i), VALUE_BYTES_MAX);
     }
     runner_text_addf(t, "\n");
 }
 
-static bool
-print_row(void *cookie, const struct guard_row *row)
+static int
+print_row(void *cookie, const il_guard_row *row)
 {
     struct sql_step *s = cookie;
 
     if (s->n_rows++ == 0)
-        print_texts(&s->text, row->names, row->n);
+        print_texts(&s->text, row, true);
     if (s->n_rows > ROWS_MAX) {
         runner_text_addf(&s->text, "(more than %d rows; the rest is omitted)\n", ROWS_MAX);
-        return false;
+        return 0;
     }
-    print_texts(&s->text, row->values, row->n);
+    print_texts(&s->text, row, false);
     return !runner_attempt_should_stop(s->a);
 }
 
 static il_status
-run_statement(struct sql_step *s, struct guard_tx *tx, size_t i, il_error *reterr)
+run_statement(struct sql_step *s, il_guard_tx *tx, size_t i, il_error *reterr)
 {
     const struct pipeline_step *step = s->a->step;
-    const char                 *values[GUARD_VALUES_MAX];
+    const char                 *values[IL_GUARD_VALUES_MAX];
     size_t                      n_values  = 0;
     int64_t                     n_changed = 0;
     struct il__buf AUTO_BUF     sql       = { 0 };
 
     il__buf_init(&sql, SQL_BYTES_MAX);
-    il_status st = il__pipeline_bind(&step->sql[i], s->a->values, &sql, values, GUARD_VALUES_MAX,
+    il_status st = il__pipeline_bind(&step->sql[i], s->a->values, &sql, values, IL_GUARD_VALUES_MAX,
                                      &n_values, reterr);
     if (st != IL_OK)
         return st;
     s->n_rows = 0;
-    st = il__guard_exec(tx, il__buf_str(&sql), values, n_values, print_row, s, &n_changed, reterr);
+    st =
+        runner_link_exec(tx, il__buf_str(&sql), values, n_values, print_row, s, &n_changed, reterr);
     if (st != IL_OK)
         return st;
     if (n_changed > 0 || s->n_rows == 0)
@@ -79,9 +81,9 @@ run_statement(struct sql_step *s, struct guard_tx *tx, size_t i, il_error *reter
 static void
 run_all(struct sql_step *s, struct runner_link *l, struct runner_result *ret)
 {
-    struct guard_tx *tx       = NULL;
-    il_error         err      = { .message = "" };
-    char             what[64] = "";
+    il_guard_tx *tx       = NULL;
+    il_error     err      = { .message = "" };
+    char         what[64] = "";
 
     il_status st = runner_link_begin(l, false, &tx, &err);
     for (size_t i = 0; st == IL_OK && i < s->a->step->n_sql; i++) {
@@ -91,11 +93,11 @@ run_all(struct sql_step *s, struct runner_link *l, struct runner_result *ret)
     }
     runner_text_flush(&s->text);
     if (st == IL_OK) {
-        st = il__guard_commit(tx, &err);
+        st = il_guard_commit(tx, &err);
         if (st != IL_OK)
             (void)snprintf(what, sizeof what, "commit: ");
     } else {
-        il__guard_rollback(tx);
+        il_guard_rollback(tx);
     }
     if (st != IL_OK) {
         runner_result_status(ret, s->a, st, what, &err);

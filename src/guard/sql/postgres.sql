@@ -15,8 +15,28 @@ BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
 -- name: postgres_idle
 -- A process stopped in the middle of its transaction keeps the fence's row locked and the next
--- holder waiting: the server aborts such a transaction. Applies to this transaction only.
+-- holder waiting: the server aborts such a transaction. Applies to this transaction only, like the
+-- settings below.
 SET LOCAL idle_in_transaction_session_timeout = '30s';
+
+-- name: postgres_lock_timeout
+SET LOCAL lock_timeout = @ms;
+
+-- name: postgres_statement_timeout
+SET LOCAL statement_timeout = @ms;
+
+-- name: postgres_search_path
+-- @names were checked: plain names, quoted.
+SET LOCAL search_path = @names;
+
+-- name: postgres_savepoint
+SAVEPOINT @name;
+
+-- name: postgres_savepoint_release
+RELEASE @name;
+
+-- name: postgres_savepoint_undo
+ROLLBACK TO @name;
 
 -- name: postgres_commit
 COMMIT;
@@ -79,3 +99,58 @@ SELECT a.attname
   JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  WHERE n.nspname = $1 AND c.relname = $2 AND a.attname = $3 AND a.attnum > 0 AND NOT a.attisdropped;
+
+-- name: postgres_primary_key
+-- The columns of a primary key, in its order; 1 if a column holds integers.
+-- params:  1 schema  2 table
+-- returns: name, 1 or 0
+SELECT a.attname, (a.atttypid IN (20, 21, 23, 26))::int
+  FROM pg_catalog.pg_index i
+  JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
+  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ CROSS JOIN LATERAL pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place)
+  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum
+ WHERE n.nspname = $1 AND c.relname = $2 AND i.indisprimary
+ ORDER BY k.place;
+
+-- name: postgres_constraint
+-- A constraint that is in force, or a valid unique index.
+-- params:  1 schema  2 table  3 name
+-- returns: 1 (no row: there is none)
+SELECT 1
+  FROM pg_catalog.pg_class c
+  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ WHERE n.nspname = $1 AND c.relname = $2
+   AND (EXISTS (SELECT 1 FROM pg_catalog.pg_constraint o
+                 WHERE o.conrelid = c.oid AND o.conname = $3 AND o.convalidated)
+        OR EXISTS (SELECT 1 FROM pg_catalog.pg_index i
+                     JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+                    WHERE i.indrelid = c.oid AND x.relname = $3
+                      AND i.indisunique AND i.indisvalid));
+
+-- ---- rows ---------------------------------------------------------------------------------------
+
+-- name: postgres_lock
+-- Not FOR UPDATE: a transaction that inserts a row which refers to this one must not wait.
+-- Race-free: who has waited for the row gets its newest version, and no row if @where no longer
+-- fits it.
+SELECT @key FROM @table WHERE @where LIMIT 2 FOR NO KEY UPDATE;
+
+-- name: postgres_lock_many
+-- Rows are locked in the order of the sort, and primary keys do not change.
+SELECT @key FROM @table WHERE @where ORDER BY @order FOR NO KEY UPDATE;
+
+-- ---- idempotency keys ---------------------------------------------------------------------------
+
+-- name: postgres_done_make
+-- In the first schema of the search_path. If two create it at once, one of them fails and looks
+-- again.
+CREATE TABLE IF NOT EXISTS interlock_done (
+    key        text   NOT NULL PRIMARY KEY,
+    done_at_ms bigint NOT NULL
+);
+
+-- name: postgres_done_add
+-- Race-free: while another transaction with the same key is open, this waits for its end.
+-- params:  1 key  2 now
+INSERT INTO interlock_done (key, done_at_ms) VALUES ($1, $2) ON CONFLICT DO NOTHING;

@@ -23,14 +23,40 @@ COMMIT;
 -- Also after a failure that left the transaction open.
 ROLLBACK;
 
+-- name: sqlite_savepoint
+SAVEPOINT @name;
+
+-- name: sqlite_savepoint_release
+RELEASE @name;
+
+-- name: sqlite_savepoint_undo
+ROLLBACK TO @name;
+
+-- ---- files that Interlock's programs own --------------------------------------------------------
+
+-- name: sqlite_own
+-- Readers and a writer do not block each other; a commit is on disk when it returns.
+PRAGMA journal_mode = WAL;
+
+-- name: sqlite_own_sync
+PRAGMA synchronous = FULL;
+
+-- name: sqlite_own_keys
+PRAGMA foreign_keys = ON;
+
+-- name: sqlite_own_checkpoints
+-- Only under the lock file: see sqlite_file.c.
+PRAGMA wal_autocheckpoint = 0;
+
+-- name: sqlite_checkpoint
+PRAGMA wal_checkpoint(TRUNCATE);
+
 -- ---- fences -------------------------------------------------------------------------------------
 
 -- name: sqlite_fence_there
 -- Was a fence shown in this file before?
--- returns: '1' or '0'
-SELECT CASE WHEN EXISTS (SELECT 1 FROM main.sqlite_schema
-                          WHERE type = 'table' AND name = 'interlock_fence')
-            THEN '1' ELSE '0' END;
+-- returns: 1 or 0
+SELECT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = 'interlock_fence');
 
 -- name: sqlite_fence_make
 -- The highest fence shown for each key. Created in the transaction that shows the first one, under
@@ -48,7 +74,7 @@ CREATE TABLE IF NOT EXISTS main.interlock_fence (
 -- params:  1 tenant  2 key  3 fence  4 now
 -- returns: fence (no row: a higher one was shown before)
 INSERT INTO main.interlock_fence (tenant, key, fence, shown_at_ms)
-VALUES ($1, $2, CAST($3 AS INTEGER), CAST($4 AS INTEGER))
+VALUES ($1, $2, $3, $4)
     ON CONFLICT (tenant, key) DO UPDATE
    SET fence = excluded.fence, shown_at_ms = excluded.shown_at_ms
  WHERE interlock_fence.fence <= excluded.fence
@@ -65,9 +91,8 @@ SELECT fence FROM main.interlock_fence WHERE tenant = $1 AND key = $2;
 -- name: sqlite_is_store
 -- Is the file a store? Stores may only be written under their lock file (src/store/sqlite). The
 -- same check as is_ours in src/store/sqlite/sql/state.sql.
--- returns: '1' or '0'
-SELECT CASE WHEN EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'il_state')
-            THEN '1' ELSE '0' END;
+-- returns: 1 or 0
+SELECT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'il_state');
 
 -- name: sqlite_table
 -- A table or view by its name. Names are compared the way SQLite does.
@@ -81,3 +106,48 @@ SELECT schema, name FROM pragma_table_list
 -- params:  1 schema  2 table  3 column
 -- returns: name
 SELECT name FROM pragma_table_xinfo($2) WHERE schema = $1 AND name = $3 COLLATE NOCASE LIMIT 1;
+
+-- name: sqlite_primary_key
+-- The columns of a primary key, in its order; 1 if a column holds integers.
+-- params:  1 schema  2 table
+-- returns: name, 1 or 0
+SELECT name, type LIKE '%INT%' FROM pragma_table_xinfo($2)
+ WHERE schema = $1 AND pk > 0 ORDER BY pk;
+
+-- name: sqlite_constraint
+-- A unique index of this name, or the text of the table, which may declare such a constraint.
+-- params:  1 schema  2 table  3 name
+-- returns: 1, or the text
+SELECT 1 FROM pragma_index_list($2, $1) WHERE "unique" AND name = $3 COLLATE NOCASE
+ UNION ALL
+SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = $2 COLLATE NOCASE;
+
+-- name: sqlite_unique_of
+-- The unique index of a table over these columns, for an error message.
+-- params:  1 table  2 columns: 'a, b'
+-- returns: name
+SELECT l.name FROM pragma_index_list($1) AS l
+ WHERE l."unique" AND (SELECT group_concat(i.name, ', ') FROM
+                        (SELECT name FROM pragma_index_info(l.name) ORDER BY seqno) AS i) = $2
+ LIMIT 1;
+
+-- ---- rows ---------------------------------------------------------------------------------------
+
+-- name: sqlite_lock
+-- The transaction has the write lock of the file since its begin: nobody changes the row.
+SELECT @key FROM @table WHERE @where LIMIT 2;
+
+-- name: sqlite_lock_many
+SELECT @key FROM @table WHERE @where ORDER BY @order;
+
+-- ---- idempotency keys ---------------------------------------------------------------------------
+
+-- name: sqlite_done_make
+CREATE TABLE IF NOT EXISTS main.interlock_done (
+    key        TEXT    NOT NULL PRIMARY KEY,
+    done_at_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- name: sqlite_done_add
+-- params:  1 key  2 now
+INSERT INTO main.interlock_done (key, done_at_ms) VALUES ($1, $2) ON CONFLICT DO NOTHING;

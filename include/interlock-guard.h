@@ -1,0 +1,415 @@
+/*
+ * interlock-guard.h: safe transactions on your own tables, in SQLite and PostgreSQL.
+ *
+ * Part of libinterlock; it compiles alone as C11 and as C++. docs/GUARDS.md explains the five
+ * layers with an example each:
+ *   1. lock rows before you read and change them, in one order        il_guard_lock()
+ *   2. change numbers in the database, never in the program           il_guard_add()
+ *   3. insert, or get what is there already                           il_guard_insert_or_get()
+ *   4. rely only on constraints that exist                            il_guard_require_constraint()
+ *   5. check invariants, which find what slipped through              `interlock check`
+ * A transaction may also show fences: a holder that has lost its lease cannot commit.
+ *
+ * The conventions of interlock.h apply. A database handle (il_guard) is safe to use from several
+ * threads. A transaction (il_guard_tx) belongs to one thread at a time.
+ *
+ * After a failed call a transaction can only be rolled back, unless the failure happened inside
+ * il_guard_try() or is documented as an answer (such as IL_NOT_FOUND).
+ *
+ * Names of tables and columns are looked up in the database's catalogue and quoted; values are
+ * always bound. "table" may be "schema.table".
+ */
+#ifndef INTERLOCK_GUARD_H
+#define INTERLOCK_GUARD_H
+
+#include "interlock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sqlite3; /* of sqlite3.h */
+struct pg_conn; /* PGconn of libpq-fe.h */
+
+/* ------------------------------------------------------------------------------------------------
+ * Limits. Each has a test that reaches it.
+ */
+#define IL_GUARD_NAME_BYTES_MAX 256 /* bytes of a table, column, class, pipeline or caller */
+#define IL_GUARD_VALUES_MAX 256    /* values bound to one statement; keys of il_guard_lock_many() */
+#define IL_GUARD_KEY_COLUMNS_MAX 8 /* columns of a key, and of a primary key */
+#define IL_GUARD_FENCES_MAX 16     /* fences of one transaction */
+#define IL_GUARD_ROWS_MAX 4096     /* rows that one transaction holds */
+#define IL_GUARD_TAGS_MAX 8        /* tags of one transaction */
+#define IL_GUARD_CONNS_MAX 64      /* connections of one handle */
+#define IL_GUARD_RANKS_MAX 64      /* classes with a rank */
+#define IL_GUARD_TRIES_MAX 20      /* attempts of il_guard_transact() */
+
+/* ------------------------------------------------------------------------------------------------
+ * Values, to the database and from it.
+ *
+ * To the database: PostgreSQL infers the type of $1 from its context (cast it where there is none:
+ * $1::int); SQLite binds integers, doubles, texts and blobs as such.
+ * From the database: integers and booleans (0, 1) are INT; floating point is DOUBLE; numeric, dates
+ * and everything else is TEXT, as the database prints it; bytea and BLOB are BLOB; json and jsonb
+ * are JSON (SQLite has no such type: TEXT).
+ */
+typedef enum il_guard_type {
+    IL_GUARD_NULL       = 0,
+    IL_GUARD_INT        = 1,
+    IL_GUARD_DOUBLE     = 2,
+    IL_GUARD_TEXT       = 3, /* UTF-8 without a NUL inside */
+    IL_GUARD_BLOB       = 4,
+    IL_GUARD_JSON       = 5, /* text; the database refuses invalid JSON where the column does */
+    IL_GUARD_TYPE_COUNT = 6
+} il_guard_type;
+
+typedef struct il_guard_value {
+    il_guard_type type;
+    int64_t       integer; /* INT */
+    double        number;  /* DOUBLE */
+    const void   *data;    /* TEXT and JSON (NUL-terminated), BLOB; borrowed */
+    size_t        n_bytes; /* of data, without the NUL */
+} il_guard_value;
+
+IL_API il_guard_value il_guard_null(void);
+IL_API il_guard_value il_guard_int(int64_t integer);
+IL_API il_guard_value il_guard_double(double number);
+IL_API il_guard_value il_guard_text(const char *text); /* NULL gives SQL NULL; so do the next two */
+IL_API il_guard_value il_guard_json(const char *json);
+IL_API il_guard_value il_guard_blob(const void *data, size_t n_bytes);
+
+/* A column with a value: part of a key (a NULL matches NULL), or of a new row. */
+typedef struct il_guard_column {
+    const char    *name;
+    il_guard_value value;
+} il_guard_column;
+
+/* ------------------------------------------------------------------------------------------------
+ * What is observed: one event per locked row, when its transaction has ended.
+ */
+typedef enum il_guard_outcome {
+    IL_GUARD_COMMITTED     = 0,
+    IL_GUARD_ROLLED_BACK   = 1, /* by the caller, or after a failure */
+    IL_GUARD_REFUSED       = 2, /* a stale fence, or a violation of the lock order */
+    IL_GUARD_CONFLICT      = 3, /* a deadlock, a serialization failure, a lock timeout */
+    IL_GUARD_VIOLATION     = 4, /* a unique, check or foreign-key constraint */
+    IL_GUARD_UNKNOWN       = 5, /* the connection broke during the commit */
+    IL_GUARD_OUTCOME_COUNT = 6
+} il_guard_outcome;
+
+IL_API const char *il_guard_outcome_name(il_guard_outcome outcome); /* "committed", … */
+
+typedef struct il_guard_event {
+    const char            *pipeline; /* of the transaction; "" if it has none */
+    const char            *caller;
+    const char            *entity;    /* the class of the row */
+    const char            *table;     /* as the caller named it */
+    const char            *key;       /* the primary key, as text: "7", "7,football" */
+    const char            *place;     /* file:line of the call */
+    int64_t                wait_ns;   /* until the lock was granted */
+    int64_t                hold_ns;   /* from then to the end of the transaction */
+    unsigned               n_queries; /* of the transaction, while the lock was held */
+    unsigned               n_attempt; /* of il_guard_transact(); 1 is the first */
+    il_guard_outcome       outcome;
+    const char            *constraint; /* VIOLATION: its name, or "" */
+    const il_guard_column *tags;       /* of the transaction */
+    size_t                 n_tags;
+} il_guard_event;
+
+/* Called on the thread that ends the transaction, after its end. Strings live for the call. It must
+ * not use the handle. */
+typedef void il_guard_observe_fn(void *cookie, const il_guard_event *event);
+
+/* ------------------------------------------------------------------------------------------------
+ * A database.
+ */
+typedef struct il_guard    il_guard;
+typedef struct il_guard_tx il_guard_tx;
+
+/* The place of a class in the one order in which rows are locked; smaller ranks come first. Several
+ * classes may share a rank. */
+typedef struct il_guard_rank {
+    const char *entity; /* the class */
+    int         rank;   /* 0 .. 1,000,000 */
+} il_guard_rank;
+
+enum il_guard_flags {
+    /* SQLite: the file belongs to this program: WAL, synchronous=FULL, foreign keys on, and
+     * checkpoints under a lock file (PATH-lock), so that packaged SQLite below 3.51.3 cannot damage
+     * it. Every program that writes the file must then open it this way. Without the flag the
+     * file's settings stay as they are. */
+    IL_GUARD_OWN_FILE = 1 << 0,
+};
+
+typedef struct il_guard_opts {
+    size_t               struct_size;
+    const il_guard_rank *ranks; /* copied */
+    size_t               n_ranks;
+    int64_t     lock_timeout_ms; /* longest wait for a row, the file, a fence (default 5,000) */
+    int64_t     statement_timeout_ms; /* longest statement (default 30,000; IL_FOREVER: no limit) */
+    int64_t     connect_timeout_ms;   /* default 5,000; at most 15,000 */
+    uint32_t    conns_max;            /* connections, opened when they are needed (default 8) */
+    uint32_t    flags;                /* enum il_guard_flags */
+    const char *search_path;          /* PostgreSQL: set in each transaction; NULL: the role's */
+    il_guard_observe_fn *observe;
+    void                *cookie;
+} il_guard_opts;
+#define IL_GUARD_OPTS_INIT                                              \
+    {                                                                   \
+        sizeof(il_guard_opts), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL \
+    }
+
+/*
+ * Open a database: sqlite:PATH (created if missing) or postgres://…. Connects lazily. opts may be
+ * NULL. A file that is an Interlock store is refused. Returns IL_OK, IL_INVAL, IL_STORE (libpq is
+ * missing), IL_NOMEM. Messages never contain a password.
+ */
+IL_API IL_MUST_USE il_status il_guard_open(const char *url, const il_guard_opts *opts,
+                                           il_guard **ret, il_error *reterr);
+/*
+ * The same on a connection of the caller's own. It is borrowed until il_guard_close() and keeps its
+ * settings; it must not be in a transaction when one is begun here, nor be used by others while one
+ * is open. There is one connection, so one transaction at a time.
+ */
+IL_API IL_MUST_USE il_status il_guard_open_sqlite(struct sqlite3 *db, const il_guard_opts *opts,
+                                                  il_guard **ret, il_error *reterr);
+IL_API IL_MUST_USE il_status il_guard_open_postgres(struct pg_conn *conn, const il_guard_opts *opts,
+                                                    il_guard **ret, il_error *reterr);
+/* Rolls back open transactions, which no other thread may be using. Accepts NULL. */
+IL_API void il_guard_close(il_guard *g);
+/* From any thread, before the close; does not block. All running and later calls on the handle
+ * return IL_CANCELLED. A commit that was already sent is waited for. */
+IL_API void il_guard_interrupt(il_guard *g);
+/* Connect once, to see that it works; not needed otherwise. */
+IL_API IL_MUST_USE il_status il_guard_connect(il_guard *g, il_error *reterr);
+
+/* ------------------------------------------------------------------------------------------------
+ * Transactions.
+ */
+typedef struct il_guard_fence {
+    il         *h;      /* the store that issued it; must outlive the transaction */
+    const char *tenant; /* NULL: the handle's */
+    const char *key;
+    uint64_t    fence;
+} il_guard_fence;
+
+enum il_guard_tx_flags {
+    /* Only reads; the fences are still shown (and only that is committed). */
+    IL_GUARD_READ_ONLY = 1 << 0,
+};
+
+typedef struct il_guard_tx_opts {
+    size_t                struct_size;
+    const char           *pipeline; /* for events and errors; NULL: none */
+    const char           *caller;
+    const il_guard_fence *fences; /* shown in key order before the first read, checked at commit */
+    size_t                n_fences;
+    /* An idempotency key (1 to 255 bytes): recorded in table interlock_done by the same
+     * transaction. If it is recorded already, nothing is done again. Only il_guard_transact(). */
+    const char *once_key;
+    uint32_t    flags;     /* enum il_guard_tx_flags */
+    uint32_t    tries_max; /* il_guard_transact(): attempts (default 5, at most 20) */
+} il_guard_tx_opts;
+#define IL_GUARD_TX_OPTS_INIT                                     \
+    {                                                             \
+        sizeof(il_guard_tx_opts), NULL, NULL, NULL, 0, NULL, 0, 0 \
+    }
+
+/* The work of a transaction. Anything but IL_OK rolls it back; after a deadlock, a serialization
+ * failure or a lock timeout it is called again in a new transaction. So it must not have other
+ * effects. It neither commits nor rolls back. */
+typedef il_status il_guard_fn(void *cookie, il_guard_tx *tx, il_error *reterr);
+
+/*
+ * Run fn in a transaction and commit. Serialization failures, deadlocks, lock timeouts and a
+ * connection that was lost before the commit are retried as a whole, after a short random pause
+ * that grows.
+ *
+ * If the connection breaks during the commit, its outcome is unknown. With a once_key the
+ * transaction is tried again: if it finds its key recorded, *ret_replayed (may be NULL) is 1 and
+ * the result IL_OK, without another call of fn. Without one the result is IL_UNKNOWN.
+ *
+ * Returns IL_OK, fn's own status, IL_STALE (a fence), IL_UNKNOWN, IL_STORE, IL_CANCELLED, IL_NOMEM,
+ * or the last failure when all attempts are used up.
+ */
+IL_API IL_MUST_USE il_status il_guard_transact(il_guard *g, const il_guard_tx_opts *opts,
+                                               il_guard_fn *fn, void *cookie, int *ret_replayed,
+                                               il_error *reterr);
+
+/* The same by hand, once. Waits for a free connection for at most lock_timeout_ms. */
+IL_API IL_MUST_USE il_status il_guard_begin(il_guard *g, const il_guard_tx_opts *opts,
+                                            il_guard_tx **ret, il_error *reterr);
+/* Checks the fences and commits. On any result but IL_OK nothing was committed, except IL_UNKNOWN:
+ * the connection broke, and the outcome is unknown. Frees tx. */
+IL_API IL_MUST_USE il_status il_guard_commit(il_guard_tx *tx, il_error *reterr);
+IL_API void                  il_guard_rollback(il_guard_tx *tx); /* accepts NULL */
+
+/* Run fn in a savepoint. If it fails, what it did is undone, its status is returned, and the
+ * transaction goes on. Rows that it locked are no longer held. Can be nested. */
+IL_API IL_MUST_USE il_status il_guard_try(il_guard_tx *tx, il_guard_fn *fn, void *cookie,
+                                          il_error *reterr);
+
+/* Add a name and a value to the events of this transaction ("user_id", 7). Copied. */
+IL_API IL_MUST_USE il_status il_guard_tag(il_guard_tx *tx, const char *name, il_guard_value value,
+                                          il_error *reterr);
+
+/* ------------------------------------------------------------------------------------------------
+ * Statements.
+ */
+typedef struct il_guard_row {
+    size_t                n;
+    const char *const    *names;
+    const il_guard_value *values;
+} il_guard_row;
+/* Rows live for the call, which must not use the transaction. 0: no more rows wanted. */
+typedef int il_guard_row_fn(void *cookie, const il_guard_row *row);
+
+enum il_guard_query_flags {
+    IL_GUARD_AS_TEXT =
+        1 << 0, /* give every value that is not NULL as TEXT, as the database prints it */
+};
+
+typedef struct il_guard_query {
+    const char           *sql;    /* one statement, with $1, $2, … */
+    const il_guard_value *values; /* for $1, $2, … */
+    size_t                n_values;
+    uint32_t              flags; /* enum il_guard_query_flags */
+    il_guard_row_fn      *each;  /* may be NULL */
+    void                 *cookie;
+} il_guard_query;
+
+/*
+ * Execute one statement. *ret_n_changed (may be NULL): rows inserted, updated or deleted.
+ * Statements that begin or end a transaction, or set savepoints, are refused.
+ *
+ * IL_OK; IL_UNIQUE, IL_CHECK (also NOT NULL), IL_FOREIGN_KEY: a constraint, named in
+ * reterr->constraint where the database gives its name; IL_SERIALIZATION, IL_DEADLOCK, IL_TIMEOUT
+ * (the wait for a lock, or the statement, took too long); IL_STALE: refused by the guard of a table
+ * (`interlock guard`); IL_INVAL: the database refuses it for another reason.
+ */
+IL_API IL_MUST_USE il_status il_guard_exec(il_guard_tx *tx, const il_guard_query *query,
+                                           int64_t *ret_n_changed, il_error *reterr);
+
+/* ------------------------------------------------------------------------------------------------
+ * Layer 1: row locks, in rank order.
+ *
+ * Every call that locks a row names its class (entity). The rank of the class must not be smaller
+ * than that of any row that this transaction holds, and among rows of one rank the table and
+ * primary key must grow: otherwise IL_ORDER, naming both places in the code. So must a class that
+ * has no rank. A row that is already held is no violation, whichever key it was asked for by.
+ *
+ * PostgreSQL: FOR NO KEY UPDATE, so that foreign keys can still refer to the row. SQLite: a
+ * transaction has the file's write lock from its begin; the first lock reports the wait for it.
+ */
+
+/* The primary key of a row. Lives until the end of the transaction. */
+typedef struct il_guard_id {
+    const il_guard_value *values;
+    size_t                n;
+} il_guard_id;
+
+/* The place in the caller's code, for error messages and events. */
+#define IL_GUARD_TEXT_1(x) #x
+#define IL_GUARD_TEXT_2(x) IL_GUARD_TEXT_1(x)
+#define IL_GUARD_PLACE __FILE__ ":" IL_GUARD_TEXT_2(__LINE__)
+
+/* A row: its class, its table, and columns that identify it. */
+typedef struct il_guard_target {
+    const char            *entity;
+    const char            *table;
+    const il_guard_column *key;
+    size_t                 n_key;
+    const char            *place; /* IL_GUARD_PLACE, or NULL */
+} il_guard_target;
+
+/* Lock one row. *ret_id (may be NULL) is its primary key. IL_OK, IL_NOT_FOUND (an answer), IL_ORDER,
+ * IL_INVAL (several rows match; no primary key), and as il_guard_exec(). */
+IL_API IL_MUST_USE il_status il_guard_lock(il_guard_tx *tx, const il_guard_target *row,
+                                           il_guard_id *ret_id, il_error *reterr);
+/* Lock all rows whose `column` has one of the values, in the order of their primary keys.
+ * row->key are further conditions (n_key may be 0). *ret_n: how many were found. */
+IL_API IL_MUST_USE il_status il_guard_lock_many(il_guard_tx *tx, const il_guard_target *row,
+                                                const char *column, const il_guard_value *values,
+                                                size_t n_values, size_t *ret_n, il_error *reterr);
+
+/* ------------------------------------------------------------------------------------------------
+ * Layer 2: numbers, states and documents. Each counts as locking the row.
+ */
+
+/* Add delta to an integer column. With `min` (may be NULL) the result must not be smaller: else
+ * IL_STATE, *ret_value is the value found, and nothing has changed. IL_NOT_FOUND: no such row.
+ * Both are answers. *ret_value (may be NULL) is the new value. */
+IL_API IL_MUST_USE il_status il_guard_add(il_guard_tx *tx, const il_guard_target *row,
+                                          const char *column, int64_t delta, const int64_t *min,
+                                          int64_t *ret_value, il_error *reterr);
+
+/* Change a column from one value to another. IL_STATE: it had another value, which the error names
+ * and *ret_found (may be NULL; lives until the end of the transaction) is. IL_NOT_FOUND: no such
+ * row. Both are answers. */
+IL_API IL_MUST_USE il_status il_guard_transition(il_guard_tx *tx, const il_guard_target *row,
+                                                 const char *column, il_guard_value from,
+                                                 il_guard_value to, il_guard_value *ret_found,
+                                                 il_error *reterr);
+
+/* Replace a JSON document. IL_STATE unless this transaction already holds the row: the new document
+ * must have been computed from what was read under the lock. */
+IL_API IL_MUST_USE il_status il_guard_set_json(il_guard_tx *tx, const il_guard_target *row,
+                                               const char *column, const char *json,
+                                               il_error *reterr);
+
+typedef enum il_guard_aggregate {
+    IL_GUARD_COUNT           = 0,
+    IL_GUARD_SUM             = 1, /* 0 without rows; NULLs are left out */
+    IL_GUARD_MIN             = 2, /* NULL without rows */
+    IL_GUARD_MAX             = 3,
+    IL_GUARD_AGGREGATE_COUNT = 4
+} il_guard_aggregate;
+
+/* What an aggregate is computed from: rows of `table` whose `parent` column equals the primary key
+ * of the row (which must have one column), and which match all of `where`. */
+typedef struct il_guard_children {
+    il_guard_aggregate     aggregate;
+    const char            *table;
+    const char            *parent;
+    const char            *column; /* not for COUNT */
+    const il_guard_column *where;
+    size_t                 n_where;
+} il_guard_children;
+
+/* Set a column to an aggregate of the row's children. IL_STATE unless this transaction already
+ * holds the row: a child that was added meanwhile would be missed. *ret_value may be NULL. */
+IL_API IL_MUST_USE il_status il_guard_recompute(il_guard_tx *tx, const il_guard_target *row,
+                                                const char              *column,
+                                                const il_guard_children *children,
+                                                int64_t *ret_value, il_error *reterr);
+
+/* ------------------------------------------------------------------------------------------------
+ * Layer 3: insert or get.
+ */
+
+/*
+ * Insert a row, in a savepoint. If a row with the same values in the columns `unique` exists,
+ * *ret_inserted is 0 and *ret_id the existing row's primary key: an answer. New rows have no rank;
+ * they are not locked for others, as nobody else can see them. IL_UNIQUE: another unique constraint
+ * is violated; the transaction goes on. ret_inserted and ret_id may be NULL.
+ */
+IL_API IL_MUST_USE il_status il_guard_insert_or_get(il_guard_tx *tx, const char *table,
+                                                    const il_guard_column *columns,
+                                                    size_t n_columns, const char *const *unique,
+                                                    size_t n_unique, int *ret_inserted,
+                                                    il_guard_id *ret_id, il_error *reterr);
+
+/* ------------------------------------------------------------------------------------------------
+ * Layer 4: constraints.
+ */
+
+/* IL_OK if the table has a constraint or a unique index of this name that is in force (PostgreSQL:
+ * valid), else IL_NOT_FOUND, which is an answer. */
+IL_API IL_MUST_USE il_status il_guard_require_constraint(il_guard_tx *tx, const char *table,
+                                                         const char *name, il_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * sql.c: statements with names filled in. Only names that the catalogue has given (name.c) and
+ * numbers of placeholders become SQL text; values are bound.
+ */
+#include "base/error.h"
+#include "guard/guard_internal.h"
+
+void
+il__guard_sql_init(struct guard_sql *q)
+{
+    il__buf_init(&q->text, GUARD_SQL_BYTES_MAX);
+    q->n_values = 0;
+}
+
+void
+il__guard_sql_release(struct guard_sql *q)
+{
+    il__buf_release(&q->text);
+}
+
+bool
+il__guard_sql_value(struct guard_sql *q, struct il__buf *out, il_guard_value value)
+{
+    if (q->n_values == IL_GUARD_VALUES_MAX || !il__guard_value_is_valid(&value))
+        return false;
+    q->values[q->n_values++] = value;
+    il__buf_addf(out, "$%zu", q->n_values);
+    return true;
+}
+
+static il_status
+bad_value(const char *column, il_error *reterr)
+{
+    return il__error_set(reterr, IL_INVAL,
+                         "column %s: the value is not initialized, or the statement has more than "
+                         "%d values",
+                         column, IL_GUARD_VALUES_MAX);
+}
+
+il_status
+il__guard_sql_where(il_guard_tx *tx, struct guard_table *t, const il_guard_column *key, size_t n,
+                    const char *prefix, struct guard_sql *q, struct il__buf *out, il_error *reterr)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *quoted = NULL;
+        il_status   st     = il__guard_column(tx, t, key[i].name, &quoted, reterr);
+        if (st != IL_OK)
+            return st;
+        il__buf_addf(out, "%s%s%s", i > 0 ? " AND " : "", prefix, quoted);
+        if (key[i].value.type == IL_GUARD_NULL) {
+            il__buf_adds(out, " IS NULL");
+            continue;
+        }
+        il__buf_adds(out, " = ");
+        if (!il__guard_sql_value(q, out, key[i].value))
+            return bad_value(key[i].name, reterr);
+    }
+    return IL_OK;
+}
+
+void
+il__guard_sql_key(const struct guard_table *t, struct il__buf *out)
+{
+    for (size_t i = 0; i < t->n_key; i++)
+        il__buf_addf(out, "%s%s", i > 0 ? ", " : "", t->key_quoted[i]);
+}
+
+il_status
+il__guard_sql_id(const struct guard_table *t, const il_guard_id *id, struct guard_sql *q,
+                 struct il__buf *out, il_error *reterr)
+{
+    CHECK(id->n == t->n_key);
+    for (size_t i = 0; i < id->n; i++) {
+        il__buf_addf(out, "%s%s = ", i > 0 ? " AND " : "", t->key_quoted[i]);
+        if (!il__guard_sql_value(q, out, id->values[i]))
+            return bad_value(t->key[i], reterr);
+    }
+    return IL_OK;
+}
+
+void
+il__guard_sql_fill(const char *text, const struct guard_fill *fills, size_t n, struct il__buf *out)
+{
+    for (const char *at = strchr(text, '@'); at != NULL; at = strchr(text, '@')) {
+        size_t i_best = n, n_best = 0;
+        for (size_t i = 0; i < n; i++) { /* the longest name that fits: @key_text is not @key */
+            size_t n_name = strlen(fills[i].name);
+            if (n_name > n_best && strncmp(at + 1, fills[i].name, n_name) == 0) {
+                i_best = i;
+                n_best = n_name;
+            }
+        }
+        CHECK(i_best < n);
+        il__buf_add(out, text, (size_t)(at - text));
+        il__buf_adds(out, fills[i_best].text);
+        text = at + 1 + n_best;
+    }
+    il__buf_adds(out, text);
+}
+
+void
+il__guard_fill(const char *text, const char *table, const char *column, struct il__buf *out)
+{
+    const struct guard_fill fills[] = { { "table", table }, { "column", column } };
+
+    il__guard_sql_fill(text, fills, column != NULL ? 2 : 1, out);
+}

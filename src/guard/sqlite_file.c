@@ -1,0 +1,111 @@
+/*
+ * sqlite_file.c: SQLite files that Interlock's programs own: WAL, durable, with foreign keys.
+ *
+ * SQLite below 3.51.3 can damage a WAL when a checkpoint meets a writer that begins the WAL anew.
+ * So every write transaction and every checkpoint, in any process, is carried out under an flock of
+ * PATH-lock, and there are no automatic checkpoints. Readers need no lock. The descriptor is not
+ * inherited by programs that are started: an inherited flock outlives its owner.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "guard/sqlite_internal.h"
+
+#include "guard_sqlite_sql.inc"
+
+#define WAL_BYTES_MAX ((off_t)4 << 20) /* then a checkpoint empties it */
+
+static il_status
+open_lock(struct sqlite_guard *g, il_error *reterr)
+{
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s-lock", g->path) >= (int)sizeof path)
+        return il__error_set(reterr, IL_INVAL, "%.200s: the path is too long", g->path);
+    g->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (g->lock_fd < 0)
+        return il__error_set(reterr, IL_STORE, "cannot open %s: %s", path, strerror(errno));
+    return IL_OK;
+}
+
+il_status
+il__guard_file_set_up(struct sqlite_guard *g, il_error *reterr)
+{
+    static const char *const texts[] = { sql_sqlite_own, sql_sqlite_own_sync, sql_sqlite_own_keys,
+                                         sql_sqlite_own_checkpoints };
+
+    il_status st = open_lock(g, reterr);
+    if (st == IL_OK)
+        st = il__guard_file_lock(g, reterr);
+    for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(texts); i++)
+        st = il__guard_sqlite_exec(g, texts[i], reterr);
+    il__guard_file_unlock(g);
+    return st;
+}
+
+/* Poll: flock() has no timeout, and a blocked one could not be interrupted. */
+il_status
+il__guard_file_lock(struct sqlite_guard *g, il_error *reterr)
+{
+    static const int delays_ms[] = { 1, 1, 2, 2, 5, 5, 10, 10, 20 };
+    const il_guard  *db          = g->base.g;
+    int64_t          until_ns    = il__clock_boot_ns() + db->lock_timeout_ms * IL__NS_PER_MS;
+    struct pollfd    stop        = { .fd = db->stop_fd, .events = POLLIN };
+
+    for (size_t i = 0; flock(g->lock_fd, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return il__error_set(reterr, IL_STORE, "cannot lock %s-lock: %s", g->path,
+                                 strerror(errno));
+        if (atomic_load(&db->interrupted))
+            return il__guard_cancelled(reterr);
+        if (il__clock_boot_ns() >= until_ns)
+            return il__error_set(reterr, IL_TIMEOUT,
+                                 "%s: another process has kept the file locked for too long",
+                                 g->path);
+        (void)poll(&stop, 1, delays_ms[MIN(i, ARRAY_LEN(delays_ms) - 1)]);
+    }
+    g->locked = true;
+    return IL_OK;
+}
+
+static bool
+is_wal_large(const struct sqlite_guard *g)
+{
+    char        path[PATH_MAX];
+    struct stat st;
+
+    return snprintf(path, sizeof path, "%s-wal", g->path) < (int)sizeof path &&
+           stat(path, &st) == 0 && st.st_size > WAL_BYTES_MAX;
+}
+
+void
+il__guard_file_unlock(struct sqlite_guard *g)
+{
+    if (!g->locked)
+        return;
+    /* A reader may keep it from finishing: the next transaction tries again. */
+    if (g->db != NULL && sqlite3_get_autocommit(g->db) != 0 && is_wal_large(g)) {
+        g->commits = true; /* not interruptible, and without waiting: see wait_while_busy() */
+        IGNORE(il__guard_sqlite_exec(g, sql_sqlite_checkpoint, NULL) != IL_OK);
+        g->commits = false;
+    }
+    CHECK(flock(g->lock_fd, LOCK_UN) == 0);
+    g->locked = false;
+}
+
+void
+il__guard_file_close(struct sqlite_guard *g)
+{
+    if (g->lock_fd >= 0)
+        (void)close(g->lock_fd);
+    g->lock_fd = -1;
+    g->locked  = false;
+}

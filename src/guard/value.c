@@ -1,0 +1,143 @@
+/*
+ * value.c: typed values: constructors, copies, comparison, printing.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "guard/guard_internal.h"
+
+il_guard_value
+il_guard_null(void)
+{
+    return (il_guard_value){ .type = IL_GUARD_NULL };
+}
+
+il_guard_value
+il_guard_int(int64_t integer)
+{
+    return (il_guard_value){ .type = IL_GUARD_INT, .integer = integer };
+}
+
+il_guard_value
+il_guard_double(double number)
+{
+    return (il_guard_value){ .type = IL_GUARD_DOUBLE, .number = number };
+}
+
+static il_guard_value
+of_string(il_guard_type type, const char *text)
+{
+    if (text == NULL)
+        return il_guard_null();
+    return (il_guard_value){ .type = type, .data = text, .n_bytes = strlen(text) };
+}
+
+il_guard_value
+il_guard_text(const char *text)
+{
+    return of_string(IL_GUARD_TEXT, text);
+}
+
+il_guard_value
+il_guard_json(const char *json)
+{
+    return of_string(IL_GUARD_JSON, json);
+}
+
+il_guard_value
+il_guard_blob(const void *data, size_t n_bytes)
+{
+    if (data == NULL)
+        return il_guard_null();
+    return (il_guard_value){ .type = IL_GUARD_BLOB, .data = data, .n_bytes = n_bytes };
+}
+
+static bool
+has_bytes(il_guard_type type)
+{
+    return type == IL_GUARD_TEXT || type == IL_GUARD_JSON || type == IL_GUARD_BLOB;
+}
+
+bool
+il__guard_value_is_valid(const il_guard_value *value)
+{
+    if ((unsigned)value->type >= IL_GUARD_TYPE_COUNT)
+        return false;
+    return !has_bytes(value->type) || value->data != NULL;
+}
+
+bool
+il__guard_value_copy(void **mem, const il_guard_value *value, il_guard_value *ret)
+{
+    *ret = *value;
+    if (!has_bytes(value->type))
+        return true;
+    char *copy = il__arena_alloc(mem, value->n_bytes + 1);
+    if (copy == NULL)
+        return false;
+    if (value->n_bytes > 0)
+        memcpy(copy, value->data, value->n_bytes);
+    copy[value->n_bytes] = '\0';
+    ret->data            = copy;
+    return true;
+}
+
+/* A total order: by type, then by value; texts by their bytes. */
+int
+il__guard_value_compare(const il_guard_value *a, const il_guard_value *b)
+{
+    if (a->type != b->type)
+        return a->type < b->type ? -1 : 1;
+    switch (a->type) {
+    case IL_GUARD_INT:
+        return (a->integer > b->integer) - (a->integer < b->integer);
+    case IL_GUARD_DOUBLE:
+        return (a->number > b->number) - (a->number < b->number);
+    case IL_GUARD_TEXT:
+    case IL_GUARD_JSON:
+    case IL_GUARD_BLOB: {
+        size_t n    = MIN(a->n_bytes, b->n_bytes);
+        int    diff = n > 0 ? memcmp(a->data, b->data, n) : 0;
+        return diff != 0 ? diff : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
+    }
+    case IL_GUARD_NULL:
+    case IL_GUARD_TYPE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+void
+il__guard_value_print(const il_guard_value *value, struct il__buf *out)
+{
+    switch (value->type) {
+    case IL_GUARD_INT:
+        il__buf_addf(out, "%" PRId64, value->integer);
+        break;
+    case IL_GUARD_DOUBLE:
+        il__buf_addf(out, "%.17g", value->number);
+        break;
+    case IL_GUARD_TEXT:
+    case IL_GUARD_JSON:
+        il__buf_add(out, value->data, value->n_bytes);
+        break;
+    case IL_GUARD_BLOB:
+        il__buf_addf(out, "%zu bytes", value->n_bytes);
+        break;
+    case IL_GUARD_NULL:
+    case IL_GUARD_TYPE_COUNT:
+        il__buf_adds(out, "NULL");
+        break;
+    }
+}
+
+int
+il__guard_take_number(void *cookie, const il_guard_row *row)
+{
+    struct guard_number *n = cookie;
+
+    n->there  = row->n > 0 && row->values[0].type == IL_GUARD_INT;
+    n->number = n->there ? row->values[0].integer : 0;
+    return 0;
+}
