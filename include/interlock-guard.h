@@ -408,6 +408,17 @@ IL_API IL_MUST_USE il_status il_guard_insert_or_get(il_guard_tx *tx, const char 
 IL_API IL_MUST_USE il_status il_guard_require_constraint(il_guard_tx *tx, const char *table,
                                                          const char *name, il_error *reterr);
 
+/* ------------------------------------------------------------------------------------------------
+ * Advisory locks of PostgreSQL in this database, for fleets in which some programs use only those:
+ * as il_advisory_take() and il_advisory_take_id(), with their check, descriptor and release. Only
+ * for a handle that was opened with a postgres:// URL, else IL_INVAL. It uses a connection of its
+ * own, which does not count against conns_max.
+ */
+IL_API IL_MUST_USE il_status il_guard_advisory_take(il_guard *g, const char *key, il_advisory **ret,
+                                                    il_error *reterr);
+IL_API IL_MUST_USE il_status il_guard_advisory_take_id(il_guard *g, int64_t id, il_advisory **ret,
+                                                       il_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,6 +11,7 @@
  *   change.c          numbers, states, documents, aggregates
  *   insert.c          insert or get
  *   constraint.c      is a constraint in force?
+ *   advisory.c        PostgreSQL advisory locks beside leases
  *   name.c            tables, columns and primary keys as the catalogue has them
  *   sql.c             statements with names filled in
  *   value.c           typed values

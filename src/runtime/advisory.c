@@ -9,20 +9,27 @@ struct il_advisory {
     struct il__store_advisory *inner;
 };
 
-static il_status
-take(il *h, const char *key, int64_t id, il_advisory **ret, il_error *reterr)
+il_status
+il__advisory_new(struct il__store_advisory *inner, il_advisory **ret, il_error *reterr)
 {
     il_advisory *a = il__calloc(1, sizeof *a);
 
-    if (a == NULL)
+    if (a == NULL) {
+        inner->release(inner);
         return il__error_set(reterr, IL_NOMEM, "out of memory for an advisory lock");
-    il_status st = il__store_advisory_take(h->store, key, id, &a->inner, reterr);
-    if (st != IL_OK) {
-        il__free(a);
-        return st;
     }
-    *ret = a;
+    a->inner = inner;
+    *ret     = a;
     return IL_OK;
+}
+
+static il_status
+take(il *h, const char *key, int64_t id, il_advisory **ret, il_error *reterr)
+{
+    struct il__store_advisory *inner = NULL;
+
+    il_status st = il__store_advisory_take(h->store, key, id, &inner, reterr);
+    return st == IL_OK ? il__advisory_new(inner, ret, reterr) : st;
 }
 
 il_status

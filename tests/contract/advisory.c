@@ -6,6 +6,7 @@
 
 #include "harness/postgres.h"
 #include "harness/suite.h"
+#include "interlock-guard.h"
 
 #define NEEDS_POSTGRES(s)                                                    \
     do {                                                                     \
@@ -109,13 +110,36 @@ T_TEST(a_lost_connection_is_a_lost_lock)
     il_advisory_release(a);
 }
 
+/* Through the handle of a database: the same locks. */
+T_TEST(of_a_guarded_database)
+{
+    il_guard    *g     = NULL;
+    il_advisory *ours  = NULL;
+    il_advisory *other = NULL;
+
+    NEEDS_POSTGRES(s);
+    T_EQ(il_guard_open(s->url, NULL, &g, NULL), IL_OK);
+    T_EQ(il_guard_advisory_take(g, "event:101", &ours, NULL), IL_OK);
+    T_EQ(il_advisory_take(t_handle(s), "event:101", &other, NULL), IL_HELD);
+    T_EQ(il_guard_advisory_take_id(g, 1924712862, &other, NULL), IL_HELD);
+    T_EQ(il_advisory_check(ours, NULL), IL_OK);
+    il_guard_close(g); /* the lock has a connection of its own */
+    T_EQ(il_advisory_check(ours, NULL), IL_OK);
+    il_advisory_release(ours);
+    T_EQ(il_advisory_take(t_handle(s), "event:101", &other, NULL), IL_OK);
+    il_advisory_release(other);
+    T_EQ(il_guard_open("sqlite:none.db", NULL, &g, NULL), IL_OK);
+    T_EQ(il_guard_advisory_take(g, "event:101", &ours, NULL), IL_INVAL);
+    il_guard_close(g);
+}
+
 int
 main(void)
 {
-    static const struct CMUnitTest tests[] = { T_ROW(the_ids_of_keys),
-                                               T_ROW(who_comes_second_is_told),
-                                               T_ROW(it_pins_no_snapshot),
-                                               T_ROW(a_lost_connection_is_a_lost_lock) };
+    static const struct CMUnitTest tests[] = {
+        T_ROW(the_ids_of_keys), T_ROW(who_comes_second_is_told), T_ROW(it_pins_no_snapshot),
+        T_ROW(a_lost_connection_is_a_lost_lock), T_ROW(of_a_guarded_database)
+    };
 
     return T_SUITE("advisory", tests);
 }

@@ -125,4 +125,11 @@ int64_t il__pg_int8(const PGresult *r, int row, int column);
 /* NULL and 0 bytes if it is NULL; otherwise a NUL follows its bytes. */
 struct remote_blob il__pg_bytes(const PGresult *r, int row, int column);
 
+/* ---- advisory.c ------------------------------------------------------------------------------ */
+
+struct il__store_advisory;
+/* As il__store_advisory_take(), in the database at `url`, which need not have a store. */
+il_status il__pg_advisory_take_at(const char *url, int64_t timeout_ms, const char *key, int64_t id,
+                                  struct il__store_advisory **ret, il_error *reterr) MUST_USE;
+
 #endif
