@@ -43,6 +43,7 @@ struct pg_conn; /* PGconn of libpq-fe.h */
 #define IL_GUARD_CONNS_MAX 64      /* connections of one handle */
 #define IL_GUARD_RANKS_MAX 64      /* classes with a rank */
 #define IL_GUARD_TRIES_MAX 20      /* attempts of il_guard_transact() */
+#define IL_GUARD_EVENT_BYTES_MAX 40960 /* an event as JSON, with its NUL */
 
 /* ------------------------------------------------------------------------------------------------
  * Values, to the database and from it.
@@ -119,6 +120,22 @@ typedef struct il_guard_event {
 /* Called on the thread that ends the transaction, after its end. Strings live for the call. It must
  * not use the handle. */
 typedef void il_guard_observe_fn(void *cookie, const il_guard_event *event);
+
+/*
+ * An event as one line of JSON, without a newline, in the caller's buffer; at_ms is its time (ms
+ * since 1970). Texts longer than 256 bytes are cut, so that IL_GUARD_EVENT_BYTES_MAX bytes are
+ * always enough. docs/guard-event.schema.json describes the line; `interlock locks --report` reads
+ * files of them. Returns IL_OK, IL_LIMIT (the buffer is too small), IL_INVAL, IL_NOMEM.
+ */
+IL_API IL_MUST_USE il_status il_guard_event_json(const il_guard_event *event, int64_t at_ms,
+                                                 char *out, size_t n_bytes, il_error *reterr);
+/*
+ * An observer that writes these lines: il_guard_opts.observe = il_guard_log, cookie = an `int *` to
+ * a file descriptor, which the caller opens and closes. Each line is one write(), so lines of
+ * several threads do not mix, nor do those of several processes in a file opened with O_APPEND. A
+ * line that cannot be written is lost; the transaction is not affected.
+ */
+IL_API void il_guard_log(void *cookie, const il_guard_event *event);
 
 /* ------------------------------------------------------------------------------------------------
  * A database.

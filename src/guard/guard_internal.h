@@ -3,6 +3,7 @@
  * include/interlock-guard.h; README.md explains fences and row locks.
  *
  *   database.c        handles: options, ranks, the pool of connections, interrupting
+ *   event.c           events as lines of JSON
  *   tx.c              transactions: begin, commit, statements, savepoints, tags
  *   fence.c           fences of a transaction, and why a zombie cannot commit
  *   transact.c        whole transactions with retries, and idempotency keys

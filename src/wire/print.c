@@ -133,6 +133,13 @@ il__wire_print_text(struct il__buf *b, const char *text)
 }
 
 void
+il__wire_print_json(struct il__buf *b, const char *text, size_t n_bytes)
+{
+    if (!il__json_add_value(b, text, n_bytes, false))
+        il__json_add_string(b, text, n_bytes);
+}
+
+void
 il__wire_print_time(struct il__buf *b, int64_t wall_ms)
 {
     char text[IL__TIME_TEXT_BYTES + 1] = "\"";

@@ -196,6 +196,8 @@ void il__wire_print_fields(struct il__buf *b, const struct wire_object *o, const
  * null. */
 void il__wire_print_text(struct il__buf *b, const char *text);
 void il__wire_print_time(struct il__buf *b, int64_t wall_ms);
+/* The text as a JSON value if it is one, else as a string. */
+void il__wire_print_json(struct il__buf *b, const char *text, size_t n_bytes);
 
 /* {"items":[…],"next":…} */
 void il__wire_print_page(struct il__buf *b, const struct wire_object *o, const void *items,
