@@ -151,7 +151,7 @@ too_small(il_guard_tx *tx, const il_guard_target *row, const char *column, int64
 
     if (st != IL_OK)
         return st;
-    if (found.type != IL_GUARD_INT && found.type != IL_GUARD_NULL)
+    if (found.type != IL_GUARD_INT)
         return not_an_integer(tx, row, column, reterr);
     if (ret_value != NULL)
         *ret_value = found.integer;

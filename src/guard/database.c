@@ -34,6 +34,8 @@ take_ranks(il_guard *g, const il_guard_opts *o, il_error *reterr)
     if (o->n_ranks > IL_GUARD_RANKS_MAX)
         return il__error_set(reterr, IL_INVAL, "%zu classes with a rank; the limit is %d",
                              o->n_ranks, IL_GUARD_RANKS_MAX);
+    if (o->ranks == NULL && o->n_ranks > 0)
+        return il__error_set(reterr, IL_INVAL, "no ranks given");
     for (size_t i = 0; i < o->n_ranks; i++) {
         const il_guard_rank *r = &o->ranks[i];
         if (!is_name(r->entity))

@@ -214,7 +214,7 @@ struct il_guard_tx {
     unsigned              n_queries, n_attempt;
     int64_t               begin_wait_ns; /* of the file's write lock; the first row reports it */
     il_status             first_failure; /* of a call; IL_OK: none */
-    bool                  conflict;      /* it was undone because of others: try again */
+    bool                  conflict;      /* a call failed because of others: try again */
     char                  constraint[IL_CONSTRAINT_BYTES_MAX + 1];
 };
 

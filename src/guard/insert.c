@@ -138,25 +138,32 @@ get(const struct insert *in, struct guard_rows *rows, il_error *reterr)
     return il__guard_run(in->tx, &s, reterr);
 }
 
-/* *ret_inserted: 1, 0, or IL_UNIQUE is returned. */
+/* *ret_inserted: 1, 0, or IL_UNIQUE is returned. *err may be set even if it works. */
 static il_status
-insert_or_get(const struct insert *in, int *ret_inserted, struct guard_rows *rows, il_error *reterr)
+insert_or_get(const struct insert *in, int *ret_inserted, struct guard_rows *rows, il_error *err)
 {
     il_status st = IL_OK;
 
     for (int i = 0; i < 2; i++) {
         *rows         = (struct guard_rows){ .tx = in->tx, .n_key = in->t->n_key };
-        st            = insert(in, rows, reterr);
+        st            = insert(in, rows, err);
         *ret_inserted = st == IL_OK;
         if (st != IL_UNIQUE)
             return st;
-        il_error err     = { .message = "" };
+        il_error why     = { .message = "" };
         *rows            = (struct guard_rows){ .tx = in->tx, .n_key = in->t->n_key };
-        il_status looked = get(in, rows, &err);
+        il_status looked = get(in, rows, &why);
         if (looked == IL_OK && rows->n_rows == 0)
             continue;
-        if (looked != IL_OK && reterr != NULL)
-            *reterr = err;
+        if (looked == IL_OK && rows->n_rows > 1)
+            looked = il__guard_fail(
+                in->tx,
+                il__error_set(&why, IL_INVAL,
+                              "table %s: several rows have these values; name all columns of the "
+                              "unique index, and of its condition",
+                              in->t->asked),
+                NULL);
+        *err = why;
         return looked;
     }
     return st;
@@ -170,6 +177,7 @@ il_guard_insert_or_get(il_guard_tx *tx, const char *table, const il_guard_column
     struct insert     in       = { .tx = tx, .columns = columns, .n_columns = n_columns };
     struct guard_rows rows     = { .tx = tx };
     int               inserted = 0;
+    il_error          err      = { .message = "" };
 
     if (tx == NULL || table == NULL || columns == NULL || unique == NULL)
         return il__error_set(reterr, IL_INVAL,
@@ -179,10 +187,14 @@ il_guard_insert_or_get(il_guard_tx *tx, const char *table, const il_guard_column
         st = il__guard_table(tx, table, &in.t, reterr);
     if (st == IL_OK && in.t->n_key == 0)
         st = il__error_set(reterr, IL_INVAL, "table %s has no primary key", table);
-    if (st == IL_OK)
-        st = insert_or_get(&in, &inserted, &rows, reterr);
     if (st != IL_OK)
         return st;
+    st = insert_or_get(&in, &inserted, &rows, &err);
+    if (st != IL_OK) {
+        if (reterr != NULL)
+            *reterr = err;
+        return st;
+    }
     if (rows.failed || rows.n_rows == 0)
         return il__guard_fail(tx, il__error_set(reterr, IL_NOMEM, "out of memory for a row"), NULL);
     if (ret_inserted != NULL)

@@ -89,6 +89,11 @@ check_target(il_guard_tx *tx, const il_guard_target *row, bool many, il_error *r
     if ((row->n_key == 0 && !many) || row->n_key > IL_GUARD_KEY_COLUMNS_MAX)
         return il__error_set(reterr, IL_INVAL, "table %s: a key has 1 to %d columns", row->table,
                              IL_GUARD_KEY_COLUMNS_MAX);
+    for (size_t i = 0; i < row->n_key; i++) {
+        if (row->key[i].name == NULL)
+            return il__error_set(reterr, IL_INVAL, "table %s: column %zu of the key has no name",
+                                 row->table, i + 1);
+    }
     if (tx->read_only)
         return il__error_set(reterr, IL_STATE, "read-only transaction: cannot lock a row of %s",
                              row->table);

@@ -87,7 +87,10 @@ attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, il_guard_fn *fn, voi
     struct attempt a  = { .status = IL_OK };
     il_guard_tx   *tx = NULL;
 
-    a.status = il__guard_begin_attempt(g, o, n, &tx, reterr);
+    if (o->struct_size == sizeof *o && o->once_key != NULL)
+        a.status = ensure_table(g, reterr);
+    if (a.status == IL_OK)
+        a.status = il__guard_begin_attempt(g, o, n, &tx, reterr);
     if (a.status != IL_OK) {
         a.again = il__guard_is_conflict(a.status, reterr) || a.status == IL_STORE;
         return a;
@@ -106,8 +109,10 @@ attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, il_guard_fn *fn, voi
                   (a.status == IL_UNKNOWN && o->once_key != NULL);
         return a;
     }
-    /* Only what a call on the transaction has reported: fn may return such a status on its own. */
-    a.again = tx->conflict || (tx->first_failure == IL_STORE && tx->c->ops->is_lost(tx->c));
+    /* Only what a call on the transaction has reported: fn may return such a status on its own.
+     * After il_guard_try() has undone a conflict, fn decides whether it matters. */
+    a.again = (tx->conflict && (tx->failed || il__guard_is_conflict(a.status, reterr))) ||
+              (tx->first_failure == IL_STORE && tx->c->ops->is_lost(tx->c));
     il__guard_abort(tx, a.status);
     return a;
 }
@@ -128,28 +133,23 @@ il_guard_transact(il_guard *g, const il_guard_tx_opts *opts, il_guard_fn *fn, vo
                   int *ret_replayed, il_error *reterr)
 {
     static const il_guard_tx_opts defaults = IL_GUARD_TX_OPTS_INIT;
-    il_error                      own      = { .message = "" };
+    il_error                      err      = { .message = "" };
 
-    if (reterr == NULL)
-        reterr = &own;
     if (g == NULL || fn == NULL)
         return il__error_set(reterr, IL_INVAL, "no database handle or no function given");
     if (opts == NULL)
         opts = &defaults;
     unsigned       n_max = opts->tries_max != 0 ? opts->tries_max : TRIES;
-    struct attempt a     = { .status = IL_OK };
-    if (opts->struct_size == sizeof *opts && opts->once_key != NULL) {
-        a.status = ensure_table(g, reterr);
-        if (a.status != IL_OK)
-            return a.status;
-    }
+    struct attempt a;
     for (unsigned n = 1;; n++) {
-        a = attempt(g, opts, n, fn, cookie, reterr);
+        a = attempt(g, opts, n, fn, cookie, &err);
         if (!a.again || n >= n_max)
             break;
         pause_before(g, n);
     }
-    if (ret_replayed != NULL && a.status == IL_OK)
+    if (a.status != IL_OK && reterr != NULL)
+        *reterr = err;
+    if (a.status == IL_OK && ret_replayed != NULL)
         *ret_replayed = a.replayed;
     return a.status;
 }

@@ -214,10 +214,12 @@ il_guard_commit(il_guard_tx *tx, il_error *reterr)
         st = c->ops->commit(c, reterr);
     else
         c->ops->rollback(c);
-    if (st == IL_OK)
+    if (st == IL_OK) {
         tx_end(tx, IL_GUARD_COMMITTED);
-    else
-        tx_end(tx, outcome_of(tx->first_failure != IL_OK ? tx->first_failure : st));
+    } else {
+        (void)il__guard_fail(tx, st, reterr); /* names a deferred constraint */
+        tx_end(tx, outcome_of(tx->first_failure));
+    }
     return st;
 }
 
@@ -319,7 +321,6 @@ il_guard_try(il_guard_tx *tx, il_guard_fn *fn, void *cookie, il_error *reterr)
     il__guard_let_go(tx, n_rows); /* the database has released them */
     tx->failed        = false;
     tx->first_failure = IL_OK;
-    tx->conflict      = false;
     tx->constraint[0] = '\0';
     return st;
 }
