@@ -7,7 +7,7 @@
  *   2. change numbers in the database, never in the program           il_guard_add()
  *   3. insert, or get what is there already                           il_guard_insert_or_get()
  *   4. rely only on constraints that exist                            il_guard_require_constraint()
- *   5. check invariants, which find what slipped through              `interlock check`
+ *   5. check invariants, which find what slipped through              check steps of pipelines
  * A transaction may also show fences: a holder that has lost its lease cannot commit.
  *
  * The conventions of interlock.h apply. A database handle (il_guard) is safe to use from several
@@ -163,7 +163,7 @@ typedef struct il_guard_opts {
     const il_guard_rank *ranks; /* copied */
     size_t               n_ranks;
     int64_t     lock_timeout_ms; /* longest wait for a row, the file, a fence (default 5,000) */
-    int64_t     statement_timeout_ms; /* longest statement (default 30,000; IL_FOREVER: no limit) */
+    int64_t     statement_timeout_ms; /* PostgreSQL: longest statement (30,000), or IL_FOREVER */
     int64_t     connect_timeout_ms;   /* default 5,000; at most 15,000 */
     uint32_t    conns_max;            /* connections, opened when they are needed (default 8) */
     uint32_t    flags;                /* enum il_guard_flags */
@@ -339,8 +339,8 @@ typedef struct il_guard_target {
     const char            *place; /* IL_GUARD_PLACE, or NULL */
 } il_guard_target;
 
-/* Lock one row. *ret_id (may be NULL) is its primary key. IL_OK, IL_NOT_FOUND (an answer), IL_ORDER,
- * IL_INVAL (several rows match; no primary key), and as il_guard_exec(). */
+/* Lock one row. *ret_id (may be NULL) is its primary key. IL_OK, IL_NOT_FOUND (an answer),
+ * IL_ORDER, IL_INVAL (several rows match; no primary key), and as il_guard_exec(). */
 IL_API IL_MUST_USE il_status il_guard_lock(il_guard_tx *tx, const il_guard_target *row,
                                            il_guard_id *ret_id, il_error *reterr);
 /* Lock all rows whose `column` has one of the values, in the order of their primary keys.

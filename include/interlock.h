@@ -1,9 +1,10 @@
 /*
  * interlock.h: locks, runs, idempotency keys, queues and caches for work that must happen once.
  *
- * The public interface of libinterlock, and its only public header. It compiles alone as C11 and as
- * C++. docs/GLOSSARY.md defines the terms (key, class, tenant, holder, lease, fence, permit,
- * waiter); docs/GUARANTEES.md lists the guarantees, each with the test that tries to break it.
+ * The public interface of libinterlock; interlock-guard.h adds transactions on users' own tables.
+ * It compiles alone as C11 and as C++. docs/GLOSSARY.md defines the terms (key, class, tenant,
+ * holder, lease, fence, permit, waiter); docs/GUARANTEES.md lists the guarantees, each with the
+ * test that tries to break it.
  *
  * Conventions of every function below:
  *   - A function that can fail returns il_status and takes `il_error *reterr` last. reterr may be
@@ -188,8 +189,7 @@ typedef struct il_lease_info {
 
 /* ------------------------------------------------------------------------------------------------
  * Operations. All coordination consists of ops applied to a store; the functions further down are
- * conveniences over il_apply(). Columns: C name, number, wire name, writes to the store,
- * description.
+ * conveniences over il_apply(). Columns: C name, number, wire name, writes to the store, text.
  */
 /* clang-format off */
 #define IL_OP_MAP(X)                                                                                               \
@@ -299,8 +299,7 @@ enum il_out_flags {
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/* PENDING and RUNNING are live. The numbers are part of the ABI, the names part of the HTTP
- * API. */
+/* PENDING and RUNNING are live. Numbers are part of the ABI, names part of the HTTP API. */
 typedef enum il_run_state {
     IL_RUN_NONE        = 0,
     IL_RUN_PENDING     = 1,
@@ -452,8 +451,7 @@ typedef struct il_job_info {
     int64_t  completed_at_ms;
 } il_job_info;
 
-/* JOB_*. op.key is the queue (PUSH, CLAIM, LIST, PURGE), op.holder the worker (CLAIM), op.fence the
- * token. */
+/* JOB_*. op.key: queue (PUSH, CLAIM, LIST, PURGE); op.holder: worker (CLAIM); op.fence: token. */
 typedef struct il_job_in {
     /* JOB_PUSH: id of the job, chosen by the caller (il_uuid()); JOB_CLAIM: id of the claim, a new
      * one for each */
@@ -654,8 +652,7 @@ typedef struct il_op_out {
 
 /*
  * One operation: input, status and output together. Zero-initialise, set `type` and the inputs,
- * apply, read `status` and `out`, then il_op_release(). After a release the op can be applied
- * again.
+ * apply, read `status` and `out`, then il_op_release(). Then the op can be applied again.
  */
 typedef struct il_op {
     il_op_type  type;
@@ -758,8 +755,7 @@ IL_API void il_close(il *h);
  *
  * A batch takes as few commits as its budget allows: a commit holds at most 256 ops and 50 ms of
  * work, so that no other caller waits long for the store. Lists and counts are read between two
- * commits
- * and see what the ops before them changed. Other callers' ops may be applied in between.
+ * commits and see what the ops before them changed. Other callers' ops may be applied in between.
  *
  * The results of a call take at most IL_RESULT_BYTES_MAX. When less than IL_BLOB_BYTES_MAX of that
  * is left, the remaining ops are not applied and get IL_LIMIT: apply them in another call. A
@@ -768,8 +764,7 @@ IL_API void il_close(il *h);
  * IL_OK: every op has its own status and is as durable as the engine promises. Anything else: the
  * outcome of every op is unknown; it is safe to repeat all of them unchanged.
  * IL_INVAL (n out of range) changes nothing. An invalid op gets IL_INVAL in its own status and does
- * not affect the others. Never waits for a key: an ACQUIRE that must wait is
- * QUEUED.
+ * not affect the others. Never waits for a key: an ACQUIRE that must wait is QUEUED.
  */
 IL_API IL_MUST_USE il_status il_apply(il *h, il_op *ops, size_t n, il_error *reterr);
 
@@ -786,8 +781,7 @@ IL_API IL_MUST_USE il_status il_apply(il *h, il_op *ops, size_t n, il_error *ret
 IL_API IL_MUST_USE il_status il_wait(il *h, const il_op *op, int64_t timeout_ms);
 
 /* Make every waiting call of this handle (il_wait(), il_acquire(), …) return IL_CANCELLED, now and
- * in the future. Other calls keep working. Callable from any thread, but not from a signal
- * handler. */
+ * in the future. Other calls keep working. From any thread, but not from a signal handler. */
 IL_API void il_interrupt(il *h);
 
 /* ------------------------------------------------------------------------------------------------
@@ -843,8 +837,7 @@ typedef struct il_acquire_opts {
 IL_API IL_MUST_USE il_status il_acquire(il *h, const char *key, const il_acquire_opts *opts,
                                         il_lease **ret, il_error *reterr);
 
-/* Renew now, in addition to the automatic renewals. IL_OK, IL_LOST, or IL_STORE and similar: the
- * outcome is unknown. */
+/* Renew now, beside the automatic renewals. IL_OK, IL_LOST; IL_STORE and similar: outcome unknown. */
 IL_API IL_MUST_USE il_status il_lease_renew(il_lease *lease, il_error *reterr);
 
 /* Release the lease. IL_OK also when repeated; IL_LOST if it had already ended. Whatever is
@@ -860,8 +853,7 @@ IL_API uint64_t    il_lease_fence(const il_lease *lease);
 
 /* IL_OK while held; IL_LOST once lost (also by the local deadline); IL_NOT_HELD after a release. */
 IL_API il_status il_lease_status(const il_lease *lease);
-/* A descriptor that polls readable once the lease is lost. Owned by the library: do not read or
- * close it. */
+/* A descriptor that polls readable once the lease is lost. Do not read or close it. */
 IL_API int il_lease_fd(const il_lease *lease);
 /* The local deadline: when the last successful renewal was sent, plus TTL, minus a margin. */
 IL_API int64_t il_lease_deadline_ns(const il_lease *lease); /* CLOCK_BOOTTIME */
@@ -949,8 +941,7 @@ IL_API IL_MUST_USE il_status il_run_stage(il_run *run, const char *stage, int32_
                                           const void *log, size_t log_bytes, il_error *reterr);
 
 /* Finish the run (COMPLETED, FAILED, CANCELLED, TIMEOUT or INTERRUPTED) and release its lease in
- * one op. IL_OK also when repeated; IL_STALE if it had already ended. Renewals stop, whatever is
- * returned. */
+ * one op. IL_OK also when repeated; IL_STALE if it had already ended. Renewals stop in any case. */
 IL_API IL_MUST_USE il_status il_run_finish(il_run *run, il_run_state state, const char *error,
                                            il_error *reterr);
 
