@@ -27,7 +27,7 @@ compile = $(setup) && $(NINJA) -C $(1)
 select  = $(foreach suite,$(SUITES),--suite $(suite)) $(foreach suite,$(NO_SUITES),--no-suite $(suite)) $(TESTS)
 
 .PHONY: build run race test quick test-odd check lint asan tsan clang fuzz attack mutants bench
-.PHONY: install clean help
+.PHONY: torture-guard install clean help
 
 build: ## build/interlock, and the library in build/src (the default)
 	@tools/setup build
@@ -94,6 +94,13 @@ attack: build ## hostile clients against a running server, ATTACK_SECONDS for ea
 	@$(NINJA) -C build-asan src/cli/interlock
 	@ATTACK_SECONDS=$(ATTACK_SECONDS) tools/attack build-asan/src/cli/interlock \
 	    $(CURDIR)/build/src/cli/interlock
+
+torture-guard: ## eight processes with 10,000 transfers each through the guard kit, at night
+	@tools/setup build test
+	$(with_tests)
+	$(call compile,build,-Dtests=true)
+	@IL_TEST_TRANSFERS=10000 tools/run-tests build --timeout-multiplier 10 \
+	    guard-transfer-sqlite guard-transfer-postgres guard-transfer-bouncer
 
 mutants: ## seeded bugs: each must be detected by the suite
 	@tools/setup build test
