@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/cmd_locks_report.h"
 #include "cli/item.h"
 #include "cli/lease.h"
 
@@ -120,11 +121,19 @@ list(struct cli *cli, bool waiters, il_op *op, il_error *reterr)
 int
 il__cli_cmd_locks(struct cli *cli)
 {
-    bool      waiters = CLI_GIVEN(cli, locks, waiters);
-    il_op     op      = { 0 };
-    il_error  err;
-    il_status st     = list(cli, waiters, &op, &err);
-    int       status = st == IL_OK ? print_page(cli, &op, waiters) : il__cli_fail(&err);
+    bool     waiters = CLI_GIVEN(cli, locks, waiters);
+    il_op    op      = { 0 };
+    il_error err;
+
+    if (CLI_GIVEN(cli, locks, report))
+        return il__cli_locks_report(cli);
+    if (CLI_GIVEN(cli, locks, hold_p95) || CLI_GIVEN(cli, locks, critical) ||
+        CLI_GIVEN(cli, locks, rollbacks))
+        return il__cli_usage("locks: --hold-p95, --critical and --rollbacks need --report");
+    il_status st = il__cli_store_open(cli, false, &err);
+    if (st == IL_OK)
+        st = list(cli, waiters, &op, &err);
+    int status = st == IL_OK ? print_page(cli, &op, waiters) : il__cli_fail(&err);
 
     il_op_release(&op);
     return status;

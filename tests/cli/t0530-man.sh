@@ -36,7 +36,7 @@ check "interlock(1) names the files" grep -q FILES interlock.1
 for number in 64 69 75 76 77 126 127; do
     check "exit status $number is explained" grep -q "$number" run.1
 done
-for pair in help:77 help:126 help:127 completion:75 config:69 locks:1 why:75; do
+for pair in help:77 help:126 help:127 completion:75 config:69 locks:75 why:75; do
     check "exit status ${pair#*:} is none of ${pair%:*}" sh -c "! grep -qx '${pair#*:}' '${pair%:*}.1'"
 done
 like "1 is explained for break" "$(cat break.1)" $'*.TP\n1\nThe key is not held*'
