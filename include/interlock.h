@@ -837,7 +837,7 @@ typedef struct il_acquire_opts {
 IL_API IL_MUST_USE il_status il_acquire(il *h, const char *key, const il_acquire_opts *opts,
                                         il_lease **ret, il_error *reterr);
 
-/* Renew now, beside the automatic renewals. IL_OK, IL_LOST; IL_STORE and similar: outcome unknown. */
+/* Renew now, apart from the automatic renewals. IL_OK, IL_LOST; or IL_STORE: outcome unknown. */
 IL_API IL_MUST_USE il_status il_lease_renew(il_lease *lease, il_error *reterr);
 
 /* Release the lease. IL_OK also when repeated; IL_LOST if it had already ended. Whatever is
