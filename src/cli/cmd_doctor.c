@@ -1,10 +1,10 @@
 /*
  * cmd_doctor.c: `interlock doctor`: explains what the settings of the store and its server mean for
- * the guarantees. Exit status 1 if a guarantee does not hold.
+ * the guarantees. Exit status 1 if a guarantee does not hold. The user's own databases
+ * (--connection) are in doctor_*.c.
  */
 #include "base/error.h"
-#include "cli/cli.h"
-#include "runtime/handle.h"
+#include "cli/doctor.h"
 
 static const struct {
     const char    *name;
@@ -15,6 +15,12 @@ static const struct {
     [IL__FINDING_WARN] = { "warning", CLI_YELLOW },
     [IL__FINDING_BAD]  = { "bad", CLI_RED },
 };
+
+const char *
+il__doctor_level_name(enum il__finding_level level)
+{
+    return levels[level].name;
+}
 
 struct doctor {
     json_t         *items; /* NULL: not as JSON */
@@ -61,8 +67,8 @@ print(struct cli *cli, struct doctor *d)
     return d->n[IL__FINDING_BAD] > 0 ? 1 : 0;
 }
 
-int
-il__cli_cmd_doctor(struct cli *cli)
+static int
+report_store(struct cli *cli)
 {
     static const char *const headers[] = { "LEVEL", "SETTING", "IS", "WHICH MEANS" };
     struct doctor            d         = { 0 };
@@ -70,7 +76,8 @@ il__cli_cmd_doctor(struct cli *cli)
     int                      status;
 
     if (il__cli_store_not_server(
-            cli, "it inspects a store directly; run it on the server's machine", &err) != IL_OK)
+            cli, "it inspects a store directly; run it on the server's machine", &err) != IL_OK ||
+        il__cli_store_open(cli, false, &err) != IL_OK)
         return il__cli_fail(&err);
     if (cli->store_missing) {
         il__cli_note(cli, "the store does not exist yet");
@@ -87,4 +94,23 @@ il__cli_cmd_doctor(struct cli *cli)
     json_decref(d.items);
     il__cli_grid_release(&d.grid);
     return status;
+}
+
+int
+il__cli_cmd_doctor(struct cli *cli)
+{
+    bool schema = CLI_GIVEN(cli, doctor, schema), table = CLI_GIVEN(cli, doctor, table);
+    bool connection = CLI_GIVEN(cli, doctor, connection);
+
+    if (schema && table)
+        return il__cli_usage("doctor: --schema and --table cannot be combined");
+    if (schema && !connection)
+        return il__cli_usage("doctor: --schema needs --connection");
+    if (connection)
+        return il__doctor_database(cli);
+    if (CLI_GIVEN(cli, doctor, checklist) && table)
+        return il__cli_usage("doctor: --checklist with --table needs --connection");
+    if (CLI_GIVEN(cli, doctor, checklist))
+        return il__doctor_checklist(cli, NULL, NULL);
+    return report_store(cli);
 }

@@ -327,6 +327,15 @@ docs_mutexes(const struct cli_command *command UNUSED)
     }
 }
 
+static void
+docs_checklist(const struct cli_command *command UNUSED)
+{
+    (void)puts("| item | question |\n|---|---|");
+#define X(id, name, question) (void)puts("| " name " | " question " |");
+#include "cli/checklist.def"
+#undef X
+}
+
 static const struct docs_table {
     const char *name;
     void (*print)(const struct cli_command *command);
@@ -344,6 +353,7 @@ static const struct docs_table {
     { "routes", docs_routes },
     { "pipeline-routes", docs_pipeline_routes },
     { "http-errors", docs_http_errors },
+    { "checklist", docs_checklist },
 };
 
 int

@@ -4,7 +4,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -179,76 +178,14 @@ has_column(const json_t *columns, const char *name)
     return false;
 }
 
-/* Is a partial index with the condition `where` useful? Decided without evaluating anything. */
-enum serves {
-    SERVES_NOT,
-    SERVES_PERHAPS, /* the condition does not mention states that we know */
-    SERVES,
-};
-
-/* States of jobs, as queues call them. */
-static const char *const ready_states[]   = { "PENDING", "READY",   "QUEUED",  "SCHEDULED",
-                                              "NEW",     "WAITING", "CREATED", "RETRY" };
-static const char *const running_states[] = { "RUNNING", "PROCESSING", "EXECUTING",   "CLAIMED",
-                                              "LOCKED",  "ACTIVE",     "IN_PROGRESS", "STARTED" };
-static const char *const ended_states[]   = { "COMPLETED", "COMPLETE", "DONE",   "FINISHED",
-                                              "SUCCEEDED", "SUCCESS",  "FAILED", "DEAD",
-                                              "CANCELLED", "CANCELED", "ERROR" };
-
-static bool
-is_among(const char *word, size_t n, const char *const *words, size_t n_words)
-{
-    for (size_t i = 0; i < n_words; i++) {
-        if (strlen(words[i]) == n && strncasecmp(word, words[i], n) == 0)
-            return true;
-    }
-    return false;
-}
-
-/*
- * The condition as PostgreSQL prints it: (status = 'X'::text), status = ANY (ARRAY['X'::text, …]),
- * or <> and <> ALL for excluded states. The index serves queries for a state that it includes.
- */
-static enum serves
-serves_states(const char *where, const char *const *wanted, size_t n_wanted,
-              const char *const *others, size_t n_others)
-{
-    bool without  = strstr(where, " <> ") != NULL;
-    bool is_known = strstr(where, "status") != NULL && strstr(where, " AND ") == NULL &&
-                    strstr(where, " OR ") == NULL && (without || strstr(where, " = ") != NULL);
-    size_t n_named = 0, n_wrong = 0;
-    bool   named_wanted = false;
-
-    for (const char *at = strchr(where, '\''); at != NULL; n_named++) {
-        const char *end = strchr(at + 1, '\'');
-        if (end == NULL)
-            break;
-        size_t n     = (size_t)(end - at - 1);
-        named_wanted = named_wanted || is_among(at + 1, n, wanted, n_wanted);
-        n_wrong += is_among(at + 1, n, others, n_others) ||
-                   is_among(at + 1, n, ended_states, ARRAY_LEN(ended_states));
-        at = strchr(end + 1, '\'');
-    }
-    if (!is_known || n_named == 0)
-        return SERVES_PERHAPS;
-    if (named_wanted)
-        return without ? SERVES_NOT : SERVES;
-    if (n_wrong == n_named)
-        return without ? SERVES : SERVES_NOT;
-    return SERVES_PERHAPS;
-}
-
 /* What doctor looks for. */
 struct wanted_index {
-    const char        *first, *second; /* its first columns; NULL: unique on just the first */
-    const char *const *states;         /* that it must find */
-    size_t             n_states;
-    const char *const *others; /* that it need not */
-    size_t             n_others;
-    const char        *what, *missing;
+    const char *first, *second; /* its first columns; NULL: unique on just the first */
+    bool        running;        /* it must find jobs that are being processed, not ready ones */
+    const char *what, *missing;
 };
 
-static enum serves
+static enum il__serves
 serves_of(const json_t *index, const struct wanted_index *w)
 {
     const json_t *columns = json_object_get(index, "columns");
@@ -257,30 +194,29 @@ serves_of(const json_t *index, const struct wanted_index *w)
     const char   *b       = json_string_value(json_array_get(columns, 1));
 
     if (a == NULL || strcmp(a, w->first) != 0 || !json_is_true(json_object_get(index, "valid")))
-        return SERVES_NOT;
+        return IL__SERVES_NOT;
     if (w->second == NULL) /* NULLs may be there twice anyway */
         return b == NULL && json_is_true(json_object_get(index, "unique")) &&
                        (where == NULL || strcmp(where, "(idempotency_key IS NOT NULL)") == 0)
-                   ? SERVES
-                   : SERVES_NOT;
+                   ? IL__SERVES
+                   : IL__SERVES_NOT;
     if (b == NULL || strcmp(b, w->second) != 0)
-        return SERVES_NOT;
-    return where == NULL ? SERVES
-                         : serves_states(where, w->states, w->n_states, w->others, w->n_others);
+        return IL__SERVES_NOT;
+    return where == NULL ? IL__SERVES : il__report_serves(where, w->first, w->running);
 }
 
 /* The statement that creates it is in `missing`. */
 static void
 tell_index(const struct report *r, const struct wanted_index *w)
 {
-    const json_t *columns = json_object_get(r->is, "columns");
-    const json_t *indexes = json_object_get(r->is, "indexes");
-    enum serves   best    = SERVES_NOT;
-    const json_t *found   = NULL;
-    char          text[VALUE_BYTES];
+    const json_t   *columns = json_object_get(r->is, "columns");
+    const json_t   *indexes = json_object_get(r->is, "indexes");
+    enum il__serves best    = IL__SERVES_NOT;
+    const json_t   *found   = NULL;
+    char            text[VALUE_BYTES];
 
     for (size_t i = 0; i < json_array_size(indexes); i++) {
-        enum serves serves = serves_of(json_array_get(indexes, i), w);
+        enum il__serves serves = serves_of(json_array_get(indexes, i), w);
         if (serves > best) {
             best  = serves;
             found = json_array_get(indexes, i);
@@ -290,9 +226,9 @@ tell_index(const struct report *r, const struct wanted_index *w)
                    w->second);
     if (!has_column(columns, w->first) || (w->second != NULL && !has_column(columns, w->second)))
         tell(r, IL__FINDING_NOTE, text, "no such column", "not applicable");
-    else if (best == SERVES)
+    else if (best == IL__SERVES)
         tell(r, IL__FINDING_GOOD, text, il__remote_text(found, "name"), w->what);
-    else if (best == SERVES_PERHAPS)
+    else if (best == IL__SERVES_PERHAPS)
         tell(r, IL__FINDING_NOTE, text, il__remote_text(found, "name"),
              "partial index: check that its condition covers the jobs to be found");
     else
@@ -307,24 +243,17 @@ tell_table(const struct report *r)
           .what    = "a request cannot be stored twice",
           .missing = "two requests with the same key can both be stored: CREATE UNIQUE INDEX ON it "
                      "(idempotency_key)" },
-        { .first    = "status",
-          .second   = "created_at",
-          .states   = ready_states,
-          .n_states = ARRAY_LEN(ready_states),
-          .others   = running_states,
-          .n_others = ARRAY_LEN(running_states),
-          .what     = "the next job is found quickly, however many jobs are finished",
+        { .first  = "status",
+          .second = "created_at",
+          .what   = "the next job is found quickly, however many jobs are finished",
           .missing =
               "finding the next job scans the table: CREATE INDEX ON it (status, created_at)" },
-        { .first    = "status",
-          .second   = "updated_at",
-          .states   = running_states,
-          .n_states = ARRAY_LEN(running_states),
-          .others   = ready_states,
-          .n_others = ARRAY_LEN(ready_states),
-          .what     = "jobs of dead workers are found quickly",
-          .missing  = "finding jobs of dead workers scans the table: CREATE INDEX ON it (status, "
-                      "updated_at)" },
+        { .first   = "status",
+          .second  = "updated_at",
+          .running = true,
+          .what    = "jobs of dead workers are found quickly",
+          .missing = "finding jobs of dead workers scans the table: CREATE INDEX ON it (status, "
+                     "updated_at)" },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++)

@@ -113,8 +113,9 @@ il__sq_report(struct sq_store *s, const char *table, il__report_fn *each, void *
     const char   *path = sqlite3_db_filename(s->conn.db, "main");
 
     if (table != NULL)
-        return il__error_set(reterr, IL_INVAL,
-                             "your own tables can be checked only in a postgres: store");
+        return il__error_set(
+            reterr, IL_INVAL,
+            "this store has no tables of yours, only a postgres: store may; use --connection");
     tell_version(&r);
     tell(&r, IL__FINDING_GOOD, "synchronous", "FULL",
          "every commit is synced before it is acknowledged");
