@@ -52,28 +52,6 @@ map(const char *sqlstate)
     return IL_INVAL;
 }
 
-static il_status
-refuse(struct postgres_guard *g, const PGresult *r, il_error *reterr)
-{
-    const char *sqlstate = il__pq->PQresultErrorField(r, PG_DIAG_SQLSTATE);
-    const char *text     = il__pq->PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
-    const char *name     = il__pq->PQresultErrorField(r, PG_DIAG_CONSTRAINT_NAME);
-
-    if (sqlstate == NULL) /* libpq's own words */
-        return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
-    (void)snprintf(g->sqlstate, sizeof g->sqlstate, "%s", sqlstate);
-    il_status st = map(sqlstate);
-    if (strcmp(sqlstate, "42601") == 0 && text != NULL && strstr(text, "multiple commands") != NULL)
-        text = GUARD_SEVERAL_TEXT;
-    il__error_set(reterr, st, "%s: %s", g->url.shown, text != NULL ? text : "it refuses");
-    if (reterr != NULL) {
-        (void)snprintf(reterr->native, sizeof reterr->native, "%s", sqlstate);
-        (void)snprintf(reterr->constraint, sizeof reterr->constraint, "%s",
-                       name != NULL ? name : "");
-    }
-    return st;
-}
-
 void
 il__guard_postgres_close(struct postgres_guard *g)
 {
@@ -88,6 +66,40 @@ lose(struct postgres_guard *g, il_error *reterr)
 {
     il__guard_postgres_close(g);
     return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
+}
+
+/* PgBouncer reports a server that it has lost as a protocol violation, and hangs up. Whether the
+ * statement was carried out is as unknown as if the connection had been ours. */
+static bool
+is_loss(const PGresult *r, const char *sqlstate)
+{
+    const char *severity = il__pq->PQresultErrorField(r, PG_DIAG_SEVERITY);
+
+    return strncmp(sqlstate, "08", 2) == 0 && severity != NULL && strcmp(severity, "FATAL") == 0;
+}
+
+static il_status
+refuse(struct postgres_guard *g, const PGresult *r, il_error *reterr)
+{
+    const char *sqlstate = il__pq->PQresultErrorField(r, PG_DIAG_SQLSTATE);
+    const char *text     = il__pq->PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+    const char *name     = il__pq->PQresultErrorField(r, PG_DIAG_CONSTRAINT_NAME);
+
+    if (sqlstate == NULL) /* libpq's own words */
+        return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
+    if (is_loss(r, sqlstate))
+        return lose(g, reterr);
+    (void)snprintf(g->sqlstate, sizeof g->sqlstate, "%s", sqlstate);
+    il_status st = map(sqlstate);
+    if (strcmp(sqlstate, "42601") == 0 && text != NULL && strstr(text, "multiple commands") != NULL)
+        text = GUARD_SEVERAL_TEXT;
+    il__error_set(reterr, st, "%s: %s", g->url.shown, text != NULL ? text : "it refuses");
+    if (reterr != NULL) {
+        (void)snprintf(reterr->native, sizeof reterr->native, "%s", sqlstate);
+        (void)snprintf(reterr->constraint, sizeof reterr->constraint, "%s",
+                       name != NULL ? name : "");
+    }
+    return st;
 }
 
 /* ---- cancelling ------------------------------------------------------------------------------ */

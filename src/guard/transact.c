@@ -78,6 +78,8 @@ struct attempt {
     il_status status;
     bool      again;    /* undone because of others, or unknown and safe to repeat */
     bool      replayed; /* done by an earlier attempt or call */
+    bool      recorded; /* its key was new: no earlier attempt has committed */
+    bool      unknown;  /* it may have committed */
 };
 
 static struct attempt
@@ -92,6 +94,8 @@ attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, il_guard_fn *fn, voi
     if (a.status == IL_OK)
         a.status = il__guard_begin_attempt(g, o, n, &tx, reterr);
     if (a.status != IL_OK) {
+        if (a.status == IL_UNKNOWN) /* whether the table was created, or a fence shown */
+            a.status = il__error_set(reterr, IL_STORE, "connection lost before the transaction");
         a.again = il__guard_is_conflict(a.status, reterr) || a.status == IL_STORE;
         return a;
     }
@@ -101,12 +105,14 @@ attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, il_guard_fn *fn, voi
         il_guard_rollback(tx);
         return a;
     }
+    a.recorded = o->once_key != NULL && a.status == IL_OK;
     if (a.status == IL_OK)
         a.status = fn(cookie, tx, reterr);
     if (a.status == IL_OK) {
-        a.status = il_guard_commit(tx, reterr);
-        a.again  = il__guard_is_conflict(a.status, reterr) ||
-                  (a.status == IL_UNKNOWN && o->once_key != NULL);
+        a.status  = il_guard_commit(tx, reterr);
+        a.unknown = a.status == IL_UNKNOWN;
+        a.again   = il__guard_is_conflict(a.status, reterr) || a.status == IL_STORE ||
+                  (a.unknown && o->once_key != NULL);
         return a;
     }
     /* Only what a call on the transaction has reported: fn may return such a status on its own.
@@ -141,12 +147,17 @@ il_guard_transact(il_guard *g, const il_guard_tx_opts *opts, il_guard_fn *fn, vo
         opts = &defaults;
     unsigned       n_max = opts->tries_max != 0 ? opts->tries_max : TRIES;
     struct attempt a;
+    bool           unknown = false; /* an earlier attempt may have committed */
     for (unsigned n = 1;; n++) {
-        a = attempt(g, opts, n, fn, cookie, &err);
+        a       = attempt(g, opts, n, fn, cookie, &err);
+        unknown = a.unknown || (unknown && !a.recorded);
         if (!a.again || n >= n_max)
             break;
         pause_before(g, n);
     }
+    if (a.status != IL_OK && !a.unknown && unknown)
+        a.status = il__error_set(&err, IL_UNKNOWN,
+                                 "connection lost during the commit; the outcome is unknown");
     if (a.status != IL_OK && reterr != NULL)
         *reterr = err;
     if (a.status == IL_OK && ret_replayed != NULL)
