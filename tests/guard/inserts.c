@@ -133,7 +133,7 @@ G_TEST(an_insert_that_fails)
 
     t_rows_make(g);
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_lock(tx, R_USER(1), NULL, why));
+    R_RUN(il_guard_lock(tx, R_USER(1), NULL, why));
     T_EQ(il_guard_insert_or_get(tx, "users", columns, 3, unique, 1, NULL, NULL, &err), IL_CHECK);
     T_STREQ(err.constraint, "users_balance");
     T_EQ(il_guard_commit(tx, &err), IL_STATE);
@@ -198,10 +198,10 @@ G_TEST(constraints_in_force)
     if (g->is_postgres)
         t_sql(g, "ALTER TABLE users ADD CONSTRAINT users_later CHECK (small > 5) NOT VALID");
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_require_constraint(tx, "users", "users_email", why));
-    R_OK(il_guard_require_constraint(tx, "users", "users_balance", why));
-    R_OK(il_guard_require_constraint(tx, "people", "people_code", why));
-    R_OK(il_guard_require_constraint(tx, "people", "people_live", why));
+    R_RUN(il_guard_require_constraint(tx, "users", "users_email", why));
+    R_RUN(il_guard_require_constraint(tx, "users", "users_balance", why));
+    R_RUN(il_guard_require_constraint(tx, "people", "people_code", why));
+    R_RUN(il_guard_require_constraint(tx, "people", "people_live", why));
     T_EQ(il_guard_require_constraint(tx, "people", "people_state", &err), IL_NOT_FOUND);
     T_EQ(il_guard_require_constraint(tx, "people", "users_email", &err), IL_NOT_FOUND);
     T_EQ(il_guard_require_constraint(tx, "users", "users_later", &err), IL_NOT_FOUND);
@@ -281,7 +281,7 @@ G_TEST(a_deferred_constraint_fails_the_commit)
     t_sql(g, "CREATE TABLE kids (id INTEGER PRIMARY KEY, user_id INTEGER "
              "CONSTRAINT kids_user REFERENCES users (id) DEFERRABLE INITIALLY DEFERRED)");
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_lock(tx, R_USER(1), NULL, why));
+    R_RUN(il_guard_lock(tx, R_USER(1), NULL, why));
     t_exec(tx, "INSERT INTO kids VALUES (1, 99)");
     T_EQ(il_guard_commit(tx, &err), IL_FOREIGN_KEY);
     T_EQ(t_ground_count(g, "SELECT count(*) FROM kids"), 0);

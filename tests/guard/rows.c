@@ -29,16 +29,16 @@ G_TEST(a_row_is_locked_by_any_key)
 
     t_rows_make(g);
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_lock(tx, R_USER(2), &id, why));
+    R_RUN(il_guard_lock(tx, R_USER(2), &id, why));
     is_user(&id, 2);
     /* the same row again: no violation, and no second event */
-    R_OK(il_guard_lock(tx, R_USER(2), NULL, why));
-    R_OK(il_guard_lock(tx, R_ROW("User", "users", "email", R_TEXT("b")), &id, why));
+    R_RUN(il_guard_lock(tx, R_USER(2), NULL, why));
+    R_RUN(il_guard_lock(tx, R_ROW("User", "users", "email", R_TEXT("b")), &id, why));
     is_user(&id, 2);
-    R_OK(il_guard_lock(tx, R_ROW("User", "users", "id", R_TEXT("2")), &id, why));
+    R_RUN(il_guard_lock(tx, R_ROW("User", "users", "id", R_TEXT("2")), &id, why));
     is_user(&id, 2);
-    R_OK(il_guard_lock(tx, R_ROW_2("User", "users", "state", R_TEXT("new"), "email", R_TEXT("b")),
-                       &id, why));
+    R_RUN(il_guard_lock(tx, R_ROW_2("User", "users", "state", R_TEXT("new"), "email", R_TEXT("b")),
+                        &id, why));
     is_user(&id, 2);
     t_commit(tx);
     T_EQ(seen.n, 1);
@@ -57,11 +57,11 @@ G_TEST(another_key_first_and_then_the_primary_key)
 
     t_rows_make(g);
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_lock(tx, R_ROW("User", "users", "state", il_guard_null()), &id, why));
+    R_RUN(il_guard_lock(tx, R_ROW("User", "users", "state", il_guard_null()), &id, why));
     is_user(&id, 3);
-    R_OK(il_guard_lock(tx, R_USER(3), &id, why));
+    R_RUN(il_guard_lock(tx, R_USER(3), &id, why));
     is_user(&id, 3);
-    R_OK(il_guard_add(tx, R_USER(3), "balance", 1, NULL, NULL, why));
+    R_RUN(il_guard_add(tx, R_USER(3), "balance", 1, NULL, NULL, why));
     t_commit(tx);
     T_EQ(seen.n, 1);
     T_STREQ(seen.rows[0].key, "3");
@@ -85,7 +85,7 @@ G_TEST(rows_that_cannot_be_locked)
     T_HAS(err.message, "nope");
     T_EQ(il_guard_lock(tx, R_ROW("User", "plain", "a", R_INT(1)), NULL, &err), IL_INVAL);
     T_HAS(err.message, "primary key");
-    R_OK(il_guard_lock(tx, R_USER(1), NULL, why)); /* answers: it goes on */
+    R_RUN(il_guard_lock(tx, R_USER(1), NULL, why)); /* answers: it goes on */
     t_commit(tx);
     tx = begin(c);
     T_EQ(il_guard_lock(tx, R_ROW("User", "users", "state", R_TEXT("new")), NULL, &err), IL_INVAL);
@@ -102,10 +102,10 @@ G_TEST(a_table_in_a_schema)
     t_rows_make(g);
     (void)snprintf(name, sizeof name, "%s.users", g->is_postgres ? g->schema : "main");
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_lock(tx, R_ROW("User", name, "id", R_INT(1)), NULL, why));
+    R_RUN(il_guard_lock(tx, R_ROW("User", name, "id", R_INT(1)), NULL, why));
     /* the same row, by the name without the schema */
-    R_OK(il_guard_lock(tx, R_USER(2), NULL, why));
-    R_OK(il_guard_lock(tx, R_USER(1), NULL, why));
+    R_RUN(il_guard_lock(tx, R_USER(2), NULL, why));
+    R_RUN(il_guard_lock(tx, R_USER(1), NULL, why));
     t_commit(tx);
     il_guard_close(c);
 }
@@ -118,7 +118,7 @@ lock_many(il_guard_tx *tx, const il_guard_target *row, const char *column,
 {
     size_t n_found = 99;
 
-    R_OK(il_guard_lock_many(tx, row, column, values, n, &n_found, why));
+    R_RUN(il_guard_lock_many(tx, row, column, values, n, &n_found, why));
     return n_found;
 }
 #define ALL(class_, in) (&(il_guard_target){ .entity = (class_), .table = (in) })
@@ -183,7 +183,7 @@ G_TEST(keys_of_text_and_of_several_columns)
     t_sql(g, "INSERT INTO licenses VALUES ('tennis', 7, 0), ('football', 7, 0), ('chess', 10, 0), "
              "('chess', 9, 0)");
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_lock(
+    R_RUN(il_guard_lock(
         tx, R_ROW_2("License", "licenses", "sport", R_TEXT("football"), "user_id", R_INT(7)), &id,
         why));
     T_EQ(id.n, 2);
@@ -207,7 +207,7 @@ refused(il_guard *c, const il_guard_target *first, const il_guard_target *second
     il_guard_tx *tx  = begin(c);
     il_error     err = { .message = "" };
 
-    R_OK(il_guard_lock(tx, first, NULL, why));
+    R_RUN(il_guard_lock(tx, first, NULL, why));
     T_EQ(il_guard_lock(tx, second, NULL, &err), IL_ORDER);
     for (; *parts != NULL; parts++)
         T_HAS(err.message, *parts);
@@ -278,11 +278,11 @@ G_TEST(changes_and_many_rows_follow_the_order)
 
     t_rows_make(g);
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_add(tx, R_USER(2), "balance", 1, NULL, NULL, why));
+    R_RUN(il_guard_add(tx, R_USER(2), "balance", 1, NULL, NULL, why));
     T_EQ(il_guard_add(tx, R_USER(1), "balance", 1, NULL, NULL, &err), IL_ORDER);
     il_guard_rollback(tx);
     tx = begin(c);
-    R_OK(il_guard_transition(tx, R_USER(2), "state", R_TEXT("new"), R_TEXT("x"), NULL, why));
+    R_RUN(il_guard_transition(tx, R_USER(2), "state", R_TEXT("new"), R_TEXT("x"), NULL, why));
     T_EQ(il_guard_lock_many(tx, ALL("User", "users"), "id", ids, 2, NULL, &err), IL_ORDER);
     il_guard_rollback(tx);
     tx = begin(c);
@@ -303,14 +303,14 @@ G_TEST(the_right_order_is_accepted)
     t_sql(g, "CREATE TABLE a_notes (id INTEGER PRIMARY KEY)");
     t_sql(g, "INSERT INTO a_notes VALUES (9)");
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_lock(tx, R_TERM(1), NULL, why));
-    R_OK(il_guard_lock(tx, R_TERM(3), NULL, why));
-    R_OK(il_guard_lock(tx, R_ROW("Note", "a_notes", "id", R_INT(9)), NULL, why));
-    R_OK(il_guard_lock(tx, R_USER(1), NULL, why)); /* the same rank, a later table */
-    R_OK(il_guard_lock(tx, R_USER(2), NULL, why));
-    R_OK(il_guard_lock(tx, R_TERM(1), NULL, why)); /* held */
-    R_OK(il_guard_lock(tx, R_ROW("Term", "terms", "code", R_TEXT("z")), NULL, why));
-    R_OK(il_guard_add(tx, R_TERM(1), "total", 3, NULL, NULL, why));
+    R_RUN(il_guard_lock(tx, R_TERM(1), NULL, why));
+    R_RUN(il_guard_lock(tx, R_TERM(3), NULL, why));
+    R_RUN(il_guard_lock(tx, R_ROW("Note", "a_notes", "id", R_INT(9)), NULL, why));
+    R_RUN(il_guard_lock(tx, R_USER(1), NULL, why)); /* the same rank, a later table */
+    R_RUN(il_guard_lock(tx, R_USER(2), NULL, why));
+    R_RUN(il_guard_lock(tx, R_TERM(1), NULL, why)); /* held */
+    R_RUN(il_guard_lock(tx, R_ROW("Term", "terms", "code", R_TEXT("z")), NULL, why));
+    R_RUN(il_guard_add(tx, R_TERM(1), "total", 3, NULL, NULL, why));
     t_commit(tx);
     keys_are(&seen, "1|3|9|1|2|");
     il_guard_close(c);
@@ -343,13 +343,13 @@ G_TEST(rows_of_an_undone_savepoint_are_no_longer_held)
     t_rows_make(g);
     il_guard_tx *tx = begin(c);
     T_EQ(il_guard_try(tx, lock_and_end, &(struct to_lock){ &user, IL_BUSY }, &err), IL_BUSY);
-    R_OK(il_guard_lock(tx, R_TERM(1), NULL, why));
+    R_RUN(il_guard_lock(tx, R_TERM(1), NULL, why));
     T_EQ(il_guard_set_json(tx, R_USER(2), "doc", "{}", &err), IL_STATE);
     il_guard_rollback(tx);
     tx = begin(c);
-    R_OK(il_guard_try(tx, lock_and_end, &(struct to_lock){ &user, IL_OK }, why)); /* kept */
+    R_RUN(il_guard_try(tx, lock_and_end, &(struct to_lock){ &user, IL_OK }, why)); /* kept */
     T_EQ(il_guard_try(tx, lock_and_end, &(struct to_lock){ &term, IL_OK }, &err), IL_ORDER);
-    R_OK(il_guard_set_json(tx, R_USER(2), "doc", "{}", why)); /* it goes on */
+    R_RUN(il_guard_set_json(tx, R_USER(2), "doc", "{}", why)); /* it goes on */
     t_commit(tx);
     keys_are(&seen, "2|1|2|");
     il_guard_close(c);
@@ -392,7 +392,7 @@ G_TEST(a_locked_row_keeps_others_waiting)
 
     t_rows_make(g);
     il_guard_tx *tx = begin(a);
-    R_OK(il_guard_lock(tx, R_USER(1), NULL, why));
+    R_RUN(il_guard_lock(tx, R_USER(1), NULL, why));
     int64_t pid = g->is_postgres ? t_pid_of(tx) : 0;
     t_task_start(&task, read_under_lock, &b);
     if (g->is_postgres)
@@ -430,7 +430,7 @@ G_TEST(two_additions_at_once_are_both_made)
 
     t_rows_make(g);
     il_guard_tx *tx = begin(a);
-    R_OK(il_guard_add(tx, R_USER(1), "balance", 5, NULL, &value, why));
+    R_RUN(il_guard_add(tx, R_USER(1), "balance", 5, NULL, &value, why));
     T_EQ(value, 15);
     int64_t pid = g->is_postgres ? t_pid_of(tx) : 0;
     t_task_start(&task, add_seven, &b);
@@ -452,7 +452,7 @@ G_TEST(a_locked_row_can_be_referred_to)
     t_rows_make(g);
     t_sql(g, "CREATE TABLE kids (id INTEGER PRIMARY KEY, user_id INTEGER REFERENCES users)");
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_lock(tx, R_USER(1), NULL, why));
+    R_RUN(il_guard_lock(tx, R_USER(1), NULL, why));
     if (g->is_postgres)
         t_sql(g, "INSERT INTO kids VALUES (1, 1)");
     t_commit(tx);
@@ -470,10 +470,10 @@ G_TEST(a_number_is_added_to)
 
     t_rows_make(g);
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_add(tx, R_USER(1), "balance", 5, NULL, &value, why));
+    R_RUN(il_guard_add(tx, R_USER(1), "balance", 5, NULL, &value, why));
     T_EQ(value, 15);
-    R_OK(il_guard_add(tx, R_ROW("User", "users", "email", R_TEXT("a")), "balance", -15, &min,
-                      &value, why));
+    R_RUN(il_guard_add(tx, R_ROW("User", "users", "email", R_TEXT("a")), "balance", -15, &min,
+                       &value, why));
     T_EQ(value, 0);
     T_EQ(il_guard_add(tx, R_USER(1), "balance", -1, &min, &value, &err), IL_STATE);
     T_EQ(value, 0); /* as found */
@@ -482,7 +482,7 @@ G_TEST(a_number_is_added_to)
     T_EQ(value, 20);
     T_EQ(il_guard_add(tx, R_USER(99), "balance", 1, &min, &value, &err), IL_NOT_FOUND);
     T_EQ(il_guard_add(tx, R_USER(99), "balance", 1, NULL, &value, &err), IL_NOT_FOUND);
-    R_OK(il_guard_add(tx, R_USER(2), "small", 1, &min, NULL, why)); /* it goes on */
+    R_RUN(il_guard_add(tx, R_USER(2), "small", 1, &min, NULL, why)); /* it goes on */
     t_commit(tx);
     keys_are(&seen, "1|2|");
     T_EQ(t_ground_count(g, BALANCE(1)), 0);
@@ -533,7 +533,7 @@ G_TEST(a_state_changes_once)
 
     t_rows_make(g);
     il_guard_tx *tx = begin(c);
-    R_OK(il_guard_transition(tx, R_USER(1), "state", R_TEXT("new"), R_TEXT("paid"), NULL, why));
+    R_RUN(il_guard_transition(tx, R_USER(1), "state", R_TEXT("new"), R_TEXT("paid"), NULL, why));
     T_EQ(il_guard_transition(tx, R_USER(1), "state", R_TEXT("new"), R_TEXT("x"), &found, &err),
          IL_STATE);
     T_EQ(found.type, IL_GUARD_TEXT);
@@ -545,9 +545,9 @@ G_TEST(a_state_changes_once)
     T_EQ(il_guard_transition(tx, R_USER(99), "state", R_TEXT("new"), R_TEXT("x"), &found, &err),
          IL_NOT_FOUND);
     /* from NULL, and to NULL */
-    R_OK(il_guard_transition(tx, R_USER(3), "state", il_guard_null(), R_TEXT("new"), NULL, why));
-    R_OK(il_guard_transition(tx, R_USER(3), "state", R_TEXT("new"), il_guard_null(), NULL, why));
-    R_OK(il_guard_transition(tx, R_USER(5), "balance", R_INT(50), R_INT(51), NULL, why));
+    R_RUN(il_guard_transition(tx, R_USER(3), "state", il_guard_null(), R_TEXT("new"), NULL, why));
+    R_RUN(il_guard_transition(tx, R_USER(3), "state", R_TEXT("new"), il_guard_null(), NULL, why));
+    R_RUN(il_guard_transition(tx, R_USER(5), "balance", R_INT(50), R_INT(51), NULL, why));
     t_commit(tx);
     keys_are(&seen, "1|3|5|");
     T_EQ(t_ground_count(g, "SELECT count(*) FROM users WHERE state = 'paid'"), 1);
@@ -572,22 +572,22 @@ G_TEST(a_document_needs_the_lock_of_its_row)
     T_HAS(err.message, "il_guard_lock");
     T_EQ(il_guard_commit(tx, &err), IL_STATE);
     tx = begin(c);
-    R_OK(il_guard_lock(tx, R_USER(1), NULL, why));
+    R_RUN(il_guard_lock(tx, R_USER(1), NULL, why));
     T_EQ(il_guard_set_json(tx, R_USER(2), "skills", "{}", &err), IL_STATE); /* another row's */
     il_guard_rollback(tx);
     tx = begin(c);
-    R_OK(il_guard_lock(tx, R_USER(1), NULL, why));
-    R_OK(il_guard_set_json(tx, R_ROW("User", "users", "email", R_TEXT("a")), "skills", "{\"a\": 1}",
-                           why));
-    R_OK(il_guard_lock(tx, R_ROW("User", "users", "email", R_TEXT("b")), NULL, why));
-    R_OK(il_guard_set_json(tx, R_USER(2), "skills", "{\"a\": 2}", why));
+    R_RUN(il_guard_lock(tx, R_USER(1), NULL, why));
+    R_RUN(il_guard_set_json(tx, R_ROW("User", "users", "email", R_TEXT("a")), "skills",
+                            "{\"a\": 1}", why));
+    R_RUN(il_guard_lock(tx, R_ROW("User", "users", "email", R_TEXT("b")), NULL, why));
+    R_RUN(il_guard_set_json(tx, R_USER(2), "skills", "{\"a\": 2}", why));
     T_EQ(il_guard_set_json(tx, R_USER(99), "skills", "{}", &err), IL_NOT_FOUND);
     t_commit(tx);
     T_EQ(t_ground_count(g, g->is_postgres ? "SELECT sum((skills->>'a')::int) FROM users"
                                           : "SELECT sum(skills->>'a') FROM users"),
          3);
     tx = begin(c); /* the database refuses what is no JSON */
-    R_OK(il_guard_lock(tx, R_USER(1), NULL, why));
+    R_RUN(il_guard_lock(tx, R_USER(1), NULL, why));
     T_EQ(il_guard_set_json(tx, R_USER(1), "skills", "{", &err),
          g->is_postgres ? IL_INVAL : IL_CHECK);
     il_guard_rollback(tx);
@@ -608,7 +608,7 @@ recompute(il_guard_tx *tx, il_guard_aggregate aggregate, const char *column,
                                          .where     = where,
                                          .n_where   = n_where };
 
-    R_OK(il_guard_recompute(tx, R_TERM(1), "total", &children, &value, why));
+    R_RUN(il_guard_recompute(tx, R_TERM(1), "total", &children, &value, why));
     return value;
 }
 
@@ -629,7 +629,7 @@ G_TEST(aggregates_are_computed_from_the_children)
     T_EQ(il_guard_recompute(tx, R_TERM(1), "total", &count, NULL, &err), IL_STATE);
     il_guard_rollback(tx);
     tx = begin(c);
-    R_OK(il_guard_lock(tx, R_TERM(1), NULL, why));
+    R_RUN(il_guard_lock(tx, R_TERM(1), NULL, why));
     T_EQ(recompute(tx, IL_GUARD_COUNT, NULL, NULL, 0), 4);
     T_EQ(recompute(tx, IL_GUARD_COUNT, NULL, active, 1), 2);
     T_EQ(recompute(tx, IL_GUARD_SUM, "n", NULL, 0), 112);

@@ -144,7 +144,7 @@ t_commit(il_guard_tx *tx)
 }
 
 /* A call that must work; its last argument is `why`. */
-#define R_OK(call)                        \
+#define R_RUN(call)                       \
     do {                                  \
         il_error  err_ = { .status = 0 }; \
         il_error *why  = &err_;           \
@@ -211,7 +211,7 @@ t_pid_of(il_guard_tx *tx)
                                  .each   = t_take_pid,
                                  .cookie = &pid };
 
-    R_OK(il_guard_exec(tx, &q, NULL, why));
+    R_RUN(il_guard_exec(tx, &q, NULL, why));
     return pid;
 }
 
