@@ -184,13 +184,18 @@ add_primary(struct reading *r)
 
 /* ---- indexes and foreign keys ---------------------------------------------------------------- */
 
-/* Skip what is quoted: '...', "...", `...`, [...]. */
+/* The last character of what is quoted ('...', "...", `...`, [...]) or a comment; else `at`. */
 static const char *
 skip_quoted(const char *at)
 {
-    const char  closes = *at == '[' ? ']' : *at;
-    const char *end    = strchr("'\"`[", *at) != NULL ? strchr(at + 1, closes) : NULL;
+    const char *end = NULL;
 
+    if (at[0] == '-' && at[1] == '-')
+        return at + strcspn(at, "\n") - 1;
+    if (at[0] == '/' && at[1] == '*')
+        end = strstr(at + 2, "*/");
+    else if (strchr("'\"`[", *at) != NULL)
+        end = strchr(at + 1, *at == '[' ? ']' : *at);
     return end != NULL ? end : at;
 }
 

@@ -219,7 +219,8 @@ count_violations(struct checking *c, const char *const *columns, size_t n, bool 
     if (st == IL_OK && primary)
         st = ask_rows(c, sql_absent_count, columns, n, add_number, &c->f.n_violations);
     if (c->f.n_violations > 0)
-        il__buf_addf(&c->means, "; %" PRId64 " rows must be changed first", c->f.n_violations);
+        il__buf_addf(&c->means, "; %" PRId64 " %s it", c->f.n_violations,
+                     c->f.n_violations == 1 ? "row violates" : "rows violate");
     return st;
 }
 

@@ -39,6 +39,7 @@ check_url(const char *url, const char **ret_path, il_error *reterr)
 {
     static const char sqlite[] = "sqlite:";
 
+    CHECK(url != NULL);
     *ret_path = NULL;
     if (strncmp(url, "postgres://", 11) == 0 || strncmp(url, "postgresql://", 13) == 0)
         return IL_OK;
@@ -113,7 +114,8 @@ add_fix(struct printing *p, const struct doctor_finding *f)
     il__buf_adds(&p->fixes, ": ");
     il__cli_escape(&p->fixes, f->name);
     if (f->n_violations > 0)
-        il__buf_addf(&p->fixes, "; fails until %" PRId64 " rows are changed", f->n_violations);
+        il__buf_addf(&p->fixes, "; fails while %" PRId64 " %s it", f->n_violations,
+                     f->n_violations == 1 ? "row violates" : "rows violate");
     for (size_t i = 0; i < f->n_examples; i++) {
         il__buf_adds(&p->fixes, i == 0 ? ", such as those with " : "; ");
         il__cli_escape(&p->fixes, f->examples[i]);
