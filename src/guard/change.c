@@ -78,13 +78,16 @@ change_run(struct change *c, const char *text, const struct guard_fill *more, si
     CHECK(n_more <= ARRAY_LEN(fills) - 4);
     for (size_t i = 0; i < n_more; i++)
         fills[4 + i] = more[i];
+    il__guard_sql_need(&c->q, &c->key);
+    il__guard_sql_need(&c->q, &c->where);
+    il__guard_sql_need(&c->q, &c->value);
     il__guard_sql_fill(text, fills, 4 + n_more, &c->q.text);
     struct guard_statement s = { .sql      = il__buf_str(&c->q.text),
                                  .values   = c->q.values,
                                  .n_values = c->q.n_values,
                                  .each     = il__guard_take_rows,
                                  .cookie   = rows };
-    if (c->q.text.failed || c->where.failed)
+    if (c->q.text.failed)
         return il__error_set(reterr, IL_NOMEM, "out of memory for a statement");
     il_status st = il__guard_run(c->tx, &s, reterr);
     if (st == IL_OK && rows->failed)
@@ -146,8 +149,8 @@ static il_status
 too_small(il_guard_tx *tx, const il_guard_target *row, const char *column, int64_t delta,
           int64_t min, int64_t *ret_value, il_error *reterr)
 {
-    il_guard_value found;
-    il_status      st = find_value(tx, row, column, &found, reterr);
+    il_guard_value found = il_guard_null();
+    il_status      st    = find_value(tx, row, column, &found, reterr);
 
     if (st != IL_OK)
         return st;
@@ -198,7 +201,11 @@ il_guard_add(il_guard_tx *tx, const il_guard_target *row, const char *column, in
     if (st == IL_OK)
         st = add_number(&c, &c.value, delta, reterr);
     if (st == IL_OK && min != NULL) {
-        il__buf_addf(&c.where, " AND %s + %s >= ", c.column, il__buf_str(&c.value));
+        il__buf_adds(&c.where, " AND ");
+        il__buf_adds(&c.where, c.column);
+        il__buf_adds(&c.where, " + ");
+        il__buf_adds(&c.where, il__buf_str(&c.value));
+        il__buf_adds(&c.where, " >= ");
         st = add_number(&c, &c.where, *min, reterr);
     }
     if (st != IL_OK)
@@ -287,20 +294,24 @@ needs_hold(struct change *c, const char *what, il_error *reterr)
     struct guard_rows         rows = { .tx = c->tx, .n_key = c->t->n_key };
     struct guard_sql AUTO_SQL q;
 
+    il__guard_sql_init(&q);
     if (c->held != NULL)
         return IL_OK;
-    il__guard_sql_init(&q);
+    il__guard_sql_need(&q, &c->key);
+    il__guard_sql_need(&q, &c->where);
     il__guard_sql_fill(sql_row_find,
                        (const struct guard_fill[]){ { "key", il__buf_str(&c->key) },
                                                     { "table", c->t->quoted },
                                                     { "where", il__buf_str(&c->where) } },
                        3, &q.text);
-    struct guard_statement s  = { .sql      = il__buf_str(&q.text),
-                                  .values   = c->q.values,
-                                  .n_values = c->q.n_values,
-                                  .each     = il__guard_take_rows,
-                                  .cookie   = &rows };
-    il_status              st = il__guard_run(c->tx, &s, reterr);
+    struct guard_statement s = { .sql      = il__buf_str(&q.text),
+                                 .values   = c->q.values,
+                                 .n_values = c->q.n_values,
+                                 .each     = il__guard_take_rows,
+                                 .cookie   = &rows };
+    if (q.text.failed)
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a statement");
+    il_status st = il__guard_run(c->tx, &s, reterr);
     if (st != IL_OK)
         return st;
     if (rows.n_rows == 0)
@@ -325,9 +336,9 @@ il_guard_set_json(il_guard_tx *tx, const il_guard_target *row, const char *colum
     struct change AUTO_CHANGE c;
     struct guard_rows         rows = { .tx = tx };
 
+    change_init(&c, tx, row);
     if (json == NULL)
         return il__error_set(reterr, IL_INVAL, "no JSON document given");
-    change_init(&c, tx, row);
     il_status st = change_begin(&c, column, reterr);
     if (st == IL_OK)
         st = needs_hold(&c, column, reterr);
@@ -395,6 +406,8 @@ recompute(struct change *c, const il_guard_children *what, struct guard_rows *ro
                              reterr);
     if (st != IL_OK)
         return st;
+    il__guard_sql_need(&c->q, &aggregate);
+    il__guard_sql_need(&c->q, &where);
     return change_run(c, sql_row_recompute,
                       (const struct guard_fill[]){ { "aggregate", il__buf_str(&aggregate) },
                                                    { "children", children->quoted },
@@ -409,10 +422,10 @@ il_guard_recompute(il_guard_tx *tx, const il_guard_target *row, const char *colu
     struct change AUTO_CHANGE c;
     struct guard_rows         rows = { .tx = tx };
 
+    change_init(&c, tx, row);
     if (children == NULL || children->table == NULL || children->parent == NULL ||
         (children->where == NULL && children->n_where > 0))
         return il__error_set(reterr, IL_INVAL, "no child rows given");
-    change_init(&c, tx, row);
     il_status st = change_begin(&c, column, reterr);
     if (st == IL_OK && c.t->n_key != 1)
         st = il__error_set(reterr, IL_INVAL,

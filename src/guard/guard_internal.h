@@ -289,16 +289,21 @@ void il__guard_names_release(struct guard_conn *c);
 
 /* ---- sql.c ----------------------------------------------------------------------------------- */
 
-/* A statement whose names are filled in and whose values are collected. */
+#define GUARD_VALUES_FEW 16
+
+/* A statement whose names are filled in and whose values are collected. Not to be moved. */
 struct guard_sql {
-    struct il__buf text;
-    il_guard_value values[IL_GUARD_VALUES_MAX];
-    size_t         n_values;
+    struct il__buf  text;
+    il_guard_value *values; /* few, or room for IL_GUARD_VALUES_MAX */
+    size_t          n_values;
+    il_guard_value  few[GUARD_VALUES_FEW];
 };
 void il__guard_sql_init(struct guard_sql *q);
 void il__guard_sql_release(struct guard_sql *q);
 #define AUTO_SQL AUTO(il__guard_sql_release)
-/* Append a value's placeholder ($3). False: too many values. */
+/* A part of the text: if it is incomplete (out of memory), so is the statement. */
+void il__guard_sql_need(struct guard_sql *q, const struct il__buf *part);
+/* Append a value's placeholder ($3). False: too many values, or one that is not initialized. */
 bool il__guard_sql_value(struct guard_sql *q, struct il__buf *out, il_guard_value value) MUST_USE;
 /* Append "a = $1 AND b IS NULL". */
 il_status il__guard_sql_where(il_guard_tx *tx, struct guard_table *t, const il_guard_column *key,

@@ -73,10 +73,14 @@ insert_sql(const struct insert *in, struct guard_sql *q, il_error *reterr)
         il_status   st     = il__guard_column(in->tx, in->t, in->columns[i].name, &quoted, reterr);
         if (st != IL_OK)
             return st;
-        il__buf_addf(&columns, "%s%s", i > 0 ? ", " : "", quoted);
+        il__buf_adds(&columns, i > 0 ? ", " : "");
+        il__buf_adds(&columns, quoted);
         il__buf_adds(&values, i > 0 ? ", " : "");
         CHECK(il__guard_sql_value(q, &values, in->columns[i].value));
     }
+    il__guard_sql_need(q, &key);
+    il__guard_sql_need(q, &columns);
+    il__guard_sql_need(q, &values);
     il__guard_sql_fill(sql_row_insert,
                        (const struct guard_fill[]){ { "table", in->t->quoted },
                                                     { "columns", il__buf_str(&columns) },
@@ -125,11 +129,15 @@ get(const struct insert *in, struct guard_rows *rows, il_error *reterr)
         il__guard_sql_where(in->tx, in->t, in->unique, in->n_unique, "", &q, &where, reterr);
     if (st != IL_OK)
         return st;
+    il__guard_sql_need(&q, &key);
+    il__guard_sql_need(&q, &where);
     il__guard_sql_fill(sql_row_find,
                        (const struct guard_fill[]){ { "key", il__buf_str(&key) },
                                                     { "table", in->t->quoted },
                                                     { "where", il__buf_str(&where) } },
                        3, &q.text);
+    if (q.text.failed)
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a statement");
     struct guard_statement s = { .sql      = il__buf_str(&q.text),
                                  .values   = q.values,
                                  .n_values = q.n_values,

@@ -100,7 +100,8 @@ check_target(il_guard_tx *tx, const il_guard_target *row, bool many, il_error *r
     return il__guard_usable(tx, reterr);
 }
 
-/* The primary key, if the key is it: its values in the order of its columns. */
+/* The primary key, if the key is it and consists of integers: its values in the order of its
+ * columns. Of a text the database may keep another form (a uuid in capitals, a char(n)). */
 static bool
 id_of_key(const struct guard_table *t, const il_guard_target *row,
           il_guard_value values[IL_GUARD_KEY_COLUMNS_MAX])
@@ -111,10 +112,7 @@ id_of_key(const struct guard_table *t, const il_guard_target *row,
         size_t j = 0;
         while (j < row->n_key && strcmp(row->key[j].name, t->key[i]) != 0)
             j++;
-        if (j == row->n_key || row->key[j].value.type == IL_GUARD_NULL)
-            return false;
-        /* The database would convert a text to an integer key; then it has another type here. */
-        if (t->key_is_int[i] != (row->key[j].value.type == IL_GUARD_INT))
+        if (j == row->n_key || !t->key_is_int[i] || row->key[j].value.type != IL_GUARD_INT)
             return false;
         values[i] = row->key[j].value;
     }
@@ -138,6 +136,8 @@ peek(il_guard_tx *tx, struct guard_table *t, const il_guard_target *row, il_guar
     il_status st = il__guard_sql_where(tx, t, row->key, row->n_key, "", &q, &where, reterr);
     if (st != IL_OK)
         return st;
+    il__guard_sql_need(&q, &key);
+    il__guard_sql_need(&q, &where);
     il__guard_sql_fill(sql_row_find,
                        (const struct guard_fill[]){ { "key", il__buf_str(&key) },
                                                     { "table", t->quoted },
@@ -201,6 +201,8 @@ lock_sql(il_guard_tx *tx, struct guard_table *t, const il_guard_target *row, str
 #ifdef IL_MUTANT_guard_no_row_lock
     text = sql_row_find;
 #endif
+    il__guard_sql_need(q, &key);
+    il__guard_sql_need(q, &where);
     if (st == IL_OK)
         il__guard_sql_fill(text,
                            (const struct guard_fill[]){ { "key", il__buf_str(&key) },
@@ -287,6 +289,9 @@ many_sql(il_guard_tx *tx, struct guard_table *t, const il_guard_target *row, con
     if (row->n_key > 0)
         il__buf_adds(&where, " AND ");
     st = il__guard_sql_where(tx, t, row->key, row->n_key, "", q, &where, reterr);
+    il__guard_sql_need(q, &key);
+    il__guard_sql_need(q, &where);
+    il__guard_sql_need(q, &order);
     if (st == IL_OK)
         il__guard_sql_fill(text,
                            (const struct guard_fill[]){ { "key", il__buf_str(&key) },
@@ -325,11 +330,11 @@ many(il_guard_tx *tx, struct guard_table *t, const il_guard_target *row, const c
 {
     AUTO_SQL struct guard_sql q;
 
+    il__guard_sql_init(&q);
     *rows     = (struct guard_rows){ .tx = tx, .n_key = t->n_key, .ids_max = IL_GUARD_ROWS_MAX };
     rows->ids = il__arena_alloc(&tx->mem, IL_GUARD_ROWS_MAX * sizeof *rows->ids);
     if (rows->ids == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory for rows");
-    il__guard_sql_init(&q);
     il_status st = many_sql(tx, t, row, column, values, n_values, text, &q, reterr);
     if (st == IL_OK)
         st = run(tx, &q, rows, reterr);
