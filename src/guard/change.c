@@ -177,13 +177,17 @@ add_number(struct change *c, struct il__buf *out, int64_t number, il_error *rete
 #ifdef IL_MUTANT_guard_read_modify_write
 /* Seeded bug: read the number, add here, write it. */
 static const char *
-read_modify_write(struct change *c, const char *column, int64_t delta)
+read_modify_write(struct change *c, const char *column, int64_t delta, bool has_min)
 {
     il_guard_value found = il_guard_int(0);
 
     IGNORE(find_value(c->tx, c->row, column, &found, NULL));
-    il__buf_clear(&c->value);
-    IGNORE(add_number(c, &c->value, found.integer + delta, NULL));
+    if (has_min) { /* the WHERE needs the delta */
+        il__buf_clear(&c->value);
+        IGNORE(add_number(c, &c->value, found.integer + delta, NULL));
+    } else {
+        c->q.values[c->q.n_values - 1] = il_guard_int(found.integer + delta);
+    }
     return sql_row_set_value;
 }
 #endif
@@ -211,7 +215,7 @@ il_guard_add(il_guard_tx *tx, const il_guard_target *row, const char *column, in
     if (st != IL_OK)
         return st;
 #ifdef IL_MUTANT_guard_read_modify_write
-    text = read_modify_write(&c, column, delta);
+    text = read_modify_write(&c, column, delta, min != NULL);
 #endif
     rows.n_key       = c.t->n_key;
     int64_t began_ns = il__clock_boot_ns();
