@@ -3,15 +3,21 @@
  *
  *   many URL PATH FLAGS NAME N LOG   N transfers; every fifth one is also made by all other
  *                                    workers; what was acknowledged goes to LOG
+ *   stop URL PATH FLAGS KEY ONCE N   one transfer; the process stops itself at its N-th point
  *
+ * A point is a statement that was sent to the server, the begin and the end of a statement in
+ * SQLite, or a call on the transaction that has returned. ONCE: the idempotency key, or "-".
  * PATH: the search_path, or "-". FLAGS: of il_guard_opts.
  */
 #include <inttypes.h>
+#include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "guard/bank.h"
 #include "harness/rng.h"
+#include "store/postgres/libpq.h"
 
 #define SHARED_EVERY 5
 #define LOCK_TIMEOUT_MS 60000 /* a busy machine is no reason to fail */
@@ -93,6 +99,110 @@ many(const char *const *argv)
     return 0;
 }
 
+/* ---- a process that stops -------------------------------------------------------------------- */
+
+static unsigned n_points, stop_at;
+
+static void
+point(const char *what)
+{
+    if (++n_points != stop_at)
+        return;
+    (void)printf("point %u: %.60s\n", n_points, what);
+    (void)fflush(stdout);
+    (void)raise(SIGSTOP);
+}
+
+static void
+after_call(void *cookie UNUSED)
+{
+    point("a call has returned");
+}
+
+static const struct pg_libpq *real;
+static struct pg_libpq        ours;
+
+static int
+send_query(PGconn *pq, const char *sql)
+{
+    int ok = real->PQsendQuery(pq, sql);
+
+    point(sql);
+    return ok;
+}
+
+static int
+send_params(PGconn *pq, const char *sql, int n, const Oid *types, const char *const *values,
+            const int *lengths, const int *formats, int format)
+{
+    int ok = real->PQsendQueryParams(pq, sql, n, types, values, lengths, formats, format);
+
+    point(sql);
+    return ok;
+}
+
+static int
+send_pipeline(PGconn *pq)
+{
+    int ok = real->PQpipelineSync(pq);
+
+    point("a pipeline");
+    return ok;
+}
+
+static void
+watch_postgres(void)
+{
+    il_error err;
+
+    if (il__pg_libpq_load(&err) != IL_OK)
+        die("libpq", &err);
+    real                   = il__pq;
+    ours                   = *real;
+    ours.PQsendQuery       = send_query;
+    ours.PQsendQueryParams = send_params;
+    ours.PQpipelineSync    = send_pipeline;
+    il__pq                 = &ours;
+}
+
+static int
+trace(unsigned what, void *cookie UNUSED, void *stmt, void *more UNUSED)
+{
+    const char *sql = sqlite3_sql(stmt);
+
+    (void)what; /* its begin or its end */
+    point(sql != NULL ? sql : "a statement");
+    return 0;
+}
+
+static int
+watch_connection(sqlite3 *db, char **why UNUSED, const struct sqlite3_api_routines *api UNUSED)
+{
+    return sqlite3_trace_v2(db, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, trace, NULL);
+}
+
+static int
+stop(const char *const *argv)
+{
+    struct bank_transfer t   = { .from = 1, .to = 2, .amount = 1, .step = after_call };
+    il_guard_tx_opts     o   = IL_GUARD_TX_OPTS_INIT;
+    il_error             err = { .message = "" };
+
+    (void)snprintf(t.key, sizeof t.key, "%s", argv[3]);
+    o.once_key = strcmp(argv[4], "-") != 0 ? argv[4] : NULL;
+    stop_at    = (unsigned)strtoul(argv[5], NULL, 10);
+    if (strncmp(argv[0], "sqlite:", 7) == 0)
+        (void)sqlite3_auto_extension((void (*)(void))watch_connection);
+    else
+        watch_postgres();
+    il_guard *g = open_bank(argv[0], argv[1], argv[2]);
+    if (il_guard_transact(g, &o, bank_move, &t, NULL, &err) != IL_OK)
+        die(t.key, &err);
+    il_guard_close(g);
+    (void)printf("point done\n");
+    return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -100,6 +210,8 @@ main(int argc, char **argv)
 
     if (strcmp(what, "many") == 0 && argc == 8)
         return many((const char *const *)argv + 2);
-    (void)fprintf(stderr, "usage: guard-worker many ARGUMENT...\n");
+    if (strcmp(what, "stop") == 0 && argc == 8)
+        return stop((const char *const *)argv + 2);
+    (void)fprintf(stderr, "usage: guard-worker many|stop ARGUMENT...\n");
     return 64;
 }
