@@ -204,12 +204,14 @@ il_guard_open(const char *url, const il_guard_opts *opts, il_guard **ret, il_err
     il_status st = guard_new(opts, &g, reterr);
     if (st != IL_OK)
         return st;
+    CHECK(g != NULL);
     g->url = il__strdup(url);
     if (g->url == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory for a database handle");
     st = conn_new(g, &c, reterr); /* checks the URL */
     if (st != IL_OK)
         return st;
+    CHECK(c != NULL);
     add_idle(g, c);
     g->n_conns = 1;
     *ret       = TAKE(g);
@@ -220,6 +222,7 @@ il_guard_open(const char *url, const il_guard_opts *opts, il_guard **ret, il_err
 static il_status
 adopt(il_guard *g, struct guard_conn *c, il_guard **ret)
 {
+    CHECK(g != NULL && c != NULL);
     g->conns_max = 1;
     g->n_conns   = 1;
     add_idle(g, c);
@@ -343,6 +346,7 @@ il__guard_take(il_guard *g, struct guard_conn **ret, il_error *reterr)
             return st;
         }
     }
+    CHECK(c != NULL);
     st = c->ops->connect(c, reterr);
     if (st != IL_OK)
         il__guard_give(c);
@@ -359,9 +363,11 @@ il_guard_connect(il_guard *g, il_error *reterr)
     if (g == NULL)
         return il__error_set(reterr, IL_INVAL, "no database handle given");
     il_status st = il__guard_take(g, &c, reterr);
-    if (st == IL_OK)
-        il__guard_give(c);
-    return st;
+    if (st != IL_OK)
+        return st;
+    CHECK(c != NULL);
+    il__guard_give(c);
+    return IL_OK;
 }
 
 /* ---- interrupting ---------------------------------------------------------------------------- */

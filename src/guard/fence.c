@@ -88,7 +88,7 @@ take_one(il_guard_tx *tx, const il_guard_fence *f, struct guard_tx_fence *ret, i
 il_status
 il__guard_fences_take(il_guard_tx *tx, const il_guard_fence *fences, size_t n, il_error *reterr)
 {
-    struct guard_tx_fence one;
+    struct guard_tx_fence one = { .h = NULL };
 
     if (n > IL_GUARD_FENCES_MAX)
         return il__error_set(reterr, IL_INVAL, "%zu fences; the limit is %d", n,
@@ -97,6 +97,7 @@ il__guard_fences_take(il_guard_tx *tx, const il_guard_fence *fences, size_t n, i
         il_status st = take_one(tx, &fences[i], &one, reterr);
         if (st != IL_OK)
             return st;
+        CHECK(one.shown.tenant != NULL && one.shown.key != NULL);
         size_t at = tx->n_fences;
         for (; at > 0 && compare(&tx->fences[at - 1].shown, &one.shown) > 0; at--)
             tx->fences[at] = tx->fences[at - 1];

@@ -125,13 +125,13 @@ struct guard_conn {
 };
 
 /* New, not connected. */
-il_status il__guard_sqlite_new(il_guard *g, const char *path, struct guard_conn **ret,
+il_status il__guard_sqlite_new(il_guard *db, const char *path, struct guard_conn **ret,
                                il_error *reterr) MUST_USE;
-il_status il__guard_sqlite_borrow(il_guard *g, struct sqlite3 *db, struct guard_conn **ret,
+il_status il__guard_sqlite_borrow(il_guard *db, struct sqlite3 *theirs, struct guard_conn **ret,
                                   il_error *reterr) MUST_USE;
-il_status il__guard_postgres_new(il_guard *g, const char *url, struct guard_conn **ret,
+il_status il__guard_postgres_new(il_guard *db, const char *url, struct guard_conn **ret,
                                  il_error *reterr) MUST_USE;
-il_status il__guard_postgres_borrow(il_guard *g, struct pg_conn *pq, struct guard_conn **ret,
+il_status il__guard_postgres_borrow(il_guard *db, struct pg_conn *pq, struct guard_conn **ret,
                                     il_error *reterr) MUST_USE;
 /* IL_OK if the search_path is a list of plain names. */
 il_status il__guard_check_path(const char *search_path, il_error *reterr) MUST_USE;

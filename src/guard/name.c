@@ -235,6 +235,7 @@ il__guard_table(il_guard_tx *tx, const char *name, struct guard_table **ret, il_
         st = table_new(tx, name, &t, reterr);
         if (st != IL_OK)
             return st;
+        CHECK(t != NULL);
         t->next       = tx->c->tables;
         tx->c->tables = t;
     }
@@ -288,6 +289,7 @@ il__guard_column(il_guard_tx *tx, struct guard_table *t, const char *name, const
         st = column_new(tx, t, name, &c, reterr);
         if (st != IL_OK)
             return st;
+        CHECK(c != NULL);
         c->next    = t->columns;
         t->columns = c;
     }

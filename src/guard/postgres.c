@@ -131,7 +131,7 @@ explain_make(struct postgres_guard *g, il_status st, il_error *reterr)
     if (strcmp(g->sqlstate, "42501") == 0 || strcmp(g->sqlstate, "3F000") == 0)
         return il__error_set(reterr, IL_INVAL,
                              "%s: cannot create table interlock_fence as this user; see "
-                             "src/guard/README.md for its CREATE TABLE",
+                             "docs/GUARDS.md for its CREATE TABLE",
                              g->url.shown);
     return st;
 }
@@ -495,6 +495,7 @@ il__guard_postgres_new(il_guard *db, const char *url, struct guard_conn **ret, i
     il_status st = postgres_new(db, &g, reterr);
     if (st != IL_OK)
         return st;
+    CHECK(g != NULL);
     st = il__pg_url_parse(&g->url, url, &why);
     if (st != IL_OK) {
         const char *text = why.message;
@@ -519,6 +520,7 @@ il__guard_postgres_borrow(il_guard *db, struct pg_conn *pq, struct guard_conn **
     il_status st = postgres_new(db, &g, reterr);
     if (st != IL_OK)
         return st;
+    CHECK(g != NULL);
     (void)snprintf(g->url.shown, sizeof g->url.shown, "postgres connection");
     g->is_borrowed  = true;
     g->conn.pq      = pq;

@@ -60,7 +60,8 @@ authorize(void *cookie, int action, const char *a, const char *b, const char *c 
     case SQLITE_ALTER_TABLE:
         if (sqlite3_stricmp(action == SQLITE_ALTER_TABLE ? b : a, FENCE_TABLE) == 0)
             why = "the table " FENCE_TABLE " is Interlock's";
-        else if (sqlite3_stricmp(action == SQLITE_ALTER_TABLE ? b : a, DONE_TABLE) == 0)
+        else if (action != SQLITE_DELETE && /* old rows may be purged */
+                 sqlite3_stricmp(action == SQLITE_ALTER_TABLE ? b : a, DONE_TABLE) == 0)
             why = "the table " DONE_TABLE " is Interlock's";
         break;
     case SQLITE_PRAGMA:

@@ -165,8 +165,10 @@ il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_at
         st = tx_new(g, opts, MAX(n_attempt, 1), &tx, reterr);
     if (st != IL_OK)
         return st;
+    CHECK(tx != NULL);
     st = il__guard_take(g, &tx->c, reterr);
     if (st == IL_OK) {
+        CHECK(tx->c != NULL);
         int64_t began_ns = il__clock_boot_ns();
         st               = il__guard_fences_begin(tx, reterr);
         if (!tx->c->ops->is_postgres)
