@@ -211,7 +211,7 @@ table_new(il_guard_tx *tx, const char *name, struct guard_table **ret, il_error 
 static il_status
 check_name(const char *name, il_error *reterr)
 {
-    if (name == NULL || name[0] == '\0')
+    if (name == NULL)
         return il__error_set(reterr, IL_INVAL, "no name of a table or column given");
     if (strlen(name) > IL_GUARD_NAME_BYTES_MAX)
         return il__error_set(reterr, IL_NOT_FOUND, "table or column name longer than %d bytes",
