@@ -447,7 +447,7 @@ G_TEST(a_repeated_call_has_one_effect)
         repeat_on_file(g);
 }
 
-/* ---- JSON overwrite: two that each change a member of one document ---------------------------- */
+/* ---- JSON overwrite: two that each change a member of one document --------------------------- */
 
 #define DOC "SELECT doc FROM license WHERE id = 1"
 #define DOC_START "{\"a\":1,\"b\":1}"
