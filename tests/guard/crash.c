@@ -1,12 +1,13 @@
 /*
  * crash.c: a process is killed at every statement of a transfer, and between all its calls. Nothing
  * half-done remains, the next transfer works, and repeating the one that was cut short with its
- * idempotency key makes it exactly once.
+ * idempotency key makes it exactly once. IL_TEST_BOUNCER=1: the process connects through PgBouncer.
  */
 #include <signal.h>
 #include <stdio.h>
 
 #include "guard/bank.h"
+#include "harness/postgres.h"
 #include "harness/proc.h"
 
 #define POINTS_MAX 200 /* more than a transfer has */
@@ -14,13 +15,15 @@
 static void
 start(const struct t_ground *g, struct t_proc *p, const char *key, const char *once, unsigned n)
 {
-    char number[16];
+    const char *url = getenv("IL_TEST_BOUNCER") != NULL ? t_bouncer_url()
+                      : g->is_postgres                  ? g->server
+                                                        : g->url;
+    char        number[16];
 
     T_TRUE(getenv("GUARD_WORKER") != NULL);
     (void)snprintf(number, sizeof number, "%u", n);
     t_proc_start(p,
-                 (const char *const[]){ getenv("GUARD_WORKER"), "stop",
-                                        g->is_postgres ? g->server : g->url,
+                 (const char *const[]){ getenv("GUARD_WORKER"), "stop", url,
                                         g->is_postgres ? g->schema : "-", "0", key,
                                         once != NULL ? once : "-", number, NULL },
                  NULL);
