@@ -38,16 +38,18 @@ take_row(void *cookie, const il_guard_row *row)
     return 1;
 }
 
-static struct row
+/* The last row, until the next call. */
+static const struct row *
 ask(il_guard_tx *tx, const char *sql, const il_guard_value *values, size_t n, uint32_t flags)
 {
-    struct row           r = { 0 };
+    static struct row    r;
     const il_guard_query q = {
         .sql = sql, .values = values, .n_values = n, .flags = flags, .each = take_row, .cookie = &r
     };
 
+    r = (struct row){ 0 };
     R_RUN(il_guard_exec(tx, &q, NULL, why));
-    return r;
+    return &r;
 }
 
 static void
@@ -84,18 +86,18 @@ round_trip(const struct t_ground *g, il_guard_tx *tx, int64_t i, double d, const
               g->is_postgres ? "INSERT INTO v VALUES ($1, $2, $3, $4, $5, $6::int::boolean, $7)"
                              : "INSERT INTO v VALUES ($1, $2, $3, $4, $5, $6, $7)",
               in, ARRAY_LEN(in), 0);
-    struct row r = ask(tx, "SELECT * FROM v WHERE i = $1 AND t = $3 AND d = $2", in, 3, 0);
-    T_EQ(r.n, 7);
-    T_EQ(r.values[0].type, IL_GUARD_INT);
-    T_EQ(r.values[0].integer, i);
-    T_EQ(r.values[1].type, IL_GUARD_DOUBLE);
-    T_TRUE(!(r.values[1].number < d) && !(r.values[1].number > d));
-    is_bytes(&r.values[2], IL_GUARD_TEXT, text, strlen(text));
-    is_bytes(&r.values[3], IL_GUARD_BLOB, blob, n_blob);
-    is_bytes(&r.values[4], g->is_postgres ? IL_GUARD_JSON : IL_GUARD_TEXT, json, strlen(json));
-    T_EQ(r.values[5].type, IL_GUARD_INT);
-    T_EQ(r.values[5].integer, 1);
-    is_bytes(&r.values[6], IL_GUARD_TEXT, "12.50", 5);
+    const struct row *r = ask(tx, "SELECT * FROM v WHERE i = $1 AND t = $3 AND d = $2", in, 3, 0);
+    T_EQ(r->n, 7);
+    T_EQ(r->values[0].type, IL_GUARD_INT);
+    T_EQ(r->values[0].integer, i);
+    T_EQ(r->values[1].type, IL_GUARD_DOUBLE);
+    T_TRUE(!(r->values[1].number < d) && !(r->values[1].number > d));
+    is_bytes(&r->values[2], IL_GUARD_TEXT, text, strlen(text));
+    is_bytes(&r->values[3], IL_GUARD_BLOB, blob, n_blob);
+    is_bytes(&r->values[4], g->is_postgres ? IL_GUARD_JSON : IL_GUARD_TEXT, json, strlen(json));
+    T_EQ(r->values[5].type, IL_GUARD_INT);
+    T_EQ(r->values[5].integer, 1);
+    is_bytes(&r->values[6], IL_GUARD_TEXT, "12.50", 5);
 }
 
 G_TEST(values_of_every_type_both_ways)
@@ -121,15 +123,15 @@ G_TEST(nulls_and_values_as_text)
     make_typed(g);
     il_guard_tx *tx = begin(c);
     (void)ask(tx, "INSERT INTO v (i, t, j, b) VALUES ($1, $2, $3, $4)", in, 4, 0);
-    struct row r = ask(tx, "SELECT i, d, t, b, j FROM v", NULL, 0, 0);
-    for (size_t i = 0; i < r.n; i++)
-        T_EQ(r.values[i].type, IL_GUARD_NULL);
+    const struct row *r = ask(tx, "SELECT i, d, t, b, j FROM v", NULL, 0, 0);
+    for (size_t i = 0; i < r->n; i++)
+        T_EQ(r->values[i].type, IL_GUARD_NULL);
     t_exec(tx, "UPDATE v SET i = -5, d = 0.5, t = 'x'");
     r = ask(tx, "SELECT i, d, t, b FROM v", NULL, 0, IL_GUARD_AS_TEXT);
-    is_bytes(&r.values[0], IL_GUARD_TEXT, "-5", 2);
-    is_bytes(&r.values[1], IL_GUARD_TEXT, "0.5", 3);
-    is_bytes(&r.values[2], IL_GUARD_TEXT, "x", 1);
-    T_EQ(r.values[3].type, IL_GUARD_NULL);
+    is_bytes(&r->values[0], IL_GUARD_TEXT, "-5", 2);
+    is_bytes(&r->values[1], IL_GUARD_TEXT, "0.5", 3);
+    is_bytes(&r->values[2], IL_GUARD_TEXT, "x", 1);
+    T_EQ(r->values[3].type, IL_GUARD_NULL);
     t_commit(tx);
     il_guard_close(c);
 }
@@ -595,7 +597,7 @@ G_TEST(a_read_only_transaction_locks_and_changes_nothing)
     T_EQ(il_guard_add(tx, R_USER(1), "balance", 1, NULL, NULL, &err), IL_STATE);
     T_EQ(il_guard_insert_or_get(tx, "users", &a, 1, &u, 1, NULL, NULL, &err), IL_STATE);
     R_RUN(il_guard_require_constraint(tx, "users", "users_email", why));
-    T_EQ(ask(tx, "SELECT count(*) FROM users", NULL, 0, 0).values[0].integer, 5);
+    T_EQ(ask(tx, "SELECT count(*) FROM users", NULL, 0, 0)->values[0].integer, 5);
     t_commit(tx);
     T_EQ(t_ground_count(g, "SELECT balance FROM users WHERE id = 1"), 10);
     il_guard_close(c);
