@@ -186,7 +186,9 @@ IL_API IL_MUST_USE il_status il_guard_open(const char *url, const il_guard_opts 
 /*
  * The same on a connection of the caller's own. It is borrowed until il_guard_close() and keeps its
  * settings; it must not be in a transaction when one is begun here, nor be used by others while one
- * is open. There is one connection, so one transaction at a time.
+ * is open. There is one connection, so one transaction at a time. An interrupt does not end a
+ * statement of SQLite that runs (sqlite3_interrupt() does); on PostgreSQL it leaves the connection
+ * in the middle of one: reset it.
  */
 IL_API IL_MUST_USE il_status il_guard_open_sqlite(struct sqlite3 *db, const il_guard_opts *opts,
                                                   il_guard **ret, il_error *reterr);

@@ -1,6 +1,6 @@
 /*
- * advisory.c: PostgreSQL advisory locks in the database of a handle; store/postgres/advisory.c takes
- * and holds them.
+ * advisory.c: PostgreSQL advisory locks in the database of a handle; store/postgres/advisory.c
+ * takes and holds them.
  */
 #include "base/error.h"
 #include "guard/guard_internal.h"

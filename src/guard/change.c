@@ -101,6 +101,17 @@ change_run(struct change *c, const char *text, const struct guard_fill *more, si
     return st;
 }
 
+/* The same for a statement in which c->value stands for @name. */
+static il_status
+change_run_value(struct change *c, const char *text, const char *name, struct guard_rows *rows,
+                 il_error *reterr)
+{
+    const struct guard_fill value = { name, il__buf_str(&c->value) };
+
+    rows->n_key = c->t->n_key;
+    return change_run(c, text, &value, 1, rows, reterr);
+}
+
 /* The statement has locked the row: it is held from now on. */
 static il_status
 change_hold(struct change *c, const struct guard_rows *rows, int64_t wait_ns, il_error *reterr)
@@ -217,10 +228,8 @@ il_guard_add(il_guard_tx *tx, const il_guard_target *row, const char *column, in
 #ifdef IL_MUTANT_guard_read_modify_write
     text = read_modify_write(&c, column, delta, min != NULL);
 #endif
-    rows.n_key       = c.t->n_key;
     int64_t began_ns = il__clock_boot_ns();
-    st = change_run(&c, text, (const struct guard_fill[]){ { "delta", il__buf_str(&c.value) } }, 1,
-                    &rows, reterr);
+    st               = change_run_value(&c, text, "delta", &rows, reterr);
     if (st != IL_OK)
         return st;
     if (rows.n_rows == 0 && min != NULL)
@@ -277,11 +286,8 @@ il_guard_transition(il_guard_tx *tx, const il_guard_target *row, const char *col
         st = change_value(&c, &c.value, to, reterr);
     if (st != IL_OK)
         return st;
-    rows.n_key       = c.t->n_key;
     int64_t began_ns = il__clock_boot_ns();
-    st               = change_run(&c, sql_row_set,
-                                  (const struct guard_fill[]){ { "value", il__buf_str(&c.value) } }, 1, &rows,
-                                  reterr);
+    st               = change_run_value(&c, sql_row_set, "value", &rows, reterr);
     if (st != IL_OK)
         return st;
     if (rows.n_rows == 0)
@@ -350,10 +356,7 @@ il_guard_set_json(il_guard_tx *tx, const il_guard_target *row, const char *colum
         st = change_value(&c, &c.value, il_guard_json(json), reterr);
     if (st != IL_OK)
         return st;
-    rows.n_key = c.t->n_key;
-    st         = change_run(&c, sql_row_set,
-                            (const struct guard_fill[]){ { "value", il__buf_str(&c.value) } }, 1, &rows,
-                            reterr);
+    st = change_run_value(&c, sql_row_set, "value", &rows, reterr);
     if (st == IL_OK && rows.n_rows == 0)
         st = il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", row->table);
     return st;

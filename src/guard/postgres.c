@@ -171,15 +171,15 @@ static il_status
 ask_fence(struct postgres_guard *g, const char *sql, const struct guard_shown *f, size_t n_values,
           struct guard_number *ret, il_error *reterr)
 {
-    il_guard_value         values[] = { il_guard_text(f->tenant), il_guard_text(f->key),
-                                        il_guard_text(f->text) };
-    struct guard_statement s        = { .sql      = sql,
-                                        .values   = values,
-                                        .n_values = n_values,
-                                        .each     = il__guard_take_number,
-                                        .cookie   = ret };
-    struct postgres_run    how      = { .until_ns =
-                                            il__pg_in_ms(g->base.g->lock_timeout_ms + STATEMENT_GRACE_MS) };
+    il_guard_value         values[]   = { il_guard_text(f->tenant), il_guard_text(f->key),
+                                          il_guard_text(f->text) };
+    struct guard_statement s          = { .sql      = sql,
+                                          .values   = values,
+                                          .n_values = n_values,
+                                          .each     = il__guard_take_number,
+                                          .cookie   = ret };
+    int64_t                timeout_ms = g->base.g->lock_timeout_ms + STATEMENT_GRACE_MS;
+    struct postgres_run    how        = { .until_ns = il__pg_in_ms(timeout_ms) };
 
     *ret         = (struct guard_number){ 0 };
     il_status st = il__guard_postgres_run(g, &s, &how, reterr);

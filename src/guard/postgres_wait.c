@@ -148,7 +148,8 @@ ask_to_cancel(struct postgres_guard *g)
 static il_status
 give_up(struct postgres_guard *g, bool interrupted, il_error *reterr)
 {
-    ask_to_cancel(g);
+    if (!g->is_borrowed) /* it could hit the next statement of the owner */
+        ask_to_cancel(g);
     il__guard_postgres_close(g);
     if (interrupted)
         return il__guard_cancelled(reterr);
