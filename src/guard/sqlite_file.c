@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,7 +20,7 @@
 
 #include "guard_sqlite_sql.inc"
 
-#define WAL_BYTES_MAX ((off_t)4 << 20) /* then a checkpoint empties it */
+#define CHECKPOINT_FRAMES 1000 /* of the WAL, about 4 MB; as SQLite's own checkpoints */
 
 static il_status
 open_lock(struct sqlite_guard *g, il_error *reterr)
@@ -36,17 +35,31 @@ open_lock(struct sqlite_guard *g, il_error *reterr)
     return IL_OK;
 }
 
+/* Called by SQLite after each commit. */
+static int
+note_frames(void *cookie, sqlite3 *db UNUSED, const char *name UNUSED, int n_frames)
+{
+    struct sqlite_guard *g = cookie;
+
+    if (n_frames < g->n_frames) /* it was begun anew, by us or by another process */
+        g->try_at = CHECKPOINT_FRAMES;
+    g->n_frames = n_frames;
+    return SQLITE_OK;
+}
+
 il_status
 il__guard_file_set_up(struct sqlite_guard *g, il_error *reterr)
 {
     static const char *const texts[] = { sql_sqlite_own, sql_sqlite_own_sync, sql_sqlite_own_keys,
-                                         sql_sqlite_own_checkpoints };
+                                         sql_sqlite_own_checkpoints, sql_sqlite_own_size };
 
     il_status st = open_lock(g, reterr);
     if (st == IL_OK)
         st = il__guard_file_lock(g, reterr);
     for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(texts); i++)
         st = il__guard_sqlite_exec(g, texts[i], reterr);
+    g->try_at = CHECKPOINT_FRAMES;
+    (void)sqlite3_wal_hook(g->db, note_frames, g); /* returns the previous hook: none */
     il__guard_file_unlock(g);
     return st;
 }
@@ -76,14 +89,17 @@ il__guard_file_lock(struct sqlite_guard *g, il_error *reterr)
     return IL_OK;
 }
 
-static bool
-is_wal_large(const struct sqlite_guard *g)
+/* RESTART, not TRUNCATE: every following commit would have to extend a truncated WAL, and a sync of
+ * a file that has grown takes twice as long. A reader may keep it from finishing: try again when
+ * the WAL has grown further, as each attempt costs two syncs. */
+static void
+checkpoint(struct sqlite_guard *g)
 {
-    char        path[PATH_MAX];
-    struct stat st;
-
-    return snprintf(path, sizeof path, "%s-wal", g->path) < (int)sizeof path &&
-           stat(path, &st) == 0 && st.st_size > WAL_BYTES_MAX;
+    g->commits = true; /* not interruptible, and without waiting: see wait_while_busy() */
+    if (sqlite3_wal_checkpoint_v2(g->db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL) !=
+        SQLITE_OK)
+        g->try_at = g->n_frames + CHECKPOINT_FRAMES;
+    g->commits = false;
 }
 
 void
@@ -91,12 +107,8 @@ il__guard_file_unlock(struct sqlite_guard *g)
 {
     if (!g->locked)
         return;
-    /* A reader may keep it from finishing: the next transaction tries again. */
-    if (g->db != NULL && sqlite3_get_autocommit(g->db) != 0 && is_wal_large(g)) {
-        g->commits = true; /* not interruptible, and without waiting: see wait_while_busy() */
-        IGNORE(il__guard_sqlite_exec(g, sql_sqlite_checkpoint, NULL) != IL_OK);
-        g->commits = false;
-    }
+    if (g->db != NULL && sqlite3_get_autocommit(g->db) != 0 && g->n_frames >= g->try_at)
+        checkpoint(g);
     CHECK(flock(g->lock_fd, LOCK_UN) == 0);
     g->locked = false;
 }

@@ -32,8 +32,9 @@ struct sqlite_guard {
     size_t                n_columns;
     struct guard_prepared prepared[GUARD_STATEMENTS_MAX];
     uint64_t              n_used;
-    int                   lock_fd; /* of a file that we own; -1 = none */
-    bool                  locked;  /* we hold its lock */
+    int                   lock_fd;          /* of a file that we own; -1 = none */
+    bool                  locked;           /* we hold its lock */
+    int                   n_frames, try_at; /* of its WAL; checkpoint when it has so many */
 };
 
 /* Run one statement. */

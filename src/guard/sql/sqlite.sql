@@ -48,8 +48,9 @@ PRAGMA foreign_keys = ON;
 -- Only under the lock file: see sqlite_file.c.
 PRAGMA wal_autocheckpoint = 0;
 
--- name: sqlite_checkpoint
-PRAGMA wal_checkpoint(TRUNCATE);
+-- name: sqlite_own_size
+-- The WAL is overwritten after a checkpoint. If a long read has made it larger, it is cut to this.
+PRAGMA journal_size_limit = 16777216;
 
 -- ---- fences -------------------------------------------------------------------------------------
 
