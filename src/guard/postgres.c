@@ -286,9 +286,11 @@ postgres_show(struct guard_conn *c, const struct guard_shown *const *fences, siz
 static il_status
 postgres_commit(struct guard_conn *c, il_error *reterr)
 {
-    struct postgres_guard *g = il__guard_postgres_from(c);
-    struct guard_statement s = { .sql = sql_postgres_commit };
-    struct postgres_run how = { .until_ns = il__pg_in_ms(GUARD_ANSWER_MS_MAX), .to_the_end = true };
+    struct postgres_guard *g   = il__guard_postgres_from(c);
+    struct guard_statement s   = { .sql = sql_postgres_commit };
+    struct postgres_run    how = { .until_ns   = il__pg_in_ms(GUARD_ANSWER_MS_MAX),
+                                   .to_the_end = true,
+                                   .is_script  = true }; /* a simple query costs the least */
 
     if (g->conn.pq == NULL) /* nothing was sent: the server rolls it back */
         return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);

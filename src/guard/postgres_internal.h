@@ -7,6 +7,18 @@
 #include "guard/guard_internal.h"
 #include "store/postgres/conn.h"
 
+#define GUARD_NUMBER_BYTES 40
+
+/* The values of a statement as libpq takes them. PostgreSQL infers their types, except for
+ * blobs. */
+struct postgres_params {
+    const char *values[IL_GUARD_VALUES_MAX];
+    Oid         types[IL_GUARD_VALUES_MAX];
+    int         lengths[IL_GUARD_VALUES_MAX];
+    int         formats[IL_GUARD_VALUES_MAX];
+    char        numbers[IL_GUARD_VALUES_MAX][GUARD_NUMBER_BYTES];
+};
+
 struct postgres_guard {
     struct guard_conn base;
     struct pg_url     url;
@@ -19,6 +31,7 @@ struct postgres_guard {
     size_t            n_columns;
     void             *row_mem;                     /* arena: blobs of a row */
     char              sqlstate[PG_SQLSTATE_BYTES]; /* of the last statement; "" = it worked */
+    struct postgres_params params; /* of the statement that is being sent: large for a stack */
 };
 
 static inline struct postgres_guard *

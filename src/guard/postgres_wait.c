@@ -197,20 +197,8 @@ wait_for_result(struct postgres_guard *g, const struct postgres_run *how, il_err
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-#define NUMBER_BYTES 40
-
-/* The values of a statement as libpq takes them. PostgreSQL infers their types, except for
- * blobs. */
-struct params {
-    const char *values[IL_GUARD_VALUES_MAX];
-    Oid         types[IL_GUARD_VALUES_MAX];
-    int         lengths[IL_GUARD_VALUES_MAX];
-    int         formats[IL_GUARD_VALUES_MAX];
-    char        numbers[IL_GUARD_VALUES_MAX][NUMBER_BYTES];
-};
-
 static void
-set_param(struct params *p, size_t i, const il_guard_value *v)
+set_param(struct postgres_params *p, size_t i, const il_guard_value *v)
 {
     p->values[i]  = NULL;
     p->types[i]   = 0;
@@ -218,11 +206,11 @@ set_param(struct params *p, size_t i, const il_guard_value *v)
     p->formats[i] = 0;
     switch (v->type) {
     case IL_GUARD_INT:
-        (void)snprintf(p->numbers[i], NUMBER_BYTES, "%" PRId64, v->integer);
+        (void)snprintf(p->numbers[i], GUARD_NUMBER_BYTES, "%" PRId64, v->integer);
         p->values[i] = p->numbers[i];
         break;
     case IL_GUARD_DOUBLE:
-        (void)snprintf(p->numbers[i], NUMBER_BYTES, "%.17g", v->number);
+        (void)snprintf(p->numbers[i], GUARD_NUMBER_BYTES, "%.17g", v->number);
         p->values[i] = p->numbers[i];
         break;
     case IL_GUARD_TEXT:
@@ -244,12 +232,12 @@ set_param(struct params *p, size_t i, const il_guard_value *v)
 static bool
 send_values(struct postgres_guard *g, const struct guard_statement *s)
 {
-    struct params p;
+    struct postgres_params *p = &g->params;
 
     for (size_t i = 0; i < s->n_values; i++)
-        set_param(&p, i, &s->values[i]);
-    return il__pq->PQsendQueryParams(g->conn.pq, s->sql, (int)s->n_values, p.types, p.values,
-                                     p.lengths, p.formats, 0) == 1;
+        set_param(p, i, &s->values[i]);
+    return il__pq->PQsendQueryParams(g->conn.pq, s->sql, (int)s->n_values, p->types, p->values,
+                                     p->lengths, p->formats, 0) == 1;
 }
 
 static int

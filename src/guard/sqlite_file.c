@@ -96,9 +96,10 @@ static void
 checkpoint(struct sqlite_guard *g)
 {
     g->commits = true; /* not interruptible, and without waiting: see wait_while_busy() */
-    if (sqlite3_wal_checkpoint_v2(g->db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL) !=
-        SQLITE_OK)
-        g->try_at = g->n_frames + CHECKPOINT_FRAMES;
+    int rc     = sqlite3_wal_checkpoint_v2(g->db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    if (rc == SQLITE_OK)
+        g->n_frames = 0;
+    g->try_at  = g->n_frames + CHECKPOINT_FRAMES;
     g->commits = false;
 }
 
