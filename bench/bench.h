@@ -53,6 +53,7 @@ void bench_queue_beanstalkd(struct bench *b, unsigned unused);
 void bench_postgres(struct bench *b, unsigned n_threads);
 void bench_postgres_snapshot(struct bench *b, unsigned unused);
 void bench_redis(struct bench *b, unsigned row);
+void bench_guard(struct bench *b, unsigned is_postgres);
 void bench_queue_postgres(struct bench *b, unsigned unused);
 void bench_queue_redis(struct bench *b, unsigned unused);
 void bench_http(struct bench *b, unsigned engine);
