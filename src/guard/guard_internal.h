@@ -122,7 +122,14 @@ struct guard_conn {
     struct guard_conn      *next;   /* in the pool */
     struct guard_table     *tables; /* looked up on this connection (name.c) */
     bool                    read_only;
+    const char            **names; /* of the columns of a row; room for n_columns */
+    il_guard_value         *values;
+    size_t                  n_columns;
 };
+
+/* Room for a row of n columns in names and values; false: out of memory. */
+bool il__guard_make_room(struct guard_conn *c, size_t n) MUST_USE;
+void il__guard_release_room(struct guard_conn *c);
 
 /* New, not connected. */
 il_status il__guard_sqlite_new(il_guard *db, const char *path, struct guard_conn **ret,

@@ -409,8 +409,7 @@ postgres_free(struct guard_conn *c)
     il__arena_free(&g->row_mem);
     il__free(g->begin);
     il__free(g->begin_read);
-    il__free(g->names);
-    il__free(g->values);
+    il__guard_release_room(&g->base);
     il__free(g);
 }
 

@@ -26,11 +26,8 @@ struct postgres_guard {
     bool              is_borrowed;                     /* the caller's own connection */
     char             *begin, *begin_read;              /* with the settings of a transaction */
     char              schema[PG_SCHEMA_BYTES_MAX + 1]; /* of the store, if in this database; "" */
-    const char      **names;                           /* of a row; room for n_columns */
-    il_guard_value   *values;
-    size_t            n_columns;
-    void             *row_mem;                     /* arena: blobs of a row */
-    char              sqlstate[PG_SQLSTATE_BYTES]; /* of the last statement; "" = it worked */
+    void             *row_mem;                         /* arena: blobs of a row */
+    char              sqlstate[PG_SQLSTATE_BYTES];     /* of the last statement; "" = it worked */
     struct postgres_params params; /* of the statement that is being sent: large for a stack */
 };
 

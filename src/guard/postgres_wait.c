@@ -303,37 +303,20 @@ take_value(struct postgres_guard *g, const PGresult *r, int i, bool as_text, il_
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static bool
-make_room(struct postgres_guard *g, size_t n)
-{
-    if (n <= g->n_columns)
-        return true;
-    const char **names = il__realloc(g->names, n * sizeof *names);
-    if (names != NULL)
-        g->names = names;
-    il_guard_value *values = il__realloc(g->values, n * sizeof *values);
-    if (values != NULL)
-        g->values = values;
-    if (names == NULL || values == NULL)
-        return false;
-    g->n_columns = n;
-    return true;
-}
-
 /* The only row of a result. False: out of memory. */
 static bool
 give_row(struct postgres_guard *g, const PGresult *r, const struct guard_statement *s, bool *more)
 {
     size_t n = (size_t)il__pq->PQnfields(r);
 
-    if (!make_room(g, n))
+    if (!il__guard_make_room(&g->base, n))
         return false;
     for (size_t i = 0; i < n; i++) {
-        g->names[i] = il__pq->PQfname(r, (int)i);
-        if (!take_value(g, r, (int)i, s->as_text, &g->values[i]))
+        g->base.names[i] = il__pq->PQfname(r, (int)i);
+        if (!take_value(g, r, (int)i, s->as_text, &g->base.values[i]))
             return false;
     }
-    *more = s->each(s->cookie, &(il_guard_row){ n, g->names, g->values }) != 0;
+    *more = s->each(s->cookie, &(il_guard_row){ n, g->base.names, g->base.values }) != 0;
     il__arena_clear(&g->row_mem);
     return true;
 }

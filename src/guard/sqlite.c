@@ -252,23 +252,6 @@ bind(struct sqlite_guard *g, sqlite3_stmt *stmt, const struct guard_statement *s
     return IL_OK;
 }
 
-static bool
-make_room(struct sqlite_guard *g, size_t n)
-{
-    if (n <= g->n_columns)
-        return true;
-    const char **names = il__realloc(g->names, n * sizeof *names);
-    if (names != NULL)
-        g->names = names;
-    il_guard_value *values = il__realloc(g->values, n * sizeof *values);
-    if (values != NULL)
-        g->values = values;
-    if (names == NULL || values == NULL)
-        return false;
-    g->n_columns = n;
-    return true;
-}
-
 /* False: out of memory. */
 static bool
 take_value(sqlite3_stmt *stmt, int i, bool as_text, il_guard_value *ret)
@@ -302,14 +285,14 @@ give_row(struct sqlite_guard *g, sqlite3_stmt *stmt, const struct guard_statemen
 {
     int n = sqlite3_column_count(stmt);
 
-    if (!make_room(g, (size_t)n))
+    if (!il__guard_make_room(&g->base, (size_t)n))
         return false;
     for (int i = 0; i < n; i++) {
-        g->names[i] = sqlite3_column_name(stmt, i);
-        if (g->names[i] == NULL || !take_value(stmt, i, s->as_text, &g->values[i]))
+        g->base.names[i] = sqlite3_column_name(stmt, i);
+        if (g->base.names[i] == NULL || !take_value(stmt, i, s->as_text, &g->base.values[i]))
             return false;
     }
-    *more = s->each(s->cookie, &(il_guard_row){ (size_t)n, g->names, g->values }) != 0;
+    *more = s->each(s->cookie, &(il_guard_row){ (size_t)n, g->base.names, g->base.values }) != 0;
     return true;
 }
 
@@ -562,8 +545,7 @@ sqlite_free(struct guard_conn *c)
     if (!g->is_borrowed)
         CHECK(sqlite3_close(g->db) == SQLITE_OK);
     il__guard_file_close(g);
-    il__free(g->names);
-    il__free(g->values);
+    il__guard_release_room(&g->base);
     il__free(g->path);
     il__free(g);
 }

@@ -27,9 +27,6 @@ struct sqlite_guard {
     bool                  is_theirs;   /* the statement is the user's */
     bool                  commits;     /* our commit is running */
     int64_t               busy_until;  /* of a wait for another connection's lock */
-    const char          **names;       /* of a row; room for n_columns */
-    il_guard_value       *values;
-    size_t                n_columns;
     struct guard_prepared prepared[GUARD_STATEMENTS_MAX];
     uint64_t              n_used;
     int                   lock_fd;          /* of a file that we own; -1 = none */

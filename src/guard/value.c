@@ -1,5 +1,5 @@
 /*
- * value.c: typed values: constructors, copies, comparison, printing.
+ * value.c: typed values: constructors, copies, comparison, printing, room for a row of them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -130,6 +130,30 @@ il__guard_value_print(const il_guard_value *value, struct il__buf *out)
         il__buf_adds(out, "NULL");
         break;
     }
+}
+
+bool
+il__guard_make_room(struct guard_conn *c, size_t n)
+{
+    if (n <= c->n_columns)
+        return true;
+    const char **names = il__realloc(c->names, n * sizeof *names);
+    if (names != NULL)
+        c->names = names;
+    il_guard_value *values = il__realloc(c->values, n * sizeof *values);
+    if (values != NULL)
+        c->values = values;
+    if (names == NULL || values == NULL)
+        return false;
+    c->n_columns = n;
+    return true;
+}
+
+void
+il__guard_release_room(struct guard_conn *c)
+{
+    il__free(c->names);
+    il__free(c->values);
 }
 
 int
