@@ -346,7 +346,8 @@ typedef struct il_guard_target {
 IL_API IL_MUST_USE il_status il_guard_lock(il_guard_tx *tx, const il_guard_target *row,
                                            il_guard_id *ret_id, il_error *reterr);
 /* Lock all rows whose `column` has one of the values, in the order of their primary keys.
- * row->key are further conditions (n_key may be 0). *ret_n: how many were found. */
+ * row->key are further conditions (n_key may be 0). A NULL matches nothing here. *ret_n: how many
+ * were found. */
 IL_API IL_MUST_USE il_status il_guard_lock_many(il_guard_tx *tx, const il_guard_target *row,
                                                 const char *column, const il_guard_value *values,
                                                 size_t n_values, size_t *ret_n, il_error *reterr);
@@ -396,7 +397,8 @@ typedef struct il_guard_children {
 } il_guard_children;
 
 /* Set a column to an aggregate of the row's children. IL_STATE unless this transaction already
- * holds the row: a child that was added meanwhile would be missed. *ret_value may be NULL. */
+ * holds the row: a child that was added meanwhile would be missed. *ret_value (may be NULL; only
+ * for an integer column) is 0 if the aggregate is NULL. */
 IL_API IL_MUST_USE il_status il_guard_recompute(il_guard_tx *tx, const il_guard_target *row,
                                                 const char              *column,
                                                 const il_guard_children *children,

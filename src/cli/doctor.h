@@ -29,6 +29,7 @@ struct doctor_database {
     il_guard_tx *tx;
     void        *mem;
     const char  *path; /* of a SQLite file; NULL: PostgreSQL */
+    bool         is_wal;
 };
 
 struct doctor_column {
@@ -112,6 +113,9 @@ MUST_USE il_status il__doctor_check_table(struct doctor_database *db, const stru
 
 /* ---- doctor_file.c --------------------------------------------------------------------------- */
 
+/* A transaction cannot be asked for its journal mode; the file's header has it. Not while the file
+ * is open here: closing another descriptor of it would end SQLite's locks. */
+bool il__doctor_is_wal(const char *path);
 /* The settings of a SQLite file. */
 MUST_USE il_status il__doctor_check_file(struct doctor_database *db, doctor_finding_fn *each,
                                          void *cookie, il_error *reterr);

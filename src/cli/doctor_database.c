@@ -64,6 +64,8 @@ open_database(struct doctor_database *db, const char *url, il_error *reterr)
     tx_opts.flags             = IL_GUARD_READ_ONLY;
     tx_opts.caller            = "interlock doctor";
     il_status st              = check_url(url, &db->path, reterr);
+    if (st == IL_OK && db->path != NULL)
+        db->is_wal = il__doctor_is_wal(db->path);
     if (st == IL_OK)
         st = il_guard_open(url, &opts, &db->guard, reterr);
     return st == IL_OK ? il_guard_begin(db->guard, &tx_opts, &db->tx, reterr) : st;

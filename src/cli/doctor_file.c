@@ -33,9 +33,8 @@ take_settings(void *cookie, const il_guard_row *row)
     return 0;
 }
 
-/* A transaction cannot be asked for its journal mode; the file's header has it. */
-static bool
-is_wal(const char *path)
+bool
+il__doctor_is_wal(const char *path)
 {
     unsigned char header[HEADER_BYTES] = { 0 };
     int           fd                   = open(path, O_RDONLY | O_CLOEXEC);
@@ -75,7 +74,7 @@ il__doctor_check_file(struct doctor_database *db, doctor_finding_fn *each, void 
 {
     struct settings s = { 0 };
     char            page[24];
-    bool            wal = is_wal(db->path);
+    bool            wal = db->is_wal;
 
     il_status st = il__doctor_ask(db, sql_sqlite_settings, NULL, 0, take_settings, &s, reterr);
     if (st != IL_OK)

@@ -126,6 +126,17 @@ change_hold(struct change *c, const struct guard_rows *rows, int64_t wait_ns, il
     return st == IL_OK ? IL_OK : il__guard_fail(c->tx, st, reterr);
 }
 
+/*
+ * No row was changed. In PostgreSQL the row may have been changed, or deleted and inserted again,
+ * after the statement began; what is read next could then contradict the answer. So the row is
+ * locked, and the statement repeated. IL_NOT_FOUND.
+ */
+static il_status
+change_settle(il_guard_tx *tx, const il_guard_target *row, il_error *reterr)
+{
+    return tx->c->ops->is_postgres ? il_guard_lock(tx, row, NULL, reterr) : IL_OK;
+}
+
 /* No row was changed: is there one, and what does it say? */
 static il_status
 find_value(il_guard_tx *tx, const il_guard_target *row, const char *column, il_guard_value *ret,
@@ -203,9 +214,10 @@ read_modify_write(struct change *c, const char *column, int64_t delta, bool has_
 }
 #endif
 
-il_status
-il_guard_add(il_guard_tx *tx, const il_guard_target *row, const char *column, int64_t delta,
-             const int64_t *min, int64_t *ret_value, il_error *reterr)
+/* *ret_changed: a row fitted, and *ret_value (may be NULL) is its new value. */
+static il_status
+add_once(il_guard_tx *tx, const il_guard_target *row, const char *column, int64_t delta,
+         const int64_t *min, bool *ret_changed, int64_t *ret_value, il_error *reterr)
 {
     const char               *text = sql_row_add;
     struct change AUTO_CHANGE c;
@@ -216,11 +228,7 @@ il_guard_add(il_guard_tx *tx, const il_guard_target *row, const char *column, in
     if (st == IL_OK)
         st = add_number(&c, &c.value, delta, reterr);
     if (st == IL_OK && min != NULL) {
-        il__buf_adds(&c.where, " AND ");
-        il__buf_adds(&c.where, c.column);
-        il__buf_adds(&c.where, " + ");
-        il__buf_adds(&c.where, il__buf_str(&c.value));
-        il__buf_adds(&c.where, " >= ");
+        il__buf_addf(&c.where, " AND %s + %s >= ", c.column, il__buf_str(&c.value));
         st = add_number(&c, &c.where, *min, reterr);
     }
     if (st != IL_OK)
@@ -230,12 +238,9 @@ il_guard_add(il_guard_tx *tx, const il_guard_target *row, const char *column, in
 #endif
     int64_t began_ns = il__clock_boot_ns();
     st               = change_run_value(&c, text, "delta", &rows, reterr);
-    if (st != IL_OK)
+    *ret_changed     = st == IL_OK && rows.n_rows > 0;
+    if (!*ret_changed)
         return st;
-    if (rows.n_rows == 0 && min != NULL)
-        return too_small(tx, row, column, delta, *min, ret_value, reterr);
-    if (rows.n_rows == 0)
-        return il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", row->table);
     st = change_hold(&c, &rows, il__clock_boot_ns() - began_ns, reterr);
     if (st != IL_OK)
         return st;
@@ -245,6 +250,24 @@ il_guard_add(il_guard_tx *tx, const il_guard_target *row, const char *column, in
     if (ret_value != NULL)
         *ret_value = value->integer;
     return IL_OK;
+}
+
+il_status
+il_guard_add(il_guard_tx *tx, const il_guard_target *row, const char *column, int64_t delta,
+             const int64_t *min, int64_t *ret_value, il_error *reterr)
+{
+    bool      changed = false;
+    il_status st      = add_once(tx, row, column, delta, min, &changed, ret_value, reterr);
+
+    if (st == IL_OK && !changed)
+        st = change_settle(tx, row, reterr);
+    if (st == IL_OK && !changed)
+        st = add_once(tx, row, column, delta, min, &changed, ret_value, reterr);
+    if (st != IL_OK || changed)
+        return st;
+    if (min != NULL)
+        return too_small(tx, row, column, delta, *min, ret_value, reterr);
+    return il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", row->table);
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -267,10 +290,9 @@ wrong_state(il_guard_tx *tx, const il_guard_target *row, const char *column,
                          il__buf_str(&text));
 }
 
-il_status
-il_guard_transition(il_guard_tx *tx, const il_guard_target *row, const char *column,
-                    il_guard_value from, il_guard_value to, il_guard_value *ret_found,
-                    il_error *reterr)
+static il_status
+transition_once(il_guard_tx *tx, const il_guard_target *row, const char *column,
+                il_guard_value from, il_guard_value to, bool *ret_changed, il_error *reterr)
 {
     struct change AUTO_CHANGE c;
     struct guard_rows         rows   = { .tx = tx };
@@ -288,11 +310,25 @@ il_guard_transition(il_guard_tx *tx, const il_guard_target *row, const char *col
         return st;
     int64_t began_ns = il__clock_boot_ns();
     st               = change_run_value(&c, sql_row_set, "value", &rows, reterr);
-    if (st != IL_OK)
+    *ret_changed     = st == IL_OK && rows.n_rows > 0;
+    return *ret_changed ? change_hold(&c, &rows, il__clock_boot_ns() - began_ns, reterr) : st;
+}
+
+il_status
+il_guard_transition(il_guard_tx *tx, const il_guard_target *row, const char *column,
+                    il_guard_value from, il_guard_value to, il_guard_value *ret_found,
+                    il_error *reterr)
+{
+    bool      changed = false;
+    il_status st      = transition_once(tx, row, column, from, to, &changed, reterr);
+
+    if (st == IL_OK && !changed)
+        st = change_settle(tx, row, reterr);
+    if (st == IL_OK && !changed)
+        st = transition_once(tx, row, column, from, to, &changed, reterr);
+    if (st != IL_OK || changed)
         return st;
-    if (rows.n_rows == 0)
-        return wrong_state(tx, row, column, ret_found, reterr);
-    return change_hold(&c, &rows, il__clock_boot_ns() - began_ns, reterr);
+    return wrong_state(tx, row, column, ret_found, reterr);
 }
 
 /* ---- what is computed from what was read ----------------------------------------------------- */
@@ -445,7 +481,10 @@ il_guard_recompute(il_guard_tx *tx, const il_guard_target *row, const char *colu
         return st;
     if (rows.n_rows == 0)
         return il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", row->table);
+    if (ret_value != NULL && rows.values[0].type != IL_GUARD_INT &&
+        rows.values[0].type != IL_GUARD_NULL)
+        return not_an_integer(tx, row, column, reterr);
     if (ret_value != NULL)
-        *ret_value = rows.values[0].type == IL_GUARD_INT ? rows.values[0].integer : 0;
+        *ret_value = rows.values[0].integer;
     return IL_OK;
 }

@@ -7,7 +7,7 @@
 
 struct found {
     const char *name;
-    bool        there;
+    bool        there, unenforced;
 };
 
 /* A row is the constraint itself (a 1), or a text that may declare it. */
@@ -18,8 +18,11 @@ take(void *cookie, const il_guard_row *row)
 
     if (row->values[0].type == IL_GUARD_INT)
         f->there = true;
-    else if (row->values[0].type == IL_GUARD_TEXT)
-        f->there = il__guard_declares(row->values[0].data, f->name);
+    else if (row->values[0].type == IL_GUARD_TEXT) {
+        bool foreign  = false;
+        f->there      = il__guard_declares(row->values[0].data, f->name, &foreign);
+        f->unenforced = f->there && foreign && row->values[1].integer == 0;
+    }
     return !f->there;
 }
 
@@ -42,6 +45,10 @@ il_guard_require_constraint(il_guard_tx *tx, const char *table, const char *name
                                         .each     = take,
                                         .cookie   = &f };
     st                              = il__guard_run(tx, &s, reterr);
+    if (st == IL_OK && f.unenforced)
+        return il__error_set(reterr, IL_NOT_FOUND,
+                             "constraint %s of table %s is not in force: foreign_keys is off", name,
+                             table);
     if (st == IL_OK && !f.there)
         st = il__error_set(reterr, IL_NOT_FOUND, "table %s has no constraint %s", table, name);
     return st;

@@ -79,7 +79,7 @@ add_value(struct il__buf *out, const il_guard_value *value)
         break;
     case IL_GUARD_DOUBLE:
         if (isfinite(value->number))
-            il__buf_addf(out, "%.17g", value->number);
+            il__guard_value_print(value, out);
         else
             il__buf_adds(out, "null");
         break;

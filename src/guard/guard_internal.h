@@ -36,6 +36,7 @@
 
 /* to connect, to commit: steps that wait for no other transaction */
 #define GUARD_ANSWER_MS_MAX 15000
+#define GUARD_NUMBER_BYTES 40 /* a number as text */
 #define GUARD_SQL_BYTES_MAX ((size_t)1 << 20)
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -45,6 +46,7 @@ struct guard_shown {
     const char *tenant, *key;
     uint64_t    number;
     char        text[24]; /* the number */
+    const char *schema;   /* of the store, if it is in this database */
 };
 
 /* One statement: its text, its values, and the row callback. */
@@ -106,7 +108,7 @@ struct guard_ops {
     bool (*is_lost)(const struct guard_conn *c);
     /* Are the leases of the store that issued the fence in this same database? NULL: never. Not in
      * a transaction. */
-    il_status (*shares)(struct guard_conn *c, il *h, const struct guard_shown *f, bool *ret,
+    il_status (*shares)(struct guard_conn *c, il *h, struct guard_shown *f, bool *ret,
                         il_error *reterr);
     /* If so: show the fence to guarded tables; check it, and lock the lease's row until the end. */
     il_status (*shared_show)(struct guard_conn *c, const struct guard_shown *f, il_error *reterr);
@@ -119,8 +121,9 @@ struct guard_table;
 struct guard_conn {
     const struct guard_ops *ops;
     il_guard               *g;
-    struct guard_conn      *next;   /* in the pool */
-    struct guard_table     *tables; /* looked up on this connection (name.c) */
+    struct guard_conn      *next;     /* in the pool */
+    struct guard_table     *tables;   /* looked up on this connection (name.c) */
+    struct guard_table     *outdated; /* the same, before the search_path was changed */
     bool                    read_only;
     const char            **names; /* of the columns of a row; room for n_columns */
     il_guard_value         *values;
@@ -216,8 +219,9 @@ struct il_guard_tx {
     il_guard_column       tags[IL_GUARD_TAGS_MAX];
     size_t                n_tags;
     bool                  read_only;
-    bool                  failed; /* good for rollback only */
-    unsigned              depth;  /* of savepoints */
+    bool                  path_changed; /* a statement may have set the search_path */
+    bool                  failed;       /* good for rollback only */
+    unsigned              depth;        /* of savepoints */
     unsigned              n_queries, n_attempt;
     int64_t               begin_wait_ns; /* of the file's write lock; the first row reports it */
     il_status             first_failure; /* of a call; IL_OK: none */
@@ -282,7 +286,8 @@ struct guard_table {
     char               *key[IL_GUARD_KEY_COLUMNS_MAX];
     char               *key_quoted[IL_GUARD_KEY_COLUMNS_MAX];
     bool                key_is_int[IL_GUARD_KEY_COLUMNS_MAX];
-    struct guard_name  *columns; /* looked up so far */
+    bool                key_is_number[IL_GUARD_KEY_COLUMNS_MAX]; /* an integer, or a float */
+    struct guard_name  *columns;                                 /* looked up so far */
 };
 
 /* IL_OK, IL_NOT_FOUND (the transaction continues), IL_INVAL (a name that is too long). */
@@ -291,8 +296,10 @@ il_status il__guard_table(il_guard_tx *tx, const char *name, struct guard_table 
 /* The column, quoted for SQL text. */
 il_status il__guard_column(il_guard_tx *tx, struct guard_table *t, const char *name,
                            const char **ret, il_error *reterr) MUST_USE;
-/* Forget what was looked up: a statement failed because a name has changed. */
+/* Forget what was looked up, between transactions: a name may mean something else now. */
 void il__guard_names_release(struct guard_conn *c);
+/* The same in a transaction, which may hold rows of tables that were looked up. */
+void il__guard_names_outdate(struct guard_conn *c);
 
 /* ---- sql.c ----------------------------------------------------------------------------------- */
 
@@ -352,6 +359,9 @@ int il__guard_take_rows(void *cookie, const il_guard_row *row);
 /* A copy in the arena; false: no memory. */
 bool il__guard_value_copy(void **mem, const il_guard_value *value, il_guard_value *ret) MUST_USE;
 int  il__guard_value_compare(const il_guard_value *a, const il_guard_value *b);
+/* With a decimal point, whatever the locale. */
+void   il__guard_print_double(double number, char out[GUARD_NUMBER_BYTES]);
+double il__guard_parse_double(const char *text);
 /* As text, for messages and events. */
 void il__guard_value_print(const il_guard_value *value, struct il__buf *out);
 bool il__guard_value_is_valid(const il_guard_value *value);
@@ -370,9 +380,11 @@ int il__guard_take_number(void *cookie, const il_guard_row *row);
 const char *il__guard_skip(const char *sql, bool nested);
 /* Does this statement begin or end a transaction, or set a savepoint in it? Checks its first words:
  * no other statement of PostgreSQL's grammar does. */
-bool il__guard_ends_transaction(const char *sql);
-/* Does a CREATE TABLE text declare a constraint of this name? */
-bool il__guard_declares(const char *sql, const char *constraint);
+bool il__guard_ends_transaction(const char *sql, bool nested);
+/* May this statement change the search_path? */
+bool il__guard_sets_path(const char *sql);
+/* Does a CREATE TABLE text declare a constraint of this name? *ret_foreign: a foreign key. */
+bool il__guard_declares(const char *sql, const char *constraint, bool *ret_foreign);
 #define GUARD_REFUSE_TEXT                                                                        \
     "the transaction is Interlock's to begin and to end: no BEGIN, COMMIT, ROLLBACK, SAVEPOINT " \
     "and the like"

@@ -154,6 +154,11 @@ il__guard_hold(il_guard_tx *tx, const il_guard_target *row, const struct guard_t
 {
     struct guard_held *h = il__guard_held(tx, t, id);
 
+    for (size_t i = 0; i < id->n; i++) { /* SQLite allows it; such a row is not identified */
+        if (id->values[i].type == IL_GUARD_NULL)
+            return il__error_set(reterr, IL_INVAL, "table %s: the primary key of the row is NULL",
+                                 row->table);
+    }
     if (h == NULL) {
         il_status st = make_room(tx, reterr);
         if (st != IL_OK)

@@ -119,6 +119,14 @@ id_of_key(const struct guard_table *t, const il_guard_target *row,
     return true;
 }
 
+static il_status
+several(il_guard_tx *tx, const il_guard_target *row, il_error *reterr)
+{
+    return il__guard_fail(
+        tx, il__error_set(reterr, IL_INVAL, "table %s: several rows match the key", row->table),
+        NULL);
+}
+
 /* Read the primary key without a lock. IL_NOT_FOUND. */
 static il_status
 peek(il_guard_tx *tx, struct guard_table *t, const il_guard_target *row, il_guard_id *ret,
@@ -146,6 +154,8 @@ peek(il_guard_tx *tx, struct guard_table *t, const il_guard_target *row, il_guar
     st = run(tx, &q, &rows, reterr);
     if (st == IL_OK && rows.n_rows == 0)
         return il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", row->table);
+    if (st == IL_OK && rows.n_rows > 1)
+        return several(tx, row, reterr);
     if (st == IL_OK)
         *ret = ids[0];
     return st;
@@ -236,14 +246,15 @@ il_guard_lock(il_guard_tx *tx, const il_guard_target *row, il_guard_id *ret_id, 
         return st;
     int64_t began_ns = il__clock_boot_ns();
     st               = run(tx, &q, &rows, reterr);
+    /* It may have been deleted and inserted again while this waited: a new snapshot tells. */
+    if (st == IL_OK && rows.n_rows == 0 && tx->c->ops->is_postgres)
+        st = run(tx, &q, &rows, reterr);
     if (st != IL_OK)
         return st;
     if (rows.n_rows == 0)
         return il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", row->table);
     if (rows.n_rows > 1)
-        return il__guard_fail(
-            tx, il__error_set(reterr, IL_INVAL, "table %s: several rows match the key", row->table),
-            NULL);
+        return several(tx, row, reterr);
     if (il__guard_held(tx, t, &ids[0]) == NULL) /* it may have become another row since */
         st = il__guard_order(tx, row, t, &ids[0], reterr);
     if (st == IL_OK)
@@ -259,7 +270,7 @@ add_order(const struct guard_table *t, bool is_postgres, struct il__buf *out)
 {
     for (size_t i = 0; i < t->n_key; i++)
         il__buf_addf(out, "%s%s%s", i > 0 ? ", " : "", t->key_quoted[i],
-                     is_postgres && !t->key_is_int[i] ? "::text COLLATE \"C\"" : "");
+                     is_postgres && !t->key_is_number[i] ? "::text COLLATE \"C\"" : "");
 }
 
 static il_status

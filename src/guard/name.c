@@ -8,8 +8,9 @@
 
 struct guard_name {
     struct guard_name *next;
-    char              *asked;  /* as the caller named it */
-    char              *quoted; /* as the catalogue has it */
+    char              *asked; /* as the caller named it */
+    char              *name;  /* as the catalogue has it */
+    char              *quoted;
 };
 
 /* ---- the catalogue's answers ----------------------------------------------------------------- */
@@ -45,19 +46,27 @@ out_of_memory(il_error *reterr)
 }
 
 static char *
-quote(const char *name)
+quote(const char *name, char mark)
 {
     AUTO_BUF struct il__buf out = { 0 };
 
     il__buf_init(&out, 4 * IL_GUARD_NAME_BYTES_MAX);
-    il__buf_addc(&out, '"');
+    il__buf_addc(&out, mark);
     for (; *name != '\0'; name++) {
-        if (*name == '"')
-            il__buf_addc(&out, '"');
+        if (*name == mark)
+            il__buf_addc(&out, mark);
         il__buf_addc(&out, *name);
     }
-    il__buf_addc(&out, '"');
+    il__buf_addc(&out, mark);
     return il__buf_take(&out);
+}
+
+/* For a statement that may run after the name has changed: SQLite takes a name in double quotes
+ * that it does not know for a string. */
+static char *
+quote_kept(const struct guard_conn *c, const char *name)
+{
+    return quote(name, c->ops->is_postgres ? '"' : '`');
 }
 
 static il_status
@@ -109,8 +118,9 @@ find_table(il_guard_tx *tx, const char *name, struct found *f, il_error *reterr)
 }
 
 struct key_columns {
-    struct guard_table *t;
-    bool                failed, too_many;
+    const struct guard_conn *c;
+    struct guard_table      *t;
+    bool                     failed, too_many;
 };
 
 /* Rows of name and 1 if its type is an integer, in the order of the primary key. */
@@ -124,11 +134,12 @@ take_key(void *cookie, const il_guard_row *row)
         k->too_many = true;
         return 0;
     }
-    const char *name        = row->values[0].data;
-    t->key[t->n_key]        = il__strdup(name);
-    t->key_quoted[t->n_key] = quote(name);
-    t->key_is_int[t->n_key] = row->values[1].integer != 0;
-    k->failed               = t->key[t->n_key] == NULL || t->key_quoted[t->n_key] == NULL;
+    const char *name           = row->values[0].data;
+    t->key[t->n_key]           = il__strdup(name);
+    t->key_quoted[t->n_key]    = quote_kept(k->c, name);
+    t->key_is_int[t->n_key]    = row->values[1].integer == 1;
+    t->key_is_number[t->n_key] = row->values[1].integer != 0;
+    k->failed                  = t->key[t->n_key] == NULL || t->key_quoted[t->n_key] == NULL;
     t->n_key++;
     return !k->failed;
 }
@@ -137,7 +148,7 @@ static il_status
 find_key(il_guard_tx *tx, struct guard_table *t, il_error *reterr)
 {
     const char        *texts[] = { t->schema, t->name };
-    struct key_columns k       = { .t = t };
+    struct key_columns k       = { .c = tx->c, .t = t };
 
     il_status st = ask(tx, GUARD_TEXT_PRIMARY_KEY, texts, 2, take_key, &k, reterr);
     if (st == IL_OK && k.failed)
@@ -149,13 +160,20 @@ find_key(il_guard_tx *tx, struct guard_table *t, il_error *reterr)
 }
 
 static void
+name_free(struct guard_name *c)
+{
+    il__free(c->asked);
+    il__free(c->name);
+    il__free(c->quoted);
+    il__free(c);
+}
+
+static void
 table_free(struct guard_table *t)
 {
     for (struct guard_name *c = t->columns, *next; c != NULL; c = next) {
         next = c->next;
-        il__free(c->asked);
-        il__free(c->quoted);
-        il__free(c);
+        name_free(c);
     }
     for (size_t i = 0; i < IL_GUARD_KEY_COLUMNS_MAX; i++) {
         il__free(t->key[i]);
@@ -169,13 +187,31 @@ table_free(struct guard_table *t)
 }
 DEFINE_AUTO(struct guard_table, table_free)
 
-void
-il__guard_names_release(struct guard_conn *c)
+static void
+tables_free(struct guard_table **list)
 {
-    for (struct guard_table *t = c->tables, *next; t != NULL; t = next) {
+    for (struct guard_table *t = *list, *next; t != NULL; t = next) {
         next = t->next;
         table_free(t);
     }
+    *list = NULL;
+}
+
+void
+il__guard_names_release(struct guard_conn *c)
+{
+    tables_free(&c->tables);
+    tables_free(&c->outdated);
+}
+
+void
+il__guard_names_outdate(struct guard_conn *c)
+{
+    struct guard_table **last = &c->outdated;
+
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last     = c->tables;
     c->tables = NULL;
 }
 
@@ -192,7 +228,7 @@ table_new(il_guard_tx *tx, const char *name, struct guard_table **ret, il_error 
     if (t == NULL)
         return out_of_memory(reterr);
     AUTO_BUF struct il__buf quoted = { 0 };
-    AUTO_FREE char         *schema = quote(f.names[0]), *table = quote(f.names[1]);
+    AUTO_FREE char *schema = quote_kept(tx->c, f.names[0]), *table = quote_kept(tx->c, f.names[1]);
     il__buf_init(&quoted, 8 * IL_GUARD_NAME_BYTES_MAX);
     if (schema != NULL && table != NULL)
         il__buf_addf(&quoted, "%s.%s", schema, table);
@@ -258,25 +294,22 @@ column_new(il_guard_tx *tx, struct guard_table *t, const char *name, struct guar
     if (st != IL_OK)
         return st;
     struct guard_name *c = il__calloc(1, sizeof *c);
-    if (c == NULL || f.names[0] == NULL) {
-        il__free(c);
+    if (c == NULL)
         return out_of_memory(reterr);
-    }
     c->asked  = il__strdup(name);
-    c->quoted = quote(f.names[0]);
+    c->name   = TAKE(f.names[0]);
+    c->quoted = c->name != NULL ? quote_kept(tx->c, c->name) : NULL;
     if (c->asked == NULL || c->quoted == NULL) {
-        il__free(c->asked);
-        il__free(c->quoted);
-        il__free(c);
+        name_free(c);
         return out_of_memory(reterr);
     }
     *ret = c;
     return IL_OK;
 }
 
-il_status
-il__guard_column(il_guard_tx *tx, struct guard_table *t, const char *name, const char **ret,
-                 il_error *reterr)
+static il_status
+find_column(il_guard_tx *tx, struct guard_table *t, const char *name, struct guard_name **ret,
+            il_error *reterr)
 {
     struct guard_name *c = NULL;
 
@@ -293,22 +326,44 @@ il__guard_column(il_guard_tx *tx, struct guard_table *t, const char *name, const
         c->next    = t->columns;
         t->columns = c;
     }
-    *ret = c->quoted;
+    *ret = c;
     return IL_OK;
 }
 
 il_status
+il__guard_column(il_guard_tx *tx, struct guard_table *t, const char *name, const char **ret,
+                 il_error *reterr)
+{
+    struct guard_name *c = NULL;
+
+    il_status st = find_column(tx, t, name, &c, reterr);
+    if (st != IL_OK)
+        return st;
+    CHECK(c != NULL);
+    *ret = c->quoted;
+    return IL_OK;
+}
+
+/* Standard quotes: the statement is run at once, or shown to people. */
+il_status
 il__guard_quote(il_guard_tx *tx, const char *table, const char *column, struct il__buf *out,
                 il_error *reterr)
 {
-    struct guard_table *t      = NULL;
-    const char         *quoted = NULL;
+    struct guard_table *t = NULL;
+    struct guard_name  *c = NULL;
 
     il_status st = il__guard_table(tx, table, &t, reterr);
     if (st == IL_OK && column != NULL)
-        st = il__guard_column(tx, t, column, &quoted, reterr);
+        st = find_column(tx, t, column, &c, reterr);
     if (st != IL_OK)
         return st;
-    il__buf_adds(out, column != NULL ? quoted : t->quoted);
+    CHECK(t != NULL);
+    AUTO_FREE char *first  = quote(c != NULL ? c->name : t->schema, '"');
+    AUTO_FREE char *second = c == NULL ? quote(t->name, '"') : NULL;
+    if (first == NULL || (c == NULL && second == NULL))
+        return out_of_memory(reterr);
+    il__buf_adds(out, first);
+    if (second != NULL)
+        il__buf_addf(out, ".%s", second);
     return out->failed ? out_of_memory(reterr) : IL_OK;
 }

@@ -113,9 +113,13 @@ postgres_begin(struct guard_conn *c, bool read_only, il_error *reterr)
 {
     struct postgres_guard *g = il__guard_postgres_from(c);
 
-    if (g->conn.pq != NULL && il__pq->PQtransactionStatus(g->conn.pq) != PQTRANS_IDLE)
-        return il__error_set(reterr, IL_STATE, "%s: a transaction is open on this connection",
-                             g->url.shown);
+    if (g->conn.pq != NULL && il__pq->PQtransactionStatus(g->conn.pq) != PQTRANS_IDLE) {
+        if (g->is_borrowed)
+            return il__error_set(reterr, IL_STATE, "%s: a transaction is open on this connection",
+                                 g->url.shown);
+        il__guard_postgres_close(g); /* never continue somebody's transaction */
+        return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
+    }
     il_status st = il__guard_postgres_exec(g, read_only ? g->begin_read : g->begin, reterr);
     c->read_only = read_only;
     if (st != IL_OK)
@@ -295,14 +299,15 @@ postgres_commit(struct guard_conn *c, il_error *reterr)
     if (g->conn.pq == NULL) /* nothing was sent: the server rolls it back */
         return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
     il_status st = il__guard_postgres_run(g, &s, &how, reterr);
-    if (st == IL_OK && strcmp(how.tag, "COMMIT") != 0)
+    if (strcmp(how.tag, "COMMIT") == 0) /* whatever became of the connection after that */
+        return IL_OK;
+    if (st == IL_OK)
         return il__error_set(reterr, IL_STATE, "%s: the transaction was rolled back", g->url.shown);
-    if (st != IL_OK && g->sqlstate[0] == '\0') {
-        il__guard_postgres_close(g);
+    if (g->conn.pq == NULL)
         return il__error_set(reterr, IL_UNKNOWN,
                              "%s: connection lost during the commit; the outcome is unknown",
                              g->url.shown);
-    }
+    postgres_rollback(c); /* refused before it began: the transaction is still open */
     return st;
 }
 
@@ -323,7 +328,7 @@ postgres_run(struct guard_conn *c, struct guard_statement *s, il_error *reterr)
     struct postgres_guard *g   = il__guard_postgres_from(c);
     struct postgres_run    how = { .until_ns = statement_deadline(g) };
 
-    if (s->is_theirs && il__guard_ends_transaction(s->sql))
+    if (s->is_theirs && il__guard_ends_transaction(s->sql, true))
         return il__error_set(reterr, IL_INVAL, "%s: %s", g->url.shown, GUARD_REFUSE_TEXT);
     il_status st = il__guard_postgres_run(g, s, &how, reterr);
     if (st == IL_OK && il__pq->PQtransactionStatus(g->conn.pq) != PQTRANS_INTRANS) {

@@ -7,8 +7,6 @@
 #include "guard/guard_internal.h"
 #include "store/postgres/conn.h"
 
-#define GUARD_NUMBER_BYTES 40
-
 /* The values of a statement as libpq takes them. PostgreSQL infers their types, except for
  * blobs. */
 struct postgres_params {
@@ -23,11 +21,10 @@ struct postgres_guard {
     struct guard_conn base;
     struct pg_url     url;
     struct pg_conn    conn; /* connecting is as the engine's; statements are postgres_wait.c's */
-    bool              is_borrowed;                     /* the caller's own connection */
-    char             *begin, *begin_read;              /* with the settings of a transaction */
-    char              schema[PG_SCHEMA_BYTES_MAX + 1]; /* of the store, if in this database; "" */
-    void             *row_mem;                         /* arena: blobs of a row */
-    char              sqlstate[PG_SQLSTATE_BYTES];     /* of the last statement; "" = it worked */
+    bool              is_borrowed;                 /* the caller's own connection */
+    char             *begin, *begin_read;          /* with the settings of a transaction */
+    void             *row_mem;                     /* arena: blobs of a row */
+    char              sqlstate[PG_SQLSTATE_BYTES]; /* of the last statement; "" = it worked */
     struct postgres_params params; /* of the statement that is being sent: large for a stack */
 };
 
@@ -65,8 +62,8 @@ void il__guard_postgres_close(struct postgres_guard *g);
 
 /* ---- postgres_store.c ------------------------------------------------------------------------ */
 
-il_status il__guard_postgres_shares(struct guard_conn *c, il *h, const struct guard_shown *f,
-                                    bool *ret, il_error *reterr);
+il_status il__guard_postgres_shares(struct guard_conn *c, il *h, struct guard_shown *f, bool *ret,
+                                    il_error *reterr);
 il_status il__guard_postgres_shared_show(struct guard_conn *c, const struct guard_shown *f,
                                          il_error *reterr);
 il_status il__guard_postgres_shared_check(struct guard_conn *c, const struct guard_shown *f,

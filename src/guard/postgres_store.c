@@ -81,7 +81,7 @@ with_fence(struct postgres_guard *g, const char *text, const char *schema,
 }
 
 il_status
-il__guard_postgres_shares(struct guard_conn *c, il *h, const struct guard_shown *f, bool *ret,
+il__guard_postgres_shares(struct guard_conn *c, il *h, struct guard_shown *f, bool *ret,
                           il_error *reterr)
 {
     struct postgres_guard *g      = il__guard_postgres_from(c);
@@ -104,8 +104,8 @@ il__guard_postgres_shares(struct guard_conn *c, il *h, const struct guard_shown 
                              g->url.shown, schema);
     st = with_fence(g, sql_postgres_store_knows, schema, f, il__guard_take_number, &knows, reterr);
     if (st == IL_OK && knows.there) {
-        (void)snprintf(g->schema, sizeof g->schema, "%s", schema);
-        *ret = true;
+        f->schema = schema; /* the handle outlives the transaction */
+        *ret      = true;
     }
     return st;
 }
@@ -115,7 +115,7 @@ il__guard_postgres_shared_show(struct guard_conn *c, const struct guard_shown *f
 {
     struct postgres_guard *g = il__guard_postgres_from(c);
 
-    return with_fence(g, sql_postgres_store_show, g->schema, f, NULL, NULL, reterr);
+    return with_fence(g, sql_postgres_store_show, f->schema, f, NULL, NULL, reterr);
 }
 
 il_status
@@ -123,6 +123,6 @@ il__guard_postgres_shared_check(struct guard_conn *c, const struct guard_shown *
 {
     struct postgres_guard *g = il__guard_postgres_from(c);
 
-    il_status st = with_fence(g, sql_postgres_store_check, g->schema, f, NULL, NULL, reterr);
+    il_status st = with_fence(g, sql_postgres_store_check, f->schema, f, NULL, NULL, reterr);
     return st == IL_STALE ? il__guard_stale(f, 0, reterr) : st;
 }

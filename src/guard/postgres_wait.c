@@ -68,14 +68,16 @@ lose(struct postgres_guard *g, il_error *reterr)
     return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
 }
 
-/* PgBouncer reports a server that it has lost as a protocol violation, and hangs up. Whether the
- * statement was carried out is as unknown as if the connection had been ours. */
+/* FATAL and PANIC: the server's process ends, or PgBouncer has lost its server. Whether the
+ * statement was carried out is as unknown as if the connection had been lost without a word. */
 static bool
-is_loss(const PGresult *r, const char *sqlstate)
+is_loss(const PGresult *r)
 {
-    const char *severity = il__pq->PQresultErrorField(r, PG_DIAG_SEVERITY);
+    const char *severity = il__pq->PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
 
-    return strncmp(sqlstate, "08", 2) == 0 && severity != NULL && strcmp(severity, "FATAL") == 0;
+    if (severity == NULL) /* PgBouncer has only the other one */
+        severity = il__pq->PQresultErrorField(r, PG_DIAG_SEVERITY);
+    return severity != NULL && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
 }
 
 static il_status
@@ -87,8 +89,11 @@ refuse(struct postgres_guard *g, const PGresult *r, il_error *reterr)
 
     if (sqlstate == NULL) /* libpq's own words */
         return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
-    if (is_loss(r, sqlstate))
-        return lose(g, reterr);
+    if (is_loss(r)) {
+        il__guard_postgres_close(g);
+        return il__error_set(reterr, IL_STORE, "%s: %s", g->url.shown,
+                             text != NULL ? text : "connection lost");
+    }
     (void)snprintf(g->sqlstate, sizeof g->sqlstate, "%s", sqlstate);
     il_status st = map(sqlstate);
     if (strcmp(sqlstate, "42601") == 0 && text != NULL && strstr(text, "multiple commands") != NULL)
@@ -146,9 +151,12 @@ ask_to_cancel(struct postgres_guard *g)
 }
 
 static il_status
-give_up(struct postgres_guard *g, bool interrupted, il_error *reterr)
+give_up(struct postgres_guard *g, const struct postgres_run *how, bool interrupted,
+        il_error *reterr)
 {
-    if (!g->is_borrowed) /* it could hit the next statement of the owner */
+    /* Not on a borrowed connection: it could hit the next statement of the owner. Not a commit: the
+     * server would stop waiting for its standbys, and report a success that they do not have. */
+    if (!g->is_borrowed && !how->to_the_end)
         ask_to_cancel(g);
     il__guard_postgres_close(g);
     if (interrupted)
@@ -181,14 +189,14 @@ wait_for_result(struct postgres_guard *g, const struct postgres_run *how, il_err
 {
     for (;;) {
         if (!how->to_the_end && atomic_load(&g->base.g->interrupted))
-            return give_up(g, true, reterr);
+            return give_up(g, how, true, reterr);
         int unsent = il__pq->PQflush(g->conn.pq);
         if (unsent < 0)
             return lose(g, reterr);
         if (unsent == 0 && il__pq->PQisBusy(g->conn.pq) == 0)
             return IL_OK;
         if (how->until_ns != 0 && il__clock_boot_ns() >= how->until_ns)
-            return give_up(g, false, reterr);
+            return give_up(g, how, false, reterr);
         short can = wait_for_socket(g, how, (short)(unsent > 0 ? POLLIN | POLLOUT : POLLIN));
         if ((can & ~POLLOUT) != 0 && il__pq->PQconsumeInput(g->conn.pq) == 0)
             return lose(g, reterr);
@@ -210,7 +218,7 @@ set_param(struct postgres_params *p, size_t i, const il_guard_value *v)
         p->values[i] = p->numbers[i];
         break;
     case IL_GUARD_DOUBLE:
-        (void)snprintf(p->numbers[i], GUARD_NUMBER_BYTES, "%.17g", v->number);
+        il__guard_print_double(v->number, p->numbers[i]);
         p->values[i] = p->numbers[i];
         break;
     case IL_GUARD_TEXT:
@@ -289,7 +297,7 @@ take_value(struct postgres_guard *g, const PGresult *r, int i, bool as_text, il_
         break;
     case 700: /* float4, float8 */
     case 701:
-        *ret = il_guard_double(strtod(text, NULL));
+        *ret = il_guard_double(il__guard_parse_double(text));
         break;
     case 114: /* json, jsonb */
     case 3802:

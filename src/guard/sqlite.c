@@ -34,6 +34,22 @@ from(struct guard_conn *c)
 
 /* ---- callbacks of SQLite --------------------------------------------------------------------- */
 
+/* Those that would change the connection for the transactions after this one; reading is fine. */
+static bool
+is_refused_pragma(const char *name, const char *value)
+{
+    static const char *const names[] = {
+        "busy_timeout", "ignore_check_constraints", "journal_mode",    "locking_mode", "query_only",
+        "synchronous",  "wal_autocheckpoint",       "writable_schema",
+    };
+
+    for (size_t i = 0; value != NULL && i < ARRAY_LEN(names); i++) {
+        if (sqlite3_stricmp(name, names[i]) == 0)
+            return true;
+    }
+    return sqlite3_stricmp(name, "wal_checkpoint") == 0;
+}
+
 /* What a statement is about to do; called while it is prepared. */
 static int
 authorize(void *cookie, int action, const char *a, const char *b, const char *c UNUSED,
@@ -65,8 +81,7 @@ authorize(void *cookie, int action, const char *a, const char *b, const char *c 
             why = "the table " DONE_TABLE " is Interlock's";
         break;
     case SQLITE_PRAGMA:
-        if (sqlite3_stricmp(a, "journal_mode") == 0 || sqlite3_stricmp(a, "locking_mode") == 0 ||
-            sqlite3_stricmp(a, "wal_checkpoint") == 0 || sqlite3_stricmp(a, "query_only") == 0)
+        if (is_refused_pragma(a, b))
             why = "this PRAGMA is not allowed in a transaction";
         break;
     default:
@@ -299,12 +314,13 @@ give_row(struct sqlite_guard *g, sqlite3_stmt *stmt, const struct guard_statemen
 static int
 step_all(struct sqlite_guard *g, sqlite3_stmt *stmt, const struct guard_statement *s)
 {
-    bool more = true;
-    int  rc   = SQLITE_ROW;
+    bool reads = sqlite3_stmt_readonly(stmt) != 0; /* another one has to run to its end */
+    bool more  = true;
+    int  rc    = SQLITE_ROW;
 
-    while (more && rc == SQLITE_ROW) {
+    while ((more || !reads) && rc == SQLITE_ROW) {
         rc = sqlite3_step(stmt);
-        if (rc == SQLITE_ROW && s->each != NULL && !give_row(g, stmt, s, &more))
+        if (rc == SQLITE_ROW && more && s->each != NULL && !give_row(g, stmt, s, &more))
             return SQLITE_NOMEM;
     }
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
@@ -361,7 +377,7 @@ sqlite_run(struct guard_conn *c, struct guard_statement *s, il_error *reterr)
 {
     struct sqlite_guard *g = from(c);
 
-    if (s->is_theirs && g->is_borrowed && il__guard_ends_transaction(s->sql))
+    if (s->is_theirs && g->is_borrowed && il__guard_ends_transaction(s->sql, false))
         return il__error_set(reterr, IL_INVAL, "%s: %s", g->path, GUARD_REFUSE_TEXT);
     g->is_theirs = s->is_theirs;
     il_status st = il__guard_sqlite_run(g, s, reterr);
@@ -418,6 +434,8 @@ sqlite_begin(struct guard_conn *c, bool read_only, il_error *reterr)
 {
     struct sqlite_guard *g = from(c);
 
+    if (!g->is_borrowed)
+        sqlite_rollback(c); /* if one that had no memory for it left a transaction */
     if (sqlite3_get_autocommit(g->db) == 0)
         return il__error_set(reterr, IL_STATE, "%s: a transaction is open on this connection",
                              g->path);

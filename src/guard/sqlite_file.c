@@ -27,7 +27,9 @@ open_lock(struct sqlite_guard *g, il_error *reterr)
 {
     char path[PATH_MAX];
 
-    if (snprintf(path, sizeof path, "%s-lock", g->path) >= (int)sizeof path)
+    /* SQLite's own name of the file: with symbolic links resolved, as for its WAL. */
+    if (snprintf(path, sizeof path, "%s-lock", sqlite3_db_filename(g->db, "main")) >=
+        (int)sizeof path)
         return il__error_set(reterr, IL_INVAL, "%.200s: the path is too long", g->path);
     g->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (g->lock_fd < 0)

@@ -66,12 +66,23 @@ word_bytes(const char *at)
 }
 
 bool
-il__guard_ends_transaction(const char *sql)
+il__guard_sets_path(const char *sql)
 {
+    return strcasestr(sql, "search_path") != NULL || strcasestr(sql, "set_config") != NULL ||
+           strcasestr(sql, "reset") != NULL || strcasestr(sql, "discard") != NULL;
+}
+
+bool
+il__guard_ends_transaction(const char *sql, bool nested)
+{
+    static const char        bom[]   = "\xEF\xBB\xBF"; /* SQLite skips one */
     static const char *const words[] = { "abort",   "begin",    "commit",    "end",
                                          "release", "rollback", "savepoint", "start" };
-    const char              *at      = il__guard_skip(sql, true);
-    size_t                   n       = word_bytes(at);
+    const char              *at      = il__guard_skip(sql, nested);
+
+    if (strncmp(at, bom, sizeof bom - 1) == 0)
+        at = il__guard_skip(at + sizeof bom - 1, nested);
+    size_t n = word_bytes(at);
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         if (is_word(at, n, words[i]))
@@ -79,7 +90,7 @@ il__guard_ends_transaction(const char *sql)
     }
     if (!is_word(at, n, "prepare"))
         return false;
-    at = skip_blanks(at + n, true, false);
+    at = skip_blanks(at + n, nested, false);
     return is_word(at, word_bytes(at), "transaction");
 }
 
@@ -112,14 +123,18 @@ next_token(const char *sql, struct token *ret)
 }
 
 bool
-il__guard_declares(const char *sql, const char *constraint)
+il__guard_declares(const char *sql, const char *constraint, bool *ret_foreign)
 {
     struct token t;
     bool         is_next = false;
 
     for (sql = next_token(sql, &t); t.n_bytes > 0 || t.quote != 0; sql = next_token(sql, &t)) {
-        if (is_next && t.quote != '\'' && is_word(t.at, t.n_bytes, constraint))
+        if (is_next && t.quote != '\'' && is_word(t.at, t.n_bytes, constraint)) {
+            (void)next_token(sql, &t);
+            *ret_foreign =
+                is_word(t.at, t.n_bytes, "foreign") || is_word(t.at, t.n_bytes, "references");
             return true;
+        }
         is_next = t.quote == 0 && is_word(t.at, t.n_bytes, "constraint");
     }
     return false;

@@ -82,7 +82,8 @@ tx_end(il_guard_tx *tx, il_guard_outcome outcome)
     il__guard_tx_remove(tx);
     il__guard_let_go(tx, 0);
     if (tx->c != NULL) {
-        if (tx->first_failure == IL_INVAL) /* a table or column may have changed its name */
+        /* A table or column may have changed its name, or a name its meaning. */
+        if (tx->first_failure == IL_INVAL || tx->path_changed)
             il__guard_names_release(tx->c);
         il__guard_give(tx->c);
     }
@@ -285,6 +286,10 @@ il_guard_exec(il_guard_tx *tx, const il_guard_query *query, int64_t *ret_n_chang
         .is_theirs = true,
     };
     il_status st = il__guard_run(tx, &s, reterr);
+    if (tx->c->ops->is_postgres && il__guard_sets_path(query->sql)) {
+        tx->path_changed = true;
+        il__guard_names_outdate(tx->c);
+    }
     if (st == IL_OK && ret_n_changed != NULL)
         *ret_n_changed = s.n_changed;
     return st;

@@ -2,6 +2,7 @@
  * value.c: typed values: constructors, copies, comparison, printing, room for a row of them.
  */
 #include <inttypes.h>
+#include <locale.h>
 #include <stdio.h>
 
 #include "base/arena.h"
@@ -108,15 +109,44 @@ il__guard_value_compare(const il_guard_value *a, const il_guard_value *b)
     return 0;
 }
 
+static locale_t       c_locale;
+static pthread_once_t c_once = PTHREAD_ONCE_INIT;
+
+static void
+make_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* always there */
+    CHECK(c_locale != (locale_t)0);
+}
+
+void
+il__guard_print_double(double number, char out[GUARD_NUMBER_BYTES])
+{
+    CHECK(pthread_once(&c_once, make_locale) == 0);
+    locale_t before = uselocale(c_locale);
+    (void)snprintf(out, GUARD_NUMBER_BYTES, "%.17g", number);
+    (void)uselocale(before);
+}
+
+double
+il__guard_parse_double(const char *text)
+{
+    CHECK(pthread_once(&c_once, make_locale) == 0);
+    return strtod_l(text, NULL, c_locale);
+}
+
 void
 il__guard_value_print(const il_guard_value *value, struct il__buf *out)
 {
+    char number[GUARD_NUMBER_BYTES];
+
     switch (value->type) {
     case IL_GUARD_INT:
         il__buf_addf(out, "%" PRId64, value->integer);
         break;
     case IL_GUARD_DOUBLE:
-        il__buf_addf(out, "%.17g", value->number);
+        il__guard_print_double(value->number, number);
+        il__buf_adds(out, number);
         break;
     case IL_GUARD_TEXT:
     case IL_GUARD_JSON:

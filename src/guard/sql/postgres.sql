@@ -101,10 +101,18 @@ SELECT a.attname
  WHERE n.nspname = $1 AND c.relname = $2 AND a.attname = $3 AND a.attnum > 0 AND NOT a.attisdropped;
 
 -- name: postgres_primary_key
--- The columns of a primary key, in its order; 1 if a column holds integers.
+-- The columns of a primary key, in its order; 1 if a column holds integers, 2 if floats. A domain
+-- is what it is made of.
 -- params:  1 schema  2 table
--- returns: name, 1 or 0
-SELECT a.attname, (a.atttypid IN (20, 21, 23, 26))::int
+-- returns: name, 0, 1 or 2
+SELECT a.attname,
+       (WITH RECURSIVE base(oid) AS (
+            SELECT a.atttypid
+             UNION ALL
+            SELECT t.typbasetype FROM base AS b
+              JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype = 'd')
+        SELECT CASE WHEN pg_catalog.bool_or(base.oid IN (20, 21, 23, 26)) THEN 1
+                    WHEN pg_catalog.bool_or(base.oid IN (700, 701)) THEN 2 ELSE 0 END FROM base)
   FROM pg_catalog.pg_index i
   JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -116,8 +124,8 @@ SELECT a.attname, (a.atttypid IN (20, 21, 23, 26))::int
 -- name: postgres_constraint
 -- A constraint that is in force, or a valid unique index.
 -- params:  1 schema  2 table  3 name
--- returns: 1 (no row: there is none)
-SELECT 1
+-- returns: 1, 1 (no row: there is none)
+SELECT 1, 1
   FROM pg_catalog.pg_class c
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  WHERE n.nspname = $1 AND c.relname = $2

@@ -118,10 +118,11 @@ SELECT name, type LIKE '%INT%' FROM pragma_table_xinfo($2)
 -- name: sqlite_constraint
 -- A unique index of this name, or the text of the table, which may declare such a constraint.
 -- params:  1 schema  2 table  3 name
--- returns: 1, or the text
-SELECT 1 FROM pragma_index_list($2, $1) WHERE "unique" AND name = $3 COLLATE NOCASE
+-- returns: 1, or the text; 1 if foreign keys are enforced
+SELECT 1, 1 FROM pragma_index_list($2, $1) WHERE "unique" AND name = $3 COLLATE NOCASE
  UNION ALL
-SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = $2 COLLATE NOCASE;
+SELECT sql, (SELECT foreign_keys FROM pragma_foreign_keys)
+  FROM main.sqlite_schema WHERE type = 'table' AND name = $2 COLLATE NOCASE AND $1 = 'main';
 
 -- name: sqlite_unique_of
 -- The unique index of a table over these columns, for an error message.
