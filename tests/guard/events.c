@@ -64,7 +64,7 @@ commits(il_guard *c)
     tag(tx, "user_id", il_guard_int(6));
     tag(tx, "user_id", il_guard_int(7)); /* the last one counts */
     tag(tx, "share", il_guard_double(0.25));
-    tag(tx, "nan", il_guard_double(NAN));
+    tag(tx, "nan", il_guard_double((double)NAN));
     tag(tx, "\"\n\xff", il_guard_text("\t\xff\xf0\x9f\x98\x80"));
     tag(tx, "skills_updated", il_guard_json("[\"dribbling\", {\"x\": null}]"));
     tag(tx, "bad_json", il_guard_json("{\"x\":"));
