@@ -14,6 +14,9 @@ struct http_app_error {
     const char *text;
 };
 
+struct app_tables;
+struct app_invariant; /* apps/common/invariant.h */
+
 #define HTTP_APPS_MAX 8
 
 struct http_app {
@@ -25,6 +28,9 @@ struct http_app {
     size_t                       n_routes;
     const struct http_app_error *errors; /* error codes in addition to errors.def */
     size_t                       n_errors;
+    const struct app_tables     *tables;     /* its tables in the data store; NULL: none */
+    const struct app_invariant  *invariants; /* of these tables */
+    size_t                       n_invariants;
     /*
      * Called once store, data store and il__async are open, before clients can connect. `cookie` is
      * http_options.app_cookies[i]. *ret is passed to the other callbacks and returned by

@@ -10,16 +10,16 @@
 #include <time.h>
 
 #include "apps/runner/pipeline_internal.h"
-#include "apps/runner/zone.h"
+#include "apps/common/zone.h"
 #include "base/parse.h"
 #include "core/limits.h"
 #include "harness/rng.h"
 
-static const struct pipeline_zone *
+static const struct zone *
 zone(const char *name)
 {
-    const struct pipeline_zone *z   = NULL;
-    il_error                    err = { 0 };
+    const struct zone *z   = NULL;
+    il_error           err = { 0 };
 
     if (il__zone_get(name, &z, &err) != IL_OK)
         T_FAIL("%s: %s", name, err.message);
@@ -42,10 +42,10 @@ at(const char *utc)
 static void
 ticks(const char *zone_name, const char *schedule, const char *after, const char *expected)
 {
-    const struct pipeline_zone *z = zone(zone_name);
-    struct il__cron             c;
-    AUTO_BUF struct il__buf     all = { 0 };
-    int64_t                     t   = at(after);
+    const struct zone      *z = zone(zone_name);
+    struct il__cron         c;
+    AUTO_BUF struct il__buf all = { 0 };
+    int64_t                 t   = at(after);
 
     T_EQ(il__cron_parse(schedule, &c, NULL), IL_OK);
     il__buf_init(&all, 4096);
@@ -152,8 +152,8 @@ U_TEST(no_such_zone)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct pipeline_zone *z;
-        il_error                    err = { 0 };
+        const struct zone *z;
+        il_error           err = { 0 };
         if (il__zone_get(names[i], &z, &err) != IL_INVAL)
             T_FAIL("'%s' is a zone", names[i]);
         T_HAS(err.message, "time zone");
@@ -173,7 +173,7 @@ U_TEST(as_the_c_library_says)
 
     t_rng_init(&rng, 1);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct pipeline_zone *z = zone(names[i]);
+        const struct zone *z = zone(names[i]);
         T_EQ(setenv("TZ", names[i], 1), 0);
         tzset();
         for (int n = 0; n < 20000; n++) {
@@ -195,10 +195,10 @@ U_TEST(as_the_c_library_says)
 /* Files that are cut off or changed are refused or read, never beyond their end. */
 U_TEST(bad_files)
 {
-    static struct pipeline_transition out[ZONE_TRANSITIONS_MAX];
-    unsigned char                     data[4096];
-    struct t_rng                      rng;
-    FILE                             *f = fopen("/usr/share/zoneinfo/Europe/Berlin", "rb");
+    static struct zone_transition out[ZONE_TRANSITIONS_MAX];
+    unsigned char                 data[4096];
+    struct t_rng                  rng;
+    FILE                         *f = fopen("/usr/share/zoneinfo/Europe/Berlin", "rb");
 
     T_TRUE(f != NULL);
     size_t n = fread(data, 1, sizeof data, f);

@@ -8,9 +8,9 @@
 #ifndef IL_APPS_RUNNER_PIPELINE_H
 #define IL_APPS_RUNNER_PIPELINE_H
 
+#include "apps/common/zone.h"
 #include "base/base.h"
 #include "base/buf.h"
-#include "core/cron.h"
 #include "core/limits.h" /* IL__NEVER */
 #include "proc/proc.h"
 
@@ -131,28 +131,17 @@ enum pipeline_preflight {
     PIPELINE_PROBE_HTTP
 };
 
-/* A schedule in a time zone. transitions[i] applies from at_ms until the next; sorted;
- * transitions[0].at_ms is the earliest known time. */
-struct pipeline_zone {
-    char   name[64]; /* "UTC" */
-    size_t n;
-    struct pipeline_transition {
-        int64_t at_ms;
-        int32_t offset_s; /* local time - UTC */
-    } * transitions;
-};
-
 struct pipeline {
-    unsigned                    n_refs; /* il__pipeline_ref(), _unref() */
-    void                       *mem;    /* arena: everything below */
-    const char                 *tenant, *id, *description, *version; /* the last two: "" = none */
-    const char                 *path;                                /* of the file */
-    size_t                      id_line;                             /* of pipeline_id there */
-    const char                 *key;                                 /* "pipeline:ID" */
-    uint64_t                    hash;                                /* of the file's text */
-    const char                 *schedule_text;                       /* NULL = none */
-    struct il__cron             schedule;
-    const struct pipeline_zone *zone;
+    unsigned           n_refs;                              /* il__pipeline_ref(), _unref() */
+    void              *mem;                                 /* arena: everything below */
+    const char        *tenant, *id, *description, *version; /* the last two: "" = none */
+    const char        *path;                                /* of the file */
+    size_t             id_line;                             /* of pipeline_id there */
+    const char        *key;                                 /* "pipeline:ID" */
+    uint64_t           hash;                                /* of the file's text */
+    const char        *schedule_text;                       /* NULL = none */
+    struct il__cron    schedule;
+    const struct zone *zone;
     /* a tick missed while no server was running is made up for within this time; default 60 s */
     int64_t                    catch_up_ms;
     struct pipeline_parameter *parameters;

@@ -41,6 +41,12 @@ static const char *const root_keys[] = {
 
 /* ---- references ------------------------------------------------------------------------------ */
 
+int64_t
+il__pipeline_next_tick(const struct pipeline *p, int64_t after_ms)
+{
+    return p->schedule_text != NULL ? il__zone_next(p->zone, &p->schedule, after_ms) : IL__NEVER;
+}
+
 struct pipeline *
 il__pipeline_ref(struct pipeline *p)
 {

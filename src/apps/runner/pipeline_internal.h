@@ -8,7 +8,7 @@
 #define IL_APPS_RUNNER_PIPELINE_INTERNAL_H
 
 #include "apps/runner/pipeline.h"
-#include "apps/runner/yaml.h"
+#include "apps/common/yaml.h"
 
 /* limits per file for errors and advice; more would not help anyone */
 #define READING_REMARKS_MAX 100
@@ -120,9 +120,5 @@ void il__pipeline_advise(struct reading *r, const struct doc_node *root);
 /* graph.c: compute levels from needs. False: there is a cycle; it is written to `cycle` as "a →
  * b → a", *ret_step is its first step. */
 bool il__pipeline_levels(struct pipeline *p, char *cycle, size_t n_bytes, size_t *ret_step);
-/* zone.c: look up a zone by name; it is kept for the life of the process. IL_OK, IL_INVAL (no
- * such zone), IL_NOMEM. Thread-safe. */
-il_status il__zone_get(const char *name, const struct pipeline_zone **ret, il_error *reterr)
-    MUST_USE;
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * yaml.h: a YAML document as a small tree, each node with its line number. Only what a pipeline
- * needs: one document of mappings, lists and scalars; no anchors, aliases, merge keys or tags. Keys
+ * yaml.h: a YAML document as a small tree, each node with its line number. Only what our files
+ * need: one document of mappings, lists and scalars; no anchors, aliases, merge keys or tags. Keys
  * are texts, and unique.
  */
-#ifndef IL_APPS_RUNNER_YAML_H
-#define IL_APPS_RUNNER_YAML_H
+#ifndef IL_APPS_COMMON_YAML_H
+#define IL_APPS_COMMON_YAML_H
 
 #include "base/base.h"
 

@@ -3,7 +3,7 @@
  * from its last line, a rule in the format of the TZ variable. The file is untrusted: every length
  * is checked.
  */
-#include "apps/runner/zone.h"
+#include "apps/common/zone.h"
 
 #define DAY_S INT64_C(86400)
 
@@ -12,8 +12,8 @@ struct bytes {
 };
 
 struct zone_builder {
-    struct pipeline_transition *out;
-    size_t                      n;
+    struct zone_transition *out;
+    size_t                  n;
 };
 
 static int64_t
@@ -38,7 +38,7 @@ add(struct zone_builder *b, int64_t time_s, int64_t offset)
         (b->n > 1 && time_s * 1000 <= b->out[b->n - 1].at_ms) ||
         offset == b->out[b->n - 1].offset_s) /* only its name changes */
         return;
-    b->out[b->n++] = (struct pipeline_transition){ time_s * 1000, (int32_t)offset };
+    b->out[b->n++] = (struct zone_transition){ time_s * 1000, (int32_t)offset };
 }
 
 /* ---- the rule -------------------------------------------------------------------------------- */
@@ -284,7 +284,7 @@ add_footer(struct zone_builder *b, const struct bytes *in)
 }
 
 size_t
-il__zone_parse(const unsigned char *data, size_t n_bytes, struct pipeline_transition *out)
+il__zone_parse(const unsigned char *data, size_t n_bytes, struct zone_transition *out)
 {
     struct bytes        in         = { data, data + n_bytes };
     struct zone_builder b          = { out, 0 };

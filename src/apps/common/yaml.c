@@ -2,7 +2,7 @@
  * yaml.c: builds a tree from libyaml's events; the contract is in yaml.h. Everything is bounded:
  * bytes (by the caller), nodes, depth. Aliases, which could make a small file large, are refused.
  */
-#include "apps/runner/yaml.h"
+#include "apps/common/yaml.h"
 
 #include <stdio.h>
 #include <yaml.h>

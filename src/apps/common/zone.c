@@ -7,14 +7,14 @@
  * (`*`) is about elapsed time, not about a time of day, so none of this applies: it ticks whenever
  * local time matches.
  */
-#include "apps/runner/zone.h"
+#include "apps/common/zone.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apps/runner/pipeline_internal.h"
 #include "base/error.h"
 #include "base/mutex.h"
 #include "core/limits.h"
@@ -26,7 +26,7 @@
 
 /* The index of the span that contains a time. */
 static size_t
-span_of(const struct pipeline_zone *z, int64_t ms)
+span_of(const struct zone *z, int64_t ms)
 {
     size_t lo = 0;
     size_t hi = z->n;
@@ -42,14 +42,14 @@ span_of(const struct pipeline_zone *z, int64_t ms)
 }
 
 static int64_t
-offset_ms(const struct pipeline_zone *z, size_t i)
+offset_ms(const struct zone *z, size_t i)
 {
     return (int64_t)z->transitions[i].offset_s * 1000;
 }
 
 /* Does a tick fall into the local times skipped by the i-th transition? */
 static bool
-left_out(const struct pipeline_zone *z, const struct il__cron *c, size_t i)
+left_out(const struct zone *z, const struct il__cron *c, size_t i)
 {
     int64_t from = z->transitions[i].at_ms + offset_ms(z, i - 1);
     int64_t to   = z->transitions[i].at_ms + offset_ms(z, i);
@@ -58,7 +58,7 @@ left_out(const struct pipeline_zone *z, const struct il__cron *c, size_t i)
 }
 
 int64_t
-il__zone_next(const struct pipeline_zone *z, const struct il__cron *c, int64_t after_ms)
+il__zone_next(const struct zone *z, const struct il__cron *c, int64_t after_ms)
 {
     bool every_hour = c->hours == EVERY_HOUR;
 
@@ -79,27 +79,21 @@ il__zone_next(const struct pipeline_zone *z, const struct il__cron *c, int64_t a
     }
 }
 
-int64_t
-il__pipeline_next_tick(const struct pipeline *p, int64_t after_ms)
-{
-    return p->schedule_text != NULL ? il__zone_next(p->zone, &p->schedule, after_ms) : IL__NEVER;
-}
-
 /* ---- zones by name --------------------------------------------------------------------------- */
 
 /* Zones looked up so far, kept for the life of the process: there are only a few hundred. */
 struct zone_entry {
-    struct zone_entry   *next;
-    struct pipeline_zone zone;
+    struct zone_entry *next;
+    struct zone        zone;
 };
 
-static struct il__mutex           mutex = { PTHREAD_MUTEX_INITIALIZER,
-                                            IL__MUTEX_zone }; /* protects `entries`; a leaf */
-static struct zone_entry         *entries;
-static struct pipeline_transition utc_transitions[] = { { 0, 0 } };
-static struct pipeline_zone       utc               = { "UTC", 1, utc_transitions };
+static struct il__mutex       mutex = { PTHREAD_MUTEX_INITIALIZER,
+                                        IL__MUTEX_zone }; /* protects `entries`; a leaf */
+static struct zone_entry     *entries;
+static struct zone_transition utc_transitions[] = { { 0, 0 } };
+static struct zone            utc               = { "UTC", 1, utc_transitions };
 
-static const struct pipeline_zone *
+static const struct zone *
 find(const char *name)
 {
     const struct zone_entry *e;
@@ -118,7 +112,7 @@ name_ok(const char *name)
     size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/");
 
     return n > 0 && name[n] == '\0' && name[0] != '/' && name[0] != '-' && name[n - 1] != '/' &&
-           strstr(name, "//") == NULL && n < sizeof((struct pipeline_zone *)NULL)->name;
+           strstr(name, "//") == NULL && n < sizeof((struct zone *)NULL)->name;
 }
 
 /* The bytes of its file; 0 = no such file. */
@@ -151,8 +145,8 @@ read_zone_file(const char *name, unsigned char *data, size_t n_max)
 static il_status
 load(const char *name, struct zone_entry **ret, il_error *reterr)
 {
-    AUTO_FREE unsigned char              *data = il__alloc(ZONE_FILE_BYTES_MAX);
-    AUTO_FREE struct pipeline_transition *transitions =
+    AUTO_FREE unsigned char          *data = il__alloc(ZONE_FILE_BYTES_MAX);
+    AUTO_FREE struct zone_transition *transitions =
         il__calloc(ZONE_TRANSITIONS_MAX, sizeof *transitions);
     AUTO_FREE struct zone_entry *e = il__calloc(1, sizeof *e);
 
@@ -178,7 +172,7 @@ load(const char *name, struct zone_entry **ret, il_error *reterr)
 }
 
 il_status
-il__zone_get(const char *name, const struct pipeline_zone **ret, il_error *reterr)
+il__zone_get(const char *name, const struct zone **ret, il_error *reterr)
 {
     struct zone_entry *e = NULL;
 
