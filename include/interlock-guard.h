@@ -92,7 +92,7 @@ typedef enum il_guard_outcome {
     IL_GUARD_COMMITTED     = 0,
     IL_GUARD_ROLLED_BACK   = 1, /* by the caller, or after a failure */
     IL_GUARD_REFUSED       = 2, /* a stale fence, or a violation of the lock order */
-    IL_GUARD_CONFLICT      = 3, /* a deadlock, a serialization failure, a lock timeout */
+    IL_GUARD_CONFLICT      = 3, /* a deadlock, a serialization failure, a timeout */
     IL_GUARD_VIOLATION     = 4, /* a unique, check or foreign-key constraint */
     IL_GUARD_UNKNOWN       = 5, /* the connection broke during the commit */
     IL_GUARD_OUTCOME_COUNT = 6
@@ -228,10 +228,15 @@ typedef struct il_guard_tx_opts {
     const char *once_key;
     uint32_t    flags;     /* enum il_guard_tx_flags */
     uint32_t    tries_max; /* il_guard_transact(): attempts (default 5, at most 20) */
+    /* The longest time from the begin to the commit, with all attempts; 0: no limit. Then a
+     * statement in progress is cancelled and the transaction fails with IL_TIMEOUT; a commit that
+     * was sent is waited for. On the caller's own connection a statement of SQLite runs to its end
+     * first, and one of PostgreSQL leaves the connection in the middle of it: reset it. */
+    int64_t timeout_ms;
 } il_guard_tx_opts;
-#define IL_GUARD_TX_OPTS_INIT                                     \
-    {                                                             \
-        sizeof(il_guard_tx_opts), NULL, NULL, NULL, 0, NULL, 0, 0 \
+#define IL_GUARD_TX_OPTS_INIT                                        \
+    {                                                                \
+        sizeof(il_guard_tx_opts), NULL, NULL, NULL, 0, NULL, 0, 0, 0 \
     }
 
 /* The work of a transaction. Anything but IL_OK rolls it back; after a deadlock, a serialization

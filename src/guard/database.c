@@ -267,11 +267,13 @@ il_guard_open_postgres(struct pg_conn *conn, const il_guard_opts *opts, il_guard
 
 /* An idle connection, or the right to open one (NULL), or IL_TIMEOUT. */
 static il_status
-wait_for_one(il_guard *g, struct guard_conn **ret, il_error *reterr)
+wait_for_one(il_guard *g, int64_t tx_until_ns, struct guard_conn **ret, il_error *reterr)
 {
     int64_t   until_ns = il__clock_boot_ns() + g->lock_timeout_ms * IL__NS_PER_MS;
     il_status st       = IL_OK;
 
+    if (tx_until_ns != 0)
+        until_ns = MIN(until_ns, tx_until_ns);
     *ret = NULL;
     il__mutex_lock(&g->mutex);
     while (st == IL_OK && g->idle == NULL && g->n_conns == g->conns_max) {
@@ -299,6 +301,7 @@ il__guard_give(struct guard_conn *c)
 {
     il_guard *g = c->g;
 
+    c->until_ns = 0;
     il__mutex_lock(&g->mutex);
     add_idle(g, c);
     CHECK(pthread_cond_signal(&g->freed) == 0);
@@ -327,13 +330,13 @@ il__guard_tx_remove(il_guard_tx *tx)
 }
 
 il_status
-il__guard_take(il_guard *g, struct guard_conn **ret, il_error *reterr)
+il__guard_take(il_guard *g, int64_t until_ns, struct guard_conn **ret, il_error *reterr)
 {
     struct guard_conn *c = NULL;
 
     if (atomic_load(&g->interrupted))
         return il__guard_cancelled(reterr);
-    il_status st = wait_for_one(g, &c, reterr);
+    il_status st = wait_for_one(g, until_ns, &c, reterr);
     if (st != IL_OK)
         return st;
     if (c == NULL) {
@@ -347,7 +350,8 @@ il__guard_take(il_guard *g, struct guard_conn **ret, il_error *reterr)
         }
     }
     CHECK(c != NULL);
-    st = c->ops->connect(c, reterr);
+    c->until_ns = until_ns;
+    st          = c->ops->connect(c, reterr);
     if (st != IL_OK)
         il__guard_give(c);
     else
@@ -362,7 +366,7 @@ il_guard_connect(il_guard *g, il_error *reterr)
 
     if (g == NULL)
         return il__error_set(reterr, IL_INVAL, "no database handle given");
-    il_status st = il__guard_take(g, &c, reterr);
+    il_status st = il__guard_take(g, 0, &c, reterr);
     if (st != IL_OK)
         return st;
     CHECK(c != NULL);
@@ -391,4 +395,20 @@ il_status
 il__guard_cancelled(il_error *reterr)
 {
     return il__error_set(reterr, IL_CANCELLED, "it was asked to stop");
+}
+
+bool
+il__guard_is_late(const struct guard_conn *c)
+{
+    return c->until_ns != 0 && il__clock_boot_ns() >= c->until_ns;
+}
+
+il_status
+il__guard_go_on(const struct guard_conn *c, il_error *reterr)
+{
+    if (atomic_load(&c->g->interrupted))
+        return il__guard_cancelled(reterr);
+    if (il__guard_is_late(c))
+        return il__error_set(reterr, IL_TIMEOUT, "the transaction took longer than its timeout");
+    return IL_OK;
 }

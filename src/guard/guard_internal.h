@@ -125,7 +125,8 @@ struct guard_conn {
     struct guard_table     *tables;   /* looked up on this connection (name.c) */
     struct guard_table     *outdated; /* the same, before the search_path was changed */
     bool                    read_only;
-    const char            **names; /* of the columns of a row; room for n_columns */
+    int64_t                 until_ns; /* deadline of its transaction; 0 = none */
+    const char            **names;    /* of the columns of a row; room for n_columns */
     il_guard_value         *values;
     size_t                  n_columns;
 };
@@ -176,14 +177,19 @@ struct il_guard {
 };
 
 /* Take a connection from the pool, connected. */
-il_status il__guard_take(il_guard *g, struct guard_conn **ret, il_error *reterr) MUST_USE;
-void      il__guard_give(struct guard_conn *c);
+/* until_ns: deadline of the transaction, 0 = none; it stays with the connection until the end. */
+il_status il__guard_take(il_guard *g, int64_t until_ns, struct guard_conn **ret, il_error *reterr)
+    MUST_USE;
+void il__guard_give(struct guard_conn *c);
 /* Note an open transaction, and its end: il_guard_close() rolls back what is open. */
 void il__guard_tx_add(il_guard_tx *tx);
 void il__guard_tx_remove(il_guard_tx *tx);
 /* The class of this name; NULL: it has no rank. */
 const struct guard_class *il__guard_class(const il_guard *g, const char *name);
 il_status                 il__guard_cancelled(il_error *reterr); /* "it was asked to stop" */
+/* May the transaction go on? IL_OK, IL_CANCELLED, or IL_TIMEOUT: its deadline is over. */
+bool      il__guard_is_late(const struct guard_conn *c);
+il_status il__guard_go_on(const struct guard_conn *c, il_error *reterr) MUST_USE;
 
 /* ---- tx.c ------------------------------------------------------------------------------------ */
 
@@ -237,8 +243,10 @@ bool il__guard_is_conflict(il_status st, const il_error *err);
 il_status il__guard_fail(il_guard_tx *tx, il_status st, const il_error *err);
 /* Run a statement of our own. */
 il_status il__guard_run(il_guard_tx *tx, struct guard_statement *s, il_error *reterr) MUST_USE;
+/* The deadline of a transaction that begins now; 0 = none. */
+int64_t   il__guard_deadline(const il_guard_tx_opts *o);
 il_status il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_attempt,
-                                  il_guard_tx **ret, il_error *reterr) MUST_USE;
+                                  int64_t until_ns, il_guard_tx **ret, il_error *reterr) MUST_USE;
 /* Roll back because of st, which a call or the caller's function has returned. */
 void il__guard_abort(il_guard_tx *tx, il_status st);
 

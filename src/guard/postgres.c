@@ -108,6 +108,17 @@ postgres_rollback(struct guard_conn *c)
         il__guard_postgres_close(g);
 }
 
+/* A statement ends with the transaction's deadline, if that comes first. */
+static void
+add_deadline(const struct guard_conn *c, struct il__buf *out)
+{
+    int64_t max_ms  = c->g->statement_timeout_ms;
+    int64_t left_ms = MAX((c->until_ns - il__clock_boot_ns()) / IL__NS_PER_MS, 1);
+
+    if (max_ms == IL_FOREVER || left_ms < max_ms)
+        add_timeout(out, sql_postgres_statement_timeout, MIN(left_ms, INT32_MAX));
+}
+
 static il_status
 postgres_begin(struct guard_conn *c, bool read_only, il_error *reterr)
 {
@@ -120,7 +131,15 @@ postgres_begin(struct guard_conn *c, bool read_only, il_error *reterr)
         il__guard_postgres_close(g); /* never continue somebody's transaction */
         return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
     }
-    il_status st = il__guard_postgres_exec(g, read_only ? g->begin_read : g->begin, reterr);
+    const char             *begin = read_only ? g->begin_read : g->begin;
+    AUTO_BUF struct il__buf text  = { 0 };
+    if (c->until_ns != 0) {
+        il__buf_init(&text, BEGIN_BYTES_MAX);
+        il__buf_adds(&text, begin);
+        add_deadline(c, &text);
+        begin = il__buf_str(&text);
+    }
+    il_status st = il__guard_postgres_exec(g, begin, reterr);
     c->read_only = read_only;
     if (st != IL_OK)
         postgres_rollback(c);

@@ -18,6 +18,8 @@
 #include "base/parse.h"
 #include "guard/postgres_internal.h"
 
+#define LATE_MS 200
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 /* Classify an error. The statement's own fault: IL_INVAL. It may work next time: IL_STORE. */
@@ -151,32 +153,44 @@ ask_to_cancel(struct postgres_guard *g)
 }
 
 static il_status
-give_up(struct postgres_guard *g, const struct postgres_run *how, bool interrupted,
-        il_error *reterr)
+give_up(struct postgres_guard *g, const struct postgres_run *how, il_error *reterr)
 {
+    il_status st = how->to_the_end ? IL_OK : il__guard_go_on(&g->base, reterr);
+
     /* Not on a borrowed connection: it could hit the next statement of the owner. Not a commit: the
      * server would stop waiting for its standbys, and report a success that they do not have. */
     if (!g->is_borrowed && !how->to_the_end)
         ask_to_cancel(g);
     il__guard_postgres_close(g);
-    if (interrupted)
-        return il__guard_cancelled(reterr);
-    return il__error_set(reterr, IL_STORE, "%s: timed out", g->url.shown);
+    return st != IL_OK ? st : il__error_set(reterr, IL_STORE, "%s: timed out", g->url.shown);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
+
+/* When to give up; INT64_MAX = never. The server ends a statement at the transaction's deadline
+ * (postgres_begin()); it gets a moment for that, because then the connection can be kept. */
+static int64_t
+deadline(const struct postgres_guard *g, const struct postgres_run *how)
+{
+    int64_t tx_ns = how->to_the_end || g->base.until_ns == 0
+                        ? INT64_MAX
+                        : g->base.until_ns + LATE_MS * IL__NS_PER_MS;
+
+    return how->until_ns != 0 ? MIN(how->until_ns, tx_ns) : tx_ns;
+}
 
 /* Wait until the socket is ready, time is up, or it should stop; the caller checks which. */
 static short
 wait_for_socket(struct postgres_guard *g, const struct postgres_run *how, short events)
 {
-    struct pollfd fds[2] = { { .fd = il__pq->PQsocket(g->conn.pq), .events = events },
-                             { .fd     = how->to_the_end ? -1 : g->base.g->stop_fd,
-                               .events = POLLIN } };
-    int           ms     = -1;
+    struct pollfd fds[2]   = { { .fd = il__pq->PQsocket(g->conn.pq), .events = events },
+                               { .fd     = how->to_the_end ? -1 : g->base.g->stop_fd,
+                                 .events = POLLIN } };
+    int64_t       until_ns = deadline(g, how);
+    int           ms       = -1;
 
-    if (how->until_ns != 0) {
-        int64_t left_ns = MAX(how->until_ns - il__clock_boot_ns(), 0);
+    if (until_ns != INT64_MAX) {
+        int64_t left_ns = MAX(until_ns - il__clock_boot_ns(), 0);
         ms              = (int)MIN((left_ns + IL__NS_PER_MS - 1) / IL__NS_PER_MS, INT32_MAX);
     }
     (void)poll(fds, 2, ms);
@@ -189,14 +203,14 @@ wait_for_result(struct postgres_guard *g, const struct postgres_run *how, il_err
 {
     for (;;) {
         if (!how->to_the_end && atomic_load(&g->base.g->interrupted))
-            return give_up(g, how, true, reterr);
+            return give_up(g, how, reterr);
         int unsent = il__pq->PQflush(g->conn.pq);
         if (unsent < 0)
             return lose(g, reterr);
         if (unsent == 0 && il__pq->PQisBusy(g->conn.pq) == 0)
             return IL_OK;
-        if (how->until_ns != 0 && il__clock_boot_ns() >= how->until_ns)
-            return give_up(g, how, false, reterr);
+        if (il__clock_boot_ns() >= deadline(g, how))
+            return give_up(g, how, reterr);
         short can = wait_for_socket(g, how, (short)(unsent > 0 ? POLLIN | POLLOUT : POLLIN));
         if ((can & ~POLLOUT) != 0 && il__pq->PQconsumeInput(g->conn.pq) == 0)
             return lose(g, reterr);

@@ -22,7 +22,7 @@
 
 #include "guard_sqlite_sql.inc"
 
-#define LOOK_OPS 1000 /* SQLite VM steps between two checks for an interrupt */
+#define LOOK_OPS 1000 /* SQLite VM steps between two checks whether to stop */
 #define FENCE_TABLE "interlock_fence"
 #define DONE_TABLE "interlock_done"
 
@@ -102,14 +102,14 @@ refuse_commit(void *cookie)
 }
 
 static int
-was_interrupted(void *cookie)
+should_stop(void *cookie)
 {
     struct sqlite_guard *g = cookie;
 
-    return atomic_load(&g->base.g->interrupted) && !g->commits;
+    return !g->commits && (atomic_load(&g->base.g->interrupted) || il__guard_is_late(&g->base));
 }
 
-/* Another connection has the lock. Wait a little, and check for an interrupt. */
+/* Another connection has the lock. Wait a little, and check whether to stop. */
 static int
 wait_while_busy(void *cookie, int n_before)
 {
@@ -124,10 +124,10 @@ wait_while_busy(void *cookie, int n_before)
         g->busy_until =
             il__clock_boot_ns() +
             (g->commits ? MIN(timeout_ms, GUARD_ANSWER_MS_MAX) : timeout_ms) * IL__NS_PER_MS;
-    if (il__clock_boot_ns() >= g->busy_until || was_interrupted(g))
+    if (il__clock_boot_ns() >= g->busy_until || should_stop(g))
         return 0;
     (void)poll(&stop, g->commits ? 0 : 1, delays_ms[MIN(n_before, (int)ARRAY_LEN(delays_ms) - 1)]);
-    return !was_interrupted(g);
+    return !should_stop(g);
 }
 
 /* ---- prepared statements --------------------------------------------------------------------- */
@@ -584,7 +584,7 @@ static void
 set_hooks(struct sqlite_guard *g)
 {
     (void)sqlite3_commit_hook(g->db, refuse_commit, g); /* returns the previous hook: none */
-    sqlite3_progress_handler(g->db, LOOK_OPS, was_interrupted, g);
+    sqlite3_progress_handler(g->db, LOOK_OPS, should_stop, g);
 }
 
 static il_status

@@ -94,8 +94,9 @@ map(const struct sqlite_guard *g, int rc)
         break;
     }
     switch (rc & 0xFF) {
-    case SQLITE_INTERRUPT:
-        return IL_CANCELLED;
+    case SQLITE_INTERRUPT: /* of a connection of the caller's own: by its owner */
+        return il__guard_is_late(&g->base) && !atomic_load(&g->base.g->interrupted) ? IL_TIMEOUT
+                                                                                    : IL_CANCELLED;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return atomic_load(&g->base.g->interrupted) ? IL_CANCELLED : IL_TIMEOUT;
@@ -122,7 +123,9 @@ il__guard_sqlite_fail(struct sqlite_guard *g, int rc, il_error *reterr)
         return il__guard_cancelled(reterr);
     if (st == IL_STORE)
         return il__sq_error(rc, g->db != NULL ? sqlite3_system_errno(g->db) : 0, g->path, reterr);
-    if (st == IL_TIMEOUT)
+    if (st == IL_TIMEOUT && il__guard_is_late(&g->base))
+        IGNORE(il__guard_go_on(&g->base, reterr));
+    else if (st == IL_TIMEOUT)
         il__error_set(reterr, st, "%s: another connection has kept the file locked for too long",
                       g->path);
     else

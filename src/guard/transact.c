@@ -83,8 +83,8 @@ struct attempt {
 };
 
 static struct attempt
-attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, il_guard_fn *fn, void *cookie,
-        il_error *reterr)
+attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, int64_t until_ns, il_guard_fn *fn,
+        void *cookie, il_error *reterr)
 {
     struct attempt a  = { .status = IL_OK };
     il_guard_tx   *tx = NULL;
@@ -92,7 +92,7 @@ attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, il_guard_fn *fn, voi
     if (o->struct_size == sizeof *o && o->once_key != NULL)
         a.status = ensure_table(g, reterr);
     if (a.status == IL_OK)
-        a.status = il__guard_begin_attempt(g, o, n, &tx, reterr);
+        a.status = il__guard_begin_attempt(g, o, n, until_ns, &tx, reterr);
     if (a.status != IL_OK) {
         if (a.status == IL_UNKNOWN) /* whether the table was created, or a fence shown */
             a.status = il__error_set(reterr, IL_STORE, "connection lost before the transaction");
@@ -147,11 +147,12 @@ il_guard_transact(il_guard *g, const il_guard_tx_opts *opts, il_guard_fn *fn, vo
         opts = &defaults;
     unsigned       n_max = opts->tries_max != 0 ? opts->tries_max : TRIES;
     struct attempt a;
-    bool           unknown = false; /* an earlier attempt may have committed */
+    int64_t        until_ns = il__guard_deadline(opts);
+    bool           unknown  = false; /* an earlier attempt may have committed */
     for (unsigned n = 1;; n++) {
-        a       = attempt(g, opts, n, fn, cookie, &err);
+        a       = attempt(g, opts, n, until_ns, fn, cookie, &err);
         unknown = a.unknown || (unknown && !a.recorded);
-        if (!a.again || n >= n_max)
+        if (!a.again || n >= n_max || (until_ns != 0 && il__clock_boot_ns() >= until_ns))
             break;
         pause_before(g, n);
     }

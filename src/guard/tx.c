@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "guard/guard_internal.h"
 
+#define TIMEOUT_MS_MAX (INT64_C(366) * 86400000)
+
 /* ---- state ----------------------------------------------------------------------------------- */
 
 il_status
@@ -15,9 +17,7 @@ il__guard_usable(const il_guard_tx *tx, il_error *reterr)
 {
     if (tx->failed)
         return il__error_set(reterr, IL_STATE, "a statement of the transaction failed");
-    if (atomic_load(&tx->g->interrupted))
-        return il__guard_cancelled(reterr);
-    return IL_OK;
+    return il__guard_go_on(tx->c, reterr);
 }
 
 bool
@@ -95,6 +95,14 @@ tx_end(il_guard_tx *tx, il_guard_outcome outcome)
 
 /* ---- begin ----------------------------------------------------------------------------------- */
 
+int64_t
+il__guard_deadline(const il_guard_tx_opts *o)
+{
+    if (o == NULL || o->struct_size != sizeof *o || o->timeout_ms <= 0)
+        return 0; /* bad options are refused later */
+    return il__clock_boot_ns() + MIN(o->timeout_ms, TIMEOUT_MS_MAX) * IL__NS_PER_MS;
+}
+
 static il_status
 check_options(const il_guard_tx_opts *o, bool may_be_once, il_error *reterr)
 {
@@ -115,6 +123,8 @@ check_options(const il_guard_tx_opts *o, bool may_be_once, il_error *reterr)
     if (o->tries_max > IL_GUARD_TRIES_MAX)
         return il__error_set(reterr, IL_INVAL, "tries_max is %u; the limit is %d",
                              (unsigned)o->tries_max, IL_GUARD_TRIES_MAX);
+    if (o->timeout_ms < 0)
+        return il__error_set(reterr, IL_INVAL, "timeout_ms must not be negative");
     if (o->once_key == NULL)
         return IL_OK;
     if (!may_be_once || (o->flags & IL_GUARD_READ_ONLY) != 0)
@@ -151,7 +161,7 @@ tx_new(il_guard *g, const il_guard_tx_opts *o, unsigned n_attempt, il_guard_tx *
 
 il_status
 il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_attempt,
-                        il_guard_tx **ret, il_error *reterr)
+                        int64_t until_ns, il_guard_tx **ret, il_error *reterr)
 {
     static const il_guard_tx_opts defaults = IL_GUARD_TX_OPTS_INIT;
     il_guard_tx                  *tx       = NULL;
@@ -167,7 +177,7 @@ il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_at
     if (st != IL_OK)
         return st;
     CHECK(tx != NULL);
-    st = il__guard_take(g, &tx->c, reterr);
+    st = il__guard_take(g, until_ns, &tx->c, reterr);
     if (st == IL_OK) {
         CHECK(tx->c != NULL);
         int64_t began_ns = il__clock_boot_ns();
@@ -187,7 +197,7 @@ il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_at
 il_status
 il_guard_begin(il_guard *g, const il_guard_tx_opts *opts, il_guard_tx **ret, il_error *reterr)
 {
-    return il__guard_begin_attempt(g, opts, 0, ret, reterr);
+    return il__guard_begin_attempt(g, opts, 0, il__guard_deadline(opts), ret, reterr);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -200,9 +210,8 @@ check(il_guard_tx *tx, il_error *reterr)
                              "a statement of the transaction failed; rolled back");
     if (tx->depth > 0)
         return il__error_set(reterr, IL_STATE, "a savepoint is open; rolled back");
-    if (atomic_load(&tx->g->interrupted))
-        return il__guard_cancelled(reterr);
-    return il__guard_fences_check(tx, reterr);
+    il_status st = il__guard_go_on(tx->c, reterr);
+    return st == IL_OK ? il__guard_fences_check(tx, reterr) : st;
 }
 
 il_status

@@ -1,6 +1,6 @@
 /*
- * bounds.c: values of every type both ways, several fences, tags, every limit, bad arguments,
- * read-only transactions, and waits that take too long.
+ * bounds.c: values of every type both ways, several fences, tags, every limit, bad arguments, and
+ * read-only transactions.
  */
 #include "guard/rows.h"
 
@@ -603,116 +603,6 @@ G_TEST(a_read_only_transaction_locks_and_changes_nothing)
     il_guard_close(c);
 }
 
-/* ---- waits that take too long ---------------------------------------------------------------- */
-
-/* PostgreSQL: a row of another transaction; SQLite: the file. */
-G_TEST(waiting_for_a_row_has_a_limit)
-{
-    struct t_row_events seen;
-    il_guard_opts       o = IL_GUARD_OPTS_INIT;
-    il_guard           *a = t_rows_open(g, NULL, NULL);
-    il_error            err;
-    il_guard_tx        *tx = NULL;
-
-    o.lock_timeout_ms = 100;
-    il_guard *b       = t_rows_open(g, &o, &seen);
-    t_rows_make(g);
-    il_guard_tx *first = begin(a);
-    R_RUN(il_guard_lock(first, R_USER(2), NULL, why));
-    if (g->is_postgres) {
-        tx = begin(b);
-        R_RUN(il_guard_lock(tx, R_USER(1), NULL, why));
-        T_EQ(il_guard_lock(tx, R_USER(2), NULL, &err), IL_TIMEOUT);
-        T_EQ(il_guard_commit(tx, &err), IL_STATE);
-        T_EQ(seen.n, 1);
-        T_EQ(seen.rows[0].outcome, IL_GUARD_CONFLICT);
-        tx = begin(b);
-        T_EQ(il_guard_add(tx, R_USER(2), "balance", 1, NULL, NULL, &err), IL_TIMEOUT);
-        il_guard_rollback(tx);
-    } else {
-        T_EQ(il_guard_begin(b, NULL, &tx, &err), IL_TIMEOUT);
-    }
-    t_commit(first);
-    tx = begin(b); /* and its connection is good */
-    R_RUN(il_guard_lock(tx, R_USER(2), NULL, why));
-    t_commit(tx);
-    il_guard_close(a);
-    il_guard_close(b);
-}
-
-struct update {
-    il_guard_tx *tx;
-    const char  *sql;
-};
-
-static il_status
-update(void *cookie, il_error *err)
-{
-    const struct update *u = cookie;
-    const il_guard_query q = { .sql = u->sql };
-
-    return il_guard_exec(u->tx, &q, NULL, err);
-}
-
-/* Statements of one's own have no ranks: the server finds the deadlock. */
-G_TEST(a_deadlock_is_found)
-{
-    il_guard     *a = t_rows_open(g, NULL, NULL), *b = t_rows_open(g, NULL, NULL);
-    struct update u = { .sql = "UPDATE users SET small = 2 WHERE id = 2" };
-    struct t_task task;
-    il_error      err;
-
-    t_rows_make(g);
-    if (g->is_postgres) {
-        u.tx            = begin(a);
-        il_guard_tx *tx = begin(b);
-        t_exec(u.tx, "UPDATE users SET small = 2 WHERE id = 1");
-        t_exec(tx, "UPDATE users SET small = 3 WHERE id = 2");
-        int64_t pid = t_pid_of(tx);
-        t_task_start(&task, update, &u);
-        T_TRUE(t_is_waited_for(g, pid, &task));
-        il_status st = t_try(tx, "UPDATE users SET small = 3 WHERE id = 1", &err);
-        if (st != IL_OK) { /* one of the two */
-            T_EQ(st, IL_DEADLOCK);
-            il_guard_rollback(tx);
-            T_EQ(t_task_end(&task), IL_OK);
-            t_commit(u.tx);
-        } else {
-            T_EQ(t_task_end(&task), IL_DEADLOCK);
-            il_guard_rollback(u.tx);
-            t_commit(tx);
-        }
-        T_EQ(t_ground_count(g, "SELECT count(DISTINCT small) FROM users WHERE id IN (1, 2)"), 1);
-    }
-    il_guard_close(a);
-    il_guard_close(b);
-}
-
-static il_status
-sleep_long(void *cookie, il_guard_tx *tx, il_error *err)
-{
-    const il_guard_query q = { .sql = "SELECT pg_sleep(600)" };
-
-    (*(int *)cookie)++;
-    return il_guard_exec(tx, &q, NULL, err);
-}
-
-/* A statement that is too slow by itself would be so again. */
-G_TEST(a_slow_statement_is_not_tried_again)
-{
-    il_guard_opts o = IL_GUARD_OPTS_INIT;
-    int           n = 0;
-    il_error      err;
-
-    o.statement_timeout_ms = 100;
-    il_guard *c            = t_rows_open(g, &o, NULL);
-    if (g->is_postgres) {
-        T_EQ(il_guard_transact(c, NULL, sleep_long, &n, NULL, &err), IL_TIMEOUT);
-        T_EQ(n, 1);
-    }
-    il_guard_close(c);
-}
-
 int
 main(void)
 {
@@ -730,9 +620,6 @@ main(void)
         G_ROW(handles_and_transactions_that_are_missing),
         G_ROW(arguments_that_are_missing),
         G_ROW(a_read_only_transaction_locks_and_changes_nothing),
-        G_ROW(waiting_for_a_row_has_a_limit),
-        G_ROW(a_deadlock_is_found),
-        G_ROW(a_slow_statement_is_not_tried_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
