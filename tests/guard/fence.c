@@ -561,6 +561,53 @@ G_TEST(a_guarded_table_takes_our_writes)
     il_close(h);
 }
 
+static il_status
+begin_with(il_guard *c, const il_guard_fence *f, il_error *err)
+{
+    il_guard_tx_opts o  = IL_GUARD_TX_OPTS_INIT;
+    il_guard_tx     *tx = NULL;
+
+    o.fences     = f;
+    o.n_fences   = 1;
+    il_status st = il_guard_begin(c, &o, &tx, err);
+    il_guard_rollback(tx);
+    return st;
+}
+
+/* Two stores in one database have the same key: each fence counts in its own store. */
+G_TEST(two_stores_in_one_database)
+{
+    struct t_ground other = *g;
+    char            sql[256], out[4096];
+    il_error        err;
+
+    if (!g->is_shared)
+        return;
+    t_path(other.store, "%s&schema=il2_%s", g->server, g->schema);
+    il            *h = t_ground_store(g), *h2 = t_ground_store(&other);
+    il_guard      *c        = t_ground_open(g, 0);
+    il_guard_fence fences[] = { t_fence(h, t_take(h, "a", 30000)),
+                                t_fence(h2, t_take(h2, "a", 30000)) };
+    make_table(g);
+    t_break(h2, fences[1].fence);
+    il_guard_tx *tx = t_begin(c, &fences[0], false); /* the other store's lease does not matter */
+    t_exec(tx, "INSERT INTO t VALUES ('first')");
+    T_EQ(commit(tx, &err), IL_OK);
+    T_EQ(begin_with(c, &fences[1], &err), IL_STALE);
+    fences[1] = t_fence(h2, t_take(h2, "b", 30000));
+    t_break(h, fences[0].fence);
+    tx = t_begin(c, &fences[1], false);
+    t_exec(tx, "INSERT INTO t VALUES ('second')");
+    T_EQ(commit(tx, &err), IL_OK);
+    T_EQ(begin_with(c, &fences[0], &err), IL_STALE);
+    T_EQ(t_ground_count(g, COUNT), 2);
+    il_guard_close(c);
+    il_close(h);
+    il_close(h2);
+    (void)snprintf(sql, sizeof sql, "DROP SCHEMA il2_%s CASCADE", g->schema);
+    (void)t_ground_ask(g, sql, out);
+}
+
 int
 main(void)
 {
@@ -581,6 +628,7 @@ main(void)
         G_ROW(a_holder_that_was_stopped_cannot_commit),
         G_ROW(a_holder_that_was_killed_leaves_nothing),
         G_ROW(a_guarded_table_takes_our_writes),
+        G_ROW(two_stores_in_one_database),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /*
- * waits.c: waits that take too long: for a row, for a statement, for a whole transaction.
+ * waits.c: waits that take too long: for a row, for a statement, for a whole transaction; and
+ * commits that are interrupted.
  */
 #include <poll.h>
 
@@ -120,6 +121,85 @@ G_TEST(a_slow_statement_is_not_tried_again)
     il_guard_close(c);
 }
 
+/* ---- commits --------------------------------------------------------------------------------- */
+
+/* Have a function run at the commit of every transaction that changes `users`. */
+static void
+at_commit(const struct t_ground *g, const char *body)
+{
+    char sql[1024];
+
+    (void)snprintf(sql, sizeof sql,
+                   "CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s "
+                   "RETURN NULL; END $$",
+                   body);
+    t_sql(g, sql);
+    t_sql(g, "CREATE CONSTRAINT TRIGGER at_commit AFTER UPDATE ON users DEFERRABLE INITIALLY "
+             "DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit()");
+}
+
+static il_status
+add_one(void *cookie, il_guard_tx *tx, il_error *err)
+{
+    (*(int *)cookie)++;
+    return il_guard_add(tx, R_USER(1), "balance", 1, NULL, NULL, err);
+}
+
+/* The server ends the connection in the middle of a commit (FATAL). */
+G_TEST(a_commit_that_the_server_does_not_survive)
+{
+    il_guard        *c = t_rows_open(g, NULL, NULL);
+    il_guard_tx_opts o = IL_GUARD_TX_OPTS_INIT;
+    int              n = 0, replayed = 0;
+    il_error         err;
+
+    if (g->is_postgres) {
+        t_rows_make(g);
+        t_sql(g, "CREATE SEQUENCE deaths");
+        at_commit(g, "IF nextval('deaths') % 2 = 1 THEN "
+                     "PERFORM pg_terminate_backend(pg_backend_pid()); END IF;");
+        T_EQ(il_guard_transact(c, NULL, add_one, &n, NULL, &err), IL_UNKNOWN);
+        T_EQ(n, 1); /* it is not known whether it may be repeated */
+        t_sql(g, "SELECT setval('deaths', 2)");
+        o.once_key = "k";
+        R_RUN(il_guard_transact(c, &o, add_one, &n, &replayed, why));
+        T_EQ(n, 3);
+        T_EQ(replayed, 0);
+        T_EQ(t_ground_count(g, "SELECT balance FROM users WHERE id = 1"), 11);
+    }
+    il_guard_close(c);
+}
+
+static il_status
+commit(void *cookie, il_error *err)
+{
+    return il_guard_commit(cookie, err);
+}
+
+/* Neither an interrupt nor a deadline takes back a commit that was sent. */
+G_TEST(a_commit_is_not_cancelled)
+{
+    il_guard     *c = t_rows_open(g, NULL, NULL), *other = t_rows_open(g, NULL, NULL);
+    struct t_task task;
+
+    if (g->is_postgres) {
+        t_rows_make(g);
+        at_commit(g, "PERFORM pg_advisory_xact_lock(42);");
+        il_guard_tx *holder = begin(other);
+        t_exec(holder, "SELECT pg_advisory_xact_lock(42)");
+        il_guard_tx *tx = begin(c);
+        t_exec(tx, "UPDATE users SET small = 7 WHERE id = 1");
+        t_task_start(&task, commit, tx);
+        T_TRUE(t_is_waited_for(g, t_pid_of(holder), &task));
+        il_guard_interrupt(c);
+        il_guard_rollback(holder);
+        T_EQ(t_task_end(&task), IL_OK);
+        T_EQ(t_ground_count(g, "SELECT count(*) FROM users WHERE small = 7"), 1);
+    }
+    il_guard_close(c);
+    il_guard_close(other);
+}
+
 /* ---- transactions with a deadline ------------------------------------------------------------ */
 
 #define ENDLESS \
@@ -231,9 +311,14 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        G_ROW(waiting_for_a_row_has_a_limit),           G_ROW(a_deadlock_is_found),
-        G_ROW(a_slow_statement_is_not_tried_again),     G_ROW(a_statement_ends_at_the_deadline),
-        G_ROW(nothing_is_committed_after_the_deadline), G_ROW(waits_end_at_the_deadline),
+        G_ROW(waiting_for_a_row_has_a_limit),
+        G_ROW(a_deadlock_is_found),
+        G_ROW(a_slow_statement_is_not_tried_again),
+        G_ROW(a_commit_that_the_server_does_not_survive),
+        G_ROW(a_commit_is_not_cancelled),
+        G_ROW(a_statement_ends_at_the_deadline),
+        G_ROW(nothing_is_committed_after_the_deadline),
+        G_ROW(waits_end_at_the_deadline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
