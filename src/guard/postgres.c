@@ -317,9 +317,12 @@ postgres_commit(struct guard_conn *c, il_error *reterr)
 
     if (g->conn.pq == NULL) /* nothing was sent: the server rolls it back */
         return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
-    il_status st = il__guard_postgres_run(g, &s, &how, reterr);
+    il_error  err = { .message = "" };
+    il_status st  = il__guard_postgres_run(g, &s, &how, &err);
     if (strcmp(how.tag, "COMMIT") == 0) /* whatever became of the connection after that */
         return IL_OK;
+    if (reterr != NULL)
+        *reterr = err;
     if (st == IL_OK)
         return il__error_set(reterr, IL_STATE, "%s: the transaction was rolled back", g->url.shown);
     if (g->conn.pq == NULL)
