@@ -123,6 +123,7 @@ struct http_request {
     struct http_once *once;        /* idempotency.c */
     unsigned          limits_held; /* limits.c */
     bool              limits_judged;
+    bool              took_token; /* of route->bucket */
     /* The most that its ops could add, while they are in progress. */
     int64_t                 limits_locks, limits_jobs, limits_bytes;
     struct http_key_waiter *key_waiter; /* auth.c: waits for the lookup of its key */
@@ -211,6 +212,10 @@ void http_errand_resume(struct http_request *r);
  * 429, and then(r) is not called either.
  */
 void http_park(struct http_request *r, int64_t ms, http_fn *then);
+
+/* Give back the token that the request took from the bucket of its route: it did no work, since it
+ * found a job running already, say. On the loop; safe to repeat. */
+void http_bucket_refund(struct http_request *r);
 
 /* Allocate in r->mem. On NULL the caller answers 503: http_fail_nomem(r). */
 void *http_alloc(struct http_request *r, size_t n_bytes);
