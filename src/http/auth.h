@@ -42,12 +42,13 @@ void http_auth_forget(struct http_server *s);
 
 /*
  * By role, or by a named permission: the route's id ("queue_claim"), or the id with its first '_'
- * replaced by ':' ("queue:claim"). Also used for the ops of a batch, each with its own route.
+ * replaced by ':' ("queue:claim"); for a route with a grant, the grant or one below it. Also used
+ * for the ops of a batch, each with its own route.
  */
 #define HTTP_PERMISSION_BYTES 80
 bool        http_may(const struct http_caller *c, const struct http_route *route);
 const char *http_permission_name(enum http_permission permission); /* "open", "any", "read", … */
-/* A route's id as a named permission: its first '_' becomes ':'. */
+/* The named permission of a route: its grant, else its id with the first '_' replaced by ':'. */
 void http_permission_of(const struct http_route *route, char ret[HTTP_PERMISSION_BYTES]);
 
 /* Count and log that the caller lacks the permission of a route. For ops of a batch, which are

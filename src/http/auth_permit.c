@@ -49,6 +49,16 @@ names_route(const char *word, size_t n, const char *id)
     return n == strlen(cut + 1) && strncmp(word, cut + 1, n) == 0;
 }
 
+/* "admin:usage:write" includes "admin:usage". */
+static bool
+includes_grant(const char *word, size_t n, const char *grant)
+{
+    size_t n_grant = strlen(grant);
+
+    return n >= n_grant && strncmp(word, grant, n_grant) == 0 &&
+           (n == n_grant || word[n_grant] == ':');
+}
+
 bool
 http_may(const struct http_caller *c, const struct http_route *route)
 {
@@ -56,7 +66,8 @@ http_may(const struct http_caller *c, const struct http_route *route)
         return true;
     for (const char *p = c->permissions; *p != '\0';) {
         size_t n = strcspn(p, " ");
-        if (n > 0 && names_route(p, n, route->id))
+        if (n > 0 && (route->grant != NULL ? includes_grant(p, n, route->grant)
+                                           : names_route(p, n, route->id)))
             return true;
         p += n + (p[n] == ' ');
     }
@@ -66,7 +77,11 @@ http_may(const struct http_caller *c, const struct http_route *route)
 void
 http_permission_of(const struct http_route *route, char ret[HTTP_PERMISSION_BYTES])
 {
-    (void)snprintf(ret, HTTP_PERMISSION_BYTES, "%s", route->id); /* ids are short */
+    /* Both are short. */
+    (void)snprintf(ret, HTTP_PERMISSION_BYTES, "%s",
+                   route->grant != NULL ? route->grant : route->id);
+    if (route->grant != NULL)
+        return;
     char *cut = strchr(ret, '_');
     if (cut != NULL)
         *cut = ':';

@@ -248,7 +248,7 @@ granted(struct http_request *r, struct http_once *once)
     r->n_ops   = 0;
     r->once    = once;
     r->wait_ms = 0;
-    r->route->fn(r);
+    http_handle(r);
 }
 
 static void begun(struct http_request *r);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
+#include "http/bucket.h"
 #include "http/handler.h"
 
 static bool
@@ -231,6 +232,13 @@ superfluous(struct http_request *r)
 }
 
 void
+http_handle(struct http_request *r)
+{
+    if (r->route->bucket == NULL || http_bucket_take(r))
+        r->route->fn(r);
+}
+
+void
 http_run(struct http_request *r)
 {
     if (superfluous(r))
@@ -246,5 +254,5 @@ http_run(struct http_request *r)
         return;
     }
     r->wait_ms = 0; /* the handler parses the query again */
-    r->route->fn(r);
+    http_handle(r);
 }

@@ -1,9 +1,8 @@
 /*
  * limits.c: limits of tenants. See limits.h.
  *
- * A token bucket is one number: the time at which it would be full again (the "theoretical arrival
- * time" of GCRA). Live locks and jobs are counted in the store, so the counts cannot drift; `since`
- * is what this server has granted since the last count came back.
+ * Live locks and jobs are counted in the store, so the counts cannot drift; `since` is what this
+ * server has granted since the last count came back.
  */
 #include "http/limits.h"
 
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "http/bucket.h"
 #include "http/metrics.h"
 #include "http/server.h"
 #include "http/server_ops.h"
@@ -46,6 +46,7 @@ struct http_tenant {
     unsigned               n_refs;
     struct il__data_limits own;
     int64_t                full_ns; /* when its bucket is full again */
+    struct http_buckets    buckets; /* of the routes of apps */
     int64_t                n_waiters, n_streams;
     struct counted         locks, jobs;
     struct http_storage    storage;
@@ -132,13 +133,27 @@ http_tenant_ref(struct http_server *s, const char *name)
     return t;
 }
 
+static void
+forget(struct http_tenant *t)
+{
+    il__map_remove(&t->server->limits->map, hash_of(t->name), t);
+    tenant_free(t);
+}
+
+/* A tenant with an empty bucket is remembered until it is full (http_limits_tick()). */
 void
 http_tenant_unref(struct http_tenant *t)
 {
-    if (t == NULL || --t->n_refs > 0 || t->server->limits == NULL)
+    if (t == NULL || --t->n_refs > 0 || t->server->limits == NULL ||
+        !http_buckets_full(&t->buckets, il__clock_boot_ns()))
         return;
-    il__map_remove(&t->server->limits->map, hash_of(t->name), t);
-    tenant_free(t);
+    forget(t);
+}
+
+struct http_buckets *
+http_tenant_buckets(struct http_tenant *t)
+{
+    return &t->buckets;
 }
 
 void
@@ -228,19 +243,6 @@ refuse_rate(struct http_request *r, int64_t rate, const char *what, const char *
 
 /* ---- requests, waits, streams ---------------------------------------------------------------- */
 
-/* The state of a bucket after taking one more, with `rate` per `span_ns` and a burst of `burst`.
- * Returns the wait until then in ns; 0 or less: it may be taken now. */
-static int64_t
-look_into(int64_t full_ns, int64_t now_ns, int64_t span_ns, int64_t rate, int64_t burst,
-          int64_t *ret_full_ns)
-{
-    int64_t interval_ns = MAX(span_ns / rate, 1);
-
-    burst        = MIN(burst, INT64_MAX / 2 / interval_ns);
-    *ret_full_ns = MAX(full_ns, now_ns) + interval_ns;
-    return *ret_full_ns - now_ns - burst * interval_ns;
-}
-
 bool
 http_limits_request(struct http_request *r)
 {
@@ -250,8 +252,9 @@ http_limits_request(struct http_request *r)
 
     if (l.requests_per_second == 0)
         return true;
-    int64_t wait_ns = look_into(t->full_ns, il__clock_boot_ns(), SECOND_NS, l.requests_per_second,
-                                l.burst > 0 ? l.burst : 2 * l.requests_per_second, &full_ns);
+    int64_t wait_ns =
+        http_bucket_look(t->full_ns, il__clock_boot_ns(), SECOND_NS, l.requests_per_second,
+                         l.burst > 0 ? l.burst : 2 * l.requests_per_second, &full_ns);
     if (wait_ns > 0)
         return refuse_rate(r, l.requests_per_second, "requests", "second", wait_ns);
     t->full_ns = full_ns;
@@ -725,6 +728,11 @@ http_limits_tick(struct http_server *s, int64_t now_ns)
 
     for (size_t i = 0; i < map->size; i++) {
         struct http_tenant *t = map->slots[i].item;
+        if (t != NULL && t->n_refs == 0) {
+            if (http_buckets_full(&t->buckets, now_ns))
+                forget(t);
+            continue;
+        }
         if (t == NULL || t->op_ns == 0 || now_ns - t->op_ns > IDLE_NS)
             continue;
         struct il__data_limits l = limits_of(t);

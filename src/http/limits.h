@@ -12,14 +12,17 @@
 #include "http/http.h"
 
 struct http_tenant;
+struct http_buckets;
 
 il_status http_limits_open(struct http_server *s, il_error *reterr) MUST_USE;
 void      http_limits_close(struct http_server *s);
 void      http_limits_tick(struct http_server *s, int64_t now_ns); /* about four times a second */
 
-/* The tenant's state: created with its first key, freed with its last. NULL: out of memory. */
+/* The tenant's state: created with its first key, freed after its last. NULL: out of memory. */
 struct http_tenant *http_tenant_ref(struct http_server *s, const char *name);
 void                http_tenant_unref(struct http_tenant *t);
+/* Its token buckets (bucket.h). */
+struct http_buckets *http_tenant_buckets(struct http_tenant *t);
 /* Set the tenant's limits as read from the data store. */
 void http_tenant_limits(struct http_tenant *t, const struct il__data_limits *own);
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -18,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "http/app.h"
 #include "http/route.h"
 #include "http/server.h"
 
@@ -26,21 +28,25 @@
 #define OFTEN_NS (10 * (int64_t)IL__NS_PER_MS) /* is_too_much() */
 #define OFTEN_BURST 500
 #define TELL_EVERY_NS (1000 * (int64_t)IL__NS_PER_MS)
+#define COMING_MAX 1024      /* lines of apps on their way to the loop */
 #define VALUE_BYTES_MAX 2048 /* of one value; a key has at most 512 */
 
 struct http_log {
-    int                 fd;
-    bool                json;
-    bool                plain_file; /* writes do not block */
-    bool                open_line;
-    enum http_log_level level;
-    struct il__buf      buf;
-    size_t              line; /* start of the line being formatted */
-    uint64_t            n_dropped, n_dropped_told;
-    int64_t             tell_ns; /* not before */
-    int64_t             full_ns[HTTP_EVENT_COUNT];
-    int64_t             second; /* the second that `date` shows */
-    char                date[24];
+    int            fd;
+    bool           json;
+    bool           plain_file; /* writes do not block */
+    bool           open_line;
+    struct il__buf buf;
+    size_t         line; /* start of the line being formatted */
+    uint64_t       n_dropped_told;
+    int64_t        tell_ns; /* not before */
+    int64_t        full_ns[HTTP_EVENT_COUNT];
+    /* Read or changed by the threads of apps, too. */
+    atomic_int           level;
+    atomic_uint          n_coming; /* lines of apps on their way to the loop */
+    atomic_uint_fast64_t n_dropped;
+    int64_t              second; /* the second that `date` shows */
+    char                 date[24];
 };
 
 static const char *const level_names[] = { "debug", "info", "warn", "error" };
@@ -62,7 +68,8 @@ http_log_open(struct http_server *s, il_error *reterr)
 
     if (l == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory for the log");
-    *l = (struct http_log){ .fd = STDERR_FILENO, .json = s->o->log_json, .level = s->o->log_level };
+    *l = (struct http_log){ .fd = STDERR_FILENO, .json = s->o->log_json };
+    atomic_store(&l->level, (int)s->o->log_level);
     l->plain_file = fstat(l->fd, &st) == 0 && S_ISREG(st.st_mode);
     il__buf_init(&l->buf, LOG_BYTES_MAX + VALUE_BYTES_MAX);
     s->log = l;
@@ -72,19 +79,26 @@ http_log_open(struct http_server *s, il_error *reterr)
 void
 http_log_set_level(struct http_server *s, enum http_log_level level)
 {
-    s->log->level = level;
+    atomic_store(&s->log->level, (int)level);
 }
 
 uint64_t
 http_log_dropped(const struct http_server *s)
 {
-    return s->log->n_dropped;
+    return atomic_load(&s->log->n_dropped);
+}
+
+/* From any thread. */
+static bool
+is_on(const struct http_log *l, enum http_log_level level)
+{
+    return (int)level >= atomic_load_explicit(&l->level, memory_order_relaxed);
 }
 
 bool
 http_log_on(const struct http_server *s, enum http_event event)
 {
-    return s->log != NULL && events[event].level >= s->log->level;
+    return s->log != NULL && is_on(s->log, events[event].level);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -115,13 +129,13 @@ static void
 tell_dropped(struct http_server *s)
 {
     struct http_log *l = s->log;
-    uint64_t         n = l->n_dropped - l->n_dropped_told;
+    uint64_t         n = atomic_load(&l->n_dropped) - l->n_dropped_told;
 
     int64_t now_ns = il__clock_boot_ns();
     if (n == 0 || l->buf.n_bytes > 0 || now_ns < l->tell_ns)
         return;
-    l->n_dropped_told = l->n_dropped;
-    l->tell_ns        = now_ns + TELL_EVERY_NS;
+    l->n_dropped_told += n;
+    l->tell_ns = now_ns + TELL_EVERY_NS;
     if (http_log_begin(s, HTTP_EVENT_log_dropped)) {
         http_log_int(s, "lines", (int64_t)n);
         http_log_end(s);
@@ -332,7 +346,7 @@ http_log_begin(struct http_server *s, enum http_event event)
 bool
 http_log_begin_app(struct http_server *s, enum http_log_level level, const char *name)
 {
-    return s->log != NULL && level >= s->log->level && begin_line(s, level, name);
+    return s->log != NULL && is_on(s->log, level) && begin_line(s, level, name);
 }
 
 static void
@@ -435,4 +449,78 @@ http_log_request(struct http_request *r)
     http_log_int(s, "bytes", (int64_t)r->bytes_out);
     http_log_text(s, "peer", r->peer);
     http_log_end(s);
+}
+
+/* ---- lines of apps, from any thread ---------------------------------------------------------- */
+
+/* On its way to the loop; the texts of the fields follow it. */
+struct app_line {
+    const struct http_app_event *event;
+    size_t                       n_fields;
+    struct http_log_field        fields[];
+};
+
+static void
+write_app_line(struct http_server *s, void *cookie)
+{
+    AUTO_FREE struct app_line *line = cookie;
+
+    atomic_fetch_sub(&s->log->n_coming, 1);
+    if (!http_log_begin_app(s, line->event->level, line->event->name))
+        return;
+    for (size_t i = 0; i < line->n_fields; i++) {
+        const struct http_log_field *f = &line->fields[i];
+        if (f->kind == HTTP_FIELD_TEXT)
+            http_log_text(s, f->name, f->text);
+        else if (f->kind == HTTP_FIELD_INT)
+            http_log_int(s, f->name, f->number);
+        else
+            http_log_ms(s, f->name, f->number);
+    }
+    http_log_end(s);
+}
+
+static struct app_line *
+copy_line(const struct http_app_event *event, const struct http_log_field *fields, size_t n)
+{
+    size_t           n_text = 0;
+    struct app_line *line;
+
+    for (size_t i = 0; i < n; i++)
+        n_text += fields[i].text != NULL ? strnlen(fields[i].text, VALUE_BYTES_MAX) + 1 : 0;
+    line = il__alloc(sizeof *line + n * sizeof *fields + n_text);
+    if (line == NULL)
+        return NULL;
+    *line    = (struct app_line){ .event = event, .n_fields = n };
+    char *at = (char *)&line->fields[n];
+    for (size_t i = 0; i < n; i++) {
+        line->fields[i] = fields[i];
+        if (fields[i].text == NULL)
+            continue;
+        size_t n_bytes       = strnlen(fields[i].text, VALUE_BYTES_MAX);
+        line->fields[i].text = il__put(&at, fields[i].text, n_bytes);
+        *at++                = '\0';
+    }
+    return line;
+}
+
+/* The count is taken before the line is sent and given back when it arrives, so never more than
+ * COMING_MAX are in memory, however many threads log at once. */
+void
+http_app_log_fields(struct http_server *s, const struct http_app *app, size_t event,
+                    const struct http_log_field *fields, size_t n_fields)
+{
+    struct http_log *l = s->log;
+    struct app_line *line;
+
+    CHECK(event < app->n_events && n_fields <= HTTP_LOG_FIELDS_MAX);
+    if (!is_on(l, app->events[event].level))
+        return;
+    bool room = atomic_fetch_add(&l->n_coming, 1) < COMING_MAX;
+    line      = room ? copy_line(&app->events[event], fields, n_fields) : NULL;
+    if (line != NULL && http_post(s, write_app_line, line))
+        return;
+    il__free(line);
+    atomic_fetch_sub(&l->n_coming, 1);
+    atomic_fetch_add(&l->n_dropped, 1);
 }

@@ -2,7 +2,8 @@
  * log.h: the event log, one line per event on stderr: a JSON object, or text for people on a
  * terminal. Events have fixed names (log.def).
  *
- * Used on the loop only, except during start and shutdown. Lines are buffered and written once per
+ * Used on the loop only, except during start and shutdown; apps have http_app_log() (app.h) for
+ * their own threads. Lines are buffered and written once per
  * turn of the loop. A stalled reader never blocks the loop: lines are then dropped, and counted.
  *
  * Names that come from callers are escaped. Never logged: keys, Authorization, payloads, results,

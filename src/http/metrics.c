@@ -27,13 +27,13 @@ http_metrics_open(struct http_server *s, il_error *reterr)
         il__free(m);
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     }
+    s->metrics       = m;
     m->server        = s;
     m->started_ms    = il__clock_wall_ms();
     m->other.tenant  = other;
     m->other.name    = other;
     m->seen.store_up = m->seen.data_up = true; /* assume up, since it was opened */
-    s->metrics                         = m;
-    return IL_OK;
+    return http_app_metrics_open(m, reterr);
 }
 
 void
@@ -44,6 +44,7 @@ http_metrics_close(struct http_server *s)
     if (m == NULL)
         return;
     http_gather_close(m);
+    http_app_metrics_close(m);
     for (size_t i = 0; i < m->pipelines.size; i++)
         il__free(m->pipelines.slots[i].item);
     il__map_release(&m->pipelines);

@@ -4,13 +4,17 @@
  *   metrics.c         counters, requests, pipelines
  *   metrics_print.c   the text of a scrape
  *   metrics_ops.c     what applied ops report: log lines of locks, waits, holds, conflicts
+ *   app_metrics.c     metrics that apps declare
  *   metrics_gather.c  what only the store knows, gathered periodically
  */
 #ifndef IL_HTTP_METRICS_INTERNAL_H
 #define IL_HTTP_METRICS_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "base/heap.h"
 #include "base/map.h"
+#include "http/app.h"
 #include "http/errands.h"
 #include "http/metrics.h"
 
@@ -107,9 +111,18 @@ enum http_look {
     HTTP_LOOK_COUNT
 };
 
+/* The values of an app's metrics: one cell per label value, those of one metric together. */
+struct http_app_cell {
+    atomic_int_fast64_t  value;                   /* of a histogram: the sum, in ns */
+    atomic_uint_fast64_t counts[HTTP_BOUNDS + 1]; /* of a histogram */
+};
+
 struct http_metrics {
     struct http_server *server;
-    int64_t             counts[HTTP_COUNT_COUNT];
+    /* One array per app. The pointers are set before an app is opened and freed after it was
+     * closed, the cells are atomic: so the threads of apps need no lock. */
+    struct http_app_cell *cells[HTTP_APPS_MAX];
+    int64_t               counts[HTTP_COUNT_COUNT];
     struct http_route_stats {
         uint64_t              classes[6]; /* 1xx .. 5xx at 1 .. 5 */
         struct http_histogram took;
@@ -128,6 +141,10 @@ struct http_metrics {
     struct http_gathered seen;                       /* by the last round */
     int64_t gathered_ns, gather_took_ns, scraped_ns; /* when the last round began or ended */
 };
+
+/* app_metrics.c */
+il_status http_app_metrics_open(struct http_metrics *m, il_error *reterr) MUST_USE;
+void      http_app_metrics_close(struct http_metrics *m);
 
 /* metrics_gather.c */
 void http_gather_tick(struct http_metrics *m, int64_t now_ns);

@@ -12,6 +12,7 @@
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics_internal.h"
+#include "http/pool.h"
 #include "http/route.h"
 #include "http/server.h"
 #include "runtime/metrics.h"
@@ -401,6 +402,60 @@ print_values(const struct http_metrics *m, struct il__buf *b)
     il__buf_adds(b, "} 1\n");
 }
 
+/* ---- apps ------------------------------------------------------------------------------------ */
+
+static void
+print_app_histogram(struct il__buf *b, const char *name, const char *labels,
+                    struct http_app_cell *cell)
+{
+    uint64_t counts[HTTP_BOUNDS + 1];
+
+    for (size_t i = 0; i <= HTTP_BOUNDS; i++)
+        counts[i] = atomic_load_explicit(&cell->counts[i], memory_order_relaxed);
+    histogram(b, name, labels, http_lock_bounds, counts, HTTP_BOUNDS,
+              (double)atomic_load_explicit(&cell->value, memory_order_relaxed) / 1e9);
+}
+
+/* Prints a metric and returns the number of its cells. */
+static size_t
+print_app_metric(struct il__buf *b, const struct http_app_metric *metric,
+                 struct http_app_cell *cells)
+{
+    static const char *const types[] = { "counter", "gauge", "histogram" };
+    size_t                   n       = metric->label != NULL ? metric->n_values : 1;
+
+    head(b, metric->name, types[metric->type], metric->help);
+    for (size_t i = 0; i < n; i++) {
+        AUTO_BUF struct il__buf labels;
+        il__buf_init(&labels, 1024);
+        if (metric->label != NULL)
+            label(&labels, '{', metric->label, metric->values[i]);
+        if (metric->type == HTTP_METRIC_histogram) {
+            il__buf_addc(&labels, ',');
+            print_app_histogram(b, metric->name,
+                                metric->label != NULL ? il__buf_str(&labels) + 1 : "", &cells[i]);
+            continue;
+        }
+        il__buf_addf(b, "%s%s%s %" PRId64 "\n", metric->name, il__buf_str(&labels),
+                     metric->label != NULL ? "}" : "",
+                     (int64_t)atomic_load_explicit(&cells[i].value, memory_order_relaxed));
+    }
+    return n;
+}
+
+static void
+print_apps(struct http_metrics *m, struct il__buf *b)
+{
+    const struct http_options *o = m->server->o;
+
+    for (size_t i = 0; i < o->n_apps; i++) {
+        size_t at = 0;
+        for (size_t k = 0; k < o->apps[i]->n_metrics; k++)
+            at += print_app_metric(b, &o->apps[i]->metrics[k], m->cells[i] + at);
+    }
+    http_apps_print(m->server, b);
+}
+
 /* ---- the process ----------------------------------------------------------------------------- */
 
 static void
@@ -459,7 +514,7 @@ http_metrics_print(struct http_server *s, struct il__buf *b)
     print_counts(m, b);
     print_values(m, b);
     print_process(m, b);
-    http_apps_print(s, b);
+    print_apps(m, b);
 }
 
 void

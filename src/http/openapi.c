@@ -9,6 +9,7 @@
 #include "http/admin.h"
 #include "http/app.h"
 #include "http/auth.h"
+#include "http/bucket.h"
 #include "http/handler.h"
 #include "wire/json.h"
 
@@ -390,12 +391,17 @@ operation(struct json_maker *m, const struct http_route *route)
     (void)snprintf(tag, sizeof tag, "%.*s", (int)strcspn(route->id, "_"), route->id);
     op = json_pack("{s:s, s:s, s:[s], s:s, s:o, s:o}", "operationId", route->id, "summary",
                    route->summary, "tags", tag, "x-permission",
-                   http_permission_name(route->permission), "parameters", parameters_of(m, route),
-                   "responses", responses_of(m, route));
+                   route->grant != NULL ? route->grant : http_permission_name(route->permission),
+                   "parameters", parameters_of(m, route), "responses", responses_of(m, route));
     if (route->body != NULL)
         il__json_set(m, op, "requestBody", body_of(m, route));
     if (route->permission == HTTP_MAY_open)
         il__json_set(m, op, "security", json_array());
+    if (route->bucket != NULL)
+        il__json_set(m, op, "x-rate-limit",
+                     json_pack("{s:s, s:I, s:I}", "quota", route->bucket->name, "limit",
+                               (json_int_t)route->bucket->tokens, "period_ms",
+                               (json_int_t)route->bucket->period_ms));
     return op;
 }
 

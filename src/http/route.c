@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "http/admin.h"
 #include "http/body_fields.h"
+#include "http/bucket.h"
 #include "http/metrics.h"
 
 #define SEGMENTS_MAX 8
@@ -21,10 +22,10 @@ static const struct http_route first[] = {
 /* clang-format off */
 #define R(method, path, permission, id, fn, query, body, answer, flags, summary) \
     { method,  path, HTTP_MAY_##permission, http_##fn, query, body, answer, flags, \
-      summary, #id,  IL_OP_NONE,            NULL,      NULL },
+      summary, #id,  IL_OP_NONE,            NULL,      NULL, NULL, NULL },
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) \
     { method,  path, HTTP_MAY_##permission, http_##fn, NULL, NULL, answer, flags, \
-      summary, #id,  IL_OP_##op,            NULL,      NULL },
+      summary, #id,  IL_OP_##op,            NULL,      NULL, NULL, NULL },
 #include "http/routes.def"
 #undef R
 #undef OP
@@ -114,12 +115,24 @@ il__http_route_of_op(il_op_type type)
     return of_op[type];
 }
 
-static size_t n_first; /* routes of the server; those of apps follow */
+static size_t n_first;   /* routes of the server; those of apps follow */
+static size_t n_buckets; /* that all of them name */
 
 bool
 il__http_route_is_app(const struct http_route *route)
 {
     return il__http_route_index(route) >= n_first;
+}
+
+/* Is the bucket of the i-th route none of the routes before it? */
+static bool
+is_new_bucket(size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (routes[k].bucket == routes[i].bucket)
+            return false;
+    }
+    return routes[i].bucket != NULL;
 }
 
 void
@@ -130,9 +143,13 @@ il__http_routes_add(const struct http_route *more, size_t n)
         size_t             i     = il__http_n_routes++;
         struct http_route *route = &routes[i];
         *route                   = more[k];
-        cut[i].below             = route->path[1] != '/';
-        cut[i].bare              = (route->flags & HTTP_BARE) != 0;
-        cut[i].n = cut_path(cut[i].below ? route->path : route->path + 1, cut[i].segments);
+        CHECK(route->grant == NULL || route->permission == HTTP_MAY_admin);
+        CHECK(route->bucket == NULL || route->permission != HTTP_MAY_open);
+        n_buckets += is_new_bucket(i);
+        CHECK(n_buckets <= HTTP_BUCKETS_MAX);
+        cut[i].below = route->path[1] != '/';
+        cut[i].bare  = (route->flags & HTTP_BARE) != 0;
+        cut[i].n     = cut_path(cut[i].below ? route->path : route->path + 1, cut[i].segments);
         CHECK(cut[i].n <= SEGMENTS_MAX);
         if (route->op == IL_OP_NONE)
             continue;
@@ -149,6 +166,7 @@ void
 il__http_routes_init(void)
 {
     il__http_n_routes = 0;
+    n_buckets         = 0;
     il__http_routes_add(first, ARRAY_LEN(first));
     n_first = il__http_n_routes;
     for (size_t i = 0; i < ARRAY_LEN(only_in_batches); i++)

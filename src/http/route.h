@@ -23,6 +23,8 @@
 
 #include "http/http.h"
 
+struct http_bucket;
+
 enum http_permission {
     HTTP_MAY_open = 1, /* no key needed */
     HTTP_MAY_any,      /* any valid key */
@@ -64,6 +66,14 @@ struct http_route {
     il_op_type                op;      /* IL_OP_NONE: not a single op */
     const char               *example; /* example of its body, JSON; NULL: see examples.def */
     const char *store_text; /* message when the store is unavailable; NULL = the default */
+    /*
+     * A named permission that is needed instead of a role: "admin:usage". The role admin has it,
+     * and so has a key with this permission or one below it ("admin:usage:write"); no other role
+     * has, nor does the id of the route grant it. `permission` is then HTTP_MAY_admin.
+     */
+    const char *grant;
+    /* Each call takes a token of it (bucket.h); NULL = none. Not on open routes. */
+    const struct http_bucket *bucket;
 };
 
 #define HTTP_BASE "/api/v1"
@@ -104,6 +114,9 @@ const char *il__http_route_arg(const char *path, size_t i, size_t *ret_bytes);
 
 /* Run the handler of a complete and permitted request; with an Idempotency-Key, only once. */
 void http_run(struct http_request *r);
+/* Call the handler, after taking a token of the route's bucket if it has one. A repeated answer of
+ * an Idempotency-Key takes none. */
+void http_handle(struct http_request *r);
 
 /*
  * Parse query and body by the tables of the route into a struct of the handler. ?wait and wait_ms
@@ -129,7 +142,7 @@ const char *http_new_id(struct http_request *r, size_t n);
 
 /* ---- idempotency (idempotency.c), events (stream.c), documents (openapi.c) ------------------- */
 
-/* then route->fn(r), or the stored answer */
+/* then http_handle(r), or the stored answer */
 void http_once_begin(struct http_request *r);
 /* In http_answer(): true: the answer is being stored; http_answer() is called again afterwards. */
 bool http_once_answer(struct http_request *r, int status);
