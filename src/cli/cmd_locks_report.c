@@ -337,12 +337,28 @@ read_file(const char *path, struct lock_report *r, il_error *reterr)
     return st == IL_OK ? IL_OK : il__error_set(reterr, st, "%s", err.message);
 }
 
+/* Without a file: of the server, if the command has one, else standard input. */
+static il_status
+read_locks(struct cli *cli, struct lock_report *r, const char **ret_name, il_error *reterr)
+{
+    const char *path   = cli->args.operands[0];
+    const char *server = CLI_SETTING(cli, server)->text;
+
+    if (path != NULL || server == NULL || server[0] == '\0') {
+        *ret_name = path != NULL && strcmp(path, "-") != 0 ? path : "standard input";
+        return read_file(path, r, reterr);
+    }
+    *ret_name    = "the server";
+    il_status st = il__cli_store_open(cli, false, reterr);
+    return st == IL_OK ? il__cli_lock_report_ask(cli, r, reterr) : st;
+}
+
 int
 il__cli_locks_report(struct cli *cli)
 {
     AUTO_LIMITS struct limits           limits = { 0 };
     AUTO_LOCK_REPORT struct lock_report r      = { 0 };
-    const char                         *path   = cli->args.operands[0];
+    const char                         *name   = "";
     enum level                          worst  = LEVEL_OK;
     il_error                            err;
 
@@ -352,7 +368,7 @@ il__cli_locks_report(struct cli *cli)
                              "--cursor");
     il_status st = read_limits(cli, &limits, &err);
     if (st == IL_OK)
-        st = read_file(path, &r, &err);
+        st = read_locks(cli, &r, &name, &err);
     if (st != IL_OK)
         return il__cli_fail(&err);
     int status = 0;
@@ -362,7 +378,7 @@ il__cli_locks_report(struct cli *cli)
         status = print_groups(&r, &limits, &worst);
     if (status == 0 && !cli->json)
         print_findings(&r, &limits);
-    print_notes(cli, &r, path != NULL && strcmp(path, "-") != 0 ? path : "standard input");
+    print_notes(cli, &r, name);
     if (status != 0)
         return status;
     return worst == LEVEL_CRITICAL ? CLI_EXIT_CRITICAL : worst == LEVEL_WARNING ? CLI_EXIT_SLOW : 0;

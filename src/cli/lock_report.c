@@ -9,9 +9,11 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "cli/runner.h"
 #include "interlock-guard.h"
 
 #define US_PER_MS 1000
+#define ROW_LOCKS_PATH "/admin/row-locks"
 #define MS_MAX 1e15 /* of a time: it fits into 64 bits in microseconds */
 
 /* What the report needs of a line. Texts are borrowed from the JSON. */
@@ -363,6 +365,53 @@ il__cli_lock_report_read(struct lock_report *r, FILE *file, il_error *reterr)
         return il__error_set(reterr, IL_NOMEM, "out of memory for the report");
     if (ferror(file) != 0)
         return il__error_set(reterr, IL_STORE, "cannot read: %s", strerror(errno));
+    sort_all(r);
+    return IL_OK;
+}
+
+/* A page of GET /admin/row-locks. Returns whether there was memory for it. */
+static bool
+add_page(struct lock_report *r, const json_t *page)
+{
+    const json_t *item;
+    size_t        i;
+    bool          ok = true;
+
+    json_array_foreach(json_object_get(page, "items"), i, item)
+    {
+        const json_t *lock = json_object_get(item, "lock");
+        r->n_lines++;
+        if (ok && json_is_object(lock))
+            ok = add_json(r, lock);
+        else if (ok)
+            note_bad(r, "not a JSON object");
+    }
+    return ok;
+}
+
+il_status
+il__cli_lock_report_ask(const struct cli *cli, struct lock_report *r, il_error *reterr)
+{
+    AUTO_BUF struct il__buf path = { 0 };
+    bool                    more = true;
+
+    il__buf_init(&path, 256);
+    il__buf_adds(&path, ROW_LOCKS_PATH);
+    while (more) {
+        json_t   *page = NULL;
+        il_status st   = il__cli_request(cli, "GET", il__buf_str(&path), NULL, 0, &page, reterr);
+        if (st != IL_OK)
+            return st;
+        bool        ok   = add_page(r, page);
+        const char *next = json_string_value(json_object_get(page, "next"));
+        more             = ok && next != NULL;
+        il__buf_clear(&path);
+        il__buf_adds(&path, ROW_LOCKS_PATH "?cursor=");
+        il__cli_path_add(&path, next != NULL ? next : "");
+        json_decref(page);
+        if (!ok)
+            return il__error_set(reterr, IL_NOMEM, "out of memory for the report");
+    }
     sort_all(r);
     return IL_OK;
 }

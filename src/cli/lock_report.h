@@ -50,6 +50,10 @@ struct lock_report {
 /* Read all of `file`. Lines that are not valid are counted and skipped. IL_OK, IL_NOMEM, IL_STORE
  * (cannot read). */
 MUST_USE il_status il__cli_lock_report_read(struct lock_report *r, FILE *file, il_error *reterr);
+/* The same from a server: the row locks of its apps. */
+struct cli;
+MUST_USE il_status il__cli_lock_report_ask(const struct cli *cli, struct lock_report *r,
+                                           il_error *reterr);
 void               il__cli_lock_report_release(struct lock_report *r);
 #define AUTO_LOCK_REPORT AUTO(il__cli_lock_report_release)
 

@@ -7,6 +7,7 @@
 #define IL_HTTP_APP_H
 
 #include "http/route.h"
+#include "interlock-guard.h"
 
 struct http_app_error {
     const char *code;
@@ -76,6 +77,10 @@ struct http_app {
     /* About four times a second, on the loop. May be NULL, as may the three callbacks above. */
     void (*tick)(void *state, int64_t now_ns);
 };
+
+/* The observer of an app's guarded transactions: il_guard_opts.observe, with the server as cookie.
+ * Row locks become log lines and histograms, and `interlock locks --report` shows the newest. */
+void http_row_lock(void *cookie, const il_guard_event *event);
 
 /* Does this key belong to a run of an app? */
 bool http_app_owns(const struct http_server *s, const char *key);

@@ -14,6 +14,7 @@
 #include "http/metrics_internal.h"
 #include "http/pool.h"
 #include "http/route.h"
+#include "http/row_locks.h"
 #include "http/server.h"
 #include "runtime/metrics.h"
 
@@ -160,6 +161,41 @@ print_tenants(const struct http_gathered *g, struct il__buf *b, enum metric metr
         il__buf_adds(b, name);
         label(b, '{', "tenant_id", g->tenants[i].tenant);
         il__buf_addf(b, "} %" PRIu64 "\n", n);
+    }
+}
+
+/* ---- row locks ------------------------------------------------------------------------------- */
+
+static void
+print_row_histogram(struct http_server *s, struct il__buf *b, enum metric metric, bool is_hold)
+{
+    const char *name = begin(b, metric);
+
+    for (size_t i = 0; i < http_row_series_count(s); i++) {
+        const struct http_row_series *it = http_row_series(s, i);
+        const struct http_histogram  *h  = is_hold ? &it->hold : &it->wait;
+        AUTO_BUF struct il__buf       labels;
+        il__buf_init(&labels, 4096);
+        label(&labels, ',', "pipeline", it->pipeline);
+        label(&labels, ',', "entity", it->entity);
+        il__buf_addc(&labels, ',');
+        histogram(b, name, il__buf_str(&labels) + 1, http_lock_bounds, h->counts, HTTP_BOUNDS,
+                  h->sum);
+    }
+}
+
+static void
+print_row_locks(struct http_server *s, struct il__buf *b)
+{
+    print_row_histogram(s, b, METRIC_row_wait, false);
+    print_row_histogram(s, b, METRIC_row_hold, true);
+    const char *name = begin(b, METRIC_row_violations);
+    for (size_t i = 0; i < http_row_series_count(s); i++) {
+        const struct http_row_series *it = http_row_series(s, i);
+        il__buf_adds(b, name);
+        label(b, '{', "pipeline", it->pipeline);
+        label(b, ',', "entity", it->entity);
+        il__buf_addf(b, "} %" PRIu64 "\n", it->n_violations);
     }
 }
 
@@ -453,6 +489,7 @@ print_apps(struct http_metrics *m, struct il__buf *b)
         for (size_t k = 0; k < o->apps[i]->n_metrics; k++)
             at += print_app_metric(b, &o->apps[i]->metrics[k], m->cells[i] + at);
     }
+    print_row_locks(m->server, b);
     http_apps_print(m->server, b);
 }
 

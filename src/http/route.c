@@ -9,6 +9,7 @@
 #include "http/body_fields.h"
 #include "http/bucket.h"
 #include "http/metrics.h"
+#include "http/row_locks.h"
 
 #define SEGMENTS_MAX 8
 

@@ -47,15 +47,16 @@ struct http_server {
     struct il__async    *async;
     struct il__data     *data;
 
-    struct http_log     *log;
-    struct http_metrics *metrics;
-    struct http_leases  *leases;
-    struct http_limits  *limits;
-    struct http_auth    *auth;
-    struct http_audit   *audit;
-    struct http_streams *streams;
-    struct http_threads *errands;
-    struct http_pool    *pool;
+    struct http_log       *log;
+    struct http_metrics   *metrics;
+    struct http_leases    *leases;
+    struct http_limits    *limits;
+    struct http_auth      *auth;
+    struct http_audit     *audit;
+    struct http_streams   *streams;
+    struct http_threads   *errands;
+    struct http_pool      *pool;
+    struct http_row_locks *row_locks;
 
     /* app.c: the states of the first n_open_apps of o->apps */
     void  *app_states[HTTP_APPS_MAX];

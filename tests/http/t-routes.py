@@ -209,6 +209,7 @@ def admin(w):
     assert w.server.get("/api/v1/status", key=made["key"]).json["tenant"] == "acme"
     w.call("admin_key_revoke", args=[made["id"]])
     assert w.call("admin_audit")["items"]
+    assert w.call("admin_row_locks")["items"] == [] and w.call("admin_row_locks", 400, query="?cursor=x")
     w.server.post("/api/v1/locks/acquire", {"key": "pipeline:daily", "holder": "h"}).expect(200)
     w.call("admin_lock_break", args=["default", "daily"], body={"reason": "stuck", "now": True})
     w.call("admin_lock_break", 404, args=["default", "daily"], body={"reason": "stuck"})
