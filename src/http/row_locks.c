@@ -236,7 +236,7 @@ http_admin_row_locks(struct http_request *r)
     if (q.cursor != NULL) {
         uint64_t last;
         if (!il__parse_u64(q.cursor, UINT64_MAX, &last) || last == 0) {
-            http_fail(r, 400, "INVALID", "request", NULL, "invalid cursor");
+            http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL, "invalid cursor");
             return;
         }
         seq = MIN(seq, last - 1);
