@@ -27,10 +27,10 @@ const struct cli_option il__cli_options[CLI_OPT_COUNT] = {
 };
 
 const struct cli_key il__cli_keys[CLI_KEY_COUNT] = {
-#define X(key, env, type, min, max, fallback, help) \
-    { #key, env, { type, min, max, "" }, fallback, help },
-#define C(key, env, values, fallback, help) \
-    { #key, env, { CLI_CHOICE, 0, 0, values }, fallback, help },
+#define X(id, name, env, when, type, min, max, fallback, help) \
+    { name, env, CLI_WHEN_##when, { type, min, max, "" }, fallback, help },
+#define C(id, name, env, when, values, fallback, help) \
+    { name, env, CLI_WHEN_##when, { CLI_CHOICE, 0, 0, values }, fallback, help },
 #include "cli/config.def"
 #undef X
 };
@@ -41,12 +41,52 @@ const char *const il__cli_groups[CLI_GROUP_COUNT] = {
     [CLI_GROUP_SETUP] = "Set up",
 };
 
-const struct cli_exit_row il__cli_exits[] = {
-#define X(name, number, commands, text) { number, commands, text },
+/* Rows of apps come last, whatever their numbers: il__cli_exit_next() has the order. */
+static const struct cli_exit_row exits[] = {
+#define CLI_FOR(command) [CLI_CMD_##command] = true,
+#define X(name, number, group, commands, text) { number, CLI_EXIT_OF_##group, { commands }, text },
 #include "cli/exits.def"
 #undef X
+#undef CLI_FOR
 };
-const size_t il__cli_n_exits = ARRAY_LEN(il__cli_exits);
+
+const struct cli_exit_row *
+il__cli_exit_next(const struct cli_exit_row *before)
+{
+    const struct cli_exit_row *next = NULL;
+
+    for (const struct cli_exit_row *row = exits; row < exits + ARRAY_LEN(exits); row++) {
+        bool later = before == NULL || row->number > before->number ||
+                     (row->number == before->number && row > before);
+        if (later && (next == NULL || row->number < next->number))
+            next = row;
+    }
+    return next;
+}
+
+bool
+il__cli_exit_applies(const struct cli_exit_row *row, const struct cli_command *command)
+{
+    if ((command->flags & CLI_FAMILY) != 0)
+        return false;
+    if (row->commands[command->id])
+        return true;
+    switch (row->group) {
+    case CLI_EXIT_OF_ALL:
+        return true;
+    case CLI_EXIT_OF_PLAIN:
+        return (command->flags & CLI_WRAPS) == 0;
+    case CLI_EXIT_OF_WRAPPING:
+        return (command->flags & CLI_WRAPS) != 0;
+    case CLI_EXIT_OF_NAMING:
+        return (command->flags & CLI_NAMES) != 0;
+    case CLI_EXIT_OF_STORE:
+        return (command->flags & CLI_NO_STORE) == 0;
+    case CLI_EXIT_OF_NONE:
+        break;
+    }
+    return false;
+}
 
 const char *
 il__cli_command_word(const struct cli_command *command)
@@ -192,6 +232,21 @@ parse_duration(const struct cli_spec *spec, const char *text, int64_t *ret, il_e
     return IL_OK;
 }
 
+/* A share of a whole, as thousandths. */
+static il_status
+parse_share(const struct cli_spec *spec, const char *text, int64_t *ret, il_error *reterr)
+{
+    char  *end      = NULL;
+    double permille = strtod(text, &end) * 1000;
+
+    if (end == text || *end != '\0' ||
+        !(permille >= (double)spec->min && permille <= (double)spec->max))
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a number from %g to %g", text,
+                             (double)spec->min / 1000, (double)spec->max / 1000);
+    *ret = (int64_t)(permille + 0.5);
+    return IL_OK;
+}
+
 static il_status
 parse_time(const struct cli_spec *spec, const char *text, int64_t *ret, il_error *reterr)
 {
@@ -251,6 +306,8 @@ il__cli_spec_parse(const struct cli_spec *spec, const char *text, int64_t *ret_n
     case CLI_DURATION:
     case CLI_WAIT:
         return parse_duration(spec, text, ret_number, reterr);
+    case CLI_SHARE:
+        return parse_share(spec, text, ret_number, reterr);
     case CLI_TIME:
         return parse_time(spec, text, ret_number, reterr);
     case CLI_CHOICE:
