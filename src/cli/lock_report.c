@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "cli/runner.h"
+#include "cli/request.h"
 #include "interlock-guard.h"
 
 #define US_PER_MS 1000
