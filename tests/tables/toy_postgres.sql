@@ -29,6 +29,8 @@ INSERT INTO missing VALUES (1);
 -- name: toy_postgres_mixed
 CREATE TABLE nobody (id integer PRIMARY KEY);
 CREATE TABLE late (id text NOT NULL, tenant text NOT NULL, PRIMARY KEY (id, tenant));
-CREATE TABLE twice (tenant text NOT NULL, id text NOT NULL, mail text UNIQUE, PRIMARY KEY (tenant, id));
+CREATE TABLE twice (tenant text NOT NULL, id text NOT NULL, mail text UNIQUE,
+    PRIMARY KEY (tenant, id));
 CREATE TABLE loose (tenant text, id text NOT NULL, UNIQUE (tenant, id));
-CREATE TABLE child (tenant text NOT NULL, id text NOT NULL, mail text REFERENCES twice (mail), PRIMARY KEY (tenant, id));
+CREATE TABLE child (tenant text NOT NULL, id text NOT NULL, mail text REFERENCES twice (mail),
+    PRIMARY KEY (tenant, id));

@@ -32,6 +32,8 @@ INSERT INTO missing VALUES (1);
 -- Five ways to let tenants meet.
 CREATE TABLE nobody (id INTEGER PRIMARY KEY);
 CREATE TABLE late (id TEXT NOT NULL, tenant TEXT NOT NULL, PRIMARY KEY (id, tenant));
-CREATE TABLE twice (tenant TEXT NOT NULL, id TEXT NOT NULL, mail TEXT UNIQUE, PRIMARY KEY (tenant, id));
+CREATE TABLE twice (tenant TEXT NOT NULL, id TEXT NOT NULL, mail TEXT UNIQUE,
+    PRIMARY KEY (tenant, id));
 CREATE TABLE loose (tenant TEXT, id TEXT NOT NULL, PRIMARY KEY (tenant, id));
-CREATE TABLE child (tenant TEXT NOT NULL, id TEXT NOT NULL, mail TEXT REFERENCES twice (mail), PRIMARY KEY (tenant, id));
+CREATE TABLE child (tenant TEXT NOT NULL, id TEXT NOT NULL, mail TEXT REFERENCES twice (mail),
+    PRIMARY KEY (tenant, id));
