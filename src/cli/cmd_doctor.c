@@ -5,6 +5,7 @@
  */
 #include "base/error.h"
 #include "cli/doctor.h"
+#include "cli/tables.h"
 
 static const struct {
     const char    *name;
@@ -48,6 +49,29 @@ note_finding(void *cookie, const struct il__finding *f)
     il__cli_grid_add(&d->grid, "%s", f->means);
 }
 
+/* Tables of an app whose version this binary cannot use. */
+static il_status
+check_tables(void *cookie, const struct app_tables *t, const struct tables_place *p,
+             il_error *reterr)
+{
+    struct il__migration m = { 0 };
+    il_error             err;
+    char                 name[64], value[64];
+    il_status            st = il__tables_migrate(t, p, true, &m, &err);
+
+    (void)snprintf(name, sizeof name, "tables of %s", t->name);
+    (void)snprintf(value, sizeof value, "version %d", m.from);
+    if (st == IL_NEWER)
+        note_finding(cookie, &(struct il__finding){ IL__FINDING_WARN, name, "newer", err.message });
+    else if (st == IL_OK && m.from != 0 && m.from != m.to)
+        note_finding(cookie, &(struct il__finding){ IL__FINDING_WARN, name, value,
+                                                    "older than this binary; run `interlock "
+                                                    "migrate`" });
+    else if (st != IL_OK && reterr != NULL)
+        *reterr = err;
+    return st == IL_NEWER ? IL_OK : st;
+}
+
 static int
 print(struct cli *cli, struct doctor *d)
 {
@@ -87,7 +111,8 @@ report_store(struct cli *cli)
         return il__cli_fail_memory();
     il__cli_grid_init(&d.grid, headers, ARRAY_LEN(headers));
     if (il__handle_report(cli->store, CLI_OPTION(cli, doctor, table)->text, note_finding, &d,
-                          &err) != IL_OK)
+                          &err) != IL_OK ||
+        il__cli_each_tables(cli, check_tables, &d, &err) != IL_OK)
         status = il__cli_fail(&err);
     else
         status = print(cli, &d);

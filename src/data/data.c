@@ -94,59 +94,64 @@ il__data_page(uint32_t limit)
 
 /* ---- tables of the right version ------------------------------------------------------------- */
 
-/* The version is used as the index of a step: a negative one means corruption. */
 static il_status
-look(struct il__data *d, int64_t *ret_version, int64_t *ret_min_version, il_error *reterr)
+look(void *db, int64_t *ret_version, int64_t *ret_min_version, il_error *reterr)
 {
-    il_status st = d->engine->ops->look(d->engine, ret_version, ret_min_version, reterr);
+    struct il__data *d = db;
 
-    if (st == IL_OK && *ret_version < 0)
-        st = il__error_set(reterr, IL_CORRUPT, "%s: table version %lld", d->engine->where,
-                           (long long)*ret_version);
-    return st;
+    return d->engine->ops->look(d->engine, ret_version, ret_min_version, reterr);
 }
 
-/* In the exclusive upgrade transaction: check again, another process may have been faster. */
-static il_status
-upgrade(struct il__data *d, void *cookie UNUSED, il_error *reterr)
-{
-    const struct data_engine_ops *ops    = d->engine->ops;
-    const struct il__schema      *schema = ops->schema;
-    int64_t                       version, min_version;
+struct upgrade {
+    il__schema_fn *fn;
+    void          *cookie;
+};
 
-    il_status st = look(d, &version, &min_version, reterr);
-    if (st != IL_OK || version >= schema->version)
-        return st;
-    for (; st == IL_OK && version < schema->version; version++)
-        st = ops->upgrade(d->engine, version, reterr);
-    if (st != IL_OK)
-        return st;
-    const struct data_param now[] = { DATA_NUMBER(schema->version),
-                                      DATA_NUMBER(schema->min_version) };
-    return il__data_run(d, DATA_meta_set, now, ARRAY_LEN(now), NULL, NULL, reterr);
+static il_status
+upgrade(struct il__data *d UNUSED, void *cookie, il_error *reterr)
+{
+    const struct upgrade *u = cookie;
+
+    return u->fn(u->cookie, reterr);
+}
+
+static il_status
+transact(void *db, il__schema_fn *fn, void *cookie, il_error *reterr)
+{
+    return transaction(db, upgrade, &(struct upgrade){ fn, cookie }, true, reterr);
+}
+
+static il_status
+step(void *db, int version, il_error *reterr)
+{
+    struct il__data *d = db;
+
+    return d->engine->ops->upgrade(d->engine, version, reterr);
+}
+
+static il_status
+record(void *db, int version, int min_version, il_error *reterr)
+{
+    const struct data_param now[] = { DATA_NUMBER(version), DATA_NUMBER(min_version) };
+
+    return il__data_run(db, DATA_meta_set, now, ARRAY_LEN(now), NULL, NULL, reterr);
 }
 
 static il_status
 prepare_tables(struct il__data *d, bool existing, il_error *reterr)
 {
-    int     ours = d->engine->ops->schema->version;
-    int64_t version, min_version;
+    static const struct il__schema_ops ops = {
+        .look = look, .transact = transact, .step = step, .record = record
+    };
+    struct il__schema_tables tables = { .schema = d->engine->ops->schema,
+                                        .ops    = &ops,
+                                        .db     = d,
+                                        .what   = "the data tables",
+                                        .where  = d->engine->where };
+    struct il__migration     m;
 
-    il_status st = look(d, &version, &min_version, reterr);
-    if (st == IL_OK && version == 0 && existing)
-        return il__error_set(reterr, IL_NOT_FOUND, "%s: no tenants and keys exist there yet",
-                             d->engine->where);
-    if (st == IL_OK && version < ours) {
-        st = transaction(d, upgrade, NULL, true, reterr);
-        if (st == IL_OK)
-            st = look(d, &version, &min_version, reterr);
-    }
-    if (st == IL_OK && min_version > ours)
-        st = il__error_set(reterr, IL_NEWER,
-                           "%s: version %lld of the data tables was created by a newer Interlock; "
-                           "this one supports %d",
-                           d->engine->where, (long long)version, ours);
-    return st;
+    return il__schema_prepare(
+        &tables, IL__SCHEMA_UPGRADE | (existing ? 0U : (unsigned)IL__SCHEMA_CREATE), &m, reterr);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */

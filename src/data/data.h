@@ -32,6 +32,7 @@
 #define DATA_PAGE_MAX 1001
 
 struct il__data;
+struct il__buf;
 
 struct il__data_open {
     const char *store_url; /* the coordination store */
@@ -43,6 +44,10 @@ struct il__data_open {
     bool        existing;   /* do not create anything */
     bool        no_keys;    /* keys will be neither created nor looked up, so no pepper is needed */
 };
+/* Append the URL of the data store for store_url and data_url to *url; the folder of a default one
+ * is created unless `existing`. IL_OK, IL_INVAL, IL_STORE, IL_NOMEM. */
+il_status il__data_url(const struct il__data_open *o, struct il__buf *url, il_error *reterr)
+    MUST_USE;
 /*
  * Creates or upgrades the tables. IL_OK, IL_INVAL (a URL that cannot keep data; an invalid pepper,
  * or not the one that the keys were created with), IL_NOT_FOUND (`existing`, and the tables are

@@ -15,9 +15,9 @@
 
 #include "base/buf.h"
 #include "base/mutex.h"
+#include "core/schema.h"
 #include "data/data.h"
 #include "data/libsodium.h"
-#include "store/migration.h"
 
 /* schema_steps.c */
 extern const struct il__schema il__data_sqlite_schema;
@@ -123,13 +123,6 @@ il_status il__data_run(struct il__data *d, enum data_stmt stmt, const struct dat
 void il__data_count_row(void *cookie, const struct data_row *row);
 /* The number of rows of a listing, from the requested limit. */
 int64_t il__data_page(uint32_t limit);
-
-/* ---- url.c ----------------------------------------------------------------------------------- */
-
-/* Write the URL of the data store for these options to *url; the folder of a default one is created
- * unless `existing`. */
-il_status il__data_url(const struct il__data_open *o, struct il__buf *url, il_error *reterr)
-    MUST_USE;
 
 /* ---- key_hash.c ------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 /*
- * schema_steps.c: the versions of the tables on each engine; see store/migration.h.
+ * schema_steps.c: the versions of the tables on each engine; see core/schema.h.
  */
 #include "data/data_internal.h"
 

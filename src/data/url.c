@@ -97,10 +97,9 @@ il__data_url(const struct il__data_open *o, struct il__buf *url, il_error *reter
     else if (has_scheme(given, keeps))
         il__buf_adds(url, given);
     else
-        return il__error_set(
-            reterr, IL_INVAL,
-            "%s cannot hold tenants, keys and audit; use sqlite:PATH or postgres://...",
-            o->data_url != NULL ? "this data store" : "this store");
+        return il__error_set(reterr, IL_INVAL,
+                             "%s cannot hold tables; use sqlite:PATH or postgres://...",
+                             o->data_url != NULL ? "this data store" : "this store");
     if (st == IL_OK && url->failed)
         st = il__error_set(reterr, IL_NOMEM, "out of memory for a data store");
     return st;

@@ -58,6 +58,7 @@ struct guard_statement {
     void                 *cookie;
     bool                  as_text;   /* values of rows as the database prints them */
     bool                  is_theirs; /* the user's own text */
+    bool                  is_script; /* several statements, without values and rows */
     int64_t               n_changed; /* filled */
 };
 

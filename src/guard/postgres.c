@@ -348,7 +348,7 @@ static il_status
 postgres_run(struct guard_conn *c, struct guard_statement *s, il_error *reterr)
 {
     struct postgres_guard *g   = il__guard_postgres_from(c);
-    struct postgres_run    how = { .until_ns = statement_deadline(g) };
+    struct postgres_run    how = { .until_ns = statement_deadline(g), .is_script = s->is_script };
 
     if (s->is_theirs && il__guard_ends_transaction(s->sql, true))
         return il__error_set(reterr, IL_INVAL, "%s: %s", g->url.shown, GUARD_REFUSE_TEXT);
@@ -513,23 +513,52 @@ postgres_new(il_guard *db, struct postgres_guard **ret, il_error *reterr)
     return IL_OK;
 }
 
+/* As the store's URL, with the name that it has here. */
+static il_status
+parse_url(struct pg_url *u, const char *url, il_error *reterr)
+{
+    static const char prefix[] = "store URL: ";
+    il_error          why      = { .message = "" };
+    const char       *text     = why.message;
+
+    il_status st = il__pg_url_parse(u, url, &why);
+    if (st == IL_OK)
+        return IL_OK;
+    if (strncmp(text, prefix, sizeof prefix - 1) == 0)
+        text += sizeof prefix - 1;
+    return il__error_set(reterr, st, "database URL: %s", text);
+}
+
+il_status
+il__guard_url_parse(const char *url, struct il__guard_url *ret, il_error *reterr)
+{
+    struct pg_url u  = { 0 };
+    il_status     st = il__pg_libpq_load(reterr);
+
+    if (st != IL_OK)
+        return st;
+    st = parse_url(&u, url, reterr);
+    if (st == IL_OK) {
+        _Static_assert(sizeof ret->schema >= sizeof u.schema, "any schema fits");
+        _Static_assert(sizeof ret->shown >= sizeof u.shown, "any server fits");
+        (void)snprintf(ret->schema, sizeof ret->schema, "%s", u.schema);
+        (void)snprintf(ret->shown, sizeof ret->shown, "%s", u.shown);
+    }
+    il__pg_url_release(&u);
+    return st;
+}
+
 il_status
 il__guard_postgres_new(il_guard *db, const char *url, struct guard_conn **ret, il_error *reterr)
 {
-    static const char      prefix[] = "store URL: ";
-    struct postgres_guard *g        = NULL;
-    il_error               why      = { .message = "" };
+    struct postgres_guard *g = NULL;
 
     il_status st = postgres_new(db, &g, reterr);
     if (st != IL_OK)
         return st;
     CHECK(g != NULL);
-    st = il__pg_url_parse(&g->url, url, &why);
+    st = parse_url(&g->url, url, reterr);
     if (st != IL_OK) {
-        const char *text = why.message;
-        if (strncmp(text, prefix, sizeof prefix - 1) == 0)
-            text += sizeof prefix - 1;
-        il__error_set(reterr, st, "database URL: %s", text);
         postgres_free(&g->base);
         return st;
     }

@@ -373,6 +373,14 @@ il__guard_sqlite_exec(struct sqlite_guard *g, const char *sql, il_error *reterr)
 }
 
 static il_status
+run_script(struct sqlite_guard *g, const char *sql, il_error *reterr)
+{
+    int rc = sqlite3_exec(g->db, sql, NULL, NULL, NULL);
+
+    return rc == SQLITE_OK ? IL_OK : il__guard_sqlite_fail(g, rc, reterr);
+}
+
+static il_status
 sqlite_run(struct guard_conn *c, struct guard_statement *s, il_error *reterr)
 {
     struct sqlite_guard *g = from(c);
@@ -380,7 +388,8 @@ sqlite_run(struct guard_conn *c, struct guard_statement *s, il_error *reterr)
     if (s->is_theirs && g->is_borrowed && il__guard_ends_transaction(s->sql, false))
         return il__error_set(reterr, IL_INVAL, "%s: %s", g->path, GUARD_REFUSE_TEXT);
     g->is_theirs = s->is_theirs;
-    il_status st = il__guard_sqlite_run(g, s, reterr);
+    il_status st =
+        s->is_script ? run_script(g, s->sql, reterr) : il__guard_sqlite_run(g, s, reterr);
     g->is_theirs = false;
     /* Some failures roll everything back; later statements would run in their own transactions. */
     if (st == IL_OK && sqlite3_get_autocommit(g->db) != 0)

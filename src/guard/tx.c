@@ -304,6 +304,22 @@ il_guard_exec(il_guard_tx *tx, const il_guard_query *query, int64_t *ret_n_chang
     return st;
 }
 
+il_status
+il__guard_script(il_guard_tx *tx, const char *sql, il_error *reterr)
+{
+    il_status st =
+        il__guard_run(tx, &(struct guard_statement){ .sql = sql, .is_script = true }, reterr);
+
+    il__guard_names_outdate(tx->c);
+    return st;
+}
+
+bool
+il__guard_tx_is_postgres(const il_guard_tx *tx)
+{
+    return tx->c->ops->is_postgres;
+}
+
 /* ---- savepoints ------------------------------------------------------------------------------ */
 
 il_status

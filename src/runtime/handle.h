@@ -120,7 +120,7 @@ void il__own_process(void);
 il_status il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret,
                          il_error *reterr) MUST_USE;
 
-/* Bring a store up to date; see store/migration.h. */
+/* Bring a store up to date; see core/schema.h. */
 il_status il__migrate(const char *url, const il_open_opts *opts, bool check,
                       struct il__migration *ret, il_error *reterr) MUST_USE;
 

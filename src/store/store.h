@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "base/board.h"
 #include "core/order.h"
-#include "store/migration.h"
+#include "core/schema.h"
 #include "store/report.h"
 #include "store/request.h"
 #include "store/table_guard.h"

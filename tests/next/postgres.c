@@ -1,8 +1,8 @@
 /*
- * postgres.c: versions of the schema, ending with a fictitious one; see store/migration.h.
+ * postgres.c: versions of the schema, ending with a fictitious one; see core/schema.h.
  */
 #include "store/postgres/postgres_internal.h"
-#include "store/migration.h"
+#include "core/schema.h"
 
 #include "next_steps.inc"
 #include "postgres_schema.inc"

@@ -1,8 +1,8 @@
 /*
- * sqlite.c: versions of the schema, ending with a fictitious one; see store/migration.h.
+ * sqlite.c: versions of the schema, ending with a fictitious one; see core/schema.h.
  */
 #include "store/sqlite/sqlite_internal.h"
-#include "store/migration.h"
+#include "core/schema.h"
 
 #include "next_steps.inc"
 #include "sqlite_schema.inc"

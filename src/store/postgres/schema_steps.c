@@ -1,7 +1,7 @@
 /*
- * schema_steps.c: the versions of the PostgreSQL schema; see store/migration.h.
+ * schema_steps.c: the versions of the PostgreSQL schema; see core/schema.h.
  */
-#include "store/migration.h"
+#include "core/schema.h"
 #include "store/postgres/postgres_internal.h"
 
 #include "postgres_schema.inc"

@@ -4,7 +4,7 @@
  * are safe: the second one checks the version again once it has the lock.
  */
 #include "base/error.h"
-#include "store/migration.h"
+#include "core/schema.h"
 #include "store/sqlite/sqlite_internal.h"
 
 #include "sqlite_connect.inc"

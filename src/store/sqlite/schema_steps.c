@@ -1,7 +1,7 @@
 /*
- * schema_steps.c: the versions of the SQLite schema; see store/migration.h.
+ * schema_steps.c: the versions of the SQLite schema; see core/schema.h.
  */
-#include "store/migration.h"
+#include "core/schema.h"
 #include "store/sqlite/sqlite_internal.h"
 
 #include "sqlite_schema.inc"

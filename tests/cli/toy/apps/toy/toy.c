@@ -49,8 +49,13 @@ greet(struct http_request *r)
 }
 
 static const struct http_route routes[] = {
-    { "GET", "/toy/{name}", HTTP_MAY_read, greet, NULL, NULL, &toy_out, 0, "Greet", "toy_greet",
-      IL_OP_NONE, NULL, NULL },
+    { .method     = "GET",
+      .path       = "/toy/{name}",
+      .permission = HTTP_MAY_read,
+      .fn         = greet,
+      .answer     = &toy_out,
+      .summary    = "Greet",
+      .id         = "toy_greet" },
 };
 static const struct http_app_error errors[] = { { "TOY_NOT_FOUND", 404, "nobody to greet" } };
 

@@ -1,0 +1,19 @@
+/*
+ * tables.h: the tables of the apps, for commands that work on a database directly.
+ */
+#ifndef IL_CLI_TABLES_H
+#define IL_CLI_TABLES_H
+
+#include "apps/common/tables.h"
+#include "cli/cli.h"
+
+typedef il_status cli_tables_fn(void *cookie, const struct app_tables *t,
+                                const struct tables_place *p, il_error *reterr);
+
+/* Call fn for each app that has tables, at the place of --store and --data, where nothing is
+ * created by this. Stops at the first failure and returns it. A memory store has no tables that
+ * could be found. */
+MUST_USE il_status il__cli_each_tables(const struct cli *cli, cli_tables_fn *fn, void *cookie,
+                                       il_error *reterr);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * toy.c: the tables of a made-up app; see toy.h.
+ */
+#include "tables/toy.h"
+
+#include "toy_sql.inc"
+
+const struct app_statement t_toy_course_add  = APP_STATEMENT(toy_course_add);
+const struct app_statement t_toy_seats       = APP_STATEMENT(toy_seats);
+const struct app_statement t_toy_booking_add = APP_STATEMENT(toy_booking_add);
+const struct app_statement t_toy_courses     = APP_STATEMENT(toy_courses);
+const struct app_statement t_toy_title       = APP_STATEMENT(toy_title);
+const struct app_statement t_toy_engine      = APP_STATEMENT_EACH(toy_engine);
+
+static const char *const sqlite_steps[]    = { sql_toy_sqlite_1, sql_toy_sqlite_2 };
+static const char *const sqlite_broken[]   = { sql_toy_sqlite_1, sql_toy_sqlite_broken };
+static const char *const sqlite_mixed[]    = { sql_toy_sqlite_mixed };
+static const char *const postgres_steps[]  = { sql_toy_postgres_1, sql_toy_postgres_2 };
+static const char *const postgres_broken[] = { sql_toy_postgres_1, sql_toy_postgres_broken };
+static const char *const postgres_mixed[]  = { sql_toy_postgres_mixed };
+
+static const struct il__schema sqlite_1 = { .version = 1, .min_version = 1, .steps = sqlite_steps };
+static const struct il__schema sqlite_2 = { .version = 2, .min_version = 2, .steps = sqlite_steps };
+static const struct il__schema sqlite_b = { .version     = 2,
+                                            .min_version = 1,
+                                            .steps       = sqlite_broken };
+static const struct il__schema sqlite_m = { .version = 1, .min_version = 1, .steps = sqlite_mixed };
+static const struct il__schema postgres_1 = { .version     = 1,
+                                              .min_version = 1,
+                                              .steps       = postgres_steps };
+static const struct il__schema postgres_2 = { .version     = 2,
+                                              .min_version = 2,
+                                              .steps       = postgres_steps };
+static const struct il__schema postgres_b = { .version     = 2,
+                                              .min_version = 1,
+                                              .steps       = postgres_broken };
+static const struct il__schema postgres_m = { .version     = 1,
+                                              .min_version = 1,
+                                              .steps       = postgres_mixed };
+
+static const il_guard_rank ranks[] = { { "course", 10 }, { "booking", 20 } };
+
+#define TABLES(name_, n)                                                                 \
+    {                                                                                    \
+        .name = name_, .sqlite = &sqlite_##n, .postgres = &postgres_##n, .ranks = ranks, \
+        .n_ranks = ARRAY_LEN(ranks)                                                      \
+    }
+
+const struct app_tables t_toy        = TABLES("toy", 1);
+const struct app_tables t_toy_next   = TABLES("toy", 2);
+const struct app_tables t_toy_broken = TABLES("toy", b);
+const struct app_tables t_toy_mixed  = TABLES("toy", m);
+const struct app_tables t_other      = TABLES("other", 1);

@@ -1,0 +1,18 @@
+/*
+ * toy.h: the tables of a made-up app, in several versions, and its statements.
+ */
+#ifndef T_TOY_H
+#define T_TOY_H
+
+#include "apps/common/tables.h"
+
+extern const struct app_tables t_toy;        /* version 1 */
+extern const struct app_tables t_toy_next;   /* version 2, which version 1 can no longer use */
+extern const struct app_tables t_toy_broken; /* version 2, whose step fails */
+extern const struct app_tables t_toy_mixed;  /* tables that let tenants meet */
+extern const struct app_tables t_other;      /* another app with the same tables */
+
+extern const struct app_statement t_toy_course_add, t_toy_seats, t_toy_booking_add, t_toy_courses,
+    t_toy_title, t_toy_engine;
+
+#endif
