@@ -42,69 +42,49 @@ docs_statuses(const struct cli_command *command UNUSED)
 static bool
 has_exit(int number)
 {
-    for (size_t i = 0; i < il__cli_n_exits; i++) {
-        if (il__cli_exits[i].number == number)
+    const struct cli_exit_row *row = NULL;
+
+    while ((row = il__cli_exit_next(row)) != NULL) {
+        if (row->number == number)
             return true;
     }
     return false;
 }
 
+/* The commands that users see and that can, or cannot, exit with this row's status. */
 static size_t
-count(uint64_t commands)
+exit_commands(const struct cli_exit_row *row, bool applies, bool print)
 {
-    return (size_t)__builtin_popcountll(commands);
-}
-
-static void
-command_names(uint64_t commands)
-{
-    const char *before = "";
+    size_t n = 0;
 
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
-        if ((commands & UINT64_C(1) << i) == 0)
+        const struct cli_command *command = &il__cli_commands[i];
+        if ((command->flags & (CLI_HIDDEN | CLI_FAMILY)) != 0 ||
+            il__cli_exit_applies(row, command) != applies)
             continue;
-        (void)printf("%s`%s`", before, il__cli_commands[i].name);
-        before = ", ";
+        if (print)
+            (void)printf("%s`%s`", n > 0 ? ", " : "", command->name);
+        n++;
     }
-}
-
-/* Commands that users see and that are not just families. */
-static uint64_t
-real_commands(void)
-{
-    uint64_t commands = 0;
-
-    for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
-        if ((il__cli_commands[i].flags & (CLI_HIDDEN | CLI_FAMILY)) == 0)
-            commands |= UINT64_C(1) << i;
-    }
-    return commands;
-}
-
-static void
-exit_commands(uint64_t commands)
-{
-    uint64_t missing = real_commands() & ~commands;
-
-    commands &= real_commands();
-    if (count(missing) >= count(commands)) {
-        command_names(commands);
-        return;
-    }
-    (void)fputs(missing == 0 ? "all" : "all but ", stdout);
-    command_names(missing);
+    return n;
 }
 
 static void
 docs_exits(const struct cli_command *command UNUSED)
 {
+    const struct cli_exit_row *row = NULL;
+
     for (int s = 0; s < IL_STATUS_COUNT; s++)
         CHECK(has_exit(il_status_exit((il_status)s)));
     (void)puts("| exit status | commands | meaning |\n|---|---|---|");
-    for (size_t i = 0; i < il__cli_n_exits; i++) {
-        (void)printf("| %d | ", il__cli_exits[i].number);
-        exit_commands(il__cli_exits[i].commands);
-        (void)printf(" | %s |\n", il__cli_exits[i].text);
+    while ((row = il__cli_exit_next(row)) != NULL) {
+        size_t n_missing = exit_commands(row, false, false);
+        bool   few       = n_missing >= exit_commands(row, true, false);
+        (void)printf("| %d | ", row->number);
+        if (!few)
+            (void)fputs(n_missing == 0 ? "all" : "all but ", stdout);
+        (void)exit_commands(row, few, true);
+        (void)printf(" | %s |\n", row->text);
     }
 }
 

@@ -95,7 +95,7 @@ exit_applies(const struct cli_exit_row *row, const struct cli_command *command)
 {
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
         const struct cli_command *one = &il__cli_commands[i];
-        if ((row->commands & UINT64_C(1) << i) != 0 &&
+        if (il__cli_exit_applies(row, one) &&
             (one == command || il__cli_command_is_within(one, command)))
             return true;
     }
@@ -105,13 +105,14 @@ exit_applies(const struct cli_exit_row *row, const struct cli_command *command)
 static void
 print_exits(const struct cli_command *command)
 {
+    const struct cli_exit_row *row = NULL;
+
     section("EXIT STATUS");
     if (command == NULL)
         (void)puts("See the page of each command for details. All commands together:");
     else if ((command->flags & CLI_EXEC) != 0)
         (void)puts("The exit status of the command, or one of these:");
-    for (size_t i = 0; i < il__cli_n_exits; i++) {
-        const struct cli_exit_row *row = &il__cli_exits[i];
+    while ((row = il__cli_exit_next(row)) != NULL) {
         if (command != NULL && !exit_applies(row, command))
             continue;
         (void)printf(".TP\n%d\n", row->number);

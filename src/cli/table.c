@@ -41,12 +41,52 @@ const char *const il__cli_groups[CLI_GROUP_COUNT] = {
     [CLI_GROUP_SETUP] = "Set up",
 };
 
-const struct cli_exit_row il__cli_exits[] = {
-#define X(name, number, commands, text) { number, commands, text },
+/* Rows of apps come last, whatever their numbers: il__cli_exit_next() has the order. */
+static const struct cli_exit_row exits[] = {
+#define CLI_FOR(command) [CLI_CMD_##command] = true,
+#define X(name, number, group, commands, text) { number, CLI_EXIT_OF_##group, { commands }, text },
 #include "cli/exits.def"
 #undef X
+#undef CLI_FOR
 };
-const size_t il__cli_n_exits = ARRAY_LEN(il__cli_exits);
+
+const struct cli_exit_row *
+il__cli_exit_next(const struct cli_exit_row *before)
+{
+    const struct cli_exit_row *next = NULL;
+
+    for (const struct cli_exit_row *row = exits; row < exits + ARRAY_LEN(exits); row++) {
+        bool later = before == NULL || row->number > before->number ||
+                     (row->number == before->number && row > before);
+        if (later && (next == NULL || row->number < next->number))
+            next = row;
+    }
+    return next;
+}
+
+bool
+il__cli_exit_applies(const struct cli_exit_row *row, const struct cli_command *command)
+{
+    if ((command->flags & CLI_FAMILY) != 0)
+        return false;
+    if (row->commands[command->id])
+        return true;
+    switch (row->group) {
+    case CLI_EXIT_OF_ALL:
+        return true;
+    case CLI_EXIT_OF_PLAIN:
+        return (command->flags & CLI_WRAPS) == 0;
+    case CLI_EXIT_OF_WRAPPING:
+        return (command->flags & CLI_WRAPS) != 0;
+    case CLI_EXIT_OF_NAMING:
+        return (command->flags & CLI_NAMES) != 0;
+    case CLI_EXIT_OF_STORE:
+        return (command->flags & CLI_NO_STORE) == 0;
+    case CLI_EXIT_OF_NONE:
+        break;
+    }
+    return false;
+}
 
 const char *
 il__cli_command_word(const struct cli_command *command)

@@ -62,6 +62,10 @@ enum cli_command_flags {
     CLI_BARE      = 1 << 6, /* has no store and prints no data: --store and --json do not apply */
     CLI_FAMILY    = 1 << 7, /* only a name before those of other commands */
     CLI_NO_TAIL   = 1 << 8, /* CLI_TAIL: it is optional */
+    /* Groups of exits.def. */
+    CLI_WRAPS    = 1 << 9,  /* exits with the status of the command it runs */
+    CLI_NAMES    = 1 << 10, /* names an object that may not exist */
+    CLI_NO_STORE = 1 << 11, /* never uses a store */
 };
 
 enum cli_command_id {
@@ -87,7 +91,7 @@ enum cli_key_id {
 };
 
 enum cli_exit {
-#define X(name, number, commands, text) CLI_EXIT_##name = number,
+#define X(name, number, group, commands, text) CLI_EXIT_##name = number,
 #include "cli/exits.def"
 #undef X
 };
@@ -130,36 +134,26 @@ struct cli_key {
 };
 
 /* The commands of a row of exits.def. */
-#define CLI_FOR(command) (UINT64_C(1) << CLI_CMD_##command)
-#define CLI_FOR_ALL ((UINT64_C(1) << CLI_CMD_COUNT) - 1)
-/* Commands that exit with the status of the command they run. */
-#define CLI_FOR_COMMAND (CLI_FOR(run) | CLI_FOR(once) | CLI_FOR(cache_get))
-/* Commands that name an object that may not exist. */
-#define CLI_FOR_NAMED                                                                             \
-    (CLI_FOR(queue_push) | CLI_FOR(queue_list) | CLI_FOR(queue_show) | CLI_FOR(queue_retry) |     \
-     CLI_FOR(queue_cancel) | CLI_FOR(queue_seal) | CLI_FOR(queue_pause) | CLI_FOR(queue_resume) | \
-     CLI_FOR(queue_purge) | CLI_FOR(queue_stats) | CLI_FOR(queue_cron_list) |                     \
-     CLI_FOR(queue_cron_remove) | CLI_FOR(cache_get) | CLI_FOR(runs) | CLI_FOR(logs) |            \
-     CLI_FOR(cancel) | CLI_FOR(key_revoke) | CLI_FOR(tenant_set) | CLI_FOR(pipelines_graph))
-#define CLI_FOR_STORE                                                                          \
-    (CLI_FOR_ALL & ~(CLI_FOR(queue) | CLI_FOR(queue_cron) | CLI_FOR(cache) | CLI_FOR(key) |    \
-                     CLI_FOR(tenant) | CLI_FOR(race) | CLI_FOR(config) | CLI_FOR(completion) | \
-                     CLI_FOR(help) | CLI_FOR(debug) | CLI_FOR(reaper) | CLI_FOR(pipelines) |   \
-                     CLI_FOR(pipelines_check) | CLI_FOR(pipelines_graph)))
-_Static_assert(CLI_CMD_COUNT < 64, "a row of exits.def has a bit for each command");
-
-struct cli_exit_row {
-    int         number;
-    uint64_t    commands; /* bits: CLI_FOR() */
-    const char *text;
+enum cli_exit_group {
+    CLI_EXIT_OF_NONE,     /* only those it names */
+    CLI_EXIT_OF_ALL,      /* every command */
+    CLI_EXIT_OF_PLAIN,    /* all but CLI_WRAPS */
+    CLI_EXIT_OF_WRAPPING, /* CLI_WRAPS */
+    CLI_EXIT_OF_NAMING,   /* CLI_NAMES */
+    CLI_EXIT_OF_STORE,    /* all but CLI_NO_STORE */
 };
 
-extern const struct cli_command  il__cli_commands[CLI_CMD_COUNT];
-extern const struct cli_option   il__cli_options[CLI_OPT_COUNT];
-extern const struct cli_key      il__cli_keys[CLI_KEY_COUNT];
-extern const char *const         il__cli_groups[CLI_GROUP_COUNT];
-extern const struct cli_exit_row il__cli_exits[];
-extern const size_t              il__cli_n_exits;
+struct cli_exit_row {
+    int                 number;
+    enum cli_exit_group group;
+    bool                commands[CLI_CMD_COUNT]; /* in addition to the group's */
+    const char         *text;
+};
+
+extern const struct cli_command il__cli_commands[CLI_CMD_COUNT];
+extern const struct cli_option  il__cli_options[CLI_OPT_COUNT];
+extern const struct cli_key     il__cli_keys[CLI_KEY_COUNT];
+extern const char *const        il__cli_groups[CLI_GROUP_COUNT];
 
 /* The command `word` of the family `parent` (NULL: of no family); NULL if unknown. */
 const struct cli_command *il__cli_command_below(const struct cli_command *parent, const char *word);
@@ -169,6 +163,10 @@ bool il__cli_command_is_below(const struct cli_command *command, const struct cl
 bool il__cli_command_is_within(const struct cli_command *command, const struct cli_command *family);
 /* Its own name, without those of its families. */
 const char *il__cli_command_word(const struct cli_command *command);
+/* Can the command exit with this status, for this reason? */
+bool il__cli_exit_applies(const struct cli_exit_row *row, const struct cli_command *command);
+/* The row after `before` (NULL: the first) in the order of the numbers; NULL after the last. */
+const struct cli_exit_row *il__cli_exit_next(const struct cli_exit_row *before);
 /* A configuration key by name; NULL if unknown. */
 const struct cli_key *il__cli_key_find(const char *name, size_t n_bytes);
 
