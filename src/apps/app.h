@@ -7,19 +7,18 @@
 
 #include "http/app.h"
 
-/* Each app defines NAME_http_app; for code that needs a particular one. */
 #define X(name) extern const struct http_app name##_http_app;
 #include "apps/apps.def"
 #undef X
 
-enum il_app_id {
-#define X(name) IL_APP_##name,
+enum {
+#define X(name) +1
+    IL_APP_COUNT = 0
 #include "apps/apps.def"
 #undef X
-    IL_APP_COUNT
 };
 
-/* Indexed by enum il_app_id; the value of http_options.apps. */
-extern const struct http_app *const il__apps[IL_APP_COUNT];
+/* The value of http_options.apps, with a NULL behind the last. */
+extern const struct http_app *const il__apps[IL_APP_COUNT + 1];
 
 #endif

@@ -3,8 +3,9 @@
  */
 #include "apps/app.h"
 
-const struct http_app *const il__apps[IL_APP_COUNT] = {
-#define X(name) [IL_APP_##name] = &name##_http_app,
+const struct http_app *const il__apps[IL_APP_COUNT + 1] = {
+#define X(name) &name##_http_app,
 #include "apps/apps.def"
 #undef X
+    NULL,
 };

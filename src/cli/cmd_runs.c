@@ -3,14 +3,14 @@
  */
 #include <inttypes.h>
 
-#include "apps/runner/run_view.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/ask.h"
 #include "cli/follow.h"
 #include "cli/item.h"
+#include "cli/request.h"
+#include "cli/run_kind.h"
 #include "cli/run_show.h"
-#include "cli/runner.h"
 
 #define ERROR_COLUMN 6 /* may be truncated on a narrow terminal */
 
@@ -242,25 +242,25 @@ il__cli_cmd_logs(struct cli *cli)
 
 /* ---- cancel ---------------------------------------------------------------------------------- */
 
-/* Through a server, runs of pipelines have their own cancel call: whoever may trigger them may
- * cancel them. False: not a run of a pipeline. */
+/* Through a server, runs of an app have their own cancel call: whoever may trigger them may cancel
+ * them. False: not a run of an app. */
 static bool
-cancel_pipeline(struct cli *cli, const char *id, il_op *op, il_status *ret, il_error *reterr)
+cancel_through_app(struct cli *cli, const char *id, il_op *op, il_status *ret, il_error *reterr)
 {
     AUTO_BUF struct il__buf path   = { 0 };
     json_t                 *body   = NULL;
     json_t                 *answer = NULL;
     il_op                   look   = { .type = IL_OP_RUN_GET, .in.run = { .id = id } };
 
-    if (!il__cli_store_is_server(CLI_SETTING(cli, store)->text))
+    if (!il__cli_is_remote(cli))
         return false;
-    *ret      = il__cli_apply_to(cli, &look, "run", id, reterr);
-    bool ours = *ret == IL_OK && runner_pipeline_of_key(look.out.runs[0].key) != NULL;
+    *ret                            = il__cli_apply_to(cli, &look, "run", id, reterr);
+    const struct cli_run_kind *kind = *ret == IL_OK ? il__cli_run_kind(look.out.runs[0].key) : NULL;
     il_op_release(&look);
-    if (!ours)
+    if (kind == NULL)
         return false;
     il__buf_init(&path, 1024);
-    il__buf_adds(&path, "/pipelines/runs/");
+    il__buf_adds(&path, kind->path);
     il__cli_path_add(&path, id);
     body = json_pack("{s:s}", "reason", op->in.run.error);
     *ret = body != NULL
@@ -282,7 +282,7 @@ cancel_and_wait(struct cli *cli, const char *id, il_op *op, il_error *reterr)
     il_status st;
     il_error  why;
 
-    if (!cancel_pipeline(cli, id, op, &st, reterr))
+    if (!cancel_through_app(cli, id, op, &st, reterr))
         st = il__cli_apply_to(cli, op, "run", id, reterr);
 
     if (st != IL_OK || wait_ms == 0)

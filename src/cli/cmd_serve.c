@@ -7,7 +7,8 @@
 
 #include "apps/app.h"
 #include "base/error.h"
-#include "cli/runner.h"
+#include "cli/app_config.h"
+#include "cli/cli.h"
 #include "http/http.h"
 
 static const char *
@@ -42,57 +43,56 @@ set_changeable(const struct cli_config *config, struct http_options *o)
 static const char *
 needs_restart(const struct cli_config *was, const struct cli_config *is)
 {
-    static const enum cli_key_id keys[] = {
-        CLI_KEY_listen,
-        CLI_KEY_metrics_listen,
-        CLI_KEY_store,
-        CLI_KEY_data,
-        CLI_KEY_pepper_file,
-        CLI_KEY_connections_max,
-        CLI_KEY_connections_per_address,
-        CLI_KEY_body_max,
-        CLI_KEY_shutdown,
-        CLI_KEY_log_format,
-        CLI_KEY_store_timeout,
-        CLI_KEY_ranks,
-        CLI_KEY_pipelines,
-        CLI_KEY_pipeline_ttl,
-        CLI_KEY_pipeline_lock_timeout_seconds,
-        CLI_KEY_lock_expiration_alert_threshold,
-        CLI_KEY_runs_max,
-        CLI_KEY_runs_shutdown,
-        CLI_KEY_runs_keep,
-        CLI_KEY_run_dir,
-        CLI_KEY_pipeline_env,
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const char *a = was->settings[keys[i]].text, *b = is->settings[keys[i]].text;
-        if (a != NULL && b != NULL && strcmp(a, b) != 0)
-            return il__cli_keys[keys[i]].name;
+    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
+        const char *a = was->settings[i].text, *b = is->settings[i].text;
+        if (il__cli_keys[i].when == CLI_WHEN_restart && a != NULL && b != NULL && strcmp(a, b) != 0)
+            return il__cli_keys[i].name;
     }
     return NULL;
 }
 
+/* The configuration that the apps were given last. */
+struct apps_config {
+    struct cli_config     config; /* after a reload; empty before, when it is the command's */
+    struct cli_app_config apps;
+};
+
+static void
+apps_config_free(struct apps_config *c)
+{
+    if (c == NULL)
+        return;
+    il__cli_app_config_release(&c->apps);
+    il__cli_config_release(&c->config);
+    il__free(c);
+}
+
 struct serving {
-    const struct cli *cli;
-    struct cli_runner runner;
+    const struct cli   *cli;
+    struct apps_config *apps;
 };
 
 static il_status
 reload(void *cookie, struct http_options *o, const char **ret_restart, il_error *reterr)
 {
-    struct serving                                *serving = cookie;
-    const struct cli                              *cli     = serving->cli;
-    AUTO(il__cli_config_release) struct cli_config config  = { 0 };
-    il_status st = il__cli_config_load(&config, &cli->args, reterr);
+    struct serving     *serving = cookie;
+    const struct cli   *cli     = serving->cli;
+    struct apps_config *fresh   = il__calloc(1, sizeof *fresh);
 
+    if (fresh == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    il_status st = il__cli_config_load(&fresh->config, &cli->args, reterr);
     if (st == IL_OK)
-        st = il__cli_runner_again(&serving->runner, &config, reterr);
-    if (st != IL_OK)
+        st = il__cli_app_config_init(&fresh->apps, &fresh->config, reterr);
+    if (st != IL_OK) {
+        apps_config_free(fresh);
         return st;
-    set_changeable(&config, o);
-    *ret_restart = needs_restart(&cli->config, &config);
+    }
+    set_changeable(&fresh->config, o);
+    o->app_config = &fresh->apps.config;
+    *ret_restart  = needs_restart(&cli->config, &fresh->config);
+    apps_config_free(serving->apps); /* the apps have copied what they use */
+    serving->apps = fresh;
     return IL_OK;
 }
 
@@ -146,28 +146,29 @@ open_store(void *cookie, il **ret, il_error *reterr)
 int
 il__cli_cmd_serve(struct cli *cli)
 {
-    struct serving      serving   = { .cli = cli };
-    void               *cookies[] = { [IL_APP_runner] = &serving.runner.setup };
-    struct http_options o         = { .ready_fd      = -1,
-                                      .reload        = reload,
-                                      .reload_cookie = &serving,
-                                      .open_store    = open_store,
-                                      .open_cookie   = cli,
-                                      .is_away       = il__cli_store_is_away,
-                                      .apps          = il__apps,
-                                      .app_cookies   = cookies,
-                                      .n_apps        = IL_APP_COUNT };
-    il_error            err       = { 0 };
-    il_status           st        = check_use(cli, &err);
+    struct serving      serving = { .cli = cli, .apps = il__calloc(1, sizeof *serving.apps) };
+    struct http_options o       = { .ready_fd      = -1,
+                                    .reload        = reload,
+                                    .reload_cookie = &serving,
+                                    .open_store    = open_store,
+                                    .open_cookie   = cli,
+                                    .is_away       = il__cli_store_is_away,
+                                    .apps          = il__apps,
+                                    .n_apps        = IL_APP_COUNT };
+    il_error            err     = { 0 };
+    il_status           st      = check_use(cli, &err);
 
-    _Static_assert(ARRAY_LEN(cookies) == IL_APP_COUNT, "one for each app");
     set_options(cli, &o);
     (void)signal(SIGCHLD, SIG_DFL); /* if ignored, we could not wait for the spawner */
     il__http_prepare();
+    if (st == IL_OK && serving.apps == NULL)
+        st = il__error_set(&err, IL_NOMEM, "out of memory");
     if (st == IL_OK)
-        st = il__cli_runner_init(&serving.runner, &cli->config, &err);
-    if (st == IL_OK)
-        st = il__http_serve(&o, &err);
-    il__cli_runner_release(&serving.runner);
+        st = il__cli_app_config_init(&serving.apps->apps, &cli->config, &err);
+    if (st == IL_OK) {
+        o.app_config = &serving.apps->apps.config;
+        st           = il__http_serve(&o, &err);
+    }
+    apps_config_free(serving.apps);
     return st == IL_OK ? 0 : il__cli_fail(&err);
 }

@@ -43,8 +43,7 @@ below_folder(const char *folder, const char *path)
 static il_status
 check_meaning(enum cli_key_id key, const char *text, il_error *reterr)
 {
-    bool    loopback;
-    int64_t permille;
+    bool loopback;
 
     switch (key) {
     case CLI_KEY_tenant:
@@ -52,8 +51,6 @@ check_meaning(enum cli_key_id key, const char *text, il_error *reterr)
     case CLI_KEY_listen:
     case CLI_KEY_metrics_listen:
         return http_address_check(text, &loopback, reterr);
-    case CLI_KEY_lock_expiration_alert_threshold:
-        return il__cli_share_parse(text, &permille, reterr);
     case CLI_KEY_server:
         return il__cli_store_is_server(text)
                    ? IL_OK
@@ -363,16 +360,4 @@ il__cli_config_release(struct cli_config *config)
     }
     il__cli_connections_release(config);
     *config = (struct cli_config){ 0 };
-}
-
-il_status
-il__cli_share_parse(const char *text, int64_t *ret_permille, il_error *reterr)
-{
-    char  *end   = NULL;
-    double share = strtod(text, &end);
-
-    if (end == text || *end != '\0' || !(share >= 0.1 && share <= 1))
-        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a number from 0.1 to 1", text);
-    *ret_permille = (int64_t)(share * 1000 + 0.5);
-    return IL_OK;
 }

@@ -35,9 +35,6 @@ struct cli_config {
     size_t                 n_connections;
 };
 
-/* A share from 0.1 to 1, in thousandths. */
-MUST_USE il_status il__cli_share_parse(const char *text, int64_t *ret_permille, il_error *reterr);
-
 /* The files that are read, in order. The last one was named explicitly and must exist. */
 #define CLI_CONFIG_FILES_MAX 3
 struct cli_config_files {

@@ -2,10 +2,11 @@
  * docs.c: `interlock debug docs`: the tables as Markdown, for the sections of files in docs between
  * `<!-- generated: NAME -->` and `<!-- end -->`. tools/docs-tables inserts them and detects drift.
  */
+#include "apps/app.h"
 #include "base/mutex.h"
 #include "cli/cli.h"
 #include "cli/debug.h"
-#include "http/route.h"
+#include "http/auth.h"
 
 /* Escape the `|` in a cell. */
 static void
@@ -229,7 +230,7 @@ docs_server_metrics(const struct cli_command *command UNUSED)
 #include "http/metrics_values.def"
 #undef X
 #define X(member, name, type, help) server_metric(name, type, "", help);
-#include "apps/runner/metrics.def"
+#include "apps/metrics.inc"
 #undef X
 }
 
@@ -238,7 +239,7 @@ docs_log_events(const struct cli_command *command UNUSED)
 {
     (void)puts("| event | level | says |\n|---|---|---|");
 #define X(id, level, name, text) (void)printf("| `%s` | %s | %s |\n", name, #level, text);
-#include "apps/runner/events.def"
+#include "apps/events.inc"
 #include "http/log.def"
 #undef X
 }
@@ -272,18 +273,20 @@ docs_routes(const struct cli_command *command UNUSED)
 #undef OP
 }
 
-/* Those of the runner. */
 static void
-docs_pipeline_routes(const struct cli_command *command UNUSED)
+docs_app_routes(const struct http_app *app)
 {
     (void)puts("| call | permission | does |\n|---|---|---|");
-#define R(method, path, permission, id, fn, query, body, answer, flags, summary, example) \
-    route(method, path, #permission, flags, summary);
-#define LOG(method, path, permission, id, summary) \
-    route(method, path, #permission, HTTP_BARE, summary);
-#include "apps/runner/routes.def"
-#undef R
-#undef LOG
+    for (size_t i = 0; i < app->n_routes; i++) {
+        const struct http_route *r = &app->routes[i];
+        route(r->method, r->path, http_permission_name(r->permission), r->flags, r->summary);
+    }
+}
+
+static void
+http_error(const char *code, int status, const char *text)
+{
+    (void)printf("| `%s` | %d | %s |\n", code, status, text);
 }
 
 /* Error codes in addition to the statuses. */
@@ -291,8 +294,11 @@ static void
 docs_http_errors(const struct cli_command *command UNUSED)
 {
     (void)puts("| code | status | says |\n|---|---|---|");
-#define X(code, http, text) (void)printf("| `%s` | %d | %s |\n", #code, http, text);
-#include "apps/runner/errors.def"
+    for (const struct http_app *const *app = il__apps; *app != NULL; app++) {
+        for (size_t i = 0; i < (*app)->n_errors; i++)
+            http_error((*app)->errors[i].code, (*app)->errors[i].status, (*app)->errors[i].text);
+    }
+#define X(code, http, text) http_error(#code, http, text);
 #include "http/errors.def"
 #undef X
 }
@@ -331,10 +337,19 @@ static const struct docs_table {
     { "server-metrics", docs_server_metrics },
     { "log-events", docs_log_events },
     { "routes", docs_routes },
-    { "pipeline-routes", docs_pipeline_routes },
     { "http-errors", docs_http_errors },
     { "checklist", docs_checklist },
 };
+
+static const struct http_app *
+find_app(const char *name)
+{
+    for (const struct http_app *const *app = il__apps; *app != NULL; app++) {
+        if (strcmp((*app)->name, name) == 0)
+            return *app;
+    }
+    return NULL;
+}
 
 int
 il__cli_docs(const char *table, const char *const *words, size_t n_words)
@@ -342,6 +357,13 @@ il__cli_docs(const char *table, const char *const *words, size_t n_words)
     const struct cli_command *command = NULL;
     il_error                  err;
 
+    if (strcmp(table, "app-routes") == 0) {
+        const struct http_app *app = n_words == 1 ? find_app(words[0]) : NULL;
+        if (app == NULL)
+            return il__cli_usage("debug: app-routes needs the name of an app");
+        docs_app_routes(app);
+        return 0;
+    }
     if (il__cli_command_named(words, n_words, &command, &err) != IL_OK)
         return il__cli_usage("debug: %s", err.message);
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {

@@ -1,8 +1,8 @@
-/* request.c: HTTP requests to a server other than ops. See runner.h. */
+/* request.c: HTTP requests to a server other than ops. See request.h. */
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "cli/runner.h"
+#include "cli/request.h"
 #include "runtime/handle.h"
 
 /* Map the status of a response to a status of the command. */
@@ -25,6 +25,12 @@ status_of(long http)
     default:
         return IL_STORE;
     }
+}
+
+bool
+il__cli_is_remote(const struct cli *cli)
+{
+    return il__cli_store_is_server(CLI_SETTING(cli, store)->text);
 }
 
 void

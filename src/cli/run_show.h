@@ -1,4 +1,4 @@
-/* run_show.h: shows one run, with its steps if it belongs to a pipeline. */
+/* run_show.h: shows one run, as its app shows it. */
 #ifndef IL_CLI_RUN_SHOW_H
 #define IL_CLI_RUN_SHOW_H
 

@@ -27,10 +27,10 @@ const struct cli_option il__cli_options[CLI_OPT_COUNT] = {
 };
 
 const struct cli_key il__cli_keys[CLI_KEY_COUNT] = {
-#define X(key, env, type, min, max, fallback, help) \
-    { #key, env, { type, min, max, "" }, fallback, help },
-#define C(key, env, values, fallback, help) \
-    { #key, env, { CLI_CHOICE, 0, 0, values }, fallback, help },
+#define X(id, name, env, when, type, min, max, fallback, help) \
+    { name, env, CLI_WHEN_##when, { type, min, max, "" }, fallback, help },
+#define C(id, name, env, when, values, fallback, help) \
+    { name, env, CLI_WHEN_##when, { CLI_CHOICE, 0, 0, values }, fallback, help },
 #include "cli/config.def"
 #undef X
 };
@@ -232,6 +232,21 @@ parse_duration(const struct cli_spec *spec, const char *text, int64_t *ret, il_e
     return IL_OK;
 }
 
+/* A share of a whole, as thousandths. */
+static il_status
+parse_share(const struct cli_spec *spec, const char *text, int64_t *ret, il_error *reterr)
+{
+    char  *end      = NULL;
+    double permille = strtod(text, &end) * 1000;
+
+    if (end == text || *end != '\0' ||
+        !(permille >= (double)spec->min && permille <= (double)spec->max))
+        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a number from %g to %g", text,
+                             (double)spec->min / 1000, (double)spec->max / 1000);
+    *ret = (int64_t)(permille + 0.5);
+    return IL_OK;
+}
+
 static il_status
 parse_time(const struct cli_spec *spec, const char *text, int64_t *ret, il_error *reterr)
 {
@@ -291,6 +306,8 @@ il__cli_spec_parse(const struct cli_spec *spec, const char *text, int64_t *ret_n
     case CLI_DURATION:
     case CLI_WAIT:
         return parse_duration(spec, text, ret_number, reterr);
+    case CLI_SHARE:
+        return parse_share(spec, text, ret_number, reterr);
     case CLI_TIME:
         return parse_time(spec, text, ret_number, reterr);
     case CLI_CHOICE:

@@ -27,6 +27,7 @@ enum cli_type {
     CLI_TEXT,     /* not empty; at most max bytes unless max is 0 */
     CLI_FILE,     /* a path; differs from a text only for completion */
     CLI_NUMBER,   /* a decimal number, min..max */
+    CLI_SHARE,    /* a fraction such as 0.8; min, max and its number are thousandths */
     CLI_TIME,     /* RFC 3339; ms since 1970, min..max */
     CLI_DURATION, /* min..max ms */
     CLI_WAIT,     /* a duration, or `forever` (IL_FOREVER) */
@@ -84,7 +85,7 @@ enum cli_option_id {
 };
 
 enum cli_key_id {
-#define X(key, ...) CLI_KEY_##key,
+#define X(id, ...) CLI_KEY_##id,
 #include "cli/config.def"
 #undef X
     CLI_KEY_COUNT
@@ -125,9 +126,16 @@ struct cli_option {
     const char         *help;
 };
 
+/* When a server applies a changed value. */
+enum cli_when {
+    CLI_WHEN_reload,  /* on SIGHUP; also of keys that `serve` does not use */
+    CLI_WHEN_restart, /* when it starts: a reload says so */
+};
+
 struct cli_key {
-    const char     *name;
+    const char     *name; /* with dots if it is nested: usage.source.type */
     const char     *env;
+    enum cli_when   when;
     struct cli_spec spec;
     const char     *fallback; /* the default */
     const char     *help;

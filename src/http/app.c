@@ -43,7 +43,7 @@ http_apps_open(struct http_server *s, il_error *reterr)
 {
     CHECK(s->o->n_apps <= HTTP_APPS_MAX);
     for (size_t i = 0; i < s->o->n_apps; i++) {
-        il_status st = s->o->apps[i]->open(s, s->o->app_cookies[i], &s->app_states[i], reterr);
+        il_status st = s->o->apps[i]->open(s, s->o->app_config, &s->app_states[i], reterr);
         if (st != IL_OK)
             return st;
         s->n_open_apps++;
@@ -66,8 +66,7 @@ http_apps_reload(struct http_server *s)
     for (size_t i = 0; i < s->n_open_apps; i++) {
         const struct http_app *app = s->o->apps[i];
         il_error               err = { 0 };
-        if (app->reload != NULL &&
-            app->reload(s->app_states[i], s->o->app_cookies[i], &err) != IL_OK)
+        if (app->reload != NULL && app->reload(s->app_states[i], s->o->app_config, &err) != IL_OK)
             http_log(s, HTTP_EVENT_reload_refused, "%s: %s", app->name, err.message);
     }
 }

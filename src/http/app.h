@@ -6,6 +6,7 @@
 #ifndef IL_HTTP_APP_H
 #define IL_HTTP_APP_H
 
+#include "base/connection.h"
 #include "http/route.h"
 
 struct http_app_error {
@@ -18,6 +19,25 @@ struct app_tables;
 struct app_invariant; /* apps/common/invariant.h */
 
 #define HTTP_APPS_MAX 8
+
+/* A key of the configuration. Its value has passed the checks of its row in config.def. */
+struct http_setting {
+    const char *name; /* as in a file; nested: "usage.source.type" */
+    const char *text;
+    int64_t     number; /* of a duration in ms; of a choice its index */
+};
+
+/* The configuration, for open() and reload(). Valid during the call: an app copies what it keeps. */
+struct http_app_config {
+    const struct http_setting   *settings;
+    size_t                       n_settings;
+    const struct il__connection *connections; /* `connections`: databases by name */
+    size_t                       n_connections;
+};
+
+/* The value of a key, which must be one of config.def; NULL: empty. */
+const char *http_setting_text(const struct http_app_config *config, const char *name);
+int64_t     http_setting_number(const struct http_app_config *config, const char *name);
 
 struct http_app {
     const char *name; /* `source` of its errors */
@@ -32,19 +52,21 @@ struct http_app {
     const struct app_invariant  *invariants; /* of these tables */
     size_t                       n_invariants;
     /*
-     * Called once store, data store and il__async are open, before clients can connect. `cookie` is
-     * http_options.app_cookies[i]. *ret is passed to the other callbacks and returned by
-     * http_app_state().
+     * Called once store, data store and il__async are open, before clients can connect. *ret is
+     * passed to the other callbacks and returned by http_app_state(). IL_INVAL: a setting is bad;
+     * the message begins with the name of its key.
      */
-    il_status (*open)(struct http_server *s, void *cookie, void **ret, il_error *reterr);
+    il_status (*open)(struct http_server *s, const struct http_app_config *config, void **ret,
+                      il_error *reterr);
     /* SIGTERM: start to shut down. On the loop; does not block. */
     void (*stop)(void *state);
     /* At the end: blocks until the app is down. The il__async is already closed, store and data
      * store are still open. */
     void (*close)(void *state);
-    /* SIGHUP. On the loop; must not block for long (it may start an errand). IL_INVAL: logged,
-     * and nothing changed. */
-    il_status (*reload)(void *state, void *cookie, il_error *reterr);
+    /* SIGHUP. On the loop; must not block for long (it may start an errand). Keys that need a
+     * restart (config.def) may differ from those of open(): ignore them. IL_INVAL: as open(); it is
+     * logged, and nothing changed. */
+    il_status (*reload)(void *state, const struct http_app_config *config, il_error *reterr);
     /* Lines for /metrics, in the text format. On the loop. */
     void (*print_metrics)(void *state, struct il__buf *out);
     /* About four times a second, on the loop. May be NULL, as may the three callbacks above. */

@@ -33,6 +33,7 @@ struct http_request;
 struct http_route;
 struct http_caller;
 struct http_app;
+struct http_app_config;
 
 typedef void http_fn(struct http_request *r);
 
@@ -260,15 +261,15 @@ struct http_options {
     int64_t                audit_keep_ms;
     int ready_fd; /* the address is written here, as a line, once it listens; -1 = none */
     /* SIGHUP: read the configuration again and update in *o what may change at run time:
-     * log_level, limits, login_failures_per_minute, audit_keep_ms. */
+     * log_level, limits, login_failures_per_minute, audit_keep_ms, app_config. */
     il_status (*reload)(
         void *cookie, struct http_options *o, const char **ret_restart,
         il_error *reterr); /* *ret_restart: a changed key that needs a restart, or NULL */
     void *reload_cookie;
-    /* The apps (app.h), and what each is opened with; borrowed. */
+    /* The apps (app.h), and the configuration that they are opened with; borrowed. */
     const struct http_app *const *apps;
-    void *const                  *app_cookies;
     size_t                        n_apps;
+    const struct http_app_config *app_config;
 };
 
 /* Check an address without listening: IL_OK, or IL_INVAL. *ret_loopback: reachable from this

@@ -13,15 +13,15 @@
 #include "harness/event.h"
 
 struct t_attempt {
-    struct runner_attempt    pub;
-    struct pipeline_step     step;
-    struct pipeline          pipeline;
-    struct pipeline_values   values;
-    struct runner_connection connection;
-    struct runner_result     result;
-    struct il__buf           out;
-    pthread_mutex_t          mutex;
-    atomic_bool              stop;
+    struct runner_attempt  pub;
+    struct pipeline_step   step;
+    struct pipeline        pipeline;
+    struct pipeline_values values;
+    struct il__connection  connection;
+    struct runner_result   result;
+    struct il__buf         out;
+    pthread_mutex_t        mutex;
+    atomic_bool            stop;
     void (*stop_fn)(void *);
     void          *stop_cookie;
     pthread_t      thread;

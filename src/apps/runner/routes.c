@@ -79,20 +79,31 @@ learn_limits(struct runner_app *app)
     atomic_store(&app->runs_per_day, app->server->o->limits.runs_per_day);
 }
 
-static il_status
-app_open(struct http_server *s, void *cookie, void **ret, il_error *reterr)
+static void
+app_free(struct runner_app *app)
 {
-    struct runner_setup  *setup = cookie;
-    struct runner_app    *app   = il__calloc(1, sizeof *app);
-    struct runner_options o     = setup->options;
+    runner_app_reload_end(app);
+    runner_setup_release(&app->setup);
+    il__free(app);
+}
+
+static il_status
+app_open(struct http_server *s, const struct http_app_config *config, void **ret, il_error *reterr)
+{
+    struct runner_app *app = il__calloc(1, sizeof *app);
 
     if (app == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     runner_app_reload_begin(app);
-    app->server        = s;
-    app->setup         = setup;
-    app->lock_metrics  = o.defaults.lock_metrics;
-    app->has_pipelines = o.pipelines_dir != NULL;
+    app->server  = s;
+    il_status st = runner_setup_init(&app->setup, config, reterr);
+    if (st != IL_OK) {
+        app_free(app);
+        return st;
+    }
+    struct runner_options o = app->setup.options;
+    app->lock_metrics       = o.defaults.lock_metrics;
+    app->has_pipelines      = o.pipelines_dir != NULL;
     learn_limits(app);
     o.h             = s->h;
     o.data          = s->data;
@@ -101,10 +112,9 @@ app_open(struct http_server *s, void *cookie, void **ret, il_error *reterr)
     o.note_cookie   = app;
     o.limits        = limits_of;
     o.limits_cookie = app;
-    il_status st    = runner_open(&o, &app->runner, reterr);
+    st              = runner_open(&o, &app->runner, reterr);
     if (st != IL_OK) {
-        runner_app_reload_end(app);
-        il__free(app);
+        app_free(app);
         return st;
     }
     app->catalogue = runner_catalogue(app->runner);
@@ -125,16 +135,18 @@ app_close(void *state)
     struct runner_app *app = state;
 
     runner_close(app->runner);
-    runner_app_reload_end(app);
-    il__free(app);
+    app_free(app);
 }
 
 static il_status
-app_reload(void *state, void *cookie, il_error *reterr)
+app_reload(void *state, const struct http_app_config *config, il_error *reterr)
 {
     struct runner_app *app = state;
+    il_status          st  = runner_setup_again(&app->setup, config, reterr);
 
-    app->lock_metrics = ((struct runner_setup *)cookie)->options.defaults.lock_metrics;
+    if (st != IL_OK)
+        return st;
+    app->lock_metrics = app->setup.options.defaults.lock_metrics;
     learn_limits(app);
     return runner_app_reload(app, reterr);
 }

@@ -1,7 +1,7 @@
 /*
  * routes.h: the runner as an app of the server; shared by the files of its routes. routes.c opens
  * and closes the app, routes_*.c are the handlers, routes_tables.c their bodies, run_view.c the
- * view of a run. log.c turns notes of the runner into log lines, metrics and events; metrics.c
+ * view of a run, setup.c reads the configuration. log.c turns notes of the runner into log lines, metrics and events; metrics.c
  * prints its own metrics.
  */
 #ifndef IL_APPS_RUNNER_ROUTES_H
@@ -10,19 +10,12 @@
 #include <stdatomic.h>
 
 #include "apps/runner/run_view.h"
+#include "apps/runner/setup.h"
 #include "base/mutex.h"
 #include "http/app.h"
 #include "http/handler.h"
 #include "http/metrics.h"
 
-/*
- * What the app is opened with (http_options.app_cookies): the options of the runner except h, data,
- * store_url, note and limits, which the app sets. Its owner may change it in http_options.reload;
- * the app's reload follows, and looks at defaults and connections.
- */
-struct runner_setup {
-    struct runner_options options;
-};
 extern const struct http_app runner_http_app;
 
 struct runner_collecting; /* routes_reload.c */
@@ -40,7 +33,7 @@ struct runner_app {
     struct http_server                 *server;
     struct runner                      *runner;
     struct pipeline_catalogue          *catalogue;
-    struct runner_setup                *setup;
+    struct runner_setup                 setup; /* of the configuration */
     bool                                lock_metrics;
     bool                                has_pipelines; /* a folder is configured */
     atomic_int_fast64_t  runs, runs_per_day; /* tenant defaults, for the runner's threads */

@@ -46,7 +46,7 @@ show(struct http_request *r, const il_lease_info *l, const il_run_info *run,
     struct pipeline *p = name != NULL ? il__catalogue_get(app->catalogue, l->tenant, name) : NULL;
     int64_t          lock_ms = runner_lock_timeout_ms(app->runner, p);
     int64_t          used    = MAX(l->age_ms, 0) * 1000 / lock_ms;
-    int64_t          alert   = app->setup->options.alert_permille;
+    int64_t          alert   = app->setup.options.alert_permille;
     bool             own     = run != NULL && run->fence == l->fence;
 
     il__pipeline_unref(p);

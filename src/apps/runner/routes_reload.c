@@ -32,12 +32,12 @@ runner_app_refused(struct runner_app *app, const char *tenant, const char *text)
         c->out.n_problems++;
 }
 
-/* A copy of the options: their owner may change them while the files are read. */
+/* A copy of the options: a reload may change them while the files are read. */
 static bool
 snapshot(const struct runner_setup *setup, void **mem, struct runner_options *ret)
 {
     const struct runner_options *o = &setup->options;
-    struct runner_connection    *all =
+    struct il__connection       *all =
         o->n_connections > 0 ? il__arena_alloc(mem, o->n_connections * sizeof *all) : NULL;
 
     *ret             = *o;
@@ -125,7 +125,7 @@ runner_http_pipeline_reload(struct http_request *r)
             http_alloc(r, RUNNER_PROBLEMS_MAX * sizeof *w->collecting.out.problems);
     }
     if (w == NULL || w->collecting.out.problems == NULL ||
-        !snapshot(runner_app_of(r)->setup, &r->mem, &w->options)) {
+        !snapshot(&runner_app_of(r)->setup, &r->mem, &w->options)) {
         http_fail_nomem(r);
         return;
     }
@@ -165,7 +165,7 @@ runner_app_reload(struct runner_app *app, il_error *reterr)
     if (app->hup.busy)
         return IL_OK; /* repeat when that one is done: it may have missed later changes */
     il__arena_free(&app->hup.mem);
-    if (!snapshot(app->setup, &app->hup.mem, &app->hup.options))
+    if (!snapshot(&app->setup, &app->hup.mem, &app->hup.options))
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     app->hup.busy = true;
     app->hup.job  = (struct http_job){ .work = hup_work, .then = hup_done };

@@ -365,7 +365,7 @@ make_op(struct http_request *r, struct trigger_work *w)
                                 .by         = w->by,
                                 .type       = "api",
                                 .parameters = w->parameters,
-                                .keep_ms    = w->app->setup->options.keep_ms };
+                                .keep_ms    = w->app->setup.options.keep_ms };
 
     http_limits_runs(r, &t.live_max, &t.day_max);
     http_limits_triggers(r, &t.minute_max, &t.hour_max);

@@ -71,7 +71,7 @@ runner_trouble(struct runner *r, const char *what, const il_error *error)
 /* ---- connections ----------------------------------------------------------------------------- */
 
 static struct runner_connections *
-connections_new(const struct runner_connection *items, size_t n)
+connections_new(const struct il__connection *items, size_t n)
 {
     struct runner_connections *c = il__calloc(1, sizeof *c);
 

@@ -27,17 +27,12 @@
 #include <jansson.h>
 
 #include "apps/runner/pipeline.h"
+#include "base/connection.h"
 #include "data/history.h"
 
 struct runner;
 
 #define RUNNER_CRASHED "worker may have crashed" /* part of a run's error: its lease expired */
-
-/* A database connection of sql and check steps. */
-struct runner_connection {
-    const char *name;
-    const char *url; /* may hold a password: never shown */
-};
 
 enum runner_event {
 #define X(id, level, name, text) RUNNER_EVENT_##id,
@@ -83,11 +78,11 @@ struct runner_options {
     int64_t  alert_permille; /* lock_expiration_alert_threshold: 800 */
     /* names of the server's environment variables that commands get in addition to PATH, HOME,
      * LANG, LC_ALL, TZ, TMPDIR, USER, LOGNAME, SHELL; NULL-terminated; may be NULL */
-    const char *const              *pass_env;
-    const struct runner_connection *connections;
-    size_t                          n_connections;
-    runner_note_fn                 *note;
-    void                           *note_cookie;
+    const char *const           *pass_env;
+    const struct il__connection *connections; /* databases of sql and check steps */
+    size_t                       n_connections;
+    runner_note_fn              *note;
+    void                        *note_cookie;
     /* The limits of a tenant, asked for triggers of schedules; both are preset to 0 (no limit).
      * NULL: no limits. Any thread; must not block. */
     void (*limits)(void *cookie, const char *tenant, uint32_t *live_max, uint32_t *day_max);

@@ -48,10 +48,10 @@ int runner_thread(pthread_t *ret, void *(*main)(void *), void *arg) MUST_USE;
 
 /* Connections as they were when a run began; a reload creates new ones. */
 struct runner_connections {
-    unsigned                  n_refs; /* under runner.mutex */
-    void                     *mem;
-    struct runner_connection *items;
-    size_t                    n;
+    unsigned               n_refs; /* under runner.mutex */
+    void                  *mem;
+    struct il__connection *items;
+    size_t                 n;
 };
 
 /* ---- history (record.c) ---------------------------------------------------------------------- */

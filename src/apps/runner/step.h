@@ -17,10 +17,10 @@ struct runner_attempt {
     uint64_t                      fence;
     uint32_t                      attempt; /* from 1 */
     /* time left for this attempt: the step's timeout, or what the pipeline has left */
-    int64_t                         timeout_ms;
-    const struct runner_connection *connections;
-    size_t                          n_connections;
-    void                           *own; /* step.c's */
+    int64_t                      timeout_ms;
+    const struct il__connection *connections;
+    size_t                       n_connections;
+    void                        *own; /* step.c's */
 };
 
 /* Output of the attempt: captured, and streamed live. stream 1 = stdout, 2 = stderr. */

@@ -15,7 +15,7 @@
 #include "apps/runner/step_run.h"
 #include "wire/json.h"
 
-#include "apps/runner_check_sql.inc"
+#include "apps/runner/check_sql.inc"
 
 #define SAMPLES_MAX 5           /* rows of an expectation; also in the statements */
 #define SAMPLE_COLUMNS_MAX 20   /* of a row */

@@ -9,12 +9,14 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include "apps/runner/setup.h"
 #include "base/error.h"
+#include "cli/app_config.h"
 #include "cli/ask.h"
 #include "cli/data.h"
 #include "cli/follow.h"
 #include "cli/item.h"
-#include "cli/runner.h"
+#include "cli/request.h"
 
 struct trigger {
     struct cli *cli;
@@ -270,23 +272,26 @@ use_runner(struct trigger *t, struct runner *runner, const struct limits *l, il_
 static il_status
 ask_store(struct trigger *t, il_error *reterr)
 {
-    struct cli                       *cli    = t->cli;
-    struct il__data                  *data   = NULL;
-    struct runner                    *runner = NULL;
-    AUTO_CLI_RUNNER struct cli_runner made   = { 0 };
+    struct cli                               *cli    = t->cli;
+    struct il__data                          *data   = NULL;
+    struct runner                            *runner = NULL;
+    AUTO_CLI_APP_CONFIG struct cli_app_config config = { .connections = NULL };
+    AUTO_RUNNER_SETUP struct runner_setup     setup  = { .mem = NULL };
 
     if (CLI_SETTING(cli, pipelines)->text[0] == '\0')
         return il__error_set(
             reterr, IL_INVAL,
             "trigger: no pipelines folder; pass --pipelines, or a server with --server");
-    il_status st = il__cli_runner_init(&made, &cli->config, reterr);
+    il_status st = il__cli_app_config_init(&config, &cli->config, reterr);
+    if (st == IL_OK)
+        st = runner_setup_init(&setup, &config.config, reterr);
     if (st == IL_OK)
         st = il__cli_data_open(cli, CLI_DATA_MAKE, &data, reterr);
     struct limits limits = { .cli = cli, .data = data };
     if (st == IL_OK)
         st = read_limits(&limits, reterr);
     if (st == IL_OK) {
-        struct runner_options *o = &made.setup.options;
+        struct runner_options *o = &setup.options;
         o->h                     = cli->store;
         o->data                  = data;
         o->store_url             = CLI_SETTING(cli, store)->text;
@@ -326,7 +331,7 @@ await_end(struct trigger *t)
         il_op_release(&op);
         if (st == IL_TIMEOUT)
             il__cli_error("trigger: run %s has not ended yet", t->id);
-        return st == IL_TIMEOUT ? CLI_EXIT_LATE : il__cli_fail(&err);
+        return st == IL_TIMEOUT ? CLI_EXIT_RUN_LATE : il__cli_fail(&err);
     }
     const il_run_info *run    = &op.out.runs[0];
     int                status = run->state == IL_RUN_COMPLETED ? 0 : CLI_EXIT_RUN;
@@ -344,7 +349,7 @@ il__cli_cmd_trigger(struct cli *cli)
                               .by = CLI_GIVEN(cli, trigger, by) ? CLI_OPTION(cli, trigger, by)->text
                                                                 : whoever() };
     il_error       err    = { 0 };
-    bool           server = il__cli_store_is_server(CLI_SETTING(cli, store)->text);
+    bool           server = il__cli_is_remote(cli);
     il_status      st     = take_parameters(&t, &err);
     int            status = 0;
 

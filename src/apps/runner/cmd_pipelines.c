@@ -13,7 +13,7 @@
 #include "base/suggest.h"
 #include "cli/cli.h"
 #include "cli/item.h"
-#include "cli/runner.h"
+#include "cli/request.h"
 
 static const struct pipeline_defaults defaults = { .lock_retries        = 3,
                                                    .lock_retry_delay_ms = 5000,

@@ -21,7 +21,7 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "data/data.h"
-#include "demo_pipelines.inc"
+#include "apps/runner/demo_pipelines.inc"
 
 #define TENANT "acme"
 #define PORT 7600

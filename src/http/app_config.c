@@ -1,0 +1,27 @@
+/* app_config.c: the configuration as an app sees it. See app.h. */
+#include "http/app.h"
+
+static const struct http_setting *
+setting_of(const struct http_app_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->n_settings; i++) {
+        if (strcmp(config->settings[i].name, name) == 0)
+            return &config->settings[i];
+    }
+    CHECK(!"a key of config.def");
+    return NULL;
+}
+
+const char *
+http_setting_text(const struct http_app_config *config, const char *name)
+{
+    const char *text = setting_of(config, name)->text;
+
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+int64_t
+http_setting_number(const struct http_app_config *config, const char *name)
+{
+    return setting_of(config, name)->number;
+}
