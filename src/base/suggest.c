@@ -3,7 +3,7 @@
  */
 #include "base/suggest.h"
 
-#define WORD_BYTES_MAX 32
+#define WORD_BYTES_MAX 64
 
 /*
  * Number of edits (insert, delete, replace, swap neighbours) that turn a into b, or a number too

@@ -34,6 +34,15 @@ struct cli {
 /* Print one line on stderr for people, unless --quiet was given. */
 void il__cli_note(const struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/*
+ * Show how far a long command is, as one line on stderr that the next call replaces: "3/40 text", or
+ * only the text if `total` is 0. Silent unless stderr is a terminal, and with --quiet. Of many calls
+ * only some are shown. Any message removes the line; remove it before printing on stdout. Any
+ * thread.
+ */
+void il__cli_progress(const struct cli *cli, uint64_t done, uint64_t total, const char *text);
+void il__cli_progress_end(void);
+
 /* Validate a key: IL_OK, or IL_INVAL with a message that shows the key and the reason. */
 MUST_USE il_status il__cli_check_key(const struct cli *cli, const char *key, il_error *reterr);
 

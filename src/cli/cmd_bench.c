@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/bench.h"
@@ -33,14 +32,6 @@ on_signal(int signo)
 {
     caught = signo;
     atomic_store(&bench.stop, true);
-}
-
-/* A progress line that is overwritten; on a terminal only. */
-static void
-progress(const struct cli *cli, const char *what)
-{
-    if (!cli->quiet && isatty(STDERR_FILENO) != 0)
-        (void)fprintf(stderr, "\r\033[K%s", what); /* a lost progress line does no harm */
 }
 
 static double
@@ -106,15 +97,15 @@ print_text(const struct measurement *m, const char *url)
 static il_status
 measure(struct cli *cli, struct measurement *m, il_error *reterr)
 {
-    progress(cli, "measuring one caller ...");
+    il__cli_progress(cli, 0, 0, "measuring one caller ...");
     il_status st = il__cli_bench_pairs(&bench, m[ALONE].n_callers, &m[ALONE].result, reterr);
-    progress(cli, "measuring many callers ...");
+    il__cli_progress(cli, 0, 0, "measuring many callers ...");
     if (st == IL_OK && !atomic_load(&bench.stop))
         st = il__cli_bench_pairs(&bench, m[TOGETHER].n_callers, &m[TOGETHER].result, reterr);
-    progress(cli, "measuring the handover ...");
+    il__cli_progress(cli, 0, 0, "measuring the handover ...");
     if (st == IL_OK && !atomic_load(&bench.stop))
         st = il__cli_bench_handover(&bench, &m[HANDOVER].result, reterr);
-    progress(cli, "");
+    il__cli_progress_end();
     /* Clean up after any failure; the first error is the one to report. */
     il_status cleaned = il__cli_bench_clean(&bench, st == IL_OK ? reterr : NULL);
     return st == IL_OK ? cleaned : st;

@@ -126,12 +126,26 @@ struct file {
     size_t             n_keys;
 };
 
+/* The first key of a section; NULL: there is no such section. */
+static const struct cli_key *
+first_below(const char *section)
+{
+    size_t n = strlen(section);
+
+    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
+        const char *name = il__cli_keys[i].name;
+        if (strncmp(name, section, n) == 0 && name[n] == '.')
+            return &il__cli_keys[i];
+    }
+    return NULL;
+}
+
 static il_status
 set_entry(void *cookie, const struct cli_config_entry *entry, il_error *reterr)
 {
     struct file          *file = cookie;
     const struct cli_key *key  = il__cli_key_find(entry->name, strlen(entry->name));
-    char                  hint[80];
+    char                  hint[128];
 
     if (il__cli_connection_is(entry->name)) {
         AUTO_BUF struct il__buf origin = { 0 };
@@ -141,6 +155,9 @@ set_entry(void *cookie, const struct cli_config_entry *entry, il_error *reterr)
         return il__cli_connection_set(file->config, entry, file->folder, il__buf_str(&origin),
                                       file->i_file, reterr);
     }
+    if (key == NULL && (key = first_below(entry->name)) != NULL)
+        return il__error_set(reterr, IL_INVAL, "%s: expected a section, with keys such as %s",
+                             entry->name, key->name);
     if (key == NULL) {
         il__cli_suggest_key(entry->name, hint, sizeof hint);
         return il__error_set(reterr, IL_INVAL, "unknown key '%.80s'%s", entry->name, hint);
@@ -221,7 +238,7 @@ load_environment(struct cli_config *config, il_error *reterr)
 {
     for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
         const char *text = getenv(il__cli_keys[i].env);
-        char        name[64];
+        char        name[128];
         il_error    why;
 
         if (text == NULL || text[0] == '\0')
@@ -241,7 +258,7 @@ load_flags(struct cli_config *config, const struct cli_args *args, il_error *ret
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
         const struct cli_option *option = &il__cli_options[i];
         const struct cli_key    *key    = il__cli_key_find(option->name, strlen(option->name));
-        char                     name[64];
+        char                     name[128];
         il_error                 why;
 
         /* An option with its own default only happens to have the same name. */

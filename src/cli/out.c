@@ -88,6 +88,7 @@ message(enum cli_style style, const char *fmt, va_list ap)
     /* Flush earlier output first, in case both go to one terminal; stdout remembers its errors.
      * If stderr is closed, the message is lost. */
     (void)fflush(stdout);
+    il__cli_progress_end();
     (void)fprintf(stderr, "%sinterlock:%s %s\n", il__cli_style(stderr, style),
                   il__cli_style(stderr, CLI_PLAIN), il__buf_str(&line));
 }
