@@ -35,9 +35,9 @@ struct cli {
 void il__cli_note(const struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /*
- * Show how far a long command is, as one line on stderr that the next call replaces: "3/40 text", or
- * only the text if `total` is 0. Silent unless stderr is a terminal, and with --quiet. Of many calls
- * only some are shown. Any message removes the line; remove it before printing on stdout. Any
+ * Show how far a long command is, as one line on stderr that the next call replaces: "3/40 text",
+ * or only the text if `total` is 0. Silent with --quiet, and unless stderr is a terminal. Of many
+ * calls only some are shown. Any message removes the line; remove it before printing on stdout. Any
  * thread.
  */
 void il__cli_progress(const struct cli *cli, uint64_t done, uint64_t total, const char *text);

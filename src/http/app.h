@@ -27,7 +27,8 @@ struct http_setting {
     int64_t     number; /* of a duration in ms; of a choice its index */
 };
 
-/* The configuration, for open() and reload(). Valid during the call: an app copies what it keeps. */
+/* The configuration, for open() and reload(). Valid during the call: an app copies what it
+ * keeps. */
 struct http_app_config {
     const struct http_setting   *settings;
     size_t                       n_settings;

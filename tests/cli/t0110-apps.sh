@@ -26,6 +26,19 @@ printf 'X(one)\nX(two, 2)\n' >apps/apps.def
 gives "not a row" 1 "$tables" names apps/apps.def
 like "... its line is named" "$err" "*apps.def:2: expected X(name)"
 
+# ---- layers: a command of an app is part of the command line, the rest of the app is not ----
+mkdir -p tree/include tree/src/cli tree/src/apps/one
+touch tree/src/cli/cli.h tree/src/apps/one/one.h
+printf '#include "cli/cli.h"\n#include "apps/one/one.h"\n' >tree/src/apps/one/cmd_one.c
+gives "a command of an app" 0 "$here/../../tools/check-layers" "$work/tree"
+printf '#include "cli/cli.h"\n' >tree/src/apps/one/other.c
+gives "another file of it" 1 "$here/../../tools/check-layers" "$work/tree"
+is "... may not include the command line" "$err" "src/apps/one/other.c:1: apps may not include cli (\"cli/cli.h\")"
+rm tree/src/apps/one/other.c
+printf '#include "apps/one/one.h"\n' >tree/src/cli/help.c
+gives "the command line itself" 1 "$here/../../tools/check-layers" "$work/tree"
+is "... knows no app" "$err" "src/cli/help.c:1: src/cli knows no app, but includes \"apps/one/one.h\""
+
 # ---- an app that is gone ----
 gives "help" 0 "$toy" --help
 like "... has no pipelines" "${out//[[:space:]]/ }" "* runs *"

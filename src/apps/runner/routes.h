@@ -1,8 +1,8 @@
 /*
  * routes.h: the runner as an app of the server; shared by the files of its routes. routes.c opens
  * and closes the app, routes_*.c are the handlers, routes_tables.c their bodies, run_view.c the
- * view of a run, setup.c reads the configuration. log.c turns notes of the runner into log lines, metrics and events; metrics.c
- * prints its own metrics.
+ * view of a run, setup.c reads the configuration. log.c turns notes of the runner into log lines,
+ * metrics and events; metrics.c prints its own metrics.
  */
 #ifndef IL_APPS_RUNNER_ROUTES_H
 #define IL_APPS_RUNNER_ROUTES_H
