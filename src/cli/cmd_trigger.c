@@ -127,22 +127,20 @@ static il_status
 refused(const struct trigger *t, enum runner_answer answer, const il_op *op, const char *outside,
         il_error *reterr)
 {
+    char        message[RUNNER_MESSAGE_BYTES];
+    const char *holder = outside != NULL       ? outside
+                         : op->out.n_runs > 0  ? op->out.runs[0].id
+                         : op->out.n_items > 0 ? op->out.items[0].holder
+                                               : NULL;
+
+    runner_refusal_message(answer, t->pipeline, op, message);
     switch (answer) {
     case RUNNER_REJECTED:
-        return il__error_set(reterr, IL_HELD, "trigger: pipeline %s is already running: %s",
-                             t->pipeline,
-                             outside != NULL      ? outside
-                             : op->out.n_runs > 0 ? op->out.runs[0].id
-                                                  : "its lock is held");
-    case RUNNER_QUEUE_FULL:
-        return il__error_set(reterr, IL_LIMIT, "trigger: the queue of pipeline %s is full",
-                             t->pipeline);
+        return il__error_set(reterr, IL_HELD, "trigger: %s%s%s", message,
+                             holder != NULL ? ": " : "", holder != NULL ? holder : "");
     case RUNNER_TOO_MANY:
-        return il__error_set(reterr, IL_LIMIT,
-                             "trigger: the tenant's limit on concurrent runs is reached");
     case RUNNER_DAY_OVER:
-        return il__error_set(reterr, IL_LIMIT,
-                             "trigger: the tenant's limit on runs per day is reached");
+        return il__error_set(reterr, IL_LIMIT, "trigger: %s", message);
     default:
         return reterr->status != IL_OK
                    ? reterr->status

@@ -310,10 +310,11 @@ docs_pipeline_routes(const struct cli_command *command UNUSED)
 static void
 docs_http_errors(const struct cli_command *command UNUSED)
 {
-    (void)puts("| code | status | says |\n|---|---|---|");
-#define X(code, http, text) (void)printf("| `%s` | %d | %s |\n", #code, http, text);
+    (void)puts("| code | HTTP status | status of the call | says |\n|---|---|---|---|");
+#define X(code, http, status, text) \
+    (void)printf("| `%s` | %d | `%s` | %s |\n", #code, http, il_status_name(IL_##status), text);
 #include "apps/runner/errors.def"
-#include "http/errors.def"
+#include "wire/errors.def"
 #undef X
 }
 

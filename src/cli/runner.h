@@ -28,7 +28,9 @@ void               il__cli_runner_release(struct cli_runner *r);
 
 /*
  * Call the server behind cli->store, path below /api/v1. `body` (may be NULL) is borrowed. IL_OK:
- * *ret is the response body (json_decref() it). Otherwise *reterr has the server's message.
+ * *ret is the response body (json_decref() it). Otherwise *reterr has the
+ * server's message and details, and the status of its code (of the status table, errors.def or an
+ * app).
  */
 MUST_USE il_status il__cli_request(const struct cli *cli, const char *method, const char *path,
                                    const json_t *body, int64_t wait_ms, json_t **ret,

@@ -484,8 +484,8 @@ error_schema(struct json_maker *m, const struct http_app *const *apps, size_t n_
 #define X(name, num, wire, http, exit_status, retry, text) wire,
         IL_STATUS_MAP(X)
 #undef X
-#define X(code, http, text) #code,
-#include "http/errors.def"
+#define X(code, http, status, text) #code,
+#include "wire/errors.def"
 #undef X
     };
     json_t *names = json_array();

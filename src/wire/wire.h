@@ -230,9 +230,9 @@ void il__wire_put_objects(struct il__buf *b, const char *name, const struct wire
  * the status's wire name; the holder (ACQUIRE, CACHE_LOOKUP); then the results of this type of op,
  * lossless with WIRE_RAW; "detail" is a sentence. il__wire_parse_result() is its inverse: it sets
  * op->status and op->out (memory of the op; op->type and op->flags as applied). A refusal by the
- * server becomes IL_LIMIT if it is for a quota (QUOTA_EXCEEDED, STORAGE_QUOTA_EXCEEDED), else
- * (FORBIDDEN, …) IL_INVAL, with its "message" (or itself) as the detail. IL_INVAL: not such an
- * object; IL_NOMEM.
+ * server (FORBIDDEN, QUOTA_EXCEEDED, …) becomes the status of its code in errors.def, with its
+ * "message" as the detail; an unknown code becomes IL_INVAL, with "CODE: message" as the detail.
+ * IL_INVAL: not such an object; IL_NOMEM.
  */
 void      il__wire_print_result(struct il__buf *b, const il_op *op, unsigned flags);
 il_status il__wire_parse_result(const json_t *json, il_op *op, il_error *reterr) MUST_USE;
