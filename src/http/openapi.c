@@ -526,7 +526,9 @@ il__http_openapi(const struct http_app *const *apps, size_t n_apps)
                      "security", "apiKey", "bearer", "paths", paths(&made));
     il__json_set(&made, components, "schemas", made.schemas);
     il__json_set(&made, root, "components", components);
-    char *text = made.failed || root == NULL ? NULL : json_dumps(root, JSON_COMPACT);
+    char *text = made.failed || root == NULL
+                     ? NULL
+                     : json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(15));
     json_decref(root);
     char *ret = text != NULL ? il__strdup(text) : NULL;
     free(text);
