@@ -124,8 +124,8 @@ print_remark(void *cookie, const struct runner_note *note)
 }
 
 static il_status
-refused(const struct trigger *t, enum runner_answer answer, const il_op *op, const char *outside,
-        il_error *reterr)
+refused(const struct trigger *t, const struct runner_trigger *what, enum runner_answer answer,
+        const il_op *op, const char *outside, il_error *reterr)
 {
     char        message[RUNNER_MESSAGE_BYTES];
     const char *holder = outside != NULL       ? outside
@@ -133,7 +133,7 @@ refused(const struct trigger *t, enum runner_answer answer, const il_op *op, con
                          : op->out.n_items > 0 ? op->out.items[0].holder
                                                : NULL;
 
-    runner_refusal_message(answer, t->pipeline, op, message);
+    runner_refusal_message(answer, t->pipeline, what->live_max, what->day_max, message);
     switch (answer) {
     case RUNNER_REJECTED:
         return il__error_set(reterr, IL_HELD, "trigger: %s%s%s", message,
@@ -151,11 +151,11 @@ refused(const struct trigger *t, enum runner_answer answer, const il_op *op, con
 }
 
 static il_status
-triggered(struct trigger *t, enum runner_answer answer, const il_op *op, const char *outside,
-          il_error *reterr)
+triggered(struct trigger *t, const struct runner_trigger *what, enum runner_answer answer,
+          const il_op *op, const char *outside, il_error *reterr)
 {
     if (answer > RUNNER_SKIPPED)
-        return refused(t, answer, op, outside, reterr);
+        return refused(t, what, answer, op, outside, reterr);
     t->is_new  = answer == RUNNER_TRIGGERED;
     t->outside = outside != NULL;
     (void)snprintf(t->id, sizeof t->id, "%s",
@@ -232,7 +232,7 @@ ask_runner(struct trigger *t, struct runner *runner, const struct limits *l, str
     reterr->status = IL_OK;
     if (st == IL_OK) {
         enum runner_answer answer = runner_trigger(runner, &what, &op, &outside, reterr);
-        st                        = triggered(t, answer, &op, outside, reterr);
+        st                        = triggered(t, &what, answer, &op, outside, reterr);
     }
     il_op_release(&op);
     il__free(outside);

@@ -66,7 +66,7 @@ fail_running(struct http_request *r, const char *run, const char *holder)
     int64_t                    ms      = MAX(w->pipeline->lock_retry_delay_ms, 1000);
     char                       message[RUNNER_MESSAGE_BYTES];
 
-    runner_refusal_message(RUNNER_REJECTED, w->pipeline->id, w->plan.op, message);
+    runner_refusal_message(RUNNER_REJECTED, w->pipeline->id, 0, 0, message);
     il__buf_init(&details, 4096);
     il__wire_open(&details, NULL);
     il__wire_put_text(&details, "pipeline_logging_id", run);
@@ -81,13 +81,14 @@ fail_running(struct http_request *r, const char *run, const char *holder)
 static void
 fail_limit(struct http_request *r, const char *code, int64_t retry_ms)
 {
-    const struct trigger_work *w     = r->ended_cookie;
-    const char                *what  = "";
-    int64_t                    limit = runner_trigger_limit(w->plan.answer, w->plan.op, &what);
-    char                       message[RUNNER_MESSAGE_BYTES];
-    char                       details[160];
+    const struct trigger_work *w    = r->ended_cookie;
+    const il_run_in           *in   = &w->plan.op->in.run;
+    const char                *what = "";
+    int64_t limit = runner_trigger_limit(w->plan.answer, in->live_max, in->day_max, &what);
+    char    message[RUNNER_MESSAGE_BYTES];
+    char    details[160];
 
-    runner_refusal_message(w->plan.answer, w->pipeline->id, w->plan.op, message);
+    runner_refusal_message(w->plan.answer, w->pipeline->id, in->live_max, in->day_max, message);
     http_limits_refused(r);
     (void)snprintf(details, sizeof details,
                    "{\"quota\":\"%s\",\"limit\":%lld,\"retry_after_ms\":%lld}", what,

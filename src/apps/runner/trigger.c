@@ -197,26 +197,27 @@ runner_trigger_message(const char *pipeline_id, bool is_new, char out[RUNNER_MES
 }
 
 int64_t
-runner_trigger_limit(enum runner_answer answer, const il_op *op, const char **ret_what)
+runner_trigger_limit(enum runner_answer answer, uint32_t live_max, uint32_t day_max,
+                     const char **ret_what)
 {
     switch (answer) {
     case RUNNER_TOO_MANY:
         *ret_what = "concurrent pipeline runs";
-        return op->in.run.live_max;
+        return live_max;
     case RUNNER_DAY_OVER:
         *ret_what = "pipeline runs per day (UTC)";
-        return op->in.run.day_max;
+        return day_max;
     default:
         return 0;
     }
 }
 
 void
-runner_refusal_message(enum runner_answer answer, const char *pipeline_id, const il_op *op,
-                       char out[RUNNER_MESSAGE_BYTES])
+runner_refusal_message(enum runner_answer answer, const char *pipeline_id, uint32_t live_max,
+                       uint32_t day_max, char out[RUNNER_MESSAGE_BYTES])
 {
     const char *what  = NULL;
-    int64_t     limit = runner_trigger_limit(answer, op, &what);
+    int64_t     limit = runner_trigger_limit(answer, live_max, day_max, &what);
 
     if (what != NULL)
         (void)snprintf(out, RUNNER_MESSAGE_BYTES, "the tenant's limit is %lld %s", (long long)limit,
