@@ -1,6 +1,6 @@
 /*
- * wire_decimal.c: decimal numbers: exact from JSON to a scaled integer and back, or refused with the
- * reason.
+ * wire_decimal.c: decimal numbers: exact from JSON to a scaled integer and back, or refused with
+ * the reason.
  */
 #include "base/decimal.h"
 #include "harness/rng.h"
