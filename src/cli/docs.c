@@ -284,22 +284,24 @@ docs_app_routes(const struct http_app *app)
 }
 
 static void
-http_error(const char *code, int status, const char *text)
+http_error(const char *code, int http, il_status status, const char *text)
 {
-    (void)printf("| `%s` | %d | %s |\n", code, status, text);
+    (void)printf("| `%s` | %d | `%s` | %s |\n", code, http, il_status_name(status), text);
 }
 
 /* Error codes in addition to the statuses. */
 static void
 docs_http_errors(const struct cli_command *command UNUSED)
 {
-    (void)puts("| code | status | says |\n|---|---|---|");
+    (void)puts("| code | HTTP status | status of the call | says |\n|---|---|---|---|");
     for (const struct http_app *const *app = il__apps; *app != NULL; app++) {
-        for (size_t i = 0; i < (*app)->n_errors; i++)
-            http_error((*app)->errors[i].code, (*app)->errors[i].status, (*app)->errors[i].text);
+        for (size_t i = 0; i < (*app)->n_errors; i++) {
+            const struct http_app_error *e = &(*app)->errors[i];
+            http_error(e->code, e->http, e->status, e->text);
+        }
     }
-#define X(code, http, text) http_error(#code, http, text);
-#include "http/errors.def"
+#define X(code, http, status, text) http_error(#code, http, IL_##status, text);
+#include "wire/errors.def"
 #undef X
 }
 

@@ -1,29 +1,24 @@
 /* request.c: HTTP requests to a server other than ops. See request.h. */
-#include <inttypes.h>
+#include <stdio.h>
 
+#include "apps/app.h"
 #include "base/error.h"
 #include "cli/request.h"
 #include "runtime/handle.h"
+#include "wire/error.h"
 
-/* Map the status of a response to a status of the command. */
-static il_status
-status_of(long http)
+/* Codes of apps, which the library does not know. */
+static void
+read_app_code(struct wire_error *e)
 {
-    switch (http) {
-    case 404:
-        return IL_NOT_FOUND;
-    case 409:
-        return IL_HELD;
-    case 429:
-        return IL_LIMIT;
-    case 400:
-    case 403:
-    case 405:
-    case 413:
-    case 422:
-        return IL_INVAL;
-    default:
-        return IL_STORE;
+    for (unsigned i = 0; !e->known && e->code != NULL && i < IL_APP_COUNT; i++) {
+        const struct http_app *app = il__apps[i];
+        for (size_t k = 0; k < app->n_errors; k++) {
+            if (strcmp(app->errors[k].code, e->code) == 0) {
+                e->status = app->errors[k].status;
+                e->known  = true;
+            }
+        }
     }
 }
 
@@ -31,6 +26,26 @@ bool
 il__cli_is_remote(const struct cli *cli)
 {
     return il__cli_store_is_server(CLI_SETTING(cli, store)->text);
+}
+
+/* Also name the run or holder that is in the way, as `trigger` does on a store. */
+static il_status
+refused(const struct cli *cli, const struct il__request *r, il_error *reterr)
+{
+    char              hint[IL_HOLDER_BYTES_MAX + 3] = "";
+    struct wire_error e;
+
+    il__wire_error_read(r->status, r->answer, &e);
+    read_app_code(&e);
+    const char *run = json_string_value(json_object_get(e.details, "pipeline_logging_id"));
+    if (run == NULL && e.status == IL_HELD)
+        run = json_string_value(json_object_get(e.details, "holder"));
+    if (run != NULL)
+        (void)snprintf(hint, sizeof hint, ": %s", run);
+    return il__wire_error_set(
+        &e, cli->command->name,
+        r->status == 401 ? "; check that $INTERLOCK_API_KEY is a key of this server" : hint,
+        reterr);
 }
 
 void
@@ -64,12 +79,7 @@ il__cli_request(const struct cli *cli, const char *method, const char *path, con
         *ret = r.answer;
         return IL_OK;
     }
-    const char *message =
-        json_string_value(json_object_get(json_object_get(r.answer, "error"), "message"));
-    st = il__error_set(reterr, status_of(r.status), "%s: %s%s", cli->command->name,
-                       message != NULL ? message : "the server gave no reason",
-                       r.status == 401 ? "; check that $INTERLOCK_API_KEY is a key of this server"
-                                       : "");
+    st = refused(cli, &r, reterr);
     json_decref(r.answer);
     return st;
 }

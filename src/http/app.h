@@ -12,7 +12,8 @@
 
 struct http_app_error {
     const char *code;
-    int         status;
+    int         http;
+    il_status   status; /* that a client's call returns */
     const char *text;
 };
 

@@ -490,8 +490,8 @@ error_schema(struct json_maker *m, const struct http_app *const *apps, size_t n_
 #define X(name, num, wire, http, exit_status, retry, text) wire,
         IL_STATUS_MAP(X)
 #undef X
-#define X(code, http, text) #code,
-#include "http/errors.def"
+#define X(code, http, status, text) #code,
+#include "wire/errors.def"
 #undef X
     };
     json_t *names = json_array();
@@ -532,7 +532,9 @@ il__http_openapi(const struct http_app *const *apps, size_t n_apps)
                      "security", "apiKey", "bearer", "paths", paths(&made));
     il__json_set(&made, components, "schemas", made.schemas);
     il__json_set(&made, root, "components", components);
-    char *text = made.failed || root == NULL ? NULL : json_dumps(root, JSON_COMPACT);
+    char *text = made.failed || root == NULL
+                     ? NULL
+                     : json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(15));
     json_decref(root);
     char *ret = text != NULL ? il__strdup(text) : NULL;
     free(text);

@@ -269,7 +269,8 @@ run(struct http_request *r)
     http_conn_phase(r->server, r->c, HTTP_PHASE_WORK);
     if (r->n_bytes > 0) {
         r->room[r->n_bytes] = '\0';
-        il_status st        = il__wire_load(r->text, r->n_bytes, &r->body, &err);
+        il_status st        = il__wire_load_for(r->route != NULL ? r->route->body : NULL, r->text,
+                                         r->n_bytes, &r->body, &err);
         if (st != IL_OK) {
             http_fail(r, il_status_http(st), il_status_name(st), "request", NULL, "%s",
                       err.message);

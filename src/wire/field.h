@@ -8,7 +8,7 @@
 
 #define WIRE_NUMBER_MAX ((INT64_C(1) << 53) - 1) /* every JSON reader represents these exactly */
 
-/* The number at f->offset: INT32, UINT32, INT64, UINT64, CHOICE, TIME or WAIT. */
+/* The number at f->offset: INT32, UINT32, INT64, UINT64, CHOICE, TIME, WAIT or DECIMAL. */
 int64_t il__wire_number(const struct wire_field *f, const void *from);
 void    il__wire_set_number(const struct wire_field *f, void *into, int64_t number);
 

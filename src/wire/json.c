@@ -272,7 +272,10 @@ il__json_add_loaded(struct il__buf *b, const json_t *value)
         il__buf_addc(b, ']');
         break;
     case JSON_STRING:
-        il__json_add_string(b, json_string_value(value), json_string_length(value));
+        if (il__json_number_text(value) != NULL)
+            il__buf_adds(b, il__json_number_text(value));
+        else
+            il__json_add_string(b, json_string_value(value), json_string_length(value));
         break;
     case JSON_INTEGER:
         il__json_add_int(b, json_integer_value(value));
@@ -290,6 +293,26 @@ il__json_add_loaded(struct il__buf *b, const json_t *value)
     default:
         il__buf_adds(b, "null");
     }
+}
+
+json_t *
+il__json_number(const char *text)
+{
+    char   raw[LEX_NUMBER_BYTES + 1] = "";
+    size_t n                         = strlen(text);
+
+    CHECK(n < LEX_NUMBER_BYTES);
+    memcpy(raw + 1, text, n);
+    return json_stringn_nocheck(raw, n + 1);
+}
+
+const char *
+il__json_number_text(const json_t *value)
+{
+    const char *text = json_string_value(value);
+
+    /* jansson terminates its strings. */
+    return text != NULL && text[0] == '\0' && json_string_length(value) > 0 ? text + 1 : NULL;
 }
 
 /* ---- base64 ---------------------------------------------------------------------------------- */

@@ -22,6 +22,14 @@ bool il__json_add_value(struct il__buf *b, const char *text, size_t n_bytes, boo
 /* Add the compact text of a value that was loaded. */
 void il__json_add_loaded(struct il__buf *b, const json_t *value);
 
+/*
+ * A number as it was written, for decimals: jansson has only doubles. It is a string that begins
+ * with NUL, which no string of a loaded document contains. il__json_number_text() returns NULL for
+ * any other value.
+ */
+json_t     *il__json_number(const char *text);
+const char *il__json_number_text(const json_t *value);
+
 /* A document being built. jansson propagates NULL: a value that could not be created cannot be
  * added either, so checking `failed` once at the end is enough. */
 struct json_maker {

@@ -104,6 +104,7 @@ struct reader {
     int            depth;
     size_t         n_values_max;
     size_t         n_values;  /* counted like check_shape() */
+    bool           exact;     /* keep numbers as they were written */
     struct il__buf unescaped; /* room for one string */
 };
 
@@ -191,6 +192,8 @@ read_number(struct reader *r)
     if (end == NULL || !il__lex_number_copy(r->at, end, text))
         return NULL;
     r->at = end;
+    if (r->exact && !whole)
+        return il__json_number(text);
     return whole ? json_integer(strtoll(text, NULL, 10)) : json_real(strtod(text, NULL));
 }
 
@@ -290,11 +293,13 @@ read_value(struct reader *r)
 }
 
 static json_t *
-read_all(const char *text, size_t n_bytes, size_t n_values_max)
+read_all(const char *text, size_t n_bytes, size_t n_values_max, bool exact)
 {
-    struct reader r = {
-        .at = text, .end = text + n_bytes, .n_values = 1, .n_values_max = n_values_max
-    };
+    struct reader r = { .at           = text,
+                        .end          = text + n_bytes,
+                        .n_values     = 1,
+                        .n_values_max = n_values_max,
+                        .exact        = exact };
 
     il__buf_init(&r.unescaped, n_bytes);
     json_t *value = read_value(&r);
@@ -307,21 +312,29 @@ read_all(const char *text, size_t n_bytes, size_t n_values_max)
 }
 
 static il_status
-load(const char *text, size_t n_bytes, size_t n_values_max, json_t **ret, il_error *reterr)
+load(const char *text, size_t n_bytes, size_t n_values_max, bool exact, json_t **ret,
+     il_error *reterr)
 {
     json_error_t why;
 
     if (n_bytes == 0)
         return il__error_set(reterr, IL_INVAL, "empty body, expected JSON");
-    json_t *value = read_all(text, n_bytes, n_values_max);
+    json_t *value = read_all(text, n_bytes, n_values_max, exact);
     if (value == NULL) {
         il_status st = check_shape(text, n_bytes, n_values_max, reterr);
         if (st != IL_OK)
             return st;
         value = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+        if (value == NULL)
+            return refuse(&why, text, n_bytes, reterr);
+        if (exact) { /* jansson has made doubles of its numbers */
+            json_decref(value);
+            return il__error_set(reterr, IL_INVAL,
+                                 "unacceptable JSON: a name of more than 255 bytes, or a number of "
+                                 "more than %d characters",
+                                 LEX_NUMBER_BYTES - 1);
+        }
     }
-    if (value == NULL)
-        return refuse(&why, text, n_bytes, reterr);
     *ret = value;
     return IL_OK;
 }
@@ -329,11 +342,29 @@ load(const char *text, size_t n_bytes, size_t n_values_max, json_t **ret, il_err
 il_status
 il__wire_load(const char *text, size_t n_bytes, json_t **ret, il_error *reterr)
 {
-    return load(text, n_bytes, WIRE_VALUES_MAX, ret, reterr);
+    return load(text, n_bytes, WIRE_VALUES_MAX, false, ret, reterr);
+}
+
+/* Tables are nested, never recursive. */
+static bool
+has_decimals(const struct wire_object *o)
+{
+    for (size_t i = 0; o != NULL && i < o->n_fields; i++) {
+        if (o->fields[i].kind == WIRE_DECIMAL || has_decimals(o->fields[i].object))
+            return true;
+    }
+    return false;
+}
+
+il_status
+il__wire_load_for(const struct wire_object *o, const char *text, size_t n_bytes, json_t **ret,
+                  il_error *reterr)
+{
+    return load(text, n_bytes, WIRE_VALUES_MAX, has_decimals(o), ret, reterr);
 }
 
 il_status
 il__wire_load_answer(const char *text, size_t n_bytes, json_t **ret, il_error *reterr)
 {
-    return load(text, n_bytes, SIZE_MAX, ret, reterr);
+    return load(text, n_bytes, SIZE_MAX, false, ret, reterr);
 }

@@ -6,8 +6,11 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "core/op.h"
+#include "wire/error.h"
 #include "wire/field.h"
 #include "wire/parse.h"
+
+#define CODED_BYTES 256 /* of "CODE: message" */
 
 void
 il__wire_op_init(il_op *op, il_op_type type)
@@ -161,38 +164,23 @@ il__wire_print_result(struct il__buf *b, const il_op *op, unsigned flags)
     il__wire_close(b);
 }
 
-/*
- * The server has its own status names for refusals. An exceeded quota maps to IL_LIMIT, and the op
- * may be retried later; for the others (FORBIDDEN, …) the library has no status.
- */
-static il_status
-status_of_refusal(const char *name)
-{
-    static const char *const quotas[] = { "QUOTA_EXCEEDED", "STORAGE_QUOTA_EXCEEDED" };
-
-    for (size_t i = 0; i < ARRAY_LEN(quotas); i++) {
-        if (strcmp(quotas[i], name) == 0)
-            return IL_LIMIT;
-    }
-    return IL_INVAL;
-}
-
+/* A status of the library, or the code of a refusal by the server, which comes with a message. */
 static il_status
 take_status(const json_t *json, il_op *op, il_error *reterr)
 {
     const char *name = json_string_value(json_object_get(json, "status"));
     const char *said = json_string_value(json_object_get(json, "message"));
+    il_status   st   = IL_INVAL; /* of an unknown code: the server refused this op */
 
     if (name == NULL)
         return il__error_set(reterr, IL_INVAL, "the result of an op has no status");
-    for (unsigned i = 0; i < IL_STATUS_COUNT; i++) {
-        if (strcmp(il_status_name((il_status)i), name) == 0) {
-            op->status = (il_status)i;
-            return IL_OK;
-        }
-    }
-    op->status     = status_of_refusal(name);
-    op->out.detail = il__op_strdup(op, said != NULL ? said : name);
+    bool known = il__wire_code_status(name, &st);
+    op->status = st;
+    if (known && strcmp(il_status_name(st), name) == 0)
+        return IL_OK;
+    char unknown[CODED_BYTES];
+    (void)snprintf(unknown, sizeof unknown, "%.40s: %.200s", name, said != NULL ? said : "refused");
+    op->out.detail = il__op_strdup(op, !known ? unknown : said != NULL ? said : name);
     return op->out.detail != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
 }
 

@@ -24,7 +24,14 @@ type_name(const json_t *value)
         [JSON_FALSE] = "false",      [JSON_NULL] = "null",
     };
 
-    return names[json_typeof(value)];
+    return il__json_number_text(value) != NULL ? "a number" : names[json_typeof(value)];
+}
+
+/* A string, and not a number that is kept like one. */
+static bool
+is_text(const json_t *value)
+{
+    return json_is_string(value) && il__json_number_text(value) == NULL;
 }
 
 /* ---- from JSON ------------------------------------------------------------------------------- */
@@ -39,7 +46,7 @@ refuse_type(struct wire_parser *p, const struct wire_field *f, const char *wante
 static il_status
 take_number(struct wire_parser *p, const struct wire_field *f, const json_t *value, void *into)
 {
-    if (json_is_real(value))
+    if (json_is_real(value) || il__json_number_text(value) != NULL)
         return il__value_refuse(p, f, "must be a whole number, written without '.' and 'e'");
     if (!json_is_integer(value))
         return refuse_type(p, f, "a whole number", value);
@@ -47,9 +54,25 @@ take_number(struct wire_parser *p, const struct wire_field *f, const json_t *val
 }
 
 static il_status
+take_decimal(struct wire_parser *p, const struct wire_field *f, const json_t *value, void *into)
+{
+    const char *text = il__json_number_text(value);
+    char        whole[24];
+
+    CHECK(!json_is_real(value)); /* the document was loaded with il__wire_load_for() */
+    if (json_is_integer(value)) {
+        (void)snprintf(whole, sizeof whole, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        text = whole;
+    }
+    if (text == NULL)
+        return refuse_type(p, f, "a number", value);
+    return il__value_decimal(p, f, text, into);
+}
+
+static il_status
 take_wait(struct wire_parser *p, const struct wire_field *f, const json_t *value, void *into)
 {
-    if (!json_is_string(value))
+    if (!is_text(value))
         return take_number(p, f, value, into);
     if (strcmp(json_string_value(value), "forever") != 0)
         return il__value_refuse(p, f, "must be a whole number of milliseconds or \"forever\"");
@@ -62,7 +85,7 @@ take_set(struct wire_parser *p, const struct wire_field *f, const json_t *value,
 {
     uint32_t set = 0;
 
-    if (json_is_string(value)) {
+    if (is_text(value)) {
         il_status st = il__value_add(p, f, json_string_value(value), &set);
         if (st != IL_OK)
             return st;
@@ -71,7 +94,7 @@ take_set(struct wire_parser *p, const struct wire_field *f, const json_t *value,
     }
     for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *name = json_array_get(value, i);
-        if (!json_is_string(name))
+        if (!is_text(name))
             return refuse_type(p, f, "an array of names", name);
         il_status st = il__value_add(p, f, json_string_value(name), &set);
         if (st != IL_OK)
@@ -86,7 +109,7 @@ static il_status
 take_bytes(struct wire_parser *p, const struct wire_field *f, const json_t *value, void *into)
 {
     AUTO_BUF struct il__buf text    = { 0 };
-    const char             *data    = json_string_value(value);
+    const char             *data    = is_text(value) ? json_string_value(value) : NULL;
     size_t                  n_bytes = json_string_length(value);
 
     if (data == NULL) {
@@ -117,7 +140,7 @@ take_base64(struct wire_parser *p, const struct wire_field *f, const json_t *val
     size_t n_bytes = 0;
     size_t n_text  = json_string_length(value);
 
-    if (!json_is_string(value))
+    if (!is_text(value))
         return refuse_type(p, f, "a string (in base64)", value);
     if (f->max > 0 && n_text / 4 * 3 > (size_t)f->max + 2)
         return il__value_refuse(p, f, "longer than %" PRId64 " bytes", f->max);
@@ -186,7 +209,7 @@ take_string(struct wire_parser *p, const struct wire_field *f, const json_t *val
 {
     const char *text = json_string_value(value);
 
-    if (text == NULL)
+    if (!is_text(value))
         return refuse_type(p, f, "a string", value);
     if (f->kind == WIRE_CHOICE)
         return il__value_choice(p, f, text, into);
@@ -223,6 +246,8 @@ take_value(struct wire_parser *p, const struct wire_field *f, const json_t *valu
         return take_size(p, f, value, into);
     case WIRE_ELAPSED:
         return IL_OK;
+    case WIRE_DECIMAL:
+        return take_decimal(p, f, value, into);
     case WIRE_INT32:
     case WIRE_UINT32:
     case WIRE_INT64:

@@ -3,6 +3,7 @@
  *
  * Every member is printed with a trailing comma; the end of its object removes the last one.
  */
+#include "base/decimal.h"
 #include "base/parse.h"
 #include "wire/field.h"
 #include "wire/json.h"
@@ -73,6 +74,10 @@ il__wire_is_set(const struct wire_field *f, const void *from)
         return false;
     case WIRE_OBJECTS:
         return il__wire_size(from, f->offset2) > 0;
+    case WIRE_DECIMAL:
+        if ((f->flags & WIRE_MINUS) != 0)
+            return il__wire_number(f, from) != INT64_MIN;
+        return il__wire_number(f, from) != 0;
     default:
         if ((f->flags & WIRE_MINUS) != 0 && il__wire_number(f, from) == -1)
             return false;
@@ -174,6 +179,16 @@ il__wire_put_bool(struct il__buf *b, const char *name, bool value)
 {
     il__wire_name(b, name);
     il__buf_adds(b, value ? "true," : "false,");
+}
+
+void
+il__wire_put_decimal(struct il__buf *b, const char *name, int64_t scaled, unsigned digits)
+{
+    char text[IL__DECIMAL_TEXT_BYTES];
+
+    il__wire_name(b, name);
+    il__buf_adds(b, il__decimal_text(scaled, digits, text));
+    il__buf_addc(b, ',');
 }
 
 void
@@ -279,6 +294,17 @@ put_number(struct il__buf *b, const struct wire_field *f, const void *from)
         put_nothing(b, f);
     else
         il__wire_put_int(b, f->name, number);
+}
+
+static void
+put_decimal(struct il__buf *b, const struct wire_field *f, const void *from)
+{
+    int64_t scaled = il__wire_number(f, from);
+
+    if (il__wire_is_set(f, from) || (scaled == 0 && (f->flags & WIRE_NOT_NULL) != 0))
+        il__wire_put_decimal(b, f->name, scaled, f->digits);
+    else
+        put_nothing(b, f);
 }
 
 static void
@@ -442,6 +468,9 @@ il__wire_print_field(struct il__buf *b, const struct wire_field *f, const void *
         break;
     case WIRE_ELAPSED:
         put_elapsed(b, f, from);
+        break;
+    case WIRE_DECIMAL:
+        put_decimal(b, f, from);
         break;
     case WIRE_INT32:
     case WIRE_UINT32:

@@ -42,6 +42,23 @@ number_schema(struct json_maker *m, const struct wire_field *f, bool nullable)
     return s;
 }
 
+/* A schema is read by people and by generators, so doubles are good enough here. */
+static json_t *
+decimal_schema(struct json_maker *m, const struct wire_field *f, bool nullable)
+{
+    json_t *s    = type_of("number", nullable);
+    double  unit = 1;
+
+    for (unsigned i = 0; i < f->digits; i++)
+        unit *= 10;
+    il__json_set(m, s, "multipleOf", json_real(1 / unit));
+    if (f->min != 0 || f->max != 0) {
+        il__json_set(m, s, "minimum", json_real((double)f->min / unit));
+        il__json_set(m, s, "maximum", json_real((double)f->max / unit));
+    }
+    return s;
+}
+
 static json_t *
 ref_to(const struct wire_object *o)
 {
@@ -133,6 +150,8 @@ field_schema(struct json_maker *m, const struct wire_field *f, bool nullable)
         if (f->max > 0)
             il__json_set(m, s, "maxItems", json_integer(f->max));
         return s;
+    case WIRE_DECIMAL:
+        return decimal_schema(m, f, nullable);
     case WIRE_BYTES:
     case WIRE_META:
         return json_object(); /* any value */

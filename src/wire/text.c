@@ -70,6 +70,8 @@ read_text(struct wire_parser *p, const struct wire_field *f, const char *text, v
         return il__value_time(p, f, text, into);
     case WIRE_WAIT:
         return read_wait(p, f, text, into);
+    case WIRE_DECIMAL:
+        return il__value_decimal(p, f, text, into);
     case WIRE_INT32:
     case WIRE_UINT32:
     case WIRE_INT64:

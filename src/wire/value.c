@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/decimal.h"
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/suggest.h"
@@ -69,6 +70,39 @@ il__value_number(struct wire_parser *p, const struct wire_field *f, int64_t numb
         uint32_t word = il__wire_word(into, f->offset2) | f->bit;
         memcpy((char *)into + f->offset2, &word, sizeof word);
     }
+    return IL_OK;
+}
+
+il_status
+il__value_decimal(struct wire_parser *p, const struct wire_field *f, const char *text, void *into)
+{
+    bool    limited = f->min != 0 || f->max != 0;
+    int64_t min     = limited ? f->min : -IL__DECIMAL_MAX;
+    int64_t max     = limited ? f->max : IL__DECIMAL_MAX;
+    int64_t number  = 0;
+    bool    beyond  = false; /* of what fits */
+    char    limit[IL__DECIMAL_TEXT_BYTES];
+
+    switch (il__decimal_parse(text, f->digits, &number)) {
+    case IL__DECIMAL_OK:
+        break;
+    case IL__DECIMAL_DIGITS:
+        return il__value_refuse(p, f, "%.40s has more than %u digits after the point", text,
+                                f->digits);
+    case IL__DECIMAL_RANGE:
+        beyond = true;
+        break;
+    case IL__DECIMAL_INVALID:
+    default:
+        return il__value_refuse(p, f, "'%.40s' is not a number", text);
+    }
+    if (number < min || (beyond && text[0] == '-'))
+        return il__value_refuse(p, f, "%.40s is below %s", text,
+                                il__decimal_text(min, f->digits, limit));
+    if (number > max || beyond)
+        return il__value_refuse(p, f, "%.40s is above %s", text,
+                                il__decimal_text(max, f->digits, limit));
+    il__wire_set_number(f, into, number);
     return IL_OK;
 }
 
@@ -238,6 +272,9 @@ il__value_nothing(const struct wire_parser *p, const struct wire_field *f, void 
         break;
     case WIRE_TIME:
         il__wire_set_number(f, into, minus ? INT64_MAX : 0);
+        break;
+    case WIRE_DECIMAL:
+        il__wire_set_number(f, into, minus ? INT64_MIN : 0);
         break;
     default:
         il__wire_set_number(f, into, minus ? -1 : 0);

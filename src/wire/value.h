@@ -21,6 +21,9 @@ il_status il__value_add(struct wire_parser *p, const struct wire_field *f, const
                         uint32_t *set) MUST_USE;
 il_status il__value_time(struct wire_parser *p, const struct wire_field *f, const char *text,
                          void *into) MUST_USE;
+/* A number as JSON writes it. */
+il_status il__value_decimal(struct wire_parser *p, const struct wire_field *f, const char *text,
+                            void *into) MUST_USE;
 void      il__value_bit(void *into, size_t offset, uint32_t bit, bool value);
 /* null. */
 void il__value_nothing(const struct wire_parser *p, const struct wire_field *f, void *into);

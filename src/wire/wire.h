@@ -43,6 +43,10 @@ enum wire_kind {
     WIRE_SIZE,
     /* int64_t at offset minus int64_t at offset2, null unless both are set; printed only */
     WIRE_ELAPSED,
+    /* int64_t: a number with at most `digits` digits after the point, scaled by 10^digits (so are
+     * min and max; both 0: all that fit). Printed with all its digits. With MINUS: INT64_MIN, no
+     * value, is null. Documents with decimals are loaded with il__wire_load_for() */
+    WIRE_DECIMAL,
 };
 
 enum wire_field_flags {
@@ -69,6 +73,7 @@ struct wire_field {
     /* additional names of choices: the value, or below `min`; may be NULL */
     int (*choose)(const char *text);
     const char *const *others; /* those names; NULL-terminated, NULL = none */
+    unsigned           digits; /* of WIRE_DECIMAL, at most IL__DECIMAL_DIGITS_MAX */
 };
 
 #define WIRE_FIELDS_MAX 64 /* of one object */
@@ -134,6 +139,14 @@ const struct wire_object *il__wire_result(il_op_type type, uint32_t flags);
 /* Parse JSON strictly: one value, UTF-8, no duplicate names in an object, no depth beyond
  * WIRE_DEPTH_MAX, at most WIRE_VALUES_MAX values, no NUL. IL_INVAL says what is wrong and where. */
 il_status il__wire_load(const char *text, size_t n_bytes, json_t **ret, il_error *reterr) MUST_USE;
+/*
+ * The same for a document that will be parsed with this table (may be NULL). If it has decimals,
+ * numbers with '.' or an exponent are kept as they were written: only il__wire_parse() can read
+ * them. Such a document has no numbers of more than 63 characters and no names of more than 255
+ * bytes.
+ */
+il_status il__wire_load_for(const struct wire_object *o, const char *text, size_t n_bytes,
+                            json_t **ret, il_error *reterr) MUST_USE;
 /* The same for a server's response: the number of values is not limited. */
 il_status il__wire_load_answer(const char *text, size_t n_bytes, json_t **ret, il_error *reterr)
     MUST_USE;
@@ -216,6 +229,8 @@ void il__wire_name(struct il__buf *b, const char *name);
 void il__wire_put_text(struct il__buf *b, const char *name, const char *text);
 void il__wire_put_int(struct il__buf *b, const char *name, int64_t number);
 void il__wire_put_bool(struct il__buf *b, const char *name, bool value);
+/* As WIRE_DECIMAL. */
+void il__wire_put_decimal(struct il__buf *b, const char *name, int64_t scaled, unsigned digits);
 void il__wire_put_null(struct il__buf *b, const char *name);
 void il__wire_put_time(struct il__buf *b, const char *name, int64_t wall_ms);
 void il__wire_put_bytes(struct il__buf *b, const char *name, const void *data, size_t n_bytes,
@@ -230,9 +245,9 @@ void il__wire_put_objects(struct il__buf *b, const char *name, const struct wire
  * the status's wire name; the holder (ACQUIRE, CACHE_LOOKUP); then the results of this type of op,
  * lossless with WIRE_RAW; "detail" is a sentence. il__wire_parse_result() is its inverse: it sets
  * op->status and op->out (memory of the op; op->type and op->flags as applied). A refusal by the
- * server becomes IL_LIMIT if it is for a quota (QUOTA_EXCEEDED, STORAGE_QUOTA_EXCEEDED), else
- * (FORBIDDEN, …) IL_INVAL, with its "message" (or itself) as the detail. IL_INVAL: not such an
- * object; IL_NOMEM.
+ * server (FORBIDDEN, QUOTA_EXCEEDED, …) becomes the status of its code in errors.def, with its
+ * "message" as the detail; an unknown code becomes IL_INVAL, with "CODE: message" as the detail.
+ * IL_INVAL: not such an object; IL_NOMEM.
  */
 void      il__wire_print_result(struct il__buf *b, const il_op *op, unsigned flags);
 il_status il__wire_parse_result(const json_t *json, il_op *op, il_error *reterr) MUST_USE;

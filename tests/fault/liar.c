@@ -25,7 +25,8 @@ static char            url[T_PATH_BYTES];
 static int             listener;
 static pthread_t       server;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static char            result[16384]; /* protected by the mutex */
+static char            result[16384]; /* protected by the mutex, like the next one */
+static int             http = 200;    /* else result is the whole body */
 
 static void
 say(const char *text)
@@ -43,16 +44,19 @@ answer(int fd, const char *body)
     char                  head[128];
 
     il__buf_clear(&out);
-    il__buf_adds(&out, "{\"results\":[");
     CHECK(pthread_mutex_lock(&mutex) == 0);
-    for (const char *p = strstr(body, "\"op\":"); p != NULL; p = strstr(p + 1, "\"op\":"))
+    int status = http;
+    il__buf_adds(&out, status == 200 ? "{\"results\":[" : result);
+    for (const char *p = strstr(body, "\"op\":"); status == 200 && p != NULL;
+         p             = strstr(p + 1, "\"op\":"))
         il__buf_addf(&out, "%s%s", out.data[out.n_bytes - 1] == '[' ? "" : ",", result);
     CHECK(pthread_mutex_unlock(&mutex) == 0);
-    il__buf_adds(&out, "]}");
+    if (status == 200)
+        il__buf_adds(&out, "]}");
     int n =
         snprintf(head, sizeof head,
-                 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
-                 out.n_bytes);
+                 "HTTP/1.1 %d X\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+                 status, out.n_bytes);
     return send(fd, head, (size_t)n, MSG_NOSIGNAL) == n &&
            send(fd, out.data, out.n_bytes, MSG_NOSIGNAL) == (ssize_t)out.n_bytes;
 }
@@ -250,6 +254,89 @@ U_TEST(a_grant_without_a_fence)
     tear_down();
 }
 
+/* A batch that is refused as a whole. */
+static il_status
+refuse(il *h, int status, const char *code, il_error *reterr)
+{
+    il_op op = { .type = IL_OP_ACQUIRE, .key = "k", .holder = "h" };
+    char  body[512];
+
+    (void)snprintf(
+        body, sizeof body,
+        "{\"success\":false,\"error\":{\"code\":\"%s\",\"message\":\"m\",\"details\":{}}}", code);
+    say(body);
+    CHECK(pthread_mutex_lock(&mutex) == 0);
+    http = status;
+    CHECK(pthread_mutex_unlock(&mutex) == 0);
+    il_status st = il_apply(h, &op, 1, reterr);
+    CHECK(pthread_mutex_lock(&mutex) == 0);
+    http = 200;
+    CHECK(pthread_mutex_unlock(&mutex) == 0);
+    T_EQU(op.out.fence, 0);
+    il_op_release(&op);
+    return st;
+}
+
+/* The statuses with which a call can fail come back; those of ops cannot be those of a call. */
+U_TEST(every_error)
+{
+    const unsigned of_calls = 1U << IL_INVAL | 1U << IL_NOMEM | 1U << IL_STORE | 1U << IL_FULL |
+                              1U << IL_CORRUPT | 1U << IL_NEWER | 1U << IL_LIMIT;
+    il_error err;
+
+    set_up();
+    il *h = open_client();
+    for (unsigned i = 0; i < IL_STATUS_COUNT; i++) {
+        il_status st      = (il_status)i;
+        bool      of_call = i < 32 && (of_calls >> i & 1) != 0;
+        T_EQ(refuse(h, 503, il_status_name(st), &err), of_call ? st : IL_STORE);
+        T_HAS(err.message, ": m");
+        T_STREQ(err.native, "503");
+    }
+    T_EQ(refuse(h, 401, "UNAUTHORIZED", &err), IL_STORE);
+    T_HAS(err.message, "$INTERLOCK_API_KEY");
+    T_EQ(refuse(h, 404, "NOT_FOUND", &err), IL_INVAL);
+    T_HAS(err.message, "check the server URL");
+    T_EQ(refuse(h, 429, "RATE_LIMITED", &err), IL_LIMIT);
+    T_EQ(refuse(h, 413, "BODY_TOO_LARGE", &err), IL_INVAL);
+    T_EQ(refuse(h, 503, "SHUTTING_DOWN", &err), IL_STORE);
+    T_EQ(refuse(h, 409, "NEW_CODE", &err), IL_STORE);
+    T_HAS(err.message, "NEW_CODE: m");
+    T_EQ(refuse(h, 400, "NEW_CODE", &err), IL_INVAL);
+    T_HAS(err.message, "NEW_CODE: m");
+    il_close(h);
+    tear_down();
+}
+
+/* An op that is refused by itself. */
+U_TEST(every_refusal)
+{
+    static const struct {
+        const char *code;
+        il_status   status;
+        const char *detail;
+    } rows[] = {
+        { "FORBIDDEN", IL_INVAL, "m" },      { "KEY_RESERVED", IL_INVAL, "m" },
+        { "QUOTA_EXCEEDED", IL_LIMIT, "m" }, { "STORAGE_QUOTA_EXCEEDED", IL_LIMIT, "m" },
+        { "JOB_STALE", IL_STALE, "m" },      { "NEW_CODE", IL_INVAL, "NEW_CODE: m" },
+    };
+
+    set_up();
+    il *h = open_client();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        il_op op = { .type = IL_OP_CHECK_FENCE, .key = "k", .fence = 7 };
+        char  text[128];
+        (void)snprintf(text, sizeof text, "{\"status\":\"%s\",\"message\":\"m\"}", rows[i].code);
+        say(text);
+        T_EQ(il_apply(h, &op, 1, NULL), IL_OK);
+        T_EQ(op.status, rows[i].status);
+        T_STREQ(op.out.detail, rows[i].detail);
+        il_op_release(&op);
+    }
+    il_close(h);
+    tear_down();
+}
+
 /* Servers do not take rates of starts: a start with one would not be limited. */
 U_TEST(no_rates)
 {
@@ -322,10 +409,9 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        U_ROW(every_op),
-        U_ROW(a_grant_without_a_fence),
-        U_ROW(no_rates),
-        U_ROW(every_call),
+        U_ROW(every_op),    U_ROW(a_grant_without_a_fence),
+        U_ROW(every_error), U_ROW(every_refusal),
+        U_ROW(no_rates),    U_ROW(every_call),
     };
 
     return cmocka_run_group_tests_name("liar", tests, NULL, NULL);

@@ -125,6 +125,52 @@ compare_values(const char *text, size_t n_bytes, const json_t *ours)
     json_decref(theirs);
 }
 
+/* ---- decimals -------------------------------------------------------------------------------- */
+
+struct priced {
+    int64_t     cost;
+    const char *meta;
+};
+static const struct wire_field price_fields[] = {
+    { .name = "cost", .kind = WIRE_DECIMAL, .flags = WIRE_NOT_NULL, .digits = 6 },
+    { .name = "meta", .kind = WIRE_TEXT, .offset = offsetof(struct priced, meta) },
+};
+static const struct wire_object prices = { .name     = "Priced",
+                                           .fields   = price_fields,
+                                           .n_fields = ARRAY_LEN(price_fields) };
+
+/* A decimal is exact, or refused; a text is never a number. */
+static void
+try_decimal(const char *text, size_t n_bytes, bool is_json)
+{
+    json_t        *json  = NULL;
+    void          *mem   = NULL;
+    il_error       err   = { .message = "" };
+    struct priced  p     = { 0 };
+    struct priced  again = { 0 };
+    struct il__buf b;
+
+    il_status st = il__wire_load_for(&prices, text, n_bytes, &json, &err);
+    CHECK(st == IL_OK || st == IL_INVAL);
+    CHECK(st == IL_INVAL || is_json); /* it takes less, not more */
+    if (st != IL_OK)
+        return;
+    st = il__wire_parse(&prices, NULL, json, &p, &mem, &err);
+    CHECK(st == IL_OK || st == IL_INVAL);
+    il__buf_init(&b, (size_t)16 << 20);
+    if (st == IL_OK) {
+        json_decref(json);
+        p.meta = NULL; /* it was the document's */
+        il__wire_print(&b, &prices, &p, 0);
+        CHECK(il__wire_load_for(&prices, b.data, b.n_bytes, &json, &err) == IL_OK);
+        CHECK(il__wire_parse(&prices, NULL, json, &again, &mem, &err) == IL_OK);
+        CHECK(again.cost == p.cost);
+    }
+    il__buf_release(&b);
+    json_decref(json);
+    il__arena_free(&mem);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
@@ -136,6 +182,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     CHECK(st == IL_OK || st == IL_INVAL);
     CHECK((st == IL_OK) == (json != NULL) && (st == IL_OK) == (err.message[0] == '\0'));
     compare_readers(text, n_bytes, st == IL_OK, &err);
+    try_decimal(text, n_bytes, st == IL_OK);
     if (st == IL_OK) {
         compare_values(text, n_bytes, json);
         try_op(json);

@@ -161,17 +161,30 @@ t_postgres_ask(const char *url, const char *sql, char out[T_PG_TEXT_BYTES])
 
 /* ---- starting and killing -------------------------------------------------------------------- */
 
+/* For a message; never freed. */
+static const char *
+read_log(const char *path)
+{
+    return t_file_exists(path) ? t_file_read(path, NULL) : "no log";
+}
+
 void
 t_postgres_start(struct t_postgres *p, const char *const settings[])
 {
-    char        program[T_PATH_BYTES], user[64], data[T_PATH_BYTES], port[16];
+    char        program[T_PATH_BYTES], user[64], data[T_PATH_BYTES], log[T_PATH_BYTES], port[16];
     char        text[T_PG_TEXT_BYTES];
     const char *argv[ARGS_MAX] = { NULL };
     size_t      n              = as_nobody(argv, user);
 
     t_path(data, "%s/data", p->dir);
     (void)snprintf(port, sizeof port, "%d", p->port != 0 ? p->port : 5432);
-    const char *const words[] = { bin("postgres", program),
+    t_path(log, "%s/log", p->dir);
+    /* Its log goes to a file: nobody reads a pipe, and a full one would stop the server. */
+    const char *const words[] = { "sh",
+                                  "-c",
+                                  "exec \"$@\" >>\"$0\" 2>&1",
+                                  log,
+                                  bin("postgres", program),
                                   "-D",
                                   data,
                                   "-k",
@@ -203,7 +216,7 @@ t_postgres_start(struct t_postgres *p, const char *const settings[])
     t_proc_start(&p->proc, argv, NULL);
     while (!ask_once(p->url, "SELECT 'up'", text)) {
         if (il__clock_boot_ns() > limit_ns || t_pid_gone(p->proc.pid, 0))
-            T_FAIL("postgres does not start: %s; %s", text, p->proc.text);
+            T_FAIL("postgres does not start: %s; %s", text, read_log(log));
         (void)usleep(20000);
     }
 }

@@ -15,7 +15,7 @@
 
 struct t_postgres {
     struct t_proc proc;
-    char          dir[T_PATH_BYTES];
+    char          dir[T_PATH_BYTES]; /* with the file `log` */
     char          url[T_PATH_BYTES]; /* through the unix socket */
     int           port;              /* on 127.0.0.1; 0 = none */
 };

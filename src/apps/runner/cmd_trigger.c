@@ -126,25 +126,23 @@ print_remark(void *cookie, const struct runner_note *note)
 }
 
 static il_status
-refused(const struct trigger *t, enum runner_answer answer, const il_op *op, const char *outside,
-        il_error *reterr)
+refused(const struct trigger *t, const struct runner_trigger *what, enum runner_answer answer,
+        const il_op *op, const char *outside, il_error *reterr)
 {
+    char        message[RUNNER_MESSAGE_BYTES];
+    const char *holder = outside != NULL       ? outside
+                         : op->out.n_runs > 0  ? op->out.runs[0].id
+                         : op->out.n_items > 0 ? op->out.items[0].holder
+                                               : NULL;
+
+    runner_refusal_message(answer, t->pipeline, what->live_max, what->day_max, message);
     switch (answer) {
     case RUNNER_REJECTED:
-        return il__error_set(reterr, IL_HELD, "trigger: pipeline %s is already running: %s",
-                             t->pipeline,
-                             outside != NULL      ? outside
-                             : op->out.n_runs > 0 ? op->out.runs[0].id
-                                                  : "its lock is held");
-    case RUNNER_QUEUE_FULL:
-        return il__error_set(reterr, IL_LIMIT, "trigger: the queue of pipeline %s is full",
-                             t->pipeline);
+        return il__error_set(reterr, IL_HELD, "trigger: %s%s%s", message,
+                             holder != NULL ? ": " : "", holder != NULL ? holder : "");
     case RUNNER_TOO_MANY:
-        return il__error_set(reterr, IL_LIMIT,
-                             "trigger: the tenant's limit on concurrent runs is reached");
     case RUNNER_DAY_OVER:
-        return il__error_set(reterr, IL_LIMIT,
-                             "trigger: the tenant's limit on runs per day is reached");
+        return il__error_set(reterr, IL_LIMIT, "trigger: %s", message);
     default:
         return reterr->status != IL_OK
                    ? reterr->status
@@ -155,11 +153,11 @@ refused(const struct trigger *t, enum runner_answer answer, const il_op *op, con
 }
 
 static il_status
-triggered(struct trigger *t, enum runner_answer answer, const il_op *op, const char *outside,
-          il_error *reterr)
+triggered(struct trigger *t, const struct runner_trigger *what, enum runner_answer answer,
+          const il_op *op, const char *outside, il_error *reterr)
 {
     if (answer > RUNNER_SKIPPED)
-        return refused(t, answer, op, outside, reterr);
+        return refused(t, what, answer, op, outside, reterr);
     t->is_new  = answer == RUNNER_TRIGGERED;
     t->outside = outside != NULL;
     (void)snprintf(t->id, sizeof t->id, "%s",
@@ -236,7 +234,7 @@ ask_runner(struct trigger *t, struct runner *runner, const struct limits *l, str
     reterr->status = IL_OK;
     if (st == IL_OK) {
         enum runner_answer answer = runner_trigger(runner, &what, &op, &outside, reterr);
-        st                        = triggered(t, answer, &op, outside, reterr);
+        st                        = triggered(t, &what, answer, &op, outside, reterr);
     }
     il_op_release(&op);
     il__free(outside);

@@ -24,7 +24,7 @@ static const struct http_route routes[] = {
 };
 
 static const struct http_app_error errors[] = {
-#define X(code, status, text) { #code, status, text },
+#define X(code, http, status, text) { #code, http, IL_##status, text },
 #include "apps/runner/errors.def"
 #undef X
 };

@@ -64,7 +64,9 @@ fail_running(struct http_request *r, const char *run, const char *holder)
     const struct trigger_work *w       = r->ended_cookie;
     AUTO_BUF struct il__buf    details = { 0 };
     int64_t                    ms      = MAX(w->pipeline->lock_retry_delay_ms, 1000);
+    char                       message[RUNNER_MESSAGE_BYTES];
 
+    runner_refusal_message(RUNNER_REJECTED, w->pipeline->id, 0, 0, message);
     il__buf_init(&details, 4096);
     il__wire_open(&details, NULL);
     il__wire_put_text(&details, "pipeline_logging_id", run);
@@ -72,23 +74,27 @@ fail_running(struct http_request *r, const char *run, const char *holder)
     il__wire_put_int(&details, "retry_after_ms", ms);
     il__wire_close(&details);
     http_retry_after(r, ms);
-    http_fail(r, 409, il_status_name(IL_HELD), runner_http_app.name, il__buf_str(&details),
-              "Pipeline %s is already running", w->pipeline->id);
+    http_fail(r, 409, il_status_name(IL_HELD), runner_http_app.name, il__buf_str(&details), "%s",
+              message);
 }
 
 static void
-fail_limit(struct http_request *r, const char *code, int64_t limit, int64_t retry_ms,
-           const char *what)
+fail_limit(struct http_request *r, const char *code, int64_t retry_ms)
 {
-    char details[160];
+    const struct trigger_work *w    = r->ended_cookie;
+    const il_run_in           *in   = &w->plan.op->in.run;
+    const char                *what = "";
+    int64_t limit = runner_trigger_limit(w->plan.answer, in->live_max, in->day_max, &what);
+    char    message[RUNNER_MESSAGE_BYTES];
+    char    details[160];
 
+    runner_refusal_message(w->plan.answer, w->pipeline->id, in->live_max, in->day_max, message);
     http_limits_refused(r);
     (void)snprintf(details, sizeof details,
                    "{\"quota\":\"%s\",\"limit\":%lld,\"retry_after_ms\":%lld}", what,
                    (long long)limit, (long long)retry_ms); /* the buffer fits */
     http_retry_after(r, retry_ms);
-    http_fail(r, 429, code, runner_http_app.name, details, "the tenant's limit is %lld %s",
-              (long long)limit, what);
+    http_fail(r, 429, code, runner_http_app.name, details, "%s", message);
 }
 
 static void
@@ -134,12 +140,10 @@ answer(struct http_request *r)
         fail_running(r, plan->run, plan->holder);
         return;
     case RUNNER_TOO_MANY:
-        fail_limit(r, "CONCURRENT_LIMIT_EXCEEDED", op->in.run.live_max, 1000,
-                   "concurrent pipeline runs");
+        fail_limit(r, "CONCURRENT_LIMIT_EXCEEDED", 1000);
         return;
     case RUNNER_DAY_OVER:
-        fail_limit(r, "QUOTA_EXCEEDED", op->in.run.day_max,
-                   IL__DAY_MS - il__clock_wall_ms() % IL__DAY_MS, "pipeline runs per day (UTC)");
+        fail_limit(r, "QUOTA_EXCEEDED", IL__DAY_MS - il__clock_wall_ms() % IL__DAY_MS);
         return;
     case RUNNER_TOO_OFTEN:
         http_limits_too_often(r, op);

@@ -147,6 +147,12 @@ enum runner_answer runner_trigger_answer(const il_op *op);
 /* The answer to the caller of a trigger. */
 #define RUNNER_MESSAGE_BYTES (PIPELINE_ID_BYTES_MAX + 80)
 void runner_trigger_message(const char *pipeline_id, bool is_new, char out[RUNNER_MESSAGE_BYTES]);
+/* The limit of TOO_MANY and DAY_OVER: which of the two it is, and what it counts; else 0. */
+int64_t runner_trigger_limit(enum runner_answer answer, uint32_t live_max, uint32_t day_max,
+                             const char **ret_what);
+/* The answer to the caller of a trigger that was refused: REJECTED, TOO_MANY or DAY_OVER. */
+void runner_refusal_message(enum runner_answer answer, const char *pipeline_id, uint32_t live_max,
+                            uint32_t day_max, char out[RUNNER_MESSAGE_BYTES]);
 
 /* Parameters (an object of scalars; NULL = none) as values, then the pipeline's defaults;
  * strings in *mem (il__arena). IL_INVAL names the parameter and the reason. */

@@ -196,6 +196,36 @@ runner_trigger_message(const char *pipeline_id, bool is_new, char out[RUNNER_MES
                    pipeline_id); /* the buffer fits */
 }
 
+int64_t
+runner_trigger_limit(enum runner_answer answer, uint32_t live_max, uint32_t day_max,
+                     const char **ret_what)
+{
+    switch (answer) {
+    case RUNNER_TOO_MANY:
+        *ret_what = "concurrent pipeline runs";
+        return live_max;
+    case RUNNER_DAY_OVER:
+        *ret_what = "pipeline runs per day (UTC)";
+        return day_max;
+    default:
+        return 0;
+    }
+}
+
+void
+runner_refusal_message(enum runner_answer answer, const char *pipeline_id, uint32_t live_max,
+                       uint32_t day_max, char out[RUNNER_MESSAGE_BYTES])
+{
+    const char *what  = NULL;
+    int64_t     limit = runner_trigger_limit(answer, live_max, day_max, &what);
+
+    if (what != NULL)
+        (void)snprintf(out, RUNNER_MESSAGE_BYTES, "the tenant's limit is %lld %s", (long long)limit,
+                       what);
+    else
+        (void)snprintf(out, RUNNER_MESSAGE_BYTES, "Pipeline %s is already running", pipeline_id);
+}
+
 /* ---- one probe of a pipeline at a time ----------------------------------------------------- */
 
 /* A probe in progress; in runner.probes. */

@@ -2,11 +2,9 @@
  * exchange.c: one connection to a server: sends a request and reads the JSON reply. The connection
  * stays open for the next request.
  */
-#include <stdio.h>
-
 #include "base/error.h"
 #include "store/server/server_internal.h"
-#include "wire/wire.h"
+#include "wire/error.h"
 
 #define SERVER_URL_BYTES_MAX 8192
 
@@ -35,32 +33,44 @@ il__server_exchange_free(struct server_exchange *x)
     il__free(x);
 }
 
-/* What the body of an error says. */
+/*
+ * Can a call fail as a whole with this status? Those of single ops cannot be trusted here: the
+ * caller would take them for the outcome of its op.
+ */
+static bool
+is_of_a_call(il_status st)
+{
+    switch (st) {
+    case IL_INVAL:
+    case IL_NOMEM:
+    case IL_STORE:
+    case IL_FULL:
+    case IL_CORRUPT:
+    case IL_NEWER:
+    case IL_LIMIT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A batch was refused as a whole. */
 static il_status
 refused(const struct server_exchange *x, long http, const json_t *body, il_error *reterr)
 {
-    const json_t *error   = json_object_get(body, "error");
-    const char   *message = json_string_value(json_object_get(error, "message"));
-    const char   *said    = message != NULL ? message : "no reason given";
-    il_status     st      = IL_STORE;
+    struct wire_error e;
 
-    if (http == 401)
-        st = il__error_set(reterr, IL_STORE,
-                           "%s: %s; check that $INTERLOCK_API_KEY is a key of this server",
-                           x->to->shown, said);
-    else if (http == 404)
-        st = il__error_set(reterr, IL_INVAL,
-                           "%s: %s; check the server URL: it must not contain a path", x->to->shown,
-                           said);
-    else if (http == 400 || http == 403 || http == 413)
-        st = il__error_set(reterr, IL_INVAL, "%s: %s", x->to->shown, said);
-    else if (http == 429)
-        st = il__error_set(reterr, IL_LIMIT, "%s: %s", x->to->shown, said);
-    else
-        il__error_set(reterr, IL_STORE, "%s: replied %ld: %s", x->to->shown, http, said);
-    if (reterr != NULL)
-        (void)snprintf(reterr->native, sizeof reterr->native, "%ld", http);
-    return st;
+    il__wire_error_read(http, body, &e);
+    if (http == 404)
+        e.status = IL_INVAL; /* every server has this path */
+    else if (!is_of_a_call(e.status))
+        e.status = IL_STORE;
+    return il__wire_error_set(&e, x->to->shown,
+                              http == 401
+                                  ? "; check that $INTERLOCK_API_KEY is a key of this server"
+                              : http == 404 ? "; check the server URL: it must not contain a path"
+                                            : "",
+                              reterr);
 }
 
 static bool
