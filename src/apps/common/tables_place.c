@@ -79,10 +79,13 @@ make_parent(struct il__buf *path, il_error *reterr)
     const char *shared = getenv("TMPDIR");
     struct stat st;
 
-    il__buf_addf(path, "%s/interlock-tables-%lu",
-                 shared != NULL && shared[0] == '/' ? shared : "/tmp", (unsigned long)geteuid());
-    if (path->failed)
+    if (shared == NULL || shared[0] != '/')
+        shared = "/tmp";
+    if (strlen(shared) > PATH_BYTES_MAX / 2)
         return il__error_set(reterr, IL_INVAL, "TMPDIR: the path is too long");
+    il__buf_addf(path, "%s/interlock-tables-%lu", shared, (unsigned long)geteuid());
+    if (path->failed)
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the tables of apps");
     if (mkdir(il__buf_str(path), 0700) != 0 && errno != EEXIST)
         return il__error_set(reterr, IL_STORE, "cannot create folder %s: %s", il__buf_str(path),
                              strerror(errno));
@@ -138,7 +141,7 @@ open_temporary(struct tables_place *p, struct il__buf *url, il_error *reterr)
 {
     struct il__buf AUTO_BUF parent = { 0 };
 
-    il__buf_init(&parent, PATH_BYTES_MAX - 16);
+    il__buf_init(&parent, PATH_BYTES_MAX);
     il_status st = make_parent(&parent, reterr);
     if (st != IL_OK)
         return st;
