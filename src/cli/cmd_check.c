@@ -254,10 +254,9 @@ static void
 print_details(const struct check_result *r)
 {
     const char *keys[INVARIANT_OFFENDERS_MAX];
-    size_t      n_keys =
-        r->found.met != NULL ? il__invariant_not_needed(&r->found, keys, ARRAY_LEN(keys)) : 0;
+    size_t      n_keys = il__invariant_not_needed(&r->found, keys, ARRAY_LEN(keys));
 
-    if (r->outcome == CHECK_ERROR || (r->outcome != CHECK_BROKEN && n_keys == 0))
+    if (r->found.n_new == 0 && n_keys == 0)
         return;
     (void)printf("\n%s/%s", r->check->tenant, r->check->name); /* both are ids */
     (void)printf("%s", r->check->description[0] != '\0' ? ": " : "");

@@ -64,12 +64,13 @@ findings() {
     # shellcheck disable=SC2016
     invariants "${negative[@]}" \
         '- {name: no_table, connection: app, sql: SELECT id FROM nothing_here}' \
-        '- {name: syntax, connection: app, sql: SELECT FROM WHERE}' \
+        '- {name: syntax, connection: app, baseline: [1], sql: SELECT FROM WHERE}' \
         '- {name: two, connection: app, sql: SELECT 1 WHERE 1 = 0; SELECT 2}' \
         '- {name: placeholder, connection: app, sql: "SELECT id FROM account WHERE owner = $1"}' \
         '- {name: nowhere, connection: other, sql: SELECT 1}'
     checked "some cannot run" 69 "r['negative']['outcome'] == 'passed' and all(r[n]['outcome'] == 'error' and r[n]['error'] for n in ('no_table', 'syntax', 'two', 'placeholder', 'nowhere'))"
     json "... the reason is given" "[i['error'] for i in d['items'] if i['name'] == 'nowhere'] == [\"connection 'other' is not configured\"] and 'nothing_here' in [i['error'] for i in d['items'] if i['name'] == 'no_table'][0]"
+    json "... nothing is said about its baseline" "[i['not_needed']['count'] for i in d['items'] if i['name'] == 'syntax'] == [0]"
     sql "UPDATE account SET balance = -1 WHERE id = 1"
     checked "... and one is broken" 1 "r['negative']['outcome'] == 'broken' and r['nowhere']['outcome'] == 'error'"
     checked "... only one by name" 1 "list(r) == ['negative']" negative
@@ -144,6 +145,35 @@ like "... for people" "$out" "*globex  a *0 9 \* \* 1*T09:00:00.000Z*"
 error "an unknown name" 64 "check: no invariant 'b'" "$il" check --checks checks b
 error "--list runs nothing" 64 "check: --list *" "$il" check --checks checks --list --strict
 error "not through a server" 64 "*" "$il" check --checks checks --server http://127.0.0.1:1
+
+# Limits.
+"$python" - <<'END'
+with open("checks/acme/a.yml", "w") as f:
+    f.write("- {name: list, connection: app, sql: SELECT 1, baseline: [" + ", ".join(map(str, range(10001))) + "]}\n")
+    f.write("- {name: file, connection: app, sql: SELECT 1, baseline: many.keys}\n")
+    f.write("- {name: bytes, connection: app, sql: SELECT 1, baseline: long.keys}\n")
+    f.write("- {name: " + 65 * "n" + ", connection: app, sql: SELECT 1}\n")
+    f.write("- {name: sql, connection: app, sql: SELECT " + 65536 * "1" + "}\n")
+with open("checks/acme/b.yml", "w") as f:
+    f.write("#" * (1 << 20) + "\n")
+with open("checks/acme/many.keys", "w") as f:
+    f.writelines(f"{i}\n" for i in range(10001))
+with open("checks/acme/long.keys", "w") as f:
+    f.write("k" * ((1 << 20) + 1))
+END
+gives "limits" 69 "$il" check --checks checks --tenant acme
+like "... keys of a list" "$err" "*:1: \[0\].baseline: more than 10000 keys*"
+like "... keys of a file" "$err" "*:2: \[1\].baseline: many.keys has more than 10000 keys*"
+like "... its bytes" "$err" "*:3: \[2\].baseline: long.keys must be a text file of at most 1048576 bytes*"
+like "... a name" "$err" "*:4: \[3\].name: is longer than 64 bytes*"
+like "... a statement" "$err" "*:5: \[4\].sql: is longer than 65536 bytes*"
+like "... a file of invariants" "$err" "*b.yml: file longer than 1048576 bytes*"
+rm -r checks/acme && mkdir checks/acme
+"$python" -c 'for k in range(6): open(f"checks/acme/{k}.yml", "w").writelines(f"- {{name: n{k}_{i}, connection: app, sql: SELECT 1}}\n" for i in range(1000))'
+error "invariants" 64 "checks: more than 5000 invariants" "$il" check --checks checks --list
+rm -r checks/acme && mkdir checks/acme
+"$python" -c 'for k in range(1001): open(f"checks/acme/{k}.yml", "w").write(f"- {{name: n{k}, connection: app, sql: SELECT 1}}\n")'
+error "files" 64 "checks: more than 1000 files" "$il" check --checks checks --list
 
 # ---- SQLite
 

@@ -64,7 +64,7 @@ void il__checks_release(struct check_set *set);
  * Add the invariants of DIR/TENANT/NAME.yml to a set (zeroed before its first use); of all tenants,
  * or only of `tenant` if it is not NULL. Every fault is passed to `remark`. An invalid invariant,
  * or a file that cannot be read, is an item with a fault, so that it cannot be mistaken for one
- * that holds. IL_OK even then; IL_INVAL: the folder cannot be read; IL_LIMIT, IL_NOMEM.
+ * that holds. IL_OK even then; IL_INVAL: the folder cannot be read or a limit above is exceeded; IL_NOMEM.
  */
 il_status il__checks_load(struct check_set *set, const char *dir, const char *tenant,
                           doc_remark_fn *remark, void *cookie, il_error *reterr) MUST_USE;
@@ -89,7 +89,7 @@ const char *il__check_outcome_name(enum check_outcome outcome); /* "broken" */
 struct check_result {
     const struct check    *check;
     enum check_outcome     outcome;
-    struct invariant_found found;
+    struct invariant_found found;      /* empty unless it passed or is broken */
     int64_t                started_ms; /* wall clock */
     int64_t                took_ms;
     il_error               error; /* CHECK_ERROR: why */

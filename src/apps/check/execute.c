@@ -219,10 +219,12 @@ run_one(struct worker *w, const struct check *c, struct check_result *r)
     if (st == IL_CANCELLED || (st == IL_TIMEOUT && r->took_ms >= c->timeout_ms))
         (void)il__error_set(&r->error, IL_TIMEOUT, "timed out after %s",
                             il__duration_text(c->timeout_ms, limit));
-    if (st == IL_OK)
+    if (st == IL_OK) {
         r->outcome = r->found.n_new > 0 ? CHECK_BROKEN : CHECK_PASSED;
-    else
-        r->outcome = skipped ? CHECK_SKIPPED : CHECK_ERROR;
+        return;
+    }
+    il__invariant_found_release(&r->found); /* a part of the rows says nothing */
+    r->outcome = skipped ? CHECK_SKIPPED : CHECK_ERROR;
 }
 
 /* ---- the threads ----------------------------------------------------------------------------- */

@@ -52,7 +52,7 @@ static il_status
 add(struct check_set *set, struct check **ret, il_error *reterr)
 {
     if (set->n == CHECK_ITEMS_MAX)
-        return il__error_set(reterr, IL_LIMIT, "checks: more than %d invariants", CHECK_ITEMS_MAX);
+        return il__error_set(reterr, IL_INVAL, "checks: more than %d invariants", CHECK_ITEMS_MAX);
     if (set->n == set->capacity) {
         size_t        capacity = set->capacity > 0 ? set->capacity * 2 : 32;
         struct check *items    = il__realloc(set->items, capacity * sizeof *items);
@@ -376,7 +376,7 @@ read_file(struct loading *l, const char *path, il_error *reterr)
 
     l->set->n_files++;
     if (l->set->n_files > CHECK_FILES_MAX)
-        return il__error_set(reterr, IL_LIMIT, "checks: more than %d files", CHECK_FILES_MAX);
+        return il__error_set(reterr, IL_INVAL, "checks: more than %d files", CHECK_FILES_MAX);
     if (!il__reading_file(path, l->text, CHECK_FILE_BYTES_MAX, &stat, &n)) {
         il__reading_fault(&r, 0, PLACE("", ""), "cannot be read: %s",
                           errno == EINVAL ? "it is not a file" : strerror(errno));
