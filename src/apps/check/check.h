@@ -3,7 +3,7 @@
  * (docs/CHECKS.md) and from the tables of apps (apps/common/invariant.h).
  *
  * load.c reads the files, execute.c runs the queries, report.c prints the results as JSON and
- * JUnit XML. Nothing here needs a store or a server.
+ * JUnit XML, history.c keeps them in the app's tables. Nothing here needs a store or a server.
  */
 #ifndef IL_APPS_CHECK_CHECK_H
 #define IL_APPS_CHECK_CHECK_H
@@ -64,7 +64,8 @@ void il__checks_release(struct check_set *set);
  * Add the invariants of DIR/TENANT/NAME.yml to a set (zeroed before its first use); of all tenants,
  * or only of `tenant` if it is not NULL. Every fault is passed to `remark`. An invalid invariant,
  * or a file that cannot be read, is an item with a fault, so that it cannot be mistaken for one
- * that holds. IL_OK even then; IL_INVAL: the folder cannot be read or a limit above is exceeded; IL_NOMEM.
+ * that holds. IL_OK even then; IL_INVAL: the folder cannot be read, or a limit is exceeded;
+ * IL_NOMEM.
  */
 il_status il__checks_load(struct check_set *set, const char *dir, const char *tenant,
                           doc_remark_fn *remark, void *cookie, il_error *reterr) MUST_USE;
@@ -122,6 +123,9 @@ void      il__check_result_release(struct check_result *r);
 /* An invariant, or a result; NULL = out of memory. */
 json_t *il__check_json(const struct check *c, int64_t now_ms);
 json_t *il__check_result_json(const struct check_result *r);
+/* Parts of a result: [{"key", "text"}], and {"count", "keys"}. */
+json_t *il__check_offenders_json(const struct invariant_found *f);
+json_t *il__check_not_needed_json(const struct invariant_found *f);
 /* Append all results as JUnit XML; with `strict`, broken warnings are failures, too. */
 void il__check_junit(const struct check_result *results, size_t n, bool strict,
                      struct il__buf *out);

@@ -75,8 +75,8 @@ il__check_json(const struct check *c, int64_t now_ms)
         c->path[0] != '\0' ? text_json(c->path) : json_null(), "error", text_json(c->fault));
 }
 
-static json_t *
-offenders_json(const struct invariant_found *f)
+json_t *
+il__check_offenders_json(const struct invariant_found *f)
 {
     json_t *all = json_array();
 
@@ -91,8 +91,8 @@ offenders_json(const struct invariant_found *f)
     return all;
 }
 
-static json_t *
-not_needed_json(const struct invariant_found *f)
+json_t *
+il__check_not_needed_json(const struct invariant_found *f)
 {
     const char *keys[INVARIANT_OFFENDERS_MAX];
     size_t      n   = il__invariant_not_needed(f, keys, ARRAY_LEN(keys));
@@ -114,8 +114,8 @@ il__check_result_json(const struct check_result *r)
                      text_json(r->check->tenant), "name", text_json(r->check->name), "severity",
                      il__invariant_severity_name(r->check->severity), "outcome",
                      il__check_outcome_name(r->outcome), "new", (json_int_t)r->found.n_new, "known",
-                     (json_int_t)r->found.n_known, "offenders", offenders_json(&r->found),
-                     "not_needed", not_needed_json(&r->found), "error",
+                     (json_int_t)r->found.n_known, "offenders", il__check_offenders_json(&r->found),
+                     "not_needed", il__check_not_needed_json(&r->found), "error",
                      text_json(r->outcome == CHECK_ERROR ? r->error.message : NULL), "started_at",
                      time_json(r->started_ms), "duration_ms", (json_int_t)r->took_ms);
 }
