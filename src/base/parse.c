@@ -176,3 +176,16 @@ il__utf8_has_control(const char *s, size_t n_bytes)
     }
     return false;
 }
+
+size_t
+il__utf8_cut(const char *text, size_t n_max)
+{
+    size_t n = strnlen(text, n_max + 1);
+
+    if (n <= n_max)
+        return n;
+    n = n_max;
+    while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80)
+        n--;
+    return n;
+}

@@ -16,6 +16,8 @@ bool il__is_uuid(const char *text);
 bool il__utf8_valid(const char *s, size_t n_bytes);
 /* Does it hold a control character: U+0000..U+001F, U+007F..U+009F? `s` is valid UTF-8. */
 bool il__utf8_has_control(const char *s, size_t n_bytes);
+/* How many bytes of a text to keep: at most n_max, without cutting a character. */
+size_t il__utf8_cut(const char *text, size_t n_max);
 
 #define IL__DURATION_TEXT_BYTES 24
 /* Print a duration as il_parse_duration() reads it: 30000 as "30s", 1500 as "1500ms". */

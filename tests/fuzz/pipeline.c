@@ -13,7 +13,7 @@ struct seen {
 };
 
 static void
-on_remark(void *cookie, const struct pipeline_remark *remark)
+on_remark(void *cookie, const struct doc_remark *remark)
 {
     struct seen *seen = cookie;
 

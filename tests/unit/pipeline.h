@@ -11,7 +11,7 @@ static const struct pipeline_defaults t_defaults = { 3, 5000, true };
 
 /* "error 3 steps[0].run: text\n" for each remark. */
 static inline void
-t_remark(void *cookie, const struct pipeline_remark *remark)
+t_remark(void *cookie, const struct doc_remark *remark)
 {
     struct il__buf *said = cookie;
 

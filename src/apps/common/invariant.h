@@ -11,7 +11,8 @@
 enum invariant_severity {
     INVARIANT_INFO,
     INVARIANT_WARNING,
-    INVARIANT_ERROR
+    INVARIANT_ERROR,
+    INVARIANT_SEVERITY_COUNT
 };
 
 /* Where a query reports what it finds. `key` identifies the offender, the same each time; `text`
@@ -34,5 +35,36 @@ struct app_invariant {
     app_invariant_fn       *fn;
     const char *const      *baseline; /* keys of known offenders, NULL-terminated; NULL: none */
 };
+
+/* ---- what was found -------------------------------------------------------------------------- */
+
+#define INVARIANT_OFFENDERS_MAX 20 /* that are kept; all are counted */
+#define INVARIANT_KEY_BYTES_MAX 200
+#define INVARIANT_TEXT_BYTES_MAX 1000
+
+struct invariant_offender {
+    char *key, *text; /* cut to the limits above; text may be NULL */
+};
+
+struct invariant_found {
+    const char *const        *baseline; /* borrowed; sorted, without duplicates */
+    size_t                    n_baseline;
+    bool                     *met;            /* of the baseline: it still offends */
+    int64_t                   n_new, n_known; /* offenders that are not in the baseline, and are */
+    struct invariant_offender offenders[INVARIANT_OFFENDERS_MAX]; /* the first new ones */
+    size_t                    n_offenders;
+    bool                      no_memory;
+};
+
+/* False: out of memory. Release in any case. */
+bool il__invariant_found_init(struct invariant_found *f, const char *const *baseline,
+                              size_t n_baseline) MUST_USE;
+void il__invariant_found_release(struct invariant_found *f);
+/* The keys of the baseline that were not found: how many, and the first n_max of them. */
+size_t il__invariant_not_needed(const struct invariant_found *f, const char **ret, size_t n_max);
+/* Sort the keys of a baseline and drop duplicates; returns how many are left. */
+size_t il__invariant_baseline_sort(const char **keys, size_t n);
+
+const char *il__invariant_severity_name(enum invariant_severity severity); /* "warning" */
 
 #endif

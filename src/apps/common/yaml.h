@@ -37,4 +37,15 @@ struct doc_fault {
 il_status il__doc_read(void **mem, const char *text, size_t n_bytes, struct doc_node **ret,
                        struct doc_fault *fault) MUST_USE;
 
+/* A remark about a file: an error (what it describes is refused), or advice. */
+struct doc_remark {
+    const char *path;
+    size_t      line;  /* 0 = the whole file */
+    const char *field; /* "steps[2].depends_on"; "" = none */
+    const char *text;
+    bool        is_error;
+};
+/* One call at a time, but from any thread. Strings live until it returns. */
+typedef void doc_remark_fn(void *cookie, const struct doc_remark *remark);
+
 #endif

@@ -196,8 +196,7 @@ same_defaults(const struct pipeline_defaults *a, const struct pipeline_defaults 
 
 static il_status
 read_again(struct pipeline_catalogue *c, const struct pipeline_defaults *defaults,
-           pipeline_remark_fn *remark, void *cookie, struct pipeline_loaded *loaded,
-           il_error *reterr)
+           doc_remark_fn *remark, void *cookie, struct pipeline_loaded *loaded, il_error *reterr)
 {
     AUTO(il__catalogue_files_release) struct catalogue_files files = { 0 };
     bool                     changed = !same_defaults(defaults, &c->defaults);
@@ -230,7 +229,7 @@ read_again(struct pipeline_catalogue *c, const struct pipeline_defaults *default
 
 il_status
 il__catalogue_reload(struct pipeline_catalogue *c, const struct pipeline_defaults *defaults,
-                     pipeline_remark_fn *remark, void *cookie, struct pipeline_loaded *loaded,
+                     doc_remark_fn *remark, void *cookie, struct pipeline_loaded *loaded,
                      il_error *reterr)
 {
     struct pipeline_loaded result;
@@ -244,9 +243,9 @@ il__catalogue_reload(struct pipeline_catalogue *c, const struct pipeline_default
 }
 
 il_status
-il__catalogue_open(const char *dir, const struct pipeline_defaults *defaults,
-                   pipeline_remark_fn *remark, void *cookie, struct pipeline_loaded *loaded,
-                   struct pipeline_catalogue **ret, il_error *reterr)
+il__catalogue_open(const char *dir, const struct pipeline_defaults *defaults, doc_remark_fn *remark,
+                   void *cookie, struct pipeline_loaded *loaded, struct pipeline_catalogue **ret,
+                   il_error *reterr)
 {
     struct pipeline_catalogue *c = il__calloc(1, sizeof *c);
 
@@ -283,8 +282,8 @@ il__catalogue_close(struct pipeline_catalogue *c)
 
 il_status
 il__pipelines_check(const char *const *paths, size_t n_paths,
-                    const struct pipeline_defaults *defaults, pipeline_remark_fn *remark,
-                    void *cookie, struct pipeline_loaded *loaded, il_error *reterr)
+                    const struct pipeline_defaults *defaults, doc_remark_fn *remark, void *cookie,
+                    struct pipeline_loaded *loaded, il_error *reterr)
 {
     AUTO(il__catalogue_files_release) struct catalogue_files files = { 0 };
     struct catalogue_reading how = { NULL, defaults, remark, cookie, NULL, true };

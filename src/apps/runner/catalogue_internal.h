@@ -32,7 +32,7 @@ struct catalogue_files {
 struct catalogue_reading {
     const char *dir; /* the folder named in messages; NULL with il__catalogue_read_paths() */
     const struct pipeline_defaults *defaults;
-    pipeline_remark_fn             *remark; /* may be NULL; one call at a time */
+    doc_remark_fn                  *remark; /* may be NULL; one call at a time */
     void                           *cookie;
     const struct catalogue_files *old; /* the previous result: unchanged files are taken from it */
     bool                          all; /* read unchanged files as well */

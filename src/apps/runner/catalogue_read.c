@@ -9,12 +9,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "apps/common/reading.h"
 #include "base/error.h"
 #include "base/mutex.h"
 
@@ -25,9 +25,9 @@ void
 il__catalogue_tell(const struct catalogue_reading *how, const char *path, size_t line,
                    const char *field, bool is_error, const char *fmt, ...)
 {
-    struct pipeline_remark remark = { path, line, field, NULL, is_error };
-    char                   text[1024];
-    va_list                ap;
+    struct doc_remark remark = { path, line, field, NULL, is_error };
+    char              text[1024];
+    va_list           ap;
 
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof text, fmt, ap);
@@ -58,22 +58,6 @@ close_dirp(DIR **dir)
         (void)closedir(*dir);
 }
 #define AUTO_DIR AUTO(close_dirp)
-
-static bool
-is_pipeline_name(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-
-    return name[0] != '.' && dot != NULL && (strcmp(dot, ".yml") == 0 || strcmp(dot, ".yaml") == 0);
-}
-
-static bool
-is_tenant_name(const char *name)
-{
-    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
-
-    return n > 0 && n <= IL_TENANT_BYTES_MAX && name[n] == '\0';
-}
 
 static char *
 join(const char *dir, const char *name)
@@ -124,7 +108,7 @@ walk_tenant(const struct catalogue_reading *how, const char *path, const char *t
         return IL_OK;
     }
     while ((entry = readdir(dir)) != NULL) {
-        if (!is_pipeline_name(entry->d_name))
+        if (!il__reading_is_yaml(entry->d_name))
             continue;
         /* Links are followed: mounted configuration consists of links. A file that has vanished
          * was removed. */
@@ -150,7 +134,7 @@ walk_entry(const struct catalogue_reading *how, const char *root, int fd, const 
         return il__error_set(reterr, IL_NOMEM, "%s: out of memory", root);
     if (name[0] == '.' || fstatat(fd, name, &st, 0) != 0)
         return IL_OK;
-    if (S_ISDIR(st.st_mode) && is_tenant_name(name))
+    if (S_ISDIR(st.st_mode) && il__reading_is_tenant(name))
         return walk_tenant(how, path, name, f, reterr);
     if (S_ISDIR(st.st_mode)) {
         il__catalogue_tell(
@@ -158,7 +142,7 @@ walk_entry(const struct catalogue_reading *how, const char *root, int fd, const 
             "'%s' is not a tenant id (a-z, 0-9, _; at most %d); the folder is ignored", name,
             IL_TENANT_BYTES_MAX);
         f->n_bad++;
-    } else if (is_pipeline_name(name)) {
+    } else if (il__reading_is_yaml(name)) {
         il__catalogue_tell(how, path, 0, "", true,
                            "a pipeline belongs in the folder of its tenant: %s/TENANT/%s", root,
                            name);
@@ -205,7 +189,7 @@ struct reader {
 };
 
 static void
-tell_one(void *cookie, const struct pipeline_remark *remark)
+tell_one(void *cookie, const struct doc_remark *remark)
 {
     struct reader *r = cookie;
 
@@ -216,35 +200,6 @@ tell_one(void *cookie, const struct pipeline_remark *remark)
     il__mutex_unlock(r->mutex);
 }
 
-/* False: see errno. *ret_n may be one more than the limit. */
-static bool
-read_all(struct catalogue_file *file, char *text, size_t *ret_n)
-{
-    int     fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t got;
-    size_t  n = 0;
-
-    if (fd < 0)
-        return false;
-    bool ok = fstat(fd, &file->stat) == 0; /* of what is read now */
-    if (ok && !S_ISREG(file->stat.st_mode)) {
-        errno = EINVAL;
-        ok    = false;
-    }
-    while (ok && n <= PIPELINE_FILE_BYTES_MAX &&
-           (got = read(fd, text + n, PIPELINE_FILE_BYTES_MAX + 1 - n)) != 0) {
-        if (got > 0)
-            n += (size_t)got;
-        else
-            ok = errno == EINTR;
-    }
-    int saved = errno;
-    (void)close(fd);
-    errno  = saved;
-    *ret_n = n;
-    return ok;
-}
-
 static void
 read_file(struct reader *r, struct catalogue_file *file)
 {
@@ -252,14 +207,14 @@ read_file(struct reader *r, struct catalogue_file *file)
     il_error err; /* the faults have been reported */
 
     file->fresh = true;
-    if (!read_all(file, r->text, &n)) {
+    if (!il__reading_file(file->path, r->text, PIPELINE_FILE_BYTES_MAX, &file->stat, &n)) {
         struct stat st;
         char        text[128];
         if (errno == ENOENT && lstat(file->path, &st) != 0) {
             file->gone = true;
             return;
         }
-        struct pipeline_remark remark = { file->path, 0, "", text, true };
+        struct doc_remark remark = { file->path, 0, "", text, true };
         (void)snprintf(text, sizeof text, "cannot be read: %s",
                        errno == EINVAL ? "it is not a file" : strerror(errno));
         tell_one(r, &remark);
@@ -452,7 +407,7 @@ holds_pipelines(const char *path)
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         struct stat st;
-        if (is_pipeline_name(entry->d_name) && fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
+        if (il__reading_is_yaml(entry->d_name) && fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
             !S_ISDIR(st.st_mode))
             return true;
     }

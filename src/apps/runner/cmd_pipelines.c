@@ -23,10 +23,10 @@ static const struct pipeline_defaults defaults = { .lock_retries        = 3,
 
 /* Remarks about files, copied: threads report them in any order. */
 struct remarks {
-    void                   *mem;
-    struct pipeline_remark *items;
-    size_t                  n, capacity, n_advice;
-    bool                    no_memory;
+    void              *mem;
+    struct doc_remark *items;
+    size_t             n, capacity, n_advice;
+    bool               no_memory;
 };
 
 static void
@@ -37,13 +37,13 @@ remarks_release(struct remarks *r)
 }
 
 static void
-gather(void *cookie, const struct pipeline_remark *remark)
+gather(void *cookie, const struct doc_remark *remark)
 {
     struct remarks *r = cookie;
 
     if (r->n == r->capacity) {
-        size_t                  capacity = r->capacity > 0 ? r->capacity * 2 : 32;
-        struct pipeline_remark *items    = il__realloc(r->items, capacity * sizeof *items);
+        size_t             capacity = r->capacity > 0 ? r->capacity * 2 : 32;
+        struct doc_remark *items    = il__realloc(r->items, capacity * sizeof *items);
         if (items == NULL) {
             r->no_memory = true;
             return;
@@ -51,11 +51,11 @@ gather(void *cookie, const struct pipeline_remark *remark)
         r->items    = items;
         r->capacity = capacity;
     }
-    struct pipeline_remark *copy = &r->items[r->n];
-    *copy                        = *remark;
-    copy->path                   = il__arena_strdup(&r->mem, remark->path);
-    copy->field                  = il__arena_strdup(&r->mem, remark->field);
-    copy->text                   = il__arena_strdup(&r->mem, remark->text);
+    struct doc_remark *copy = &r->items[r->n];
+    *copy                   = *remark;
+    copy->path              = il__arena_strdup(&r->mem, remark->path);
+    copy->field             = il__arena_strdup(&r->mem, remark->field);
+    copy->text              = il__arena_strdup(&r->mem, remark->text);
     if (copy->path == NULL || copy->field == NULL || copy->text == NULL) {
         r->no_memory = true;
         return;
@@ -67,16 +67,16 @@ gather(void *cookie, const struct pipeline_remark *remark)
 static int
 by_line(const void *a, const void *b)
 {
-    const struct pipeline_remark *p     = a;
-    const struct pipeline_remark *q     = b;
-    int                           order = strcmp(p->path, q->path);
+    const struct doc_remark *p     = a;
+    const struct doc_remark *q     = b;
+    int                      order = strcmp(p->path, q->path);
 
     return order != 0 ? order : (p->line > q->line) - (p->line < q->line);
 }
 
 /* PATH:LINE: field: reason, in the format of compilers, so that editors find the place. */
 static void
-print_remark(const struct pipeline_remark *m)
+print_remark(const struct doc_remark *m)
 {
     AUTO_BUF struct il__buf line = { 0 };
 
@@ -93,7 +93,7 @@ print_remark(const struct pipeline_remark *m)
 }
 
 static json_t *
-remark_json(const struct pipeline_remark *m)
+remark_json(const struct doc_remark *m)
 {
     return json_pack("{s:o, s:I, s:o, s:o, s:s}", "path", il__cli_json_text(m->path), "line",
                      (json_int_t)m->line, "field", il__cli_json_text(m->field), "message",
@@ -184,7 +184,7 @@ close_catalogue(struct pipeline_catalogue **c)
 
 /* Bad files are reported and left out. */
 static void
-say_bad(void *cookie, const struct pipeline_remark *remark)
+say_bad(void *cookie, const struct doc_remark *remark)
 {
     const struct cli *cli = cookie;
 

@@ -8,6 +8,7 @@
 #ifndef IL_APPS_RUNNER_PIPELINE_H
 #define IL_APPS_RUNNER_PIPELINE_H
 
+#include "apps/common/yaml.h"
 #include "apps/common/zone.h"
 #include "base/base.h"
 #include "base/buf.h"
@@ -170,21 +171,10 @@ struct pipeline_defaults {
     bool     lock_metrics;        /* lock_metrics_enabled */
 };
 
-/* A remark about a file: an error (the pipeline is refused), or advice. */
-struct pipeline_remark {
-    const char *path;
-    size_t      line;  /* 0 = the whole file */
-    const char *field; /* "steps[2].depends_on"; "" = none */
-    const char *text;
-    bool        is_error;
-};
-/* One call at a time, but from any thread. Strings live until it returns. */
-typedef void pipeline_remark_fn(void *cookie, const struct pipeline_remark *remark);
-
 /* Parse the text of one file. IL_OK: *ret has one reference. IL_INVAL: every fault found in one
  * pass was passed to `remark`; reterr has the first: "PATH:LINE: field: reason". Thread-safe. */
 il_status il__pipeline_parse(const char *tenant, const char *path, const char *text, size_t n_bytes,
-                             const struct pipeline_defaults *defaults, pipeline_remark_fn *remark,
+                             const struct pipeline_defaults *defaults, doc_remark_fn *remark,
                              void *cookie, struct pipeline **ret, il_error *reterr) MUST_USE;
 struct pipeline *il__pipeline_ref(struct pipeline *p); /* any thread */
 void             il__pipeline_unref(struct pipeline *p);
@@ -237,13 +227,12 @@ struct pipeline_loaded {
 /* `dir` NULL: an empty catalogue. Files are read by several threads. `loaded` may be NULL. IL_OK
  * even with bad files: each was passed to `remark`. Otherwise the folder cannot be read. */
 il_status il__catalogue_open(const char *dir, const struct pipeline_defaults *defaults,
-                             pipeline_remark_fn *remark, void *cookie,
-                             struct pipeline_loaded *loaded, struct pipeline_catalogue **ret,
-                             il_error *reterr) MUST_USE;
+                             doc_remark_fn *remark, void *cookie, struct pipeline_loaded *loaded,
+                             struct pipeline_catalogue **ret, il_error *reterr) MUST_USE;
 void      il__catalogue_close(struct pipeline_catalogue *c);
 /* Reload: only files whose size, time or inode changed are read. */
 il_status il__catalogue_reload(struct pipeline_catalogue      *c,
-                               const struct pipeline_defaults *defaults, pipeline_remark_fn *remark,
+                               const struct pipeline_defaults *defaults, doc_remark_fn *remark,
                                void *cookie, struct pipeline_loaded *loaded, il_error *reterr)
     MUST_USE;
 /* A reference, or NULL. O(1). */
@@ -264,7 +253,7 @@ void il__catalogue_tenants(struct pipeline_catalogue *c, pipeline_tenant_fn *eac
  * (loaded->n_bad); a missing path and a folder without pipelines are reported as well.
  */
 il_status il__pipelines_check(const char *const *paths, size_t n_paths,
-                              const struct pipeline_defaults *defaults, pipeline_remark_fn *remark,
+                              const struct pipeline_defaults *defaults, doc_remark_fn *remark,
                               void *cookie, struct pipeline_loaded *loaded, il_error *reterr)
     MUST_USE;
 /* Version of the catalogue: changes whenever a pipeline does. */

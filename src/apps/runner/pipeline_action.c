@@ -117,9 +117,9 @@ check_script(struct reading *r, const struct doc_node *node, const char *at)
         bool declared = false;
         if (piece.kind != TEMPLATE_NAME)
             continue;
-        for (size_t i = 0; i < r->p->n_parameters; i++)
-            declared |= strncmp(r->p->parameters[i].name, piece.text, piece.n_bytes) == 0 &&
-                        r->p->parameters[i].name[piece.n_bytes] == '\0';
+        for (size_t i = 0; i < own(r)->p->n_parameters; i++)
+            declared |= strncmp(own(r)->p->parameters[i].name, piece.text, piece.n_bytes) == 0 &&
+                        own(r)->p->parameters[i].name[piece.n_bytes] == '\0';
         if (!declared)
             continue;
         if (piece.text - 1 > script && piece.text[-2] == '$')

@@ -25,14 +25,14 @@ line_of(const struct doc_node *root, const char *key)
 static void
 lock_timeout(struct reading *r, const struct doc_node *root)
 {
-    int64_t     timeout = r->p->timeout_ms;
+    int64_t     timeout = own(r)->p->timeout_ms;
     int64_t     advised = timeout < 5 * MINUTE_MS ? 600 : timeout <= 30 * MINUTE_MS ? 3600 : 7200;
-    int64_t     given   = r->p->lock_timeout_ms / 1000;
+    int64_t     given   = own(r)->p->lock_timeout_ms / 1000;
     const char *length  = timeout < 5 * MINUTE_MS     ? "under 5 minutes"
                           : timeout <= 30 * MINUTE_MS ? "5 to 30 minutes"
                                                       : "over 30 minutes";
 
-    if (!r->own_timeout || (given > 0 ? given : LOCK_TIMEOUT_DEFAULT_S) == advised)
+    if (!own(r)->own_timeout || (given > 0 ? given : LOCK_TIMEOUT_DEFAULT_S) == advised)
         return;
     il__reading_advise(r, line_of(root, given > 0 ? "lock_timeout_seconds" : "timeout_minutes"),
                        PLACE("", "lock_timeout_seconds"),
@@ -55,18 +55,18 @@ step_timeouts(struct reading *r, const struct doc_node *root)
     const struct doc_node *list = il__doc_get(root, "steps");
 
     for (const struct doc_node *m = list->first; m != NULL; m = m->next, i++) {
-        const struct pipeline_step *step = &r->p->steps[i];
+        const struct pipeline_step *step = &own(r)->p->steps[i];
         if (il__doc_get(m, "timeout") != NULL || il__doc_get(m, "timeout_minutes") != NULL)
             level_ms[step->level - 1] = MAX(level_ms[step->level - 1], step->timeout_ms);
     }
-    for (size_t level = 0; level < r->p->n_levels; level++)
+    for (size_t level = 0; level < own(r)->p->n_levels; level++)
         sum += level_ms[level];
-    if (sum > r->p->timeout_ms)
-        il__reading_advise(r, line_of(root, r->own_timeout ? "timeout_minutes" : "steps"),
+    if (sum > own(r)->p->timeout_ms)
+        il__reading_advise(r, line_of(root, own(r)->own_timeout ? "timeout_minutes" : "steps"),
                            PLACE("", "timeout_minutes"),
                            "the steps may take %s in sequence, but the pipeline times out after %s",
                            il__duration_text(sum, sum_text),
-                           il__duration_text(r->p->timeout_ms, own_text));
+                           il__duration_text(own(r)->p->timeout_ms, own_text));
 }
 
 static bool
@@ -81,8 +81,8 @@ is_local(const char *url)
 static void
 plain_http(struct reading *r)
 {
-    for (size_t i = 0; i < r->p->n_steps; i++) {
-        const struct pipeline_step *step = &r->p->steps[i];
+    for (size_t i = 0; i < own(r)->p->n_steps; i++) {
+        const struct pipeline_step *step = &own(r)->p->steps[i];
         char                        at[32];
         if (step->type != PIPELINE_HTTP || strncmp(step->http.url.text, "http://", 7) != 0 ||
             is_local(step->http.url.text))
@@ -97,13 +97,13 @@ plain_http(struct reading *r)
 static void
 schedule(struct reading *r, const struct doc_node *root)
 {
-    const struct pipeline *p    = r->p;
+    const struct pipeline *p    = own(r)->p;
     int64_t                tick = il__pipeline_next_tick(p, il__clock_wall_ms());
     int64_t                gap  = IL__NEVER;
     char                   gap_text[IL__DURATION_TEXT_BYTES];
     char                   own_text[IL__DURATION_TEXT_BYTES];
 
-    if (p->schedule_text == NULL || !r->own_timeout)
+    if (p->schedule_text == NULL || !own(r)->own_timeout)
         return;
     for (int i = 0; i < 8 && tick != IL__NEVER; i++) {
         int64_t next = il__pipeline_next_tick(p, tick);
@@ -121,11 +121,11 @@ schedule(struct reading *r, const struct doc_node *root)
 static void
 unused(struct reading *r, const struct doc_node *root)
 {
-    if (r->own_lock_retries && r->p->on_conflict != IL_POLICY_REJECT)
+    if (own(r)->own_lock_retries && own(r)->p->on_conflict != IL_POLICY_REJECT)
         il__reading_advise(r, line_of(root, "lock_acquisition_retries"),
                            PLACE("", "lock_acquisition_retries"),
                            "only used with on_conflict: reject");
-    if (r->p->queue_max > 0 && r->p->on_conflict != IL_POLICY_QUEUE)
+    if (own(r)->p->queue_max > 0 && own(r)->p->on_conflict != IL_POLICY_QUEUE)
         il__reading_advise(r, line_of(root, "queue_max"), PLACE("", "queue_max"),
                            "only used with on_conflict: queue");
 }

@@ -72,7 +72,7 @@ read_id(struct reading *r, const struct doc_node *root)
 {
     /* Reserved because they are parts of paths: GET /pipelines/runs, POST /pipelines/run/{id}. */
     static const char *const taken[] = { "run", "runs", "locks", "reload" };
-    struct pipeline         *p       = r->p;
+    struct pipeline         *p       = own(r)->p;
     char                     key[sizeof PIPELINE_KEY_PREFIX + PIPELINE_ID_BYTES_MAX];
 
     p->id                     = il__reading_id(r, root, "pipeline_id", "", PIPELINE_ID_BYTES_MAX);
@@ -123,7 +123,7 @@ static void
 read_parameters(struct reading *r, const struct doc_node *root)
 {
     const struct doc_node *map = il__doc_get(root, "parameters");
-    struct pipeline       *p   = r->p;
+    struct pipeline       *p   = own(r)->p;
 
     if (map == NULL || (map->type == DOC_TEXT && map->text == NULL))
         return;
@@ -157,26 +157,8 @@ read_parameters(struct reading *r, const struct doc_node *root)
 static void
 set_schedule(struct reading *r, const char *cron, size_t line, struct place where)
 {
-    il_error err = { 0 };
-
-    if (cron == NULL)
-        return;
-    if (il__cron_parse(cron, &r->p->schedule, &err) != IL_OK)
-        il__reading_fault(r, line, where, "%s", err.message);
-    else
-        r->p->schedule_text = cron;
-}
-
-static void
-set_zone(struct reading *r, const char *name, size_t line, struct place where)
-{
-    il_error  err = { 0 };
-    il_status st  = il__zone_get(name, &r->p->zone, &err);
-
-    if (st == IL_NOMEM)
-        r->no_memory = true;
-    else if (st != IL_OK)
-        il__reading_fault(r, line, where, "%s", err.message);
+    if (il__reading_cron(r, cron, line, where, &own(r)->p->schedule))
+        own(r)->p->schedule_text = cron;
 }
 
 static void
@@ -189,7 +171,7 @@ read_schedule(struct reading *r, const struct doc_node *root)
     const struct doc_node   *zone_at  = root;
     struct place             where    = PLACE("", "timezone");
 
-    r->p->catch_up_ms = 60000;
+    own(r)->p->catch_up_ms = 60000;
     if (own_zone != NULL) {
         zone    = il__reading_text(r, root, "", "timezone", 63, true);
         zone_at = own_zone;
@@ -200,7 +182,8 @@ read_schedule(struct reading *r, const struct doc_node *root)
         const struct doc_node *cron  = il__doc_get(node, "cron");
         set_schedule(r, il__reading_text(r, node, "schedule", "cron", 200, true),
                      cron != NULL ? cron->line : node->line, PLACE("schedule", "cron"));
-        r->p->catch_up_ms = il__reading_duration(r, node, "schedule", "catch_up", 0, DAY_MS, 60000);
+        own(r)->p->catch_up_ms =
+            il__reading_duration(r, node, "schedule", "catch_up", 0, DAY_MS, 60000);
         if (inner != NULL && own_zone != NULL)
             il__reading_fault(r, inner->key_line, PLACE("schedule", "zone"),
                               "timezone is also set; set only one of them");
@@ -214,7 +197,7 @@ read_schedule(struct reading *r, const struct doc_node *root)
                      PLACE("", "schedule"));
     }
     if (zone != NULL)
-        set_zone(r, zone, zone_at->line, where);
+        (void)il__reading_zone(r, zone, zone_at->line, where, &own(r)->p->zone); /* told */
     if (own_zone != NULL && node == NULL)
         il__reading_advise(r, own_zone->key_line, PLACE("", "timezone"),
                            "has no effect without a schedule");
@@ -225,7 +208,7 @@ read_schedule(struct reading *r, const struct doc_node *root)
 static void
 read_lock(struct reading *r, const struct doc_node *root)
 {
-    struct pipeline *p = r->p;
+    struct pipeline *p = own(r)->p;
     const char      *policies[IL_POLICY_COUNT + 1];
 
     for (size_t i = 0; i < IL_POLICY_COUNT; i++)
@@ -239,16 +222,16 @@ read_lock(struct reading *r, const struct doc_node *root)
     p->stall_timeout_ms =
         1000 * il__reading_number(r, root, "", "stall_timeout_seconds", 1, 86400, 0);
     p->lock_retries = (uint32_t)il__reading_number(r, root, "", "lock_acquisition_retries", 0, 100,
-                                                   r->defaults->lock_retries);
-    p->lock_retry_delay_ms = r->defaults->lock_retry_delay_ms;
+                                                   own(r)->defaults->lock_retries);
+    p->lock_retry_delay_ms = own(r)->defaults->lock_retry_delay_ms;
     if (il__doc_get(root, "lock_acquisition_retry_delay_seconds") != NULL)
         p->lock_retry_delay_ms =
             1000 *
             il__reading_number(r, root, "", "lock_acquisition_retry_delay_seconds", 0, 3600, 5);
     p->lock_metrics =
-        il__reading_bool(r, root, "", "lock_metrics_enabled", r->defaults->lock_metrics);
-    r->own_lock_retries = il__doc_get(root, "lock_acquisition_retries") != NULL ||
-                          il__doc_get(root, "lock_acquisition_retry_delay_seconds") != NULL;
+        il__reading_bool(r, root, "", "lock_metrics_enabled", own(r)->defaults->lock_metrics);
+    own(r)->own_lock_retries = il__doc_get(root, "lock_acquisition_retries") != NULL ||
+                               il__doc_get(root, "lock_acquisition_retry_delay_seconds") != NULL;
 }
 
 static void
@@ -258,7 +241,7 @@ read_preflight(struct reading *r, const struct doc_node *root)
     static const char *const common[] = { "type", "timeout", NULL };
     const struct doc_node   *node     = il__doc_get(root, "preflight");
 
-    r->p->preflight_timeout_ms = 10000;
+    own(r)->p->preflight_timeout_ms = 10000;
     if (node == NULL || (node->type == DOC_TEXT && node->text == NULL))
         return;
     if (node->type != DOC_MAP) {
@@ -266,20 +249,20 @@ read_preflight(struct reading *r, const struct doc_node *root)
                           "must be a mapping: type command (run) or http (url)");
         return;
     }
-    r->p->preflight_timeout_ms =
+    own(r)->p->preflight_timeout_ms =
         il__reading_duration(r, node, "preflight", "timeout", 100, 60000, 10000);
     size_t type = il__reading_choice(r, node, "preflight", "type", types, true);
     if (type == SIZE_MAX)
         return;
     (void)il__reading_keys(r, node, "preflight", common,
                            type == 0 ? il__reading_command_keys : il__reading_http_keys); /* told */
-    r->p->preflight = type == 0 ? PIPELINE_PROBE_COMMAND : PIPELINE_PROBE_HTTP;
-    r->in_probe     = true;
+    own(r)->p->preflight = type == 0 ? PIPELINE_PROBE_COMMAND : PIPELINE_PROBE_HTTP;
+    own(r)->in_probe     = true;
     if (type == 0)
-        il__reading_command(r, node, "preflight", &r->p->probe_command);
+        il__reading_command(r, node, "preflight", &own(r)->p->probe_command);
     else
-        il__reading_http(r, node, "preflight", &r->p->probe_http);
-    r->in_probe = false;
+        il__reading_http(r, node, "preflight", &own(r)->p->probe_http);
+    own(r)->in_probe = false;
 }
 
 /* ---- the whole file -------------------------------------------------------------------------- */
@@ -288,7 +271,7 @@ static void
 read_root(struct reading *r, const struct doc_node *root)
 {
     static const struct reading_timeout timeout = { 1440, 1000, DAY_MS, 1800000 };
-    struct pipeline                    *p       = r->p;
+    struct pipeline                    *p       = own(r)->p;
 
     if (root->type != DOC_MAP) {
         il__reading_fault(r, root->line, PLACE("", ""), "must be a mapping (pipeline_id: …)");
@@ -296,13 +279,13 @@ read_root(struct reading *r, const struct doc_node *root)
     }
     (void)il__reading_keys(r, root, "", root_keys, NULL); /* told */
     read_id(r, root);
-    p->description    = il__reading_text(r, root, "", "description", 4096, false);
-    p->version        = il__reading_text(r, root, "", "version", 64, false);
-    p->description    = p->description != NULL ? p->description : "";
-    p->version        = p->version != NULL ? p->version : "";
-    p->timeout_ms     = il__reading_timeout(r, root, "", &timeout, &r->own_timeout);
-    r->retry_attempts = (uint32_t)il__reading_number(r, root, "", "retry_attempts", 0, 10, 0);
-    r->retry_delay_ms = il__reading_duration(r, root, "", "retry_delay", 0, 300000, 1000);
+    p->description         = il__reading_text(r, root, "", "description", 4096, false);
+    p->version             = il__reading_text(r, root, "", "version", 64, false);
+    p->description         = p->description != NULL ? p->description : "";
+    p->version             = p->version != NULL ? p->version : "";
+    p->timeout_ms          = il__reading_timeout(r, root, "", &timeout, &own(r)->own_timeout);
+    own(r)->retry_attempts = (uint32_t)il__reading_number(r, root, "", "retry_attempts", 0, 10, 0);
+    own(r)->retry_delay_ms = il__reading_duration(r, root, "", "retry_delay", 0, 300000, 1000);
     read_parameters(r, root); /* before anything that may refer to one */
     read_schedule(r, root);
     read_lock(r, root);
@@ -312,66 +295,28 @@ read_root(struct reading *r, const struct doc_node *root)
         il__pipeline_advise(r, root);
 }
 
-static void
-read_text(struct reading *r, const char *text, size_t n_bytes)
-{
-    struct doc_node *root = NULL;
-    struct doc_fault fault;
-
-    if (n_bytes > PIPELINE_FILE_BYTES_MAX) {
-        il__reading_fault(r, 0, PLACE("", ""), "file longer than %d bytes",
-                          PIPELINE_FILE_BYTES_MAX);
-        return;
-    }
-    il_status st = il__doc_read(&r->scratch, text, n_bytes, &root, &fault);
-    if (st == IL_NOMEM)
-        r->no_memory = true;
-    else if (st != IL_OK)
-        il__reading_fault(r, fault.line, PLACE("", ""), "%s", fault.text);
-    else
-        read_root(r, root);
-}
-
-/* Report the remarks in the order of lines; the first error also goes to *reterr. */
-static void
-tell(const struct reading *r, pipeline_remark_fn *remark, void *cookie, il_error *reterr)
-{
-    bool first = true;
-
-    for (const struct reading_remark *m = r->remarks; m != NULL; m = m->next) {
-        const struct pipeline_remark *found = &m->remark;
-        if (remark != NULL)
-            remark(cookie, found);
-        if (!first || !found->is_error)
-            continue;
-        (void)il__error_set(reterr, IL_INVAL, "%.200s:%zu: %s%s%s", found->path, found->line,
-                            found->field, found->field[0] != '\0' ? ": " : "", found->text);
-        first = false;
-    }
-}
-
 il_status
 il__pipeline_parse(const char *tenant, const char *path, const char *text, size_t n_bytes,
-                   const struct pipeline_defaults *defaults, pipeline_remark_fn *remark,
-                   void *cookie, struct pipeline **ret, il_error *reterr)
+                   const struct pipeline_defaults *defaults, doc_remark_fn *remark, void *cookie,
+                   struct pipeline **ret, il_error *reterr)
 {
-    struct pipeline *p = il__calloc(1, sizeof *p);
-    struct reading   r = { .p = p, .defaults = defaults, .path = path };
+    struct pipeline        *p    = il__calloc(1, sizeof *p);
+    struct pipeline_reading mine = { .p = p, .defaults = defaults };
 
     if (p == NULL)
         return il__error_set(reterr, IL_NOMEM, "%s: out of memory", path);
-    p->n_refs = 1;
-    p->hash   = il__hash_stable(text, n_bytes, 0);
-    p->tenant = il__reading_strdup(&r, tenant);
-    p->path   = il__reading_strdup(&r, path);
-    read_text(&r, text, n_bytes);
-    tell(&r, remark, cookie, reterr);
-    il__arena_free(&r.scratch);
-    if (r.no_memory || r.n_errors > 0) {
+    struct reading r            = { .path = path, .mem = &p->mem, .own = &mine };
+    p->n_refs                   = 1;
+    p->hash                     = il__hash_stable(text, n_bytes, 0);
+    p->tenant                   = il__reading_strdup(&r, tenant);
+    p->path                     = il__reading_strdup(&r, path);
+    const struct doc_node *root = il__reading_tree(&r, text, n_bytes, PIPELINE_FILE_BYTES_MAX);
+    if (root != NULL)
+        read_root(&r, root);
+    il_status st = il__reading_end(&r, remark, cookie, reterr);
+    if (st != IL_OK) {
         il__pipeline_unref(p);
-        if (r.no_memory)
-            return il__error_set(reterr, IL_NOMEM, "%s: out of memory", path);
-        return IL_INVAL;
+        return st;
     }
     *ret = p;
     return IL_OK;

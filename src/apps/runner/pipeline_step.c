@@ -117,7 +117,7 @@ read_step(struct reading *r, const struct doc_node *map, size_t i)
 {
     static const char *const            failures[] = { "stop", "continue", "alert", NULL };
     static const struct reading_timeout timeout    = { 120, 250, 7200000, 600000 };
-    struct pipeline_step               *step       = &r->p->steps[i];
+    struct pipeline_step               *step       = &own(r)->p->steps[i];
     char                                at[32];
     bool                                given;
 
@@ -129,9 +129,10 @@ read_step(struct reading *r, const struct doc_node *map, size_t i)
     }
     step->id         = il__reading_id(r, map, "step_id", at, STEP_ID_BYTES_MAX);
     step->timeout_ms = il__reading_timeout(r, map, at, &timeout, &given);
-    step->retries = (uint32_t)il__reading_number(r, map, at, "retries", 0, 10, r->retry_attempts);
+    step->retries =
+        (uint32_t)il__reading_number(r, map, at, "retries", 0, 10, own(r)->retry_attempts);
     step->retry_delay_ms =
-        il__reading_duration(r, map, at, "retry_delay", 0, 300000, r->retry_delay_ms);
+        il__reading_duration(r, map, at, "retry_delay", 0, 300000, own(r)->retry_delay_ms);
     (void)il__reading_text(r, map, at, "description", 4096, false);
     size_t failure = il__reading_choice(r, map, at, "on_failure", failures, false);
     if (failure != SIZE_MAX)
@@ -173,11 +174,11 @@ add_need(struct reading *r, struct pipeline_step *step, const struct doc_node *n
         il__reading_fault(r, node->line, PLACE(at, "depends_on"), "must be a list of step ids");
         return;
     }
-    size_t found = find_step(r->p, node->text);
+    size_t found = find_step(own(r)->p, node->text);
     if (found == SIZE_MAX) {
         il__reading_fault(r, node->line, PLACE(at, "depends_on"), "no such step: '%.60s'%s",
                           node->text,
-                          il__reading_hint(node->text, step_id_at, r->p, hint, sizeof hint));
+                          il__reading_hint(node->text, step_id_at, own(r)->p, hint, sizeof hint));
         return;
     }
     for (size_t i = 0; i < step->n_needs; i++) {
@@ -194,7 +195,7 @@ static void
 read_needs(struct reading *r, const struct doc_node *map, size_t i)
 {
     const struct doc_node *node = map->type == DOC_MAP ? il__doc_get(map, "depends_on") : NULL;
-    struct pipeline_step  *step = &r->p->steps[i];
+    struct pipeline_step  *step = &own(r)->p->steps[i];
     char                   at[32];
 
     if (node == NULL || (node->type == DOC_TEXT && node->text == NULL))
@@ -219,7 +220,7 @@ read_needs(struct reading *r, const struct doc_node *map, size_t i)
 static void
 refuse_same_ids(struct reading *r)
 {
-    struct pipeline *p = r->p;
+    struct pipeline *p = own(r)->p;
 
     for (size_t i = 1; i < p->n_steps; i++) {
         size_t first = p->steps[i].id != NULL ? find_step(p, p->steps[i].id) : i;
@@ -237,7 +238,7 @@ void
 il__reading_steps(struct reading *r, const struct doc_node *root)
 {
     const struct doc_node *list = il__doc_get(root, "steps");
-    struct pipeline       *p    = r->p;
+    struct pipeline       *p    = own(r)->p;
     char                   cycle[300];
     size_t                 i_step;
     size_t                 i = 0;

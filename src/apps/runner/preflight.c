@@ -12,6 +12,7 @@
 #include "apps/runner/step_run.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/parse.h"
 
 #define GRACE_MS 1000
 #define LOOK_MS 200  /* how often to check whether the runner stops */
@@ -35,7 +36,7 @@ static il_status
 held(const struct pipeline *p, const char *id, char **ret_id, il_error *reterr)
 {
     id += strspn(id, " \t");
-    size_t n = MIN(strcspn(id, "\r\n"), runner_cut(id, ID_BYTES_MAX));
+    size_t n = MIN(strcspn(id, "\r\n"), il__utf8_cut(id, ID_BYTES_MAX));
     while (n > 0 && (id[n - 1] == ' ' || id[n - 1] == '\t'))
         n--;
     *ret_id = n > 0 ? il__strndup(id, n) : il__strdup(NO_ID);

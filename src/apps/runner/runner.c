@@ -197,7 +197,7 @@ make_names(struct runner *r, il_error *reterr)
 }
 
 static void
-on_remark(void *cookie, const struct pipeline_remark *remark)
+on_remark(void *cookie, const struct doc_remark *remark)
 {
     struct runner     *r    = cookie;
     struct runner_note note = { .event = RUNNER_EVENT_file_refused, .wait_ms = -1, .hold_ms = -1 };

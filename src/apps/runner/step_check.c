@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "apps/runner/step_run.h"
+#include "base/parse.h"
 #include "wire/json.h"
 
 #include "apps/runner/check_sql.inc"
@@ -124,7 +125,7 @@ limits_text(const struct pipeline_expectation *e, char out[160])
 static void
 sample_value(struct finding *f, const char *name, const char *value, bool first)
 {
-    size_t n_name = runner_cut(name, SAMPLE_BYTES_MAX);
+    size_t n_name = il__utf8_cut(name, SAMPLE_BYTES_MAX);
 
     il__buf_adds(&f->samples, first ? "" : ",");
     il__json_add_string(&f->samples, name, n_name);
@@ -136,7 +137,7 @@ sample_value(struct finding *f, const char *name, const char *value, bool first)
         return;
     }
     char   cut[SAMPLE_BYTES_MAX + 4];
-    size_t n   = runner_cut(value, SAMPLE_BYTES_MAX);
+    size_t n   = il__utf8_cut(value, SAMPLE_BYTES_MAX);
     int    all = snprintf(cut, sizeof cut, "%.*s%s", (int)n, value, value[n] != '\0' ? "…" : "");
     il__json_add_string(&f->samples, cut, (size_t)all);
     for (const char *at = cut; *at != '\0'; at++)
@@ -172,7 +173,7 @@ take_row(void *cookie, const il_guard_row *row)
     const char    *first = row->n > 0 ? runner_row_text(row, 0) : NULL;
 
     if (t->f->n_rows++ == 0 && !t->samples && first != NULL) {
-        size_t n = runner_cut(first, SAMPLE_BYTES_MAX);
+        size_t n = il__utf8_cut(first, SAMPLE_BYTES_MAX);
         (void)snprintf(t->f->observed, sizeof t->f->observed, "%.*s", (int)n, first);
         t->f->has_observed = true;
     }

@@ -79,19 +79,6 @@ runner_text_addf(struct runner_text *t, const char *fmt, ...)
         runner_text_flush(t);
 }
 
-size_t
-runner_cut(const char *text, size_t n_max)
-{
-    size_t n = strnlen(text, n_max + 1);
-
-    if (n <= n_max)
-        return n;
-    n = n_max;
-    while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80)
-        n--;
-    return n;
-}
-
 void
 runner_text_value(struct runner_text *t, const char *value, size_t n_max)
 {
@@ -101,7 +88,7 @@ runner_text_value(struct runner_text *t, const char *value, size_t n_max)
         runner_text_addf(t, "NULL");
         return;
     }
-    size_t n = runner_cut(value, n_max);
+    size_t n = il__utf8_cut(value, n_max);
     for (size_t i = 0; i < n; i++) {
         const char *at = strchr(from, value[i]);
         if (at != NULL) {

@@ -33,8 +33,6 @@ void runner_text_addf(struct runner_text *t, const char *fmt, ...) PRINTF_LIKE(2
 /* A database value: NULL as such; tab, newline and the like escaped with a backslash; at most
  * n_max bytes, then "…". */
 void runner_text_value(struct runner_text *t, const char *value, size_t n_max);
-/* How many bytes of a text to keep: at most n_max, without cutting a character. */
-size_t runner_cut(const char *text, size_t n_max);
 
 /* ---- connections (step_run.c) ---------------------------------------------------------------- */
 

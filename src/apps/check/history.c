@@ -1,0 +1,155 @@
+/*
+ * history.c: the history of invariants: one row per result, in table check_result (sql/).
+ *
+ * Rows are only added and, when they are old, deleted, each by a statement of its own: there is no
+ * read-modify-write, so nothing has to be locked.
+ */
+#include "apps/check/history.h"
+
+#include "apps/check/check.h"
+#include "base/error.h"
+
+#include "apps/check/check_sql.inc"
+
+const char *const il__check_sqlite_steps[]   = { sql_check_sqlite_1 };
+const char *const il__check_postgres_steps[] = { sql_check_postgres_1 };
+
+struct statement {
+    const char           *sql;
+    const il_guard_value *values;
+    size_t                n_values;
+    il_guard_row_fn      *each;
+    void                 *cookie;
+    int64_t               n_changed;
+};
+
+static il_status
+execute(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct statement    *s = cookie;
+    const il_guard_query q = { .sql      = s->sql,
+                               .values   = s->values,
+                               .n_values = s->n_values,
+                               .each     = s->each,
+                               .cookie   = s->cookie };
+
+    return il_guard_exec(tx, &q, &s->n_changed, reterr);
+}
+
+/* Consumes the value; NULL: out of memory. */
+static char *
+dump(json_t *value)
+{
+    char *text = value != NULL ? json_dumps(value, JSON_COMPACT) : NULL;
+
+    json_decref(value);
+    return text;
+}
+
+il_status
+il__check_history_add(il_guard *g, const struct check_result *r, const char *runs, char ret_id[37],
+                      il_error *reterr)
+{
+    char     *offenders  = dump(il__check_offenders_json(&r->found));
+    char     *not_needed = dump(il__check_not_needed_json(&r->found));
+    il_status st         = IL_NOMEM;
+
+    CHECK(r->outcome == CHECK_PASSED || r->outcome == CHECK_BROKEN || r->outcome == CHECK_ERROR);
+    if (offenders == NULL || not_needed == NULL)
+        (void)il__error_set(reterr, IL_NOMEM, "history of checks: out of memory");
+    else if ((st = il_uuid(ret_id)) != IL_OK)
+        (void)il__error_set(reterr, st, "cannot read random bytes");
+    if (st == IL_OK) {
+        const il_guard_value values[] = {
+            il_guard_text(r->check->tenant),
+            il_guard_text(ret_id),
+            il_guard_text(r->check->name),
+            il_guard_text(il__invariant_severity_name(r->check->severity)),
+            il_guard_text(il__check_outcome_name(r->outcome)),
+            il_guard_int(r->found.n_new),
+            il_guard_int(r->found.n_known),
+            il_guard_text(offenders),
+            il_guard_text(not_needed),
+            il_guard_text(runs != NULL ? runs : "[]"),
+            il_guard_text(r->outcome == CHECK_ERROR ? r->error.message : ""),
+            il_guard_int(r->started_ms),
+            il_guard_int(r->took_ms),
+        };
+        struct statement s = { .sql      = sql_check_result_add,
+                               .values   = values,
+                               .n_values = ARRAY_LEN(values) };
+        st                 = il_guard_transact(g, NULL, execute, &s, NULL, reterr);
+    }
+    free(offenders);  /* NOLINT: jansson allocated it */
+    free(not_needed); /* NOLINT */
+    return st;
+}
+
+struct listing {
+    check_record_fn *each;
+    void            *cookie;
+};
+
+static int
+take_record(void *cookie, const il_guard_row *row)
+{
+    const struct listing *l = cookie;
+    const il_guard_value *v = row->values;
+
+    CHECK(row->n == 12);
+    l->each(l->cookie, &(struct check_record){ .id         = v[0].data,
+                                               .name       = v[1].data,
+                                               .severity   = v[2].data,
+                                               .outcome    = v[3].data,
+                                               .n_new      = v[4].integer,
+                                               .n_known    = v[5].integer,
+                                               .offenders  = v[6].data,
+                                               .not_needed = v[7].data,
+                                               .runs       = v[8].data,
+                                               .error      = v[9].data,
+                                               .started_ms = v[10].integer,
+                                               .took_ms    = v[11].integer });
+    return 1;
+}
+
+il_status
+il__check_history_list(il_guard *g, const char *tenant, const char *name,
+                       const struct check_cursor *after, int64_t limit, check_record_fn *each,
+                       void *cookie, il_error *reterr)
+{
+    struct listing       l        = { each, cookie };
+    il_guard_tx_opts     o        = IL_GUARD_TX_OPTS_INIT;
+    il_guard_tx         *tx       = NULL;
+    const il_guard_value values[] = { il_guard_text(tenant),
+                                      il_guard_int(after != NULL ? after->started_ms : INT64_MAX),
+                                      il_guard_text(after != NULL ? after->id : ""),
+                                      il_guard_int(limit), il_guard_text(name) };
+    struct statement s = { .sql = name != NULL ? sql_check_result_list_of : sql_check_result_list,
+                           .values   = values,
+                           .n_values = name != NULL ? 5 : 4,
+                           .each     = take_record,
+                           .cookie   = &l };
+
+    o.flags      = IL_GUARD_READ_ONLY;
+    il_status st = il_guard_begin(g, &o, &tx, reterr); /* no retry: rows would be given twice */
+    if (st == IL_OK)
+        st = execute(&s, tx, reterr);
+    il_guard_rollback(tx);
+    return st;
+}
+
+il_status
+il__check_history_purge(il_guard *g, const char *tenant, int64_t before_ms, int64_t limit,
+                        int64_t *ret_n, il_error *reterr)
+{
+    const il_guard_value values[] = { il_guard_text(tenant), il_guard_int(before_ms),
+                                      il_guard_int(limit) };
+    struct statement     s        = { .sql      = sql_check_result_purge,
+                                      .values   = values,
+                                      .n_values = ARRAY_LEN(values) };
+    il_status            st       = il_guard_transact(g, NULL, execute, &s, NULL, reterr);
+
+    if (st == IL_OK)
+        *ret_n = s.n_changed;
+    return st;
+}

@@ -1,0 +1,47 @@
+/*
+ * history.h: the history of invariants in the app's tables: what each check found, and the runs
+ * that were active when one broke. All functions take a handle on these tables, block, and may be
+ * called from several threads.
+ */
+#ifndef IL_APPS_CHECK_HISTORY_H
+#define IL_APPS_CHECK_HISTORY_H
+
+#include "base/base.h"
+#include "interlock-guard.h"
+
+struct check_result;
+
+/* A result as it is kept; the texts live for the call that gives it. */
+struct check_record {
+    const char *id;
+    const char *name, *severity, *outcome;
+    int64_t     n_new, n_known;
+    const char *offenders, *not_needed; /* JSON, as in il__check_result_json() */
+    const char *runs;                   /* JSON: a list of ids */
+    const char *error;                  /* "" = none */
+    int64_t     started_ms, took_ms;
+};
+typedef void check_record_fn(void *cookie, const struct check_record *r);
+
+/* The steps that create the tables (sql/schema_*.sql). */
+extern const char *const il__check_sqlite_steps[1], *const il__check_postgres_steps[1];
+
+/* Add a result that passed, is broken or could not run. `runs`: a JSON list of the ids of active
+ * runs; NULL: none. ret_id is its new id. */
+il_status il__check_history_add(il_guard *g, const struct check_result *r, const char *runs,
+                                char ret_id[37], il_error *reterr) MUST_USE;
+/* The last result of a page, from which the next one goes on. */
+struct check_cursor {
+    int64_t     started_ms;
+    const char *id;
+};
+/* List at most `limit` results of a tenant, newest first: those of one invariant if `name` is not
+ * NULL, those after a page if `after` is not NULL. */
+il_status il__check_history_list(il_guard *g, const char *tenant, const char *name,
+                                 const struct check_cursor *after, int64_t limit,
+                                 check_record_fn *each, void *cookie, il_error *reterr) MUST_USE;
+/* Delete at most `limit` results that started before a time; *ret_n is how many. */
+il_status il__check_history_purge(il_guard *g, const char *tenant, int64_t before_ms, int64_t limit,
+                                  int64_t *ret_n, il_error *reterr) MUST_USE;
+
+#endif

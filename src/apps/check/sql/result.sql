@@ -1,0 +1,33 @@
+-- result.sql: statements on the history of invariants, the same for both engines.
+
+-- part: columns
+id, name, severity, outcome, n_new, n_known, offenders, not_needed, runs, error, started_at_ms,
+    duration_ms
+
+-- name: check_result_add
+-- params:  1 tenant  2.. the columns
+INSERT INTO check_result (tenant, @columns@)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+
+-- name: check_result_list
+-- Newest first, from the one before (started_at_ms, id) on.
+-- params:  1 tenant  2 started_at_ms  3 id  4 limit
+-- returns: the columns
+SELECT @columns@ FROM check_result WHERE tenant = $1 AND (started_at_ms, id) < ($2, $3)
+ORDER BY started_at_ms DESC, id DESC LIMIT $4;
+
+-- name: check_result_list_of
+-- Those of one invariant; with limit 1 its last result.
+-- params:  1 tenant  2 started_at_ms  3 id  4 limit  5 name
+-- returns: the columns
+SELECT @columns@ FROM check_result
+WHERE tenant = $1 AND name = $5 AND (started_at_ms, id) < ($2, $3)
+ORDER BY started_at_ms DESC, id DESC LIMIT $4;
+
+-- name: check_result_purge
+-- Some of those that began before a time, so that no transaction is long. Two servers that purge at
+-- once delete each row once; neither depends on what it deleted.
+-- params:  1 tenant  2 before, ms  3 limit
+DELETE FROM check_result WHERE tenant = $1 AND id IN (
+    SELECT id FROM check_result WHERE tenant = $1 AND started_at_ms < $2
+    ORDER BY started_at_ms LIMIT $3);

@@ -1,0 +1,132 @@
+/*
+ * history.c: results that are kept, on each database: pages, one invariant, other tenants, the end.
+ */
+#include <stdio.h>
+
+#include "apps/check/check.h"
+#include "apps/check/history.h"
+#include "guard/ground.h"
+
+/* What a listing gave: "name@started " of each. */
+struct seen {
+    char    text[256];
+    char    id[64];
+    int64_t started_ms;
+};
+
+static void
+see(void *cookie, const struct check_record *r)
+{
+    struct seen *s = cookie;
+    size_t       n = strlen(s->text);
+
+    (void)snprintf(s->text + n, sizeof s->text - n, "%s@%d ", r->name, (int)r->started_ms);
+    (void)snprintf(s->id, sizeof s->id, "%s", r->id);
+    s->started_ms = r->started_ms;
+}
+
+static void
+see_all(void *cookie, const struct check_record *r)
+{
+    char *out = cookie;
+
+    (void)snprintf(out, 1024, "%s %s %s %d %d %s %s %s '%s' %d", r->name, r->severity, r->outcome,
+                   (int)r->n_new, (int)r->n_known, r->offenders, r->not_needed, r->runs, r->error,
+                   (int)r->took_ms);
+}
+
+static il_guard *
+make(const struct t_ground *g)
+{
+    const char *step = g->is_postgres ? il__check_postgres_steps[0] : il__check_sqlite_steps[0];
+    char        out[4096], one[4096];
+
+    for (const char *end; (end = strchr(step, ';')) != NULL; step = end + 1) {
+        (void)snprintf(one, sizeof one, "%.*s", (int)(end - step), step);
+        (void)t_ground_ask(g, one, out);
+    }
+    return t_ground_open(g, 0);
+}
+
+static void
+add(il_guard *h, const char *tenant, const char *name, int64_t started_ms)
+{
+    const struct check        c = { .tenant = tenant, .name = name, .severity = INVARIANT_ERROR };
+    const struct check_result r = { .check      = &c,
+                                    .outcome    = CHECK_PASSED,
+                                    .started_ms = started_ms };
+    char                      id[37];
+    il_error                  err;
+
+    assert_int_equal(il__check_history_add(h, &r, NULL, id, &err), IL_OK);
+}
+
+static void
+expect(il_guard *h, const char *name, struct seen *s, bool go_on, int64_t limit, const char *text)
+{
+    char                      id[64];
+    const struct check_cursor after = { s->started_ms, id };
+    il_error                  err;
+
+    (void)snprintf(id, sizeof id, "%s", s->id); /* s changes while it is read */
+    s->text[0] = '\0';
+    assert_int_equal(
+        il__check_history_list(h, "acme", name, go_on ? &after : NULL, limit, see, s, &err), IL_OK);
+    assert_string_equal(s->text, text);
+}
+
+G_TEST(a_result_is_kept_as_it_was)
+{
+    static const char *const known[] = { "8", "9" };
+    const struct check       c = { .tenant = "acme", .name = "n", .severity = INVARIANT_INFO };
+    struct check_result r = { .check = &c, .outcome = CHECK_BROKEN, .started_ms = 1, .took_ms = 7 };
+    il_guard           *h = make(g);
+    char                id[37], text[1024];
+    il_error            err;
+
+    assert_true(il__invariant_found_init(&r.found, known, 2));
+    il__invariant_found(&r.found, "8", NULL);
+    il__invariant_found(&r.found, "é'\"", "x=1");
+    assert_int_equal(il__check_history_add(h, &r, "[\"run-1\"]", id, &err), IL_OK);
+    assert_int_equal(il__check_history_list(h, "acme", "n", NULL, 10, see_all, text, &err), IL_OK);
+    assert_string_equal(text, "n info broken 1 1 [{\"key\":\"é'\\\"\",\"text\":\"x=1\"}] "
+                              "{\"count\":1,\"keys\":[\"9\"]} [\"run-1\"] '' 7");
+    il__check_result_release(&r);
+    il_guard_close(h);
+}
+
+G_TEST(pages_tenants_and_the_end)
+{
+    il_guard   *h = make(g);
+    struct seen s = { .text = "" };
+    int64_t     n = 0;
+    il_error    err;
+
+    for (int i = 1; i <= 5; i++)
+        add(h, "acme", i % 2 == 1 ? "odd" : "even", i);
+    add(h, "globex", "odd", 9);
+    expect(h, NULL, &s, false, 10, "odd@5 even@4 odd@3 even@2 odd@1 ");
+    expect(h, NULL, &s, false, 2, "odd@5 even@4 ");
+    expect(h, NULL, &s, true, 2, "odd@3 even@2 ");
+    expect(h, NULL, &s, true, 2, "odd@1 ");
+    expect(h, "odd", &s, false, 1, "odd@5 ");
+    expect(h, "odd", &s, true, 5, "odd@3 odd@1 ");
+    assert_int_equal(il__check_history_purge(h, "acme", 5, 3, &n, &err), IL_OK);
+    assert_int_equal(n, 3);
+    expect(h, NULL, &s, false, 10, "odd@5 even@4 ");
+    assert_int_equal(il__check_history_purge(h, "acme", 5, 3, &n, &err), IL_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(t_ground_count(g, "SELECT count(*) FROM check_result"), 2);
+    il_guard_close(h);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        G_ROW(a_result_is_kept_as_it_was),
+        G_ROW(pages_tenants_and_the_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
