@@ -123,6 +123,7 @@ set_options(const struct cli *cli, struct http_options *o)
     o->pepper_file    = text_or_null(CLI_SETTING(cli, pepper_file));
     o->tls_proxy      = CLI_GIVEN(cli, serve, tls_proxy);
     o->log_json       = format == FORMAT_JSON || (format == FORMAT_AUTO && !isatty(STDERR_FILENO));
+    o->request_ms     = CLI_SETTING(cli, request_timeout)->number;
     o->shutdown_ms    = CLI_SETTING(cli, shutdown)->number;
     o->body_bytes_max = CLI_SETTING(cli, body_max)->number;
     o->body_bytes_max_large   = MIN(10 * o->body_bytes_max, INT64_C(64) << 20);

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/debug.h"
 #include "http/auth.h"
+#include "http/route.h"
 
 /* Escape the `|` in a cell. */
 static void
@@ -232,6 +233,13 @@ docs_server_metrics(const struct cli_command *command UNUSED)
 #define X(member, name, type, help) server_metric(name, type, "", help);
 #include "apps/metrics.inc"
 #undef X
+    for (size_t i = 0; i < IL_APP_COUNT; i++) {
+        static const char *const types[] = { "counter", "gauge", "histogram" };
+        for (size_t k = 0; k < il__apps[i]->n_metrics; k++) {
+            const struct http_app_metric *m = &il__apps[i]->metrics[k];
+            server_metric(m->name, types[m->type], m->label != NULL ? m->label : "", m->help);
+        }
+    }
 }
 
 static void
@@ -242,6 +250,13 @@ docs_log_events(const struct cli_command *command UNUSED)
 #include "apps/events.inc"
 #include "http/log.def"
 #undef X
+    for (size_t i = 0; i < IL_APP_COUNT; i++) {
+        static const char *const levels[] = { "DEBUG", "INFO", "WARN", "ERROR" };
+        for (size_t k = 0; k < il__apps[i]->n_events; k++) {
+            const struct http_app_event *e = &il__apps[i]->events[k];
+            (void)printf("| `%s` | %s | %s |\n", e->name, levels[e->level], e->text);
+        }
+    }
 }
 
 /* Routes that also exist without /api/v1 show it in parentheses. */
@@ -279,7 +294,8 @@ docs_app_routes(const struct http_app *app)
     (void)puts("| call | permission | does |\n|---|---|---|");
     for (size_t i = 0; i < app->n_routes; i++) {
         const struct http_route *r = &app->routes[i];
-        route(r->method, r->path, http_permission_name(r->permission), r->flags, r->summary);
+        route(r->method, r->path, r->grant != NULL ? r->grant : http_permission_name(r->permission),
+              r->flags, r->summary);
     }
 }
 

@@ -4,8 +4,8 @@
  * Threads: one loop (loop.c) owns the sockets, libmicrohttpd, every struct http_request and nearly
  * everything else in this folder; nothing here needs a mutex unless it says so. Ops go to the
  * il__async (runtime/async.h) and return to the loop through its inbox. Other blocking work (the
- * data store) goes to the errand thread (errands.c), long work to the pool (pool.c); both return the
- * same way.
+ * data store) goes to the errand thread (errands.c), long work to the pool (pool.c); both return
+ * the same way.
  *
  * The life of a request:
  *   head.c       the head is complete: accept it (no request smuggling), find the route, check the
@@ -217,7 +217,7 @@ void http_fail_call(struct http_request *r);
 /* Hand blocking work to the errand thread: work() runs there, then then() on the loop. */
 void http_errand(struct http_request *r, http_fn *work, http_fn *then);
 /* The same for work that may take seconds (asks another system, reads many files) and must not be
- * refused. It runs on a thread of the pool, so that the errand thread stays free for key lookups. */
+ * refused. It runs on a thread of the pool; the errand thread stays free for key lookups. */
 void http_errand_slow(struct http_request *r, http_fn *work, http_fn *then);
 /* Wait for another request's errand: then() follows when http_errand_resume() is called. Both on
  * the loop. */

@@ -2,10 +2,10 @@
  * list.c: lists that are sent while they are produced. See list.h.
  *
  * There are two buffers. The producer, on a thread of the pool, prints into `own`; once that has
- * CHUNK_BYTES it waits until `ready` was sent, swaps the two, and tells the loop. libmicrohttpd asks
- * for bytes on the loop (read_list()); the connection is suspended while `ready` is empty. So a list
- * takes the memory of two chunks, and a slow client slows the producer down. If the whole list fits
- * into the first chunk it becomes an ordinary answer.
+ * CHUNK_BYTES it waits until `ready` was sent, swaps the two, and tells the loop. libmicrohttpd
+ * asks for bytes on the loop (read_list()); the connection is suspended while `ready` is empty. So
+ * a list takes the memory of two chunks, and a slow client slows the producer down. If the whole
+ * list fits into the first chunk it becomes an ordinary answer.
  *
  * Lifetimes. A list belongs to its request and, once that exists, to its response, which
  * libmicrohttpd may destroy after the request has ended. The request stays until the producer has
@@ -67,6 +67,18 @@ unref(struct http_list *l)
 
 /* ---- sending: on the loop -------------------------------------------------------------------- */
 
+/*
+ * libmicrohttpd 0.9.75 closes the connection, but frees it only when it looks at it again, and then
+ * forgets to do so. It looks at connections with a timeout of their own each time it is run.
+ */
+static ssize_t
+break_off(struct http_request *r)
+{
+    (void)il__mhd->MHD_set_connection_option(r->c->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 3600U);
+    r->server->run_mhd = true;
+    return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
 static ssize_t
 read_list(void *cookie, uint64_t at UNUSED, char *out, size_t n_max)
 {
@@ -81,7 +93,7 @@ read_list(void *cookie, uint64_t at UNUSED, char *out, size_t n_max)
     bool empty = l->n_sent == l->ready.n_bytes;
     il__mutex_unlock(&l->mutex);
     if (broken)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+        return break_off(l->r);
     if (n > 0) {
         l->r->bytes_out += n;
         if (empty)
@@ -89,8 +101,7 @@ read_list(void *cookie, uint64_t at UNUSED, char *out, size_t n_max)
         return (ssize_t)n;
     }
     if (l->over)
-        return l->status == IL_OK ? MHD_CONTENT_READER_END_OF_STREAM
-                                  : MHD_CONTENT_READER_END_WITH_ERROR;
+        return l->status == IL_OK ? MHD_CONTENT_READER_END_OF_STREAM : break_off(l->r);
     http_suspend(l->r);
     return 0;
 }
@@ -262,7 +273,7 @@ void
 http_say_list(struct http_request *r, const struct wire_object *o, http_list_fn *fn,
               http_fn *failed)
 {
-    CHECK(r->list == NULL);
+    CHECK(r->list == NULL && r->once == NULL); /* only an answer in memory can be stored */
     if (strcmp(r->method, "HEAD") == 0) {
         r->content_type = "application/json";
         http_answer(r, 200);

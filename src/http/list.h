@@ -17,9 +17,10 @@ typedef il_status http_list_fn(struct http_request *r, struct http_list *list);
 
 /*
  * Answer with a list of objects printed by a table. If produce() fails before anything was sent,
- * failed(r) follows on the loop and answers; later, the connection is broken, so that a client never
- * takes half a list for all of it. A short list is sent as an ordinary answer. Waits for a thread as
- * http_pool() does; the deadline of the request is also that of its client for taking the list.
+ * failed(r) follows on the loop and answers; later, the connection is broken, so that a client
+ * never takes half a list for all of it. A short list is sent as an ordinary answer. Waits for a
+ * thread as http_pool() does; the deadline of the request is also that of its client for taking the
+ * list.
  */
 void http_say_list(struct http_request *r, const struct wire_object *o, http_list_fn *produce,
                    http_fn *failed);

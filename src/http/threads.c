@@ -14,7 +14,8 @@ struct http_threads {
     pthread_cond_t      work;
     struct il__fair     jobs;
     bool                stop;
-    unsigned            n_idle; /* threads that wait for a job */
+    unsigned            n_idle; /* threads that wait for a job, or were woken for one */
+    unsigned            n_jobs; /* in the queue */
     /* The loop's: */
     unsigned  n_threads, n_max;
     pthread_t threads[];
@@ -31,8 +32,10 @@ take(struct http_threads *t)
         (void)il__cond_wait(&t->work, &t->mutex, -1); /* without a timeout it returns when woken */
     t->n_idle--;
     job = t->stop ? NULL : container_of(t->jobs.heap.first, struct http_job, node);
-    if (job != NULL)
+    if (job != NULL) {
         il__fair_take(&t->jobs);
+        t->n_jobs--;
+    }
     il__mutex_unlock(&t->mutex);
     return job;
 }
@@ -85,15 +88,15 @@ http_threads_open(struct http_server *s, unsigned n_max, struct http_threads **r
 void
 http_threads_give(struct http_threads *t, struct http_job *job)
 {
-    bool all_busy;
+    bool too_few; /* a woken thread counts as idle until it runs, so compare with all jobs */
 
     CHECK(job->work != NULL);
     il__mutex_lock(&t->mutex);
     il__fair_add(&t->jobs, &job->node, il__fair_share(http_job_tenant(job)), 1);
-    all_busy = t->n_idle == 0;
+    too_few = t->n_idle < ++t->n_jobs;
     il__mutex_unlock(&t->mutex);
     CHECK(pthread_cond_signal(&t->work) == 0);
-    if (all_busy)
+    if (too_few)
         IGNORE(!add_thread(t)); /* then an existing thread takes the job */
 }
 
