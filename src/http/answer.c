@@ -117,7 +117,6 @@ void
 http_answer_stream(struct http_request *r, int status, struct MHD_Response *response)
 {
     r->streams = true;
-    r->close   = true; /* nothing can follow it in good order when it is ended from here */
     answer_with(r, status, response);
 }
 
@@ -133,7 +132,9 @@ http_answer_queue(struct http_request *r)
             il__mhd->MHD_destroy_response(response);
         return false;
     }
-    http_conn_phase(r->server, r->c, r->streams ? HTTP_PHASE_WORK : HTTP_PHASE_ANSWER);
+    /* A stream, and a list that is still being produced, has no deadline for its client here. */
+    bool open_end = r->streams && (r->list == NULL || r->in_errand);
+    http_conn_phase(r->server, r->c, open_end ? HTTP_PHASE_WORK : HTTP_PHASE_ANSWER);
     rc        = il__mhd->MHD_queue_response(r->conn, (unsigned)r->status, response);
     r->queued = rc == MHD_YES;
     /* Drop our reference. If the response was refused this was the last one, so the response and

@@ -85,10 +85,11 @@ void *http_app_state(const struct http_server *s, const struct http_app *app);
 
 /* ---- metrics and log lines: from any thread, from open() until close() has returned ---------- */
 
-/* Add to a counter, set a gauge, add a time to a histogram. `metric` is an index of app->metrics,
+/* Add to a counter or a gauge (to the latter also less than 0), set a gauge, add a time to a
+ * histogram. `metric` is an index of app->metrics,
  * `value` one of its label's values; 0 without a label. */
 void http_app_count(struct http_server *s, const struct http_app *app, size_t metric, size_t value,
-                    uint64_t n);
+                    int64_t n);
 void http_app_gauge(struct http_server *s, const struct http_app *app, size_t metric, size_t value,
                     int64_t now);
 void http_app_observe(struct http_server *s, const struct http_app *app, size_t metric,

@@ -54,11 +54,11 @@ cell_of(struct http_server *s, const struct http_app *app, size_t metric, size_t
 
 void
 http_app_count(struct http_server *s, const struct http_app *app, size_t metric, size_t value,
-               uint64_t n)
+               int64_t n)
 {
-    CHECK(app->metrics[metric].type == HTTP_METRIC_counter);
-    atomic_fetch_add_explicit(&cell_of(s, app, metric, value)->value, (int64_t)n,
-                              memory_order_relaxed);
+    CHECK(app->metrics[metric].type == HTTP_METRIC_gauge ||
+          (app->metrics[metric].type == HTTP_METRIC_counter && n >= 0));
+    atomic_fetch_add_explicit(&cell_of(s, app, metric, value)->value, n, memory_order_relaxed);
 }
 
 void

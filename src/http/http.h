@@ -4,7 +4,8 @@
  * Threads: one loop (loop.c) owns the sockets, libmicrohttpd, every struct http_request and nearly
  * everything else in this folder; nothing here needs a mutex unless it says so. Ops go to the
  * il__async (runtime/async.h) and return to the loop through its inbox. Other blocking work (the
- * data store) goes to the errand thread (errands.c) and returns the same way.
+ * data store) goes to the errand thread (errands.c), long work to the pool (pool.c); both return
+ * the same way.
  *
  * The life of a request:
  *   head.c       the head is complete: accept it (no request smuggling), find the route, check the
@@ -20,6 +21,7 @@
 #define IL_HTTP_HTTP_H
 
 #include <jansson.h>
+#include <stdatomic.h>
 
 #include "base/buf.h"
 #include "base/heap.h"
@@ -62,12 +64,21 @@ struct http_item {
 struct http_job {
     void (*work)(struct http_job *job); /* on another thread */
     void (*then)(struct http_job *job); /* on the loop; NULL = none */
-    const char          *tenant;        /* its tenant; NULL = the server itself */
-    struct http_job     *next;          /* private to errands.c, as is what follows */
-    struct http_errands *errands;
-    struct il__heap_node node;
-    struct http_item     item;
+    const char *tenant;                 /* its tenant; NULL = the server itself */
+    /* Private to errands.c, threads.c and pool.c: */
+    struct http_job        *next;
+    struct http_server     *server;
+    struct http_pool_share *share;
+    int64_t                 until_ns; /* dropped if it has not begun by then; 0 = never */
+    struct il__heap_node    node;
+    struct http_item        item;
 };
+
+static inline const char *
+http_job_tenant(const struct http_job *job)
+{
+    return job->tenant != NULL ? job->tenant : "";
+}
 
 enum http_stage {
     HTTP_STAGE_NEW,  /* the request line has arrived */
@@ -148,6 +159,10 @@ struct http_request {
     struct http_item     item;     /* for the inbox: r->call is done */
     struct http_job      job;      /* the errand */
     http_fn             *work, *errand_then;
+    struct http_list    *list;     /* list.c: the list that is being sent */
+    atomic_int_fast64_t  cut_ns;   /* pool.c: its deadline; 0 = the usual one */
+    void (*gone_fn)(void *cookie); /* pool.c: http_on_gone() */
+    void *gone_cookie;
     /* where libmicrohttpd keeps the request target: head.c only compares the address */
     const char          *target;
     size_t               n_target;
@@ -158,6 +173,9 @@ struct http_request {
     bool                 head_again; /* was suspended at the head: the first call is repeated */
     bool                 in_call;    /* r->call belongs to the il__async */
     bool                 in_errand;  /* r->job belongs to another thread */
+    bool                 pooled;     /* ... one of the pool, see http_pool() */
+    bool                 gone;       /* ... and is cancelled */
+    bool                 left;       /* its connection is closed; the end follows the errand */
     bool                 call_now;   /* ... and was done before the submit returned */
     bool                 hung_up;
     bool                 expects; /* Expect: 100-continue */
@@ -197,13 +215,34 @@ void http_fail_call(struct http_request *r);
 
 /* Hand blocking work to the errand thread: work() runs there, then then() on the loop. */
 void http_errand(struct http_request *r, http_fn *work, http_fn *then);
-/* The same for work that may take seconds (asks another system, reads many files). It runs on
- * one of a few slow threads, so that the errand thread stays free for key lookups. */
+/* The same for work that may take seconds (asks another system, reads many files) and must not be
+ * refused. It runs on a thread of the pool; the errand thread stays free for key lookups. */
 void http_errand_slow(struct http_request *r, http_fn *work, http_fn *then);
 /* Wait for another request's errand: then() follows when http_errand_resume() is called. Both on
  * the loop. */
 void http_errand_hold(struct http_request *r, http_fn *then);
 void http_errand_resume(struct http_request *r);
+
+/*
+ * Hand a query, or other work that may take long, to the pool: work(r) runs on one of its threads,
+ * then then(r) on the loop. While the tenant's share of the threads is in use the request waits,
+ * tenants in turn. If its share of the queue is in use, too, or its deadline passes before its turn
+ * comes, it is answered with 503 SERVER_BUSY, and neither function is called.
+ */
+void http_pool(struct http_request *r, http_fn *work, http_fn *then);
+/*
+ * The deadline of a request, in ns of CLOCK_BOOTTIME, and what is left of it: for the timeout of a
+ * transaction. http_options.request_ms after its arrival; the end of the shutdown if the server
+ * stops; now, once its client has hung up. From any thread.
+ */
+int64_t http_request_deadline_ns(const struct http_request *r);
+int64_t http_request_left_ms(const struct http_request *r);
+/*
+ * In work(r) of http_pool(): call fn(cookie) when the client hangs up or the server gives up on the
+ * request, to cancel its query; at once if that has happened. On the loop, under a mutex: fn must
+ * not block. fn NULL: no longer; it is not running when this returns.
+ */
+void http_on_gone(struct http_request *r, void (*fn)(void *cookie), void *cookie);
 
 /*
  * Park the request for this long, then continue with then(r) on the loop; immediately if the server
@@ -255,6 +294,7 @@ struct http_options {
     bool  tls_proxy; /* a proxy in front terminates TLS: allow a non-loopback address */
     bool  log_json;
     enum http_log_level log_level;
+    int64_t             request_ms;     /* http_request_deadline_ns(); 0 = 30 s */
     int64_t             shutdown_ms;    /* limit of a graceful shutdown; default 10 s */
     int64_t             body_bytes_max; /* of a request; default 1.5 MiB: 1 MiB and room for JSON */
     int64_t             body_bytes_max_large; /* ... on HTTP_LARGE routes; default 16 MiB */

@@ -22,6 +22,7 @@
 #include "http/log.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
+#include "http/pool.h"
 #include "http/route.h"
 #include "http/server.h"
 
@@ -196,6 +197,7 @@ tick(struct http_server *s)
     if (s->now_ns >= s->tick_ns) {
         s->tick_ns = s->now_ns + TICK_NS;
         http_limits_tick(s, s->now_ns);
+        http_pool_tick(s);
         http_leases_tick(s, s->now_ns);
         http_metrics_tick(s, s->now_ns);
         http_audit_tick(s, s->now_ns);
@@ -262,6 +264,7 @@ http_loop_stop(struct http_server *s)
         http_listen_end(&s->listeners[i]);
     }
     il__async_hurry(s->async);
+    http_pool_hurry(s, s->stop_by_ns);
     http_apps_stop(s);
     http_streams_end(s);
     s->run_mhd = true;

@@ -12,6 +12,7 @@
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics_internal.h"
+#include "http/pool.h"
 #include "http/route.h"
 #include "http/server.h"
 #include "runtime/metrics.h"

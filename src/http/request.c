@@ -13,9 +13,11 @@
 #include "base/error.h"
 #include "http/auth.h"
 #include "http/limits.h"
+#include "http/list.h"
 #include "http/log.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
+#include "http/pool.h"
 #include "http/route.h"
 #include "http/server.h"
 
@@ -141,6 +143,23 @@ on_target(void *cookie, const char *target, struct MHD_Connection *mhd)
     return r;
 }
 
+void
+http_request_end(struct http_request *r)
+{
+    struct http_server *s = r->server;
+
+    CHECK(r->c == NULL && !r->in_errand && s->n_requests > 0);
+    if (r->ended != NULL)
+        r->ended(r);
+    if (r->list != NULL)
+        http_list_end(r);
+    http_results_drop(r, 0);
+    http_limits_body_end(r);
+    http_auth_end(r);
+    s->n_requests--;
+    give_request(s, r);
+}
+
 static void
 on_end(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, void **context,
        enum MHD_RequestTerminationCode how)
@@ -151,7 +170,7 @@ on_end(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, void **context,
     if (r == NULL)
         return;
     struct http_server *s = r->server;
-    CHECK(!r->in_call && !r->in_errand);
+    CHECK(!r->in_call && (!r->in_errand || r->list != NULL));
     http_parked_drop(r);
     if (r->on_hang_up != NULL && how != MHD_REQUEST_TERMINATED_COMPLETED_OK && !r->hung_up) {
         r->conn    = NULL;
@@ -162,19 +181,19 @@ on_end(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, void **context,
         http_log_request(r);
         http_metrics_request(r);
     }
-    if (r->ended != NULL)
-        r->ended(r);
-    http_results_drop(r, 0);
-    http_limits_body_end(r);
-    http_auth_end(r);
     if (r->response != NULL)
         il__mhd->MHD_destroy_response(r->response);
-    CHECK(s->n_requests > 0 && r->c->request == r);
-    s->n_requests--;
+    CHECK(r->c->request == r);
     r->c->request = NULL;
     if (!r->c->cut)
         http_conn_phase(s, r->c, HTTP_PHASE_IDLE);
-    give_request(s, r);
+    r->conn = NULL;
+    r->c    = NULL;
+    r->left = r->in_errand; /* a list is still being produced: its errand ends the request */
+    if (r->left)
+        http_pool_gone(r);
+    else
+        http_request_end(r);
 }
 
 static void
@@ -356,6 +375,9 @@ http_request_abandon(struct http_request *r)
     if (r->on_hang_up != NULL)
         r->on_hang_up(r);
     http_parked_drop(r);
+    if (r->list != NULL)
+        http_list_gone(r);
+    http_pool_gone(r);
     if (r->streams)
         http_resume(r); /* its reader ends it */
 }
@@ -367,7 +389,7 @@ http_request_hang_up(struct http_request *r)
 
     /* A client may close its sending side and still read, so whatever does not take long is
      * answered anyway. For a connection that is not suspended, libmicrohttpd notices it. */
-    if (r->suspended && (waits || r->parked || r->streams))
+    if (r->suspended && (waits || r->parked || r->pooled || r->streams))
         http_request_abandon(r);
 }
 
@@ -390,6 +412,7 @@ http_requests_abandon(struct http_server *s)
             if (r == NULL || !r->suspended)
                 continue;
             r->in_errand = false; /* dropped with the errands */
+            r->pooled    = false;
             CHECK(!r->in_call);
             http_request_abandon(r);
             http_resume(r);

@@ -19,10 +19,12 @@
 #include "http/log.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
+#include "http/pool.h"
 #include "http/route.h"
 #include "http/server.h"
 
 #define FILES_BESIDE 256 /* descriptors other than connections */
+#define REQUEST_MS 30000 /* http_options.request_ms */
 #define EXTEND_EVERY_NS (5000 * (int64_t)IL__NS_PER_MS)
 
 void
@@ -167,7 +169,7 @@ open_all(struct http_server *s, il_error *reterr)
 {
     static il_status (*const parts[])(struct http_server * s, il_error * reterr) = {
         http_log_open,    http_metrics_open, http_leases_open, http_limits_open, http_loop_open,
-        http_stores_open, http_errands_open, http_auth_open,   http_audit_open,
+        http_stores_open, http_errands_open, http_pool_open,   http_auth_open,   http_audit_open,
     };
     il_status st = IL_OK;
 
@@ -254,6 +256,7 @@ cut_off(struct http_server *s)
 {
     il__async_close(s->async); /* its calls are all done and in the inbox */
     s->async = NULL;
+    http_pool_stop(s);
     http_errands_stop(s);
     http_inbox_drain(s);
     http_requests_abandon(s);
@@ -292,6 +295,7 @@ close_all(struct http_server *s, bool was_up)
     http_requests_release(s);
     http_apps_close(s, while_closing);
     il__free(s->openapi);
+    http_pool_close(s);
     http_errands_close(s);
     http_audit_close(s);
     http_auth_close(s);
@@ -317,6 +321,8 @@ init(struct http_server *s, const struct http_options *o)
     for (size_t i = 0; i < HTTP_LISTENERS_MAX; i++)
         s->listeners[i].fd = -1;
     http_conns_init(s);
+    if (s->o->request_ms == 0)
+        s->o->request_ms = REQUEST_MS;
     raise_files(s->o);
     make_id_base(s);
     il__http_routes_init();

@@ -54,7 +54,8 @@ struct http_server {
     struct http_auth    *auth;
     struct http_audit   *audit;
     struct http_streams *streams;
-    struct http_errands *errands, *slow;
+    struct http_threads *errands;
+    struct http_pool    *pool;
 
     /* app.c: the states of the first n_open_apps of o->apps */
     void  *app_states[HTTP_APPS_MAX];
@@ -128,6 +129,8 @@ il_status http_daemon_start(struct http_server *s, struct http_listener *l, il_e
     MUST_USE;
 /* The client of a request has gone: end what waits for it. */
 void http_request_hang_up(struct http_request *r);
+/* Its connection is closed, and no other thread uses it: free what it has. */
+void http_request_end(struct http_request *r);
 /* The answer will not be read: stop waiting for it. */
 void http_request_abandon(struct http_request *r);
 /* Has the server given up on the remaining requests? Then nothing more is done for them, and

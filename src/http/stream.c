@@ -247,6 +247,7 @@ begin(struct http_request *r, struct stream *st, struct MHD_Response *response)
     write_text(st, text, (size_t)n);
     if (http_request_header(r, "Last-Event-ID") != NULL)
         write_gap(st);
+    r->close = true; /* nothing can follow it in good order when it is ended from here */
     http_answer_stream(r, 200, response);
 }
 

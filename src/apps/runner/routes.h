@@ -34,7 +34,7 @@ struct trigger_work;      /* routes_trigger.c */
 
 /* Used on the loop only, unless stated otherwise. */
 struct runner_app {
-    struct il__mutex reload_mutex; /* one reload at a time, both on slow threads */
+    struct il__mutex reload_mutex; /* one reload at a time, both on threads of the pool */
     /* collects the faults found meanwhile; NULL = not wanted */
     _Atomic(struct runner_collecting *) collecting;
     struct http_server                 *server;

@@ -1,13 +1,13 @@
 /*
- * routes_reload.c: reloads the pipeline files on POST /pipelines/reload and on SIGHUP. A slow
- * thread of the server does the work, one reload at a time.
+ * routes_reload.c: reloads the pipeline files on POST /pipelines/reload and on SIGHUP. A thread
+ * of the server's pool does the work, one reload at a time.
  */
 #include "apps/runner/routes.h"
 #include "base/error.h"
 #include "http/admin.h"
 #include "http/audit.h"
-#include "http/errands.h"
 #include "http/log.h"
+#include "http/pool.h"
 #include "http/server.h"
 
 /* Where faults are reported. */
@@ -169,7 +169,7 @@ runner_app_reload(struct runner_app *app, il_error *reterr)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     app->hup.busy = true;
     app->hup.job  = (struct http_job){ .work = hup_work, .then = hup_done };
-    http_errand_send_slow(app->server, &app->hup.job);
+    http_pool_send(app->server, &app->hup.job);
     return IL_OK;
 }
 

@@ -3,8 +3,8 @@
  *
  * trigger_plan.c decides what to do; this file does it without blocking and answers. Usually that
  * is one op, which goes to the store together with those of other requests; the runner executes the
- * run. A slow thread runs the probe; triggers of the same pipeline that arrive meanwhile wait for
- * its result. A retry parks the request.
+ * run. A thread of the pool runs the probe; triggers of the same pipeline that arrive meanwhile
+ * wait for its result. A retry parks the request.
  */
 #include <stdio.h>
 
