@@ -51,6 +51,7 @@ needs_restart(const struct cli_config *was, const struct cli_config *is)
         CLI_KEY_connections_max,
         CLI_KEY_connections_per_address,
         CLI_KEY_body_max,
+        CLI_KEY_request_timeout,
         CLI_KEY_shutdown,
         CLI_KEY_log_format,
         CLI_KEY_store_timeout,
@@ -123,6 +124,7 @@ set_options(const struct cli *cli, struct http_options *o)
     o->pepper_file    = text_or_null(CLI_SETTING(cli, pepper_file));
     o->tls_proxy      = CLI_GIVEN(cli, serve, tls_proxy);
     o->log_json       = format == FORMAT_JSON || (format == FORMAT_AUTO && !isatty(STDERR_FILENO));
+    o->request_ms     = CLI_SETTING(cli, request_timeout)->number;
     o->shutdown_ms    = CLI_SETTING(cli, shutdown)->number;
     o->body_bytes_max = CLI_SETTING(cli, body_max)->number;
     o->body_bytes_max_large   = MIN(10 * o->body_bytes_max, INT64_C(64) << 20);

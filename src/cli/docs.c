@@ -2,9 +2,11 @@
  * docs.c: `interlock debug docs`: the tables as Markdown, for the sections of files in docs between
  * `<!-- generated: NAME -->` and `<!-- end -->`. tools/docs-tables inserts them and detects drift.
  */
+#include "apps/app.h"
 #include "base/mutex.h"
 #include "cli/cli.h"
 #include "cli/debug.h"
+#include "http/auth.h"
 #include "http/route.h"
 
 /* Escape the `|` in a cell. */
@@ -251,6 +253,13 @@ docs_server_metrics(const struct cli_command *command UNUSED)
 #define X(member, name, type, help) server_metric(name, type, "", help);
 #include "apps/runner/metrics.def"
 #undef X
+    for (size_t i = 0; i < IL_APP_COUNT; i++) {
+        static const char *const types[] = { "counter", "gauge", "histogram" };
+        for (size_t k = 0; k < il__apps[i]->n_metrics; k++) {
+            const struct http_app_metric *m = &il__apps[i]->metrics[k];
+            server_metric(m->name, types[m->type], m->label != NULL ? m->label : "", m->help);
+        }
+    }
 }
 
 static void
@@ -261,6 +270,13 @@ docs_log_events(const struct cli_command *command UNUSED)
 #include "apps/runner/events.def"
 #include "http/log.def"
 #undef X
+    for (size_t i = 0; i < IL_APP_COUNT; i++) {
+        static const char *const levels[] = { "DEBUG", "INFO", "WARN", "ERROR" };
+        for (size_t k = 0; k < il__apps[i]->n_events; k++) {
+            const struct http_app_event *e = &il__apps[i]->events[k];
+            (void)printf("| `%s` | %s | %s |\n", e->name, levels[e->level], e->text);
+        }
+    }
 }
 
 /* Routes that also exist without /api/v1 show it in parentheses. */
@@ -292,18 +308,21 @@ docs_routes(const struct cli_command *command UNUSED)
 #undef OP
 }
 
-/* Those of the runner. */
+static void
+app_routes(const struct http_app *app)
+{
+    (void)puts("| call | permission | does |\n|---|---|---|");
+    for (size_t i = 0; i < app->n_routes; i++) {
+        const struct http_route *r = &app->routes[i];
+        route(r->method, r->path, r->grant != NULL ? r->grant : http_permission_name(r->permission),
+              r->flags, r->summary);
+    }
+}
+
 static void
 docs_pipeline_routes(const struct cli_command *command UNUSED)
 {
-    (void)puts("| call | permission | does |\n|---|---|---|");
-#define R(method, path, permission, id, fn, query, body, answer, flags, summary, example) \
-    route(method, path, #permission, flags, summary);
-#define LOG(method, path, permission, id, summary) \
-    route(method, path, #permission, HTTP_BARE, summary);
-#include "apps/runner/routes.def"
-#undef R
-#undef LOG
+    app_routes(&runner_http_app);
 }
 
 /* Error codes in addition to the statuses. */
@@ -311,8 +330,13 @@ static void
 docs_http_errors(const struct cli_command *command UNUSED)
 {
     (void)puts("| code | status | says |\n|---|---|---|");
+    for (size_t i = 0; i < IL_APP_COUNT; i++) {
+        for (size_t k = 0; k < il__apps[i]->n_errors; k++) {
+            const struct http_app_error *e = &il__apps[i]->errors[k];
+            (void)printf("| `%s` | %d | %s |\n", e->code, e->status, e->text);
+        }
+    }
 #define X(code, http, text) (void)printf("| `%s` | %d | %s |\n", #code, http, text);
-#include "apps/runner/errors.def"
 #include "http/errors.def"
 #undef X
 }
