@@ -361,6 +361,16 @@ def run(*args, env=None, **more):
                           timeout=60 * SLOW, check=False, **more)
 
 
+def role_of(op):
+    """The role that an operation of /openapi.json needs; a grant such as admin:usage is the role admin's."""
+    return op["x-permission"].partition(":")[0]
+
+
+def permission_of(op):
+    """The named permission that does instead."""
+    return op["x-permission"] if ":" in op["x-permission"] else op["operationId"].replace("_", ":", 1)
+
+
 def eventually(check, seconds=10, what="it", pause=0.02):
     """Until check() is true, which is returned. pause: seconds between checks, more for one that costs much."""
     deadline = time.monotonic() + seconds * SLOW

@@ -1,0 +1,423 @@
+/*
+ * toy.c: the toy app. Each section uses one part of struct http_app; the routes are at the end.
+ *
+ *   /toy/read, /toy/write    need a grant
+ *   /toy/limited             has a rate bucket
+ *   /toy/measure             changes its metrics and logs, from a thread of the pool
+ *   /toy/flood               logs many lines at once
+ *   /toy/hold, /toy/release  keep a thread of the pool busy
+ *   /toy/list                a streamed list
+ */
+#include "toy.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "http/bucket.h"
+#include "http/handler.h"
+#include "http/list.h"
+
+struct toy {
+    struct http_server *server;
+    int                 gate_fd; /* eventfd: readable while /toy/hold need not wait */
+};
+
+static struct toy *
+toy_of(const struct http_request *r)
+{
+    return http_app_state(r->server, &toy_http_app);
+}
+
+/* ---- inputs and answers ---------------------------------------------------------------------- */
+
+#define REFUND (1U << 0)
+#define STUBBORN (1U << 1)
+
+struct toy_in {
+    uint32_t flags, n, fail_at;
+};
+static const struct wire_field in_fields[] = {
+    { .name   = "refund",
+      .kind   = WIRE_BOOL,
+      .offset = offsetof(struct toy_in, flags),
+      .bit    = REFUND,
+      .help   = "give the token back" },
+    { .name   = "stubborn",
+      .kind   = WIRE_BOOL,
+      .offset = offsetof(struct toy_in, flags),
+      .bit    = STUBBORN,
+      .help   = "wait beyond the deadline" },
+    { .name = "n", .kind = WIRE_UINT32, .offset = offsetof(struct toy_in, n), .help = "how many" },
+    { .name   = "fail_at",
+      .kind   = WIRE_UINT32,
+      .offset = offsetof(struct toy_in, fail_at),
+      .help   = "fail before this item; 0 = never" },
+};
+static const struct wire_object toy_in = { .name     = "ToyIn",
+                                           .fields   = in_fields,
+                                           .n_fields = ARRAY_LEN(in_fields),
+                                           .help     = "Inputs of the toy",
+                                           .bytes    = sizeof(struct toy_in) };
+
+struct toy_out {
+    const char *text;
+    uint64_t    n;
+};
+static const struct wire_field out_fields[] = {
+    { .name   = "text",
+      .kind   = WIRE_TEXT,
+      .offset = offsetof(struct toy_out, text),
+      .help   = "what happened" },
+    { .name   = "n",
+      .kind   = WIRE_UINT64,
+      .flags  = WIRE_NOT_NULL,
+      .offset = offsetof(struct toy_out, n),
+      .help   = "a number" },
+};
+static const struct wire_object toy_out = { .name     = "Toy",
+                                            .fields   = out_fields,
+                                            .n_fields = ARRAY_LEN(out_fields),
+                                            .help     = "An answer of the toy",
+                                            .bytes    = sizeof(struct toy_out) };
+
+/* The inputs stay in r->state, for the functions that follow. */
+static struct toy_in *
+take(struct http_request *r)
+{
+    struct toy_in *in = http_alloc(r, sizeof *in);
+
+    if (in == NULL) {
+        http_fail_nomem(r);
+        return NULL;
+    }
+    *in      = (struct toy_in){ 0 };
+    r->state = in;
+    return http_take_query(r, in) ? in : NULL;
+}
+
+static void
+say(struct http_request *r, const char *text, uint64_t n)
+{
+    http_say(r, 200, &toy_out, &(struct toy_out){ text, n });
+}
+
+/* ---- grants ---------------------------------------------------------------------------------- */
+
+static void
+say_ok(struct http_request *r)
+{
+    say(r, "ok", 0);
+}
+
+/* ---- a bucket -------------------------------------------------------------------------------- */
+
+static const struct http_bucket bucket = { .name = "toys", .tokens = 2, .period_ms = 3600 * 1000 };
+
+static void
+limited(struct http_request *r)
+{
+    const struct toy_in *in = take(r);
+
+    if (in == NULL)
+        return;
+    if ((in->flags & REFUND) != 0)
+        http_bucket_refund(r);
+    say(r, "ok", 0);
+}
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+enum {
+    METRIC_PLAYS,
+    METRIC_HOLDING,
+    METRIC_PLAY_SECONDS,
+    METRIC_HOLDS,
+    METRIC_STOPPED,
+    METRIC_LAST
+};
+static const char *const outcomes[] = { "released", "gone", "deadline" };
+enum outcome {
+    RELEASED,
+    GONE,
+    DEADLINE
+};
+
+static const struct http_app_metric metrics[] = {
+    [METRIC_PLAYS]        = { HTTP_METRIC_counter, "toy_plays_total", "plays", NULL, NULL, 0 },
+    [METRIC_HOLDING]      = { HTTP_METRIC_gauge, "toy_holding", "running holds", NULL, NULL, 0 },
+    [METRIC_PLAY_SECONDS] = { HTTP_METRIC_histogram, "toy_play_seconds", "time of a play", NULL,
+                              NULL, 0 },
+    [METRIC_HOLDS]        = { HTTP_METRIC_counter, "toy_holds_total", "holds that ended", "outcome",
+                              outcomes, ARRAY_LEN(outcomes) },
+    [METRIC_LAST]         = { HTTP_METRIC_gauge, "toy_last", "the last number", NULL, NULL, 0 },
+    [METRIC_STOPPED]      = { HTTP_METRIC_counter, "toy_lists_stopped_total",
+                              "lists that nobody wanted to the end", NULL, NULL, 0 },
+};
+
+/* ---- log lines ------------------------------------------------------------------------------- */
+
+enum {
+    EVENT_PLAYED,
+    EVENT_FLOOD
+};
+static const struct http_app_event events[] = {
+    [EVENT_PLAYED] = { HTTP_LOG_INFO, "toy.played", "somebody played" },
+    [EVENT_FLOOD]  = { HTTP_LOG_INFO, "toy.flood", "one of many lines" },
+};
+
+static void
+do_measure(struct http_request *r)
+{
+    const struct toy_in *in = r->state;
+
+    http_app_count(r->server, &toy_http_app, METRIC_PLAYS, 0, in->n);
+    http_app_gauge(r->server, &toy_http_app, METRIC_LAST, 0, in->n);
+    http_app_observe(r->server, &toy_http_app, METRIC_PLAY_SECONDS, 0,
+                     2000 * (int64_t)IL__NS_PER_MS);
+    http_app_log(r->server, &toy_http_app, EVENT_PLAYED, HTTP_LOG_TEXT("tenant_id", "toy \"land\""),
+                 HTTP_LOG_TEXT("missing", NULL), HTTP_LOG_INT("plays", in->n),
+                 HTTP_LOG_MS("took_ms", 1500 * INT64_C(1000)));
+}
+
+static void
+measure(struct http_request *r)
+{
+    if (take(r) != NULL)
+        http_pool(r, do_measure, say_ok);
+}
+
+/* On the loop: none of the lines is written before all were sent. */
+static void
+flood(struct http_request *r)
+{
+    const struct toy_in *in = take(r);
+
+    for (uint32_t i = 0; in != NULL && i < in->n; i++)
+        http_app_log(r->server, &toy_http_app, EVENT_FLOOD, HTTP_LOG_INT("line", i));
+    if (in != NULL)
+        say(r, "ok", in->n);
+}
+
+/* ---- the pool -------------------------------------------------------------------------------- */
+
+static void
+set_fd(int fd)
+{
+    uint64_t one = 1;
+
+    CHECK(write(fd, &one, sizeof one) == (ssize_t)sizeof one);
+}
+
+static void
+on_gone(void *cookie)
+{
+    set_fd(*(int *)cookie);
+}
+
+/* Waits as a query does: for its end, for the client to go, or until the deadline. */
+static enum outcome
+hold_until(struct http_request *r, int gate_fd, bool stubborn)
+{
+    int           gone_fd = eventfd(0, EFD_CLOEXEC);
+    struct pollfd fds[]   = { { .fd = gate_fd, .events = POLLIN },
+                              { .fd = gone_fd, .events = POLLIN } };
+    int           n;
+
+    CHECK(gone_fd >= 0);
+    http_on_gone(r, on_gone, &gone_fd);
+    do
+        n = poll(fds, ARRAY_LEN(fds), stubborn ? -1 : (int)http_request_left_ms(r));
+    while (n < 0 && errno == EINTR);
+    http_on_gone(r, NULL, NULL);
+    (void)close(gone_fd);
+    if (n == 0)
+        return DEADLINE;
+    return (fds[1].revents & POLLIN) != 0 ? GONE : RELEASED;
+}
+
+static void
+do_hold(struct http_request *r)
+{
+    const struct toy_in *in  = r->state;
+    struct toy          *toy = toy_of(r);
+
+    http_app_count(r->server, &toy_http_app, METRIC_HOLDING, 0, 1);
+    enum outcome outcome = hold_until(r, toy->gate_fd, (in->flags & STUBBORN) != 0);
+    http_app_count(r->server, &toy_http_app, METRIC_HOLDING, 0, -1);
+    http_app_count(r->server, &toy_http_app, METRIC_HOLDS, (size_t)outcome, 1);
+    r->state = (void *)(uintptr_t)outcomes[outcome];
+}
+
+static void
+held(struct http_request *r)
+{
+    say(r, r->state, 0);
+}
+
+static void
+hold(struct http_request *r)
+{
+    if (take(r) != NULL)
+        http_pool(r, do_hold, held);
+}
+
+static void
+release(struct http_request *r)
+{
+    set_fd(toy_of(r)->gate_fd);
+    say(r, "ok", 0);
+}
+
+/* ---- a streamed list ------------------------------------------------------------------------- */
+
+static il_status
+produce(struct http_request *r, struct http_list *list)
+{
+    const struct toy_in *in = r->state;
+    char                 text[201];
+
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    for (uint32_t i = 0; i < in->n; i++) {
+        if (in->fail_at > 0 && i + 1 == in->fail_at)
+            return IL_STORE;
+        if (!http_list_add(list, &(struct toy_out){ text, i })) {
+            http_app_count(r->server, &toy_http_app, METRIC_STOPPED, 0, 1);
+            return IL_CANCELLED;
+        }
+    }
+    if (in->n == 7)
+        http_list_next(list, "8");
+    return IL_OK;
+}
+
+static void
+not_produced(struct http_request *r)
+{
+    http_fail(r, 503, "TOY_BROKEN", toy_http_app.name, NULL, "the list cannot be read");
+}
+
+static void
+list(struct http_request *r)
+{
+    if (take(r) != NULL)
+        http_say_list(r, &toy_out, produce, not_produced);
+}
+
+/* ---- the app --------------------------------------------------------------------------------- */
+
+static il_status
+toy_open(struct http_server *s, void *cookie UNUSED, void **ret, il_error *reterr)
+{
+    struct toy *toy = il__calloc(1, sizeof *toy);
+
+    if (toy == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    toy->server  = s;
+    toy->gate_fd = eventfd(0, EFD_CLOEXEC);
+    CHECK(toy->gate_fd >= 0);
+    *ret = toy;
+    return IL_OK;
+}
+
+static void
+toy_close(void *state)
+{
+    struct toy *toy = state;
+
+    (void)close(toy->gate_fd);
+    il__free(toy);
+}
+
+static const struct http_app_error errors[] = {
+    { "TOY_BROKEN", 503, "the toy is broken" },
+};
+
+static const struct http_route routes[] = {
+    { .method     = "GET",
+      .path       = "/toy/read",
+      .permission = HTTP_MAY_admin,
+      .grant      = "admin:toy",
+      .id         = "toy_read",
+      .fn         = say_ok,
+      .answer     = &toy_out,
+      .summary    = "Needs admin:toy" },
+    { .method     = "POST",
+      .path       = "/toy/write",
+      .permission = HTTP_MAY_admin,
+      .grant      = "admin:toy:write",
+      .id         = "toy_write",
+      .fn         = say_ok,
+      .answer     = &toy_out,
+      .summary    = "Needs admin:toy:write" },
+    { .method     = "POST",
+      .path       = "/toy/limited",
+      .permission = HTTP_MAY_write,
+      .id         = "toy_limited",
+      .fn         = limited,
+      .query      = &toy_in,
+      .answer     = &toy_out,
+      .flags      = HTTP_ONCE,
+      .bucket     = &bucket,
+      .summary    = "Twice an hour" },
+    { .method     = "POST",
+      .path       = "/toy/measure",
+      .permission = HTTP_MAY_write,
+      .id         = "toy_measure",
+      .fn         = measure,
+      .query      = &toy_in,
+      .answer     = &toy_out,
+      .summary    = "Counts and logs" },
+    { .method     = "POST",
+      .path       = "/toy/flood",
+      .permission = HTTP_MAY_write,
+      .id         = "toy_flood",
+      .fn         = flood,
+      .query      = &toy_in,
+      .answer     = &toy_out,
+      .summary    = "Logs n lines" },
+    { .method     = "POST",
+      .path       = "/toy/hold",
+      .permission = HTTP_MAY_write,
+      .id         = "toy_hold",
+      .fn         = hold,
+      .query      = &toy_in,
+      .answer     = &toy_out,
+      .summary    = "Keeps a thread until it is released" },
+    { .method     = "POST",
+      .path       = "/toy/release",
+      .permission = HTTP_MAY_write,
+      .id         = "toy_release",
+      .fn         = release,
+      .answer     = &toy_out,
+      .summary    = "Releases all, now and later" },
+    { .method     = "GET",
+      .path       = "/toy/list",
+      .permission = HTTP_MAY_read,
+      .id         = "toy_list",
+      .fn         = list,
+      .query      = &toy_in,
+      .answer     = &toy_out,
+      .flags      = HTTP_PAGE,
+      .summary    = "Lists n items" },
+};
+
+const struct http_app toy_http_app = {
+    .name      = "toy",
+    .run_class = "toy",
+    .routes    = routes,
+    .n_routes  = ARRAY_LEN(routes),
+    .errors    = errors,
+    .n_errors  = ARRAY_LEN(errors),
+    .metrics   = metrics,
+    .n_metrics = ARRAY_LEN(metrics),
+    .events    = events,
+    .n_events  = ARRAY_LEN(events),
+    .open      = toy_open,
+    .close     = toy_close,
+};
