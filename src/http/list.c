@@ -273,7 +273,7 @@ void
 http_say_list(struct http_request *r, const struct wire_object *o, http_list_fn *fn,
               http_fn *failed)
 {
-    CHECK(r->list == NULL);
+    CHECK(r->list == NULL && r->once == NULL); /* only an answer in memory can be stored */
     if (strcmp(r->method, "HEAD") == 0) {
         r->content_type = "application/json";
         http_answer(r, 200);
