@@ -69,7 +69,7 @@ record_detail(struct execution *e)
         .created_at_ms = e->created_at_ms,
     };
     runner_unlock(&e->mutex);
-    runner_record_detail(e->r, &d);
+    work_record_detail(&e->r->recorder, &d);
 }
 
 /* The three callbacks of il_run. They run on threads of the keeper, which must not be blocked,
@@ -530,7 +530,7 @@ conclude(struct execution *e)
     runner_live_close(&e->live, &rest);
     record_detail(e);
     if (!lost) /* whoever sees that the run has ended must see its steps as well */
-        runner_record_wait(e->r, HISTORY_PATIENCE_MS);
+        work_record_wait(&e->r->recorder, HISTORY_PATIENCE_MS);
     runner_text_clean(text, strlen(text));
     /* The store may still hold a lost lease; releasing it frees the key at once. One attempt is
      * enough. */

@@ -68,6 +68,18 @@ runner_trouble(struct runner *r, const char *what, const il_error *error)
     runner_note(r, RUNNER_EVENT_trouble, NULL, NULL, text);
 }
 
+static void
+on_trouble(void *cookie, const char *what, const il_error *error)
+{
+    runner_trouble(cookie, what, error);
+}
+
+void
+runner_joined(struct runner *r, const struct il__data_join *join)
+{
+    work_record_join(&r->recorder, join);
+}
+
 /* ---- connections ----------------------------------------------------------------------------- */
 
 static struct runner_connections *
@@ -275,7 +287,12 @@ open_parts(struct runner *r, il_error *reterr)
 static il_status
 start_threads(struct runner *r, il_error *reterr)
 {
-    il_status st = runner_recorder_start(r, reterr);
+    r->recorder.data    = r->o.data;
+    r->recorder.keep_ms = r->o.keep_ms;
+    r->recorder.purges  = r->o.mode == RUNNER_SERVE;
+    r->recorder.trouble = on_trouble;
+    r->recorder.cookie  = r;
+    il_status st        = work_recorder_start(&r->recorder, reterr);
 
     if (st != IL_OK || r->o.mode == RUNNER_ASK)
         return st;
@@ -393,7 +410,7 @@ end_threads(struct runner *r)
     if (r->watch_started)
         CHECK(pthread_join(r->watcher, NULL) == 0);
     runner_writers_stop(r);
-    runner_recorder_stop(r, RECORDER_PATIENCE_MS);
+    work_recorder_stop(&r->recorder, RECORDER_PATIENCE_MS);
 }
 
 void
@@ -463,7 +480,5 @@ runner_stats(struct runner *r, struct runner_stats *ret)
 #define X(name) ret->n_##name = atomic_load(&r->n_##name);
     RUNNER_COUNTERS(X)
 #undef X
-    runner_lock(&r->recorder.mutex);
-    ret->n_history_dropped = r->recorder.n_dropped;
-    runner_unlock(&r->recorder.mutex);
+    ret->n_history_dropped = work_records_dropped(&r->recorder);
 }

@@ -15,6 +15,7 @@
 
 #include "apps/runner/output.h"
 #include "apps/runner/step.h"
+#include "apps/work/record.h"
 #include "base/map.h"
 #include "base/mutex.h"
 #include "proc/proc.h"
@@ -53,33 +54,6 @@ struct runner_connections {
     struct runner_connection *items;
     size_t                    n;
 };
-
-/* ---- history (record.c) ---------------------------------------------------------------------- */
-
-struct runner_record; /* a record that waits to be written */
-struct recorder {
-    struct runner        *r;
-    struct il__mutex      mutex;
-    pthread_cond_t        wake, written;
-    pthread_t             thread;
-    bool                  ready, started, closing;
-    int64_t               close_ns; /* closing: deadline for the data store */
-    struct runner_record *first, **last;
-    size_t                n, n_bytes;
-    uint64_t              n_added, n_written; /* so far; dropped records count as written */
-    uint64_t              n_wanted;           /* a caller waits until this many are written */
-    int64_t               first_ns;           /* since when the queue is not empty */
-    uint64_t              n_dropped;
-};
-il_status runner_recorder_start(struct runner *r, il_error *reterr) MUST_USE;
-/* Writes what is left, unless the data store is unreachable for limit_ms. */
-void runner_recorder_stop(struct runner *r, int64_t limit_ms);
-/* Copies; never block. */
-void runner_record_detail(struct runner *r, const struct il__data_detail *detail);
-void runner_record_step(struct runner *r, const struct il__data_step *step);
-void runner_record_join(struct runner *r, const struct il__data_join *join);
-/* Wait until everything recorded so far is written, at most limit_ms. */
-void runner_record_wait(struct runner *r, int64_t limit_ms);
 
 /* ---- one run (execute.c) --------------------------------------------------------------------- */
 
@@ -284,7 +258,7 @@ struct runner {
     char   folder_tag[24]; /* of folders of this store's runs */
     struct pipeline_catalogue *catalogue;
     struct proc_spawner       *spawner;
-    struct recorder            recorder;
+    struct work_recorder       recorder;
     uint64_t                   presence_fence; /* the dispatcher's, like presence_ns; 0 = none */
     int64_t                    presence_ns;
 

@@ -231,7 +231,7 @@ runner_step_skip(struct execution *e, size_t i)
 {
     struct il__data_step rec = record_of(e, i, 0, "SKIPPED");
 
-    runner_record_step(e->r, &rec);
+    work_record_step(&e->r->recorder, &rec);
 }
 
 static void say(struct execution *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -350,7 +350,7 @@ run_attempt(struct execution *e, size_t i, uint32_t number, char error[1024])
         v.state = NULL; /* it was never started */
         return v;
     }
-    runner_record_step(e->r, &rec);
+    work_record_step(&e->r->recorder, &rec);
     run_kind(&a, &res);
     attempt_leave(&a);
     runner_note(e->r, RUNNER_EVENT_step_ended, e, step->id, NULL);
@@ -371,7 +371,7 @@ run_attempt(struct execution *e, size_t i, uint32_t number, char error[1024])
     rec.out_bytes   = a.out.n_bytes;
     rec.err_bytes   = a.err.n_bytes;
     rec.details     = res.details;
-    runner_record_step(e->r, &rec);
+    work_record_step(&e->r->recorder, &rec);
     (void)snprintf(error, 1024, "%s", res.error);
     il__free(res.details);
     attempt_release(&a);
