@@ -249,12 +249,12 @@ runner_execution_stage(struct execution *e)
     AUTO_BUF struct il__buf text = { 0 };
 
     CHECK(p->n_steps > 0); /* a file without steps is refused */
-    il__buf_init(&text, RUNNER_STAGE_BYTES_MAX);
+    il__buf_init(&text, WORK_STAGE_BYTES_MAX);
     for (size_t i = 0; i < p->n_steps; i++) {
         if (e->steps[i].running)
             il__buf_addf(&text, "%s%s", text.n_bytes > 0 ? ", " : "", p->steps[i].id);
     }
-    runner_live_stage(&e->live, il__buf_str(&text), (int32_t)(e->n_done * 100 / p->n_steps));
+    work_live_stage(&e->live, il__buf_str(&text), (int32_t)(e->n_done * 100 / p->n_steps));
 }
 
 /* ---- levels ---------------------------------------------------------------------------------- */
@@ -331,7 +331,7 @@ fail(struct execution *e, const char *text)
     e->failed = true;
     stop_locked(e, RUNNER_STOP_FAILED, text);
     runner_unlock(&e->mutex);
-    runner_live_line(&e->live, NULL, 0, text, strlen(text));
+    work_live_line(&e->live, NULL, 0, text, strlen(text));
 }
 
 static void
@@ -396,7 +396,7 @@ outcome(struct execution *e, char *error, size_t n_error)
  * (concluded), and il_run_free() ends the renewals.
  */
 static il_status
-finish_with_log(struct execution *e, const struct runner_live_rest *rest, il_run_state state,
+finish_with_log(struct execution *e, const struct work_live_rest *rest, il_run_state state,
                 const char *text, il_error *reterr)
 {
     il_op ops[2] = { { .type = IL_OP_RUN_STAGE, .flags = IL_LOG_AT },
@@ -514,24 +514,24 @@ note_end(struct execution *e, il_run_state state, const char *text, il_status st
 static void
 conclude(struct execution *e)
 {
-    char                    text[1200];
-    il_error                error = { .message = "" };
-    il_run_state            state = outcome(e, text, sizeof text);
-    bool                    lost  = e->stop == RUNNER_STOP_LOST; /* it does not change any more */
-    struct runner_live_rest rest;
+    char                  text[1200];
+    il_error              error = { .message = "" };
+    il_run_state          state = outcome(e, text, sizeof text);
+    bool                  lost  = e->stop == RUNNER_STOP_LOST; /* it does not change any more */
+    struct work_live_rest rest;
 
     if (!lost) {
         char line[1300];
         (void)snprintf(line, sizeof line, "%s%s%s", il_run_state_name(state),
                        text[0] != '\0' ? ": " : "", text);
-        runner_live_line(&e->live, NULL, 0, line, strlen(line));
-        runner_live_stage(&e->live, "", (int32_t)(e->n_done * 100 / e->pipeline->n_steps));
+        work_live_line(&e->live, NULL, 0, line, strlen(line));
+        work_live_stage(&e->live, "", (int32_t)(e->n_done * 100 / e->pipeline->n_steps));
     }
-    runner_live_close(&e->live, &rest);
+    work_live_close(&e->live, &rest);
     record_detail(e);
     if (!lost) /* whoever sees that the run has ended must see its steps as well */
         work_record_wait(&e->r->recorder, HISTORY_PATIENCE_MS);
-    runner_text_clean(text, strlen(text));
+    il__utf8_clean(text, strlen(text));
     /* The store may still hold a lost lease; releasing it frees the key at once. One attempt is
      * enough. */
     il_status st = lost ? il_run_finish(e->run, state, text, &error)
@@ -586,7 +586,8 @@ begin(struct execution *e, const il_op *op)
     note.wait_ms = MAX(il__clock_wall_ms() - e->created_at_ms, 0);
     runner_note_full(e->r, note);
     runner_note(e->r, RUNNER_EVENT_run_started, e, NULL, e->pipeline->version);
-    runner_live_init(&e->live, e->r, e->run, info != NULL ? info->log_bytes : 0, &e->sign_ns);
+    work_live_init(&e->live, &e->r->writers, e->run, info != NULL ? info->log_bytes : 0,
+                   &e->sign_ns);
     e->live_ready = true;
     if (read_meta(e, info != NULL ? info->meta : "", &error) != IL_OK)
         fail(e, error.message);
@@ -751,7 +752,7 @@ void
 runner_execution_free(struct execution *e)
 {
     if (e->live_ready)
-        runner_live_release(&e->live);
+        work_live_release(&e->live);
     runner_connections_unref(e->r, e->connections);
     il__pipeline_unref(e->pipeline);
     il__arena_free(&e->mem);

@@ -249,12 +249,10 @@ static void
 init_sync(struct runner *r)
 {
     il__mutex_init(&r->mutex, IL__MUTEX_runner);
-    il__mutex_init(&r->live_mutex, IL__MUTEX_live_list);
     il__cond_init(&r->wake);
     il__cond_init(&r->watch);
     il__cond_init(&r->tick);
     il__cond_init(&r->idle);
-    il__cond_init(&r->live_wake);
 }
 
 static il_status
@@ -296,7 +294,7 @@ start_threads(struct runner *r, il_error *reterr)
 
     if (st != IL_OK || r->o.mode == RUNNER_ASK)
         return st;
-    int rc = runner_writers_start(r);
+    int rc = work_writers_start(&r->writers);
     if (rc == 0) {
         rc               = runner_thread(&r->watcher, runner_watch_main, r);
         r->watch_started = rc == 0;
@@ -409,7 +407,7 @@ end_threads(struct runner *r)
         CHECK(pthread_join(r->dispatcher, NULL) == 0); /* it has joined the run threads */
     if (r->watch_started)
         CHECK(pthread_join(r->watcher, NULL) == 0);
-    runner_writers_stop(r);
+    work_writers_stop(&r->writers);
     work_recorder_stop(&r->recorder, RECORDER_PATIENCE_MS);
 }
 
@@ -430,8 +428,6 @@ runner_close(struct runner *r)
     CHECK(pthread_cond_destroy(&r->watch) == 0);
     CHECK(pthread_cond_destroy(&r->tick) == 0);
     CHECK(pthread_cond_destroy(&r->idle) == 0);
-    CHECK(pthread_cond_destroy(&r->live_wake) == 0);
-    il__mutex_destroy(&r->live_mutex);
     il__mutex_destroy(&r->mutex);
     il__free(r);
 }

@@ -2,7 +2,7 @@
  * runner_internal.h: shared by the files of the runner. runner.h gives the overview.
  *
  * Mutexes, in locking order (enforced by src/base/mutex.def): runner.mutex, execution.mutex,
- * attempt.output_mutex, runner_live.mutex, runner.live_mutex; recorder.mutex last. None is held
+ * attempt.output_mutex, work_live.mutex, work_writers.mutex; recorder.mutex last. None is held
  * during a call that may wait for the store or the data store. Callbacks of il_run (on_cancel,
  * on_lost, on_renewed) take only execution.mutex.
  */
@@ -15,6 +15,7 @@
 
 #include "apps/runner/output.h"
 #include "apps/runner/step.h"
+#include "apps/work/live.h"
 #include "apps/work/record.h"
 #include "base/map.h"
 #include "base/mutex.h"
@@ -22,7 +23,6 @@
 
 #define RUNNER_NS_PER_S INT64_C(1000000000)
 #define RUNNER_NODE_BYTES 96 /* a host name of 64, a pid */
-#define RUNNER_WRITERS 2
 /* wall clocks of servers, and of the store, may differ by this much */
 #define RUNNER_CLOCKS_MS 60000
 
@@ -81,7 +81,7 @@ struct attempt {
     struct pipeline_values values;
     char                   number[16], fence[24];
     struct runner_tail     out, err;
-    struct runner_lines    out_lines, err_lines;
+    struct work_lines      out_lines, err_lines;
     struct il__mutex       output_mutex; /* a kind may write from more than one thread */
     atomic_bool            stopping;
     /* under execution.mutex: */
@@ -116,7 +116,7 @@ struct execution {
     char                      *parameters; /* JSON text, for history */
     void                      *mem;        /* of the values */
     struct pipeline_values     values;     /* given ones and defaults; an attempt adds its own */
-    struct runner_live         live;
+    struct work_live           live;
     bool                       live_ready;
     _Atomic int64_t            sign_ns; /* last step, output or progress; 0 = never */
 
@@ -259,6 +259,7 @@ struct runner {
     struct pipeline_catalogue *catalogue;
     struct proc_spawner       *spawner;
     struct work_recorder       recorder;
+    struct work_writers        writers;
     uint64_t                   presence_fence; /* the dispatcher's, like presence_ns; 0 = none */
     int64_t                    presence_ns;
 
@@ -283,13 +284,6 @@ struct runner {
     bool                       dispatch_started, watch_started, tick_started;
     pthread_t                  dispatcher, watcher, ticker;
     int64_t                    trouble_ns; /* the last one noted */
-
-    struct il__mutex    live_mutex; /* protects the list of live logs */
-    pthread_cond_t      live_wake;
-    struct runner_live *lives;
-    bool                live_closing;
-    pthread_t           writers[RUNNER_WRITERS];
-    size_t              n_writers;
 
 #define X(name) _Atomic uint64_t n_##name;
     RUNNER_COUNTERS(X)

@@ -34,8 +34,8 @@ runner_attempt_output(struct runner_attempt *pub, int stream, const void *data, 
 
     runner_lock(&a->output_mutex);
     runner_tail_add(out ? &a->out : &a->err, data, n_bytes);
-    runner_lines_add(out ? &a->out_lines : &a->err_lines, &a->e->live, pub->step->id,
-                     out ? '|' : '!', data, n_bytes);
+    work_lines_add(out ? &a->out_lines : &a->err_lines, &a->e->live, pub->step->id, out ? '|' : '!',
+                   data, n_bytes);
     runner_unlock(&a->output_mutex);
 }
 
@@ -244,7 +244,7 @@ say(struct execution *e, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    runner_live_line(&e->live, NULL, 0, text, (size_t)MIN(MAX(n, 0), (int)sizeof text - 1));
+    work_live_line(&e->live, NULL, 0, text, (size_t)MIN(MAX(n, 0), (int)sizeof text - 1));
 }
 
 /* ---- how an attempt ended -------------------------------------------------------------------- */
@@ -354,12 +354,12 @@ run_attempt(struct execution *e, size_t i, uint32_t number, char error[1024])
     run_kind(&a, &res);
     attempt_leave(&a);
     runner_note(e->r, RUNNER_EVENT_step_ended, e, step->id, NULL);
-    runner_lines_end(&a.out_lines, &e->live, step->id, '|');
-    runner_lines_end(&a.err_lines, &e->live, step->id, '!');
+    work_lines_end(&a.out_lines, &e->live, step->id, '|');
+    work_lines_end(&a.err_lines, &e->live, step->id, '!');
     runner_lock(&e->mutex);
     struct verdict v = judge(&a, &res);
     runner_unlock(&e->mutex);
-    runner_text_clean(res.error, strlen(res.error));
+    il__utf8_clean(res.error, strlen(res.error));
     bool warned = !v.good && !v.stopped && step->on_failure != PIPELINE_STOP &&
                   (!v.again || number > step->retries);
     rec.state       = warned ? "WARNING" : v.state;

@@ -12,6 +12,7 @@
 #include "apps/runner/runner_internal.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/parse.h"
 #include "base/error.h"
 
 #define CHUNK_BYTES 65536
@@ -278,7 +279,7 @@ add_last_line(struct attempt *a, struct runner_result *ret)
         return;
     memcpy(line, b->data + from, end - from);
     line[end - from] = '\0';
-    runner_text_clean(line, end - from);
+    il__utf8_clean(line, end - from);
     (void)snprintf(ret->error + n, sizeof ret->error - n, ": %s", line);
 }
 
