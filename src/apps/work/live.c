@@ -115,7 +115,7 @@ work_live_stage(struct work_live *l, const char *stage, int32_t progress)
 {
     il__mutex_lock(&l->mutex);
     (void)snprintf(l->stage, sizeof l->stage, "%s", stage);
-    l->progress      = progress;
+    l->progress      = progress >= 0 ? progress : MAX(l->progress, 0);
     l->stage_changed = true;
     list(l);
     il__mutex_unlock(&l->mutex);

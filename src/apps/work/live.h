@@ -60,7 +60,7 @@ void work_live_init(struct work_live *l, struct work_writers *w, il_run *run, ui
  * "== text". */
 void work_live_line(struct work_live *l, const char *step, char mark, const char *text,
                     size_t n_bytes);
-/* Set the current stage and its progress (percent). */
+/* Set the current stage and its progress (percent; -1 = as it was). */
 void work_live_stage(struct work_live *l, const char *stage, int32_t progress);
 /* Detach it from the writers. The caller writes the rest: the log from byte `offset` on, owned
  * by *l until it is released. */
