@@ -8,9 +8,9 @@
  *   the data store steps, attempts, output, joined triggers (data/history.h)
  *   the files      the definition of a pipeline (pipeline.h)
  *
- * apps/work finds the slots, executes each on one server, renews leases, compares deadlines with the
- * clock, triggers schedules and keeps the history; its threads call runner_kind (kind.c). The run's
- * thread goes through the steps level by level; steps that run in parallel within a level get
+ * apps/work finds the slots, executes each on one server, renews leases, compares deadlines with
+ * the clock, triggers schedules and keeps the history; its threads call runner_kind (kind.c). The
+ * run's thread goes through the steps level by level; steps that run in parallel within a level get
  * threads of their own.
  *
  * Files: runner.c (open, close, options), kind.c (pipelines as a kind of work), execute.c (the

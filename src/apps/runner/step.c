@@ -165,8 +165,8 @@ attempt_release(struct attempt *a)
 }
 
 /*
- * From now on it can be stopped; false: it should not even start. should_stop is set before on_stop()
- * takes the mutex: either it is seen here, or on_stop() finds the attempt in the list.
+ * From now on it can be stopped; false: it should not even start. should_stop is set before
+ * on_stop() takes the mutex: either it is seen here, or on_stop() finds the attempt in the list.
  */
 static bool
 attempt_enter(struct attempt *a)

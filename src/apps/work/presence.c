@@ -1,9 +1,10 @@
 /*
- * presence.c: does a server execute this class of runs on the store? Each such server holds a shared
- * lock, which `interlock trigger` checks: without a server a run would wait with no explanation.
+ * presence.c: does a server execute this class of runs on the store? Each such server holds a
+ * shared lock, which `interlock trigger` checks: without a server a run would wait with no
+ * explanation.
  *
- * The lock is in a tenant of its own, whose name no real tenant can have. A server that died counts
- * as alive until its lease expires.
+ * The lock is in a tenant of its own (work_kind.presence), whose name no real tenant can have. A
+ * server that died counts as alive until its lease expires.
  */
 #include "apps/work/work_internal.h"
 #include "base/clock.h"
