@@ -92,8 +92,8 @@ enum work_ticked work_ticked(const struct work *w, const struct work_tick *tick,
 
 /*
  * What an app tells the executor. `cookie` is that of the options. Every function may be called by
- * any thread of the executor. find and tenants are called with its mutex held: they may take only
- * mutexes ranked below it, and must not wait.
+ * any thread of the executor. find, ref, drop, plan, tenants and note may be called with its mutex
+ * held: they must not wait, and take only mutexes ranked below it.
  */
 struct work_kind {
     const char *class;    /* "pipeline" */
@@ -221,7 +221,7 @@ struct work_run {
     uint64_t          fence;
     const json_t     *parameters;  /* an object */
     int64_t           deadline_ns; /* total, CLOCK_BOOTTIME; INT64_MAX = none */
-    int64_t           stop_ms;     /* so long before the lease ends it is told to stop */
+    int64_t           stop_ms;     /* it is told to stop this long before the lease ends */
     struct work_live *live;        /* for output that arrives in pieces (work_lines_add()) */
     void             *own;         /* the app's, until kind->ended() has returned */
 };
