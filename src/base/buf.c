@@ -30,6 +30,16 @@ il__buf_clear(struct il__buf *b)
         b->data[0] = '\0';
 }
 
+void
+il__buf_keep_last(struct il__buf *b, size_t n_keep)
+{
+    if (b->n_bytes <= n_keep)
+        return;
+    memmove(b->data, b->data + (b->n_bytes - n_keep), n_keep);
+    b->n_bytes      = n_keep;
+    b->data[n_keep] = '\0';
+}
+
 /* Make room for n_more bytes and a NUL; false (and `failed` set) when that is impossible. */
 static bool
 reserve(struct il__buf *b, size_t n_more)

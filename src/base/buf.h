@@ -23,6 +23,8 @@ struct il__buf {
 void il__buf_init(struct il__buf *b, size_t n_bytes_max);
 void il__buf_release(struct il__buf *b); /* frees; the buffer is empty and usable afterwards */
 void il__buf_clear(struct il__buf *b);   /* empties, keeps the memory */
+/* Drop bytes from the front, so that at most the last n_keep stay. */
+void il__buf_keep_last(struct il__buf *b, size_t n_keep);
 
 void il__buf_add(struct il__buf *b, const void *data, size_t n_bytes);
 void il__buf_adds(struct il__buf *b, const char *s);

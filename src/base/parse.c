@@ -163,6 +163,20 @@ il__utf8_valid(const char *s, size_t n_bytes)
     return true;
 }
 
+void
+il__utf8_clean(char *s, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes;) {
+        uint32_t code = 0;
+        size_t   n    = utf8_decode((const unsigned char *)s + i, n_bytes - i, &code);
+        if (n == 0 || code == 0) {
+            s[i] = '?';
+            n    = 1;
+        }
+        i += n;
+    }
+}
+
 bool
 il__utf8_has_control(const char *s, size_t n_bytes)
 {

@@ -19,6 +19,9 @@ bool il__utf8_has_control(const char *s, size_t n_bytes);
 /* How many bytes of a text to keep: at most n_max, without cutting a character. */
 size_t il__utf8_cut(const char *text, size_t n_max);
 
+/* Replace every byte of invalid UTF-8, and NUL, by '?'. The length stays the same. */
+void il__utf8_clean(char *s, size_t n_bytes);
+
 #define IL__DURATION_TEXT_BYTES 24
 /* Print a duration as il_parse_duration() reads it: 30000 as "30s", 1500 as "1500ms". */
 const char *il__duration_text(int64_t ms, char out[IL__DURATION_TEXT_BYTES]);

@@ -45,7 +45,7 @@ struct il__data_step {
 struct il__data_detail { /* one per run */
     const char *tenant;
     const char *run;
-    const char *pipeline;
+    const char *pipeline; /* or the subject of another app's run */
     const char *version;
     const char *node;       /* the executing server: host:pid */
     const char *parameters; /* JSON object */

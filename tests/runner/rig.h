@@ -37,9 +37,9 @@ struct rig {
 };
 
 struct rig_opts {
-    int64_t          lease_ms, grace_ms, shutdown_ms, keep_ms;
-    uint32_t         runs_max;
-    enum runner_mode mode;
+    int64_t        lease_ms, grace_ms, shutdown_ms, keep_ms;
+    uint32_t       runs_max;
+    enum work_mode mode;
     void (*limits)(void *cookie, const char *tenant, uint32_t *live_max, uint32_t *day_max);
 };
 

@@ -731,12 +731,12 @@ is_there(struct rig *g, const char *id)
 }
 
 /* A slot that was cancelled and purged while it waited does not come back. Without listings
- * (RUNNER_HERE) it is still wanted when its turn comes. */
+ * (WORK_HERE) it is still wanted when its turn comes. */
 static void
-cancelled_slot_is_gone(struct rig *g, enum runner_mode mode, const char *name)
+cancelled_slot_is_gone(struct rig *g, enum work_mode mode, const char *name)
 {
     char                ids[3][IL_ID_BYTES_MAX + 1], path[T_PATH_BYTES];
-    uint64_t            n_waiting = mode == RUNNER_SERVE ? 0 : 1;
+    uint64_t            n_waiting = mode == WORK_SERVE ? 0 : 1;
     struct runner_stats stats;
 
     rig_pipeline(
@@ -771,8 +771,8 @@ cancelled_slot_is_gone(struct rig *g, enum runner_mode mode, const char *name)
 
 RIG_TEST(gone)
 {
-    cancelled_slot_is_gone(g, RUNNER_SERVE, "listed");
-    cancelled_slot_is_gone(g, RUNNER_HERE, "told");
+    cancelled_slot_is_gone(g, WORK_SERVE, "listed");
+    cancelled_slot_is_gone(g, WORK_HERE, "told");
 }
 
 int

@@ -197,6 +197,29 @@ U_TEST(utf8)
     T_EQ(il__utf8_valid("a\0b", 3), true);
 }
 
+U_TEST(invalid_bytes_and_nul_become_question_marks)
+{
+    static const struct {
+        const char *in, *out;
+        size_t      n;
+    } rows[] = {
+        { "", "", 0 },
+        { "a\xC3\xA4\xE2\x82\xACz", "a\xC3\xA4\xE2\x82\xACz", 7 },
+        { "a\0b", "a?b", 3 },
+        { "\xFF\x80x", "??x", 3 },
+        { "\xC0\x80", "??", 2 },
+        { "\xED\xA0\x80", "???", 3 },
+        { "ok\xE2\x82", "ok??", 4 },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[16];
+        memcpy(text, rows[i].in, rows[i].n);
+        il__utf8_clean(text, rows[i].n);
+        T_EQ(memcmp(text, rows[i].out, rows[i].n), 0);
+    }
+}
+
 U_TEST(control_characters)
 {
     static const char *const with[]    = { "\x01", "a\x1f",    "\x7f",     "a\nb",
@@ -264,6 +287,7 @@ main(void)
         U_ROW(control_characters),
         U_ROW(every_code_point),
         U_ROW(uuids),
+        U_ROW(invalid_bytes_and_nul_become_question_marks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -293,7 +293,7 @@ ask_store(struct trigger *t, il_error *reterr)
         o->h                     = cli->store;
         o->data                  = data;
         o->store_url             = CLI_SETTING(cli, store)->text;
-        o->mode                  = CLI_GIVEN(cli, trigger, here) ? RUNNER_HERE : RUNNER_ASK;
+        o->mode                  = CLI_GIVEN(cli, trigger, here) ? WORK_HERE : WORK_ASK;
         o->note                  = print_remark;
         o->note_cookie           = t;
         st                       = runner_open(o, &runner, reterr);

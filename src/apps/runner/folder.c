@@ -149,12 +149,13 @@ static il_status
 check_names(const struct execution *e, il_error *reterr)
 {
 #ifndef IL_MUTANT_run_id_as_path
-    if (!il__is_uuid(e->id))
-        return il__error_set(reterr, IL_INVAL, "run id '%.80s' is not a UUID; run refused", e->id);
+    if (!il__is_uuid(e->run->id))
+        return il__error_set(reterr, IL_INVAL, "run id '%.80s' is not a UUID; run refused",
+                             e->run->id);
 #endif
-    if (strchr(e->tenant, '/') != NULL)
+    if (strchr(e->run->tenant, '/') != NULL)
         return il__error_set(reterr, IL_INVAL, "tenant '%.80s' is not usable as a folder name",
-                             e->tenant);
+                             e->run->tenant);
     return IL_OK;
 }
 
@@ -167,7 +168,7 @@ runner_folder_make(struct execution *e, il_error *reterr)
     if (st != IL_OK)
         return st;
     int n = snprintf(e->cwd, sizeof e->cwd, "%s/%s.%s.%s.XXXXXX", r->work_dir, r->folder_tag,
-                     e->tenant, e->id);
+                     e->run->tenant, e->run->id);
 
     if (n < 0 || (size_t)n >= sizeof e->cwd || mkdtemp(e->cwd) == NULL) {
         e->cwd[0] = '\0';
@@ -189,7 +190,7 @@ runner_folder_remove(struct execution *e)
     if (!remove_tree(e->cwd)) {
         il_error error;
         (void)il__error_set(&error, IL_STORE, "%s: %s", e->cwd, strerror(errno));
-        runner_trouble(e->r, "cannot remove the folder of a run", &error);
+        work_trouble(e->r->work, "cannot remove the folder of a run", &error);
     }
     if (e->cwd_lock >= 0)
         (void)close(e->cwd_lock);

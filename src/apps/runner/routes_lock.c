@@ -68,7 +68,7 @@ show(struct http_request *r, const il_lease_info *l, const il_run_info *run,
         .remaining_ms  = l->remaining_ms,
         .fence         = l->fence,
         .expiring      = alert > 0 && used > alert,
-        .unrenewed = l->ttl_ms > 0 && l->renewed_ms > l->ttl_ms / 1000 * RUNNER_UNRENEWED_PERMILLE,
+        .unrenewed = l->ttl_ms > 0 && l->renewed_ms > l->ttl_ms / 1000 * WORK_UNRENEWED_PERMILLE,
     };
     return ret->timeout_used != NULL && ret->pipeline != NULL;
 }

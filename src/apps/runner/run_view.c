@@ -271,7 +271,7 @@ bool
 runner_run_pending(const struct pipeline *p, void **mem, struct runner_run_out *run)
 {
     bool   live    = run->status <= (int32_t)IL_RUN_RUNNING;
-    bool   crashed = !live && run->started_at_ms != 0 && strstr(run->error, RUNNER_CRASHED) != NULL;
+    bool   crashed = !live && run->started_at_ms != 0 && strstr(run->error, WORK_CRASHED) != NULL;
     size_t n       = run->n_steps;
 
     if (!live && !crashed)

@@ -10,22 +10,10 @@
 #include "base/error.h"
 #include "base/mapping.h"
 
-#define LEASE_MS 30000
 #define LOCK_TIMEOUT_MS 3600000
-#define GRACE_MS 5000
-#define KEEP_MS (INT64_C(30) * 86400000)
-#define RUNS_MAX 32
-#define ALERT_PERMILLE 800
-#define RECORDER_PATIENCE_MS 5000 /* time for the data store when the runner is closed */
 #define PATH_FALLBACK "/usr/local/bin:/usr/bin:/bin"
 
 /* ---- helpers --------------------------------------------------------------------------------- */
-
-int
-runner_thread(pthread_t *ret, void *(*main)(void *), void *arg)
-{
-    return il__thread_start(ret, main, arg);
-}
 
 void
 runner_note_full(struct runner *r, struct runner_note note)
@@ -43,29 +31,37 @@ runner_note(struct runner *r, enum runner_event event, const struct execution *e
     };
 
     if (e != NULL) {
-        note.tenant   = e->tenant;
+        note.tenant   = e->run->tenant;
         note.pipeline = e->pipeline->id;
-        note.run      = e->id;
-        note.fence    = e->fence;
+        note.run      = e->run->id;
+        note.fence    = e->run->fence;
     }
     runner_note_full(r, note);
 }
 
 void
-runner_trouble(struct runner *r, const char *what, const il_error *error)
+runner_joined(struct runner *r, const struct il__data_join *join)
 {
-    char    text[700];
-    int64_t now_ns = il__clock_boot_ns();
+    work_record_join(work_recorder(r->work), join);
+}
 
-    runner_lock(&r->mutex);
-    bool tell = r->trouble_ns == 0 || now_ns - r->trouble_ns >= RUNNER_NS_PER_S;
-    if (tell)
-        r->trouble_ns = now_ns;
-    runner_unlock(&r->mutex);
-    if (!tell)
-        return;
-    (void)snprintf(text, sizeof text, "%s: %s", what, error->message);
-    runner_note(r, RUNNER_EVENT_trouble, NULL, NULL, text);
+void
+runner_take(struct runner *r, const char *tenant, const char *run_id, struct pipeline *p)
+{
+    work_take(r->work, tenant, run_id, p->id);
+    il__pipeline_unref(p); /* executed with the version in the catalogue at that time */
+}
+
+void
+runner_cancelled(struct runner *r, const il_run_info *run)
+{
+    work_cancelled(r->work, run);
+}
+
+bool
+runner_is_served(il *h)
+{
+    return work_is_served(h, &runner_kind);
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -96,8 +92,11 @@ connections_new(const struct il__connection *items, size_t n)
 struct runner_connections *
 runner_connections_ref(struct runner *r)
 {
-    r->connections->n_refs++;
-    return r->connections;
+    il__mutex_lock(&r->mutex);
+    struct runner_connections *c = r->connections;
+    c->n_refs++;
+    il__mutex_unlock(&r->mutex);
+    return c;
 }
 
 void
@@ -105,9 +104,9 @@ runner_connections_unref(struct runner *r, struct runner_connections *c)
 {
     if (c == NULL)
         return;
-    runner_lock(&r->mutex);
+    il__mutex_lock(&r->mutex);
     bool last = --c->n_refs == 0;
-    runner_unlock(&r->mutex);
+    il__mutex_unlock(&r->mutex);
     if (!last)
         return;
     il__arena_free(&c->mem);
@@ -161,42 +160,6 @@ take_environment(struct runner *r, il_error *reterr)
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static void
-fill_defaults(struct runner_options *o)
-{
-    if (o->lease_ms == 0)
-        o->lease_ms = LEASE_MS;
-    o->lease_ms = MAX(o->lease_ms, IL_TTL_MS_MIN);
-    if (o->lock_timeout_ms == 0)
-        o->lock_timeout_ms = LOCK_TIMEOUT_MS;
-    if (o->grace_ms == 0)
-        o->grace_ms = GRACE_MS;
-    if (o->keep_ms == 0)
-        o->keep_ms = KEEP_MS;
-    if (o->runs_max == 0)
-        o->runs_max = RUNS_MAX;
-    if (o->alert_permille == 0)
-        o->alert_permille = ALERT_PERMILLE;
-}
-
-/* Our identity. The nonce distinguishes this process from one that had the same pid before, or
- * has it in another container. */
-static il_status
-make_names(struct runner *r, il_error *reterr)
-{
-    char host[65] = "localhost";
-    char nonce[37];
-
-    if (gethostname(host, sizeof host) != 0 || host[0] == '\0')
-        (void)snprintf(host, sizeof host, "localhost");
-    host[sizeof host - 1] = '\0';
-    if (il_uuid(nonce) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "cannot read random bytes");
-    (void)snprintf(r->node, sizeof r->node, "%s:%ld", host, (long)getpid());
-    (void)snprintf(r->instance, sizeof r->instance, "%s:%s", r->node, nonce + 24);
-    return IL_OK;
-}
-
-static void
 on_remark(void *cookie, const struct doc_remark *remark)
 {
     struct runner     *r    = cookie;
@@ -224,25 +187,13 @@ note_loaded(struct runner *r, const struct pipeline_loaded *loaded)
 {
     char text[160];
 
-    runner_lock(&r->mutex);
+    il__mutex_lock(&r->mutex);
     r->n_pipelines = loaded->n_pipelines;
     r->n_bad_files = loaded->n_bad;
-    runner_unlock(&r->mutex);
+    il__mutex_unlock(&r->mutex);
     (void)snprintf(text, sizeof text, "%zu pipelines of %zu tenants; %zu invalid files",
                    loaded->n_pipelines, loaded->n_tenants, loaded->n_bad);
     runner_note(r, RUNNER_EVENT_loaded, NULL, NULL, text);
-}
-
-static void
-init_sync(struct runner *r)
-{
-    il__mutex_init(&r->mutex, IL__MUTEX_runner);
-    il__mutex_init(&r->live_mutex, IL__MUTEX_live_list);
-    il__cond_init(&r->wake);
-    il__cond_init(&r->watch);
-    il__cond_init(&r->tick);
-    il__cond_init(&r->idle);
-    il__cond_init(&r->live_wake);
 }
 
 static il_status
@@ -250,10 +201,8 @@ open_parts(struct runner *r, il_error *reterr)
 {
     struct pipeline_loaded loaded   = { 0 };
     bool                   executes = r->o.pipelines_dir != NULL;
-    il_status              st       = make_names(r, reterr);
+    il_status              st       = take_environment(r, reterr);
 
-    if (st == IL_OK)
-        st = take_environment(r, reterr);
     if (st == IL_OK && executes)
         st = runner_folder_open(r, reterr);
     if (st == IL_OK) {
@@ -273,28 +222,23 @@ open_parts(struct runner *r, il_error *reterr)
 }
 
 static il_status
-start_threads(struct runner *r, il_error *reterr)
+open_work(struct runner *r, il_error *reterr)
 {
-    il_status st = runner_recorder_start(r, reterr);
+    struct work_options o = {
+        .kind           = &runner_kind,
+        .cookie         = r,
+        .h              = r->o.h,
+        .data           = r->o.data,
+        .mode           = r->o.mode,
+        .lease_ms       = r->o.lease_ms,
+        .grace_ms       = r->o.grace_ms,
+        .shutdown_ms    = r->o.shutdown_ms,
+        .keep_ms        = r->o.keep_ms,
+        .runs_max       = r->o.runs_max,
+        .alert_permille = r->o.alert_permille,
+    };
 
-    if (st != IL_OK || r->o.mode == RUNNER_ASK)
-        return st;
-    int rc = runner_writers_start(r);
-    if (rc == 0) {
-        rc               = runner_thread(&r->watcher, runner_watch_main, r);
-        r->watch_started = rc == 0;
-    }
-    if (rc == 0) {
-        rc                  = runner_thread(&r->dispatcher, runner_dispatch_main, r);
-        r->dispatch_started = rc == 0;
-    }
-    if (rc == 0 && r->o.mode == RUNNER_SERVE) {
-        rc              = runner_thread(&r->ticker, runner_tick_main, r);
-        r->tick_started = rc == 0;
-    }
-    if (rc != 0)
-        return il__error_set(reterr, IL_NOMEM, "cannot start the runner threads: %s", strerror(rc));
-    return IL_OK;
+    return work_open(&o, &r->work, reterr);
 }
 
 il_status
@@ -305,15 +249,19 @@ runner_open(const struct runner_options *o, struct runner **ret, il_error *reter
     if (r == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory for a runner");
     r->o = *o;
-    fill_defaults(&r->o);
+    if (r->o.lock_timeout_ms == 0)
+        r->o.lock_timeout_ms = LOCK_TIMEOUT_MS;
     /* Without pipelines nothing can be executed: a server for locks and queues needs no folder,
      * no spawner and no threads for that. */
     if (r->o.pipelines_dir == NULL)
-        r->o.mode = RUNNER_ASK;
-    init_sync(r);
-    il_status st = open_parts(r, reterr);
+        r->o.mode = WORK_ASK;
+    il__mutex_init(&r->mutex, IL__MUTEX_runner);
+    il__cond_init(&r->idle);
+    il_status st = open_work(r, reterr);
     if (st == IL_OK)
-        st = start_threads(r, reterr);
+        st = open_parts(r, reterr);
+    if (st == IL_OK)
+        st = work_start(r->work, reterr);
     if (st != IL_OK) {
         runner_close(r);
         return st;
@@ -336,13 +284,11 @@ runner_reload(struct runner *r, const struct runner_options *o, struct pipeline_
         runner_connections_unref(r, fresh);
         return st;
     }
-    runner_lock(&r->mutex);
+    il__mutex_lock(&r->mutex);
     struct runner_connections *before = r->connections;
     r->connections                    = fresh;
-    r->look                           = true; /* slots of newly added pipelines */
-    CHECK(pthread_cond_signal(&r->wake) == 0);
-    CHECK(pthread_cond_signal(&r->tick) == 0);
-    runner_unlock(&r->mutex);
+    il__mutex_unlock(&r->mutex);
+    work_look(r->work); /* slots and ticks of newly added pipelines */
     runner_connections_unref(r, before);
     atomic_fetch_add(&r->n_reloads, 1);
     note_loaded(r, &loaded);
@@ -362,38 +308,10 @@ runner_catalogue(struct runner *r)
 void
 runner_stop(struct runner *r)
 {
-    runner_lock(&r->mutex);
-    if (!r->stopping) {
-        r->stopping = true;
-        r->stop_ns  = il__clock_boot_ns() + r->o.shutdown_ms * IL__NS_PER_MS;
-    }
-    CHECK(pthread_cond_broadcast(&r->wake) == 0);
-    CHECK(pthread_cond_broadcast(&r->watch) == 0);
-    CHECK(pthread_cond_broadcast(&r->tick) == 0);
+    work_stop(r->work);
+    il__mutex_lock(&r->mutex); /* a thread that has just seen that nothing stops waits by now */
     CHECK(pthread_cond_broadcast(&r->idle) == 0);
-    runner_unlock(&r->mutex);
-}
-
-/* Stop every thread except the recorder, which still has to write how the runs ended. */
-static void
-end_threads(struct runner *r)
-{
-    runner_lock(&r->mutex);
-    while (r->n_executions > 0)
-        runner_wait(&r->idle, &r->mutex, -1);
-    r->closing = true;
-    CHECK(pthread_cond_broadcast(&r->wake) == 0);
-    CHECK(pthread_cond_broadcast(&r->watch) == 0);
-    CHECK(pthread_cond_broadcast(&r->tick) == 0);
-    runner_unlock(&r->mutex);
-    if (r->tick_started)
-        CHECK(pthread_join(r->ticker, NULL) == 0);
-    if (r->dispatch_started)
-        CHECK(pthread_join(r->dispatcher, NULL) == 0); /* it has joined the run threads */
-    if (r->watch_started)
-        CHECK(pthread_join(r->watcher, NULL) == 0);
-    runner_writers_stop(r);
-    runner_recorder_stop(r, RECORDER_PATIENCE_MS);
+    il__mutex_unlock(&r->mutex);
 }
 
 void
@@ -401,20 +319,15 @@ runner_close(struct runner *r)
 {
     if (r == NULL)
         return;
-    runner_stop(r);
-    end_threads(r);
-    runner_wants_release(r);
+    if (r->work != NULL)
+        runner_stop(r);
+    work_close(r->work);
     il__proc_spawner_close(r->spawner);
     if (r->catalogue != NULL)
         il__catalogue_close(r->catalogue);
     runner_connections_unref(r, r->connections);
     il__arena_free(&r->env_mem);
-    CHECK(pthread_cond_destroy(&r->wake) == 0);
-    CHECK(pthread_cond_destroy(&r->watch) == 0);
-    CHECK(pthread_cond_destroy(&r->tick) == 0);
     CHECK(pthread_cond_destroy(&r->idle) == 0);
-    CHECK(pthread_cond_destroy(&r->live_wake) == 0);
-    il__mutex_destroy(&r->live_mutex);
     il__mutex_destroy(&r->mutex);
     il__free(r);
 }
@@ -422,10 +335,7 @@ runner_close(struct runner *r)
 bool
 runner_is_stopping(struct runner *r)
 {
-    runner_lock(&r->mutex);
-    bool stopping = r->stopping;
-    runner_unlock(&r->mutex);
-    return stopping;
+    return work_is_stopping(r->work);
 }
 
 struct proc_spawner *
@@ -451,19 +361,29 @@ runner_lock_timeout_ms(const struct runner *r, const struct pipeline *p)
 void
 runner_stats(struct runner *r, struct runner_stats *ret)
 {
-    *ret = (struct runner_stats){ 0 };
-    runner_lock(&r->mutex);
+    struct work_stats w;
+
+    work_stats(r->work, &w);
+    *ret = (struct runner_stats){
+        .n_running          = w.n_running,
+        .n_waiting          = w.n_waiting,
+        .n_started          = w.n_started,
+        .n_completed        = w.n_completed,
+        .n_failed           = w.n_failed,
+        .n_cancelled        = w.n_cancelled,
+        .n_timeout          = w.n_timeout,
+        .n_interrupted      = w.n_interrupted,
+        .n_schedule_ticks   = w.n_schedule_ticks,
+        .n_schedule_skipped = w.n_schedule_skipped,
+        .n_expiring         = w.n_expiring,
+        .n_unrenewed        = w.n_unrenewed,
+        .n_history_dropped  = w.n_history_dropped,
+    };
+    il__mutex_lock(&r->mutex);
     ret->n_pipelines = r->n_pipelines;
     ret->n_bad_files = r->n_bad_files;
-    ret->n_running   = r->n_executions;
-    ret->n_waiting   = r->wants.n;
-    ret->n_expiring  = r->n_expiring;
-    ret->n_unrenewed = r->n_unrenewed;
-    runner_unlock(&r->mutex);
+    il__mutex_unlock(&r->mutex);
 #define X(name) ret->n_##name = atomic_load(&r->n_##name);
     RUNNER_COUNTERS(X)
 #undef X
-    runner_lock(&r->recorder.mutex);
-    ret->n_history_dropped = r->recorder.n_dropped;
-    runner_unlock(&r->recorder.mutex);
 }

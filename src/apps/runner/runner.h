@@ -8,18 +8,16 @@
  *   the data store steps, attempts, output, joined triggers (data/history.h)
  *   the files      the definition of a pipeline (pipeline.h)
  *
- * Threads: the *dispatcher* looks for slots that no server executes and for ticks of schedules, and
- * starts runs while there is room. Triggers of this server report their slots at once; those
- * created by other servers, by the CLI or by a server that died are found in a listing, once a
- * second. A *run thread* executes one run, level by level; steps that run in parallel within a
- * level get threads of their own. The *recorder* writes the history, committing what has
- * accumulated in batches. Nothing waits for the recorder.
+ * apps/work finds the slots, executes each on one server, renews leases, compares deadlines with
+ * the clock, triggers schedules and keeps the history; its threads call runner_kind (kind.c). The
+ * run's thread goes through the steps level by level; steps that run in parallel within a level get
+ * threads of their own.
  *
- * Files: runner.c (open, close, options), dispatch.c (slots), tick.c (schedules), execute.c (one
- * run), step.c (attempts of one step), step_command.c, step_sql.c, step_http.c, step_check.c,
- * output.c (capture, tails, live log), record.c (history), folder.c (working folders),
- * trigger_plan.c (the rules of a trigger), trigger.c (its op, and triggers that may block),
- * preflight.c, pipeline*.c and catalogue.c (files), routes.c and its handlers (HTTP).
+ * Files: runner.c (open, close, options), kind.c (pipelines as a kind of work), execute.c (the
+ * levels of a run), step.c (attempts of one step), step_command.c, step_sql.c, step_http.c,
+ * step_check.c, output.c (tails), folder.c (working folders), trigger_plan.c (the rules of a
+ * trigger), trigger.c (its op, and triggers that may block), preflight.c, pipeline*.c and
+ * catalogue.c (files), routes.c and its handlers (HTTP).
  */
 #ifndef IL_APPS_RUNNER_RUNNER_H
 #define IL_APPS_RUNNER_RUNNER_H
@@ -27,12 +25,10 @@
 #include <jansson.h>
 
 #include "apps/runner/pipeline.h"
+#include "apps/work/work.h"
 #include "base/connection.h"
-#include "data/history.h"
 
 struct runner;
-
-#define RUNNER_CRASHED "worker may have crashed" /* part of a run's error: its lease expired */
 
 enum runner_event {
 #define X(id, level, name, text) RUNNER_EVENT_##id,
@@ -50,21 +46,11 @@ struct runner_note {
 /* any thread; must not block */
 typedef void runner_note_fn(void *cookie, const struct runner_note *note);
 
-/* Modes of a runner. */
-enum runner_mode {
-    RUNNER_SERVE, /* all of it */
-    /* execute only the runs of its own runner_trigger() and runner_take(): no listing, no
-     * schedules */
-    RUNNER_HERE,
-    /* execute nothing: only trigger, with probes and retries, for others to execute */
-    RUNNER_ASK,
-};
-
 struct runner_options {
     il              *h;    /* open handle; outlives the runner */
     struct il__data *data; /* outlives it as well */
     const char      *store_url;
-    enum runner_mode mode;
+    enum work_mode   mode;          /* HERE: its own runner_trigger() and runner_take() */
     const char      *pipelines_dir; /* NULL = none: nothing is executed, nothing is set up for it */
     const char      *work_dir;      /* parent of the runs' folders; NULL = $TMPDIR or /tmp */
     struct pipeline_defaults defaults;
@@ -118,7 +104,6 @@ struct runner_trigger {
     uint32_t               minute_max, hour_max; /* triggers of the tenant; 0 = no limit */
     int64_t                keep_ms;
 };
-#define RUNNER_META_BYTES_MAX IL_META_BYTES_MAX
 /*
  * Build the RUN_START op (IL_RUN_SLOT) of a trigger; *mem owns what it points to (il__arena).
  * Parameters are checked: required ones given, names and types valid; IL_INVAL names the parameter
@@ -202,14 +187,12 @@ struct runner_stats {
     uint64_t n_schedule_ticks, n_schedule_skipped;
     /* own runs that have held their keys for longer than alert_permille of the lock timeout */
     uint64_t n_expiring;
-    /* own leases that are beyond RUNNER_UNRENEWED_PERMILLE of their TTL */
+    /* own leases that are beyond WORK_UNRENEWED_PERMILLE of their TTL */
     uint64_t n_unrenewed;
     uint64_t n_history_dropped;
 };
 void runner_stats(struct runner *r, struct runner_stats *ret);
 /* How long a run of the pipeline is expected to hold its key; NULL: an unconfigured pipeline. */
 int64_t runner_lock_timeout_ms(const struct runner *r, const struct pipeline *p);
-/* share of the TTL after which an unrenewed lease causes a warning */
-#define RUNNER_UNRENEWED_PERMILLE 800
 
 #endif

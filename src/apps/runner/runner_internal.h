@@ -1,10 +1,9 @@
 /*
  * runner_internal.h: shared by the files of the runner. runner.h gives the overview.
  *
- * Mutexes, in locking order (enforced by src/base/mutex.def): runner.mutex, execution.mutex,
- * attempt.output_mutex, runner_live.mutex, runner.live_mutex; recorder.mutex last. None is held
- * during a call that may wait for the store or the data store. Callbacks of il_run (on_cancel,
- * on_lost, on_renewed) take only execution.mutex.
+ * Mutexes, in locking order (enforced by src/base/mutex.def): runner.mutex, those of apps/work,
+ * execution.mutex, attempt.output_mutex; then those of a live log. None is held during a call that
+ * may wait for the store or the data store. Hooks of a run take only execution.mutex.
  */
 #ifndef IL_APPS_RUNNER_INTERNAL_H
 #define IL_APPS_RUNNER_INTERNAL_H
@@ -15,36 +14,9 @@
 
 #include "apps/runner/output.h"
 #include "apps/runner/step.h"
-#include "base/map.h"
+#include "apps/work/work.h"
 #include "base/mutex.h"
 #include "proc/proc.h"
-
-#define RUNNER_NS_PER_S INT64_C(1000000000)
-#define RUNNER_NODE_BYTES 96 /* a host name of 64, a pid */
-#define RUNNER_WRITERS 2
-/* wall clocks of servers, and of the store, may differ by this much */
-#define RUNNER_CLOCKS_MS 60000
-
-/* ---- helpers (runner.c) ---------------------------------------------------------------------- */
-
-static inline void
-runner_lock(struct il__mutex *m)
-{
-    il__mutex_lock(m);
-}
-static inline void
-runner_unlock(struct il__mutex *m)
-{
-    il__mutex_unlock(m);
-}
-/* Wait for the condition, at most timeout_ns; negative: no limit. */
-static inline void
-runner_wait(pthread_cond_t *c, struct il__mutex *m, int64_t timeout_ns)
-{
-    (void)il__cond_wait(c, m, timeout_ns); /* callers check the clock themselves */
-}
-/* Start a thread with all signals blocked. Returns 0 or an errno. */
-int runner_thread(pthread_t *ret, void *(*main)(void *), void *arg) MUST_USE;
 
 /* Connections as they were when a run began; a reload creates new ones. */
 struct runner_connections {
@@ -54,45 +26,7 @@ struct runner_connections {
     size_t                 n;
 };
 
-/* ---- history (record.c) ---------------------------------------------------------------------- */
-
-struct runner_record; /* a record that waits to be written */
-struct recorder {
-    struct runner        *r;
-    struct il__mutex      mutex;
-    pthread_cond_t        wake, written;
-    pthread_t             thread;
-    bool                  ready, started, closing;
-    int64_t               close_ns; /* closing: deadline for the data store */
-    struct runner_record *first, **last;
-    size_t                n, n_bytes;
-    uint64_t              n_added, n_written; /* so far; dropped records count as written */
-    uint64_t              n_wanted;           /* a caller waits until this many are written */
-    int64_t               first_ns;           /* since when the queue is not empty */
-    uint64_t              n_dropped;
-};
-il_status runner_recorder_start(struct runner *r, il_error *reterr) MUST_USE;
-/* Writes what is left, unless the data store is unreachable for limit_ms. */
-void runner_recorder_stop(struct runner *r, int64_t limit_ms);
-/* Copies; never block. */
-void runner_record_detail(struct runner *r, const struct il__data_detail *detail);
-void runner_record_step(struct runner *r, const struct il__data_step *step);
-void runner_record_join(struct runner *r, const struct il__data_join *join);
-/* Wait until everything recorded so far is written, at most limit_ms. */
-void runner_record_wait(struct runner *r, int64_t limit_ms);
-
 /* ---- one run (execute.c) --------------------------------------------------------------------- */
-
-#define LEASE_OVER "lease not renewed in time"
-/* Why a run is to stop. */
-enum runner_stop {
-    RUNNER_GO,
-    RUNNER_STOP_FAILED, /* a step failed */
-    RUNNER_STOP_CANCEL,
-    RUNNER_STOP_TIMEOUT,  /* the pipeline timed out */
-    RUNNER_STOP_SHUTDOWN, /* the server's */
-    RUNNER_STOP_LOST,     /* the lease was lost: overrides any earlier reason */
-};
 
 /* A step of a run; protected by execution.mutex. */
 struct runner_step_state {
@@ -107,7 +41,7 @@ struct attempt {
     struct pipeline_values values;
     char                   number[16], fence[24];
     struct runner_tail     out, err;
-    struct runner_lines    out_lines, err_lines;
+    struct work_lines      out_lines, err_lines;
     struct il__mutex       output_mutex; /* a kind may write from more than one thread */
     atomic_bool            stopping;
     /* under execution.mutex: */
@@ -125,67 +59,30 @@ struct attempt {
 
 struct execution {
     struct runner             *r;
-    struct execution          *next; /* of runner.executions, or of runner.ended */
-    pthread_t                  thread;
-    struct pipeline           *pipeline;
+    struct work_run           *run;
+    struct pipeline           *pipeline; /* the run's subject */
     struct runner_connections *connections;
-    char                       tenant[IL_TENANT_BYTES_MAX + 1];
-    char                       id[IL_ID_BYTES_MAX + 1];
-    char                       holder[IL_HOLDER_BYTES_MAX + 1];
     char                       cwd[PATH_MAX]; /* "" = none */
     int                        cwd_lock;      /* descriptor: says that the folder is in use */
-    il_run                    *run;
-    uint64_t                   fence;
-    int64_t                    ttl_ms, stop_ms;
-    int64_t                    created_at_ms;
-    int64_t                    began_ns;
-    char                      *parameters; /* JSON text, for history */
-    void                      *mem;        /* of the values */
-    struct pipeline_values     values;     /* given ones and defaults; an attempt adds its own */
-    struct runner_live         live;
-    bool                       live_ready;
-    _Atomic int64_t            sign_ns; /* last step, output or progress; 0 = never */
+    void                      *mem;           /* of the values */
+    struct pipeline_values     values;        /* given ones and defaults; an attempt adds its own */
 
     struct il__mutex         mutex; /* protects what follows */
     pthread_cond_t           changed;
-    bool                     executing; /* between start and finish: it can be stopped */
-    bool                     concluded; /* the outcome is decided */
-    enum runner_stop         stop;
-    char                     stop_text[800];
-    int64_t                  deadline_ns; /* of the pipeline */
     struct attempt          *attempts;
     struct runner_step_state steps[PIPELINE_STEPS_MAX];
     size_t                   n_done; /* steps that ended by themselves and let the run continue */
     uint32_t                 level;
     size_t                   n_begun; /* steps of this level with a lower index have been started */
-    bool                     failed, failed_by_timeout;
-    char                     error[1200]; /* of the step that failed first */
-    int64_t                  renewals, renewed_at_ms, renewed_ns;
-    int64_t                  lease_ns;  /* its last known local deadline */
-    int64_t                  told_ns;   /* when renewals were last recorded in the history */
-    bool                     unrenewed; /* the warning was given for this lapse */
-    bool                     expiring;  /* was noted */
+    bool                     failed;
+    int64_t                  lease_ns; /* the last known local deadline of its lease */
 };
 
-/* Start executing a slot on its own thread. runner.mutex is held. Returns 0, or an errno:
- * nothing was started. */
-int runner_execute(struct runner *r, const char *tenant, const char *run_id, struct pipeline *p)
-    MUST_USE;
-/* After its thread was joined. */
-void runner_execution_free(struct execution *e);
-/* Ask everything in the run to stop. The first reason stays, except that a lost lease overrides
- * it. Never blocks. */
-void runner_execution_stop(struct execution *e, enum runner_stop why, const char *text);
-/* Check the clock: deadlines, leases that are not renewed, the end of a shutdown. Both mutexes
- * are held. Returns when to check again. */
-int64_t runner_execution_watch(struct execution *e, int64_t now_ns);
+/* Of runner_kind. */
+bool runner_execute(struct work_run *run);
+void runner_ended(struct work_run *run);
 /* Update the stage shown for the run; execution.mutex is held. */
 void runner_execution_stage(struct execution *e);
-
-/* The watch thread: compares deadlines with the clock and never blocks on anything else
- * (execute.c). */
-void *runner_watch_main(void *arg);
-void  runner_watch_poke(struct runner *r);
 
 /* Steps (step.c): run all attempts of one. */
 void runner_step(struct execution *e, size_t i);
@@ -203,119 +100,40 @@ void      runner_folder_remove(struct execution *e);
 /* Remove the folders of ended runs whose server is gone. Waits for the store. */
 void runner_folder_clean(struct runner *r);
 
-/* ---- slots (dispatch.c) ---------------------------------------------------------------------- */
-
-struct probing;
-struct want;
-struct want_group;
-struct want_tenant;
-struct wants {
-    struct il__map      ids;    /* struct want by (tenant, id) */
-    struct il__map      groups; /* struct want_group by (tenant, pipeline) */
-    struct want_tenant *turn;   /* a ring; points to the tenant whose turn it is */
-    size_t              n;
-    uint64_t            n_arrived;
-};
-/* Note a slot for execution. */
-void runner_want(struct runner *r, const char *tenant, const char *run_id, const char *pipeline);
-/* The slot is RUNNING here and no longer waits; others of its pipeline do until
- * runner_started(). */
-void runner_running(struct execution *e);
-/* The outcome of executing a slot; called on the run thread. */
-enum runner_started {
-    RUNNER_STARTED_OVER,    /* executed, or not ours to execute: forget it */
-    RUNNER_STARTED_LATER,   /* the key is held: try again */
-    RUNNER_STARTED_TROUBLE, /* the store could not be reached: try again later */
-};
-void  runner_started(struct execution *e, enum runner_started how, const char *before_id);
-void *runner_dispatch_main(void *arg);
-void  runner_wants_release(struct runner *r);
-
-/* Apply listings, repeating the call for those that it left out because of large pages. */
-il_status runner_list_all(struct runner *r, il_op *ops, size_t n, il_error *reterr);
-/* Is it being started or executed here? runner.mutex is held. */
-bool runner_is_executing(const struct runner *r, const char *tenant, const char *id);
-
-/* ---- runs of servers that died (orphan.c) ---------------------------------------------------- */
-
-struct orphans *runner_orphans_new(struct runner *r);
-void            runner_orphans_free(struct orphans *o);
-/* Scan the runs of these tenants for those that another server executed and no server does any
- * more. Waits for the store. */
-void runner_orphans_look(struct orphans *o, char (*tenants)[IL_TENANT_BYTES_MAX + 1], size_t n);
-/* Should this server report that the run's lease expired? Of all servers that ask within a
- * minute, one gets true. */
-bool runner_tells_expiry(struct runner *r, const char *tenant, const char *run);
-
-/* ---- presence of a server (presence.c); dispatcher only -------------------------------------- */
-
-void runner_presence_tell(struct runner *r, int64_t now_ns);
-void runner_presence_end(struct runner *r);
-
 /* ---- triggers (trigger.c) -------------------------------------------------------------------- */
 
 /* As runner_trigger(). *ret_unheard: it failed because the store could not be reached; then it
  * may be retried. */
 enum runner_answer runner_trigger_heard(struct runner *r, const struct runner_trigger *t, il_op *op,
                                         char **ret_outside_id, bool *ret_unheard, il_error *reterr);
-/* Sleep between two attempts; false: the runner is closing. */
-bool runner_pause(struct runner *r, int64_t ms);
 
-/* ---- schedules (tick.c) ---------------------------------------------------------------------- */
+/* ---- pipelines as a kind of work (kind.c) ---------------------------------------------------- */
 
-void *runner_tick_main(void *arg);
+extern const struct work_kind runner_kind;
 
 /* ---- the runner ------------------------------------------------------------------------------ */
 
 /* clang-format off */
-#define RUNNER_COUNTERS(X) \
-    X(reloads) X(started) X(completed) X(failed) X(cancelled) X(timeout) X(interrupted) X(steps) \
-    X(steps_failed) X(retries) X(alerts) X(schedule_ticks) X(schedule_skipped)
+#define RUNNER_COUNTERS(X) X(reloads) X(steps) X(steps_failed) X(retries) X(alerts)
 /* clang-format on */
 
+struct probing;
 struct runner {
-    struct runner_options o;                       /* its strings belong to the caller */
-    char                  node[RUNNER_NODE_BYTES]; /* host:pid */
-    char   instance[RUNNER_NODE_BYTES + 16]; /* host:pid:nonce: never used by another process */
-    char **env;                              /* NAME=VALUE passed to commands; NULL-terminated */
-    size_t n_env;
-    void  *env_mem;
-    char   work_dir[PATH_MAX];
-    char   folder_tag[24]; /* of folders of this store's runs */
+    struct runner_options      o;   /* its strings belong to the caller */
+    char                     **env; /* NAME=VALUE passed to commands; NULL-terminated */
+    size_t                     n_env;
+    void                      *env_mem;
+    char                       work_dir[PATH_MAX];
+    char                       folder_tag[24]; /* of folders of this store's runs */
     struct pipeline_catalogue *catalogue;
     struct proc_spawner       *spawner;
-    struct recorder            recorder;
-    uint64_t                   presence_fence; /* the dispatcher's, like presence_ns; 0 = none */
-    int64_t                    presence_ns;
+    struct work               *work;
 
     struct il__mutex           mutex; /* protects what follows */
-    pthread_cond_t             wake;  /* the dispatcher */
-    pthread_cond_t             watch; /* the watch */
-    pthread_cond_t             tick;  /* the ticker */
-    pthread_cond_t             idle;  /* an execution has ended */
+    pthread_cond_t             idle;  /* a probe has ended, or the runner stops */
     struct runner_connections *connections;
-    struct wants               wants;
-    struct execution          *executions; /* threads that run */
-    struct execution          *ended;      /* threads to be joined */
-    size_t                     n_executions;
-    struct probing            *probes;   /* trigger.c: probes in progress */
-    bool                       look;     /* list, and try everything again, now */
-    bool                       changed;  /* something may be started */
-    bool                       stopping; /* no more runs */
-    bool                       closing;  /* threads end */
-    int64_t                    stop_ns;  /* when active runs are stopped */
+    struct probing            *probes; /* trigger.c: probes in progress */
     size_t                     n_bad_files, n_pipelines;
-    size_t                     n_expiring, n_unrenewed;
-    bool                       dispatch_started, watch_started, tick_started;
-    pthread_t                  dispatcher, watcher, ticker;
-    int64_t                    trouble_ns; /* the last one noted */
-
-    struct il__mutex    live_mutex; /* protects the list of live logs */
-    pthread_cond_t      live_wake;
-    struct runner_live *lives;
-    bool                live_closing;
-    pthread_t           writers[RUNNER_WRITERS];
-    size_t              n_writers;
 
 #define X(name) _Atomic uint64_t n_##name;
     RUNNER_COUNTERS(X)
@@ -326,10 +144,8 @@ struct runner {
 void runner_note(struct runner *r, enum runner_event event, const struct execution *e,
                  const char *step, const char *text);
 void runner_note_full(struct runner *r, struct runner_note note);
-/* Log an error that will be retried; at most once a second. */
-void runner_trouble(struct runner *r, const char *what, const il_error *error);
 
-struct runner_connections *runner_connections_ref(struct runner *r); /* runner.mutex is held */
+struct runner_connections *runner_connections_ref(struct runner *r);
 void                       runner_connections_unref(struct runner *r, struct runner_connections *c);
 
 /*

@@ -13,6 +13,7 @@
 
 #include "apps/runner/runner_internal.h"
 #include "base/clock.h"
+#include "base/mapping.h"
 #include "base/parse.h"
 
 #define RETRY_DELAY_MS_MAX INT64_C(300000)
@@ -32,11 +33,11 @@ runner_attempt_output(struct runner_attempt *pub, int stream, const void *data, 
     struct attempt *a   = attempt_of(pub);
     bool            out = stream == 1;
 
-    runner_lock(&a->output_mutex);
+    il__mutex_lock(&a->output_mutex);
     runner_tail_add(out ? &a->out : &a->err, data, n_bytes);
-    runner_lines_add(out ? &a->out_lines : &a->err_lines, &a->e->live, pub->step->id,
-                     out ? '|' : '!', data, n_bytes);
-    runner_unlock(&a->output_mutex);
+    work_lines_add(out ? &a->out_lines : &a->err_lines, a->e->run->live, pub->step->id,
+                   out ? '|' : '!', data, n_bytes);
+    il__mutex_unlock(&a->output_mutex);
 }
 
 bool
@@ -63,7 +64,7 @@ call_stop(struct attempt *a)
     a->call_fn     = a->stop_fn;
     a->call_cookie = a->stop_cookie;
     /* Cannot start a thread: the kind still checks runner_attempt_should_stop(). */
-    a->stop_started = runner_thread(&a->stop_thread, stop_main, a) == 0;
+    a->stop_started = il__thread_start(&a->stop_thread, stop_main, a) == 0;
 }
 
 void
@@ -81,19 +82,19 @@ runner_attempt_on_stop(struct runner_attempt *pub, void (*fn)(void *cookie), voi
     struct attempt   *a = attempt_of(pub);
     struct execution *e = a->e;
 
-    runner_lock(&e->mutex);
+    il__mutex_lock(&e->mutex);
     a->stop_fn = NULL; /* no call starts from now on */
     bool join  = a->stop_started;
-    runner_unlock(&e->mutex);
+    il__mutex_unlock(&e->mutex);
     if (join) /* in progress or done; only this thread, the attempt's, joins it */
         CHECK(pthread_join(a->stop_thread, NULL) == 0);
-    runner_lock(&e->mutex);
+    il__mutex_lock(&e->mutex);
     a->stop_started = false;
     a->stop_fn      = fn;
     a->stop_cookie  = cookie;
     if (atomic_load(&a->stopping))
         call_stop(a);
-    runner_unlock(&e->mutex);
+    il__mutex_unlock(&e->mutex);
 }
 
 void
@@ -101,14 +102,14 @@ runner_attempt_child(struct attempt *a, struct proc_child *child)
 {
     struct execution *e = a->e;
 
-    runner_lock(&e->mutex);
+    il__mutex_lock(&e->mutex);
     a->child = child;
     if (child != NULL) {
         il__proc_extend(child, e->lease_ns); /* it may have been renewed meanwhile */
         if (atomic_load(&a->stopping))
             il__proc_stop(child);
     }
-    runner_unlock(&e->mutex);
+    il__mutex_unlock(&e->mutex);
 }
 
 /* ---- start and end of an attempt ------------------------------------------------------------- */
@@ -129,9 +130,9 @@ attempt_init(struct attempt *a, struct execution *e, const struct pipeline_step 
     a->e      = e;
     a->values = e->values;
     (void)snprintf(a->number, sizeof a->number, "%u", number);
-    (void)snprintf(a->fence, sizeof a->fence, "%" PRIu64, e->fence);
-    add_value(&a->values, "run_id", e->id);
-    add_value(&a->values, "tenant", e->tenant);
+    (void)snprintf(a->fence, sizeof a->fence, "%" PRIu64, e->run->fence);
+    add_value(&a->values, "run_id", e->run->id);
+    add_value(&a->values, "tenant", e->run->tenant);
     add_value(&a->values, "pipeline_id", e->pipeline->id);
     add_value(&a->values, "fence", a->fence);
     add_value(&a->values, "step_id", step->id);
@@ -141,10 +142,10 @@ attempt_init(struct attempt *a, struct execution *e, const struct pipeline_step 
         .step          = step,
         .values        = &a->values,
         .h             = e->r->o.h,
-        .tenant        = e->tenant,
+        .tenant        = e->run->tenant,
         .key           = e->pipeline->key,
-        .run_id        = e->id,
-        .fence         = e->fence,
+        .run_id        = e->run->id,
+        .fence         = e->run->fence,
         .attempt       = number,
         .connections   = e->connections->items,
         .n_connections = e->connections->n,
@@ -163,31 +164,31 @@ attempt_release(struct attempt *a)
     il__mutex_destroy(&a->output_mutex);
 }
 
-/* From now on it can be stopped; false: it should not even start. */
+/*
+ * From now on it can be stopped; false: it should not even start. should_stop is set before
+ * on_stop() takes the mutex: either it is seen here, or on_stop() finds the attempt in the list.
+ */
 static bool
 attempt_enter(struct attempt *a)
 {
     struct execution *e      = a->e;
     int64_t           now_ns = il__clock_boot_ns();
+    bool              go     = work_run_may_begin(e->run);
 
-    /* A process that was stopped for a while may get here before the watch has noticed that the
-     * lease has ended. */
-    if (il_lease_status(il_run_lease(e->run)) != IL_OK)
-        runner_execution_stop(e, RUNNER_STOP_LOST, LEASE_OVER);
-    runner_lock(&e->mutex);
-    bool go = e->stop == RUNNER_GO;
+    il__mutex_lock(&e->mutex);
+    go = go && !work_run_should_stop(e->run);
     /* Slightly more than the pipeline has left: the watch ends the pipeline, and knows that it
      * was not the step's timeout. */
-    int64_t left_ms   = MAX((e->deadline_ns - now_ns) / IL__NS_PER_MS, 0) + LATE_MS;
+    int64_t left_ms   = MAX((e->run->deadline_ns - now_ns) / IL__NS_PER_MS, 0) + LATE_MS;
     a->pub.timeout_ms = MIN(a->pub.step->timeout_ms, left_ms);
     a->deadline_ns    = now_ns + a->pub.step->timeout_ms * IL__NS_PER_MS;
     if (go) {
         a->next     = e->attempts;
         e->attempts = a;
     }
-    runner_unlock(&e->mutex);
+    il__mutex_unlock(&e->mutex);
     if (go)
-        runner_watch_poke(e->r);
+        work_run_poke(e->run);
     return go;
 }
 
@@ -197,13 +198,13 @@ attempt_leave(struct attempt *a)
     struct execution *e = a->e;
 
     runner_attempt_on_stop(&a->pub, NULL, NULL);
-    runner_lock(&e->mutex);
+    il__mutex_lock(&e->mutex);
     CHECK(a->child == NULL);
     struct attempt **p = &e->attempts;
     while (*p != a)
         p = &(*p)->next;
     *p = a->next;
-    runner_unlock(&e->mutex);
+    il__mutex_unlock(&e->mutex);
 }
 
 /* ---- history --------------------------------------------------------------------------------- */
@@ -214,8 +215,8 @@ record_of(const struct execution *e, size_t i, uint32_t attempt, const char *sta
     const struct pipeline_step *step = &e->pipeline->steps[i];
 
     return (struct il__data_step){
-        .tenant    = e->tenant,
-        .run       = e->id,
+        .tenant    = e->run->tenant,
+        .run       = e->run->id,
         .n         = (uint32_t)i,
         .attempt   = attempt,
         .step      = step->id,
@@ -231,20 +232,7 @@ runner_step_skip(struct execution *e, size_t i)
 {
     struct il__data_step rec = record_of(e, i, 0, "SKIPPED");
 
-    runner_record_step(e->r, &rec);
-}
-
-static void say(struct execution *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void
-say(struct execution *e, const char *fmt, ...)
-{
-    char    text[1400];
-    va_list ap;
-
-    va_start(ap, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    runner_live_line(&e->live, NULL, 0, text, (size_t)MIN(MAX(n, 0), (int)sizeof text - 1));
+    work_record_step(work_recorder(e->r->work), &rec);
 }
 
 /* ---- how an attempt ended -------------------------------------------------------------------- */
@@ -259,33 +247,34 @@ struct verdict {
 };
 
 static struct verdict
-judge_stopped(const struct execution *e, struct runner_result *res)
+judge_stopped(enum work_reason why, const char *text, struct runner_result *res)
 {
     struct verdict v = { .state = "CANCELLED", .stopped = true };
 
-    switch (e->stop) {
-    case RUNNER_STOP_TIMEOUT:
+    switch (why) {
+    case WORK_TIMEOUT:
         v.state = "TIMEOUT";
         break;
-    case RUNNER_STOP_SHUTDOWN:
-    case RUNNER_STOP_LOST:
+    case WORK_SHUTDOWN:
+    case WORK_LOST:
         v.state = "INTERRUPTED";
         break;
-    case RUNNER_STOP_FAILED:
-    case RUNNER_STOP_CANCEL:
-    case RUNNER_GO:
+    case WORK_FAILED:
+    case WORK_CANCELLED:
+    case WORK_GO:
         break;
     }
-    (void)snprintf(res->error, sizeof res->error, "stopped: %.900s", e->stop_text);
+    (void)snprintf(res->error, sizeof res->error, "stopped: %.900s", text);
     return v;
 }
 
-/* execution.mutex is held. A success stays a success, whatever was requested meanwhile. */
+/* A success stays a success, whatever was requested meanwhile. The attempt has left the list, so
+ * that nothing changes it any more. */
 static struct verdict
 judge(const struct attempt *a, struct runner_result *res)
 {
-    const struct execution *e = a->e;
-    char                    text[IL__DURATION_TEXT_BYTES];
+    char             text[IL__DURATION_TEXT_BYTES], said[WORK_TEXT_BYTES];
+    enum work_reason why = work_run_reason(a->e->run, said);
 
     if (res->outcome == RUNNER_STEP_COMPLETED)
         return (struct verdict){ .state = "COMPLETED", .good = true };
@@ -293,9 +282,9 @@ judge(const struct attempt *a, struct runner_result *res)
         return (struct verdict){ .state = "WARNING", .good = true };
     bool timed_out = a->timed_out || res->timed_out;
     /* Stopped because of the run, unless its own time was up before. */
-    if (e->stop != RUNNER_GO && !a->timed_out &&
+    if (why != WORK_GO && !a->timed_out &&
         (res->outcome == RUNNER_STEP_STOPPED || atomic_load(&a->stopping)))
-        return judge_stopped(e, res);
+        return judge_stopped(why, said, res);
     if (timed_out) {
         (void)snprintf(res->error, sizeof res->error, "timed out after %s",
                        il__duration_text(a->pub.step->timeout_ms, text));
@@ -343,23 +332,21 @@ run_attempt(struct execution *e, size_t i, uint32_t number, char error[1024])
     attempt_init(&a, e, step, number);
     rec.started_at_ms = il__clock_wall_ms();
     if (!attempt_enter(&a)) {
-        runner_lock(&e->mutex);
-        struct verdict v = judge_stopped(e, &res);
-        runner_unlock(&e->mutex);
+        char             said[WORK_TEXT_BYTES];
+        enum work_reason why = work_run_reason(e->run, said);
+        struct verdict   v   = judge_stopped(why, said, &res);
         attempt_release(&a);
         v.state = NULL; /* it was never started */
         return v;
     }
-    runner_record_step(e->r, &rec);
+    work_record_step(work_recorder(e->r->work), &rec);
     run_kind(&a, &res);
     attempt_leave(&a);
     runner_note(e->r, RUNNER_EVENT_step_ended, e, step->id, NULL);
-    runner_lines_end(&a.out_lines, &e->live, step->id, '|');
-    runner_lines_end(&a.err_lines, &e->live, step->id, '!');
-    runner_lock(&e->mutex);
+    work_lines_end(&a.out_lines, e->run->live, step->id, '|');
+    work_lines_end(&a.err_lines, e->run->live, step->id, '!');
     struct verdict v = judge(&a, &res);
-    runner_unlock(&e->mutex);
-    runner_text_clean(res.error, strlen(res.error));
+    il__utf8_clean(res.error, strlen(res.error));
     bool warned = !v.good && !v.stopped && step->on_failure != PIPELINE_STOP &&
                   (!v.again || number > step->retries);
     rec.state       = warned ? "WARNING" : v.state;
@@ -371,7 +358,7 @@ run_attempt(struct execution *e, size_t i, uint32_t number, char error[1024])
     rec.out_bytes   = a.out.n_bytes;
     rec.err_bytes   = a.err.n_bytes;
     rec.details     = res.details;
-    runner_record_step(e->r, &rec);
+    work_record_step(work_recorder(e->r->work), &rec);
     (void)snprintf(error, 1024, "%s", res.error);
     il__free(res.details);
     attempt_release(&a);
@@ -389,15 +376,15 @@ wait_before(struct execution *e, const struct pipeline_step *step, uint32_t numb
     for (uint32_t i = 2; i < number && delay_ms < RETRY_DELAY_MS_MAX; i++)
         delay_ms *= 2;
     int64_t until_ns = il__clock_boot_ns() + MIN(delay_ms, RETRY_DELAY_MS_MAX) * IL__NS_PER_MS;
-    runner_lock(&e->mutex);
+    il__mutex_lock(&e->mutex);
     for (;;) {
         int64_t left_ns = until_ns - il__clock_boot_ns();
-        if (e->stop != RUNNER_GO || left_ns <= 0)
+        if (work_run_should_stop(e->run) || left_ns <= 0)
             break;
-        runner_wait(&e->changed, &e->mutex, left_ns);
+        (void)il__cond_wait(&e->changed, &e->mutex, left_ns);
     }
-    bool go = e->stop == RUNNER_GO;
-    runner_unlock(&e->mutex);
+    bool go = !work_run_should_stop(e->run);
+    il__mutex_unlock(&e->mutex);
     return go;
 }
 
@@ -411,17 +398,13 @@ failed(struct execution *e, const struct pipeline_step *step, const struct verdi
     atomic_fetch_add(&e->r->n_steps_failed, 1);
     (void)snprintf(text, sizeof text, "step '%s': %s", step->id, error);
     if (step->on_failure == PIPELINE_STOP) {
-        runner_lock(&e->mutex);
-        if (!e->failed) {
-            (void)snprintf(e->error, sizeof e->error, "%s", text);
-            e->failed_by_timeout = v->timed_out;
-        }
+        il__mutex_lock(&e->mutex);
         e->failed = true;
-        runner_unlock(&e->mutex);
-        runner_execution_stop(e, RUNNER_STOP_FAILED, text);
+        il__mutex_unlock(&e->mutex);
+        work_run_fail(e->run, v->timed_out, text);
         return;
     }
-    say(e, "%s; the run continues", text);
+    work_run_say(e->run, "%s; the run continues", text);
 }
 
 static void
@@ -436,12 +419,12 @@ alert(struct execution *e, const struct pipeline_step *step, const char *error)
 static void
 ended(struct execution *e, size_t i, bool done)
 {
-    runner_lock(&e->mutex);
+    il__mutex_lock(&e->mutex);
     e->steps[i].running = false;
     e->steps[i].ended   = true;
     e->n_done += done;
     runner_execution_stage(e);
-    runner_unlock(&e->mutex);
+    il__mutex_unlock(&e->mutex);
 }
 
 void
@@ -460,7 +443,7 @@ runner_step(struct execution *e, size_t i)
         if (!v.again || number > step->retries)
             break;
         atomic_fetch_add(&e->r->n_retries, 1);
-        say(e, "step '%s': attempt %u: %s; retrying", step->id, number, error);
+        work_run_say(e->run, "step '%s': attempt %u: %s; retrying", step->id, number, error);
         if (!wait_before(e, step, number + 1)) {
             v.stopped = true;
             break;

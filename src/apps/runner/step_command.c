@@ -12,6 +12,7 @@
 #include "apps/runner/runner_internal.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/parse.h"
 #include "base/error.h"
 
 #define CHUNK_BYTES 65536
@@ -175,11 +176,11 @@ build_env(struct attempt *a, int64_t lease_ns, void **mem, char ***ret, il_error
     char                    deadline[24];
     const char *const       own[] = {
               "INTERLOCK_RUN_ID",
-              e->id,
+              e->run->id,
               "INTERLOCK_FENCE",
               a->fence,
               "INTERLOCK_TENANT",
-              e->tenant,
+              e->run->tenant,
               "INTERLOCK_PIPELINE",
               e->pipeline->id,
               "INTERLOCK_STEP",
@@ -189,7 +190,7 @@ build_env(struct attempt *a, int64_t lease_ns, void **mem, char ***ret, il_error
               "INTERLOCK_KEY",
               e->pipeline->key,
               "INTERLOCK_HOLDER",
-              e->holder,
+              e->run->holder,
               "INTERLOCK_DEADLINE",
               deadline,
               NULL,
@@ -278,7 +279,7 @@ add_last_line(struct attempt *a, struct runner_result *ret)
         return;
     memcpy(line, b->data + from, end - from);
     line[end - from] = '\0';
-    runner_text_clean(line, end - from);
+    il__utf8_clean(line, end - from);
     (void)snprintf(ret->error + n, sizeof ret->error - n, ": %s", line);
 }
 
@@ -323,7 +324,7 @@ judge(struct attempt *a, const char *command, const struct proc_report *report,
         break;
     /* the reaper noticed first, for example because this process was stopped; start nothing more */
     case PROC_END_DEADLINE:
-        runner_execution_stop(a->e, RUNNER_STOP_LOST, LEASE_OVER);
+        work_run_lost(a->e->run);
         ret->outcome = RUNNER_STEP_STOPPED;
         break;
     case PROC_END_STOPPED:
@@ -344,7 +345,7 @@ runner_step_command(struct runner_attempt *pub, struct runner_result *ret)
     struct proc_child              child = PROC_CHILD_NONE;
     struct proc_spec               spec  = {
                        .cwd        = e->cwd,
-                       .grace_ms   = e->stop_ms,
+                       .grace_ms   = e->run->stop_ms,
                        .timeout_ms = pub->timeout_ms,
                        .limits     = c->limits,
     };
@@ -352,9 +353,9 @@ runner_step_command(struct runner_attempt *pub, struct runner_result *ret)
     char   **env   = NULL;
     il_error error = { .message = "" };
 
-    runner_lock(&e->mutex);
+    il__mutex_lock(&e->mutex);
     spec.deadline_ns = e->lease_ns;
-    runner_unlock(&e->mutex);
+    il__mutex_unlock(&e->mutex);
     il_status st = build_argv(c, pub->values, &mem, &argv, &error);
     if (st == IL_OK)
         st = build_env(a, spec.deadline_ns, &mem, &env, &error);
@@ -368,7 +369,7 @@ runner_step_command(struct runner_attempt *pub, struct runner_result *ret)
         return;
     }
     runner_attempt_child(a, &child);
-    struct proc_report report = supervise(a, &child, e->stop_ms);
+    struct proc_report report = supervise(a, &child, e->run->stop_ms);
     runner_attempt_child(a, NULL);
     il__proc_finish(&child);
     CHECK(argv != NULL); /* build_argv() was IL_OK */

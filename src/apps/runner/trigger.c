@@ -1,9 +1,8 @@
 /*
  * trigger.c: the op of a trigger, and triggers that may block (the CLI, schedules).
  *
- * A trigger is one op: RUN_START with IL_RUN_SLOT. In one commit the store decides whether there is
- * a new run, which one exists already, and whether the tenant may have one more. The op executes
- * nothing: see dispatch.c. trigger_plan.c decides what happens around the op.
+ * A trigger is one op (work_start_op()), which executes nothing: see apps/work. trigger_plan.c
+ * decides what happens around the op.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -72,6 +71,9 @@ runner_values(const struct pipeline *p, const json_t *parameters, void **mem,
     } all = { .given = parameters };
 
     ret->n = 0;
+    if (parameters != NULL && !json_is_object(parameters))
+        return il__error_set(reterr, IL_INVAL, "pipeline '%s': the parameters are not an object",
+                             p->id);
     for (void *at = json_object_iter(all.plain); at != NULL;
          at       = json_object_iter_next(all.plain, at)) {
         const char   *name  = json_object_iter_key(at);
@@ -105,86 +107,32 @@ runner_values(const struct pipeline *p, const json_t *parameters, void **mem,
 
 /* ---- the op ---------------------------------------------------------------------------------- */
 
-static il_status
-make_meta(const struct runner_trigger *t, void **mem, const char **ret, il_error *reterr)
-{
-    json_t   *meta = json_pack("{s:s, s:s, s:O}", "pipeline", t->pipeline->id, "version",
-                             t->pipeline->version != NULL ? t->pipeline->version : "", "parameters",
-                               t->parameters);
-    char     *text = meta != NULL ? json_dumps(meta, JSON_COMPACT) : NULL;
-    il_status st   = IL_OK;
-
-    json_decref(meta);
-    if (text == NULL)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory for the parameters");
-    else if (strlen(text) > RUNNER_META_BYTES_MAX)
-        st = il__error_set(reterr, IL_LIMIT,
-                           "pipeline '%s': the parameters need %zu bytes as JSON; the limit is %d",
-                           t->pipeline->id, strlen(text), RUNNER_META_BYTES_MAX);
-    else if ((*ret = il__arena_strdup(mem, text)) == NULL)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory for the parameters");
-    free(text);
-    return st;
-}
-
-/* Copy the strings of the op that belong to the caller or the pipeline: the op may outlive both. */
-static bool
-copy_names(const struct runner_trigger *t, void **mem, il_op *op)
-{
-    op->tenant         = il__arena_strdup(mem, t->tenant);
-    op->key            = il__arena_strdup(mem, t->pipeline->key);
-    op->in.run.id      = il__arena_strdup(mem, t->id);
-    op->in.run.trigger = il__arena_strdup(mem, t->type);
-    op->in.run.by      = il__arena_strdup(mem, t->by != NULL ? t->by : "");
-    return op->tenant != NULL && op->key != NULL && op->in.run.id != NULL &&
-           op->in.run.trigger != NULL && op->in.run.by != NULL;
-}
-
-/* A run that counts towards the daily limit is kept until the day is over, even if runs are kept
- * for less. */
-static int64_t
-keep_ms(const struct runner_trigger *t)
-{
-    if (t->day_max == 0 || t->keep_ms == 0)
-        return t->keep_ms;
-    return MAX(t->keep_ms, IL__DAY_MS - il__clock_wall_ms() % IL__DAY_MS + RUNNER_CLOCKS_MS);
-}
-
 il_status
 runner_trigger_op(const struct runner_trigger *t, void **mem, il_op *op, il_error *reterr)
 {
     struct pipeline_values values;
-    const char            *meta = NULL;
-    json_t                *none = NULL;
-    struct runner_trigger  full = *t;
+    struct work_start      start = {
+             .tenant     = t->tenant,
+             .class      = runner_kind.class,
+             .name       = t->pipeline->id,
+             .version    = t->pipeline->version,
+             .id         = t->id,
+             .by         = t->by,
+             .type       = t->type,
+             .parameters = t->parameters,
+             .policy     = t->pipeline->on_conflict,
+             .queue_max  = t->pipeline->queue_max,
+             .live_max   = t->live_max,
+             .day_max    = t->day_max,
+             .minute_max = t->minute_max,
+             .hour_max   = t->hour_max,
+             .keep_ms    = t->keep_ms,
+    };
 
-    if (t->parameters != NULL && !json_is_object(t->parameters))
-        return il__error_set(reterr, IL_INVAL, "pipeline '%s': the parameters are not an object",
-                             t->pipeline->id);
-    if (t->parameters == NULL) {
-        none = json_object();
-        if (none == NULL)
-            return il__error_set(reterr, IL_NOMEM, "out of memory for a trigger");
-        full.parameters = none;
-    }
-    il_status st = runner_values(t->pipeline, full.parameters, mem, &values, reterr);
+    il_status st = runner_values(t->pipeline, t->parameters, mem, &values, reterr);
     if (st == IL_OK)
-        st = make_meta(&full, mem, &meta, reterr);
-    json_decref(none);
-    if (st != IL_OK)
-        return st;
-    *op = (il_op){ .type = IL_OP_RUN_START, .flags = IL_RUN_SLOT };
-    if (!copy_names(t, mem, op))
-        return il__error_set(reterr, IL_NOMEM, "out of memory for a trigger");
-    op->in.run.policy     = t->pipeline->on_conflict;
-    op->in.run.queue_max  = t->pipeline->queue_max;
-    op->in.run.keep_ms    = keep_ms(t);
-    op->in.run.meta       = meta;
-    op->in.run.live_max   = t->live_max;
-    op->in.run.day_max    = t->day_max;
-    op->in.run.minute_max = t->minute_max;
-    op->in.run.hour_max   = t->hour_max;
-    return IL_OK;
+        st = work_start_op(&start, mem, op, reterr);
+    return st;
 }
 
 void
@@ -252,28 +200,28 @@ is_probing(const struct runner *r, const struct pipeline *p)
 static bool
 enter(struct runner *r, struct probing *me)
 {
-    runner_lock(&r->mutex);
-    while (is_probing(r, me->pipeline) && !r->stopping)
-        runner_wait(&r->idle, &r->mutex, -1);
+    il__mutex_lock(&r->mutex);
+    while (is_probing(r, me->pipeline) && !work_is_stopping(r->work))
+        (void)il__cond_wait(&r->idle, &r->mutex, -1);
     bool ok = !is_probing(r, me->pipeline);
     if (ok) {
         me->next  = r->probes;
         r->probes = me;
     }
-    runner_unlock(&r->mutex);
+    il__mutex_unlock(&r->mutex);
     return ok;
 }
 
 static void
 leave(struct runner *r, const struct probing *me)
 {
-    runner_lock(&r->mutex);
+    il__mutex_lock(&r->mutex);
     struct probing **at = &r->probes;
     while (*at != me)
         at = &(*at)->next;
     *at = me->next;
     CHECK(pthread_cond_broadcast(&r->idle) == 0);
-    runner_unlock(&r->mutex);
+    il__mutex_unlock(&r->mutex);
 }
 
 il_status
@@ -293,23 +241,6 @@ runner_probe(struct runner *r, const struct pipeline *p, const struct pipeline_v
 }
 
 /* ---- complete triggers ----------------------------------------------------------------------- */
-
-bool
-runner_pause(struct runner *r, int64_t ms)
-{
-    int64_t until_ns = il__clock_boot_ns() + ms * IL__NS_PER_MS;
-
-    runner_lock(&r->mutex);
-    for (;;) {
-        int64_t left_ns = until_ns - il__clock_boot_ns();
-        if (left_ns <= 0 || r->stopping)
-            break;
-        runner_wait(&r->idle, &r->mutex, left_ns);
-    }
-    bool go_on = !r->stopping;
-    runner_unlock(&r->mutex);
-    return go_on;
-}
 
 static void
 look(struct runner *r, const struct runner_trigger *t, struct trigger_event *e, il_error *reterr)
@@ -366,7 +297,7 @@ drive(struct runner *r, const struct runner_trigger *t, struct trigger_plan *pla
         } else if (what == TRIGGER_PAUSE) {
             il_op_release(op);
             e.what     = TRIGGER_PAUSED;
-            e.stopping = !runner_pause(r, t->pipeline->lock_retry_delay_ms);
+            e.stopping = !work_pause(r->work, t->pipeline->lock_retry_delay_ms);
         } else {
             start(r, op, &e, reterr);
         }
@@ -414,7 +345,7 @@ runner_trigger_heard(struct runner *r, const struct runner_trigger *t, il_op *op
         plan.answer = RUNNER_FAILED;
     }
     if (plan.execute)
-        runner_want(r, t->tenant, t->id, t->pipeline->id);
+        work_take(r->work, t->tenant, t->id, t->pipeline->id);
     *ret_unheard = plan.unheard;
     forget_inputs(op);
     return plan.answer;

@@ -8,12 +8,12 @@
  */
 #include <stdio.h>
 
-#include "apps/runner/runner_internal.h"
+#include "apps/work/work_internal.h"
 #include "base/clock.h"
 #include "base/hash.h"
 
 #define TOLD_KEY "runner-expired:"
-#define TOLD_MS RUNNER_CLOCKS_MS /* servers notice the same run within seconds of each other */
+#define TOLD_MS WORK_CLOCKS_MS /* servers notice the same run within seconds of each other */
 #define KNOWN_MAX 4096
 #define FIRST_PAGE 100
 
@@ -25,24 +25,24 @@ struct orphan {
 };
 
 struct orphans {
-    struct runner *r;
+    struct work   *w;
     struct il__map map;       /* struct orphan: RUNNING elsewhere at the last scan */
     int64_t        opened_ms; /* wall clock */
     bool           looked;    /* for runs that ended before this server started */
 };
 
 struct orphans *
-runner_orphans_new(struct runner *r)
+work_orphans_new(struct work *w)
 {
     struct orphans *o = il__calloc(1, sizeof *o);
 
     if (o != NULL)
-        *o = (struct orphans){ .r = r, .opened_ms = il__clock_wall_ms() };
+        *o = (struct orphans){ .w = w, .opened_ms = il__clock_wall_ms() };
     return o;
 }
 
 void
-runner_orphans_free(struct orphans *o)
+work_orphans_free(struct orphans *o)
 {
     if (o == NULL)
         return;
@@ -53,15 +53,15 @@ runner_orphans_free(struct orphans *o)
 }
 
 bool
-runner_tells_expiry(struct runner *r, const char *tenant, const char *run)
+work_tells_expiry(struct work *w, const char *tenant, const char *run)
 {
     char  key[sizeof TOLD_KEY + IL_ID_BYTES_MAX];
-    il_op op = { .type = IL_OP_ACQUIRE, .tenant = tenant, .key = key, .holder = r->instance };
+    il_op op = { .type = IL_OP_ACQUIRE, .tenant = tenant, .key = key, .holder = w->instance };
 
     (void)snprintf(key, sizeof key, TOLD_KEY "%s", run); /* the buffer fits */
     op.in.lock.ttl_ms = TOLD_MS;
     /* Better twice than never: leave it to another server only if that one holds the lock. */
-    bool other = il_apply(r->o.h, &op, 1, NULL) == IL_OK && op.status == IL_HELD;
+    bool other = il_apply(w->o.h, &op, 1, NULL) == IL_OK && op.status == IL_HELD;
     bool again = (op.out.flags & IL_OUT_RENEWED) != 0; /* already reported by us */
     il_op_release(&op);
     return !other && !again;
@@ -87,9 +87,9 @@ remember(struct orphans *o, const char *tenant, const il_run_info *run)
                                        il__hash_bytes(run->id, strlen(run->id)));
     struct orphan *it   = find(o, hash, tenant, run->id);
 
-    runner_lock(&o->r->mutex);
-    bool ours = runner_is_executing(o->r, tenant, run->id);
-    runner_unlock(&o->r->mutex);
+    il__mutex_lock(&o->w->mutex);
+    bool ours = work_is_executing(o->w, tenant, run->id);
+    il__mutex_unlock(&o->w->mutex);
     if (it == NULL && !ours && o->map.n < KNOWN_MAX && il__map_reserve(&o->map) &&
         (it = il__calloc(1, sizeof *it)) != NULL) {
         it->hash = hash;
@@ -107,18 +107,18 @@ judge(struct orphans *o, const char *tenant, const il_run_info *run)
 {
     int64_t ended_ms = run->ended_at_ms != 0 ? run->ended_at_ms : il__clock_wall_ms();
 
-    if (run->started_at_ms == 0 || strstr(run->error, RUNNER_CRASHED) == NULL ||
-        strncmp(run->key, PIPELINE_KEY_PREFIX, strlen(PIPELINE_KEY_PREFIX)) != 0 ||
-        !runner_tells_expiry(o->r, tenant, run->id))
+    if (run->started_at_ms == 0 || strstr(run->error, WORK_CRASHED) == NULL ||
+        strncmp(run->key, o->w->prefix, o->w->n_prefix) != 0 ||
+        !work_tells_expiry(o->w, tenant, run->id))
         return;
-    runner_note_full(o->r, (struct runner_note){ .event    = RUNNER_EVENT_expired,
-                                                 .tenant   = tenant,
-                                                 .pipeline = run->key + strlen(PIPELINE_KEY_PREFIX),
-                                                 .run      = run->id,
-                                                 .text     = run->error,
-                                                 .wait_ms  = -1,
-                                                 .hold_ms  = MAX(ended_ms - run->started_at_ms, 0),
-                                                 .fence    = run->fence });
+    work_note(o->w, (struct work_note){ .event   = WORK_EVENT_expired,
+                                        .tenant  = tenant,
+                                        .name    = run->key + o->w->n_prefix,
+                                        .run     = run->id,
+                                        .text    = run->error,
+                                        .wait_ms = -1,
+                                        .hold_ms = MAX(ended_ms - run->started_at_ms, 0),
+                                        .fence   = run->fence });
 }
 
 /* A run missing from the listing: find out what became of it. */
@@ -128,7 +128,7 @@ ask(struct orphans *o, struct orphan *it)
     il_op op = { .type = IL_OP_RUN_GET, .tenant = it->tenant };
 
     op.in.run.id = it->id;
-    bool told    = il_apply(o->r->o.h, &op, 1, NULL) == IL_OK;
+    bool told    = il_apply(o->w->o.h, &op, 1, NULL) == IL_OK;
     bool ended =
         told && op.status == IL_OK && op.out.n_runs > 0 && op.out.runs[0].state > IL_RUN_RUNNING;
     if (ended)
@@ -141,11 +141,11 @@ ask(struct orphans *o, struct orphan *it)
 }
 
 static il_op
-list_op(const char *tenant, uint32_t states, uint32_t limit)
+list_op(const struct work *w, const char *tenant, uint32_t states, uint32_t limit)
 {
     il_op op = { .type = IL_OP_RUN_LIST, .tenant = tenant };
 
-    op.in.list.prefix = PIPELINE_KEY_PREFIX;
+    op.in.list.prefix = w->prefix;
     op.in.list.states = states;
     op.in.list.limit  = limit;
     return op;
@@ -165,13 +165,13 @@ look_at(struct orphans *o, const char *tenant, const il_op *running, const il_op
     /* Runs that ended around our start: perhaps no server saw them RUNNING. */
     for (size_t i = 0; ended != NULL && i < ended->out.n_runs; i++) {
         const il_run_info *run = &ended->out.runs[i];
-        if (run->ended_at_ms == 0 || run->ended_at_ms >= o->opened_ms - RUNNER_CLOCKS_MS)
+        if (run->ended_at_ms == 0 || run->ended_at_ms >= o->opened_ms - WORK_CLOCKS_MS)
             judge(o, tenant, run);
     }
 }
 
 void
-runner_orphans_look(struct orphans *o, char (*tenants)[IL_TENANT_BYTES_MAX + 1], size_t n)
+work_orphans_look(struct orphans *o, char (*tenants)[IL_TENANT_BYTES_MAX + 1], size_t n)
 {
     size_t n_ops = o->looked ? n : 2 * n; /* the first time also ended runs, after the others */
     il_op *ops   = n > 0 ? il__calloc(n_ops, sizeof *ops) : NULL;
@@ -179,17 +179,17 @@ runner_orphans_look(struct orphans *o, char (*tenants)[IL_TENANT_BYTES_MAX + 1],
     if (ops == NULL)
         return;
     for (size_t i = 0; i < n; i++) {
-        ops[i] = list_op(tenants[i], 1U << IL_RUN_RUNNING, IL_PAGE_ITEMS_MAX);
+        ops[i] = list_op(o->w, tenants[i], 1U << IL_RUN_RUNNING, IL_PAGE_ITEMS_MAX);
         if (!o->looked)
             ops[n + i] =
-                list_op(tenants[i], 1U << IL_RUN_FAILED | 1U << IL_RUN_CANCELLED, FIRST_PAGE);
+                list_op(o->w, tenants[i], 1U << IL_RUN_FAILED | 1U << IL_RUN_CANCELLED, FIRST_PAGE);
     }
     for (size_t i = 0; i < o->map.size; i++) {
         struct orphan *it = o->map.slots[i].item;
         if (it != NULL)
             it->seen = false;
     }
-    bool ok = runner_list_all(o->r, ops, n_ops, NULL) == IL_OK;
+    bool ok = work_list_all(o->w, ops, n_ops, NULL) == IL_OK;
     for (size_t i = 0; ok && i < n; i++) {
         if (ops[i].status == IL_OK)
             look_at(o, tenants[i], &ops[i], o->looked ? NULL : &ops[n + i]);
