@@ -280,7 +280,8 @@ TOY_TEST(tick_once)
     size_t n = (size_t)((int64_t)time(NULL) / 60 - minute) + 1;
     T_TRUE(toy_begun(t, "tick", NULL) >= 1 && toy_begun(t, "tick", NULL) <= n);
     T_TRUE(t_event_count(&t->events[WORK_EVENT_tick]) <= n);
-    T_EQ(t_event_count(&t->events[WORK_EVENT_tick_skipped]), 0);
+    /* of the second minute, if the run of the first has not ended: each executor is told so */
+    T_TRUE(t_event_count(&t->events[WORK_EVENT_tick_skipped]) <= 2 * (n - 1));
 }
 
 int

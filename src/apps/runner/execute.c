@@ -7,7 +7,6 @@
  */
 #include "apps/runner/runner_internal.h"
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/mapping.h"
 
 /* ---- hooks ----------------------------------------------------------------------------------- */

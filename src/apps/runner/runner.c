@@ -1,14 +1,9 @@
 /* runner.c: opens and closes the runner; its settings, counters and notes. */
-#include <errno.h>
 #include <stdio.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "apps/runner/runner_internal.h"
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/mapping.h"
 
 #define LOCK_TIMEOUT_MS 3600000
 #define PATH_FALLBACK "/usr/local/bin:/usr/bin:/bin"

@@ -4,13 +4,11 @@
  * A trigger is one op (work_start_op()), which executes nothing: see apps/work. trigger_plan.c
  * decides what happens around the op.
  */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "apps/runner/runner_internal.h"
 #include "apps/runner/trigger_plan.h"
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/error.h"
 
 /* ---- parameters ------------------------------------------------------------------------------ */

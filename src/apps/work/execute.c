@@ -14,7 +14,6 @@
 
 #include "apps/work/work_internal.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/mapping.h"
 #include "base/parse.h"
 
@@ -542,7 +541,6 @@ work_execute(struct work *w, const char *run_id, void *subject)
     (void)snprintf(e->id, sizeof e->id, "%s", run_id);
     (void)snprintf(e->holder, sizeof e->holder, "%s@%s", run_id, w->instance);
     il__mutex_init(&e->mutex, IL__MUTEX_work_run);
-    il__cond_init(&e->changed);
     int rc = il__thread_start(&e->thread, execution_main, e);
     if (rc != 0) {
         work_execution_free(e);
@@ -562,7 +560,6 @@ work_execution_free(struct work_execution *e)
     e->w->kind->drop(e->pub.subject);
     json_decref(e->meta);
     free(e->parameters);
-    CHECK(pthread_cond_destroy(&e->changed) == 0);
     il__mutex_destroy(&e->mutex);
     il__free(e);
 }

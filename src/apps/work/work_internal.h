@@ -44,7 +44,6 @@ struct work_execution {
     atomic_bool should_stop;
 
     struct il__mutex         mutex; /* protects what follows */
-    pthread_cond_t           changed;
     const struct work_hooks *hooks; /* NULL = none */
     void                    *hooks_cookie;
     bool                     executing; /* between start and finish: it can be stopped */
