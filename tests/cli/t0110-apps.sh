@@ -37,7 +37,7 @@ is "... may not include the command line" "$err" "src/apps/one/other.c:1: apps m
 rm tree/src/apps/one/other.c
 printf '#include "apps/one/one.h"\n' >tree/src/cli/help.c
 gives "the command line itself" 1 "$here/../../tools/check-layers" "$work/tree"
-is "... knows no app" "$err" "src/cli/help.c:1: src/cli knows no app, but includes \"apps/one/one.h\""
+is "... knows no app" "$err" "src/cli/help.c:1: src/cli knows no app: it may not include \"apps/one/one.h\""
 
 # ---- an app that is gone ----
 gives "help" 0 "$toy" --help

@@ -24,7 +24,8 @@ check() {
 
 check accepted store/a.c core/a.h
 check rejected core/a.c store/a.h
-check accepted cli/a.c apps/runner/a.h
+check rejected cli/a.c apps/runner/a.h
+check accepted apps/runner/cmd_a.c cli/a.h
 
 check accepted apps/apps.c apps/app.h
 check accepted apps/runner/a.c apps/app.h

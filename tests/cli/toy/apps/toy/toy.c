@@ -57,7 +57,8 @@ static const struct http_route routes[] = {
       .summary    = "Greet",
       .id         = "toy_greet" },
 };
-static const struct http_app_error errors[] = { { "TOY_NOT_FOUND", 404, IL_NOT_FOUND, "nobody to greet" } };
+static const struct http_app_error errors[] = { { "TOY_NOT_FOUND", 404, IL_NOT_FOUND,
+                                                  "nobody to greet" } };
 
 static il_status
 reload(void *state, const struct http_app_config *config, il_error *reterr)
