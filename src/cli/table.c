@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "apps/ingest/site/serve.h"
 #include "base/error.h"
 #include "base/parse.h"
 #include "cli/cli.h"
