@@ -104,12 +104,6 @@ il__site_large_event(void)
     return il__site_event_id(0, 0);
 }
 
-const char *
-il__site_large_event_slug(void)
-{
-    return il__site_tracks[0].slug;
-}
-
 static void
 set_sizes(const struct site_options *o, struct site_event *e)
 {

@@ -74,15 +74,15 @@ struct site_answer {
  *   /robots.txt, /SLUG/robots.txt
  *   /truth/site.json, /truth/event/EVENT.json     what the pages say, as numbers
  *
- * The slug before /results is optional, as ids are unique in the whole site. Anything else is a page
- * with status 404. False: out of memory. Safe to call from several threads.
+ * The slug before /results is optional, as ids are unique in the whole site. Anything else is a
+ * page with status 404. False: out of memory, or the buffer is too small (SITE_PAGE_BYTES_MAX and
+ * SITE_TRUTH_BYTES_MAX are enough). Safe to call from several threads.
  */
 bool il__site_page(const struct site_options *o, const char *path_and_query, struct il__buf *out,
                    struct site_answer *ret) MUST_USE;
 
-/* The id of the event that has the sizes of the options, and the slug of its track. */
-uint64_t    il__site_large_event(void);
-const char *il__site_large_event_slug(void);
+/* The id of the event that has the sizes of the options. */
+uint64_t il__site_large_event(void);
 
 /* A set of styles from its names, separated by commas; `none` is the empty set. IL_OK or IL_INVAL.
  */
