@@ -368,6 +368,13 @@ def test_bad_input():
         assert done.returncode == 69 and "cannot listen" in done.stderr, done
 
 
+def test_styles_are_documented():
+    """docs/INGEST.md lists every style"""
+    with open(os.path.join(lib.SOURCE, "docs/INGEST.md"), encoding="utf-8") as file:
+        text = file.read()
+    assert [style for style in styles() if f"`{style}`" not in text] == []
+
+
 def test_plain_output():
     """Without --json the only line is the URL"""
     with subprocess.Popen([lib.BINARY, "demo-site", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE,
