@@ -86,10 +86,10 @@ styles_of(const struct site_options *o, uint64_t id)
 /* ---- events ---------------------------------------------------------------------------------- */
 
 const char *
-il__site_class_name(unsigned class)
+il__site_class_name(unsigned i_class)
 {
-    CHECK(class < SITE_CLASSES_MAX);
-    return class_names[class];
+    CHECK(i_class < SITE_CLASSES_MAX);
+    return class_names[i_class];
 }
 
 uint64_t
@@ -161,23 +161,23 @@ set_headings(const struct site_options *o, struct site_event *e, unsigned year)
 
 /* In odd classes, every sixth driver is one of the class before: a driver with two entries. */
 static bool
-is_second_entry(const struct site_event *e, unsigned entry, unsigned class)
+is_second_entry(const struct site_event *e, unsigned entry, unsigned i_class)
 {
-    unsigned place = entry - e->first_entry[class];
+    unsigned place = entry - e->first_entry[i_class];
 
-    return class % 2 == 1 && place % 6 == 5 &&
-           e->first_entry[class - 1] + place < e->first_entry[class];
+    return i_class % 2 == 1 && place % 6 == 5 &&
+           e->first_entry[i_class - 1] + place < e->first_entry[i_class];
 }
 
 static unsigned
 class_of(const struct site_event *e, unsigned entry)
 {
-    unsigned class = 0;
+    unsigned i_class = 0;
 
     CHECK(entry < e->n_entries);
-    while (entry >= e->first_entry[class + 1])
-        class ++;
-    return class;
+    while (entry >= e->first_entry[i_class + 1])
+        i_class++;
+    return i_class;
 }
 
 bool
@@ -216,13 +216,13 @@ il__site_driver_id(unsigned driver)
 
 /* Group `group` of the class has the entries *ret_first and so on; returns how many. */
 static unsigned
-group_of(const struct site_event *e, unsigned class, unsigned group, unsigned *ret_first)
+group_of(const struct site_event *e, unsigned i_class, unsigned group, unsigned *ret_first)
 {
-    unsigned n     = e->first_group[class + 1] - e->first_group[class];
-    unsigned size  = e->first_entry[class + 1] - e->first_entry[class];
+    unsigned n     = e->first_group[i_class + 1] - e->first_group[i_class];
+    unsigned size  = e->first_entry[i_class + 1] - e->first_entry[i_class];
     unsigned first = size * group / n;
 
-    *ret_first = e->first_entry[class] + first;
+    *ret_first = e->first_entry[i_class] + first;
     return size * (group + 1) / n - first;
 }
 
@@ -242,10 +242,10 @@ name_of(const struct site_event *e, unsigned entry)
 static unsigned
 driver_of(const struct site_event *e, unsigned entry)
 {
-    unsigned class = class_of(e, entry);
+    unsigned i_class = class_of(e, entry);
 
-    if (is_second_entry(e, entry, class))
-        entry = entry - e->first_entry[class] + e->first_entry[class - 1];
+    if (is_second_entry(e, entry, i_class))
+        entry = entry - e->first_entry[i_class] + e->first_entry[i_class - 1];
     return (e->track * 331 + e->index * 3 + entry) % DRIVERS;
 }
 
@@ -255,9 +255,9 @@ il__site_entry(const struct site_options *o, const struct site_event *e, unsigne
 {
     unsigned named = driver_of(e, name_of(e, entry));
 
-    ret->class  = class_of(e, entry);
-    ret->car    = entry - e->first_entry[ret->class] + 1;
-    ret->driver = driver_of(e, entry);
+    ret->i_class = class_of(e, entry);
+    ret->car     = entry - e->first_entry[ret->i_class] + 1;
+    ret->driver  = driver_of(e, entry);
     ret->transponder =
         il__site_draw(o, SITE_DRAW_NAME, 0, ret->driver) % 5 == 0 ? 0 : TRANSPONDER + ret->driver;
     ret->first = first_names[named % ARRAY_LEN(first_names)];
@@ -301,13 +301,13 @@ set_group(const struct site_event *e, struct site_race *r)
     unsigned group    = (r->index + missing) % e->n_groups;
     bool     main     = r->index + e->n_groups >= e->n_races;
 
-    r->class = 0;
-    while (group >= e->first_group[r->class + 1])
-        r->class ++;
-    unsigned n = e->first_group[r->class + 1] - e->first_group[r->class];
-    group -= e->first_group[r->class];
-    r->n_entries     = group_of(e, r->class, group, &r->first_entry);
-    const char *name = class_names[r->class];
+    r->i_class = 0;
+    while (group >= e->first_group[r->i_class + 1])
+        r->i_class++;
+    unsigned n = e->first_group[r->i_class + 1] - e->first_group[r->i_class];
+    group -= e->first_group[r->i_class];
+    r->n_entries     = group_of(e, r->i_class, group, &r->first_entry);
+    const char *name = class_names[r->i_class];
     if (main) /* the A main comes last */
         (void)snprintf(r->label, sizeof r->label, "%s %c-Main", name, 'A' + (int)(n - 1 - group));
     else

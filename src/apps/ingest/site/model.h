@@ -64,12 +64,12 @@ struct site_event {
 /* False: no such event. */
 bool     il__site_event(const struct site_options *o, uint64_t id, struct site_event *ret) MUST_USE;
 uint64_t il__site_event_id(unsigned track, unsigned index);
-const char *il__site_class_name(unsigned class);
+const char *il__site_class_name(unsigned i_class);
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
 struct site_entry {
-    unsigned class, car;
+    unsigned    i_class, car;
     unsigned    driver;
     unsigned    transponder; /* 0: none */
     const char *first, *last;
@@ -85,7 +85,7 @@ unsigned il__site_driver_id(unsigned driver);
 struct site_race {
     uint64_t id;
     unsigned index, order; /* in the event; in its section, from 1 */
-    unsigned class;
+    unsigned i_class;
     unsigned first_entry, n_entries; /* its group */
     unsigned revision;               /* how often its results have changed */
     unsigned completed_minute;       /* since the beginning of the event's first day */

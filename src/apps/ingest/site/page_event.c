@@ -90,7 +90,7 @@ add_link_text(struct il__buf *b, const struct site_event *e, const struct site_r
         (void)snprintf(text, sizeof text, "Race %u: %s", r->order, r->label);
     else
         (void)snprintf(text, sizeof text, "Race %u: %s (%s)", r->order,
-                       il__site_class_name(r->class), r->label);
+                       il__site_class_name(r->i_class), r->label);
     if (!site_has(e->styles, SITE_STYLE_WRAPPED)) {
         il__site_add_html(b, text);
         return;

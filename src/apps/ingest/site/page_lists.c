@@ -56,17 +56,17 @@ il__site_add_events(struct il__buf *b, const struct site_options *o, unsigned tr
 /* ---- entry list ------------------------------------------------------------------------------ */
 
 static void
-add_class_head(struct il__buf *b, const struct site_event *e, unsigned class)
+add_class_head(struct il__buf *b, const struct site_event *e, unsigned i_class)
 {
-    unsigned n = e->first_entry[class + 1] - e->first_entry[class];
+    unsigned n = e->first_entry[i_class + 1] - e->first_entry[i_class];
 
     il__buf_adds(b, "<table class=\"table table-striped\">\n<thead>\n<tr>\n\t<th colspan=\"3\">");
     if (site_has(e->styles, SITE_STYLE_OLD_HEADER)) {
-        il__site_add_html(b, il__site_class_name(class));
+        il__site_add_html(b, il__site_class_name(i_class));
         il__buf_addf(b, " Entries: %u", n);
     } else {
         il__buf_adds(b, "\n\t\t<div class=\"class_header\">");
-        il__site_add_html(b, il__site_class_name(class));
+        il__site_add_html(b, il__site_class_name(i_class));
         il__buf_addf(b,
                      "</div>\n\t\t<div class=\"class_sub_header\">Entries: %u</div>\n"
                      "\t",
@@ -102,9 +102,9 @@ il__site_add_entry_list(struct il__buf *b, const struct site_options *o, const s
     struct site_entry entry;
 
     il__site_open_page(b, e->name);
-    for (unsigned class = 0; class < e->n_classes; class ++) {
-        add_class_head(b, e, class);
-        for (unsigned i = e->first_entry[class]; i < e->first_entry[class + 1]; i++) {
+    for (unsigned i_class = 0; i_class < e->n_classes; i_class++) {
+        add_class_head(b, e, i_class);
+        for (unsigned i = e->first_entry[i_class]; i < e->first_entry[i_class + 1]; i++) {
             il__site_entry(o, e, i, &entry);
             add_entry(b, e, &entry);
         }

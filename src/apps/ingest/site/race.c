@@ -82,7 +82,7 @@ set_lap_positions(struct site_results *results)
             row->lap_position[lap] = 1;
             for (unsigned j = 0; j < results->n; j++)
                 row->lap_position[lap] += results->rows[j].n_laps > lap &&
-                                          (at_ms[j] < at_ms[i] || (at_ms[j] == at_ms[i] && j < i));
+                                          (at_ms[j] < at_ms[i] || (j < i && at_ms[j] == at_ms[i]));
         }
     }
 }
@@ -168,9 +168,10 @@ set_statistics(struct site_result *row)
         return;
     memcpy(sorted, row->lap_ms, row->n_laps * sizeof sorted[0]);
     qsort(sorted, row->n_laps, sizeof sorted[0], compare_ms);
-    row->fast_ms = sorted[0];
-    for (row->fast_lap = 1; row->lap_ms[row->fast_lap - 1] != row->fast_ms; row->fast_lap++)
-        continue;
+    row->fast_ms  = sorted[0];
+    row->fast_lap = 1;
+    while (row->lap_ms[row->fast_lap - 1] != row->fast_ms)
+        row->fast_lap++;
     row->average_ms = rounded(row->total_ms, row->n_laps);
     row->top5_ms    = average_of_best(sorted, row->n_laps, 5);
     row->top10_ms   = average_of_best(sorted, row->n_laps, 10);

@@ -64,7 +64,7 @@ put_entries(struct il__buf *b, const struct site_options *o, const struct site_e
         (void)snprintf(name, sizeof name, "%s%s%s", lines ? entry.last : entry.first,
                        lines ? ", " : " ", lines ? entry.first : entry.last);
         il__wire_open(b, NULL);
-        il__wire_put_text(b, "class", il__site_class_name(entry.class));
+        il__wire_put_text(b, "class", il__site_class_name(entry.i_class));
         il__wire_put_int(b, "car", entry.car);
         il__wire_put_text(b, "name", name);
         put_if(b, entry.transponder != 0, "transponder", entry.transponder);
@@ -160,7 +160,7 @@ put_race(struct il__buf *b, const struct site_options *o, const struct site_even
     il__wire_put_int(b, "id", (int64_t)r->id);
     il__wire_put_int(b, "order", r->order);
     il__wire_put_text(b, "section", r->section);
-    il__wire_put_text(b, "class", r->bare ? r->label : il__site_class_name(r->class));
+    il__wire_put_text(b, "class", r->bare ? r->label : il__site_class_name(r->i_class));
     il__wire_put_text(b, "label", r->label);
     put_completed(b, e, r);
     il__wire_put_int(b, "length_s", results->length_s);
