@@ -218,7 +218,7 @@ watch_age(struct work_execution *e, int64_t now_ns)
         return at_ns;
     if (!e->expiring) {
         char text[120], held[IL__DURATION_TEXT_BYTES], timeout[IL__DURATION_TEXT_BYTES];
-        (void)snprintf(text, sizeof text, "lock held for %s; its lock timeout is %s",
+        (void)snprintf(text, sizeof text, "lock held for %s; lock_timeout_seconds is %s",
                        il__duration_text((now_ns - e->began_ns) / IL__NS_PER_MS, held),
                        il__duration_text(timeout_ms, timeout));
         e->expiring = true;
