@@ -59,7 +59,8 @@ struct work_plan {
     const char *version;          /* for the history; "" = none */
     int64_t     timeout_ms;       /* of a run; 0 = no limit */
     int64_t     stall_timeout_ms; /* without a sign of life; 0 = no limit */
-    int64_t     lock_timeout_ms;  /* how long a run should hold its key; 0 = no warning */
+    /* how long a run should hold its key, "lock_timeout_seconds" to users; 0 = no warning */
+    int64_t lock_timeout_ms;
     /* The schedule: */
     const struct il__cron *cron; /* NULL = none */
     const struct zone     *zone;
