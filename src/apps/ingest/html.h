@@ -13,7 +13,7 @@
 
 #define HTML_TAG_BYTES_MAX 8192
 #define HTML_ATTRIBUTES_MAX 64 /* of a tag */
-#define HTML_TAGS_MAX 100000
+#define HTML_PARTS_MAX 200000  /* tags and attributes of a page */
 #define HTML_DEPTH_MAX 256
 #define HTML_SCRIPTS_MAX 64 /* inline ones; the others are ignored */
 #define HTML_CELLS_MAX 32   /* of a row; the others are ignored */

@@ -209,8 +209,9 @@ il_status il__liverc_detect(const struct liverc_source *s, enum liverc_kind *ret
 /* ---- single values (normalise.c, session.c) -------------------------------------------------- */
 
 /* NFKC; white space becomes single spaces, none at the ends; control and ignorable characters are
- * dropped. Replaces the content of `out`, whose maximum applies; check out->failed. */
-void il__liverc_normalise(const char *text, size_t n_bytes, struct il__buf *out);
+ * dropped. `text` is valid UTF-8. Replaces the content of `out`, whose maximum applies; check
+ * out->failed. False: out of memory. */
+bool il__liverc_normalise(const char *text, size_t n_bytes, struct il__buf *out) MUST_USE;
 /* In upper case; `text` is valid UTF-8. */
 void il__liverc_upper(const char *text, struct il__buf *out);
 /* 38.17, 1:23.45, 1:23:45.67 */

@@ -101,9 +101,9 @@ il__liverc_match_name(const char *name, struct il__buf *out)
     size_t                  first = 0;
 
     il__buf_init(&folded, 8 * LIVERC_TEXT_BYTES_MAX);
-    il__liverc_normalise(name, strlen(name), out);
+    bool failed = !il__liverc_normalise(name, strlen(name), out);
     fold(il__buf_str(out), &folded);
-    bool failed = out->failed || folded.failed;
+    failed |= out->failed || folded.failed;
     il__buf_clear(out);
     size_t n = folded.n_bytes > 0 ? split(folded.data, tokens) : 0;
     if (n > 1 && strspn(tokens[0], "0123456789") == strlen(tokens[0]))

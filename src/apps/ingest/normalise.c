@@ -43,7 +43,7 @@ is_blank(utf8proc_category_t c)
            c == UTF8PROC_CATEGORY_CC;
 }
 
-static void
+static bool
 normalise_unicode(const char *text, size_t n_bytes, struct il__buf *out)
 {
     utf8proc_uint8_t *mapped = NULL;
@@ -52,10 +52,8 @@ normalise_unicode(const char *text, size_t n_bytes, struct il__buf *out)
               (const utf8proc_uint8_t *)text, (utf8proc_ssize_t)n_bytes, &mapped,
               UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_COMPOSE | UTF8PROC_IGNORE);
 
-    if (n < 0) { /* the text is valid, so memory has run out */
-        out->failed = true;
-        return;
-    }
+    if (n < 0)
+        return false; /* the text is valid, so memory has run out */
     for (utf8proc_ssize_t i = 0; i < n;) {
         utf8proc_int32_t point = 0;
         utf8proc_ssize_t step  = il__utf8proc->utf8proc_iterate(mapped + i, n - i, &point);
@@ -65,20 +63,20 @@ normalise_unicode(const char *text, size_t n_bytes, struct il__buf *out)
         i += step;
     }
     free(mapped); /* utf8proc's own */
+    return true;
 }
 
-void
+bool
 il__liverc_normalise(const char *text, size_t n_bytes, struct il__buf *out)
 {
     bool gap = false;
 
     il__buf_clear(out);
-    if (!is_ascii(text, n_bytes)) {
-        normalise_unicode(text, n_bytes, out);
-        return;
-    }
+    if (!is_ascii(text, n_bytes))
+        return normalise_unicode(text, n_bytes, out);
     for (size_t i = 0; i < n_bytes; i++)
         add_collapsed(out, text + i, 1, text[i] <= ' ' || text[i] == 0x7F, &gap);
+    return true;
 }
 
 void

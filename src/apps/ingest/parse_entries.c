@@ -65,27 +65,6 @@ read_old_header(struct list *l, const char *text)
     l->n_declared = n;
 }
 
-/* FIRST LAST after a hidden span, or the first line of LAST, FIRST<br>FIRST LAST. */
-static const char *
-driver_name(struct reader *r, const xmlNode *cell)
-{
-    AUTO_BUF struct il__buf raw = { 0 };
-
-    il__buf_init(&raw, r->raw.n_bytes_max);
-    il__html_text(cell, ".hidden", &raw);
-    r->too_long |= raw.failed;
-    for (char *line = raw.data; line != NULL && *line != '\0';) {
-        char *end = strchr(line, '\n');
-        if (end != NULL)
-            *end = '\0';
-        const char *name = il__reader_clean(r, line);
-        if (name[0] != '\0')
-            return name;
-        line = end != NULL ? end + 1 : NULL;
-    }
-    return "";
-}
-
 static uint64_t
 entry_hash(const struct liverc_entry *e)
 {
@@ -122,8 +101,9 @@ read_entry(struct list *l, const struct html_row *row)
     struct reader      *r = l->r;
     struct liverc_entry e = { .class_name = l->class_name };
 
-    e.car_number            = il__reader_text(r, row->cells[0], ".hidden");
-    e.name                  = driver_name(r, row->cells[1]);
+    e.car_number = il__reader_text(r, row->cells[0], ".hidden");
+    /* FIRST LAST after a hidden span, or LAST, FIRST<br>FIRST LAST */
+    e.name                  = il__reader_first_line(r, row->cells[1], ".hidden");
     const char *transponder = row->n > 2 ? il__reader_text(r, row->cells[2], ".hidden") : "";
     e.transponder           = transponder[0] != '\0' ? transponder : NULL;
     l->n_read++;

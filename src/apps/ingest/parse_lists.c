@@ -76,6 +76,8 @@ read_events(struct reader *r, struct liverc_event_links *l)
         if (tr != NULL)
             read_event_row(r, tr, e);
     }
+    if (l->n == 0)
+        il__reader_warn(r, "the page lists no events");
     return IL_OK;
 }
 

@@ -36,7 +36,10 @@ il__reader_open(struct reader *r, struct liverc_page *page, const struct liverc_
     *r = (struct reader){ .page = page, .source = s, .format = format, .err = reterr };
     il__buf_init(&r->raw, RAW_BYTES_MAX);
     il__buf_init(&r->text, LIVERC_TEXT_BYTES_MAX);
-    page->code   = LIVERC_OK;
+    page->code = LIVERC_OK;
+    if (il__buf_room(&r->raw, RAW_BYTES_MAX) == NULL ||
+        il__buf_room(&r->text, LIVERC_TEXT_BYTES_MAX) == NULL)
+        return il__error_set(reterr, IL_NOMEM, "page: out of memory");
     il_status st = il__html_parse(&r->html, s->body, s->n_bytes, &err);
     if (st == IL_INVAL)
         return il__reader_fail(r, format, "%s", err.message);
@@ -63,9 +66,10 @@ il__reader_finish(struct reader *r)
 {
     if (r->no_memory)
         return il__error_set(r->err, IL_NOMEM, "page: out of memory");
-    if (r->too_long)
-        return il__reader_fail(r, LIVERC_VALIDATION_ERROR, "a text exceeds %d bytes",
-                               LIVERC_TEXT_BYTES_MAX);
+    if (r->too_long) {
+        r->page->code = LIVERC_VALIDATION_ERROR;
+        return il__error_set(r->err, IL_INVAL, "a text exceeds %d bytes", LIVERC_TEXT_BYTES_MAX);
+    }
     return IL_OK;
 }
 
@@ -75,6 +79,9 @@ il__reader_fail(struct reader *r, enum liverc_code code, const char *fmt, ...)
     char    text[256];
     va_list ap;
 
+    il_status st = il__reader_finish(r);
+    if (st != IL_OK) /* then what looks wrong may only be missing */
+        return st;
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
@@ -139,41 +146,57 @@ il__reader_keep(struct reader *r, const char *text)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* After a scratch buffer was filled: too long, or out of memory? */
+/* Normalise a part of r->raw into r->text. */
 static void
-notice(struct reader *r, struct il__buf *b)
+normalise(struct reader *r, const char *from, size_t n_bytes)
 {
-    if (!b->failed)
-        return;
-    if (b->n_bytes + 64 >= b->n_bytes_max)
-        r->too_long = true;
-    else
+    if (!il__liverc_normalise(from, n_bytes, &r->text))
         r->no_memory = true;
-    b->failed = false;
 }
 
-static const char *
-normalise_raw(struct reader *r)
+static void
+gather(struct reader *r, const xmlNode *n, const char *without)
 {
-    notice(r, &r->raw);
-    il__liverc_normalise(il__buf_str(&r->raw), r->raw.n_bytes, &r->text);
-    notice(r, &r->text);
-    return il__buf_str(&r->text);
+    il__buf_clear(&r->raw);
+    if (n != NULL)
+        il__html_text(n, without, &r->raw);
+}
+
+/* The scratch buffers have their full size from the start, so one that failed is full. */
+static const char *
+keep_text(struct reader *r)
+{
+    r->too_long |= r->raw.failed || r->text.failed;
+    return il__reader_keep(r, il__buf_str(&r->text));
 }
 
 const char *
 il__reader_peek(struct reader *r, const xmlNode *n, const char *without)
 {
-    il__buf_clear(&r->raw);
-    if (n != NULL)
-        il__html_text(n, without, &r->raw);
-    return normalise_raw(r);
+    gather(r, n, without);
+    normalise(r, il__buf_str(&r->raw), r->raw.n_bytes);
+    return il__buf_str(&r->text);
 }
 
 const char *
 il__reader_text(struct reader *r, const xmlNode *n, const char *without)
 {
-    return il__reader_keep(r, il__reader_peek(r, n, without));
+    (void)il__reader_peek(r, n, without);
+    return keep_text(r);
+}
+
+const char *
+il__reader_first_line(struct reader *r, const xmlNode *n, const char *without)
+{
+    gather(r, n, without);
+    for (const char *line = il__buf_str(&r->raw); *line != '\0';) {
+        size_t n_bytes = strcspn(line, "\n");
+        normalise(r, line, n_bytes);
+        if (r->text.n_bytes > 0)
+            return keep_text(r);
+        line += n_bytes + (line[n_bytes] == '\n' ? 1 : 0);
+    }
+    return "";
 }
 
 const char *
@@ -181,15 +204,16 @@ il__reader_clean(struct reader *r, const char *text)
 {
     il__buf_clear(&r->raw);
     il__buf_adds(&r->raw, text);
-    return il__reader_keep(r, normalise_raw(r));
+    normalise(r, il__buf_str(&r->raw), r->raw.n_bytes);
+    return keep_text(r);
 }
 
 const char *
 il__reader_upper(struct reader *r, const char *text)
 {
+    il__buf_clear(&r->raw);
     il__liverc_upper(text, &r->text);
-    notice(r, &r->text);
-    return il__reader_keep(r, il__buf_str(&r->text));
+    return keep_text(r);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */

@@ -30,7 +30,7 @@ void      il__reader_release(struct reader *r);
 /* IL_OK, or why what was read cannot be used. */
 il_status il__reader_finish(struct reader *r) MUST_USE;
 
-/* Refuse the page: IL_INVAL. */
+/* Refuse the page: IL_INVAL; IL_NOMEM if memory has run out before. */
 il_status il__reader_fail(struct reader *r, enum liverc_code code, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 void il__reader_warn(struct reader *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -45,7 +45,10 @@ const char *il__reader_keep(struct reader *r, const char *text);
 const char *il__reader_text(struct reader *r, const xmlNode *n, const char *without);
 const char *il__reader_clean(struct reader *r, const char *text);
 const char *il__reader_upper(struct reader *r, const char *text);
-/* The same in scratch memory: gone with the next call of any of these. */
+/* The first line with a text; a br ends a line. */
+const char *il__reader_first_line(struct reader *r, const xmlNode *n, const char *without);
+/* The same in scratch memory, for texts that are only looked at: gone with the next call of any of
+ * these, and cut off if it is too long. */
 const char *il__reader_peek(struct reader *r, const xmlNode *n, const char *without);
 
 /* Does a link lead to a page like view_race_result? Its id, which lives as long as the page, or

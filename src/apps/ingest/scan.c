@@ -16,7 +16,7 @@ struct scanner {
     const char  *text;
     size_t       n_bytes;
     size_t       at;
-    size_t       n_tags;
+    size_t       n_parts; /* tags and attributes */
 };
 
 static bool
@@ -144,6 +144,7 @@ take_start_tag(struct scanner *s, il_error *reterr)
     if (n > HTML_ATTRIBUTES_MAX)
         return il__error_set(reterr, IL_INVAL, "a tag at byte %zu has more than %d attributes",
                              begin, HTML_ATTRIBUTES_MAX);
+    s->n_parts += n;
     s->at = end;
     if (s->text[end - 1] != '>')
         return IL_OK; /* cut off with the page */
@@ -174,8 +175,9 @@ take_tag(struct scanner *s, il_error *reterr)
 {
     char next = s->at + 1 < s->n_bytes ? s->text[s->at + 1] : '\0';
 
-    if (++s->n_tags > HTML_TAGS_MAX)
-        return il__error_set(reterr, IL_INVAL, "the page has more than %d tags", HTML_TAGS_MAX);
+    if (++s->n_parts > HTML_PARTS_MAX)
+        return il__error_set(reterr, IL_INVAL, "the page has more than %d tags and attributes",
+                             HTML_PARTS_MAX);
     if (is_letter(next))
         return take_start_tag(s, reterr);
     if (next == '/' && s->at + 2 < s->n_bytes && is_letter(s->text[s->at + 2])) {
@@ -197,7 +199,7 @@ il__html_scan(struct html *h, const char *text, size_t n_bytes, il_error *reterr
 {
     struct scanner s = { .h = h, .text = text, .n_bytes = n_bytes };
 
-    il__buf_init(&h->clean, n_bytes + 4 * HTML_TAGS_MAX + 1);
+    il__buf_init(&h->clean, n_bytes + 4 * HTML_PARTS_MAX + 1);
     while (s.at < n_bytes) {
         const char *lt  = memchr(text + s.at, '<', n_bytes - s.at);
         size_t      end = lt != NULL ? (size_t)(lt - text) : n_bytes;
