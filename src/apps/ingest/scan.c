@@ -16,7 +16,7 @@ struct scanner {
     const char  *text;
     size_t       n_bytes;
     size_t       at;
-    size_t       n_parts; /* tags and attributes */
+    size_t       n_parts; /* tags, attributes and ampersands */
 };
 
 static bool
@@ -175,9 +175,7 @@ take_tag(struct scanner *s, il_error *reterr)
 {
     char next = s->at + 1 < s->n_bytes ? s->text[s->at + 1] : '\0';
 
-    if (++s->n_parts > HTML_PARTS_MAX)
-        return il__error_set(reterr, IL_INVAL, "the page has more than %d tags and attributes",
-                             HTML_PARTS_MAX);
+    s->n_parts++;
     if (is_letter(next))
         return take_start_tag(s, reterr);
     if (next == '/' && s->at + 2 < s->n_bytes && is_letter(s->text[s->at + 2])) {
@@ -194,13 +192,29 @@ take_tag(struct scanner *s, il_error *reterr)
     return IL_OK;
 }
 
+/* libxml2 looks each entity up in a list. */
+static size_t
+count_ampersands(const char *text, size_t n_bytes)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_bytes; i++)
+        n += text[i] == '&';
+    return n;
+}
+
 il_status
 il__html_scan(struct html *h, const char *text, size_t n_bytes, il_error *reterr)
 {
     struct scanner s = { .h = h, .text = text, .n_bytes = n_bytes };
 
+    s.n_parts = count_ampersands(text, n_bytes);
     il__buf_init(&h->clean, n_bytes + 4 * HTML_PARTS_MAX + 1);
     while (s.at < n_bytes) {
+        if (s.n_parts > HTML_PARTS_MAX)
+            return il__error_set(reterr, IL_INVAL,
+                                 "the page has more than %d tags, attributes and entities",
+                                 HTML_PARTS_MAX);
         const char *lt  = memchr(text + s.at, '<', n_bytes - s.at);
         size_t      end = lt != NULL ? (size_t)(lt - text) : n_bytes;
         il__buf_add(&h->clean, text + s.at, end - s.at);
