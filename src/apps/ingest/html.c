@@ -4,8 +4,6 @@
  */
 #include "apps/ingest/html.h"
 
-#include <strings.h>
-
 #include "apps/ingest/liverc.h"
 #include "base/error.h"
 #include "base/parse.h"
@@ -154,14 +152,14 @@ il__html_find(const xmlNode *top, const char *name, const char *class_name)
 bool
 il__html_is(const xmlNode *n, const char *name)
 {
-    return strcasecmp((const char *)n->name, name) == 0;
+    return strcmp((const char *)n->name, name) == 0; /* libxml2 has them in lower case */
 }
 
 const char *
 il__html_attribute(const xmlNode *n, const char *name)
 {
     for (const xmlAttr *a = n->properties; a != NULL; a = a->next) {
-        if (strcasecmp((const char *)a->name, name) != 0)
+        if (strcmp((const char *)a->name, name) != 0)
             continue;
         return a->children != NULL && a->children->content != NULL
                    ? (const char *)a->children->content

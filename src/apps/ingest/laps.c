@@ -57,6 +57,8 @@ starts(const struct reader *r, const char *with)
 static bool
 skip_comment(struct reader *r)
 {
+    if (*r->at != '/')
+        return false;
     if (starts(r, "//")) {
         const char *eol = memchr(r->at, '\n', (size_t)(r->end - r->at));
         r->at           = eol != NULL ? eol : r->end;
@@ -73,9 +75,10 @@ skip_comment(struct reader *r)
 static void
 skip_blanks(struct reader *r)
 {
-    while (r->at < r->end && ((unsigned char)*r->at <= ' ' || skip_comment(r)))
-        if (r->at < r->end && (unsigned char)*r->at <= ' ')
+    do {
+        while (r->at < r->end && (unsigned char)*r->at <= ' ')
             r->at++;
+    } while (r->at < r->end && skip_comment(r));
 }
 
 /* The character after blanks; '\0' at the end. */

@@ -196,10 +196,13 @@ take_tag(struct scanner *s, il_error *reterr)
 static size_t
 count_ampersands(const char *text, size_t n_bytes)
 {
-    size_t n = 0;
+    const char *end = text + n_bytes;
+    size_t      n   = 0;
 
-    for (size_t i = 0; i < n_bytes; i++)
-        n += text[i] == '&';
+    while ((text = memchr(text, '&', (size_t)(end - text))) != NULL) {
+        text++;
+        n++;
+    }
     return n;
 }
 
