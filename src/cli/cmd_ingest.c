@@ -356,7 +356,7 @@ il__cli_cmd_ingest_parse(struct cli *cli)
         st = parse(&p, &s, &err);
     if (st == IL_INVAL && p.page.code != LIVERC_OK) {
         il__cli_error("%s: %s: %s", path, il__liverc_codes[p.page.code], err.message);
-        return CLI_EXIT_REFUSED;
+        return CLI_EXIT_PAGE;
     }
     if (st != IL_OK)
         return il__cli_fail(&err);

@@ -145,7 +145,7 @@ struct cli_key {
     (CLI_FOR_ALL & ~(CLI_FOR(queue) | CLI_FOR(queue_cron) | CLI_FOR(cache) | CLI_FOR(key) |    \
                      CLI_FOR(tenant) | CLI_FOR(race) | CLI_FOR(config) | CLI_FOR(completion) | \
                      CLI_FOR(help) | CLI_FOR(debug) | CLI_FOR(reaper) | CLI_FOR(pipelines) |   \
-                     CLI_FOR(pipelines_check) | CLI_FOR(pipelines_graph)))
+                     CLI_FOR(pipelines_check) | CLI_FOR(pipelines_graph) | CLI_FOR(ingest_parse)))
 _Static_assert(CLI_CMD_COUNT < 64, "a row of exits.def has a bit for each command");
 
 struct cli_exit_row {
