@@ -93,7 +93,7 @@ bench_ingest_parse(struct bench *b, unsigned unused UNUSED)
     struct samples          all  = { 0 };
     il_error                err  = { 0 };
     struct result           r    = { .name         = "ingest-parse",
-                                     .what         = "a race page of 190 KB, 13 drivers, 47 laps each",
+                                     .what         = "a race page, 13 drivers, 47 laps each",
                                      .durability   = BENCH_MEMORY,
                                      .unit         = UNIT_OPS_PER_S,
                                      .wanted       = WANTED_RATE_AT_LEAST,

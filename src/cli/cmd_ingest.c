@@ -1,6 +1,6 @@
 /*
- * cmd_ingest.c: `interlock ingest parse`: what a saved page of LiveRC says. It reads a file and uses
- * neither a store nor the network.
+ * cmd_ingest.c: `interlock ingest parse`: what a saved page of LiveRC says. It reads a file and
+ * uses neither a store nor the network.
  */
 #include <inttypes.h>
 
@@ -340,13 +340,14 @@ il__cli_cmd_ingest_parse(struct cli *cli)
     AUTO_BUF struct il__buf            body = { 0 };
     const char                        *path = cli->args.operands[0];
     const struct cli_value            *page = CLI_OPTION(cli, ingest_parse, page);
-    struct liverc_source               s    = { .id   = CLI_OPTION(cli, ingest_parse, id)->text,
-                                                .slug = CLI_OPTION(cli, ingest_parse, track)->text };
+    struct liverc_source               s    = { 0 };
     il_error                           err;
 
     il_status st = il__liverc_load(&err);
     if (st == IL_OK)
         st = il__cli_read(cli, path, "page", LIVERC_BODY_BYTES_MAX, &body, &err);
+    s.id      = CLI_OPTION(cli, ingest_parse, id)->text;
+    s.slug    = CLI_OPTION(cli, ingest_parse, track)->text;
     s.body    = il__buf_str(&body);
     s.n_bytes = body.n_bytes;
     p.kind    = (enum liverc_kind)page->number;

@@ -19,7 +19,7 @@ json "... a driver without an id" "d['race']['results'][1]['source_driver_id'].s
 gives "events" 0 "$il" ingest parse "$pages/events"
 is "... a line each" "$out" "EVENT  DAY         NAME
 7      2025-11-16  Cup"
-gives "tracks, on standard input" 0 "$il" ingest parse - <"$pages/tracks"
+gives "tracks, on standard input" 0 sh -c "'$il' ingest parse - <'$pages/tracks'"
 is "... a line each" "$out" "TRACK     NAME
 canberra  Canberra"
 

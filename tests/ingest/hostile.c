@@ -1,6 +1,6 @@
 /*
  * hostile.c: pages that are made to hurt, each given to every parser. Each must be refused or read,
- * within the limits; what libxml2 alone needs minutes for would run into the time limit of the test.
+ * within the limits; pages that libxml2 alone needs minutes for would exceed the test's timeout.
  */
 #include <stdio.h>
 

@@ -229,15 +229,17 @@ source(const char *html)
     return (struct liverc_source){ .body = html, .n_bytes = strlen(html) };
 }
 
+static const char events_page[] =
+    "<table><tr><td><a href='/results/?p=view_event&id=486677'>\nClay Cup</a></td><td><span"
+    " class=hidden>2025-11-16 08:30:00</span>Nov 16, 2025</td><td>71</td><td>60</td></tr>"
+    "<tr><td><a href='/results/?p=view_event&amp;id=2'>Other</a></td><td>Mar 5, 2026 to Mar 8,"
+    " 2026</td></tr></table><p><a href='?p=view_event&id=2'>Other, again</a>"
+    "<a href='?p=view_event&id=3'>No row</a><a href='?p=view_event&id=x'>no</a>";
+
 U_TEST(events_of_a_track)
 {
     const struct liverc_event_links *l = NULL;
-    struct liverc_source             s = source(
-                    "<table><tr><td><a href='/results/?p=view_event&id=486677'>\nClay Cup</a></td><td><span"
-                                " class=hidden>2025-11-16 08:30:00</span>Nov 16, 2025</td><td>71</td><td>60</td></tr>"
-                                "<tr><td><a href='/results/?p=view_event&amp;id=2'>Other</a></td><td>Mar 5, 2026 to Mar 8,"
-                                " 2026</td></tr></table><p><a href='?p=view_event&id=2'>Other, again</a>"
-                                "<a href='?p=view_event&id=3'>No row</a><a href='?p=view_event&id=x'>no</a>");
+    struct liverc_source             s = source(events_page);
 
     T_EQ(il__liverc_events(&t_page, &s, &l, &t_error), IL_OK);
     CHECK(l != NULL);
@@ -253,16 +255,18 @@ U_TEST(events_of_a_track)
     T_STREQ(l->items[2].first_day, "");
 }
 
+static const char tracks_page[] =
+    "<a href='//live.liverc.com'>Switch</a><a href='https://www.liverc.com/news/'>News</a>"
+    "<table><tr><td><span class=hidden>x</span><a href='//canberraoffroad.liverc.com/'><strong>"
+    "Canberra Off Road</strong><small>3 minutes ago</small></a></td></tr>"
+    "<tr><td><a href='https://Silver-Dollar.liverc.com'>Silver Dollar</a></td></tr>"
+    "<tr><td><a href='http://silver-dollar.liverc.com/live/'>Again</a></td></tr></table>"
+    "<a href='https://example.com/'>x</a><a href='//evil.liverc.com.example.com/'>y</a>";
+
 U_TEST(tracks)
 {
     const struct liverc_tracks *t = NULL;
-    struct liverc_source        s = source(
-               "<a href='//live.liverc.com'>Switch</a><a href='https://www.liverc.com/news/'>News</a>"
-                      "<table><tr><td><span class=hidden>x</span><a href='//canberraoffroad.liverc.com/'><strong>"
-                      "Canberra Off Road</strong><small>3 minutes ago</small></a></td></tr>"
-                      "<tr><td><a href='https://Silver-Dollar.liverc.com'>Silver Dollar</a></td></tr>"
-                      "<tr><td><a href='http://silver-dollar.liverc.com/live/'>Again</a></td></tr></table>"
-                      "<a href='https://example.com/'>x</a><a href='//evil.liverc.com.example.com/'>y</a>");
+    struct liverc_source        s = source(tracks_page);
 
     T_EQ(il__liverc_tracks(&t_page, &s, &t, &t_error), IL_OK);
     CHECK(t != NULL);

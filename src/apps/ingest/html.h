@@ -38,8 +38,8 @@ struct html_row {
     bool           is_head; /* all cells are th */
 };
 
-/* `h` is all zero. The body is borrowed until il__html_release(). IL_OK; IL_INVAL: refused; IL_NOMEM
- */
+/* `h` is all zero. The body is borrowed until il__html_release(). IL_OK, IL_NOMEM, or IL_INVAL: the
+ * page exceeds a limit. */
 il_status il__html_parse(struct html *h, const char *body, size_t n_bytes, il_error *reterr)
     MUST_USE;
 void il__html_release(struct html *h);

@@ -1,8 +1,8 @@
 /*
  * laps.c: a tolerant reader of the inline lap script:
  *
- *     racerLaps[346997] = { 'driverName' : 'FELIX KOEGLER', ..., 'laps' : [ { 'lapNum' : '1', 'pos' :
- *     '1', 'time' : '37.234', 'pace' : '17/10:28.285', 'segments' : [ ] }, ... ] };
+ *     racerLaps[346997] = { 'driverName' : 'FELIX KOEGLER', ..., 'laps' : [ { 'lapNum' : '1',
+ *     'pos' : '1', 'time' : '37.234', 'pace' : '17/10:28.285', 'segments' : [ ] }, ... ] };
  *
  * Everything else in the script is passed over, token by token, so that braces and quotes inside
  * strings and comments mean nothing. Keys may be unquoted, values may be bare words, commas may be

@@ -31,8 +31,8 @@ struct racers {
 
 /*
  * Read the assignments to racerLaps[...] of a script, which need not be valid JavaScript, and add
- * them to `racers`; memory comes from the arena `mem`. The cost is linear in the size of the script.
- * False: out of memory.
+ * them to `racers`; memory comes from the arena `mem`. The cost is linear in the size of the
+ * script. False: out of memory.
  */
 bool il__racers_read(void **mem, const char *script, size_t n_bytes, struct racers *racers)
     MUST_USE;

@@ -3,8 +3,9 @@
  * aside), styles, comments and declarations, and refuses tags that libxml2 would need long for: it
  * compares each attribute of a tag with all others. The limits are in html.h.
  *
- * A tag is delimited as libxml2 does it: a quote counts only after an equals sign. A `<` that begins
- * no tag is written as an entity, so that nothing in the copy is a tag that was not checked here.
+ * A tag is delimited as libxml2 does it: a quote counts only after an equals sign. A `<` that
+ * begins no tag is written as an entity, so that nothing in the copy is a tag that was not checked
+ * here.
  */
 #include <strings.h>
 
