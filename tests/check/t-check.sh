@@ -139,6 +139,9 @@ for url in postgres:geheim user:geheim@host/db ' postgres://user:geheim@host/db'
     INTERLOCK_CONNECTION_APP=$url checked "connection $url" 69 "r['a']['outcome'] == 'error' and 'geheim' not in r['a']['error']"
 done
 is "... creates nothing" "$(ls -A)" "$(cat "$work/before")"
+ln -s nowhere checks/initech
+checked "a tenant's folder that cannot be read" 69 "r['initech']['error'].endswith('cannot be read: No such file or directory')"
+rm checks/initech
 mkdir checks/Bad
 echo '- {}' >checks/lost.yml
 checked "folders and files out of place" 69 "r['Bad']['outcome'] == r['lost.yml']['outcome'] == 'error' and 'not a tenant id' in r['Bad']['error']"
