@@ -17,6 +17,7 @@
 #include "cli/cli.h"
 
 #define PREFIX "connections."
+#define SQLITE "sqlite:"
 #define VARIABLE "INTERLOCK_CONNECTION_"
 #define NAME_BYTES_MAX 64
 #define URL_BYTES_MAX 4096
@@ -156,6 +157,24 @@ il__cli_connections_environment(struct cli_config *config, il_error *reterr)
     return IL_OK;
 }
 
+/* What has no scheme is a path, and messages show paths. Refuse what is rather a URL with something
+ * before it, or the parameters of libpq: it may contain a password. */
+static il_status
+make_url(const struct cli_connection *c, const char *text, char **ret, il_error *reterr)
+{
+    AUTO_FREE char *url = il__cli_store_url(text, NULL);
+
+    if (url == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    if (strncmp(url, SQLITE, strlen(SQLITE)) == 0 &&
+        (strstr(url + strlen(SQLITE), "://") != NULL || strstr(url, "password=") != NULL))
+        return il__error_set(
+            reterr, IL_INVAL,
+            "connections.%s: neither a path nor a URL (sqlite:PATH or postgres://...)", c->name);
+    *ret = TAKE(url);
+    return IL_OK;
+}
+
 /* The first line of a file. */
 static il_status
 read_line(const struct cli_connection *c, char **ret, il_error *reterr)
@@ -170,9 +189,9 @@ read_line(const struct cli_connection *c, char **ret, il_error *reterr)
         return il__error_set(reterr, IL_INVAL, "connections.%s: %s is empty or cannot be read",
                              c->name, c->url_file);
     line[strcspn(line, "\r\n")] = '\0';
-    *ret                        = il__cli_store_url(line, NULL);
+    il_status st                = make_url(c, line, ret, reterr);
     explicit_bzero(line, sizeof line);
-    return *ret != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return st;
 }
 
 il_status
@@ -184,8 +203,7 @@ il__cli_connection_url(const struct cli_connection *c, char **ret, il_error *ret
     if (text == NULL || text[0] == '\0')
         return il__error_set(reterr, IL_INVAL, "connections.%s: $%s is not set", c->name,
                              c->url_env != NULL ? c->url_env : "");
-    *ret = il__cli_store_url(text, NULL);
-    return *ret != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return make_url(c, text, ret, reterr);
 }
 
 void

@@ -94,13 +94,18 @@ take_row(void *cookie, const il_guard_row *row)
 
 /* ---- one invariant --------------------------------------------------------------------------- */
 
-/* il_guard_open() would create a missing file of SQLite. */
+/* il_guard_open() takes anything else for a path, and would create a missing file of SQLite. */
 static il_status
-check_exists(const char *url, il_error *reterr)
+check_url(const char *url, il_error *reterr)
 {
     static const char sqlite[] = "sqlite:";
 
-    if (strncmp(url, sqlite, sizeof sqlite - 1) != 0 || access(url + sizeof sqlite - 1, R_OK) == 0)
+    if (strncmp(url, "postgres://", 11) == 0 || strncmp(url, "postgresql://", 13) == 0)
+        return IL_OK;
+    if (strncmp(url, sqlite, sizeof sqlite - 1) != 0) /* not shown: it may contain a password */
+        return il__error_set(reterr, IL_INVAL,
+                             "unsupported database URL: use sqlite:PATH or postgres://...");
+    if (access(url + sizeof sqlite - 1, R_OK) == 0)
         return IL_OK;
     return il__error_set(reterr, IL_STORE, "cannot open database %.400s: %s",
                          url + sizeof sqlite - 1, strerror(errno));
@@ -121,7 +126,7 @@ open_connection(const struct check_how *how, const struct check *c, il_guard **r
     o.connect_timeout_ms   = MIN(MAX(c->timeout_ms, LOCK_MS_MIN), CONNECT_MS_MAX);
     o.statement_timeout_ms = c->timeout_ms; /* ends it on the server, too */
     o.conns_max            = 1;
-    st                     = check_exists(url, reterr);
+    st                     = check_url(url, reterr);
     if (st == IL_OK)
         st = il_guard_open(url, &o, ret, reterr);
     explicit_bzero(url, strlen(url)); /* it may contain a password */
