@@ -280,6 +280,7 @@ G_TEST(waits_end_at_the_deadline)
     il_guard_tx_opts o    = IL_GUARD_TX_OPTS_INIT;
     il_guard        *a    = t_rows_open(g, NULL, NULL);
     il_guard_tx     *tx   = NULL;
+    int              n    = 0;
     il_error         err;
 
     most.lock_timeout_ms = 86400000;
@@ -300,6 +301,10 @@ G_TEST(waits_end_at_the_deadline)
     first = begin(b);
     T_EQ(il_guard_begin(b, &o, &tx, &err), IL_TIMEOUT);
     T_HAS(err.message, "connections");
+    o.once_key = "k"; /* the table of such keys is looked for first */
+    T_EQ(il_guard_transact(b, &o, run_endless, &n, NULL, &err), IL_TIMEOUT);
+    T_EQ(n, 0);
+    o.once_key = NULL;
     t_commit(first);
     o.timeout_ms = -1;
     T_EQ(il_guard_begin(b, &o, &tx, &err), IL_INVAL);
