@@ -37,9 +37,13 @@ toy_of(const struct http_request *r)
 
 #define REFUND (1U << 0)
 #define STUBBORN (1U << 1)
+#define IDLE (1U << 2)
 
 struct toy_in {
     uint32_t flags, n, fail_at;
+    /* of /toy/hold: how it ended, and the time that was left then */
+    const char *outcome;
+    int64_t     left_ms;
 };
 static const struct wire_field in_fields[] = {
     { .name   = "refund",
@@ -52,6 +56,11 @@ static const struct wire_field in_fields[] = {
       .offset = offsetof(struct toy_in, flags),
       .bit    = STUBBORN,
       .help   = "wait beyond the deadline" },
+    { .name   = "idle",
+      .kind   = WIRE_BOOL,
+      .offset = offsetof(struct toy_in, flags),
+      .bit    = IDLE,
+      .help   = "a millisecond passes between two items" },
     { .name = "n", .kind = WIRE_UINT32, .offset = offsetof(struct toy_in, n), .help = "how many" },
     { .name   = "fail_at",
       .kind   = WIRE_UINT32,
@@ -243,20 +252,23 @@ hold_until(struct http_request *r, int gate_fd, bool stubborn)
 static void
 do_hold(struct http_request *r)
 {
-    const struct toy_in *in  = r->state;
-    struct toy          *toy = toy_of(r);
+    struct toy_in *in  = r->state;
+    struct toy    *toy = toy_of(r);
 
     http_app_count(r->server, &toy_http_app, METRIC_HOLDING, 0, 1);
     enum outcome outcome = hold_until(r, toy->gate_fd, (in->flags & STUBBORN) != 0);
     http_app_count(r->server, &toy_http_app, METRIC_HOLDING, 0, -1);
     http_app_count(r->server, &toy_http_app, METRIC_HOLDS, (size_t)outcome, 1);
-    r->state = (void *)(uintptr_t)outcomes[outcome];
+    in->left_ms = http_request_left_ms(r);
+    in->outcome = outcomes[outcome];
 }
 
 static void
 held(struct http_request *r)
 {
-    say(r, r->state, 0);
+    const struct toy_in *in = r->state;
+
+    say(r, in->outcome, (uint64_t)in->left_ms);
 }
 
 static void
@@ -286,6 +298,8 @@ produce(struct http_request *r, struct http_list *list)
     for (uint32_t i = 0; i < in->n; i++) {
         if (in->fail_at > 0 && i + 1 == in->fail_at)
             return IL_STORE;
+        if ((in->flags & IDLE) != 0)
+            (void)poll(NULL, 0, 1);
         if (!http_list_add(list, &(struct toy_out){ text, i })) {
             http_app_count(r->server, &toy_http_app, METRIC_STOPPED, 0, 1);
             return IL_CANCELLED;
