@@ -17,7 +17,6 @@
 #include "cli/cli.h"
 
 #define PREFIX "connections."
-#define SQLITE "sqlite:"
 #define VARIABLE "INTERLOCK_CONNECTION_"
 #define NAME_BYTES_MAX 64
 #define URL_BYTES_MAX 4096
@@ -90,11 +89,13 @@ set(struct cli_config *config, const char *name, const char *text, const char *f
 {
     size_t n_name = strcspn(name, ".");
 
-    if (!name_ok(name, n_name))
+    if (!name_ok(name, n_name)) {
+        bool is_url = strpbrk(name, ":@") != NULL; /* it may contain a password */
         return il__error_set(
             reterr, IL_INVAL,
-            "connections: invalid name '%.40s': use letters, digits, _ and -, at most %d", name,
-            NAME_BYTES_MAX);
+            "connections: invalid name%s%.40s%s: use letters, digits, _ and -, at most %d",
+            is_url ? "" : " '", is_url ? "" : name, is_url ? "" : "'", NAME_BYTES_MAX);
+    }
     if (text == NULL || text[0] == '\0')
         return il__error_set(reterr, IL_INVAL, "connections.%.80s: has no value", name);
     struct cli_connection *c = connection_of(config, name, n_name);
@@ -157,8 +158,6 @@ il__cli_connections_environment(struct cli_config *config, il_error *reterr)
     return IL_OK;
 }
 
-/* What has no scheme is a path, and messages show paths. Refuse what is rather a URL with something
- * before it, or the parameters of libpq: it may contain a password. */
 static il_status
 make_url(const struct cli_connection *c, const char *text, char **ret, il_error *reterr)
 {
@@ -166,8 +165,7 @@ make_url(const struct cli_connection *c, const char *text, char **ret, il_error 
 
     if (url == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    if (strncmp(url, SQLITE, strlen(SQLITE)) == 0 &&
-        (strstr(url + strlen(SQLITE), "://") != NULL || strstr(url, "password=") != NULL))
+    if (il__cli_store_is_odd(url))
         return il__error_set(
             reterr, IL_INVAL,
             "connections.%s: neither a path nor a URL (sqlite:PATH or postgres://...)", c->name);
