@@ -197,6 +197,8 @@ U_TEST(lap_spellings)
         "'segments' : [ '1.5', '2' ] } ] };",
         "x = 'unterminated\nracerLaps[5] = { laps : [ { lapNum : '1', pos : 1, time : '38.17',"
         " extra : fn(1, [2]), segments : [1.5, 2] } ] }",
+        "racerLaps[5] = { laps : [ { } ], laps : [ { lapNum : 1, pos : 1, time : 38.17, segments : "
+        "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20], segments : [1.5, 2] } ] }",
         "// racerLaps[5] = { laps : [ { lapNum : 1, time : 9 } ] }\nracerLaps[5] = "
         "{'laps':[{'lapNum"
         "':'1','pos':'1','time':'38.17','segments':['1.5','2']}]}",

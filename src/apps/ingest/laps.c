@@ -24,6 +24,7 @@ struct reader {
 void *
 il__liverc_grow(void **mem, void *items, size_t n, size_t *capacity, size_t size)
 {
+    CHECK(n <= *capacity);
     if (n < *capacity)
         return items;
     size_t more  = *capacity > 0 ? *capacity * 2 : 16;
@@ -323,6 +324,7 @@ read_segments(struct reader *r, struct racer_lap *lap)
         skip_value(r);
         return;
     }
+    lap->n_segments = 0; /* a second list replaces the first, as in JavaScript */
     while (next_item(r)) {
         if (lap->n_segments == LIVERC_SEGMENTS_MAX) {
             r->fault = "a lap has too many segments";
