@@ -14,15 +14,21 @@
 const char *const il__check_sqlite_steps[]   = { sql_check_sqlite_1 };
 const char *const il__check_postgres_steps[] = { sql_check_postgres_1 };
 
-static const struct il__schema sqlite           = { .version     = ARRAY_LEN(il__check_sqlite_steps),
-                                                    .min_version = 1,
-                                                    .steps       = il__check_sqlite_steps };
-static const struct il__schema postgres         = { .version     = ARRAY_LEN(il__check_postgres_steps),
-                                                    .min_version = 1,
-                                                    .steps       = il__check_postgres_steps };
-const struct app_tables        il__check_tables = { .name     = "check",
-                                                    .sqlite   = &sqlite,
-                                                    .postgres = &postgres };
+static const struct il__schema sqlite = {
+    .version     = ARRAY_LEN(il__check_sqlite_steps),
+    .min_version = 1,
+    .steps       = il__check_sqlite_steps,
+};
+static const struct il__schema postgres = {
+    .version     = ARRAY_LEN(il__check_postgres_steps),
+    .min_version = 1,
+    .steps       = il__check_postgres_steps,
+};
+const struct app_tables il__check_tables = {
+    .name     = "check",
+    .sqlite   = &sqlite,
+    .postgres = &postgres,
+};
 
 struct statement {
     const char           *sql;

@@ -82,6 +82,8 @@ il__check_refused(struct check_app *app, const char *tenant, const char *text)
 void
 il__check_loaded(struct check_app *app, const struct check_current *c)
 {
+    if (app->tables == NULL)
+        return; /* nothing to check */
     http_app_log(app->server, &check_http_app, EVENT_LOADED,
                  HTTP_LOG_INT("invariants", (int64_t)c->n),
                  HTTP_LOG_INT("invalid", (int64_t)c->n_invalid));
