@@ -353,6 +353,10 @@ responses_of(struct json_maker *m, const struct http_route *route)
             response("events: lock, run, queue, job, cache with data {type, name, tenant, what, "
                      "id}; gap: events may have been missed",
                      "text/event-stream", json_pack("{s:s}", "type", "string")));
+    } else if ((route->flags & HTTP_ACCEPTS) != 0) {
+        il__json_set(
+            m, responses, "202",
+            response("started in the background", "application/json", answer_of(m, route)));
     } else {
         if ((route->flags & HTTP_CREATES) != 0)
             il__json_set(m, responses, "201",

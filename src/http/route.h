@@ -53,6 +53,7 @@ enum http_route_flags {
      * interprets them. */
     HTTP_OPEN_BODY = 1 << 10,
     HTTP_FORCES    = 1 << 11, /* may cancel a run of an app */
+    HTTP_ACCEPTS   = 1 << 12, /* starts work in the background: success is 202 */
 };
 
 struct http_route {

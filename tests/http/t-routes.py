@@ -49,6 +49,8 @@ class World:
 
 PIPELINES = tempfile.mkdtemp(prefix="interlock-routes-")
 atexit.register(shutil.rmtree, PIPELINES, True)
+CHECKS = tempfile.mkdtemp(prefix="interlock-routes-")
+atexit.register(shutil.rmtree, CHECKS, True)
 
 
 def serve(**more):
@@ -57,8 +59,11 @@ def serve(**more):
     with open(PIPELINES + "/default/hello.yml", "w", encoding="utf-8") as file:
         file.write("pipeline_id: hello\nsteps:\n- {step_id: say, type: command, run: [echo, hello]}\n"
                    "- {step_id: wait, type: command, run: [sleep, \"{seconds}\"], depends_on: [say]}\nparameters: {seconds: \"0\"}\n")
+    os.makedirs(CHECKS + "/default", exist_ok=True)
+    with open(CHECKS + "/default/a.yml", "w", encoding="utf-8") as file:
+        file.write("- {name: nowhere, connection: none, sql: SELECT 1, schedule: 0 0 1 1 *}\n")
     env = {"INTERLOCK_LOGIN_FAILURES": "100000", "INTERLOCK_LIMIT_TRIGGERS_PER_MINUTE": "0", "INTERLOCK_RUNS_SHUTDOWN": "1s"}
-    return lib.Server(env=env, args=["--pipelines", PIPELINES], **more)
+    return lib.Server(env=env, args=["--pipelines", PIPELINES, "--checks", CHECKS], **more)
 
 
 # ---- good ones: each returns nothing, and raises if something is not as it should be
@@ -258,7 +263,18 @@ def pipelines(w):
     w.call("pipeline_run_get", 404, "NOT_FOUND", args=["nothing"])
 
 
-GOOD = [server, locks, runs, queues, crons, cache, batch, admin, stream, pipelines]
+def checks(w):
+    assert w.call("check_list")["items"][0]["name"] == "nowhere"
+    run = w.call("check_run", 202, body={"names": "nowhere"})["items"][0]["run_id"]
+    w.call("check_run", 404, "CHECK_NOT_FOUND", body={"names": "nothing"})
+    lib.eventually(lambda: w.call("check_result", args=[run], query="?wait=1s")["outcome"] == "error", what="the result")
+    assert w.call("check_results", query="?name=nowhere&limit=5")["items"][0]["id"] == run
+    assert w.call("check_get", args=["nowhere"])["results"][0]["error"] == "connection 'none' is not configured"
+    w.call("check_get", 404, "CHECK_NOT_FOUND", args=["nothing"])
+    w.call("check_result", 404, "CHECK_RESULT_NOT_FOUND", args=["nothing"])
+
+
+GOOD = [server, locks, runs, queues, crons, cache, batch, admin, stream, pipelines, checks]
 
 
 def test_good():

@@ -356,9 +356,10 @@ const struct http_route il__check_routes[] = {
       .fn         = il__check_http_run,
       .body       = &il__check_in_run,
       .answer     = &il__check_started_out,
+      .flags      = HTTP_ACCEPTS,
       .example    = "{\"names\":\"negative_balance,stuck_jobs\"}",
       .summary    = "Check invariants now, in the background; one that is running is not started "
-                    "again. Success is 202" },
+                    "again" },
     { .method     = "GET",
       .path       = "/checks/results",
       .permission = HTTP_MAY_read,
