@@ -66,7 +66,7 @@ case $out in
 *) pass "... and none of the runner" ;;
 esac
 gives "the routes" 0 "$toy" debug docs app-routes toy
-like "... of the app" "$out" "*GET /api/v1/toy/{name}*| read | Greet |"
+like "... of the app" "$out" "*GET /api/v1/toy/greetings/{name}*| read | Greet |"
 gives "routes that are gone" 64 "$toy" debug docs app-routes pipeline
 gives "the exit statuses" 0 "$toy" debug docs exits
 like "... have the app's command in its groups" "$out" "*| 69 | all but *\`toy count\`* |*"
