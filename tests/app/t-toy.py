@@ -1,12 +1,12 @@
-"""What the server gives to an app: grants, rate buckets, metrics, log lines, the pool of threads, streamed lists.
+"""What the server gives to an app: grants, rate buckets, metrics, log lines, the pool of threads, streamed lists, row locks.
 
-toy-server is a server whose only app is toy.c.
+The server is interlock-toy, whose only app is the toy.
 """
 import http.client
 import json
-import os
 import re
 import socket
+import subprocess
 import time
 
 import lib
@@ -16,9 +16,6 @@ WAITING = 128  # of 256 places in the queue
 
 
 class Server(lib.Server):
-    def command(self):
-        return [os.environ["TOY_SERVER"], "--store", self.store, "--listen", self.listen] + self.args
-
     def metric(self, name):
         found = re.search("^" + re.escape(name) + r" (\S+)$", self.get("/metrics").body.decode(), re.M)
         assert found, f"/metrics has no {name}"
@@ -161,6 +158,15 @@ def test_log():
         assert line == {"level": "info", "event": "toy.played", "tenant_id": "toy \"land\"", "plays": 5, "took_ms": 1.5}, line
 
 
+def test_callbacks():
+    """the server calls tick, print_metrics and stop"""
+    with Server(env={"INTERLOCK_TOY_SOURCE_RETRIES": "7"}) as s:
+        assert s.metric("toy_retries") == 7
+        lib.eventually(lambda: s.metric("toy_ticks_total") >= 2, what="two ticks")
+        assert s.stop() == 0, s.log
+        assert json.loads(s.wait_log("toy.stopping"))["reloads"] == 0
+
+
 def test_log_flood():
     """lines that come too fast are dropped, counted and reported"""
     with Server() as s:
@@ -217,7 +223,7 @@ def test_pool_turns():
 
 def test_pool_deadline():
     """running work sees its deadline; work that waits until then is refused and never begins"""
-    with Server(args=["--request-ms", "300"]) as s:
+    with Server(env={"INTERLOCK_REQUEST_TIMEOUT": "300ms"}) as s:
         got = s.post("/api/v1/toy/hold").expect(200).json
         assert got["text"] == "deadline" and got["n"] == 1, got  # 0 ms would be no limit for a transaction
         calls = hold_all(s)
@@ -251,7 +257,7 @@ def test_pool_client_gone():
 
 def test_pool_stop():
     """a stop lets running work end until its time is over, then cancels it"""
-    with Server(args=["--shutdown-ms", "300"]) as s:
+    with Server(env={"INTERLOCK_SHUTDOWN": "300ms"}) as s:
         calls = hold_all(s)  # stubborn: only cancelling ends them
         waiting = Call(s, "/toy/hold")
         s.until("interlock_http_pool_waiting", 1)
@@ -309,7 +315,8 @@ def test_list_slow_client():
         s.until("interlock_http_pool_busy", 4)
         s.post("/api/v1/toy/measure?n=1").expect(200)
         for call in slow:
-            assert len(call.answer().expect(200).json["items"]) == 100000
+            body = call.answer().expect(200).body  # test_list_long parses one
+            assert body.count(b'"n":') == 100000 and body.endswith(b'],"next":null}'), body[-100:]
         assert high_water(s) - before < 8 << 20
         s.until("interlock_http_pool_busy", 0)
 
@@ -333,7 +340,7 @@ def test_list_breaks():
 
 def test_list_deadline():
     """a client that does not take the list until the deadline loses it"""
-    with Server(args=["--request-ms", "300"]) as s:
+    with Server(env={"INTERLOCK_REQUEST_TIMEOUT": "300ms"}) as s:
         call = Call(s, "/toy/list?n=200000", "GET")
         s.until("toy_lists_stopped_total", 1)
         expect_broken(call)
@@ -342,7 +349,7 @@ def test_list_deadline():
 
 def test_list_slow_producer():
     """a list that is not produced until the deadline is stopped, even if nothing could be sent so far"""
-    with Server(args=["--request-ms", "100"]) as s:
+    with Server(env={"INTERLOCK_REQUEST_TIMEOUT": "100ms"}) as s:
         get_list(s, "n=250&idle=true").expect(503, "TOY_BROKEN")  # less than a chunk, in at least 250 ms
         assert s.metric("toy_lists_stopped_total") == 1
         s.until("interlock_http_pool_busy", 0)
@@ -368,7 +375,7 @@ def test_list_client_gone():
 
 def test_list_stop():
     """a stop with lists on their way"""
-    with Server(args=["--shutdown-ms", "300"]) as s:
+    with Server(env={"INTERLOCK_SHUTDOWN": "300ms"}) as s:
         calls = [Call(s, "/toy/list?n=4000000000", "GET") for _ in range(3)]
         s.until("interlock_http_pool_busy", 3)
         assert s.stop() == 0, s.log
@@ -387,6 +394,92 @@ def test_speed_of_others():
         s.post("/api/v1/toy/release").expect(200)
         for call in calls:
             call.answer().expect(200)
+
+
+# ---- row locks
+
+
+LABELS = '{pipeline="toy",entity="course"}'
+
+
+def lock_rows(s, n, more=""):
+    return s.post(f"/api/v1/toy/lock?n={n}{more}")
+
+
+def report(s, *args):
+    """`locks --report` of the server: its exit status and its JSON."""
+    done = subprocess.run([lib.BINARY, "locks", "--report", "--json", "--server", f"http://{s.address}", *args],
+                          env={"PATH": "/usr/bin:/bin", "HOME": s.folder, "INTERLOCK_API_KEY": s.key},
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout, done
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_row_lock():
+    """a row lock is in /metrics, in the log at level debug, in /admin/row-locks and in `locks --report`"""
+    with Server(env={"INTERLOCK_LOG_LEVEL": "debug"}) as s:
+        assert s.get("/api/v1/admin/row-locks").expect(200).json == {"items": [], "next": None}
+        s.post("/api/v1/toy/rows?n=1").expect(200)
+        lock_rows(s, 1, "&slow=true").expect(200)
+        s.until("interlock_row_lock_hold_seconds_count" + LABELS, 1)
+        s.until("interlock_row_lock_wait_seconds_count" + LABELS, 1)
+        assert s.metric("interlock_row_lock_hold_seconds_sum" + LABELS) >= 0.005
+        assert s.metric("interlock_row_lock_violations_total" + LABELS) == 0
+        line = json.loads(s.wait_log('"row.lock_'))
+        assert line["pipeline"] == "toy" and line["entity"] == "course" and line["outcome"] == "committed", line
+        assert line["lock_hold_ms"] >= 5 and line["lock_wait_ms"] >= 0, line
+        # one that took 2 s, on a machine that stood still, is a warning
+        assert line["level"] == ("debug" if max(line["lock_hold_ms"], line["lock_wait_ms"]) < 2000 else "warn"), line
+        (item,) = s.get("/api/v1/admin/row-locks").expect(200).json["items"]
+        lock = item["lock"]
+        assert item["seq"] == 1 and lock["event"] == "toy.lock_acquired" and lock["caller"] == "lock", item
+        assert lock["table"] == "course" and lock["key"] == "default,c00000" and lock["place"].count("rows.c:") == 1, item
+        s.get("/api/v1/admin/row-locks", key=s.key_for("t", "operator")).expect(403)
+
+        status, got = report(s, "--critical", "1h")
+        assert status == 0 and got["status"] == "ok" and got["locks"] == 1, (status, got)
+        (group,) = got["groups"]
+        assert (group["pipeline"], group["entity"], group["caller"], group["count"]) == ("toy", "course", "lock", 1), group
+        status, got = report(s, "--critical", "1ms")
+        assert status == 2 and got["status"] == "critical", (status, got)
+
+
+def test_row_lock_violation():
+    """a constraint refuses the transaction: its row lock is counted as a violation"""
+    with Server() as s:
+        s.post("/api/v1/toy/rows?n=1").expect(200)
+        lock_rows(s, 1, "&break=true").expect(409, "TOY_REFUSED")
+        s.until("interlock_row_lock_violations_total" + LABELS, 1)
+        (item,) = s.get("/api/v1/admin/row-locks").expect(200).json["items"]
+        assert item["lock"]["outcome"] == "violation", item
+        assert "row.lock_acquired" not in s.log  # the level is info
+        status, got = report(s, "--critical", "1h")
+        assert status == 1 and got["groups"][0]["integrity_rollbacks"] == 1, (status, got)
+
+
+def test_row_locks_kept():
+    """of 5,000 row locks the newest 4,096 are kept, in pages without gaps"""
+    with Server() as s:
+        s.post("/api/v1/toy/rows?n=250").expect(200)
+        for n in range(250, 5001, 250):
+            lock_rows(s, 250).expect(200)
+            s.until("interlock_row_lock_hold_seconds_count" + LABELS, n)  # so that none is dropped on its way
+        assert s.metric("interlock_row_locks_dropped_total") == 0
+        seen, cursor, sizes = [], "", []
+        while cursor is not None:
+            page = s.get("/api/v1/admin/row-locks" + (f"?cursor={cursor}" if cursor else "")).expect(200).json
+            seen += page["items"]
+            sizes.append(len(page["items"]))
+            cursor = page["next"]
+        assert sizes == [1000, 1000, 1000, 1000, 96], sizes
+        assert [item["seq"] for item in seen] == list(range(5000, 5000 - 4096, -1))
+        # the events of a transaction: each of its rows once
+        assert {item["lock"]["key"] for item in seen[:250]} == {f"default,c{i:05}" for i in range(250)}
+        page = s.get("/api/v1/admin/row-locks?limit=2&cursor=4999").expect(200).json
+        assert [item["seq"] for item in page["items"]] == [4998, 4997] and page["next"] == "4997", page
+        assert s.get("/api/v1/admin/row-locks?cursor=905").expect(200).json == {"items": [], "next": None}
+        s.get("/api/v1/admin/row-locks?cursor=0").expect(400)
+        assert report(s, "--critical", "1h")[1]["locks"] == 4096
 
 
 lib.main(globals())

@@ -1,10 +1,20 @@
 #!/bin/bash
 # Apps: what apps.def lists is all that the binary knows of them. interlock-toy is built with another
-# apps.def: without the runner, and with an app `toy` that only tests have.
+# apps.def (tests/app/apps): without the runner, and with an app `toy` that only tests have.
 . "$(dirname "$0")/lib.sh" || exit 1
 toy=${IL_TEST_TOY:?the binary with other apps}
 tables=$here/../../tools/app-tables
 socket=$work/http.sock
+
+# unlike NAME TEXT PATTERN
+unlike() {
+    # shellcheck disable=SC2053
+    if [[ $2 == $3 ]]; then
+        fail "$1" "$2"
+    else
+        pass "$1"
+    fi
+}
 
 # ---- the generator ----
 mkdir -p apps/one apps/two
@@ -25,6 +35,17 @@ like "... is named" "$err" "*X(three)*does not exist"
 printf 'X(one)\nX(two, 2)\n' >apps/apps.def
 gives "not a row" 1 "$tables" names apps/apps.def
 like "... its line is named" "$err" "*apps.def:2: expected X(name)"
+
+# ---- the line of the toy ----
+cp -r "$here/../app/apps" toy_apps
+for kind in commands options config exits; do
+    is "$kind of the toy" "$("$tables" "$kind" toy_apps/apps.def)" "#include \"apps/toy/$kind.def\""
+done
+sed -i '/^X(toy)$/d' toy_apps/apps.def
+is "without its line: no app" "$("$tables" names toy_apps/apps.def)" ""
+for kind in commands options config exits events metrics runs; do
+    is "... no $kind" "$("$tables" "$kind" toy_apps/apps.def)" ""
+done
 
 # ---- layers: a command of an app is part of the command line, the rest of the app is not ----
 mkdir -p tree/include tree/src/cli tree/src/apps/one
@@ -61,15 +82,31 @@ gives "the exit statuses" 0 "$toy" debug docs exits
 like "... in the order of their numbers" "$out" "*| 2 | *| 3 | \`toy count\` | the count is even |*| 64 | *"
 gives "the error codes" 0 "$toy" debug docs http-errors
 like "... with the app's" "$out" "*TOY_NOT_FOUND*"
-case $out in
-*PIPELINE_NOT_FOUND*) fail "... and none of the runner" "$out" ;;
-*) pass "... and none of the runner" ;;
-esac
+unlike "... and none of the runner" "$out" "*PIPELINE_NOT_FOUND*"
 gives "the routes" 0 "$toy" debug docs app-routes toy
-like "... of the app" "$out" "*GET /api/v1/toy/{name}*| read | Greet |"
+like "... of the app" "$out" "*GET /api/v1/toy/greetings/{name}*| read | Greet |"
 gives "routes that are gone" 64 "$toy" debug docs app-routes pipeline
 gives "the exit statuses" 0 "$toy" debug docs exits
 like "... have the app's command in its groups" "$out" "*| 69 | all but *\`toy count\`* |*"
+
+# ---- the same without its line: $il is built from the same sources ----
+gives "the commands" 0 "$toy" --help
+like "... with the toy's" "$out" "*toy*"
+gives "... and without" 0 "$il" --help
+unlike "... none of it" "$out" "*toy*"
+error "a command of it" 64 "unknown command 'toy'*" "$il" toy count
+error "an option of it" 64 "serve: unknown option '--toy-greeting'*" "$il" serve --toy-greeting x
+printf 'toy: {source: {retries: 1}}\n' >bad.yml
+error "a key of it" 64 "bad.yml:1: unknown key 'toy*" "$il" config check bad.yml
+gives "a table of its routes" 64 "$il" debug docs app-routes toy
+for table in commands options config exits metrics server-metrics log-events routes http-errors; do
+    gives "$table" 0 "$il" debug docs "$table"
+    unlike "... none of the toy" "${out,,}" "*toy*"
+done
+for table in server-metrics log-events; do
+    gives "$table with the toy" 0 "$toy" debug docs "$table"
+    like "... has its own" "$out" "*toy[_.]*"
+done
 
 # ---- its commands ----
 gives "a command" 0 "$toy" toy count

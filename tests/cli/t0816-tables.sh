@@ -3,8 +3,8 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-toy=${IL_TEST_TABLES_TOY:?the binary with a made-up app} # tests/tables
-next=${IL_TEST_TABLES_NEXT:?the same with the next version of its tables}
+toy=${IL_TEST_TOY:?the binary with the toy app} # tests/app
+next=${IL_TEST_TOY_NEXT:?the same with the next version of its tables}
 
 run "$toy" migrate --json
 is "in SQLite the tables are created when they are opened" "$status" 0

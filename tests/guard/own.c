@@ -88,8 +88,7 @@ G_TEST(a_connection_to_sqlite_of_the_callers)
     /* SQLite skips a byte order mark, and its comments do not nest. */
     static const char *const ends[] = {
         "COMMIT",
-        "\xEF\xBB\xBF"
-        "COMMIT",
+        "\xEF\xBB\xBF\tCOMMIT",
         "\xEF\xBB\xBF /* a */ END",
         "/* a /* b */ COMMIT",
         "-- a\nROLLBACK",

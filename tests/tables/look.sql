@@ -70,3 +70,8 @@ SELECT replace(line, current_schema() || '.', '') AS line FROM (
     SELECT k.conrelid::regclass || ' ' || k.conname || ' ' || pg_get_constraintdef(k.oid)
       FROM pg_constraint k WHERE k.connamespace = current_schema()::regnamespace) AS lines
  ORDER BY line;
+
+-- name: set_version
+-- Somebody's version of the tables.
+-- params:  1 version  2 min_version
+UPDATE interlock_tables SET version = $1, min_version = $2;

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "harness/postgres.h"
 
-#include "toy_sql.inc"
+#include "tables_look_sql.inc"
 
 #define TEXT_BYTES_MAX 65536
 

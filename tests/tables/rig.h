@@ -5,11 +5,11 @@
 #ifndef T_TABLES_RIG_H
 #define T_TABLES_RIG_H
 
+#include "app/apps/toy/tables.h"
 #include "apps/common/tables.h"
 #include "harness/check.h"
 #include "harness/cmocka.h"
 #include "harness/tmp.h"
-#include "tables/toy.h"
 
 #define R_LIMIT_MS 60000
 

@@ -1,10 +1,11 @@
 /*
  * versions.c: checks that hold for the tables of every app: a fresh schema equals an upgraded one,
- * and tenants cannot meet. The made-up app is one of them.
+ * and tenants cannot meet. The toy is one of them, and its invariants find planted rows.
  */
 #include <stdio.h>
 
 #include "apps/app.h"
+#include "apps/check/check.h"
 #include "tables/rig.h"
 
 typedef void check_fn(const struct t_rig *r, const struct app_tables *t);
@@ -155,6 +156,96 @@ R_TEST(two_tenants_never_meet)
     il_guard_close(g);
 }
 
+/* ---- invariants ------------------------------------------------------------------------------ */
+
+static il_status
+tables_of(void *cookie, const struct http_app *app, il_guard **ret, il_error *reterr)
+{
+    const struct t_rig *r = cookie;
+
+    return il__tables_open(app->tables, r->place, &(struct tables_opts){ .existing = true }, ret,
+                           reterr);
+}
+
+/* Run both invariants of the toy; release the results and the set. */
+static void
+run_invariants(struct t_rig *r, const char *tenant, struct check_set *set,
+               struct check_result results[T_TOY_INVARIANTS])
+{
+    static const struct http_app app = { .name         = "toy",
+                                         .tables       = &t_toy,
+                                         .invariants   = t_toy_invariants,
+                                         .n_invariants = T_TOY_INVARIANTS };
+    const struct check_how       how = { .tables = tables_of, .cookie = r };
+    const struct check          *checks[T_TOY_INVARIANTS];
+    il_error                     err;
+
+    *set = (struct check_set){ .items = NULL };
+    T_EQ(il__checks_add_app(set, &app, tenant, &err), IL_OK);
+    T_EQ(set->n, T_TOY_INVARIANTS);
+    for (size_t i = 0; i < T_TOY_INVARIANTS; i++)
+        checks[i] = &set->items[i];
+    T_EQ(il__checks_run(checks, T_TOY_INVARIANTS, &how, results, &err), IL_OK);
+}
+
+static void
+release_results(struct check_set *set, struct check_result results[T_TOY_INVARIANTS])
+{
+    for (size_t i = 0; i < T_TOY_INVARIANTS; i++)
+        il__check_result_release(&results[i]);
+    il__checks_release(set);
+}
+
+/* Two courses, one of them overbooked and one with a blank, of tenant a; b has neither. */
+static void
+plant(const struct t_rig *r)
+{
+    char      out[4096];
+    il_guard *g = t_tables_open(r, &t_toy);
+
+    for (int i = 0; i < 3; i++)
+        (void)t_run(g, &t_toy_course_add,
+                    APP_VALUES(il_guard_text(i < 2 ? "a" : "b"),
+                               il_guard_text(i == 1 ? "d e" : "c"), il_guard_int(1)),
+                    out);
+    for (int i = 0; i < 3; i++)
+        (void)t_run(g, &t_toy_booking_add,
+                    APP_VALUES(il_guard_text(i < 2 ? "a" : "b"), il_guard_text(i == 1 ? "2" : "1"),
+                               il_guard_text("c")),
+                    out);
+    il_guard_close(g);
+}
+
+R_TEST(invariants_find_planted_rows)
+{
+    struct check_set    set;
+    struct check_result results[T_TOY_INVARIANTS];
+
+    run_invariants(r, "a", &set, results);
+    for (size_t i = 0; i < T_TOY_INVARIANTS; i++) /* there are no tables yet */
+        T_EQ(results[i].outcome, CHECK_SKIPPED);
+    release_results(&set, results);
+
+    plant(r);
+    run_invariants(r, "a", &set, results);
+    T_STREQ(results[0].check->name, "toy.overbooked");
+    T_STREQ(results[1].check->name, "toy.blank_codes");
+    for (size_t i = 0; i < T_TOY_INVARIANTS; i++) {
+        if (results[i].outcome != CHECK_BROKEN)
+            T_FAIL("%s: %s", results[i].check->name, results[i].error.message);
+        T_EQ(results[i].found.n_new, 1);
+    }
+    T_STREQ(results[0].found.offenders[0].key, "c");
+    T_HAS(results[0].found.offenders[0].text, "2 bookings of 1 seats");
+    T_STREQ(results[1].found.offenders[0].key, "d e");
+    release_results(&set, results);
+
+    run_invariants(r, "b", &set, results);
+    for (size_t i = 0; i < T_TOY_INVARIANTS; i++)
+        T_EQ(results[i].outcome, CHECK_PASSED);
+    release_results(&set, results);
+}
+
 int
 main(void)
 {
@@ -164,6 +255,7 @@ main(void)
         R_ROW(rows_survive_an_upgrade),
         R_ROW(keys_without_a_tenant_are_found),
         R_ROW(two_tenants_never_meet),
+        R_ROW(invariants_find_planted_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

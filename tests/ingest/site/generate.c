@@ -22,8 +22,8 @@ page(const struct site_options *o, const char *url, struct site_answer *answer)
 static void
 expect_status(const struct site_options *o, const char *url, unsigned status)
 {
-    struct site_answer      answer;
-    AUTO_BUF struct il__buf b = page(o, url, &answer);
+    struct site_answer             answer;
+    AUTO_BUF UNUSED struct il__buf b = page(o, url, &answer);
 
     if (answer.status != status)
         T_FAIL("%s: status %u, not %u", url, answer.status, status);
@@ -301,13 +301,13 @@ U_TEST(a_revision_changes_a_third_of_the_races)
 
 U_TEST(a_revision_is_modified_later)
 {
-    struct site_options     o = SITE_OPTIONS_INIT;
-    struct site_answer      answer;
-    AUTO_BUF struct il__buf first = page(&o, "/", &answer);
+    struct site_options            o = SITE_OPTIONS_INIT;
+    struct site_answer             answer;
+    AUTO_BUF UNUSED struct il__buf first = page(&o, "/", &answer);
 
     T_STREQ(answer.last_modified, "Thu, 01 Jan 2026 00:00:00 GMT");
-    o.revision                     = 86400 + 61;
-    AUTO_BUF struct il__buf second = page(&o, "/", &answer);
+    o.revision                            = 86400 + 61;
+    AUTO_BUF UNUSED struct il__buf second = page(&o, "/", &answer);
     T_STREQ(answer.last_modified, "Fri, 02 Jan 2026 00:01:01 GMT");
 }
 

@@ -1,9 +1,10 @@
 /*
- * toy.h: the tables of a made-up app, in several versions, and its statements.
+ * tables.h: the tables of the toy app, in several versions, its statements and its invariants.
  */
-#ifndef T_TOY_H
-#define T_TOY_H
+#ifndef T_TOY_TABLES_H
+#define T_TOY_TABLES_H
 
+#include "apps/common/invariant.h"
 #include "apps/common/tables.h"
 
 extern const struct app_tables t_toy;        /* version 1 */
@@ -14,5 +15,9 @@ extern const struct app_tables t_other;      /* another app with the same tables
 
 extern const struct app_statement t_toy_course_add, t_toy_seats, t_toy_booking_add, t_toy_courses,
     t_toy_title, t_toy_engine;
+
+/* One is SQL, one a function. */
+#define T_TOY_INVARIANTS 2
+extern const struct app_invariant t_toy_invariants[T_TOY_INVARIANTS];
 
 #endif

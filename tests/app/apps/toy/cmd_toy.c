@@ -25,7 +25,7 @@ il__cli_cmd_toy_ask(struct cli *cli)
     if (!il__cli_is_remote(cli))
         return il__cli_usage("toy ask: needs --server");
     il__buf_init(&path, 1024);
-    il__buf_adds(&path, "/toy/");
+    il__buf_adds(&path, "/toy/greetings/");
     il__cli_path_add(&path, cli->args.operands[0]);
     if (il__cli_request(cli, "GET", il__buf_str(&path), NULL, 0, &answer, &err) != IL_OK)
         return il__cli_fail(&err);

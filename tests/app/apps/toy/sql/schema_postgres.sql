@@ -1,4 +1,4 @@
--- toy_postgres.sql: as toy_sqlite.sql.
+-- schema_postgres.sql: as schema_sqlite.sql.
 
 -- name: toy_postgres_1
 CREATE TABLE course (

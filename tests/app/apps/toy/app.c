@@ -1,5 +1,5 @@
 /*
- * toy.c: the toy app. Each section uses one part of struct http_app; the routes are at the end.
+ * app.c: the routes of the toy app, and its table. Each section uses one part of struct http_app.
  *
  *   /toy/read, /toy/write    need a grant
  *   /toy/limited             has a rate bucket
@@ -7,9 +7,9 @@
  *   /toy/flood               logs many lines at once
  *   /toy/hold, /toy/release  keep a thread of the pool busy
  *   /toy/list                a streamed list
+ *   /toy/rows, /toy/lock     guarded transactions (rows.c)
+ *   /toy/greetings/{name}    settings (settings.c)
  */
-#include "toy.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -21,46 +21,37 @@
 #include "http/bucket.h"
 #include "http/handler.h"
 #include "http/list.h"
-
-struct toy {
-    struct http_server *server;
-    int                 gate_fd; /* eventfd: readable while /toy/hold need not wait */
-};
-
-static struct toy *
-toy_of(const struct http_request *r)
-{
-    return http_app_state(r->server, &toy_http_app);
-}
+#include "tables.h"
+#include "toy.h"
 
 /* ---- inputs and answers ---------------------------------------------------------------------- */
 
-#define REFUND (1U << 0)
-#define STUBBORN (1U << 1)
-#define IDLE (1U << 2)
-
-struct toy_in {
-    uint32_t flags, n, fail_at;
-    /* of /toy/hold: how it ended, and the time that was left then */
-    const char *outcome;
-    int64_t     left_ms;
-};
 static const struct wire_field in_fields[] = {
     { .name   = "refund",
       .kind   = WIRE_BOOL,
       .offset = offsetof(struct toy_in, flags),
-      .bit    = REFUND,
+      .bit    = TOY_REFUND,
       .help   = "give the token back" },
     { .name   = "stubborn",
       .kind   = WIRE_BOOL,
       .offset = offsetof(struct toy_in, flags),
-      .bit    = STUBBORN,
+      .bit    = TOY_STUBBORN,
       .help   = "wait beyond the deadline" },
     { .name   = "idle",
       .kind   = WIRE_BOOL,
       .offset = offsetof(struct toy_in, flags),
-      .bit    = IDLE,
+      .bit    = TOY_IDLE,
       .help   = "a millisecond passes between two items" },
+    { .name   = "slow",
+      .kind   = WIRE_BOOL,
+      .offset = offsetof(struct toy_in, flags),
+      .bit    = TOY_SLOW,
+      .help   = "hold the rows for some milliseconds" },
+    { .name   = "break",
+      .kind   = WIRE_BOOL,
+      .offset = offsetof(struct toy_in, flags),
+      .bit    = TOY_BREAK,
+      .help   = "violate a constraint" },
     { .name = "n", .kind = WIRE_UINT32, .offset = offsetof(struct toy_in, n), .help = "how many" },
     { .name   = "fail_at",
       .kind   = WIRE_UINT32,
@@ -94,9 +85,8 @@ static const struct wire_object toy_out = { .name     = "Toy",
                                             .help     = "An answer of the toy",
                                             .bytes    = sizeof(struct toy_out) };
 
-/* The inputs stay in r->state, for the functions that follow. */
-static struct toy_in *
-take(struct http_request *r)
+struct toy_in *
+toy_take(struct http_request *r)
 {
     struct toy_in *in = http_alloc(r, sizeof *in);
 
@@ -109,8 +99,8 @@ take(struct http_request *r)
     return http_take_query(r, in) ? in : NULL;
 }
 
-static void
-say(struct http_request *r, const char *text, uint64_t n)
+void
+toy_say(struct http_request *r, const char *text, uint64_t n)
 {
     http_say(r, 200, &toy_out, &(struct toy_out){ text, n });
 }
@@ -120,7 +110,7 @@ say(struct http_request *r, const char *text, uint64_t n)
 static void
 say_ok(struct http_request *r)
 {
-    say(r, "ok", 0);
+    toy_say(r, "ok", 0);
 }
 
 /* ---- a bucket -------------------------------------------------------------------------------- */
@@ -130,25 +120,17 @@ static const struct http_bucket bucket = { .name = "toys", .tokens = 2, .period_
 static void
 limited(struct http_request *r)
 {
-    const struct toy_in *in = take(r);
+    const struct toy_in *in = toy_take(r);
 
     if (in == NULL)
         return;
-    if ((in->flags & REFUND) != 0)
+    if ((in->flags & TOY_REFUND) != 0)
         http_bucket_refund(r);
-    say(r, "ok", 0);
+    toy_say(r, "ok", 0);
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 
-enum {
-    METRIC_PLAYS,
-    METRIC_HOLDING,
-    METRIC_PLAY_SECONDS,
-    METRIC_HOLDS,
-    METRIC_STOPPED,
-    METRIC_LAST
-};
 static const char *const outcomes[] = { "released", "gone", "deadline" };
 enum outcome {
     RELEASED,
@@ -157,26 +139,25 @@ enum outcome {
 };
 
 static const struct http_app_metric metrics[] = {
-    [METRIC_PLAYS]        = { HTTP_METRIC_counter, "toy_plays_total", "plays", NULL, NULL, 0 },
-    [METRIC_HOLDING]      = { HTTP_METRIC_gauge, "toy_holding", "running holds", NULL, NULL, 0 },
-    [METRIC_PLAY_SECONDS] = { HTTP_METRIC_histogram, "toy_play_seconds", "time of a play", NULL,
-                              NULL, 0 },
-    [METRIC_HOLDS]        = { HTTP_METRIC_counter, "toy_holds_total", "holds that ended", "outcome",
-                              outcomes, ARRAY_LEN(outcomes) },
-    [METRIC_LAST]         = { HTTP_METRIC_gauge, "toy_last", "the last number", NULL, NULL, 0 },
-    [METRIC_STOPPED]      = { HTTP_METRIC_counter, "toy_lists_stopped_total",
-                              "lists that nobody wanted to the end", NULL, NULL, 0 },
+    [TOY_METRIC_PLAYS]   = { HTTP_METRIC_counter, "toy_plays_total", "plays", NULL, NULL, 0 },
+    [TOY_METRIC_HOLDING] = { HTTP_METRIC_gauge, "toy_holding", "running holds", NULL, NULL, 0 },
+    [TOY_METRIC_PLAY_SECONDS] = { HTTP_METRIC_histogram, "toy_play_seconds", "time of a play", NULL,
+                                  NULL, 0 },
+    [TOY_METRIC_HOLDS]   = { HTTP_METRIC_counter, "toy_holds_total", "holds that ended", "outcome",
+                             outcomes, ARRAY_LEN(outcomes) },
+    [TOY_METRIC_LAST]    = { HTTP_METRIC_gauge, "toy_last", "the last number", NULL, NULL, 0 },
+    [TOY_METRIC_STOPPED] = { HTTP_METRIC_counter, "toy_lists_stopped_total",
+                             "lists that nobody wanted to the end", NULL, NULL, 0 },
+    [TOY_METRIC_TICKS]   = { HTTP_METRIC_counter, "toy_ticks_total", "ticks of the server", NULL,
+                             NULL, 0 },
 };
 
 /* ---- log lines ------------------------------------------------------------------------------- */
 
-enum {
-    EVENT_PLAYED,
-    EVENT_FLOOD
-};
 static const struct http_app_event events[] = {
-    [EVENT_PLAYED] = { HTTP_LOG_INFO, "toy.played", "somebody played" },
-    [EVENT_FLOOD]  = { HTTP_LOG_INFO, "toy.flood", "one of many lines" },
+    [TOY_EVENT_PLAYED]   = { HTTP_LOG_INFO, "toy.played", "somebody played" },
+    [TOY_EVENT_FLOOD]    = { HTTP_LOG_INFO, "toy.flood", "one of many lines" },
+    [TOY_EVENT_STOPPING] = { HTTP_LOG_INFO, "toy.stopping", "the server stops" },
 };
 
 static void
@@ -184,19 +165,19 @@ do_measure(struct http_request *r)
 {
     const struct toy_in *in = r->state;
 
-    http_app_count(r->server, &toy_http_app, METRIC_PLAYS, 0, in->n);
-    http_app_gauge(r->server, &toy_http_app, METRIC_LAST, 0, in->n);
-    http_app_observe(r->server, &toy_http_app, METRIC_PLAY_SECONDS, 0,
+    http_app_count(r->server, &toy_http_app, TOY_METRIC_PLAYS, 0, in->n);
+    http_app_gauge(r->server, &toy_http_app, TOY_METRIC_LAST, 0, in->n);
+    http_app_observe(r->server, &toy_http_app, TOY_METRIC_PLAY_SECONDS, 0,
                      2000 * (int64_t)IL__NS_PER_MS);
-    http_app_log(r->server, &toy_http_app, EVENT_PLAYED, HTTP_LOG_TEXT("tenant_id", "toy \"land\""),
-                 HTTP_LOG_TEXT("missing", NULL), HTTP_LOG_INT("plays", in->n),
-                 HTTP_LOG_MS("took_ms", 1500 * INT64_C(1000)));
+    http_app_log(r->server, &toy_http_app, TOY_EVENT_PLAYED,
+                 HTTP_LOG_TEXT("tenant_id", "toy \"land\""), HTTP_LOG_TEXT("missing", NULL),
+                 HTTP_LOG_INT("plays", in->n), HTTP_LOG_MS("took_ms", 1500 * INT64_C(1000)));
 }
 
 static void
 measure(struct http_request *r)
 {
-    if (take(r) != NULL)
+    if (toy_take(r) != NULL)
         http_pool(r, do_measure, say_ok);
 }
 
@@ -204,12 +185,12 @@ measure(struct http_request *r)
 static void
 flood(struct http_request *r)
 {
-    const struct toy_in *in = take(r);
+    const struct toy_in *in = toy_take(r);
 
     for (uint32_t i = 0; in != NULL && i < in->n; i++)
-        http_app_log(r->server, &toy_http_app, EVENT_FLOOD, HTTP_LOG_INT("line", i));
+        http_app_log(r->server, &toy_http_app, TOY_EVENT_FLOOD, HTTP_LOG_INT("line", i));
     if (in != NULL)
-        say(r, "ok", in->n);
+        toy_say(r, "ok", in->n);
 }
 
 /* ---- the pool -------------------------------------------------------------------------------- */
@@ -255,10 +236,10 @@ do_hold(struct http_request *r)
     struct toy_in *in  = r->state;
     struct toy    *toy = toy_of(r);
 
-    http_app_count(r->server, &toy_http_app, METRIC_HOLDING, 0, 1);
-    enum outcome outcome = hold_until(r, toy->gate_fd, (in->flags & STUBBORN) != 0);
-    http_app_count(r->server, &toy_http_app, METRIC_HOLDING, 0, -1);
-    http_app_count(r->server, &toy_http_app, METRIC_HOLDS, (size_t)outcome, 1);
+    http_app_count(r->server, &toy_http_app, TOY_METRIC_HOLDING, 0, 1);
+    enum outcome outcome = hold_until(r, toy->gate_fd, (in->flags & TOY_STUBBORN) != 0);
+    http_app_count(r->server, &toy_http_app, TOY_METRIC_HOLDING, 0, -1);
+    http_app_count(r->server, &toy_http_app, TOY_METRIC_HOLDS, (size_t)outcome, 1);
     in->left_ms = http_request_left_ms(r);
     in->outcome = outcomes[outcome];
 }
@@ -268,13 +249,13 @@ held(struct http_request *r)
 {
     const struct toy_in *in = r->state;
 
-    say(r, in->outcome, (uint64_t)in->left_ms);
+    toy_say(r, in->outcome, (uint64_t)in->left_ms);
 }
 
 static void
 hold(struct http_request *r)
 {
-    if (take(r) != NULL)
+    if (toy_take(r) != NULL)
         http_pool(r, do_hold, held);
 }
 
@@ -282,7 +263,7 @@ static void
 release(struct http_request *r)
 {
     set_fd(toy_of(r)->gate_fd);
-    say(r, "ok", 0);
+    toy_say(r, "ok", 0);
 }
 
 /* ---- a streamed list ------------------------------------------------------------------------- */
@@ -298,10 +279,10 @@ produce(struct http_request *r, struct http_list *list)
     for (uint32_t i = 0; i < in->n; i++) {
         if (in->fail_at > 0 && i + 1 == in->fail_at)
             return IL_STORE;
-        if ((in->flags & IDLE) != 0)
+        if ((in->flags & TOY_IDLE) != 0)
             (void)poll(NULL, 0, 1);
         if (!http_list_add(list, &(struct toy_out){ text, i })) {
-            http_app_count(r->server, &toy_http_app, METRIC_STOPPED, 0, 1);
+            http_app_count(r->server, &toy_http_app, TOY_METRIC_STOPPED, 0, 1);
             return IL_CANCELLED;
         }
     }
@@ -319,38 +300,16 @@ not_produced(struct http_request *r)
 static void
 list(struct http_request *r)
 {
-    if (take(r) != NULL)
+    if (toy_take(r) != NULL)
         http_say_list(r, &toy_out, produce, not_produced);
 }
 
 /* ---- the app --------------------------------------------------------------------------------- */
 
-static il_status
-toy_open(struct http_server *s, const struct http_app_config *config UNUSED, void **ret,
-         il_error *reterr)
-{
-    struct toy *toy = il__calloc(1, sizeof *toy);
-
-    if (toy == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
-    toy->server  = s;
-    toy->gate_fd = eventfd(0, EFD_CLOEXEC);
-    CHECK(toy->gate_fd >= 0);
-    *ret = toy;
-    return IL_OK;
-}
-
-static void
-toy_close(void *state)
-{
-    struct toy *toy = state;
-
-    (void)close(toy->gate_fd);
-    il__free(toy);
-}
-
 static const struct http_app_error errors[] = {
     { "TOY_BROKEN", 503, IL_STORE, "the toy is broken" },
+    { "TOY_NOT_FOUND", 404, IL_NOT_FOUND, "nobody to greet" },
+    { "TOY_REFUSED", 409, IL_STATE, "the tables refuse it" },
 };
 
 static const struct http_route routes[] = {
@@ -420,19 +379,49 @@ static const struct http_route routes[] = {
       .answer     = &toy_out,
       .flags      = HTTP_PAGE,
       .summary    = "Lists n items" },
+    { .method     = "POST",
+      .path       = "/toy/rows",
+      .permission = HTTP_MAY_write,
+      .id         = "toy_rows",
+      .fn         = toy_rows,
+      .query      = &toy_in,
+      .answer     = &toy_out,
+      .summary    = "Creates n courses" },
+    { .method     = "POST",
+      .path       = "/toy/lock",
+      .permission = HTTP_MAY_write,
+      .id         = "toy_lock",
+      .fn         = toy_lock,
+      .query      = &toy_in,
+      .answer     = &toy_out,
+      .summary    = "Locks n courses" },
+    { .method     = "GET",
+      .path       = "/toy/greetings/{name}",
+      .permission = HTTP_MAY_read,
+      .id         = "toy_greet",
+      .fn         = toy_greet,
+      .answer     = &toy_greeting_out,
+      .summary    = "Greet" },
 };
 
 const struct http_app toy_http_app = {
-    .name      = "toy",
-    .run_class = "toy",
-    .routes    = routes,
-    .n_routes  = ARRAY_LEN(routes),
-    .errors    = errors,
-    .n_errors  = ARRAY_LEN(errors),
-    .metrics   = metrics,
-    .n_metrics = ARRAY_LEN(metrics),
-    .events    = events,
-    .n_events  = ARRAY_LEN(events),
-    .open      = toy_open,
-    .close     = toy_close,
+    .name          = "toy",
+    .run_class     = "toy",
+    .routes        = routes,
+    .n_routes      = ARRAY_LEN(routes),
+    .errors        = errors,
+    .n_errors      = ARRAY_LEN(errors),
+    .metrics       = metrics,
+    .n_metrics     = ARRAY_LEN(metrics),
+    .events        = events,
+    .n_events      = ARRAY_LEN(events),
+    .tables        = TOY_VERSION == 1 ? &t_toy : &t_toy_next,
+    .invariants    = t_toy_invariants,
+    .n_invariants  = T_TOY_INVARIANTS,
+    .open          = toy_open,
+    .stop          = toy_stop,
+    .close         = toy_close,
+    .reload        = toy_reload,
+    .print_metrics = toy_print_metrics,
+    .tick          = toy_tick,
 };

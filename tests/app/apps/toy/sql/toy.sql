@@ -1,4 +1,4 @@
--- toy.sql: statements on the tables of the made-up app.
+-- toy.sql: statements on the tables of the toy.
 
 -- name: toy_course_add
 -- params:  1 tenant  2 code  3 seats
@@ -30,7 +30,19 @@ SELECT 'SQLite ' || sqlite_version();
 -- name: toy_engine_postgres
 SELECT version();
 
--- name: set_version
--- Somebody's version of the tables.
--- params:  1 version  2 min_version
-UPDATE interlock_tables SET version = $1, min_version = $2;
+-- name: toy_overbooked
+-- An invariant: no course has more bookings than seats.
+-- params:  1 tenant
+-- returns: code, bookings
+SELECT code, n || ' bookings of ' || seats || ' seats'
+FROM (SELECT c.code, c.seats, count(b.id) AS n
+      FROM course c LEFT JOIN booking b ON b.tenant = c.tenant AND b.code = c.code
+      WHERE c.tenant = $1
+      GROUP BY c.code, c.seats) counted
+WHERE n > seats
+ORDER BY code;
+
+-- name: toy_codes
+-- params:  1 tenant
+-- returns: code
+SELECT code FROM course WHERE tenant = $1 ORDER BY code;

@@ -1,7 +1,9 @@
 /*
- * toy.c: the tables of a made-up app; see toy.h.
+ * tables.c: the tables and invariants of the toy app; see tables.h.
  */
-#include "tables/toy.h"
+#include "tables.h"
+
+#include <string.h>
 
 #include "toy_sql.inc"
 
@@ -51,3 +53,36 @@ const struct app_tables t_toy_next   = TABLES("toy", 2);
 const struct app_tables t_toy_broken = TABLES("toy", b);
 const struct app_tables t_toy_mixed  = TABLES("toy", m);
 const struct app_tables t_other      = TABLES("other", 1);
+
+/* ---- invariants ------------------------------------------------------------------------------ */
+
+static int
+look_at_code(void *cookie, const il_guard_row *row)
+{
+    const char *code = row->values[0].data;
+
+    if (strchr(code, ' ') != NULL)
+        il__invariant_found(cookie, code, "has a blank");
+    return 1;
+}
+
+static il_status
+find_blanks(il_guard_tx *tx, const char *tenant, struct invariant_found *found, il_error *reterr)
+{
+    static const struct app_statement codes = APP_STATEMENT(toy_codes);
+
+    return il__tables_run(tx, &codes, APP_VALUES(il_guard_text(tenant)), look_at_code, found, NULL,
+                          reterr);
+}
+
+const struct app_invariant t_toy_invariants[T_TOY_INVARIANTS] = {
+    { .name     = "overbooked",
+      .summary  = "no course has more bookings than seats",
+      .severity = INVARIANT_ERROR,
+      .sqlite   = sql_toy_overbooked,
+      .postgres = sql_toy_overbooked },
+    { .name     = "blank_codes",
+      .summary  = "no code has a blank",
+      .severity = INVARIANT_WARNING,
+      .fn       = find_blanks },
+};

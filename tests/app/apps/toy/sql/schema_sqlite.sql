@@ -1,4 +1,4 @@
--- toy_sqlite.sql: the tables of a made-up app, and their next version.
+-- schema_sqlite.sql: the tables of a toy, and their next version.
 
 -- name: toy_sqlite_1
 CREATE TABLE course (
