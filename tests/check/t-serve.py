@@ -127,6 +127,10 @@ def broken_then_fixed(engine):
         reader = r.a.key_for("default", "read")
         r.a.get("/api/v1/checks", key=reader).expect(200)
         r.a.post("/api/v1/checks/run", {}, key=reader).expect(403)
+        limited = r.a.key_for("default", "read", prefix="orders:")
+        r.a.get(f"/api/v1/checks/results/{one['id']}", key=limited).expect(404, "CHECK_RESULT_NOT_FOUND")
+        r.a.get("/api/v1/checks/negative", key=limited).expect(404, "CHECK_NOT_FOUND")
+        assert r.a.get("/api/v1/checks", key=limited).json["items"] == []
         other = r.a.key_for("globex", "operator")
         assert r.a.get("/api/v1/checks", key=other).json["items"] == []
         assert r.a.get("/api/v1/checks/results", key=other).json["items"] == []

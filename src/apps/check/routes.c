@@ -78,8 +78,8 @@ show_check(const struct check *c)
     };
 }
 
-static bool
-may_see(const struct http_request *r, const char *name)
+bool
+il__check_may_see(const struct http_request *r, const char *name)
 {
     char key[IL_KEY_BYTES_MAX + 1];
 
@@ -111,7 +111,7 @@ take_result(void *cookie, const struct check_record *from)
     }
     if (!il__check_result_show(w->r, from, &w->items[w->n]))
         w->no_memory = true;
-    else if (may_see(w->r, from->name))
+    else if (il__check_may_see(w->r, from->name))
         w->n++;
 }
 
@@ -231,7 +231,7 @@ say_check(struct http_request *r)
         return;
     struct check_current       *c = il__check_app_current(il__check_app_of(r));
     const struct check_subject *s = il__check_subject_get(c, r->caller->tenant, r->args[0]);
-    if (s != NULL && may_see(r, r->args[0])) {
+    if (s != NULL && il__check_may_see(r, r->args[0])) {
         struct check_out out = show_check(s->check);
         out.results          = w->items;
         out.n_results        = w->n;
@@ -305,7 +305,7 @@ produce(struct http_request *r, struct http_list *to)
     il_status   st   = IL_OK;
 
     for (; st == IL_OK && s < end && strcmp(s->check->tenant, tenant) == 0; s++) {
-        if (!may_see(r, s->check->name))
+        if (!il__check_may_see(r, s->check->name))
             continue;
         if (left-- == 0) {
             http_list_next(to, last);

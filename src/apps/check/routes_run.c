@@ -250,9 +250,9 @@ say_result(struct http_request *r)
         http_fail_data(r, &w->error);
     else if (w->no_memory)
         http_fail_nomem(r);
-    else if (w->found)
+    else if (w->found && il__check_may_see(r, w->out.name))
         http_say(r, 200, &il__check_result_out, &w->out);
-    else if (op->status == IL_OK)
+    else if (!w->found && op->status == IL_OK)
         say_run(r, &op->out.runs[0]);
     else
         fail_not_found(r);
