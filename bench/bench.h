@@ -46,6 +46,7 @@ void bench_start(struct bench *b, unsigned unused);
 void bench_command(struct bench *b, unsigned unused);
 void bench_run(struct bench *b, unsigned whole);
 void bench_handover(struct bench *b, unsigned engine);
+void bench_ingest_parse(struct bench *b, unsigned unused);
 void bench_queue(struct bench *b, unsigned claims);
 void bench_queue_history(struct bench *b, unsigned unused);
 /* These report it if a program they need is not installed. */

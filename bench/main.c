@@ -49,6 +49,7 @@ static const struct area {
       "triggers of pipelines over HTTP, against acquires" },
     { "http-waiters", bench_http_waiters, 0, true, "memory of connections that wait" },
     { "run", bench_start, 0, true, "interlock run against flock(1)" },
+    { "ingest-parse", bench_ingest_parse, 0, false, "parsing a race page of LiveRC" },
     { "command", bench_command, 0, true, "a command of a server, against posix_spawn()" },
     { "run-start", bench_run, 0, true, "starting a pipeline of one step, against posix_spawn()" },
     { "run-whole", bench_run, 1, true, "the same to the run's end" },

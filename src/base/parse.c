@@ -154,8 +154,16 @@ bool
 il__utf8_valid(const char *s, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes;) {
+        uint64_t word;
         uint32_t code;
-        size_t   n = utf8_decode((const unsigned char *)s + i, n_bytes - i, &code);
+        if (n_bytes - i >= sizeof word) { /* eight at a time while they are ASCII */
+            memcpy(&word, s + i, sizeof word);
+            if ((word & UINT64_C(0x8080808080808080)) == 0) {
+                i += sizeof word;
+                continue;
+            }
+        }
+        size_t n = utf8_decode((const unsigned char *)s + i, n_bytes - i, &code);
         if (n == 0)
             return false;
         i += n;

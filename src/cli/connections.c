@@ -89,11 +89,13 @@ set(struct cli_config *config, const char *name, const char *text, const char *f
 {
     size_t n_name = strcspn(name, ".");
 
-    if (!name_ok(name, n_name))
+    if (!name_ok(name, n_name)) {
+        bool is_url = strpbrk(name, ":@") != NULL; /* it may contain a password */
         return il__error_set(
             reterr, IL_INVAL,
-            "connections: invalid name '%.40s': use letters, digits, _ and -, at most %d", name,
-            NAME_BYTES_MAX);
+            "connections: invalid name%s%.40s%s: use letters, digits, _ and -, at most %d",
+            is_url ? "" : " '", is_url ? "" : name, is_url ? "" : "'", NAME_BYTES_MAX);
+    }
     if (text == NULL || text[0] == '\0')
         return il__error_set(reterr, IL_INVAL, "connections.%.80s: has no value", name);
     struct cli_connection *c = connection_of(config, name, n_name);
@@ -156,6 +158,21 @@ il__cli_connections_environment(struct cli_config *config, il_error *reterr)
     return IL_OK;
 }
 
+static il_status
+make_url(const struct cli_connection *c, const char *text, char **ret, il_error *reterr)
+{
+    AUTO_FREE char *url = il__cli_store_url(text, NULL);
+
+    if (url == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    if (il__cli_store_is_odd(url))
+        return il__error_set(
+            reterr, IL_INVAL,
+            "connections.%s: neither a path nor a URL (sqlite:PATH or postgres://...)", c->name);
+    *ret = TAKE(url);
+    return IL_OK;
+}
+
 /* The first line of a file. */
 static il_status
 read_line(const struct cli_connection *c, char **ret, il_error *reterr)
@@ -170,9 +187,9 @@ read_line(const struct cli_connection *c, char **ret, il_error *reterr)
         return il__error_set(reterr, IL_INVAL, "connections.%s: %s is empty or cannot be read",
                              c->name, c->url_file);
     line[strcspn(line, "\r\n")] = '\0';
-    *ret                        = il__cli_store_url(line, NULL);
+    il_status st                = make_url(c, line, ret, reterr);
     explicit_bzero(line, sizeof line);
-    return *ret != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return st;
 }
 
 il_status
@@ -184,8 +201,7 @@ il__cli_connection_url(const struct cli_connection *c, char **ret, il_error *ret
     if (text == NULL || text[0] == '\0')
         return il__error_set(reterr, IL_INVAL, "connections.%s: $%s is not set", c->name,
                              c->url_env != NULL ? c->url_env : "");
-    *ret = il__cli_store_url(text, NULL);
-    return *ret != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return make_url(c, text, ret, reterr);
 }
 
 void

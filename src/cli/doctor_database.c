@@ -24,13 +24,20 @@ url_of(const struct cli *cli, const char *text, char **ret, il_error *reterr)
         if (strcmp(cli->config.connections[i].name, text) == 0)
             return il__cli_connection_url(&cli->config.connections[i], ret, reterr);
     }
+    AUTO_FREE char *url = il__cli_store_url(text, NULL);
+    if (url == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    if (il__cli_store_is_odd(url))
+        return il__error_set(reterr, IL_INVAL,
+                             "doctor: --connection is neither a path nor a URL (sqlite:PATH or "
+                             "postgres://...)");
     if (strpbrk(text, ":/.") == NULL)
         return il__error_set(reterr, IL_INVAL,
                              "doctor: the configuration has no connection '%.64s'; a file is "
                              "written as ./%.64s",
                              text, text);
-    *ret = il__cli_store_url(text, NULL);
-    return *ret != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    *ret = TAKE(url);
+    return IL_OK;
 }
 
 /* Looking creates no file. */

@@ -242,6 +242,13 @@ il__cli_safe_url(const char *url)
     return il__buf_take(&safe);
 }
 
+bool
+il__cli_store_is_odd(const char *url)
+{
+    return strncmp(url, SQLITE, strlen(SQLITE)) == 0 &&
+           (strstr(url + strlen(SQLITE), "://") != NULL || strstr(url, "password=") != NULL);
+}
+
 /* mkdir -p of everything before the last `/`, private to this user. */
 static il_status
 make_folder(const char *path, il_error *reterr)
@@ -295,6 +302,9 @@ il__cli_store_prepare(struct cli *cli, bool create, il_open_opts *ret_opts, il_e
         return il__error_set(
             reterr, IL_INVAL,
             "no store: the home folder is unknown; set --store or $INTERLOCK_STORE");
+    if (il__cli_store_is_odd(store->text))
+        return il__error_set(reterr, IL_INVAL,
+                             "the store is neither a path nor a URL such as postgres://HOST/DB");
     if (create && standard) {
         il_status st = make_folder(store->text + strlen(SQLITE), reterr);
         if (st != IL_OK)

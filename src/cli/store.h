@@ -12,6 +12,10 @@ struct cli;
  * il__free() it; NULL if out of memory or if there is no home folder.
  */
 char *il__cli_store_url(const char *text, const char *folder);
+/* What has no scheme is a path, and messages show paths. Is this one rather a URL with something
+ * before it, or the parameters of libpq? Then refuse it without showing it: it may contain a
+ * password. */
+bool il__cli_store_is_odd(const char *url);
 /* sqlite: and interlock/interlock.db in the user's state folder; NULL as above. */
 char *il__cli_store_default(void);
 

@@ -38,6 +38,6 @@ il__data_sodium_load(il_error *reterr)
 {
     CHECK(pthread_once(&once, load) == 0);
     if (il__sodium == NULL)
-        return il__error_set(reterr, IL_STORE, "keys: %s", why_not);
+        return il__error_set(reterr, IL_STORE, "%s", why_not);
     return IL_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * libsodium.h: libsodium, loaded when keys are first created or looked up: only a server and a few
- * commands need it.
+ * libsodium.h: libsodium, loaded when a key is first created or looked up, or a page of LiveRC is
+ * read: only a server and a few commands need it.
  */
 #ifndef IL_DATA_LIBSODIUM_H
 #define IL_DATA_LIBSODIUM_H

@@ -450,16 +450,18 @@ postgres_connect(struct guard_conn *c, il_error *reterr)
             return IL_OK;
         return il__error_set(reterr, IL_STORE, "%s: connection lost", g->url.shown);
     }
-    bool was_connected  = g->conn.pq != NULL;
+    bool    was_connected = g->conn.pq != NULL;
+    int64_t until_ns      = il__guard_postgres_soon(g);
+    if (c->until_ns != 0)
+        until_ns = MIN(until_ns, c->until_ns);
     g->conn.retry_at_ns = 0; /* the caller waits before it retries */
-    if (il__pg_conn_ready(&g->conn, il__guard_postgres_soon(g))) {
+    if (il__pg_conn_ready(&g->conn, until_ns)) {
         if (!was_connected)
             il__guard_names_release(c); /* it may be another server by now */
         return IL_OK;
     }
-    if (atomic_load(&c->g->interrupted))
-        return il__guard_cancelled(reterr);
-    return il__pg_error(&g->conn, reterr);
+    il_status st = il__guard_go_on(c, reterr);
+    return st != IL_OK ? st : il__pg_error(&g->conn, reterr);
 }
 
 static const char *const postgres_texts[GUARD_TEXT_COUNT] = {

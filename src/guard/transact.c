@@ -20,12 +20,12 @@
 
 /* Create the table in a transaction of its own, if it is missing. */
 static il_status
-make_table(il_guard *g, il_error *reterr)
+make_table(il_guard *g, int64_t until_ns, il_error *reterr)
 {
     il_guard_tx        *tx = NULL;
     struct guard_table *t  = NULL;
 
-    il_status st = il_guard_begin(g, NULL, &tx, reterr);
+    il_status st = il__guard_begin_attempt(g, NULL, 0, until_ns, &tx, reterr);
     if (st != IL_OK)
         return st;
     st = il__guard_table(tx, "interlock_done", &t, reterr);
@@ -42,14 +42,14 @@ make_table(il_guard *g, il_error *reterr)
 }
 
 static il_status
-ensure_table(il_guard *g, il_error *reterr)
+ensure_table(il_guard *g, int64_t until_ns, il_error *reterr)
 {
     il_error  err = { .message = "" };
-    il_status st  = atomic_load(&g->has_done) ? IL_OK : make_table(g, &err);
+    il_status st  = atomic_load(&g->has_done) ? IL_OK : make_table(g, until_ns, &err);
 
     /* Another connection may have created it at the same moment: then it is found now. */
     if (st == IL_INVAL || st == IL_UNIQUE)
-        st = make_table(g, &err);
+        st = make_table(g, until_ns, &err);
     if (st == IL_OK)
         atomic_store(&g->has_done, true);
     else if (reterr != NULL)
@@ -90,7 +90,7 @@ attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, int64_t until_ns, il
     il_guard_tx   *tx = NULL;
 
     if (o->struct_size == sizeof *o && o->once_key != NULL)
-        a.status = ensure_table(g, reterr);
+        a.status = ensure_table(g, until_ns, reterr);
     if (a.status == IL_OK)
         a.status = il__guard_begin_attempt(g, o, n, until_ns, &tx, reterr);
     if (a.status != IL_OK) {

@@ -46,6 +46,8 @@ errand_work(struct http_job *job)
     struct http_request *r = container_of(job, struct http_request, job);
 
     r->work(r);
+    if (r->pooled) /* what it has registered may have been on its stack */
+        http_on_gone(r, NULL, NULL);
 }
 
 static void

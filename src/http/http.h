@@ -234,7 +234,8 @@ void http_pool(struct http_request *r, http_fn *work, http_fn *then);
 /*
  * The deadline of a request, in ns of CLOCK_BOOTTIME, and what is left of it: for the timeout of a
  * transaction. http_options.request_ms after its arrival; the end of the shutdown if the server
- * stops; now, once its client has hung up. From any thread.
+ * stops; now, once its client has hung up. At least 1 ms is left, because as the timeout of a
+ * transaction 0 would mean no limit. From any thread.
  */
 int64_t http_request_deadline_ns(const struct http_request *r);
 int64_t http_request_left_ms(const struct http_request *r);

@@ -190,13 +190,16 @@ hand_over(struct http_list *l)
     return ok;
 }
 
+/* Is it still wanted? */
 static bool
-is_broken(struct http_list *l)
+may_go_on(struct http_list *l)
 {
     il__mutex_lock(&l->mutex);
-    bool broken = l->broken;
+    if (http_request_deadline_ns(l->r) <= il__clock_boot_ns())
+        l->broken = true;
+    bool ok = !l->broken;
     il__mutex_unlock(&l->mutex);
-    return broken;
+    return ok;
 }
 
 bool
@@ -207,7 +210,7 @@ http_list_add(struct http_list *l, const void *item)
     il__wire_print(&l->own, l->o, item, 0);
     if (l->own.failed)
         return false;
-    return l->own.n_bytes < CHUNK_BYTES ? !is_broken(l) : hand_over(l);
+    return l->own.n_bytes < CHUNK_BYTES ? may_go_on(l) : hand_over(l);
 }
 
 void

@@ -253,7 +253,7 @@ http_request_left_ms(const struct http_request *r)
 {
     int64_t left_ns = http_request_deadline_ns(r) - il__clock_boot_ns();
 
-    return MAX(left_ns / IL__NS_PER_MS, 0);
+    return MAX(left_ns / IL__NS_PER_MS, 1);
 }
 
 void

@@ -224,7 +224,8 @@ def test_pool_turns():
 def test_pool_deadline():
     """running work sees its deadline; work that waits until then is refused and never begins"""
     with Server(env={"INTERLOCK_REQUEST_TIMEOUT": "300ms"}) as s:
-        assert s.post("/api/v1/toy/hold").expect(200).json["text"] == "deadline"
+        got = s.post("/api/v1/toy/hold").expect(200).json
+        assert got["text"] == "deadline" and got["n"] == 1, got  # 0 ms would be no limit for a transaction
         calls = hold_all(s)
         s.post("/api/v1/toy/hold").expect(503, "SERVER_BUSY")
         assert s.metric("interlock_http_pool_expired_total") == 1
@@ -343,6 +344,14 @@ def test_list_deadline():
         call = Call(s, "/toy/list?n=200000", "GET")
         s.until("toy_lists_stopped_total", 1)
         expect_broken(call)
+        s.until("interlock_http_pool_busy", 0)
+
+
+def test_list_slow_producer():
+    """a list that is not produced until the deadline is stopped, even if nothing could be sent so far"""
+    with Server(env={"INTERLOCK_REQUEST_TIMEOUT": "100ms"}) as s:
+        get_list(s, "n=250&idle=true").expect(503, "TOY_BROKEN")  # less than a chunk, in at least 250 ms
+        assert s.metric("toy_lists_stopped_total") == 1
         s.until("interlock_http_pool_busy", 0)
 
 

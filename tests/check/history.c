@@ -55,10 +55,9 @@ add(il_guard *h, const char *tenant, const char *name, int64_t started_ms)
     const struct check_result r = { .check      = &c,
                                     .outcome    = CHECK_PASSED,
                                     .started_ms = started_ms };
-    char                      id[37];
     il_error                  err;
 
-    assert_int_equal(il__check_history_add(h, &r, NULL, id, &err), IL_OK);
+    assert_int_equal(il__check_history_add(h, &r, NULL, NULL, &err), IL_OK);
 }
 
 static void
@@ -81,17 +80,74 @@ G_TEST(a_result_is_kept_as_it_was)
     const struct check       c = { .tenant = "acme", .name = "n", .severity = INVARIANT_INFO };
     struct check_result r = { .check = &c, .outcome = CHECK_BROKEN, .started_ms = 1, .took_ms = 7 };
     il_guard           *h = make(g);
-    char                id[37], text[1024];
+    char                text[1024];
     il_error            err;
 
     assert_true(il__invariant_found_init(&r.found, known, 2));
     il__invariant_found(&r.found, "8", NULL);
     il__invariant_found(&r.found, "é'\"", "x=1");
-    assert_int_equal(il__check_history_add(h, &r, "[\"run-1\"]", id, &err), IL_OK);
+    assert_int_equal(il__check_history_add(h, &r, "one", "[\"run-1\"]", &err), IL_OK);
     assert_int_equal(il__check_history_list(h, "acme", "n", NULL, 10, see_all, text, &err), IL_OK);
     assert_string_equal(text, "n info broken 1 1 [{\"key\":\"é'\\\"\",\"text\":\"x=1\"}] "
                               "{\"count\":1,\"keys\":[\"9\"]} [\"run-1\"] '' 7");
+    text[0] = '\0';
+    assert_int_equal(il__check_history_get(h, "acme", "one", see_all, text, &err), IL_OK);
+    assert_int_equal(strncmp(text, "n info broken 1 1 ", 18), 0);
+    text[0] = '\0';
+    assert_int_equal(il__check_history_get(h, "globex", "one", see_all, text, &err), IL_OK);
+    assert_string_equal(text, "");
     il__check_result_release(&r);
+    il_guard_close(h);
+}
+
+static void
+add_outcome(il_guard *h, const char *tenant, enum check_outcome outcome, int64_t started_ms)
+{
+    const struct check        c = { .tenant = tenant, .name = "n", .severity = INVARIANT_ERROR };
+    const struct check_result r = { .check = &c, .outcome = outcome, .started_ms = started_ms };
+    il_error                  err;
+
+    assert_int_equal(il__check_history_add(h, &r, NULL, NULL, &err), IL_OK);
+}
+
+static void
+see_broken(void *cookie, const char *tenant, const char *name)
+{
+    char  *text = cookie;
+    size_t n    = strlen(text);
+
+    (void)snprintf(text + n, 256 - n, "%s/%s ", tenant, name);
+}
+
+static void
+expect_last(il_guard *h, enum check_outcome last, const char *broken)
+{
+    enum check_outcome found     = CHECK_ERROR;
+    char               text[256] = "";
+    il_error           err;
+
+    assert_int_equal(il__check_history_last(h, "acme", "n", &found, &err), IL_OK);
+    assert_int_equal(found, last);
+    assert_int_equal(il__check_history_broken(h, see_broken, text, &err), IL_OK);
+    assert_string_equal(text, broken);
+}
+
+/* The last result that could look decides. */
+G_TEST(what_is_broken_now)
+{
+    il_guard *h = make(g);
+
+    add_outcome(h, "globex", CHECK_BROKEN, 1);
+    expect_last(h, CHECK_NOT_RUN, "globex/n ");
+    add_outcome(h, "globex", CHECK_PASSED, 2);
+    add_outcome(h, "acme", CHECK_PASSED, 1);
+    expect_last(h, CHECK_PASSED, "");
+    add_outcome(h, "acme", CHECK_BROKEN, 2);
+    expect_last(h, CHECK_BROKEN, "acme/n ");
+    add_outcome(h, "acme", CHECK_ERROR, 3);
+    expect_last(h, CHECK_BROKEN, "acme/n ");
+    add_outcome(h, "acme", CHECK_PASSED, 4);
+    expect_last(h, CHECK_PASSED, "");
     il_guard_close(h);
 }
 
@@ -105,16 +161,17 @@ G_TEST(pages_tenants_and_the_end)
     for (int i = 1; i <= 5; i++)
         add(h, "acme", i % 2 == 1 ? "odd" : "even", i);
     add(h, "globex", "odd", 9);
+    add(h, "globex", "odd", 2);
     expect(h, NULL, &s, false, 10, "odd@5 even@4 odd@3 even@2 odd@1 ");
     expect(h, NULL, &s, false, 2, "odd@5 even@4 ");
     expect(h, NULL, &s, true, 2, "odd@3 even@2 ");
     expect(h, NULL, &s, true, 2, "odd@1 ");
     expect(h, "odd", &s, false, 1, "odd@5 ");
     expect(h, "odd", &s, true, 5, "odd@3 odd@1 ");
-    assert_int_equal(il__check_history_purge(h, "acme", 5, 3, &n, &err), IL_OK);
-    assert_int_equal(n, 3);
+    assert_int_equal(il__check_history_purge(h, 5, 4, &n, &err), IL_OK);
+    assert_int_equal(n, 4);
     expect(h, NULL, &s, false, 10, "odd@5 even@4 ");
-    assert_int_equal(il__check_history_purge(h, "acme", 5, 3, &n, &err), IL_OK);
+    assert_int_equal(il__check_history_purge(h, 5, 4, &n, &err), IL_OK);
     assert_int_equal(n, 1);
     assert_int_equal(t_ground_count(g, "SELECT count(*) FROM check_result"), 2);
     il_guard_close(h);
@@ -126,6 +183,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         G_ROW(a_result_is_kept_as_it_was),
         G_ROW(pages_tenants_and_the_end),
+        G_ROW(what_is_broken_now),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,15 @@ checked "a file that is no YAML" 69 "r['a.yml']['outcome'] == 'error'"
 invariants 'name: x'
 checked "... or no list" 69 "'must be a list of invariants' in r['a.yml']['error']"
 invariants '- {name: a, connection: app, sql: SELECT 1}'
+# Whatever a connection is by mistake: it is not shown, and no file is created.
+ls -A >"$work/before"
+for url in postgres:geheim user:geheim@host/db ' postgres://user:geheim@host/db' 'host=db password=geheim'; do
+    INTERLOCK_CONNECTION_APP=$url checked "connection $url" 69 "r['a']['outcome'] == 'error' and 'geheim' not in r['a']['error']"
+done
+is "... creates nothing" "$(ls -A)" "$(cat "$work/before")"
+ln -s nowhere checks/initech
+checked "a tenant's folder that cannot be read" 69 "r['initech']['error'].endswith('cannot be read: No such file or directory')"
+rm checks/initech
 mkdir checks/Bad
 echo '- {}' >checks/lost.yml
 checked "folders and files out of place" 69 "r['Bad']['outcome'] == r['lost.yml']['outcome'] == 'error' and 'not a tenant id' in r['Bad']['error']"

@@ -110,6 +110,16 @@ is "... and with an @ further on" "$(value store --store 'rediss://hunter2@h:637
 is "... nor one that was written wrongly" "$(value store --store 'redis:hunter2@h')" "redis:***@h --store"
 is "a user is no password" "$(value store --store 'postgres://me@h:5432/db')" "postgres://me@h:5432/db --store"
 is "... nor is an @ in a path" "$(value store --store 'sqlite:///a@b/c.db')" "sqlite:///a@b/c.db --store"
+for odd in ' postgres://u:hunter2@h/db' 'host=h password=hunter2'; do
+    for command in "locks --store" "doctor --schema --connection"; do
+        # shellcheck disable=SC2086  # words of a command
+        error "$command '$odd' is not taken for a path" 64 "*neither a path nor a URL*" "$il" $command "$odd"
+        check "... nor shown" test "${err/hunter2/}" = "$err"
+    done
+done
+printf 'connections:\n  postgres://u:hunter2@h/db: x\n' >odd.yml
+error "a URL as the name of a connection" 64 "*invalid name:*" "$il" locks --config odd.yml
+check "... is not shown" test "${err/hunter2/}" = "$err"
 # shellcheck disable=SC2088
 is "~ is the home folder" "$(value store --store '~/x.db')" "sqlite:$work/x.db --store"
 is "a bare path is SQLite" "$(value store --store /a/b.db)" "sqlite:/a/b.db --store"

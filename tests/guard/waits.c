@@ -2,7 +2,10 @@
  * waits.c: waits that take too long: for a row, for a statement, for a whole transaction; and
  * commits that are interrupted.
  */
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "guard/rows.h"
@@ -280,6 +283,7 @@ G_TEST(waits_end_at_the_deadline)
     il_guard_tx_opts o    = IL_GUARD_TX_OPTS_INIT;
     il_guard        *a    = t_rows_open(g, NULL, NULL);
     il_guard_tx     *tx   = NULL;
+    int              n    = 0;
     il_error         err;
 
     most.lock_timeout_ms = 86400000;
@@ -300,11 +304,41 @@ G_TEST(waits_end_at_the_deadline)
     first = begin(b);
     T_EQ(il_guard_begin(b, &o, &tx, &err), IL_TIMEOUT);
     T_HAS(err.message, "connections");
+    o.once_key = "k"; /* the table of such keys is looked for first */
+    T_EQ(il_guard_transact(b, &o, run_endless, &n, NULL, &err), IL_TIMEOUT);
+    T_EQ(n, 0);
+    o.once_key = NULL;
     t_commit(first);
     o.timeout_ms = -1;
     T_EQ(il_guard_begin(b, &o, &tx, &err), IL_INVAL);
     il_guard_close(a);
     il_guard_close(b);
+}
+
+/* A server that accepts connections and never says a word. */
+G_TEST(connecting_ends_at_the_deadline)
+{
+    struct sockaddr_in at   = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t          n_at = sizeof at;
+    il_guard_tx_opts   o    = IL_GUARD_TX_OPTS_INIT;
+    il_guard          *c    = NULL;
+    il_guard_tx       *tx   = NULL;
+    il_error           err;
+    char               url[64];
+
+    if (!g->is_postgres)
+        return;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    T_TRUE(fd >= 0);
+    T_EQ(bind(fd, (const void *)&at, sizeof at), 0);
+    T_EQ(listen(fd, 5), 0);
+    T_EQ(getsockname(fd, (void *)&at, &n_at), 0);
+    (void)snprintf(url, sizeof url, "postgres://u@127.0.0.1:%u/d", (unsigned)ntohs(at.sin_port));
+    R_RUN(il_guard_open(url, NULL, &c, why));
+    o.timeout_ms = 200;
+    T_EQ(il_guard_begin(c, &o, &tx, &err), IL_TIMEOUT); /* not IL_STORE, connect_timeout_ms later */
+    il_guard_close(c);
+    (void)close(fd);
 }
 
 int
@@ -319,6 +353,7 @@ main(void)
         G_ROW(a_statement_ends_at_the_deadline),
         G_ROW(nothing_is_committed_after_the_deadline),
         G_ROW(waits_end_at_the_deadline),
+        G_ROW(connecting_ends_at_the_deadline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,17 @@ struct check_how {
     void *cookie;
 };
 
+/* Called when the handle of an invariant is open, and with NULL before it is closed: in between it
+ * may be interrupted (il_guard_interrupt()), and should be at its deadline, CLOCK_BOOTTIME. */
+struct check_watch {
+    void (*fn)(void *cookie, il_guard *g, int64_t deadline_ns);
+    void *cookie;
+};
+/* Run one invariant on this thread; release the result. One that was interrupted before its
+ * deadline has timed out as well: only the caller knows better. */
+void il__check_run(const struct check *c, const struct check_how *how, const struct check_watch *w,
+                   struct check_result *ret);
+
 /*
  * Run invariants: each in a read-only transaction of its own that is ended after its timeout,
  * several at a time. results[i] is for checks[i]; release each with il__check_result_release().

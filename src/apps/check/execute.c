@@ -94,13 +94,18 @@ take_row(void *cookie, const il_guard_row *row)
 
 /* ---- one invariant --------------------------------------------------------------------------- */
 
-/* il_guard_open() would create a missing file of SQLite. */
+/* il_guard_open() takes anything else for a path, and would create a missing file of SQLite. */
 static il_status
-check_exists(const char *url, il_error *reterr)
+check_url(const char *url, il_error *reterr)
 {
     static const char sqlite[] = "sqlite:";
 
-    if (strncmp(url, sqlite, sizeof sqlite - 1) != 0 || access(url + sizeof sqlite - 1, R_OK) == 0)
+    if (strncmp(url, "postgres://", 11) == 0 || strncmp(url, "postgresql://", 13) == 0)
+        return IL_OK;
+    if (strncmp(url, sqlite, sizeof sqlite - 1) != 0) /* not shown: it may contain a password */
+        return il__error_set(reterr, IL_INVAL,
+                             "unsupported database URL: use sqlite:PATH or postgres://...");
+    if (access(url + sizeof sqlite - 1, R_OK) == 0)
         return IL_OK;
     return il__error_set(reterr, IL_STORE, "cannot open database %.400s: %s",
                          url + sizeof sqlite - 1, strerror(errno));
@@ -121,7 +126,7 @@ open_connection(const struct check_how *how, const struct check *c, il_guard **r
     o.connect_timeout_ms   = MIN(MAX(c->timeout_ms, LOCK_MS_MIN), CONNECT_MS_MAX);
     o.statement_timeout_ms = c->timeout_ms; /* ends it on the server, too */
     o.conns_max            = 1;
-    st                     = check_exists(url, reterr);
+    st                     = check_url(url, reterr);
     if (st == IL_OK)
         st = il_guard_open(url, &o, ret, reterr);
     explicit_bzero(url, strlen(url)); /* it may contain a password */
@@ -166,8 +171,10 @@ look(const struct check *c, il_guard *g, struct invariant_found *found, il_error
 
 /* Let the caller's thread watch the handle, or no longer. */
 static void
-watch(struct worker *w, il_guard *g, int64_t deadline_ns)
+watch_worker(void *cookie, il_guard *g, int64_t deadline_ns)
 {
+    struct worker *w = cookie;
+
     il__mutex_lock(&w->crew->mutex);
     w->guard       = g;
     w->deadline_ns = deadline_ns;
@@ -177,12 +184,11 @@ watch(struct worker *w, il_guard *g, int64_t deadline_ns)
 
 /* *ret_skipped: the app has no tables. */
 static il_status
-run_guarded(struct worker *w, const struct check *c, struct check_result *r, int64_t deadline_ns,
-            bool *ret_skipped)
+run_guarded(const struct check *c, const struct check_how *how, const struct check_watch *w,
+            struct check_result *r, int64_t deadline_ns, bool *ret_skipped)
 {
-    const struct check_how *how = w->crew->how;
-    il_guard               *g   = NULL;
-    il_status               st;
+    il_guard *g = NULL;
+    il_status st;
 
     if (c->app != NULL)
         st = how->tables != NULL ? how->tables(how->cookie, c->app, &g, &r->error) : IL_NOT_FOUND;
@@ -192,28 +198,29 @@ run_guarded(struct worker *w, const struct check *c, struct check_result *r, int
     if (st != IL_OK)
         return st;
     /* The handle is watched only while it is open, so it is never interrupted after its close. */
-    watch(w, g, deadline_ns);
+    w->fn(w->cookie, g, deadline_ns);
     st = look(c, g, &r->found, &r->error);
-    watch(w, NULL, INT64_MAX);
+    w->fn(w->cookie, NULL, INT64_MAX);
     il_guard_close(g);
     return st;
 }
 
-static void
-run_one(struct worker *w, const struct check *c, struct check_result *r)
+void
+il__check_run(const struct check *c, const struct check_how *how, const struct check_watch *w,
+              struct check_result *r)
 {
     int64_t   start_ns = il__clock_boot_ns();
     bool      skipped  = false;
     il_status st       = IL_OK;
     char      limit[IL__DURATION_TEXT_BYTES];
 
-    r->started_ms = il__clock_wall_ms();
+    *r = (struct check_result){ .check = c, .started_ms = il__clock_wall_ms() };
     if (c->fault != NULL)
         st = il__error_set(&r->error, IL_INVAL, "%s", c->fault);
     else if (!il__invariant_found_init(&r->found, c->baseline, c->n_baseline))
         st = il__error_set(&r->error, IL_NOMEM, "out of memory");
     else
-        st = run_guarded(w, c, r, start_ns + c->timeout_ms * IL__NS_PER_MS, &skipped);
+        st = run_guarded(c, how, w, r, start_ns + c->timeout_ms * IL__NS_PER_MS, &skipped);
     r->took_ms = (il__clock_boot_ns() - start_ns) / IL__NS_PER_MS;
     /* Only the end of its time interrupts it, and the database may be a moment ahead. */
     if (st == IL_CANCELLED || (st == IL_TIMEOUT && r->took_ms >= c->timeout_ms))
@@ -232,14 +239,15 @@ run_one(struct worker *w, const struct check *c, struct check_result *r)
 static void *
 work(void *arg)
 {
-    struct worker *w    = arg;
-    struct crew   *crew = w->crew;
+    struct worker     *w     = arg;
+    struct crew       *crew  = w->crew;
+    struct check_watch watch = { watch_worker, w };
 
     il__mutex_lock(&crew->mutex);
     while (crew->next < crew->n) {
         size_t i = crew->next++;
         il__mutex_unlock(&crew->mutex);
-        run_one(w, crew->checks[i], &crew->results[i]);
+        il__check_run(crew->checks[i], crew->how, &watch, &crew->results[i]);
         il__mutex_lock(&crew->mutex);
         crew->ended[crew->n_ended++] = i;
         (void)pthread_cond_signal(&crew->changed);

@@ -14,6 +14,22 @@
 const char *const il__check_sqlite_steps[]   = { sql_check_sqlite_1 };
 const char *const il__check_postgres_steps[] = { sql_check_postgres_1 };
 
+static const struct il__schema sqlite = {
+    .version     = ARRAY_LEN(il__check_sqlite_steps),
+    .min_version = 1,
+    .steps       = il__check_sqlite_steps,
+};
+static const struct il__schema postgres = {
+    .version     = ARRAY_LEN(il__check_postgres_steps),
+    .min_version = 1,
+    .steps       = il__check_postgres_steps,
+};
+const struct app_tables il__check_tables = {
+    .name     = "check",
+    .sqlite   = &sqlite,
+    .postgres = &postgres,
+};
+
 struct statement {
     const char           *sql;
     const il_guard_value *values;
@@ -47,22 +63,23 @@ dump(json_t *value)
 }
 
 il_status
-il__check_history_add(il_guard *g, const struct check_result *r, const char *runs, char ret_id[37],
+il__check_history_add(il_guard *g, const struct check_result *r, const char *id, const char *runs,
                       il_error *reterr)
 {
     char     *offenders  = dump(il__check_offenders_json(&r->found));
     char     *not_needed = dump(il__check_not_needed_json(&r->found));
     il_status st         = IL_NOMEM;
+    char      new_id[37];
 
     CHECK(r->outcome == CHECK_PASSED || r->outcome == CHECK_BROKEN || r->outcome == CHECK_ERROR);
     if (offenders == NULL || not_needed == NULL)
         (void)il__error_set(reterr, IL_NOMEM, "history of checks: out of memory");
-    else if ((st = il_uuid(ret_id)) != IL_OK)
+    else if ((st = id == NULL ? il_uuid(new_id) : IL_OK) != IL_OK)
         (void)il__error_set(reterr, st, "cannot read random bytes");
     if (st == IL_OK) {
         const il_guard_value values[] = {
             il_guard_text(r->check->tenant),
-            il_guard_text(ret_id),
+            il_guard_text(id != NULL ? id : new_id),
             il_guard_text(r->check->name),
             il_guard_text(il__invariant_severity_name(r->check->severity)),
             il_guard_text(il__check_outcome_name(r->outcome)),
@@ -112,14 +129,27 @@ take_record(void *cookie, const il_guard_row *row)
     return 1;
 }
 
+/* Read rows, without a retry: they would be given twice. */
+static il_status
+read_rows(il_guard *g, struct statement *s, il_error *reterr)
+{
+    il_guard_tx_opts o  = IL_GUARD_TX_OPTS_INIT;
+    il_guard_tx     *tx = NULL;
+
+    o.flags      = IL_GUARD_READ_ONLY;
+    il_status st = il_guard_begin(g, &o, &tx, reterr);
+    if (st == IL_OK)
+        st = execute(s, tx, reterr);
+    il_guard_rollback(tx);
+    return st;
+}
+
 il_status
 il__check_history_list(il_guard *g, const char *tenant, const char *name,
                        const struct check_cursor *after, int64_t limit, check_record_fn *each,
                        void *cookie, il_error *reterr)
 {
     struct listing       l        = { each, cookie };
-    il_guard_tx_opts     o        = IL_GUARD_TX_OPTS_INIT;
-    il_guard_tx         *tx       = NULL;
     const il_guard_value values[] = { il_guard_text(tenant),
                                       il_guard_int(after != NULL ? after->started_ms : INT64_MAX),
                                       il_guard_text(after != NULL ? after->id : ""),
@@ -130,20 +160,80 @@ il__check_history_list(il_guard *g, const char *tenant, const char *name,
                            .each     = take_record,
                            .cookie   = &l };
 
-    o.flags      = IL_GUARD_READ_ONLY;
-    il_status st = il_guard_begin(g, &o, &tx, reterr); /* no retry: rows would be given twice */
-    if (st == IL_OK)
-        st = execute(&s, tx, reterr);
-    il_guard_rollback(tx);
-    return st;
+    return read_rows(g, &s, reterr);
 }
 
 il_status
-il__check_history_purge(il_guard *g, const char *tenant, int64_t before_ms, int64_t limit,
-                        int64_t *ret_n, il_error *reterr)
+il__check_history_get(il_guard *g, const char *tenant, const char *id, check_record_fn *each,
+                      void *cookie, il_error *reterr)
 {
-    const il_guard_value values[] = { il_guard_text(tenant), il_guard_int(before_ms),
-                                      il_guard_int(limit) };
+    struct listing       l        = { each, cookie };
+    const il_guard_value values[] = { il_guard_text(tenant), il_guard_text(id) };
+    struct statement     s        = { .sql      = sql_check_result_get,
+                                      .values   = values,
+                                      .n_values = ARRAY_LEN(values),
+                                      .each     = take_record,
+                                      .cookie   = &l };
+
+    return read_rows(g, &s, reterr);
+}
+
+static int
+take_outcome(void *cookie, const il_guard_row *row)
+{
+    const char *broken = il__check_outcome_name(CHECK_BROKEN);
+
+    *(enum check_outcome *)cookie =
+        strcmp(row->values[0].data, broken) == 0 ? CHECK_BROKEN : CHECK_PASSED;
+    return 1;
+}
+
+il_status
+il__check_history_last(il_guard *g, const char *tenant, const char *name, enum check_outcome *ret,
+                       il_error *reterr)
+{
+    enum check_outcome   found    = CHECK_NOT_RUN;
+    const il_guard_value values[] = { il_guard_text(tenant), il_guard_text(name) };
+    struct statement     s        = { .sql      = sql_check_result_last,
+                                      .values   = values,
+                                      .n_values = ARRAY_LEN(values),
+                                      .each     = take_outcome,
+                                      .cookie   = &found };
+    il_status            st       = read_rows(g, &s, reterr);
+
+    if (st == IL_OK)
+        *ret = found;
+    return st;
+}
+
+struct broken {
+    check_broken_fn *each;
+    void            *cookie;
+};
+
+static int
+take_broken(void *cookie, const il_guard_row *row)
+{
+    const struct broken *b = cookie;
+
+    b->each(b->cookie, row->values[0].data, row->values[1].data);
+    return 1;
+}
+
+il_status
+il__check_history_broken(il_guard *g, check_broken_fn *each, void *cookie, il_error *reterr)
+{
+    struct broken    b = { each, cookie };
+    struct statement s = { .sql = sql_check_result_broken, .each = take_broken, .cookie = &b };
+
+    return read_rows(g, &s, reterr);
+}
+
+il_status
+il__check_history_purge(il_guard *g, int64_t before_ms, int64_t limit, int64_t *ret_n,
+                        il_error *reterr)
+{
+    const il_guard_value values[] = { il_guard_int(before_ms), il_guard_int(limit) };
     struct statement     s        = { .sql      = sql_check_result_purge,
                                       .values   = values,
                                       .n_values = ARRAY_LEN(values) };

@@ -6,10 +6,10 @@
 #ifndef IL_APPS_CHECK_HISTORY_H
 #define IL_APPS_CHECK_HISTORY_H
 
+#include "apps/check/check.h"
+#include "apps/common/tables.h"
 #include "base/base.h"
 #include "interlock-guard.h"
-
-struct check_result;
 
 /* A result as it is kept; the texts live for the call that gives it. */
 struct check_record {
@@ -25,11 +25,12 @@ typedef void check_record_fn(void *cookie, const struct check_record *r);
 
 /* The steps that create the tables (sql/schema_*.sql). */
 extern const char *const il__check_sqlite_steps[1], *const il__check_postgres_steps[1];
+extern const struct app_tables il__check_tables;
 
-/* Add a result that passed, is broken or could not run. `runs`: a JSON list of the ids of active
- * runs; NULL: none. ret_id is its new id. */
-il_status il__check_history_add(il_guard *g, const struct check_result *r, const char *runs,
-                                char ret_id[37], il_error *reterr) MUST_USE;
+/* Add a result that passed, is broken or could not run, with this id (NULL: a new one). `runs`: a
+ * JSON list of the ids of active runs; NULL: none. */
+il_status il__check_history_add(il_guard *g, const struct check_result *r, const char *id,
+                                const char *runs, il_error *reterr) MUST_USE;
 /* The last result of a page, from which the next one goes on. */
 struct check_cursor {
     int64_t     started_ms;
@@ -40,8 +41,19 @@ struct check_cursor {
 il_status il__check_history_list(il_guard *g, const char *tenant, const char *name,
                                  const struct check_cursor *after, int64_t limit,
                                  check_record_fn *each, void *cookie, il_error *reterr) MUST_USE;
+/* One result by its id; each() is not called if it does not exist. */
+il_status il__check_history_get(il_guard *g, const char *tenant, const char *id,
+                                check_record_fn *each, void *cookie, il_error *reterr) MUST_USE;
+/* What the last result of an invariant says about the data: CHECK_PASSED, CHECK_BROKEN, or
+ * CHECK_NOT_RUN. One that could not run says nothing, and is passed over. */
+il_status il__check_history_last(il_guard *g, const char *tenant, const char *name,
+                                 enum check_outcome *ret, il_error *reterr) MUST_USE;
+/* The invariants of all tenants that are broken, by the same rule. */
+typedef void check_broken_fn(void *cookie, const char *tenant, const char *name);
+il_status    il__check_history_broken(il_guard *g, check_broken_fn *each, void *cookie,
+                                      il_error *reterr) MUST_USE;
 /* Delete at most `limit` results that started before a time; *ret_n is how many. */
-il_status il__check_history_purge(il_guard *g, const char *tenant, int64_t before_ms, int64_t limit,
-                                  int64_t *ret_n, il_error *reterr) MUST_USE;
+il_status il__check_history_purge(il_guard *g, int64_t before_ms, int64_t limit, int64_t *ret_n,
+                                  il_error *reterr) MUST_USE;
 
 #endif

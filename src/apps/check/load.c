@@ -470,14 +470,19 @@ read_entry(struct loading *l, const char *dir, const char *name, const char *ten
 {
     const char *path = join(l->set, dir, name);
     struct stat st;
+    char        why[128];
 
     if (path == NULL)
         return no_memory(reterr);
     if (tenant != NULL && strcmp(name, tenant) != 0)
         return IL_OK;
-    if (stat(path, &st) != 0)
-        return IL_OK; /* it has just been removed */
     l->tenant = "";
+    if (stat(path, &st) != 0) {
+        (void)snprintf(why, sizeof why, "cannot be read: %s", strerror(errno));
+        if (errno == ENOENT && lstat(path, &st) != 0)
+            return IL_OK; /* it has just been removed */
+        return refuse(l, path, why, reterr);
+    }
     if (!S_ISDIR(st.st_mode))
         return il__reading_is_yaml(name)
                    ? refuse(l, path, "must be in the folder of its tenant", reterr)

@@ -51,6 +51,15 @@ il_status il__tables_place_open(const char *store_url, const char *data_url, boo
                                 struct tables_place **ret, il_error *reterr) MUST_USE;
 void      il__tables_place_close(struct tables_place *p); /* NULL is fine */
 
+/*
+ * The same place for all apps of a server, so that they share the temporary folder of a memory
+ * store: the first caller with these URLs opens it, the last il__tables_place_unshare() closes it.
+ * Any thread.
+ */
+il_status il__tables_place_share(const char *store_url, const char *data_url,
+                                 struct tables_place **ret, il_error *reterr) MUST_USE;
+void      il__tables_place_unshare(struct tables_place *p); /* NULL is fine */
+
 /* ---- opening: tables.c ----------------------------------------------------------------------- */
 
 struct tables_opts {

@@ -13,6 +13,10 @@ struct tables_place {
     /* of a memory store: the temporary folder, or NULL, and a lock on it */
     char *folder;
     int   folder_fd;
+    /* il__tables_place_share(): how many use it, for which URLs ("" = none given) */
+    unsigned             n_shares;
+    char                *store_url, *data_url;
+    struct tables_place *next;
 };
 
 #endif

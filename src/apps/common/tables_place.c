@@ -15,6 +15,7 @@
 
 #include "apps/common/tables_internal.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "data/data.h"
 
 #define URL_BYTES_MAX 16384
@@ -224,5 +225,74 @@ il__tables_place_close(struct tables_place *p)
         (void)close(p->folder_fd);
     il__free(p->folder);
     il__free(p->url);
+    il__free(p->store_url);
+    il__free(p->data_url);
     il__free(p);
+}
+
+/* ---- sharing --------------------------------------------------------------------------------- */
+
+/* Opening and closing happen under the mutex, so that nobody finds a place half open, or one whose
+ * folder is being removed. */
+static struct il__mutex     mutex = { PTHREAD_MUTEX_INITIALIZER, IL__MUTEX_tables_place };
+static struct tables_place *shared;
+
+/* Open it, and put it into the list. */
+static il_status
+share_new(const char *store_url, const char *data_url, struct tables_place **ret, il_error *reterr)
+{
+    struct tables_place *p  = NULL;
+    il_status            st = il__tables_place_open(store_url, data_url, false, &p, reterr);
+
+    if (st != IL_OK)
+        return st;
+    CHECK(p != NULL);
+    p->store_url = il__strdup(store_url);
+    p->data_url  = il__strdup(data_url != NULL ? data_url : "");
+    if (p->store_url == NULL || p->data_url == NULL) {
+        il__tables_place_close(p);
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the tables of apps");
+    }
+    p->next = shared;
+    shared  = p;
+    *ret    = p;
+    return IL_OK;
+}
+
+il_status
+il__tables_place_share(const char *store_url, const char *data_url, struct tables_place **ret,
+                       il_error *reterr)
+{
+    const char *data = data_url != NULL ? data_url : "";
+    il_status   st   = IL_OK;
+
+    il__mutex_lock(&mutex);
+    struct tables_place *p = shared;
+    while (p != NULL && (strcmp(p->store_url, store_url) != 0 || strcmp(p->data_url, data) != 0))
+        p = p->next;
+    if (p == NULL)
+        st = share_new(store_url, data_url, &p, reterr);
+    if (st == IL_OK) {
+        p->n_shares++;
+        *ret = p;
+    }
+    il__mutex_unlock(&mutex);
+    return st;
+}
+
+void
+il__tables_place_unshare(struct tables_place *p)
+{
+    if (p == NULL)
+        return;
+    il__mutex_lock(&mutex);
+    CHECK(p->n_shares > 0);
+    if (--p->n_shares == 0) {
+        struct tables_place **at = &shared;
+        while (*at != p)
+            at = &(*at)->next;
+        *at = p->next;
+        il__tables_place_close(p);
+    }
+    il__mutex_unlock(&mutex);
 }

@@ -228,7 +228,7 @@ read_stream(struct doc_reader *r, struct doc_node **ret)
         if (event.type == YAML_STREAM_END_EVENT)
             return *ret != NULL ? IL_OK : fail(r, 1, "the file is empty");
         if (event.type == YAML_DOCUMENT_START_EVENT && ++n_documents > 1)
-            return fail(r, line_of(&event), "expected a single document (one pipeline per file)");
+            return fail(r, line_of(&event), "expected a single document");
         if (event.type == YAML_STREAM_START_EVENT || event.type == YAML_DOCUMENT_START_EVENT ||
             event.type == YAML_DOCUMENT_END_EVENT)
             continue;

@@ -152,6 +152,8 @@ work_run_sign(struct work_run *run)
 void
 work_execution_record(struct work_execution *e)
 {
+    if (e->w->o.data == NULL)
+        return;
     il__mutex_lock(&e->mutex);
     struct il__data_detail d = {
         .tenant        = e->tenant,

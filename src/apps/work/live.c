@@ -31,6 +31,23 @@ work_live_init(struct work_live *l, struct work_writers *w, il_run *run, uint64_
     il__buf_init(&l->pending, 2 * PENDING_BYTES_MAX);
 }
 
+/* The store refuses a stage that is not one line of UTF-8, and the log that comes with it. */
+static void
+set_stage(struct work_live *l, const char *stage)
+{
+    size_t n = il__utf8_cut(stage, sizeof l->stage - 1);
+
+    (void)snprintf(l->stage, sizeof l->stage, "%.*s", (int)n, stage);
+    il__utf8_clean(l->stage, n);
+    for (size_t i = 0; i < n; i++) { /* control characters: also U+0080 to U+009F */
+        bool is_pair = (unsigned char)l->stage[i] == 0xC2 && (unsigned char)l->stage[i + 1] <= 0x9F;
+        if (is_pair)
+            l->stage[i + 1] = ' ';
+        if (is_pair || (unsigned char)l->stage[i] < ' ' || l->stage[i] == 0x7F)
+            l->stage[i] = ' ';
+    }
+}
+
 /* Schedule it to be written. l->mutex is held. */
 static void
 list(struct work_live *l)
@@ -114,7 +131,7 @@ void
 work_live_stage(struct work_live *l, const char *stage, int32_t progress)
 {
     il__mutex_lock(&l->mutex);
-    (void)snprintf(l->stage, sizeof l->stage, "%s", stage);
+    set_stage(l, stage);
     l->progress      = progress >= 0 ? progress : MAX(l->progress, 0);
     l->stage_changed = true;
     list(l);

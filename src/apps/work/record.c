@@ -105,6 +105,7 @@ shorten(struct work_recorder *q)
 static void
 add(struct work_recorder *q, struct work_record *rec)
 {
+    CHECK(q->data != NULL);
     il__mutex_lock(&q->mutex);
     if (rec == NULL) {
         q->n_dropped++;
@@ -343,7 +344,9 @@ work_recorder_start(struct work_recorder *q, il_error *reterr)
     il__cond_init(&q->wake);
     il__cond_init(&q->written);
     q->ready = true;
-    int rc   = il__thread_start(&q->thread, recorder_main, q);
+    if (q->data == NULL)
+        return IL_OK;
+    int rc = il__thread_start(&q->thread, recorder_main, q);
     if (rc != 0)
         return il__error_set(reterr, IL_NOMEM, "cannot start the history thread: %s", strerror(rc));
     q->started = true;

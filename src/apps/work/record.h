@@ -14,7 +14,7 @@ struct work_record; /* a record that waits to be written */
 
 struct work_recorder {
     /* set by the owner before it is started */
-    struct il__data *data;
+    struct il__data *data; /* NULL: nothing is recorded */
     int64_t          keep_ms;
     bool             purges; /* old history, every ten minutes */
     /* The data store failed; the write is repeated. May be called often. */

@@ -59,7 +59,8 @@ struct work_plan {
     const char *version;          /* for the history; "" = none */
     int64_t     timeout_ms;       /* of a run; 0 = no limit */
     int64_t     stall_timeout_ms; /* without a sign of life; 0 = no limit */
-    int64_t     lock_timeout_ms;  /* how long a run should hold its key; 0 = no warning */
+    /* how long a run should hold its key, "lock_timeout_seconds" to users; 0 = no warning */
+    int64_t lock_timeout_ms;
     /* The schedule: */
     const struct il__cron *cron; /* NULL = none */
     const struct zone     *zone;
@@ -139,15 +140,16 @@ enum work_mode {
 struct work_options {
     const struct work_kind *kind;
     void                   *cookie;
-    il                     *h;    /* open handle; outlives the executor */
-    struct il__data        *data; /* outlives it as well */
-    enum work_mode          mode;
-    int64_t                 lease_ms;       /* TTL of a run's lease: 30 s */
-    int64_t                 grace_ms;       /* time to stop: 5 s, at most a third of the lease */
-    int64_t                 shutdown_ms;    /* time for active runs to finish when it is closed */
-    int64_t                 keep_ms;        /* history: 30 days */
-    uint32_t                runs_max;       /* concurrent runs of this process: 32 */
-    int64_t                 alert_permille; /* of the lock timeout: 800 */
+    il                     *h; /* open handle; outlives the executor */
+    /* outlives it as well; NULL: the app keeps a history of its runs itself */
+    struct il__data *data;
+    enum work_mode   mode;
+    int64_t          lease_ms;       /* TTL of a run's lease: 30 s */
+    int64_t          grace_ms;       /* time to stop: 5 s, at most a third of the lease */
+    int64_t          shutdown_ms;    /* time for active runs to finish when it is closed */
+    int64_t          keep_ms;        /* runs in the history and of schedules: 30 days */
+    uint32_t         runs_max;       /* concurrent runs of this process: 32 */
+    int64_t          alert_permille; /* of the lock timeout: 800 */
 };
 
 /* Nothing is called and nothing runs before work_start(). */

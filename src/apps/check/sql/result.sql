@@ -24,10 +24,28 @@ SELECT @columns@ FROM check_result
 WHERE tenant = $1 AND name = $5 AND (started_at_ms, id) < ($2, $3)
 ORDER BY started_at_ms DESC, id DESC LIMIT $4;
 
+-- name: check_result_get
+-- params:  1 tenant  2 id
+-- returns: the columns
+SELECT @columns@ FROM check_result WHERE tenant = $1 AND id = $2;
+
+-- name: check_result_last
+-- What the last result says about the data; one that could not run says nothing.
+-- params:  1 tenant  2 name
+-- returns: outcome
+SELECT outcome FROM check_result WHERE tenant = $1 AND name = $2 AND outcome <> 'error'
+ORDER BY started_at_ms DESC, id DESC LIMIT 1;
+
+-- name: check_result_broken
+-- The invariants of all tenants that are broken by their last result, in the same sense.
+-- returns: tenant, name
+SELECT r.tenant, r.name FROM check_result r WHERE r.outcome = 'broken' AND NOT EXISTS (
+    SELECT 1 FROM check_result n WHERE n.tenant = r.tenant AND n.name = r.name
+        AND n.outcome <> 'error' AND (n.started_at_ms, n.id) > (r.started_at_ms, r.id));
+
 -- name: check_result_purge
--- Some of those that began before a time, so that no transaction is long. Two servers that purge at
--- once delete each row once; neither depends on what it deleted.
--- params:  1 tenant  2 before, ms  3 limit
-DELETE FROM check_result WHERE tenant = $1 AND id IN (
-    SELECT id FROM check_result WHERE tenant = $1 AND started_at_ms < $2
-    ORDER BY started_at_ms LIMIT $3);
+-- Some of those of all tenants that began before a time, so that no transaction is long. Two
+-- servers that purge at once delete each row once; neither depends on what it deleted.
+-- params:  1 before, ms  2 limit
+DELETE FROM check_result WHERE (tenant, id) IN (
+    SELECT tenant, id FROM check_result WHERE started_at_ms < $1 ORDER BY started_at_ms LIMIT $2);

@@ -37,6 +37,11 @@ static const struct wire_field in_fields[] = {
       .offset = offsetof(struct toy_in, flags),
       .bit    = TOY_STUBBORN,
       .help   = "wait beyond the deadline" },
+    { .name   = "idle",
+      .kind   = WIRE_BOOL,
+      .offset = offsetof(struct toy_in, flags),
+      .bit    = TOY_IDLE,
+      .help   = "a millisecond passes between two items" },
     { .name   = "slow",
       .kind   = WIRE_BOOL,
       .offset = offsetof(struct toy_in, flags),
@@ -228,20 +233,23 @@ hold_until(struct http_request *r, int gate_fd, bool stubborn)
 static void
 do_hold(struct http_request *r)
 {
-    const struct toy_in *in  = r->state;
-    struct toy          *toy = toy_of(r);
+    struct toy_in *in  = r->state;
+    struct toy    *toy = toy_of(r);
 
     http_app_count(r->server, &toy_http_app, TOY_METRIC_HOLDING, 0, 1);
     enum outcome outcome = hold_until(r, toy->gate_fd, (in->flags & TOY_STUBBORN) != 0);
     http_app_count(r->server, &toy_http_app, TOY_METRIC_HOLDING, 0, -1);
     http_app_count(r->server, &toy_http_app, TOY_METRIC_HOLDS, (size_t)outcome, 1);
-    r->state = (void *)(uintptr_t)outcomes[outcome];
+    in->left_ms = http_request_left_ms(r);
+    in->outcome = outcomes[outcome];
 }
 
 static void
 held(struct http_request *r)
 {
-    toy_say(r, r->state, 0);
+    const struct toy_in *in = r->state;
+
+    toy_say(r, in->outcome, (uint64_t)in->left_ms);
 }
 
 static void
@@ -271,6 +279,8 @@ produce(struct http_request *r, struct http_list *list)
     for (uint32_t i = 0; i < in->n; i++) {
         if (in->fail_at > 0 && i + 1 == in->fail_at)
             return IL_STORE;
+        if ((in->flags & TOY_IDLE) != 0)
+            (void)poll(NULL, 0, 1);
         if (!http_list_add(list, &(struct toy_out){ text, i })) {
             http_app_count(r->server, &toy_http_app, TOY_METRIC_STOPPED, 0, 1);
             return IL_CANCELLED;

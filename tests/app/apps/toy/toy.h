@@ -49,9 +49,13 @@ enum {
 #define TOY_STUBBORN (1U << 1)
 #define TOY_SLOW (1U << 2)
 #define TOY_BREAK (1U << 3)
+#define TOY_IDLE (1U << 4)
 
 struct toy_in {
     uint32_t flags, n, fail_at;
+    /* of /toy/hold: how it ended, and the time that was left then */
+    const char *outcome;
+    int64_t     left_ms;
 };
 /* The inputs, which also stay in r->state; NULL: it has answered. */
 struct toy_in *toy_take(struct http_request *r);

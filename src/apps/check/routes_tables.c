@@ -1,0 +1,115 @@
+/*
+ * routes_tables.c: JSON tables of the routes of invariants, and the routes.
+ */
+#include "apps/check/serve.h"
+
+#define F(text, member, kind_, flags_, help_)                                                    \
+    {                                                                                            \
+        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
+        .help = help_                                                                            \
+    }
+#define BOUNDED(text, member, kind_, min_, max_, help_)                                      \
+    {                                                                                        \
+        .name = text, .kind = WIRE_##kind_, .offset = offsetof(STRUCT, member), .min = min_, \
+        .max = max_, .help = help_                                                           \
+    }
+#define MANY(text, member, number, object_, help_)                               \
+    {                                                                            \
+        .name = text, .kind = WIRE_OBJECTS, .offset = offsetof(STRUCT, member),  \
+        .offset2 = offsetof(STRUCT, number), .object = &(object_), .help = help_ \
+    }
+#define OBJECT(id, schema, fields_, flags_, help_)                  \
+    const struct wire_object id = { .name     = schema,             \
+                                    .fields   = fields_,            \
+                                    .n_fields = ARRAY_LEN(fields_), \
+                                    .help     = help_,              \
+                                    .bytes    = sizeof(STRUCT),     \
+                                    .flags    = flags_ }
+
+#define STRUCT struct check_page_in
+#define PAGE                                                                \
+    BOUNDED("cursor", cursor, TEXT, 0, 512, "`next` of the previous page"), \
+        BOUNDED("limit", limit, UINT32, 1, CHECK_PAGE_MAX, "maximum number of items")
+static const struct wire_field page_in[] = { PAGE };
+OBJECT(il__check_in_page, "CheckPageQuery", page_in, 0, "Which page");
+static const struct wire_field results_in[] = {
+    PAGE,
+    BOUNDED("name", name, TEXT, 1, 2 * CHECK_NAME_BYTES_MAX, "only results of this invariant"),
+};
+OBJECT(il__check_in_results, "CheckResultsQuery", results_in, 0, "Which results; 20 by default");
+#undef STRUCT
+
+#define STRUCT struct check_run_in
+static const struct wire_field run_in[] = {
+    BOUNDED("names", names, TEXT, 1, 65536,
+            "names of invariants, separated by commas; default all of the tenant"),
+};
+OBJECT(il__check_in_run, "CheckRun", run_in, 0, "Which invariants to check");
+#undef STRUCT
+
+#define STRUCT struct check_result_out
+static const struct wire_field result_out[] = {
+    F("id", id, TEXT, WIRE_NOT_NULL, "id of the result, and of the run that found it"),
+    F("tenant", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns the invariant"),
+    F("name", name, TEXT, WIRE_NOT_NULL, "name of the invariant"),
+    F("severity", severity, TEXT, 0, "info, warning or error"),
+    F("outcome", outcome, TEXT, WIRE_NOT_NULL,
+      "passed, broken, error (could not run), skipped (its app has no tables), or not_run (yet)"),
+    F("new", n_new, INT64, WIRE_NOT_NULL, "offenders that are not in the baseline"),
+    F("known", n_known, INT64, WIRE_NOT_NULL, "offenders that are"),
+    F("offenders", offenders, META, WIRE_NOT_NULL, "the first 20 new ones: `key` and `text`"),
+    F("not_needed", not_needed, META, WIRE_NOT_NULL,
+      "keys of the baseline that no longer offend: their `count`, and the first 20 `keys`"),
+    F("runs", runs, META, WIRE_NOT_NULL,
+      "broken: ids of the tenant's runs that were active then, at most 20"),
+    F("error", error, TEXT, 0, "why it could not run"),
+    F("started_at", started_ms, TIME, 0, "when it started"),
+    F("duration_ms", took_ms, INT64, WIRE_NOT_NULL, "how long it took"),
+};
+OBJECT(il__check_result_out, "CheckResult", result_out, WIRE_ANSWER, "The result of an invariant");
+#undef STRUCT
+
+#define STRUCT struct check_out
+#define CHECK_FIELDS                                                                              \
+    F("tenant", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns it"),                              \
+        F("name", name, TEXT, WIRE_NOT_NULL, "name of the invariant"),                            \
+        F("severity", severity, TEXT, WIRE_NOT_NULL, "info, warning or error"),                   \
+        F("description", description, TEXT, WIRE_NOT_NULL, "description"),                        \
+        F("connection", connection, TEXT, 0,                                                      \
+          "connection it looks at; null: the tables of an app"),                                  \
+        F("schedule", schedule, TEXT, WIRE_NOT_NULL, "cron expression"),                          \
+        F("timezone", zone, TEXT, WIRE_NOT_NULL, "time zone of the schedule"),                    \
+        F("next_at", next_ms, TIME, WIRE_MINUS, "when it is due next"),                           \
+        F("timeout_ms", timeout_ms, INT64, WIRE_NOT_NULL, "it is interrupted after this long"),   \
+        F("baseline", n_baseline, INT64, WIRE_NOT_NULL, "number of known offenders"),             \
+        F("path", path, TEXT, 0, "its file"),                                                     \
+        F("error", error, TEXT, 0, "why its definition is invalid"),                              \
+    {                                                                                             \
+        .name = "last", .kind = WIRE_OBJECT, .offset = offsetof(STRUCT, last),                    \
+        .offset2 = offsetof(STRUCT, has), .bit = CHECK_HAS_LAST, .object = &il__check_result_out, \
+        .help = "its last result; null: none"                                                     \
+    }
+static const struct wire_field check_out[] = { CHECK_FIELDS };
+OBJECT(il__check_out, "Check", check_out, WIRE_ANSWER, "An invariant");
+static const struct wire_field check_full_out[] = {
+    CHECK_FIELDS,
+    MANY("results", results, n_results, il__check_result_out, "its newest results, at most 20"),
+};
+OBJECT(il__check_full_out, "CheckFull", check_full_out, WIRE_ANSWER,
+       "An invariant with its newest results");
+#undef STRUCT
+
+#define STRUCT struct check_started_one
+static const struct wire_field started_one[] = {
+    F("name", name, TEXT, WIRE_NOT_NULL, "name of the invariant"),
+    F("run_id", run, TEXT, 0, "id of its run; that of one that was already running"),
+    F("error", error, TEXT, 0, "why it has none: its definition is invalid"),
+};
+static OBJECT(started_object, "CheckStarted", started_one, WIRE_ANSWER, "An invariant that runs");
+#undef STRUCT
+#define STRUCT struct check_started
+static const struct wire_field started_out[] = {
+    MANY("items", runs, n_runs, started_object, "the invariants, in order of their names"),
+};
+OBJECT(il__check_started_out, "ChecksStarted", started_out, WIRE_ANSWER, "Invariants that run");
+#undef STRUCT
