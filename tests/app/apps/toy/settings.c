@@ -82,7 +82,7 @@ open_tables(struct toy *toy, il_error *reterr)
 {
     const struct http_options *o    = toy->server->o;
     struct tables_opts         opts = { .observe = http_row_lock, .cookie = toy->server };
-    il_status st = il__tables_place_open(o->store_url, o->data_url, false, &toy->place, reterr);
+    il_status st = il__tables_place_share(o->store_url, o->data_url, &toy->place, reterr);
 
     return st == IL_OK
                ? il__tables_open(toy_http_app.tables, toy->place, &opts, &toy->tables, reterr)
@@ -124,7 +124,7 @@ toy_close(void *state)
     struct toy *toy = state;
 
     il_guard_close(toy->tables);
-    il__tables_place_close(toy->place);
+    il__tables_place_unshare(toy->place);
     (void)close(toy->gate_fd);
     il__free(toy);
 }
