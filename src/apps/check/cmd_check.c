@@ -8,6 +8,7 @@
 
 #include "apps/app.h"
 #include "apps/check/check.h"
+#include "apps/common/tables.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
@@ -25,7 +26,7 @@ struct session {
     const struct check **chosen;
     size_t               n;
     struct check_result *results;
-    bool                 progress; /* show it on the terminal */
+    struct tables_place *place; /* of the apps' tables; NULL: none is needed */
 };
 
 static void
@@ -36,6 +37,7 @@ session_release(struct session *s)
     il__free(s->results);
     il__free(s->chosen);
     il__checks_release(&s->set);
+    il__tables_place_close(s->place);
 }
 
 /* ---- which ----------------------------------------------------------------------------------- */
@@ -178,33 +180,54 @@ url_of(void *cookie, const char *connection, char **ret, il_error *reterr)
     return il__error_set(reterr, IL_NOT_FOUND, "connection '%.64s' is not configured", connection);
 }
 
+/* The tables of an app, with those of its other processes. */
+static il_status
+tables_of(void *cookie, const struct http_app *app, il_guard **ret, il_error *reterr)
+{
+    const struct session *s = cookie;
+    struct tables_opts    o = { .conns_max = 1, .existing = true };
+
+    return il__tables_open(app->tables, s->place, &o, ret, reterr);
+}
+
 static void
 show_progress(void *cookie, const struct check_result *r, size_t n_ended, size_t n)
 {
-    const struct session   *s    = cookie;
-    AUTO_BUF struct il__buf name = { 0 };
+    const struct session *s = cookie;
 
-    if (!s->progress)
-        return;
-    il__buf_init(&name, LINE_BYTES_MAX);
-    il__cli_escape(&name, r->check->name);
-    (void)fprintf(stderr, "\r\033[K%zu of %zu  %s: %s", n_ended, n, il__buf_str(&name),
-                  il__check_outcome_name(r->outcome));
-    if (n_ended == n)
-        (void)fprintf(stderr, "\r\033[K");
-    (void)fflush(stderr);
+    il__cli_progress(s->cli, n_ended, n, r->check->name);
+}
+
+static bool
+has_apps(const struct session *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->chosen[i]->app != NULL)
+            return true;
+    }
+    return false;
 }
 
 static il_status
 run(struct session *s, il_error *reterr)
 {
-    struct check_how how = { .url = url_of, .ended = show_progress, .cookie = s };
+    struct check_how how  = { .url = url_of, .ended = show_progress, .cookie = s };
+    const char      *data = CLI_SETTING(s->cli, data)->text;
+    il_status        st   = IL_OK;
 
-    s->progress = !s->cli->quiet && isatty(STDERR_FILENO) != 0;
-    s->results  = il__calloc(s->n + 1, sizeof *s->results);
+    s->results = il__calloc(s->n + 1, sizeof *s->results);
     if (s->results == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    return il__checks_run(s->chosen, s->n, &how, s->results, reterr);
+    if (has_apps(s)) {
+        how.tables = tables_of;
+        st         = il__tables_place_open(CLI_SETTING(s->cli, store)->text,
+                                   data != NULL && data[0] != '\0' ? data : NULL, true, &s->place,
+                                           reterr);
+    }
+    if (st == IL_OK)
+        st = il__checks_run(s->chosen, s->n, &how, s->results, reterr);
+    il__cli_progress_end();
+    return st;
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
