@@ -550,6 +550,7 @@ il__checks_add_app(struct check_set *set, const struct http_app *app, const char
         il_status                   st = add(set, &c, reterr);
         if (st != IL_OK)
             return st;
+        CHECK(c != NULL);
         CHECK((own->fn != NULL) != (own->sqlite != NULL && own->postgres != NULL));
         (void)snprintf(name, sizeof name, "%s.%s", app->name, own->name);
         c->tenant      = tenant_copy;

@@ -273,6 +273,7 @@ il__tables_place_share(const char *store_url, const char *data_url, struct table
     if (p == NULL)
         st = share_new(store_url, data_url, &p, reterr);
     if (st == IL_OK) {
+        CHECK(p != NULL);
         p->n_shares++;
         *ret = p;
     }

@@ -7,14 +7,22 @@
 
 #define DAY_MS 86400000
 
-_Static_assert(SITE_EVENTS_MAX == 100 && SITE_ENTRIES_MAX == 1000 && SITE_RACES_MAX == 200 &&
-                   SITE_LAPS_MAX == 200 && SITE_REVISION_MAX == 1000000 &&
-                   SITE_DELAY_MS_MAX == 600000 && SITE_EVERY_MAX == 1000000 &&
-                   SITE_DAY_MIN == 1000 && SITE_DAY_MAX == 100000,
-               "options.def has the same bounds");
-_Static_assert(SITE_FAIL_503 == 0 && SITE_FAIL_CUT == 2 && SITE_FAIL_REDIRECT == 7 &&
-                   SITE_FAIL_COUNT == 8,
-               "options.def lists 503|429|cut|… in the order of enum site_failure");
+/* options.def names these numbers. */
+#define IS(name, number) _Static_assert((name) == (number), "options.def has another " #name)
+IS(SITE_EVENTS_MAX, 100);
+IS(SITE_ENTRIES_MAX, 1000);
+IS(SITE_RACES_MAX, 200);
+IS(SITE_LAPS_MAX, 200);
+IS(SITE_REVISION_MAX, 1000000);
+IS(SITE_DELAY_MS_MAX, 600000);
+IS(SITE_EVERY_MAX, 1000000);
+IS(SITE_DAY_MIN, 1000);
+IS(SITE_DAY_MAX, 100000);
+/* And the failures in this order. */
+IS(SITE_FAIL_503, 0);
+IS(SITE_FAIL_CUT, 2);
+IS(SITE_FAIL_REDIRECT, 7);
+IS(SITE_FAIL_COUNT, 8);
 
 static il_status
 set_options(const struct cli *cli, struct site_serve *o, il_error *reterr)
