@@ -52,7 +52,7 @@ note_finding(void *cookie, const struct il__finding *f)
 /* Tables of an app whose version this binary cannot use. */
 static il_status
 check_tables(void *cookie, const struct app_tables *t, const struct tables_place *p,
-             il_error *reterr)
+             il_error *reterr UNUSED)
 {
     struct il__migration m = { 0 };
     il_error             err;
@@ -67,9 +67,10 @@ check_tables(void *cookie, const struct app_tables *t, const struct tables_place
         note_finding(cookie, &(struct il__finding){ IL__FINDING_WARN, name, value,
                                                     "older than this binary; run `interlock "
                                                     "migrate`" });
-    else if (st != IL_OK && reterr != NULL)
-        *reterr = err;
-    return st == IL_NEWER ? IL_OK : st;
+    else if (st != IL_OK)
+        note_finding(cookie, &(struct il__finding){ IL__FINDING_WARN, name, "cannot be examined",
+                                                    err.message });
+    return IL_OK;
 }
 
 static int

@@ -69,6 +69,11 @@ migrate_app(void *cookie, const struct app_tables *t, const struct tables_place 
     il_status            st = il__tables_migrate(t, p, a->check, &m, reterr);
     char                 prefix[APP_TABLES_NAME_BYTES_MAX + 3];
 
+    /* A role for the store alone is enough for the store; an app that is used says the same. */
+    if (st != IL_OK && reterr != NULL && strcmp(reterr->native, TABLES_NO_PRIVILEGE) == 0) {
+        il__cli_note(a->cli, "%s", reterr->message);
+        return IL_OK;
+    }
     if (st != IL_OK || m.by_itself) /* the note about the store says so */
         return st;
     a->to_do = a->to_do || (a->check && is_to_do(&m));

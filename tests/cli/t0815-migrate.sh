@@ -15,11 +15,19 @@ sql() {
     psql -qAt -c "$1"
 }
 
+# to_do NAME PATTERN COMMAND...: its first line says what is to be done; those of apps follow.
+to_do() {
+    local name=$1 pattern=$2
+    shift 2
+    run "$@"
+    is "$name" "$status" 1
+    like "... (what it says)" "$(head -n 1 "$work/err")" "interlock: $pattern"
+}
 error "no store yet" 69 "*interlock migrate*" "$il" locks
-error "... which is something to do" 1 "*version $newest is to be installed" "$il" migrate --check
+to_do "... which is something to do" "*version $newest is to be installed" "$il" migrate --check
 run "$il" migrate --json
 is "it is installed" "$status" 0
-json "... from nothing to a version" "d == {'from': 0, 'to': $newest, 'functions': True, 'to_do': False, 'apps': []}"
+json "... from nothing to a version" "d == {'from': 0, 'to': $newest, 'functions': True, 'to_do': False, 'apps': [{'name': 'check', 'from': 0, 'to': 1, 'to_do': False}]}"
 gives "then there is nothing to do" 0 "$il" migrate --check
 gives "... and it is done" 0 "$il" migrate
 gives "it can be used" 0 "$il" run k -- true
@@ -28,7 +36,7 @@ is "... on the server's clock" "$(sql "SELECT test_clock FROM $schema.state")" f
 # Functions are no part of the version.
 sql "UPDATE $schema.state SET functions = '0.0.1 0000000000000000'"
 sql "DROP FUNCTION $schema.asked()"
-error "functions of an older release are to be replaced" 1 "*functions must be reinstalled*" "$il" migrate --check
+to_do "functions of an older release are to be replaced" "*functions must be reinstalled*" "$il" migrate --check
 gives "... whoever opens the store does it" 0 "$il" locks
 is "... for good" "$(sql "SELECT count(*) FROM pg_proc WHERE pronamespace = '$schema'::regnamespace AND proname = 'asked'")" 1
 gives "... so nothing is left to do" 0 "$il" migrate --check
@@ -60,7 +68,7 @@ sql "DROP SCHEMA $schema, ${schema}_admin CASCADE"
 gives "a run of this version" 0 "$il" run --record k -- true
 old=$(sql "SELECT id FROM $schema.run")
 error "... whose store the next one does not use" 69 "*version $newest*needs $((newest + 1))*interlock migrate*" "$next" locks
-error "... but can bring up to date" 1 "*version $((newest + 1))*" "$next" migrate --check
+to_do "... but can bring up to date" "*version $((newest + 1))*" "$next" migrate --check
 for i in 1 2 3 4; do
     "$next" migrate --json >"$work/out.$i" 2>"$work/err.$i" &
 done

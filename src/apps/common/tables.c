@@ -208,13 +208,14 @@ explain(const struct setup *s, il_status st, il_error *reterr)
 {
     il_error was;
 
-    if (st == IL_OK || reterr == NULL || strcmp(reterr->native, "42501") != 0)
+    if (st == IL_OK || reterr == NULL || strcmp(reterr->native, TABLES_NO_PRIVILEGE) != 0)
         return st;
-    was = *reterr; /* insufficient_privilege */
-    return il__error_set(
-        reterr, IL_STORE,
-        "cannot create %s as this user; run `interlock migrate` as another (%.200s)", s->at->what,
-        was.message);
+    was = *reterr;
+    il__error_set(reterr, IL_STORE,
+                  "cannot create %s as this user; run `interlock migrate` as another (%.200s)",
+                  s->at->what, was.message);
+    (void)snprintf(reterr->native, sizeof reterr->native, "%s", TABLES_NO_PRIVILEGE);
+    return IL_STORE;
 }
 
 static il_status

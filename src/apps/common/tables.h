@@ -82,6 +82,9 @@ il_status il__tables_open(const struct app_tables *t, const struct tables_place 
                           const struct tables_opts *opts, il_guard **ret, il_error *reterr)
     MUST_USE;
 
+/* il_error.native of il__tables_migrate(): the role may not create them. */
+#define TABLES_NO_PRIVILEGE "42501"
+
 /* Create or upgrade the tables in PostgreSQL; `check`: only report what would be done. Elsewhere
  * ret->by_itself. The results are those of il__tables_open(). */
 il_status il__tables_migrate(const struct app_tables *t, const struct tables_place *p, bool check,
