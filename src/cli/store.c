@@ -245,8 +245,12 @@ il__cli_safe_url(const char *url)
 bool
 il__cli_store_is_odd(const char *url)
 {
+    const char *scheme = strstr(url, "://");
+
+    if (scheme == url + strlen(SQLITE) - 1) /* sqlite:///PATH */
+        scheme = strstr(scheme + 1, "://");
     return strncmp(url, SQLITE, strlen(SQLITE)) == 0 &&
-           (strstr(url + strlen(SQLITE), "://") != NULL || strstr(url, "password=") != NULL);
+           (scheme != NULL || strstr(url, "password=") != NULL);
 }
 
 /* mkdir -p of everything before the last `/`, private to this user. */
