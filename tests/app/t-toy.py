@@ -317,7 +317,7 @@ def test_list_slow_client():
         for call in slow:
             body = call.answer().expect(200).body  # test_list_long parses one
             assert body.count(b'"n":') == 100000 and body.endswith(b'],"next":null}'), body[-100:]
-        assert high_water(s) - before < 8 << 20
+        assert high_water(s) - before < (8 if lib.SLOW == 1 else 64) << 20  # a sanitizer keeps what was freed
         s.until("interlock_http_pool_busy", 0)
 
 

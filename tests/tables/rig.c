@@ -172,11 +172,10 @@ add_line(void *cookie, const il_guard_row *row)
 static char *
 lines(il_guard *g, const struct app_statement *s)
 {
-    struct il__buf text = { 0 };
-    il_error       err;
+    AUTO_BUF struct il__buf text = { 0 };
+    il_error                err;
 
     il__buf_init(&text, TEXT_BYTES_MAX);
-    il__buf_adds(&text, "");
     if (run(g, s, APP_NO_VALUES, add_line, &text, &err) != IL_OK)
         T_FAIL("%s", err.message);
     char *taken = text.n_bytes > 0 ? il__buf_take(&text) : il__strdup("");
