@@ -273,7 +273,7 @@ produced(struct http_request *r)
 }
 
 void
-http_say_list(struct http_request *r, const struct wire_object *o, http_list_fn *produce,
+http_say_list(struct http_request *r, const struct wire_object *o, http_list_fn *fn,
               http_fn *failed)
 {
     CHECK(r->list == NULL && r->once == NULL); /* only an answer in memory can be stored */
@@ -288,7 +288,7 @@ http_say_list(struct http_request *r, const struct wire_object *o, http_list_fn 
         return;
     }
     *l = (struct http_list){
-        .r = r, .o = o, .produce = produce, .failed = failed, .n_refs = 1, .item = { .fn = arrived }
+        .r = r, .o = o, .produce = fn, .failed = failed, .n_refs = 1, .item = { .fn = arrived }
     };
     il__buf_init(&l->own, ITEM_BYTES_MAX);
     il__buf_init(&l->ready, ITEM_BYTES_MAX);

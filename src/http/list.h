@@ -22,7 +22,7 @@ typedef il_status http_list_fn(struct http_request *r, struct http_list *list);
  * thread as http_pool() does; the deadline of the request is also that of its client for taking the
  * list.
  */
-void http_say_list(struct http_request *r, const struct wire_object *o, http_list_fn *produce,
+void http_say_list(struct http_request *r, const struct wire_object *o, http_list_fn *fn,
                    http_fn *failed);
 
 /* For produce(). Blocks while the client is slow. False: stop, and return an error; the client has
