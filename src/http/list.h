@@ -16,7 +16,7 @@ struct http_list;
 typedef il_status http_list_fn(struct http_request *r, struct http_list *list);
 
 /*
- * Answer with a list of objects printed by a table. If produce() fails before anything was sent,
+ * Answer with a list of objects printed by a table. If fn() fails before anything was sent,
  * failed(r) follows on the loop and answers; later, the connection is broken, so that a client
  * never takes half a list for all of it. A short list is sent as an ordinary answer. Waits for a
  * thread as http_pool() does; the deadline of the request is also that of its client for taking the
@@ -25,7 +25,7 @@ typedef il_status http_list_fn(struct http_request *r, struct http_list *list);
 void http_say_list(struct http_request *r, const struct wire_object *o, http_list_fn *fn,
                    http_fn *failed);
 
-/* For produce(). Blocks while the client is slow. False: stop, and return an error; the client has
+/* For fn(). Blocks while the client is slow. False: stop, and return an error; the client has
  * gone, the deadline has passed, or memory is short. */
 bool http_list_add(struct http_list *list, const void *item) MUST_USE;
 /* The cursor of the next page; without it there is none. Copied. */

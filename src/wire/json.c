@@ -302,7 +302,7 @@ il__json_number(const char *text)
     size_t n                         = strlen(text);
 
     CHECK(n < LEX_NUMBER_BYTES);
-    memcpy(raw + 1, text, n);
+    memcpy(raw + 1, text, n + 1);
     return json_stringn_nocheck(raw, n + 1);
 }
 
