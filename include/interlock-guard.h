@@ -199,6 +199,21 @@ IL_API void il_guard_close(il_guard *g);
 /* From any thread, before the close; does not block. All running and later calls on the handle
  * return IL_CANCELLED. A commit that was already sent is waited for. */
 IL_API void il_guard_interrupt(il_guard *g);
+/*
+ * A switch that interrupts single transactions: those that name it (il_guard_tx_opts.stop). Several
+ * may, all of the handle that it was created for. It is set once; to be of use again, create
+ * another. il_guard_interrupt() sets all of a handle's. IL_OK, IL_INVAL, IL_NOMEM (also out of
+ * descriptors).
+ */
+typedef struct il_guard_stop il_guard_stop;
+IL_API IL_MUST_USE il_status il_guard_stop_new(il_guard *g, il_guard_stop **ret, il_error *reterr);
+/* From any thread; does not block. Calls of these transactions that are running or follow return
+ * IL_CANCELLED, also while they wait for a connection, for a lock, or to be tried again; statements
+ * in progress are cancelled as by il_guard_interrupt(). A commit that was already sent is waited
+ * for. */
+IL_API void il_guard_stop_set(il_guard_stop *stop);
+/* After the end of the transactions that name it, before il_guard_close(). Accepts NULL. */
+IL_API void il_guard_stop_free(il_guard_stop *stop);
 /* Connect once, to see that it works; not needed otherwise. */
 IL_API IL_MUST_USE il_status il_guard_connect(il_guard *g, il_error *reterr);
 
@@ -232,11 +247,12 @@ typedef struct il_guard_tx_opts {
      * statement in progress is cancelled and the transaction fails with IL_TIMEOUT; a commit that
      * was sent is waited for. On the caller's own connection a statement of SQLite runs to its end
      * first, and one of PostgreSQL leaves the connection in the middle of it: reset it. */
-    int64_t timeout_ms;
+    int64_t        timeout_ms;
+    il_guard_stop *stop; /* interrupts it; borrowed until its end; NULL: none */
 } il_guard_tx_opts;
-#define IL_GUARD_TX_OPTS_INIT                                        \
-    {                                                                \
-        sizeof(il_guard_tx_opts), NULL, NULL, NULL, 0, NULL, 0, 0, 0 \
+#define IL_GUARD_TX_OPTS_INIT                                              \
+    {                                                                      \
+        sizeof(il_guard_tx_opts), NULL, NULL, NULL, 0, NULL, 0, 0, 0, NULL \
     }
 
 /* The work of a transaction. Anything but IL_OK rolls it back; after a deadlock, a serialization

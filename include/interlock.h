@@ -815,13 +815,14 @@ typedef struct il_acquire_opts {
     /* Called after each renewal with the new local deadline (CLOCK_BOOTTIME, ns). Must not
      * block. */
     void (*on_renewed)(void *cookie, il_lease *lease, int64_t deadline_ns);
-    void *cookie;
+    void       *cookie;
+    const char *tenant; /* tenant of the key; NULL = the handle's */
 } il_acquire_opts;
 
 #define IL_ACQUIRE_OPTS_INIT                                                                  \
     {                                                                                         \
         sizeof(il_acquire_opts), NULL, 0, 0, 0, IL_MODE_EXCLUSIVE, 0, NULL, NULL, 0, 0, NULL, \
-            NULL, NULL                                                                        \
+            NULL, NULL, NULL                                                                  \
     }
 
 /*
@@ -1077,15 +1078,16 @@ IL_API void                  il_job_free(il_job *job); /* stops the heartbeats; 
 typedef struct il_build il_build;
 
 typedef struct il_cache_opts {
-    size_t  struct_size; /* sizeof(il_cache_opts) */
-    int64_t lease_ms;    /* of the build, renewed in the background; 0 = IL_TTL_MS_DEFAULT */
-    int64_t wait_ms;     /* for another caller's build; 0 = 30 s, IL_FOREVER = no deadline */
-    int     never_early; /* no early refresh */
+    size_t      struct_size; /* sizeof(il_cache_opts) */
+    int64_t     lease_ms;    /* of the build, renewed in the background; 0 = IL_TTL_MS_DEFAULT */
+    int64_t     wait_ms;     /* for another caller's build; 0 = 30 s, IL_FOREVER = no deadline */
+    int         never_early; /* no early refresh */
+    const char *tenant;      /* tenant of the key; NULL = the handle's */
 } il_cache_opts;
 
-#define IL_CACHE_OPTS_INIT             \
-    {                                  \
-        sizeof(il_cache_opts), 0, 0, 0 \
+#define IL_CACHE_OPTS_INIT                   \
+    {                                        \
+        sizeof(il_cache_opts), 0, 0, 0, NULL \
     }
 
 /*
@@ -1148,8 +1150,8 @@ typedef struct il_advisory il_advisory;
  * Take the advisory lock of a key, whose id is the first 8 bytes of SHA-256(key), big-endian, mod
  * 2^31, or the one with the given id. It is taken with pg_try_advisory_xact_lock() in a transaction
  * that does nothing else, on a connection of its own, and held until il_advisory_release() or until
- * that connection is lost. Never waits for the lock. Returns IL_OK, IL_HELD,
- * IL_INVAL (another kind of store, or a bad key), IL_STORE. Release it before il_close().
+ * that connection is lost, or 30 s after the process was stopped; release it before il_close().
+ * Never waits for the lock. IL_OK, IL_HELD, IL_INVAL (store or key), IL_STORE, IL_NOMEM.
  */
 IL_API IL_MUST_USE il_status il_advisory_take(il *h, const char *key, il_advisory **ret,
                                               il_error *reterr);
@@ -1195,5 +1197,4 @@ IL_API const char *il_version(void);
 #ifdef __cplusplus
 }
 #endif
-
 #endif

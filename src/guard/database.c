@@ -267,18 +267,18 @@ il_guard_open_postgres(struct pg_conn *conn, const il_guard_opts *opts, il_guard
 
 /* An idle connection, or the right to open one (NULL), or IL_TIMEOUT. */
 static il_status
-wait_for_one(il_guard *g, int64_t tx_until_ns, struct guard_conn **ret, il_error *reterr)
+wait_for_one(il_guard *g, struct guard_limit limit, struct guard_conn **ret, il_error *reterr)
 {
     int64_t   until_ns = il__clock_boot_ns() + g->lock_timeout_ms * IL__NS_PER_MS;
     il_status st       = IL_OK;
 
-    if (tx_until_ns != 0)
-        until_ns = MIN(until_ns, tx_until_ns);
+    if (limit.until_ns != 0)
+        until_ns = MIN(until_ns, limit.until_ns);
     *ret = NULL;
     il__mutex_lock(&g->mutex);
     while (st == IL_OK && g->idle == NULL && g->n_conns == g->conns_max) {
         int64_t left_ns = until_ns - il__clock_boot_ns();
-        if (atomic_load(&g->interrupted))
+        if (il__guard_is_stopped(g, limit))
             st = il__guard_cancelled(reterr);
         else if (left_ns <= 0)
             st = il__error_set(reterr, IL_TIMEOUT, "all %u connections are in use",
@@ -301,7 +301,7 @@ il__guard_give(struct guard_conn *c)
 {
     il_guard *g = c->g;
 
-    c->until_ns = 0;
+    c->limit = (struct guard_limit){ 0 };
     il__mutex_lock(&g->mutex);
     add_idle(g, c);
     CHECK(pthread_cond_signal(&g->freed) == 0);
@@ -330,13 +330,13 @@ il__guard_tx_remove(il_guard_tx *tx)
 }
 
 il_status
-il__guard_take(il_guard *g, int64_t until_ns, struct guard_conn **ret, il_error *reterr)
+il__guard_take(il_guard *g, struct guard_limit limit, struct guard_conn **ret, il_error *reterr)
 {
     struct guard_conn *c = NULL;
 
-    if (atomic_load(&g->interrupted))
+    if (il__guard_is_stopped(g, limit))
         return il__guard_cancelled(reterr);
-    il_status st = wait_for_one(g, until_ns, &c, reterr);
+    il_status st = wait_for_one(g, limit, &c, reterr);
     if (st != IL_OK)
         return st;
     if (c == NULL) {
@@ -350,8 +350,8 @@ il__guard_take(il_guard *g, int64_t until_ns, struct guard_conn **ret, il_error 
         }
     }
     CHECK(c != NULL);
-    c->until_ns = until_ns;
-    st          = c->ops->connect(c, reterr);
+    c->limit = limit;
+    st       = c->ops->connect(c, reterr);
     if (st != IL_OK)
         il__guard_give(c);
     else
@@ -366,7 +366,7 @@ il_guard_connect(il_guard *g, il_error *reterr)
 
     if (g == NULL)
         return il__error_set(reterr, IL_INVAL, "no database handle given");
-    il_status st = il__guard_take(g, 0, &c, reterr);
+    il_status st = il__guard_take(g, (struct guard_limit){ 0 }, &c, reterr);
     if (st != IL_OK)
         return st;
     CHECK(c != NULL);
@@ -376,19 +376,95 @@ il_guard_connect(il_guard *g, il_error *reterr)
 
 /* ---- interrupting ---------------------------------------------------------------------------- */
 
-void
-il_guard_interrupt(il_guard *g)
+static void
+make_readable(int fd)
 {
     uint64_t one = 1;
 
+    /* it can only fail if full, and then it is readable already */
+    IGNORE(write(fd, &one, sizeof one) < 0);
+}
+
+void
+il_guard_interrupt(il_guard *g)
+{
     if (g == NULL)
         return;
     atomic_store(&g->interrupted, true);
-    /* it can only fail if full, and then it is readable already */
-    IGNORE(write(g->stop_fd, &one, sizeof one) < 0);
+    make_readable(g->stop_fd);
     il__mutex_lock(&g->mutex); /* for a moment only */
+    /* A transaction waits on the descriptor of its switch only. A switch that is created later
+     * finds the flag. */
+    for (il_guard_stop *stop = g->stops; stop != NULL; stop = stop->next)
+        make_readable(stop->fd);
     CHECK(pthread_cond_broadcast(&g->freed) == 0);
     il__mutex_unlock(&g->mutex);
+}
+
+il_status
+il_guard_stop_new(il_guard *g, il_guard_stop **ret, il_error *reterr)
+{
+    if (g == NULL || ret == NULL)
+        return il__error_set(reterr, IL_INVAL,
+                             "no database handle, or nowhere to store the switch");
+    il_guard_stop *stop = il__calloc(1, sizeof *stop);
+    if (stop == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory for a switch");
+    stop->g  = g;
+    stop->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (stop->fd < 0) {
+        il__free(stop);
+        return il__error_set(reterr, IL_NOMEM, "out of descriptors for a switch");
+    }
+    il__mutex_lock(&g->mutex);
+    stop->next = g->stops;
+    g->stops   = stop;
+    if (atomic_load(&g->interrupted))
+        make_readable(stop->fd);
+    il__mutex_unlock(&g->mutex);
+    *ret = stop;
+    return IL_OK;
+}
+
+/* Waits on the descriptor end by it, those for a connection by the broadcast: one that has looked
+ * at the flag before it was set, under the mutex, sleeps when the broadcast comes. */
+void
+il_guard_stop_set(il_guard_stop *stop)
+{
+    if (stop == NULL)
+        return;
+    atomic_store(&stop->set, true);
+    make_readable(stop->fd);
+    il__mutex_lock(&stop->g->mutex); /* for a moment only */
+    CHECK(pthread_cond_broadcast(&stop->g->freed) == 0);
+    il__mutex_unlock(&stop->g->mutex);
+}
+
+void
+il_guard_stop_free(il_guard_stop *stop)
+{
+    if (stop == NULL)
+        return;
+    il__mutex_lock(&stop->g->mutex);
+    il_guard_stop **at = &stop->g->stops;
+    while (*at != stop)
+        at = &(*at)->next;
+    *at = stop->next;
+    il__mutex_unlock(&stop->g->mutex);
+    (void)close(stop->fd);
+    il__free(stop);
+}
+
+bool
+il__guard_is_stopped(const il_guard *g, struct guard_limit limit)
+{
+    return atomic_load(&g->interrupted) || (limit.stop != NULL && atomic_load(&limit.stop->set));
+}
+
+int
+il__guard_stop_fd(const il_guard *g, struct guard_limit limit)
+{
+    return limit.stop != NULL ? limit.stop->fd : g->stop_fd;
 }
 
 il_status
@@ -400,13 +476,13 @@ il__guard_cancelled(il_error *reterr)
 bool
 il__guard_is_late(const struct guard_conn *c)
 {
-    return c->until_ns != 0 && il__clock_boot_ns() >= c->until_ns;
+    return c->limit.until_ns != 0 && il__clock_boot_ns() >= c->limit.until_ns;
 }
 
 il_status
 il__guard_go_on(const struct guard_conn *c, il_error *reterr)
 {
-    if (atomic_load(&c->g->interrupted))
+    if (il__guard_is_stopped(c->g, c->limit))
         return il__guard_cancelled(reterr);
     if (il__guard_is_late(c))
         return il__error_set(reterr, IL_TIMEOUT, "the transaction took longer than its timeout");

@@ -39,6 +39,21 @@
 #define GUARD_NUMBER_BYTES 40 /* a number as text */
 #define GUARD_SQL_BYTES_MAX ((size_t)1 << 20)
 
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+struct il_guard_stop {
+    il_guard      *g;
+    il_guard_stop *next; /* of the handle's */
+    int            fd;   /* eventfd: readable once set */
+    atomic_bool    set;
+};
+
+/* When a transaction has to end. */
+struct guard_limit {
+    int64_t        until_ns; /* its deadline; 0 = none */
+    il_guard_stop *stop;     /* NULL: only il_guard_interrupt() */
+};
+
 /* ---- connections ----------------------------------------------------------------------------- */
 
 /* A fence as statement parameters. */
@@ -126,8 +141,8 @@ struct guard_conn {
     struct guard_table     *tables;   /* looked up on this connection (name.c) */
     struct guard_table     *outdated; /* the same, before the search_path was changed */
     bool                    read_only;
-    int64_t                 until_ns; /* deadline of its transaction; 0 = none */
-    const char            **names;    /* of the columns of a row; room for n_columns */
+    struct guard_limit      limit; /* of its transaction */
+    const char            **names; /* of the columns of a row; room for n_columns */
     il_guard_value         *values;
     size_t                  n_columns;
 };
@@ -175,19 +190,22 @@ struct il_guard {
     struct guard_conn   *idle;
     uint32_t             n_conns; /* idle and in use */
     il_guard_tx         *txs;     /* open transactions */
+    il_guard_stop       *stops;
 };
 
-/* Take a connection from the pool, connected. */
-/* until_ns: deadline of the transaction, 0 = none; it stays with the connection until the end. */
-il_status il__guard_take(il_guard *g, int64_t until_ns, struct guard_conn **ret, il_error *reterr)
-    MUST_USE;
-void il__guard_give(struct guard_conn *c);
+/* Take a connection from the pool, connected. The limit stays with it until it is given back. */
+il_status il__guard_take(il_guard *g, struct guard_limit limit, struct guard_conn **ret,
+                         il_error *reterr) MUST_USE;
+void      il__guard_give(struct guard_conn *c);
 /* Note an open transaction, and its end: il_guard_close() rolls back what is open. */
 void il__guard_tx_add(il_guard_tx *tx);
 void il__guard_tx_remove(il_guard_tx *tx);
 /* The class of this name; NULL: it has no rank. */
 const struct guard_class *il__guard_class(const il_guard *g, const char *name);
 il_status                 il__guard_cancelled(il_error *reterr); /* "it was asked to stop" */
+/* Was the transaction, or the handle, interrupted? And a descriptor that is readable then. */
+bool il__guard_is_stopped(const il_guard *g, struct guard_limit limit);
+int  il__guard_stop_fd(const il_guard *g, struct guard_limit limit);
 /* May the transaction go on? IL_OK, IL_CANCELLED, or IL_TIMEOUT: its deadline is over. */
 bool      il__guard_is_late(const struct guard_conn *c);
 il_status il__guard_go_on(const struct guard_conn *c, il_error *reterr) MUST_USE;
@@ -244,10 +262,11 @@ bool il__guard_is_conflict(il_status st, const il_error *err);
 il_status il__guard_fail(il_guard_tx *tx, il_status st, const il_error *err);
 /* Run a statement of our own. */
 il_status il__guard_run(il_guard_tx *tx, struct guard_statement *s, il_error *reterr) MUST_USE;
-/* The deadline of a transaction that begins now; 0 = none. */
-int64_t   il__guard_deadline(const il_guard_tx_opts *o);
+/* The limit of a transaction that begins now. */
+struct guard_limit il__guard_limit(const il_guard_tx_opts *o);
 il_status il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_attempt,
-                                  int64_t until_ns, il_guard_tx **ret, il_error *reterr) MUST_USE;
+                                  struct guard_limit limit, il_guard_tx **ret, il_error *reterr)
+    MUST_USE;
 /* Roll back because of st, which a call or the caller's function has returned. */
 void il__guard_abort(il_guard_tx *tx, il_status st);
 

@@ -113,7 +113,7 @@ static void
 add_deadline(const struct guard_conn *c, struct il__buf *out)
 {
     int64_t max_ms  = c->g->statement_timeout_ms;
-    int64_t left_ms = MAX((c->until_ns - il__clock_boot_ns()) / IL__NS_PER_MS, 1);
+    int64_t left_ms = MAX((c->limit.until_ns - il__clock_boot_ns()) / IL__NS_PER_MS, 1);
 
     if (max_ms == IL_FOREVER || left_ms < max_ms)
         add_timeout(out, sql_postgres_statement_timeout, MIN(left_ms, INT32_MAX));
@@ -133,7 +133,7 @@ postgres_begin(struct guard_conn *c, bool read_only, il_error *reterr)
     }
     const char             *begin = read_only ? g->begin_read : g->begin;
     AUTO_BUF struct il__buf text  = { 0 };
-    if (c->until_ns != 0) {
+    if (c->limit.until_ns != 0) {
         il__buf_init(&text, BEGIN_BYTES_MAX);
         il__buf_adds(&text, begin);
         add_deadline(c, &text);
@@ -452,8 +452,9 @@ postgres_connect(struct guard_conn *c, il_error *reterr)
     }
     bool    was_connected = g->conn.pq != NULL;
     int64_t until_ns      = il__guard_postgres_soon(g);
-    if (c->until_ns != 0)
-        until_ns = MIN(until_ns, c->until_ns);
+    if (c->limit.until_ns != 0)
+        until_ns = MIN(until_ns, c->limit.until_ns);
+    g->conn.stop_fd     = il__guard_stop_fd(c->g, c->limit);
     g->conn.retry_at_ns = 0; /* the caller waits before it retries */
     if (il__pg_conn_ready(&g->conn, until_ns)) {
         if (!was_connected)
@@ -565,8 +566,7 @@ il__guard_postgres_new(il_guard *db, const char *url, struct guard_conn **ret, i
         return st;
     }
     il__pg_conn_init(&g->conn, g->url.server, g->url.shown);
-    g->conn.stop_fd = db->stop_fd;
-    *ret            = &g->base;
+    *ret = &g->base;
     return IL_OK;
 }
 

@@ -172,9 +172,9 @@ give_up(struct postgres_guard *g, const struct postgres_run *how, il_error *rete
 static int64_t
 deadline(const struct postgres_guard *g, const struct postgres_run *how)
 {
-    int64_t tx_ns = how->to_the_end || g->base.until_ns == 0
+    int64_t tx_ns = how->to_the_end || g->base.limit.until_ns == 0
                         ? INT64_MAX
-                        : g->base.until_ns + LATE_MS * IL__NS_PER_MS;
+                        : g->base.limit.until_ns + LATE_MS * IL__NS_PER_MS;
 
     return how->until_ns != 0 ? MIN(how->until_ns, tx_ns) : tx_ns;
 }
@@ -183,9 +183,9 @@ deadline(const struct postgres_guard *g, const struct postgres_run *how)
 static short
 wait_for_socket(struct postgres_guard *g, const struct postgres_run *how, short events)
 {
+    int           stop_fd  = how->to_the_end ? -1 : il__guard_stop_fd(g->base.g, g->base.limit);
     struct pollfd fds[2]   = { { .fd = il__pq->PQsocket(g->conn.pq), .events = events },
-                               { .fd     = how->to_the_end ? -1 : g->base.g->stop_fd,
-                                 .events = POLLIN } };
+                               { .fd = stop_fd, .events = POLLIN } };
     int64_t       until_ns = deadline(g, how);
     int           ms       = -1;
 
@@ -202,7 +202,7 @@ static il_status
 wait_for_result(struct postgres_guard *g, const struct postgres_run *how, il_error *reterr)
 {
     for (;;) {
-        if (!how->to_the_end && atomic_load(&g->base.g->interrupted))
+        if (!how->to_the_end && il__guard_is_stopped(g->base.g, g->base.limit))
             return give_up(g, how, reterr);
         int unsent = il__pq->PQflush(g->conn.pq);
         if (unsent < 0)

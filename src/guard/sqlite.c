@@ -106,7 +106,8 @@ should_stop(void *cookie)
 {
     struct sqlite_guard *g = cookie;
 
-    return !g->commits && (atomic_load(&g->base.g->interrupted) || il__guard_is_late(&g->base));
+    return !g->commits &&
+           (il__guard_is_stopped(g->base.g, g->base.limit) || il__guard_is_late(&g->base));
 }
 
 /* Another connection has the lock. Wait a little, and check whether to stop. */
@@ -115,8 +116,8 @@ wait_while_busy(void *cookie, int n_before)
 {
     static const int     delays_ms[] = { 1, 2, 5, 10, 15, 20, 25, 50 };
     struct sqlite_guard *g           = cookie;
-    struct pollfd        stop        = { .fd = g->base.g->stop_fd, .events = POLLIN };
-    int64_t              timeout_ms  = g->base.g->lock_timeout_ms;
+    struct pollfd stop = { .fd = il__guard_stop_fd(g->base.g, g->base.limit), .events = POLLIN };
+    int64_t       timeout_ms = g->base.g->lock_timeout_ms;
 
     if (g->locked && g->commits) /* a checkpoint, or a commit that nobody but readers can hold up */
         timeout_ms = 0;

@@ -95,11 +95,12 @@ map(const struct sqlite_guard *g, int rc)
     }
     switch (rc & 0xFF) {
     case SQLITE_INTERRUPT: /* of a connection of the caller's own: by its owner */
-        return il__guard_is_late(&g->base) && !atomic_load(&g->base.g->interrupted) ? IL_TIMEOUT
-                                                                                    : IL_CANCELLED;
+        return il__guard_is_late(&g->base) && !il__guard_is_stopped(g->base.g, g->base.limit)
+                   ? IL_TIMEOUT
+                   : IL_CANCELLED;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return atomic_load(&g->base.g->interrupted) ? IL_CANCELLED : IL_TIMEOUT;
+        return il__guard_is_stopped(g->base.g, g->base.limit) ? IL_CANCELLED : IL_TIMEOUT;
     case SQLITE_AUTH:
     case SQLITE_CONSTRAINT:
     case SQLITE_ERROR:

@@ -73,7 +73,7 @@ il__guard_file_lock(struct sqlite_guard *g, il_error *reterr)
     static const int delays_ms[] = { 1, 1, 2, 2, 5, 5, 10, 10, 20 };
     const il_guard  *db          = g->base.g;
     int64_t          until_ns    = il__clock_boot_ns() + db->lock_timeout_ms * IL__NS_PER_MS;
-    struct pollfd    stop        = { .fd = db->stop_fd, .events = POLLIN };
+    struct pollfd    stop        = { .fd = il__guard_stop_fd(db, g->base.limit), .events = POLLIN };
 
     for (size_t i = 0; flock(g->lock_fd, LOCK_EX | LOCK_NB) != 0; i++) {
         if (errno != EWOULDBLOCK && errno != EINTR)

@@ -20,12 +20,12 @@
 
 /* Create the table in a transaction of its own, if it is missing. */
 static il_status
-make_table(il_guard *g, int64_t until_ns, il_error *reterr)
+make_table(il_guard *g, struct guard_limit limit, il_error *reterr)
 {
     il_guard_tx        *tx = NULL;
     struct guard_table *t  = NULL;
 
-    il_status st = il__guard_begin_attempt(g, NULL, 0, until_ns, &tx, reterr);
+    il_status st = il__guard_begin_attempt(g, NULL, 0, limit, &tx, reterr);
     if (st != IL_OK)
         return st;
     st = il__guard_table(tx, "interlock_done", &t, reterr);
@@ -42,14 +42,14 @@ make_table(il_guard *g, int64_t until_ns, il_error *reterr)
 }
 
 static il_status
-ensure_table(il_guard *g, int64_t until_ns, il_error *reterr)
+ensure_table(il_guard *g, struct guard_limit limit, il_error *reterr)
 {
     il_error  err = { .message = "" };
-    il_status st  = atomic_load(&g->has_done) ? IL_OK : make_table(g, until_ns, &err);
+    il_status st  = atomic_load(&g->has_done) ? IL_OK : make_table(g, limit, &err);
 
     /* Another connection may have created it at the same moment: then it is found now. */
     if (st == IL_INVAL || st == IL_UNIQUE)
-        st = make_table(g, until_ns, &err);
+        st = make_table(g, limit, &err);
     if (st == IL_OK)
         atomic_store(&g->has_done, true);
     else if (reterr != NULL)
@@ -83,16 +83,16 @@ struct attempt {
 };
 
 static struct attempt
-attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, int64_t until_ns, il_guard_fn *fn,
-        void *cookie, il_error *reterr)
+attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, struct guard_limit limit,
+        il_guard_fn *fn, void *cookie, il_error *reterr)
 {
     struct attempt a  = { .status = IL_OK };
     il_guard_tx   *tx = NULL;
 
     if (o->struct_size == sizeof *o && o->once_key != NULL)
-        a.status = ensure_table(g, until_ns, reterr);
+        a.status = ensure_table(g, limit, reterr);
     if (a.status == IL_OK)
-        a.status = il__guard_begin_attempt(g, o, n, until_ns, &tx, reterr);
+        a.status = il__guard_begin_attempt(g, o, n, limit, &tx, reterr);
     if (a.status != IL_OK) {
         if (a.status == IL_UNKNOWN) /* whether the table was created, or a fence shown */
             a.status = il__error_set(reterr, IL_STORE, "connection lost before the transaction");
@@ -123,12 +123,12 @@ attempt(il_guard *g, const il_guard_tx_opts *o, unsigned n, int64_t until_ns, il
     return a;
 }
 
-/* A random pause that grows; ends early when the handle is interrupted. */
+/* A random pause that grows; ends early when it is interrupted. */
 static void
-pause_before(il_guard *g, unsigned n_tried)
+pause_before(const il_guard *g, struct guard_limit limit, unsigned n_tried)
 {
     int64_t       most_ms = MIN((int64_t)PAUSE_MS_MIN << MIN(n_tried, 8), (int64_t)PAUSE_MS_MAX);
-    struct pollfd stop    = { .fd = g->stop_fd, .events = POLLIN };
+    struct pollfd stop    = { .fd = il__guard_stop_fd(g, limit), .events = POLLIN };
 
     /* the current microseconds are random enough */
     (void)poll(&stop, 1, (int)(il__clock_boot_ns() / 1000 % most_ms) + 1);
@@ -145,16 +145,17 @@ il_guard_transact(il_guard *g, const il_guard_tx_opts *opts, il_guard_fn *fn, vo
         return il__error_set(reterr, IL_INVAL, "no database handle or no function given");
     if (opts == NULL)
         opts = &defaults;
-    unsigned       n_max = opts->tries_max != 0 ? opts->tries_max : TRIES;
-    struct attempt a;
-    int64_t        until_ns = il__guard_deadline(opts);
-    bool           unknown  = false; /* an earlier attempt may have committed */
+    unsigned           n_max = opts->tries_max != 0 ? opts->tries_max : TRIES;
+    struct attempt     a;
+    struct guard_limit limit   = il__guard_limit(opts);
+    bool               unknown = false; /* an earlier attempt may have committed */
     for (unsigned n = 1;; n++) {
-        a       = attempt(g, opts, n, until_ns, fn, cookie, &err);
+        a       = attempt(g, opts, n, limit, fn, cookie, &err);
         unknown = a.unknown || (unknown && !a.recorded);
-        if (!a.again || n >= n_max || (until_ns != 0 && il__clock_boot_ns() >= until_ns))
+        if (!a.again || n >= n_max ||
+            (limit.until_ns != 0 && il__clock_boot_ns() >= limit.until_ns))
             break;
-        pause_before(g, n);
+        pause_before(g, limit, n);
     }
     if (a.status != IL_OK && !a.unknown && unknown)
         a.status = il__error_set(&err, IL_UNKNOWN,

@@ -95,12 +95,17 @@ tx_end(il_guard_tx *tx, il_guard_outcome outcome)
 
 /* ---- begin ----------------------------------------------------------------------------------- */
 
-int64_t
-il__guard_deadline(const il_guard_tx_opts *o)
+struct guard_limit
+il__guard_limit(const il_guard_tx_opts *o)
 {
-    if (o == NULL || o->struct_size != sizeof *o || o->timeout_ms <= 0)
-        return 0; /* bad options are refused later */
-    return il__clock_boot_ns() + MIN(o->timeout_ms, TIMEOUT_MS_MAX) * IL__NS_PER_MS;
+    struct guard_limit limit = { 0 };
+
+    if (o == NULL || o->struct_size != sizeof *o) /* bad options are refused later */
+        return limit;
+    if (o->timeout_ms > 0)
+        limit.until_ns = il__clock_boot_ns() + MIN(o->timeout_ms, TIMEOUT_MS_MAX) * IL__NS_PER_MS;
+    limit.stop = o->stop;
+    return limit;
 }
 
 static il_status
@@ -161,7 +166,7 @@ tx_new(il_guard *g, const il_guard_tx_opts *o, unsigned n_attempt, il_guard_tx *
 
 il_status
 il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_attempt,
-                        int64_t until_ns, il_guard_tx **ret, il_error *reterr)
+                        struct guard_limit limit, il_guard_tx **ret, il_error *reterr)
 {
     static const il_guard_tx_opts defaults = IL_GUARD_TX_OPTS_INIT;
     il_guard_tx                  *tx       = NULL;
@@ -172,12 +177,14 @@ il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_at
         return il__error_set(reterr, IL_INVAL,
                              "no database handle, or nowhere to store the transaction");
     il_status st = check_options(opts, n_attempt > 0, reterr);
+    if (st == IL_OK && limit.stop != NULL && limit.stop->g != g)
+        st = il__error_set(reterr, IL_INVAL, "the switch belongs to another database handle");
     if (st == IL_OK)
         st = tx_new(g, opts, MAX(n_attempt, 1), &tx, reterr);
     if (st != IL_OK)
         return st;
     CHECK(tx != NULL);
-    st = il__guard_take(g, until_ns, &tx->c, reterr);
+    st = il__guard_take(g, limit, &tx->c, reterr);
     if (st == IL_OK) {
         CHECK(tx->c != NULL);
         int64_t began_ns = il__clock_boot_ns();
@@ -197,7 +204,7 @@ il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_at
 il_status
 il_guard_begin(il_guard *g, const il_guard_tx_opts *opts, il_guard_tx **ret, il_error *reterr)
 {
-    return il__guard_begin_attempt(g, opts, 0, il__guard_deadline(opts), ret, reterr);
+    return il__guard_begin_attempt(g, opts, 0, il__guard_limit(opts), ret, reterr);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */

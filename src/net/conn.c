@@ -78,6 +78,7 @@ take_head(char *line, size_t size, size_t n, void *cookie)
     }
     note_header(line, size * n, "ETag", c->ret->etag, sizeof c->ret->etag);
     note_header(line, size * n, "Last-Modified", c->ret->modified, sizeof c->ret->modified);
+    note_header(line, size * n, "Content-Type", c->ret->type, sizeof c->ret->type);
     return size * n;
 }
 
@@ -319,7 +320,7 @@ exchange(struct net_conn *c, il_error *reterr)
     c->refused      = IL_OK;
     c->n_head_bytes = 0;
     c->moved_ns     = 0;
-    c->ret->etag[0] = c->ret->modified[0] = '\0';
+    c->ret->etag[0] = c->ret->modified[0] = c->ret->type[0] = '\0';
     if (il__curl->curl_easy_setopt(c->easy, CURLOPT_TIMEOUT_MS, (long)MAX(left_ms, 1)) !=
             CURLE_OK ||
         il__curl->curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
@@ -331,6 +332,9 @@ exchange(struct net_conn *c, il_error *reterr)
     if (code != CURLE_OK)
         return map_error(c, code, reterr);
     (void)il__curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &c->ret->status);
+    curl_off_t retry_s = 0;
+    (void)il__curl->curl_easy_getinfo(c->easy, CURLINFO_RETRY_AFTER, &retry_s); /* 0 otherwise */
+    c->ret->retry_after_s = (int64_t)retry_s;
     return IL_OK;
 }
 

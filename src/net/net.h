@@ -25,6 +25,7 @@
 #define NET_URL_BYTES 512                      /* of a URL in messages */
 #define NET_ETAG_BYTES 256                     /* a longer one counts as missing */
 #define NET_MODIFIED_BYTES 64                  /* the same */
+#define NET_TYPE_BYTES 128                     /* the same */
 #define NET_HEAD_BYTES_MAX ((size_t)256 << 10) /* of a response, unless the request sets less */
 
 struct curl_slist;
@@ -98,6 +99,8 @@ struct net_answer {
     char     url[NET_URL_BYTES];           /* of the request, safe to show; "?" = no URL */
     char     etag[NET_ETAG_BYTES];         /* ETag, for il__net_headers_unless(); "" = none */
     char     modified[NET_MODIFIED_BYTES]; /* Last-Modified, likewise */
+    char     type[NET_TYPE_BYTES];         /* Content-Type; "" = none */
+    int64_t  retry_after_s;                /* Retry-After, in seconds from now; 0 = none */
 };
 
 /* The URL without password and query, "?" if it is not one. libcurl must be loaded. */

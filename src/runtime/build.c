@@ -26,7 +26,10 @@ struct il_build {
 static il_op
 lookup_op(il_lease *lease)
 {
-    il_op op = { .type = IL_OP_CACHE_LOOKUP, .key = lease->key, .holder = lease->holder };
+    il_op op = { .type   = IL_OP_CACHE_LOOKUP,
+                 .tenant = lease->tenant,
+                 .key    = lease->key,
+                 .holder = lease->holder };
 
     op.in.cache.lease_ms = lease->ttl_ms;
     return op;
@@ -45,6 +48,7 @@ build_refused(il_lease *lease, const il_op *op)
     if (op->status != IL_LEAD)
         return;
     il_op end = { .type   = IL_OP_CACHE_ABANDON,
+                  .tenant = lease->tenant,
                   .key    = lease->key,
                   .holder = lease->holder,
                   .fence  = op->out.fence };
@@ -93,15 +97,17 @@ nobody_builds(const il_op *op)
 
 /* A build object for the caller, in case it leads. */
 static il_status
-build_new(il *h, const char *key, int64_t lease_ms, il_build **ret, il_error *reterr)
+build_new(il *h, const char *key, const il_cache_opts *opts, il_build **ret, il_error *reterr)
 {
     AUTO(il_build_freep) il_build *build = il__calloc(1, sizeof *build);
     char                           holder[37];
 
     if (il_uuid(holder) != IL_OK)
         return il__error_set(reterr, IL_STORE, "cannot read random bytes");
-    if (build == NULL || !il__lease_init(&build->lease, h, &build_kind, key, holder,
-                                         lease_ms != 0 ? lease_ms : IL_TTL_MS_DEFAULT))
+    if (build == NULL ||
+        !il__lease_init(&build->lease, h, &build_kind, key, holder,
+                        opts->lease_ms != 0 ? opts->lease_ms : IL_TTL_MS_DEFAULT) ||
+        (opts->tenant != NULL && (build->lease.tenant = il__strdup(opts->tenant)) == NULL))
         return il__error_set(reterr, IL_NOMEM, "out of memory or descriptors for a build");
     *ret = TAKE(build);
     return IL_OK;
@@ -115,7 +121,7 @@ ask_to_build(il *h, const char *key, const il_cache_opts *opts, il_op *op, il_bu
     AUTO(il_build_freep) il_build *build  = NULL;
     uint64_t                       token  = op->fence;
     uint32_t                       chance = op->in.cache.chance;
-    il_status                      st     = build_new(h, key, opts->lease_ms, &build, reterr);
+    il_status                      st     = build_new(h, key, opts, &build, reterr);
 
     if (st != IL_OK)
         return st;
@@ -126,7 +132,8 @@ ask_to_build(il *h, const char *key, const il_cache_opts *opts, il_op *op, il_bu
     op->in.cache.chance = chance;
     int64_t sent_ns     = il__clock_boot_ns();
     st                  = il__apply_sure(h, op, reterr);
-    op->key             = key; /* of the names, only this one outlives the build */
+    op->tenant          = opts->tenant; /* these names outlive the build */
+    op->key             = key;
     op->holder          = NULL;
     if (st != IL_OK || op->status != IL_LEAD)
         return st;
@@ -145,7 +152,7 @@ look(il *h, const char *key, const il_cache_opts *opts, uint64_t token, il_op *o
      il_error *reterr)
 {
     il_op_release(op);
-    *op = (il_op){ .type = IL_OP_CACHE_GET, .key = key, .fence = token };
+    *op = (il_op){ .type = IL_OP_CACHE_GET, .tenant = opts->tenant, .key = key, .fence = token };
     if (ret != NULL && !opts->never_early)
         op->in.cache.chance = draw_chance();
     il_status st = il_apply(h, op, 1, reterr);
@@ -162,6 +169,8 @@ check_cache_opts(const char *key, const il_cache_opts *opts, il_error *reterr)
                              "il_cache_opts was not initialized with IL_CACHE_OPTS_INIT");
     if (key == NULL)
         return il__error_set(reterr, IL_INVAL, "no key given");
+    if (opts->tenant != NULL && il_check_tenant(opts->tenant, reterr) != IL_OK)
+        return IL_INVAL;
     return il__check_wait(opts->wait_ms, reterr);
 }
 
@@ -207,6 +216,7 @@ build_end(il_build *build, il_op_type type, uint32_t flags, const il_cache_in *i
         return il__error_set(reterr, IL_INVAL, "no build given");
     il_op op = { .type   = type,
                  .flags  = flags,
+                 .tenant = build->lease.tenant,
                  .key    = build->lease.key,
                  .holder = build->lease.holder,
                  .fence  = build->lease.fence };

@@ -148,6 +148,8 @@ lock_new(il *h, const char *key, const il_acquire_opts *opts, const char *holder
     if (lock == NULL || !il__lease_init(&lock->lease, h, &lock_kind, key, holder,
                                         opts->ttl_ms != 0 ? opts->ttl_ms : IL_TTL_MS_DEFAULT))
         return NULL;
+    if (opts->tenant != NULL && (lock->lease.tenant = il__strdup(opts->tenant)) == NULL)
+        return NULL;
     lock->opts          = *opts;
     lock->lease.stop_ms = opts->stop_ms;
     lock->lease.renewed = (opts->flags & IL_NO_RENEW) == 0;
@@ -157,7 +159,9 @@ lock_new(il *h, const char *key, const il_acquire_opts *opts, const char *holder
 static il_op
 acquire_op(const il_lease *lease, const il_acquire_opts *opts)
 {
-    il_op op = { .type = IL_OP_ACQUIRE, .key = lease->key, .holder = lease->holder };
+    il_op op = {
+        .type = IL_OP_ACQUIRE, .tenant = lease->tenant, .key = lease->key, .holder = lease->holder
+    };
 
     op.in.lock = (il_lock_in){
         .ttl_ms    = lease->ttl_ms,
@@ -179,9 +183,11 @@ give_up(il *h, il_op *op)
     op->in.lock.wait_ms = 0;
     if (il_apply(h, op, 1, NULL) != IL_OK || op->status != IL_OK)
         return;
-    il_op release = {
-        .type = IL_OP_RELEASE, .key = op->key, .holder = op->holder, .fence = op->out.fence
-    };
+    il_op release = { .type   = IL_OP_RELEASE,
+                      .tenant = op->tenant,
+                      .key    = op->key,
+                      .holder = op->holder,
+                      .fence  = op->out.fence };
     IGNORE(il_apply(h, &release, 1, NULL)); /* else it expires */
     il_op_release(&release);
 }
@@ -230,6 +236,8 @@ check_acquire_opts(const il_acquire_opts *opts, il_error *reterr)
     if (opts->struct_size != sizeof *opts)
         return il__error_set(reterr, IL_INVAL,
                              "il_acquire_opts was not initialized with IL_ACQUIRE_OPTS_INIT");
+    if (opts->tenant != NULL && il_check_tenant(opts->tenant, reterr) != IL_OK)
+        return IL_INVAL;
     return il__check_stop(opts->stop_ms, ttl_ms, reterr);
 }
 

@@ -120,6 +120,8 @@ struct il__store_ops {
 };
 
 /* A held advisory lock. One thread at a time; the store outlives it. */
+#define ADVISORY_TTL_MS 30000 /* a holder that was stopped loses the lock this long afterwards */
+extern int64_t il__store_advisory_ttl_ms; /* the same; tests shorten it */
 struct il__store_advisory {
     il_status (*check)(struct il__store_advisory *a, il_error *reterr); /* IL_OK, or IL_LOST */
     void (*release)(struct il__store_advisory *a);

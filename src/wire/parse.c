@@ -219,6 +219,29 @@ take_string(struct wire_parser *p, const struct wire_field *f, const json_t *val
 }
 
 static il_status
+take_texts(struct wire_parser *p, const struct wire_field *f, const json_t *value, void *into)
+{
+    const struct wire_field one   = { .name = f->name, .kind = WIRE_TEXT };
+    size_t                  n     = json_array_size(value);
+    const char            **texts = n > 0 ? il__arena_alloc(p->mem, n * sizeof *texts) : NULL;
+
+    if (!json_is_array(value))
+        return refuse_type(p, f, "an array of strings", value);
+    if (f->max > 0 && n > (size_t)f->max)
+        return il__value_refuse(p, f, "has %zu elements, more than %" PRId64, n, f->max);
+    if (n > 0 && texts == NULL)
+        return il__value_no_memory(p);
+    for (size_t i = 0; i < n; i++) {
+        il_status st = take_string(p, &one, json_array_get(value, i), &texts[i]);
+        if (st != IL_OK)
+            return st;
+    }
+    memcpy((char *)into + f->offset, &texts, sizeof texts);
+    memcpy((char *)into + f->offset2, &n, sizeof n);
+    return IL_OK;
+}
+
+static il_status
 take_value(struct wire_parser *p, const struct wire_field *f, const json_t *value, void *into)
 {
     switch (f->kind) {
@@ -242,6 +265,8 @@ take_value(struct wire_parser *p, const struct wire_field *f, const json_t *valu
         return take_object(p, f, value, into);
     case WIRE_OBJECTS:
         return take_objects(p, f, value, into);
+    case WIRE_TEXTS:
+        return take_texts(p, f, value, into);
     case WIRE_SIZE:
         return take_size(p, f, value, into);
     case WIRE_ELAPSED:

@@ -73,6 +73,7 @@ il__wire_is_set(const struct wire_field *f, const void *from)
     case WIRE_ELAPSED:
         return false;
     case WIRE_OBJECTS:
+    case WIRE_TEXTS:
         return il__wire_size(from, f->offset2) > 0;
     case WIRE_DECIMAL:
         if ((f->flags & WIRE_MINUS) != 0)
@@ -420,6 +421,24 @@ put_objects(struct il__buf *b, const struct wire_field *f, const void *from, uns
 }
 
 static void
+put_texts(struct il__buf *b, const struct wire_field *f, const void *from)
+{
+    const char *const *texts = il__wire_pointer(from, f->offset);
+    size_t             n     = il__wire_size(from, f->offset2);
+
+    if (n == 0 && (f->flags & WIRE_HIDE) != 0)
+        return;
+    il__wire_name(b, f->name);
+    il__buf_addc(b, '[');
+    for (size_t i = 0; i < n; i++) {
+        il__wire_print_text(b, texts[i]);
+        il__buf_addc(b, ',');
+    }
+    close_with(b, ']');
+    il__buf_addc(b, ',');
+}
+
+static void
 put_bytes(struct il__buf *b, const struct wire_field *f, const void *from, unsigned flags)
 {
     const void *data = il__wire_pointer(from, f->offset);
@@ -462,6 +481,9 @@ il__wire_print_field(struct il__buf *b, const struct wire_field *f, const void *
         break;
     case WIRE_OBJECTS:
         put_objects(b, f, from, flags);
+        break;
+    case WIRE_TEXTS:
+        put_texts(b, f, from);
         break;
     case WIRE_SIZE:
         put_size(b, f, from);

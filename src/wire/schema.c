@@ -150,6 +150,11 @@ field_schema(struct json_maker *m, const struct wire_field *f, bool nullable)
         if (f->max > 0)
             il__json_set(m, s, "maxItems", json_integer(f->max));
         return s;
+    case WIRE_TEXTS:
+        s = json_pack("{s:s,s:{s:s}}", "type", "array", "items", "type", "string");
+        if (f->max > 0)
+            il__json_set(m, s, "maxItems", json_integer(f->max));
+        return s;
     case WIRE_DECIMAL:
         return decimal_schema(m, f, nullable);
     case WIRE_BYTES:

@@ -261,6 +261,7 @@ il__value_nothing(const struct wire_parser *p, const struct wire_field *f, void 
             il__value_bit(into, f->offset2, f->bit, false);
         break;
     case WIRE_OBJECTS:
+    case WIRE_TEXTS:
         memset((char *)into + f->offset2, 0, sizeof(size_t));
         break;
     case WIRE_SIZE:

@@ -36,6 +36,7 @@ enum wire_kind {
      * uint32_t at offset2 is set */
     WIRE_OBJECT,
     WIRE_OBJECTS, /* array of `object`: pointer at offset, size_t count at offset2 */
+    WIRE_TEXTS,   /* array of strings: const char *const * at offset, size_t count at offset2 */
     /* const char *: a text; if it is valid JSON it is printed as that value (unless
      * WIRE_RAW_META) */
     WIRE_META,

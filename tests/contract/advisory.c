@@ -2,11 +2,14 @@
  * advisory.c: PostgreSQL advisory locks alongside ours, as taken by programs that only know those.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "harness/postgres.h"
+#include "harness/proc.h"
 #include "harness/suite.h"
 #include "interlock-guard.h"
+#include "store/store.h"
 
 #define NEEDS_POSTGRES(s)                                                    \
     do {                                                                     \
@@ -133,12 +136,72 @@ T_TEST(of_a_guarded_database)
     il_guard_close(g);
 }
 
+/* Idle for longer than the server waits: the library keeps it alive. */
+T_TEST(idle_holders_keep_it)
+{
+    char         text[T_PG_TEXT_BYTES];
+    il_advisory *a = NULL;
+
+    NEEDS_POSTGRES(s);
+    il__store_advisory_ttl_ms = 300;
+    T_EQ(il_advisory_take(t_handle(s), "event:101", &a, NULL), IL_OK);
+    T_STREQ(t_postgres_ask(s->url, "SELECT pg_sleep(0.9)::text", text), "");
+    T_EQ(il_advisory_check(a, NULL), IL_OK);
+    T_STREQ(t_postgres_ask(s->url,
+                           "SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' "
+                           "AND objid = 1924712862",
+                           text),
+            "1");
+    il_advisory_release(a);
+    il__store_advisory_ttl_ms = ADVISORY_TTL_MS;
+}
+
+static int
+hold_it(void *arg)
+{
+    const char  *url = arg;
+    il_guard    *g   = NULL;
+    il_advisory *a   = NULL;
+
+    il__store_advisory_ttl_ms = 300;
+    CHECK(il_guard_open(url, NULL, &g, NULL) == IL_OK);
+    CHECK(il_guard_advisory_take(g, "event:102", &a, NULL) == IL_OK);
+    CHECK(raise(SIGSTOP) == 0);
+    bool lost = il_advisory_check(a, NULL) == IL_LOST;
+    il_advisory_release(a);
+    il_guard_close(g);
+    return lost ? 0 : 1;
+}
+
+/* A process that is stopped does not keep it for good, and learns of that when it goes on. */
+T_TEST(stopped_holders_lose_it)
+{
+    struct t_proc p;
+    il_advisory  *a = NULL;
+    char          text[T_PG_TEXT_BYTES];
+
+    NEEDS_POSTGRES(s);
+    t_proc_fork(&p, hold_it, s->url);
+    T_TRUE(t_pid_in_state(p.pid, 'T', 20000));
+    for (int i = 0; i < 200 && a == NULL; i++) {
+        if (il_advisory_take(t_handle(s), "event:102", &a, NULL) == IL_HELD)
+            (void)t_postgres_ask(s->url, "SELECT pg_sleep(0.05)::text", text);
+    }
+    T_TRUE(a != NULL);
+    CHECK(kill(p.pid, SIGCONT) == 0);
+    T_EQ(t_proc_exit(&p, 20000), 0);
+    t_proc_release(&p);
+    il_advisory_release(a);
+}
+
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        T_ROW(the_ids_of_keys), T_ROW(who_comes_second_is_told), T_ROW(it_pins_no_snapshot),
-        T_ROW(a_lost_connection_is_a_lost_lock), T_ROW(of_a_guarded_database)
+        T_ROW(the_ids_of_keys),         T_ROW(who_comes_second_is_told),
+        T_ROW(it_pins_no_snapshot),     T_ROW(a_lost_connection_is_a_lost_lock),
+        T_ROW(of_a_guarded_database),   T_ROW(idle_holders_keep_it),
+        T_ROW(stopped_holders_lose_it),
     };
 
     return T_SUITE("advisory", tests);

@@ -125,7 +125,7 @@ U_TEST(apps_have_routes)
 
     il__http_routes_init();
     n_before = il__http_n_routes;
-    il__http_routes_add(more, ARRAY_LEN(more));
+    il__http_routes_add(NULL, more, ARRAY_LEN(more));
     T_EQU(il__http_n_routes, n_before + ARRAY_LEN(more));
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct found f = find("GET", rows[i].path);

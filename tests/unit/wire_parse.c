@@ -725,6 +725,52 @@ U_TEST(whichever_allocation_fails)
     be_scarce(false);
 }
 
+/* ---- lists of strings ------------------------------------------------------------------------ */
+
+struct words {
+    const char *const *words;
+    size_t             n;
+};
+static const struct wire_field  words_fields[] = { { .name    = "words",
+                                                     .kind    = WIRE_TEXTS,
+                                                     .offset  = offsetof(struct words, words),
+                                                     .offset2 = offsetof(struct words, n),
+                                                     .max     = 2 } };
+static const struct wire_object words_table    = { .name     = "Words",
+                                                   .fields   = words_fields,
+                                                   .n_fields = 1,
+                                                   .bytes    = sizeof(struct words) };
+
+/* expected: as it is printed again, or the error. */
+static void
+words(const char *text, il_status status, const char *expected)
+{
+    AUTO_BUF struct il__buf b    = { 0 };
+    struct words            w    = { 0 };
+    json_t                 *json = NULL;
+    il_error                err;
+
+    T_EQ(il__wire_load(text, strlen(text), &json, &err), IL_OK);
+    T_EQ(il__wire_parse(&words_table, NULL, json, &w, &arena, &err), status);
+    il__buf_init(&b, 4096);
+    il__wire_print(&b, &words_table, &w, 0);
+    T_STREQ(status == IL_OK ? il__buf_str(&b) : err.message, expected);
+    json_decref(json);
+}
+
+U_TEST(lists_of_strings)
+{
+    words("{}", IL_OK, "{\"words\":[]}");
+    words("{\"words\":null}", IL_OK, "{\"words\":[]}");
+    words("{\"words\":[]}", IL_OK, "{\"words\":[]}");
+    words("{\"words\":[\"a\",\"\\\"é\"]}", IL_OK, "{\"words\":[\"a\",\"\\\"é\"]}");
+    words("{\"words\":\"a,b\"}", IL_INVAL,
+          "field 'words': must be an array of strings, not a string");
+    words("{\"words\":[\"a\",7]}", IL_INVAL, "field 'words': must be a string, not a number");
+    words("{\"words\":[\"a\",\"b\",\"c\"]}", IL_INVAL,
+          "field 'words': has 3 elements, more than 2");
+}
+
 int
 main(void)
 {
@@ -740,6 +786,7 @@ main(void)
         U_ROW(names_and_texts),
         U_ROW(times_and_sets),
         U_ROW(bytes),
+        U_ROW(lists_of_strings),
         U_ROW(an_acquire),
         U_ROW(what_is_left_out_is_made),
         U_ROW(payloads),

@@ -121,9 +121,9 @@ run(struct pg_store *s, const struct pg_query *q, int64_t until_ns)
 }
 
 /* In the transaction. *ret_there: a store exists; otherwise only a schema does, which may belong to
- * someone else. */
+ * someone else. *ret_app: it has the tables of an app. */
 static bool
-look(struct pg_store *s, bool *ret_there, bool *ret_utf8, int64_t until_ns)
+look(struct pg_store *s, bool *ret_there, bool *ret_utf8, bool *ret_app, int64_t until_ns)
 {
     PGresult *r = il__pg_query(&s->writers[0], &(struct pg_query){ .sql = s->sql[PG_migrate_look] },
                                until_ns);
@@ -134,6 +134,7 @@ look(struct pg_store *s, bool *ret_there, bool *ret_utf8, int64_t until_ns)
     *ret_there  = il__pg_bool(r, 0, 1);
     *ret_utf8 =
         il__pq->PQgetlength(r, 0, 2) == 4 && memcmp(il__pq->PQgetvalue(r, 0, 2), "UTF8", 4) == 0;
+    *ret_app = il__pg_bool(r, 0, 3);
     il__pq->PQclear(r);
     return schema || il__pg_exec(&s->writers[0], s->sql[PG_migrate_schema], until_ns);
 }
@@ -235,11 +236,19 @@ migrate(struct pg_store *s, bool tables, il_error *reterr)
     struct state was      = { 0 };
     bool         there    = false;
     bool         utf8     = false;
+    bool         app      = false;
 
     if (!begin(s, wait_ms, until_ns))
         return undo(s, refuse_second(s, reterr), until_ns);
-    if (!look(s, &there, &utf8, until_ns))
+    if (!look(s, &there, &utf8, &app, until_ns))
         return undo(s, refuse(s, &was, reterr), until_ns);
+    if (app)
+        return undo(s,
+                    il__error_set(reterr, IL_INVAL,
+                                  "%s: schema %s has the tables of an app; choose another one for "
+                                  "the store (?schema=)",
+                                  s->url.shown, s->url.schema),
+                    until_ns);
     /*
      * Race-free: the schema exists now, whoever created it. If it and everything in it belongs to
      * us or a superuser, and no one else may create in it, that stays so.

@@ -2,9 +2,13 @@
 
 -- name: advisory_begin
 -- The transaction that holds the lock. READ COMMITTED and otherwise idle: it has no snapshot, so it
--- does not hinder clean-up; and it may be idle for any time.
-BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY;
-SET LOCAL idle_in_transaction_session_timeout = 0
+-- does not hinder clean-up.
+BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY
+
+-- name: advisory_limit
+-- The holder sends a statement more often than this; a holder that was stopped, or cut off, cannot.
+-- params:  1 milliseconds
+SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)
 
 -- name: advisory_take
 -- The lock with this id, otherwise that of this key: the first 8 bytes of its SHA-256, big-endian,

@@ -27,15 +27,19 @@ SELECT set_config('lock_timeout', $1, true)
 SELECT pg_advisory_xact_lock(hashtextextended('interlock migrate ' || '@name', 0))
 
 -- name: migrate_look
--- Does the schema exist, and a store in it? From the catalogue: to_regclass() may return what this
--- session cached before it waited for its lock, although another process has created the store
+-- Does the schema exist, a store in it, or tables of an app (whose upgrades take the same lock, so
+-- that only one of the two is created there)? From the catalogue: to_regclass() may return what
+-- this session cached before it waited for its lock, although another process has created the store
 -- meanwhile.
--- returns: bool, bool, the encoding of the database
+-- returns: bool, bool, the encoding of the database, bool
 SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace n WHERE n.nspname = '@name'),
        EXISTS (SELECT FROM pg_catalog.pg_class c
                JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
                WHERE n.nspname = '@name' AND c.relname = 'state'),
-       current_setting('server_encoding')
+       current_setting('server_encoding'),
+       EXISTS (SELECT FROM pg_catalog.pg_class c
+               JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+               WHERE n.nspname = '@name' AND c.relname = 'interlock_tables')
 
 -- name: migrate_schema
 -- Only if it is missing: a role that may not create schemas can be given an empty one.
