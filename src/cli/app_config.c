@@ -16,6 +16,17 @@ add_connection(struct cli_app_config *c, const struct cli_connection *from, il_e
     return st;
 }
 
+void
+il__cli_app_settings(struct cli_app_config *c, const struct cli_config *config)
+{
+    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
+        c->settings[i] = (struct http_setting){ il__cli_keys[i].name, config->settings[i].text,
+                                                config->settings[i].number };
+    }
+    c->config.settings   = c->settings;
+    c->config.n_settings = CLI_KEY_COUNT;
+}
+
 il_status
 il__cli_app_config_init(struct cli_app_config *c, const struct cli_config *config, il_error *reterr)
 {
@@ -25,12 +36,7 @@ il__cli_app_config_init(struct cli_app_config *c, const struct cli_config *confi
                                                             sizeof *c->connections) };
     if (c->connections == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
-        c->settings[i] = (struct http_setting){ il__cli_keys[i].name, config->settings[i].text,
-                                                config->settings[i].number };
-    }
-    c->config.settings    = c->settings;
-    c->config.n_settings  = CLI_KEY_COUNT;
+    il__cli_app_settings(c, config);
     c->config.connections = c->connections;
     for (size_t i = 0; st == IL_OK && i < config->n_connections; i++)
         st = add_connection(c, &config->connections[i], reterr);

@@ -11,6 +11,8 @@ struct cli_app_config {
     struct il__connection *connections;
 };
 
+/* The keys alone, without connections; nothing to release. */
+void il__cli_app_settings(struct cli_app_config *c, const struct cli_config *config);
 /* Build from the configuration, which must outlive it; release in any case. IL_OK; IL_INVAL: a
  * connection's URL cannot be found; IL_NOMEM. */
 MUST_USE il_status il__cli_app_config_init(struct cli_app_config   *c,

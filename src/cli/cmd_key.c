@@ -5,10 +5,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "apps/app.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
+#include "base/suggest.h"
 #include "cli/data.h"
+#include "http/auth.h"
+#include "http/route.h"
 
 #define NAME_COLUMN 2 /* may be truncated on a narrow terminal */
 
@@ -35,9 +39,92 @@ struct creation {
     struct cli         *cli;
     struct il__data_key key;
     struct il__buf      permissions;
+    bool                is_unknown; /* one of them */
     char                id[DATA_ID_BYTES];
     char                secret[DATA_KEY_BYTES_MAX];
 };
+
+/* ---- permissions ----------------------------------------------------------------------------- */
+
+/* The named permissions of the routes of this binary, sorted. */
+static char   known[HTTP_ROUTES_MAX][HTTP_PERMISSION_BYTES];
+static size_t n_known;
+
+static const char *
+known_at(const void *cookie UNUSED, size_t i)
+{
+    return i < n_known ? known[i] : NULL;
+}
+
+static bool
+is_named(const struct http_route *route)
+{
+    return route->permission != HTTP_MAY_open && route->permission != HTTP_MAY_any;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void
+learn_permissions(void)
+{
+    il__http_routes_init();
+    for (size_t i = 0; i < IL_APP_COUNT; i++)
+        il__http_routes_add(il__apps[i], il__apps[i]->routes, il__apps[i]->n_routes);
+    for (size_t i = 0; i < il__http_n_routes; i++) {
+        if (is_named(il__http_route(i)))
+            http_permission_of(il__http_route(i), known[n_known++]);
+    }
+    qsort(known, n_known, sizeof known[0], compare_names);
+}
+
+/* Does it let a key use any route? A longer one includes its beginning (http_may()). */
+static bool
+is_known(const char *permission)
+{
+    struct http_caller c = { .role = DATA_ROLE_NONE };
+
+    (void)snprintf(c.permissions, sizeof c.permissions, "%s", permission);
+    for (size_t i = 0; i < il__http_n_routes; i++) {
+        if (is_named(il__http_route(i)) && http_may(&c, il__http_route(i)))
+            return true;
+    }
+    return false;
+}
+
+/* A key whose permission is misspelt would be refused by the server, later and without a hint. */
+static il_status
+check_permissions(struct creation *c, il_error *reterr)
+{
+    const char *name;
+
+    learn_permissions();
+    for (size_t i = 0;
+         (name = il__cli_args_each(&c->cli->args, CLI_OPT_key_create_permission, i)) != NULL; i++) {
+        if (is_known(name))
+            continue;
+        const char *meant = il__suggest(name, known_at, NULL);
+        c->is_unknown     = true;
+        return il__error_set(reterr, IL_INVAL, "key create: unknown permission '%.64s'%s%s%s", name,
+                             meant != NULL ? "; did you mean '" : "", meant != NULL ? meant : "",
+                             meant != NULL ? "'?" : "");
+    }
+    return IL_OK;
+}
+
+static void
+print_known(void)
+{
+    (void)fputs("known:", stderr);
+    for (size_t i = 0; i < n_known; i++) {
+        if (i == 0 || strcmp(known[i], known[i - 1]) != 0)
+            (void)fprintf(stderr, " %s", known[i]);
+    }
+    (void)fputc('\n', stderr);
+}
 
 /* Its permissions, in the words of the options. */
 static il_status
@@ -136,9 +223,13 @@ il__cli_cmd_key_create(struct cli *cli)
     if (CLI_GIVEN(cli, key_create, expires_in))
         c.key.expires_at_ms = il__clock_wall_ms() + CLI_OPTION(cli, key_create, expires_in)->number;
     il_status st = take_rights(&c, &err);
+    if (st == IL_OK && c.permissions.n_bytes > 0)
+        st = check_permissions(&c, &err);
     if (st == IL_OK)
         st = create(&c, &err);
     int status = st == IL_OK ? print_new(&c) : il__cli_data_fail(cli, &err);
+    if (c.is_unknown)
+        print_known();
     if (c.secret[0] != '\0')
         il__data_forget(c.secret, sizeof c.secret);
     il__buf_release(&c.permissions);

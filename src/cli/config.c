@@ -261,8 +261,10 @@ load_flags(struct cli_config *config, const struct cli_args *args, il_error *ret
         char                     name[128];
         il_error                 why;
 
-        /* An option with its own default only happens to have the same name. */
-        if (key == NULL || !args->values[i].given || option->fallback[0] != '\0')
+        /* An option without a value, or with its own default, only happens to have the same name.
+         * */
+        if (key == NULL || !args->values[i].given || option->fallback[0] != '\0' ||
+            option->spec.type == CLI_FLAG)
             continue;
         (void)snprintf(name, sizeof name, "--%s", option->name);
         struct origin from = { CLI_FROM_FLAG, name, NULL, 0 };

@@ -336,7 +336,7 @@ docs_checklist(const struct cli_command *command UNUSED)
 {
     (void)puts("| item | question |\n|---|---|");
 #define X(id, name, question) (void)puts("| " name " | " question " |");
-#include "cli/checklist.def"
+#include "apps/common/checklist.def"
 #undef X
 }
 

@@ -5,8 +5,10 @@
  *   doctor_database.c   the command: opens the database, prints findings
  *   doctor_catalogue.c  a table as the database's catalogue describes it
  *   doctor_checks.c     what is wrong with it, and the statement that fixes it
+ *   doctor_invariants.c which invariant mentions a column
  *   doctor_file.c       the settings of a SQLite file
  *   doctor_checklist.c  the guard checklist
+ *   doctor_pipelines.c  the pipelines of apps, in it
  *
  * Everything is read in one read-only transaction.
  */
@@ -23,13 +25,16 @@
 
 /* ---- doctor_catalogue.c ---------------------------------------------------------------------- */
 
+struct doctor_invariant; /* doctor_invariants.c */
+
 /* The database; `mem` is the arena of everything below. */
 struct doctor_database {
-    il_guard    *guard;
-    il_guard_tx *tx;
-    void        *mem;
-    const char  *path; /* of a SQLite file; NULL: PostgreSQL */
-    bool         is_wal;
+    il_guard                *guard;
+    il_guard_tx             *tx;
+    void                    *mem;
+    const char              *path; /* of a SQLite file; NULL: PostgreSQL */
+    bool                     is_wal;
+    struct doctor_invariant *invariants; /* that look at it */
 };
 
 struct doctor_column {
@@ -111,6 +116,17 @@ typedef void doctor_finding_fn(void *cookie, const struct doctor_finding *f);
 MUST_USE il_status il__doctor_check_table(struct doctor_database *db, const struct doctor_table *t,
                                           doctor_finding_fn *each, void *cookie, il_error *reterr);
 
+/* ---- doctor_invariants.c --------------------------------------------------------------------- */
+
+/* Read the invariants that look at the database, which has this URL. IL_INVAL: their folder cannot
+ * be read. */
+MUST_USE il_status il__doctor_invariants(const struct cli *cli, struct doctor_database *db,
+                                         const char *url, il_error *reterr);
+/* The name of an invariant whose query mentions the table and its column; NULL: none does. Those
+ * that apps register count for tables of apps alone. */
+MUST_USE il_status il__doctor_mentioned(struct doctor_database *db, const struct doctor_table *t,
+                                        const char *column, const char **ret, il_error *reterr);
+
 /* ---- doctor_file.c --------------------------------------------------------------------------- */
 
 /* A transaction cannot be asked for its journal mode; the file's header has it. Not while the file
@@ -131,8 +147,17 @@ int il__doctor_database(struct cli *cli);
 
 /* ---- doctor_checklist.c ---------------------------------------------------------------------- */
 
-/* Print the checklist, with the answers that the database can give; db NULL: only the questions.
- * Returns the exit status. */
+/* Print the checklist, with the answers that the database can give (db NULL: none), and the
+ * pipelines of apps; with a table, only the answers about it. Returns the exit status. */
 int il__doctor_checklist(struct cli *cli, struct doctor_database *db, const char *table);
+
+/* ---- doctor_pipelines.c ---------------------------------------------------------------------- */
+
+/* Append the pipelines of all apps to an array and, for people, to a grid, which is initialised
+ * here. tx: the database in which their constraints are looked for; NULL: their own tables.
+ * *ret_n_missing: how many constraints are missing in tables that exist. */
+MUST_USE il_status il__doctor_pipelines(const struct cli *cli, il_guard_tx *tx, json_t *to,
+                                        struct cli_grid *grid, size_t *ret_n_missing,
+                                        il_error *reterr);
 
 #endif

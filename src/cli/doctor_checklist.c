@@ -4,21 +4,15 @@
  */
 #include <stdio.h>
 
+#include "apps/common/pipeline.h"
 #include "base/error.h"
 #include "cli/doctor.h"
 
-enum question {
-#define X(id, name, question) QUESTION_##id,
-#include "cli/checklist.def"
-#undef X
-    QUESTION_COUNT
-};
-
 static const struct {
     const char *name, *question;
-} questions[QUESTION_COUNT] = {
+} questions[CHECKLIST_COUNT] = {
 #define X(id, name, question) { name, question },
-#include "cli/checklist.def"
+#include "apps/common/checklist.def"
 #undef X
 };
 
@@ -61,11 +55,11 @@ answer_indexes(const struct answers *a)
 
 /* NULL: the database cannot answer it. */
 static const char *
-answer_of(const struct answers *a, enum question q)
+answer_of(const struct answers *a, enum checklist_item q)
 {
-    if (q == QUESTION_indexes)
+    if (q == CHECKLIST_indexes)
         return answer_indexes(a);
-    if (q != QUESTION_repeats)
+    if (q != CHECKLIST_repeats)
         return NULL;
     /* Without a key, a savepoint may do: the database cannot see that. */
     if (a->n_wrong[DOCTOR_IDEMPOTENCY_KEY] > 0)
@@ -95,10 +89,10 @@ count_keys(const struct doctor_key *k)
 
 /* What the database knows about a question; "" for nothing. */
 static void
-detail_of(const struct doctor_table *t, enum question q, char *out, size_t n_bytes)
+detail_of(const struct doctor_table *t, enum checklist_item q, char *out, size_t n_bytes)
 {
     out[0] = '\0';
-    if (q == QUESTION_constraints)
+    if (q == CHECKLIST_constraints)
         (void)snprintf(out, n_bytes, "primary key: %s; unique: %zu; foreign keys: %zu; CHECK: %zu",
                        t->primary != NULL ? "yes" : "no", count_unique(t),
                        count_keys(t->foreign_keys), t->n_checks);
@@ -110,11 +104,12 @@ struct checklist {
     struct doctor_table    *tables;
     struct answers         *answers; /* one per table */
     size_t                  n_bad;
+    size_t                  n_missing; /* constraints of pipelines */
 };
 
 /* The answers to one question, as an array or as lines. */
 static json_t *
-show_tables(const struct checklist *l, enum question q)
+show_tables(const struct checklist *l, enum checklist_item q)
 {
     json_t *list = json_array();
     size_t  i    = 0;
@@ -142,27 +137,47 @@ show_tables(const struct checklist *l, enum question q)
     return list;
 }
 
-static int
-show(const struct checklist *l)
+static il_status
+show_questions(const struct checklist *l, json_t *items, il_error *reterr)
 {
-    json_t *items = json_array();
-    bool    ok    = items != NULL;
+    bool ok = items != NULL;
 
-    for (int q = 0; ok && q < QUESTION_COUNT; q++) {
+    for (int q = 0; ok && q < CHECKLIST_COUNT; q++) {
         if (!l->cli->json)
             (void)printf("%2d. %s: %s\n", q + 1, questions[q].name, questions[q].question);
-        json_t *tables = show_tables(l, (enum question)q);
+        json_t *tables = show_tables(l, (enum checklist_item)q);
         ok             = tables != NULL &&
              json_array_append_new(items, json_pack("{s:s, s:s, s:o}", "name", questions[q].name,
                                                     "question", questions[q].question, "tables",
                                                     tables)) == 0;
     }
-    int status = 0;
-    if (!ok)
-        status = il__cli_fail_memory();
-    else if (l->cli->json)
-        status = il__cli_json_print(json_pack("{s:O, s:n}", "items", items, "next"));
+    return ok ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory for a checklist");
+}
+
+static int
+show(struct checklist *l, bool with_pipelines)
+{
+    AUTO_GRID struct cli_grid grid      = { 0 };
+    json_t                   *items     = json_array();
+    json_t                   *pipelines = json_array();
+    int                       status    = 0;
+    il_error                  err;
+    il_status                 st = show_questions(l, items, &err);
+
+    if (st == IL_OK && with_pipelines)
+        st = il__doctor_pipelines(l->cli, l->db != NULL ? l->db->tx : NULL, pipelines, &grid,
+                                  &l->n_missing, &err);
+    if (st != IL_OK) {
+        status = il__cli_fail(&err);
+    } else if (l->cli->json) {
+        status = il__cli_json_print(
+            json_pack("{s:O, s:O, s:n}", "items", items, "pipelines", pipelines, "next"));
+    } else if (json_array_size(pipelines) > 0) {
+        (void)putchar('\n');
+        status = il__cli_grid_print(&grid);
+    }
     json_decref(items);
+    json_decref(pipelines);
     return status;
 }
 
@@ -196,7 +211,10 @@ il__doctor_checklist(struct cli *cli, struct doctor_database *db, const char *ta
     if (db != NULL && answer(&l, table, &err) != IL_OK)
         status = il__cli_fail(&err);
     else
-        status = show(&l);
+        status = show(&l, table == NULL);
     il__free(l.answers);
-    return status == 0 && l.n_bad > 0 ? 1 : status;
+    if (l.n_missing > 0)
+        il__cli_note(cli, "%zu %s of pipelines missing", l.n_missing,
+                     l.n_missing == 1 ? "constraint" : "constraints");
+    return status == 0 && l.n_bad + l.n_missing > 0 ? 1 : status;
 }

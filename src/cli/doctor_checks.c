@@ -548,12 +548,18 @@ check_counters(struct checking *c)
         if (!k->is_int || (!ends_with(k->name, "_count") && !ends_with(k->name, "_total") &&
                            !ends_with(k->name, "_balance")))
             continue;
+        const char *invariant = NULL;
+        st                    = il__doctor_mentioned(c->db, c->t, k->name, &invariant, c->reterr);
+        if (st != IL_OK)
+            return st;
         begin(c, DOCTOR_COUNTER);
         il__buf_adds(&c->name, k->name);
-        il__buf_adds(&c->value, "no invariant");
-        il__buf_adds(&c->means, "it repeats what other rows say: recompute it on a schedule, and "
-                                "compare");
-        st = report(c, IL__FINDING_NOTE);
+        il__buf_adds(&c->value, invariant != NULL ? invariant : "no invariant");
+        il__buf_adds(&c->means, invariant != NULL
+                                    ? "an invariant looks at it"
+                                    : "it repeats what other rows say: recompute it on a schedule, "
+                                      "and compare");
+        st = report(c, invariant != NULL ? IL__FINDING_GOOD : IL__FINDING_NOTE);
     }
     return st;
 }

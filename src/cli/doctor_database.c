@@ -218,7 +218,8 @@ il__doctor_database(struct cli *cli)
 
     if (table == NULL && !checklist && !CLI_GIVEN(cli, doctor, schema))
         return il__cli_usage("doctor: --connection needs --table, --schema or --checklist");
-    if (url_of(cli, where, &url, &err) != IL_OK || open_database(&db, url, &err) != IL_OK)
+    if (url_of(cli, where, &url, &err) != IL_OK || open_database(&db, url, &err) != IL_OK ||
+        il__doctor_invariants(cli, &db, url, &err) != IL_OK)
         status = il__cli_fail(&err);
     else
         status = checklist ? il__doctor_checklist(cli, &db, table) : check(cli, &db, table);

@@ -174,7 +174,8 @@ il__cli_option_default(const struct cli_option *option)
     if (option->fallback[0] != '\0')
         return option->fallback;
     /* The default store is too long for a help line; interlock(1) names it. */
-    if (key == NULL || key->fallback[0] == '\0' || key == &il__cli_keys[CLI_KEY_store])
+    if (key == NULL || key->fallback[0] == '\0' || key == &il__cli_keys[CLI_KEY_store] ||
+        option->spec.type == CLI_FLAG)
         return NULL;
     return key->fallback;
 }

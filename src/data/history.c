@@ -16,7 +16,7 @@
 #include "data/data_internal.h"
 
 #define SHORT_BYTES_MAX 256 /* names, types, states */
-#define DETAIL_PARAMS 9
+#define DETAIL_PARAMS 10
 #define STEP_PARAMS 17
 #define JOIN_PARAMS 6
 
@@ -60,6 +60,7 @@ struct entry {
 };
 
 struct write {
+    const char                  *run_class;
     struct entry                *entries;
     size_t                       n_entries;
     const struct il__data_step  *steps;
@@ -125,6 +126,7 @@ set_detail(struct il__data *d, struct write *w, const struct il__data_detail *x,
         DATA_NUMBER(x->renewals),
         DATA_NUMBER(x->renewed_at_ms),
         DATA_NUMBER(x->created_at_ms),
+        DATA_TEXT(w->run_class),
     };
 
     return run_fitted(d, DATA_run_detail_set, params, DETAIL_PARAMS, 0x1c0, reterr);
@@ -140,7 +142,7 @@ write_runs(struct il__data *d, struct write *w, il_error *reterr)
     for (size_t i = 0; st == IL_OK && i < w->n_entries; i++) {
         const struct entry     *e        = &w->entries[i];
         const struct data_param params[] = { DATA_TEXT(e->tenant), DATA_TEXT(e->run),
-                                             DATA_NUMBER(now_ms) };
+                                             DATA_NUMBER(now_ms), DATA_TEXT(w->run_class) };
         bool again = i > 0 && compare_runs(e[-1].tenant, e[-1].run, e->tenant, e->run) == 0;
         if (e->detail != NULL)
             st = set_detail(d, w, e->detail, reterr);
@@ -262,12 +264,16 @@ gather(struct write *w, const struct il__data_detail *details, size_t n_details,
 }
 
 il_status
-il__data_history_write(struct il__data *d, const struct il__data_detail *details, size_t n_details,
+il__data_history_write(struct il__data *d, const char *run_class,
+                       const struct il__data_detail *details, size_t n_details,
                        const struct il__data_step *steps, size_t n_steps,
                        const struct il__data_join *joins, size_t n_joins, il_error *reterr)
 {
-    struct write w = { .steps = steps, .n_steps = n_steps, .n_joins = n_joins };
+    struct write w = {
+        .run_class = run_class, .steps = steps, .n_steps = n_steps, .n_joins = n_joins
+    };
 
+    CHECK(run_class != NULL && run_class[0] != '\0');
     if (n_details + n_steps + n_joins == 0)
         return IL_OK;
     il_status st = gather(&w, details, n_details, joins, reterr);
@@ -431,13 +437,14 @@ il__data_history_usage(struct il__data *d, const char *tenant, const char *after
 /* ---- forgetting ------------------------------------------------------------------------------ */
 
 struct purge {
-    int64_t  older_than_ms;
-    int64_t  n_max;   /* runs of this transaction */
-    uint64_t n_found; /* runs */
-    uint64_t n_gone;  /* runs, in the transactions so far, not counting the open one */
-    uint64_t n_once;  /* of the open one */
-    char     tenants[PURGE_RUNS_ONCE][IL_TENANT_BYTES_MAX + 1];
-    char     runs[PURGE_RUNS_ONCE][IL_ID_BYTES_MAX + 1];
+    const char *run_class;
+    int64_t     older_than_ms;
+    int64_t     n_max;   /* runs of this transaction */
+    uint64_t    n_found; /* runs */
+    uint64_t    n_gone;  /* runs, in the transactions so far, not counting the open one */
+    uint64_t    n_once;  /* of the open one */
+    char        tenants[PURGE_RUNS_ONCE][IL_TENANT_BYTES_MAX + 1];
+    char        runs[PURGE_RUNS_ONCE][IL_ID_BYTES_MAX + 1];
 };
 
 static void
@@ -475,7 +482,8 @@ static il_status
 purge_some(struct il__data *d, void *cookie, il_error *reterr)
 {
     struct purge           *p        = cookie;
-    const struct data_param params[] = { DATA_NUMBER(p->older_than_ms), DATA_NUMBER(p->n_max) };
+    const struct data_param params[] = { DATA_NUMBER(p->older_than_ms), DATA_NUMBER(p->n_max),
+                                         DATA_TEXT(p->run_class) };
     uint64_t                budget   = PURGE_STEPS_ONCE;
 
     il_status st = il__data_run(d, DATA_run_old, params, ARRAY_LEN(params), take_old, p, reterr);
@@ -485,11 +493,13 @@ purge_some(struct il__data *d, void *cookie, il_error *reterr)
 }
 
 il_status
-il__data_history_purge(struct il__data *d, int64_t older_than_ms, uint64_t *ret_n, il_error *reterr)
+il__data_history_purge(struct il__data *d, const char *run_class, int64_t older_than_ms,
+                       uint64_t *ret_n, il_error *reterr)
 {
-    struct purge p  = { .older_than_ms = older_than_ms };
+    struct purge p  = { .run_class = run_class, .older_than_ms = older_than_ms };
     il_status    st = IL_OK;
 
+    CHECK(run_class != NULL && run_class[0] != '\0');
     *ret_n = 0;
     do {
         p.n_found = p.n_once = 0;

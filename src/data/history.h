@@ -1,5 +1,5 @@
 /*
- * history.h: details of pipeline runs, in addition to their row in the store: steps and their
+ * history.h: details of runs, in addition to their row in the store: steps and their
  * attempts, output, and the triggers that joined a run. Stored in the data store: tables
  * il_run_detail, il_run_step, il_run_join (SQLite), run_detail, run_step, run_join (PostgreSQL).
  * Kept as long as the run's row: il__data_history_purge().
@@ -63,10 +63,11 @@ struct il__data_join { /* a trigger that joined an existing run and got its id *
     const char *request_id; /* with at_ms its key: a repeated write adds no second row */
 };
 
-/* One commit. Any of the counts may be 0. */
-il_status il__data_history_write(struct il__data *d, const struct il__data_detail *details,
-                                 size_t n_details, const struct il__data_step *steps,
-                                 size_t n_steps, const struct il__data_join *joins, size_t n_joins,
+/* One commit about runs of one class (their keys are CLASS:NAME). Any of the counts may be 0. */
+il_status il__data_history_write(struct il__data *d, const char *run_class,
+                                 const struct il__data_detail *details, size_t n_details,
+                                 const struct il__data_step *steps, size_t n_steps,
+                                 const struct il__data_join *joins, size_t n_joins,
                                  il_error *reterr) MUST_USE;
 
 typedef void il__data_step_fn(void *cookie, const struct il__data_step *step);
@@ -98,10 +99,11 @@ struct il__data_usage {
 il_status il__data_history_usage(struct il__data *d, const char *tenant, const char *after,
                                  uint32_t limit, struct il__data_usage *ret, il_error *reterr)
     MUST_USE;
-/* Purge runs created before this time; at most 1,000 per call, in short transactions. *ret_n = the
- * number purged, even if it failed half-way; less than 1,000 means all (except runs that another
- * server is writing at that moment). */
-il_status il__data_history_purge(struct il__data *d, int64_t older_than_ms, uint64_t *ret_n,
-                                 il_error *reterr) MUST_USE;
+/* Purge runs of this class created before this time: each class is kept for a time of its own. At
+ * most 1,000 per call, in short transactions. *ret_n = the number purged, even if it failed
+ * half-way; less than 1,000 means all (except runs that another server is writing at that
+ * moment). */
+il_status il__data_history_purge(struct il__data *d, const char *run_class, int64_t older_than_ms,
+                                 uint64_t *ret_n, il_error *reterr) MUST_USE;
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "http/log.h"
 #include "http/metrics.h"
+#include "http/pool.h"
 #include "http/server.h"
 
 #define MEANWHILE_MS 50
@@ -27,6 +28,16 @@ http_app_state(const struct http_server *s, const struct http_app *app)
 }
 
 bool
+http_app_runs(const struct http_server *s, const struct http_app *app)
+{
+    for (size_t i = 0; i < s->n_open_apps; i++) {
+        if (s->o->apps[i] == app)
+            return s->app_runs[i];
+    }
+    return false;
+}
+
+bool
 http_app_owns(const struct http_server *s, const char *key)
 {
     for (size_t i = 0; key != NULL && i < s->n_open_apps; i++) {
@@ -38,24 +49,171 @@ http_app_owns(const struct http_server *s, const char *key)
     return false;
 }
 
+/* ---- transactions of a request --------------------------------------------------------------- */
+
+static void
+stop_it(void *cookie)
+{
+    il_guard_stop_set(cookie);
+}
+
+/* First nobody may set it any more. */
+void
+http_unlimit(struct http_request *r)
+{
+    http_on_gone(r, NULL, NULL);
+    il_guard_stop_free(r->stop);
+    r->stop = NULL;
+}
+
+/* Without memory or descriptors for a switch, the deadline remains. */
+void
+http_limit(struct http_request *r, il_guard *g, il_guard_tx_opts *opts)
+{
+    http_unlimit(r);
+    opts->timeout_ms = http_request_left_ms(r);
+    if (il_guard_stop_new(g, &r->stop, NULL) == IL_OK)
+        http_on_gone(r, stop_it, r->stop);
+    opts->stop = r->stop;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+/* Start an app if it is in use, or, `must`, in any case. app_mutex is held. */
+static il_status
+start_one(struct http_server *s, size_t i, bool must, il_error *reterr)
+{
+    const struct http_app *app    = s->o->apps[i];
+    bool                   in_use = must || app->start == NULL;
+    il_status              st     = IL_OK;
+
+    if (s->app_ready[i])
+        return IL_OK;
+    if (!in_use)
+        st = app->in_use(s->app_states[i], &in_use, reterr);
+    if (st == IL_OK && in_use && app->start != NULL)
+        st = app->start(s->app_states[i], reterr);
+    s->app_ready[i] = st == IL_OK && in_use;
+    return st;
+}
+
+/* Start all that are in use. What one has created may be what another one looks for: so until
+ * nothing changes. app_mutex is held. */
+static il_status
+start_used(struct http_server *s, il_error *reterr)
+{
+    il_status st    = IL_OK;
+    bool      again = true;
+
+    while (again && st == IL_OK) {
+        again = false;
+        for (size_t i = 0; i < s->n_open_apps && st == IL_OK; i++) {
+            if (s->app_ready[i])
+                continue;
+            st = start_one(s, i, false, reterr);
+            again |= s->app_ready[i];
+        }
+    }
+    return st;
+}
+
+/* On the loop. An app that has become ready is told what it has missed. */
+static void
+look_at_apps(struct http_server *s)
+{
+    il__mutex_lock(&s->app_mutex);
+    for (size_t i = 0; i < s->n_open_apps; i++) {
+        bool is_new    = s->app_ready[i] && !s->app_runs[i];
+        s->app_runs[i] = s->app_ready[i];
+        if (is_new && s->stopping && s->o->apps[i]->stop != NULL)
+            s->o->apps[i]->stop(s->app_states[i]);
+    }
+    il__mutex_unlock(&s->app_mutex);
+}
+
+struct app_starting {
+    size_t    i;
+    http_fn  *then;
+    il_status status;
+    il_error  error;
+};
+
+/* On a thread of the pool. */
+static void
+do_start(struct http_request *r)
+{
+    struct http_server  *s = r->server;
+    struct app_starting *w = r->state;
+    il_error             ignored;
+
+    il__mutex_lock(&s->app_mutex);
+    w->status = start_one(s, w->i, !s->o->apps[w->i]->passive, &w->error);
+    if (w->status == IL_OK) /* an app that this request does not need may fail: it is asked again */
+        IGNORE(start_used(s, &ignored) != IL_OK);
+    il__mutex_unlock(&s->app_mutex);
+}
+
+static void
+did_start(struct http_request *r)
+{
+    const struct app_starting *w = r->state;
+
+    look_at_apps(r->server);
+    r->state = NULL;
+    if (w->status == IL_OK)
+        w->then(r);
+    else
+        http_fail(r, 503, il_status_name(IL_STORE), il__http_route_app(r->route)->name, NULL, "%s",
+                  w->error.message);
+}
+
+void
+http_app_ensure(struct http_request *r, http_fn *then)
+{
+    const struct http_server *s = r->server;
+    size_t                    i = 0;
+
+    while (i < s->n_open_apps && s->o->apps[i] != il__http_route_app(r->route))
+        i++;
+    if (i == s->n_open_apps || s->app_runs[i]) {
+        then(r);
+        return;
+    }
+    struct app_starting *w = http_alloc(r, sizeof *w);
+    if (w == NULL) {
+        http_fail_nomem(r);
+        return;
+    }
+    *w       = (struct app_starting){ .i = i, .then = then };
+    r->state = w;
+    http_pool(r, do_start, did_start);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
 il_status
 http_apps_open(struct http_server *s, il_error *reterr)
 {
     CHECK(s->o->n_apps <= HTTP_APPS_MAX);
+    il__mutex_init(&s->app_mutex, IL__MUTEX_apps);
     for (size_t i = 0; i < s->o->n_apps; i++) {
         il_status st = s->o->apps[i]->open(s, s->o->app_config, &s->app_states[i], reterr);
         if (st != IL_OK)
             return st;
         s->n_open_apps++;
     }
-    return IL_OK;
+    il__mutex_lock(&s->app_mutex);
+    il_status st = start_used(s, reterr);
+    il__mutex_unlock(&s->app_mutex);
+    look_at_apps(s);
+    return st;
 }
 
 void
 http_apps_stop(struct http_server *s)
 {
     for (size_t i = 0; i < s->n_open_apps; i++) {
-        if (s->o->apps[i]->stop != NULL)
+        if (s->app_runs[i] && s->o->apps[i]->stop != NULL)
             s->o->apps[i]->stop(s->app_states[i]);
     }
 }
@@ -75,7 +233,7 @@ void
 http_apps_tick(struct http_server *s, int64_t now_ns)
 {
     for (size_t i = 0; i < s->n_open_apps; i++) {
-        if (s->o->apps[i]->tick != NULL)
+        if (s->app_runs[i] && s->o->apps[i]->tick != NULL)
             s->o->apps[i]->tick(s->app_states[i], now_ns);
     }
 }
@@ -84,7 +242,7 @@ void
 http_apps_print(struct http_server *s, struct il__buf *out)
 {
     for (size_t i = 0; i < s->n_open_apps; i++) {
-        if (s->o->apps[i]->print_metrics != NULL)
+        if (s->app_runs[i] && s->o->apps[i]->print_metrics != NULL)
             s->o->apps[i]->print_metrics(s->app_states[i], out);
     }
 }
@@ -130,5 +288,6 @@ http_apps_close(struct http_server *s, void (*meanwhile)(struct http_server *s))
         CHECK(pthread_join(thread, NULL) == 0);
     }
     s->n_open_apps = 0;
+    il__mutex_destroy(&s->app_mutex);
     meanwhile(s);
 }

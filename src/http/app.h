@@ -38,7 +38,9 @@ struct http_app_event {
 };
 
 struct app_tables;
-struct app_invariant; /* apps/common/invariant.h */
+struct app_invariant;  /* apps/common/invariant.h */
+struct invariant_last; /* apps/common/invariant.h */
+struct app_pipeline;   /* apps/common/pipeline.h */
 
 #define HTTP_APPS_MAX 8
 
@@ -62,6 +64,12 @@ struct http_app_config {
 const char *http_setting_text(const struct http_app_config *config, const char *name);
 int64_t     http_setting_number(const struct http_app_config *config, const char *name);
 
+/* The query of an invariant that is kept in a file, and the connection that it looks at. */
+struct http_query {
+    const char *name, *connection, *sql;
+};
+typedef void http_query_fn(void *cookie, const struct http_query *q);
+
 struct http_app {
     const char *name; /* `source` of its errors */
     /* The class of the keys of its runs, or NULL. Only the app's own routes may start or change
@@ -80,6 +88,8 @@ struct http_app {
     const struct app_tables      *tables;     /* its tables in the data store; NULL: none */
     const struct app_invariant   *invariants; /* of these tables */
     size_t                        n_invariants;
+    const struct app_pipeline    *pipelines; /* for `interlock doctor --checklist` */
+    size_t                        n_pipelines;
     /*
      * Called once store, data store and il__async are open, before clients can connect. *ret is
      * passed to the other callbacks and returned by http_app_state(). IL_INVAL: a setting is bad;
@@ -87,6 +97,18 @@ struct http_app {
      */
     il_status (*open)(struct http_server *s, const struct http_app_config *config, void **ret,
                       il_error *reterr);
+    /*
+     * Open what costs something: tables, threads, leases. An app that is not used has none of them:
+     * in_use() is asked after open(), whenever another app has started, and by the first request
+     * for one of the app's routes, which starts it in any case. One call of either at a time, not
+     * on the loop once the server is up. A failed start is tried again by the next request. stop,
+     * print_metrics and tick are called only for apps that have started. Both NULL: open() does all
+     * of it.
+     */
+    il_status (*in_use)(void *state, bool *ret, il_error *reterr);
+    il_status (*start)(void *state, il_error *reterr);
+    /* Requests do not start it unless it is in use: it answers them without what start() opens. */
+    bool passive;
     /* SIGTERM: start to shut down. On the loop; does not block. */
     void (*stop)(void *state);
     /* At the end: blocks until the app is down. The il__async is already closed, store and data
@@ -100,14 +122,37 @@ struct http_app {
     void (*print_metrics)(void *state, struct il__buf *out);
     /* About four times a second, on the loop. May be NULL, as may the three callbacks above. */
     void (*tick)(void *state, int64_t now_ns);
+    /* Of the app that keeps the history of invariants: the last result of one of a tenant. Blocks;
+     * `tables` are the app's own. NULL for all others. */
+    il_status (*last_result)(il_guard *tables, const char *tenant, const char *name,
+                             struct invariant_last *ret, il_error *reterr);
+    /* Of the app that reads invariants from files: the queries of all tenants. Needs no server.
+     * IL_INVAL: the folder cannot be read. NULL for all others. */
+    il_status (*queries)(const struct http_app_config *config, http_query_fn *each, void *cookie,
+                         il_error *reterr);
+    /* One of its invariants was found broken: record it in its own tables. `text` says how many
+     * offenders there are. Blocks, on any thread; best effort, since the history has the result as
+     * well. May be NULL. */
+    void (*broken)(il_guard *tables, const char *tenant, const struct app_invariant *invariant,
+                   const char *text);
 };
 
 /* The observer of an app's guarded transactions: il_guard_opts.observe, with the server as cookie.
  * Row locks become log lines and histograms, and `interlock locks --report` shows the newest. */
 void http_row_lock(void *cookie, const il_guard_event *event);
 
+/*
+ * In work(r) of http_pool(): let a transaction of this handle end with the request, that is at its
+ * deadline and when its client hangs up (IL_CANCELLED). One line before each il_guard_begin() or
+ * il_guard_transact(), after the end of the transaction before. Takes the place of http_on_gone().
+ */
+void http_limit(struct http_request *r, il_guard *g, il_guard_tx_opts *opts);
+
 /* Does this key belong to a run of an app? */
 bool http_app_owns(const struct http_server *s, const char *key);
+
+/* Has it started? On the loop. */
+bool http_app_runs(const struct http_server *s, const struct http_app *app);
 
 /* The state that open() returned. */
 void *http_app_state(const struct http_server *s, const struct http_app *app);

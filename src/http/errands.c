@@ -47,7 +47,7 @@ errand_work(struct http_job *job)
 
     r->work(r);
     if (r->pooled) /* what it has registered may have been on its stack */
-        http_on_gone(r, NULL, NULL);
+        http_unlimit(r);
 }
 
 static void

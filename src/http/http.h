@@ -163,7 +163,8 @@ struct http_request {
     struct http_list    *list;     /* list.c: the list that is being sent */
     atomic_int_fast64_t  cut_ns;   /* pool.c: its deadline; 0 = the usual one */
     void (*gone_fn)(void *cookie); /* pool.c: http_on_gone() */
-    void *gone_cookie;
+    void                 *gone_cookie;
+    struct il_guard_stop *stop; /* app.c: http_limit() */
     /* where libmicrohttpd keeps the request target: head.c only compares the address */
     const char          *target;
     size_t               n_target;

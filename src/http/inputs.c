@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "http/bucket.h"
 #include "http/handler.h"
+#include "http/server.h"
 
 static bool
 refuse(struct http_request *r, const il_error *err)
@@ -235,7 +236,7 @@ void
 http_handle(struct http_request *r)
 {
     if (r->route->bucket == NULL || http_bucket_take(r))
-        r->route->fn(r);
+        http_app_ensure(r, r->route->fn);
 }
 
 void

@@ -28,7 +28,7 @@ void http_say_list(struct http_request *r, const struct wire_object *o, http_lis
 /* For fn(). Blocks while the client is slow. False: stop, and return an error; the client has
  * gone, the deadline has passed, or memory is short. */
 bool http_list_add(struct http_list *list, const void *item) MUST_USE;
-/* The cursor of the next page; without it there is none. Copied. */
+/* Set the cursor of the next page. A list without one is the last. Copied. */
 void http_list_next(struct http_list *list, const char *cursor);
 
 /* For request.c, on the loop: the client has gone; the request ends. */

@@ -17,6 +17,7 @@
 struct http_pool_share {
     struct http_pool_share *next;
     size_t                  n_busy, n_waiting;
+    size_t                  n_places;                        /* of those that wait: requests */
     char                    tenant[IL_TENANT_BYTES_MAX + 1]; /* "" = the server itself */
 };
 
@@ -27,7 +28,8 @@ struct http_pool {
     struct http_job        *busy;
     struct http_job        *waiting, **waiting_last; /* in order of arrival */
     size_t                  n_busy, n_waiting;
-    bool                    stopped;
+    size_t n_places; /* requests that wait; jobs without a deadline take no place */
+    bool   stopped;
     /* Held while http_on_gone() changes whom to call, and while it is called. */
     struct il__mutex mutex;
 };
@@ -120,6 +122,8 @@ wait(struct http_server *s, struct http_job *job)
 
     job->share->n_waiting++;
     p->n_waiting++;
+    job->share->n_places += job->until_ns != 0;
+    p->n_places += job->until_ns != 0;
     job->next        = NULL;
     *p->waiting_last = job;
     p->waiting_last  = &job->next;
@@ -137,6 +141,8 @@ leave_queue(struct http_pool *p, struct http_job *job)
         p->waiting_last = at;
     job->share->n_waiting--;
     p->n_waiting--;
+    job->share->n_places -= job->until_ns != 0;
+    p->n_places -= job->until_ns != 0;
 }
 
 /* Of the tenants that may have one more thread, the one that uses the fewest; of its jobs, the
@@ -261,12 +267,12 @@ http_pool(struct http_request *r, http_fn *work, http_fn *then)
 {
     struct http_server *s      = r->server;
     struct http_pool   *p      = s->pool;
-    size_t              n_free = HTTP_POOL_WAITING_MAX - MIN(p->n_waiting, HTTP_POOL_WAITING_MAX);
+    size_t              n_free = HTTP_POOL_WAITING_MAX - MIN(p->n_places, HTTP_POOL_WAITING_MAX);
 
     if (http_request_cut_off(r))
         return;
     struct http_pool_share *share = share_of(p, r->caller != NULL ? r->caller->tenant : "");
-    if (!may_start(p, share) && !il__fair_may_take(share->n_waiting, n_free)) {
+    if (!may_start(p, share) && !il__fair_may_take(share->n_places, n_free)) {
         tidy_share(p, share);
         http_count(s, HTTP_COUNT_pool_refused, 1);
         http_retry_after(r, 1000);

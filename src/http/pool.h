@@ -32,6 +32,9 @@ void http_pool_send(struct http_server *s, struct http_job *job);
  * runs. On the loop. */
 void http_pool_gone(struct http_request *r);
 
+/* The work of a request in the pool is done: undo http_on_gone() and http_limit(). (app.c) */
+void http_unlimit(struct http_request *r);
+
 size_t http_pool_busy(const struct http_server *s);
 size_t http_pool_waiting(const struct http_server *s);
 

@@ -116,13 +116,14 @@ il__http_route_of_op(il_op_type type)
     return of_op[type];
 }
 
-static size_t n_first;   /* routes of the server; those of apps follow */
-static size_t n_buckets; /* that all of them name */
+static size_t n_buckets; /* that all routes name */
 
-bool
-il__http_route_is_app(const struct http_route *route)
+static const struct http_app *owners[HTTP_ROUTES_MAX];
+
+const struct http_app *
+il__http_route_app(const struct http_route *route)
 {
-    return il__http_route_index(route) >= n_first;
+    return owners[il__http_route_index(route)];
 }
 
 /* Is the bucket of the i-th route none of the routes before it? */
@@ -137,13 +138,14 @@ is_new_bucket(size_t i)
 }
 
 void
-il__http_routes_add(const struct http_route *more, size_t n)
+il__http_routes_add(const struct http_app *app, const struct http_route *more, size_t n)
 {
     CHECK(n <= HTTP_ROUTES_MAX - il__http_n_routes);
     for (size_t k = 0; k < n; k++) {
         size_t             i     = il__http_n_routes++;
         struct http_route *route = &routes[i];
         *route                   = more[k];
+        owners[i]                = app;
         CHECK(route->grant == NULL || route->permission == HTTP_MAY_admin);
         CHECK(route->bucket == NULL || route->permission != HTTP_MAY_open);
         n_buckets += is_new_bucket(i);
@@ -168,8 +170,7 @@ il__http_routes_init(void)
 {
     il__http_n_routes = 0;
     n_buckets         = 0;
-    il__http_routes_add(first, ARRAY_LEN(first));
-    n_first = il__http_n_routes;
+    il__http_routes_add(NULL, first, ARRAY_LEN(first));
     for (size_t i = 0; i < ARRAY_LEN(only_in_batches); i++)
         of_op[only_in_batches[i].op] = &only_in_batches[i];
 }

@@ -88,12 +88,11 @@ extern size_t il__http_n_routes;
 void il__http_routes_init(void);
 /* Then once per app: adds its routes (copied). If two match a path the first wins, so literal
  * paths precede those with an argument in the same place. */
-void                     il__http_routes_add(const struct http_route *more, size_t n);
+void il__http_routes_add(const struct http_app *app, const struct http_route *more, size_t n);
 const struct http_route *il__http_route(size_t i); /* 0 <= i < il__http_n_routes */
 size_t                   il__http_route_index(const struct http_route *route);
-/* a route of an app, not of the server */
-bool il__http_route_is_app(const struct http_route *route);
-
+/* Whose route it is; NULL: the server's own. */
+const struct http_app *il__http_route_app(const struct http_route *route);
 /*
  * Find the route of a method and a path (as received, not decoded, without the query), and the
  * path's arguments (decoded, in *mem). NULL: no such path; or, if *ret_allow is set (in *mem, for

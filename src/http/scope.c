@@ -98,7 +98,7 @@ http_scope_asks_app(const struct http_request *r, const il_op *op)
     return false;
 #endif
     return op->type >= IL_OP_RUN_START && op->type <= IL_OP_RUN_CANCEL &&
-           !il__http_route_is_app(r->route) && (r->route->flags & HTTP_FORCES) == 0;
+           il__http_route_app(r->route) == NULL && (r->route->flags & HTTP_FORCES) == 0;
 }
 
 enum http_scope

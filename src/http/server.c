@@ -330,7 +330,7 @@ init(struct http_server *s, const struct http_options *o)
     make_id_base(s);
     il__http_routes_init();
     for (size_t i = 0; i < o->n_apps; i++)
-        il__http_routes_add(o->apps[i]->routes, o->apps[i]->n_routes);
+        il__http_routes_add(o->apps[i], o->apps[i]->routes, o->apps[i]->n_routes);
 }
 
 static il_status

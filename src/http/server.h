@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/mutex.h"
 #include "http/app.h"
 #include "http/conn.h"
 #include "http/http.h"
@@ -59,8 +60,11 @@ struct http_server {
     struct http_row_locks *row_locks;
 
     /* app.c: the states of the first n_open_apps of o->apps */
-    void  *app_states[HTTP_APPS_MAX];
-    size_t n_open_apps;
+    void            *app_states[HTTP_APPS_MAX];
+    size_t           n_open_apps;
+    struct il__mutex app_mutex;                /* one app starts at a time; protects: */
+    bool             app_ready[HTTP_APPS_MAX]; /* start() has returned IL_OK */
+    bool             app_runs[HTTP_APPS_MAX];  /* and the loop knows it; only used there */
 
     /* loop.c */
     pthread_t            thread; /* the loop's */
@@ -160,10 +164,12 @@ void http_parked_drop(struct http_request *r);
 /* ---- app.c ----------------------------------------------------------------------------------- */
 
 il_status http_apps_open(struct http_server *s, il_error *reterr) MUST_USE;
-void      http_apps_stop(struct http_server *s);   /* on the loop: start to shut them down */
-void      http_apps_reload(struct http_server *s); /* SIGHUP */
-void      http_apps_tick(struct http_server *s, int64_t now_ns);
-void      http_apps_print(struct http_server *s, struct il__buf *out);
+/* Call then(r), after the app of the request's route has started; or answer why it cannot. */
+void http_app_ensure(struct http_request *r, http_fn *then);
+void http_apps_stop(struct http_server *s);   /* on the loop: start to shut them down */
+void http_apps_reload(struct http_server *s); /* SIGHUP */
+void http_apps_tick(struct http_server *s, int64_t now_ns);
+void http_apps_print(struct http_server *s, struct il__buf *out);
 /* Waits until they are closed. meanwhile() is called periodically on this thread. */
 void http_apps_close(struct http_server *s, void (*meanwhile)(struct http_server *s));
 

@@ -1,14 +1,17 @@
-"""What the server gives to an app: grants, rate buckets, metrics, log lines, the pool of threads, streamed lists, row locks.
+"""What the server gives to an app: grants, runs, rate buckets, metrics, log lines, the pool of threads, streamed lists, row locks.
 
 The server is interlock-toy, whose only app is the toy.
 """
 import http.client
 import json
+import os
 import re
 import socket
 import subprocess
+import tempfile
 import time
 
+import fleet
 import lib
 
 THREADS = 16  # of the pool's 32: the share of a tenant that is alone
@@ -98,6 +101,24 @@ def test_reserved_runs():
             s.post("/api/v1/locks/release", {"key": key, "holder": "me", "fence": got["fence"]}).expect(200)
         for key in ("event:1", "tournament:1", "usage_day:2026-01-01"):
             s.post("/api/v1/runs", {"key": key}).expect(201)
+
+
+def ended_run(s, run):
+    """The run, once it has ended."""
+    return lib.eventually(lambda: (got := s.get(f"/api/v1/runs/{run}").expect(200).json)["ended_at"] and got, what="end of the run")
+
+
+def test_runs():
+    """a route of the app starts runs, which its server executes one after the other; each is recorded and counted once"""
+    with Server() as s:
+        runs = [s.post(f"/api/v1/toy/runs?n={n}").expect(200).json["text"] for n in (1, 10, 100)]
+        ended = [ended_run(s, run) for run in runs]
+        assert [got["state"] for got in ended] == ["COMPLETED"] * 3 and {got["key"] for got in ended} == {"toy:play"}, ended
+        s.until("toy_runs_counted_total", 111)
+        bad = ended_run(s, s.post("/api/v1/toy/runs?n=1000&break=true").expect(200).json["text"])
+        assert bad["state"] == "FAILED" and "the toy is broken" in bad["error"], bad
+        assert s.metric("toy_runs_counted_total") == 111
+        s.post("/api/v1/toy/runs", key=s.key_for("default", "read")).expect(403)
 
 
 # ---- rates
@@ -253,6 +274,33 @@ def test_pool_client_gone():
             assert one.answer().expect(200).json["text"] == "released"
         assert s.metric('toy_holds_total{outcome="released"}') == THREADS
         s.until("interlock_http_pool_busy", 0)
+
+
+def query_client_gone(store):
+    """The client hangs up during a query that would take forever: it ends at once."""
+    with Server(store=store) as s:
+        for n in (1, 2):
+            call = Call(s, "/toy/query?n=1")
+            s.until("toy_querying", 1)
+            call.hang_up()
+            s.until('toy_queries_total{how="cancelled"}', n)
+            s.until("toy_querying", 0)
+        s.post("/api/v1/toy/rows?n=1").expect(200)  # other transactions of the handle go on
+
+
+def test_query_client_gone_sqlite():
+    """a query of a client that hangs up is cancelled, SQLite"""
+    with tempfile.TemporaryDirectory() as folder:
+        query_client_gone(f"sqlite:{folder}/x.db")
+
+
+def test_query_client_gone_postgres():
+    """a query of a client that hangs up is cancelled, PostgreSQL"""
+    fleet.servers()
+    query_client_gone(os.environ["IL_TEST_POSTGRES"] + f"&schema=il_toy_{os.getpid()}")
+    left = subprocess.run(["psql", "-XAtc", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(600)%' AND state = 'active'",
+                           os.environ["IL_TEST_POSTGRES"]], capture_output=True, text=True, check=True)
+    assert left.stdout.strip() == "0", left.stdout
 
 
 def test_pool_stop():

@@ -68,9 +68,10 @@ expect(il_guard *h, const char *name, struct seen *s, bool go_on, int64_t limit,
     il_error                  err;
 
     (void)snprintf(id, sizeof id, "%s", s->id); /* s changes while it is read */
-    s->text[0] = '\0';
-    assert_int_equal(
-        il__check_history_list(h, "acme", name, go_on ? &after : NULL, limit, see, s, &err), IL_OK);
+    s->text[0]            = '\0';
+    struct check_wanted w = { .tenant = "acme", .name = name, .limit = limit };
+    w.after               = go_on ? &after : NULL;
+    assert_int_equal(il__check_history_list(h, &w, see, s, &err), IL_OK);
     assert_string_equal(s->text, text);
 }
 
@@ -87,14 +88,15 @@ G_TEST(a_result_is_kept_as_it_was)
     il__invariant_found(&r.found, "8", NULL);
     il__invariant_found(&r.found, "é'\"", "x=1");
     assert_int_equal(il__check_history_add(h, &r, "one", "[\"run-1\"]", &err), IL_OK);
-    assert_int_equal(il__check_history_list(h, "acme", "n", NULL, 10, see_all, text, &err), IL_OK);
+    const struct check_wanted w = { .tenant = "acme", .name = "n", .limit = 10 };
+    assert_int_equal(il__check_history_list(h, &w, see_all, text, &err), IL_OK);
     assert_string_equal(text, "n info broken 1 1 [{\"key\":\"é'\\\"\",\"text\":\"x=1\"}] "
                               "{\"count\":1,\"keys\":[\"9\"]} [\"run-1\"] '' 7");
     text[0] = '\0';
-    assert_int_equal(il__check_history_get(h, "acme", "one", see_all, text, &err), IL_OK);
+    assert_int_equal(il__check_history_get(h, "acme", "one", NULL, see_all, text, &err), IL_OK);
     assert_int_equal(strncmp(text, "n info broken 1 1 ", 18), 0);
     text[0] = '\0';
-    assert_int_equal(il__check_history_get(h, "globex", "one", see_all, text, &err), IL_OK);
+    assert_int_equal(il__check_history_get(h, "globex", "one", NULL, see_all, text, &err), IL_OK);
     assert_string_equal(text, "");
     il__check_result_release(&r);
     il_guard_close(h);
@@ -130,6 +132,31 @@ expect_last(il_guard *h, enum check_outcome last, const char *broken)
     assert_int_equal(found, last);
     assert_int_equal(il__check_history_broken(h, see_broken, text, &err), IL_OK);
     assert_string_equal(text, broken);
+}
+
+static void
+expect_newest(il_guard *h, int64_t started_ms, const char *outcome)
+{
+    struct invariant_last last = { .started_ms = 99 };
+    il_error              err;
+
+    assert_int_equal(il__check_history_newest(h, "acme", "n", &last, &err), IL_OK);
+    assert_int_equal(last.started_ms, started_ms);
+    assert_string_equal(last.outcome, outcome);
+}
+
+G_TEST(the_newest_result)
+{
+    il_guard *h = make(g);
+
+    add_outcome(h, "globex", CHECK_BROKEN, 9);
+    expect_newest(h, 0, "");
+    add_outcome(h, "acme", CHECK_PASSED, 3);
+    add_outcome(h, "acme", CHECK_BROKEN, 2);
+    expect_newest(h, 3, "passed");
+    add_outcome(h, "acme", CHECK_ERROR, 4);
+    expect_newest(h, 4, "error");
+    il_guard_close(h);
 }
 
 /* The last result that could look decides. */
@@ -184,6 +211,7 @@ main(void)
         G_ROW(a_result_is_kept_as_it_was),
         G_ROW(pages_tenants_and_the_end),
         G_ROW(what_is_broken_now),
+        G_ROW(the_newest_result),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

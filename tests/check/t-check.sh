@@ -109,7 +109,9 @@ findings() {
 # ---- files
 
 error "no folder" 64 "check: no invariants; pass --checks DIR or configure \`checks\`" "$il" check
-error "a folder that does not exist" 64 "nowhere: cannot read the folder of checks: *" "$il" check --checks nowhere
+error "a folder that does not exist" 64 "checks: cannot read folder nowhere: *" "$il" check --checks nowhere
+gives "... stops a server" 64 "$il" serve --allow-root --store memory: --listen "unix:$work/s.sock" --checks nowhere
+like "... which says so" "$err" "*interlock: checks: cannot read folder nowhere: No such file or directory"
 mkdir -p checks/acme checks/globex
 error "an empty one" 64 "check: no invariants*" "$il" check --checks checks
 engine=none
@@ -153,7 +155,9 @@ INTERLOCK_CHECKS=checks gives "... of one tenant" 0 "$il" check --list --tenant 
 like "... for people" "$out" "*globex  a *0 9 \* \* 1*T09:00:00.000Z*"
 error "an unknown name" 64 "check: no invariant 'b'" "$il" check --checks checks b
 error "--list runs nothing" 64 "check: --list *" "$il" check --checks checks --list --strict
-error "not through a server" 64 "*" "$il" check --checks checks --server http://127.0.0.1:1
+error "a server has its own" 64 "check: a server has its own invariants*" "$il" check --checks checks --server http://127.0.0.1:1
+invariants '- {name: run, connection: app, sql: SELECT 1}' '- {name: results, connection: app, sql: SELECT 1}'
+checked "names that are routes" 69 "all(i['error'].endswith(\"'%s' is reserved: /checks/%s is a route of its own\" % (2 * (i['name'],))) for i in d['items'] if i['tenant'] == 'acme')"
 
 # Limits.
 "$python" - <<'END'
@@ -215,6 +219,50 @@ findings "WITH gone AS (DELETE FROM account RETURNING id) SELECT id FROM gone" \
 export INTERLOCK_CONNECTION_APP="postgres://u:secret@127.0.0.1:1/db"
 invariants '- {name: away, connection: app, sql: SELECT 1}'
 checked "a server that is away" 69 "r['away']['outcome'] == 'error' and 'secret' not in r['away']['error']"
+
+# ---- history, beside the store
+
+# kept: "tenant name outcome active-runs" of each result in the history of the store.
+kept() {
+    local text="SELECT tenant || ' ' || name || ' ' || outcome || ' ' || runs FROM check_result ORDER BY started_at_ms, name"
+    if [ "$engine" = sqlite ]; then
+        "$python" -c 'import sqlite3, sys; print(*[r[0] for r in sqlite3.connect("file:x-check.db?mode=ro", uri=True).execute(sys.argv[1])], sep="\n")' "$text"
+    else
+        PGOPTIONS="-c search_path=${schema}_check" psql -X -q -At -c "$text"
+    fi
+}
+history() {
+    export INTERLOCK_CONNECTION_APP=sqlite:$work/hist.db INTERLOCK_TENANT=acme
+    rm -f hist.db
+    engine=sqlite "$python" -c 'import sqlite3; d = sqlite3.connect("hist.db"); d.execute("CREATE TABLE t (id INTEGER)"); d.commit()'
+    invariants '- {name: empty, connection: app, sql: SELECT id FROM t}' '- {name: away, connection: other, sql: SELECT 1}'
+    "$il" run k -- true
+    checked "results are kept" 69 "r['empty']['outcome'] == 'passed'"
+    is "... one for each" "$(kept | sort)" "$(printf 'acme away error []\nacme empty passed []')"
+    "$python" -c 'import sqlite3; d = sqlite3.connect("hist.db"); d.execute("INSERT INTO t VALUES (1)"); d.commit()'
+    "$il" run --record nightly -- sleep 1000 &
+    server_pid=$!
+    await "a run is active" sh -c '"$0" runs --json | grep -q "\"RUNNING\""' "$il"
+    checked "... also when one is broken" 1 "r['empty']['outcome'] == 'broken'" empty
+    like "... with the run that was active" "$(kept | tail -1)" 'acme empty broken \["*"\]'
+    kill "$server_pid" && wait "$server_pid"
+    server_pid=
+}
+engine=sqlite
+export INTERLOCK_STORE=$work/x.db
+invariants '- {name: a, connection: app, sql: SELECT 1}'
+gives "no store yet" 69 "$il" check --checks checks
+check "... and none is created" test ! -e x.db -a ! -e x-check.db
+history
+engine=postgres
+export INTERLOCK_STORE="$IL_TEST_POSTGRES&schema=$schema"
+psql -q -c "DROP SCHEMA $schema CASCADE"
+history
+psql -q -c "DROP SCHEMA ${schema}_check CASCADE; CREATE SCHEMA ${schema}_check; CREATE TABLE ${schema}_check.interlock_tables (x int)"
+gives "a history that cannot be used" 1 "$il" check --checks checks empty
+like "... is reported, and what was found counts" "$err" "*the results are not kept: *"
+unset INTERLOCK_STORE INTERLOCK_TENANT
+psql -q -c "DROP SCHEMA $schema CASCADE; CREATE SCHEMA $schema"
 
 # ---- the samples, on queue tables
 

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -49,7 +50,7 @@ class Rig:
 
     def run(self, *names):
         """Check them now: results by name."""
-        begun = self.a.post("/api/v1/checks/run", {"names": ",".join(names)} if names else {}).expect(202).json["items"]
+        begun = self.a.post("/api/v1/checks/run", {"names": names} if names else {}).expect(202).json["items"]
         return {one["name"]: self.wait(one["run_id"]) for one in begun if one["run_id"]}
 
     def wait(self, run):
@@ -62,8 +63,8 @@ class Rig:
         text = "&".join(f"{k}={v}" for k, v in query.items())
         return self.a.get("/api/v1/checks/results?" + text).expect(200).json
 
-    def metric(self, name):
-        for line in self.a.get("/metrics").body.decode().splitlines():
+    def metric(self, name, server=None):
+        for line in (server or self.a).get("/metrics").body.decode().splitlines():
             if line.startswith(name + " "):
                 return float(line.split()[-1])
         raise AssertionError(f"no metric {name}")
@@ -88,6 +89,17 @@ def rig(engine, *items, n=1):
 def negative(**more):
     return {"name": "negative", "connection": "app", "description": "Below zero",
             "sql": "SELECT id, balance FROM account WHERE balance < 0 ORDER BY id", "schedule": NEVER, **more}
+
+
+def pages(r, key):
+    """The names of all results, in pages of one; none of them is empty."""
+    names, cursor = [], ""
+    while cursor is not None:
+        page = r.a.get("/api/v1/checks/results?limit=1" + (f"&cursor={cursor}" if cursor else ""), key=key).expect(200).json
+        assert len(page["items"]) == 1, page
+        names.append(page["items"][0]["name"])
+        cursor = page["next"]
+    return names
 
 
 def broken_then_fixed(engine):
@@ -119,11 +131,16 @@ def broken_then_fixed(engine):
         rest = r.results(limit=2, cursor=first["next"])
         assert len(first["items"]) == 2 and [i["outcome"] for i in rest["items"]] == ["passed"] and rest["next"] is None
         assert [i["name"] for i in r.results(name="soft")["items"]] == ["soft"]
+        failed = lambda query: {i["name"]: i["failed"] for i in reversed(r.results(**query)["items"])}  # noqa: E731
+        assert failed({}) == {"negative": True, "soft": False} and failed({"strict": "true"}) == {"negative": True, "soft": True}
+        for query, wanted in (("", False), ("?strict=true", True)):
+            assert r.a.get(f"/api/v1/checks/results/{found['soft']['id']}{query}").json["failed"] is wanted
         r.a.get("/api/v1/checks/results?cursor=x").expect(400)
         r.a.get("/api/v1/checks/nothing").expect(404, "CHECK_NOT_FOUND")
         r.a.get("/api/v1/checks/results/nothing").expect(404, "CHECK_RESULT_NOT_FOUND")
-        r.a.post("/api/v1/checks/run", {"names": "negative,nothing"}).expect(404, "CHECK_NOT_FOUND")
-        r.a.post("/api/v1/checks/run", {"names": 7}).expect(400)
+        r.a.post("/api/v1/checks/run", {"names": ["negative", "nothing"]}).expect(404, "CHECK_NOT_FOUND")
+        for names in (7, "negative", ["negative", 7], ["x"] * 4097):
+            r.a.post("/api/v1/checks/run", {"names": names}).expect(400)
         reader = r.a.key_for("default", "read")
         r.a.get("/api/v1/checks", key=reader).expect(200)
         r.a.post("/api/v1/checks/run", {}, key=reader).expect(403)
@@ -131,6 +148,11 @@ def broken_then_fixed(engine):
         r.a.get(f"/api/v1/checks/results/{one['id']}", key=limited).expect(404, "CHECK_RESULT_NOT_FOUND")
         r.a.get("/api/v1/checks/negative", key=limited).expect(404, "CHECK_NOT_FOUND")
         assert r.a.get("/api/v1/checks", key=limited).json["items"] == []
+        assert r.a.get("/api/v1/checks/results", key=limited).json == {"items": [], "next": None}
+        names = [i["name"] for i in r.results()["items"]]
+        assert len(set(names)) == 2, names
+        for prefix, seen in (("check:so", "soft"), ("check:negative", "negative"), ("check:", ""), ("che", "")):
+            assert pages(r, r.a.key_for("default", "read", prefix=prefix)) == [n for n in names if n.startswith(seen)], prefix
         other = r.a.key_for("globex", "operator")
         assert r.a.get("/api/v1/checks", key=other).json["items"] == []
         assert r.a.get("/api/v1/checks/results", key=other).json["items"] == []
@@ -145,14 +167,18 @@ def broken_then_fixed(engine):
 
 def hanging(engine):
     with rig(engine, negative(), {"name": "hangs", "connection": "app", "timeout": "2s", "schedule": NEVER, "sql": HANGS},
-             {"name": "forever", "connection": "app", "timeout": "1h", "schedule": NEVER, "sql": HANGS}) as r:
+             {"name": "forever", "connection": "app", "timeout": "1h", "schedule": NEVER, "sql": HANGS},
+             {**negative(severity="warning"), "name": "soft", "connection": "unknown"}) as r:
         begun = {i["name"]: i["run_id"] for i in r.a.post("/api/v1/checks/run", {}).expect(202).json["items"]}
-        again = {i["name"]: i["run_id"] for i in r.a.post("/api/v1/checks/run", {"names": "forever"}).expect(202).json["items"]}
+        again = {i["name"]: i["run_id"] for i in r.a.post("/api/v1/checks/run", {"names": ["forever"]}).expect(202).json["items"]}
         assert again["forever"] == begun["forever"], (begun, again)
         assert r.wait(begun["negative"])["outcome"] == "passed"
         late = r.wait(begun["hangs"])
         assert late["outcome"] == "error" and late["error"] == "timed out after 2s", late
         lib.eventually(lambda: r.metric('interlock_check_errors_total{severity="error"}') == 1, what="the counter")
+        assert json.loads(r.a.wait_log(r'"check.error".*"hangs"'))["level"].lower() == "error"
+        assert r.run("soft")["soft"]["outcome"] == "error"
+        assert json.loads(r.a.wait_log(r'"check.error".*"soft"'))["level"].lower().startswith("warn")
         lib.eventually(lambda: r.a.get(f"/api/v1/runs/{begun['forever']}").json["state"] == "RUNNING", what="the run")
         assert r.a.get(f"/api/v1/checks/results/{begun['forever']}").json["outcome"] == "not_run"
         assert r.a.stop() == 0  # interrupts it
@@ -171,23 +197,76 @@ def reload(engine):
         assert [(i["run_id"] is None, i["error"] is None) for i in begun if i["name"] == bad["name"]] == [(True, False)], begun
 
 
+def check(r, *args, key=None):
+    """`interlock check --server`."""
+    return lib.run("check", "--server", f"http://{r.a.address}", *args, env={"INTERLOCK_API_KEY": key or r.a.key})
+
+
+def timeless(text):
+    """An output without times, and without the order in which invariants were found."""
+    if text.startswith("{"):
+        items = json.loads(text)["items"]
+        return sorted(sorted((k, str(v)) for k, v in i.items() if k not in ("started_at", "duration_ms", "next_at")) for i in items)
+    text = re.sub(r'time="[^"]*"|\b[0-9.]+m?s\b', "", text)
+    return sorted(re.sub(" +", " ", line) for line in text.splitlines())
+
+
+def command(engine):
+    """`interlock check --server` shows what the same invariants show without a server"""
+    with rig(engine, negative(), {**negative(severity="warning"), "name": "soft"},
+             {**negative(baseline=["1", "9"]), "name": "known"},
+             {"name": "away", "connection": "unknown", "sql": "SELECT 1", "schedule": "0 3 * * *"},
+             {"name": "bad", "connection": "app", "sql": "DELETE FROM account"}) as r:
+        xml = r.folder + "/x.xml"
+        here = {"INTERLOCK_STORE": "memory:", "INTERLOCK_CONNECTION_APP": f"sqlite:{r.folder}/app.db"}
+
+        def same(status, *args, junit=("--junit", xml)):
+            shown = []
+            for run in (check, lambda _, *a: lib.run("check", "--checks", r.dir, *a, env=here)):
+                done = run(r, *args, *junit)
+                assert done.returncode == status, done
+                shown.append([timeless(done.stdout), timeless(open(xml, encoding="utf-8").read()) if junit else None])
+            assert shown[0] == shown[1], shown
+
+        same(69)
+        same(0, "negative", "soft", "known")
+        r.db.executemany("INSERT INTO account VALUES (?, -5)", [(i,) for i in (1, 2, *range(10, 40))])
+        same(1)
+        same(1, "--json")
+        same(0, "soft")
+        same(1, "soft", "--strict")
+        same(69, "away", "bad", "--json")
+        same(1, "negative", "away", "-q")
+        same(0, "--list", junit=())
+        same(0, "--list", "--json", junit=())
+        assert len(r.results(name="soft", limit=100)["items"]) == 6  # the server has kept its own
+
+        def refused(text, *args, key=None):
+            done = check(r, *args, key=key)
+            assert done.returncode != 0 and done.stdout == "" and text in done.stderr, done
+        refused("no invariant 'sofd' (did you mean 'soft'?)", "sofd")
+        refused("--checks and --server cannot be combined", "--checks", r.dir)
+        refused("the server has no invariants of this tenant", key=r.a.key_for("globex", "operator"))
+        refused("permission", key=r.a.key_for("default", "read"))
+
+
 def ticks(engine):
     with rig(engine, negative(schedule=EVERY_MINUTE), n=2) as r:
         # the last minute is made up for at the start
         lib.eventually(lambda: r.results()["items"], seconds=75, what="a tick")
-        minutes = lambda: {i["started_at"][:16] for i in r.results()["items"]}  # noqa: E731
-        before = minutes()
-        found = r.results()["items"]
-        # one per tick, though both servers look; another minute may have begun meanwhile
-        assert len(found) <= len(before | minutes()) + 1 and len({i["id"] for i in found}) == len(found), found
-        for i in found:
-            r.a.get(f"/api/v1/runs/{i['id']}").expect(200)
-        runs = [i for i in r.a.get("/api/v1/runs?limit=100").json["items"] if i["key"] == "check:negative"]
-        assert {i["id"] for i in found} <= {i["id"] for i in runs} and all(i["trigger"] == "schedule" for i in runs), runs
+
+        def settled():
+            """Each tick is one run and one result, and was executed once, by either server."""
+            runs = [i for i in r.a.get("/api/v1/runs?limit=100").json["items"] if i["key"] == "check:negative"]
+            found = [i["id"] for i in r.results(limit=100)["items"]]
+            executed = sum(r.metric('interlock_check_passed_total{severity="error"}', server) for server in r.all)
+            assert all(i["trigger"] == "schedule" for i in runs), runs
+            return sorted(found) == sorted(i["id"] for i in runs) and len(found) == executed
+        lib.eventually(settled, what="as many executions as results and runs")
 
 
 for ENGINE in ("sqlite", "postgres"):
-    for FUNCTION in (broken_then_fixed, hanging, reload, ticks):
+    for FUNCTION in (broken_then_fixed, hanging, reload, command, ticks):
         def TEST(engine=ENGINE, function=FUNCTION):
             function(engine)
         TEST.__doc__ = f"{FUNCTION.__name__}, {ENGINE}"

@@ -37,7 +37,7 @@ cleanup() {
         kill -KILL "$server_pid" 2>/dev/null
     fi
     if [ -n "${schema:-}" ]; then
-        psql -q -c "DROP SCHEMA IF EXISTS $schema, ${schema}_admin CASCADE" >/dev/null 2>&1
+        psql -q -c "DROP SCHEMA IF EXISTS $schema, ${schema}_admin, ${schema}_check, ${schema}_toy CASCADE" >/dev/null 2>&1
     fi
     if [ -n "${servers:-}" ]; then
         "$here/../../tools/test-servers" stop "$servers"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Apps: what apps.def lists is all that the binary knows of them. interlock-toy is built with another
-# apps.def (tests/app/apps): without the runner, and with an app `toy` that only tests have.
+# apps.def (tests/app/apps): without the runner, and with an app `toy` that only tests have. `check`
+# stays: it runs the toy's invariants.
 . "$(dirname "$0")/lib.sh" || exit 1
 toy=${IL_TEST_TOY:?the binary with other apps}
 tables=$here/../../tools/app-tables
@@ -39,12 +40,13 @@ like "... its line is named" "$err" "*apps.def:2: expected X(name)"
 # ---- the line of the toy ----
 cp -r "$here/../app/apps" toy_apps
 for kind in commands options config exits; do
-    is "$kind of the toy" "$("$tables" "$kind" toy_apps/apps.def)" "#include \"apps/toy/$kind.def\""
+    is "$kind of check and the toy" "$("$tables" "$kind" toy_apps/apps.def)" "$(printf '#include "apps/%s/%s.def"\n' check "$kind" toy "$kind")"
 done
 sed -i '/^X(toy)$/d' toy_apps/apps.def
-is "without its line: no app" "$("$tables" names toy_apps/apps.def)" ""
+is "without its line: one app" "$("$tables" names toy_apps/apps.def)" "check"
+sed -i '/^X(check)$/d' toy_apps/apps.def
 for kind in commands options config exits events metrics runs; do
-    is "... no $kind" "$("$tables" "$kind" toy_apps/apps.def)" ""
+    is "... without both: no $kind" "$("$tables" "$kind" toy_apps/apps.def)" ""
 done
 
 # ---- layers: a command of an app is part of the command line, the rest of the app is not ----

@@ -47,7 +47,7 @@ error "ranks count" 78 "*" "$il" run -q second:1 -- "$il" run first:1 -- true
 gives "--ttl wins" 0 "$il" run --ttl 44s k -- sh -c "'$il' locks --json"
 json "... there" "d['items'][0]['ttl_ms'] == 44000"
 gives "config --json" 0 "$il" config --json
-json "... a listing of every key" "[i['key'] for i in d['items']] == ['store', 'server', 'tenant', 'ttl', 'wait', 'grace', 'store_timeout', 'ranks', 'data', 'pepper_file', 'listen', 'metrics_listen', 'log_level', 'log_format', 'shutdown', 'connections_max', 'connections_per_address', 'body_max', 'request_timeout', 'limit_requests_per_second', 'limit_burst', 'limit_waiters', 'limit_streams', 'limit_locks', 'limit_jobs', 'login_failures', 'audit_keep', 'limit_triggers_per_minute', 'limit_triggers_per_hour', 'limit_runs', 'limit_runs_per_day', 'limit_bytes', 'checks', 'check_keep', 'pipelines', 'pipeline_ttl', 'pipeline_lock_timeout_seconds', 'lock_acquisition_retries', 'lock_acquisition_retry_delay_seconds', 'lock_metrics_enabled', 'lock_expiration_alert_threshold', 'runs_max', 'runs_shutdown', 'runs_keep', 'run_dir', 'pipeline_env'] and d['next'] is None and all(set(i) == {'key', 'value', 'source', 'env'} for i in d['items'])"
+json "... a listing of every key" "[i['key'] for i in d['items']] == ['store', 'server', 'tenant', 'ttl', 'wait', 'grace', 'store_timeout', 'ranks', 'data', 'pepper_file', 'listen', 'metrics_listen', 'log_level', 'log_format', 'shutdown', 'connections_max', 'connections_per_address', 'body_max', 'request_timeout', 'limit_requests_per_second', 'limit_burst', 'limit_waiters', 'limit_streams', 'limit_locks', 'limit_jobs', 'login_failures', 'audit_keep', 'limit_triggers_per_minute', 'limit_triggers_per_hour', 'limit_runs', 'limit_runs_per_day', 'limit_bytes', 'checks', 'check_keep', 'liverc_url', 'ingest_concurrency', 'ingest_lock_timeout_seconds', 'ingest_max_duration_seconds', 'ingest_race_fetch_concurrency', 'ingest_request_delay_ms', 'ingest.schedule', 'ingest.tracks', 'ingest.days', 'pipelines', 'pipeline_ttl', 'pipeline_lock_timeout_seconds', 'lock_acquisition_retries', 'lock_acquisition_retry_delay_seconds', 'lock_metrics_enabled', 'lock_expiration_alert_threshold', 'runs_max', 'runs_shutdown', 'runs_keep', 'run_dir', 'pipeline_env', 'usage.source.type', 'usage.source.url', 'usage.source.header_variable', 'usage.source.connection', 'usage.source.query', 'usage.source.command', 'usage.source.timeout', 'usage.source.cost', 'usage.source.fail_percent', 'usage.current_day_ttl_minutes', 'usage.grace_period_minutes', 'usage.historical_ttl_days', 'usage.wait', 'usage.lease', 'usage.parallel', 'usage.keep_days'] and d['next'] is None and all(set(i) == {'key', 'value', 'source', 'env'} for i in d['items'])"
 json "... lists with commas" "[i['value'] for i in d['items'] if i['key'] == 'ranks'] == ['first,second']"
 rm "$user"
 
@@ -73,7 +73,7 @@ bad "a tab" '\tttl: 5s\n' "*"
 bad "two documents" 'ttl: 5s\n---\nttl: 6s\n' "2: *single document*"
 bad "an alias" 'ttl: &a 5s\nwait: *a\n' "2: *"
 bad "nested" 'a: {b: {c: {d: {e: {f: 1}}}}}\n' "1: *"
-bad "an unknown nested key" 'usage:\n  source: x\n' "2: unknown key 'usage.source'*"
+bad "an unknown nested key" 'usage:\n  sauce: x\n' "2: unknown key 'usage.sauce'*"
 bad "a NUL" 'ttl: "a\\0b"\n' "1: *"
 bad "ranks with a colon" 'ranks: [a:b]\n' "1: ranks: *"
 bad "control characters in a tenant" 'tenant: "a\\nb"\n' "1: tenant: *"

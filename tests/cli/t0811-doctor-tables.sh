@@ -35,6 +35,11 @@ fix() {
     found "... and the finding is gone" "$2" ok "$3"
 }
 
+# invariant CONNECTION SQL: the only one of the folder.
+invariant() {
+    printf -- '- name: balance\n  connection: %s\n  sql: "%s"\n' "$1" "$2" >checks/acme/all.yml
+}
+
 tables() {
     local id="INTEGER PRIMARY KEY" tricky='"od"" d"'
     sql "CREATE TABLE healthy (id $id, idempotency_key text UNIQUE, note text);
@@ -62,6 +67,26 @@ findings() {
     json "... and needs no indexes" "len(d['items']) == 1"
     found "a balance without an invariant is a note" users note credit_balance "i['sql'] is None"
     json "... and only integers count" "len(d['items']) == 2"
+    mkdir -p checks/acme
+    sql "CREATE TABLE interlock_tables (one integer)"
+    found "in the tables of an app its own invariants count" users ok credit_balance "i['value'].startswith('campus.')"
+    sql "DROP TABLE interlock_tables"
+    invariant app "SELECT id FROM users WHERE credit_balances < 0 OR old_credit_balance < 0"
+    doctor --table users --checks checks
+    json "$engine: ... an invariant about other columns" "[i['level'] for i in d['items'] if i['name'] == 'credit_balance'] == ['note']"
+    invariant other "SELECT id FROM users WHERE credit_balance < 0"
+    doctor --table users --checks checks
+    json "... or another database" "[i['level'] for i in d['items'] if i['name'] == 'credit_balance'] == ['note']"
+    invariant app "SELECT id FROM payments WHERE credit_balance < 0"
+    doctor --table users --checks checks
+    json "... or another table" "[i['level'] for i in d['items'] if i['name'] == 'credit_balance'] == ['note']"
+    invariant app "SELECT u.id FROM Users u WHERE u.\\\"credit_balance\\\" < 0"
+    doctor --table users --checks checks
+    json "... one that mentions it" "[(i['level'], i['value']) for i in d['items'] if i['name'] == 'credit_balance'] == [('ok', 'balance')]"
+    doctor --schema --checks checks
+    json "... so that it is not reported" "not [i for i in d['items'] if i['name'] == 'credit_balance']"
+    run env "INTERLOCK_CHECKS=$work/checks" "$il" doctor --connection "$INTERLOCK_CONNECTION_APP" --schema --json
+    json "... by its URL, and by the configuration" "not [i for i in d['items'] if i['name'] == 'credit_balance']"
 
     found "no unique idempotency key" payments warning "unique (idempotency_key)" "i['violations'] == 0 and i['examples'] == []"
     is "... exits with 0" "$status" 0
@@ -155,7 +180,7 @@ sql "$("$python" -c 'import json, sys; print(next(i["sql"] for i in json.load(sy
 found_setting "WAL mode" journal_mode "[]"
 sql "DROP TABLE t"
 findings
-found "no primary key" nokey warning "primary key"
+found "no primary key" nokey warning "primary key" "i['sql'] is None and i['means'].endswith('SQLite cannot add one: create a new table, copy, rename')"
 check "nothing was written" "$python" -c 'import sqlite3; assert sqlite3.connect("app.db").execute("PRAGMA integrity_check").fetchone() == ("ok",)'
 
 # ---- PostgreSQL

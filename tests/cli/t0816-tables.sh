@@ -29,11 +29,11 @@ sql() {
 
 last "nothing is there yet" 1 "*toy: version 1 is to be installed" "$toy" migrate --check
 run "$toy" migrate --check --json
-json "... as JSON" "d['apps'] == [{'name': 'toy', 'from': 0, 'to': 1, 'to_do': True}] and d['to_do']"
+json "... as JSON" "[a for a in d['apps'] if a['name'] == 'toy'] == [{'name': 'toy', 'from': 0, 'to': 1, 'to_do': True}] and d['to_do']"
 is "... and nothing was created" "$(sql "SELECT count(*) FROM pg_namespace WHERE nspname = '${schema}_toy'")" 0
 run "$toy" migrate --json
 is "it is installed with the store" "$status" 0
-json "... from nothing" "d['apps'] == [{'name': 'toy', 'from': 0, 'to': 1, 'to_do': False}] and d['from'] == 0"
+json "... from nothing" "[a for a in d['apps'] if a['name'] == 'toy'] == [{'name': 'toy', 'from': 0, 'to': 1, 'to_do': False}] and d['from'] == 0"
 is "... in its own schema" "$(sql "SELECT version FROM ${schema}_toy.interlock_tables")" 1
 gives "then there is nothing to do" 0 "$toy" migrate --check
 run "$toy" doctor --json
@@ -62,14 +62,31 @@ last "a store in a file with its data in a database" 1 "*toy: version 1 is to be
 gives "... is migrated there" 0 env "INTERLOCK_STORE=$sqlite" "$toy" migrate --data "$INTERLOCK_STORE"
 is "... really" "$(sql "SELECT version FROM ${schema}_toy.interlock_tables")" 1
 
+# A store and the tables of an app do not share a schema.
+error "a store where the tables of an app are" 64 "*schema ${schema}_toy has the tables of an app*" \
+    env "INTERLOCK_STORE=${INTERLOCK_STORE}_toy" "$toy" migrate
+sql "DROP SCHEMA ${schema}_toy, ${schema}_check CASCADE"
+gives "a store first" 0 env "INTERLOCK_STORE=${INTERLOCK_STORE}_toy" "$il" run k -- true
+last "... then the tables of an app" 64 "*schema ${schema}_toy, for the tables of toy, has a store*" "$toy" migrate
+sql "DROP SCHEMA IF EXISTS ${schema}_toy, ${schema}_toy_admin, ${schema}_toy_check CASCADE"
+gives "... without it" 0 "$toy" migrate
+
 # Somebody who may not make schemas.
-sql "DROP SCHEMA ${schema}_toy CASCADE"
+sql "DROP SCHEMA ${schema}_toy, ${schema}_check CASCADE"
 sql "CREATE ROLE nobody_$schema LOGIN"
 others=${INTERLOCK_STORE/postgres@/nobody_$schema@}
 last "without the right to make one" 0 "*cannot create the tables of toy*permission denied*" \
     env "INTERLOCK_STORE=$sqlite" "$toy" migrate --data "$others"
 sql "CREATE SCHEMA ${schema}_toy AUTHORIZATION nobody_$schema"
+sql "CREATE SCHEMA ${schema}_check AUTHORIZATION nobody_$schema"
 gives "an empty one that he was given" 0 env "INTERLOCK_STORE=$sqlite" "$toy" migrate --data "$others"
-sql "DROP SCHEMA ${schema}_toy CASCADE"
+sql "DROP SCHEMA ${schema}_toy, ${schema}_check CASCADE"
+gives "tables of somebody else" 0 env "INTERLOCK_STORE=$sqlite" "$toy" migrate --data "$INTERLOCK_STORE"
+last "... in a schema that he may not use" 0 "cannot use the tables of toy: this user lacks the right USAGE on schema ${schema}_toy" \
+    env "INTERLOCK_STORE=$sqlite" "$toy" migrate --data "$others"
+sql "GRANT USAGE ON SCHEMA ${schema}_toy, ${schema}_check TO nobody_$schema"
+last "... or whose tables he may not read" 0 "*permission denied for table interlock_tables*" \
+    env "INTERLOCK_STORE=$sqlite" "$toy" migrate --data "$others"
+sql "DROP SCHEMA ${schema}_toy, ${schema}_check CASCADE"
 sql "DROP ROLE nobody_$schema"
 finish

@@ -29,6 +29,6 @@ gives "another id than in the URL" 1 "$il" ingest parse --id 1 "$pages/event"
 is "... its code" "$err" "interlock: $pages/event: VALIDATION_ERROR: the page of id 1 is that of 486677"
 echo '<p>Hello' >hello.html
 gives "no page of LiveRC" 64 "$il" ingest parse hello.html
-is "... says so" "$err" "interlock: this is not a page of LiveRC that we know"
+is "... says so" "$err" "interlock: unknown kind of page; is it a page of LiveRC?"
 gives "no file" 64 "$il" ingest parse missing.html
 finish

@@ -35,9 +35,16 @@ error "a role that there is not" 64 "*--role*" "$il" key create --role root
 error "two of them" 64 "*cannot be combined*" "$il" key create --role read --admin
 error "a bad tenant" 64 "key create: *tenant*" "$il" key create --tenant Acme
 error "a bad permission" 64 "key create: a permission *" "$il" key create --permission "a b"
+run "$il" key create --permission lock_get --permission admin:usgae
+is "a misspelt permission" "$status" 64
+like "... is refused" "$err" "interlock: key create: unknown permission 'admin:usgae'; did you mean 'admin:usage'?"$'\n'"known: * admin:usage *queue:claim *"
+is "... each is listed once" "$(tail -n 1 "$work/err" | tr ' ' '\n' | sort | uniq -d)" ""
+run "$il" key create --permission zzz
+like "... without a suggestion if none is near" "$err" "interlock: key create: unknown permission 'zzz'"$'\n'"known: *"
+gives "names of routes, and what includes a permission" 0 env "INTERLOCK_STORE=$work/names.db" "$il" key create --permission lock_get --permission admin:usage:write:more
 many=()
 for i in {1..17}; do
-    many+=(--permission "p$i")
+    many+=(--permission "admin:usage:p$i")
 done
 error "too many permissions" 64 "key create: *16*" "$il" key create "${many[@]}"
 error "a prefix that is too long" 64 "*--prefix*" "$il" key create --prefix "$(printf '%257s' x)"

@@ -8,6 +8,7 @@
 #include "harness/proc.h"
 #include "harness/unit.h"
 
+#define CLASS "pipeline"
 #define STEPS_MAX 16
 #define LIMIT_MS 60000
 
@@ -171,8 +172,8 @@ write_all(struct il__data *d, const struct il__data_detail *details, size_t n_de
 {
     il_error err;
 
-    if (il__data_history_write(d, details, n_details, steps, n_steps, joins, n_joins, &err) !=
-        IL_OK)
+    if (il__data_history_write(d, CLASS, details, n_details, steps, n_steps, joins, n_joins,
+                               &err) != IL_OK)
         T_FAIL("%s", err.message);
 }
 
@@ -282,8 +283,8 @@ D_TEST(nothing_is_known)
     T_EQ(detail_of(d, "t", "r", f)->n, 0);
     T_EQ(steps_of(d, "t", "r", true, f)->n, 0);
     T_EQ(joins_of(d, "t", "r", f)->n, 0);
-    T_EQ(il__data_history_write(d, NULL, 0, NULL, 0, NULL, 0, &err), IL_OK);
-    T_EQ(il__data_history_purge(d, INT64_MAX, &n, &err), IL_OK);
+    T_EQ(il__data_history_write(d, CLASS, NULL, 0, NULL, 0, NULL, 0, &err), IL_OK);
+    T_EQ(il__data_history_purge(d, CLASS, INT64_MAX, &n, &err), IL_OK);
     T_EQU(n, 0);
     free(f);
 }
@@ -366,6 +367,36 @@ D_TEST(written_again)
     free(f);
 }
 
+/* Each class is purged after a time of its own, also runs of which nothing but a step is known. */
+D_TEST(classes_are_purged_apart)
+{
+    static const char *const classes[] = { CLASS, "pipe", "pipeline2" };
+    struct found            *f         = calloc(1, sizeof *f);
+    uint64_t                 n         = 0;
+    il_error                 err;
+
+    for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
+        char run[16], bare[16];
+        (void)snprintf(run, sizeof run, "r%zu", i);
+        (void)snprintf(bare, sizeof bare, "s%zu", i);
+        struct il__data_detail det  = detail_with(run, 50);
+        struct il__data_step   step = step_of(bare, 0, 1, "a", "COMPLETED");
+        T_EQ(il__data_history_write(d, classes[i], &det, 1, &step, 1, NULL, 0, &err), IL_OK);
+    }
+    T_EQ(il__data_history_purge(d, "pipe", INT64_MAX, &n, &err), IL_OK);
+    T_EQU(n, 2);
+    T_EQ(detail_of(d, "t", "r0", f)->n, 1);
+    T_EQ(detail_of(d, "t", "r1", f)->n, 0);
+    T_EQ(detail_of(d, "t", "r2", f)->n, 1);
+    T_EQ(steps_of(d, "t", "s0", true, f)->n, 1);
+    T_EQ(steps_of(d, "t", "s1", true, f)->n, 0);
+    T_EQ(steps_of(d, "t", "s2", true, f)->n, 1);
+    T_EQ(il__data_history_purge(d, "pipe", INT64_MAX, &n, &err), IL_OK);
+    T_EQU(n, 0);
+    forget(f);
+    free(f);
+}
+
 D_TEST(tenants_are_apart)
 {
     struct found          *f    = calloc(1, sizeof *f);
@@ -382,7 +413,7 @@ D_TEST(tenants_are_apart)
     T_STREQ(steps_of(d, "t", "r", true, f)->steps[0].state, "COMPLETED");
     T_STREQ(steps_of(d, "u", "r", true, f)->steps[0].state, "FAILED");
     T_EQ(steps_of(d, "v", "r", true, f)->n, 0);
-    T_EQ(il__data_history_purge(d, 100, &n, &err), IL_OK);
+    T_EQ(il__data_history_purge(d, CLASS, 100, &n, &err), IL_OK);
     T_EQU(n, 1);
     T_EQ(steps_of(d, "u", "r", true, f)->n, 0);
     T_EQ(detail_of(d, "u", "r", f)->n, 0);
@@ -491,19 +522,19 @@ D_TEST(ids_that_are_none)
     struct found          *f    = calloc(1, sizeof *f);
     il_error               err;
 
-    T_EQ(il__data_history_write(d, &det, 1, NULL, 0, NULL, 0, &err), IL_INVAL);
+    T_EQ(il__data_history_write(d, CLASS, &det, 1, NULL, 0, NULL, 0, &err), IL_INVAL);
     T_HAS(err.message, "the id of a run");
     det.run    = "r";
     det.tenant = NULL;
-    T_EQ(il__data_history_write(d, &det, 1, NULL, 0, NULL, 0, &err), IL_INVAL);
+    T_EQ(il__data_history_write(d, CLASS, &det, 1, NULL, 0, NULL, 0, &err), IL_INVAL);
     T_HAS(err.message, "tenant");
     step.step = "";
-    T_EQ(il__data_history_write(d, NULL, 0, &step, 1, NULL, 0, &err), IL_INVAL);
+    T_EQ(il__data_history_write(d, CLASS, NULL, 0, &step, 1, NULL, 0, &err), IL_INVAL);
     T_HAS(err.message, "the id of a step");
     step.step = "a\xff";
-    T_EQ(il__data_history_write(d, NULL, 0, &step, 1, NULL, 0, &err), IL_INVAL);
+    T_EQ(il__data_history_write(d, CLASS, NULL, 0, &step, 1, NULL, 0, &err), IL_INVAL);
     join.tenant = "t\xff";
-    T_EQ(il__data_history_write(d, NULL, 0, NULL, 0, &join, 1, &err), IL_INVAL);
+    T_EQ(il__data_history_write(d, CLASS, NULL, 0, NULL, 0, &join, 1, &err), IL_INVAL);
     T_EQ(il__data_history_steps(d, "t", "r\xff", true, take_step, f, &err), IL_INVAL);
     T_EQ(il__data_history_detail(d, "t", "", take_detail, f, &err), IL_INVAL);
     T_EQ(steps_of(d, "t", "r", true, f)->n, 0); /* nothing of it was written */
@@ -561,16 +592,16 @@ D_TEST(old_runs_are_forgotten)
     write_all(d, NULL, 0, steps, 200, NULL, 0);
     T_EQ(il__data_history_steps(d, "t", "r05", true, count_row, &n_rows, &err), IL_OK);
     T_EQ(n_rows, 201);
-    T_EQ(il__data_history_purge(d, 1000, &n, &err), IL_OK);
+    T_EQ(il__data_history_purge(d, CLASS, 1000, &n, &err), IL_OK);
     T_EQU(n, 0);
-    T_EQ(il__data_history_purge(d, 1030, &n, &err), IL_OK);
+    T_EQ(il__data_history_purge(d, CLASS, 1030, &n, &err), IL_OK);
     T_EQU(n, 30);
     for (unsigned i = 0; i < 40; i++) {
         T_EQ(detail_of(d, "t", runs[i], f)->n, i >= 30);
         T_EQ(steps_of(d, "t", runs[i], true, f)->n, i >= 30);
         T_EQ(joins_of(d, "t", runs[i], f)->n, i >= 30);
     }
-    T_EQ(il__data_history_purge(d, INT64_MAX, &n, &err), IL_OK);
+    T_EQ(il__data_history_purge(d, CLASS, INT64_MAX, &n, &err), IL_OK);
     T_EQU(n, 10);
     free(steps);
     forget(f);
@@ -592,7 +623,7 @@ D_TEST(steps_and_joins_without_details)
     T_EQ(detail_of(d, "t", "r", f)->n, 0);
     T_EQ(steps_of(d, "t", "r", true, f)->n, 1);
     T_EQ(joins_of(d, "t", "q", f)->n, 1);
-    T_EQ(il__data_history_purge(d, INT64_MAX, &n, &err), IL_OK);
+    T_EQ(il__data_history_purge(d, CLASS, INT64_MAX, &n, &err), IL_OK);
     T_EQU(n, 2);
     if (p->shared) {
         static const char *const counts[][2] = {
@@ -619,9 +650,9 @@ D_TEST(at_most_a_thousand_a_call)
         details[i] = detail_with(runs[i], 1000);
     }
     write_all(d, details, 1005, NULL, 0, NULL, 0);
-    T_EQ(il__data_history_purge(d, 2000, &n, &err), IL_OK);
+    T_EQ(il__data_history_purge(d, CLASS, 2000, &n, &err), IL_OK);
     T_EQU(n, 1000);
-    T_EQ(il__data_history_purge(d, 2000, &n, &err), IL_OK);
+    T_EQ(il__data_history_purge(d, CLASS, 2000, &n, &err), IL_OK);
     T_EQU(n, 5);
     free(details);
     free(runs);
@@ -662,8 +693,8 @@ serve(void *arg)
             (void)snprintf(runs[i], sizeof runs[i], "r%u-%u", round, s->i % 2 == 0 ? i : 7 - i);
             joins[i] = join_of(runs[i], 1000 + round, id);
         }
-        if (il__data_history_write(d, &det, 1, &step, 1, joins, 8, &err) != IL_OK ||
-            il__data_history_purge(d, 1000 + round / 2, &n, &err) != IL_OK) {
+        if (il__data_history_write(d, CLASS, &det, 1, &step, 1, joins, 8, &err) != IL_OK ||
+            il__data_history_purge(d, CLASS, 1000 + round / 2, &n, &err) != IL_OK) {
             (void)printf("%s\n", err.message);
             return 1;
         }
@@ -711,6 +742,7 @@ main(void)
         D_ROW(nothing_is_known),
         D_ROW(usage_adds_up),
         D_ROW(written_again),
+        D_ROW(classes_are_purged_apart),
         D_ROW(tenants_are_apart),
         D_ROW(the_tail_is_kept),
         D_ROW(what_is_no_text_is_made_harmless),

@@ -10,6 +10,7 @@
 #include "harness/rng.h"
 #include "harness/unit.h"
 
+#define CLASS "pipeline"
 #define N_MAX 40000
 
 static void
@@ -37,10 +38,10 @@ use_history(struct il__data *d, il_error *err)
     struct il__data_join join = { .tenant = "t", .run = "q", .by = "\xff" };
     uint64_t             n    = 0;
 
-    il_status st = il__data_history_write(d, &detail, 1, &step, 1, &join, 1, err);
+    il_status st = il__data_history_write(d, CLASS, &detail, 1, &step, 1, &join, 1, err);
     if (st == IL_OK)
         st = il__data_history_steps(d, "t", "r", true, ignore_step, NULL, err);
-    return st == IL_OK ? il__data_history_purge(d, INT64_MAX, &n, err) : st;
+    return st == IL_OK ? il__data_history_purge(d, CLASS, INT64_MAX, &n, err) : st;
 }
 
 static il_status

@@ -147,6 +147,7 @@ class Server:
     def start(self, wait=20):
         env = {k: v for k, v in os.environ.items() if not k.startswith("INTERLOCK_")}
         env.update(HOME=self.folder, XDG_CONFIG_HOME=self.folder + "/config", XDG_STATE_HOME=self.folder + "/state")
+        env["INTERLOCK_LIVERC_URL"] = "http://127.0.0.1:9/{slug}"  # no test reaches a real site
         env.update(self.env)
         self.lines, self.out, self.address = [], [], None
         self.up = threading.Event()

@@ -3,7 +3,7 @@ properties, required, additionalProperties, items, anyOf, oneOf, bounds."""
 import re
 import urllib.parse
 
-KNOWN = {"$ref", "type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "minimum", "maximum",
+KNOWN = {"$ref", "type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "minimum", "maximum", "multipleOf",
          "minLength", "maxLength", "x-maxBytes", "pattern", "minItems", "maxItems", "format", "description", "example", "contentEncoding"}
 
 TYPES = {
@@ -67,8 +67,15 @@ class Document:
             if not any(TYPES[name](value) for name in types):
                 raise Wrong(f"{where}: {value!r} is no {' or '.join(types)}")
         if isinstance(value, int) and not isinstance(value, bool):
+            steps = value / schema.get("multipleOf", 1) if "multipleOf" in schema else 0
+            if abs(steps - round(steps)) > 1e-6:
+                raise Wrong(f"{where}: {value!r} is no multiple of {schema['multipleOf']}")
             if value < schema.get("minimum", value) or value > schema.get("maximum", value):
                 raise Wrong(f"{where}: {value} is out of bounds")
+        if isinstance(value, float) and "multipleOf" in schema:
+            times = value / schema["multipleOf"]  # as near as doubles come
+            if abs(times - round(times)) > 1e-9 * max(abs(times), 1000):
+                raise Wrong(f"{where}: {value} is no multiple of {schema['multipleOf']}")
         if isinstance(value, str) and not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
             raise Wrong(f"{where}: a string of {len(value)}")
         if isinstance(value, str) and len(value.encode()) > schema.get("x-maxBytes", 2 ** 60):

@@ -292,8 +292,8 @@ def test_every_summary_says_what_to_do():
 def test_what_rules_and_dashboard_name_exists():
     with lib.Server(store="sqlite") as s, busy(s):
         gathered(s, lambda v: value(v, "pipeline_active_locks", tenant_id="acme", pipeline_id="etl"))
-        values, _ = parse(scrape(s))
-        known = {name for name, _ in values}
+        values, types = parse(scrape(s))
+        known = {name for name, _ in values} | {name + "_bucket" for name, kind in types.items() if kind == "histogram"}
         with open(DEPLOY + "prometheus/interlock.rules.yml", encoding="utf-8") as file:
             rules = file.read()
         named = set()

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 
 import lib
@@ -51,6 +52,11 @@ PIPELINES = tempfile.mkdtemp(prefix="interlock-routes-")
 atexit.register(shutil.rmtree, PIPELINES, True)
 CHECKS = tempfile.mkdtemp(prefix="interlock-routes-")
 atexit.register(shutil.rmtree, CHECKS, True)
+SITE = subprocess.Popen([lib.BINARY, "demo-site", "--listen", "127.0.0.1:0", "--entries", "4", "--races", "1", "--laps", "3"],
+                        stdout=subprocess.PIPE, text=True)
+atexit.register(SITE.wait)
+atexit.register(SITE.terminate)
+SITE_URL = SITE.stdout.readline().strip() + "/{slug}"
 
 
 def serve(**more):
@@ -62,7 +68,8 @@ def serve(**more):
     os.makedirs(CHECKS + "/default", exist_ok=True)
     with open(CHECKS + "/default/a.yml", "w", encoding="utf-8") as file:
         file.write("- {name: nowhere, connection: none, sql: SELECT 1, schedule: 0 0 1 1 *}\n")
-    env = {"INTERLOCK_LOGIN_FAILURES": "100000", "INTERLOCK_LIMIT_TRIGGERS_PER_MINUTE": "0", "INTERLOCK_RUNS_SHUTDOWN": "1s"}
+    env = {"INTERLOCK_LOGIN_FAILURES": "100000", "INTERLOCK_LIMIT_TRIGGERS_PER_MINUTE": "0", "INTERLOCK_RUNS_SHUTDOWN": "1s",
+           "INTERLOCK_USAGE_SOURCE_TYPE": "generator", "INTERLOCK_LIVERC_URL": SITE_URL, "INTERLOCK_INGEST_REQUEST_DELAY_MS": "0"}
     return lib.Server(env=env, args=["--pipelines", PIPELINES, "--checks", CHECKS], **more)
 
 
@@ -265,8 +272,8 @@ def pipelines(w):
 
 def checks(w):
     assert w.call("check_list")["items"][0]["name"] == "nowhere"
-    run = w.call("check_run", 202, body={"names": "nowhere"})["items"][0]["run_id"]
-    w.call("check_run", 404, "CHECK_NOT_FOUND", body={"names": "nothing"})
+    run = w.call("check_run", 202, body={"names": ["nowhere"]})["items"][0]["run_id"]
+    w.call("check_run", 404, "CHECK_NOT_FOUND", body={"names": ["nothing"]})
     lib.eventually(lambda: w.call("check_result", args=[run], query="?wait=1s")["outcome"] == "error", what="the result")
     assert w.call("check_results", query="?name=nowhere&limit=5")["items"][0]["id"] == run
     assert w.call("check_get", args=["nowhere"])["results"][0]["error"] == "connection 'none' is not configured"
@@ -274,7 +281,86 @@ def checks(w):
     w.call("check_result", 404, "CHECK_RESULT_NOT_FOUND", args=["nothing"])
 
 
-GOOD = [server, locks, runs, queues, crons, cache, batch, admin, stream, pipelines, checks]
+def ingested(w, job):
+    """The result of an ingestion."""
+    def look():
+        run = w.call("ingest_status", args=[job], query="?wait=1s")
+        return run if run["status"] not in ("PENDING", "RUNNING") else None
+    run = lib.eventually(look, 30, f"the end of {job}")
+    assert run["status"] == "COMPLETED", run
+    return run["result"]
+
+
+def ingestions(w):
+    body = {"source_event_id": "100000", "track_slug": "hilltoprc"}
+    event = ingested(w, w.call("ingest_source", 202, body=body)["job_id"])["event_id"]
+    w.call("ingest_source", 400, "VALIDATION_ERROR", body={**body, "track_slug": "a.b"})
+    assert w.call("ingest_events_list", query="?depth=laps_full&limit=5")["items"][0]["id"] == event
+    race = w.call("ingest_event_get", args=[event])["races"][0]["id"]
+    name = w.call("ingest_race_get", args=[race])["results"][0]["name"]
+    assert w.call("ingest_laps_list", args=[race])["items"][0]["lap_number"] == 1
+    for route in ("ingest_event_get", "ingest_race_get", "ingest_laps_list"):
+        w.call(route, 404, "NOT_FOUND", args=["nothing"])
+    w.call("ingest_users_import", body={"users": [{"email": "a@example.org", "name": name}]})
+    ingested(w, w.call("ingest_event", 202, args=[event], body={"force": True})["job_id"])
+    w.call("ingest_event", 404, "NOT_FOUND", args=["nothing"], body={})
+    link = w.call("ingest_links_list")["items"][0]["id"]
+    assert w.call("ingest_link_reject", args=[link])["state"] == "rejected"
+    assert w.call("ingest_link_confirm", args=[link], body={"email": "a@example.org"})["state"] == "confirmed"
+    w.call("ingest_link_reject", 404, "NOT_FOUND", args=["nothing"])
+    assert all(v["found"] == 0 for v in w.call("ingest_verify")["items"])
+    for route, more in (("ingest_tracks", {}), ("ingest_events", {"track_slug": "x"}),
+                        ("ingest_recent", {"days": 1, "tracks": "x"})):
+        job = w.call(route, 202, body=more)["job_id"]
+        w.call("ingest_cancel", args=[job], body={"reason": "a test"})
+    w.call("ingest_status", 404, "NOT_FOUND", args=["nothing"])
+
+
+def campus(w):
+    a, b = (w.call("campus_user_create", 201, body={"email": f"{name}@example.com", "credits": 100})["id"] for name in ("ada", "bob"))
+    w.call("campus_user_get", 404, "USER_NOT_FOUND", args=["nobody"])
+    lic = w.call("campus_license_create", 201, args=[a], body={"skills": "{\"passing\":60}"})["id"]
+    w.call("campus_license_assess", args=[lic], body={"skill": "passing", "value": 61.5})
+    t = w.call("campus_tournament_create", 201, body={"code": "cup", "campus": "north", "max_players": 2, "cost": 10})["id"]
+    w.call("campus_tournament_transition", args=[t], body={"state": "ENROLLMENT_OPEN"})
+    for user in a, b:
+        w.call("campus_tournament_enroll", 201, args=[t], body={"user": user})
+    assert w.call("campus_tournament_get", args=[t])["enrolled"] == 2
+    w.call("campus_tournament_unenroll", 200, args=[t], body={"user": b})
+    w.call("campus_tournament_unenroll", 404, "NOT_ENROLLED", args=[t], body={"user": b})
+    w.call("campus_tournament_enroll", 201, args=[t], body={"user": b})
+    for state in "ENROLLMENT_CLOSED", "CHECK_IN_OPEN", "IN_PROGRESS":
+        w.call("campus_tournament_transition", args=[t], body={"state": state})
+    m = w.call("campus_match_create", 201, args=[t], body={"home": a, "away": b})["id"]
+    w.call("campus_match_finish", args=[m], body={"home_goals": 1, "away_goals": 0})
+    assert w.call("campus_tournament_finalize", args=[t])["paid"] == 2
+    assert w.call("campus_tournament_list", query="?limit=5")["items"][0]["state"] == "REWARDS_DISTRIBUTED"
+    assert w.call("campus_user_get", args=[a])["xp_balance"] == 500
+    assert w.call("campus_user_badges", args=[a])["items"] and w.call("campus_user_skills", args=[a])["items"][0]["id"] == lic
+    x = w.call("campus_session_create", 201, body={"name": "x", "capacity": 1, "date_start": "2031-05-01T10:00:00Z", "date_end": "2031-05-01T12:00:00Z"})["id"]
+    k = w.call("campus_session_book", 201, args=[x], body={"user": a})["id"]
+    assert w.call("campus_session_get", args=[x])["available_spots"] == 0
+    w.call("campus_booking_confirm", args=[k])
+    w.call("campus_booking_attendance", args=[k], body={"status": "LATE"})
+    w.call("campus_booking_cancel", args=[k])
+    assert w.call("campus_booking_get", args=[k])["status"] == "CANCELLED"
+
+
+def usage(w):
+    span = {"startDate": "2025-01-14", "endDate": "2025-01-16"}
+    assert w.call("usage_day", args=["2025-01-15"])["is_complete"]
+    w.call("usage_day", 404, "USAGE_DAY_NOT_FOUND", args=["2025-01-14"], query="?build=no")
+    assert len(w.call("usage_analytics", body=span)["days"]) == 3
+    for route in ("usage_by_user", "usage_by_model", "usage_by_provider"):
+        assert w.call(route, body={**span, "limit": 1})["next"]
+    assert not w.call("usage_refresh")["is_complete"]
+    assert len(w.call("usage_export", query="?startDate=2025-01-14&endDate=2025-01-16")["days"]) == 3
+    w.call("usage_rebuild", 202, body={**span, "force": True})
+    w.call("usage_rebuild", 429, "RATE_LIMITED", body=span)
+    assert w.call("usage_metrics")["cacheRebuilds"] >= 4
+
+
+GOOD = [server, locks, runs, queues, crons, cache, batch, admin, stream, pipelines, checks, ingestions, campus, usage]
 
 
 def test_good():

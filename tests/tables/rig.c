@@ -49,8 +49,8 @@ t_rig_release(struct t_rig *r)
 
     il__tables_place_close(r->place);
     if (r->is_postgres) {
-        (void)snprintf(sql, sizeof sql, "DROP SCHEMA IF EXISTS %s_toy, %s_other CASCADE", r->schema,
-                       r->schema);
+        (void)snprintf(sql, sizeof sql, "DROP SCHEMA IF EXISTS %s_toy, %s_other, %s_ingest CASCADE",
+                       r->schema, r->schema, r->schema);
         (void)t_postgres_ask(r->server, sql, out);
     }
     T_EQ(unsetenv("TMPDIR"), 0);

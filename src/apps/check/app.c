@@ -1,6 +1,6 @@
 /*
  * app.c: invariants as an app of the server. It has tables and threads only if there is something
- * to check: a folder of files (`checks`), or an app that registers invariants.
+ * to check: a folder of files (`checks`), or tables of an app that registers invariants.
  */
 #include "apps/check/serve.h"
 #include "base/arena.h"
@@ -55,16 +55,6 @@ learn_connections(struct check_app *app, const struct http_app_config *config, i
     return IL_OK;
 }
 
-static bool
-has_own(const struct http_options *o)
-{
-    bool found = false;
-
-    for (size_t i = 0; i < o->n_apps; i++)
-        found |= o->apps[i]->n_invariants > 0;
-    return found;
-}
-
 /* ---- open and close -------------------------------------------------------------------------- */
 
 static void
@@ -86,8 +76,10 @@ open_tables(struct check_app *app, il_error *reterr)
 {
     const struct http_options *o    = app->server->o;
     struct tables_opts         opts = { .observe = http_row_lock, .cookie = app->server };
-    il_status st = il__tables_place_share(o->store_url, o->data_url, &app->place, reterr);
+    il_status                  st   = IL_OK;
 
+    if (app->place == NULL)
+        st = il__tables_place_share(o->store_url, o->data_url, false, &app->place, reterr);
     return st == IL_OK ? il__tables_open(&il__check_tables, app->place, &opts, &app->tables, reterr)
                        : st;
 }
@@ -104,7 +96,13 @@ start_work(struct check_app *app, il_error *reterr)
                                .runs_max    = CHECK_RUNS_MAX };
     il_status           st = work_open(&o, &app->work, reterr);
 
-    return st == IL_OK ? work_start(app->work, reterr) : st;
+    if (st == IL_OK)
+        st = work_start(app->work, reterr);
+    if (st != IL_OK) {
+        work_close(app->work);
+        app->work = NULL;
+    }
+    return st;
 }
 
 static il_status
@@ -117,20 +115,14 @@ app_open(struct http_server *s, const struct http_app_config *config, void **ret
         return il__error_set(reterr, IL_NOMEM, "checks: out of memory");
     il__mutex_init(&app->load_mutex, IL__MUTEX_app_reload);
     il__mutex_init(&app->mutex, IL__MUTEX_check_set);
-    app->server   = s;
-    app->keep_ms  = http_setting_number(config, "check_keep");
-    app->has_own  = has_own(s->o);
-    app->dir      = dir != NULL ? il__strdup(dir) : NULL;
-    il_status st  = dir != NULL && app->dir == NULL
-                        ? il__error_set(reterr, IL_NOMEM, "checks: out of memory")
-                        : learn_connections(app, config, reterr);
-    bool      any = app->dir != NULL || app->has_own;
-    if (st == IL_OK && any)
-        st = open_tables(app, reterr);
+    app->server  = s;
+    app->keep_ms = http_setting_number(config, "check_keep");
+    app->dir     = dir != NULL ? il__strdup(dir) : NULL;
+    il_status st = dir != NULL && app->dir == NULL
+                       ? il__error_set(reterr, IL_NOMEM, "checks: out of memory")
+                       : learn_connections(app, config, reterr);
     if (st == IL_OK)
         st = il__check_app_load(app, reterr);
-    if (st == IL_OK && any)
-        st = start_work(app, reterr);
     if (st != IL_OK) {
         app_free(app);
         return st;
@@ -139,13 +131,33 @@ app_open(struct http_server *s, const struct http_app_config *config, void **ret
     return IL_OK;
 }
 
+static il_status
+app_in_use(void *state, bool *ret, il_error *reterr)
+{
+    const struct check_app *app     = state;
+    uint32_t                present = 0;
+    il_status st = app->dir != NULL ? IL_OK : il__check_present(app, &present, reterr);
+
+    *ret = app->dir != NULL || present != 0;
+    return st;
+}
+
+/* It may have failed before, half-way. */
+static il_status
+app_start(void *state, il_error *reterr)
+{
+    struct check_app *app = state;
+    il_status         st  = app->tables != NULL ? IL_OK : open_tables(app, reterr);
+
+    if (st == IL_OK)
+        st = il__check_app_load(app, reterr);
+    return st == IL_OK ? start_work(app, reterr) : st;
+}
+
 static void
 app_stop(void *state)
 {
-    struct check_app *app = state;
-
-    if (app->work != NULL)
-        work_stop(app->work);
+    work_stop(((struct check_app *)state)->work);
 }
 
 static void
@@ -194,12 +206,37 @@ static il_status
 app_reload(void *state, const struct http_app_config *config, il_error *reterr)
 {
     struct check_app *app = state;
+    il_status         st  = learn_connections(app, config, reterr);
 
-    if (app->work == NULL)
-        return IL_OK;
-    il_status st = learn_connections(app, config, reterr);
-    if (st == IL_OK)
+    if (st == IL_OK && http_app_runs(app->server, &check_http_app))
         send_load(app);
+    return st;
+}
+
+/* ---- for other commands ---------------------------------------------------------------------- */
+
+/* `interlock check` reports what is wrong with a file. */
+static void
+ignore_remark(void *cookie UNUSED, const struct doc_remark *m UNUSED)
+{
+}
+
+static il_status
+each_query(const struct http_app_config *config, http_query_fn *each, void *cookie,
+           il_error *reterr)
+{
+    const char      *dir = http_setting_text(config, "checks");
+    struct check_set set = { .mem = NULL };
+
+    if (dir == NULL)
+        return IL_OK;
+    il_status st = il__checks_load(&set, dir, NULL, ignore_remark, NULL, reterr);
+    for (size_t i = 0; i < set.n && st == IL_OK; i++) {
+        const struct check *c = &set.items[i];
+        if (c->fault == NULL)
+            each(cookie, &(struct http_query){ c->name, c->connection, c->sql });
+    }
+    il__checks_release(&set);
     return st;
 }
 
@@ -224,7 +261,13 @@ const struct http_app check_http_app = {
     .n_events  = ARRAY_LEN(il__check_events),
     .tables    = &il__check_tables,
     .open      = app_open,
+    .in_use    = app_in_use,
+    .start     = app_start,
+    .passive   = true,
     .stop      = app_stop,
     .close     = app_close,
     .reload    = app_reload,
+
+    .last_result = il__check_history_newest,
+    .queries     = each_query,
 };

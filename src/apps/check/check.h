@@ -58,6 +58,9 @@ struct check_set {
 };
 void il__checks_release(struct check_set *set);
 
+/* Add an invariant with the defaults. *ret is valid until the next one is added. */
+il_status il__checks_add(struct check_set *set, struct check **ret, il_error *reterr) MUST_USE;
+
 /* ---- load.c ---------------------------------------------------------------------------------- */
 
 /*

@@ -1,13 +1,12 @@
 /*
- * cmd_check.c: `interlock check`: runs invariants (src/apps/check) and prints what they found. All
+ * cmd_check.c: `interlock check`: has invariants run (cmd_check.h) and prints what they found. All
  * of them run, whatever the others find; the exit status says what came of it.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "apps/app.h"
-#include "apps/check/check.h"
+#include "apps/check/cmd_check.h"
 #include "apps/common/tables.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -15,22 +14,13 @@
 #include "base/suggest.h"
 #include "cli/cli.h"
 #include "cli/item.h"
+#include "cli/request.h"
 
 #define LINE_BYTES_MAX 8192
 #define JUNIT_BYTES_MAX ((size_t)256 << 20)
 
-/* The invariants of a command and their results. */
-struct session {
-    struct cli          *cli;
-    struct check_set     set;
-    const struct check **chosen;
-    size_t               n;
-    struct check_result *results;
-    struct tables_place *place; /* of the apps' tables; NULL: none is needed */
-};
-
 static void
-session_release(struct session *s)
+session_release(struct check_session *s)
 {
     for (size_t i = 0; s->results != NULL && i < s->n; i++)
         il__check_result_release(&s->results[i]);
@@ -42,44 +32,6 @@ session_release(struct session *s)
 
 /* ---- which ----------------------------------------------------------------------------------- */
 
-/* PATH:LINE: field: reason, as compilers do. */
-static void
-print_fault(void *cookie, const struct doc_remark *m)
-{
-    AUTO_BUF struct il__buf line = { 0 };
-
-    (void)cookie;
-    il__buf_init(&line, LINE_BYTES_MAX);
-    il__cli_escape(&line, m->path);
-    if (m->line > 0)
-        il__buf_addf(&line, ":%zu", m->line);
-    il__buf_adds(&line, ": ");
-    il__cli_escape(&line, m->field);
-    il__buf_adds(&line, m->field[0] != '\0' ? ": " : "");
-    il__cli_escape(&line, m->text);
-    (void)fprintf(stderr, "%s%s%s\n", il__cli_style(stderr, CLI_RED), il__buf_str(&line),
-                  il__cli_style(stderr, CLI_PLAIN));
-}
-
-static il_status
-load(struct session *s, il_error *reterr)
-{
-    const struct cli_setting *tenant = CLI_SETTING(s->cli, tenant);
-    const char               *dir    = CLI_SETTING(s->cli, checks)->text;
-    const char               *only   = tenant->source != CLI_FROM_DEFAULT ? tenant->text : NULL;
-    il_status                 st     = IL_OK;
-
-    for (size_t i = 0; i < IL_APP_COUNT && st == IL_OK; i++)
-        st = il__checks_add_app(&s->set, il__apps[i], tenant->text, reterr);
-    if (st == IL_OK && dir != NULL && dir[0] != '\0')
-        st = il__checks_load(&s->set, dir, only, print_fault, NULL, reterr);
-    if (st == IL_OK && s->set.n == 0)
-        return il__error_set(reterr, IL_INVAL,
-                             "check: no invariants; pass --checks DIR or configure `checks`%s%s",
-                             only != NULL ? ", for tenant " : "", only != NULL ? only : "");
-    return st;
-}
-
 static const char *
 name_at(const void *cookie, size_t i)
 {
@@ -90,12 +42,13 @@ name_at(const void *cookie, size_t i)
 
 /* Those that the operands name, or all. */
 static il_status
-choose(struct session *s, il_error *reterr)
+choose(struct check_session *s, il_error *reterr)
 {
     const struct cli_args *args = &s->cli->args;
 
-    s->chosen = il__calloc(s->set.n, sizeof *s->chosen);
-    if (s->chosen == NULL)
+    s->chosen  = il__calloc(s->set.n + 1, sizeof *s->chosen);
+    s->results = il__calloc(s->set.n + 1, sizeof *s->results);
+    if (s->chosen == NULL || s->results == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     for (size_t k = 0; k < args->n_operands; k++) {
         size_t i = 0;
@@ -121,7 +74,7 @@ choose(struct session *s, il_error *reterr)
 /* ---- the list -------------------------------------------------------------------------------- */
 
 static int
-list_json(const struct session *s, int64_t now_ms)
+list_json(const struct check_session *s, int64_t now_ms)
 {
     json_t *items = json_array();
 
@@ -135,7 +88,7 @@ list_json(const struct session *s, int64_t now_ms)
 }
 
 static int
-list(const struct session *s)
+list(const struct check_session *s)
 {
     static const char *const  headers[] = { "TENANT",   "INVARIANT", "SEVERITY",   "CONNECTION",
                                             "SCHEDULE", "NEXT",      "DESCRIPTION" };
@@ -164,76 +117,10 @@ list(const struct session *s)
     return il__cli_grid_print(&g);
 }
 
-/* ---- running --------------------------------------------------------------------------------- */
-
-/* Called from several threads: the configuration does not change while they run. */
-static il_status
-url_of(void *cookie, const char *connection, char **ret, il_error *reterr)
-{
-    const struct session    *s      = cookie;
-    const struct cli_config *config = &s->cli->config;
-
-    for (size_t i = 0; i < config->n_connections; i++) {
-        if (strcmp(config->connections[i].name, connection) == 0)
-            return il__cli_connection_url(&config->connections[i], ret, reterr);
-    }
-    return il__error_set(reterr, IL_NOT_FOUND, "connection '%.64s' is not configured", connection);
-}
-
-/* The tables of an app, with those of its other processes. */
-static il_status
-tables_of(void *cookie, const struct http_app *app, il_guard **ret, il_error *reterr)
-{
-    const struct session *s = cookie;
-    struct tables_opts    o = { .conns_max = 1, .existing = true };
-
-    return il__tables_open(app->tables, s->place, &o, ret, reterr);
-}
-
-static void
-show_progress(void *cookie, const struct check_result *r, size_t n_ended, size_t n)
-{
-    const struct session *s = cookie;
-
-    il__cli_progress(s->cli, n_ended, n, r->check->name);
-}
-
-static bool
-has_apps(const struct session *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->chosen[i]->app != NULL)
-            return true;
-    }
-    return false;
-}
-
-static il_status
-run(struct session *s, il_error *reterr)
-{
-    struct check_how how  = { .url = url_of, .ended = show_progress, .cookie = s };
-    const char      *data = CLI_SETTING(s->cli, data)->text;
-    il_status        st   = IL_OK;
-
-    s->results = il__calloc(s->n + 1, sizeof *s->results);
-    if (s->results == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
-    if (has_apps(s)) {
-        how.tables = tables_of;
-        st         = il__tables_place_open(CLI_SETTING(s->cli, store)->text,
-                                   data != NULL && data[0] != '\0' ? data : NULL, true, &s->place,
-                                           reterr);
-    }
-    if (st == IL_OK)
-        st = il__checks_run(s->chosen, s->n, &how, s->results, reterr);
-    il__cli_progress_end();
-    return st;
-}
-
 /* ---- results --------------------------------------------------------------------------------- */
 
 static int
-print_json(const struct session *s)
+print_json(const struct check_session *s)
 {
     json_t *items = json_array();
 
@@ -247,7 +134,7 @@ print_json(const struct session *s)
 }
 
 static int
-print_table(const struct session *s)
+print_table(const struct check_session *s)
 {
     static const char *const  headers[] = { "OUTCOME",   "SEVERITY", "TENANT",
                                             "INVARIANT", ">TIME",    "FOUND" };
@@ -303,7 +190,7 @@ print_details(const struct check_result *r)
 }
 
 static int
-write_junit(const struct session *s, const char *path)
+write_junit(const struct check_session *s, const char *path)
 {
     AUTO_BUF struct il__buf xml = { 0 };
 
@@ -321,7 +208,7 @@ write_junit(const struct session *s, const char *path)
 }
 
 static int
-conclude(const struct session *s)
+conclude(const struct check_session *s)
 {
     size_t n[CHECK_OUTCOME_COUNT] = { 0 };
     bool   fails                  = false;
@@ -330,15 +217,15 @@ conclude(const struct session *s)
         n[s->results[i].outcome]++;
         fails |= il__check_fails(&s->results[i], CLI_GIVEN(s->cli, check, strict));
     }
-    il__cli_note(s->cli, "%zu passed, %zu broken, %zu could not run, %zu skipped", n[CHECK_PASSED],
-                 n[CHECK_BROKEN], n[CHECK_ERROR], n[CHECK_SKIPPED]);
+    il__cli_note(s->cli, "%zu passed, %zu broken, %zu could not run", n[CHECK_PASSED],
+                 n[CHECK_BROKEN], n[CHECK_ERROR]);
     if (fails)
         return CLI_EXIT_BROKEN;
     return n[CHECK_ERROR] > 0 ? CLI_EXIT_UNCHECKED : 0;
 }
 
 static int
-print_results(const struct session *s)
+print_results(const struct check_session *s)
 {
     const char *junit  = CLI_OPTION(s->cli, check, junit)->text;
     int         status = s->cli->json ? print_json(s) : print_table(s);
@@ -353,21 +240,20 @@ print_results(const struct session *s)
 int
 il__cli_cmd_check(struct cli *cli)
 {
-    AUTO(session_release) struct session s = { .cli = cli };
-    il_error                             err;
+    AUTO(session_release) struct check_session s = { .cli = cli };
+    il_error                                   err;
 
     if (CLI_GIVEN(cli, check, list) &&
         (CLI_GIVEN(cli, check, junit) || CLI_GIVEN(cli, check, strict)))
         return il__cli_usage("check: --list runs nothing; it takes neither --junit nor --strict");
-    il_status st = il__cli_store_not_server(
-        cli, "it reads the databases itself; run it where they can be reached", &err);
-    if (st == IL_OK)
-        st = load(&s, &err);
+    bool      remote = il__cli_is_remote(cli);
+    il_status st     = remote ? il__check_server_load(&s, &err) : il__check_here_load(&s, &err);
     if (st == IL_OK)
         st = choose(&s, &err);
     if (st == IL_OK && CLI_GIVEN(cli, check, list))
         return list(&s);
     if (st == IL_OK)
-        st = run(&s, &err);
+        st = remote ? il__check_server_run(&s, &err) : il__check_here_run(&s, &err);
+    il__cli_progress_end();
     return st == IL_OK ? print_results(&s) : il__cli_fail(&err);
 }

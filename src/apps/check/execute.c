@@ -8,6 +8,7 @@
 #include "apps/check/check.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #define COLUMNS_MAX 20 /* of a row, in the text of an offender */
 #define NAME_BYTES_MAX 60
 #define VALUE_BYTES_MAX 200
+#define TEXT_BYTES_MAX 512 /* for the app */
 
 struct worker {
     struct crew *crew;
@@ -182,6 +184,20 @@ watch_worker(void *cookie, il_guard *g, int64_t deadline_ns)
     il__mutex_unlock(&w->crew->mutex);
 }
 
+/* Let the app record that its invariant is broken. */
+static void
+tell_app(const struct check *c, il_guard *g, const struct check_result *r)
+{
+    AUTO_BUF struct il__buf text = { 0 };
+
+    if (c->app == NULL || c->app->broken == NULL || r->found.n_new == 0)
+        return;
+    il__buf_init(&text, TEXT_BYTES_MAX);
+    il__buf_addf(&text, "%s: %" PRId64 " new, the first is %.*s", c->name, r->found.n_new,
+                 INVARIANT_KEY_BYTES_MAX, r->found.offenders[0].key);
+    c->app->broken(g, c->tenant, c->own, il__buf_str(&text));
+}
+
 /* *ret_skipped: the app has no tables. */
 static il_status
 run_guarded(const struct check *c, const struct check_how *how, const struct check_watch *w,
@@ -200,6 +216,8 @@ run_guarded(const struct check *c, const struct check_how *how, const struct che
     /* The handle is watched only while it is open, so it is never interrupted after its close. */
     w->fn(w->cookie, g, deadline_ns);
     st = look(c, g, &r->found, &r->error);
+    if (st == IL_OK)
+        tell_app(c, g, r);
     w->fn(w->cookie, NULL, INT64_MAX);
     il_guard_close(g);
     return st;
@@ -228,6 +246,8 @@ il__check_run(const struct check *c, const struct check_how *how, const struct c
                             il__duration_text(c->timeout_ms, limit));
     if (st == IL_OK) {
         r->outcome = r->found.n_new > 0 ? CHECK_BROKEN : CHECK_PASSED;
+        if (c->app != NULL) /* compiled in: nobody can remove a key that is no longer needed */
+            r->found.n_baseline = 0;
         return;
     }
     il__invariant_found_release(&r->found); /* a part of the rows says nothing */

@@ -6,6 +6,8 @@
  */
 #include "apps/check/history.h"
 
+#include <stdio.h>
+
 #include "apps/check/check.h"
 #include "base/error.h"
 
@@ -131,11 +133,13 @@ take_record(void *cookie, const il_guard_row *row)
 
 /* Read rows, without a retry: they would be given twice. */
 static il_status
-read_rows(il_guard *g, struct statement *s, il_error *reterr)
+read_rows(il_guard *g, const il_guard_tx_opts *opts, struct statement *s, il_error *reterr)
 {
     il_guard_tx_opts o  = IL_GUARD_TX_OPTS_INIT;
     il_guard_tx     *tx = NULL;
 
+    if (opts != NULL)
+        o = *opts;
     o.flags      = IL_GUARD_READ_ONLY;
     il_status st = il_guard_begin(g, &o, &tx, reterr);
     if (st == IL_OK)
@@ -145,27 +149,31 @@ read_rows(il_guard *g, struct statement *s, il_error *reterr)
 }
 
 il_status
-il__check_history_list(il_guard *g, const char *tenant, const char *name,
-                       const struct check_cursor *after, int64_t limit, check_record_fn *each,
+il__check_history_list(il_guard *g, const struct check_wanted *w, check_record_fn *each,
                        void *cookie, il_error *reterr)
 {
     struct listing       l        = { each, cookie };
-    const il_guard_value values[] = { il_guard_text(tenant),
-                                      il_guard_int(after != NULL ? after->started_ms : INT64_MAX),
-                                      il_guard_text(after != NULL ? after->id : ""),
-                                      il_guard_int(limit), il_guard_text(name) };
-    struct statement s = { .sql = name != NULL ? sql_check_result_list_of : sql_check_result_list,
+    const il_guard_value values[] = {
+        il_guard_text(w->tenant),
+        il_guard_int(w->after != NULL ? w->after->started_ms : INT64_MAX),
+        il_guard_text(w->after != NULL ? w->after->id : ""),
+        il_guard_int(w->limit),
+        il_guard_text(w->prefix != NULL ? w->prefix : ""),
+        il_guard_text(w->name),
+    };
+    struct statement s = { .sql =
+                               w->name != NULL ? sql_check_result_list_of : sql_check_result_list,
                            .values   = values,
-                           .n_values = name != NULL ? 5 : 4,
+                           .n_values = w->name != NULL ? 6 : 5,
                            .each     = take_record,
                            .cookie   = &l };
 
-    return read_rows(g, &s, reterr);
+    return read_rows(g, w->opts, &s, reterr);
 }
 
 il_status
-il__check_history_get(il_guard *g, const char *tenant, const char *id, check_record_fn *each,
-                      void *cookie, il_error *reterr)
+il__check_history_get(il_guard *g, const char *tenant, const char *id, const il_guard_tx_opts *opts,
+                      check_record_fn *each, void *cookie, il_error *reterr)
 {
     struct listing       l        = { each, cookie };
     const il_guard_value values[] = { il_guard_text(tenant), il_guard_text(id) };
@@ -175,7 +183,7 @@ il__check_history_get(il_guard *g, const char *tenant, const char *id, check_rec
                                       .each     = take_record,
                                       .cookie   = &l };
 
-    return read_rows(g, &s, reterr);
+    return read_rows(g, opts, &s, reterr);
 }
 
 static int
@@ -199,7 +207,29 @@ il__check_history_last(il_guard *g, const char *tenant, const char *name, enum c
                                       .n_values = ARRAY_LEN(values),
                                       .each     = take_outcome,
                                       .cookie   = &found };
-    il_status            st       = read_rows(g, &s, reterr);
+    il_status            st       = read_rows(g, NULL, &s, reterr);
+
+    if (st == IL_OK)
+        *ret = found;
+    return st;
+}
+
+static void
+take_newest(void *cookie, const struct check_record *r)
+{
+    struct invariant_last *last = cookie;
+
+    last->started_ms = r->started_ms;
+    (void)snprintf(last->outcome, sizeof last->outcome, "%s", r->outcome);
+}
+
+il_status
+il__check_history_newest(il_guard *g, const char *tenant, const char *name,
+                         struct invariant_last *ret, il_error *reterr)
+{
+    struct invariant_last     found = { 0 };
+    const struct check_wanted w     = { .tenant = tenant, .name = name, .limit = 1 };
+    il_status                 st    = il__check_history_list(g, &w, take_newest, &found, reterr);
 
     if (st == IL_OK)
         *ret = found;
@@ -226,7 +256,7 @@ il__check_history_broken(il_guard *g, check_broken_fn *each, void *cookie, il_er
     struct broken    b = { each, cookie };
     struct statement s = { .sql = sql_check_result_broken, .each = take_broken, .cookie = &b };
 
-    return read_rows(g, &s, reterr);
+    return read_rows(g, NULL, &s, reterr);
 }
 
 il_status
@@ -242,4 +272,23 @@ il__check_history_purge(il_guard *g, int64_t before_ms, int64_t limit, int64_t *
     if (st == IL_OK)
         *ret_n = s.n_changed;
     return st;
+}
+
+char *
+il__check_active_runs(il *h, const char *tenant)
+{
+    il_op   op  = { .type = IL_OP_RUN_LIST, .tenant = tenant };
+    json_t *ids = json_array();
+
+    op.in.list.states = 1U << IL_RUN_RUNNING;
+    op.in.list.limit  = IL_PAGE_ITEMS_MAX;
+    bool ok           = ids != NULL && il_apply(h, &op, 1, NULL) == IL_OK && op.status == IL_OK;
+    for (size_t i = 0; ok && i < op.out.n_runs && json_array_size(ids) < CHECK_ACTIVE_MAX; i++) {
+        if (strncmp(op.out.runs[i].key, CHECK_CLASS ":", strlen(CHECK_CLASS ":")) != 0)
+            ok = json_array_append_new(ids, json_string(op.out.runs[i].id)) == 0;
+    }
+    il_op_release(&op);
+    char *text = ok ? json_dumps(ids, JSON_COMPACT) : NULL;
+    json_decref(ids);
+    return text;
 }

@@ -47,9 +47,8 @@ no_memory(il_error *reterr)
     return il__error_set(reterr, IL_NOMEM, "checks: out of memory");
 }
 
-/* Add an item with the defaults. */
-static il_status
-add(struct check_set *set, struct check **ret, il_error *reterr)
+il_status
+il__checks_add(struct check_set *set, struct check **ret, il_error *reterr)
 {
     if (set->n == CHECK_ITEMS_MAX)
         return il__error_set(reterr, IL_INVAL, "checks: more than %d invariants", CHECK_ITEMS_MAX);
@@ -265,6 +264,9 @@ read_name(struct reading *r, const struct doc_node *map, const char *at, struct 
 
     if (name == NULL)
         return;
+    if (strcmp(name, "results") == 0 || strcmp(name, "run") == 0)
+        il__reading_fault(r, il__doc_get(map, "name")->line, PLACE(at, "name"),
+                          "'%s' is reserved: /checks/%s is a route of its own", name, name);
     for (const struct check *other = &l->set->items[l->i_tenant]; other < c; other++) {
         if (strcmp(other->name, name) == 0) {
             il__reading_fault(r, il__doc_get(map, "name")->line, PLACE(at, "name"),
@@ -335,7 +337,7 @@ add_bad(struct loading *l, struct reading *r, il_error *reterr)
 {
     struct check *c    = NULL;
     const char   *name = strrchr(r->path, '/');
-    il_status     st   = add(l->set, &c, reterr);
+    il_status     st   = il__checks_add(l->set, &c, reterr);
 
     if (st != IL_OK)
         return st;
@@ -357,7 +359,7 @@ read_list(struct loading *l, struct reading *r, const struct doc_node *root, il_
     }
     for (const struct doc_node *m = root->first; m != NULL; m = m->next) {
         struct check *c  = NULL;
-        il_status     st = add(l->set, &c, reterr);
+        il_status     st = il__checks_add(l->set, &c, reterr);
         if (st != IL_OK)
             return st;
         read_item(r, m, i++, c);
@@ -504,7 +506,7 @@ il__checks_load(struct check_set *set, const char *dir, const char *tenant, doc_
     il_status       st      = IL_OK;
 
     if (n < 0)
-        return il__error_set(reterr, IL_INVAL, "%.200s: cannot read the folder of checks: %s", dir,
+        return il__error_set(reterr, IL_INVAL, "checks: cannot read folder %.200s: %s", dir,
                              strerror(errno));
     l.text = il__alloc(CHECK_FILE_BYTES_MAX + 1);
     if (l.text == NULL)
@@ -547,7 +549,7 @@ il__checks_add_app(struct check_set *set, const struct http_app *app, const char
         const struct app_invariant *own = &app->invariants[i];
         struct check               *c   = NULL;
         char                        name[2 * CHECK_NAME_BYTES_MAX];
-        il_status                   st = add(set, &c, reterr);
+        il_status                   st = il__checks_add(set, &c, reterr);
         if (st != IL_OK)
             return st;
         CHECK(c != NULL);

@@ -44,6 +44,8 @@ enum {
     EVENT_BROKEN_INFO,
     EVENT_FIXED,
     EVENT_ERROR,
+    EVENT_ERROR_WARNING,
+    EVENT_ERROR_INFO,
     EVENT_TROUBLE,
     EVENT_COUNT
 };
@@ -54,7 +56,10 @@ const struct http_app_event il__check_events[] = {
     [EVENT_BROKEN_WARNING] = { HTTP_LOG_WARN, "check.broken", "... of severity warning" },
     [EVENT_BROKEN_INFO]    = { HTTP_LOG_INFO, "check.broken", "... of severity info" },
     [EVENT_FIXED]          = { HTTP_LOG_INFO, "check.fixed", "a broken invariant holds again" },
-    [EVENT_ERROR]          = { HTTP_LOG_WARN, "check.error", "an invariant could not be checked" },
+    [EVENT_ERROR]          = { HTTP_LOG_ERROR, "check.error",
+                               "an invariant of severity error could not be checked" },
+    [EVENT_ERROR_WARNING]  = { HTTP_LOG_WARN, "check.error", "... of severity warning" },
+    [EVENT_ERROR_INFO]     = { HTTP_LOG_INFO, "check.error", "... of severity info" },
     [EVENT_TROUBLE]        = { HTTP_LOG_ERROR, "check.trouble",
                                "an operation of the app failed; it will be retried" },
 };
@@ -97,6 +102,9 @@ report(struct check_app *app, const struct check_result *r, enum check_outcome b
     static const size_t     broken[] = { [INVARIANT_INFO]    = EVENT_BROKEN_INFO,
                                          [INVARIANT_WARNING] = EVENT_BROKEN_WARNING,
                                          [INVARIANT_ERROR]   = EVENT_BROKEN };
+    static const size_t     errors[] = { [INVARIANT_INFO]    = EVENT_ERROR_INFO,
+                                         [INVARIANT_WARNING] = EVENT_ERROR_WARNING,
+                                         [INVARIANT_ERROR]   = EVENT_ERROR };
     const struct check     *c        = r->check;
     AUTO_BUF struct il__buf text     = { 0 };
     size_t                  event    = EVENT_FIXED;
@@ -104,7 +112,7 @@ report(struct check_app *app, const struct check_result *r, enum check_outcome b
     if (r->outcome == CHECK_PASSED && before != CHECK_BROKEN)
         return;
     if (r->outcome != CHECK_PASSED)
-        event = r->outcome == CHECK_ERROR ? EVENT_ERROR : broken[c->severity];
+        event = (r->outcome == CHECK_ERROR ? errors : broken)[c->severity];
     il__buf_init(&text, sizeof r->error.message + 200);
     il__check_summary(r, &text);
     http_app_log(app->server, &check_http_app, event, HTTP_LOG_TEXT("tenant_id", c->tenant),
@@ -152,27 +160,6 @@ il__check_gauges(struct check_app *app)
 
 /* ---- a result -------------------------------------------------------------------------------- */
 
-/* The runs of the tenant that are active, as a JSON list of ids; those of invariants change
- * nothing. NULL: they cannot be listed, and the result is kept without them. free() it. */
-static char *
-active_runs(il *h, const char *tenant)
-{
-    il_op   op  = { .type = IL_OP_RUN_LIST, .tenant = tenant };
-    json_t *ids = json_array();
-
-    op.in.list.states = 1U << IL_RUN_RUNNING;
-    op.in.list.limit  = IL_PAGE_ITEMS_MAX;
-    bool ok           = ids != NULL && il_apply(h, &op, 1, NULL) == IL_OK && op.status == IL_OK;
-    for (size_t i = 0; ok && i < op.out.n_runs && json_array_size(ids) < CHECK_ACTIVE_MAX; i++) {
-        if (strncmp(op.out.runs[i].key, CHECK_CLASS ":", strlen(CHECK_CLASS ":")) != 0)
-            ok = json_array_append_new(ids, json_string(op.out.runs[i].id)) == 0;
-    }
-    il_op_release(&op);
-    char *text = ok ? json_dumps(ids, JSON_COMPACT) : NULL;
-    json_decref(ids);
-    return text;
-}
-
 il_status
 il__check_conclude(struct check_app *app, il *h, const struct check_result *r, const char *run_id,
                    il_error *reterr)
@@ -188,7 +175,7 @@ il__check_conclude(struct check_app *app, il *h, const struct check_result *r, c
     il_status st =
         il__check_history_last(app->tables, r->check->tenant, r->check->name, &before, reterr);
     if (st == IL_OK && r->outcome == CHECK_BROKEN)
-        runs = active_runs(h, r->check->tenant);
+        runs = il__check_active_runs(h, r->check->tenant);
     if (st == IL_OK)
         st = il__check_history_add(app->tables, r, run_id, runs, reterr);
     if (st == IL_OK) {

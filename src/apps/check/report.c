@@ -40,7 +40,7 @@ il__check_summary(const struct check_result *r, struct il__buf *out)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* A string for any text: what is not UTF-8 becomes '?'. NULL gives null. */
+/* A JSON string of any text: invalid UTF-8 becomes '?'. NULL gives null. */
 static json_t *
 text_json(const char *text)
 {

@@ -21,7 +21,7 @@
 
 /* The texts are copied into *mem. */
 static bool
-show_record(void **mem, const char *tenant, const struct check_record *from,
+show_record(void **mem, const char *tenant, const struct check_record *from, bool strict,
             struct check_result_out *ret)
 {
     struct {
@@ -38,8 +38,13 @@ show_record(void **mem, const char *tenant, const struct check_record *from,
         { from->error, &ret->error },
     };
     bool ok = true;
+    bool counts =
+        strcmp(from->severity, il__invariant_severity_name(INVARIANT_ERROR)) == 0 ||
+        (strict && strcmp(from->severity, il__invariant_severity_name(INVARIANT_WARNING)) == 0);
+    bool broken = strcmp(from->outcome, il__check_outcome_name(CHECK_BROKEN)) == 0;
 
     *ret = (struct check_result_out){ .tenant     = tenant,
+                                      .flags      = counts && broken ? CHECK_FAILED : 0,
                                       .n_new      = from->n_new,
                                       .n_known    = from->n_known,
                                       .started_ms = from->started_ms,
@@ -52,10 +57,10 @@ show_record(void **mem, const char *tenant, const struct check_record *from,
 }
 
 bool
-il__check_result_show(struct http_request *r, const struct check_record *from,
+il__check_result_show(struct http_request *r, const struct check_record *from, bool strict,
                       struct check_result_out *ret)
 {
-    return show_record(&r->mem, r->caller->tenant, from, ret);
+    return show_record(&r->mem, r->caller->tenant, from, strict, ret);
 }
 
 /* Its texts are those of the invariant. */
@@ -87,6 +92,18 @@ il__check_may_see(const struct http_request *r, const char *name)
     return http_scope_has(r->caller, key);
 }
 
+/* The prefix of the names that the caller may see; NULL: none of them. */
+static const char *
+visible_prefix(const struct http_request *r)
+{
+    const char  *prefix = r->caller->prefix, *keys = CHECK_CLASS ":";
+    const size_t n_prefix = strlen(prefix), n_keys = strlen(keys);
+
+    if (strncmp(prefix, keys, MIN(n_prefix, n_keys)) != 0)
+        return NULL;
+    return n_prefix > n_keys ? prefix + n_keys : "";
+}
+
 /* ---- results --------------------------------------------------------------------------------- */
 
 /* Results of a page; one more is read, to know whether another page follows. */
@@ -109,10 +126,10 @@ take_result(void *cookie, const struct check_record *from)
         w->more = true;
         return;
     }
-    if (!il__check_result_show(w->r, from, &w->items[w->n]))
-        w->no_memory = true;
-    else if (il__check_may_see(w->r, from->name))
+    if (il__check_result_show(w->r, from, (w->in.flags & CHECK_STRICT) != 0, &w->items[w->n]))
         w->n++;
+    else
+        w->no_memory = true;
 }
 
 /* STARTED_MS:ID */
@@ -135,17 +152,26 @@ read_cursor(const char *text, struct check_cursor *ret)
 static void
 read_results(struct http_request *r)
 {
-    struct results     *w     = r->state;
-    struct check_cursor after = { 0 };
-    bool                on    = w->in.cursor != NULL;
+    struct results     *w      = r->state;
+    il_guard           *tables = il__check_app_of(r)->tables;
+    struct check_cursor after  = { 0 };
+    il_guard_tx_opts    opts   = IL_GUARD_TX_OPTS_INIT;
+    struct check_wanted wanted = { .tenant = r->caller->tenant,
+                                   .name   = w->in.name,
+                                   .prefix = visible_prefix(r),
+                                   .limit  = (int64_t)w->n_max + 1,
+                                   .opts   = &opts };
 
-    if (on && !read_cursor(w->in.cursor, &after)) {
+    if (w->in.cursor != NULL && !read_cursor(w->in.cursor, &after)) {
         w->status = il__error_set(&w->error, IL_INVAL, "field 'cursor': invalid");
         return;
     }
-    w->status = il__check_history_list(il__check_app_of(r)->tables, r->caller->tenant, w->in.name,
-                                       on ? &after : NULL, (int64_t)w->n_max + 1, take_result, w,
-                                       &w->error);
+    if (wanted.prefix == NULL)
+        return; /* nothing that the caller may see */
+    if (w->in.cursor != NULL)
+        wanted.after = &after;
+    http_limit(r, tables, &opts);
+    w->status = il__check_history_list(tables, &wanted, take_result, w, &w->error);
     if (w->status == IL_OK && w->no_memory)
         w->status = il__error_set(&w->error, IL_NOMEM, "out of memory");
 }
@@ -272,18 +298,22 @@ take_last(void *cookie, const struct check_record *from)
     struct last *l = cookie;
 
     l->found = true;
-    l->ok    = show_record(l->mem, l->tenant, from, l->out);
+    l->ok    = show_record(l->mem, l->tenant, from, false, l->out);
 }
 
 static il_status
 add_check(struct http_request *r, const struct check *c, struct http_list *to)
 {
-    AUTO(il__arena_free) void *mem = NULL;
-    struct check_out           out = show_check(c);
-    struct last                l   = { &mem, r->caller->tenant, &out.last, .ok = true };
+    AUTO(il__arena_free) void *mem    = NULL;
+    struct check_out           out    = show_check(c);
+    struct last                l      = { &mem, r->caller->tenant, &out.last, .ok = true };
+    il_guard_tx_opts           o      = IL_GUARD_TX_OPTS_INIT;
+    il_guard                  *tables = il__check_app_of(r)->tables;
+    const struct check_wanted  w = { .tenant = l.tenant, .name = c->name, .limit = 1, .opts = &o };
     il_error                   err;
-    il_status st = il__check_history_list(il__check_app_of(r)->tables, r->caller->tenant, c->name,
-                                          NULL, 1, take_last, &l, &err);
+
+    http_limit(r, tables, &o);
+    il_status st = il__check_history_list(tables, &w, take_last, &l, &err);
 
     if (st != IL_OK || !l.ok)
         return st != IL_OK ? st : IL_NOMEM;
@@ -357,7 +387,7 @@ const struct http_route il__check_routes[] = {
       .body       = &il__check_in_run,
       .answer     = &il__check_started_out,
       .flags      = HTTP_ACCEPTS,
-      .example    = "{\"names\":\"negative_balance,stuck_jobs\"}",
+      .example    = "{\"names\":[\"negative_balance\",\"stuck_jobs\"]}",
       .summary    = "Check invariants now, in the background; one that is running is not started "
                     "again" },
     { .method     = "GET",
@@ -374,6 +404,7 @@ const struct http_route il__check_routes[] = {
       .permission = HTTP_MAY_read,
       .id         = "check_result",
       .fn         = il__check_http_result,
+      .query      = &il__check_in_result,
       .answer     = &il__check_result_out,
       .flags      = HTTP_WAITS,
       .summary    = "Show the result of a run; with ?wait, once the run changes" },

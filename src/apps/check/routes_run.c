@@ -15,7 +15,7 @@
 
 struct starting {
     struct check_current *current; /* ours */
-    const char           *names;   /* "a,b"; NULL = all */
+    struct check_run_in   in;
     struct check_started  out;
     const struct check  **checks; /* of the ops */
     size_t               *items;  /* of each op: its item in `out` */
@@ -55,7 +55,7 @@ started(struct http_request *r)
     http_say(r, 202, &il__check_started_out, &w->out);
 }
 
-/* Add an invariant: its op, or why there is none. False: answered. */
+/* Add the op of an invariant, or the fault in its definition. False: answered. */
 static bool
 add(struct http_request *r, struct starting *w, const struct check *c)
 {
@@ -78,46 +78,25 @@ add(struct http_request *r, struct starting *w, const struct check *c)
     return true;
 }
 
-/* The next name of "a,b"; *n is its length, and *at advances. NULL: none is left. */
-static const char *
-next_name(const char **at, size_t *n)
-{
-    const char *name = *at;
-
-    if (name == NULL)
-        return NULL;
-    *n  = strcspn(name, ",");
-    *at = name[*n] == ',' ? name + *n + 1 : NULL;
-    return name;
-}
-
 static bool
-is_wanted(const char *names, const char *name)
+is_wanted(const struct check_run_in *in, const char *name)
 {
-    const char *at = names, *one;
-    size_t      n;
-
-    while ((one = next_name(&at, &n)) != NULL) {
-        if (strlen(name) == n && memcmp(one, name, n) == 0)
+    for (size_t i = 0; i < in->n_names; i++) {
+        if (strcmp(in->names[i], name) == 0)
             return true;
     }
-    return names == NULL;
+    return in->n_names == 0;
 }
 
 /* They must exist. False: answered. */
 static bool
 check_names(struct http_request *r, const struct starting *w)
 {
-    const char *at = w->names, *one;
-    size_t      n;
-
-    while ((one = next_name(&at, &n)) != NULL) {
-        char name[2 * CHECK_NAME_BYTES_MAX + 1];
-        (void)snprintf(name, sizeof name, "%.*s", (int)MIN(n, sizeof name - 1), one);
-        if (n >= sizeof name ||
-            il__check_subject_get(w->current, r->caller->tenant, name) == NULL) {
+    for (size_t i = 0; i < w->in.n_names; i++) {
+        const char *name = w->in.names[i];
+        if (il__check_subject_get(w->current, r->caller->tenant, name) == NULL) {
             http_fail(r, 404, "CHECK_NOT_FOUND", check_http_app.name, NULL,
-                      "invariant %s not found", name);
+                      "invariant %.128s not found", name);
             return false;
         }
     }
@@ -142,19 +121,21 @@ prepare(struct http_request *r, struct starting *w)
     const struct check_subject *first  = il__check_subject_from(w->current, tenant, "", false);
     const struct check_subject *end = w->current->subjects + w->current->n, *last = first;
 
-    while (last < end && strcmp(last->check->tenant, tenant) == 0)
-        last++;
-    if (last - first > IL_BATCH_OPS_MAX) {
+    size_t n = 0;
+
+    for (; last < end && strcmp(last->check->tenant, tenant) == 0; last++)
+        n += is_wanted(&w->in, last->check->name);
+    if (n > IL_BATCH_OPS_MAX) {
         http_fail(r, 400, il_status_name(IL_INVAL), check_http_app.name, NULL,
                   "the tenant has more than %d invariants: name some", IL_BATCH_OPS_MAX);
         return false;
     }
-    if (!allocate(r, w, (size_t)(last - first))) {
+    if (!allocate(r, w, n)) {
         http_fail_nomem(r);
         return false;
     }
     for (; first < last; first++) {
-        if (is_wanted(w->names, first->check->name) && !add(r, w, first->check))
+        if (is_wanted(&w->in, first->check->name) && !add(r, w, first->check))
             return false;
     }
     return true;
@@ -163,8 +144,7 @@ prepare(struct http_request *r, struct starting *w)
 void
 il__check_http_run(struct http_request *r)
 {
-    struct starting    *w  = http_alloc(r, sizeof *w);
-    struct check_run_in in = { .names = NULL };
+    struct starting *w = http_alloc(r, sizeof *w);
 
     if (w == NULL) {
         http_fail_nomem(r);
@@ -173,10 +153,7 @@ il__check_http_run(struct http_request *r)
     *w              = (struct starting){ .current = il__check_app_current(il__check_app_of(r)) };
     r->ended        = end_start;
     r->ended_cookie = w;
-    if (!http_take_body(r, &in))
-        return;
-    w->names = in.names;
-    if (!check_names(r, w) || !prepare(r, w))
+    if (!http_take_body(r, &w->in) || !check_names(r, w) || !prepare(r, w))
         return;
     if (w->n > 0)
         http_do_ops(r, w->ops, w->n, 0, started);
@@ -188,6 +165,7 @@ il__check_http_run(struct http_request *r)
 
 struct waiting {
     struct http_request    *r;
+    struct check_page_in    in; /* only `strict` */
     struct check_result_out out;
     bool                    found, no_memory;
     il_status               status;
@@ -200,16 +178,19 @@ take_result(void *cookie, const struct check_record *from)
     struct waiting *w = cookie;
 
     w->found     = true;
-    w->no_memory = !il__check_result_show(w->r, from, &w->out);
+    w->no_memory = !il__check_result_show(w->r, from, (w->in.flags & CHECK_STRICT) != 0, &w->out);
 }
 
 static void
 read_result(struct http_request *r)
 {
-    struct waiting *w = r->state;
+    struct waiting  *w      = r->state;
+    il_guard        *tables = il__check_app_of(r)->tables;
+    il_guard_tx_opts opts   = IL_GUARD_TX_OPTS_INIT;
 
-    w->status = il__check_history_get(il__check_app_of(r)->tables, r->caller->tenant, r->args[0],
-                                      take_result, w, &w->error);
+    http_limit(r, tables, &opts);
+    w->status = il__check_history_get(tables, r->caller->tenant, r->args[0], &opts, take_result, w,
+                                      &w->error);
 }
 
 static void
@@ -286,7 +267,7 @@ il__check_http_result(struct http_request *r)
     }
     *w       = (struct waiting){ .r = r };
     r->state = w;
-    if (!http_take_query(r, NULL))
+    if (!http_take_query(r, &w->in))
         return;
     if (il__check_app_of(r)->tables == NULL) {
         fail_not_found(r);

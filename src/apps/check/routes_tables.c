@@ -32,8 +32,16 @@
         BOUNDED("limit", limit, UINT32, 1, CHECK_PAGE_MAX, "maximum number of items")
 static const struct wire_field page_in[] = { PAGE };
 OBJECT(il__check_in_page, "CheckPageQuery", page_in, 0, "Which page");
+#define STRICT                                                                    \
+    {                                                                             \
+        .name = "strict", .kind = WIRE_BOOL, .offset = offsetof(STRUCT, flags),   \
+        .bit = CHECK_STRICT, .help = "`failed`: a broken warning has failed, too" \
+    }
+static const struct wire_field result_in[] = { STRICT };
+OBJECT(il__check_in_result, "CheckResultQuery", result_in, 0, "How a result is judged");
 static const struct wire_field results_in[] = {
     PAGE,
+    STRICT,
     BOUNDED("name", name, TEXT, 1, 2 * CHECK_NAME_BYTES_MAX, "only results of this invariant"),
 };
 OBJECT(il__check_in_results, "CheckResultsQuery", results_in, 0, "Which results; 20 by default");
@@ -41,8 +49,12 @@ OBJECT(il__check_in_results, "CheckResultsQuery", results_in, 0, "Which results;
 
 #define STRUCT struct check_run_in
 static const struct wire_field run_in[] = {
-    BOUNDED("names", names, TEXT, 1, 65536,
-            "names of invariants, separated by commas; default all of the tenant"),
+    { .name    = "names",
+      .kind    = WIRE_TEXTS,
+      .offset  = offsetof(STRUCT, names),
+      .offset2 = offsetof(STRUCT, n_names),
+      .max     = IL_BATCH_OPS_MAX,
+      .help    = "names of invariants; default all of the tenant" },
 };
 OBJECT(il__check_in_run, "CheckRun", run_in, 0, "Which invariants to check");
 #undef STRUCT
@@ -62,6 +74,11 @@ static const struct wire_field result_out[] = {
       "keys of the baseline that no longer offend: their `count`, and the first 20 `keys`"),
     F("runs", runs, META, WIRE_NOT_NULL,
       "broken: ids of the tenant's runs that were active then, at most 20"),
+    { .name   = "failed",
+      .kind   = WIRE_BOOL,
+      .offset = offsetof(STRUCT, flags),
+      .bit    = CHECK_FAILED,
+      .help   = "broken, with severity error (with ?strict, also warning)" },
     F("error", error, TEXT, 0, "why it could not run"),
     F("started_at", started_ms, TIME, 0, "when it started"),
     F("duration_ms", took_ms, INT64, WIRE_NOT_NULL, "how long it took"),

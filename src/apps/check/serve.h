@@ -18,9 +18,7 @@
 #include "http/app.h"
 #include "http/handler.h"
 
-#define CHECK_CLASS "check"
 #define CHECK_RUNS_MAX 16          /* invariants that run at the same time on a server */
-#define CHECK_ACTIVE_MAX 20        /* active runs that a broken result names */
 #define CHECK_CATCH_UP_MS 86400000 /* a tick missed while no server was running */
 #define CHECK_PAGE_MAX 100
 
@@ -44,8 +42,8 @@ struct check_current {
     size_t                 n;
     struct il__connection *connections;
     size_t                 n_connections;
-    void                  *mem; /* the connections' texts */
-    uint64_t               tenants_hash;
+    void                  *mem;      /* the connections' texts */
+    uint64_t               own_hash; /* of tenants, and of apps that have tables */
     size_t                 n_invalid;
 };
 struct check_current *il__check_current_ref(struct check_current *c);
@@ -61,15 +59,16 @@ const struct check_subject *il__check_subject_get(const struct check_current *c,
 struct check_app;
 /* Read the files again, and replace the current set. Blocks; one call at a time. */
 il_status il__check_app_load(struct check_app *app, il_error *reterr) MUST_USE;
-/* Have the tenants changed, which have the invariants of apps? Then load again. */
+/* Have the tenants changed, or the apps that have tables? Then load again. */
 void il__check_app_look(struct check_app *app);
+/* Which apps register invariants and have tables: bits, by their index. Blocks. */
+il_status il__check_present(const struct check_app *app, uint32_t *ret, il_error *reterr) MUST_USE;
 
 /* ---- the app: app.c -------------------------------------------------------------------------- */
 
 struct check_app {
     struct http_server  *server;
-    char                *dir;     /* NULL: no files */
-    bool                 has_own; /* an app registers invariants */
+    char                *dir; /* NULL: no files */
     int64_t              keep_ms;
     int64_t              purge_ns; /* kind.c: when to purge again */
     struct tables_place *place;
@@ -110,7 +109,7 @@ il_status il__check_conclude(struct check_app *app, il *h, const struct check_re
 void il__check_gauges(struct check_app *app);
 /* The log lines and metrics of the app. */
 extern const struct http_app_metric il__check_metrics[5];
-extern const struct http_app_event  il__check_events[8];
+extern const struct http_app_event  il__check_events[10];
 void il__check_trouble(struct check_app *app, const char *what, const char *text);
 void il__check_refused(struct check_app *app, const char *tenant, const char *text);
 void il__check_loaded(struct check_app *app, const struct check_current *c);
@@ -123,8 +122,10 @@ struct check_result_out {
     int64_t     n_new, n_known;
     const char *offenders, *not_needed, *runs; /* JSON */
     const char *error;
+    uint32_t    flags; /* CHECK_FAILED */
     int64_t     started_ms, took_ms;
 };
+#define CHECK_FAILED 1U
 struct check_out {
     const char              *tenant, *name, *severity, *description, *connection, *schedule, *zone;
     const char              *path, *error;
@@ -145,11 +146,15 @@ struct check_started {
 struct check_page_in {
     const char *cursor, *name;
     uint32_t    limit; /* 0 = not given */
+    uint32_t    flags; /* CHECK_STRICT */
 };
+#define CHECK_STRICT 1U
 struct check_run_in {
-    const char *names; /* "a,b" */
+    const char *const *names;
+    size_t             n_names;
 };
-extern const struct wire_object il__check_in_page, il__check_in_results, il__check_in_run;
+extern const struct wire_object il__check_in_page, il__check_in_results, il__check_in_result,
+    il__check_in_run;
 extern const struct wire_object il__check_out, il__check_full_out, il__check_result_out,
     il__check_started_out;
 
@@ -159,7 +164,7 @@ http_fn                        il__check_http_run, il__check_http_result;
 /* Does the caller's key cover this invariant (a key may be limited to a prefix)? */
 bool il__check_may_see(const struct http_request *r, const char *name) MUST_USE;
 /* Copy a record of the history into r->mem. False: out of memory. */
-bool il__check_result_show(struct http_request *r, const struct check_record *from,
+bool il__check_result_show(struct http_request *r, const struct check_record *from, bool strict,
                            struct check_result_out *ret) MUST_USE;
 
 #endif

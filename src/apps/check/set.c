@@ -98,7 +98,7 @@ struct adding {
     const struct http_options *o;
     struct check_current      *c;
     char                       last[IL_TENANT_BYTES_MAX + 1];
-    uint32_t                   n;
+    uint32_t                   n, present;
     uint64_t                   hash;
     il_status                  status;
     il_error                  *reterr;
@@ -112,17 +112,48 @@ add_tenant(void *cookie, const struct il__data_tenant *t)
     a->n++;
     a->hash = il__hash_mix(a->hash, il__hash_bytes(t->id, strlen(t->id)));
     (void)snprintf(a->last, sizeof a->last, "%s", t->id);
-    for (size_t i = 0; a->c != NULL && i < a->o->n_apps && a->status == IL_OK; i++)
-        a->status = il__checks_add_app(&a->c->set, a->o->apps[i], t->id, a->reterr);
+    for (size_t i = 0; a->c != NULL && i < a->o->n_apps && a->status == IL_OK; i++) {
+        if ((a->present & (1U << i)) != 0)
+            a->status = il__checks_add_app(&a->c->set, a->o->apps[i], t->id, a->reterr);
+    }
 }
 
-/* The invariants of apps exist for every tenant. c NULL: only compute the hash of the tenants. */
+il_status
+il__check_present(const struct check_app *app, uint32_t *ret, il_error *reterr)
+{
+    const struct http_options *o = app->server->o;
+
+    _Static_assert(HTTP_APPS_MAX <= 32, "a bit for each app");
+    *ret = 0;
+    for (size_t i = 0; i < o->n_apps; i++) {
+        bool exist = false;
+        if (o->apps[i]->n_invariants == 0)
+            continue;
+        il_status st =
+            il__tables_exist(o->apps[i]->tables, o->store_url, o->data_url, &exist, reterr);
+        if (st != IL_OK)
+            return st;
+        *ret |= exist ? 1U << i : 0;
+    }
+    return IL_OK;
+}
+
+/* The invariants of an app that has tables exist for every tenant. c NULL: only compute the hash of
+ * tenants and apps. */
 static il_status
 each_tenant(const struct check_app *app, struct check_current *c, uint64_t *ret_hash,
             il_error *reterr)
 {
-    struct adding a = { .o = app->server->o, .c = c, .reterr = reterr };
+    struct adding a       = { .o = app->server->o, .c = c, .reterr = reterr };
+    il_status     present = il__check_present(app, &a.present, reterr);
 
+    if (present != IL_OK)
+        return present;
+    a.hash = a.present;
+    if (a.present == 0) { /* no matter which tenants there are */
+        *ret_hash = 0;
+        return IL_OK;
+    }
     do {
         a.n          = 0;
         il_status st = il__data_tenant_list(app->server->data, a.last[0] != '\0' ? a.last : NULL,
@@ -171,8 +202,8 @@ fill(struct check_app *app, struct check_current *c, il_error *reterr)
 {
     il_status st = copy_connections(app, c, reterr);
 
-    if (st == IL_OK && app->has_own)
-        st = each_tenant(app, c, &c->tenants_hash, reterr);
+    if (st == IL_OK)
+        st = each_tenant(app, c, &c->own_hash, reterr);
     if (st == IL_OK && app->dir != NULL)
         st = il__checks_load(&c->set, app->dir, NULL, on_remark, app, reterr);
     if (st != IL_OK)
@@ -220,13 +251,11 @@ il__check_app_look(struct check_app *app)
     uint64_t hash = 0;
     il_error err  = { 0 };
 
-    if (!app->has_own)
-        return;
     struct check_current *c  = il__check_app_current(app);
     il_status             st = each_tenant(app, NULL, &hash, &err);
-    if (st == IL_OK && hash != c->tenants_hash)
+    if (st == IL_OK && hash != c->own_hash)
         st = il__check_app_load(app, &err);
     if (st != IL_OK)
-        il__check_trouble(app, "cannot list the tenants", err.message);
+        il__check_trouble(app, "cannot list the tenants, or the tables of apps", err.message);
     il__check_current_unref(c);
 }

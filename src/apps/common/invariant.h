@@ -36,6 +36,13 @@ struct app_invariant {
     const char *const      *baseline; /* keys of known offenders, NULL-terminated; NULL: none */
 };
 
+/* The last result of an invariant, as the app that keeps their history (http_app.last_result) gives
+ * it. */
+struct invariant_last {
+    int64_t started_ms;  /* 0: it has never been checked */
+    char    outcome[16]; /* passed, broken, or error: it could not be checked */
+};
+
 /* ---- what was found -------------------------------------------------------------------------- */
 
 #define INVARIANT_OFFENDERS_MAX 20 /* that are kept; all are counted */

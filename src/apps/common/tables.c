@@ -160,6 +160,24 @@ check_owners(struct setup *s, il_error *reterr)
 
 /* ---- creating and upgrading: struct il__schema_ops ------------------------------------------- */
 
+/* PostgreSQL finds nothing in a schema that the role may not use, and would report its tables as
+ * missing. */
+static il_status
+check_usage(struct setup *s, il_error *reterr)
+{
+    static const struct app_statement closed = { .postgres = sql_tables_schema_closed };
+    struct numbers                    n;
+
+    il_status st = ask(s, &closed, &n, reterr);
+    if (st != IL_OK || n.at[0] == 0)
+        return st;
+    st = il__error_set(reterr, IL_STORE,
+                       "cannot use %s: this user lacks the right USAGE on schema %s", s->at->what,
+                       s->at->schema);
+    (void)snprintf(reterr->native, sizeof reterr->native, "%s", TABLES_NO_PRIVILEGE);
+    return st;
+}
+
 static il_status
 look_in_tx(struct setup *s, int64_t *ret_version, int64_t *ret_min_version, il_error *reterr)
 {
@@ -175,6 +193,8 @@ look_in_tx(struct setup *s, int64_t *ret_version, int64_t *ret_min_version, il_e
     if (st != IL_OK || n.at[0] == 0)
         return st;
     if (s->at->is_postgres)
+        st = check_usage(s, reterr);
+    if (st == IL_OK && s->at->is_postgres)
         st = ask(s, &path, &n, reterr);
     if (st == IL_OK)
         st = il__tables_run(s->tx, &version, APP_NO_VALUES, take_numbers, &n, NULL, reterr);
@@ -245,6 +265,7 @@ static il_status
 make_ground(struct setup *s, il_error *reterr)
 {
     static const struct app_statement there = { .postgres = sql_tables_schema_there };
+    static const struct app_statement store = { .postgres = sql_tables_store_there };
     static const struct app_statement path  = { .postgres = sql_tables_path };
     struct il__buf AUTO_BUF           sql   = { 0 };
     struct numbers                    n;
@@ -253,7 +274,15 @@ make_ground(struct setup *s, il_error *reterr)
     if (s->at->is_postgres) {
         il__buf_init(&sql, 256);
         il__buf_addf(&sql, "%s \"%s\"", sql_tables_make_schema, s->at->schema);
-        st = ask(s, &there, &n, reterr);
+        st = ask(s, &store, &n, reterr);
+        if (st == IL_OK && n.at[0] != 0)
+            st = il__error_set(
+                reterr, IL_INVAL,
+                "%s: schema %s, for the tables of %s, has a store; use another schema "
+                "(?schema=)",
+                s->at->where, s->at->schema, s->at->tables->name);
+        if (st == IL_OK)
+            st = ask(s, &there, &n, reterr);
         if (st == IL_OK && n.at[0] == 0)
             st = sql.failed ? il__error_set(reterr, IL_NOMEM, "out of memory for %s", s->at->what)
                             : il__guard_script(s->tx, il__buf_str(&sql), reterr);
@@ -374,6 +403,25 @@ il__tables_open(const struct app_tables *t, const struct tables_place *p,
     if (st == IL_OK)
         st = set_up(&at, may, false, &m, err);
     return st == IL_OK ? open_handle(&at, opts, ret, err) : st;
+}
+
+il_status
+il__tables_exist(const struct app_tables *t, const char *store_url, const char *data_url, bool *ret,
+                 il_error *reterr)
+{
+    struct tables_opts   o  = { .conns_max = 1, .existing = true };
+    struct tables_place *p  = NULL;
+    il_guard            *g  = NULL;
+    il_status            st = il__tables_place_share(store_url, data_url, true, &p, reterr);
+
+    if (st == IL_OK)
+        st = il__tables_open(t, p, &o, &g, reterr);
+    il_guard_close(g);
+    il__tables_place_unshare(p);
+    if (st != IL_OK && st != IL_NOT_FOUND)
+        return st;
+    *ret = st == IL_OK;
+    return IL_OK;
 }
 
 il_status

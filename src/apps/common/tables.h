@@ -56,7 +56,7 @@ void      il__tables_place_close(struct tables_place *p); /* NULL is fine */
  * store: the first caller with these URLs opens it, the last il__tables_place_unshare() closes it.
  * Any thread.
  */
-il_status il__tables_place_share(const char *store_url, const char *data_url,
+il_status il__tables_place_share(const char *store_url, const char *data_url, bool existing,
                                  struct tables_place **ret, il_error *reterr) MUST_USE;
 void      il__tables_place_unshare(struct tables_place *p); /* NULL is fine */
 
@@ -82,7 +82,12 @@ il_status il__tables_open(const struct app_tables *t, const struct tables_place 
                           const struct tables_opts *opts, il_guard **ret, il_error *reterr)
     MUST_USE;
 
-/* il_error.native of il__tables_migrate(): the role may not create them. */
+/* Do the tables of an app exist? Creates nothing. In a memory store: in this process. The results
+ * are those of il__tables_open(). */
+il_status il__tables_exist(const struct app_tables *t, const char *store_url, const char *data_url,
+                           bool *ret, il_error *reterr) MUST_USE;
+
+/* il_error.native of il__tables_migrate(): the role may not create them, or not use them. */
 #define TABLES_NO_PRIVILEGE "42501"
 
 /* Create or upgrade the tables in PostgreSQL; `check`: only report what would be done. Elsewhere

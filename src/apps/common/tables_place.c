@@ -239,10 +239,11 @@ static struct tables_place *shared;
 
 /* Open it, and put it into the list. */
 static il_status
-share_new(const char *store_url, const char *data_url, struct tables_place **ret, il_error *reterr)
+share_new(const char *store_url, const char *data_url, bool existing, struct tables_place **ret,
+          il_error *reterr)
 {
     struct tables_place *p  = NULL;
-    il_status            st = il__tables_place_open(store_url, data_url, false, &p, reterr);
+    il_status            st = il__tables_place_open(store_url, data_url, existing, &p, reterr);
 
     if (st != IL_OK)
         return st;
@@ -260,8 +261,8 @@ share_new(const char *store_url, const char *data_url, struct tables_place **ret
 }
 
 il_status
-il__tables_place_share(const char *store_url, const char *data_url, struct tables_place **ret,
-                       il_error *reterr)
+il__tables_place_share(const char *store_url, const char *data_url, bool existing,
+                       struct tables_place **ret, il_error *reterr)
 {
     const char *data = data_url != NULL ? data_url : "";
     il_status   st   = IL_OK;
@@ -271,7 +272,7 @@ il__tables_place_share(const char *store_url, const char *data_url, struct table
     while (p != NULL && (strcmp(p->store_url, store_url) != 0 || strcmp(p->data_url, data) != 0))
         p = p->next;
     if (p == NULL)
-        st = share_new(store_url, data_url, &p, reterr);
+        st = share_new(store_url, data_url, existing, &p, reterr);
     if (st == IL_OK) {
         CHECK(p != NULL);
         p->n_shares++;

@@ -6,7 +6,6 @@
  * process does.
  */
 #include <inttypes.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include "apps/runner/setup.h"
@@ -17,6 +16,7 @@
 #include "cli/follow.h"
 #include "cli/item.h"
 #include "cli/request.h"
+#include "cli/wrap/meta.h"
 
 struct trigger {
     struct cli *cli;
@@ -56,14 +56,6 @@ take_parameters(struct trigger *t, il_error *reterr)
             return il__error_set(reterr, IL_INVAL, "trigger: --param '%.80s' is not UTF-8", text);
     }
     return t->parameters != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
-}
-
-static const char *
-whoever(void)
-{
-    const struct passwd *row = getpwuid(geteuid());
-
-    return row != NULL ? row->pw_name : "";
 }
 
 /* Report the result, before waiting for anything. */
@@ -342,14 +334,17 @@ await_end(struct trigger *t)
 int
 il__cli_cmd_trigger(struct cli *cli)
 {
+    const char    *given = CLI_OPTION(cli, trigger, by)->text;
+    char           user[64];
     struct trigger t      = { .cli      = cli,
                               .pipeline = cli->args.operands[0],
-                              .by = CLI_GIVEN(cli, trigger, by) ? CLI_OPTION(cli, trigger, by)->text
-                                                                : whoever() };
+                              .by       = CLI_GIVEN(cli, trigger, by) ? given : user };
     il_error       err    = { 0 };
     bool           server = il__cli_is_remote(cli);
-    il_status      st     = take_parameters(&t, &err);
-    int            status = 0;
+
+    wrap_user(user, sizeof user);
+    il_status st     = take_parameters(&t, &err);
+    int       status = 0;
 
     if (st == IL_OK)
         st = server ? ask_server(&t, &err) : ask_store(&t, &err);

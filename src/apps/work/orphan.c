@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-#define TOLD_KEY "runner-expired:"
-#define TOLD_MS WORK_CLOCKS_MS /* servers notice the same run within seconds of each other */
+#define TOLD_KEY "%s-expired:%s" /* class, run */
+#define TOLD_MS WORK_CLOCKS_MS   /* servers notice the same run within seconds of each other */
 #define KNOWN_MAX 4096
 #define FIRST_PAGE 100
 
@@ -55,10 +55,10 @@ work_orphans_free(struct orphans *o)
 bool
 work_tells_expiry(struct work *w, const char *tenant, const char *run)
 {
-    char  key[sizeof TOLD_KEY + IL_ID_BYTES_MAX];
+    char  key[IL_KEY_BYTES_MAX + 1];
     il_op op = { .type = IL_OP_ACQUIRE, .tenant = tenant, .key = key, .holder = w->instance };
 
-    (void)snprintf(key, sizeof key, TOLD_KEY "%s", run); /* the buffer fits */
+    (void)snprintf(key, sizeof key, TOLD_KEY, w->o.kind->class, run); /* the buffer fits */
     op.in.lock.ttl_ms = TOLD_MS;
     /* Better twice than never: leave it to another server only if that one holds the lock. */
     bool other = il_apply(w->o.h, &op, 1, NULL) == IL_OK && op.status == IL_HELD;

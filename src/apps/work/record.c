@@ -252,8 +252,8 @@ write_records(struct work_recorder *q, const struct work_record *first, il_error
         else
             joins[n_joins++] = rec->u.join;
     }
-    return il__data_history_write(q->data, details, n_details, steps, n_steps, joins, n_joins,
-                                  reterr);
+    return il__data_history_write(q->data, q->run_class, details, n_details, steps, n_steps, joins,
+                                  n_joins, reterr);
 }
 
 static void
@@ -266,14 +266,15 @@ free_records(struct work_record *first)
     }
 }
 
-/* Purge old history, a thousand runs at a time. */
+/* Purge old history of the class, a thousand runs at a time. */
 static void
 purge(struct work_recorder *q)
 {
     uint64_t n;
 
     /* on any error, try again in ten minutes */
-    IGNORE(il__data_history_purge(q->data, il__clock_wall_ms() - q->keep_ms, &n, NULL));
+    IGNORE(
+        il__data_history_purge(q->data, q->run_class, il__clock_wall_ms() - q->keep_ms, &n, NULL));
 }
 
 /* Write the records, retrying while the data store is unreachable; not for long once the runner

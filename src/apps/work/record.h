@@ -14,9 +14,10 @@ struct work_record; /* a record that waits to be written */
 
 struct work_recorder {
     /* set by the owner before it is started */
-    struct il__data *data; /* NULL: nothing is recorded */
+    struct il__data *data;      /* NULL: nothing is recorded */
+    const char      *run_class; /* of the runs */
     int64_t          keep_ms;
-    bool             purges; /* old history, every ten minutes */
+    bool             purges; /* old history of the class, every ten minutes */
     /* The data store failed; the write is repeated. May be called often. */
     void (*trouble)(void *cookie, const char *what, const il_error *error);
     void *cookie;

@@ -122,12 +122,13 @@ work_open(const struct work_options *o, struct work **ret, il_error *reterr)
     CHECK((w->kind->list == NULL) == (w->kind->tick_op == NULL));
     fill_defaults(&w->o);
     init_sync(w);
-    w->recorder.data    = w->o.data;
-    w->recorder.keep_ms = w->o.keep_ms;
-    w->recorder.purges  = w->o.mode == WORK_SERVE;
-    w->recorder.trouble = on_trouble;
-    w->recorder.cookie  = w;
-    il_status st        = make_names(w, reterr);
+    w->recorder.data      = w->o.data;
+    w->recorder.run_class = w->kind->class;
+    w->recorder.keep_ms   = w->o.keep_ms;
+    w->recorder.purges    = w->o.mode == WORK_SERVE;
+    w->recorder.trouble   = on_trouble;
+    w->recorder.cookie    = w;
+    il_status st          = make_names(w, reterr);
     if (st != IL_OK) {
         work_close(w);
         return st;

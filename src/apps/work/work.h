@@ -257,6 +257,8 @@ struct work_hooks {
 /* Set them, or with NULL remove them: no call is in progress when it returns. If the run is to stop
  * already, stop is called at once. */
 void work_run_hook(struct work_run *run, const struct work_hooks *hooks, void *cookie);
+/* Have `watch` called now. Not from a hook: it takes the executor's mutex, which is ranked above
+ * the run's. */
 void work_run_poke(struct work_run *run);
 
 /* Show what it does, and how far it is (percent). A sign of life. */

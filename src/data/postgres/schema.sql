@@ -68,10 +68,11 @@ CREATE INDEX audit_tenant ON audit (tenant, seq);
 CREATE INDEX audit_act ON audit (act, seq);
 CREATE INDEX audit_both ON audit (tenant, act, seq);
 
--- Details of pipeline runs, in addition to their row in the store.
+-- Details of runs, in addition to their row in the store.
 
 -- One row per run. It exists whenever one of the tables below has a row for the run, since the
--- purge relies on it. pipeline '': nothing else is known about the run yet.
+-- purge relies on it. pipeline '': nothing else is known about the run yet. class: of the run's key
+-- CLASS:NAME; each class is purged by itself, after a time of its own.
 CREATE TABLE run_detail (
     tenant        text COLLATE "C" NOT NULL,
     run           text COLLATE "C" NOT NULL,
@@ -82,9 +83,10 @@ CREATE TABLE run_detail (
     renewals      bigint NOT NULL,
     renewed_at_ms bigint NOT NULL,
     created_at_ms bigint NOT NULL,
+    class         text COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant, run)
 );
-CREATE INDEX run_detail_created ON run_detail (created_at_ms);
+CREATE INDEX run_detail_created ON run_detail (class, created_at_ms);
 
 -- One row per attempt of a step. The tails are stored out of line: queries that do not read them do
 -- not fetch them.

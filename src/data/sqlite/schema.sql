@@ -68,10 +68,11 @@ CREATE INDEX il_audit_tenant ON il_audit (tenant, seq);
 CREATE INDEX il_audit_act ON il_audit (act, seq);
 CREATE INDEX il_audit_both ON il_audit (tenant, act, seq);
 
--- Details of pipeline runs, in addition to their row in the store.
+-- Details of runs, in addition to their row in the store.
 
 -- One row per run. It exists whenever one of the tables below has a row for the run, since the
--- purge relies on it. pipeline '': nothing else is known about the run yet.
+-- purge relies on it. pipeline '': nothing else is known about the run yet. class: of the run's key
+-- CLASS:NAME; each class is purged by itself, after a time of its own.
 CREATE TABLE il_run_detail (
     tenant        TEXT    NOT NULL,
     run           TEXT    NOT NULL,
@@ -82,9 +83,10 @@ CREATE TABLE il_run_detail (
     renewals      INTEGER NOT NULL,
     renewed_at_ms INTEGER NOT NULL,
     created_at_ms INTEGER NOT NULL,
+    class         TEXT    NOT NULL,
     PRIMARY KEY (tenant, run)
 ) STRICT;
-CREATE INDEX il_run_detail_created ON il_run_detail (created_at_ms);
+CREATE INDEX il_run_detail_created ON il_run_detail (class, created_at_ms);
 
 -- One row per attempt of a step. The long texts come last: queries that do not read them do not
 -- visit their pages. For the same reason the table has rowids.

@@ -4,24 +4,28 @@
 id, name, severity, outcome, n_new, n_known, offenders, not_needed, runs, error, started_at_ms,
     duration_ms
 
+-- part: visible
+substr(name, 1, length(CAST($5 AS text))) = CAST($5 AS text)
+
 -- name: check_result_add
 -- params:  1 tenant  2.. the columns
 INSERT INTO check_result (tenant, @columns@)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 
 -- name: check_result_list
--- Newest first, from the one before (started_at_ms, id) on.
--- params:  1 tenant  2 started_at_ms  3 id  4 limit
+-- Newest first, from the one before (started_at_ms, id) on; only names with this prefix.
+-- params:  1 tenant  2 started_at_ms  3 id  4 limit  5 prefix
 -- returns: the columns
-SELECT @columns@ FROM check_result WHERE tenant = $1 AND (started_at_ms, id) < ($2, $3)
+SELECT @columns@ FROM check_result
+WHERE tenant = $1 AND (started_at_ms, id) < ($2, $3) AND @visible@
 ORDER BY started_at_ms DESC, id DESC LIMIT $4;
 
 -- name: check_result_list_of
 -- Those of one invariant; with limit 1 its last result.
--- params:  1 tenant  2 started_at_ms  3 id  4 limit  5 name
+-- params:  1 tenant  2 started_at_ms  3 id  4 limit  5 prefix  6 name
 -- returns: the columns
 SELECT @columns@ FROM check_result
-WHERE tenant = $1 AND name = $5 AND (started_at_ms, id) < ($2, $3)
+WHERE tenant = $1 AND name = $6 AND (started_at_ms, id) < ($2, $3) AND @visible@
 ORDER BY started_at_ms DESC, id DESC LIMIT $4;
 
 -- name: check_result_get

@@ -50,6 +50,21 @@ SELECT EXISTS (SELECT FROM pg_class c
 -- returns: 1 or 0
 SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1);
 
+-- name: tables_store_there
+-- Is a store in this schema? Whoever creates one takes the lock of tables_lock.
+-- params:  1 schema
+-- returns: 1 or 0
+SELECT EXISTS (SELECT FROM pg_class c
+               JOIN pg_namespace n ON n.oid = c.relnamespace
+               WHERE n.nspname = $1 AND c.relname = 'state');
+
+-- name: tables_schema_closed
+-- May this role not even look at what is in the schema, which exists?
+-- params:  1 schema
+-- returns: 1 or 0
+SELECT EXISTS (SELECT FROM pg_namespace
+               WHERE nspname = $1 AND NOT has_schema_privilege(oid, 'USAGE'));
+
 -- name: tables_make_schema
 -- Only if it is missing: a role that may not create schemas can be given an empty one. The quoted
 -- name follows.

@@ -9,21 +9,22 @@ tenant, run, pipeline, version, node, parameters, renewals, renewed_at_ms, creat
 -- Make sure that a run has a row, since the purge relies on it. An existing row is locked, not
 -- changed. Race-free: a purge has either deleted the row before we read it, or skips it until we
 -- commit (run_old), so nothing is left behind that no purge finds.
--- params:  1 tenant  2 run  3 created_at_ms
-INSERT INTO @schema.run_detail (@detail_columns@)
-VALUES ($1, $2, '', '', '', '', 0, 0, $3)
+-- params:  1 tenant  2 run  3 created_at_ms  4 class
+INSERT INTO @schema.run_detail (@detail_columns@, class)
+VALUES ($1, $2, '', '', '', '', 0, 0, $3, $4)
 ON CONFLICT (tenant, run) DO UPDATE SET run = excluded.run WHERE false;
 
 -- name: run_detail_set
 -- Writes the whole row, so that repeating it changes nothing.
 -- params:  1 tenant  2 run  3 pipeline  4 version  5 node  6 parameters  7 renewals
---          8 renewed_at_ms  9 created_at_ms
-INSERT INTO @schema.run_detail (@detail_columns@)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+--          8 renewed_at_ms  9 created_at_ms  10 class
+INSERT INTO @schema.run_detail (@detail_columns@, class)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (tenant, run) DO UPDATE
           SET pipeline = excluded.pipeline, version = excluded.version, node = excluded.node,
               parameters = excluded.parameters, renewals = excluded.renewals,
-              renewed_at_ms = excluded.renewed_at_ms, created_at_ms = excluded.created_at_ms;
+              renewed_at_ms = excluded.renewed_at_ms, created_at_ms = excluded.created_at_ms,
+              class = excluded.class;
 
 -- name: run_detail_get
 -- The details of a run.
@@ -140,13 +141,14 @@ SELECT count(*), coalesce(sum(q.n), 0)::bigint, coalesce(sum(q.b), 0)::bigint,
          WHERE d.tenant = $1 AND d.run > $2 ORDER BY d.run LIMIT $3) AS q;
 
 -- name: run_old
--- Runs to purge, the oldest first. Race-free: only the transaction that has locked a run's row
--- deletes what belongs to the run. Two purges do not wait for each other (SKIP LOCKED), and since
--- writers also lock this row first, they do not deadlock.
--- params:  1 created before, in ms since 1970  2 limit
+-- Runs of a class to purge, the oldest first. Race-free: only the transaction that has locked a
+-- run's row deletes what belongs to the run. Two purges do not wait for each other (SKIP LOCKED),
+-- and since writers also lock this row first, they do not deadlock.
+-- params:  1 created before, in ms since 1970  2 limit  3 class
 -- returns: tenant, run
 SELECT tenant, run FROM @schema.run_detail
-WHERE created_at_ms < $1 ORDER BY created_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED;
+WHERE class = $3 AND created_at_ms < $1 ORDER BY created_at_ms LIMIT $2
+FOR UPDATE SKIP LOCKED;
 
 -- name: run_purge_joins
 -- Delete the joins of a run; run_join_trim limits their number.

@@ -7,21 +7,22 @@ tenant, run, pipeline, version, node, parameters, renewals, renewed_at_ms, creat
 
 -- name: run_detail_add
 -- Make sure that a run has a row, since the purge relies on it. See il_run_detail.
--- params:  1 tenant  2 run  3 created_at_ms
-INSERT INTO il_run_detail (@detail_columns@)
-VALUES (?1, ?2, '', '', '', '', 0, 0, ?3)
+-- params:  1 tenant  2 run  3 created_at_ms  4 class
+INSERT INTO il_run_detail (@detail_columns@, class)
+VALUES (?1, ?2, '', '', '', '', 0, 0, ?3, ?4)
 ON CONFLICT (tenant, run) DO NOTHING;
 
 -- name: run_detail_set
 -- Writes the whole row, so that repeating it changes nothing.
 -- params:  1 tenant  2 run  3 pipeline  4 version  5 node  6 parameters  7 renewals
---          8 renewed_at_ms  9 created_at_ms
-INSERT INTO il_run_detail (@detail_columns@)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+--          8 renewed_at_ms  9 created_at_ms  10 class
+INSERT INTO il_run_detail (@detail_columns@, class)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
 ON CONFLICT (tenant, run) DO UPDATE
           SET pipeline = excluded.pipeline, version = excluded.version, node = excluded.node,
               parameters = excluded.parameters, renewals = excluded.renewals,
-              renewed_at_ms = excluded.renewed_at_ms, created_at_ms = excluded.created_at_ms;
+              renewed_at_ms = excluded.renewed_at_ms, created_at_ms = excluded.created_at_ms,
+              class = excluded.class;
 
 -- name: run_detail_get
 -- The details of a run.
@@ -137,10 +138,11 @@ SELECT count(*), coalesce(sum(q.n), 0), coalesce(sum(q.b), 0), coalesce(max(q.ru
          WHERE d.tenant = ?1 AND d.run > ?2 ORDER BY d.run LIMIT ?3) AS q;
 
 -- name: run_old
--- Runs to purge, the oldest first.
--- params:  1 created before, in ms since 1970  2 limit
+-- Runs of a class to purge, the oldest first.
+-- params:  1 created before, in ms since 1970  2 limit  3 class
 -- returns: tenant, run
-SELECT tenant, run FROM il_run_detail WHERE created_at_ms < ?1 ORDER BY created_at_ms LIMIT ?2;
+SELECT tenant, run FROM il_run_detail
+WHERE class = ?3 AND created_at_ms < ?1 ORDER BY created_at_ms LIMIT ?2;
 
 -- name: run_purge_joins
 -- Delete the joins of a run; run_join_trim limits their number.

@@ -7,7 +7,9 @@
  *   /toy/flood               logs many lines at once
  *   /toy/hold, /toy/release  keep a thread of the pool busy
  *   /toy/list                a streamed list
- *   /toy/rows, /toy/lock     guarded transactions (rows.c)
+ *   /toy/rows, /toy/lock,
+ *   /toy/query               guarded transactions (rows.c)
+ *   /toy/runs                a run in the background (runs.c)
  *   /toy/greetings/{name}    settings (settings.c)
  */
 #include <errno.h>
@@ -138,18 +140,26 @@ enum outcome {
     DEADLINE
 };
 
+static const char *const ends[] = { "cancelled", "other" };
+
 static const struct http_app_metric metrics[] = {
     [TOY_METRIC_PLAYS]   = { HTTP_METRIC_counter, "toy_plays_total", "plays", NULL, NULL, 0 },
     [TOY_METRIC_HOLDING] = { HTTP_METRIC_gauge, "toy_holding", "running holds", NULL, NULL, 0 },
     [TOY_METRIC_PLAY_SECONDS] = { HTTP_METRIC_histogram, "toy_play_seconds", "time of a play", NULL,
                                   NULL, 0 },
-    [TOY_METRIC_HOLDS]   = { HTTP_METRIC_counter, "toy_holds_total", "holds that ended", "outcome",
-                             outcomes, ARRAY_LEN(outcomes) },
-    [TOY_METRIC_LAST]    = { HTTP_METRIC_gauge, "toy_last", "the last number", NULL, NULL, 0 },
-    [TOY_METRIC_STOPPED] = { HTTP_METRIC_counter, "toy_lists_stopped_total",
-                             "lists that nobody wanted to the end", NULL, NULL, 0 },
-    [TOY_METRIC_TICKS]   = { HTTP_METRIC_counter, "toy_ticks_total", "ticks of the server", NULL,
-                             NULL, 0 },
+    [TOY_METRIC_HOLDS]    = { HTTP_METRIC_counter, "toy_holds_total", "holds that ended", "outcome",
+                              outcomes, ARRAY_LEN(outcomes) },
+    [TOY_METRIC_LAST]     = { HTTP_METRIC_gauge, "toy_last", "the last number", NULL, NULL, 0 },
+    [TOY_METRIC_STOPPED]  = { HTTP_METRIC_counter, "toy_lists_stopped_total",
+                              "lists that nobody wanted to the end", NULL, NULL, 0 },
+    [TOY_METRIC_TICKS]    = { HTTP_METRIC_counter, "toy_ticks_total", "ticks of the server", NULL,
+                              NULL, 0 },
+    [TOY_METRIC_QUERYING] = { HTTP_METRIC_gauge, "toy_querying", "queries without end", NULL, NULL,
+                              0 },
+    [TOY_METRIC_QUERIES]  = { HTTP_METRIC_counter, "toy_queries_total", "queries that ended", "how",
+                              ends, ARRAY_LEN(ends) },
+    [TOY_METRIC_RUNS] = { HTTP_METRIC_counter, "toy_runs_counted_total", "counted by runs", NULL,
+                          NULL, 0 },
 };
 
 /* ---- log lines ------------------------------------------------------------------------------- */
@@ -395,6 +405,22 @@ static const struct http_route routes[] = {
       .query      = &toy_in,
       .answer     = &toy_out,
       .summary    = "Locks n courses" },
+    { .method     = "POST",
+      .path       = "/toy/query",
+      .permission = HTTP_MAY_write,
+      .id         = "toy_query",
+      .fn         = toy_query,
+      .query      = &toy_in,
+      .answer     = &toy_out,
+      .summary    = "Queries without end" },
+    { .method     = "POST",
+      .path       = "/toy/runs",
+      .permission = HTTP_MAY_write,
+      .id         = "toy_run",
+      .fn         = toy_run,
+      .query      = &toy_in,
+      .answer     = &toy_out,
+      .summary    = "Starts a run that counts n" },
     { .method     = "GET",
       .path       = "/toy/greetings/{name}",
       .permission = HTTP_MAY_read,
@@ -406,7 +432,7 @@ static const struct http_route routes[] = {
 
 const struct http_app toy_http_app = {
     .name          = "toy",
-    .run_class     = "toy",
+    .run_class     = TOY_CLASS,
     .routes        = routes,
     .n_routes      = ARRAY_LEN(routes),
     .errors        = errors,
@@ -418,6 +444,8 @@ const struct http_app toy_http_app = {
     .tables        = TOY_VERSION == 1 ? &t_toy : &t_toy_next,
     .invariants    = t_toy_invariants,
     .n_invariants  = T_TOY_INVARIANTS,
+    .pipelines     = t_toy_pipelines,
+    .n_pipelines   = T_TOY_PIPELINES,
     .open          = toy_open,
     .stop          = toy_stop,
     .close         = toy_close,

@@ -14,11 +14,12 @@
 
 /* A request on its way through the pool. */
 struct work {
-    struct toy_in in;
-    const char   *tenant;
-    il_status     status;
-    il_error      error;
-    char          codes[TOY_ROWS_MAX][16];
+    struct http_server *server;
+    struct toy_in       in;
+    const char         *tenant;
+    il_status           status;
+    il_error            error;
+    char                codes[TOY_ROWS_MAX][16];
 };
 
 /* ---- on a thread of the pool ----------------------------------------------------------------- */
@@ -62,16 +63,29 @@ lock(void *cookie, il_guard_tx *tx, il_error *reterr)
     return st;
 }
 
+/* A query that does not end by itself. */
+static il_status
+query(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct work *w = cookie;
+
+    http_app_count(w->server, &toy_http_app, TOY_METRIC_QUERYING, 0, 1);
+    il_status st = il__tables_run(tx, &t_toy_endless, APP_NO_VALUES, NULL, NULL, NULL, reterr);
+    http_app_count(w->server, &toy_http_app, TOY_METRIC_QUERYING, 0, -1);
+    http_app_count(w->server, &toy_http_app, TOY_METRIC_QUERIES, st == IL_CANCELLED ? 0 : 1, 1);
+    return st;
+}
+
 static void
 transact(struct http_request *r, const char *caller, il_guard_fn *fn)
 {
     il_guard_tx_opts opts = IL_GUARD_TX_OPTS_INIT;
     struct work     *w    = r->state;
 
-    opts.pipeline   = "toy";
-    opts.caller     = caller;
-    opts.timeout_ms = http_request_left_ms(r);
-    w->status       = il_guard_transact(toy_of(r)->tables, &opts, fn, w, NULL, &w->error);
+    opts.pipeline = "toy";
+    opts.caller   = caller;
+    http_limit(r, toy_of(r)->tables, &opts);
+    w->status = il_guard_transact(toy_of(r)->tables, &opts, fn, w, NULL, &w->error);
 }
 
 static void
@@ -84,6 +98,12 @@ static void
 do_lock(struct http_request *r)
 {
     transact(r, "lock", lock);
+}
+
+static void
+do_query(struct http_request *r)
+{
+    transact(r, "query", query);
 }
 
 /* ---- on the loop ----------------------------------------------------------------------------- */
@@ -116,7 +136,7 @@ begin(struct http_request *r, http_fn *fn)
         http_fail_nomem(r);
         return;
     }
-    *w = (struct work){ .in = *in, .tenant = r->caller->tenant };
+    *w = (struct work){ .server = r->server, .in = *in, .tenant = r->caller->tenant };
     for (uint32_t i = 0; i < in->n; i++)
         (void)snprintf(w->codes[i], sizeof w->codes[i], "c%05u", i);
     r->state = w;
@@ -133,4 +153,10 @@ void
 toy_lock(struct http_request *r)
 {
     begin(r, do_lock);
+}
+
+void
+toy_query(struct http_request *r)
+{
+    begin(r, do_query);
 }

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "apps/work/work.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "http/handler.h"
@@ -82,7 +83,7 @@ open_tables(struct toy *toy, il_error *reterr)
 {
     const struct http_options *o    = toy->server->o;
     struct tables_opts         opts = { .observe = http_row_lock, .cookie = toy->server };
-    il_status st = il__tables_place_share(o->store_url, o->data_url, &toy->place, reterr);
+    il_status st = il__tables_place_share(o->store_url, o->data_url, false, &toy->place, reterr);
 
     return st == IL_OK
                ? il__tables_open(toy_http_app.tables, toy->place, &opts, &toy->tables, reterr)
@@ -103,6 +104,8 @@ toy_open(struct http_server *s, const struct http_app_config *config, void **ret
     if (st == IL_OK)
         st = open_tables(toy, reterr);
     if (st == IL_OK)
+        st = toy_start_work(toy, reterr);
+    if (st == IL_OK)
         *ret = toy;
     else
         toy_close(toy);
@@ -114,6 +117,7 @@ toy_stop(void *state)
 {
     struct toy *toy = state;
 
+    work_stop(toy->work);
     http_app_log(toy->server, &toy_http_app, TOY_EVENT_STOPPING,
                  HTTP_LOG_INT("reloads", (int64_t)toy->n_reloads - 1));
 }
@@ -123,6 +127,7 @@ toy_close(void *state)
 {
     struct toy *toy = state;
 
+    work_close(toy->work);
     il_guard_close(toy->tables);
     il__tables_place_unshare(toy->place);
     (void)close(toy->gate_fd);

@@ -1,5 +1,5 @@
 /*
- * tables.c: the tables and invariants of the toy app; see tables.h.
+ * tables.c: the tables, invariants and pipeline of the toy app; see tables.h.
  */
 #include "tables.h"
 
@@ -13,6 +13,7 @@ const struct app_statement t_toy_booking_add = APP_STATEMENT(toy_booking_add);
 const struct app_statement t_toy_courses     = APP_STATEMENT(toy_courses);
 const struct app_statement t_toy_title       = APP_STATEMENT(toy_title);
 const struct app_statement t_toy_engine      = APP_STATEMENT_EACH(toy_engine);
+const struct app_statement t_toy_endless     = APP_STATEMENT_EACH(toy_endless);
 
 static const char *const sqlite_steps[]    = { sql_toy_sqlite_1, sql_toy_sqlite_2 };
 static const char *const sqlite_broken[]   = { sql_toy_sqlite_1, sql_toy_sqlite_broken };
@@ -85,4 +86,24 @@ const struct app_invariant t_toy_invariants[T_TOY_INVARIANTS] = {
       .summary  = "no code has a blank",
       .severity = INVARIANT_WARNING,
       .fn       = find_blanks },
+};
+
+/* ---- a pipeline ------------------------------------------------------------------------------ */
+
+static const struct app_constraint constraints[] = {
+    { "course", "course_seats" },
+    { "booking", "booking_course" },
+};
+
+/* Not every question is answered. */
+const struct app_pipeline t_toy_pipelines[T_TOY_PIPELINES] = {
+    { .name          = "courses",
+      .summary       = "creates and locks courses",
+      .entities      = (const char *const[]){ "course", "booking", NULL },
+      .constraints   = constraints,
+      .n_constraints = ARRAY_LEN(constraints),
+      .invariants    = (const char *const[]){ "overbooked", "blank_codes", NULL },
+      .checklist     = { [CHECKLIST_row_lock]  = { PIPELINE_YES, "tests/app/t-toy.py" },
+                         [CHECKLIST_json]      = { PIPELINE_NOT_APPLICABLE, "no JSON" },
+                         [CHECKLIST_race_test] = { PIPELINE_NO, NULL } } },
 };

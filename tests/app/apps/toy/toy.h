@@ -3,7 +3,8 @@
  * options, keys and exit statuses are in the .def files, as those of any app.
  *
  * Files: app.c (the routes and the table), settings.c (open, close, reload and the other
- * callbacks), rows.c (guarded transactions), tables.c (tables and invariants), cmd_toy.c.
+ * callbacks), rows.c (guarded transactions), runs.c (runs), tables.c (tables and invariants),
+ * cmd_toy.c.
  */
 #ifndef IL_TESTS_APP_TOY_H
 #define IL_TESTS_APP_TOY_H
@@ -14,12 +15,17 @@
 extern const struct http_app toy_http_app;
 
 struct tables_place;
+struct work;
+
+#define TOY_CLASS "toy"    /* of its runs */
+#define TOY_SUBJECT "play" /* their name */
 
 struct toy {
     struct http_server  *server;
     int                  gate_fd; /* eventfd: readable while /toy/hold need not wait */
     struct tables_place *place;
     il_guard            *tables;
+    struct work         *work;
     uint64_t             n_reloads; /* on the loop */
     /* Settings; on the loop. */
     char    greeting[128];
@@ -36,6 +42,9 @@ enum {
     TOY_METRIC_STOPPED,
     TOY_METRIC_LAST,
     TOY_METRIC_TICKS,
+    TOY_METRIC_QUERYING,
+    TOY_METRIC_QUERIES,
+    TOY_METRIC_RUNS,
 };
 enum {
     TOY_EVENT_PLAYED,
@@ -78,8 +87,15 @@ void      toy_tick(void *state, int64_t now_ns);
 
 #define TOY_ROWS_MAX 250 /* of one transaction */
 
-/* POST /toy/rows and /toy/lock: create the first n courses; lock them. */
+/* POST /toy/rows, /toy/lock and /toy/query: create the first n courses; lock them; a query without
+ * end. */
 void toy_rows(struct http_request *r);
 void toy_lock(struct http_request *r);
+void toy_query(struct http_request *r);
+
+/* ---- runs.c ---------------------------------------------------------------------------------- */
+
+void      toy_run(struct http_request *r); /* POST /toy/runs */
+il_status toy_start_work(struct toy *toy, il_error *reterr);
 
 #endif

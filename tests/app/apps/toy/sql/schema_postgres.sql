@@ -4,7 +4,7 @@
 CREATE TABLE course (
     tenant text    NOT NULL,
     code   text    NOT NULL,
-    seats  integer NOT NULL CHECK (seats >= 0),
+    seats  integer NOT NULL CONSTRAINT course_seats CHECK (seats >= 0),
     PRIMARY KEY (tenant, code)
 );
 CREATE TABLE booking (
@@ -12,7 +12,7 @@ CREATE TABLE booking (
     id     text NOT NULL,
     code   text NOT NULL,
     PRIMARY KEY (tenant, id),
-    FOREIGN KEY (tenant, code) REFERENCES course (tenant, code)
+    CONSTRAINT booking_course FOREIGN KEY (tenant, code) REFERENCES course (tenant, code)
 );
 CREATE INDEX booking_code ON booking (tenant, code);
 

@@ -4,7 +4,7 @@
 CREATE TABLE course (
     tenant TEXT    NOT NULL,
     code   TEXT    NOT NULL,
-    seats  INTEGER NOT NULL CHECK (seats >= 0),
+    seats  INTEGER NOT NULL CONSTRAINT course_seats CHECK (seats >= 0),
     PRIMARY KEY (tenant, code)
 ) STRICT;
 CREATE TABLE booking (
@@ -12,7 +12,7 @@ CREATE TABLE booking (
     id     TEXT NOT NULL,
     code   TEXT NOT NULL,
     PRIMARY KEY (tenant, id),
-    FOREIGN KEY (tenant, code) REFERENCES course (tenant, code)
+    CONSTRAINT booking_course FOREIGN KEY (tenant, code) REFERENCES course (tenant, code)
 ) STRICT;
 CREATE INDEX booking_code ON booking (tenant, code);
 

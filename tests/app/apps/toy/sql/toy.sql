@@ -30,6 +30,12 @@ SELECT 'SQLite ' || sqlite_version();
 -- name: toy_engine_postgres
 SELECT version();
 
+-- name: toy_endless_sqlite
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n;
+
+-- name: toy_endless_postgres
+SELECT pg_sleep(600);
+
 -- name: toy_overbooked
 -- An invariant: no course has more bookings than seats.
 -- params:  1 tenant
