@@ -52,7 +52,7 @@ extern const char *const il__liverc_sessions[LIVERC_SESSION_COUNT];
 
 enum liverc_code {
     LIVERC_OK,
-#define X(code, http, text) LIVERC_##code,
+#define X(code, http, status, text) LIVERC_##code,
 #include "apps/ingest/errors.def"
 #undef X
     LIVERC_CODE_COUNT

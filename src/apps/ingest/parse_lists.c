@@ -257,6 +257,6 @@ il__liverc_detect(const struct liverc_source *s, enum liverc_kind *ret, il_error
     else if (signs.tracks)
         *ret = LIVERC_TRACKS;
     else
-        return il__error_set(reterr, IL_INVAL, "this is not a page of LiveRC that we know");
+        return il__error_set(reterr, IL_INVAL, "unknown kind of page; is it a page of LiveRC?");
     return IL_OK;
 }

@@ -19,7 +19,7 @@ const char *const il__liverc_kinds[LIVERC_KIND_COUNT] = {
 
 const char *const il__liverc_codes[LIVERC_CODE_COUNT] = {
     [LIVERC_OK] = "",
-#define X(code, http, text) [LIVERC_##code] = #code,
+#define X(code, http, status, text) [LIVERC_##code] = #code,
 #include "apps/ingest/errors.def"
 #undef X
 };
