@@ -1,0 +1,229 @@
+/*
+ * campus.h: the four pipelines of a football campus. Each operation is one function; routes and
+ * commands call the same. Everything is done by guarded transactions (interlock-guard.h).
+ *
+ *   enrollment.c  enroll, unenroll, the states of a tournament
+ *   booking.c     book, cancel, confirm, attend
+ *   reward.c      finalize a tournament: rankings, XP, credits, badges
+ *   skill.c       assess a skill, replay the history of a license, heal old formats
+ *   entity.c      create and show users, licenses, tournaments, sessions and matches
+ *   ground.c      what they share: rows, ledgers, events, refusals
+ *   rules.c, skill_math.c, skills.c: the rules, without a database
+ *   tables.c      tables and lock ranks; invariants.c: what must hold at any time
+ *   pipelines.c   the four of them for `interlock doctor --checklist`
+ *
+ * Ranks (CAMPUS_RANKS): a transaction locks rows in this order, whatever pipeline it belongs to.
+ *
+ * Idempotency: each call has an id. It becomes the id of the row that the call creates and the
+ * idempotency key of its row in the ledger, so a repeated call finds its own effect and returns the
+ * same answer.
+ */
+#ifndef IL_APPS_CAMPUS_CAMPUS_H
+#define IL_APPS_CAMPUS_CAMPUS_H
+
+#include "apps/campus/rules.h"
+#include "apps/common/invariant.h"
+#include "apps/common/pipeline.h"
+#include "apps/common/tables.h"
+
+/* The classes of rows, and their ranks. */
+#define CAMPUS_RANKS(X)            \
+    X(Semester, 10)                \
+    X(SemesterEnrollment, 20)      \
+    X(UserLicense, 30)             \
+    X(TournamentParticipation, 40) \
+    X(User, 50)                    \
+    X(Session, 60)                 \
+    X(Booking, 70)
+
+extern const struct app_tables campus_tables;
+#define CAMPUS_INVARIANTS 28
+extern const struct app_invariant campus_invariants[CAMPUS_INVARIANTS];
+/* Record a broken invariant as a system event: http_app.broken. */
+void campus_broken(il_guard *db, const char *tenant, const struct app_invariant *invariant,
+                   const char *text);
+
+enum campus_pipeline {
+    CAMPUS_PIPELINE_enrollment,
+    CAMPUS_PIPELINE_booking,
+    CAMPUS_PIPELINE_reward,
+    CAMPUS_PIPELINE_skill,
+    CAMPUS_PIPELINES
+};
+extern const struct app_pipeline campus_pipelines[CAMPUS_PIPELINES];
+
+enum campus_code {
+    CAMPUS_OK,
+#define X(code, http, status, text) CAMPUS_E_##code,
+#include "apps/campus/errors.def"
+#undef X
+    CAMPUS_CODE_COUNT
+};
+/* The wire name and the HTTP status of a code. */
+const char *campus_code_name(enum campus_code code);
+int         campus_code_http(enum campus_code code);
+
+/* Races that a constraint decided; each counts as an integrity rollback. */
+enum campus_race {
+    CAMPUS_DOUBLE_PARTICIPATION,
+    CAMPUS_DOUBLE_BADGE,
+    CAMPUS_DOUBLE_GRANT,
+    CAMPUS_RACE_COUNT
+};
+extern const char *const campus_race_names[CAMPUS_RACE_COUNT + 1];
+
+#define CAMPUS_ID_BYTES_MAX 64
+#define CAMPUS_NAME_BYTES_MAX 200
+#define CAMPUS_PLAYERS_MAX 1024  /* of a tournament */
+#define CAMPUS_CAPACITY_MAX 1024 /* of a session */
+#define CAMPUS_AMOUNT_MAX INT64_C(1000000000)
+#define CAMPUS_SPECIALIZATION "LFA_FOOTBALL_PLAYER" /* unless given */
+
+/* One call of an operation. */
+struct campus_call {
+    il_guard        *db;
+    il              *store; /* for the lease of a finalization; may be NULL otherwise */
+    const char      *tenant;
+    const char      *id;         /* of this call: a UUID, the same if it is repeated */
+    int64_t          now_ms;     /* wall clock */
+    int64_t          timeout_ms; /* of the whole call; 0: none */
+    void            *mem;        /* arena: what the answers point to */
+    enum campus_code code;       /* why it was refused; CAMPUS_OK: it was not */
+    unsigned         n_races[CAMPUS_RACE_COUNT];
+    /* Called after each transaction that writes; for tests. May be NULL. */
+    void (*step)(void *cookie);
+    void *cookie;
+};
+
+/* The inputs of all operations; each takes some of them. */
+struct campus_in {
+    const char *tournament, *user, *session, *booking, *license, *match;
+    const char *code, *name, *email, *state, *campus, *specialization, *skill, *attendance;
+    const char *home, *away;   /* users of a match */
+    const char *reward_config; /* JSON */
+    const char *weights;       /* JSON: {"passing": 1.5} */
+    const char *skills;        /* JSON: {"passing": 60} */
+    const char *cursor;
+    int64_t     max_players, cost, capacity, price, start_ms, end_ms, credits;
+    int64_t     home_goals, away_goals;
+    int64_t     value_1; /* an assessment, in tenths */
+    uint32_t    limit;
+    uint32_t    has; /* CAMPUS_HAS_* */
+};
+#define CAMPUS_HAS_RESULT 1U /* a match with its goals */
+
+/* ---- answers: texts live in call->mem -------------------------------------------------------- */
+
+struct campus_user {
+    const char *id, *email;
+    uint32_t    is; /* CAMPUS_IS_ACTIVE */
+    int64_t     credits, xp, created_ms;
+};
+#define CAMPUS_IS_ACTIVE 1U
+struct campus_tournament {
+    const char *id, *code, *name, *state, *campus, *specialization, *reward_config;
+    int64_t     max_players, cost, n_enrolled, completed_ms, created_ms;
+};
+struct campus_enrollment {
+    const char *id, *user, *tournament, *state;
+    int64_t     cost, refund, created_ms;
+};
+struct campus_session {
+    const char *id, *tournament, *name;
+    int64_t     price, capacity, available, start_ms, end_ms;
+};
+struct campus_booking {
+    const char *id, *user, *session, *state;
+    int64_t     position; /* 0 = none */
+    int64_t     price, created_ms;
+};
+struct campus_attendance {
+    const char *id, *booking, *state;
+    int64_t     created_ms;
+};
+struct campus_badge_row {
+    const char *tournament, *type;
+    int64_t     created_ms;
+};
+struct campus_badge_list {
+    const char              *user;
+    struct campus_badge_row *items;
+    size_t                   n;
+};
+struct campus_license {
+    const char *id, *user, *specialization, *skills;
+    uint32_t    is;
+};
+struct campus_license_list {
+    const char            *user;
+    struct campus_license *items;
+    size_t                 n;
+};
+struct campus_match {
+    const char *id, *tournament, *home, *away;
+    int64_t     home_goals, away_goals;
+    uint32_t    is; /* CAMPUS_IS_FINISHED */
+};
+#define CAMPUS_IS_FINISHED 1U
+struct campus_result {
+    const char *user;
+    int64_t     place, xp, credits;
+};
+struct campus_finalized {
+    const char           *tournament, *state;
+    uint32_t              is;                /* CAMPUS_IS_REPEATED */
+    int64_t               n_players, n_paid; /* n_paid: by this call */
+    struct campus_result *items;
+    size_t                n;
+};
+#define CAMPUS_IS_REPEATED 1U /* it was finalized before */
+
+/* ---- operations: IL_OK, or call->code and *reterr say why not ------------------------------- */
+
+/* An operation: fills *out, a struct of the kind that its comment names. */
+typedef il_status campus_fn(struct campus_call *c, const struct campus_in *in, void *out,
+                            il_error *reterr);
+
+campus_fn campus_user_create;       /* email, credits → campus_user */
+campus_fn campus_user_get;          /* user → campus_user */
+campus_fn campus_badges_get;        /* user → campus_badge_list */
+campus_fn campus_licenses_get;      /* user → campus_license_list */
+campus_fn campus_license_create;    /* user, specialization, skills → campus_license */
+campus_fn campus_license_assess;    /* license, skill, value → campus_license */
+campus_fn campus_tournament_create; /* code, name, … → campus_tournament */
+campus_fn campus_tournament_get;    /* tournament → campus_tournament */
+campus_fn campus_transition;        /* tournament, state → campus_tournament */
+campus_fn campus_enroll;            /* tournament, user → campus_enrollment */
+campus_fn campus_unenroll;          /* tournament, user → campus_enrollment */
+campus_fn campus_finalize;          /* tournament → campus_finalized */
+campus_fn campus_match_create;      /* tournament, home, away, result → campus_match */
+campus_fn campus_match_finish;      /* match, result → campus_match */
+campus_fn campus_session_create;    /* name, capacity, times, … → campus_session */
+campus_fn campus_session_get;       /* session → campus_session */
+campus_fn campus_book;              /* session, user → campus_booking */
+campus_fn campus_booking_get;       /* booking → campus_booking */
+campus_fn campus_cancel;            /* booking → campus_booking */
+campus_fn campus_confirm;           /* booking → campus_booking */
+campus_fn campus_attend;            /* booking, attendance → campus_attendance */
+
+/* Tournaments in the order of their ids, after in->cursor; at most in->limit + 1. */
+struct campus_tournament_list {
+    struct campus_tournament *items;
+    size_t                    n;
+};
+campus_fn campus_tournament_list; /* → campus_tournament_list */
+
+/* ---- the format of skills (skill.c) ---------------------------------------------------------- */
+
+struct campus_debt {
+    int64_t n_licenses; /* with something to heal */
+    int64_t n_entries;
+};
+/* Promote numbers to objects and lift levels under 40, in all licenses of the tenant, in one
+ * transaction; without `apply` it is only counted. */
+il_status campus_normalise(struct campus_call *c, bool apply, struct campus_debt *ret,
+                           il_error *reterr) MUST_USE;
+/* The share of placed participations without skill_rating_delta, in thousandths. */
+il_status campus_null_deltas(il_guard *db, int64_t *ret_permille, il_error *reterr) MUST_USE;
+
+#endif

@@ -1,0 +1,656 @@
+/*
+ * entity.c: creating and showing users, licenses, tournaments, sessions and matches.
+ *
+ * The id of a call becomes the id of the row that it creates: a repeated call finds the row.
+ */
+#include <inttypes.h>
+
+#include "apps/campus/ground.h"
+#include "apps/campus/skills.h"
+#include "base/arena.h"
+#include "base/error.h"
+
+#include "apps/campus/campus_ground_sql.inc"
+
+#define PIPELINE "campus"
+
+il_status
+campus_parse(const char *text, const char *field, json_t **ret, il_error *reterr)
+{
+    json_error_t why;
+    json_t *json = text != NULL ? json_loads(text, JSON_REJECT_DUPLICATES, &why) : json_object();
+
+    if (json == NULL && text == NULL)
+        return campus_no_memory(reterr);
+    if (!json_is_object(json)) {
+        json_decref(json);
+        return il__error_set(reterr, IL_INVAL, "field '%s': expected a JSON object", field);
+    }
+    *ret = json;
+    return IL_OK;
+}
+
+static const char *
+specialization_of(const struct campus_in *in)
+{
+    return in->specialization != NULL ? in->specialization : CAMPUS_SPECIALIZATION;
+}
+
+/* Insert a row under its id, or find it. `taken`: the code if another unique index refuses it. */
+static il_status
+create(struct campus_op *op, il_guard_tx *tx, const char *table, const il_guard_column *row,
+       size_t n, enum campus_code taken, int *ret_new, il_error *reterr)
+{
+    static const char *const unique[] = { "tenant", "id" };
+    il_status                st =
+        il_guard_insert_or_get(tx, table, row, n, unique, ARRAY_LEN(unique), ret_new, NULL, reterr);
+
+    if (st == IL_UNIQUE)
+        return campus_refuse(op->c, taken, reterr, "another row of %s has these values", table);
+    return st;
+}
+
+/* ---- users ----------------------------------------------------------------------------------- */
+
+static il_status
+show_user(struct campus_op *op, il_guard_tx *tx, const char *id, il_error *reterr)
+{
+    static const struct app_statement get = APP_STATEMENT(user_get);
+    struct campus_rows                r;
+    il_status st = campus_read(op->c, tx, &get, CAMPUS_OF(op->c, id), &r, reterr);
+
+    if (st == IL_OK && r.n == 0)
+        st = campus_refuse(op->c, CAMPUS_E_USER_NOT_FOUND, reterr, "user %s not found", id);
+    if (st == IL_OK)
+        *(struct campus_user *)op->out =
+            (struct campus_user){ .id         = campus_text(&r, 0, 0),
+                                  .email      = campus_text(&r, 0, 1),
+                                  .is         = campus_int(&r, 0, 2) != 0 ? CAMPUS_IS_ACTIVE : 0,
+                                  .credits    = campus_int(&r, 0, 3),
+                                  .xp         = campus_int(&r, 0, 4),
+                                  .created_ms = campus_int(&r, 0, 5) };
+    return st;
+}
+
+/* The first credits have a row of the ledger, as all others: its key is the id of the call. */
+static il_status
+create_user(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op     *op     = cookie;
+    struct campus_call   *c      = op->c;
+    const il_guard_column row[]  = { { "tenant", il_guard_text(c->tenant) },
+                                     { "id", il_guard_text(c->id) },
+                                     { "email", il_guard_text(op->in->email) },
+                                     { "created_at", il_guard_int(c->now_ms) } };
+    struct campus_payment first  = { .ledger = CAMPUS_CREDITS,
+                                     .user   = c->id,
+                                     .amount = op->in->credits,
+                                     .type   = "OPENING_BALANCE",
+                                     .key    = c->id };
+    int                   is_new = 0;
+    bool                  paid;
+
+    il_status st =
+        create(op, tx, "users", row, ARRAY_LEN(row), CAMPUS_E_USER_EXISTS, &is_new, reterr);
+    if (st == IL_OK && is_new && op->in->credits > 0)
+        st = campus_pay(c, tx, &first, &paid, reterr);
+    return st == IL_OK ? show_user(op, tx, c->id, reterr) : st;
+}
+
+il_status
+campus_user_create(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
+{
+    return campus_transact(&(struct campus_op){ c, in, out, NULL }, PIPELINE, "user_create", NULL,
+                           create_user, reterr);
+}
+
+static il_status
+get_user(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op *op = cookie;
+
+    return show_user(op, tx, op->in->user, reterr);
+}
+
+il_status
+campus_user_get(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
+{
+    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_user, reterr);
+}
+
+/* The rows of a user, who must exist. */
+static il_status
+read_of_user(struct campus_op *op, il_guard_tx *tx, const struct app_statement *list,
+             struct campus_rows *ret, il_error *reterr)
+{
+    struct campus_op user = { op->c, op->in, &(struct campus_user){ 0 }, NULL };
+    il_status        st   = show_user(&user, tx, op->in->user, reterr);
+
+    return st == IL_OK ? campus_read(op->c, tx, list, CAMPUS_OF(op->c, op->in->user), ret, reterr)
+                       : st;
+}
+
+static il_status
+get_badges(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    static const struct app_statement list = APP_STATEMENT(badge_list);
+    struct campus_op                 *op   = cookie;
+    struct campus_badge_list         *out  = op->out;
+    struct campus_rows                r;
+
+    il_status st = read_of_user(op, tx, &list, &r, reterr);
+    if (st != IL_OK)
+        return st;
+    *out = (struct campus_badge_list){
+        .user = op->in->user, .items = il__arena_alloc(&op->c->mem, (r.n + 1) * sizeof *out->items)
+    };
+    for (size_t i = 0; out->items != NULL && i < r.n; i++)
+        out->items[out->n++] = (struct campus_badge_row){ .tournament = campus_text(&r, i, 0),
+                                                          .type       = campus_text(&r, i, 1),
+                                                          .created_ms = campus_int(&r, i, 2) };
+    return out->items != NULL ? IL_OK : campus_no_memory(reterr);
+}
+
+il_status
+campus_badges_get(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
+{
+    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_badges, reterr);
+}
+
+/* ---- licenses -------------------------------------------------------------------------------- */
+
+static struct campus_license
+license_of(const struct campus_rows *r, size_t i)
+{
+    return (struct campus_license){ .id             = campus_text(r, i, 0),
+                                    .user           = campus_text(r, i, 1),
+                                    .specialization = campus_text(r, i, 2),
+                                    .is     = campus_int(r, i, 3) != 0 ? CAMPUS_IS_ACTIVE : 0,
+                                    .skills = campus_text(r, i, 4) };
+}
+
+il_status
+campus_license_read(struct campus_call *c, il_guard_tx *tx, const char *id,
+                    struct campus_license *ret, il_error *reterr)
+{
+    static const struct app_statement get = APP_STATEMENT(license_get);
+    struct campus_rows                r;
+    il_status                         st = campus_read(c, tx, &get, CAMPUS_OF(c, id), &r, reterr);
+
+    if (st == IL_OK && r.n == 0)
+        st = campus_refuse(c, CAMPUS_E_LICENSE_NOT_FOUND, reterr, "license %s not found", id);
+    if (st == IL_OK)
+        *ret = license_of(&r, 0);
+    return st;
+}
+
+/* The skills of a new license: a number is the baseline of its skill. NULL: no memory. */
+static char *
+first_skills(const json_t *values)
+{
+    json_t     *skills = json_object();
+    const char *name   = NULL;
+    json_t     *value  = NULL;
+    char       *text   = NULL;
+    bool        ok     = skills != NULL;
+
+    json_object_foreach((json_t *)(uintptr_t)values, name, value) ok =
+        ok && campus_skill_set(skills, name, campus_round(json_number_value(value), 1), NULL, 0);
+    if (ok)
+        text = json_dumps(skills, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(skills);
+    return text;
+}
+
+static il_status
+check_skills(const json_t *values, il_error *reterr)
+{
+    const char *name  = NULL;
+    json_t     *value = NULL;
+
+    json_object_foreach((json_t *)(uintptr_t)values, name, value)
+    {
+        double baseline = json_number_value(value);
+        if (!json_is_number(value) || baseline != campus_level_clamp(baseline))
+            return il__error_set(reterr, IL_INVAL, "field 'skills': %.64s: expected 40 to 99",
+                                 name);
+        if (name[0] == '\0' || strlen(name) > CAMPUS_SKILL_BYTES_MAX)
+            return il__error_set(reterr, IL_INVAL, "field 'skills': a name has 1 to %d bytes",
+                                 CAMPUS_SKILL_BYTES_MAX);
+    }
+    return IL_OK;
+}
+
+static il_status
+create_license(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op     *op    = cookie;
+    struct campus_call   *c     = op->c;
+    const il_guard_column row[] = {
+        { "tenant", il_guard_text(c->tenant) },
+        { "id", il_guard_text(c->id) },
+        { "user_id", il_guard_text(op->in->user) },
+        { "specialization_type", il_guard_text(specialization_of(op->in)) },
+        { "is_active", il_guard_int(1) },
+        { "football_skills", il_guard_json(op->own) },
+        { "created_at", il_guard_int(c->now_ms) },
+    };
+    struct campus_op user   = { c, op->in, &(struct campus_user){ 0 }, NULL };
+    int              is_new = 0;
+
+    il_status st = show_user(&user, tx, op->in->user, reterr);
+    if (st == IL_OK)
+        st = create(op, tx, "user_licenses", row, ARRAY_LEN(row), CAMPUS_E_LICENSE_EXISTS, &is_new,
+                    reterr);
+    return st == IL_OK ? campus_license_read(c, tx, c->id, op->out, reterr) : st;
+}
+
+il_status
+campus_license_create(struct campus_call *c, const struct campus_in *in, void *out,
+                      il_error *reterr)
+{
+    json_t   *values = NULL;
+    char     *skills = NULL;
+    il_status st     = campus_parse(in->skills, "skills", &values, reterr);
+
+    if (st == IL_OK)
+        st = check_skills(values, reterr);
+    if (st == IL_OK && (skills = first_skills(values)) == NULL)
+        st = campus_no_memory(reterr);
+    if (st == IL_OK)
+        st = campus_transact(&(struct campus_op){ c, in, out, skills }, PIPELINE, "license_create",
+                             NULL, create_license, reterr);
+    free(skills); /* NOLINT: jansson allocated it */
+    json_decref(values);
+    return st;
+}
+
+static il_status
+get_licenses(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    static const struct app_statement list = APP_STATEMENT(license_list);
+    struct campus_op                 *op   = cookie;
+    struct campus_license_list       *out  = op->out;
+    struct campus_rows                r;
+
+    il_status st = read_of_user(op, tx, &list, &r, reterr);
+    if (st != IL_OK)
+        return st;
+    *out = (struct campus_license_list){
+        .user = op->in->user, .items = il__arena_alloc(&op->c->mem, (r.n + 1) * sizeof *out->items)
+    };
+    for (size_t i = 0; out->items != NULL && i < r.n; i++)
+        out->items[out->n++] = license_of(&r, i);
+    return out->items != NULL ? IL_OK : campus_no_memory(reterr);
+}
+
+il_status
+campus_licenses_get(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
+{
+    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_licenses,
+                       reterr);
+}
+
+/* ---- tournaments ----------------------------------------------------------------------------- */
+
+static struct campus_tournament
+tournament_of(const struct campus_rows *r, size_t i)
+{
+    return (struct campus_tournament){ .id             = campus_text(r, i, 0),
+                                       .code           = campus_text(r, i, 1),
+                                       .name           = campus_text(r, i, 2),
+                                       .state          = campus_text(r, i, 3),
+                                       .campus         = campus_text(r, i, 4),
+                                       .specialization = campus_text(r, i, 5),
+                                       .reward_config  = campus_text(r, i, 6),
+                                       .max_players    = campus_int(r, i, 7),
+                                       .cost           = campus_int(r, i, 8),
+                                       .n_enrolled     = campus_int(r, i, 9),
+                                       .completed_ms   = campus_int(r, i, 10),
+                                       .created_ms     = campus_int(r, i, 11) };
+}
+
+il_status
+campus_tournament_read(struct campus_call *c, il_guard_tx *tx, const char *id,
+                       struct campus_tournament *ret, il_error *reterr)
+{
+    static const struct app_statement get = APP_STATEMENT(tournament_get);
+    struct campus_rows                r;
+    il_status                         st = campus_read(c, tx, &get, CAMPUS_OF(c, id), &r, reterr);
+
+    if (st == IL_OK && r.n == 0)
+        st = campus_refuse(c, CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr, "tournament %s not found", id);
+    if (st == IL_OK)
+        *ret = tournament_of(&r, 0);
+    return st;
+}
+
+static il_status
+check_weights(const json_t *weights, il_error *reterr)
+{
+    const char *name  = NULL;
+    json_t     *value = NULL;
+
+    json_object_foreach((json_t *)(uintptr_t)weights, name, value)
+    {
+        double weight = json_number_value(value);
+        if (!json_is_number(value) || weight < 0 || weight > 10)
+            return il__error_set(reterr, IL_INVAL, "field 'weights': %.64s: expected 0 to 10",
+                                 name);
+    }
+    return IL_OK;
+}
+
+static il_status
+add_weights(struct campus_call *c, il_guard_tx *tx, const json_t *weights, il_error *reterr)
+{
+    static const struct app_statement add   = APP_STATEMENT(weight_add);
+    const char                       *name  = NULL;
+    json_t                           *value = NULL;
+    il_status                         st    = IL_OK;
+
+    json_object_foreach((json_t *)(uintptr_t)weights, name, value)
+    {
+        if (st == IL_OK)
+            st = campus_run(tx, &add,
+                            APP_VALUES(il_guard_text(c->tenant), il_guard_text(c->id),
+                                       il_guard_text(name),
+                                       il_guard_double(json_number_value(value))),
+                            NULL, reterr);
+    }
+    return st;
+}
+
+static il_status
+create_tournament(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op       *op    = cookie;
+    struct campus_call     *c     = op->c;
+    const struct campus_in *in    = op->in;
+    const il_guard_column   row[] = {
+          { "tenant", il_guard_text(c->tenant) },
+          { "id", il_guard_text(c->id) },
+          { "code", il_guard_text(in->code) },
+          { "name", il_guard_text(in->name != NULL ? in->name : in->code) },
+          { "tournament_status", il_guard_text(campus_state_name(CAMPUS_DRAFT)) },
+          { "campus_id", il_guard_text(in->campus) },
+          { "specialization_type", il_guard_text(specialization_of(in)) },
+          { "max_players", il_guard_int(in->max_players) },
+          { "enrollment_cost", il_guard_int(in->cost) },
+          { "reward_config", il_guard_json(in->reward_config) },
+          { "created_at", il_guard_int(c->now_ms) },
+    };
+    int is_new = 0;
+
+    il_status st = create(op, tx, "semesters", row, ARRAY_LEN(row), CAMPUS_E_TOURNAMENT_EXISTS,
+                          &is_new, reterr);
+    if (st == IL_OK && is_new)
+        st = add_weights(c, tx, op->own, reterr);
+    return st == IL_OK ? campus_tournament_read(c, tx, c->id, op->out, reterr) : st;
+}
+
+il_status
+campus_tournament_create(struct campus_call *c, const struct campus_in *in, void *out,
+                         il_error *reterr)
+{
+    json_t     *weights = NULL, *rewards = NULL;
+    const char *why = NULL;
+    il_status   st  = campus_parse(in->weights, "weights", &weights, reterr);
+
+    if (st == IL_OK)
+        st = check_weights(weights, reterr);
+    if (st == IL_OK)
+        st = campus_parse(in->reward_config, "reward_config", &rewards, reterr);
+    if (st == IL_OK && !campus_reward_config_ok(rewards, &why))
+        st = il__error_set(reterr, IL_INVAL, "field 'reward_config': %s", why);
+    if (st == IL_OK)
+        st = campus_transact(&(struct campus_op){ c, in, out, weights }, PIPELINE,
+                             "tournament_create", NULL, create_tournament, reterr);
+    json_decref(weights);
+    json_decref(rewards);
+    return st;
+}
+
+static il_status
+get_tournament(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op *op = cookie;
+
+    return campus_tournament_read(op->c, tx, op->in->tournament, op->out, reterr);
+}
+
+il_status
+campus_tournament_get(struct campus_call *c, const struct campus_in *in, void *out,
+                      il_error *reterr)
+{
+    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_tournament,
+                       reterr);
+}
+
+static il_status
+list_tournaments(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    static const struct app_statement list = APP_STATEMENT(tournament_list);
+    struct campus_op                 *op   = cookie;
+    struct campus_tournament_list    *out  = op->out;
+    struct campus_rows                r;
+
+    il_status st =
+        campus_read(op->c, tx, &list,
+                    APP_VALUES(il_guard_text(op->c->tenant),
+                               il_guard_text(op->in->cursor != NULL ? op->in->cursor : ""),
+                               il_guard_int((int64_t)op->in->limit + 1)),
+                    &r, reterr);
+    if (st != IL_OK)
+        return st;
+    *out = (struct campus_tournament_list){ .items = il__arena_alloc(
+                                                &op->c->mem, (r.n + 1) * sizeof *out->items) };
+    for (size_t i = 0; out->items != NULL && i < r.n; i++)
+        out->items[out->n++] = tournament_of(&r, i);
+    return out->items != NULL ? IL_OK : campus_no_memory(reterr);
+}
+
+il_status
+campus_tournament_list(struct campus_call *c, const struct campus_in *in, void *out,
+                       il_error *reterr)
+{
+    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, list_tournaments,
+                       reterr);
+}
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+static il_status
+show_session(struct campus_op *op, il_guard_tx *tx, const char *id, il_error *reterr)
+{
+    static const struct app_statement get = APP_STATEMENT(session_get);
+    struct campus_rows                r;
+    il_status st = campus_read(op->c, tx, &get, CAMPUS_OF(op->c, id), &r, reterr);
+
+    if (st == IL_OK && r.n == 0)
+        st = campus_refuse(op->c, CAMPUS_E_SESSION_NOT_FOUND, reterr, "session %s not found", id);
+    if (st == IL_OK)
+        *(struct campus_session *)op->out =
+            (struct campus_session){ .id         = campus_text(&r, 0, 0),
+                                     .tournament = campus_text(&r, 0, 1),
+                                     .name       = campus_text(&r, 0, 2),
+                                     .price      = campus_int(&r, 0, 3),
+                                     .capacity   = campus_int(&r, 0, 4),
+                                     .available  = campus_int(&r, 0, 5),
+                                     .start_ms   = campus_int(&r, 0, 6),
+                                     .end_ms     = campus_int(&r, 0, 7) };
+    return st;
+}
+
+static il_status
+create_session(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op        *op    = cookie;
+    struct campus_call      *c     = op->c;
+    const struct campus_in  *in    = op->in;
+    const il_guard_column    row[] = { { "tenant", il_guard_text(c->tenant) },
+                                       { "id", il_guard_text(c->id) },
+                                       { "semester_id", il_guard_text(in->tournament) },
+                                       { "name", il_guard_text(in->name) },
+                                       { "price", il_guard_int(in->price) },
+                                       { "capacity", il_guard_int(in->capacity) },
+                                       { "available_spots", il_guard_int(in->capacity) },
+                                       { "date_start", il_guard_int(in->start_ms) },
+                                       { "date_end", il_guard_int(in->end_ms) },
+                                       { "created_at", il_guard_int(c->now_ms) } };
+    struct campus_tournament t;
+    int                      is_new = 0;
+    il_status                st     = IL_OK;
+
+    if (in->tournament != NULL)
+        st = campus_tournament_read(c, tx, in->tournament, &t, reterr);
+    if (st == IL_OK)
+        st = create(op, tx, "sessions", row, ARRAY_LEN(row), CAMPUS_E_SESSION_NOT_FOUND, &is_new,
+                    reterr);
+    return st == IL_OK ? show_session(op, tx, c->id, reterr) : st;
+}
+
+il_status
+campus_session_create(struct campus_call *c, const struct campus_in *in, void *out,
+                      il_error *reterr)
+{
+    if (in->end_ms <= in->start_ms)
+        return il__error_set(reterr, IL_INVAL, "field 'date_end': it must be after date_start");
+    return campus_transact(&(struct campus_op){ c, in, out, NULL }, PIPELINE, "session_create",
+                           NULL, create_session, reterr);
+}
+
+static il_status
+get_session(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op *op = cookie;
+
+    return show_session(op, tx, op->in->session, reterr);
+}
+
+il_status
+campus_session_get(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
+{
+    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_session,
+                       reterr);
+}
+
+/* ---- matches --------------------------------------------------------------------------------- */
+
+static il_status
+read_match(struct campus_op *op, il_guard_tx *tx, const char *id, struct campus_match *ret,
+           il_error *reterr)
+{
+    static const struct app_statement get = APP_STATEMENT(match_get);
+    struct campus_rows                r;
+    il_status st = campus_read(op->c, tx, &get, CAMPUS_OF(op->c, id), &r, reterr);
+
+    if (st == IL_OK && r.n == 0)
+        st = campus_refuse(op->c, CAMPUS_E_MATCH_NOT_FOUND, reterr, "match %s not found", id);
+    if (st == IL_OK)
+        *ret = (struct campus_match){ .id         = campus_text(&r, 0, 0),
+                                      .tournament = campus_text(&r, 0, 1),
+                                      .home       = campus_text(&r, 0, 2),
+                                      .away       = campus_text(&r, 0, 3),
+                                      .home_goals = campus_int(&r, 0, 4),
+                                      .away_goals = campus_int(&r, 0, 5),
+                                      .is = campus_int(&r, 0, 6) != 0 ? CAMPUS_IS_FINISHED : 0 };
+    return st;
+}
+
+/* Matches change only while the tournament is in progress, under its lock: finalization ranks what
+ * is there. */
+static il_status
+lock_in_progress(struct campus_op *op, il_guard_tx *tx, const char *tournament, il_error *reterr)
+{
+    struct campus_tournament t;
+    il_status                st = campus_lock(op->c, tx, CAMPUS_SEMESTER(op->c, tournament),
+                                              CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
+
+    if (st == IL_OK)
+        st = campus_tournament_read(op->c, tx, tournament, &t, reterr);
+    if (st == IL_OK && campus_state_named(t.state) != CAMPUS_IN_PROGRESS)
+        st = campus_refuse(op->c, CAMPUS_E_TOURNAMENT_STATE, reterr,
+                           "tournament %s is %s: matches need IN_PROGRESS", tournament, t.state);
+    return st;
+}
+
+static il_status
+create_match(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    static const struct app_statement enrolled = APP_STATEMENT(players_enrolled);
+    struct campus_op                 *op       = cookie;
+    struct campus_call               *c        = op->c;
+    const struct campus_in           *in       = op->in;
+    const il_guard_column             row[]    = {
+                       { "tenant", il_guard_text(c->tenant) },
+                       { "id", il_guard_text(c->id) },
+                       { "semester_id", il_guard_text(in->tournament) },
+                       { "home_user_id", il_guard_text(in->home) },
+                       { "away_user_id", il_guard_text(in->away) },
+                       { "home_goals", il_guard_int(in->home_goals) },
+                       { "away_goals", il_guard_int(in->away_goals) },
+                       { "finished", il_guard_int((in->has & CAMPUS_HAS_RESULT) != 0) },
+                       { "created_at", il_guard_int(c->now_ms) },
+    };
+    struct campus_rows r;
+    int                is_new = 0;
+
+    il_status st = lock_in_progress(op, tx, in->tournament, reterr);
+    if (st == IL_OK)
+        st = campus_read(c, tx, &enrolled,
+                         APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->tournament),
+                                    il_guard_text(in->home), il_guard_text(in->away)),
+                         &r, reterr);
+    if (st == IL_OK && campus_int(&r, 0, 0) != 2)
+        st = campus_refuse(c, CAMPUS_E_NOT_ENROLLED, reterr,
+                           "both players of a match must be enrolled in tournament %s",
+                           in->tournament);
+    if (st == IL_OK)
+        st = create(op, tx, "tournament_matches", row, ARRAY_LEN(row), CAMPUS_E_MATCH_FINISHED,
+                    &is_new, reterr);
+    return st == IL_OK ? read_match(op, tx, c->id, op->out, reterr) : st;
+}
+
+il_status
+campus_match_create(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
+{
+    if (strcmp(in->home, in->away) == 0)
+        return il__error_set(reterr, IL_INVAL, "field 'away': a match needs two players");
+    return campus_transact(&(struct campus_op){ c, in, out, NULL }, PIPELINE, "match_create", NULL,
+                           create_match, reterr);
+}
+
+static il_status
+finish_match(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    static const struct app_statement finish = APP_STATEMENT(match_finish);
+    struct campus_op                 *op     = cookie;
+    struct campus_call               *c      = op->c;
+    const struct campus_in           *in     = op->in;
+    struct campus_match              *m      = op->out;
+
+    il_status st = read_match(op, tx, in->match, m, reterr);
+    if (st == IL_OK && (m->is & CAMPUS_IS_FINISHED) == 0) {
+        st = lock_in_progress(op, tx, m->tournament, reterr);
+        if (st == IL_OK)
+            st = campus_run(tx, &finish,
+                            APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->match),
+                                       il_guard_int(in->home_goals), il_guard_int(in->away_goals)),
+                            NULL, reterr);
+        if (st == IL_OK)
+            st = read_match(op, tx, in->match, m, reterr);
+    }
+    if (st == IL_OK && (m->home_goals != in->home_goals || m->away_goals != in->away_goals))
+        st =
+            campus_refuse(c, CAMPUS_E_MATCH_FINISHED, reterr, "match %s ended %" PRId64 ":%" PRId64,
+                          m->id, m->home_goals, m->away_goals);
+    return st;
+}
+
+il_status
+campus_match_finish(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
+{
+    return campus_transact(&(struct campus_op){ c, in, out, NULL }, PIPELINE, "match_finish", NULL,
+                           finish_match, reterr);
+}

@@ -1,0 +1,189 @@
+/*
+ * routes.c: the routes of the campus. All operations have the same handler: it fills the inputs
+ * from path and body, runs the operation on a thread of the pool, and prints its answer or why it
+ * was refused.
+ *
+ * The id that the server generates for an Idempotency-Key is the id of the call, and with it the
+ * key of the ledger: a request that is repeated after a crash finds the effect of the first.
+ */
+#include "apps/campus/serve.h"
+
+#include "base/clock.h"
+#include "http/admin.h"
+#include "http/server.h"
+
+#define PAGE_DEFAULT 100
+
+/* A request on its way through the pool. */
+struct work {
+    const struct campus_operation *op; /* NULL: the list */
+    struct campus_in               in;
+    struct campus_call             call;
+    union campus_out               out;
+    struct campus_tournament_list  list;
+    il_status                      status;
+    il_error                       error;
+};
+
+static struct campus_app *
+app_of(const struct http_request *r)
+{
+    return http_app_state(r->server, &campus_http_app);
+}
+
+/* ---- on a thread of the pool ----------------------------------------------------------------- */
+
+static void
+count(struct http_request *r, const struct work *w)
+{
+    int64_t permille = 0;
+
+    for (size_t i = 0; i < CAMPUS_RACE_COUNT; i++) {
+        if (w->call.n_races[i] > 0)
+            http_app_count(r->server, &campus_http_app, CAMPUS_METRIC_RACES, i, w->call.n_races[i]);
+    }
+    if (w->op != NULL && w->op->fn == campus_finalize && w->status == IL_OK &&
+        campus_null_deltas(w->call.db, &permille, NULL) == IL_OK)
+        http_app_gauge(r->server, &campus_http_app, CAMPUS_METRIC_NULLS, 0, permille);
+}
+
+static void
+do_work(struct http_request *r)
+{
+    struct work *w = r->state;
+
+    w->call.mem        = r->mem;
+    w->call.store      = r->server->h;
+    w->call.tenant     = r->caller->tenant;
+    w->call.now_ms     = il__clock_wall_ms();
+    w->call.timeout_ms = http_request_left_ms(r);
+    w->call.db         = app_of(r)->db;
+    if (w->op != NULL)
+        w->status = w->op->fn(&w->call, &w->in, &w->out, &w->error);
+    else
+        w->status = campus_tournament_list(&w->call, &w->in, &w->list, &w->error);
+    count(r, w);
+    r->mem = w->call.mem;
+}
+
+/* ---- on the loop ----------------------------------------------------------------------------- */
+
+/* False: answered. */
+static bool
+worked(struct http_request *r)
+{
+    const struct work *w = r->state;
+
+    if (w->status == IL_OK)
+        return true;
+    if (w->call.code != CAMPUS_OK)
+        http_fail(r, campus_code_http(w->call.code), campus_code_name(w->call.code),
+                  campus_http_app.name, NULL, "%s", w->error.message);
+    else if (w->status == IL_INVAL)
+        http_fail(r, 400, il_status_name(IL_INVAL), campus_http_app.name, NULL, "%s",
+                  w->error.message);
+    else
+        http_fail_data(r, &w->error);
+    return false;
+}
+
+static void
+say(struct http_request *r)
+{
+    const struct work *w = r->state;
+
+    if (worked(r))
+        http_say(r, (r->route->flags & HTTP_CREATES) != 0 ? 201 : 200, w->op->out, &w->out);
+}
+
+static void
+say_list(struct http_request *r)
+{
+    const struct work *w = r->state;
+
+    if (!worked(r))
+        return;
+    size_t n = MIN(w->list.n, (size_t)w->in.limit);
+    http_say_page(r, &campus_out_tournament, w->list.items, sizeof *w->list.items, n,
+                  w->list.n > n ? w->list.items[n - 1].id : NULL);
+}
+
+static const struct campus_operation *
+operation_of(const struct http_request *r)
+{
+    size_t i = 0;
+
+    while (i < CAMPUS_OP_COUNT && strcmp(campus_operations[i].id, r->route->id) != 0)
+        i++;
+    return i < CAMPUS_OP_COUNT ? &campus_operations[i] : NULL;
+}
+
+/* NULL: answered. */
+static struct work *
+begin(struct http_request *r)
+{
+    struct work *w = http_alloc(r, sizeof *w);
+
+    if (w == NULL) {
+        http_fail_nomem(r);
+        return NULL;
+    }
+    *w       = (struct work){ .op = operation_of(r) };
+    r->state = w;
+    return w;
+}
+
+static void
+handle(struct http_request *r)
+{
+    struct work *w = begin(r);
+    size_t       n = 0;
+
+    if (w == NULL)
+        return;
+    const char *name;
+    for (size_t i = 0; (name = il__http_route_arg(r->route->path, i, &n)) != NULL; i++)
+        *campus_in_member(&w->in, name, n) = r->args[i];
+    w->call.id = http_new_id(r, 0);
+    if (w->call.id != NULL && (r->route->body == NULL || http_take_body(r, &w->in)))
+        http_pool(r, do_work, say);
+}
+
+static void
+list(struct http_request *r)
+{
+    struct work *w = begin(r);
+
+    if (w == NULL)
+        return;
+    w->in.limit = PAGE_DEFAULT;
+    if (http_take_query(r, &w->in))
+        http_pool(r, do_work, say_list);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+const struct http_route campus_routes[CAMPUS_ROUTES] = {
+#define OP(id_, method_, path_, permission_, flags_, in_, out_, fn_, example_, summary_) \
+    { .method     = method_,                                                             \
+      .path       = path_,                                                               \
+      .permission = HTTP_MAY_##permission_,                                              \
+      .id         = "campus_" #id_,                                                      \
+      .fn         = handle,                                                              \
+      .body       = CAMPUS_IN_##in_,                                                     \
+      .answer     = &campus_out_##out_,                                                  \
+      .flags      = flags_,                                                              \
+      .example    = example_,                                                            \
+      .summary    = summary_ },
+#include "apps/campus/operations.def"
+#undef OP
+    { .method     = "GET",
+      .path       = "/campus/tournaments",
+      .permission = HTTP_MAY_read,
+      .id         = "campus_tournament_list",
+      .fn         = list,
+      .query      = &campus_in_page,
+      .answer     = &campus_out_tournament,
+      .flags      = HTTP_PAGE,
+      .summary    = "List the tournaments by id" },
+};

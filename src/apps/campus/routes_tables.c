@@ -1,0 +1,242 @@
+/*
+ * routes_tables.c: JSON of the bodies and answers of the campus, and the table of its operations.
+ */
+#include "apps/campus/serve.h"
+
+#define STRUCT struct campus_in
+#define F(text, member, kind_, flags_, help_)                                                    \
+    {                                                                                            \
+        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
+        .help = help_                                                                            \
+    }
+#define BOUNDED(text, member, kind_, flags_, min_, max_, help_)                                  \
+    {                                                                                            \
+        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
+        .min = min_, .max = max_, .help = help_                                                  \
+    }
+#define ID(text, member, flags_, help_) \
+    BOUNDED(text, member, TEXT, flags_, 1, CAMPUS_ID_BYTES_MAX, help_)
+#define NAME(text, member, flags_, help_) \
+    BOUNDED(text, member, TEXT, flags_, 1, CAMPUS_NAME_BYTES_MAX, help_)
+#define DOCUMENT(text, member, help_) BOUNDED(text, member, TEXT, 0, 2, 65536, help_)
+#define YES(text, bit_, help_)                                                        \
+    {                                                                                 \
+        .name = text, .kind = WIRE_BOOL, .offset = offsetof(STRUCT, is), .bit = bit_, \
+        .help = help_                                                                 \
+    }
+#define IN(id, schema, help_, ...)                                                        \
+    static const struct wire_field id##_fields[]  = { __VA_ARGS__ };                      \
+    const struct wire_object       campus_in_##id = { .name     = schema,                 \
+                                                      .fields   = id##_fields,            \
+                                                      .n_fields = ARRAY_LEN(id##_fields), \
+                                                      .help     = help_,                  \
+                                                      .bytes    = sizeof(STRUCT) }
+#define OUT(id, schema, help_, ...)                                                              \
+    static const struct wire_field id##_out_fields[] = { __VA_ARGS__ };                          \
+    const struct wire_object       campus_out_##id   = { .name     = schema,                     \
+                                                         .fields   = id##_out_fields,            \
+                                                         .n_fields = ARRAY_LEN(id##_out_fields), \
+                                                         .help     = help_,                      \
+                                                         .bytes    = sizeof(STRUCT),             \
+                                                         .flags    = WIRE_ANSWER }
+#define MANY(text, object_, help_)                                             \
+    {                                                                          \
+        .name = text, .kind = WIRE_OBJECTS, .offset = offsetof(STRUCT, items), \
+        .offset2 = offsetof(STRUCT, n), .object = &(object_), .help = help_    \
+    }
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+IN(user_create, "CampusUserCreate", "A new user",
+   NAME("email", email, WIRE_REQUIRED, "e-mail address, unique in the tenant"),
+   BOUNDED("credits", credits, INT64, 0, 0, CAMPUS_AMOUNT_MAX, "credits to begin with"));
+IN(license_create, "CampusLicenseCreate", "A new license",
+   ID("specialization", specialization, 0, "default " CAMPUS_SPECIALIZATION),
+   DOCUMENT("skills", skills, "JSON object: the baseline of each skill, 40 to 99"));
+static const struct wire_field assess_fields[] = {
+    BOUNDED("skill", skill, TEXT, WIRE_REQUIRED, 1, 64, "name of the skill"),
+    { .name   = "value",
+      .kind   = WIRE_DECIMAL,
+      .flags  = WIRE_REQUIRED,
+      .offset = offsetof(STRUCT, value_1),
+      .min    = 400,
+      .max    = 990,
+      .digits = 1,
+      .help   = "the new baseline, 40 to 99 with one decimal" },
+};
+const struct wire_object campus_in_assess = { .name     = "CampusAssess",
+                                              .fields   = assess_fields,
+                                              .n_fields = ARRAY_LEN(assess_fields),
+                                              .help     = "An assessment",
+                                              .bytes    = sizeof(STRUCT) };
+IN(tournament_create, "CampusTournamentCreate", "A new tournament",
+   ID("code", code, WIRE_REQUIRED, "code, unique in the tenant"),
+   NAME("name", name, 0, "name; default the code"),
+   ID("campus", campus, 0, "where it takes place; needed before enrollment opens"),
+   ID("specialization", specialization, 0, "of its players; default " CAMPUS_SPECIALIZATION),
+   BOUNDED("max_players", max_players, INT64, WIRE_REQUIRED, 1, CAMPUS_PLAYERS_MAX, "places"),
+   BOUNDED("cost", cost, INT64, 0, 0, CAMPUS_AMOUNT_MAX, "credits that an enrollment costs"),
+   DOCUMENT("reward_config", reward_config,
+            "JSON object: what a place earns, instead of the policy"),
+   DOCUMENT("weights", weights, "JSON object: the weight of each skill, 0 to 10; default 1"));
+IN(transition, "CampusTransition", "A change of state",
+   ID("state", state, WIRE_REQUIRED, "the new state"));
+IN(player, "CampusPlayer", "Who", ID("user", user, WIRE_REQUIRED, "id of the user"));
+IN(match_create, "CampusMatchCreate", "A new match",
+   ID("home", home, WIRE_REQUIRED, "id of a player"),
+   ID("away", away, WIRE_REQUIRED, "id of the other player"));
+IN(match_finish, "CampusMatchFinish", "The result of a match",
+   BOUNDED("home_goals", home_goals, INT64, WIRE_REQUIRED, 0, 1000, "goals of `home`"),
+   BOUNDED("away_goals", away_goals, INT64, WIRE_REQUIRED, 0, 1000, "goals of `away`"));
+IN(session_create, "CampusSessionCreate", "A new session",
+   NAME("name", name, WIRE_REQUIRED, "name"),
+   ID("tournament", tournament, 0, "the tournament that it belongs to"),
+   BOUNDED("capacity", capacity, INT64, WIRE_REQUIRED, 1, CAMPUS_CAPACITY_MAX, "places"),
+   BOUNDED("price", price, INT64, 0, 0, CAMPUS_AMOUNT_MAX, "credits that a booking costs"),
+   F("date_start", start_ms, TIME, WIRE_REQUIRED, "when it starts"),
+   F("date_end", end_ms, TIME, WIRE_REQUIRED, "when it ends"));
+IN(attendance, "CampusAttend", "Attendance",
+   ID("status", attendance, 0, "PRESENT (default), ABSENT or LATE"));
+static const struct wire_field page_fields[] = {
+    BOUNDED("cursor", cursor, TEXT, 0, 1, CAMPUS_ID_BYTES_MAX, "`next` of the previous page"),
+    BOUNDED("limit", limit, UINT32, 0, 1, 1000, "maximum number of items; default 100"),
+};
+const struct wire_object campus_in_page = { .name     = "CampusPageQuery",
+                                            .fields   = page_fields,
+                                            .n_fields = ARRAY_LEN(page_fields),
+                                            .help     = "Which page",
+                                            .bytes    = sizeof(STRUCT) };
+#undef STRUCT
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+#define TEXT_OUT(text, member, help_) F(text, member, TEXT, WIRE_NOT_NULL, help_)
+#define NUMBER_OUT(text, member, help_) F(text, member, INT64, WIRE_NOT_NULL, help_)
+
+#define STRUCT struct campus_user
+OUT(user, "CampusUser", "A user", TEXT_OUT("id", id, "id of the user"),
+    TEXT_OUT("email", email, "e-mail address"),
+    YES("is_active", CAMPUS_IS_ACTIVE, "may enroll and book"),
+    NUMBER_OUT("credit_balance", credits, "credits: the sum of the ledger"),
+    NUMBER_OUT("xp_balance", xp, "XP: the sum of the ledger"),
+    F("created_at", created_ms, TIME, 0, "when it was created"));
+#undef STRUCT
+#define STRUCT struct campus_badge_row
+OUT(badge, "CampusBadge", "A badge", TEXT_OUT("tournament", tournament, "for which"),
+    TEXT_OUT("type", type, "CHAMPION, RUNNER_UP, THIRD_PLACE, PODIUM_FINISH, …"),
+    F("created_at", created_ms, TIME, 0, "when the tournament was completed"));
+#undef STRUCT
+#define STRUCT struct campus_badge_list
+OUT(badges, "CampusBadges", "The badges of a user", TEXT_OUT("user", user, "id of the user"),
+    MANY("items", campus_out_badge, "the badges, oldest first"));
+#undef STRUCT
+#define STRUCT struct campus_license
+OUT(license, "CampusLicense", "A license", TEXT_OUT("id", id, "id of the license"),
+    TEXT_OUT("user", user, "id of its user"),
+    TEXT_OUT("specialization", specialization, "specialization"),
+    YES("is_active", CAMPUS_IS_ACTIVE, "is the user's current one"),
+    F("football_skills", skills, META, WIRE_NOT_NULL,
+      "the skills: `baseline`, `current_level`, `tournament_delta`, `total_delta`, "
+      "`tournament_count` of each"));
+#undef STRUCT
+#define STRUCT struct campus_license_list
+OUT(licenses, "CampusLicenses", "The licenses of a user", TEXT_OUT("user", user, "id of the user"),
+    MANY("items", campus_out_license, "the licenses"));
+#undef STRUCT
+#define STRUCT struct campus_tournament
+OUT(tournament, "CampusTournament", "A tournament", TEXT_OUT("id", id, "id of the tournament"),
+    TEXT_OUT("code", code, "code"), TEXT_OUT("name", name, "name"),
+    TEXT_OUT("state", state, "DRAFT, ENROLLMENT_OPEN, …"),
+    F("campus", campus, TEXT, 0, "where it takes place"),
+    TEXT_OUT("specialization", specialization, "of its players"),
+    NUMBER_OUT("max_players", max_players, "places"),
+    NUMBER_OUT("cost", cost, "credits that an enrollment costs"),
+    NUMBER_OUT("enrolled", n_enrolled, "places that are taken"),
+    F("reward_config", reward_config, META, 0, "what places earn; null: the policy"),
+    F("completed_at", completed_ms, TIME, 0, "when it was completed"),
+    F("created_at", created_ms, TIME, 0, "when it was created"));
+#undef STRUCT
+#define STRUCT struct campus_enrollment
+OUT(enrollment, "CampusEnrollment", "An enrollment", TEXT_OUT("id", id, "id of the enrollment"),
+    TEXT_OUT("user", user, "id of the user"),
+    TEXT_OUT("tournament", tournament, "id of the tournament"),
+    TEXT_OUT("status", state, "APPROVED, WITHDRAWN or CANCELLED"),
+    NUMBER_OUT("cost", cost, "credits that were charged"),
+    NUMBER_OUT("refund", refund, "credits that were given back"),
+    F("created_at", created_ms, TIME, 0, "when the user enrolled"));
+#undef STRUCT
+#define STRUCT struct campus_result
+OUT(result, "CampusResult", "What a player got", TEXT_OUT("user", user, "id of the user"),
+    NUMBER_OUT("placement", place, "rank"), NUMBER_OUT("xp", xp, "XP"),
+    NUMBER_OUT("credits", credits, "credits"));
+#undef STRUCT
+#define STRUCT struct campus_finalized
+OUT(finalized, "CampusFinalized", "A finalized tournament",
+    TEXT_OUT("tournament", tournament, "id of the tournament"),
+    TEXT_OUT("state", state, "its state"),
+    YES("repeated", CAMPUS_IS_REPEATED, "it was finalized before"),
+    NUMBER_OUT("players", n_players, "how many players it had"),
+    NUMBER_OUT("paid", n_paid, "how many of them this call has paid"),
+    MANY("items", campus_out_result, "the players by placement"));
+#undef STRUCT
+#define STRUCT struct campus_match
+OUT(match, "CampusMatch", "A match", TEXT_OUT("id", id, "id of the match"),
+    TEXT_OUT("tournament", tournament, "id of the tournament"),
+    TEXT_OUT("home", home, "id of a player"), TEXT_OUT("away", away, "id of the other player"),
+    NUMBER_OUT("home_goals", home_goals, "goals of `home`"),
+    NUMBER_OUT("away_goals", away_goals, "goals of `away`"),
+    YES("finished", CAMPUS_IS_FINISHED, "has a result"));
+#undef STRUCT
+#define STRUCT struct campus_session
+OUT(session, "CampusSession", "A session", TEXT_OUT("id", id, "id of the session"),
+    F("tournament", tournament, TEXT, 0, "the tournament that it belongs to"),
+    TEXT_OUT("name", name, "name"), NUMBER_OUT("price", price, "credits that a booking costs"),
+    NUMBER_OUT("capacity", capacity, "places"),
+    NUMBER_OUT("available_spots", available, "free places"),
+    F("date_start", start_ms, TIME, 0, "when it starts"),
+    F("date_end", end_ms, TIME, 0, "when it ends"));
+#undef STRUCT
+#define STRUCT struct campus_booking
+OUT(booking, "CampusBooking", "A booking", TEXT_OUT("id", id, "id of the booking"),
+    TEXT_OUT("user", user, "id of the user"), TEXT_OUT("session", session, "id of the session"),
+    TEXT_OUT("status", state, "CONFIRMED, WAITLISTED or CANCELLED"),
+    F("waitlist_position", position, INT64, 0, "place in the waitlist, from 1"),
+    NUMBER_OUT("price", price, "credits that were charged"),
+    F("created_at", created_ms, TIME, 0, "when it was made"));
+#undef STRUCT
+#define STRUCT struct campus_attendance
+OUT(attendance, "CampusAttendance", "Attendance", TEXT_OUT("id", id, "id of the row"),
+    TEXT_OUT("booking", booking, "id of the booking"),
+    TEXT_OUT("status", state, "PRESENT, ABSENT or LATE"),
+    F("created_at", created_ms, TIME, 0, "when it was recorded"));
+#undef STRUCT
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+const struct campus_operation campus_operations[CAMPUS_OP_COUNT] = {
+#define OP(id_, method_, path_, permission, flags, in_, out_, fn_, example, summary) \
+    [CAMPUS_OP_##                                                                    \
+        id_] = { "campus_" #id_, method_, path_, CAMPUS_IN_##in_, &campus_out_##out_, fn_ },
+#include "apps/campus/operations.def"
+#undef OP
+};
+
+const char **
+campus_in_member(struct campus_in *in, const char *name, size_t n)
+{
+    const struct {
+        const char  *name;
+        const char **member;
+    } members[] = {
+        { "tournament", &in->tournament }, { "user", &in->user },       { "session", &in->session },
+        { "booking", &in->booking },       { "license", &in->license }, { "match", &in->match },
+    };
+
+    size_t i = 0;
+
+    while (i < ARRAY_LEN(members) &&
+           (strlen(members[i].name) != n || memcmp(members[i].name, name, n) != 0))
+        i++;
+    CHECK(i < ARRAY_LEN(members)); /* a path names a member */
+    return members[i].member;
+}

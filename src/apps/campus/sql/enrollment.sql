@@ -1,0 +1,114 @@
+-- enrollment.sql: enrolling in tournaments; the same for both engines. Every statement that writes
+-- runs under the lock of the tournament's row, which all of enroll, unenroll and transition take
+-- first: they never overlap for one tournament.
+
+-- part: enrollment
+id, user_id, semester_id, request_status, cost, refund, created_at
+
+-- name: enroll_check
+-- What an enrollment depends on, read under the lock of the tournament.
+-- params:  1 tenant  2 tournament  3 user  4 id of the call
+-- returns: state, campus, max_players, cost, count, user, is_active, enrollment made by this call,
+--          active enrollment
+SELECT s.tournament_status, s.campus_id, s.max_players, s.enrollment_cost,
+       s.current_enrollment_count, u.id, u.is_active,
+       (SELECT e.id FROM semester_enrollments e WHERE e.tenant = $1 AND e.id = $4),
+       (SELECT e.id FROM semester_enrollments e
+        WHERE e.tenant = $1 AND e.user_id = $3 AND e.semester_id = $2 AND e.is_active)
+FROM semesters s LEFT JOIN users u ON u.tenant = s.tenant AND u.id = $3
+WHERE s.tenant = $1 AND s.id = $2;
+
+-- name: enrollment_get
+-- params:  1 tenant  2 id
+-- returns: @enrollment@
+SELECT @enrollment@ FROM semester_enrollments WHERE tenant = $1 AND id = $2;
+
+-- name: enrollment_find
+-- The active enrollment, or the one that this call has withdrawn.
+-- params:  1 tenant  2 tournament  3 user  4 id of the call
+-- returns: id, cost, is_active
+SELECT id, cost, is_active FROM semester_enrollments
+WHERE tenant = $1 AND semester_id = $2 AND user_id = $3 AND (is_active OR withdrawal_id = $4)
+ORDER BY is_active LIMIT 1;
+
+-- name: enrollment_withdraw
+-- params:  1 tenant  2 id  3 refund  4 id of the call
+UPDATE semester_enrollments
+SET is_active = false, request_status = 'WITHDRAWN', refund = $3, withdrawal_id = $4
+WHERE tenant = $1 AND id = $2 AND is_active;
+
+-- name: user_sessions
+-- The sessions of a tournament in which a user has live bookings. The user's row is locked, so no
+-- other is added.
+-- params:  1 tenant  2 tournament  3 user
+-- returns: id
+SELECT x.id FROM bookings b JOIN sessions x ON x.tenant = b.tenant AND x.id = b.session_id
+WHERE b.tenant = $1 AND b.user_id = $3 AND b.is_live AND x.semester_id = $2
+ORDER BY x.id;
+
+-- name: user_bookings
+-- Those bookings, under the locks of their sessions.
+-- params:  1 tenant  2 tournament  3 user
+-- returns: id, user_id, session_id, status, waitlist_position, price
+SELECT b.id, b.user_id, b.session_id, b.status, b.waitlist_position, b.price
+FROM bookings b JOIN sessions x ON x.tenant = b.tenant AND x.id = b.session_id
+WHERE b.tenant = $1 AND b.user_id = $3 AND b.is_live AND x.semester_id = $2
+ORDER BY b.session_id;
+
+-- ---- cancelling a tournament --------------------------------------------------------------------
+
+-- name: active_enrollments
+-- params:  1 tenant  2 tournament
+-- returns: id, user_id, cost
+SELECT id, user_id, cost FROM semester_enrollments
+WHERE tenant = $1 AND semester_id = $2 AND is_active ORDER BY id;
+
+-- name: affected_users
+-- Everybody who may get credits back: players, and users with bookings.
+-- params:  1 tenant  2 tournament
+-- returns: id
+SELECT user_id FROM semester_enrollments WHERE tenant = $1 AND semester_id = $2 AND is_active
+UNION
+SELECT b.user_id FROM bookings b JOIN sessions x ON x.tenant = b.tenant AND x.id = b.session_id
+WHERE b.tenant = $1 AND b.is_live AND x.semester_id = $2
+ORDER BY 1;
+
+-- name: tournament_sessions
+-- params:  1 tenant  2 tournament
+-- returns: id
+SELECT id FROM sessions WHERE tenant = $1 AND semester_id = $2 ORDER BY id;
+
+-- name: tournament_bookings
+-- Under the locks of all sessions of the tournament.
+-- params:  1 tenant  2 tournament
+-- returns: id, user_id, session_id, status, waitlist_position, price
+SELECT b.id, b.user_id, b.session_id, b.status, b.waitlist_position, b.price
+FROM bookings b JOIN sessions x ON x.tenant = b.tenant AND x.id = b.session_id
+WHERE b.tenant = $1 AND b.is_live AND x.semester_id = $2
+ORDER BY b.id;
+
+-- name: enrollments_cancel
+-- params:  1 tenant  2 tournament  3 id of the call
+UPDATE semester_enrollments
+SET is_active = false, request_status = 'CANCELLED', refund = cost, withdrawal_id = $3
+WHERE tenant = $1 AND semester_id = $2 AND is_active;
+
+-- name: enrollments_none
+-- params:  1 tenant  2 tournament
+UPDATE semesters SET current_enrollment_count = 0 WHERE tenant = $1 AND id = $2;
+
+-- name: bookings_cancel
+-- Under the locks of the sessions, which every writer of their bookings takes.
+-- params:  1 tenant  2 tournament  3 id of the call
+UPDATE bookings
+SET status = 'CANCELLED', is_live = false, waitlist_position = NULL, cancellation_id = $3
+WHERE tenant = $1 AND is_live
+  AND session_id IN (SELECT id FROM sessions WHERE tenant = $1 AND semester_id = $2);
+
+-- name: sessions_free
+-- params:  1 tenant  2 tournament
+UPDATE sessions SET available_spots = capacity WHERE tenant = $1 AND semester_id = $2;
+
+-- name: tournament_completed
+-- params:  1 tenant  2 tournament  3 completed_at
+UPDATE semesters SET completed_at = $3 WHERE tenant = $1 AND id = $2 AND completed_at IS NULL;

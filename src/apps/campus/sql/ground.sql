@@ -1,0 +1,101 @@
+-- ground.sql: ledgers, events, and the rows of entities; the same for both engines.
+
+-- name: credit_after
+-- Completes the row of the ledger. Race-free: nobody else sees the row before the commit.
+-- params:  1 tenant  2 idempotency key  3 balance
+UPDATE credit_transactions SET balance_after = $3 WHERE tenant = $1 AND idempotency_key = $2;
+
+-- name: xp_after
+UPDATE xp_transactions SET balance_after = $3 WHERE tenant = $1 AND idempotency_key = $2;
+
+-- name: event_add
+-- params:  1 tenant  2 id  3 level  4 type  5 text  6 created_at
+INSERT INTO system_events (tenant, id, level, type, text, created_at)
+VALUES ($1, $2, $3, $4, $5, $6);
+
+-- name: event_there
+-- params:  1 tenant  2 id
+-- returns: type
+SELECT type FROM system_events WHERE tenant = $1 AND id = $2;
+
+-- ---- users --------------------------------------------------------------------------------------
+
+-- name: user_get
+-- params:  1 tenant  2 id
+-- returns: id, email, is_active, credit_balance, xp_balance, created_at
+SELECT id, email, is_active, credit_balance, xp_balance, created_at
+FROM users WHERE tenant = $1 AND id = $2;
+
+-- name: badge_list
+-- params:  1 tenant  2 user
+-- returns: semester_id, badge_type, created_at
+SELECT semester_id, badge_type, created_at FROM tournament_badges
+WHERE tenant = $1 AND user_id = $2 ORDER BY created_at, semester_id, badge_type;
+
+-- ---- licenses -----------------------------------------------------------------------------------
+
+-- part: license
+id, user_id, specialization_type, is_active, football_skills
+
+-- name: license_get
+-- params:  1 tenant  2 id
+-- returns: @license@
+SELECT @license@ FROM user_licenses WHERE tenant = $1 AND id = $2;
+
+-- name: license_list
+-- params:  1 tenant  2 user
+-- returns: @license@
+SELECT @license@ FROM user_licenses WHERE tenant = $1 AND user_id = $2 ORDER BY id;
+
+-- ---- tournaments --------------------------------------------------------------------------------
+
+-- part: tournament
+id, code, name, tournament_status, campus_id, specialization_type, reward_config, max_players,
+    enrollment_cost, current_enrollment_count, completed_at, created_at
+
+-- name: tournament_get
+-- params:  1 tenant  2 id
+-- returns: @tournament@
+SELECT @tournament@ FROM semesters WHERE tenant = $1 AND id = $2;
+
+-- name: tournament_list
+-- params:  1 tenant  2 after this id  3 limit
+-- returns: @tournament@
+SELECT @tournament@ FROM semesters WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;
+
+-- name: weight_add
+-- params:  1 tenant  2 tournament  3 skill  4 weight
+INSERT INTO tournament_skill_weights (tenant, semester_id, skill, weight) VALUES ($1, $2, $3, $4);
+
+-- ---- sessions -----------------------------------------------------------------------------------
+
+-- part: session
+id, semester_id, name, price, capacity, available_spots, date_start, date_end
+
+-- name: session_get
+-- params:  1 tenant  2 id
+-- returns: @session@
+SELECT @session@ FROM sessions WHERE tenant = $1 AND id = $2;
+
+-- ---- matches ------------------------------------------------------------------------------------
+
+-- part: match
+id, semester_id, home_user_id, away_user_id, home_goals, away_goals, finished
+
+-- name: match_get
+-- params:  1 tenant  2 id
+-- returns: @match@
+SELECT @match@ FROM tournament_matches WHERE tenant = $1 AND id = $2;
+
+-- name: match_finish
+-- Race-free: under the lock of the tournament, which finalization takes as well.
+-- params:  1 tenant  2 id  3 home goals  4 away goals
+UPDATE tournament_matches SET home_goals = $3, away_goals = $4, finished = true
+WHERE tenant = $1 AND id = $2 AND NOT finished;
+
+-- name: players_enrolled
+-- How many of these two users play in the tournament?
+-- params:  1 tenant  2 tournament  3 home  4 away
+-- returns: count
+SELECT count(*) FROM semester_enrollments
+WHERE tenant = $1 AND semester_id = $2 AND user_id IN ($3, $4) AND is_active;

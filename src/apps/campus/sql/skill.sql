@@ -1,0 +1,23 @@
+-- skill.sql: skills and their history; the same for both engines.
+
+-- name: history
+-- The tournaments of a user, in the order of a replay: by time, and by id among equal times, so
+-- that the result does not depend on the order in which they were inserted.
+-- params:  1 tenant  2 user
+-- returns: id, license_id, placement, players, match_modifier, opponent_factor, skill_weights,
+--          achieved_at
+SELECT id, license_id, placement, players, match_modifier, opponent_factor, skill_weights,
+       achieved_at
+FROM tournament_participations WHERE tenant = $1 AND user_id = $2
+-- mutant campus_replay_unordered: ORDER BY achieved_at DESC, id DESC;
+ORDER BY achieved_at, id;
+
+-- name: licenses_all
+-- params:  1 tenant
+-- returns: id, user_id, football_skills
+SELECT id, user_id, football_skills FROM user_licenses WHERE tenant = $1 ORDER BY id;
+
+-- name: null_deltas
+-- Of all tenants: how many participations have no skill_rating_delta, and how many there are.
+-- returns: nulls, all
+SELECT count(*) - count(skill_rating_delta), count(*) FROM tournament_participations;

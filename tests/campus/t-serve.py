@@ -1,0 +1,141 @@
+"""The campus in the server: routes, refusals, Idempotency-Key down to the ledger, metrics, --server. On SQLite and PostgreSQL."""
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import tempfile
+import uuid
+
+import fleet
+import lib
+
+BASE = "/api/v1/campus"
+
+
+class Rig:
+    def __init__(self, engine):
+        self.folder = tempfile.mkdtemp(prefix="interlock-campus-")
+        if engine == "sqlite":
+            self.store = f"sqlite:{self.folder}/store.db"
+        else:
+            fleet.servers()
+            self.store = os.environ["IL_TEST_POSTGRES"] + f"&schema=il_campus_{uuid.uuid4().hex[:12]}"
+        self.key = None
+        self.start()
+
+    def start(self):
+        self.server = lib.Server(store=self.store, env={"TMPDIR": self.folder}, key=self.key)
+        self.key = self.server.key
+
+    def post(self, path, body=None, once=None, status=None):
+        headers = {"Idempotency-Key": once} if once else None
+        answer = self.server.post(BASE + path, body if body is not None else {}, headers=headers)
+        return answer.expect(status).json if status else answer
+
+    def get(self, path, status=200):
+        return self.server.get(BASE + path).expect(status).json
+
+    def user(self, name, credits=100):
+        return self.post("/users", {"email": name + "@example.com", "credits": credits}, status=201)["id"]
+
+    def tournament(self, code, cost=10, players=4):
+        t = self.post("/tournaments", {"code": code, "campus": "north", "max_players": players, "cost": cost}, status=201)["id"]
+        self.post(f"/tournaments/{t}/transition", {"state": "ENROLLMENT_OPEN"}, status=200)
+        return t
+
+    def command(self, *args):
+        return lib.run("campus", *args, "--server", f"http://{self.server.address}", env={"INTERLOCK_API_KEY": self.key})
+
+
+@contextlib.contextmanager
+def rig(engine):
+    r = Rig(engine)
+    try:
+        yield r
+    finally:
+        r.server.end()
+        shutil.rmtree(r.folder, ignore_errors=True)
+
+
+def refused(answer, status, code):
+    error = answer.expect(status).json["error"]
+    assert (error["code"], error["source"]) == (code, "campus"), error
+
+
+def a_season(engine):
+    with rig(engine) as r:
+        ada, bob = r.user("ada"), r.user("bob")
+        lic = r.post(f"/users/{ada}/licenses", {"skills": json.dumps({"passing": 60})}, status=201)["id"]
+        t = r.tournament("cup")
+        assert [i["id"] for i in r.get("/tournaments")["items"]] == [t]
+        r.post(f"/tournaments/{t}/enroll", {"user": ada}, status=201)
+        r.post(f"/tournaments/{t}/enroll", {"user": bob}, status=201)
+        refused(r.post(f"/tournaments/{t}/enroll", {"user": bob}), 409, "ALREADY_ENROLLED")
+        refused(r.post("/tournaments/none/enroll", {"user": bob}), 404, "TOURNAMENT_NOT_FOUND")
+        refused(r.post(f"/tournaments/{t}/finalize"), 409, "TOURNAMENT_STATE")
+        for state in "ENROLLMENT_CLOSED", "CHECK_IN_OPEN", "IN_PROGRESS":
+            r.post(f"/tournaments/{t}/transition", {"state": state}, status=200)
+        m = r.post(f"/tournaments/{t}/matches", {"home": ada, "away": bob}, status=201)["id"]
+        refused(r.post(f"/tournaments/{t}/finalize"), 409, "MATCHES_UNFINISHED")
+        r.post(f"/matches/{m}/finish", {"home_goals": 2, "away_goals": 0}, status=200)
+        done = r.post(f"/tournaments/{t}/finalize", status=200)
+        assert (done["paid"], done["items"][0]["user"], done["items"][0]["xp"]) == (2, ada, 500), done
+        assert r.post(f"/tournaments/{t}/finalize", status=200)["repeated"] is True
+        shown = r.get(f"/users/{ada}")
+        assert (shown["credit_balance"], shown["xp_balance"]) == (190, 500), shown
+        assert "CHAMPION" in [b["type"] for b in r.get(f"/users/{ada}/badges")["items"]]
+        assert r.get(f"/users/{ada}/skills")["items"][0]["football_skills"]["passing"]["current_level"] > 68
+        assert r.post(f"/licenses/{lic}/assess", {"skill": "passing", "value": 72.5}, status=200)["football_skills"]["passing"]["baseline"] == 72.5
+        r.post(f"/licenses/{lic}/assess", {"skill": "passing", "value": 100}, status=400)
+        metrics = r.server.get("/metrics").body.decode()
+        assert re.search(r'interlock_row_lock_hold_seconds_count\{pipeline="reward",entity="UserLicense"\} 1', metrics), metrics
+        assert 'interlock_campus_null_deltas_permille 500' in metrics  # bob has no license
+        assert 'interlock_campus_integrity_rollbacks_total{race="double_grant"} 0' in metrics
+
+
+def sessions(engine):
+    with rig(engine) as r:
+        ada, bob = r.user("ada"), r.user("bob")
+        s = r.post("/sessions", {"name": "Training", "capacity": 1, "price": 20, "date_start": "2031-05-01T10:00:00Z", "date_end": "2031-05-01T12:00:00Z"}, status=201)["id"]
+        a = r.post(f"/sessions/{s}/book", {"user": ada}, status=201)
+        b = r.post(f"/sessions/{s}/book", {"user": bob}, status=201)
+        assert (a["status"], b["status"], b["waitlist_position"]) == ("CONFIRMED", "WAITLISTED", 1), b
+        refused(r.post(f"/bookings/{b['id']}/confirm"), 400, "SESSION_FULL")
+        assert r.post(f"/bookings/{a['id']}/attendance", status=200)["status"] == "PRESENT"
+        assert r.post(f"/bookings/{a['id']}/cancel", status=200)["status"] == "CANCELLED"
+        refused(r.post(f"/bookings/{a['id']}/cancel"), 409, "BOOKING_CANCELLED")
+        assert r.get(f"/bookings/{b['id']}")["status"] == "CONFIRMED"
+        assert r.get(f"/sessions/{s}")["available_spots"] == 0
+        assert r.get(f"/users/{ada}")["credit_balance"] == 100
+        assert r.command("book", s, ada).returncode == 0
+        assert r.command("enroll", "none", ada).returncode == 1
+
+
+def a_key_is_one_effect(engine):
+    """Also if the server dies after the effect and before the answer is stored."""
+    with rig(engine) as r:
+        ada, t = r.user("ada"), r.tournament("cup")
+        first = r.post(f"/tournaments/{t}/enroll", {"user": ada}, once="k1", status=201)
+        again = r.post(f"/tournaments/{t}/enroll", {"user": ada}, once="k1")
+        assert again.expect(201).json == first and again.headers["Idempotent-Replayed"] == "true"
+        assert r.get(f"/users/{ada}")["credit_balance"] == 90
+        out = r.post(f"/tournaments/{t}/unenroll", {"user": ada}, once="k2", status=200)
+        assert r.post(f"/tournaments/{t}/unenroll", {"user": ada}, once="k2", status=200) == out
+        assert r.get(f"/users/{ada}")["credit_balance"] == 95
+        r.server.send(signal.SIGKILL)
+        r.server.end()
+        r.start()
+        assert r.post(f"/tournaments/{t}/enroll", {"user": ada}, once="k1", status=201) == first
+        assert r.get(f"/users/{ada}")["credit_balance"] == 95
+
+
+for ENGINE in ("sqlite", "postgres"):
+    for FUNCTION in (a_season, sessions, a_key_is_one_effect):
+        def TEST(engine=ENGINE, function=FUNCTION):
+            function(engine)
+        TEST.__doc__ = f"{FUNCTION.__name__}, {ENGINE}"
+        globals()[f"test_{FUNCTION.__name__}_{ENGINE}"] = TEST
+
+lib.main(globals())
