@@ -1,0 +1,216 @@
+/*
+ * routes_tables.c: JSON tables of the inputs of the routes of usage, and the routes.
+ */
+#include "apps/usage/answer.h"
+#include "apps/usage/serve.h"
+#include "http/bucket.h"
+
+#define BOUNDED(text, member, kind_, flags_, min_, max_, help_)                                  \
+    {                                                                                            \
+        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
+        .min = min_, .max = max_, .help = help_                                                  \
+    }
+#define CHOICE(text, member, names, help_)                                                       \
+    {                                                                                            \
+        .name = text, .kind = WIRE_CHOICE, .offset = offsetof(STRUCT, member), .choices = names, \
+        .help = help_                                                                            \
+    }
+#define OBJECT(id, schema, fields_, flags_, help_)                  \
+    const struct wire_object id = { .name     = schema,             \
+                                    .fields   = fields_,            \
+                                    .n_fields = ARRAY_LEN(fields_), \
+                                    .help     = help_,              \
+                                    .bytes    = sizeof(STRUCT),     \
+                                    .flags    = flags_ }
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+static const char *const yes_no[]  = { "yes", "no", NULL };
+static const char *const formats[] = { "json", "csv", NULL };
+static const char *const bys[]     = { "day", "user", "model", "provider", NULL };
+
+#define STRUCT struct usage_day_in
+static const struct wire_field day_in[] = {
+    CHOICE("build", build, yes_no, "no: answer 404 instead of building a day that is not stored"),
+};
+OBJECT(usage_in_day, "UsageDayQuery", day_in, 0, "How to get a day");
+#undef STRUCT
+
+#define STRUCT struct usage_range_body
+#define RANGE                                                                              \
+    BOUNDED("startDate", start, TEXT, WIRE_REQUIRED, 1, 32, "first day, UTC: 2026-01-01"), \
+        BOUNDED("endDate", end, TEXT, WIRE_REQUIRED, 1, 32, "last day, at most 90 days in all")
+static const struct wire_field range_in[] = { RANGE };
+OBJECT(usage_in_range, "UsageRange", range_in, 0, "Which days");
+static const struct wire_field page_in[] = {
+    RANGE,
+    BOUNDED("limit", limit, UINT32, 0, 1, USAGE_PAGE_MAX, "maximum number of items; 100"),
+    BOUNDED("cursor", cursor, TEXT, 0, 1, USAGE_NAME_BYTES_MAX + 32, "`next` of the page before"),
+};
+OBJECT(usage_in_page, "UsagePage", page_in, 0, "Which days, and which page");
+static const struct wire_field rebuild_in[] = {
+    RANGE,
+    { .name   = "force",
+      .kind   = WIRE_BOOL,
+      .offset = offsetof(STRUCT, force),
+      .bit    = 1,
+      .help   = "also build days that are complete" },
+};
+OBJECT(usage_in_rebuild, "UsageRebuild", rebuild_in, 0, "Which days to build");
+static const struct wire_field export_in[] = {
+    RANGE,
+    CHOICE("format", format, formats, "json or csv; json"),
+    CHOICE("by", by, bys, "rows of the export: day, user, model or provider; day"),
+};
+OBJECT(usage_in_export, "UsageExportQuery", export_in, 0, "Which days, and how");
+#undef STRUCT
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+#define STRUCT struct usage_rates
+#define RATE(text, member, help_)                                                                \
+    {                                                                                            \
+        .name = text, .kind = WIRE_DECIMAL, .digits = USAGE_RATE_DIGITS, .flags = WIRE_NOT_NULL, \
+        .offset = offsetof(STRUCT, member), .help = help_                                        \
+    }
+#define COUNT(text, member, help_)                                 \
+    {                                                              \
+        .name = text, .kind = WIRE_UINT64, .flags = WIRE_NOT_NULL, \
+        .offset = offsetof(STRUCT, counts.member), .help = help_   \
+    }
+static const struct wire_field metrics_out[] = {
+    COUNT("cacheHits", hits, "days of usage answered from the cache"),
+    COUNT("cacheMisses", misses, "days of usage that had to be built, or waited for"),
+    COUNT("cacheRebuilds", rebuilds, "days of usage built and stored by this server"),
+    COUNT("lockAcquisitionSuccesses", locks, "leases of days acquired"),
+    COUNT("lockAcquisitionFailures", locks_held, "leases of days that were held elsewhere"),
+    COUNT("gracePeriodApplications", graces,
+          "builds of yesterday within the grace period, which are not kept for good"),
+    RATE("cacheHitRate", hit_rate, "hits / (hits + misses); 0 without any"),
+    RATE("lockContentionRate", contention_rate, "failures / (successes + failures); 0 without any"),
+};
+OBJECT(usage_out_metrics, "UsageCacheMetrics", metrics_out, WIRE_ANSWER,
+       "What this server has counted since its start");
+#undef STRUCT
+
+#define STRUCT struct usage_run_out
+static const struct wire_field run_out[] = {
+    BOUNDED("run_id", id, TEXT, WIRE_NOT_NULL, 0, 0, "id of the run: GET /runs/{id} has progress"),
+    BOUNDED("status", status, TEXT, WIRE_NOT_NULL, 0, 0, "PENDING"),
+};
+OBJECT(usage_out_run, "UsageRebuildRun", run_out, WIRE_ANSWER, "A rebuild that was started");
+#undef STRUCT
+
+/* ---- the routes ------------------------------------------------------------------------------ */
+
+#define MINUTE_MS 60000
+static const struct http_bucket analytics = { .name      = "usage analytics",
+                                              .tokens    = 10,
+                                              .period_ms = MINUTE_MS };
+static const struct http_bucket exports   = { .name      = "usage exports",
+                                              .tokens    = 5,
+                                              .period_ms = MINUTE_MS };
+
+#define BASE "/admin/usage"
+#define READS "admin:usage"
+#define WRITES "admin:usage:write"
+#define EXAMPLE "{\"startDate\":\"2025-01-01\",\"endDate\":\"2025-01-31\"}"
+
+const struct http_route usage_routes[] = {
+    { .method     = "GET",
+      .path       = BASE "/days/{date}",
+      .permission = HTTP_MAY_admin,
+      .grant      = READS,
+      .id         = "usage_day",
+      .fn         = usage_http_day,
+      .query      = &usage_in_day,
+      .answer     = &usage_out_day,
+      .flags      = HTTP_BARE,
+      .summary = "Show the usage of a day; it is built if it is not stored, or no longer fresh" },
+    { .method     = "POST",
+      .path       = BASE "/analytics",
+      .permission = HTTP_MAY_admin,
+      .grant      = READS,
+      .id         = "usage_analytics",
+      .fn         = usage_http_analytics,
+      .body       = &usage_in_range,
+      .answer     = &usage_out_analytics,
+      .flags      = HTTP_BARE,
+      .bucket     = &analytics,
+      .example    = EXAMPLE,
+      .summary    = "Add up a range of days, and compare it with the period before" },
+    { .method     = "POST",
+      .path       = BASE "/by-user",
+      .permission = HTTP_MAY_admin,
+      .grant      = READS,
+      .id         = "usage_by_user",
+      .fn         = usage_http_by_user,
+      .body       = &usage_in_page,
+      .answer     = &usage_out_parts,
+      .flags      = HTTP_BARE,
+      .example    = EXAMPLE,
+      .summary    = "Add up a range of days by user" },
+    { .method     = "POST",
+      .path       = BASE "/by-model",
+      .permission = HTTP_MAY_admin,
+      .grant      = READS,
+      .id         = "usage_by_model",
+      .fn         = usage_http_by_model,
+      .body       = &usage_in_page,
+      .answer     = &usage_out_parts,
+      .flags      = HTTP_BARE,
+      .example    = EXAMPLE,
+      .summary    = "Add up a range of days by model" },
+    { .method     = "POST",
+      .path       = BASE "/by-provider",
+      .permission = HTTP_MAY_admin,
+      .grant      = READS,
+      .id         = "usage_by_provider",
+      .fn         = usage_http_by_provider,
+      .body       = &usage_in_page,
+      .answer     = &usage_out_parts,
+      .flags      = HTTP_BARE,
+      .example    = EXAMPLE,
+      .summary    = "Add up a range of days by provider" },
+    { .method     = "POST",
+      .path       = BASE "/refresh-today",
+      .permission = HTTP_MAY_admin,
+      .grant      = WRITES,
+      .id         = "usage_refresh",
+      .fn         = usage_http_refresh,
+      .answer     = &usage_out_day,
+      .flags      = HTTP_BARE,
+      .summary    = "Build the current day now, however fresh it is" },
+    { .method     = "POST",
+      .path       = BASE "/rebuild-cache",
+      .permission = HTTP_MAY_admin,
+      .grant      = WRITES,
+      .id         = "usage_rebuild",
+      .fn         = usage_http_rebuild,
+      .body       = &usage_in_rebuild,
+      .answer     = &usage_out_run,
+      .flags      = HTTP_BARE | HTTP_ACCEPTS,
+      .example    = EXAMPLE,
+      .summary    = "Build a range of days in the background, as a run; complete days only with "
+                    "`force`" },
+    { .method     = "GET",
+      .path       = BASE "/cache/metrics",
+      .permission = HTTP_MAY_admin,
+      .grant      = READS,
+      .id         = "usage_metrics",
+      .fn         = usage_http_metrics,
+      .answer     = &usage_out_metrics,
+      .flags      = HTTP_BARE,
+      .summary    = "Show what this server has counted" },
+    { .method     = "GET",
+      .path       = BASE "/export",
+      .permission = HTTP_MAY_admin,
+      .grant      = READS,
+      .id         = "usage_export",
+      .fn         = usage_http_export,
+      .query      = &usage_in_export,
+      .answer     = &usage_out_export,
+      .flags      = HTTP_BARE,
+      .bucket     = &exports,
+      .summary    = "Export a range of days as JSON or, with ?format=csv, as CSV" },
+};

@@ -1,0 +1,181 @@
+/*
+ * source_sql.c: a day from a SQL query, in a read-only transaction (the guard kit). $1 is the date,
+ * $2 the tenant; a query may use both, the first, or none.
+ *
+ * One column: a row with the day's JSON. Several columns: one row per user, model and provider
+ * (columns of these names, each may be missing), with columns named as the metrics; the rows are
+ * added up here. A query without any row has failed: a day that is not loaded yet must not be kept
+ * as one without usage. An aggregate without GROUP BY gives a row of zeros for such a day.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "apps/usage/source_internal.h"
+#include "base/decimal.h"
+#include "base/error.h"
+
+#define ROWS_MAX 100000
+
+struct rows {
+    const struct usage_source *s;
+    const struct usage_fetch  *f;
+    struct il__buf            *out;
+    struct usage_metrics       total;
+    struct usage_parts         by[USAGE_BY_COUNT];
+    void                      *mem;
+    size_t                     n;
+    bool                       is_document; /* the row has one column */
+    il_status                  status;
+    il_error                  *reterr;
+};
+
+/* A value as the database prints it; money is rounded to micro-units. */
+static bool
+read_value(const char *text, bool money, int64_t *ret)
+{
+    unsigned digits = money ? USAGE_MONEY_DIGITS : 0;
+    char    *end    = NULL;
+
+    if (il__decimal_parse(text, digits, ret) == IL__DECIMAL_OK)
+        return *ret >= 0;
+    double number = strtod(text, &end);
+    if (!money || end == text || *end != '\0' || !(number >= 0 && number < 9e9))
+        return false;
+    *ret = (int64_t)(number * USAGE_MONEY + 0.5);
+    return true;
+}
+
+static bool
+read_metrics(struct rows *r, const il_guard_row *row, struct usage_metrics *ret)
+{
+    *ret = (struct usage_metrics){ 0 };
+    for (size_t i = 0; i < row->n; i++) {
+        for (size_t k = 0; k < USAGE_METRIC_COUNT; k++) {
+            const struct usage_metric *m = &usage_metric_list[k];
+            if (strcmp(row->names[i], m->name) != 0 || row->values[i].data == NULL)
+                continue;
+            if (read_value(row->values[i].data, usage_metric_is_money(m), usage_metric_at(ret, m)))
+                continue;
+            r->status = il__error_set(r->reterr, IL_INVAL, "column %s: '%.40s' is no such number",
+                                      m->name, (const char *)row->values[i].data);
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *
+column(const il_guard_row *row, const char *name)
+{
+    for (size_t i = 0; i < row->n; i++) {
+        if (strcmp(row->names[i], name) == 0)
+            return row->values[i].data;
+    }
+    return NULL;
+}
+
+/* The rows of a part are kept one by one, and added up at the end. */
+static bool
+add_part(struct rows *r, enum usage_by by, const char *name, const struct usage_metrics *m)
+{
+    struct usage_parts *parts = &r->by[by];
+
+    if ((parts->n & (parts->n - 1)) == 0) { /* full: twice as many */
+        struct usage_part *more =
+            il__arena_alloc(&r->mem, MAX(2 * parts->n, 16) * sizeof *parts->items);
+        if (more == NULL)
+            return false;
+        if (parts->n > 0)
+            memcpy(more, parts->items, parts->n * sizeof *more);
+        parts->items = more;
+    }
+    const char *copy         = il__arena_strdup(&r->mem, name);
+    parts->items[parts->n++] = (struct usage_part){ copy, *m };
+    return copy != NULL;
+}
+
+static int
+take_row(void *cookie, const il_guard_row *row)
+{
+    struct rows         *r = cookie;
+    struct usage_metrics m;
+
+    if (row->n == 1) { /* the day's JSON */
+        r->is_document = true;
+        if (r->n++ > 0 || row->values[0].data == NULL || row->values[0].n_bytes == 0)
+            r->status = il__error_set(r->reterr, IL_INVAL, "the query must return one document");
+        else
+            il__buf_add(r->out, row->values[0].data, row->values[0].n_bytes);
+        return r->status == IL_OK;
+    }
+    if (++r->n > ROWS_MAX)
+        r->status = il__error_set(r->reterr, IL_LIMIT, "more than %d rows", ROWS_MAX);
+    if (r->status != IL_OK || !read_metrics(r, row, &m))
+        return 0;
+    bool ok = usage_metrics_add(&r->total, &m);
+    for (enum usage_by by = 0; by < USAGE_BY_COUNT && ok; by++) {
+        const char *name = column(row, usage_by_names[by]);
+        ok               = name == NULL || name[0] == '\0' || add_part(r, by, name, &m);
+    }
+    if (!ok)
+        r->status = il__error_set(r->reterr, IL_LIMIT, "a sum is too large, or no memory is left");
+    return ok && !usage_fetch_stopped(r->s, r->f);
+}
+
+static void
+print_rows(struct rows *r)
+{
+    il__buf_adds(r->out, "{\"metrics\":");
+    il__wire_print(r->out, &usage_wire_metrics, &r->total, 0);
+    for (enum usage_by by = 0; by < USAGE_BY_COUNT; by++) {
+        if (!usage_parts_fold(&r->by[by]))
+            r->out->failed = true;
+        il__buf_addf(r->out, ",\"by_%s\":[", usage_by_names[by]);
+        for (size_t i = 0; i < r->by[by].n; i++) {
+            il__buf_adds(r->out, i > 0 ? "," : "");
+            il__wire_print(r->out, &usage_wire_part, &r->by[by].items[i], 0);
+        }
+        il__buf_addc(r->out, ']');
+    }
+    il__buf_addc(r->out, '}');
+}
+
+/* How many of $1 and $2 the query uses. */
+static size_t
+n_parameters(const char *sql)
+{
+    return strstr(sql, "$2") != NULL ? 2 : strstr(sql, "$1") != NULL ? 1 : 0;
+}
+
+il_status
+usage_fetch_sql(struct usage_source *s, const struct usage_fetch *f, struct il__buf *out,
+                il_error *reterr)
+{
+    il_guard_tx_opts     o        = IL_GUARD_TX_OPTS_INIT;
+    il_guard_tx         *tx       = NULL;
+    struct rows          r        = { .s = s, .f = f, .out = out, .reterr = reterr };
+    const il_guard_value values[] = { il_guard_text(f->date), il_guard_text(f->tenant) };
+    const il_guard_query q        = { .sql      = s->o.query,
+                                      .values   = values,
+                                      .n_values = n_parameters(s->o.query),
+                                      .flags    = IL_GUARD_AS_TEXT,
+                                      .each     = take_row,
+                                      .cookie   = &r };
+
+    o.flags      = IL_GUARD_READ_ONLY;
+    o.timeout_ms = s->o.timeout_ms;
+    il_status st = il_guard_begin(s->guard, &o, &tx, reterr);
+    if (st == IL_OK)
+        st = il_guard_exec(tx, &q, NULL, reterr);
+    il_guard_rollback(tx);
+    if (st == IL_OK)
+        st = r.status;
+    if (st == IL_OK && usage_fetch_stopped(s, f))
+        st = il__error_set(reterr, IL_CANCELLED, "stopped");
+    if (st == IL_OK && r.n == 0)
+        st = il__error_set(reterr, IL_STATE, "the query returned no document and no rows");
+    if (st == IL_OK && !r.is_document)
+        print_rows(&r);
+    il__arena_free(&r.mem);
+    return st;
+}

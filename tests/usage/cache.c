@@ -1,0 +1,704 @@
+/*
+ * cache.c: the cache of daily usage on each store: one build, hits, midnight, failures, refreshes,
+ * tenants, ranges, and the advisory lock of older programs. The clock is the test's.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "usage/rig.h"
+
+/* ---- hits and builds ------------------------------------------------------------------------- */
+
+R_TEST(a_day_is_built_once)
+{
+    struct node         n, other;
+    struct usage_row    row, again;
+    struct usage_counts c;
+
+    node_init(&n, r);
+    node_init(&other, r);
+    node_open(&n);
+    node_open(&other);
+    int64_t at = node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    atomic_fetch_add(&other.now_ms, MINUTES(500000)); /* complete: for ever */
+    T_EQ(node_must(&n, RIG_DATE, USAGE_TAKE, true), at);
+    T_EQ(node_must(&other, RIG_DATE, USAGE_TAKE, true), at);
+    c = node_counts(&n);
+    T_EQU(c.hits, 1);
+    T_EQU(c.misses, 1);
+    T_EQU(c.rebuilds, 1);
+    T_EQU(c.locks, 1);
+    T_EQU(c.locks_held, 0);
+    T_EQU(node_counts(&other).rebuilds, 0);
+    T_TRUE(!node_is_locked(&n, RIG_DATE));
+
+    /* forced: a new build, of which the other process hears; the same figures */
+    T_TRUE(node_row(&n, "default", RIG_DATE, &row));
+    T_TRUE(row.complete && row.updated_ms == at);
+    atomic_fetch_add(&n.now_ms, 1000);
+    T_EQ(node_must(&n, RIG_DATE, USAGE_FORCE, false), at + 1000);
+    T_TRUE(node_row(&n, "default", RIG_DATE, &again));
+    T_EQ(memcmp(&row.figures.total, &again.figures.total, sizeof row.figures.total), 0);
+    T_EQ(node_must(&other, RIG_DATE, USAGE_TAKE, true), at + 1000);
+
+    /* tenants do not meet */
+    T_TRUE(!node_row(&n, "acme", RIG_DATE, &row));
+    struct usage_result got = node_ask(&n, "acme", RIG_DATE, USAGE_TAKE);
+    T_EQ(got.status, IL_OK);
+    rig_drop(&got);
+    T_TRUE(node_row(&n, "acme", RIG_DATE, &again));
+    node_close(&other);
+    node_close(&n);
+}
+
+/* A process that has a copy of the day, and one that reads the row: both see a change at once. */
+R_TEST(a_copy_is_as_new_as_its_marker)
+{
+    struct node a, b;
+    il_op       op = { .type = IL_OP_CACHE_GET, .tenant = "default", .key = USAGE_KEY RIG_DATE };
+    il_error    err;
+
+    node_init(&a, r);
+    node_init(&b, r);
+    node_open(&a);
+    node_open(&b);
+    for (int i = 0; i < 3; i++) {
+        struct node *writer = i % 2 != 0 ? &b : &a;
+        struct node *reader = i % 2 != 0 ? &a : &b;
+        int64_t      at     = node_must(writer, RIG_DATE, i == 0 ? USAGE_TAKE : USAGE_FORCE, false);
+        T_EQ(node_must(reader, RIG_DATE, USAGE_TAKE, true), at);
+        T_OK(il_apply(reader->h, &op, 1, &err), &err);
+        T_EQ(op.status, IL_HIT);
+        T_HAS(op.out.value, "\"is_complete\":true");
+        struct usage_copy *c =
+            usage_copy_find(reader->usage, "default", rig_date(RIG_DATE), op.out.fence);
+        T_TRUE(c != NULL && c->updated_ms == at);
+        usage_copy_unref(c);
+        il_op_release(&op);
+        atomic_fetch_add(&a.now_ms, 10);
+        atomic_store(&b.now_ms, atomic_load(&a.now_ms));
+    }
+    node_close(&b);
+    node_close(&a);
+}
+
+/* ---- midnight -------------------------------------------------------------------------------- */
+
+R_TEST(midnight)
+{
+    static const struct {
+        const char *time;
+        bool        complete;
+    } rows[] = {
+        { "2025-01-15T23:59:59Z", false }, { "2025-01-16T00:00:00Z", false },
+        { "2025-01-16T00:03:00Z", false }, { "2025-01-16T00:05:59.999Z", false },
+        { "2025-01-16T00:06:00Z", true },
+    };
+    struct node      n;
+    struct usage_row row;
+
+    CHECK(setenv("TZ", "Asia/Tokyo", 1) == 0);
+    node_init(&n, r);
+    node_open(&n);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        node_set_time(&n, rows[i].time);
+        int64_t at = node_must(&n, RIG_DATE, USAGE_FORCE, false);
+        T_EQ(at, atomic_load(&n.now_ms)); /* when it started */
+        T_TRUE(node_row(&n, "default", RIG_DATE, &row));
+        T_EQ(row.complete, rows[i].complete);
+    }
+    T_EQU(node_counts(&n).graces, 3); /* not today */
+    node_set_time(&n, "2025-01-20T00:00:00Z");
+    T_EQ(node_must(&n, "2025-01-15", USAGE_TAKE, true), row.updated_ms);
+    struct usage_result future = node_ask(&n, "default", "2025-01-21", USAGE_TAKE);
+    T_EQ(future.status, IL_INVAL);
+    node_close(&n);
+    CHECK(unsetenv("TZ") == 0);
+}
+
+/* What was built within the grace period is built again after its short life, and then kept. */
+R_TEST(a_day_is_not_frozen_too_early)
+{
+    struct node n;
+
+    node_init(&n, r);
+    node_open(&n);
+    node_set_time(&n, "2025-01-16T00:02:00Z");
+    int64_t first = node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    node_set_time(&n, "2025-01-16T00:05:30Z");
+    T_EQ(node_must(&n, RIG_DATE, USAGE_TAKE, true), first);
+    node_set_time(&n, "2025-01-16T00:07:00Z");
+    int64_t second = node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    T_EQ(second, atomic_load(&n.now_ms));
+    node_set_time(&n, "2025-02-16T00:07:00Z");
+    T_EQ(node_must(&n, RIG_DATE, USAGE_TAKE, true), second);
+    node_close(&n);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+R_TEST(a_failure_leaves_everything_as_it_was)
+{
+    struct node      n;
+    struct usage_row row;
+
+    node_init(&n, r);
+    n.from.fail_percent = 100;
+    node_open(&n);
+    struct usage_result got = node_ask(&n, "default", RIG_DATE, USAGE_TAKE);
+    T_EQ(got.status, IL_STATE);
+    T_HAS(got.text, "the source failed");
+    T_TRUE(got.copy == NULL);
+    T_TRUE(!node_is_locked(&n, RIG_DATE));
+    T_TRUE(!node_row(&n, "default", RIG_DATE, &row));
+    T_EQU(node_counts(&n).rebuilds, 0);
+    T_EQU(atomic_load(&n.notes[USAGE_EVENT_failed]), 1);
+
+    n.source->o.fail_percent = 0;
+    node_set_time(&n, "2025-01-15T12:00:00Z");
+    int64_t at               = node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    n.source->o.fail_percent = 100;
+    node_set_time(&n, "2025-01-15T12:05:00Z"); /* its life is over */
+    got = node_ask(&n, "default", RIG_DATE, USAGE_TAKE);
+    T_EQ(got.status, IL_STATE);
+    T_TRUE(got.copy != NULL && got.copy->updated_ms == at); /* stale */
+    rig_drop(&got);
+    T_TRUE(node_row(&n, "default", RIG_DATE, &row) && row.updated_ms == at);
+    T_TRUE(!node_is_locked(&n, RIG_DATE));
+    n.source->o.fail_percent = 0;
+    (void)node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    node_close(&n);
+}
+
+/* Those who waited in another process learn of the failure; they do not all try again. */
+R_TEST(a_failure_is_told_to_those_who_wait)
+{
+    struct node         a, b;
+    struct usage_result got;
+    il_error            err;
+
+    node_init(&a, r);
+    node_init(&b, r);
+    a.from.fail_percent = b.from.fail_percent = 100;
+    node_open(&a);
+    node_open(&b);
+    atomic_store(&a.stop_at, USAGE_PHASE_FETCHED);
+    T_OK(usage_join(a.usage, "default", rig_date(RIG_DATE), USAGE_TAKE, NULL, &err), &err);
+    rig_take(&a.reached);
+    atomic_store(&a.stop_at, -1);
+    CHECK(sem_post(&a.go) == 0);
+    got = node_ask(&b, "default", RIG_DATE, USAGE_TAKE);
+    T_EQ(got.status, IL_STATE);
+    node_close(&b);
+    node_close(&a);
+}
+
+/* The tenant's lease of the day is taken away. */
+static void
+break_lease(struct node *n, const char *tenant)
+{
+    il_op    op = { .type = IL_OP_GET, .tenant = tenant, .key = USAGE_KEY RIG_DATE };
+    il_error err;
+
+    T_OK(il_apply(n->h, &op, 1, &err), &err);
+    T_EQ(op.out.n_items, 1);
+    il_op end = { .type   = IL_OP_BREAK,
+                  .tenant = tenant,
+                  .key    = USAGE_KEY RIG_DATE,
+                  .fence  = op.out.items[0].fence,
+                  .flags  = IL_BREAK_NOW };
+    il_op_release(&op);
+    end.in.lock.reason = "test";
+    T_OK(il_apply(n->h, &end, 1, &err), &err);
+    T_EQ(end.status, IL_OK);
+    il_op_release(&end);
+}
+
+/* A builder that has lost its lease cannot write, however late it comes. Not for the tenant
+ * default, whose builder would still have the advisory lock of PostgreSQL. */
+R_TEST(a_late_builder_cannot_write)
+{
+    struct node         slow, quick;
+    struct usage_row    row;
+    struct usage_result got;
+    il_error            err;
+
+    node_init(&slow, r);
+    node_init(&quick, r);
+    node_open(&slow);
+    node_open(&quick);
+    atomic_store(&slow.stop_at, USAGE_PHASE_FETCHED);
+    T_OK(usage_join(slow.usage, "acme", rig_date(RIG_DATE), USAGE_TAKE, NULL, &err), &err);
+    rig_take(&slow.reached);
+    break_lease(&quick, "acme");
+    atomic_fetch_add(&quick.now_ms, 5);
+    got = node_ask(&quick, "acme", RIG_DATE, USAGE_FORCE);
+    T_EQ(got.status, IL_OK);
+    int64_t at = got.copy->updated_ms;
+    rig_drop(&got);
+    atomic_store(&slow.stop_at, -1);
+    CHECK(sem_post(&slow.go) == 0);
+    got = node_ask(&slow, "acme", RIG_DATE, USAGE_TAKE); /* joins that flight, or finds the row */
+    T_EQ(got.status, IL_OK);
+    T_EQ(got.copy->updated_ms, at);
+    rig_drop(&got);
+    T_TRUE(node_row(&quick, "acme", RIG_DATE, &row) && row.updated_ms == at);
+    T_EQU(node_counts(&slow).rebuilds, 0);
+    node_close(&quick);
+    node_close(&slow);
+}
+
+/* ---- refresh --------------------------------------------------------------------------------- */
+
+static bool
+is_idle(struct node *n)
+{
+    return node_counts(n).rebuilds > 0;
+}
+
+R_TEST(one_refresh_in_the_background)
+{
+    struct node      a, b;
+    struct usage_row row;
+
+    node_init(&a, r);
+    node_init(&b, r);
+    node_open(&a);
+    node_open(&b);
+    node_set_time(&a, "2025-01-15T12:00:00Z");
+    int64_t at = node_must(&a, RIG_DATE, USAGE_TAKE, false);
+    node_set_time(&b, "2025-01-15T12:04:00Z"); /* 80 %: not yet */
+    T_EQ(node_must(&b, RIG_DATE, USAGE_TAKE, true), at);
+    T_EQU(node_counts(&b).locks, 0);
+    node_set_time(&a, "2025-01-15T12:04:01Z");
+    node_set_time(&b, "2025-01-15T12:04:01Z");
+    atomic_store(&b.stop_at, USAGE_PHASE_FETCHED);
+    for (int i = 0; i < 5; i++)
+        T_EQ(node_must(&b, RIG_DATE, USAGE_TAKE, true), at); /* nobody waits for it */
+    rig_take(&b.reached);
+    for (int i = 0; i < 5; i++)
+        T_EQ(node_must(&a, RIG_DATE, USAGE_TAKE, true), at); /* the lease is held: no second one */
+    atomic_store(&b.stop_at, -1);
+    CHECK(sem_post(&b.go) == 0);
+    node_until(&b, is_idle, "the refresh");
+    (void)node_must(&b, RIG_DATE, USAGE_REFRESH, false); /* after it: nothing is left to do */
+    T_EQU(node_counts(&a).rebuilds, 1);
+    T_EQU(node_counts(&b).rebuilds, 1);
+    T_TRUE(node_row(&a, "default", RIG_DATE, &row));
+    T_EQ(row.updated_ms, at + MINUTES(4) + 1000);
+    T_EQ(node_must(&a, RIG_DATE, USAGE_TAKE, true), row.updated_ms);
+    node_close(&b);
+    node_close(&a);
+}
+
+/* ---- contention ------------------------------------------------------------------------------ */
+
+/* So is a build of another process that is waited for. */
+R_TEST(a_build_elsewhere_is_a_failure)
+{
+    struct node         a, b;
+    struct usage_result got;
+    il_error            err;
+
+    node_init(&a, r);
+    node_init(&b, r);
+    b.opts.wait_ms = 50;
+    node_open(&a);
+    node_open(&b);
+    atomic_store(&a.stop_at, USAGE_PHASE_FETCHED);
+    T_OK(usage_join(a.usage, "acme", rig_date(RIG_DATE), USAGE_TAKE, NULL, &err), &err);
+    rig_take(&a.reached);
+    got = node_ask(&b, "acme", RIG_DATE, USAGE_TAKE);
+    T_EQ(got.status, IL_TIMEOUT);
+    T_EQU(node_counts(&b).locks_held, 1);
+    T_EQU(node_counts(&b).locks, 0);
+    T_EQU(node_counts(&a).locks_held, 0);
+    atomic_store(&a.stop_at, -1);
+    CHECK(sem_post(&a.go) == 0);
+    node_close(&b);
+    node_close(&a);
+}
+
+/* A forced build that cannot have the lease answers with the stored day. */
+R_TEST(a_forced_build_in_vain_has_the_old_day)
+{
+    struct node         n;
+    il_acquire_opts     o     = IL_ACQUIRE_OPTS_INIT;
+    il_lease           *lease = NULL;
+    il_error            err;
+    struct usage_result got;
+
+    node_init(&n, r);
+    n.opts.wait_ms = 50;
+    node_open(&n);
+    int64_t at = node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    atomic_fetch_add(&n.now_ms, 1000);
+    T_OK(il_acquire(n.h, USAGE_KEY RIG_DATE, &o, &lease, &err), &err);
+    got = node_ask(&n, "default", RIG_DATE, USAGE_FORCE);
+    T_EQ(got.status, IL_TIMEOUT);
+    T_TRUE(got.copy != NULL && got.copy->updated_ms == at);
+    rig_drop(&got);
+    il_lease_free(lease);
+    node_close(&n);
+}
+
+R_TEST(a_lease_held_elsewhere_is_a_failure)
+{
+    struct node         n;
+    il_acquire_opts     o     = IL_ACQUIRE_OPTS_INIT;
+    il_lease           *lease = NULL;
+    il_error            err;
+    struct usage_result got;
+
+    node_init(&n, r);
+    n.opts.wait_ms = 200;
+    node_open(&n);
+    T_OK(il_acquire(n.h, USAGE_KEY RIG_DATE, &o, &lease, &err), &err);
+    got = node_ask(&n, "default", RIG_DATE, USAGE_TAKE);
+    T_EQ(got.status, IL_TIMEOUT);
+    T_EQU(node_counts(&n).locks_held, 1);
+    T_EQU(node_counts(&n).locks, 0);
+    T_EQU(atomic_load(&n.notes[USAGE_EVENT_contention]), 1);
+    T_EQ(il_lease_release(lease, &err), IL_OK);
+    il_lease_free(lease);
+    (void)node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    T_EQU(node_counts(&n).locks, 1);
+    T_EQU(node_counts(&n).locks_held, 1);
+    node_close(&n);
+}
+
+/* The limit of flights: those beyond it are refused, and the others are made. */
+R_TEST(flights_have_a_limit)
+{
+    struct node n;
+    il_error    err;
+    usage_date  first = rig_date("2000-01-01");
+
+    node_init(&n, r);
+    n.opts.n_threads = 1;
+    node_open(&n);
+    atomic_store(&n.stop_at, USAGE_PHASE_LEADS);
+    for (int i = 0; i < USAGE_FLIGHTS_MAX; i++)
+        T_OK(usage_join(n.usage, "default", first + i, USAGE_TAKE, NULL, &err), &err);
+    T_EQ(usage_join(n.usage, "default", first - 1, USAGE_TAKE, NULL, &err), IL_LIMIT);
+    T_OK(usage_join(n.usage, "default", first, USAGE_TAKE, NULL, &err), &err); /* joins */
+    rig_take(&n.reached);
+    atomic_store(&n.stop_at, -1);
+    usage_stop(n.usage);
+    CHECK(sem_post(&n.go) == 0);
+    T_EQ(usage_join(n.usage, "default", first, USAGE_TAKE, NULL, &err), IL_CANCELLED);
+    node_close(&n);
+}
+
+static void
+note_done(struct usage_waiter *w, struct usage_result *result)
+{
+    usage_copy_unref(result->copy);
+    CHECK(sem_post(w->cookie) == 0);
+}
+
+/* Who was told cannot leave; another flight, perhaps at the same address, is none of its. */
+R_TEST(a_waiter_leaves_its_own_flight)
+{
+    struct node         n;
+    sem_t               done;
+    struct usage_waiter first  = { .done = note_done, .cookie = &done };
+    struct usage_waiter second = first;
+    il_error            err;
+
+    CHECK(sem_init(&done, 0, 0) == 0);
+    node_init(&n, r);
+    node_open(&n);
+    for (int i = 0; i < 20; i++) {
+        T_OK(usage_join(n.usage, "acme", rig_date(RIG_DATE), USAGE_TAKE, &first, &err), &err);
+        rig_take(&done);
+        T_OK(usage_join(n.usage, "acme", rig_date("2025-01-01") + i, USAGE_TAKE, &second, &err),
+             &err);
+        T_TRUE(!usage_leave(n.usage, &first, NULL));
+        if (!usage_leave(n.usage, &second, NULL))
+            rig_take(&done);
+    }
+    node_close(&n);
+    CHECK(sem_destroy(&done) == 0);
+}
+
+/* ---- reads during a rebuild ------------------------------------------------------------------ */
+
+struct reading_along {
+    struct node *n;
+    atomic_bool  stop;
+    unsigned     n_reads;
+    bool         half;
+};
+
+/* The total of a row is that of its only user: 1, 2, 3, … */
+static void
+compare(void *cookie, const struct usage_row *row)
+{
+    struct reading_along     *a     = cookie;
+    const struct usage_parts *users = &row->figures.by[USAGE_BY_USER];
+
+    a->half = a->half || users->n != 1 ||
+              users->items[0].metrics.api_requests != row->figures.total.api_requests;
+}
+
+static void *
+read_along(void *arg)
+{
+    struct reading_along *a    = arg;
+    usage_date            date = rig_date(RIG_DATE);
+
+    while (!atomic_load(&a->stop)) {
+        void    *mem = NULL;
+        il_error err;
+        CHECK(usage_row_range(a->n->tables, "default", date, date, USAGE_BY_USER, &mem, compare, a,
+                              &err) == IL_OK);
+        il__arena_free(&mem);
+        a->n_reads++;
+    }
+    return NULL;
+}
+
+static void
+set_source(il_guard *g, int i)
+{
+    il_guard_tx   *tx = NULL;
+    char           json[160];
+    il_error       err;
+    il_guard_value value;
+
+    (void)snprintf(json, sizeof json,
+                   "{\"metrics\":{\"api_requests\":%d},\"by_user\":{\"u\":{\"api_requests\":%d}}}",
+                   i, i);
+    value = il_guard_text(json);
+    T_OK(il_guard_begin(g, NULL, &tx, &err), &err);
+    T_OK(il_guard_exec(tx,
+                       &(il_guard_query){
+                           .sql = "UPDATE day SET json = $1", .values = &value, .n_values = 1 },
+                       NULL, &err),
+         &err);
+    T_OK(il_guard_commit(tx, &err), &err);
+}
+
+R_TEST(readers_see_old_or_new)
+{
+    struct node          n;
+    struct reading_along a  = { .n = &n };
+    il_guard            *g  = NULL;
+    il_guard_tx         *tx = NULL;
+    pthread_t            thread;
+    char                 url[T_PATH_BYTES + 32];
+    il_error             err;
+
+    (void)snprintf(url, sizeof url, "sqlite:%s/source.db", r->dir);
+    T_OK(il_guard_open(url, NULL, &g, &err), &err);
+    T_OK(il_guard_begin(g, NULL, &tx, &err), &err);
+    T_OK(il_guard_exec(tx, &(il_guard_query){ .sql = "CREATE TABLE day (json TEXT)" }, NULL, &err),
+         &err);
+    T_OK(il_guard_exec(tx, &(il_guard_query){ .sql = "INSERT INTO day VALUES ('')" }, NULL, &err),
+         &err);
+    T_OK(il_guard_commit(tx, &err), &err);
+    node_init(&n, r);
+    n.from = (struct usage_source_opts){ .type       = USAGE_SOURCE_sql,
+                                         .timeout_ms = RIG_LIMIT_MS,
+                                         .database   = url,
+                                         .query      = "SELECT json FROM day" };
+    node_open(&n);
+    CHECK(pthread_create(&thread, NULL, read_along, &a) == 0);
+    for (int i = 1; i <= 30; i++) {
+        set_source(g, i);
+        (void)node_must(&n, RIG_DATE, USAGE_FORCE, false);
+        atomic_fetch_add(&n.now_ms, 1);
+    }
+    atomic_store(&a.stop, true);
+    CHECK(pthread_join(thread, NULL) == 0);
+    T_TRUE(!a.half && a.n_reads > 0);
+    node_close(&n);
+    il_guard_close(g);
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+R_TEST(a_range_leaves_no_day_out)
+{
+    struct node           n;
+    struct usage_range    range;
+    struct usage_range_in in  = { .tenant   = "default",
+                                  .from     = rig_date("2025-01-01"),
+                                  .to       = rig_date("2025-01-31"),
+                                  .by       = USAGE_BY_MODEL,
+                                  .until_ns = INT64_MAX };
+    struct usage_metrics  sum = { 0 };
+    il_error              err;
+
+    node_init(&n, r);
+    node_open(&n);
+    T_OK(usage_range_load(n.usage, &in, &range, &err), &err); /* only looks */
+    T_EQ(range.n, 31);
+    T_EQ(range.days[30].state, USAGE_MISSING);
+    T_EQU(node_counts(&n).rebuilds, 0);
+    usage_range_release(&range);
+    in.build = true;
+    T_OK(usage_range_load(n.usage, &in, &range, &err), &err);
+    T_EQU(node_counts(&n).rebuilds, 31);
+    for (size_t i = 0; i < range.n; i++) {
+        T_EQ(range.days[i].state, USAGE_FRESH);
+        T_TRUE(usage_metrics_add(&sum, &range.days[i].metrics));
+    }
+    T_EQ(memcmp(&sum, &range.total, sizeof sum), 0);
+    memset(&sum, 0, sizeof sum);
+    for (size_t i = 0; i < range.parts.n; i++)
+        T_TRUE(usage_metrics_add(&sum, &range.parts.items[i].metrics));
+    T_EQ(memcmp(&sum, &range.total, sizeof sum), 0);
+    usage_range_release(&range);
+
+    /* a source that fails, and one that is too slow */
+    n.source->o.fail_percent = 100;
+    in.to                    = rig_date("2025-02-02");
+    T_OK(usage_range_load(n.usage, &in, &range, &err), &err);
+    T_EQ(range.days[30].state, USAGE_FRESH);
+    T_EQ(range.days[31].state, USAGE_MISSING);
+    T_HAS(range.error, "the source failed");
+    usage_range_release(&range);
+    n.source->o.fail_percent = 0;
+    n.source->o.cost_ms      = RIG_LIMIT_MS;
+    in.until_ns              = 0;
+    T_OK(usage_range_load(n.usage, &in, &range, &err), &err);
+    T_EQ(range.days[31].state, USAGE_PENDING);
+    usage_range_release(&range);
+    node_close(&n); /* interrupts the builds */
+}
+
+static void
+count_purged(void *cookie, const char *tenant, const char *date)
+{
+    T_STREQ(tenant, "default");
+    T_TRUE(strcmp(date, "2025-01-03") < 0);
+    ++*(int *)cookie;
+}
+
+R_TEST(old_days_are_deleted)
+{
+    struct node      n;
+    struct usage_row row;
+    int              n_seen = 0;
+    int64_t          n_rows = 0;
+    il_error         err;
+
+    node_init(&n, r);
+    node_open(&n);
+    (void)node_must(&n, "2025-01-01", USAGE_TAKE, false);
+    (void)node_must(&n, "2025-01-02", USAGE_TAKE, false);
+    (void)node_must(&n, "2025-01-03", USAGE_TAKE, false);
+    T_OK(
+        usage_row_purge(n.tables, rig_date("2025-01-03"), 10, count_purged, &n_seen, &n_rows, &err),
+        &err);
+    T_EQ(n_seen, 2);
+    T_EQ(n_rows, 2);
+    T_TRUE(!node_row(&n, "default", "2025-01-02", &row));
+    T_TRUE(node_row(&n, "default", "2025-01-03", &row));
+    (void)node_must(&n, "2025-01-02", USAGE_TAKE, false); /* although its marker is there */
+    node_close(&n);
+}
+
+/* ---- older programs -------------------------------------------------------------------------- */
+
+static int
+keep_integer(void *cookie, const il_guard_row *row)
+{
+    *(int64_t *)cookie = row->values[0].integer;
+    return 1;
+}
+
+/* A session of an older program: it has one connection, and what it locks stays locked. */
+static bool
+say(il_guard *neighbour, const char *sql)
+{
+    il_guard_tx *tx  = NULL;
+    int64_t      yes = -1;
+    il_error     err;
+
+    T_OK(il_guard_begin(neighbour, NULL, &tx, &err), &err);
+    T_OK(il_guard_exec(tx, &(il_guard_query){ .sql = sql, .each = keep_integer, .cookie = &yes },
+                       NULL, &err),
+         &err);
+    T_OK(il_guard_commit(tx, &err), &err);
+    return yes == 1;
+}
+
+#define NEIGHBOUR_LOCKS "SELECT pg_try_advisory_lock(20250115)"
+#define NEIGHBOUR_UNLOCKS "SELECT pg_advisory_unlock(20250115)"
+
+R_TEST(older_programs_are_kept_out_and_respected)
+{
+    struct node         n;
+    il_guard           *neighbour = NULL;
+    il_guard_opts       o         = IL_GUARD_OPTS_INIT;
+    struct usage_result got;
+    il_error            err;
+
+    if (!r->is_postgres) {
+        print_message("# only PostgreSQL has advisory locks\n");
+        return;
+    }
+    o.conns_max = 1;
+    T_OK(il_guard_open(r->url, &o, &neighbour, &err), &err);
+    node_init(&n, r);
+    n.opts.wait_ms = 300;
+    node_open(&n);
+
+    /* theirs: we wait to the deadline, for the tenant default only */
+    T_TRUE(say(neighbour, NEIGHBOUR_LOCKS));
+    got = node_ask(&n, "default", RIG_DATE, USAGE_TAKE);
+    T_EQ(got.status, IL_TIMEOUT);
+    T_EQU(node_counts(&n).rebuilds, 0);
+    got = node_ask(&n, "acme", RIG_DATE, USAGE_TAKE);
+    T_EQ(got.status, IL_OK);
+    rig_drop(&got);
+    (void)node_must(&n, "2025-01-16", USAGE_TAKE, false); /* another day */
+    T_TRUE(say(neighbour, NEIGHBOUR_UNLOCKS));
+
+    /* ours: they find it locked from before the build until after the write */
+    atomic_store(&n.stop_at, USAGE_PHASE_FETCHED);
+    T_OK(usage_join(n.usage, "default", rig_date(RIG_DATE), USAGE_TAKE, NULL, &err), &err);
+    rig_take(&n.reached);
+    T_TRUE(!say(neighbour, NEIGHBOUR_LOCKS));
+    atomic_store(&n.stop_at, USAGE_PHASE_FILLED);
+    CHECK(sem_post(&n.go) == 0);
+    rig_take(&n.reached);
+    T_TRUE(!say(neighbour, NEIGHBOUR_LOCKS));
+    atomic_store(&n.stop_at, -1);
+    CHECK(sem_post(&n.go) == 0);
+    (void)node_must(&n, RIG_DATE, USAGE_FORCE, false); /* so the flight before it has landed */
+    T_TRUE(say(neighbour, NEIGHBOUR_LOCKS));
+    T_TRUE(say(neighbour, NEIGHBOUR_UNLOCKS));
+    node_close(&n);
+    il_guard_close(neighbour);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        R_ROW(a_day_is_built_once),
+        R_ROW(a_copy_is_as_new_as_its_marker),
+        R_ROW(midnight),
+        R_ROW(a_day_is_not_frozen_too_early),
+        R_ROW(a_failure_leaves_everything_as_it_was),
+        R_ROW(a_failure_is_told_to_those_who_wait),
+        R_ROW(a_late_builder_cannot_write),
+        R_ROW(one_refresh_in_the_background),
+        R_ROW(a_build_elsewhere_is_a_failure),
+        R_ROW(a_forced_build_in_vain_has_the_old_day),
+        R_ROW(a_lease_held_elsewhere_is_a_failure),
+        R_ROW(flights_have_a_limit),
+        R_ROW(a_waiter_leaves_its_own_flight),
+        R_ROW(readers_see_old_or_new),
+        R_ROW(a_range_leaves_no_day_out),
+        R_ROW(old_days_are_deleted),
+        R_ROW(older_programs_are_kept_out_and_respected),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
