@@ -27,7 +27,7 @@ compile = $(setup) && $(NINJA) -C $(1)
 select  = $(foreach suite,$(SUITES),--suite $(suite)) $(foreach suite,$(NO_SUITES),--no-suite $(suite)) $(TESTS)
 
 .PHONY: build run race test quick test-odd check lint asan tsan clang fuzz attack mutants bench
-.PHONY: torture-guard install clean help
+.PHONY: torture-guard torture-campus install clean help
 
 build: ## build/interlock, and the library in build/src (the default)
 	@tools/setup build
@@ -101,6 +101,13 @@ torture-guard: ## eight processes with 10,000 transfers each through the guard k
 	$(call compile,build,-Dtests=true)
 	@IL_TEST_TRANSFERS=10000 tools/run-tests build --timeout-multiplier 10 \
 	    guard-transfer-sqlite guard-transfer-postgres guard-transfer-bouncer
+
+torture-campus: ## a storm of 20,000 calls by eight processes on the campus, at night
+	@tools/setup build test
+	$(with_tests)
+	$(call compile,build,-Dtests=true)
+	@IL_CAMPUS_CALLS=20000 tools/run-tests build --timeout-multiplier 10 \
+	    campus-storm-sqlite campus-storm-postgres
 
 mutants: ## seeded bugs: each must be detected by the suite
 	@tools/setup build test

@@ -55,11 +55,17 @@ void bench_postgres(struct bench *b, unsigned n_threads);
 void bench_postgres_snapshot(struct bench *b, unsigned unused);
 void bench_redis(struct bench *b, unsigned row);
 void bench_guard(struct bench *b, unsigned is_postgres);
+void bench_ingest_persist(struct bench *b, unsigned is_postgres);
+/* The campus: CAMPUS_ROW_* */
+#define CAMPUS_ROW_POSTGRES 1U
+#define CAMPUS_ROW_HOLD 2U
+void bench_campus(struct bench *b, unsigned row);
 void bench_queue_postgres(struct bench *b, unsigned unused);
 void bench_queue_redis(struct bench *b, unsigned unused);
 void bench_http(struct bench *b, unsigned engine);
 void bench_http_waiters(struct bench *b, unsigned unused);
 void bench_http_trigger(struct bench *b, unsigned unused);
+void bench_usage(struct bench *b, unsigned unused);
 /* The spawner of bench_command() and bench_run(): this program again, as `interlock-bench
  * spawner`. */
 int bench_spawner(void);

@@ -56,7 +56,7 @@ site_open(struct site *s, const struct bench *b, const char *store, const char *
     read_address(s);
 }
 
-static void
+void
 bare_open(struct site *s)
 {
     static const char *const argv[] = { "/proc/self/exe", "--bare", NULL };
@@ -239,7 +239,7 @@ count_waiters(int fd, const struct site *s)
     return n;
 }
 
-static void
+void
 allow_descriptors(void)
 {
     struct rlimit limit;

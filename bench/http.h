@@ -14,6 +14,10 @@ struct site {
 };
 /* pipelines: a folder, or NULL. */
 void site_open(struct site *s, const struct bench *b, const char *store, const char *pipelines);
+/* Bare libmicrohttpd; $BENCH_BARE_BYTES: the size of what it answers to a GET. */
+void bare_open(struct site *s);
+/* As many as this process may have. */
+void allow_descriptors(void);
 int  connect_to(const struct site *s);
 /* Send a request and, if a response is expected, read it (it is short). */
 void ask(int fd, const struct site *s, const char *method, const char *path, const char *body,

@@ -47,11 +47,23 @@ make_response(const char *body)
 }
 
 struct answers {
-    struct MHD_Response *acquired, *released;
+    struct MHD_Response *acquired, *released, *got;
 };
 
+/* A body of $BENCH_BARE_BYTES, for GET. */
+static struct MHD_Response *
+make_sized(void)
+{
+    const char *text = getenv("BENCH_BARE_BYTES");
+    size_t      n    = text != NULL ? strtoul(text, NULL, 10) : 0;
+    char       *body = must_calloc(n + 1, 1);
+
+    memset(body, 'x', n);
+    return make_response(body); /* which keeps it */
+}
+
 static enum MHD_Result
-answer(void *cookie, struct MHD_Connection *c, const char *url, const char *method UNUSED,
+answer(void *cookie, struct MHD_Connection *c, const char *url, const char *method,
        const char *version UNUSED, const char *body UNUSED, size_t *body_bytes, void **state)
 {
     const struct answers *a = cookie;
@@ -65,6 +77,8 @@ answer(void *cookie, struct MHD_Connection *c, const char *url, const char *meth
         *body_bytes = 0;
         return MHD_YES;
     }
+    if (strcmp(method, "GET") == 0)
+        return MHD_queue_response(c, MHD_HTTP_OK, a->got);
     return MHD_queue_response(c, MHD_HTTP_OK,
                               strstr(url, "release") != NULL ? a->released : a->acquired);
 }
@@ -72,7 +86,7 @@ answer(void *cookie, struct MHD_Connection *c, const char *url, const char *meth
 int
 http_bare_main(void)
 {
-    struct answers     a     = { make_response(acquired), make_response(released) };
+    struct answers     a     = { make_response(acquired), make_response(released), make_sized() };
     struct sockaddr_in where = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     struct MHD_Daemon *daemon =
         MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, &a, MHD_OPTION_SOCK_ADDR, &where,

@@ -64,6 +64,7 @@ wanted(FILE *f, const struct report *report, const struct result *r, bool missed
         [WANTED_P99_AT_MOST]    = "p99_ns_at_most",
         [WANTED_RATE_AT_LEAST]  = "rate_at_least",
         [WANTED_BYTES_AT_MOST]  = "bytes_at_most",
+        [WANTED_TIME_AT_MOST]   = "ns_at_most",
     };
 
     (void)fputs(",\n     \"wanted\": ", f);

@@ -28,6 +28,12 @@ static const struct area {
     { "guard-sqlite", bench_guard, false, false,
       "guarded transactions on SQLite, against the same by hand" },
     { "guard-postgres", bench_guard, true, false, "the same on PostgreSQL" },
+    { "campus-enroll-sqlite", bench_campus, 0, false, "enrollments on SQLite, against by hand" },
+    { "campus-enroll-postgres", bench_campus, CAMPUS_ROW_POSTGRES, false, "on PostgreSQL" },
+    { "campus-hold-sqlite", bench_campus, CAMPUS_ROW_HOLD, false,
+      "lock of a license in a finalization, on SQLite" },
+    { "campus-hold-postgres", bench_campus, CAMPUS_ROW_HOLD | CAMPUS_ROW_POSTGRES, false,
+      "the same on PostgreSQL" },
     { "redis-1", bench_redis, 0, false, "pairs on Redis, against SET NX PX and a script" },
     { "redis-16", bench_redis, 1, false, "the same in batches of 16" },
     { "redis-aof", bench_redis, 2, false, "the same with appendfsync always" },
@@ -48,8 +54,13 @@ static const struct area {
     { "http-trigger", bench_http_trigger, 0, true,
       "triggers of pipelines over HTTP, against acquires" },
     { "http-waiters", bench_http_waiters, 0, true, "memory of connections that wait" },
+    { "usage", bench_usage, 0, true,
+      "the usage cache: hits over HTTP, a crowd, a lease, counters" },
     { "run", bench_start, 0, true, "interlock run against flock(1)" },
     { "ingest-parse", bench_ingest_parse, 0, false, "parsing a race page of LiveRC" },
+    { "ingest-persist-sqlite", bench_ingest_persist, false, false,
+      "writing a large event on SQLite, against inserts by hand" },
+    { "ingest-persist-postgres", bench_ingest_persist, true, false, "the same on PostgreSQL" },
     { "command", bench_command, 0, true, "a command of a server, against posix_spawn()" },
     { "run-start", bench_run, 0, true, "starting a pipeline of one step, against posix_spawn()" },
     { "run-whole", bench_run, 1, true, "the same to the run's end" },
@@ -75,7 +86,7 @@ usage(FILE *f)
                 "\n",
                 f);
     for (size_t i = 0; i < ARRAY_LEN(areas); i++)
-        (void)fprintf(f, "  %-18s %s\n", areas[i].name, areas[i].text);
+        (void)fprintf(f, "  %-24s %s\n", areas[i].name, areas[i].text);
 }
 
 static bool

@@ -65,6 +65,7 @@ result_summary(const struct result *r)
         s.missed = s.ours < r->wanted_value;
         break;
     case WANTED_BYTES_AT_MOST:
+    case WANTED_TIME_AT_MOST:
         s.missed = s.ours > r->wanted_value;
         break;
     case WANTED_NOTHING:
@@ -85,7 +86,7 @@ wanted_text(const struct result *r, char out[32])
         (void)snprintf(out, 32, "<= %s", report_value(r->wanted_value, UNIT_NS, value));
     else if (r->wanted == WANTED_RATE_AT_LEAST)
         (void)snprintf(out, 32, ">= %s", report_value(r->wanted_value, r->unit, value));
-    else if (r->wanted == WANTED_BYTES_AT_MOST)
+    else if (r->wanted == WANTED_BYTES_AT_MOST || r->wanted == WANTED_TIME_AT_MOST)
         (void)snprintf(out, 32, "<= %s", report_value(r->wanted_value, r->unit, value));
     else
         (void)snprintf(out, 32, "%s %.2f",

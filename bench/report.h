@@ -27,6 +27,7 @@ enum wanted {
     WANTED_P99_AT_MOST,   /* ours alone, in ns */
     WANTED_RATE_AT_LEAST, /* ours alone, per second */
     WANTED_BYTES_AT_MOST, /* ours alone */
+    WANTED_TIME_AT_MOST,  /* ours alone, in ns */
 };
 
 struct result {
