@@ -184,13 +184,14 @@ is_abandoned(const il_op *op)
 static il_status
 start_here(struct session *s, char id[IL_ID_BYTES_MAX + 1], il_error *reterr)
 {
-    il_op     op = { .type = IL_OP_NONE };
-    char      uuid[37];
-    il_status st = il_uuid(uuid);
+    il_op               op = { .type = IL_OP_NONE };
+    char                uuid[37];
+    struct ingest_start start = s->start;
+    il_status           st    = il_uuid(uuid);
 
-    s->start.id = uuid;
+    start.id = uuid;
     if (st == IL_OK)
-        st = il__ingest_start_op(&s->start, &s->mem, &op, reterr);
+        st = il__ingest_start_op(&start, &s->mem, &op, reterr);
     if (st == IL_OK)
         st = il_apply(s->cli->store, &op, 1, reterr);
     if (st != IL_OK)

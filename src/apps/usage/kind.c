@@ -99,7 +99,7 @@ add_tenant(void *cookie, const struct il__data_tenant *t)
 il_status
 usage_tenants_read(struct usage_app *app, il_error *reterr)
 {
-    struct reading_tenants r = { .all = NULL };
+    struct reading_tenants r  = { .all = NULL };
     il_status              st = IL_OK;
 
     do {
