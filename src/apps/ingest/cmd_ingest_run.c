@@ -29,6 +29,7 @@ struct session {
     int                   signal_fd; /* -1: signals have their usual effect */
     int                   signal;    /* that asked us to stop; 0 = none */
     sigset_t              mask;      /* before */
+    char                  by[64];    /* the user, as start.by */
     struct ingest_start   start;
     struct il__data      *data;
     struct tables_place  *place;
@@ -475,14 +476,14 @@ conclude(struct session *s, json_t *run)
 static int
 run(struct session *s, const char *event_id)
 {
-    char     id[IL_ID_BYTES_MAX + 1] = "", by[64];
+    char     id[IL_ID_BYTES_MAX + 1] = "";
     json_t  *view                    = NULL;
     il_error err                     = { .message = "" };
 
-    wrap_user(by, sizeof by);
+    wrap_user(s->by, sizeof s->by);
     s->remote       = il__cli_is_remote(s->cli);
     s->start.tenant = CLI_SETTING(s->cli, tenant)->text;
-    s->start.by     = by;
+    s->start.by     = s->by;
     s->start.type   = "cli";
     s->start.policy = s->start.wait ? IL_POLICY_QUEUE : IL_POLICY_REJECT;
     if (s->detach && !s->remote)

@@ -318,7 +318,7 @@ struct head_row {
     struct ingest_tx  *t;
     struct ingest_head head;
     const char        *id;
-    bool               there, no_memory;
+    bool               there;
 };
 
 static int
@@ -330,7 +330,6 @@ take_head(void *cookie, const il_guard_row *row)
     h->head.source_event_id = il__arena_strdup(&h->t->mem, row->values[0].data);
     h->head.slug            = il__arena_strdup(&h->t->mem, row->values[1].data);
     h->head.depth           = il__ingest_depth(row->values[2].data);
-    h->no_memory            = h->head.source_event_id == NULL || h->head.slug == NULL;
     return 0;
 }
 
@@ -351,11 +350,12 @@ il__ingest_lock_event(struct ingest_tx *t, const char *event_id, struct ingest_h
                             take_head, &h, NULL, reterr);
     if (st == IL_NOT_FOUND || (st == IL_OK && !h.there))
         return il__error_set(reterr, IL_NOT_FOUND, "event %.64s not found", event_id);
-    if (st == IL_OK && h.no_memory)
+    if (st != IL_OK)
+        return st;
+    if (h.head.source_event_id == NULL || h.head.slug == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    if (st == IL_OK)
-        *ret = h.head;
-    return st;
+    *ret = h.head;
+    return IL_OK;
 }
 
 il_status
@@ -400,7 +400,6 @@ take_source(void *cookie, const il_guard_row *row)
     h->there     = true;
     h->id        = il__arena_strdup(&h->t->mem, row->values[0].data);
     h->head.slug = il__arena_strdup(&h->t->mem, row->values[1].data);
-    h->no_memory = h->id == NULL || h->head.slug == NULL;
     return 0;
 }
 
@@ -408,7 +407,7 @@ take_source(void *cookie, const il_guard_row *row)
 static il_status
 found_event(const struct make *m, const struct head_row *h, il_error *reterr)
 {
-    if (h->no_memory)
+    if (h->id == NULL || h->head.slug == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     if (strcmp(h->head.slug, m->slug) != 0)
         return il__error_set(reterr, IL_INVAL,
@@ -667,8 +666,8 @@ write_entries(struct ingest_tx *t, const char *event_id, const struct liverc_ent
 static il_status
 write_event(struct ingest_tx *t, void *cookie, il_error *reterr)
 {
-    const struct event_write *e = cookie;
-    struct ingest_head        head;
+    const struct event_write *e    = cookie;
+    struct ingest_head        head = { .source_event_id = "", .slug = "" };
 
     il_status st = il__ingest_lock_event(t, e->event_id, &head, reterr);
     if (st == IL_OK && e->event != NULL && strcmp(e->event->id, head.source_event_id) != 0)
@@ -741,9 +740,9 @@ require_all(struct ingest_tx *t, const struct finish *f, il_error *reterr)
 static il_status
 finish(struct ingest_tx *t, void *cookie, il_error *reterr)
 {
-    static const struct app_statement set = APP_STATEMENT(event_finish);
-    struct finish                    *f   = cookie;
-    struct ingest_head                head;
+    static const struct app_statement set  = APP_STATEMENT(event_finish);
+    struct finish                    *f    = cookie;
+    struct ingest_head                head = { 0 };
 
     il_status st = il__ingest_lock_event(t, f->event_id, &head, reterr);
     /* none -> laps_full and laps_full -> laps_full; the source is one of the two in any case */

@@ -79,8 +79,11 @@ normalise(void **mem, const char *text, const char **ret, il_error *reterr)
     bool ok = il__liverc_normalise(text, strlen(text), &b) && !b.failed;
     if (ok && b.n_bytes > LIVERC_TEXT_BYTES_MAX)
         return il__error_set(reterr, IL_INVAL, TOO_LONG, LIVERC_TEXT_BYTES_MAX);
-    *ret = ok ? il__arena_strdup(mem, il__buf_str(&b)) : NULL;
-    return *ret != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, NO_MEMORY);
+    const char *copy = ok ? il__arena_strdup(mem, il__buf_str(&b)) : NULL;
+    if (copy == NULL)
+        return il__error_set(reterr, IL_NOMEM, NO_MEMORY);
+    *ret = copy;
+    return IL_OK;
 }
 
 il_status
@@ -88,7 +91,7 @@ il__ingest_user_take(const struct ingest_user *u, void **mem, struct ingest_user
                      il_error *reterr)
 {
     const char        *transponder = u->transponder != NULL ? u->transponder : "";
-    struct ingest_user taken       = { 0 };
+    struct ingest_user taken       = { .name = "" };
 
     il_status st = check_user(u, transponder, reterr);
     if (st == IL_OK)
