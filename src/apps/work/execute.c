@@ -354,7 +354,12 @@ read_meta(struct work_execution *e, const char *meta)
         work_run_fail(&e->pub, false, none);
         work_run_say(&e->pub, "%s", none);
     }
-    e->parameters = json_dumps(e->pub.parameters, JSON_COMPACT);
+    char *text = json_dumps(e->pub.parameters, JSON_COMPACT);
+    /* on_renewed() may already record the run. Set once, so that a reader that has seen the text
+     * under the mutex may use it without. */
+    il__mutex_lock(&e->mutex);
+    e->parameters = text;
+    il__mutex_unlock(&e->mutex);
 }
 
 static void

@@ -36,7 +36,7 @@ struct work_execution {
     int64_t                created_at_ms;
     int64_t                began_ns;
     json_t                *meta;       /* of the slot; owns pub.parameters */
-    char                  *parameters; /* JSON text, for the history */
+    char                  *parameters; /* JSON text, for the history; set once, under mutex */
     struct work_live       live;
     bool                   live_ready;
     _Atomic int64_t        sign_ns; /* last sign of life; 0 = never */
