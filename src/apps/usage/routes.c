@@ -85,13 +85,52 @@ struct usage_held {
     struct usage_waiter  waiter;
     struct usage_result  result;
     struct usage_held   *next, *next_landed;
+    /* Sharing a read; on the loop. */
+    bool               reading;  /* in app->reading: a thread reads its row */
+    bool               has_read; /* `result` is that of the read */
+    struct usage_held *readers;  /* those who wait for that read */
+    struct usage_held *reader;   /* whose read this one waits for; NULL = none */
 };
+
+static void
+unlink_held(struct usage_held **at, const struct usage_held *h)
+{
+    while (*at != h)
+        at = &(*at)->next;
+    *at = h->next;
+}
+
+/* It reads no more: with its result, or without one if the request ended before; then the others
+ * have to read for themselves. */
+static void
+stop_reading(struct usage_held *h)
+{
+    h->reading = false;
+    unlink_held(&h->app->reading, h);
+    while (h->readers != NULL) {
+        struct usage_held *other = h->readers;
+        h->readers               = other->next;
+        other->reader            = NULL;
+        other->has_read          = h->has_read;
+        if (h->has_read) {
+            other->result = h->result;
+            if (h->result.copy != NULL)
+                usage_copy_ref(h->result.copy);
+        }
+        if (other->r->in_errand) /* else the server is closing and has dropped it */
+            http_errand_resume(other->r);
+    }
+}
 
 static void
 end_day(struct http_request *r)
 {
     struct usage_held *h = r->ended_cookie;
 
+    if (h->reader != NULL)
+        unlink_held(&h->reader->readers, h);
+    if (h->reading)
+        stop_reading(h);
     usage_copy_unref(h->result.copy);
     usage_copy_unref(h->old);
 }
@@ -164,11 +203,7 @@ answer_day(struct http_request *r)
 static void
 resume(struct usage_held *h)
 {
-    struct usage_held **at = &h->app->held;
-
-    while (*at != h)
-        at = &(*at)->next;
-    *at = h->next;
+    unlink_held(&h->app->held, h);
     http_errand_resume(h->r); /* h may be gone now */
 }
 
@@ -277,7 +312,7 @@ say_read(struct http_request *r, bool hit)
 }
 
 static void
-did_read(struct http_request *r)
+answer_read(struct http_request *r)
 {
     struct usage_held *h    = r->ended_cookie;
     struct usage      *u    = h->app->usage;
@@ -297,6 +332,58 @@ did_read(struct http_request *r)
         h->result = (struct usage_result){ .status = IL_OK };
         hold(r);
     }
+}
+
+static void
+did_read(struct http_request *r)
+{
+    struct usage_held *h = r->ended_cookie;
+
+    h->has_read = true;
+    stop_reading(h);
+    answer_read(r);
+}
+
+static void share_read(struct http_request *r);
+
+static void
+did_share(struct http_request *r)
+{
+    const struct usage_held *h = r->ended_cookie;
+
+    if (h->has_read)
+        answer_read(r);
+    else
+        share_read(r);
+}
+
+/*
+ * Requests for one day share a read of its row, so that a crowd needs one thread of the pool and
+ * not all of them. Only with the same token: a row that was written since the read began has
+ * another one as soon as its writer says so, and whoever has seen that reads again.
+ */
+static void
+share_read(struct http_request *r)
+{
+    struct usage_held *h     = r->ended_cookie;
+    struct usage_held *first = h->app->reading;
+
+    while (first != NULL && !(first->date == h->date && first->token == h->token &&
+                              strcmp(first->r->caller->tenant, r->caller->tenant) == 0))
+        first = first->next;
+    if (first != NULL) {
+        h->reader      = first;
+        h->next        = first->readers;
+        first->readers = h;
+        http_errand_hold(r, did_share);
+        return;
+    }
+    http_pool(r, read_day, did_read);
+    if (!r->pooled)
+        return; /* refused, and answered */
+    h->reading      = true;
+    h->next         = h->app->reading;
+    h->app->reading = h;
 }
 
 /* The marker is known: with a copy of that version, the day is answered at once. */
@@ -319,7 +406,7 @@ looked(struct http_request *r)
     }
     usage_copy_unref(h->result.copy);
     h->result.copy = NULL;
-    http_pool(r, read_day, did_read);
+    share_read(r);
 }
 
 /* NULL: answered. */

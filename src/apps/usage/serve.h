@@ -28,7 +28,8 @@ struct usage_app {
     struct usage_setup  setup;
     struct usage       *usage; /* setup.usage; NULL: no source is configured */
     struct work        *work;
-    struct usage_held  *held; /* requests; on the loop */
+    struct usage_held  *held;    /* requests; on the loop */
+    struct usage_held  *reading; /* those that read a row for all who ask for it; on the loop */
 
     int64_t            purge_ns; /* kind.c: when to purge again */
     struct il__mutex   mutex;    /* protects the rest */
