@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import signal
 import sqlite3
 import tempfile
 import threading
@@ -130,26 +129,6 @@ def crowd(engine):
             assert len(done) == n and all(a.status == 200 and a.json["metrics"]["api_requests"] == 1 for a in done), done
             assert r.fetched().count(date) == 1, r.fetched()
         assert sum(r.counts(s)["cacheRebuilds"] for s in r.all) == 3
-
-
-def test_crowd_at_once():
-    """180 callers of a missing day in one turn of the loop, more than the pool has places for a tenant: they share one read and one build."""
-    with Rig("sqlite") as r:
-        clients = [r.a.new_client() for _ in range(180)]
-        for client in clients:
-            client.get("/health").expect(200)  # connected
-        r.a.send(signal.SIGSTOP)
-        for client in clients:
-            client.conn.request("GET", f"{U}/days/{day(20)}", headers={"X-API-Key": client.key})
-        r.a.send(signal.SIGCONT)
-        statuses = []
-        for client in clients:
-            answer = client.conn.getresponse()
-            answer.read()
-            statuses.append(answer.status)
-            client.close()
-        assert statuses == [200] * 180, {s: statuses.count(s) for s in statuses}
-        assert r.fetched() == [day(20)], r.fetched()
 
 
 def killed(engine):
