@@ -116,6 +116,9 @@ C_TEST(what_cannot_be_finalized)
     T_DO(f, campus_match_create, "m", &m, .tournament = "t", .home = "u1", .away = "u2");
     T_EQ(T_CALL(f, campus_finalize, NULL, NULL, .tournament = "t"), CAMPUS_E_MATCHES_UNFINISHED);
     T_HAS(f->err.message, "1 matches");
+    /* COMPLETED would be a dead end: no match can be finished there, and nobody be paid. */
+    T_EQ(T_CALL(f, campus_transition, NULL, NULL, .tournament = "t", .state = "COMPLETED"),
+         CAMPUS_E_MATCHES_UNFINISHED);
     T_DO(f, campus_match_finish, NULL, &m, .match = "m", .home_goals = 2, .away_goals = 1);
     T_DO(f, campus_match_finish, NULL, &m, .match = "m", .home_goals = 2, .away_goals = 1);
     T_EQ(T_CALL(f, campus_match_finish, NULL, &m, .match = "m", .home_goals = 3),

@@ -451,6 +451,7 @@ transition(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_call       *c  = op->c;
     struct campus_tournament *t  = op->out;
     enum campus_state         from, to = campus_state_named(op->in->state);
+    struct campus_rows        matches;
     bool                      repeated = false;
 
     il_status st = campus_lock(c, tx, CAMPUS_SEMESTER(c, op->in->tournament),
@@ -462,6 +463,8 @@ transition(void *cookie, il_guard_tx *tx, il_error *reterr)
     if (st != IL_OK || repeated)
         return st;
     st = check_edge(op, t, from, to, reterr);
+    if (st == IL_OK && to == CAMPUS_COMPLETED)
+        st = campus_require_matches(op, tx, &matches, reterr);
     if (st == IL_OK && to == CAMPUS_CANCELLED)
         st = cancel_all(op, tx, reterr);
     if (st == IL_OK)

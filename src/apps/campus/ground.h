@@ -145,5 +145,9 @@ il_status campus_skills_store(struct campus_call *c, il_guard_tx *tx, const char
 il_status campus_move(struct campus_call *c, il_guard_tx *tx, const char *tournament,
                       enum campus_state from, enum campus_state to, const char *event,
                       il_error *reterr) MUST_USE;
+/* reward.c: refuse while matches are unfinished: outside IN_PROGRESS, none can be finished. The
+ * tournament's row is locked. *ret: the row of matches_unfinished. */
+il_status campus_require_matches(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret,
+                                 il_error *reterr) MUST_USE;
 
 #endif

@@ -58,19 +58,28 @@ final_release(struct final *f)
 /* ---- closing the tournament ------------------------------------------------------------------ */
 
 /* Rank the players, unless that is done or somebody has been paid by the ranks that exist. */
+il_status
+campus_require_matches(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret,
+                       il_error *reterr)
+{
+    static const struct app_statement look = APP_STATEMENT(matches_unfinished);
+
+    il_status st = campus_read(op->c, tx, &look, OF(op), ret, reterr);
+    if (st == IL_OK && campus_int(ret, 0, 0) > 0)
+        st = campus_refuse(op->c, CAMPUS_E_MATCHES_UNFINISHED, reterr,
+                           "tournament %s: %" PRId64 " matches are not finished",
+                           op->in->tournament, campus_int(ret, 0, 0));
+    return st;
+}
+
 static il_status
 rank_players(struct campus_op *op, il_guard_tx *tx, il_error *reterr)
 {
-    static const struct app_statement look  = APP_STATEMENT(matches_unfinished);
     static const struct app_statement clear = APP_STATEMENT(rankings_clear);
     static const struct app_statement make  = APP_STATEMENT(rankings_make);
     struct campus_rows                r;
 
-    il_status st = campus_read(op->c, tx, &look, OF(op), &r, reterr);
-    if (st == IL_OK && campus_int(&r, 0, 0) > 0)
-        st = campus_refuse(op->c, CAMPUS_E_MATCHES_UNFINISHED, reterr,
-                           "tournament %s: %" PRId64 " matches are not finished",
-                           op->in->tournament, campus_int(&r, 0, 0));
+    il_status st = campus_require_matches(op, tx, &r, reterr);
     if (st != IL_OK || campus_int(&r, 0, 1) == campus_int(&r, 0, 2) || campus_int(&r, 0, 3) > 0)
         return st;
     st = campus_run(tx, &clear, OF(op), NULL, reterr);
