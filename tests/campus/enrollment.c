@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "apps/campus/ground.h"
+#include "base/clock.h"
 #include "campus/field.h"
 
 #define N 8
@@ -266,6 +267,55 @@ C_TEST(cancelling_meets_enrollments_and_bookings)
     t_verify(f);
 }
 
+/* A session that is created while its tournament is cancelled: refused, or cancelled with it. */
+C_TEST(a_session_meets_the_end_of_its_tournament)
+{
+    static struct t_task tasks[2];
+    int64_t              start_ms = il__clock_wall_ms() + 2 * F_DAY_MS;
+
+    t_users(f, 1, 100, NULL);
+    for (unsigned i = 0; i < 8; i++) {
+        char t[16], s[16];
+        (void)snprintf(t, sizeof t, "t%u", i);
+        (void)snprintf(s, sizeof s, "s%u", i);
+        t_tournament(f, t, 8, 0, CAMPUS_ENROLLMENT_OPEN);
+        tasks[0] = (struct t_task){ .fn = campus_transition,
+                                    .in = { .tournament = t, .state = "CANCELLED" } };
+        tasks[1] = (struct t_task){ .fn = campus_session_create,
+                                    .in = { .tournament = t,
+                                            .name       = s,
+                                            .capacity   = 1,
+                                            .start_ms   = start_ms,
+                                            .end_ms     = start_ms + F_DAY_MS } };
+        (void)snprintf(tasks[1].id, sizeof tasks[1].id, "%s", s);
+        t_at_once(f, tasks, 2);
+        T_EQ(tasks[0].code, CAMPUS_OK);
+        T_TRUE(tasks[1].code == CAMPUS_OK || tasks[1].code == CAMPUS_E_TOURNAMENT_STATE);
+        enum campus_code found = T_CALL(f, campus_book, NULL, NULL, .session = s, .user = "u1");
+        T_EQ(found,
+             tasks[1].code == CAMPUS_OK ? CAMPUS_E_TOURNAMENT_STATE : CAMPUS_E_SESSION_NOT_FOUND);
+    }
+    T_EQ(T_CALL(f, campus_session_create, NULL, NULL, .tournament = "t0", .name = "late",
+                .capacity = 1, .start_ms = start_ms, .end_ms = start_ms + 1),
+         CAMPUS_E_TOURNAMENT_STATE);
+    t_verify(f);
+}
+
+/* It is over in the archive, too; and what a call has made it finds again. */
+C_TEST(nothing_is_booked_in_an_archived_tournament)
+{
+    t_users(f, 1, 100, NULL);
+    t_tournament(f, "t", 8, 0, CAMPUS_ENROLLMENT_OPEN);
+    t_session(f, "s", "t", 2, 10, 48);
+    t_move(f, "t", CAMPUS_CANCELLED);
+    T_DO(f, campus_transition, NULL, NULL, .tournament = "t", .state = "ARCHIVED");
+    T_EQ(T_CALL(f, campus_book, NULL, NULL, .session = "s", .user = "u1"),
+         CAMPUS_E_TOURNAMENT_STATE);
+    t_session(f, "s", "t", 2, 10, 48); /* the call of before, repeated */
+    T_EQ(t_credits(f, "u1"), 100);
+    t_verify(f);
+}
+
 /* ---- the order of locks ---------------------------------------------------------------------- */
 
 static il_status
@@ -308,6 +358,8 @@ main(void)
         C_ROW(leaving_at_once_refunds_once),
         C_ROW(a_balance_never_becomes_negative),
         C_ROW(cancelling_meets_enrollments_and_bookings),
+        C_ROW(a_session_meets_the_end_of_its_tournament),
+        C_ROW(nothing_is_booked_in_an_archived_tournament),
         C_ROW(the_opposite_order_is_refused),
     };
 

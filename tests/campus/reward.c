@@ -124,6 +124,8 @@ C_TEST(what_cannot_be_finalized)
     T_EQ(T_CALL(f, campus_match_finish, NULL, &m, .match = "m", .home_goals = 3),
          CAMPUS_E_MATCH_FINISHED);
     T_DO(f, campus_finalize, NULL, NULL, .tournament = "t");
+    T_DO(f, campus_match_create, "m", &m, .tournament = "t", .home = "u1", .away = "u2");
+    T_STREQ(m.id, "m"); /* repeated: found, though nothing can be added any more */
     T_EQ(T_CALL(f, campus_match_create, NULL, &m, .tournament = "t", .home = "u1", .away = "u2"),
          CAMPUS_E_TOURNAMENT_STATE);
     t_verify(f);

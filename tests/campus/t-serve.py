@@ -1,11 +1,16 @@
 """The campus in the server: routes, refusals, Idempotency-Key down to the ledger, metrics, --server. On SQLite and PostgreSQL."""
 import contextlib
+import http.client
 import json
 import os
 import re
 import shutil
 import signal
+import sqlite3
+import subprocess
 import tempfile
+import threading
+import time
 import uuid
 
 import fleet
@@ -21,7 +26,9 @@ class Rig:
             self.store = f"sqlite:{self.folder}/store.db"
         else:
             fleet.servers()
-            self.store = os.environ["IL_TEST_POSTGRES"] + f"&schema=il_campus_{uuid.uuid4().hex[:12]}"
+            self.schema = f"il_campus_{uuid.uuid4().hex[:12]}"
+            self.store = os.environ["IL_TEST_POSTGRES"] + f"&schema={self.schema}"
+        self.engine = engine
         self.key = None
         self.start()
 
@@ -103,6 +110,7 @@ def sessions(engine):
         b = r.post(f"/sessions/{s}/book", {"user": bob}, status=201)
         assert (a["status"], b["status"], b["waitlist_position"]) == ("CONFIRMED", "WAITLISTED", 1), b
         refused(r.post(f"/bookings/{b['id']}/confirm"), 400, "SESSION_FULL")
+        assert "PRESENT, ABSENT or LATE" in r.post(f"/bookings/{a['id']}/attendance", {"status": "DRUNK"}, status=400)["error"]["message"]
         assert r.post(f"/bookings/{a['id']}/attendance", status=200)["status"] == "PRESENT"
         assert r.post(f"/bookings/{a['id']}/cancel", status=200)["status"] == "CANCELLED"
         refused(r.post(f"/bookings/{a['id']}/cancel"), 409, "BOOKING_CANCELLED")
@@ -113,8 +121,102 @@ def sessions(engine):
         assert r.command("enroll", "none", ada).returncode == 1
 
 
+class Sqlite:
+    """The database of the campus or of the store, beside the server."""
+
+    def __init__(self, r, what):
+        self.tables, self.once = "", "il_once"
+        self.db = sqlite3.connect(f"{r.folder}/store{'-campus' if what == 'campus' else ''}.db", timeout=20, isolation_level=None)
+
+    def ask(self, sql):
+        return self.db.execute(sql).fetchall()
+
+    def hold(self):
+        """Nobody else writes from here on."""
+        self.ask("BEGIN IMMEDIATE")
+
+    def free(self):
+        self.ask("ROLLBACK")
+
+    def end(self):
+        self.db.close()
+
+
+class Postgres:
+    def __init__(self, r, what):
+        self.held = f"{r.schema}_campus.semester_enrollments" if what == "campus" else f"{r.schema}.once"
+        self.tables, self.once = f"{r.schema}_campus.", f"{r.schema}.once"
+        self.process = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", os.environ["IL_TEST_POSTGRES"]], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def ask(self, sql):
+        self.process.stdin.write(f"{sql};\n\\echo end\n")
+        self.process.stdin.flush()
+        rows = []
+        for line in self.process.stdout:
+            if line == "end\n":
+                return rows
+            rows.append(tuple(line.rstrip("\n").split("|")))
+        raise AssertionError("psql has ended: " + sql)
+
+    def hold(self):
+        self.ask(f"BEGIN; LOCK TABLE {self.held} IN EXCLUSIVE MODE")
+
+    def free(self):
+        """What a dead server has sent does not happen: its backends do not wait for the lock any longer."""
+        self.ask(f"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = '{self.held}'::regclass AND NOT granted"
+                 if self.held.endswith(".once") else "SELECT 1")
+        self.ask("ROLLBACK")
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(20)
+        self.process.stdout.close()
+
+
+def appears(database, sql):
+    """Wait until the count is not 0."""
+    end = time.monotonic() + 30 * lib.SLOW
+    while int(database.ask(sql)[0][0]) == 0:
+        assert time.monotonic() < end, sql
+        time.sleep(0.01)
+
+
+def lose(r, path, body, once):
+    """A call whose server dies."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        r.post(path, body, once=once)
+
+
+def killed_before_the_answer(engine):
+    """The effect is there and the server dies before the answer is stored: the same key finds the effect."""
+    with rig(engine) as r:
+        ada, t = r.user("ada"), r.tournament("cup")
+        campus, store = ((Sqlite if engine == "sqlite" else Postgres)(r, what) for what in ("campus", "store"))
+        campus.hold()  # the effect waits until the key is claimed
+        call = threading.Thread(target=lose, args=(r, f"/tournaments/{t}/enroll", {"user": ada}, "k"))
+        call.start()
+        appears(store, f"SELECT count(*) FROM {store.once} WHERE state = 1")
+        store.hold()  # and from here on, no answer can be stored
+        campus.free()
+        appears(campus, f"SELECT count(*) FROM {campus.tables}semester_enrollments")
+        r.server.send(signal.SIGKILL)
+        call.join()
+        r.server.end()
+        store.free()
+        store.ask(f"UPDATE {store.once} SET expires_ms = 0 WHERE state = 1")  # its claim runs out
+        r.start()
+        again = r.post(f"/tournaments/{t}/enroll", {"user": ada}, once="k", status=201)
+        assert [(again["id"],)] == campus.ask(f"SELECT id FROM {campus.tables}semester_enrollments")
+        assert int(campus.ask(f"SELECT count(*) FROM {campus.tables}credit_transactions WHERE type = 'TOURNAMENT_ENROLLMENT'")[0][0]) == 1
+        assert r.get(f"/users/{ada}")["credit_balance"] == 90
+        assert r.post(f"/tournaments/{t}/enroll", {"user": ada}, once="k", status=201) == again
+        campus.end()
+        store.end()
+
+
 def a_key_is_one_effect(engine):
-    """Also if the server dies after the effect and before the answer is stored."""
+    """Also for a server that was killed and started again."""
     with rig(engine) as r:
         ada, t = r.user("ada"), r.tournament("cup")
         first = r.post(f"/tournaments/{t}/enroll", {"user": ada}, once="k1", status=201)
@@ -132,7 +234,7 @@ def a_key_is_one_effect(engine):
 
 
 for ENGINE in ("sqlite", "postgres"):
-    for FUNCTION in (a_season, sessions, a_key_is_one_effect):
+    for FUNCTION in (a_season, sessions, a_key_is_one_effect, killed_before_the_answer):
         def TEST(engine=ENGINE, function=FUNCTION):
             function(engine)
         TEST.__doc__ = f"{FUNCTION.__name__}, {ENGINE}"

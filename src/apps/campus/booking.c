@@ -113,9 +113,9 @@ check_book(struct campus_op *op, const struct campus_rows *r, il_error *reterr)
     if (campus_text(r, 0, IS_LIVE) != NULL)
         return campus_refuse(c, CAMPUS_E_ALREADY_BOOKED, reterr,
                              "user %s has booked session %s already", in->user, in->session);
-    if (state != NULL && campus_state_named(state) == CAMPUS_CANCELLED)
+    if (state != NULL && campus_state_is_closed(campus_state_named(state)))
         return campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                             "the tournament of session %s is cancelled", in->session);
+                             "the tournament of session %s is %s", in->session, state);
     if (campus_int(r, 0, IS_START) - c->now_ms < CAMPUS_BOOK_BEFORE_MS)
         return campus_refuse(c, CAMPUS_E_SESSION_TOO_SOON, reterr,
                              "session %s starts in less than %" PRId64 " hours", in->session,
@@ -411,13 +411,16 @@ attend(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_rows r;
 
     il_status st = lock_booking(op, tx, false, &b, reterr);
-    if (st == IL_OK && strcmp(b.live.state, "CONFIRMED") != 0)
+    if (st == IL_OK)
+        st = campus_read(c, tx, &get, CAMPUS_OF(c, b.live.id), &r, reterr);
+    bool repeated = st == IL_OK && r.n > 0 && strcmp(campus_text(&r, 0, 0), c->id) == 0;
+    if (st == IL_OK && !repeated && strcmp(b.live.state, "CONFIRMED") != 0)
         st = campus_refuse(c, CAMPUS_E_BOOKING_NOT_CONFIRMED, reterr, "booking %s is %s", b.live.id,
                            b.live.state);
-    if (st == IL_OK)
+    if (st == IL_OK && r.n == 0)
         st = il_guard_insert_or_get(tx, "attendance", row, ARRAY_LEN(row), unique,
                                     ARRAY_LEN(unique), NULL, NULL, reterr);
-    if (st == IL_OK)
+    if (st == IL_OK && r.n == 0)
         st = campus_read(c, tx, &get, CAMPUS_OF(c, b.live.id), &r, reterr);
     if (st == IL_OK)
         *(struct campus_attendance *)op->out =
@@ -431,6 +434,11 @@ attend(void *cookie, il_guard_tx *tx, il_error *reterr)
 il_status
 campus_attend(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
 {
+    if (in->attendance != NULL && strcmp(in->attendance, "PRESENT") != 0 &&
+        strcmp(in->attendance, "ABSENT") != 0 && strcmp(in->attendance, "LATE") != 0)
+        return il__error_set(reterr, IL_INVAL,
+                             "field 'status': expected PRESENT, ABSENT or LATE, not '%.32s'",
+                             in->attendance);
     return campus_transact(&(struct campus_op){ c, in, out, NULL }, PIPELINE, "attend", NULL,
                            attend, reterr);
 }

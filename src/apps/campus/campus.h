@@ -62,6 +62,8 @@ enum campus_code {
 /* The wire name and the HTTP status of a code. */
 const char *campus_code_name(enum campus_code code);
 int         campus_code_http(enum campus_code code);
+/* What it means. */
+const char *campus_code_text(enum campus_code code);
 
 /* Races that a constraint decided; each counts as an integrity rollback. */
 enum campus_race {
@@ -76,19 +78,23 @@ extern const char *const campus_race_names[CAMPUS_RACE_COUNT + 1];
 #define CAMPUS_NAME_BYTES_MAX 200
 #define CAMPUS_PLAYERS_MAX 1024  /* of a tournament */
 #define CAMPUS_CAPACITY_MAX 1024 /* of a session */
+#define CAMPUS_SKILLS_MAX 64     /* of a license, and weights of a tournament */
 #define CAMPUS_AMOUNT_MAX INT64_C(1000000000)
 #define CAMPUS_SPECIALIZATION "LFA_FOOTBALL_PLAYER" /* unless given */
+
+/* A deadline so many milliseconds from now; 0: none. */
+int64_t campus_deadline(int64_t in_ms);
 
 /* One call of an operation. */
 struct campus_call {
     il_guard        *db;
     il              *store; /* for the lease of a finalization; may be NULL otherwise */
     const char      *tenant;
-    const char      *id;         /* of this call: a UUID, the same if it is repeated */
-    int64_t          now_ms;     /* wall clock */
-    int64_t          timeout_ms; /* of the whole call; 0: none */
-    void            *mem;        /* arena: what the answers point to */
-    enum campus_code code;       /* why it was refused; CAMPUS_OK: it was not */
+    const char      *id;          /* of this call: a UUID, the same if it is repeated */
+    int64_t          now_ms;      /* wall clock */
+    int64_t          deadline_ms; /* of the whole call, by the clock of boot; 0: none */
+    void            *mem;         /* arena: what the answers point to */
+    enum campus_code code;        /* why it was refused; CAMPUS_OK: it was not */
     unsigned         n_races[CAMPUS_RACE_COUNT];
     /* Called after each transaction that writes; for tests. May be NULL. */
     void (*step)(void *cookie);

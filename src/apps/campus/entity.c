@@ -13,6 +13,7 @@
 #include "apps/campus/campus_ground_sql.inc"
 
 #define PIPELINE "campus"
+#define WEIGHT_MAX 10
 
 il_status
 campus_parse(const char *text, const char *field, json_t **ret, il_error *reterr)
@@ -27,6 +28,29 @@ campus_parse(const char *text, const char *field, json_t **ret, il_error *reterr
         return il__error_set(reterr, IL_INVAL, "field '%s': expected a JSON object", field);
     }
     *ret = json;
+    return IL_OK;
+}
+
+/* A number from min to max for each skill. */
+static il_status
+check_numbers(const json_t *values, const char *field, double min, double max, il_error *reterr)
+{
+    const char *name  = NULL;
+    json_t     *value = NULL;
+
+    if (json_object_size(values) > CAMPUS_SKILLS_MAX)
+        return il__error_set(reterr, IL_INVAL, "field '%s': at most %d skills are allowed", field,
+                             CAMPUS_SKILLS_MAX);
+    json_object_foreach((json_t *)(uintptr_t)values, name, value)
+    {
+        double number = json_number_value(value);
+        if (name[0] == '\0' || strlen(name) > CAMPUS_SKILL_BYTES_MAX)
+            return il__error_set(reterr, IL_INVAL, "field '%s': a name has 1 to %d bytes", field,
+                                 CAMPUS_SKILL_BYTES_MAX);
+        if (!json_is_number(value) || number < min || number > max)
+            return il__error_set(reterr, IL_INVAL, "field '%s': %.64s: expected %g to %g", field,
+                                 name, min, max);
+    }
     return IL_OK;
 }
 
@@ -46,7 +70,7 @@ create(struct campus_op *op, il_guard_tx *tx, const char *table, const il_guard_
         il_guard_insert_or_get(tx, table, row, n, unique, ARRAY_LEN(unique), ret_new, NULL, reterr);
 
     if (st == IL_UNIQUE)
-        return campus_refuse(op->c, taken, reterr, "another row of %s has these values", table);
+        return campus_refuse(op->c, taken, reterr, "%s", campus_code_text(taken));
     return st;
 }
 
@@ -203,25 +227,6 @@ first_skills(const json_t *values)
 }
 
 static il_status
-check_skills(const json_t *values, il_error *reterr)
-{
-    const char *name  = NULL;
-    json_t     *value = NULL;
-
-    json_object_foreach((json_t *)(uintptr_t)values, name, value)
-    {
-        double baseline = json_number_value(value);
-        if (!json_is_number(value) || baseline != campus_level_clamp(baseline))
-            return il__error_set(reterr, IL_INVAL, "field 'skills': %.64s: expected 40 to 99",
-                                 name);
-        if (name[0] == '\0' || strlen(name) > CAMPUS_SKILL_BYTES_MAX)
-            return il__error_set(reterr, IL_INVAL, "field 'skills': a name has 1 to %d bytes",
-                                 CAMPUS_SKILL_BYTES_MAX);
-    }
-    return IL_OK;
-}
-
-static il_status
 create_license(void *cookie, il_guard_tx *tx, il_error *reterr)
 {
     struct campus_op     *op    = cookie;
@@ -254,7 +259,7 @@ campus_license_create(struct campus_call *c, const struct campus_in *in, void *o
     il_status st     = campus_parse(in->skills, "skills", &values, reterr);
 
     if (st == IL_OK)
-        st = check_skills(values, reterr);
+        st = check_numbers(values, "skills", CAMPUS_LEVEL_MIN, CAMPUS_LEVEL_MAX, reterr);
     if (st == IL_OK && (skills = first_skills(values)) == NULL)
         st = campus_no_memory(reterr);
     if (st == IL_OK)
@@ -326,19 +331,13 @@ campus_tournament_read(struct campus_call *c, il_guard_tx *tx, const char *id,
 }
 
 static il_status
-check_weights(const json_t *weights, il_error *reterr)
+lock_tournament(struct campus_call *c, il_guard_tx *tx, const char *id,
+                struct campus_tournament *ret, il_error *reterr)
 {
-    const char *name  = NULL;
-    json_t     *value = NULL;
+    il_status st =
+        campus_lock(c, tx, CAMPUS_SEMESTER(c, id), CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
 
-    json_object_foreach((json_t *)(uintptr_t)weights, name, value)
-    {
-        double weight = json_number_value(value);
-        if (!json_is_number(value) || weight < 0 || weight > 10)
-            return il__error_set(reterr, IL_INVAL, "field 'weights': %.64s: expected 0 to 10",
-                                 name);
-    }
-    return IL_OK;
+    return st == IL_OK ? campus_tournament_read(c, tx, id, ret, reterr) : st;
 }
 
 static il_status
@@ -398,7 +397,7 @@ campus_tournament_create(struct campus_call *c, const struct campus_in *in, void
     il_status   st  = campus_parse(in->weights, "weights", &weights, reterr);
 
     if (st == IL_OK)
-        st = check_weights(weights, reterr);
+        st = check_numbers(weights, "weights", 0, WEIGHT_MAX, reterr);
     if (st == IL_OK)
         st = campus_parse(in->reward_config, "reward_config", &rewards, reterr);
     if (st == IL_OK && !campus_reward_config_ok(rewards, &why))
@@ -503,10 +502,15 @@ create_session(void *cookie, il_guard_tx *tx, il_error *reterr)
     il_status                st     = IL_OK;
 
     if (in->tournament != NULL)
-        st = campus_tournament_read(c, tx, in->tournament, &t, reterr);
+        st = lock_tournament(c, tx, in->tournament, &t, reterr);
     if (st == IL_OK)
         st = create(op, tx, "sessions", row, ARRAY_LEN(row), CAMPUS_E_SESSION_NOT_FOUND, &is_new,
                     reterr);
+    /* Race-free: cancelling holds the same lock, so it has either ended or not begun. */
+    if (st == IL_OK && is_new && in->tournament != NULL &&
+        campus_state_is_closed(campus_state_named(t.state)))
+        st = campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
+                           "tournament %s is %s: it gets no more sessions", t.id, t.state);
     return st == IL_OK ? show_session(op, tx, c->id, reterr) : st;
 }
 
@@ -561,47 +565,48 @@ read_match(struct campus_op *op, il_guard_tx *tx, const char *id, struct campus_
 /* Matches change only while the tournament is in progress, under its lock: finalization ranks what
  * is there. */
 static il_status
-lock_in_progress(struct campus_op *op, il_guard_tx *tx, const char *tournament, il_error *reterr)
+require_in_progress(struct campus_call *c, const struct campus_tournament *t, il_error *reterr)
 {
-    struct campus_tournament t;
-    il_status                st = campus_lock(op->c, tx, CAMPUS_SEMESTER(op->c, tournament),
-                                              CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
-
-    if (st == IL_OK)
-        st = campus_tournament_read(op->c, tx, tournament, &t, reterr);
-    if (st == IL_OK && campus_state_named(t.state) != CAMPUS_IN_PROGRESS)
-        st = campus_refuse(op->c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                           "tournament %s is %s: matches need IN_PROGRESS", tournament, t.state);
-    return st;
+    if (campus_state_named(t->state) == CAMPUS_IN_PROGRESS)
+        return IL_OK;
+    return campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
+                         "tournament %s is %s: matches need IN_PROGRESS", t->id, t->state);
 }
 
 static il_status
 create_match(void *cookie, il_guard_tx *tx, il_error *reterr)
 {
-    static const struct app_statement enrolled = APP_STATEMENT(players_enrolled);
-    struct campus_op                 *op       = cookie;
-    struct campus_call               *c        = op->c;
-    const struct campus_in           *in       = op->in;
-    const il_guard_column             row[]    = {
-                       { "tenant", il_guard_text(c->tenant) },
-                       { "id", il_guard_text(c->id) },
-                       { "semester_id", il_guard_text(in->tournament) },
-                       { "home_user_id", il_guard_text(in->home) },
-                       { "away_user_id", il_guard_text(in->away) },
-                       { "home_goals", il_guard_int(in->home_goals) },
-                       { "away_goals", il_guard_int(in->away_goals) },
-                       { "finished", il_guard_int((in->has & CAMPUS_HAS_RESULT) != 0) },
-                       { "created_at", il_guard_int(c->now_ms) },
+    static const struct app_statement look  = APP_STATEMENT(match_check);
+    struct campus_op                 *op    = cookie;
+    struct campus_call               *c     = op->c;
+    const struct campus_in           *in    = op->in;
+    const il_guard_column             row[] = {
+                    { "tenant", il_guard_text(c->tenant) },
+                    { "id", il_guard_text(c->id) },
+                    { "semester_id", il_guard_text(in->tournament) },
+                    { "home_user_id", il_guard_text(in->home) },
+                    { "away_user_id", il_guard_text(in->away) },
+                    { "home_goals", il_guard_int(in->home_goals) },
+                    { "away_goals", il_guard_int(in->away_goals) },
+                    { "finished", il_guard_int((in->has & CAMPUS_HAS_RESULT) != 0) },
+                    { "created_at", il_guard_int(c->now_ms) },
     };
-    struct campus_rows r;
-    int                is_new = 0;
+    struct campus_tournament t;
+    struct campus_rows       r;
+    int                      is_new = 0;
 
-    il_status st = lock_in_progress(op, tx, in->tournament, reterr);
+    il_status st = lock_tournament(c, tx, in->tournament, &t, reterr);
     if (st == IL_OK)
-        st = campus_read(c, tx, &enrolled,
+        st = campus_read(c, tx, &look,
                          APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->tournament),
-                                    il_guard_text(in->home), il_guard_text(in->away)),
+                                    il_guard_text(in->home), il_guard_text(in->away),
+                                    il_guard_text(c->id)),
                          &r, reterr);
+    if (st != IL_OK)
+        return st;
+    if (campus_text(&r, 0, 1) != NULL) /* this call, repeated */
+        return read_match(op, tx, c->id, op->out, reterr);
+    st = require_in_progress(c, &t, reterr);
     if (st == IL_OK && campus_int(&r, 0, 0) != 2)
         st = campus_refuse(c, CAMPUS_E_NOT_ENROLLED, reterr,
                            "both players of a match must be enrolled in tournament %s",
@@ -629,10 +634,13 @@ finish_match(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_call               *c      = op->c;
     const struct campus_in           *in     = op->in;
     struct campus_match              *m      = op->out;
+    struct campus_tournament          t;
 
     il_status st = read_match(op, tx, in->match, m, reterr);
     if (st == IL_OK && (m->is & CAMPUS_IS_FINISHED) == 0) {
-        st = lock_in_progress(op, tx, m->tournament, reterr);
+        st = lock_tournament(c, tx, m->tournament, &t, reterr);
+        if (st == IL_OK)
+            st = require_in_progress(c, &t, reterr);
         if (st == IL_OK)
             st = campus_run(tx, &finish,
                             APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->match),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 #include "apps/campus/campus_ground_sql.inc"
@@ -21,9 +22,10 @@ static const struct {
     const char *name;
     int         http;
     il_status   status;
+    const char *text;
 } codes[CAMPUS_CODE_COUNT] = {
-    { "OK", 200, IL_OK },
-#define X(code, http, status, text) { #code, http, IL_##status },
+    { "OK", 200, IL_OK, "done" },
+#define X(code, http, status, text) { #code, http, IL_##status, text },
 #include "apps/campus/errors.def"
 #undef X
 };
@@ -43,6 +45,13 @@ campus_code_http(enum campus_code code)
 {
     CHECK(code < CAMPUS_CODE_COUNT);
     return codes[code].http;
+}
+
+const char *
+campus_code_text(enum campus_code code)
+{
+    CHECK(code < CAMPUS_CODE_COUNT);
+    return codes[code].text;
 }
 
 il_status
@@ -66,6 +75,19 @@ campus_no_memory(il_error *reterr)
 }
 
 /* ---- transactions ---------------------------------------------------------------------------- */
+
+int64_t
+campus_deadline(int64_t in_ms)
+{
+    return in_ms > 0 ? il__clock_boot_ns() / IL__NS_PER_MS + in_ms : 0;
+}
+
+int64_t
+campus_left_ms(const struct campus_call *c, int64_t otherwise)
+{
+    return c->deadline_ms > 0 ? MAX(c->deadline_ms - il__clock_boot_ns() / IL__NS_PER_MS, 1)
+                              : otherwise;
+}
 
 /* An attempt of a transaction. */
 struct attempt {
@@ -95,7 +117,7 @@ transact(struct campus_op *op, const char *pipeline, const char *caller, uint32_
     o.n_fences   = fence != NULL ? 1 : 0;
     o.flags      = flags;
     o.tries_max  = IL_GUARD_TRIES_MAX;
-    o.timeout_ms = op->c->timeout_ms;
+    o.timeout_ms = campus_left_ms(op->c, 0);
     return il_guard_transact(op->c->db, &o, run_attempt, &a, NULL, reterr);
 }
 

@@ -23,6 +23,9 @@ il_status campus_transact(struct campus_op *op, const char *pipeline, const char
 il_status campus_look(struct campus_op *op, const char *pipeline, const il_guard_fence *fence,
                       il_guard_fn *fn, il_error *reterr) MUST_USE;
 
+/* What is left until the deadline of the call, at least 1; without one, `otherwise`. */
+int64_t campus_left_ms(const struct campus_call *c, int64_t otherwise);
+
 /* Refuse: sets c->code and *reterr, and returns the status of the code. */
 il_status campus_refuse(struct campus_call *c, enum campus_code code, il_error *reterr,
                         const char *fmt, ...) PRINTF_LIKE(4, 5) MUST_USE;

@@ -57,7 +57,6 @@ final_release(struct final *f)
 
 /* ---- closing the tournament ------------------------------------------------------------------ */
 
-/* Rank the players, unless that is done or somebody has been paid by the ranks that exist. */
 il_status
 campus_require_matches(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret,
                        il_error *reterr)
@@ -72,6 +71,7 @@ campus_require_matches(struct campus_op *op, il_guard_tx *tx, struct campus_rows
     return st;
 }
 
+/* Rank the players, unless that is done or somebody has been paid by the ranks that exist. */
 static il_status
 rank_players(struct campus_op *op, il_guard_tx *tx, il_error *reterr)
 {
@@ -529,11 +529,11 @@ campus_finalize(struct campus_call *c, const struct campus_in *in, void *out, il
     o.policy     = IL_POLICY_QUEUE;
     o.tenant     = c->tenant;
     o.ttl_ms     = LEASE_MS;
-    o.wait_ms    = c->timeout_ms > 0 ? MIN(c->timeout_ms, WAIT_MS) : WAIT_MS;
+    o.wait_ms    = MIN(campus_left_ms(c, WAIT_MS), WAIT_MS);
     o.trigger    = "finalize";
     o.place      = IL_GUARD_PLACE;
     il_status st = il_run_start(c->store, key, &o, &run, NULL, reterr);
-    if (st == IL_HELD || st == IL_DUPLICATE || st == IL_LIMIT)
+    if (st == IL_HELD || st == IL_DUPLICATE || st == IL_LIMIT || st == IL_TIMEOUT)
         return campus_refuse(c, CAMPUS_E_TOURNAMENT_BUSY, reterr,
                              "another call finalizes tournament %s", in->tournament);
     if (st != IL_OK)

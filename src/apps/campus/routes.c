@@ -52,12 +52,12 @@ do_work(struct http_request *r)
 {
     struct work *w = r->state;
 
-    w->call.mem        = r->mem;
-    w->call.store      = r->server->h;
-    w->call.tenant     = r->caller->tenant;
-    w->call.now_ms     = il__clock_wall_ms();
-    w->call.timeout_ms = http_request_left_ms(r);
-    w->call.db         = app_of(r)->db;
+    w->call.mem         = r->mem;
+    w->call.store       = r->server->h;
+    w->call.tenant      = r->caller->tenant;
+    w->call.now_ms      = il__clock_wall_ms();
+    w->call.deadline_ms = campus_deadline(http_request_left_ms(r));
+    w->call.db          = app_of(r)->db;
     if (w->op != NULL)
         w->status = w->op->fn(&w->call, &w->in, &w->out, &w->error);
     else

@@ -64,6 +64,12 @@ campus_state_may_leave(enum campus_state state)
            state == CAMPUS_CHECK_IN_OPEN;
 }
 
+bool
+campus_state_is_closed(enum campus_state state)
+{
+    return state == CAMPUS_CANCELLED || state == CAMPUS_ARCHIVED;
+}
+
 /* ---- rewards --------------------------------------------------------------------------------- */
 
 static const struct campus_reward policy[] = { { 500, 100 }, { 300, 50 }, { 200, 25 }, { 50, 0 } };

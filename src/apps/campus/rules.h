@@ -24,6 +24,8 @@ enum campus_state campus_state_named(const char *name);
 bool campus_state_may(enum campus_state from, enum campus_state to);
 /* May a player leave the tournament? */
 bool campus_state_may_leave(enum campus_state state);
+/* Is it over: nothing can be booked or added any more? */
+bool campus_state_is_closed(enum campus_state state);
 
 /* ---- rewards --------------------------------------------------------------------------------- */
 

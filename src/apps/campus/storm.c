@@ -272,9 +272,10 @@ storm_on(struct storming *g, il_error *reterr)
         draw(g, &in);
         if (il_uuid(id) != IL_OK)
             return il__error_set(reterr, IL_STORE, "cannot read random bytes");
-        g->c.id     = id;
-        g->c.now_ms = il__clock_wall_ms();
-        g->c.code   = CAMPUS_OK;
+        g->c.id          = id;
+        g->c.now_ms      = il__clock_wall_ms();
+        g->c.code        = CAMPUS_OK;
+        g->c.deadline_ms = campus_deadline(CALL_MS);
         memset(g->c.n_races, 0, sizeof g->c.n_races);
         note(g, what, act(g, what, &in, &err), &err);
         il__arena_clear(&g->c.mem);
@@ -310,8 +311,7 @@ run_process(struct storming *g, il_error *reterr)
     struct tables_place *place = NULL;
     il_status            st    = open_all(g, &place, reterr);
 
-    g->c.tenant     = g->s->tenant;
-    g->c.timeout_ms = CALL_MS;
+    g->c.tenant = g->s->tenant;
     if (st == IL_OK)
         st = storm_on(g, reterr);
     close_all(g, place);

@@ -93,9 +93,10 @@ SELECT @match@ FROM tournament_matches WHERE tenant = $1 AND id = $2;
 UPDATE tournament_matches SET home_goals = $3, away_goals = $4, finished = true
 WHERE tenant = $1 AND id = $2 AND NOT finished;
 
--- name: players_enrolled
--- How many of these two users play in the tournament?
--- params:  1 tenant  2 tournament  3 home  4 away
--- returns: count
-SELECT count(*) FROM semester_enrollments
+-- name: match_check
+-- How many of these two users play in the tournament? Did this call create its match before?
+-- params:  1 tenant  2 tournament  3 home  4 away  5 id of the call
+-- returns: count, match made by this call
+SELECT count(*), (SELECT m.id FROM tournament_matches m WHERE m.tenant = $1 AND m.id = $5)
+FROM semester_enrollments
 WHERE tenant = $1 AND semester_id = $2 AND user_id IN ($3, $4) AND is_active;
