@@ -69,11 +69,12 @@ append_digit(uint64_t *number, unsigned digit)
     return true;
 }
 
-enum il__decimal
-il__decimal_parse(const char *text, unsigned digits, int64_t *ret)
+static enum il__decimal
+parse(const char *text, unsigned digits, bool round, int64_t *ret)
 {
     struct written w;
     uint64_t       number = 0;
+    bool           up     = false;
 
     CHECK(digits <= IL__DECIMAL_DIGITS_MAX);
     if (!read_written(text, &w))
@@ -88,8 +89,13 @@ il__decimal_parse(const char *text, unsigned digits, int64_t *ret)
     }
     /* How many zeros follow the digits in the scaled number. */
     int64_t n_zeros = (int64_t)digits + w.exponent + (int64_t)w.n_whole - (int64_t)n;
-    if (n_zeros < 0)
+    if (n_zeros < 0 && !round)
         return IL__DECIMAL_DIGITS;
+    if (n_zeros < 0) { /* the last digits are dropped */
+        int64_t n_kept = (int64_t)n + n_zeros;
+        up             = n_kept >= 0 && digit_at(&w, (size_t)n_kept) >= '5';
+        n              = (size_t)MAX(n_kept, 0);
+    }
     for (size_t i = 0; i < n; i++) {
         if (!append_digit(&number, (unsigned)(digit_at(&w, i) - '0')))
             return IL__DECIMAL_RANGE;
@@ -98,8 +104,23 @@ il__decimal_parse(const char *text, unsigned digits, int64_t *ret)
         if (!append_digit(&number, 0)) /* after 19 of them at the latest: number is not 0 */
             return IL__DECIMAL_RANGE;
     }
+    number += up;
+    if (number > (uint64_t)IL__DECIMAL_MAX)
+        return IL__DECIMAL_RANGE;
     *ret = w.negative ? -(int64_t)number : (int64_t)number;
     return IL__DECIMAL_OK;
+}
+
+enum il__decimal
+il__decimal_parse(const char *text, unsigned digits, int64_t *ret)
+{
+    return parse(text, digits, false, ret);
+}
+
+enum il__decimal
+il__decimal_round(const char *text, unsigned digits, int64_t *ret)
+{
+    return parse(text, digits, true, ret);
 }
 
 const char *

@@ -1,6 +1,6 @@
 /*
  * decimal.h: decimal numbers with a fixed number of digits after the point, kept as a scaled
- * int64_t: with 6 digits, 12.345678 is 12345678. No double is involved, so nothing is rounded.
+ * int64_t: with 6 digits, 12.345678 is 12345678. No double is involved, so no digit is lost.
  */
 #ifndef IL_BASE_DECIMAL_H
 #define IL_BASE_DECIMAL_H
@@ -21,6 +21,9 @@ enum il__decimal {
 /* Parse a number as JSON writes it, with or without an exponent: 12, -0.5, 1e-06, 1.25E+2. *ret is
  * written only on OK. */
 enum il__decimal il__decimal_parse(const char *text, unsigned digits, int64_t *ret) MUST_USE;
+/* The same, but further digits after the point are rounded to the nearest, halves away from zero:
+ * never DIGITS. */
+enum il__decimal il__decimal_round(const char *text, unsigned digits, int64_t *ret) MUST_USE;
 
 /* All digits, also trailing zeros: 12500000 with 6 digits is "12.500000". */
 const char *il__decimal_text(int64_t scaled, unsigned digits, char out[IL__DECIMAL_TEXT_BYTES]);

@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -53,7 +54,7 @@ class Rig:
             script = self.path("source")
             with open(script, "w", encoding="utf-8") as file:
                 file.write(f'echo "$1" >>{self.path("fetched")}\nwhile [ -e {self.path("closed")} ]; do sleep 0.02; done\n'
-                           f'if [ -e {self.path("broken")} ]; then echo "it is broken" >&2; exit 3; fi\ncat {self.path("day.json")}\n')
+                           f'if [ -e {self.path("broken")} ]; then yes noise | head -n 4000 >&2; echo "it is broken" >&2; exit 3; fi\ncat {self.path("day.json")}\n')
             self.env.update(INTERLOCK_USAGE_SOURCE_TYPE="command", INTERLOCK_USAGE_SOURCE_COMMAND=f"/bin/sh {script}")
         self.put(figures())
 
@@ -243,23 +244,38 @@ def test_permissions():
         r.a.get(f"{U}/days/{day(3)}", key=None).expect(401)
 
 
+def test_reserved_keys():
+    """A client cannot take what elects the builder of a day, and so hold the build up."""
+    with Rig("memory:") as r:
+        writer = r.a.key_for("default", "write")
+        key = f"usage_day:{day(3)}"
+        r.a.post("/api/v1/locks/acquire", {"key": key, "holder": "x", "ttl_ms": 60000}, key=writer).expect(403, "KEY_RESERVED")
+        r.a.post("/api/v1/cache/lookup", {"key": key, "holder": "x"}, key=writer).expect(403, "KEY_RESERVED")
+        r.a.post("/api/v1/cache/drop", {"key": key}, key=writer).expect(403, "KEY_RESERVED")
+        r.a.post("/api/v1/locks/acquire", {"key": "usage_daily", "holder": "x", "ttl_ms": 60000}, key=writer).expect(200)
+        r.a.get(f"{U}/days/{day(3)}").expect(200)
+
+
 def test_validation():
     """Every mistake has its answer."""
     with Rig("memory:") as r:
         def refused(answer):
             return answer.expect(400).json["error"]
-        bad = r.a.get(f"{U}/days/2026-02-30")
-        assert refused(bad) == {"code": "BAD_REQUEST", "source": "usage", "message": "field 'date': expected a date such as 2026-01-15", "details": {}}
-        tomorrow = (TODAY + datetime.timedelta(days=2)).isoformat()
-        assert "is in the future; today is " in refused(r.a.get(f"{U}/days/{tomorrow}"))["message"]
-        assert "field 'endDate'" in refused(r.a.post(f"{U}/by-user", {"startDate": day(1), "endDate": tomorrow}))["message"]
-        assert "field 'startDate'" in refused(r.a.post(f"{U}/by-user", {"endDate": day(1)}))["message"]
-        assert refused(r.a.post(f"{U}/by-user", {"startDate": day(1), "endDate": day(2)}))["message"] == \
-            f"field 'startDate': {day(1)} is after endDate, {day(2)}"
-        assert "'limit'" in refused(r.a.post(f"{U}/by-user", {"startDate": day(1), "endDate": day(1), "limit": 0}))["message"]
-        assert refused(r.a.post(f"{U}/by-user", {"startDate": day(1), "endDate": day(1), "cursor": "x"}))["message"] == "field 'cursor': invalid"
-        assert "'build'" in refused(r.a.get(f"{U}/days/{day(1)}?build=maybe"))["message"]
-        assert "'format'" in refused(r.a.get(f"{U}/export?startDate={day(1)}&endDate={day(1)}&format=xml"))["message"]
+
+        def exactly(answer, source, message):
+            assert refused(answer) == {"code": "BAD_REQUEST", "source": source, "message": message, "details": {}}, answer
+        one = {"startDate": day(1), "endDate": day(1)}
+        later = (TODAY + datetime.timedelta(days=2)).isoformat()
+        future = refused(r.a.get(f"{U}/days/{later}"))["message"]
+        assert re.fullmatch(rf"field 'date': {later} is in the future; today is \d{{4}}-\d\d-\d\d \(UTC\)", future), future
+        exactly(r.a.get(f"{U}/days/2026-02-30"), "usage", "field 'date': expected a date such as 2026-01-15")
+        exactly(r.a.post(f"{U}/by-user", {**one, "endDate": later}), "usage", future.replace("'date'", "'endDate'"))
+        exactly(r.a.post(f"{U}/by-user", {"startDate": day(1), "endDate": day(2)}), "usage", f"field 'startDate': {day(1)} is after endDate, {day(2)}")
+        exactly(r.a.post(f"{U}/by-user", {**one, "cursor": "x"}), "usage", "field 'cursor': invalid")
+        exactly(r.a.post(f"{U}/by-user", {"endDate": day(1)}), "request", "field 'startDate' is missing")
+        exactly(r.a.post(f"{U}/by-user", {**one, "limit": 0}), "request", "field 'limit': 0 is below 1")
+        exactly(r.a.get(f"{U}/days/{day(1)}?build=maybe"), "request", "field 'build': 'maybe' is not one of yes, no")
+        exactly(r.a.get(f"{U}/export?startDate={day(1)}&endDate={day(1)}&format=xml"), "request", "field 'format': 'xml' is not one of json, csv")
         for path in ("analytics", "by-model", "rebuild-cache"):
             assert refused(r.a.post(f"{U}/{path}", {"startDate": "2025-01-01", "endDate": "2025-04-01"})) == {
                 "code": "USAGE_RANGE_TOO_LARGE", "source": "usage", "message": "the range has 91 days, at most 90 are allowed",
@@ -326,18 +342,26 @@ def test_export():
     """CSV that a spreadsheet opens, and JSON."""
     with Rig("memory:") as r:
         evil = '=HYPERLINK("http://x","y")'
-        r.put(figures(1, ["ann", evil, "a,b"]))
+        r.put(figures(1, ["ann", evil, "a,b", "c;d", " =1+1", "\uff1d1+1", "e\tf"]))
         answer = r.a.get(f"{U}/export?format=csv&startDate={day(3)}&endDate={day(2)}").expect(200)
         assert answer.headers["Content-Type"] == "text/csv; charset=utf-8" and "attachment" in answer.headers["Content-Disposition"]
         rows = list(csv.DictReader(io.StringIO(answer.body.decode(), newline="")))
-        assert [row["date"] for row in rows] == [day(3), day(2)] and rows[0]["spend"] == "0.750000" and rows[0]["state"] == "fresh", rows
+        assert [row["date"] for row in rows] == [day(3), day(2)] and rows[0]["spend"] == "1.750000" and rows[0]["state"] == "fresh", rows
         assert answer.body.count(b"\r\n") == 3 and answer.headers["X-Usage-Missing-Days"] == "0"
-        rows = list(csv.DictReader(io.StringIO(r.a.get(f"{U}/export?format=csv&startDate={day(3)}&endDate={day(2)}&by=user").body.decode(), newline="")))
-        assert sorted(row["user"] for row in rows) == sorted(["'" + evil, "a,b", "ann"]) and rows[0]["api_requests"] == "2", rows
+        text = r.a.get(f"{U}/export?format=csv&startDate={day(3)}&endDate={day(2)}&by=user").body.decode()
+        assert csv.Sniffer().sniff(text, delimiters=",;\t").delimiter == ","
+        assert all(len(row) == 1 for row in csv.reader(io.StringIO(text, newline=""), delimiter=";")), text  # a reader that splits at ;
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        assert sorted(row["user"] for row in rows) == sorted(["'" + evil, "a,b", "ann", "c;d", "' =1+1", "'\uff1d1+1", "e\tf"]) and rows[0]["api_requests"] == "2", rows
         whole = r.a.get(f"{U}/export?startDate={day(3)}&endDate={day(2)}&format=json&by=user").expect(200).json
-        assert {i["name"] for i in whole["items"]} == {"ann", evil, "a,b"} and whole["days"] == [], whole
+        assert {i["name"] for i in whole["items"]} == {"ann", evil, "a,b", "c;d", " =1+1", "\uff1d1+1", "e\tf"} and whole["days"] == [], whole
+        paths = r.a.get("/openapi.json").expect(200).json["paths"]
+        described = next(v for k, v in paths.items() if k.endswith("/admin/usage/export"))["get"]["responses"]["200"]["content"]
+        assert set(described) == {"application/json", "text/csv"}, described
         r.flag("broken")
         answer = r.a.get(f"{U}/export?format=csv&startDate={day(4)}&endDate={day(2)}").expect(200)
+        gaps = r.a.get(f"{U}/export?format=json&startDate={day(4)}&endDate={day(2)}&by=user").expect(200).json
+        assert "it is broken" in gaps["error"] and gaps["metrics"]["api_requests"] == 14 and gaps["missing"] == [day(4)], gaps
         assert answer.body.decode().split("\r\n")[1] == f"{day(4)},missing,false,,,,,,,," and answer.headers["X-Usage-Missing-Days"] == "1"
 
 
@@ -359,8 +383,8 @@ def test_limits():
 def rebuild(engine):
     """A rebuild is a run, one in five minutes over all servers; complete days only with force."""
     with Rig(engine, n=2) as r:
-        def ended(run):
-            return lib.eventually(lambda: (lambda s: s if s["state"] not in ("PENDING", "RUNNING") else None)(r.a.get(f"/api/v1/runs/{run}").json), what="the end")
+        def ended(run, **args):
+            return lib.eventually(lambda: (lambda s: s if s["state"] not in ("PENDING", "RUNNING") else None)(r.a.get(f"/api/v1/runs/{run}", **args).json), what="the end")
         span = {"startDate": day(6), "endDate": day(2)}
         r.a.get(f"{U}/days/{day(4)}").expect(200)
         r.flag("closed")
@@ -371,21 +395,26 @@ def rebuild(engine):
         done = ended(started["run_id"])
         assert done["state"] == "COMPLETED" and done["progress"] == 100 and done["key"] == "usage:rebuild", done
         assert sorted(r.fetched()) == sorted([day(4), day(6), day(5), day(3), day(2)]), r.fetched()
-        acme = r.a.key_for("acme", "read", permissions=["admin:usage:write"])
+        # no key can end the five minutes early
+        for key in (r.a.key, r.a.key_for("default", "write")):
+            r.a.post("/api/v1/cache/drop", {"key": "usage_rebuild"}, key=key).expect(403, "KEY_RESERVED")
+        r.a.post(f"{U}/rebuild-cache", span).expect(429, "RATE_LIMITED")
+        acme, beta, gamma = (r.a.key_for(t, "read", permissions=["admin:usage:write"]) for t in ("acme", "beta", "gamma"))
         r.all[1].post(f"{U}/rebuild-cache", span, key=acme).expect(202)  # another tenant has its own
-        # the five minutes are over
-        r.a.post("/api/v1/cache/drop", {"key": "usage_rebuild"}).expect(200)
         lib.eventually(lambda: len(r.fetched()) == 10, what="the other tenant's days")
+        for server in r.all:  # both have copies of the day before it is redone
+            assert server.get(f"{U}/days/{day(4)}", key=beta).expect(200).json["metrics"]["api_requests"] == 1
         r.put(figures(3))
-        assert ended(r.all[1].post(f"{U}/rebuild-cache", {**span, "force": True}).expect(202).json["run_id"])["state"] == "COMPLETED"
-        assert len(r.fetched()) == 15
-        for server in r.all:  # both have copies of the days before
-            assert server.get(f"{U}/days/{day(4)}").expect(200).json["metrics"]["api_requests"] == 3
+        forced = r.all[1].post(f"{U}/rebuild-cache", {**span, "force": True}, key=beta).expect(202).json
+        assert ended(forced["run_id"], key=beta)["state"] == "COMPLETED"
+        assert len(r.fetched()) == 16
+        for server in r.all:
+            assert server.get(f"{U}/days/{day(4)}", key=beta).expect(200).json["metrics"]["api_requests"] == 3
+        r.a.get(f"{U}/days/{day(4)}", key=gamma).expect(200)
         r.flag("broken")
-        r.a.post("/api/v1/cache/drop", {"key": "usage_rebuild"}).expect(200)
-        failed = ended(r.a.post(f"{U}/rebuild-cache", {**span, "force": True}).expect(202).json["run_id"])
+        failed = ended(r.a.post(f"{U}/rebuild-cache", {**span, "force": True}, key=gamma).expect(202).json["run_id"], key=gamma)
         assert failed["state"] == "FAILED" and "it is broken" in failed["error"], failed
-        assert r.a.get(f"{U}/days/{day(4)}").expect(200).json["metrics"]["api_requests"] == 3
+        assert r.a.get(f"{U}/days/{day(4)}", key=gamma).expect(200).json["metrics"]["api_requests"] == 3
 
 
 # ---- sources and settings
@@ -451,8 +480,11 @@ def test_settings():
                               ("ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES", "0", "ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES"),
                               ("ADMIN_ANALYTICS_CACHE_HISTORICAL_TTL_DAYS", "x", "ADMIN_ANALYTICS_CACHE_HISTORICAL_TTL_DAYS"),
                               ("INTERLOCK_USAGE_SOURCE_TYPE", "http", "usage.source.url: must contain {date}"),
+                              ("INTERLOCK_USAGE_SOURCE_QUERY", "SELECT '$1', $10 -- $1", "usage.source.query: must use $1"),
                               ("INTERLOCK_USAGE_SOURCE_TYPE", "sql", "usage.source.connection: must be a name of `connections`")):
-        done = lib.run("serve", "--allow-root", "--store", "memory:", "--listen", "127.0.0.1:0", env={name: value})
+        done = lib.run("serve", "--allow-root", "--store", "memory:", "--listen", "127.0.0.1:0", env={
+            **({"INTERLOCK_USAGE_SOURCE_TYPE": "sql", "INTERLOCK_USAGE_SOURCE_CONNECTION": "app", "INTERLOCK_CONNECTION_APP": "sqlite:/nowhere/app.db"}
+               if "QUERY" in name else {}), name: value})
         assert done.returncode == 64 and text in done.stderr, done
     with Rig("memory:", source=False) as r:
         r.a.get(f"{U}/days/{day(1)}").expect(503, "USAGE_NOT_SERVED")

@@ -53,6 +53,18 @@ has "... is told" "the source failed"
 INTERLOCK_USAGE_SOURCE_FAIL_PERCENT=100 gives "... in a range" 1 "$il" usage range 2025-02-27 2025-03-01
 has "... which lists it" "3 missing"
 INTERLOCK_USAGE_SOURCE_FAIL_PERCENT=100 gives "... and in advance" 1 "$il" usage warm 2025-02-27 2025-02-28
+# the largest amount, of which no user has a share
+export INTERLOCK_USAGE_SOURCE_TYPE=command
+document='{"metrics": {"spend_micros": 9223372036854775807}, "by_user": {"a\u202eb": {}}}'
+INTERLOCK_USAGE_SOURCE_COMMAND="printf %s '$document' #" \
+    gives "the largest amount" 0 "$il" usage range 2025-03-05 2025-03-05
+has "... is shown" "^total .* 9223372036854\.78"
+export INTERLOCK_USAGE_SOURCE_TYPE=generator
+gives "... with a bar" 0 "$python" "$IL_TEST_SOURCE/tests/cli/on-terminal.py" -- "$il" usage range 2025-03-05 2025-03-05
+has "... that is long" "##########"
+gives "... by user" 0 "$il" usage range 2025-03-05 2025-03-05 --by user
+has "... with a name that cannot turn the line around" 'a\\xe2\\x80\\xaeb'
+cp "$work/out" "$work/by-user"
 ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES=61 gives "a bad setting" 64 "$il" usage day 2025-01-15
 has "... is named" "ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES"
 gives "metrics without a server" 64 "$il" usage metrics
@@ -76,6 +88,8 @@ gives "a range of a server" 0 "$il" usage range 2025-01-14 2025-01-16
 has "... with a total" "^total "
 gives "... as CSV" 0 "$il" usage range 2025-01-14 2025-01-16 --by model --csv
 has "... by model" "^model,api_requests"
+gives "... the day of the largest amount" 0 "$il" usage range 2025-03-05 2025-03-05 --by user
+check "... has the same total" cmp "$work/out" "$work/by-user"
 gives "a rebuild of a server" 0 "$il" usage rebuild 2025-02-01 2025-02-03 --force
 has "... is a run" "COMPLETED"
 gives "a second one" 75 "$il" usage warm 2025-02-01 2025-02-03

@@ -51,7 +51,8 @@ struct export_out {
     size_t                   n_days;
     const struct usage_part *parts;
     size_t                   n_parts;
-    const char              *stale, *missing, *pending;
+    struct usage_metrics     metrics;
+    const char              *stale, *missing, *pending, *error;
 };
 /* GET /days/{date} is printed by copy.c; this is its schema. */
 struct full_day_out {
@@ -161,9 +162,11 @@ OBJECT(usage_out_parts, "UsageParts", parts_fields, "A page of users, models or 
 static const struct wire_field export_fields[] = {
     F("startDate", start, TEXT, WIRE_NOT_NULL, "first day"),
     F("endDate", end, TEXT, WIRE_NOT_NULL, "last day"),
+    ONE("metrics", metrics, usage_wire_metrics, "sums of the range"),
     MANY("days", days, n_days, day_object, "every day, unless another breakdown was asked for"),
     MANY("items", parts, n_parts, usage_wire_part, "users, models or providers"),
     LISTS,
+    F("error", error, TEXT, 0, "why a day is stale or missing"),
 };
 OBJECT(usage_out_export, "UsageExport", export_fields, "All figures of a range");
 #undef STRUCT
@@ -360,6 +363,8 @@ usage_print_export(struct il__buf *b, const struct usage_range *r, enum usage_by
                                          .n_days  = by == USAGE_BY_NONE ? r->n : 0,
                                          .parts   = r->parts.items,
                                          .n_parts = r->parts.n,
+                                         .metrics = r->total,
+                                         .error   = r->error,
                                          .stale   = il__buf_str(&t.lists[USAGE_STALE]),
                                          .missing = il__buf_str(&t.lists[USAGE_MISSING]),
                                          .pending = il__buf_str(&t.lists[USAGE_PENDING]) },

@@ -184,6 +184,7 @@ static const struct app_pipeline pipelines[] = {
 const struct http_app usage_http_app = {
     .name          = "usage",
     .run_class     = USAGE_CLASS,
+    .keys          = (const char *const[]){ USAGE_KEY, USAGE_LIMIT_KEY, NULL },
     .routes        = usage_routes,
     .n_routes      = ARRAY_LEN(usage_routes),
     .errors        = errors,

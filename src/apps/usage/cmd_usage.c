@@ -246,12 +246,16 @@ read_export(const json_t *from, struct usage_range *ret, il_error *reterr)
     const json_t *days = json_object_get(from, "days"), *items = json_object_get(from, "items"),
                  *one;
     const char *names[] = { "stale", "pending", "missing" };
+    const char *why     = json_string_value(json_object_get(from, "error"));
     size_t      i;
 
     ret->parts.items =
         il__arena_alloc(&ret->mem, (json_array_size(items) + 1) * sizeof *ret->parts.items);
     if (ret->parts.items == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
+    usage_show_read(json_object_get(from, "metrics"), &ret->total);
+    if (why != NULL)
+        (void)snprintf(ret->error, sizeof ret->error, "%s", why);
     ret->n = (size_t)(ret->to - ret->from) + 1;
     for (i = 0; i < ret->n; i++)
         ret->days[i] = (struct usage_range_day){ .date = ret->from + (usage_date)i };
@@ -263,8 +267,6 @@ read_export(const json_t *from, struct usage_range *ret, il_error *reterr)
         if (at != NULL)
             IGNORE(!il__time_parse(at, &day->updated_ms)); /* then it is not shown */
         usage_show_read(json_object_get(one, "metrics"), &day->metrics);
-        if (!usage_metrics_add(&ret->total, &day->metrics))
-            return il__error_set(reterr, IL_LIMIT, "usage: a sum is too large");
     }
     json_array_foreach(items, i, one)
     {
@@ -272,8 +274,8 @@ read_export(const json_t *from, struct usage_range *ret, il_error *reterr)
         const char        *name = json_string_value(json_object_get(one, "name"));
         part->name              = il__arena_strdup(&ret->mem, name != NULL ? name : "");
         usage_show_read(one, &part->metrics);
-        if (part->name == NULL || !usage_metrics_add(&ret->total, &part->metrics))
-            return il__error_set(reterr, IL_LIMIT, "usage: a sum is too large");
+        if (part->name == NULL)
+            return il__error_set(reterr, IL_NOMEM, "out of memory");
         ret->parts.n++;
     }
     for (size_t k = 0; k < ARRAY_LEN(names); k++) {

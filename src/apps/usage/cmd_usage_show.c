@@ -8,6 +8,7 @@
 #include "cli/item.h"
 
 #define BAR_WIDTH 24
+#define CENT (USAGE_MONEY / 100)
 #define PARTS_SHOWN 10 /* of each breakdown of a day */
 
 /* ---- cells ----------------------------------------------------------------------------------- */
@@ -34,8 +35,9 @@ add_money(struct cli_grid *g, int64_t micros)
 {
     char text[IL__DECIMAL_TEXT_BYTES];
 
-    il__cli_grid_add(g, "%s",
-                     il__decimal_text((micros + USAGE_MONEY / 200) / (USAGE_MONEY / 100), 2, text));
+    int64_t cents = micros / CENT + (micros % CENT >= CENT / 2);
+
+    il__cli_grid_add(g, "%s", il__decimal_text(cents, 2, text));
 }
 
 static void
@@ -53,7 +55,8 @@ static void
 add_bar(struct cli_grid *g, int64_t value, int64_t largest)
 {
     static const char bar[] = "########################";
-    int64_t           n     = largest > 0 ? (value * BAR_WIDTH + largest / 2) / largest : 0;
+    double            share = largest > 0 ? (double)value / (double)largest : 0;
+    int64_t           n     = (int64_t)(share * BAR_WIDTH + 0.5);
 
     _Static_assert(sizeof bar - 1 == BAR_WIDTH, "a bar of full width");
     il__cli_grid_add(g, "%.*s", (int)MIN(MAX(n, value > 0 ? 1 : 0), BAR_WIDTH), bar);

@@ -12,15 +12,30 @@
 
 #define LINE_END "\r\n"
 
+/* Spreadsheets skip white space, and take the full-width forms for the plain ones. */
+static bool
+is_formula(const char *text)
+{
+#ifdef IL_MUTANT_usage_csv_formulas
+    return false;
+#endif
+    static const char *const starts[] = {
+        "=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"
+    };
+    const char *first = text + strspn(text, " \t\r\n\v\f");
+
+    for (size_t i = 0; i < ARRAY_LEN(starts); i++) {
+        if (strncmp(first, starts[i], strlen(starts[i])) == 0)
+            return true;
+    }
+    return text[0] == '\t' || text[0] == '\r' || text[0] == '\n';
+}
+
 void
 usage_csv_text(struct il__buf *b, const char *text)
 {
-#ifdef IL_MUTANT_usage_csv_formulas
-    bool formula = false;
-#else
-    bool formula = text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL;
-#endif
-    bool quoted = strpbrk(text, ",\"\r\n") != NULL || text[0] == ' ';
+    bool formula = is_formula(text);
+    bool quoted  = strpbrk(text, ",;\"\t\r\n") != NULL || text[0] == ' ';
 
     il__buf_adds(b, quoted ? "\"" : "");
     il__buf_adds(b, formula ? "'" : "");

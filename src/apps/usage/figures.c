@@ -9,9 +9,9 @@
 #include "base/decimal.h"
 #include "base/error.h"
 #include "base/parse.h"
+#include "wire/json.h"
 
-#define EXACT_MAX 9007199254740992.0 /* 2^53: a double holds every whole number up to here */
-#define PATH_BYTES 96                /* of a place in a document, for messages */
+#define PATH_BYTES 96 /* of a place in a document, for messages */
 
 const char *const usage_by_names[USAGE_BY_COUNT + 1] = { "user", "model", "provider", NULL };
 
@@ -98,35 +98,38 @@ static il_status
 read_number(const json_t *value, const struct usage_metric *which, const char *path, int64_t *ret,
             il_error *reterr)
 {
-    double  number = json_number_value(value);
-    int64_t unit   = usage_metric_is_money(which) ? USAGE_MONEY : 1;
+    bool        money = usage_metric_is_money(which);
+    const char *text  = il__json_number_text(value);
 
     if (value == NULL || json_is_null(value)) {
         *ret = 0;
         return IL_OK;
     }
-    if (unit == USAGE_MONEY && json_is_string(value)) {
+    if (json_is_integer(value)) {
+        if (json_integer_value(value) < 0)
+            return refuse(reterr, path, which->name, "is negative");
+        if (__builtin_mul_overflow(json_integer_value(value), money ? USAGE_MONEY : 1, ret))
+            return refuse(reterr, path, which->name, "is too large");
+        return IL_OK;
+    }
+    if (text == NULL && money && json_is_string(value)) {
         if (il__decimal_parse(json_string_value(value), USAGE_MONEY_DIGITS, ret) !=
                 IL__DECIMAL_OK ||
             *ret < 0)
             return refuse(reterr, path, which->name, "expected an amount such as \"12.345678\"");
         return IL_OK;
     }
-    if (!json_is_number(value))
+    if (text == NULL)
         return refuse(reterr, path, which->name, "expected a number");
-    if (number < 0)
-        return refuse(reterr, path, which->name, "is negative");
-    if (json_is_integer(value)) {
-        if (__builtin_mul_overflow((int64_t)json_integer_value(value), unit, ret))
-            return refuse(reterr, path, which->name, "is too large");
-        return IL_OK;
-    }
-    if (number * (double)unit >= EXACT_MAX)
-        return refuse(reterr, path, which->name, "is too large");
-    if (unit == 1 && (double)(int64_t)number != number)
+    switch (money ? il__decimal_round(text, USAGE_MONEY_DIGITS, ret)
+                  : il__decimal_parse(text, 0, ret)) {
+    case IL__DECIMAL_OK:
+        return *ret >= 0 ? IL_OK : refuse(reterr, path, which->name, "is negative");
+    case IL__DECIMAL_DIGITS:
         return refuse(reterr, path, which->name, "expected a whole number");
-    *ret = (int64_t)(number * (double)unit + 0.5); /* to the nearest; it is not negative */
-    return IL_OK;
+    default:
+        return refuse(reterr, path, which->name, "is too large");
+    }
 }
 
 static il_status
@@ -140,10 +143,12 @@ read_metrics(const json_t *object, const char *path, struct usage_metrics *ret, 
         int64_t                   *at    = usage_metric_at(ret, which);
         const json_t              *exact =
             usage_metric_is_money(which) ? json_object_get(object, "spend_micros") : NULL;
-        if (json_is_integer(exact) && json_integer_value(exact) >= 0)
+        if (exact == NULL || json_is_null(exact))
+            st = read_number(json_object_get(object, which->name), which, path, at, reterr);
+        else if (json_is_integer(exact) && json_integer_value(exact) >= 0)
             *at = (int64_t)json_integer_value(exact);
         else
-            st = read_number(json_object_get(object, which->name), which, path, at, reterr);
+            st = refuse(reterr, path, "spend_micros", "expected a whole number from 0 on");
     }
     return st;
 }
@@ -234,7 +239,7 @@ usage_figures_read(const char *text, size_t n_bytes, usage_date date, struct usa
     json_t *doc = NULL;
 
     *ret         = (struct usage_figures){ 0 };
-    il_status st = il__wire_load(text, n_bytes, &doc, reterr);
+    il_status st = il__wire_load_for(&usage_wire_metrics, text, n_bytes, &doc, reterr);
     if (st == IL_OK)
         st = read_document(doc, date, ret, reterr);
     json_decref(doc);

@@ -4,7 +4,7 @@
  * A tenant may start one in five minutes, whichever server it asks. A cached value of the store
  * counts that: whoever is elected to build it starts the run and fills it with its id; until it
  * expires, everybody else is refused. If the run does not start, the election is given up, and the
- * next caller is elected.
+ * next caller is elected. Clients cannot name its key (http_app.keys).
  */
 #include <stdio.h>
 
@@ -13,7 +13,6 @@
 #include "http/audit.h"
 #include "http/server.h"
 
-#define LIMIT_KEY "usage_rebuild"
 #define LIMIT_LEASE_MS 10000 /* a server that dies between the two ops holds it up this long */
 
 struct starting {
@@ -106,7 +105,7 @@ started(struct http_request *r)
         work_take(usage_app_of(r)->work, r->caller->tenant, w->id, USAGE_REBUILD);
     il_op_release(&w->limit);
     w->limit = (il_op){ .type   = ok ? IL_OP_CACHE_FILL : IL_OP_CACHE_ABANDON,
-                        .key    = LIMIT_KEY,
+                        .key    = USAGE_LIMIT_KEY,
                         .holder = w->id,
                         .fence  = w->token };
     if (ok) {
@@ -155,7 +154,7 @@ usage_http_rebuild(struct http_request *r)
     w->id = http_new_id(r, 0);
     if (w->id == NULL)
         return;
-    w->limit = (il_op){ .type = IL_OP_CACHE_LOOKUP, .key = LIMIT_KEY, .holder = w->id };
+    w->limit = (il_op){ .type = IL_OP_CACHE_LOOKUP, .key = USAGE_LIMIT_KEY, .holder = w->id };
     w->limit.in.cache.lease_ms = LIMIT_LEASE_MS;
     http_do_ops(r, &w->limit, 1, 0, looked);
 }

@@ -210,7 +210,7 @@ const struct http_route usage_routes[] = {
       .fn         = usage_http_export,
       .query      = &usage_in_export,
       .answer     = &usage_out_export,
-      .flags      = HTTP_BARE,
+      .flags      = HTTP_BARE | HTTP_CSV,
       .bucket     = &exports,
       .summary    = "Export a range of days as JSON or, with ?format=csv, as CSV" },
 };

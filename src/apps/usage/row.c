@@ -1,6 +1,8 @@
 /* row.c: rows of daily_usage_cache. See row.h. */
 #include "apps/usage/row.h"
 
+#include <stdio.h>
+
 #include "base/error.h"
 
 #include "apps/usage/usage_sql.inc"
@@ -238,18 +240,34 @@ usage_row_put(il_guard *g, const il_guard_fence *fence, const struct usage_row *
     return il_guard_transact(g, &o, run, &s, NULL, reterr);
 }
 
+struct purged {
+    char tenant[IL_TENANT_BYTES_MAX + 1], date[USAGE_DATE_BYTES];
+};
 struct purging {
-    void (*each)(void *cookie, const char *tenant, const char *date);
-    void *cookie;
+    struct statement s;
+    struct purged   *days; /* of this attempt */
+    size_t           n, max;
 };
 
 static int
 take_purged(void *cookie, const il_guard_row *row)
 {
-    const struct purging *p = cookie;
+    struct purging *p = cookie;
 
-    p->each(p->cookie, row->values[0].data, row->values[1].data);
+    CHECK(p->n < p->max);
+    struct purged *day = &p->days[p->n++];
+    (void)snprintf(day->tenant, sizeof day->tenant, "%s", (const char *)row->values[0].data);
+    (void)snprintf(day->date, sizeof day->date, "%s", (const char *)row->values[1].data);
     return 1;
+}
+
+static il_status
+run_purge(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct purging *p = cookie;
+
+    p->n = 0;
+    return run(&p->s, tx, reterr);
 }
 
 il_status
@@ -257,18 +275,27 @@ usage_row_purge(il_guard *g, usage_date before, int64_t limit,
                 void (*each)(void *cookie, const char *tenant, const char *date), void *cookie,
                 int64_t *ret_n, il_error *reterr)
 {
-    struct purging       p = { each, cookie };
-    char                 text[USAGE_DATE_BYTES];
-    const il_guard_value values[] = { il_guard_text(usage_date_text(before, text)),
-                                      il_guard_int(limit) };
-    struct statement     s        = { .sql      = &purge,
-                                      .values   = values,
-                                      .n_values = ARRAY_LEN(values),
-                                      .each     = take_purged,
-                                      .cookie   = &p };
-    il_status            st       = il_guard_transact(g, NULL, run, &s, NULL, reterr);
+    AUTO_FREE struct purged *days = il__calloc((size_t)limit, sizeof *days);
+    char                     text[USAGE_DATE_BYTES];
+    const il_guard_value     values[] = { il_guard_text(usage_date_text(before, text)),
+                                          il_guard_int(limit) };
+    struct purging           p        = { .s    = { .sql      = &purge,
+                                                    .values   = values,
+                                                    .n_values = ARRAY_LEN(values),
+                                                    .each     = take_purged,
+                                                    .cookie   = &p },
+                                          .days = days,
+                                          .max  = (size_t)limit };
 
+    if (days == NULL)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
+    il_status st = il_guard_transact(g, NULL, run_purge, &p, NULL, reterr);
+    /* Not within the transaction: it may be tried again, and whoever reads a row before its commit
+     * would fill its marker anew. Also if it failed: the commit may have been done all the same,
+     * and a marker that is missing costs one more read of the row. */
+    for (size_t i = 0; i < p.n; i++)
+        each(cookie, days[i].tenant, days[i].date);
     if (st == IL_OK)
-        *ret_n = s.n_changed;
+        *ret_n = p.s.n_changed;
     return st;
 }

@@ -21,7 +21,8 @@ check(const struct usage_source_opts *o, il_error *reterr)
         if (o->url == NULL || strstr(o->url, "{date}") == NULL)
             return il__error_set(reterr, IL_INVAL, "usage.source.url: must contain {date}");
         if (o->header != NULL && strchr(o->header, ':') == NULL)
-            return il__error_set(reterr, IL_INVAL, "usage.source.header: must be 'Name: value'");
+            return il__error_set(reterr, IL_INVAL,
+                                 "usage.source.header_variable: its value must be 'Name: value'");
         return IL_OK;
     case USAGE_SOURCE_sql:
         if (o->database == NULL)
@@ -29,6 +30,10 @@ check(const struct usage_source_opts *o, il_error *reterr)
                                  "usage.source.connection: must be a name of `connections`");
         if (o->query == NULL)
             return il__error_set(reterr, IL_INVAL, "usage.source.query: is missing");
+        if (!usage_sql_uses(o->query, '1'))
+            return il__error_set(reterr, IL_INVAL,
+                                 "usage.source.query: must use $1, the date; else every day would "
+                                 "have the same figures");
         return IL_OK;
     case USAGE_SOURCE_command:
         if (o->command == NULL)

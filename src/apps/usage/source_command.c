@@ -73,9 +73,25 @@ start(struct usage_source *s, const struct usage_fetch *f, struct proc_child *re
 
 /* ---- while it runs --------------------------------------------------------------------------- */
 
+/* Add to a buffer of which only the end is kept. */
+static void
+add_end(struct il__buf *to, const char *data, size_t n)
+{
+    if (n > ERRORS_BYTES_MAX) {
+        data += n - ERRORS_BYTES_MAX;
+        n = ERRORS_BYTES_MAX;
+    }
+    if (to->n_bytes + n > ERRORS_BYTES_MAX) {
+        size_t n_gone = to->n_bytes + n - ERRORS_BYTES_MAX;
+        to->n_bytes -= n_gone;
+        memmove(to->data, to->data + n_gone, to->n_bytes);
+    }
+    il__buf_add(to, data, n);
+}
+
 /* Read what one pipe has. True: more may be available at once. */
 static bool
-take_output(int *fd, struct il__buf *to)
+take_output(int *fd, struct il__buf *to, bool only_end)
 {
     char    chunk[CHUNK_BYTES];
     ssize_t n = *fd >= 0 ? read(*fd, chunk, sizeof chunk) : 0;
@@ -86,7 +102,10 @@ take_output(int *fd, struct il__buf *to)
         *fd = -1;
         return false;
     }
-    il__buf_add(to, chunk, (size_t)n);
+    if (only_end)
+        add_end(to, chunk, (size_t)n);
+    else
+        il__buf_add(to, chunk, (size_t)n);
     return true;
 }
 
@@ -106,13 +125,13 @@ supervise(const struct usage_source *s, const struct usage_fetch *f, struct proc
         if (poll(polled, ARRAY_LEN(polled), USAGE_STOP_MS) < 0)
             continue;
         if (polled[1].revents != 0)
-            (void)take_output(&fds[0], out);
+            (void)take_output(&fds[0], out, false);
         if (polled[2].revents != 0)
-            (void)take_output(&fds[1], errors);
+            (void)take_output(&fds[1], errors, true);
         if (polled[0].revents != 0)
             il__proc_report(child, &report);
     }
-    while (take_output(&fds[0], out) || take_output(&fds[1], errors))
+    while (take_output(&fds[0], out, false) || take_output(&fds[1], errors, true))
         continue;
     return report;
 }
@@ -173,7 +192,7 @@ usage_fetch_command(struct usage_source *s, const struct usage_fetch *f, struct 
 
     if (st != IL_OK)
         return st;
-    il__buf_init(&errors, ERRORS_BYTES_MAX);
+    il__buf_init(&errors, ERRORS_BYTES_MAX + 1);
     struct proc_report report = supervise(s, f, &child, out, &errors);
     il__proc_finish(&child);
     return out->failed ? IL_OK : judge(&report, &errors, reterr); /* too long: source.c says so */

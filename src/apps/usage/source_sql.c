@@ -1,6 +1,6 @@
 /*
  * source_sql.c: a day from a SQL query, in a read-only transaction (the guard kit). $1 is the date,
- * $2 the tenant; a query may use both, the first, or none.
+ * $2 the tenant; a query must use the first, and may use the second.
  *
  * One column: a row with the day's JSON. Several columns: one row per user, model and provider
  * (columns of these names, each may be missing), with columns named as the metrics; the rows are
@@ -33,16 +33,10 @@ struct rows {
 static bool
 read_value(const char *text, bool money, int64_t *ret)
 {
-    unsigned digits = money ? USAGE_MONEY_DIGITS : 0;
-    char    *end    = NULL;
+    enum il__decimal d =
+        money ? il__decimal_round(text, USAGE_MONEY_DIGITS, ret) : il__decimal_parse(text, 0, ret);
 
-    if (il__decimal_parse(text, digits, ret) == IL__DECIMAL_OK)
-        return *ret >= 0;
-    double number = strtod(text, &end);
-    if (!money || end == text || *end != '\0' || !(number >= 0 && number < 9e9))
-        return false;
-    *ret = (int64_t)(number * USAGE_MONEY + 0.5);
-    return true;
+    return d == IL__DECIMAL_OK && *ret >= 0;
 }
 
 static bool
@@ -140,11 +134,33 @@ print_rows(struct rows *r)
     il__buf_addc(r->out, '}');
 }
 
-/* How many of $1 and $2 the query uses. */
-static size_t
-n_parameters(const char *sql)
+/* Where a quoted text, a quoted name or a comment that begins here ends; here: none does. */
+static const char *
+skip_quoted(const char *at)
 {
-    return strstr(sql, "$2") != NULL ? 2 : strstr(sql, "$1") != NULL ? 1 : 0;
+    const char *end = at;
+
+    if (*at == '\'' || *at == '"')
+        end = strchr(at + 1, *at);
+    else if (strncmp(at, "--", 2) == 0)
+        end = strchr(at, '\n');
+    else if (strncmp(at, "/*", 2) == 0)
+        end = strstr(at + 2, "*/");
+    else
+        return at;
+    return end != NULL ? end + 1 : at + strlen(at);
+}
+
+bool
+usage_sql_uses(const char *sql, char digit)
+{
+    while (*sql != '\0') {
+        const char *next = skip_quoted(sql);
+        if (next == sql && sql[0] == '$' && sql[1] == digit && (sql[2] < '0' || sql[2] > '9'))
+            return true;
+        sql = next > sql ? next : sql + 1;
+    }
+    return false;
 }
 
 il_status
@@ -157,7 +173,7 @@ usage_fetch_sql(struct usage_source *s, const struct usage_fetch *f, struct il__
     const il_guard_value values[] = { il_guard_text(f->date), il_guard_text(f->tenant) };
     const il_guard_query q        = { .sql      = s->o.query,
                                       .values   = values,
-                                      .n_values = n_parameters(s->o.query),
+                                      .n_values = usage_sql_uses(s->o.query, '2') ? 2 : 1,
                                       .flags    = IL_GUARD_AS_TEXT,
                                       .each     = take_row,
                                       .cookie   = &r };
