@@ -49,6 +49,19 @@ http_app_owns(const struct http_server *s, const char *key)
     return false;
 }
 
+bool
+http_app_keeps(const struct http_server *s, const char *key)
+{
+    for (size_t i = 0; key != NULL && i < s->n_open_apps; i++) {
+        const char *const *at = s->o->apps[i]->keys;
+        for (; at != NULL && *at != NULL; at++) {
+            if (strncmp(key, *at, strlen(*at)) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* ---- transactions of a request --------------------------------------------------------------- */
 
 static void

@@ -74,7 +74,11 @@ struct http_app {
     const char *name; /* `source` of its errors */
     /* The class of the keys of its runs, or NULL. Only the app's own routes may start or change
      * such runs; otherwise a client could bypass the app's checks, permissions and limits. */
-    const char                  *run_class;
+    const char *run_class;
+    /* Prefixes of keys, ended by NULL, or NULL: leases and cached values that coordinate the app's
+     * processes. Only the app's own routes may take or change them; otherwise a client could hold
+     * up its work, or reset its limits. */
+    const char *const           *keys;
     const struct http_route     *routes;
     size_t                       n_routes;
     const struct http_app_error *errors; /* error codes in addition to errors.def */
@@ -150,6 +154,8 @@ void http_limit(struct http_request *r, il_guard *g, il_guard_tx_opts *opts);
 
 /* Does this key belong to a run of an app? */
 bool http_app_owns(const struct http_server *s, const char *key);
+/* Does it begin with one of the `keys` of an app? */
+bool http_app_keeps(const struct http_server *s, const char *key);
 
 /* Has it started? On the loop. */
 bool http_app_runs(const struct http_server *s, const struct http_app *app);

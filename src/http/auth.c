@@ -12,6 +12,7 @@
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics.h"
+#include "http/samples.h"
 #include "http/server.h"
 
 #define MS INT64_C(1000000)
@@ -194,6 +195,7 @@ decide(struct http_request *r, const struct http_key *k, http_fn *then)
     }
     k->caller->n_refs++;
     r->caller = &k->caller->c;
+    http_samples_request(r->server, r->caller->tenant);
     if (!http_may(r->caller, r->route))
         http_forbid(r, r->route);
     else if (http_limits_request(r))

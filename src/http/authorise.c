@@ -50,6 +50,8 @@ judge(const struct http_request *r, const struct http_each *e, il_op *op)
     if (http_once_reserved(op))
         return HTTP_SCOPE_RESERVED;
 #endif
+    if (http_scope_is_app_key(r, op))
+        return HTTP_SCOPE_RESERVED;
     enum http_scope verdict = http_scope(r->caller, op);
     if ((verdict != HTTP_SCOPE_OK && verdict != HTTP_SCOPE_BY_ID) || !http_scope_asks_app(r, op))
         return verdict;

@@ -3,6 +3,8 @@
  */
 #include "http/body_fields.h"
 
+#include "http/samples.h"
+
 #define FIELD(type, name_, kind_, flags_, help_)                                                \
     {                                                                                           \
         .name = #name_, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(type, name_), \
@@ -156,6 +158,62 @@ static const struct wire_field status[] = {
 };
 OBJECT(http_out_status, "Status", S, status, "The server and the tenant at a glance");
 #undef S
+
+static const struct wire_field few[] = {
+    FIELD(struct http_few, n, UINT64, WIRE_NOT_NULL, "the number, at most 1,000"),
+    IS(struct http_few, "more", MORE, 0, "there may be more than n: the count ended there"),
+};
+static OBJECT(few_object, "Count", struct http_few, few, "A count that ends at 1,000");
+
+#define FEW(text, member, help_)                                                             \
+    {                                                                                        \
+        .name = text, .kind = WIRE_OBJECT, .offset = offsetof(struct http_overview, member), \
+        .object = &few_object, .help = help_                                                 \
+    }
+static const struct wire_field overview[] = {
+    FEW("locks", locks, "live leases"),
+    FEW("locks_expiring", expiring, "of them, those with less than a fifth of their TTL left"),
+    FEW("waiters", waiters, "acquires queued for a key"),
+    FEW("runs", runs, "runs that are RUNNING"),
+    FEW("queues", queues, "queues"),
+    FEW("jobs_scheduled", scheduled, "jobs not due yet"),
+    FEW("jobs_ready", ready, "jobs due now"),
+    FEW("jobs_running", running, "jobs claimed by workers"),
+    FEW("jobs_dead", dead, "jobs that failed for good"),
+};
+OBJECT(http_out_overview, "Overview", struct http_overview, overview,
+       "How much the tenant has of everything, within the prefix of the key");
+
+#define S struct http_sample
+static const struct wire_field sample[] = {
+    FIELD(S, at_ms, INT64, WIRE_NOT_NULL, "when it was taken, in ms since 1970"),
+    FIELD(S, locks, UINT64, WIRE_NOT_NULL, "live leases, counted up to 1,000"),
+    FIELD(S, runs, UINT64, WIRE_NOT_NULL, "runs that are RUNNING, counted up to 1,000"),
+    FIELD(S, jobs_ready, UINT64, WIRE_NOT_NULL, "jobs due"),
+    FIELD(S, jobs_running, UINT64, WIRE_NOT_NULL, "jobs claimed by workers"),
+    FIELD(S, jobs_dead, UINT64, WIRE_NOT_NULL, "jobs that failed for good"),
+    FIELD(S, acquires, UINT64, WIRE_NOT_NULL,
+          "locks acquired through this server since the previous sample"),
+    FIELD(S, conflicts, UINT64, WIRE_NOT_NULL, "acquires that found their key held, likewise"),
+    FIELD(S, cache_hits, UINT64, WIRE_NOT_NULL, "cache lookups that found a value, likewise"),
+    FIELD(S, cache_misses, UINT64, WIRE_NOT_NULL, "cache lookups that found none, likewise"),
+    FIELD(S, requests, UINT64, WIRE_NOT_NULL, "requests of the tenant, likewise"),
+};
+static OBJECT(sample_object, "Sample", S, sample, "A tenant at one time");
+#undef S
+
+static const struct wire_field samples[] = {
+    FIELD(struct http_samples_shown, interval_ms, INT64, WIRE_NOT_NULL,
+          "time between samples; longer while the store is slow or unreachable"),
+    { .name    = "samples",
+      .kind    = WIRE_OBJECTS,
+      .offset  = offsetof(struct http_samples_shown, samples),
+      .offset2 = offsetof(struct http_samples_shown, n),
+      .object  = &sample_object,
+      .help    = "at most 360, oldest first" },
+};
+OBJECT(http_out_samples, "Samples", struct http_samples_shown, samples,
+       "The last hour of a tenant, as this server saw it");
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
@@ -383,6 +441,27 @@ static const struct wire_field counted[] = {
 };
 OBJECT(http_out_counted, "CacheCount", C, counted, "Counts of cached values for one page of keys");
 #undef C
+
+/* ---- idempotency keys ------------------------------------------------------------------------ */
+
+#define O struct http_once_shown
+static const struct wire_field once_shown[] = {
+    FIELD(O, key, TEXT, 0, "the key"),
+    FIELD(O, status, TEXT, 0, "IN_PROGRESS: an attempt has claimed it; REPLAY: it has a response"),
+    { .name    = "response",
+      .kind    = WIRE_BYTES,
+      .offset  = offsetof(O, response),
+      .offset2 = offsetof(O, response_bytes),
+      .max     = IL_BLOB_BYTES_MAX,
+      .help    = "the stored response; null while in progress" },
+    FIELD(O, code, INT32, WIRE_NOT_NULL, "code stored with the response"),
+    FIELD(O, meta, TEXT, 0, "meta of the attempt"),
+    FIELD(O, age_ms, INT64, WIRE_NOT_NULL, "time since the key was first claimed"),
+    FIELD(O, remaining_ms, INT64, WIRE_MINUS,
+          "IN_PROGRESS: time until the claim expires; REPLAY: until the response is deleted"),
+};
+OBJECT(http_out_once, "IdempotencyKey", O, once_shown, "An idempotency key");
+#undef O
 
 const struct wire_object http_out_results = { .name = "Results",
                                               .help = "The result of each op, in order" };

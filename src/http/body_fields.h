@@ -10,12 +10,14 @@
 
 extern const struct wire_object http_in_why, http_in_batch, http_in_batch_ops, http_in_stream;
 
-extern const struct wire_object http_out_root, http_out_health, http_out_ready, http_out_status;
+extern const struct wire_object http_out_root, http_out_health, http_out_ready, http_out_status,
+    http_out_overview;
 extern const struct wire_object http_out_grant, http_out_queued, http_out_released, http_out_break,
     http_out_lock, http_out_fence;
 extern const struct wire_object http_out_started, http_out_log, http_out_sign;
 extern const struct wire_object http_out_pushed, http_out_claimed, http_out_beat, http_out_purged,
     http_out_removed;
+extern const struct wire_object http_out_once;
 extern const struct wire_object http_out_cached, http_out_filled, http_out_counted;
 /* {"results":[…]}: written by hand, see batch.c and openapi.c */
 extern const struct wire_object http_out_results;
@@ -124,6 +126,25 @@ struct http_cached {
     uint64_t    token;
     const void *value;
     size_t      value_bytes;
+    int32_t     code;
+    int64_t     age_ms, remaining_ms;
+};
+
+/* A count that ends at a limit: HTTP_IS_MORE. */
+struct http_few {
+    uint64_t n;
+    uint32_t is;
+};
+struct http_overview {
+    struct http_few locks, expiring, waiters, runs, queues;
+    struct http_few scheduled, ready, running, dead; /* jobs */
+};
+
+/* An idempotency key. */
+struct http_once_shown {
+    const char *key, *status, *meta;
+    const void *response;
+    size_t      response_bytes;
     int32_t     code;
     int64_t     age_ms, remaining_ms;
 };

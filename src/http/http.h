@@ -285,6 +285,13 @@ enum http_log_level {
     HTTP_LOG_ERROR
 };
 
+/* A configuration key, without secrets. */
+struct http_shown {
+    const char *name, *value;
+    const char *origin; /* a file with its line, an environment variable, an option, "default" */
+    const char *env;    /* the variable that sets it */
+};
+
 struct http_options {
     const char *listen; /* "127.0.0.1:7600", "[::1]:7600", "unix:/path"; port 0 = any free one */
     const char *metrics_listen; /* NULL = served with the other routes */
@@ -308,7 +315,7 @@ struct http_options {
     int64_t                audit_keep_ms;
     int ready_fd; /* the address is written here, as a line, once it listens; -1 = none */
     /* SIGHUP: read the configuration again and update in *o what may change at run time:
-     * log_level, limits, login_failures_per_minute, audit_keep_ms, app_config. */
+     * log_level, limits, login_failures_per_minute, audit_keep_ms, app_config, settings. */
     il_status (*reload)(
         void *cookie, struct http_options *o, const char **ret_restart,
         il_error *reterr); /* *ret_restart: a changed key that needs a restart, or NULL */
@@ -317,6 +324,8 @@ struct http_options {
     const struct http_app *const *apps;
     size_t                        n_apps;
     const struct http_app_config *app_config;
+    const struct http_shown      *settings; /* GET /admin/config; borrowed */
+    size_t                        n_settings;
 };
 
 /* Check an address without listening: IL_OK, or IL_INVAL. *ret_loopback: reachable from this

@@ -407,3 +407,33 @@ http_once_answer(struct http_request *r, int status)
     http_do_own(r, &once->op, 0, stored);
     return true;
 }
+
+/* ---- POST /idempotency/get ------------------------------------------------------------------- */
+
+static void
+shown(struct http_request *r)
+{
+    const il_op *op = r->ops;
+
+    if (op->status != IL_REPLAY && op->status != IL_BUSY) {
+        http_fail_op(r, op, NULL);
+        return;
+    }
+    struct http_once_shown once = {
+        .key            = op->key,
+        .status         = il_status_name(op->status),
+        .meta           = op->out.meta,
+        .response       = op->out.value,
+        .response_bytes = op->out.value_bytes,
+        .code           = op->out.code,
+        .age_ms         = op->out.age_ms,
+        .remaining_ms   = op->out.remaining_ms,
+    };
+    http_say(r, 200, &http_out_once, &once);
+}
+
+void
+http_once_get(struct http_request *r)
+{
+    http_do(r, shown);
+}

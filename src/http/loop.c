@@ -24,6 +24,7 @@
 #include "http/mhd.h"
 #include "http/pool.h"
 #include "http/route.h"
+#include "http/samples.h"
 #include "http/server.h"
 
 #define EVENTS_MAX 64
@@ -200,6 +201,7 @@ tick(struct http_server *s)
         http_pool_tick(s);
         http_leases_tick(s, s->now_ns);
         http_metrics_tick(s, s->now_ns);
+        http_samples_tick(s, s->now_ns);
         http_audit_tick(s, s->now_ns);
         http_apps_tick(s, s->now_ns);
     }

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "http/metrics_internal.h"
 #include "http/route.h"
+#include "http/samples.h"
 #include "http/server.h"
 
 const double http_took_bounds[HTTP_BOUNDS] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
@@ -153,6 +154,10 @@ http_attempted(struct http_metrics *m, const char *tenant, const char *key, enum
     struct http_pipeline *p = http_pipeline_of(m, tenant, key);
 
     m->acquisitions[result]++;
+    if (result == HTTP_RESULT_success)
+        http_sample_of(m->server, tenant)->acquires++;
+    else if (result == HTTP_RESULT_conflict)
+        http_sample_of(m->server, tenant)->conflicts++;
     http_histogram_add(&m->wait, http_lock_bounds, wait);
     if (p == NULL)
         return;

@@ -7,6 +7,7 @@
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics_internal.h"
+#include "http/samples.h"
 #include "http/server.h"
 
 /* The fields of a log line about a lock; NULL, 0 and -1 are omitted. */
@@ -227,6 +228,12 @@ saw_look(struct http_request *r, const il_op *op)
         looks[HTTP_LOOK_waited]++;
     else if (op->status == IL_NOT_FOUND)
         looks[HTTP_LOOK_miss]++;
+    /* a hit: answered with a value, fresh, stale or after a wait */
+    struct http_sample *sample = http_sample_of(r->server, tenant_of(r, op));
+    if (op->status == IL_HIT || op->status == IL_STALE_HIT)
+        sample->cache_hits++;
+    else if (op->status == IL_LEAD || op->status == IL_NOT_FOUND)
+        sample->cache_misses++;
 }
 
 static void

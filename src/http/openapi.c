@@ -365,6 +365,9 @@ responses_of(struct json_maker *m, const struct http_route *route)
                      response((route->flags & HTTP_CREATES) != 0 ? "it already existed" : "success",
                               "application/json", answer_of(m, route)));
     }
+    if ((route->flags & HTTP_CSV) != 0)
+        il__json_set(m, json_object_get(json_object_get(responses, "200"), "content"), "text/csv",
+                     json_pack("{s:{s:s}}", "schema", "type", "string"));
     if (route->op == IL_OP_ACQUIRE)
         il__json_set(m, responses, "202",
                      response("still queued: repeat the call", "application/json",

@@ -10,6 +10,8 @@
 #include "http/bucket.h"
 #include "http/metrics.h"
 #include "http/row_locks.h"
+#include "http/settings.h"
+#include "http/samples.h"
 
 #define SEGMENTS_MAX 8
 
@@ -43,7 +45,6 @@ static const struct http_route only_in_batches[] = {
     { .permission = HTTP_MAY_write, .id = "once_begin", .op = IL_OP_ONCE_BEGIN },
     { .permission = HTTP_MAY_write, .id = "once_finish", .op = IL_OP_ONCE_FINISH },
     { .permission = HTTP_MAY_write, .id = "once_abandon", .op = IL_OP_ONCE_ABANDON },
-    { .permission = HTTP_MAY_read, .id = "once_get", .op = IL_OP_ONCE_GET },
     { .permission = HTTP_MAY_read, .id = "store_usage", .op = IL_OP_USAGE },
 };
 

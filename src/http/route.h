@@ -54,6 +54,7 @@ enum http_route_flags {
     HTTP_OPEN_BODY = 1 << 10,
     HTTP_FORCES    = 1 << 11, /* may cancel a run of an app */
     HTTP_ACCEPTS   = 1 << 12, /* starts work in the background: success is 202 */
+    HTTP_CSV       = 1 << 13, /* the answer is CSV with ?format=csv */
 };
 
 struct http_route {

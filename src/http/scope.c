@@ -101,6 +101,16 @@ http_scope_asks_app(const struct http_request *r, const il_op *op)
            il__http_route_app(r->route) == NULL && (r->route->flags & HTTP_FORCES) == 0;
 }
 
+bool
+http_scope_is_app_key(const struct http_request *r, const il_op *op)
+{
+    bool takes = op->type == IL_OP_ACQUIRE || op->type == IL_OP_RUN_START ||
+                 op->type == IL_OP_CACHE_LOOKUP || op->type == IL_OP_CACHE_FILL ||
+                 op->type == IL_OP_CACHE_ABANDON || op->type == IL_OP_CACHE_DROP;
+
+    return takes && il__http_route_app(r->route) == NULL && http_app_keeps(r->server, op->key);
+}
+
 enum http_scope
 http_scope_run(const struct http_request *r, const char *key)
 {

@@ -12,14 +12,14 @@ enum http_scope {
     HTTP_SCOPE_UNKNOWN,       /* the owner could not be looked up: not applied, LIMIT_EXCEEDED */
     HTTP_SCOPE_HIDDEN,        /* a read outside the prefix: not found */
     HTTP_SCOPE_FORBIDDEN,     /* a write */
-    HTTP_SCOPE_RESERVED,      /* a run of an app, or a stored answer of the server */
+    HTTP_SCOPE_RESERVED,      /* a run or a key of an app, or a stored answer of the server */
     HTTP_SCOPE_NO_PERMISSION, /* in a batch: its route is not permitted */
     HTTP_SCOPE_BY_ID,         /* it names a run or a job by id: look it up first */
 };
 
 #define HTTP_SAY_RESERVED                                                                         \
-    "the key is reserved for pipelines, whose runs have calls of their own (/pipelines/...), or " \
-    "for responses to requests with an Idempotency-Key"
+    "the key is reserved for an app of the server, which has routes of its own (/pipelines/..., " \
+    "/admin/usage/...), or for responses to requests with an Idempotency-Key"
 
 /* Check an op by the prefix. The prefix of a listing is narrowed to the caller's. */
 enum http_scope http_scope(const struct http_caller *c, il_op *op);
@@ -27,6 +27,9 @@ enum http_scope http_scope(const struct http_caller *c, il_op *op);
  * routes? Then http_scope_run() decides by the key of the run: OK or RESERVED. */
 bool            http_scope_asks_app(const struct http_request *r, const il_op *op);
 enum http_scope http_scope_run(const struct http_request *r, const char *key);
+/* Does the op take or change a key that an app keeps for itself, other than through the app's own
+ * routes? */
+bool http_scope_is_app_key(const struct http_request *r, const il_op *op);
 /* Is a name within the prefix? */
 bool http_scope_has(const struct http_caller *c, const char *name);
 /* Answer the request for any verdict except OK. */

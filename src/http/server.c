@@ -22,6 +22,7 @@
 #include "http/pool.h"
 #include "http/route.h"
 #include "http/row_locks.h"
+#include "http/samples.h"
 #include "http/server.h"
 
 #define FILES_BESIDE 256 /* descriptors other than connections */
@@ -169,9 +170,9 @@ static il_status
 open_all(struct http_server *s, il_error *reterr)
 {
     static il_status (*const parts[])(struct http_server * s, il_error * reterr) = {
-        http_log_open,    http_metrics_open, http_row_locks_open, http_leases_open,
-        http_limits_open, http_loop_open,    http_stores_open,    http_errands_open,
-        http_pool_open,   http_auth_open,    http_audit_open,
+        http_log_open,     http_metrics_open, http_row_locks_open, http_samples_open,
+        http_leases_open,  http_limits_open,  http_loop_open,      http_stores_open,
+        http_errands_open, http_pool_open,    http_auth_open,      http_audit_open,
     };
     il_status st = IL_OK;
 
@@ -306,6 +307,7 @@ close_all(struct http_server *s, bool was_up)
     http_loop_close(s);
     http_limits_close(s);
     http_leases_close(s);
+    http_samples_close(s);
     http_row_locks_close(s);
     http_metrics_close(s);
     if (was_up)

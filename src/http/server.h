@@ -58,6 +58,7 @@ struct http_server {
     struct http_threads   *errands;
     struct http_pool      *pool;
     struct http_row_locks *row_locks;
+    struct http_samples   *samples;
 
     /* app.c: the states of the first n_open_apps of o->apps */
     void            *app_states[HTTP_APPS_MAX];

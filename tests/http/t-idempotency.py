@@ -119,6 +119,8 @@ def test_once_ops_have_other_names():
                              ("once_finish", {"attempt": "b", "token": 1, "response": "{}"})):
                 result = once(client, op, key=kept[0], **more)
                 assert result["status"] == "KEY_RESERVED", (op, result)
+            client.post("/api/v1/idempotency/get", {"key": kept[0]}).expect(403, "KEY_RESERVED")
+        narrow.post("/api/v1/idempotency/get", {"key": "other"}).expect(404)
         assert push(s, "idem-k").expect(201).body == pushed.body
         narrow.close()
         wide.close()

@@ -60,6 +60,24 @@ def test_needs_restart():
         hup(server, r"connections_max.*restart")
 
 
+def test_shown():
+    """/admin/config shows what is in force and where it comes from, without passwords"""
+    with served("log_level: warn\nlimit_runs: 7\nbody_max: 4096\nconnections:\n  shop:\n    url: postgres://ada:geheim@db/shop\n") as server:
+        def shown():
+            answer = server.get("/api/v1/admin/config").expect(200)
+            assert b"geheim" not in answer.body
+            return {item["key"]: item for item in answer.json["items"]}
+        assert shown()["connections.shop"]["value"] == "postgres://ada:***@db/shop", shown()["connections.shop"]
+        assert shown()["log_level"]["value"] == "warn" and "config.yml" in shown()["log_level"]["source"]
+        assert shown()["ttl"] == {"key": "ttl", "value": "30s", "source": "default", "env": "INTERLOCK_TTL"}
+        assert shown()["listen"]["value"] == "127.0.0.1:0" and "--listen" in shown()["listen"]["source"]
+        write(server, "limit_runs: 8\nbody_max: 8192\n")
+        hup(server, r"config\.reloaded")
+        assert shown()["limit_runs"]["value"] == "8" and shown()["log_level"]["value"] == "info"
+        assert shown()["body_max"]["value"] == "4096"  # until it is started again
+        server.get("/api/v1/admin/config", key=server.key_for("t", "operator")).expect(403)
+
+
 def test_wrong():
     """a wrong file changes nothing; the log names file, line and reason"""
     with served("log_level: info\n") as server:

@@ -221,10 +221,25 @@ def admin(w):
     assert w.server.get("/api/v1/status", key=made["key"]).json["tenant"] == "acme"
     w.call("admin_key_revoke", args=[made["id"]])
     assert w.call("admin_audit")["items"]
+    assert {"key": "ttl", "value": "30s", "source": "default", "env": "INTERLOCK_TTL"} in w.call("admin_config")["items"]
     assert w.call("admin_row_locks")["items"] == [] and w.call("admin_row_locks", 400, query="?cursor=x")
     w.server.post("/api/v1/locks/acquire", {"key": "pipeline:daily", "holder": "h"}).expect(200)
     w.call("admin_lock_break", args=["default", "daily"], body={"reason": "stuck", "now": True})
     w.call("admin_lock_break", 404, args=["default", "daily"], body={"reason": "stuck"})
+
+
+def idempotency(w):
+    key = {"key": "order:7"}
+    w.call("once_get", 404, "NOT_FOUND", body=key)
+    begin = {"op": "once_begin", **key, "attempt": "a", "meta": "m"}
+    claim = w.server.post("/api/v1/batch", {"ops": [begin]}).expect(200).json["results"][0]
+    found = w.call("once_get", body=key)
+    assert found["status"] == "IN_PROGRESS" and found["meta"] == "m" and found["response"] is None, found
+    finish = {"op": "once_finish", **key, "attempt": "a", "token": claim["token"], "code": 7, "response": {"id": 1}}
+    w.server.post("/api/v1/batch", {"ops": [finish]}).expect(200)
+    found = w.call("once_get", body=key)
+    assert found["status"] == "REPLAY" and found["response"] == {"id": 1} and found["code"] == 7, found
+    assert 0 < found["remaining_ms"] and "token" not in found, found
 
 
 def server(w):
@@ -235,6 +250,8 @@ def server(w):
     assert w.call("openapi_get")["openapi"] == "3.1.0"
     status = w.call("status_get")
     assert status["tenant"] == "default" and status["uptime_ms"] < 3600000 and status["ready"]
+    assert w.call("samples_get")["interval_ms"] == 10000
+    assert w.call("overview_get")["locks"] == {"n": 0, "more": False}
 
 
 def stream(w):
@@ -360,7 +377,7 @@ def usage(w):
     assert w.call("usage_metrics")["cacheRebuilds"] >= 4
 
 
-GOOD = [server, locks, runs, queues, crons, cache, batch, admin, stream, pipelines, checks, ingestions, campus, usage]
+GOOD = [server, locks, runs, queues, crons, cache, idempotency, batch, admin, stream, pipelines, checks, ingestions, campus, usage]
 
 
 def test_good():

@@ -1,0 +1,165 @@
+/*
+ * overview.c: GET /overview: how much the tenant has of everything. Lists are counted up to
+ * COUNT_MAX, so that the cost is bounded however many locks there are.
+ */
+#include "http/handler.h"
+
+#define COUNT_MAX 1000
+#define PAGES_MAX 20 /* of one listing: a page may be short, or even empty, and have a next one */
+
+enum kind {
+    LOCKS,
+    WAITERS,
+    RUNS,
+    QUEUES,
+    KINDS
+};
+
+struct asking {
+    struct http_overview shown;
+    il_op                ops[KINDS]; /* of the listings that are not complete */
+    enum kind            kinds[KINDS];
+    size_t               n;
+    unsigned             n_pages;
+};
+
+static void
+add(struct http_few *few, uint64_t n)
+{
+    few->n += n;
+    if (few->n > COUNT_MAX) {
+        few->n = COUNT_MAX;
+        few->is |= HTTP_IS_MORE;
+    }
+}
+
+/* Less than a fifth of its TTL is left: holders renew long before. */
+static bool
+is_expiring(const il_lease_info *l)
+{
+    return l->state == IL_LEASE_HELD && l->remaining_ms < l->ttl_ms / 5;
+}
+
+static void
+take_queues(struct http_overview *o, const il_op *op)
+{
+    add(&o->queues, op->out.n_queues);
+    for (size_t i = 0; i < op->out.n_queues; i++) {
+        const il_queue_info *q = &op->out.queues[i];
+        add(&o->scheduled, q->n_scheduled);
+        add(&o->ready, q->n_ready);
+        add(&o->running, q->n_running);
+        add(&o->dead, q->n_failed);
+    }
+}
+
+/* Returns the count that decides whether another page is read. */
+static struct http_few *
+take(struct http_overview *o, enum kind kind, const il_op *op)
+{
+    switch (kind) {
+    case LOCKS:
+        add(&o->locks, op->out.n_items);
+        for (size_t i = 0; i < op->out.n_items; i++)
+            add(&o->expiring, is_expiring(&op->out.items[i]));
+        return &o->locks;
+    case WAITERS:
+        add(&o->waiters, op->out.n_items);
+        return &o->waiters;
+    case RUNS:
+        add(&o->runs, op->out.n_runs);
+        return &o->runs;
+    case QUEUES:
+    case KINDS:
+    default:
+        take_queues(o, op);
+        return &o->queues;
+    }
+}
+
+/* Keep the listings that need another page. False: out of memory. */
+static bool
+turn_pages(struct http_request *r, struct asking *a)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < a->n; i++) {
+        struct http_few *few    = take(&a->shown, a->kinds[i], &a->ops[i]);
+        const char      *next   = a->ops[i].out.next;
+        bool             more   = next != NULL && few->n < COUNT_MAX && a->n_pages < PAGES_MAX;
+        char            *cursor = more ? http_alloc(r, strlen(next) + 1) : NULL;
+        if (more && cursor == NULL)
+            return false;
+        if (more)
+            memcpy(cursor, next, strlen(next) + 1);
+        else if (next != NULL)
+            few->is |= HTTP_IS_MORE;
+        il_op_release(&a->ops[i]);
+        if (!more)
+            continue;
+        a->ops[n]                = a->ops[i];
+        a->ops[n].in.list.cursor = cursor;
+        a->kinds[n++]            = a->kinds[i];
+    }
+    a->n = n;
+    return true;
+}
+
+static void
+counted(struct http_request *r)
+{
+    struct asking        *a = r->state;
+    struct http_overview *o = &a->shown;
+
+    for (size_t i = 0; i < a->n; i++) {
+        if (a->ops[i].status != IL_OK) {
+            http_fail_op(r, &a->ops[i], NULL);
+            return;
+        }
+    }
+    a->n_pages++;
+    if (!turn_pages(r, a)) {
+        http_fail_nomem(r);
+        return;
+    }
+    if (a->n > 0) {
+        http_do_ops(r, a->ops, a->n, 0, counted);
+        return;
+    }
+    /* what is counted of a part of the rows only */
+    o->expiring.is |= o->locks.is;
+    o->scheduled.is |= o->queues.is;
+    o->ready.is |= o->queues.is;
+    o->running.is |= o->queues.is;
+    o->dead.is |= o->queues.is;
+    http_say(r, 200, &http_out_overview, o);
+}
+
+void
+http_overview_get(struct http_request *r)
+{
+    static const struct {
+        il_op_type type;
+        uint32_t   flags, states;
+    } rows[KINDS] = {
+        [LOCKS]   = { IL_OP_LIST, 0, 0 },
+        [WAITERS] = { IL_OP_LIST, IL_LIST_WAITERS, 0 },
+        [RUNS]    = { IL_OP_RUN_LIST, 0, 1U << IL_RUN_RUNNING },
+        [QUEUES]  = { IL_OP_QUEUE_LIST, 0, 0 },
+    };
+    struct asking *a = http_alloc(r, sizeof *a);
+
+    if (a == NULL) {
+        http_fail_nomem(r);
+        return;
+    }
+    *a = (struct asking){ .n = KINDS };
+    for (size_t i = 0; i < KINDS; i++) {
+        a->kinds[i] = (enum kind)i;
+        a->ops[i]   = (il_op){ .type    = rows[i].type,
+                               .flags   = rows[i].flags,
+                               .in.list = { .limit = COUNT_MAX, .states = rows[i].states } };
+    }
+    r->state = a;
+    http_do_ops(r, a->ops, a->n, 0, counted);
+}

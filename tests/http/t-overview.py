@@ -1,0 +1,101 @@
+"""What a page shows at a glance: counts of the tenant, and samples of the last hour."""
+import lib
+
+STORES = ("memory:", "sqlite")
+
+
+def overview(client):
+    return client.get("/api/v1/overview").expect(200).json
+
+
+def acquire(client, keys, **more):
+    ops = [{"op": "acquire", "key": key, "holder": "h", "ttl_ms": 60000, **more} for key in keys]
+    for i in range(0, len(ops), 100):
+        results = client.post("/api/v1/batch", {"ops": ops[i:i + 100]}).expect(200).json["results"]
+        assert all(r["status"] == "OK" for r in results), results[0]
+
+
+def test_counts():
+    """each number is that of the list behind it"""
+    for store in STORES:
+        with lib.Server(store=store) as s, s.new_client(s.key_for("default", "write")) as c:
+            acquire(c, ["a:1", "a:2", "b:1"])
+            c.post("/api/v1/runs", {"key": "r"}).expect(201)
+            c.post("/api/v1/queues/mail/jobs", {"payload": "x"}).expect(201)
+            c.post("/api/v1/queues/mail/jobs", {"payload": "x", "delay_ms": 600000}).expect(201)
+            seen = overview(c)
+            assert not any(v["more"] for v in seen.values()), seen
+            assert seen["locks"]["n"] == len(c.get("/api/v1/locks").json["items"]) == 4, seen
+            assert (seen["runs"]["n"], seen["queues"]["n"], seen["waiters"]["n"]) == (1, 1, 0), seen
+            jobs = [seen["jobs_" + what]["n"] for what in ("scheduled", "ready", "running", "dead")]
+            assert jobs == [1, 1, 0, 0], seen
+            (job,) = c.post("/api/v1/queues/mail/claim", {"worker": "w"}).expect(200).json["items"]
+            fail = {"token": job["token"], "error": "no", "final": True}
+            c.post(f"/api/v1/jobs/{job['id']}/fail", fail).expect(200)
+            assert overview(c)["jobs_dead"]["n"] == 1
+
+
+def test_expiring():
+    """a lease with less than a fifth of its TTL left is near its end"""
+    with lib.Server() as s:
+        acquire(s, ["near"], ttl_ms=20000)
+        assert overview(s)["locks_expiring"]["n"] == 0
+        lib.eventually(lambda: overview(s)["locks_expiring"]["n"] == 1, seconds=25, what="the end of its TTL", pause=0.5)
+
+
+def test_more_than_a_thousand():
+    """counts end at 1,000"""
+    for store in STORES:
+        with lib.Server(store=store) as s:
+            acquire(s, [f"k:{i}" for i in range(1000)])
+            assert overview(s)["locks"] == {"n": 1000, "more": False}
+            acquire(s, ["k:1000"])
+            seen = overview(s)
+            assert seen["locks"] == {"n": 1000, "more": True} and seen["locks_expiring"]["more"], seen
+
+
+def test_who_sees_what():
+    """other tenants are not counted, nor names outside the prefix of a key"""
+    with lib.Server() as s:
+        acquire(s, ["a:1", "b:1"])
+        with s.new_client(s.key_for("acme", "read")) as other, s.new_client(s.key_for("default", "read", prefix="a")) as narrow:
+            assert overview(other)["locks"]["n"] == 0
+            assert overview(narrow)["locks"]["n"] == 1
+        with s.new_client(s.key_for("acme", "none", permissions=["queue:claim"])) as worker:
+            worker.get("/api/v1/overview").expect(403, "FORBIDDEN")
+
+
+def samples(client):
+    answer = client.get("/api/v1/samples").expect(200).json
+    assert answer["interval_ms"] == 10000
+    return answer["samples"]
+
+
+def test_samples():
+    """what happens is in one of the next samples, of its tenant only"""
+    for store in STORES:
+        with lib.Server(store=store) as s, s.new_client(s.key_for("acme", "write")) as c, s.new_client(s.key_for("other", "read")) as other:
+            acquire(c, ["a", "b"])
+            c.post("/api/v1/locks/acquire", {"key": "a", "holder": "you"}).expect(409)
+            c.post("/api/v1/queues/mail/jobs", {"payload": "x"}).expect(201)
+            c.post("/api/v1/cache/get", {"key": "c"}).expect(404)
+            seen = lib.eventually(lambda: [x for x in samples(c) if x["locks"] == 2], seconds=40, what="a sample", pause=0.5)
+            assert seen[0]["jobs_ready"] == 1 and seen[0]["runs"] == 0, seen
+            every = samples(c)
+            assert [sum(x[name] for x in every) for name in ("acquires", "conflicts", "cache_hits", "cache_misses")] == [2, 1, 0, 1], every
+            assert sum(x["requests"] for x in every) >= 4, every
+            assert [x["at_ms"] for x in every] == sorted(x["at_ms"] for x in every)
+            lib.eventually(lambda: samples(other), seconds=40, what="a sample of another tenant", pause=0.5)
+            assert all(x["locks"] == x["acquires"] == 0 for x in samples(other)), samples(other)
+
+
+def test_samples_are_of_a_whole_tenant():
+    """a key with a prefix, or without the permission, does not get them"""
+    with lib.Server() as s:
+        with s.new_client(s.key_for("default", "read", prefix="a")) as narrow:
+            narrow.get("/api/v1/samples").expect(403, "FORBIDDEN")
+        with s.new_client(s.key_for("acme", "none", permissions=["queue:claim"])) as worker:
+            worker.get("/api/v1/samples").expect(403, "FORBIDDEN")
+
+
+lib.main(globals())
