@@ -1,27 +1,20 @@
 /*
  * cmd_break.c: `interlock break`: breaks the lease on a key.
  */
+#include "cli/break.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "cli/cli.h"
 #include "cli/data.h"
 #include "cli/lease.h"
 #include "cli/store.h"
 
-struct breaker {
-    struct cli *cli;
-    const char *key;
-    const char *reason;
-    uint32_t    flags; /* IL_BREAK_NOW or 0 */
-    uint64_t    only;  /* the fence to break; 0 = all */
-    uint64_t    done;  /* leases with fences up to this one have been dealt with */
-    json_t     *items; /* --json: what was broken; NULL = print it */
-    size_t      n_broken;
-};
+#define TEXT_BYTES_MAX ((size_t)64 << 20)
+#define SHOWN_BYTES 400 /* of a key, in an error */
 
 static il_status
-report(struct breaker *b, const il_lease_info *info)
+report(struct cli_breaker *b, const il_lease_info *info)
 {
     char age[CLI_AGE_BYTES];
 
@@ -31,19 +24,20 @@ report(struct breaker *b, const il_lease_info *info)
                                  il__cli_json_text(info->holder), "fence", (json_int_t)info->fence);
         return json_array_append_new(b->items, item) == 0 ? IL_OK : IL_NOMEM;
     }
-    il__cli_puts("broken: ");
-    il__cli_puts(info->key);
-    il__cli_puts(", held by ");
-    il__cli_puts(info->holder);
+    il__buf_adds(&b->text, "broken: ");
+    il__cli_escape(&b->text, info->key);
+    il__buf_adds(&b->text, ", held by ");
+    il__cli_escape(&b->text, info->holder);
     if (il__cli_is_classic(info))
-        (void)puts(", a classic Redis client, which cannot be notified");
+        il__buf_adds(&b->text, ", a classic Redis client, which cannot be notified\n");
     else
-        (void)printf(" for %s, fence %" PRIu64 "\n", il__cli_age(info->age_ms, age), info->fence);
+        il__buf_addf(&b->text, " for %s, fence %" PRIu64 "\n", il__cli_age(info->age_ms, age),
+                     info->fence);
     return IL_OK;
 }
 
 static bool
-wanted(const struct breaker *b, const il_lease_info *info)
+wanted(const struct cli_breaker *b, const il_lease_info *info)
 {
     return strcmp(info->key, b->key) == 0 && (b->only == 0 || info->fence == b->only) &&
            (info->fence > b->done || b->done == 0);
@@ -51,7 +45,7 @@ wanted(const struct breaker *b, const il_lease_info *info)
 
 /* Report the result of one op. A lease that ended meanwhile needs no breaking. */
 static il_status
-judge(struct breaker *b, const il_lease_info *info, const il_op *op, il_error *reterr)
+judge(struct cli_breaker *b, const il_lease_info *info, const il_op *op, il_error *reterr)
 {
     il_status st = op->status;
 
@@ -72,7 +66,7 @@ judge(struct breaker *b, const il_lease_info *info, const il_op *op, il_error *r
 
 /* Break the leases shown in one batch. */
 static il_status
-break_leases(struct breaker *b, const il_op *got, il_error *reterr)
+break_leases(struct cli_breaker *b, const il_op *got, il_error *reterr)
 {
     size_t           n_items = got->out.n_items;
     size_t           n       = 0;
@@ -104,7 +98,7 @@ break_leases(struct breaker *b, const il_op *got, il_error *reterr)
 
 /* Break the leases that il_get() did not show: it shows a limited number, by fence. */
 static il_status
-break_others(struct breaker *b, il_error *reterr)
+break_others(struct cli_breaker *b, il_error *reterr)
 {
     AUTO_FREE char *cursor = NULL;
     bool            more   = true;
@@ -128,7 +122,7 @@ break_others(struct breaker *b, il_error *reterr)
 }
 
 static il_status
-break_all(struct breaker *b, il_error *reterr)
+break_all(struct cli_breaker *b, il_error *reterr)
 {
     il_op     op = { 0 };
     il_status st = il_get(b->cli->store, b->key, &op, reterr);
@@ -141,28 +135,41 @@ break_all(struct breaker *b, il_error *reterr)
     return st == IL_OK && more ? break_others(b, reterr) : st;
 }
 
-static int
-conclude(struct breaker *b)
+il_status
+il__cli_break(struct cli_breaker *b, il_error *reterr)
 {
-    if (b->items != NULL && b->n_broken > 0)
-        return il__cli_json_print(json_pack("{s:O, s:n}", "items", b->items, "next"));
-    if (b->n_broken > 0) {
-        if ((b->flags & IL_BREAK_NOW) == 0)
-            il__cli_note(b->cli, "the key becomes free when the holder lets go or its TTL ends; "
-                                 "--now frees it at once");
-        return 0;
+    il__buf_init(&b->text, TEXT_BYTES_MAX);
+    il_status st = il__cli_check_key(b->cli, b->key, reterr);
+    if (st == IL_OK)
+        st = break_all(b, reterr);
+    if (st == IL_NOT_HELD || (st == IL_OK && b->n_broken == 0)) {
+        if (b->only != 0)
+            return il__error_set(reterr, IL_NOT_HELD,
+                                 "break: no lease of '%.*s' has fence %" PRIu64, SHOWN_BYTES,
+                                 b->key, b->only);
+        return il__error_set(reterr, IL_NOT_HELD, "break: key '%.*s' is not held", SHOWN_BYTES,
+                             b->key);
     }
-    if (b->only != 0)
-        il__cli_error("break: no lease of '%s' has fence %" PRIu64, b->key, b->only);
-    else
-        il__cli_error("break: key '%s' is not held", b->key);
-    return il_status_exit(IL_NOT_HELD);
+    return st;
+}
+
+static int
+print(const struct cli_breaker *b)
+{
+    if (b->items != NULL)
+        return il__cli_json_print(json_pack("{s:O, s:n}", "items", b->items, "next"));
+    if (b->text.failed)
+        return il__cli_fail_memory();
+    (void)fputs(il__buf_str(&b->text), stdout); /* stdout remembers its errors */
+    if ((b->flags & IL_BREAK_NOW) == 0)
+        il__cli_note(b->cli, CLI_BREAK_NOTE "; --now frees it at once");
+    return 0;
 }
 
 int
 il__cli_cmd_break(struct cli *cli)
 {
-    struct breaker b = {
+    struct cli_breaker b = {
         .cli    = cli,
         .key    = cli->args.operands[0],
         .reason = CLI_OPTION(cli, break, reason)->text,
@@ -173,10 +180,8 @@ il__cli_cmd_break(struct cli *cli)
 
     if (cli->json && (b.items = json_array()) == NULL)
         return il__cli_fail_memory();
-    il_status st = il__cli_check_key(cli, b.key, &err);
-    if (st == IL_OK)
-        st = break_all(&b, &err);
-    int status = st == IL_OK || st == IL_NOT_HELD ? conclude(&b) : il__cli_fail(&err);
+    int status = il__cli_break(&b, &err) == IL_OK ? print(&b) : il__cli_fail(&err);
+    il__buf_release(&b.text);
     json_decref(b.items);
     return status;
 }

@@ -2,77 +2,23 @@
  * cmd_config.c: `interlock config`: shows the effective configuration and its files, and checks a
  * file. It loads the configuration itself, because `path` and `check` must work while it is broken.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
-
-/* The value without secrets; il__free() it. */
-static char *
-shown(size_t i_key, const struct cli_setting *setting)
-{
-    const char *text = setting->text != NULL ? setting->text : "";
-
-    return i_key == CLI_KEY_store || i_key == CLI_KEY_data ? il__cli_safe_url(text)
-                                                           : il__strdup(text);
-}
-
-static json_t *
-setting_json(size_t i_key, const struct cli_setting *setting)
-{
-    AUTO_FREE char *value = shown(i_key, setting);
-
-    if (value == NULL)
-        return NULL;
-    return json_pack("{s:s, s:o, s:o, s:s}", "key", il__cli_keys[i_key].name, "value",
-                     il__cli_json_text(value), "source", il__cli_json_text(setting->origin), "env",
-                     il__cli_keys[i_key].env);
-}
-
-/* A connection's value: where its URL is, or the URL without its password. il__free() it. */
-static char *
-connection_shown(const struct cli_connection *c)
-{
-    AUTO_BUF struct il__buf b = { 0 };
-
-    if (c->url != NULL)
-        return il__cli_safe_url(c->url);
-    il__buf_init(&b, 8192);
-    il__buf_addf(&b, "%s%s", c->url_env != NULL ? "$" : "",
-                 c->url_env != NULL ? c->url_env : c->url_file);
-    return il__buf_take(&b);
-}
-
-static json_t *
-connection_json(const struct cli_connection *c)
-{
-    AUTO_FREE char *value = connection_shown(c);
-    char            name[128], env[128];
-
-    (void)snprintf(name, sizeof name, "connections.%s", c->name);
-    (void)snprintf(env, sizeof env, "INTERLOCK_CONNECTION_%s", c->name);
-    for (char *p = env; *p != '\0'; p++)
-        *p = (char)toupper((unsigned char)*p);
-    return value != NULL
-               ? json_pack("{s:s, s:o, s:o, s:s}", "key", name, "value", il__cli_json_text(value),
-                           "source", il__cli_json_text(c->origin), "env", env)
-               : NULL;
-}
+#include "cli/settings.h"
 
 static int
-show_json(const struct cli *cli)
+show_json(const struct cli_settings *settings)
 {
     json_t *items = json_array();
 
-    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
-        if (json_array_append_new(items, setting_json(i, &cli->config.settings[i])) != 0) {
-            json_decref(items);
-            return il__cli_fail_memory();
-        }
-    }
-    for (size_t i = 0; i < cli->config.n_connections; i++) {
-        if (json_array_append_new(items, connection_json(&cli->config.connections[i])) != 0) {
+    for (size_t i = 0; i < settings->n; i++) {
+        const struct http_shown *at   = &settings->items[i];
+        json_t                  *item = json_pack("{s:s, s:o, s:o, s:s}", "key", at->name, "value",
+                                                  il__cli_json_text(at->value), "source",
+                                                  il__cli_json_text(at->origin), "env", at->env);
+        if (json_array_append_new(items, item) != 0) {
             json_decref(items);
             return il__cli_fail_memory();
         }
@@ -83,33 +29,23 @@ show_json(const struct cli *cli)
 static int
 show(struct cli *cli)
 {
-    static const char *const  headers[] = { "KEY", "VALUE", "SOURCE" };
-    AUTO_GRID struct cli_grid g         = { 0 };
-    il_error                  err;
-    il_status                 st = il__cli_config_load(&cli->config, &cli->args, &err);
+    static const char *const              headers[] = { "KEY", "VALUE", "SOURCE" };
+    AUTO_CLI_SETTINGS struct cli_settings settings  = { 0 };
+    AUTO_GRID struct cli_grid             g         = { 0 };
+    il_error                              err;
+    il_status                             st = il__cli_config_load(&cli->config, &cli->args, &err);
 
     if (st != IL_OK)
         return il__cli_fail(&err);
+    if (!il__cli_settings_init(&settings, &cli->config, NULL))
+        return il__cli_fail_memory();
     if (cli->json)
-        return show_json(cli);
+        return show_json(&settings);
     il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
-    for (size_t i = 0; i < CLI_KEY_COUNT; i++) {
-        const struct cli_setting *setting = &cli->config.settings[i];
-        AUTO_FREE char           *value   = shown(i, setting);
-        if (value == NULL)
-            return il__cli_fail_memory();
-        il__cli_grid_add(&g, "%s", il__cli_keys[i].name);
-        il__cli_grid_add(&g, "%s", value);
-        il__cli_grid_add(&g, "%s", setting->origin != NULL ? setting->origin : "");
-    }
-    for (size_t i = 0; i < cli->config.n_connections; i++) {
-        const struct cli_connection *c     = &cli->config.connections[i];
-        AUTO_FREE char              *value = connection_shown(c);
-        if (value == NULL)
-            return il__cli_fail_memory();
-        il__cli_grid_add(&g, "connections.%s", c->name);
-        il__cli_grid_add(&g, "%s", value);
-        il__cli_grid_add(&g, "%s", c->origin);
+    for (size_t i = 0; i < settings.n; i++) {
+        il__cli_grid_add(&g, "%s", settings.items[i].name);
+        il__cli_grid_add(&g, "%s", settings.items[i].value);
+        il__cli_grid_add(&g, "%s", settings.items[i].origin);
     }
     return il__cli_grid_print(&g);
 }

@@ -12,19 +12,6 @@
 
 #define HOLDER_COLUMN 1 /* of both tables: may be truncated on a narrow terminal */
 
-/* When the lease ends, and anything unusual about it. */
-static void
-add_expiry(struct cli_grid *g, const il_lease_info *info)
-{
-    char age[CLI_AGE_BYTES];
-
-    il__cli_age(info->remaining_ms, age);
-    if (info->state == IL_LEASE_HELD) /* a classic client's lock may never expire */
-        il__cli_grid_add(g, "%s", info->remaining_ms == IL_FOREVER ? "never" : age);
-    else
-        il__cli_grid_add(g, "%s (%s)", age, il_lease_state_name(info->state));
-}
-
 static int
 print_leases(const il_op *op)
 {
@@ -38,18 +25,16 @@ print_leases(const il_op *op)
         const il_lease_info *info = &op->out.items[i];
         char                 age[CLI_AGE_BYTES];
         char                 mode[CLI_MODE_BYTES];
+        char                 expiry[CLI_EXPIRY_BYTES];
         il__cli_grid_add(&g, "%s", info->key);
         il__cli_grid_add(&g, "%s", info->holder);
-        if (il__cli_is_classic(info)) {
+        if (il__cli_is_classic(info))
             il__cli_grid_add(&g, "-");
-            il__cli_grid_add(&g, "classic client's");
-            il__cli_grid_add(&g, "-");
-        } else {
+        else
             il__cli_grid_add(&g, "%" PRIu64, info->fence);
-            il__cli_grid_add(&g, "%s", il__cli_mode_text(info, mode));
-            il__cli_grid_add(&g, "%s", il__cli_age(info->age_ms, age));
-        }
-        add_expiry(&g, info);
+        il__cli_grid_add(&g, "%s", il__cli_lease_mode(info, mode));
+        il__cli_grid_add(&g, "%s", il__cli_lease_age(info, age));
+        il__cli_grid_add(&g, "%s", il__cli_lease_expiry(info, expiry));
         il__cli_grid_add(&g, "%" PRIu32, info->n_waiters);
     }
     return il__cli_grid_print(&g);

@@ -32,8 +32,7 @@ print_runs(const il_op *op)
         char               age[CLI_AGE_BYTES];
         il__cli_grid_add(&g, "%s", info->id);
         il__cli_grid_add(&g, "%s", info->key);
-        il__cli_grid_add(&g, "%s%s", il_run_state_name(info->state),
-                         info->cancelled && info->state == IL_RUN_RUNNING ? " (stopping)" : "");
+        il__cli_grid_add(&g, "%s%s", il_run_state_name(info->state), il__cli_run_note(info));
         il__cli_grid_add(&g, "%s", il__cli_age(now_ms - info->created_at_ms, age));
         il__cli_grid_add(&g, "%s",
                          info->started_at_ms != 0 ? il__cli_age(end_ms - info->started_at_ms, age)
@@ -42,7 +41,7 @@ print_runs(const il_op *op)
             il__cli_grid_add(&g, "%" PRIu64, info->fence);
         else
             il__cli_grid_add(&g, "%s", "");
-        il__cli_grid_add(&g, "%s", info->error[0] != '\0' ? info->error : info->stage);
+        il__cli_grid_add(&g, "%s", il__cli_run_stage(info));
     }
     return il__cli_grid_print(&g);
 }

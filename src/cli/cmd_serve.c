@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/app_config.h"
 #include "cli/cli.h"
+#include "cli/settings.h"
 #include "http/http.h"
 
 static const char *
@@ -51,10 +52,11 @@ needs_restart(const struct cli_config *was, const struct cli_config *is)
     return NULL;
 }
 
-/* The configuration that the apps were given last. */
+/* The configuration that server and apps were given last. */
 struct apps_config {
     struct cli_config     config; /* after a reload; empty before, when it is the command's */
     struct cli_app_config apps;
+    struct cli_settings   settings; /* all of it, as the server shows it */
 };
 
 static void
@@ -62,9 +64,18 @@ apps_config_free(struct apps_config *c)
 {
     if (c == NULL)
         return;
+    il__cli_settings_release(&c->settings);
     il__cli_app_config_release(&c->apps);
     il__cli_config_release(&c->config);
     il__free(c);
+}
+
+static void
+set_shown(const struct apps_config *c, struct http_options *o)
+{
+    o->app_config = &c->apps.config;
+    o->settings   = c->settings.items;
+    o->n_settings = c->settings.n;
 }
 
 struct serving {
@@ -84,13 +95,15 @@ reload(void *cookie, struct http_options *o, const char **ret_restart, il_error 
     il_status st = il__cli_config_load(&fresh->config, &cli->args, reterr);
     if (st == IL_OK)
         st = il__cli_app_config_init(&fresh->apps, &fresh->config, reterr);
+    if (st == IL_OK && !il__cli_settings_init(&fresh->settings, &fresh->config, &cli->config))
+        st = il__error_set(reterr, IL_NOMEM, "out of memory");
     if (st != IL_OK) {
         apps_config_free(fresh);
         return st;
     }
     set_changeable(&fresh->config, o);
-    o->app_config = &fresh->apps.config;
-    *ret_restart  = needs_restart(&cli->config, &fresh->config);
+    set_shown(fresh, o);
+    *ret_restart = needs_restart(&cli->config, &fresh->config);
     apps_config_free(serving->apps); /* the apps have copied what they use */
     serving->apps = fresh;
     return IL_OK;
@@ -162,13 +175,15 @@ il__cli_cmd_serve(struct cli *cli)
     set_options(cli, &o);
     (void)signal(SIGCHLD, SIG_DFL); /* if ignored, we could not wait for the spawner */
     il__http_prepare();
-    if (st == IL_OK && serving.apps == NULL)
-        st = il__error_set(&err, IL_NOMEM, "out of memory");
+    if (serving.apps == NULL)
+        return il__cli_fail_memory();
     if (st == IL_OK)
         st = il__cli_app_config_init(&serving.apps->apps, &cli->config, &err);
+    if (st == IL_OK && !il__cli_settings_init(&serving.apps->settings, &cli->config, NULL))
+        st = il__error_set(&err, IL_NOMEM, "out of memory");
     if (st == IL_OK) {
-        o.app_config = &serving.apps->apps.config;
-        st           = il__http_serve(&o, &err);
+        set_shown(serving.apps, &o);
+        st = il__http_serve(&o, &err);
     }
     apps_config_free(serving.apps);
     return st == IL_OK ? 0 : il__cli_fail(&err);

@@ -7,6 +7,7 @@
 #include "cli/out.h"
 
 #define CELL_BYTES_MAX 4096
+#define TEXT_BYTES_MAX ((size_t)1 << 30)
 #define ELASTIC_WIDTH_MIN 8 /* minimum width of a truncated cell */
 #define GAP 2
 
@@ -93,54 +94,67 @@ squeeze(const struct cli_grid *g, size_t *widths)
     *elastic        = *elastic - least > total - room ? *elastic - (total - room) : least;
 }
 
-/* Print a cell, truncated to its column with an ellipsis. */
+/* Add a cell, truncated to its column with an ellipsis. */
 static void
-print_cell(const char *text, size_t column_width)
+add_cell(struct il__buf *b, const char *text, size_t column_width)
 {
     size_t n = 0;
 
     if (width(text) <= column_width) {
-        (void)fputs(text, stdout); /* stdout remembers its errors */
+        il__buf_adds(b, text);
         return;
     }
     for (size_t n_chars = 0; text[n] != '\0'; n++) {
         if (((unsigned char)text[n] & 0xC0U) != 0x80 && n_chars++ == column_width - 1)
             break;
     }
-    (void)printf("%.*s…", (int)n, text);
+    il__buf_addf(b, "%.*s…", (int)n, text);
 }
 
 static void
-print_row(const struct cli_grid *g, char *const *row, const size_t *widths)
+add_row(struct il__buf *b, const struct cli_grid *g, char *const *row, const size_t *widths)
 {
     for (size_t i = 0; i < g->n_columns; i++) {
         int  pad = (int)(widths[i] - MIN(widths[i], width(row[i])));
         int  gap = i + 1 < g->n_columns ? GAP : 0;
         bool end = gap == 0; /* no white space at the end of a line */
-        (void)printf("%*s", g->right[i] ? pad : 0, "");
-        print_cell(row[i], widths[i]);
-        (void)printf("%*s", gap + (g->right[i] || end ? 0 : pad), "");
+        il__buf_addf(b, "%*s", g->right[i] ? pad : 0, "");
+        add_cell(b, row[i], widths[i]);
+        il__buf_addf(b, "%*s", gap + (g->right[i] || end ? 0 : pad), "");
+    }
+}
+
+void
+il__cli_grid_text(const struct cli_grid *g, bool styled, struct il__buf *b)
+{
+    size_t widths[CLI_GRID_COLUMNS_MAX] = { 0 };
+
+    b->failed = b->failed || g->failed;
+    if (b->failed)
+        return;
+    CHECK(g->n_cells % g->n_columns == 0);
+    for (size_t i = 0; i < g->n_cells; i++)
+        widths[i % g->n_columns] = MAX(widths[i % g->n_columns], width(g->cells[i]));
+    squeeze(g, widths);
+    for (size_t i = 0; i < g->n_cells; i += g->n_columns) {
+        bool bold = styled && i == 0;
+        il__buf_adds(b, bold ? il__cli_style(stdout, CLI_BOLD) : "");
+        add_row(b, g, g->cells + i, widths);
+        il__buf_adds(b, bold ? il__cli_style(stdout, CLI_PLAIN) : "");
+        il__buf_addc(b, '\n');
     }
 }
 
 int
 il__cli_grid_print(struct cli_grid *g)
 {
-    size_t widths[CLI_GRID_COLUMNS_MAX] = { 0 };
+    AUTO_BUF struct il__buf b = { 0 };
 
-    if (g->failed)
+    il__buf_init(&b, TEXT_BYTES_MAX);
+    il__cli_grid_text(g, true, &b);
+    if (b.failed)
         return il__cli_fail_memory();
-    CHECK(g->n_cells % g->n_columns == 0);
-    for (size_t i = 0; i < g->n_cells; i++)
-        widths[i % g->n_columns] = MAX(widths[i % g->n_columns], width(g->cells[i]));
-    squeeze(g, widths);
-    for (size_t i = 0; i < g->n_cells; i += g->n_columns) {
-        const char *on  = i == 0 ? il__cli_style(stdout, CLI_BOLD) : "";
-        const char *off = i == 0 ? il__cli_style(stdout, CLI_PLAIN) : "";
-        (void)fputs(on, stdout); /* stdout remembers its errors */
-        print_row(g, g->cells + i, widths);
-        (void)printf("%s\n", off);
-    }
+    (void)fputs(il__buf_str(&b), stdout); /* stdout remembers its errors */
     return 0;
 }
 

@@ -29,3 +29,36 @@ il__cli_mode_text(const il_lease_info *info, char out[CLI_MODE_BYTES])
         (void)snprintf(out, CLI_MODE_BYTES, "%s", il_mode_name(info->mode));
     return out;
 }
+
+const char *
+il__cli_lease_mode(const il_lease_info *info, char out[CLI_MODE_BYTES])
+{
+    return il__cli_is_classic(info) ? "classic client's" : il__cli_mode_text(info, out);
+}
+
+const char *
+il__cli_lease_age(const il_lease_info *info, char out[CLI_AGE_BYTES])
+{
+    return il__cli_is_classic(info) ? "-" : il__cli_age(info->age_ms, out);
+}
+
+const char *
+il__cli_lease_expiry(const il_lease_info *info, char out[CLI_EXPIRY_BYTES])
+{
+    char age[CLI_AGE_BYTES];
+
+    il__cli_age(info->remaining_ms, age);
+    if (info->state != IL_LEASE_HELD)
+        (void)snprintf(out, CLI_EXPIRY_BYTES, "%s (%s)", age, il_lease_state_name(info->state));
+    else /* a classic client's lock may never expire */
+        (void)snprintf(out, CLI_EXPIRY_BYTES, "%s",
+                       info->remaining_ms == IL_FOREVER ? "never" : age);
+    return out;
+}
+
+bool
+il__cli_lease_is_late(const il_lease_info *info)
+{
+    return !il__cli_is_classic(info) && info->state == IL_LEASE_HELD &&
+           info->renewed_ms > info->ttl_ms / 3 * 2;
+}

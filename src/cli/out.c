@@ -42,6 +42,27 @@ utf8_bytes(const char *s, size_t n)
     return 0;
 }
 
+/* Does this UTF-8 character reorder the text around it? U+061C, U+200E, U+200F, U+202A..U+202E,
+ * U+2066..U+2069: with these, one key can look like another. */
+static bool
+is_bidi(const char *s, size_t n)
+{
+    const unsigned char *u = (const unsigned char *)s;
+
+    if (n == 2)
+        return u[0] == 0xD8 && u[1] == 0x9C;
+    return n == 3 && u[0] == 0xE2 &&
+           ((u[1] == 0x80 && (u[2] == 0x8E || u[2] == 0x8F || (u[2] >= 0xAA && u[2] <= 0xAE))) ||
+            (u[1] == 0x81 && u[2] >= 0xA6 && u[2] <= 0xA9));
+}
+
+static void
+escape_bytes(struct il__buf *b, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        il__buf_addf(b, "\\x%02x", (unsigned)(unsigned char)s[i]);
+}
+
 void
 il__cli_escape(struct il__buf *b, const char *text)
 {
@@ -49,14 +70,17 @@ il__cli_escape(struct il__buf *b, const char *text)
 
     for (size_t i = 0; i < n;) {
         size_t len = utf8_bytes(text + i, n - i);
-        if (len > 0 && !il__utf8_has_control(text + i, len)) {
+        if (len > 0 && is_bidi(text + i, len)) {
+            escape_bytes(b, text + i, len);
+            i += len;
+        } else if (len > 0 && !il__utf8_has_control(text + i, len)) {
             il__buf_add(b, text + i, len);
             i += len;
         } else if (text[i] == '\n' || text[i] == '\t') {
             il__buf_adds(b, text[i] == '\n' ? "\\n" : "\\t");
             i++;
         } else {
-            il__buf_addf(b, "\\x%02x", (unsigned)(unsigned char)text[i]);
+            escape_bytes(b, text + i, 1);
             i++;
         }
     }

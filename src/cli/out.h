@@ -40,7 +40,8 @@ void il__cli_out_init(void);
 /* Flush stdout; an error there turns exit status 0 into CLI_EXIT_IO. */
 int il__cli_out_finish(int status);
 
-/* Add `text`, with control characters and invalid UTF-8 as \n, \t, \xNN. */
+/* Add `text`, with control characters, those that reorder text, and invalid UTF-8 as \n, \t,
+ * \xNN. */
 void il__cli_escape(struct il__buf *b, const char *text);
 /* Print it escaped on stdout. */
 void il__cli_puts(const char *text);
@@ -74,6 +75,9 @@ struct cli_grid {
 
 void il__cli_grid_init(struct cli_grid *g, const char *const *headers, size_t n_columns);
 void il__cli_grid_add(struct cli_grid *g, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Add its lines to *b, as wide as the terminal on stdout allows; `styled`: with the headers in
+ * bold if it has styles. Fails (b->failed) if the grid has. */
+void il__cli_grid_text(const struct cli_grid *g, bool styled, struct il__buf *b);
 /* Print it on stdout; returns the exit status. */
 int  il__cli_grid_print(struct cli_grid *g);
 void il__cli_grid_release(struct cli_grid *g);

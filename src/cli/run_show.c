@@ -29,6 +29,18 @@ il__cli_run_kind(const char *key)
     return NULL;
 }
 
+const char *
+il__cli_run_note(const il_run_info *info)
+{
+    return info->cancelled && info->state == IL_RUN_RUNNING ? " (stopping)" : "";
+}
+
+const char *
+il__cli_run_stage(const il_run_info *info)
+{
+    return info->error[0] != '\0' ? info->error : info->stage;
+}
+
 static il_status
 from_server(struct cli *cli, const struct cli_run_kind *kind, const char *id, json_t **ret,
             il_error *reterr)

@@ -31,7 +31,7 @@ complete_() {
     ' "$work/completion.bash" "$@"
 }
 is "a command" "$(complete_ interlock lo)" "locks logs "
-is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^$')" 30
+is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^$')" 31
 is "an option" "$(complete_ interlock run --on)" "--on-conflict "
 is "its values" "$(complete_ interlock run --on-conflict "")" "cancel-running join queue reject replace-pending skip "
 is "a command of a family" "$(complete_ interlock queue pu)" "purge push "
