@@ -6,6 +6,7 @@ export { confirm, type Question } from "./Dialog";
 export { Command, Empty } from "./Empty";
 export { ErrorBox } from "./ErrorBox";
 export { Check, type Choice, Filter, Select } from "./Filter";
+export { type Edge, Graph, type Node } from "./Graph";
 export { Icon, type IconName } from "./Icon";
 export { Json, jsonText } from "./Json";
 export { Loading } from "./Loading";
