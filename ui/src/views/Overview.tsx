@@ -154,7 +154,7 @@ function Problems({ found, complete }: { found: Problem[]; complete: boolean }) 
       {found.length === 0 ? (
         <p class="all-well">{complete ? "Nothing needs attention: leases are renewed, no runs failed, no jobs are dead." : "Reading…"}</p>
       ) : (
-        <ul class="problems">
+        <ul class="attention">
           {found.map((p) => (
             <li key={p.id} data-row tabIndex={-1}>
               <a class={`row-link problem ${p.tone}`} href={p.href}>
