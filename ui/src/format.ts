@@ -62,3 +62,6 @@ export const exact = (iso: string): string => `${exactFormat.format(new Date(iso
 /** "1 job", "2 jobs". */
 export const plural = (n: number, one: string, many = `${one}s`): string =>
   `${number(n)} ${n === 1 ? one : many}`;
+
+/** The end of an id: ids of the same minute begin alike. */
+export const shortId = (id: string): string => (id.length > 12 ? `…${id.slice(-8)}` : id);

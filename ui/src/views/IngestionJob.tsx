@@ -1,7 +1,7 @@
 // One ingestion: stage and progress, the time each stage took, what it stored, why it failed.
 import { Badge, Bar, confirm, ErrorBox, Facts, Head, Json, Loading, Panel, Table, Time } from "../components";
 import { send } from "../api";
-import { duration, number } from "../format";
+import { duration, number, shortId } from "../format";
 import { useLive } from "../live";
 import { href } from "../router";
 import { can } from "../session";
@@ -97,7 +97,7 @@ function JobFacts({ job }: { job: Ingestion }) {
         ["Ended", job.ended_at && <Time at={job.ended_at} />],
         ["Took", duration(job.duration_ms)],
         ["Started by", [job.trigger_type, job.trigger_by].filter(Boolean).join(", ")],
-        ["Run", <a href={href("/runs/:id", { id: job.job_id })}>{job.job_id.slice(0, 8)}: log and lease</a>],
+        ["Run", <a href={href("/runs/:id", { id: job.job_id })}>{shortId(job.job_id)}: log and lease</a>],
       ]}
     />
   );
@@ -108,7 +108,7 @@ export function IngestionJob({ names }: ViewProps) {
   const { data: job, error, loading } = useLive<Ingestion>(`/ingestion/status/${id}`);
   return (
     <>
-      <Head title={`Ingestion ${id.slice(0, 8)}`} above={{ title: "Ingestion", href: href("/ingestion", {}, { tab: "runs" }) }}>
+      <Head title={`Ingestion ${shortId(id)}`} above={{ title: "Ingestion", href: href("/ingestion", {}, { tab: "runs" }) }}>
         {job && isLive(job.status) && !job.cancelling && can("write", "ingest:cancel") && (
           <button type="button" class="danger-text" onClick={() => askCancel(id)}>
             Cancel…
