@@ -26,6 +26,15 @@ interface ChartProps {
 
 const plain = (value: number): string => value.toLocaleString("en-US", { maximumFractionDigits: 1 });
 
+const DAY_S = 86_400;
+
+/** The label of a time: the day where steps are days, else the time of day. */
+function tick(seconds: number, step: number): string {
+  const at = new Date(seconds * 1000);
+  if (step >= DAY_S) return at.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  return at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+}
+
 /** A colour of the style sheet, resolved for the theme in use: a canvas knows no variables. */
 function color(of: HTMLElement, name: string): string {
   const probe = document.createElement("span");
@@ -45,11 +54,12 @@ function options(box: HTMLElement, props: ChartProps, onIndex: (i: number | null
   return {
     width: box.clientWidth,
     height,
+    padding: [8, 8, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
     axes: [
-      { ...axis, grid: { show: false }, size: 24 },
+      { ...axis, grid: { show: false }, size: 24, values: (_, at, __, ___, step) => at.map((v) => tick(v, step)) },
       { ...axis, size: 52, values: (_, at) => at.map((v) => format(v)), space: 32 },
     ],
     series: [
