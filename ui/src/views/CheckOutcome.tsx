@@ -1,0 +1,73 @@
+// The outcome of an invariant, and running invariants now: shared by the list and the single view.
+import { useState } from "preact/hooks";
+import { act } from "../act";
+import { Badge, type Tone } from "../components";
+import { plural } from "../format";
+import { type Page, useLive } from "../live";
+import type { Check, CheckResult, ChecksStarted } from "./check_types";
+
+const TONES: Record<CheckResult["outcome"], Tone> = { passed: "ok", broken: "bad", error: "warn", skipped: "idle", not_run: "idle" };
+
+const WORDS: Partial<Record<CheckResult["outcome"], string>> = { error: "could not run", not_run: "not run yet" };
+
+export function toneOfResult(result: CheckResult): Tone {
+  return result.outcome === "broken" && result.severity !== "error" ? "warn" : TONES[result.outcome];
+}
+
+/** The outcome of a result; an invariant whose definition is invalid could not run, either. */
+export function Outcome({ of, invalid }: { of: CheckResult | null; invalid?: string | null | undefined }) {
+  if (invalid) return <Badge state="invalid" tone="bad" title={invalid} />;
+  if (!of) return <Badge state="not run yet" tone="idle" />;
+  return <Badge state={WORDS[of.outcome] ?? of.outcome} tone={toneOfResult(of)} title={of.error ?? undefined} />;
+}
+
+/** "31 new, 1 known" */
+export function found(result: CheckResult): string {
+  if (result.error) return result.error;
+  const parts = [result.new > 0 && `${plural(result.new, "new offender")}`, result.known > 0 && `${plural(result.known, "known one")}`];
+  return parts.filter(Boolean).join(", ");
+}
+
+/** Problems first: broken errors, broken warnings, those that could not run, the others. */
+export function urgency(check: Check): number {
+  if (check.error) return 0;
+  const last = check.last;
+  if (!last) return 4;
+  if (last.outcome === "broken") return last.severity === "error" ? 1 : 2;
+  return last.outcome === "error" ? 3 : 5;
+}
+
+interface LiveRun {
+  key: string;
+}
+
+/** The names of the invariants that are being checked. */
+export function useChecking(): Set<string> {
+  const { data } = useLive<Page<LiveRun>>("/runs", { prefix: "check:", state: "PENDING,RUNNING", limit: 1000 });
+  return new Set(data?.items.map((r) => r.key.slice("check:".length)));
+}
+
+interface RunNowProps {
+  /** Which invariants; all of the tenant if it is left out. */
+  names?: string[];
+  label: string;
+  checking: boolean;
+}
+
+/** Starts checks. Those that are running are not started again. */
+export function RunNow({ names, label, checking }: RunNowProps) {
+  const [busy, setBusy] = useState(false);
+  const run = async () => {
+    setBusy(true);
+    await act<ChecksStarted>("POST", "/checks/run", names ? { names } : {}, (started) => {
+      const bad = started.items.filter((i) => i.run_id === null).length;
+      return `${plural(started.items.length - bad, "check")} started${bad > 0 ? `, ${bad} invalid` : ""}`;
+    });
+    setBusy(false);
+  };
+  return (
+    <button type="button" disabled={busy || checking} onClick={() => void run()}>
+      {checking ? "Checking…" : label}
+    </button>
+  );
+}

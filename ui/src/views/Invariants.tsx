@@ -1,0 +1,107 @@
+// All invariants of the tenant, the broken ones first.
+import { get } from "../api";
+import { Badge, Command, Empty, ErrorBox, Filter, Head, Loading, Select, Table, Time, type Tone } from "../components";
+import { duration, plural } from "../format";
+import { type Page, useLoad } from "../live";
+import { href, queryString, useParam } from "../router";
+import { can } from "../session";
+import type { Check } from "./check_types";
+import { found, Outcome, RunNow, urgency, useChecking } from "./CheckOutcome";
+
+const PAGE = 100;
+const PAGES_MAX = 5;
+const SHOW = [
+  { value: "", title: "all" },
+  { value: "problems", title: "problems" },
+];
+const SEVERITIES: Record<string, Tone> = { error: "bad", warning: "warn" };
+
+/** All invariants: the server has them by name, the page shows the broken ones first. */
+async function readChecks(signal: AbortSignal): Promise<Page<Check>> {
+  const all: Page<Check> = { items: [], next: null };
+  for (let pages = 0; pages < PAGES_MAX; pages++) {
+    const page = await get<Page<Check>>(`/checks${queryString({ limit: PAGE, cursor: all.next })}`, signal);
+    all.items.push(...page.items);
+    all.next = page.next;
+    if (page.next === null) break;
+  }
+  return all;
+}
+
+const isProblem = (c: Check): boolean => urgency(c) < 4;
+
+function wanted(checks: Check[], show: string, text: string): Check[] {
+  const lower = text.toLowerCase();
+  return checks
+    .filter((c) => show !== "problems" || isProblem(c))
+    .filter((c) => `${c.name} ${c.description}`.toLowerCase().includes(lower))
+    .sort((a, b) => urgency(a) - urgency(b) || (a.name < b.name ? -1 : 1));
+}
+
+const NoChecks = () => (
+  <Empty title="No invariants">
+    <p>An invariant is a query that must find nothing. Put a YAML file into a folder per tenant, and start the server with it:</p>
+    <Command>
+      {`- name: negative_balance
+  description: Accounts below zero
+  connection: app
+  sql: SELECT id, owner FROM account WHERE balance < 0 ORDER BY id
+
+interlock serve --checks checks`}
+    </Command>
+  </Empty>
+);
+
+function Summary({ checks, more }: { checks: Check[]; more: boolean }) {
+  const problems = checks.filter(isProblem).length;
+  return (
+    <p class="note">
+      {more ? `The first ${plural(checks.length, "invariant")}` : plural(checks.length, "invariant")}: {problems === 0 ? "none is broken" : plural(problems, "problem")}.
+    </p>
+  );
+}
+
+function Checks({ checks }: { checks: Check[] }) {
+  const checking = useChecking();
+  return (
+    <Table
+      label="Invariants"
+      rows={checks}
+      rowKey={(c) => c.name}
+      rowHref={(c) => href("/invariants/:name", { name: c.name })}
+      rowTone={(c) => (urgency(c) < 2 ? "bad" : urgency(c) < 4 ? "warn" : undefined)}
+      columns={[
+        { title: "Invariant", cell: (c) => c.name },
+        { title: "Result", cell: (c) => (checking.has(c.name) ? <Badge state="checking" tone="busy" /> : <Outcome of={c.last} invalid={c.error} />) },
+        { title: "Severity", cell: (c) => <Badge state={c.severity} tone={SEVERITIES[c.severity] ?? "idle"} />, wide: true },
+        { title: "Found", cell: (c) => c.error ?? (c.last && found(c.last)), wide: true },
+        { title: "Description", cell: (c) => c.description, grow: true, wide: true },
+        { title: "Checked", cell: (c) => <Time at={c.last?.started_at} none="never" /> },
+        { title: "Took", cell: (c) => duration(c.last?.duration_ms), align: "right", wide: true },
+        { title: "Next", cell: (c) => <Time at={c.next_at} />, wide: true },
+      ]}
+    />
+  );
+}
+
+export function Invariants() {
+  const [show] = useParam("show");
+  const [search] = useParam("search");
+  const { data, error, loading } = useLoad("checks", readChecks);
+  const all = data?.items ?? [];
+  const shown = wanted(all, show, search);
+  return (
+    <>
+      <Head title="Invariants">
+        <Filter name="search" label="Name or description" />
+        <Select name="show" label="Show" choices={SHOW} />
+        {all.length > 0 && can("operator", "check:run") && <RunNow label="Check all now" checking={false} />}
+      </Head>
+      <ErrorBox error={error} />
+      {loading && <Loading />}
+      {data && all.length === 0 && <NoChecks />}
+      {all.length > 0 && <Summary checks={all} more={data?.next !== null} />}
+      {all.length > 0 && (shown.length > 0 ? <Checks checks={shown} /> : <Empty title={show === "problems" ? "No problems" : "No invariant matches"} />)}
+    </>
+  );
+}

@@ -1,0 +1,84 @@
+// The learned lock order: which class of keys is taken while which is held. Classes that are taken
+// in contrary orders can deadlock, and are red.
+import { Badge, Check, Empty, ErrorBox, Filter, Graph, Head, Loading, Panel, Table, type Node } from "../components";
+import { plural } from "../format";
+import { readPage, useLoad } from "../live";
+import { useParam } from "../router";
+import type { OrderEdge } from "../types";
+
+const DRAWN = 1000;
+
+const placeOf = (place: string) => (place === "" ? <span class="muted">not named</span> : <code>{place}</code>);
+
+const says = (e: OrderEdge): string =>
+  `${e.to} was taken while ${e.from} was held` + (e.from_place || e.to_place ? ` (${e.from_place || "?"}, then ${e.to_place || "?"})` : "");
+
+function nodesOf(edges: OrderEdge[]): Node[] {
+  const inverted = new Set(edges.filter((e) => e.inverted).flatMap((e) => [e.from, e.to]));
+  const names = new Set(edges.flatMap((e) => [e.from, e.to]));
+  return [...names].map((id) => ({ id, tone: inverted.has(id) ? "bad" : "idle" }));
+}
+
+function Edges({ edges }: { edges: OrderEdge[] }) {
+  return (
+    <Table
+      label="Edges of the lock order"
+      rows={edges}
+      rowKey={(e) => `${e.from}\n${e.to}`}
+      rowTone={(e) => (e.inverted ? "bad" : undefined)}
+      columns={[
+        { title: "Held", cell: (e) => e.from },
+        { title: "Held, taken at", cell: (e) => placeOf(e.from_place) },
+        { title: "Then taken", cell: (e) => e.to },
+        { title: "Taken at", cell: (e) => placeOf(e.to_place) },
+        { title: "Judgement", cell: (e) => <Badge state={e.inverted ? "can deadlock" : e.declared ? "declared" : "learned"} tone={e.inverted ? "bad" : "idle"} /> },
+      ]}
+    />
+  );
+}
+
+export function LockOrder() {
+  const [prefix] = useParam("prefix");
+  const [only] = useParam("inverted");
+  const { data, error, loading } = useLoad(`order ${prefix}`, (s) => readPage<OrderEdge>("/locks/order", { prefix }, DRAWN, s));
+  const edges = (data?.items ?? []).filter((e) => only === "" || e.inverted);
+  const inverted = edges.filter((e) => e.inverted);
+  return (
+    <>
+      <Head title="Lock order">
+        <Check name="inverted" label="inversions only" />
+        <Filter name="prefix" label="Class starts with" />
+      </Head>
+      <ErrorBox error={error} title="Cannot read the lock order" />
+      {loading && <Loading />}
+      {data && edges.length === 0 && (
+        <Empty title={only === "" ? "No order has been learned" : "No inversions"}>
+          {only === ""
+            ? "An edge appears when one unit of work takes a key while it holds another: the classes are the parts before the first colon."
+            : "No two classes are taken in contrary orders."}
+        </Empty>
+      )}
+      {edges.length > 0 && (
+        <>
+          {inverted.length > 0 && (
+            <div class="error-box" role="alert">
+              <p>
+                <strong>{plural(inverted.length, "edge")} on a cycle.</strong> Programs take these classes in contrary
+                orders, which can deadlock. Change one of the two places, or take both keys at once.
+              </p>
+            </div>
+          )}
+          <Panel title="Graph">
+            <Graph
+              label="Lock order: an arrow leads from the class that was held to the one that was taken"
+              nodes={nodesOf(edges)}
+              edges={edges.map((e) => ({ from: e.from, to: e.to, tone: e.inverted ? "bad" : "idle", title: says(e) }))}
+            />
+          </Panel>
+          <Edges edges={[...inverted, ...edges.filter((e) => !e.inverted)]} />
+          {data?.next && <p class="muted">The first {DRAWN.toLocaleString("en-US")} edges are shown: filter by class to see others.</p>}
+        </>
+      )}
+    </>
+  );
+}

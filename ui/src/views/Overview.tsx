@@ -1,0 +1,276 @@
+// The overview: what needs attention first, then how much there is, then the last hour.
+import type { ComponentChildren } from "preact";
+import { Chart, Empty, ErrorBox, Head, Icon, Loading, Panel, type Series } from "../components";
+import { duration, few, type Few, number, percent, plural } from "../format";
+import { isNearEnd } from "../leases";
+import { type Live, type Page, useLive } from "../live";
+import { href } from "../router";
+import type { Lease, OrderEdge, Queue, Run } from "../types";
+
+interface Counts {
+  locks: Few;
+  locks_expiring: Few;
+  waiters: Few;
+  runs: Few;
+  queues: Few;
+  jobs_scheduled: Few;
+  jobs_ready: Few;
+  jobs_running: Few;
+  jobs_dead: Few;
+}
+
+interface Sample {
+  at_ms: number;
+  locks: number;
+  runs: number;
+  jobs_ready: number;
+  jobs_running: number;
+  jobs_dead: number;
+  acquires: number;
+  conflicts: number;
+  cache_hits: number;
+  cache_misses: number;
+  requests: number;
+}
+
+interface Samples {
+  interval_ms: number;
+  samples: Sample[];
+}
+
+interface Check {
+  name: string;
+  severity: string;
+  error: string | null;
+  last: { failed: boolean; outcome: string; new: number; error: string | null } | null;
+}
+
+interface PipelineLock {
+  pipeline_id: string;
+  pipeline_logging_id: string | null;
+  age_ms: number;
+  expiring: boolean;
+}
+
+// ---- problems -----------------------------------------------------------------------------------
+
+interface Problem {
+  id: string;
+  tone: "bad" | "warn";
+  kind: string;
+  text: ComponentChildren;
+  href: string;
+}
+
+const SHOWN = 5; /* of one kind; the rest is counted, with a link to the list */
+
+const ENDED_BADLY = new Set(["FAILED", "TIMEOUT", "INTERRUPTED"]);
+
+function ofLeases(leases: Lease[]): Problem[] {
+  return leases
+    .filter((l) => l.state === "held" && isNearEnd(l))
+    .map((l) => ({
+      id: `lease ${l.key} ${l.fence}`,
+      tone: "warn",
+      kind: "Lease near its end",
+      text: `${l.key}: ${duration(Math.max(0, l.remaining_ms ?? 0))} left, last renewed ${duration(l.renewed_ms)} ago`,
+      href: href("/locks/:key", { key: l.key }),
+    }));
+}
+
+/** Keys whose newest run failed, and runs that hold no live lease any more. */
+function ofRuns(runs: Run[]): Problem[] {
+  const seen = new Set<string>();
+  const found: Problem[] = [];
+  for (const r of runs) {
+    const isNewest = !seen.has(r.key);
+    seen.add(r.key);
+    const to = href("/runs/:id", { id: r.id });
+    if (r.state === "RUNNING" && isNearEnd(r)) {
+      found.push({ id: r.id, tone: "bad", kind: "Run may be stuck", text: `${r.key}: its lease was not renewed, ${duration(r.remaining_ms)} left`, href: to });
+    } else if (isNewest && ENDED_BADLY.has(r.state)) {
+      found.push({ id: r.id, tone: "bad", kind: `Run ${r.state.toLowerCase()}`, text: r.error === null ? r.key : `${r.key}: ${r.error}`, href: to });
+    }
+  }
+  return found;
+}
+
+function ofQueues(queues: Queue[]): Problem[] {
+  const found: Problem[] = [];
+  for (const q of queues) {
+    const queue = { queue: q.name };
+    if (q.failed > 0) {
+      found.push({ id: `dead ${q.name}`, tone: "bad", kind: "Dead jobs", text: `${q.name}: ${plural(q.failed, "job")} with no attempts left`, href: href("/queues/:queue", queue, { tab: "failed" }) });
+    }
+    if (q.paused) {
+      found.push({ id: `paused ${q.name}`, tone: "warn", kind: "Queue paused", text: `${q.name}: ${plural(q.ready, "job is", "jobs are")} waiting${q.reason ? `; ${q.reason}` : ""}`, href: href("/queues/:queue", queue) });
+    }
+  }
+  return found;
+}
+
+function ofPipelines(locks: PipelineLock[]): Problem[] {
+  return locks
+    .filter((l) => l.expiring)
+    .map((l) => ({
+      id: `long ${l.pipeline_id}`,
+      tone: "warn",
+      kind: "Held for long",
+      text: `${l.pipeline_id}: has run for ${duration(l.age_ms)}, more than its alert threshold`,
+      href: l.pipeline_logging_id === null ? href("/locks/:key", { key: `pipeline:${l.pipeline_id}` }) : href("/runs/:id", { id: l.pipeline_logging_id }),
+    }));
+}
+
+function ofChecks(checks: Check[]): Problem[] {
+  return checks
+    .filter((c) => c.error !== null || c.last?.failed || c.last?.error)
+    .map((c) => ({
+      id: `check ${c.name}`,
+      tone: c.severity === "error" ? "bad" : "warn",
+      kind: "Invariant broken",
+      text: `${c.name}: ${c.error ?? c.last?.error ?? plural(c.last?.new ?? 0, "new offender")}`,
+      href: href("/invariants/:name", { name: c.name }),
+    }));
+}
+
+function ofOrder(edges: OrderEdge[]): Problem[] {
+  const inverted = edges.filter((e) => e.inverted);
+  if (inverted.length === 0) return [];
+  const names = [...new Set(inverted.flatMap((e) => [e.from, e.to]))];
+  return [{ id: "order", tone: "warn", kind: "Lock order", text: `${names.join(", ")} are taken in contrary orders, which can deadlock`, href: href("/order", {}, { inverted: true }) }];
+}
+
+/** What one kind has beyond SHOWN is told as one more row. */
+function shorten(found: Problem[], list: string): Problem[] {
+  const rest = found.length - SHOWN;
+  const first = found[SHOWN];
+  if (rest <= 0 || !first) return found;
+  return [...found.slice(0, SHOWN), { id: `more ${first.id}`, tone: first.tone, kind: first.kind, text: `and ${number(rest)} more`, href: list }];
+}
+
+function Problems({ found, complete }: { found: Problem[]; complete: boolean }) {
+  return (
+    <Panel title={found.length > 0 ? "Needs attention" : "Attention"}>
+      {found.length === 0 ? (
+        <p class="all-well">{complete ? "Nothing needs attention: leases are renewed, no runs failed, no jobs are dead." : "Reading…"}</p>
+      ) : (
+        <ul class="attention">
+          {found.map((p) => (
+            <li key={p.id} data-row tabIndex={-1}>
+              <a class={`row-link problem ${p.tone}`} href={p.href}>
+                <Icon name="warn" />
+                <b>{p.kind}</b>
+                <span>{p.text}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+// ---- counts -------------------------------------------------------------------------------------
+
+function Tile({ title, value, to, note, tone }: { title: string; value: string; to?: string; note?: string; tone?: "bad" | undefined }) {
+  const inside = (
+    <>
+      <span class="tile-title">{title}</span>
+      <span class={`tile-value ${tone ?? ""}`}>{value}</span>
+      {note !== undefined && <span class="muted">{note}</span>}
+    </>
+  );
+  return to === undefined ? <div class="tile">{inside}</div> : <a class="tile" href={to}>{inside}</a>;
+}
+
+const sum = (samples: Sample[], of: (s: Sample) => number): number => samples.reduce((n, s) => n + of(s), 0);
+
+function Tiles({ counts: c, samples }: { counts: Counts; samples: Sample[] }) {
+  const conflicts = sum(samples, (s) => s.conflicts);
+  const attempts = conflicts + sum(samples, (s) => s.acquires);
+  const hits = sum(samples, (s) => s.cache_hits);
+  const looks = hits + sum(samples, (s) => s.cache_misses);
+  return (
+    <div class="tiles">
+      <Tile title="Locks held" value={few(c.locks)} to={href("/locks")} />
+      <Tile title="Near their end" value={few(c.locks_expiring)} to={href("/locks", {}, { ending: true })} tone={c.locks_expiring.n > 0 ? "bad" : undefined} />
+      <Tile title="Waiting" value={few(c.waiters)} to={href("/locks", {}, { tab: "waiting" })} />
+      <Tile title="Runs" value={few(c.runs)} to={href("/runs", {}, { state: "RUNNING" })} />
+      <Tile title="Jobs ready" value={few(c.jobs_ready)} to={href("/queues")} />
+      <Tile title="Jobs running" value={few(c.jobs_running)} to={href("/queues")} />
+      <Tile title="Jobs scheduled" value={few(c.jobs_scheduled)} to={href("/queues")} />
+      <Tile title="Dead jobs" value={few(c.jobs_dead)} to={href("/queues")} tone={c.jobs_dead.n > 0 ? "bad" : undefined} />
+      <Tile title="Conflict rate" value={percent(conflicts, attempts)} note={`of ${plural(attempts, "attempt")}, last hour`} />
+      <Tile title="Cache hit rate" value={percent(hits, looks)} note={`of ${plural(looks, "look-up")}, last hour`} />
+    </div>
+  );
+}
+
+// ---- the last hour ------------------------------------------------------------------------------
+
+function Charts({ interval_ms, samples }: Samples) {
+  const times = samples.map((s) => s.at_ms / 1000);
+  const seconds = interval_ms / 1000;
+  const now = (label: string, color: Series["color"], of: (s: Sample) => number): Series => ({ label, color, values: samples.map(of) });
+  const rate = (label: string, color: Series["color"], of: (s: Sample) => number): Series => now(label, color, (s) => of(s) / seconds);
+  return (
+    <div class="charts">
+      <Chart title="Held and running" times={times} series={[now("locks", 1, (s) => s.locks), now("runs", 2, (s) => s.runs)]} />
+      <Chart title="Jobs" times={times} series={[now("ready", 1, (s) => s.jobs_ready), now("running", 2, (s) => s.jobs_running), now("dead", "bad", (s) => s.jobs_dead)]} />
+      <Chart title="Locks per second" times={times} series={[rate("granted", 1, (s) => s.acquires), rate("conflicts", 3, (s) => s.conflicts)]} />
+      <Chart title="Cache per second" times={times} series={[rate("hits", 5, (s) => s.cache_hits), rate("misses", 3, (s) => s.cache_misses)]} />
+      <Chart title="Requests per second" times={times} series={[rate("requests", 4, (s) => s.requests)]} />
+    </div>
+  );
+}
+
+// ---- the view -----------------------------------------------------------------------------------
+
+const MANY = 200; /* rows that are looked through for problems, of each listing */
+const SELDOM = { every: 10_000 };
+
+const rowsOf = <T,>(live: Live<Page<T>>): T[] => live.data?.items ?? [];
+
+function useProblems(): { found: Problem[]; complete: boolean } {
+  const locks = useLive<Page<Lease>>("/locks", { limit: MANY });
+  const runs = useLive<Page<Run>>("/runs", { limit: MANY });
+  const queues = useLive<Page<Queue>>("/queues", { limit: MANY });
+  // Not each server has pipelines, checks and a lock order: without them there is nothing to tell.
+  const pipelines = useLive<Page<PipelineLock>>("/pipelines/locks", {}, SELDOM);
+  const checks = useLive<Page<Check>>("/checks", {}, SELDOM);
+  const order = useLive<Page<OrderEdge>>("/locks/order", { limit: 1000 }, SELDOM);
+  const found = [
+    ...shorten(ofRuns(rowsOf(runs)), href("/runs", {}, { state: "FAILED,TIMEOUT,INTERRUPTED" })),
+    ...shorten(ofQueues(rowsOf(queues)), href("/queues")),
+    ...shorten(ofChecks(rowsOf(checks)), href("/invariants")),
+    ...shorten(ofLeases(rowsOf(locks)), href("/locks", {}, { ending: true })),
+    ...shorten(ofPipelines(rowsOf(pipelines)), href("/pipelines")),
+    ...ofOrder(rowsOf(order)),
+  ];
+  found.sort((a, b) => Number(a.tone === "warn") - Number(b.tone === "warn"));
+  const complete = [locks, runs, queues].every((l) => l.data !== undefined);
+  return { found, complete };
+}
+
+export function Overview() {
+  const counts = useLive<Counts>("/overview");
+  const hour = useLive<Samples>("/samples", {}, { every: 5000 });
+  const problems = useProblems();
+  const samples = hour.data?.samples ?? [];
+  return (
+    <>
+      <Head title="Overview" />
+      <ErrorBox error={counts.error} title="Cannot read the overview" />
+      <Problems {...problems} />
+      {counts.loading && <Loading />}
+      {counts.data && <Tiles counts={counts.data} samples={samples} />}
+      <Panel title="Last hour">
+        <ErrorBox error={hour.error} title="Cannot read the samples" />
+        {hour.data && samples.length > 1 && <Charts {...hour.data} />}
+        {hour.data && samples.length <= 1 && (
+          <Empty title="No samples yet">The server counts every ten seconds from the first request on: charts appear in a moment.</Empty>
+        )}
+      </Panel>
+    </>
+  );
+}
