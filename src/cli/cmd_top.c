@@ -282,7 +282,8 @@ edit(struct view *v, int key)
 static void
 set_filter(struct view *v, const char *text)
 {
-    (void)snprintf(v->model.filter, sizeof v->model.filter, "%s", text);
+    (void)snprintf(v->model.filter, sizeof v->model.filter, "%.*s", (int)sizeof v->model.filter - 1,
+                   text); /* a longer one is cut */
     top_model_arrange(&v->model);
 }
 

@@ -393,20 +393,20 @@ static bool
 check_page(struct http_request *r, const struct head *h)
 {
     const char *page = h->ones[ONE_X_INTERLOCK_PAGE];
+    bool        sent = page != NULL && strcmp(page, "1") == 0;
 
     r->is_ui = strncmp(r->path, HTTP_UI_BASE "/", strlen(HTTP_UI_BASE "/")) == 0;
     if (!r->is_ui && (r->route->flags & HTTP_UI_CALL) == 0)
         return true;
     if (r->is_ui)
         r->api_key = r->authorization = NULL; /* the cookie alone decides */
-#ifndef IL_MUTANT_page_header_optional
-    if (page == NULL || strcmp(page, "1") != 0) {
+#ifdef IL_MUTANT_page_header_optional
+    sent = true;
+#endif
+    if (!sent)
         http_fail(r, 403, "PAGE_HEADER_MISSING", "auth", NULL,
                   "calls of the admin page need the header " HTTP_UI_HEADER ": 1");
-        return false;
-    }
-#endif
-    return true;
+    return sent;
 }
 
 void

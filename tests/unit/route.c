@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "http/route.h"
+#include "http/ui.h"
 
 #include "harness/unit.h"
 
@@ -120,6 +121,18 @@ U_TEST(apps_have_routes)
         { HTTP_BASE HTTP_BASE "/things/al", NULL },
         { "/locks", NULL },
         { "/admin/tenants", "admin_tenant_list" },
+        { HTTP_UI_BASE "/things/al", "thing_get" },
+        { HTTP_UI_BASE "/locks", "lock_list" },
+        { HTTP_UI_BASE HTTP_BASE "/locks", NULL },
+        { HTTP_BASE HTTP_UI_BASE "/locks", NULL },
+        { HTTP_UI_BASE "/health", NULL },
+        { HTTP_UI_BASE "/", NULL },
+        { "/ui", "ui_folder" },
+        { "/ui/", "ui_index" },
+        { "/ui//", NULL },
+        { "/ui/session", "ui_session_get" },
+        { "/ui/session/", NULL },
+        { "/ui/app.js", "ui_file" },
     };
     size_t n_before;
 
