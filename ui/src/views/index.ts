@@ -77,5 +77,5 @@ export const VIEWS: View[] = [
   { path: "/cache", title: "Cache & idempotency", group: "Store", key: "s", permission: "read", route: "cache:get", component: Cache },
   { path: "/audit", title: "Audit", group: "Administration", key: "a", permission: "operator", route: "admin:audit", component: Audit },
   { path: "/keys", title: "Keys & tenants", group: "Administration", key: "k", permission: "admin", route: "admin:key_list", component: Keys },
-  { path: "/settings", title: "Settings", group: "Administration", key: "t", permission: "read", route: "status:get", component: Settings },
+  { path: "/settings", title: "Settings", group: "Administration", key: "t", permission: "admin", route: "admin:config", component: Settings },
 ];
