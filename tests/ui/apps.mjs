@@ -204,7 +204,7 @@ const tests = {
         await first.getByText("Details").click();
         await row(page, "Storing races, results and laps").waitFor();
         await fact(page, "State").getByText("completed").waitFor();
-        await fact(page, "Progress").getByText("6 races").waitFor();
+        await fact(page, "Stored").getByText("6 races").waitFor();
 
         await go(page, "/ingestion?depth=laps_full");
         await button(page, `Re-ingest ${name}`).waitFor();
@@ -238,6 +238,25 @@ const tests = {
         await page.getByText("wrong event").first().waitFor();
       },
       { hash: "/ingestion?tab=site" },
+    );
+  },
+
+  async a_button_pressed_too_late_leads_to_the_running_ingestion() {
+    await readEvents();
+    const [event] = (await server.api("GET", "/events?search=100002")).items;
+    await signedIn(
+      async (page) => {
+        // The page has not heard of the run yet.
+        await page.route("**/ui/api/runs?*", (route) => route.fulfill({ json: { items: [], next: null } }));
+        await go(page, "/ingestion?search=100002");
+        const start = page.getByRole("button", { name: /^(Re-i|I)ngest / });
+        await start.waitFor();
+        const { job_id: job } = await server.post(`/events/${event.id}/ingest`, { force: true });
+        await start.click();
+        await page.getByRole("link", { name: /^already running for/ }).click();
+        await page.waitForFunction((id) => location.hash === `#/ingestion/jobs/${id}`, job);
+      },
+      { hash: "/settings" },
     );
   },
 

@@ -80,7 +80,7 @@ export function Audit() {
         }
         columns={[
           { title: "When", cell: (a) => <Time at={a.at} /> },
-          { title: "Who", cell: (a) => <Copyable value={a.who} label="who" mono={false}>{names.get(a.who) ?? (isId(a.who) ? shortId(a.who) : a.who)}</Copyable> },
+          { title: "Who", cell: (a) => <Copyable value={a.who} label="who" mono={false}>{names.get(a.who) ?? (isId(a.who) ? shortId(a.who) : a.who)}</Copyable>, wide: true },
           { title: "Action", cell: (a) => <a href={href("/audit", {}, { act: a.act, tenant })}>{a.act}</a> },
           { title: "What", cell: (a) => <What act={a} />, grow: true },
           { title: "Tenant", cell: (a) => a.tenant, wide: true },

@@ -80,7 +80,7 @@ function Checks({ checks }: { checks: Check[] }) {
         { title: "Result", cell: (c) => (checking.has(c.name) ? <Badge state="checking" tone="busy" /> : <Outcome of={c.last} invalid={c.error} />) },
         { title: "Severity", cell: (c) => c.severity, wide: true },
         { title: "Found", cell: (c) => <Found check={c} />, grow: true, wide: true },
-        { title: "Checked", cell: (c) => <Time at={c.last?.started_at} none="never" /> },
+        { title: "Checked", cell: (c) => <Time at={c.last?.started_at} none="never" />, wide: true },
         { title: "Took", cell: (c) => duration(c.last?.duration_ms), align: "right", wide: true },
       ]}
     />
