@@ -25,8 +25,10 @@ export class Server {
     this.folder = mkdtempSync(join(tmpdir(), "interlock-ui-"));
     this.store = `sqlite:${this.folder}/store.db`;
     this.listen = "127.0.0.1:0";
-    this.key = this.createKey("admin");
+    this.admin = this.newKey("admin");
+    this.key = this.admin.key;
     this.args = [];
+    this.env = {};
     if (Object.keys(pipelines).length > 0) {
       mkdirSync(join(this.folder, "pipelines/default"), { recursive: true });
       for (const [name, text] of Object.entries(pipelines)) {
@@ -36,20 +38,26 @@ export class Server {
     }
   }
 
-  createKey(role, name = role) {
+  createKey(role) {
+    return this.newKey(role).key;
+  }
+
+  /** Of a new API key {key, id, …}. */
+  newKey(role, name = role) {
     const args = ["--store", this.store, "key", "create", "--role", role, "--name", name, "--json"];
-    return JSON.parse(execFileSync(BINARY, args, { encoding: "utf8" })).key;
+    return JSON.parse(execFileSync(BINARY, args, { encoding: "utf8" }));
   }
 
   /** Starts it, on the same port as before; ready when it says where it listens. */
   async start() {
     const args = ["--store", this.store, "serve", "--listen", this.listen, "--allow-root", "--log-format", "json", ...this.args];
-    const process = (this.process = spawn(BINARY, args, { stdio: ["ignore", "inherit", "pipe"] }));
+    const env = { ...process.env, ...this.env };
+    const server = (this.process = spawn(BINARY, args, { stdio: ["ignore", "inherit", "pipe"], env }));
     const log = [];
     const address = await new Promise((resolve, reject) => {
       let text = "";
-      process.once("exit", (status) => reject(new Error(`the server ended with status ${status}:\n${log.join("\n")}`)));
-      process.stderr.setEncoding("utf8").on("data", (part) => {
+      server.once("exit", (status) => reject(new Error(`the server ended with status ${status}:\n${log.join("\n")}`)));
+      server.stderr.setEncoding("utf8").on("data", (part) => {
         text += part;
         for (let end; (end = text.indexOf("\n")) >= 0; text = text.slice(end + 1)) {
           const line = text.slice(0, end);

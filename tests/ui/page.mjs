@@ -99,13 +99,32 @@ const tests = {
     });
   },
 
+  async links_sign_in_once() {
+    const token = "a-token-of-at-least-32-characters";
+    const mine = new Server();
+    mine.env.INTERLOCK_LINK = `${mine.admin.id} ${token}`;
+    await mine.start();
+    try {
+      await onPage(async (page) => {
+        await page.goto(`${mine.url}/ui/#link=${token}`);
+        await page.getByRole("heading", { name: "Overview" }).waitFor();
+        same(await page.evaluate(() => location.hash), "#/", "the token is gone from the address");
+      });
+      await onPage(async (page) => {
+        await page.goto(`${mine.url}/ui/#link=${token}`);
+        await page.getByText("This link was used already").waitFor();
+      });
+    } finally {
+      await mine.close();
+    }
+  },
+
   async session_ends_with_its_key() {
-    const key = server.createKey("read", "short-lived");
+    const { key, id } = server.newKey("read", "short-lived");
     await signedIn(
       async (page) => {
         await page.getByRole("heading", { name: "Runs" }).waitFor();
-        const { items } = await server.api("GET", "/admin/api-keys");
-        await server.api("DELETE", `/admin/api-keys/${items.find((k) => k.name === "short-lived").id}`);
+        await server.api("DELETE", `/admin/api-keys/${id}`);
         await page.getByText("Your session has ended").waitFor();
         same(await page.evaluate(() => location.hash), "#/runs?state=FAILED", "the address is kept");
         await page.getByLabel("API key").fill(server.key);
@@ -152,6 +171,37 @@ const tests = {
       );
     }
     await server.api("DELETE", `/pipelines/runs/${run}`, { reason: "the test is over" });
+  },
+
+  async numbers_equal_their_lists() {
+    const mine = await new Server().start();
+    try {
+      const lock = (key, holder, more) => mine.post("/locks/acquire", { key, holder, ttl_ms: 600_000, ...more });
+      for (const key of ["n:1", "n:2", "n:3"]) await lock(key, "me");
+      const waiting = ["a", "b"].map((holder) => lock("n:1", holder, { wait_ms: 30_000 }).catch(() => undefined));
+      await mine.post("/queues/numbers/jobs", { items: [{ payload: 1 }, { payload: 2 }, { payload: 3, delay_ms: 600_000 }] });
+      await signedIn(
+        async (page) => {
+          const tile = async (title, value) => {
+            await page.locator(".tile").filter({ hasText: title }).locator(".tile-value", { hasText: new RegExp(`^${value}$`) }).waitFor();
+          };
+          await tile("Jobs ready", 2);
+          await tile("Jobs scheduled", 1);
+          for (const [title, value] of [["Locks held", 3], ["Waiting", 2]]) {
+            await go(page, "/");
+            await tile(title, value);
+            await page.locator("a.tile").filter({ hasText: title }).click();
+            await page.locator("main [data-row]").nth(value - 1).waitFor();
+            same(await page.locator("main [data-row]").count(), value, title);
+          }
+        },
+        { on: mine },
+      );
+      await mine.stop();
+      await Promise.all(waiting);
+    } finally {
+      await mine.close();
+    }
   },
 
   async breaking_a_lock_is_in_the_audit() {

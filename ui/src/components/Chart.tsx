@@ -32,7 +32,8 @@ const DAY_S = 86_400;
 function tick(seconds: number, step: number): string {
   const at = new Date(seconds * 1000);
   if (step >= DAY_S) return at.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
-  return at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const second = step < 60 ? { second: "2-digit" as const } : {};
+  return at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...second });
 }
 
 /** The label of a bar: the day of UTC that it counts. */
