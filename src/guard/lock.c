@@ -100,11 +100,10 @@ check_target(il_guard_tx *tx, const il_guard_target *row, bool many, il_error *r
     return il__guard_usable(tx, reterr);
 }
 
-/* The primary key, if the key is it and consists of integers: its values in the order of its
- * columns. Of a text the database may keep another form (a uuid in capitals, a char(n)). */
+/* Is the key the primary key? Then its values as they were given, in the order of its columns. */
 static bool
-id_of_key(const struct guard_table *t, const il_guard_target *row,
-          il_guard_value values[IL_GUARD_KEY_COLUMNS_MAX])
+given_id(const struct guard_table *t, const il_guard_target *row,
+         il_guard_value values[IL_GUARD_KEY_COLUMNS_MAX])
 {
     if (row->n_key != t->n_key)
         return false;
@@ -112,9 +111,21 @@ id_of_key(const struct guard_table *t, const il_guard_target *row,
         size_t j = 0;
         while (j < row->n_key && strcmp(row->key[j].name, t->key[i]) != 0)
             j++;
-        if (j == row->n_key || !t->key_is_int[i] || row->key[j].value.type != IL_GUARD_INT)
+        if (j == row->n_key || row->key[j].value.type == IL_GUARD_DOUBLE)
             return false;
         values[i] = row->key[j].value;
+    }
+    return true;
+}
+
+/* Do values that were given say which row it is? Integers do. Of a text the database may keep
+ * another form (a uuid in capitals, a char(n)); but the form that it has returned means this row. */
+static bool
+is_known(il_guard_tx *tx, const struct guard_table *t, const il_guard_id *given)
+{
+    for (size_t i = 0; i < t->n_key; i++) {
+        if (!t->key_is_int[i] || given->values[i].type != IL_GUARD_INT)
+            return il__guard_held(tx, t, given) != NULL;
     }
     return true;
 }
@@ -178,8 +189,8 @@ il__guard_prepare(il_guard_tx *tx, const il_guard_target *row, struct guard_tabl
         st = il__error_set(reterr, IL_INVAL, "table %s has no primary key", row->table);
     if (st != IL_OK)
         return st;
-    known = id_of_key(t, row, values);
     id.n  = t->n_key;
+    known = given_id(t, row, values) && is_known(tx, t, &id);
     if (!known && il__guard_order_needs_id(tx, row)) {
         st = peek(tx, t, row, &id, reterr);
         if (st != IL_OK)
