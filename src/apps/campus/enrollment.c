@@ -83,23 +83,15 @@ check_enroll(struct campus_op *op, const struct campus_rows *r, il_error *reterr
 static il_status
 add_enrollment(struct campus_op *op, il_guard_tx *tx, int64_t cost, il_error *reterr)
 {
-    static const char *const unique[] = { "tenant", "user_id", "semester_id", "is_active" };
-    struct campus_call      *c        = op->c;
-    const il_guard_column    row[]    = {
-              { "tenant", il_guard_text(c->tenant) },
-              { "id", il_guard_text(c->id) },
-              { "user_id", il_guard_text(op->in->user) },
-              { "semester_id", il_guard_text(op->in->tournament) },
-              { "request_status", il_guard_text("APPROVED") },
-              { "is_active", il_guard_int(1) },
-              { "cost", il_guard_int(cost) },
-              { "created_at", il_guard_int(c->now_ms) },
-    };
-    int is_new = 0;
+    static const struct app_statement add = APP_STATEMENT(enrollment_add);
+    struct campus_call               *c   = op->c;
 
-    il_status st = il_guard_insert_or_get(tx, "semester_enrollments", row, ARRAY_LEN(row), unique,
-                                          ARRAY_LEN(unique), &is_new, NULL, reterr);
-    if (st == IL_OK && !is_new)
+    il_status st = campus_run(
+        tx, &add,
+        APP_VALUES(il_guard_text(c->tenant), il_guard_text(c->id), il_guard_text(op->in->user),
+                   il_guard_text(op->in->tournament), il_guard_int(cost), il_guard_int(c->now_ms)),
+        NULL, reterr);
+    if (st == IL_UNIQUE)
         st = campus_refuse(c, CAMPUS_E_ALREADY_ENROLLED, reterr,
                            "user %s is enrolled in tournament %s already", op->in->user,
                            op->in->tournament);

@@ -18,6 +18,14 @@ SELECT s.tournament_status, s.campus_id, s.max_players, s.enrollment_cost,
 FROM semesters s LEFT JOIN users u ON u.tenant = s.tenant AND u.id = $3
 WHERE s.tenant = $1 AND s.id = $2;
 
+-- name: enrollment_add
+-- Race-free: the tournament is locked and enroll_check has found none; the unique index stands
+-- behind it.
+-- params:  1 tenant  2 id  3 user  4 tournament  5 cost  6 created_at
+INSERT INTO semester_enrollments (tenant, id, user_id, semester_id, request_status, is_active,
+                                  cost, created_at)
+VALUES ($1, $2, $3, $4, 'APPROVED', true, $5, $6);
+
 -- name: enrollment_get
 -- params:  1 tenant  2 id
 -- returns: @enrollment@
