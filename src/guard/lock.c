@@ -119,7 +119,7 @@ given_id(const struct guard_table *t, const il_guard_target *row,
 }
 
 /* Do values that were given say which row it is? Integers do. Of a text the database may keep
- * another form (a uuid in capitals, a char(n)); but the form that it has returned means this row. */
+ * another form (a uuid in capitals, a char(n)); but one that it has returned means that row. */
 static bool
 is_known(il_guard_tx *tx, const struct guard_table *t, const il_guard_id *given)
 {

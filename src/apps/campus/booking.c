@@ -267,18 +267,24 @@ pass_on(struct campus_call *c, il_guard_tx *tx, const char *session, il_error *r
 }
 
 il_status
+campus_booking_close(struct campus_call *c, il_guard_tx *tx, const char *id, il_error *reterr)
+{
+    static const struct app_statement cancel = APP_STATEMENT(booking_cancel);
+
+    return campus_run(tx, &cancel,
+                      APP_VALUES(il_guard_text(c->tenant), il_guard_text(id), il_guard_text(c->id)),
+                      NULL, reterr);
+}
+
+il_status
 campus_booking_end(struct campus_call *c, il_guard_tx *tx, const struct campus_live *b,
                    il_error *reterr)
 {
-    static const struct app_statement cancel = APP_STATEMENT(booking_cancel);
-    const char                       *key    = campus_key(c, "booking_refund", b->id, NULL);
+    const char           *key  = campus_key(c, "booking_refund", b->id, NULL);
     struct campus_payment back = { CAMPUS_CREDITS, b->user, b->price, "BOOKING_REFUND", key, NULL };
     bool                  is_new = false;
 
-    il_status st =
-        campus_run(tx, &cancel,
-                   APP_VALUES(il_guard_text(c->tenant), il_guard_text(b->id), il_guard_text(c->id)),
-                   NULL, reterr);
+    il_status st = campus_booking_close(c, tx, b->id, reterr);
     if (st == IL_OK)
         st = strcmp(b->state, "WAITLISTED") == 0 ? close_gap(c, tx, b->session, b->position, reterr)
                                                  : pass_on(c, tx, b->session, reterr);

@@ -2,7 +2,8 @@
  * campus.h: the four pipelines of a football campus. Each operation is one function; routes and
  * commands call the same. Everything is done by guarded transactions (interlock-guard.h).
  *
- *   enrollment.c  enroll, unenroll, the states of a tournament
+ *   enrollment.c  enroll, unenroll
+ *   state.c       the states of a tournament, and cancelling it
  *   booking.c     book, cancel, confirm, attend
  *   reward.c      finalize a tournament: rankings, XP, credits, badges
  *   skill.c       assess a skill, replay the history of a license, heal old formats
@@ -77,6 +78,7 @@ extern const char *const campus_race_names[CAMPUS_RACE_COUNT + 1];
 #define CAMPUS_ID_BYTES_MAX 64
 #define CAMPUS_NAME_BYTES_MAX 200
 #define CAMPUS_PLAYERS_MAX 1024  /* of a tournament */
+#define CAMPUS_SESSIONS_MAX 1024 /* of a tournament */
 #define CAMPUS_CAPACITY_MAX 1024 /* of a session */
 #define CAMPUS_SKILLS_MAX 64     /* of a license, and weights of a tournament */
 #define CAMPUS_AMOUNT_MAX INT64_C(1000000000)

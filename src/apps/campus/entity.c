@@ -481,6 +481,25 @@ show_session(struct campus_op *op, il_guard_tx *tx, const char *id, il_error *re
     return st;
 }
 
+/* May this tournament, whose row is locked, have the session that was just inserted? */
+static il_status
+check_session(struct campus_call *c, il_guard_tx *tx, const struct campus_tournament *t,
+              il_error *reterr)
+{
+    static const struct app_statement count = APP_STATEMENT(session_count);
+    struct campus_rows                r;
+
+    /* Race-free: cancelling holds the same lock, so it has either ended or not begun. */
+    if (campus_state_is_closed(campus_state_named(t->state)))
+        return campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
+                             "tournament %s is %s: it gets no more sessions", t->id, t->state);
+    il_status st = campus_read(c, tx, &count, CAMPUS_OF(c, t->id), &r, reterr);
+    if (st == IL_OK && campus_int(&r, 0, 0) > CAMPUS_SESSIONS_MAX)
+        st = campus_refuse(c, CAMPUS_E_TOO_MANY_SESSIONS, reterr, "tournament %s has %d sessions",
+                           t->id, CAMPUS_SESSIONS_MAX);
+    return st;
+}
+
 static il_status
 create_session(void *cookie, il_guard_tx *tx, il_error *reterr)
 {
@@ -506,11 +525,8 @@ create_session(void *cookie, il_guard_tx *tx, il_error *reterr)
     if (st == IL_OK)
         st = create(op, tx, "sessions", row, ARRAY_LEN(row), CAMPUS_E_SESSION_NOT_FOUND, &is_new,
                     reterr);
-    /* Race-free: cancelling holds the same lock, so it has either ended or not begun. */
-    if (st == IL_OK && is_new && in->tournament != NULL &&
-        campus_state_is_closed(campus_state_named(t.state)))
-        st = campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                           "tournament %s is %s: it gets no more sessions", t.id, t.state);
+    if (st == IL_OK && is_new && in->tournament != NULL)
+        st = check_session(c, tx, &t, reterr);
     return st == IL_OK ? show_session(op, tx, c->id, reterr) : st;
 }
 

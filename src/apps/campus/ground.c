@@ -220,6 +220,16 @@ campus_text(const struct campus_rows *r, size_t row, size_t column)
     return v->type == IL_GUARD_TEXT || v->type == IL_GUARD_JSON ? v->data : NULL;
 }
 
+const char **
+campus_ids(struct campus_call *c, const struct campus_rows *r)
+{
+    const char **ids = il__arena_alloc(&c->mem, (r->n + 1) * sizeof *ids);
+
+    for (size_t i = 0; ids != NULL && i < r->n; i++)
+        ids[i] = campus_text(r, i, 0);
+    return ids;
+}
+
 il_status
 campus_run(il_guard_tx *tx, const struct app_statement *s, const il_guard_value *values,
            size_t n_values, int64_t *ret_n, il_error *reterr)

@@ -47,6 +47,8 @@ il_status campus_read(struct campus_call *c, il_guard_tx *tx, const struct app_s
 int64_t     campus_int(const struct campus_rows *r, size_t row, size_t column);
 double      campus_number(const struct campus_rows *r, size_t row, size_t column);
 const char *campus_text(const struct campus_rows *r, size_t row, size_t column);
+/* The texts of the first column; NULL: out of memory. */
+const char **campus_ids(struct campus_call *c, const struct campus_rows *r);
 
 /* Execute a statement; *ret_n (may be NULL): the rows that it changed. */
 il_status campus_run(il_guard_tx *tx, const struct app_statement *s, const il_guard_value *values,
@@ -138,13 +140,16 @@ struct campus_live {
 };
 il_status campus_booking_end(struct campus_call *c, il_guard_tx *tx, const struct campus_live *b,
                              il_error *reterr) MUST_USE;
+/* booking.c: only mark it as cancelled by this call. */
+il_status campus_booking_close(struct campus_call *c, il_guard_tx *tx, const char *id,
+                               il_error *reterr) MUST_USE;
 /* The columns of bookings of a session or a user, as `campus_live` of row i. */
 struct campus_live campus_live_of(const struct campus_rows *r, size_t i);
 
 /* skill.c: write football_skills of a license that this transaction has locked. */
 il_status campus_skills_store(struct campus_call *c, il_guard_tx *tx, const char *license,
                               const json_t *skills, il_error *reterr) MUST_USE;
-/* enrollment.c: take an edge; the tournament's row is locked. `event`: id of the system event. */
+/* state.c: take an edge; the tournament's row is locked. `event`: id of the system event. */
 il_status campus_move(struct campus_call *c, il_guard_tx *tx, const char *tournament,
                       enum campus_state from, enum campus_state to, const char *event,
                       il_error *reterr) MUST_USE;

@@ -77,6 +77,11 @@ id, semester_id, name, price, capacity, available_spots, date_start, date_end
 -- returns: @session@
 SELECT @session@ FROM sessions WHERE tenant = $1 AND id = $2;
 
+-- name: session_count
+-- params:  1 tenant  2 tournament
+-- returns: count
+SELECT count(*) FROM sessions WHERE tenant = $1 AND semester_id = $2;
+
 -- ---- matches ------------------------------------------------------------------------------------
 
 -- part: match
