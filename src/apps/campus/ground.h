@@ -121,10 +121,15 @@ const char *campus_key(struct campus_call *c, const char *prefix, const char *a,
 /* ---- entities (entity.c) --------------------------------------------------------------------- */
 
 /* Refused if it does not exist. */
+il_status campus_user_read(struct campus_call *c, il_guard_tx *tx, const char *id,
+                           struct campus_user *ret, il_error *reterr) MUST_USE;
 il_status campus_tournament_read(struct campus_call *c, il_guard_tx *tx, const char *id,
                                  struct campus_tournament *ret, il_error *reterr) MUST_USE;
 il_status campus_license_read(struct campus_call *c, il_guard_tx *tx, const char *id,
                               struct campus_license *ret, il_error *reterr) MUST_USE;
+/* Row i of a statement that returns @license@ or @tournament@ (ground.sql). */
+struct campus_license    campus_license_of(const struct campus_rows *r, size_t i);
+struct campus_tournament campus_tournament_of(const struct campus_rows *r, size_t i);
 /* Parse a JSON object; NULL text gives an empty one. `field` names it in messages. */
 il_status campus_parse(const char *text, const char *field, json_t **ret, il_error *reterr)
     MUST_USE;
