@@ -3,7 +3,9 @@
  * processes at once.
  */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "apps/campus/debt.h"
 #include "apps/campus/ground.h"
@@ -11,6 +13,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "campus/field.h"
+#include "harness/proc.h"
 
 #define SKILLS "{\"passing\": 60, \"vision\": 60}"
 
@@ -195,6 +198,75 @@ C_TEST(the_seed_and_its_debt)
     t_verify(f);
 }
 
+static const struct campus_seed small_seed = { .seed          = 3,
+                                               .n_users       = 16,
+                                               .n_tournaments = 3,
+                                               .n_sessions    = 4 };
+
+/* What a seed has written, in numbers. */
+static const char *const written[] = {
+    "SELECT sum(credit_balance) FROM users",
+    "SELECT sum(length(CAST(football_skills AS text))) FROM user_licenses",
+    "SELECT count(*) FROM semester_enrollments WHERE is_active",
+    "SELECT sum(home_goals * 31 + away_goals) FROM tournament_matches",
+    "SELECT sum(capacity) FROM sessions",
+    "SELECT count(*) FROM system_events WHERE type = 'TOURNAMENT_STATE'",
+};
+
+struct victim {
+    struct t_field *f;
+    int             at; /* transactions that it lives to see */
+};
+
+static void
+count_down(void *cookie)
+{
+    struct victim *v = cookie;
+
+    if (--v->at == 0)
+        (void)kill(getpid(), SIGKILL);
+}
+
+static int
+seed_and_die(void *arg)
+{
+    struct victim *v = arg;
+
+    t_field_open(v->f);
+    struct campus_call c = { .db = v->f->db, .tenant = F_TENANT, .step = count_down, .cookie = v };
+    return campus_seed(&c, &small_seed, &v->f->err) != IL_OK;
+}
+
+/* One process after the other is killed, each some transactions later than the one before. */
+C_TEST(a_killed_seed_is_completed)
+{
+    static struct t_proc  proc;
+    static struct t_field whole;
+    struct campus_call    c      = { .tenant = F_TENANT };
+    int                   status = 128 + SIGKILL, n_killed = -1;
+    il_error              err;
+
+    t_field_close(f);
+    for (int at = 2; status == 128 + SIGKILL; at += 5) {
+        struct victim v = { .f = f, .at = at };
+        t_proc_fork(&proc, seed_and_die, &v);
+        status = t_proc_exit(&proc, F_LIMIT_MS);
+        t_proc_release(&proc);
+        n_killed++;
+    }
+    T_EQ(status, 0);
+    T_TRUE(n_killed > 10);
+    t_field_make(&whole);
+    c.db = whole.db;
+    T_EQ(campus_seed(&c, &small_seed, &err), IL_OK);
+    il__arena_free(&c.mem);
+    for (unsigned i = 0; i < ARRAY_LEN(written); i++)
+        T_EQ(t_count(f, written[i]), t_count(&whole, written[i]));
+    t_field_release(&whole);
+    t_field_open(f);
+    t_verify(f);
+}
+
 C_TEST(finalization_heals_the_debt)
 {
     struct campus_call c = { .db = f->db, .tenant = F_TENANT };
@@ -296,6 +368,7 @@ main(void)
         C_ROW(numbers_are_healed_by_the_next_tournament),
         C_ROW(an_assessment_promotes_a_number),
         C_ROW(the_seed_and_its_debt),
+        C_ROW(a_killed_seed_is_completed),
         C_ROW(finalization_heals_the_debt),
         C_ROW(assessments_meet_tournaments),
         C_ROW(an_assessment_between_profile_and_lock_counts),

@@ -344,12 +344,13 @@ storm_json(const struct campus_storm_result *r)
                                              "refused", (json_int_t)r->n_refused[i])) != 0);
     for (size_t i = 0; i < CAMPUS_STORM_PIPELINES; i++)
         IGNORE(json_object_set_new(pipelines, campus_storm_pipelines[i],
-                                   json_pack("{s:f, s:f}", "wait_p95_ms",
+                                   json_pack("{s:I, s:f, s:f}", "conflicts",
+                                             (json_int_t)r->n_conflicts[i], "wait_p95_ms",
                                              (double)r->wait_p95_us[i] / 1000, "hold_p95_ms",
                                              (double)r->hold_p95_us[i] / 1000)) != 0);
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "took_ms", (json_int_t)r->took_ms,
                      "calls", (json_int_t)r->n_calls, "killed", (json_int_t)r->n_killed, "failed",
-                     (json_int_t)r->n_failed, "conflicts", (json_int_t)r->n_races, "broken",
+                     (json_int_t)r->n_failed, "races", (json_int_t)r->n_races, "broken",
                      (json_int_t)r->n_broken, "acts", acts, "pipelines", pipelines);
 }
 
@@ -357,7 +358,8 @@ static int
 print_storm(const struct cli *cli, const struct campus_storm_result *r)
 {
     static const char *const  act_headers[]  = { "CALL", ">DONE", ">REFUSED", ">PER SECOND" };
-    static const char *const  pipe_headers[] = { "PIPELINE", ">P95 WAIT MS", ">P95 HOLD MS" };
+    static const char *const  pipe_headers[] = { "PIPELINE", ">CONFLICTS", ">P95 WAIT MS",
+                                                 ">P95 HOLD MS" };
     AUTO_GRID struct cli_grid acts = { 0 }, pipes = { 0 };
 
     if (cli->json)
@@ -372,6 +374,7 @@ print_storm(const struct cli *cli, const struct campus_storm_result *r)
     }
     for (size_t i = 0; i < CAMPUS_STORM_PIPELINES; i++) {
         il__cli_grid_add(&pipes, "%s", campus_storm_pipelines[i]);
+        il__cli_grid_add(&pipes, "%" PRIu64, r->n_conflicts[i]);
         il__cli_grid_add(&pipes, "%.1f", (double)r->wait_p95_us[i] / 1000);
         il__cli_grid_add(&pipes, "%.1f", (double)r->hold_p95_us[i] / 1000);
     }
@@ -379,7 +382,7 @@ print_storm(const struct cli *cli, const struct campus_storm_result *r)
     if (status == 0)
         status = il__cli_grid_print(&pipes);
     (void)printf("%" PRIu64 " calls in %.1f s, %" PRIu64 " processes killed, %" PRIu64
-                 " conflicts; %zu invariants broken\n",
+                 " races decided by a constraint; %zu invariants broken\n",
                  r->n_calls, (double)r->took_ms / 1000, r->n_killed, r->n_races, r->n_broken);
     return status;
 }
