@@ -98,6 +98,31 @@ C_TEST(weights_matches_and_opponents_are_kept)
     t_verify(f);
 }
 
+/* It is for audit: whatever happens to the levels later. */
+C_TEST(a_delta_is_written_once)
+{
+    static const char *const delta = "SELECT CAST(skill_rating_delta * 10 AS bigint) FROM "
+                                     "tournament_participations WHERE user_id = 'u1' AND "
+                                     "semester_id = 't1'";
+    struct campus_call       c     = { .db = f->db, .tenant = F_TENANT };
+    struct campus_debt       debt;
+    il_error                 err;
+
+    t_users(f, 2, 0, SKILLS);
+    play(f, "t1", 2);
+    T_DO(f, campus_finalize, NULL, NULL, .tournament = "t1");
+    T_EQ(t_count(f, delta), 80);
+    assess(f, "l1", "passing", 900);
+    T_EQ(t_count(f, delta), 80);
+    play(f, "t2", 2);
+    T_DO(f, campus_finalize, NULL, NULL, .tournament = "t2");
+    T_DO(f, campus_finalize, NULL, NULL, .tournament = "t1");
+    T_EQ(campus_normalise(&c, true, &debt, &err), IL_OK);
+    il__arena_free(&c.mem);
+    T_EQ(t_count(f, delta), 80);
+    t_verify(f);
+}
+
 C_TEST(an_assessment_moves_the_baseline_and_the_level)
 {
     t_users(f, 2, 0, SKILLS);
@@ -363,6 +388,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         C_ROW(a_tournament_moves_levels),
         C_ROW(weights_matches_and_opponents_are_kept),
+        C_ROW(a_delta_is_written_once),
         C_ROW(an_assessment_moves_the_baseline_and_the_level),
         C_ROW(the_order_of_finalization_does_not_matter),
         C_ROW(numbers_are_healed_by_the_next_tournament),

@@ -111,6 +111,9 @@ transact(struct campus_op *op, const char *pipeline, const char *caller, uint32_
     il_guard_tx_opts o = IL_GUARD_TX_OPTS_INIT;
     struct attempt   a = { op, fn };
 
+#ifdef IL_MUTANT_campus_no_fence
+    fence = NULL;
+#endif
     o.pipeline   = pipeline;
     o.caller     = caller;
     o.fences     = fence;

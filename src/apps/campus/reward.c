@@ -243,6 +243,11 @@ compute_skills(struct campus_op *op, il_guard_tx *tx, struct payout *pay, il_err
 #ifdef IL_MUTANT_campus_profile_stale
     l.skills = p->skills;
 #endif
+#ifdef IL_MUTANT_campus_opponents_one_by_one
+    struct campus_license other;
+    for (size_t i = 0; i < f->n && st == IL_OK; i++)
+        st = campus_license_read(op->c, tx, f->players[i].license, &other, reterr);
+#endif
     if (st == IL_OK)
         st = campus_parse(l.skills, "football_skills", &pay->skills, reterr);
     if (st == IL_OK)
@@ -307,16 +312,21 @@ add_badge(struct campus_op *op, il_guard_tx *tx, enum campus_badge badge, il_err
     const struct final      *f        = op->own;
     const char              *name     = campus_badge_name(badge);
     const char              *id       = campus_key(op->c, name, f->t.id, f->player->user);
-    const il_guard_column    row[]    = { { "tenant", il_guard_text(op->c->tenant) },
-                                          { "id", il_guard_text(id) },
-                                          { "user_id", il_guard_text(f->player->user) },
-                                          { "semester_id", il_guard_text(f->t.id) },
-                                          { "badge_type", il_guard_text(name) },
-                                          { "created_at", il_guard_int(f->t.completed_ms) } };
     int                      is_new   = 0;
 
     if (id == NULL)
         return campus_no_memory(reterr);
+#ifdef IL_MUTANT_campus_badge_unguarded
+    char other[37]; /* the index is not unique, either: schema_sqlite.sql */
+    IGNORE(il_uuid(other) != IL_OK);
+    id = other;
+#endif
+    const il_guard_column row[] = { { "tenant", il_guard_text(op->c->tenant) },
+                                    { "id", il_guard_text(id) },
+                                    { "user_id", il_guard_text(f->player->user) },
+                                    { "semester_id", il_guard_text(f->t.id) },
+                                    { "badge_type", il_guard_text(name) },
+                                    { "created_at", il_guard_int(f->t.completed_ms) } };
     il_status st = il_guard_insert_or_get(tx, "tournament_badges", row, ARRAY_LEN(row), unique,
                                           ARRAY_LEN(unique), &is_new, NULL, reterr);
     if (st == IL_OK && !is_new)

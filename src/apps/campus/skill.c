@@ -46,15 +46,18 @@ campus_history_read(struct campus_call *c, il_guard_tx *tx, const char *user,
     for (size_t i = 0; i < r.n && st == IL_OK; i++) {
         json_t *weights = NULL;
         st              = campus_parse(campus_text(&r, i, 6), "skill_weights", &weights, reterr);
-        const struct campus_step step = { .place    = campus_int(&r, i, 2),
-                                          .players  = campus_int(&r, i, 3),
-                                          .weight   = CAMPUS_WEIGHT,
-                                          .modifier = campus_number(&r, i, 4),
-                                          .factor   = campus_number(&r, i, 5) };
-        ret->items[ret->n++]          = (struct campus_past){ .id          = campus_text(&r, i, 0),
-                                                              .license     = campus_text(&r, i, 1),
-                                                              .achieved_ms = campus_int(&r, i, 7),
-                                                              .played      = { step, weights } };
+        struct campus_step step = { .place    = campus_int(&r, i, 2),
+                                    .players  = campus_int(&r, i, 3),
+                                    .weight   = CAMPUS_WEIGHT,
+                                    .modifier = campus_number(&r, i, 4),
+                                    .factor   = campus_number(&r, i, 5) };
+#ifdef IL_MUTANT_campus_factor_forgotten
+        step.factor = 1;
+#endif
+        ret->items[ret->n++] = (struct campus_past){ .id          = campus_text(&r, i, 0),
+                                                     .license     = campus_text(&r, i, 1),
+                                                     .achieved_ms = campus_int(&r, i, 7),
+                                                     .played      = { step, weights } };
     }
     return st;
 }
@@ -105,6 +108,11 @@ campus_skills_store(struct campus_call *c, il_guard_tx *tx, const char *license,
         return campus_no_memory(reterr);
     il_status st =
         il_guard_set_json(tx, CAMPUS_LICENSE(c, license), "football_skills", text, reterr);
+#ifdef IL_MUTANT_campus_delta_rewritten
+    static const struct app_statement rewrite = APP_STATEMENT(delta_rewrite);
+    if (st == IL_OK)
+        st = campus_run(tx, &rewrite, CAMPUS_OF(c, license), NULL, reterr);
+#endif
     free(text); /* NOLINT: jansson allocated it */
     return st;
 }
