@@ -273,6 +273,97 @@ il_guard_lock(il_guard_tx *tx, const il_guard_target *row, il_guard_id *ret_id, 
     return st == IL_OK ? IL_OK : il__guard_fail(tx, st, reterr);
 }
 
+/* ---- one row, and a query -------------------------------------------------------------------- */
+
+/* A row that is being locked, and the query that follows. */
+struct locking {
+    struct guard_rows rows;
+    int64_t           at_ns; /* when the lock was granted */
+    il_guard_row_fn  *each;  /* of the query */
+    void             *cookie;
+};
+
+static int
+take_locked(void *cookie, const il_guard_row *row)
+{
+    struct locking *l = cookie;
+
+    l->at_ns = il__clock_boot_ns();
+    return il__guard_take_rows(&l->rows, row);
+}
+
+static int
+give_read(void *cookie, const il_guard_row *row)
+{
+    const struct locking *l = cookie;
+
+    return l->rows.n_rows == 1 && l->each != NULL ? l->each(l->cookie, row) : 0;
+}
+
+/* In one round trip. *ret_there: such a row was there; else nothing has happened. */
+static il_status
+lock_and_read(il_guard_tx *tx, const il_guard_target *row, struct guard_table *t,
+              struct guard_statement *read, bool *ret_there, il_error *reterr)
+{
+    AUTO_SQL struct guard_sql q;
+    il_guard_id               ids[2];
+    struct locking l = { .rows   = { .tx = tx, .ids = ids, .n_key = t->n_key, .ids_max = 2 },
+                         .each   = read->each,
+                         .cookie = read->cookie };
+
+    il__guard_sql_init(&q);
+    il_status st = lock_sql(tx, t, row, &q, reterr);
+    if (st == IL_OK && q.text.failed)
+        st = il__error_set(reterr, IL_NOMEM, "out of memory for a statement");
+    if (st != IL_OK)
+        return st;
+    struct guard_statement lock = { .sql      = il__buf_str(&q.text),
+                                    .values   = q.values,
+                                    .n_values = q.n_values,
+                                    .each     = take_locked,
+                                    .cookie   = &l };
+    read->each                  = give_read;
+    read->cookie                = &l;
+    int64_t began_ns            = il__clock_boot_ns();
+    st                          = il__guard_run_both(tx, &lock, read, reterr);
+    if (st == IL_OK && l.rows.failed)
+        st = il__guard_fail(tx, il__error_set(reterr, IL_NOMEM, "out of memory for a row"), NULL);
+    if (st == IL_OK && l.rows.n_rows > 1)
+        st = several(tx, row, reterr);
+    *ret_there = st == IL_OK && l.rows.n_rows == 1;
+    if (!*ret_there)
+        return st;
+    if (il__guard_held(tx, t, &ids[0]) == NULL) /* it may have become another row since */
+        st = il__guard_order(tx, row, t, &ids[0], reterr);
+    if (st == IL_OK)
+        st = il__guard_hold(tx, row, t, &ids[0], l.at_ns - began_ns, NULL, reterr);
+    tx->n_queries++; /* the one that was read under the lock */
+    return st == IL_OK ? IL_OK : il__guard_fail(tx, st, reterr);
+}
+
+il_status
+il_guard_lock_read(il_guard_tx *tx, const il_guard_target *row, const il_guard_query *query,
+                   il_error *reterr)
+{
+    struct guard_table    *t    = NULL;
+    struct guard_held     *held = NULL;
+    struct guard_statement read;
+    bool                   there = false;
+
+    il_status st = il__guard_prepare(tx, row, &t, &held, reterr);
+    if (st == IL_OK)
+        st = il__guard_query(tx, query, &read, reterr);
+    if (st != IL_OK)
+        return st;
+    if (held == NULL && tx->c->ops->run_both != NULL && !il__guard_sets_path(query->sql)) {
+        st = lock_and_read(tx, row, t, &read, &there, reterr);
+        if (st != IL_OK || there)
+            return st;
+    }
+    st = il_guard_lock(tx, row, NULL, reterr); /* it may have come meanwhile */
+    return st == IL_OK ? il_guard_exec(tx, query, NULL, reterr) : st;
+}
+
 /* ---- many rows ------------------------------------------------------------------------------- */
 
 /* "a, b::text COLLATE "C"": in the order of il__guard_id_compare(). */
