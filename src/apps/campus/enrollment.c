@@ -98,16 +98,24 @@ add_enrollment(struct campus_op *op, il_guard_tx *tx, int64_t cost, il_error *re
     return st;
 }
 
+/* Lock the tournament, and read what depends on it. */
 static il_status
-read_check(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret, il_error *reterr)
+lock_and_check(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret, il_error *reterr)
 {
     static const struct app_statement check = APP_STATEMENT(enroll_check);
     struct campus_call               *c     = op->c;
+    const struct campus_in           *in    = op->in;
+    const il_guard_value of[] = { il_guard_text(c->tenant), il_guard_text(in->tournament),
+                                  il_guard_text(in->user), il_guard_text(c->id) };
 
-    return campus_read(c, tx, &check,
-                       APP_VALUES(il_guard_text(c->tenant), il_guard_text(op->in->tournament),
-                                  il_guard_text(op->in->user), il_guard_text(c->id)),
-                       ret, reterr);
+#ifdef IL_MUTANT_campus_enroll_stale
+    il_status st = campus_read(c, tx, &check, of, ARRAY_LEN(of), ret, reterr);
+    return st == IL_OK ? campus_lock(c, tx, CAMPUS_SEMESTER(c, in->tournament),
+                                     CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr)
+                       : st;
+#endif
+    return campus_lock_read(c, tx, CAMPUS_SEMESTER(c, in->tournament),
+                            CAMPUS_E_TOURNAMENT_NOT_FOUND, &check, of, ARRAY_LEN(of), ret, reterr);
 }
 
 static il_status
@@ -120,17 +128,8 @@ enroll(void *cookie, il_guard_tx *tx, il_error *reterr)
     bool                    is_new;
 
     il_status st = il_guard_tag(tx, "user_id", il_guard_text(in->user), reterr);
-#ifdef IL_MUTANT_campus_enroll_stale
     if (st == IL_OK)
-        st = read_check(op, tx, &r, reterr);
-#endif
-    if (st == IL_OK)
-        st = campus_lock(c, tx, CAMPUS_SEMESTER(c, in->tournament), CAMPUS_E_TOURNAMENT_NOT_FOUND,
-                         reterr);
-#ifndef IL_MUTANT_campus_enroll_stale
-    if (st == IL_OK)
-        st = read_check(op, tx, &r, reterr);
-#endif
+        st = lock_and_check(op, tx, &r, reterr);
     if (st != IL_OK)
         return st;
     if (campus_text(&r, 0, IS_OWN) != NULL) /* this call, repeated */
@@ -234,13 +233,11 @@ unenroll(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_tournament          t;
     struct campus_rows                r;
 
-    il_status st = campus_lock(c, tx, CAMPUS_SEMESTER(c, in->tournament),
-                               CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
-    if (st == IL_OK)
-        st = campus_read(c, tx, &find,
-                         APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->tournament),
-                                    il_guard_text(in->user), il_guard_text(c->id)),
-                         &r, reterr);
+    il_status st = campus_lock_read(
+        c, tx, CAMPUS_SEMESTER(c, in->tournament), CAMPUS_E_TOURNAMENT_NOT_FOUND, &find,
+        APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->tournament), il_guard_text(in->user),
+                   il_guard_text(c->id)),
+        &r, reterr);
     if (st != IL_OK)
         return st;
     if (r.n == 0)

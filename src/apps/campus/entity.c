@@ -154,16 +154,30 @@ campus_license_of(const struct campus_rows *r, size_t i)
                                     .skills = campus_text(r, i, 4) };
 }
 
+static const struct app_statement license = APP_STATEMENT(license_get);
+
 il_status
 campus_license_read(struct campus_call *c, il_guard_tx *tx, const char *id,
                     struct campus_license *ret, il_error *reterr)
 {
-    static const struct app_statement get = APP_STATEMENT(license_get);
-    struct campus_rows                r;
-    il_status                         st = campus_read(c, tx, &get, CAMPUS_OF(c, id), &r, reterr);
+    struct campus_rows r;
+    il_status          st = campus_read(c, tx, &license, CAMPUS_OF(c, id), &r, reterr);
 
     if (st == IL_OK && r.n == 0)
         st = campus_refuse(c, CAMPUS_E_LICENSE_NOT_FOUND, reterr, "license %s not found", id);
+    if (st == IL_OK)
+        *ret = campus_license_of(&r, 0);
+    return st;
+}
+
+il_status
+campus_license_lock(struct campus_call *c, il_guard_tx *tx, const char *id,
+                    struct campus_license *ret, il_error *reterr)
+{
+    struct campus_rows r;
+    il_status st = campus_lock_read(c, tx, CAMPUS_LICENSE(c, id), CAMPUS_E_LICENSE_NOT_FOUND,
+                                    &license, CAMPUS_OF(c, id), &r, reterr);
+
     if (st == IL_OK)
         *ret = campus_license_of(&r, 0);
     return st;
@@ -233,6 +247,8 @@ campus_license_create(struct campus_call *c, const struct campus_in *in, void *o
 
 /* ---- tournaments ----------------------------------------------------------------------------- */
 
+static const struct app_statement tournament = APP_STATEMENT(tournament_get);
+
 struct campus_tournament
 campus_tournament_of(const struct campus_rows *r, size_t i)
 {
@@ -254,9 +270,8 @@ il_status
 campus_tournament_read(struct campus_call *c, il_guard_tx *tx, const char *id,
                        struct campus_tournament *ret, il_error *reterr)
 {
-    static const struct app_statement get = APP_STATEMENT(tournament_get);
-    struct campus_rows                r;
-    il_status                         st = campus_read(c, tx, &get, CAMPUS_OF(c, id), &r, reterr);
+    struct campus_rows r;
+    il_status          st = campus_read(c, tx, &tournament, CAMPUS_OF(c, id), &r, reterr);
 
     if (st == IL_OK && r.n == 0)
         st = campus_refuse(c, CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr, "tournament %s not found", id);
@@ -265,14 +280,17 @@ campus_tournament_read(struct campus_call *c, il_guard_tx *tx, const char *id,
     return st;
 }
 
-static il_status
-lock_tournament(struct campus_call *c, il_guard_tx *tx, const char *id,
-                struct campus_tournament *ret, il_error *reterr)
+il_status
+campus_tournament_lock(struct campus_call *c, il_guard_tx *tx, const char *id,
+                       struct campus_tournament *ret, il_error *reterr)
 {
-    il_status st =
-        campus_lock(c, tx, CAMPUS_SEMESTER(c, id), CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
+    struct campus_rows r;
+    il_status st = campus_lock_read(c, tx, CAMPUS_SEMESTER(c, id), CAMPUS_E_TOURNAMENT_NOT_FOUND,
+                                    &tournament, CAMPUS_OF(c, id), &r, reterr);
 
-    return st == IL_OK ? campus_tournament_read(c, tx, id, ret, reterr) : st;
+    if (st == IL_OK)
+        *ret = campus_tournament_of(&r, 0);
+    return st;
 }
 
 static il_status
@@ -425,7 +443,7 @@ create_session(void *cookie, il_guard_tx *tx, il_error *reterr)
     il_status                st     = IL_OK;
 
     if (in->tournament != NULL)
-        st = lock_tournament(c, tx, in->tournament, &t, reterr);
+        st = campus_tournament_lock(c, tx, in->tournament, &t, reterr);
     if (st == IL_OK)
         st = create(op, tx, "sessions", row, ARRAY_LEN(row), CAMPUS_E_SESSION_NOT_FOUND, &is_new,
                     reterr);
@@ -515,7 +533,7 @@ create_match(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_rows       r;
     int                      is_new = 0;
 
-    il_status st = lock_tournament(c, tx, in->tournament, &t, reterr);
+    il_status st = campus_tournament_lock(c, tx, in->tournament, &t, reterr);
     if (st == IL_OK)
         st = campus_read(c, tx, &look,
                          APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->tournament),
@@ -558,7 +576,7 @@ finish_match(void *cookie, il_guard_tx *tx, il_error *reterr)
 
     il_status st = read_match(op, tx, in->match, m, reterr);
     if (st == IL_OK && (m->is & CAMPUS_IS_FINISHED) == 0) {
-        st = lock_tournament(c, tx, m->tournament, &t, reterr);
+        st = campus_tournament_lock(c, tx, m->tournament, &t, reterr);
         if (st == IL_OK)
             st = require_in_progress(c, &t, reterr);
         if (st == IL_OK)

@@ -257,16 +257,35 @@ noun_of(const char *entity)
     return entity;
 }
 
+static il_status
+refuse_missing(struct campus_call *c, const il_guard_target *row, enum campus_code missing,
+               il_error *reterr)
+{
+    return campus_refuse(c, missing, reterr, "%s %s not found", noun_of(row->entity),
+                         (const char *)row->key[1].value.data);
+}
+
 il_status
 campus_lock(struct campus_call *c, il_guard_tx *tx, const il_guard_target *row,
             enum campus_code missing, il_error *reterr)
 {
     il_status st = il_guard_lock(tx, row, NULL, reterr);
 
+    return st == IL_NOT_FOUND ? refuse_missing(c, row, missing, reterr) : st;
+}
+
+il_status
+campus_lock_read(struct campus_call *c, il_guard_tx *tx, const il_guard_target *row,
+                 enum campus_code missing, const struct app_statement *s,
+                 const il_guard_value *values, size_t n_values, struct campus_rows *ret,
+                 il_error *reterr)
+{
+    *ret         = (struct campus_rows){ .mem = &c->mem };
+    il_status st = il__tables_lock_read(tx, row, s, values, n_values, take_row, ret, reterr);
+
     if (st == IL_NOT_FOUND)
-        return campus_refuse(c, missing, reterr, "%s %s not found", noun_of(row->entity),
-                             (const char *)row->key[1].value.data);
-    return st;
+        return refuse_missing(c, row, missing, reterr);
+    return st == IL_OK && ret->failed ? campus_no_memory(reterr) : st;
 }
 
 il_status

@@ -75,6 +75,11 @@ il_status campus_run(il_guard_tx *tx, const struct app_statement *s, const il_gu
 /* Lock a row; IL_NOT_FOUND becomes a refusal with this code. */
 il_status campus_lock(struct campus_call *c, il_guard_tx *tx, const il_guard_target *row,
                       enum campus_code missing, il_error *reterr) MUST_USE;
+/* The same, and then read what depends on it, in one round trip. */
+il_status campus_lock_read(struct campus_call *c, il_guard_tx *tx, const il_guard_target *row,
+                           enum campus_code missing, const struct app_statement *s,
+                           const il_guard_value *values, size_t n_values, struct campus_rows *ret,
+                           il_error *reterr) MUST_USE;
 /* Lock all rows of a table with these ids, which are sorted: in chunks, in key order. */
 il_status campus_lock_all(struct campus_call *c, il_guard_tx *tx, const char *entity,
                           const char *table, const char *const *ids, size_t n, const char *place,
@@ -126,6 +131,11 @@ il_status campus_user_read(struct campus_call *c, il_guard_tx *tx, const char *i
 il_status campus_tournament_read(struct campus_call *c, il_guard_tx *tx, const char *id,
                                  struct campus_tournament *ret, il_error *reterr) MUST_USE;
 il_status campus_license_read(struct campus_call *c, il_guard_tx *tx, const char *id,
+                              struct campus_license *ret, il_error *reterr) MUST_USE;
+/* The same under its lock. */
+il_status campus_tournament_lock(struct campus_call *c, il_guard_tx *tx, const char *id,
+                                 struct campus_tournament *ret, il_error *reterr) MUST_USE;
+il_status campus_license_lock(struct campus_call *c, il_guard_tx *tx, const char *id,
                               struct campus_license *ret, il_error *reterr) MUST_USE;
 /* Row i of a statement that returns @license@ or @tournament@ (ground.sql). */
 struct campus_license    campus_license_of(const struct campus_rows *r, size_t i);

@@ -94,10 +94,7 @@ close_tournament(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_call *c  = op->c;
     struct final       *f  = op->own;
 
-    il_status st = campus_lock(c, tx, CAMPUS_SEMESTER(c, op->in->tournament),
-                               CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
-    if (st == IL_OK)
-        st = campus_tournament_read(c, tx, op->in->tournament, &f->t, reterr);
+    il_status st = campus_tournament_lock(c, tx, op->in->tournament, &f->t, reterr);
     if (st != IL_OK)
         return st;
     enum campus_state state = campus_state_named(f->t.state);
@@ -228,8 +225,8 @@ payout_release(struct payout *pay)
     json_decref(pay->skills);
 }
 
-/* Compute the skills after this tournament. The profile of before is checked again under the lock
- * of the license: what an assessment has changed since counts. */
+/* Lock the license and compute its skills after this tournament. The profile of before is checked
+ * again under the lock: what an assessment has changed since counts. */
 static il_status
 compute_skills(struct campus_op *op, il_guard_tx *tx, struct payout *pay, il_error *reterr)
 {
@@ -239,7 +236,7 @@ compute_skills(struct campus_op *op, il_guard_tx *tx, struct payout *pay, il_err
     struct campus_license              l     = { 0 };
     size_t                             index = 0;
 
-    il_status st = campus_license_read(op->c, tx, p->license, &l, reterr);
+    il_status st = campus_license_lock(op->c, tx, p->license, &l, reterr);
 #ifdef IL_MUTANT_campus_profile_stale
     l.skills = p->skills;
 #endif
@@ -443,8 +440,6 @@ pay_player(void *cookie, il_guard_tx *tx, il_error *reterr)
     il_status st = il_guard_tag(tx, "user_id", il_guard_text(f->player->user), reterr);
     if (st == IL_OK && license != NULL)
         st = il_guard_tag(tx, "license_id", il_guard_text(license), reterr);
-    if (st == IL_OK && license != NULL)
-        st = campus_lock(c, tx, CAMPUS_LICENSE(c, license), CAMPUS_E_LICENSE_NOT_FOUND, reterr);
     if (st == IL_OK && license != NULL)
         st = compute_skills(op, tx, &pay, reterr);
     if (st == IL_OK)

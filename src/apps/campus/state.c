@@ -234,10 +234,7 @@ begin(struct campus_op *op, il_guard_tx *tx, enum campus_state *ret_from, bool *
     struct campus_call       *c = op->c;
     struct campus_tournament *t = op->out;
 
-    il_status st = campus_lock(c, tx, CAMPUS_SEMESTER(c, op->in->tournament),
-                               CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
-    if (st == IL_OK)
-        st = campus_tournament_read(c, tx, op->in->tournament, t, reterr);
+    il_status st = campus_tournament_lock(c, tx, op->in->tournament, t, reterr);
     if (st == IL_OK)
         st = campus_event_there(c, tx, c->id, ret_repeated, reterr);
     if (st == IL_OK)
