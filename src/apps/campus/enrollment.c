@@ -40,7 +40,7 @@ show_enrollment(struct campus_op *op, il_guard_tx *tx, const char *id, il_error 
 
 /* ---- enroll ---------------------------------------------------------------------------------- */
 
-/* Columns of enroll_check. */
+/* Columns of enroll_place and enroll_why. */
 enum {
     IS_STATE,
     IS_CAMPUS,
@@ -53,9 +53,21 @@ enum {
     IS_ACTIVE
 };
 
-/* May the user enroll? */
+static bool
+is_open(const struct campus_rows *r)
+{
+    return campus_state_named(campus_text(r, 0, IS_STATE)) == CAMPUS_ENROLLMENT_OPEN &&
+           campus_text(r, 0, IS_CAMPUS) != NULL;
+}
+
+static bool
+has_place(const struct campus_rows *r)
+{
+    return campus_int(r, 0, IS_COUNT) < campus_int(r, 0, IS_MAX);
+}
+
 static il_status
-check_enroll(struct campus_op *op, const struct campus_rows *r, il_error *reterr)
+refuse_enroll(struct campus_op *op, const struct campus_rows *r, il_error *reterr)
 {
     struct campus_call     *c  = op->c;
     const struct campus_in *in = op->in;
@@ -68,83 +80,83 @@ check_enroll(struct campus_op *op, const struct campus_rows *r, il_error *reterr
         return campus_refuse(c, CAMPUS_E_ALREADY_ENROLLED, reterr,
                              "user %s is enrolled in tournament %s already", in->user,
                              in->tournament);
-    if (campus_state_named(campus_text(r, 0, IS_STATE)) != CAMPUS_ENROLLMENT_OPEN ||
-        campus_text(r, 0, IS_CAMPUS) == NULL)
+    if (!is_open(r))
         return campus_refuse(c, CAMPUS_E_TOURNAMENT_NOT_OPEN, reterr,
                              "tournament %s is not open for enrollment: its state is %s",
                              in->tournament, campus_text(r, 0, IS_STATE));
-    if (campus_int(r, 0, IS_COUNT) >= campus_int(r, 0, IS_MAX))
-        return campus_refuse(c, CAMPUS_E_TOURNAMENT_FULL, reterr,
-                             "tournament %s is full: %" PRId64 " of %" PRId64 " places are taken",
-                             in->tournament, campus_int(r, 0, IS_COUNT), campus_int(r, 0, IS_MAX));
-    return IL_OK;
+    return campus_refuse(c, CAMPUS_E_TOURNAMENT_FULL, reterr,
+                         "tournament %s is full: %" PRId64 " of %" PRId64 " places are taken",
+                         in->tournament, campus_int(r, 0, IS_COUNT), campus_int(r, 0, IS_MAX));
 }
 
+/* Nobody was enrolled: say why, or find what this call did before. */
 static il_status
-add_enrollment(struct campus_op *op, il_guard_tx *tx, int64_t cost, il_error *reterr)
+explain(struct campus_op *op, il_guard_tx *tx, il_error *reterr)
+{
+    static const struct app_statement why = APP_STATEMENT(enroll_why);
+    struct campus_call               *c   = op->c;
+    struct campus_rows                r;
+
+    il_status st =
+        campus_read(c, tx, &why,
+                    APP_VALUES(il_guard_text(c->tenant), il_guard_text(op->in->tournament),
+                               il_guard_text(op->in->user), il_guard_text(c->id)),
+                    &r, reterr);
+    if (st != IL_OK)
+        return st;
+    return campus_text(&r, 0, IS_OWN) != NULL ? show_enrollment(op, tx, c->id, reterr)
+                                              : refuse_enroll(op, &r, reterr);
+}
+
+/* Lock the tournament and look at its places. */
+static il_status
+lock_and_look(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret, il_error *reterr)
+{
+    static const struct app_statement place = APP_STATEMENT(enroll_place);
+    struct campus_call               *c     = op->c;
+    const char                       *t     = op->in->tournament;
+
+#ifdef IL_MUTANT_campus_enroll_stale
+    il_status st = campus_read(c, tx, &place, CAMPUS_OF(c, t), ret, reterr);
+    return st == IL_OK
+               ? campus_lock(c, tx, CAMPUS_SEMESTER(c, t), CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr)
+               : st;
+#endif
+    return campus_lock_read(c, tx, CAMPUS_SEMESTER(c, t), CAMPUS_E_TOURNAMENT_NOT_FOUND, &place,
+                            CAMPUS_OF(c, t), ret, reterr);
+}
+
+/* *ret_n 0: see explain(). */
+static il_status
+add_enrollment(struct campus_op *op, il_guard_tx *tx, int64_t cost, int64_t *ret_n,
+               il_error *reterr)
 {
     static const struct app_statement add = APP_STATEMENT(enrollment_add);
     struct campus_call               *c   = op->c;
 
-    il_status st = campus_run(
-        tx, &add,
-        APP_VALUES(il_guard_text(c->tenant), il_guard_text(c->id), il_guard_text(op->in->user),
-                   il_guard_text(op->in->tournament), il_guard_int(cost), il_guard_int(c->now_ms)),
-        NULL, reterr);
-    if (st == IL_UNIQUE)
-        st = campus_refuse(c, CAMPUS_E_ALREADY_ENROLLED, reterr,
-                           "user %s is enrolled in tournament %s already", op->in->user,
-                           op->in->tournament);
-    return st;
+    return campus_run(tx, &add,
+                      APP_VALUES(il_guard_text(c->tenant), il_guard_text(c->id),
+                                 il_guard_text(op->in->user), il_guard_text(op->in->tournament),
+                                 il_guard_int(cost), il_guard_int(c->now_ms)),
+                      ret_n, reterr);
 }
 
-/* Lock the tournament, and read what depends on it. */
+/* The user is enrolled: pay and count. */
 static il_status
-lock_and_check(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret, il_error *reterr)
+complete(struct campus_op *op, il_guard_tx *tx, int64_t cost, il_error *reterr)
 {
-    static const struct app_statement check = APP_STATEMENT(enroll_check);
-    struct campus_call               *c     = op->c;
-    const struct campus_in           *in    = op->in;
-    const il_guard_value of[] = { il_guard_text(c->tenant), il_guard_text(in->tournament),
-                                  il_guard_text(in->user), il_guard_text(c->id) };
-
-#ifdef IL_MUTANT_campus_enroll_stale
-    il_status st = campus_read(c, tx, &check, of, ARRAY_LEN(of), ret, reterr);
-    return st == IL_OK ? campus_lock(c, tx, CAMPUS_SEMESTER(c, in->tournament),
-                                     CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr)
-                       : st;
-#endif
-    return campus_lock_read(c, tx, CAMPUS_SEMESTER(c, in->tournament),
-                            CAMPUS_E_TOURNAMENT_NOT_FOUND, &check, of, ARRAY_LEN(of), ret, reterr);
-}
-
-static il_status
-enroll(void *cookie, il_guard_tx *tx, il_error *reterr)
-{
-    struct campus_op       *op = cookie;
-    struct campus_call     *c  = op->c;
-    const struct campus_in *in = op->in;
-    struct campus_rows      r;
+    struct campus_call     *c      = op->c;
+    const struct campus_in *in     = op->in;
+    struct campus_payment   charge = { .ledger     = CAMPUS_CREDITS,
+                                       .user       = in->user,
+                                       .amount     = -cost,
+                                       .type       = "TOURNAMENT_ENROLLMENT",
+                                       .key        = c->id,
+                                       .tournament = in->tournament };
     bool                    is_new;
+    il_status               st = IL_OK;
 
-    il_status st = il_guard_tag(tx, "user_id", il_guard_text(in->user), reterr);
-    if (st == IL_OK)
-        st = lock_and_check(op, tx, &r, reterr);
-    if (st != IL_OK)
-        return st;
-    if (campus_text(&r, 0, IS_OWN) != NULL) /* this call, repeated */
-        return show_enrollment(op, tx, c->id, reterr);
-    int64_t               cost   = campus_int(&r, 0, IS_COST);
-    struct campus_payment charge = { .ledger     = CAMPUS_CREDITS,
-                                     .user       = in->user,
-                                     .amount     = -cost,
-                                     .type       = "TOURNAMENT_ENROLLMENT",
-                                     .key        = c->id,
-                                     .tournament = in->tournament };
-    st                           = check_enroll(op, &r, reterr);
-    if (st == IL_OK)
-        st = add_enrollment(op, tx, cost, reterr);
-    if (st == IL_OK && cost > 0)
+    if (cost > 0)
         st = campus_pay(c, tx, &charge, &is_new, reterr);
     if (st == IL_OK)
         st = il_guard_add(tx, CAMPUS_SEMESTER(c, in->tournament), "current_enrollment_count", 1,
@@ -158,6 +170,26 @@ enroll(void *cookie, il_guard_tx *tx, il_error *reterr)
                                         .cost       = cost,
                                         .created_ms = c->now_ms };
     return st;
+}
+
+static il_status
+enroll(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op  *op = cookie;
+    struct campus_rows r;
+    int64_t            n = 0;
+
+    il_status st = il_guard_tag(tx, "user_id", il_guard_text(op->in->user), reterr);
+    if (st == IL_OK)
+        st = lock_and_look(op, tx, &r, reterr);
+    if (st != IL_OK)
+        return st;
+    int64_t cost = campus_int(&r, 0, IS_COST);
+    if (is_open(&r) && has_place(&r))
+        st = add_enrollment(op, tx, cost, &n, reterr);
+    if (st != IL_OK)
+        return st;
+    return n > 0 ? complete(op, tx, cost, reterr) : explain(op, tx, reterr);
 }
 
 il_status

@@ -5,8 +5,25 @@
 -- part: enrollment
 id, user_id, semester_id, request_status, cost, refund, created_at
 
--- name: enroll_check
--- What an enrollment depends on, read under the lock of the tournament.
+-- name: enroll_place
+-- Is there a place? Read under the lock of the tournament, while others wait for it: kept cheap.
+-- params:  1 tenant  2 tournament
+-- returns: state, campus, max_players, cost, count
+SELECT tournament_status, campus_id, max_players, enrollment_cost, current_enrollment_count
+FROM semesters WHERE tenant = $1 AND id = $2;
+
+-- name: enrollment_add
+-- No row: the user does not exist or is not active, or is enrolled already, perhaps by this very
+-- call. Race-free: unique indexes decide.
+-- params:  1 tenant  2 id of the call  3 user  4 tournament  5 cost  6 created_at
+INSERT INTO semester_enrollments (tenant, id, user_id, semester_id, request_status, is_active,
+                                  cost, created_at)
+SELECT tenant, $2, id, $4, 'APPROVED', true, $5, $6 FROM users
+WHERE tenant = $1 AND id = $3 AND is_active
+ON CONFLICT DO NOTHING;
+
+-- name: enroll_why
+-- Why could the user not be enrolled? Under the same lock.
 -- params:  1 tenant  2 tournament  3 user  4 id of the call
 -- returns: state, campus, max_players, cost, count, user, is_active, enrollment made by this call,
 --          active enrollment
@@ -17,14 +34,6 @@ SELECT s.tournament_status, s.campus_id, s.max_players, s.enrollment_cost,
         WHERE e.tenant = $1 AND e.user_id = $3 AND e.semester_id = $2 AND e.is_active)
 FROM semesters s LEFT JOIN users u ON u.tenant = s.tenant AND u.id = $3
 WHERE s.tenant = $1 AND s.id = $2;
-
--- name: enrollment_add
--- Race-free: the tournament is locked and enroll_check has found none; the unique index stands
--- behind it.
--- params:  1 tenant  2 id  3 user  4 tournament  5 cost  6 created_at
-INSERT INTO semester_enrollments (tenant, id, user_id, semester_id, request_status, is_active,
-                                  cost, created_at)
-VALUES ($1, $2, $3, $4, 'APPROVED', true, $5, $6);
 
 -- name: enrollment_get
 -- params:  1 tenant  2 id
