@@ -303,7 +303,7 @@ give_read(void *cookie, const il_guard_row *row)
 /* In one round trip. *ret_there: such a row was there; else nothing has happened. */
 static il_status
 lock_and_read(il_guard_tx *tx, const il_guard_target *row, struct guard_table *t,
-              struct guard_statement *read, bool *ret_there, il_error *reterr)
+              const struct guard_statement *read, bool *ret_there, il_error *reterr)
 {
     AUTO_SQL struct guard_sql q;
     il_guard_id               ids[2];
@@ -322,10 +322,11 @@ lock_and_read(il_guard_tx *tx, const il_guard_target *row, struct guard_table *t
                                     .n_values = q.n_values,
                                     .each     = take_locked,
                                     .cookie   = &l };
-    read->each                  = give_read;
-    read->cookie                = &l;
+    struct guard_statement then = *read;
+    then.each                   = give_read;
+    then.cookie                 = &l;
     int64_t began_ns            = il__clock_boot_ns();
-    st                          = il__guard_run_both(tx, &lock, read, reterr);
+    st                          = il__guard_run_both(tx, &lock, &then, reterr);
     if (st == IL_OK && l.rows.failed)
         st = il__guard_fail(tx, il__error_set(reterr, IL_NOMEM, "out of memory for a row"), NULL);
     if (st == IL_OK && l.rows.n_rows > 1)

@@ -80,7 +80,7 @@ C_TEST(a_storm_breaks_nothing)
                                  .tenant      = F_TENANT,
                                  .seed        = 7,
                                  .n_processes = 8,
-                                 .time_ms     = 100000,
+                                 .time_ms     = 600000,
                                  .n_calls_max = t_env_u64("IL_CAMPUS_CALLS", CALLS),
                                  .kill_ms     = 200,
                                  .n_users     = seed.n_users,

@@ -418,7 +418,7 @@ attend(void *cookie, il_guard_tx *tx, il_error *reterr)
         { "created_at", il_guard_int(c->now_ms) },
     };
     struct stored      b;
-    struct campus_rows r;
+    struct campus_rows r = { .n = 0 };
 
     il_status st = lock_booking(op, tx, false, &b, reterr);
     if (st == IL_OK)
