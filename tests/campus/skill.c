@@ -223,6 +223,33 @@ C_TEST(the_seed_and_its_debt)
     t_verify(f);
 }
 
+/* More licenses than a transaction can hold. */
+C_TEST(any_number_of_licenses_is_normalised)
+{
+    static const char *const many[] = {
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4100) INSERT "
+        "INTO users (tenant, id, email, created_at) SELECT 'acme', 'm' || i, 'm' || i, 1 FROM n",
+        "INSERT INTO user_licenses (tenant, id, user_id, specialization_type, is_active, "
+        "football_skills, created_at) SELECT tenant, id, id, 'x', true, '{\"passing\": 50}', 1 "
+        "FROM users",
+    };
+    struct campus_call c = { .db = f->db, .tenant = F_TENANT };
+    struct campus_debt debt;
+    char               out[4096];
+    il_error           err;
+
+    for (unsigned i = 0; i < ARRAY_LEN(many); i++)
+        (void)t_ask(f, many[i], out);
+    T_EQ(campus_normalise(&c, false, &debt, &err), IL_OK);
+    T_EQ(debt.n_licenses, 4100);
+    T_EQ(campus_normalise(&c, true, &debt, &err), IL_OK);
+    T_EQ(debt.n_licenses, 4100);
+    T_EQ(campus_normalise(&c, true, &debt, &err), IL_OK);
+    T_EQ(debt.n_licenses, 0);
+    il__arena_free(&c.mem);
+    t_verify(f);
+}
+
 static const struct campus_seed small_seed = { .seed          = 3,
                                                .n_users       = 16,
                                                .n_tournaments = 3,
@@ -394,6 +421,7 @@ main(void)
         C_ROW(numbers_are_healed_by_the_next_tournament),
         C_ROW(an_assessment_promotes_a_number),
         C_ROW(the_seed_and_its_debt),
+        C_ROW(any_number_of_licenses_is_normalised),
         C_ROW(a_killed_seed_is_completed),
         C_ROW(finalization_heals_the_debt),
         C_ROW(assessments_meet_tournaments),

@@ -227,8 +227,10 @@ is_old(const json_t *skills)
     return false;
 }
 
+#define NORMALISED_MAX 4000 /* by a transaction: it holds a limited number of rows */
+
 struct normalising {
-    bool               apply;
+    bool               apply, more; /* more: there are too many for this transaction */
     struct campus_debt debt;
 };
 
@@ -277,6 +279,9 @@ normalise(void *cookie, il_guard_tx *tx, il_error *reterr)
             ids[n_old++] = campus_text(&r, i, 0);
         json_decref(skills);
     }
+    n->more = n->apply && n_old > NORMALISED_MAX;
+    if (n->more)
+        n_old = NORMALISED_MAX;
     if (st == IL_OK && n->apply) /* then each is read again, under its lock */
         st = campus_lock_all(c, tx, "UserLicense", "user_licenses", ids, n_old, IL_GUARD_PLACE,
                              reterr);
@@ -288,13 +293,19 @@ normalise(void *cookie, il_guard_tx *tx, il_error *reterr)
 il_status
 campus_normalise(struct campus_call *c, bool apply, struct campus_debt *ret, il_error *reterr)
 {
-    struct normalising n  = { .apply = apply };
-    struct campus_op   op = { c, NULL, NULL, &n };
-    il_status st = apply ? campus_transact(&op, PIPELINE, "normalise", NULL, normalise, reterr)
-                         : campus_look(&op, PIPELINE, NULL, normalise, reterr);
+    struct normalising n    = { .apply = apply };
+    struct campus_op   op   = { c, NULL, NULL, &n };
+    struct campus_debt debt = { 0 };
+    il_status          st;
 
+    do {
+        st = apply ? campus_transact(&op, PIPELINE, "normalise", NULL, normalise, reterr)
+                   : campus_look(&op, PIPELINE, NULL, normalise, reterr);
+        debt.n_licenses += n.debt.n_licenses;
+        debt.n_entries += n.debt.n_entries;
+    } while (st == IL_OK && n.more);
     if (st == IL_OK)
-        *ret = n.debt;
+        *ret = debt;
     return st;
 }
 
