@@ -41,6 +41,14 @@ json "... has paid" "d['credit_balance'] == 40"
 gives "for people" 0 "$il" campus user "$ada"
 like "... a line for each field" "$out" "*credit_balance*40*"
 
+gives "list tournaments" 0 "$il" campus tournaments --limit 2 --json
+json "... as many as asked for" "len(d['items']) == 2 and d['next'] == d['items'][1]['id']"
+gives "... the next page" 0 "$il" campus tournaments --cursor "$(field next)" --json
+json "... is the rest" "len(d['items']) == 3 and d['next'] is None"
+gives "list licenses" 0 "$il" campus skills --json seed-user-001
+json "... with their skills" "[len(i['football_skills']) for i in d['items']] == [29] and d['next'] is None"
+error "of nobody" 1 "user none not found" "$il" campus badges none
+
 # ---- old skills ----
 gives "normalise-skills, dry run" 0 "$il" campus normalise-skills --json
 json "... only counts" "d['applied'] is False and d['entries'] >= 232 and d['licenses'] >= 8"
