@@ -105,8 +105,13 @@ class Rig:
             server.end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __exit__(self, *_):
-        self.end()
+    def __exit__(self, *failure):
+        """Servers that were left running must end well."""
+        try:
+            for server in self.all:
+                server.__exit__(*failure)
+        finally:
+            self.end()
 
 
 # ---- one build
