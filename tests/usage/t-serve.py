@@ -354,6 +354,7 @@ def test_ranges():
         gaps = r.a.post(f"{U}/analytics", {"startDate": day(9), "endDate": day(7)}).expect(200).json
         assert (gaps["stale"], gaps["missing"], gaps["pending"]) == ([day(8)], [day(9)], []) and "it is broken" in gaps["error"], gaps
         assert gaps["metrics"]["api_requests"] == 4, gaps
+        assert [d["metrics"] and d["metrics"]["api_requests"] for d in gaps["days"]] == [None, 2, 2], gaps  # unknown, not 0
         r.flag("broken", False)
         r.flag("closed")
         late = r.a.post(f"{U}/analytics", {"startDate": day(12), "endDate": day(7)}).expect(200).json

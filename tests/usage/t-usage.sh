@@ -59,6 +59,11 @@ document='{"metrics": {"spend_micros": 9223372036854775807}, "by_user": {"a\u202
 INTERLOCK_USAGE_SOURCE_COMMAND="printf %s '$document' #" \
     gives "the largest amount" 0 "$il" usage range 2025-03-05 2025-03-05
 has "... is shown" "^total .* 9223372036854\.78"
+document=$("$python" -c 'import json
+print(json.dumps({"metrics": {}, "by_user": {f"u{i:02}": {"spend": 1} for i in range(12)} | {"zoe": {"spend": 9.5}}}))')
+INTERLOCK_USAGE_SOURCE_COMMAND="printf %s '$document' #" gives "a day of 13 users" 0 "$il" usage day 2025-03-06
+has "... has the largest spend" "^zoe .* 9\.50"
+has "... and says what is left out" "^and 3 more"
 export INTERLOCK_USAGE_SOURCE_TYPE=generator
 gives "... with a bar" 0 "$python" "$IL_TEST_SOURCE/tests/cli/on-terminal.py" -- "$il" usage range 2025-03-05 2025-03-05
 has "... that is long" "##########"
