@@ -77,7 +77,7 @@ struct usage_counts node_counts(const struct node *n);
 /* The stored row; false: none. Its figures are released. */
 bool       node_row(struct node *n, const char *tenant, const char *date, struct usage_row *ret);
 usage_date rig_date(const char *text);
-/* Run a statement on the tables; tenant is $1, if it is not NULL. The first column of its first row,
+/* Run a statement on the tables; tenant (may be NULL) is $1. The first column of its first row,
  * or "". */
 void node_sql(struct node *n, const char *sql, const char *tenant, char *out, size_t size);
 /* Is the lease of the day held? */
