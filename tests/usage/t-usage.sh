@@ -41,6 +41,13 @@ gives "the wrong way round" 64 "$il" usage range 2025-01-02 2025-01-01
 gives "bars on a terminal" 0 "$python" "$IL_TEST_SOURCE/tests/cli/on-terminal.py" -- "$il" usage range 2025-01-14 2025-01-16
 has "... are drawn" "####"
 
+INTERLOCK_USAGE_SOURCE_COST=1s bg builder "$il" usage day 2025-01-20 --json
+await "another process builds a day" eval '"$il" locks usage_day: | grep -q 2025-01-20'
+gives "a day that another process builds" 0 "$il" usage day 2025-01-20 --json
+check "... is waited for without a word" test ! -s "$work/err"
+reap builder
+is "... and built there" "$status" 0
+
 gives "a range in advance" 0 "$il" usage warm 2025-02-01 2025-02-10
 has "... is told" "10 days ready, 0 failed"
 gives "... is there" 0 "$il" usage day 2025-02-10 --no-build
