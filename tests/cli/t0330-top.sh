@@ -107,7 +107,7 @@ await "Ctrl-C quits" test -s "$work/status"
 
 # Through a server that goes away and comes back.
 key=$("$il" key create --tenant default --admin --json |
-    "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+    py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
 serve() {
     bg server "$il" serve --allow-root --log-level error --listen "unix:$work/http.sock"
     await "the server listens" test -S "$work/http.sock"

@@ -10,7 +10,7 @@ pids[demo]=$demo
 await "it says what to do" grep -q 'Ctrl-C' "$work/demo.out"
 eval "$(grep -o 'export KEY=.*' "$work/demo.out")"
 ask() { curl -s -H "X-API-Key: $KEY" "$@"; }
-value() { "$python" -c "import json, sys; print(json.load(sys.stdin)['$1'])"; }
+value() { py -c "import json, sys; print(json.load(sys.stdin)['$1'])"; }
 
 gives "trigger" 0 ask -XPOST "$URL/pipelines/run/slow"
 json "... is new" "d['status'] == 'PENDING'"

@@ -66,7 +66,7 @@ document='{"metrics": {"spend_micros": 9223372036854775807}, "by_user": {"a\u202
 INTERLOCK_USAGE_SOURCE_COMMAND="printf %s '$document' #" \
     gives "the largest amount" 0 "$il" usage range 2025-03-05 2025-03-05
 has "... is shown" "^total .* 9223372036854\.78"
-document=$("$python" -c 'import json
+document=$(py -c 'import json
 print(json.dumps({"metrics": {}, "by_user": {f"u{i:02}": {"spend": 1} for i in range(12)} | {"zoe": {"spend": 9.5}}}))')
 INTERLOCK_USAGE_SOURCE_COMMAND="printf %s '$document' #" gives "a day of 13 users" 0 "$il" usage day 2025-03-06
 has "... has the largest spend" "^zoe .* 9\.50"
@@ -82,14 +82,14 @@ has "... is named" "ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES"
 gives "metrics without a server" 64 "$il" usage metrics
 
 gives "the invariant of the days" 0 "$il" check usage.complete_early
-"$python" -c 'import sqlite3, sys
+py -c 'import sqlite3, sys
 with sqlite3.connect(sys.argv[1]) as db:
     db.execute("UPDATE daily_usage_cache SET updated_at = (unixepoch(date) + 86399) * 1000 WHERE date = ?", ("2025-02-05",))' "$work/store-usage.db"
 gives "... finds a day that was complete too early" 1 "$il" check usage.complete_early --json
 json "... by its date" "[o['key'] for o in d['items'][0]['offenders']] == ['2025-02-05']"
 
 # A server on the same store; the commands are its clients.
-key=$("$il" key create --admin --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+key=$("$il" key create --admin --json | py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
 bg server "$il" serve --allow-root --listen "unix:$work/socket"
 await "the server listens" test -S "$work/socket"
 export INTERLOCK_SERVER="http+unix:$work/socket" INTERLOCK_API_KEY=$key
