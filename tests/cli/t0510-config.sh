@@ -10,7 +10,7 @@ user=$XDG_CONFIG_HOME/interlock/config.yml
 value() {
     local key=$1
     shift
-    "$il" config --json "$@" | "$python" -c '
+    "$il" config --json "$@" | py -c '
 import json, sys
 for i in json.load(sys.stdin)["items"]:
     if i["key"] == sys.argv[1]:

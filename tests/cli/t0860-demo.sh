@@ -10,7 +10,7 @@ pids[demo]=$demo
 await "it says what to do" grep -q 'Ctrl-C' "$work/demo.out"
 eval "$(grep -o 'export KEY=.*' "$work/demo.out")"
 ask() { curl -s -H "X-API-Key: $KEY" "$@"; }
-value() { "$python" -c "import json, sys; print(json.load(sys.stdin)['$1'])"; }
+value() { py -c "import json, sys; print(json.load(sys.stdin)['$1'])"; }
 
 link=$(sed -n 's/.*#link=\([A-Za-z0-9_-]*\).*/\1/p' "$work/demo.out")
 sign_in() {
