@@ -20,6 +20,8 @@ await build({
   bundle: true,
   minify: true,
   format: "esm",
+  jsx: "automatic",
+  jsxImportSource: "preact",
   target: "es2022",
   charset: "utf8",
   legalComments: "none",

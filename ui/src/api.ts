@@ -106,13 +106,14 @@ export function randomKey(): string {
 
 /**
  * Sends a change below /ui/api. A lost answer is asked for once more with the same Idempotency-Key,
- * so that the effect happens once.
+ * so that the effect happens once. Batches take no such key: their ops must be repeatable.
  */
 export async function send<T>(method: Method, path: string, body?: unknown): Promise<T> {
-  const options: RequestInit = { headers: { "Idempotency-Key": randomKey() } };
+  const headers: Record<string, string> = path === "/batch" ? {} : { "Idempotency-Key": randomKey() };
+  const options: RequestInit = { headers };
   if (body !== undefined) {
     options.body = JSON.stringify(body);
-    options.headers = { ...options.headers, "Content-Type": "application/json" };
+    headers["Content-Type"] = "application/json";
   }
   const once = () => open(method, `/ui/api${path}`, options);
   let answer: Response;

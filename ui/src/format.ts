@@ -11,7 +11,11 @@ export interface Few {
 
 export const number = (n: number): string => numbers.format(n);
 
-export const few = (f: Few): string => (f.more ? `over ${number(f.n)}` : number(f.n));
+/** "over 1,000", which is as far as the server counts; "3+" if it stopped earlier. */
+export function few(f: Few): string {
+  if (!f.more) return number(f.n);
+  return f.n < 1000 ? `${number(f.n)}+` : `over ${number(f.n)}`;
+}
 
 export const percent = (part: number, whole: number): string =>
   whole === 0 ? "–" : `${tenths.format((100 * part) / whole)} %`;
@@ -62,3 +66,6 @@ export const exact = (iso: string): string => `${exactFormat.format(new Date(iso
 /** "1 job", "2 jobs". */
 export const plural = (n: number, one: string, many = `${one}s`): string =>
   `${number(n)} ${n === 1 ? one : many}`;
+
+/** The end of an id: ids of the same minute begin alike. */
+export const shortId = (id: string): string => (id.length > 12 ? `…${id.slice(-8)}` : id);

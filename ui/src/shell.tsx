@@ -64,7 +64,7 @@ function LostBanner() {
   const second = useNow();
   if (now.state === "live") return null;
   return (
-    <p class="lost" role="alert">
+    <p class="lost-banner" role="alert">
       <Icon name="warn" /> Connection lost {relative(now.since, second)}: {now.why}. What you see is from before; the page
       tries again every two seconds.
     </p>

@@ -32,8 +32,18 @@ const DAY_S = 86_400;
 function tick(seconds: number, step: number): string {
   const at = new Date(seconds * 1000);
   if (step >= DAY_S) return at.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
-  return at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const second = step < 60 ? { second: "2-digit" as const } : {};
+  return at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...second });
 }
+
+/** The label of a bar: the day of UTC that it counts. */
+const day = (seconds: number): string => new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
+/** Bars are days of UTC, and half a day on either side keeps the first and the last one whole. */
+const days: Pick<uPlot.Options, "tzDate"> & { x: uPlot.Scale } = {
+  tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+  x: { range: (_, min, max) => [min - DAY_S / 2, max + DAY_S / 2] },
+};
 
 /** A colour of the style sheet, resolved for the theme in use: a canvas knows no variables. */
 function color(of: HTMLElement, name: string): string {
@@ -57,9 +67,10 @@ function options(box: HTMLElement, props: ChartProps, onIndex: (i: number | null
     padding: [8, 8, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
-    scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
+    scales: { x: bars ? days.x : {}, y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
+    ...(bars && { tzDate: days.tzDate }),
     axes: [
-      { ...axis, grid: { show: false }, size: 24, values: (_, at, __, ___, step) => at.map((v) => tick(v, step)) },
+      { ...axis, grid: { show: false }, size: 24, values: (_, at, __, ___, step) => at.map((v) => (bars ? day(v) : tick(v, step))), ...(bars && { space: 64 }) },
       { ...axis, size: 52, values: (_, at) => at.map((v) => format(v)), space: 32 },
     ],
     series: [
@@ -110,7 +121,8 @@ export function Chart(props: ChartProps) {
     const value = s.values[at];
     return value === null || value === undefined ? "–" : format(value);
   };
-  const time = index === null ? "" : new Date((times[index] ?? 0) * 1000).toLocaleTimeString();
+  const clock = (seconds: number) => (props.style === "bars" ? day(seconds) : new Date(seconds * 1000).toLocaleTimeString());
+  const time = index === null ? "" : clock(times[index] ?? 0);
   const summary = `${title}: ${series.map((s) => `${s.label} ${say(s)}`).join(", ")}`;
   return (
     <figure class="chart">

@@ -29,6 +29,7 @@ const HEIGHT = 44;
 const GAP_X = 72;
 const GAP_Y = 22;
 const MARGIN = 8;
+const PASS_HEIGHT = 8;
 const CHARS = 19;
 const SWEEPS = 4;
 
@@ -70,6 +71,35 @@ function layersOf(nodes: Node[], next: Map<string, string[]>): string[][] {
   return layers;
 }
 
+const edgeKey = (from: string, to: string): string => `${from}\n${to}`;
+
+interface Passes {
+  /** The edges, from place to place. */
+  next: Map<string, string[]>;
+  /** The places between the ends of an edge, by edgeKey(). */
+  via: Map<string, string[]>;
+}
+
+/** Gives an edge a place in each layer that it skips, so that it crosses no box there. */
+function addPasses(layers: string[][], edges: Map<string, string[]>): Passes {
+  const layer = new Map(layers.flatMap((ids, i) => ids.map((id): [string, number] => [id, i])));
+  const next = new Map<string, string[]>();
+  const via = new Map<string, string[]>();
+  for (const [from, list] of edges) {
+    for (const to of list) {
+      const skipped = layers.slice((layer.get(from) ?? 0) + 1, layer.get(to));
+      const passes = skipped.map((ids, i) => {
+        const pass = `${edgeKey(from, to)}\n${i}`;
+        ids.push(pass);
+        return pass;
+      });
+      via.set(edgeKey(from, to), passes);
+      [from, ...passes].forEach((id, i) => next.set(id, [...(next.get(id) ?? []), passes[i] ?? to]));
+    }
+  }
+  return { next, via };
+}
+
 /** Orders each layer by where its neighbours are, so that fewer edges cross. */
 function untangle(layers: string[][], next: Map<string, string[]>): void {
   const around = new Map<string, string[]>();
@@ -92,12 +122,24 @@ function untangle(layers: string[][], next: Map<string, string[]>): void {
 
 const cut = (text: string): string => (text.length > CHARS ? `${text.slice(0, CHARS - 1)}…` : text);
 
-/** The path of an edge; one that points back goes around below. */
-function path(a: { x: number; y: number }, b: { x: number; y: number }): string {
-  const [x1, y1, x2, y2] = [a.x + WIDTH, a.y + HEIGHT / 2, b.x, b.y + HEIGHT / 2];
-  if (x2 > x1) {
-    const bend = Math.min(GAP_X, (x2 - x1) / 2);
-    return `M${x1} ${y1} C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2 - 2} ${y2}`;
+interface Place {
+  x: number;
+  y: number;
+  height: number;
+}
+
+const middle = (p: Place): number => p.y + p.height / 2;
+
+/** The path of an edge through these places; one that points back goes around below. */
+function path(places: Place[]): string {
+  const [a, b] = [places[0]!, places[places.length - 1]!];
+  if (b.x > a.x + WIDTH) {
+    const curves = places.slice(1).map((to, i) => {
+      const from = places[i]!;
+      const [x1, x2, bend] = [from.x + WIDTH, to === b ? to.x - 2 : to.x, GAP_X / 2];
+      return `L${x1} ${middle(from)} C${x1 + bend} ${middle(from)} ${x2 - bend} ${middle(to)} ${x2} ${middle(to)}`;
+    });
+    return `M${a.x + WIDTH} ${middle(a)} ${curves.join(" ")}`;
   }
   const [fromX, toX] = [a.x + WIDTH / 2, b.x + WIDTH / 2];
   const low = Math.max(a.y, b.y) + HEIGHT + 26;
@@ -126,13 +168,19 @@ function Box({ node, x, y }: { node: Node; x: number; y: number }) {
 export function Graph({ label, nodes, edges }: GraphProps) {
   const next = acyclic(nodes, edges);
   const layers = layersOf(nodes, next);
-  untangle(layers, next);
-  const tallest = Math.max(1, ...layers.map((l) => l.length));
-  const rows = tallest * (HEIGHT + GAP_Y);
-  const at = new Map<string, { x: number; y: number }>();
+  const passes = addPasses(layers, next);
+  untangle(layers, passes.next);
+  const isPass = new Set([...passes.via.values()].flat());
+  const heightOf = (id: string) => (isPass.has(id) ? PASS_HEIGHT : HEIGHT);
+  const heights = layers.map((ids) => ids.reduce((sum, id) => sum + heightOf(id) + GAP_Y, 0));
+  const rows = Math.max(HEIGHT + GAP_Y, ...heights);
+  const at = new Map<string, Place>();
   layers.forEach((ids, column) => {
-    const top = MARGIN + (rows - ids.length * (HEIGHT + GAP_Y)) / 2;
-    ids.forEach((id, row) => at.set(id, { x: MARGIN + column * (WIDTH + GAP_X), y: top + row * (HEIGHT + GAP_Y) }));
+    let y = MARGIN + (rows - (heights[column] ?? 0)) / 2;
+    for (const id of ids) {
+      at.set(id, { x: MARGIN + column * (WIDTH + GAP_X), y, height: heightOf(id) });
+      y += heightOf(id) + GAP_Y;
+    }
   });
   const width = 2 * MARGIN + layers.length * (WIDTH + GAP_X) - GAP_X;
   const height = 2 * MARGIN + rows + 20;
@@ -147,13 +195,13 @@ export function Graph({ label, nodes, edges }: GraphProps) {
           ))}
         </defs>
         {edges.map((e) => {
-          const [a, b] = [at.get(e.from), at.get(e.to)];
+          const ids = [e.from, ...(passes.via.get(edgeKey(e.from, e.to)) ?? []), e.to];
+          const places = ids.flatMap((id) => at.get(id) ?? []);
           const tone = e.tone ?? "idle";
           const arrow = tone === "bad" || tone === "busy" ? tone : "idle";
           return (
-            a &&
-            b && (
-              <path key={`${e.from}\n${e.to}`} class={`graph-edge ${tone}`} d={path(a, b)} marker-end={`url(#arrow-${arrow})`}>
+            places.length === ids.length && (
+              <path key={edgeKey(e.from, e.to)} class={`graph-edge ${tone}`} d={path(places)} marker-end={`url(#arrow-${arrow})`}>
                 <title>{e.title ?? `${e.from} → ${e.to}`}</title>
               </path>
             )
@@ -161,7 +209,7 @@ export function Graph({ label, nodes, edges }: GraphProps) {
         })}
         {nodes.map((n) => {
           const place = at.get(n.id);
-          return place && <Box key={n.id} node={n} {...place} />;
+          return place && <Box key={n.id} node={n} x={place.x} y={place.y} />;
         })}
       </svg>
     </div>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 
 interface HeadProps {
   title: ComponentChildren;
-  /** Links to the views above this one. */
+  /** The view above this one. */
   above?: { title: string; href: string };
   children?: ComponentChildren;
 }
@@ -12,17 +12,15 @@ interface HeadProps {
 export function Head({ title, above, children }: HeadProps) {
   return (
     <header class="head">
-      <h1>
+      <div class="head-title">
         {above && (
           <>
             <a href={above.href}>{above.title}</a>
-            <span class="muted" aria-hidden="true">
-              {" / "}
-            </span>
+            <span aria-hidden="true">/</span>
           </>
         )}
-        {title}
-      </h1>
+        <h1>{title}</h1>
+      </div>
       <div class="head-tools">{children}</div>
     </header>
   );

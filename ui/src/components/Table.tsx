@@ -65,7 +65,7 @@ const cellClass = <T,>(c: Column<T>): string =>
 
 export function Table<T>({ label, columns, rows, rowKey, rowHref, rowTone }: TableProps<T>) {
   return (
-    <div class="table-box" tabIndex={-1}>
+    <div class="table-box" tabIndex={rowHref ? -1 : 0} role="group" aria-label={label}>
       <table aria-label={label}>
         <thead>
           <tr>

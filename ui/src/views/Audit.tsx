@@ -1,9 +1,11 @@
 // The audit log: who did what to what, and why; newest first.
 import { useState } from "preact/hooks";
 import { Badge, Copyable, Empty, Filter, Head, Json, List, Panel, Time } from "../components";
-import { useList } from "../live";
+import { shortId } from "../format";
+import { type Page, useList, useLive } from "../live";
 import { href, useParam } from "../router";
 import { can } from "../session";
+import { isId } from "./pipeline_types";
 
 interface Act {
   seq: number;
@@ -46,7 +48,14 @@ function Details({ act: a, onClose }: { act: Act; onClose: () => void }) {
   );
 }
 
+/** The names of the keys by id, for those who may list them. */
+function useKeyNames(): Map<string, string> {
+  const { data } = useLive<Page<{ id: string; name: string | null }>>("/admin/api-keys", { limit: 1000 }, { every: 30_000, when: can("admin", "admin:key_list") });
+  return new Map(data?.items.flatMap((k) => (k.name ? [[k.id, k.name]] : [])));
+}
+
 export function Audit() {
+  const names = useKeyNames();
   const [act] = useParam("act");
   const [tenant] = useParam("tenant");
   const [shown, setShown] = useState<Act>();
@@ -71,7 +80,7 @@ export function Audit() {
         }
         columns={[
           { title: "When", cell: (a) => <Time at={a.at} /> },
-          { title: "Who", cell: (a) => <Copyable value={a.who} label="who">{a.who.length > 24 ? `${a.who.slice(0, 8)}…` : a.who}</Copyable> },
+          { title: "Who", cell: (a) => <Copyable value={a.who} label="who" mono={false}>{names.get(a.who) ?? (isId(a.who) ? shortId(a.who) : a.who)}</Copyable>, wide: true },
           { title: "Action", cell: (a) => <a href={href("/audit", {}, { act: a.act, tenant })}>{a.act}</a> },
           { title: "What", cell: (a) => <What act={a} />, grow: true },
           { title: "Tenant", cell: (a) => a.tenant, wide: true },

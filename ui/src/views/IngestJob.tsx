@@ -91,6 +91,19 @@ function JobLine({ id }: { id: string }) {
   );
 }
 
+/** What became of a trigger, in a cell of a table: the state leads to the details. */
+export function StartedCell({ started }: { started: Started }) {
+  const [job, conflict] = "failed" in started ? [null, undefined] : [started.job, started.conflict];
+  const { data } = useLive<Ingestion>(`/ingestion/status/${job}`, {}, { when: job !== null });
+  if ("failed" in started) return <Badge state="refused" tone="bad" title={started.failed} />;
+  if (job === null) return <span title={conflict && HINTS[conflict.hint]}>held by {conflict?.holder}</span>;
+  return (
+    <a href={jobHref(job)}>
+      {conflict ? `already running for ${duration(conflict.age_ms)}` : data && <Badge state={data.status} title={outcomeText(data)} />}
+    </a>
+  );
+}
+
 export function StartedLine({ started }: { started: Started }) {
   if ("failed" in started) return <p class="error-text">{started.failed}</p>;
   return (

@@ -6,13 +6,13 @@ import { duration, number } from "../format";
 import { useList } from "../live";
 import { href, setParams, useParam, useRoute } from "../router";
 import { can } from "../session";
-import { RunningLine, type Started, StartedLine, startIngestion, useRunning, jobHref } from "./IngestJob";
-import { type EventRow, keyOf, PREFIX, type Run, subjectOf } from "./ingest_types";
+import { jobHref, RunningLine, type Started, StartedCell, StartedLine, startIngestion, useRunning } from "./IngestJob";
+import { depthText, type EventRow, keyOf, PREFIX, type Run, subjectOf } from "./ingest_types";
 
 const DEPTHS = [
   { value: "", title: "any" },
-  { value: "none", title: "not ingested" },
-  { value: "laps_full", title: "with all laps" },
+  { value: "none", title: depthText("none") },
+  { value: "laps_full", title: depthText("laps_full") },
 ];
 
 const SORTS = [
@@ -54,7 +54,7 @@ function IngestionCell({ event, run }: IngestionCellProps) {
           {ingested ? "Re-ingest" : "Ingest"}
         </button>
       )}
-      {started && <StartedLine started={started} />}
+      {started && <StartedCell started={started} />}
     </span>
   );
 }
@@ -99,7 +99,7 @@ function Events() {
         { title: "Date", cell: (e) => e.first_day, wide: true },
         { title: "Races", cell: (e) => number(e.n_races), align: "right", wide: true },
         { title: "Laps", cell: (e) => (e.n_laps === null ? "–" : number(e.n_laps)), align: "right", wide: true },
-        { title: "Depth", cell: (e) => <Badge state={e.ingest_depth} tone={e.complete ? "ok" : "idle"} /> },
+        { title: "Depth", cell: (e) => <Badge state={depthText(e.ingest_depth)} tone={e.complete ? "ok" : "idle"} />, wide: true },
         { title: "Ingested", cell: (e) => <Time at={e.last_ingested_at} none="never" />, wide: true },
         { title: "Ingestion", cell: (e) => <IngestionCell event={e} run={running.get(keyOf(e.source_event_id))} /> },
       ]}

@@ -1,20 +1,20 @@
 // One event: its ingestions and its races.
 import { useState } from "preact/hooks";
 import { Badge, Copyable, Empty, ErrorBox, Facts, Head, Loading, Panel, Table, Time } from "../components";
-import { duration, number, plural } from "../format";
+import { duration, number, plural, shortId } from "../format";
 import { type Page, useLive } from "../live";
 import { href } from "../router";
 import { can } from "../session";
 import type { ViewProps } from ".";
-import { RunningLine, type Started, StartedLine, startIngestion, jobHref } from "./IngestJob";
-import { type EventFull, keyOf, type Run } from "./ingest_types";
+import { jobHref, RunningLine, type Started, StartedLine, startIngestion } from "./IngestJob";
+import { depthText, type EventFull, keyOf, type Run } from "./ingest_types";
 import { isLive } from "./pipeline_types";
 
 function EventFacts({ event: e }: { event: EventFull }) {
   return (
     <Facts
       of={[
-        ["Depth", <Badge state={e.ingest_depth} tone={e.complete ? "ok" : "idle"} />],
+        ["Depth", <Badge state={depthText(e.ingest_depth)} tone={e.complete ? "ok" : "idle"} />],
         ["Last ingested", <Time at={e.last_ingested_at} none="never" />],
         ["Track", <a href={href("/ingestion", {}, { track: e.track_slug })}>{e.track_name ?? e.track_slug}</a>],
         ["Days", e.last_day && e.last_day !== e.first_day ? `${e.first_day} to ${e.last_day}` : e.first_day],
@@ -73,7 +73,7 @@ function History({ runs }: { runs: Run[] }) {
         rowKey={(r) => r.id}
         rowHref={(r) => jobHref(r.id)}
         columns={[
-          { title: "Run", cell: (r) => <span class="mono">{r.id.slice(0, 8)}</span> },
+          { title: "Run", cell: (r) => <span class="mono">{shortId(r.id)}</span> },
           { title: "State", cell: (r) => <Badge state={r.state} /> },
           { title: "Started", cell: (r) => <Time at={r.started_at ?? r.created_at} /> },
           { title: "Took", cell: (r) => duration(r.duration_ms), align: "right" },

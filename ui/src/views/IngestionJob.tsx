@@ -1,7 +1,7 @@
 // One ingestion: stage and progress, the time each stage took, what it stored, why it failed.
-import { Badge, Bar, confirm, ErrorBox, Facts, Head, Json, Loading, Panel, Table, Time } from "../components";
+import { Badge, Bar, confirm, Copyable, ErrorBox, Facts, Head, Json, Loading, Panel, Table, Time } from "../components";
 import { send } from "../api";
-import { duration, number } from "../format";
+import { duration, number, shortId } from "../format";
 import { useLive } from "../live";
 import { href } from "../router";
 import { can } from "../session";
@@ -31,6 +31,8 @@ function askCancel(id: string): void {
   });
 }
 
+const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0);
+
 function Failure({ error }: { error: NonNullable<Ingestion["error"]> }) {
   return (
     <div class="error-box" role="alert">
@@ -38,7 +40,7 @@ function Failure({ error }: { error: NonNullable<Ingestion["error"]> }) {
         <p>
           <strong>{error.message}</strong> <code>{error.code}</code>
         </p>
-        {Object.entries(error.details).map(([name, value]) => (
+        {Object.entries(error.details).filter(([, value]) => !isEmpty(value)).map(([name, value]) => (
           <p key={name}>
             {name.replaceAll("_", " ")}: {typeof value === "string" ? value : JSON.stringify(value)}
           </p>
@@ -88,7 +90,8 @@ function JobFacts({ job }: { job: Ingestion }) {
     <Facts
       of={[
         ["State", <Badge state={job.cancelling && isLive(job.status) ? "cancelling" : job.status} />],
-        ["Progress", isLive(job.status) ? <Progress job={job} /> : outcomeText(job)],
+        ["Progress", isLive(job.status) && <Progress job={job} />],
+        ["Stored", !isLive(job.status) && !job.error && outcomeText(job)],
         ["Reads", KINDS[job.kind] ?? job.kind],
         ["Event", job.event_id && <a href={href("/ingestion/events/:id", { id: job.event_id })}>{job.source_event_id ?? job.event_id}</a>],
         ["Track", job.track_slug && <a href={href("/ingestion", {}, { track: job.track_slug })}>{job.track_slug}</a>],
@@ -96,8 +99,9 @@ function JobFacts({ job }: { job: Ingestion }) {
         ["Started", job.started_at && <Time at={job.started_at} />],
         ["Ended", job.ended_at && <Time at={job.ended_at} />],
         ["Took", duration(job.duration_ms)],
-        ["Started by", [job.trigger_type, job.trigger_by].filter(Boolean).join(", ")],
-        ["Run", <a href={href("/runs/:id", { id: job.job_id })}>{job.job_id.slice(0, 8)}: log and lease</a>],
+        ["Started through", job.trigger_type],
+        ["Started by", job.trigger_by && <Copyable value={job.trigger_by} label="who started it" mono={false} />],
+        ["Run", <a href={href("/runs/:id", { id: job.job_id })}>{shortId(job.job_id)}: log and lease</a>],
       ]}
     />
   );
@@ -108,7 +112,7 @@ export function IngestionJob({ names }: ViewProps) {
   const { data: job, error, loading } = useLive<Ingestion>(`/ingestion/status/${id}`);
   return (
     <>
-      <Head title={`Ingestion ${id.slice(0, 8)}`} above={{ title: "Ingestion", href: href("/ingestion", {}, { tab: "runs" }) }}>
+      <Head title={`Ingestion ${shortId(id)}`} above={{ title: "Ingestion", href: href("/ingestion", {}, { tab: "runs" }) }}>
         {job && isLive(job.status) && !job.cancelling && can("write", "ingest:cancel") && (
           <button type="button" class="danger-text" onClick={() => askCancel(id)}>
             Cancel…

@@ -1,6 +1,6 @@
 // One invariant: its last result with the offenders, and its history.
 import { Badge, Copyable, Empty, ErrorBox, Facts, Head, List, Loading, Panel, Table, Time } from "../components";
-import { duration, number, plural } from "../format";
+import { duration, number, plural, shortId } from "../format";
 import { useList, useLive } from "../live";
 import { href } from "../router";
 import { can } from "../session";
@@ -32,7 +32,7 @@ function Runs({ ids }: { ids: string[] }) {
     <span class="inline">
       {ids.map((id) => (
         <a key={id} class="mono" href={href("/runs/:id", { id })}>
-          {id.slice(0, 8)}
+          {shortId(id)}
         </a>
       ))}
     </span>
@@ -86,7 +86,7 @@ function History({ name }: { name: string }) {
         rowHref={(r) => href("/runs/:id", { id: r.id })}
         empty={<Empty title="Never checked">It is checked by its schedule{can("operator", "check:run") ? ", or now with the button above" : ""}.</Empty>}
         columns={[
-          { title: "Run", cell: (r) => <span class="mono">{r.id.slice(0, 8)}</span> },
+          { title: "Run", cell: (r) => <span class="mono">{shortId(r.id)}</span> },
           { title: "Result", cell: (r) => <Outcome of={r} /> },
           { title: "Checked", cell: (r) => <Time at={r.started_at} /> },
           { title: "Took", cell: (r) => duration(r.duration_ms), align: "right", wide: true },

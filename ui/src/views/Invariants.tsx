@@ -1,6 +1,6 @@
 // All invariants of the tenant, the broken ones first.
 import { get } from "../api";
-import { Badge, Command, Empty, ErrorBox, Filter, Head, Loading, Select, Table, Time, type Tone } from "../components";
+import { Badge, Command, Empty, ErrorBox, Filter, Head, Loading, Select, Table, Time } from "../components";
 import { duration, plural } from "../format";
 import { type Page, useLoad } from "../live";
 import { href, queryString, useParam } from "../router";
@@ -14,7 +14,6 @@ const SHOW = [
   { value: "", title: "all" },
   { value: "problems", title: "problems" },
 ];
-const SEVERITIES: Record<string, Tone> = { error: "bad", warning: "warn" };
 
 /** All invariants: the server has them by name, the page shows the broken ones first. */
 async function readChecks(signal: AbortSignal): Promise<Page<Check>> {
@@ -61,6 +60,12 @@ function Summary({ checks, more }: { checks: Check[]; more: boolean }) {
   );
 }
 
+/** What was found; of an invariant that holds, what it says. */
+function Found({ check: c }: { check: Check }) {
+  const text = c.error ?? (c.last && found(c.last));
+  return text ? <span title={text}>{text}</span> : <span class="muted">{c.description}</span>;
+}
+
 function Checks({ checks }: { checks: Check[] }) {
   const checking = useChecking();
   return (
@@ -73,12 +78,10 @@ function Checks({ checks }: { checks: Check[] }) {
       columns={[
         { title: "Invariant", cell: (c) => c.name },
         { title: "Result", cell: (c) => (checking.has(c.name) ? <Badge state="checking" tone="busy" /> : <Outcome of={c.last} invalid={c.error} />) },
-        { title: "Severity", cell: (c) => <Badge state={c.severity} tone={SEVERITIES[c.severity] ?? "idle"} />, wide: true },
-        { title: "Found", cell: (c) => c.error ?? (c.last && found(c.last)), wide: true },
-        { title: "Description", cell: (c) => c.description, grow: true, wide: true },
-        { title: "Checked", cell: (c) => <Time at={c.last?.started_at} none="never" /> },
+        { title: "Severity", cell: (c) => c.severity, wide: true },
+        { title: "Found", cell: (c) => <Found check={c} />, grow: true, wide: true },
+        { title: "Checked", cell: (c) => <Time at={c.last?.started_at} none="never" />, wide: true },
         { title: "Took", cell: (c) => duration(c.last?.duration_ms), align: "right", wide: true },
-        { title: "Next", cell: (c) => <Time at={c.next_at} />, wide: true },
       ]}
     />
   );

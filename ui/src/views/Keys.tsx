@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { send } from "../api";
 import { Badge, confirm, Copyable, Empty, Filter, Head, List, Panel, Tabs, Time, type Tone } from "../components";
+import { shortId } from "../format";
 import { useList } from "../live";
 import { useParam } from "../router";
 import { can, sessionState } from "../session";
@@ -170,7 +171,7 @@ function KeyList({ own }: { own: string }) {
         { title: "Prefix", cell: (k) => k.prefix && <span class="mono">{k.prefix}</span>, wide: true },
         { title: "Used", cell: (k) => <Time at={k.used_at} none="never" />, wide: true },
         { title: "Expires", cell: (k) => <Time at={k.expires_at} none="never" />, wide: true },
-        { title: "Id", cell: (k) => <Copyable value={k.id} label="id">{k.id.slice(0, 8)}</Copyable>, wide: true },
+        { title: "Id", cell: (k) => <Copyable value={k.id} label="id">{shortId(k.id)}</Copyable>, wide: true },
         {
           title: "Action",
           cell: (k) =>

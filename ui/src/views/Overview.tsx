@@ -172,7 +172,7 @@ function Problems({ found, complete }: { found: Problem[]; complete: boolean }) 
 
 // ---- counts -------------------------------------------------------------------------------------
 
-function Tile({ title, value, to, note, tone }: { title: string; value: string; to?: string; note?: string; tone?: "bad" | undefined }) {
+function Tile({ title, value, to, note, tone }: { title: string; value: string; to?: string; note?: string | undefined; tone?: "bad" | undefined }) {
   const inside = (
     <>
       <span class="tile-title">{title}</span>
@@ -193,7 +193,13 @@ function Tiles({ counts: c, samples }: { counts: Counts; samples: Sample[] }) {
   return (
     <div class="tiles">
       <Tile title="Locks held" value={few(c.locks)} to={href("/locks")} />
-      <Tile title="Near their end" value={few(c.locks_expiring)} to={href("/locks", {}, { ending: true })} tone={c.locks_expiring.n > 0 ? "bad" : undefined} />
+      <Tile
+        title="Near their end"
+        value={number(c.locks_expiring.n)}
+        to={href("/locks", {}, { ending: true })}
+        note={c.locks_expiring.more ? "of the first 1,000" : undefined}
+        tone={c.locks_expiring.n > 0 ? "bad" : undefined}
+      />
       <Tile title="Waiting" value={few(c.waiters)} to={href("/locks", {}, { tab: "waiting" })} />
       <Tile title="Runs" value={few(c.runs)} to={href("/runs", {}, { state: "RUNNING" })} />
       <Tile title="Jobs ready" value={few(c.jobs_ready)} to={href("/queues")} />

@@ -1,6 +1,6 @@
 // One pipeline: its steps drawn with the states of the last run, a form to trigger it, its runs.
 import { Badge, Bar, Empty, ErrorBox, Facts, Head, List, Loading, Panel, Table, Time } from "../components";
-import { duration } from "../format";
+import { duration, shortId } from "../format";
 import { useList, useLive } from "../live";
 import { href } from "../router";
 import { can } from "../session";
@@ -17,7 +17,7 @@ function PipelineFacts({ pipeline: p }: { pipeline: PipelineFull }) {
         ["Version", p.version],
         ["Schedule", p.schedule && `${p.schedule} (${p.timezone ?? "UTC"})`],
         ["Next run", p.schedule && <Time at={p.next_run_at} />],
-        ["While it runs, a trigger", p.on_conflict],
+        ["On conflict", p.on_conflict],
         ["Timeout", duration(p.timeout_ms)],
         ["Expected to hold the lock for", p.lock_timeout_ms !== null && duration(p.lock_timeout_ms)],
         ["Preflight probe", p.preflight && "yes"],
@@ -58,7 +58,7 @@ function LastRun({ run }: { run: PipelineRun }) {
   return (
     <span class="inline">
       <span class="muted">Run</span>
-      <a href={href("/runs/:id", { id: run.pipeline_logging_id })}>{run.pipeline_logging_id.slice(0, 8)}</a>
+      <a href={href("/runs/:id", { id: run.pipeline_logging_id })}>{shortId(run.pipeline_logging_id)}</a>
       <Badge state={run.status} title={run.error_message ?? undefined} />
       {isLive(run.status) ? (
         <Bar share={(run.progress ?? 0) / 100} text={`${run.progress ?? 0} %`} label="Progress" />
@@ -80,7 +80,7 @@ function Runs({ pipeline }: { pipeline: string }) {
         rowHref={(r) => href("/runs/:id", { id: r.pipeline_logging_id })}
         empty={<Empty title="It has never run">Trigger it above{can("write") ? "" : " with a key that may write"}, or give it a schedule.</Empty>}
         columns={[
-          { title: "Run", cell: (r) => <span class="mono">{r.pipeline_logging_id.slice(0, 8)}</span> },
+          { title: "Run", cell: (r) => <span class="mono">{shortId(r.pipeline_logging_id)}</span> },
           { title: "State", cell: (r) => <Badge state={r.cancelling ? "cancelling" : r.status} /> },
           { title: "Triggered", cell: (r) => <Time at={r.created_at} /> },
           { title: "By", cell: (r) => r.trigger_by ?? r.trigger_type, wide: true },

@@ -4,9 +4,10 @@ import { useState } from "preact/hooks";
 import { explain } from "../act";
 import { ApiError, send } from "../api";
 import { Badge, Panel, Time } from "../components";
+import { shortId } from "../format";
 import { refresh, useLive } from "../live";
 import { href } from "../router";
-import { isRunId, type Parameter, type PipelineFull, type PipelineRun, type Triggered } from "./pipeline_types";
+import { isId, type Parameter, type PipelineFull, type PipelineRun, type Triggered } from "./pipeline_types";
 
 /** What the last trigger got; `run` is an id, or the name of another holder. */
 type Outcome = { kind: "started" | "found" | "refused"; run: string; text: string } | { kind: "failed"; text: string };
@@ -19,19 +20,28 @@ function outcomeOf(e: unknown): Outcome {
   return { kind: "failed", text: explain(e) };
 }
 
+const WHILE_IT_RUNS: Record<string, string> = {
+  join: "While it runs, a trigger joins that run.",
+  skip: "While it runs, a trigger is skipped.",
+  reject: "While it runs, a trigger is refused.",
+  queue: "While it runs, a trigger waits in line.",
+  "replace-pending": "A trigger replaces those that wait.",
+  "cancel-running": "A trigger stops the run that is there.",
+};
+
 const FOUND: Record<string, string> = {
   skip: "It is running already. Your trigger was skipped; nothing was started.",
   join: "It is running already. Your trigger joined that run; no second one was started.",
 };
 
 function RunLine({ id, children }: { id: string; children: ComponentChildren }) {
-  const known = isRunId(id);
+  const known = isId(id);
   const { data } = useLive<PipelineRun>(`/pipelines/runs/${encodeURIComponent(id)}`, {}, { when: known });
   return (
     <>
       <p>{children}</p>
       <p class="inline">
-        {known ? <a href={href("/runs/:id", { id })}>Run {id.slice(0, 8)}</a> : <span class="mono">{id}</span>}
+        {known ? <a href={href("/runs/:id", { id })}>Run {shortId(id)}</a> : <span class="mono">{id}</span>}
         {data && (
           <>
             <Badge state={data.status} title={data.error_message ?? undefined} />
@@ -101,7 +111,7 @@ export function Trigger({ pipeline }: { pipeline: PipelineFull }) {
           <button type="submit" class="primary" disabled={busy}>
             Trigger
           </button>
-          <span class="muted">While it runs: {pipeline.on_conflict}</span>
+          <span class="muted">{WHILE_IT_RUNS[pipeline.on_conflict]}</span>
         </p>
       </form>
       <div role="status" class="trigger-result">

@@ -4,7 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { act } from "../act";
 import { send } from "../api";
 import { Badge, Bar, Chart, Command, confirm, Empty, ErrorBox, Facts, Head, Loading, Panel, Select, Table, Tabs, Time, type Tone } from "../components";
-import { number, percent, plural } from "../format";
+import { number, percent, plural, shortId } from "../format";
 import { type Page, useLive, useLoad } from "../live";
 import { href, useParam } from "../router";
 import { can } from "../session";
@@ -135,7 +135,7 @@ function Rebuild() {
   return (
     <p class="inline">
       <span>Last rebuild:</span>
-      <a href={href("/runs/:id", { id: run.id })}>{run.id.slice(0, 8)}</a>
+      <a href={href("/runs/:id", { id: run.id })}>{shortId(run.id)}</a>
       <Badge state={run.state} title={run.error ?? undefined} />
       {ended ? <Time at={ended} /> : <Bar share={(run.progress ?? 0) / 100} text={run.stage ?? `${run.progress ?? 0} %`} label="Progress of the rebuild" />}
     </p>

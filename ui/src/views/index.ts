@@ -2,6 +2,10 @@
 import type { ComponentType } from "preact";
 import { Audit } from "./Audit";
 import { Cache } from "./Cache";
+import { Campus } from "./Campus";
+import { CampusBooking, CampusSession } from "./CampusBooking";
+import { CampusTournament } from "./CampusTournament";
+import { CampusUser } from "./CampusUser";
 import { Ingestion } from "./Ingestion";
 import { IngestionEvent } from "./IngestionEvent";
 import { IngestionJob } from "./IngestionJob";
@@ -62,11 +66,16 @@ export const VIEWS: View[] = [
   { path: "/ingestion/events/:id", title: "Event", permission: "read", route: "ingest:event_get", component: IngestionEvent },
   { path: "/ingestion/races/:id", title: "Race", permission: "read", route: "ingest:race_get", component: IngestionRace },
   { path: "/ingestion/jobs/:id", title: "Ingestion", permission: "read", route: "ingest:status", component: IngestionJob },
+  { path: "/campus", title: "Campus", group: "Apps", key: "c", permission: "read", route: "campus:tournament_list", component: Campus },
+  { path: "/campus/tournaments/:id", title: "Tournament", permission: "read", route: "campus:tournament_get", component: CampusTournament },
+  { path: "/campus/users/:id", title: "User", permission: "read", route: "campus:user_get", component: CampusUser },
+  { path: "/campus/sessions/:id", title: "Session", permission: "read", route: "campus:session_get", component: CampusSession },
+  { path: "/campus/bookings/:id", title: "Booking", permission: "read", route: "campus:booking_get", component: CampusBooking },
   { path: "/usage", title: "Usage", group: "Apps", key: "u", permission: "admin:usage", component: Usage },
   { path: "/invariants", title: "Invariants", group: "Apps", key: "i", permission: "read", route: "check:list", component: Invariants },
   { path: "/invariants/:name", title: "Invariant", permission: "read", route: "check:get", component: Invariant },
   { path: "/cache", title: "Cache & idempotency", group: "Store", key: "s", permission: "read", route: "cache:get", component: Cache },
   { path: "/audit", title: "Audit", group: "Administration", key: "a", permission: "operator", route: "admin:audit", component: Audit },
   { path: "/keys", title: "Keys & tenants", group: "Administration", key: "k", permission: "admin", route: "admin:key_list", component: Keys },
-  { path: "/settings", title: "Settings", group: "Administration", key: "t", permission: "read", route: "status:get", component: Settings },
+  { path: "/settings", title: "Settings", group: "Administration", key: "t", permission: "admin", route: "admin:config", component: Settings },
 ];

@@ -84,6 +84,10 @@ export interface Run {
   duration_ms: number | null;
 }
 
+const DEPTHS: Record<string, string> = { none: "not ingested", laps_full: "all laps" };
+
+export const depthText = (depth: string): string => DEPTHS[depth] ?? depth;
+
 export const PREFIX = "ingest:";
 export const keyOf = (sourceEventId: string): string => `${PREFIX}liverc:${sourceEventId}`;
 

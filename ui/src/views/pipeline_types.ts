@@ -83,5 +83,5 @@ export interface Loaded {
 
 export const isLive = (status: string): boolean => status === "PENDING" || status === "RUNNING";
 
-/** Ids of runs are UUIDs; a holder that is no run of ours has another name. */
-export const isRunId = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
+/** Ids of runs and keys are UUIDs; other holders and users have other names. */
+export const isId = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);

@@ -1,0 +1,442 @@
+// The admin page in a real browser, against a real server.
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { check, go, main, MODULES, newPage, same, seriousFaults, Server, signIn, startBrowser } from "./lib.mjs";
+
+const LIVE_MS = 2000; /* within which the page shows what has changed */
+const SCRIPT = `<img src=x onerror="window.hurt=1">`;
+const SLOW_PIPELINE = `
+pipeline_id: slow
+description: counts to a hundred
+steps:
+- step_id: count
+  type: command
+  shell: true
+  run: for i in $(seq 100); do echo line $i; sleep 0.2; done
+`;
+
+/** The views that need no object, by their path, and their headings. */
+const VIEWS = {
+  "/": "Overview",
+  "/locks": "Locks",
+  "/locks?tab=waiting": "Locks",
+  "/order": "Lock order",
+  "/runs": "Runs",
+  "/pipelines": "Pipelines",
+  "/queues": "Queues",
+  "/ingestion": "Ingestion",
+  "/campus": "Campus",
+  "/usage": "Usage",
+  "/invariants": "Invariants",
+  "/cache": "Cache & idempotency",
+  "/audit": "Audit",
+  "/keys": "Keys & tenants",
+  "/settings": "Settings",
+};
+
+const browser = await startBrowser();
+const empty = await new Server().start();
+const server = await new Server({ pipelines: { slow: SLOW_PIPELINE } }).start();
+
+/** Runs `test` with a page of its own, which must not have had errors. */
+async function onPage(test, options) {
+  const page = await newPage(browser, options);
+  try {
+    await test(page);
+    same(page.problems, [], "errors of the page");
+  } catch (e) {
+    if (process.env.UI_SHOT) await page.screenshot({ path: process.env.UI_SHOT });
+    throw e;
+  } finally {
+    await page.context().close();
+  }
+}
+
+const signedIn = (test, { on = server, key = on.key, hash = "/", ...options } = {}) =>
+  onPage(async (page) => {
+    await signIn(page, on, key, hash);
+    await test(page);
+  }, options);
+
+const row = (page, text) => page.locator("main [data-row]").filter({ hasText: text });
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+const acquire = (key, more = {}) => server.post("/locks/acquire", { key, holder: `holder of ${key}`, ttl_ms: 600_000, ...more });
+
+/** Pushes a job and lets its only attempt fail. */
+async function deadJob(queue, error) {
+  const { id } = await server.post(`/queues/${queue}/jobs`, { payload: { to: SCRIPT }, max_attempts: 1 });
+  const { items } = await server.post(`/queues/${queue}/claim`, { worker: "w", limit: 1 });
+  same(items.map((j) => j.id), [id], "the claimed job");
+  await server.post(`/jobs/${id}/fail`, { token: items[0].token, error });
+  return id;
+}
+
+const tests = {
+  async types_are_right() {
+    const tsc = join(MODULES, "node_modules/typescript/bin/tsc");
+    try {
+      execFileSync(process.execPath, [tsc, "--noEmit", "-p", join(MODULES, "tsconfig.json")], { encoding: "utf8" });
+    } catch (e) {
+      throw new Error(e.stdout);
+    }
+  },
+
+  async sign_in_and_out() {
+    await onPage(async (page) => {
+      await page.goto(`${server.url}/ui/`);
+      await page.getByLabel("API key").fill("sk_default_wrong");
+      await button(page, "Sign in").click();
+      await page.getByRole("alert").filter({ hasText: "does not know this key" }).waitFor();
+      await page.getByLabel("API key").fill(server.key);
+      await button(page, "Sign in").click();
+      await page.getByRole("heading", { name: "Overview" }).waitFor();
+      await page.reload();
+      await page.getByRole("heading", { name: "Overview" }).waitFor();
+      await button(page, "Sign out").click();
+      await page.getByText("Signed out.").waitFor();
+      await page.reload();
+      await page.getByLabel("API key").waitFor();
+    });
+  },
+
+  async links_sign_in_once() {
+    const token = "a-token-of-at-least-32-characters";
+    const mine = new Server();
+    mine.env.INTERLOCK_LINK = `${mine.admin.id} ${token}`;
+    await mine.start();
+    try {
+      await onPage(async (page) => {
+        await page.goto(`${mine.url}/ui/#link=${token}`);
+        await page.getByRole("heading", { name: "Overview" }).waitFor();
+        same(await page.evaluate(() => location.hash), "#/", "the token is gone from the address");
+      });
+      await onPage(async (page) => {
+        await page.goto(`${mine.url}/ui/#link=${token}`);
+        await page.getByText("This link was used already").waitFor();
+      });
+    } finally {
+      await mine.close();
+    }
+  },
+
+  async session_ends_with_its_key() {
+    const { key, id } = server.newKey("read", "short-lived");
+    await signedIn(
+      async (page) => {
+        await page.getByRole("heading", { name: "Runs" }).waitFor();
+        await server.api("DELETE", `/admin/api-keys/${id}`);
+        await page.getByText("Your session has ended").waitFor();
+        same(await page.evaluate(() => location.hash), "#/runs?state=FAILED", "the address is kept");
+        await page.getByLabel("API key").fill(server.key);
+        await button(page, "Sign in").click();
+        await page.getByRole("heading", { name: "Runs" }).waitFor();
+      },
+      { key, hash: "/runs?state=FAILED" },
+    );
+  },
+
+  async views_without_data_say_what_to_do() {
+    await signedIn(
+      async (page) => {
+        for (const [path, title] of Object.entries(VIEWS)) {
+          await go(page, path);
+          same(await page.locator("main h1").first().innerText(), title, path);
+          same(await seriousFaults(page), [], `axe on ${path}`);
+        }
+        await go(page, "/locks");
+        await page.getByText("Nothing is locked").waitFor();
+        await go(page, "/queues");
+        await page.getByText("No queues").waitFor();
+        await go(page, "/runs");
+        await page.getByText("Nothing has run yet").waitFor();
+      },
+      { on: empty },
+    );
+  },
+
+  async views_with_data_are_accessible() {
+    await acquire("invoice:1", { place: "billing.c:42" });
+    const job = await deadJob("mail", "SMTP 550");
+    const { pipeline_logging_id: run } = await server.post("/pipelines/run/slow", {});
+    const objects = ["/locks/invoice%3A1", `/runs/${run}`, "/queues/mail", "/queues/mail?tab=settings", `/jobs/${job}`, "/pipelines/slow"];
+    for (const colorScheme of ["light", "dark"]) {
+      await signedIn(
+        async (page) => {
+          for (const path of [...Object.keys(VIEWS), ...objects]) {
+            await go(page, path);
+            same(await seriousFaults(page), [], `axe on ${path}, ${colorScheme}`);
+          }
+        },
+        { colorScheme },
+      );
+    }
+    await server.api("DELETE", `/pipelines/runs/${run}`, { reason: "the test is over" });
+  },
+
+  async numbers_equal_their_lists() {
+    const mine = await new Server().start();
+    try {
+      const lock = (key, holder, more) => mine.post("/locks/acquire", { key, holder, ttl_ms: 600_000, ...more });
+      for (const key of ["n:1", "n:2", "n:3"]) await lock(key, "me");
+      const waiting = ["a", "b"].map((holder) => lock("n:1", holder, { wait_ms: 30_000 }).catch(() => undefined));
+      await mine.post("/queues/numbers/jobs", { items: [{ payload: 1 }, { payload: 2 }, { payload: 3, delay_ms: 600_000 }] });
+      await signedIn(
+        async (page) => {
+          const tile = async (title, value) => {
+            await page.locator(".tile").filter({ hasText: title }).locator(".tile-value", { hasText: new RegExp(`^${value}$`) }).waitFor();
+          };
+          await tile("Jobs ready", 2);
+          await tile("Jobs scheduled", 1);
+          for (const [title, value] of [["Locks held", 3], ["Waiting", 2]]) {
+            await go(page, "/");
+            await tile(title, value);
+            await page.locator("a.tile").filter({ hasText: title }).click();
+            await page.locator("main [data-row]").nth(value - 1).waitFor();
+            same(await page.locator("main [data-row]").count(), value, title);
+          }
+        },
+        { on: mine },
+      );
+      await mine.stop();
+      await Promise.all(waiting);
+    } finally {
+      await mine.close();
+    }
+  },
+
+  async breaking_a_lock_is_in_the_audit() {
+    await acquire("break:me");
+    await signedIn(
+      async (page) => {
+        await button(page, "Break…").click();
+        const dialog = page.getByRole("dialog");
+        await dialog.getByRole("button", { name: "Break", exact: true }).click();
+        check(await dialog.isVisible(), "a reason is required");
+        await dialog.getByLabel("Reason").fill("its machine is gone");
+        await dialog.getByLabel("At once").check();
+        same(await seriousFaults(page), [], "axe on the dialog");
+        await dialog.getByRole("button", { name: "Break", exact: true }).click();
+        await dialog.waitFor({ state: "detached" });
+        await page.getByText("broke the lease of break:me").waitFor();
+        await page.getByText("The key is free").waitFor();
+        await go(page, "/audit");
+        await page.locator("main").getByText("its machine is gone").first().waitFor();
+      },
+      { hash: "/locks/break%3Ame" },
+    );
+  },
+
+  async dead_jobs_are_retried() {
+    const ids = [await deadJob("retry", "no route"), await deadJob("retry", "no route"), await deadJob("retry", "no route")];
+    await signedIn(
+      async (page) => {
+        await page.getByText("no route").waitFor();
+        await button(page, "Retry").click();
+        await page.locator(".facts .badge", { hasText: "ready" }).waitFor();
+        same((await server.api("GET", `/jobs/${ids[0]}`)).state, "READY", "the job");
+        await go(page, "/queues/retry?tab=failed");
+        await row(page, ids[1]).waitFor();
+        await button(page, "Retry all dead…").click();
+        await page.getByRole("dialog").getByRole("button", { name: "Retry all" }).click();
+        await page.getByText("retried 2 jobs").waitFor();
+        await page.getByText("No such jobs").waitFor();
+      },
+      { hash: `/jobs/${ids[0]}` },
+    );
+  },
+
+  async queues_are_paused_and_resumed() {
+    await server.post("/queues/pausing/jobs", { payload: "x" });
+    await signedIn(
+      async (page) => {
+        await button(page, "Pause…").click();
+        await page.getByRole("dialog").getByLabel("Reason").fill("the mail server is down");
+        await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+        await page.getByText("No jobs are claimed: the mail server is down").waitFor();
+        await button(page, "Resume…").click();
+        await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
+        await button(page, "Pause…").waitFor();
+      },
+      { hash: "/queues/pausing" },
+    );
+  },
+
+  async changes_are_shown_within_two_seconds() {
+    await signedIn(
+      async (page) => {
+        await page.getByText("No lock matches").waitFor();
+        await page.evaluate(() => (window.loadedOnce = true));
+        await acquire("live:1");
+        await row(page, "live:1").waitFor({ timeout: LIVE_MS });
+        await server.post("/locks/break", { key: "live:1", reason: "gone", now: true });
+        await row(page, "live:1").waitFor({ state: "detached", timeout: LIVE_MS });
+        check(await page.evaluate(() => window.loadedOnce), "the page was loaded again");
+      },
+      { hash: "/locks?prefix=live" },
+    );
+  },
+
+  async lost_connections_are_told_and_resumed() {
+    const mine = await new Server().start();
+    try {
+      await signedIn(
+        async (page) => {
+          await page.getByText("Nothing is locked").waitFor();
+          await page.evaluate(() => (window.loadedOnce = true));
+          await mine.stop();
+          await page.locator(".lost-banner").waitFor();
+          await page.getByText("Connection lost", { exact: true }).waitFor();
+          await mine.start();
+          await page.locator(".lost-banner").waitFor({ state: "detached" });
+          await mine.post("/locks/acquire", { key: "back:1", holder: "me", ttl_ms: 60_000 });
+          await row(page, "back:1").waitFor();
+          check(await page.evaluate(() => window.loadedOnce), "the page was loaded again");
+        },
+        { on: mine, hash: "/locks" },
+      );
+    } finally {
+      await mine.close();
+    }
+  },
+
+  async readers_see_no_buttons_they_may_not_press() {
+    await acquire("read:only");
+    const job = await deadJob("reading", "no");
+    await signedIn(
+      async (page) => {
+        for (const [path, text, names] of [
+          ["/locks/read%3Aonly", "holder of read:only", ["Break…"]],
+          [`/jobs/${job}`, "no", ["Retry", "Cancel…"]],
+          ["/queues/reading", job, ["Retry", "Retry all dead…", "Pause…"]],
+        ]) {
+          await go(page, path);
+          await page.locator("main").getByText(text).first().waitFor();
+          for (const name of names) same(await button(page, name).count(), 0, `${name} on ${path}`);
+        }
+        const nav = page.getByRole("navigation", { name: "Views" });
+        for (const name of ["Audit", "Keys & tenants", "Settings"]) {
+          same(await nav.getByRole("link", { name }).count(), 0, name);
+        }
+        await go(page, "/settings");
+        await page.getByText("No such view").waitFor();
+      },
+      { key: server.createKey("read") },
+    );
+  },
+
+  async addresses_lead_to_filters_and_pages() {
+    for (let i = 0; i < 60; i++) await acquire(`page:${String(i).padStart(2, "0")}`);
+    await signedIn(
+      async (page) => {
+        await row(page, "page:00").waitFor();
+        same(await page.locator("main [data-row]").count(), 50, "rows of the first page");
+        await button(page, "Next").click();
+        await row(page, "page:59").waitFor();
+        same(await page.locator("main [data-row]").count(), 10, "rows of the second page");
+        const second = page.url();
+        await page.goBack();
+        await row(page, "page:00").waitFor();
+        await page.goto("about:blank");
+        await page.goto(second);
+        await row(page, "page:59").waitFor();
+        await button(page, "First").click();
+        await row(page, "page:00").waitFor();
+        await page.getByLabel("Key starts with").fill("page:3");
+        await row(page, "page:00").waitFor({ state: "detached" });
+        same(await page.locator("main [data-row]").count(), 10, "filtered rows");
+        await page.waitForFunction(() => location.hash === "#/locks?prefix=page%3A3");
+      },
+      { hash: "/locks?prefix=page" },
+    );
+  },
+
+  async scripts_of_users_are_shown_as_text() {
+    await acquire(SCRIPT, { holder: SCRIPT, place: SCRIPT, meta: SCRIPT });
+    const job = await deadJob("scripts", SCRIPT);
+    const { id, fence } = await server.post("/runs", { key: `run:${SCRIPT}`, holder: SCRIPT, by: SCRIPT, meta: SCRIPT });
+    await server.post(`/runs/${id}/finish`, { holder: SCRIPT, fence, state: "FAILED", error: SCRIPT, log: SCRIPT });
+    await signedIn(async (page) => {
+      const views = ["/", "/locks", `/locks/${encodeURIComponent(SCRIPT)}`, "/runs", `/runs/${id}`, "/queues/scripts", `/jobs/${job}`, `/locks?prefix=${encodeURIComponent(SCRIPT)}`];
+      for (const path of views) {
+        await go(page, path);
+        await page.locator("main").getByText("<img src=x").first().waitFor();
+        same(await page.locator("main img").count(), 0, `images on ${path}`);
+        check(!(await page.evaluate(() => window.hurt)), `a script ran on ${path}`);
+      }
+    });
+  },
+
+  async a_duplicate_trigger_joins_the_run() {
+    const first = await server.post("/pipelines/run/slow", { trigger_by: "ann" });
+    const second = await server.post("/pipelines/run/slow", { trigger_by: "bob" });
+    same(second.pipeline_logging_id, first.pipeline_logging_id, "the run");
+    await signedIn(
+      async (page) => {
+        await page.getByText("1 duplicate trigger joined this run").waitFor();
+        await row(page, "bob").waitFor();
+        await page.getByRole("log").getByText("line 1", { exact: false }).waitFor();
+        await button(page, "Cancel…").click();
+        await page.getByRole("dialog").getByLabel("Reason").fill("no longer needed");
+        await page.getByRole("dialog").getByRole("button", { name: "Cancel run" }).click();
+        await page.locator(".facts .badge", { hasText: "cancelled" }).waitFor();
+        await button(page, "Run again").click();
+        await page.waitForFunction((old) => !location.hash.includes(old), first.pipeline_logging_id);
+        await page.locator(".facts .badge", { hasText: "running" }).waitFor();
+      },
+      { hash: `/runs/${first.pipeline_logging_id}` },
+    );
+  },
+
+  async the_keyboard_reaches_everything() {
+    await acquire("keys:a");
+    await acquire("keys:b");
+    await signedIn(
+      async (page) => {
+        await row(page, "keys:b").waitFor();
+        await page.keyboard.press("j");
+        await page.keyboard.press("j");
+        await page.keyboard.press("k");
+        await page.keyboard.press("Enter");
+        await page.getByText("holder of keys:a").first().waitFor();
+        await page.keyboard.press("g");
+        await page.keyboard.press("q");
+        await page.getByRole("heading", { name: "Queues" }).waitFor();
+        await page.keyboard.press("/");
+        await page.keyboard.type("none-like-this");
+        await page.getByText("No queue matches").waitFor();
+        await page.keyboard.press("Escape");
+        await page.keyboard.press("?");
+        await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+        await page.keyboard.press("Escape");
+        await page.getByRole("dialog", { name: "Keyboard" }).waitFor({ state: "detached" });
+      },
+      { hash: "/locks?prefix=keys" },
+    );
+  },
+
+  async phones_show_every_view_without_sideways_scrolling() {
+    await signedIn(
+      async (page) => {
+        for (const path of Object.keys(VIEWS)) {
+          await go(page, path);
+          const wider = await page.evaluate(() => document.querySelector("main").scrollWidth - innerWidth);
+          check(wider <= 0, `${path} is ${wider} pixels too wide`);
+        }
+        await button(page, "Menu").click();
+        await page.getByRole("link", { name: "Queues" }).click();
+        await page.getByRole("heading", { name: "Queues" }).waitFor();
+      },
+      { viewport: { width: 390, height: 844 } },
+    );
+  },
+};
+
+let status = 1;
+try {
+  status = await main(tests);
+} finally {
+  await browser.close();
+  await empty.close();
+  await server.close();
+}
+process.exitCode = status;
