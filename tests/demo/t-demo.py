@@ -230,11 +230,16 @@ def test_ends():
 
 
 def test_ends_early():
-    """A signal while it starts"""
-    with Demo() as d:
+    """A signal while it starts, and another one"""
+    d = Demo()
+    try:
+        lib.eventually(lambda: os.listdir(d.tmp), 10, "its folder")
         d.process.send_signal(signal.SIGINT)
+        tree = d.tree()
         d.process.send_signal(signal.SIGTERM)
-        d.is_gone(d.tree(), 0)
+        d.is_gone(tree, 0)
+    finally:
+        d.__exit__()
 
 
 def test_is_killed():
