@@ -39,9 +39,7 @@ extern "C" {
 #define IL_VERSION_PATCH 0
 #define IL_VERSION "0.1.0"
 
-/* ------------------------------------------------------------------------------------------------
- * Limits. Each has a test that reaches it.
- */
+/* ---- limits; each has a test that reaches it ------------------------------------------------- */
 #define IL_KEY_BYTES_MAX 512        /* bytes of a key, without the NUL */
 #define IL_HOLDER_BYTES_MAX 256     /* bytes of a holder */
 #define IL_TENANT_BYTES_MAX 64      /* bytes of a tenant */
@@ -136,9 +134,7 @@ typedef struct il_error {
     char constraint[IL_CONSTRAINT_BYTES_MAX + 1];
 } il_error;
 
-/* ------------------------------------------------------------------------------------------------
- * Modes and lease states.
- */
+/* ---- modes and lease states ------------------------------------------------------------------ */
 typedef enum il_mode {
     IL_MODE_EXCLUSIVE = 0, /* one holder */
     IL_MODE_SHARED    = 1, /* together with other shared leases */
@@ -148,12 +144,11 @@ typedef enum il_mode {
 
 /* WAITING, OFFERED, HELD and CLOSING are live; the others are final. */
 typedef enum il_lease_state {
-    IL_LEASE_NONE    = 0,
-    IL_LEASE_WAITING = 1, /* a queued acquire */
-    IL_LEASE_OFFERED = 2, /* offered to a waiter, which must confirm by repeating its acquire */
-    IL_LEASE_HELD    = 3,
-    IL_LEASE_CLOSING =
-        4, /* broken or expired: the lease is no longer valid, but the key is not free yet */
+    IL_LEASE_NONE        = 0,
+    IL_LEASE_WAITING     = 1, /* a queued acquire */
+    IL_LEASE_OFFERED     = 2, /* offered to a waiter, which must confirm by repeating its acquire */
+    IL_LEASE_HELD        = 3,
+    IL_LEASE_CLOSING     = 4, /* broken or expired, no longer valid; but the key is not free yet */
     IL_LEASE_RELEASED    = 5,
     IL_LEASE_EXPIRED     = 6,
     IL_LEASE_BROKEN      = 7,
@@ -186,6 +181,22 @@ typedef struct il_lease_info {
     int64_t acquired_at_ms;
     int64_t expires_at_ms; /* ms since 1970, for display */
 } il_lease_info;
+
+enum il_edge_flags {           /* ranks: those of the handle, or of the server behind it */
+    IL_EDGE_INVERTED = 1 << 0, /* on a cycle of learned edges and declared ranks: can deadlock */
+    IL_EDGE_DECLARED = 1 << 1, /* the declared ranks require this order */
+};
+
+/* One edge of the learned lock order: a key of class `from` was held when one of class `to` was
+ * acquired or queued for. The strings live as long as the op that returned them. */
+typedef struct il_edge_info {
+    const char *tenant;
+    const char *from;
+    const char *to;
+    const char *from_place; /* of the two acquires when it was learned; "" when none was given */
+    const char *to_place;
+    uint32_t    flags; /* enum il_edge_flags */
+} il_edge_info;
 
 /* ------------------------------------------------------------------------------------------------
  * Operations. All coordination consists of ops applied to a store; the functions further down are
@@ -236,7 +247,8 @@ typedef struct il_lease_info {
     X(CACHE_ABANDON, 41, "cache_abandon", 1, "give up a build")                                                    \
     X(CACHE_DROP, 42, "cache_drop",  1, "invalidate a value and any build in progress")                            \
     X(CACHE_STATS, 43, "cache_stats", 0, "count cached values by key prefix")                                      \
-    X(USAGE,      44, "usage",       0, "add up what a tenant stores, one page of rows at a time")
+    X(USAGE,      44, "usage",       0, "add up what a tenant stores, one page of rows at a time")                 \
+    X(ORDER_LIST, 45, "order_list",  0, "list the learned lock order")
 /* clang-format on */
 
 typedef enum il_op_type {
@@ -244,7 +256,7 @@ typedef enum il_op_type {
 #define X(name, num, wire, writes, text) IL_OP_##name = num,
     IL_OP_MAP(X)
 #undef X
-    IL_OP_COUNT = 45
+    IL_OP_COUNT = 46
 } il_op_type;
 
 IL_API const char *il_op_name(il_op_type type); /* the wire name; "none" for IL_OP_NONE */
@@ -282,10 +294,8 @@ enum il_out_flags {
     /* ONCE_BEGIN: an earlier attempt died without a response; see `meta` */
     IL_OUT_TAKEOVER = 1 << 7,
     IL_OUT_NEGATIVE = 1 << 8, /* CACHE_*: a negative entry: no value exists */
-    IL_OUT_EARLY =
-        /* CACHE_LOOKUP: LEAD although the value is still fresh. CACHE_GET: HIT, but a lookup would
-         * lead */
-        1 << 9,
+    /* CACHE_LOOKUP: LEAD although the value is fresh. CACHE_GET: HIT, but a lookup would lead */
+    IL_OUT_EARLY      = 1 << 9,
     IL_OUT_OPTIMISTIC = 1 << 10, /* JOB_CLAIM: the queue's strategy is IL_STRATEGY_OPTIMISTIC */
     /* RUN_START: LIMIT because the class has live_max live runs */
     IL_OUT_LIVE_LIMIT = 1 << 11,
@@ -561,8 +571,7 @@ typedef struct il_cache_in {
     size_t      value_bytes;
     int64_t     ttl_ms;   /* CACHE_FILL: fresh for this long after the build *started* */
     int64_t     grace_ms; /* CACHE_FILL: usable as stale for this long after that */
-    int64_t
-        lease_ms; /* CACHE_LOOKUP: lease of the build; repeating renews it; 0 = IL_TTL_MS_DEFAULT */
+    int64_t lease_ms; /* CACHE_LOOKUP: of the build; repeating renews it; 0 = IL_TTL_MS_DEFAULT */
     /* CACHE_GET, CACHE_LOOKUP: a random number for early refresh; 0 = never early */
     uint32_t chance;
     int32_t  code; /* CACHE_FILL, negative: why there is no value */
@@ -593,9 +602,10 @@ typedef struct il_lock_in { /* ACQUIRE. RENEW uses ttl_ms, BREAK uses reason */
     const char *reason; /* BREAK: why; required */
 } il_lock_in;
 
-/* LIST, SWEEP, RUN_LIST, JOB_LIST, JOB_PURGE, QUEUE_LIST, CRON_LIST, CACHE_STATS, USAGE */
+/* Listings, CACHE_STATS, USAGE, SWEEP, JOB_PURGE */
 typedef struct il_list_in {
-    /* of the key (LIST, RUN_LIST, CACHE_STATS) or name (QUEUE_LIST, CRON_LIST); NULL = all */
+    /* of the key (LIST, RUN_LIST, CACHE_STATS) or name (QUEUE_LIST, CRON_LIST); NULL = all.
+     * ORDER_LIST: only edges between classes whose keys (CLASS:…) all begin with it */
     const char *prefix;
     const char *cursor; /* `next` of the previous page; NULL = first page */
     /* 0 = IL_PAGE_ITEMS_DEFAULT; CACHE_STATS: keys; USAGE: rows; SWEEP, JOB_PURGE: bound per kind,
@@ -648,6 +658,8 @@ typedef struct il_op_out {
     const char *meta;
     int32_t     code;   /* REPLAY, CACHE_* negative */
     int64_t     age_ms; /* CACHE_*: since the build of the value started; ONCE_*: since the claim */
+    const il_edge_info *edges; /* ORDER_LIST: ordered by `from`, then `to` */
+    size_t              n_edges;
 } il_op_out;
 
 /*
@@ -689,9 +701,7 @@ typedef struct il_op {
 /* Free what `out` points to and reset `status` and `out`. The inputs stay. Accepts a zeroed op. */
 IL_API void il_op_release(il_op *op);
 
-/* ------------------------------------------------------------------------------------------------
- * The handle.
- */
+/* ---- the handle ------------------------------------------------------------------------------ */
 typedef struct il il;
 
 /*
@@ -784,9 +794,7 @@ IL_API IL_MUST_USE il_status il_wait(il *h, const il_op *op, int64_t timeout_ms)
  * in the future. Other calls keep working. From any thread, but not from a signal handler. */
 IL_API void il_interrupt(il *h);
 
-/* ------------------------------------------------------------------------------------------------
- * Leases.
- */
+/* ---- leases ---------------------------------------------------------------------------------- */
 typedef struct il_lease il_lease;
 
 enum il_acquire_flags {
@@ -812,8 +820,7 @@ typedef struct il_acquire_opts {
      * release nor free the lease: both wait for this call to return.
      */
     void (*on_lost)(void *cookie, il_lease *lease, const char *why);
-    /* Called after each renewal with the new local deadline (CLOCK_BOOTTIME, ns). Must not
-     * block. */
+    /* Called after each renewal: the new local deadline (CLOCK_BOOTTIME, ns). Must not block. */
     void (*on_renewed)(void *cookie, il_lease *lease, int64_t deadline_ns);
     void       *cookie;
     const char *tenant; /* tenant of the key; NULL = the handle's */
@@ -861,9 +868,7 @@ IL_API int64_t il_lease_deadline_ns(const il_lease *lease); /* CLOCK_BOOTTIME */
 /* time until the local deadline, never below 0 */
 IL_API int64_t il_lease_remaining_ms(const il_lease *lease);
 
-/* ------------------------------------------------------------------------------------------------
- * Single calls, each one op.
- */
+/* ---- single calls, each one op --------------------------------------------------------------- */
 
 /* Check that `fence` is the current one of `key`. IL_OK, IL_STALE (reterr->fence is the current
  * one, 0 = free). */
@@ -999,9 +1004,7 @@ IL_API il_status             il_once_abandon(il_once *once, il_error *reterr);
 IL_API void                  il_once_free(il_once *once);
 IL_API const il_lease       *il_once_lease(const il_once *once);
 
-/* ------------------------------------------------------------------------------------------------
- * Queues.
- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 typedef struct il_job il_job;
 
 typedef struct il_push_opts {
@@ -1031,13 +1034,12 @@ IL_API IL_MUST_USE il_status il_push(il *h, const char *queue, const void *paylo
                                      char ret_id[IL_ID_BYTES_MAX + 1], il_error *reterr);
 
 typedef struct il_claim_opts {
-    size_t struct_size; /* sizeof(il_claim_opts) */
-    /* name of this worker; NULL = a new UUIDv7 */
-    const char *worker;
-    uint32_t    limit;    /* maximum number of jobs; 0 = 1 */
-    int64_t     lease_ms; /* 0 = the queue's */
-    int64_t     wait_ms;  /* for a job to be due; 0 = do not wait */
-    uint32_t    flags;    /* IL_CLAIM_SILENT: do not send heartbeats */
+    size_t      struct_size; /* sizeof(il_claim_opts) */
+    const char *worker;      /* its name; NULL = a new UUIDv7 */
+    uint32_t    limit;       /* maximum number of jobs; 0 = 1 */
+    int64_t     lease_ms;    /* 0 = the queue's */
+    int64_t     wait_ms;     /* for a job to be due; 0 = do not wait */
+    uint32_t    flags;       /* IL_CLAIM_SILENT: do not send heartbeats */
     /* Called when the claim is lost, and when the job is cancelled. As in il_run_opts. */
     void (*on_lost)(void *cookie, il_job *job, const char *why);
     void (*on_cancel)(void *cookie, il_job *job, const char *reason);
@@ -1163,9 +1165,7 @@ IL_API IL_MUST_USE il_status il_advisory_check(il_advisory *a, il_error *reterr)
 IL_API int  il_advisory_fd(const il_advisory *a);
 IL_API void il_advisory_release(il_advisory *a); /* accepts NULL */
 
-/* ------------------------------------------------------------------------------------------------
- * Utilities.
- */
+/* ---- utilities ------------------------------------------------------------------------------- */
 
 /* Counters of this handle. Calls `fn` once per metric of docs/METRICS.md. */
 typedef void il_metric_fn(void *cookie, const char *name, const char *help, uint64_t value);

@@ -1,5 +1,6 @@
 /*
- * cmd_locks.c: `interlock locks`: lists leases and their holders, one page at a time.
+ * cmd_locks.c: `interlock locks`: lists leases and their holders, waiters, or the learned lock
+ * order, one page at a time.
  */
 #include <inttypes.h>
 
@@ -66,27 +67,92 @@ print_waiters(const il_op *op)
     return il__cli_grid_print(&g);
 }
 
-static int
-print_page(struct cli *cli, const il_op *op, bool waiters)
+static const char *
+edge_mark(const il_edge_info *info)
 {
+    bool declared = (info->flags & IL_EDGE_DECLARED) != 0;
+
+    if ((info->flags & IL_EDGE_INVERTED) != 0)
+        return declared ? "declared, INVERTED" : "INVERTED";
+    return declared ? "declared" : "learned";
+}
+
+static int
+print_edges(struct cli *cli, const il_op *op)
+{
+    static const char *const  headers[] = { "HELD", "THEN", "ORDER", "HELD AT", "THEN AT" };
+    AUTO_GRID struct cli_grid g         = { 0 };
+    size_t                    n         = 0;
+
+    il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
+    g.elastic = ARRAY_LEN(headers) - 1;
+    for (size_t i = 0; i < op->out.n_edges; i++) {
+        const il_edge_info *info = &op->out.edges[i];
+        il__cli_grid_add(&g, "%s", info->from);
+        il__cli_grid_add(&g, "%s", info->to);
+        il__cli_grid_add(&g, "%s", edge_mark(info));
+        il__cli_grid_add(&g, "%s", info->from_place[0] != '\0' ? info->from_place : "-");
+        il__cli_grid_add(&g, "%s", info->to_place[0] != '\0' ? info->to_place : "-");
+        n += (info->flags & IL_EDGE_INVERTED) != 0;
+    }
+    int status = il__cli_grid_print(&g);
+    if (n > 0)
+        il__cli_note(cli,
+                     "%zu INVERTED: programs lock these classes in contrary orders, which can "
+                     "deadlock",
+                     n);
+    return status;
+}
+
+/* What is listed, and how. */
+struct listing {
+    const char               *none; /* what to say about an empty page */
+    const char               *with; /* ... and about its prefix */
+    const struct wire_object *item;
+    il_op_type                type;
+    uint32_t                  flags;
+};
+
+static const struct listing leases  = { "nobody holds a key", "that starts with", &il__wire_lease,
+                                        IL_OP_LIST, 0 };
+static const struct listing waiters = { "nobody waits for a key", "that starts with",
+                                        &il__wire_waiter, IL_OP_LIST, IL_LIST_WAITERS };
+static const struct listing order   = { "no lock order has been learned", "for classes within",
+                                        &il__wire_edge, IL_OP_ORDER_LIST, 0 };
+
+static int
+print_table(struct cli *cli, const struct listing *l, const il_op *op)
+{
+    if (l == &order)
+        return print_edges(cli, op);
+    return l == &waiters ? print_waiters(op) : print_leases(op);
+}
+
+static int
+print_page(struct cli *cli, const struct listing *l, const il_op *op)
+{
+    bool        edges = l == &order;
+    size_t      n     = edges ? op->out.n_edges : op->out.n_items;
+    const void *items = edges ? (const void *)op->out.edges : op->out.items;
+
     if (cli->json)
-        return il__cli_print_page(waiters ? &il__wire_waiter : &il__wire_lease, op->out.items,
-                                  op->out.n_items, op->out.next);
-    if (op->out.n_items == 0) {
+        return il__cli_print_page(l->item, items, n, op->out.next);
+    if (n == 0) {
         const char *prefix = cli->args.operands[0];
-        il__cli_note(cli, "nobody %s a key%s%s%s", waiters ? "waits for" : "holds",
-                     prefix != NULL ? " that starts with " : "", prefix != NULL ? prefix : "",
+        il__cli_note(cli, "%s%s%s%s%s%s", l->none, prefix != NULL ? " " : "",
+                     prefix != NULL ? l->with : "", prefix != NULL ? " " : "",
+                     prefix != NULL ? prefix : "",
                      cli->store_missing ? "; the store does not exist yet" : "");
         return 0;
     }
-    int status = waiters ? print_waiters(op) : print_leases(op);
+    int status = print_table(cli, l, op);
     if (op->out.next != NULL)
         il__cli_note(cli, "more items: --cursor '%s'", op->out.next);
     return status;
 }
 
 static il_status
-list(struct cli *cli, bool waiters, il_op *op, il_error *reterr)
+list(struct cli *cli, const struct listing *l, il_op *op, il_error *reterr)
 {
     const char *prefix = cli->args.operands[0];
     const char *cursor = CLI_OPTION(cli, locks, cursor)->text;
@@ -97,8 +163,8 @@ list(struct cli *cli, bool waiters, il_op *op, il_error *reterr)
         st = il__cli_check_key(cli, prefix, reterr);
     if (st != IL_OK)
         return st;
-    *op = (il_op){ .type    = IL_OP_LIST,
-                   .flags   = waiters ? IL_LIST_WAITERS : 0U,
+    *op = (il_op){ .type    = l->type,
+                   .flags   = l->flags,
                    .in.list = { .prefix = prefix, .cursor = cursor, .limit = limit } };
     return il__cli_cursor_error(cli, il__cli_apply(cli, op, reterr), cursor, reterr);
 }
@@ -106,10 +172,15 @@ list(struct cli *cli, bool waiters, il_op *op, il_error *reterr)
 int
 il__cli_cmd_locks(struct cli *cli)
 {
-    bool     waiters = CLI_GIVEN(cli, locks, waiters);
-    il_op    op      = { 0 };
-    il_error err;
+    const struct listing *l  = CLI_GIVEN(cli, locks, order)     ? &order
+                               : CLI_GIVEN(cli, locks, waiters) ? &waiters
+                                                                : &leases;
+    il_op                 op = { 0 };
+    il_error              err;
 
+    if (CLI_GIVEN(cli, locks, order) &&
+        (CLI_GIVEN(cli, locks, waiters) || CLI_GIVEN(cli, locks, report)))
+        return il__cli_usage("locks: --order cannot be combined with --waiters or --report");
     if (CLI_GIVEN(cli, locks, report))
         return il__cli_locks_report(cli);
     if (CLI_GIVEN(cli, locks, hold_p95) || CLI_GIVEN(cli, locks, critical) ||
@@ -117,8 +188,8 @@ il__cli_cmd_locks(struct cli *cli)
         return il__cli_usage("locks: --hold-p95, --critical and --rollbacks need --report");
     il_status st = il__cli_store_open(cli, false, &err);
     if (st == IL_OK)
-        st = list(cli, waiters, &op, &err);
-    int status = st == IL_OK ? print_page(cli, &op, waiters) : il__cli_fail(&err);
+        st = list(cli, l, &op, &err);
+    int status = st == IL_OK ? print_page(cli, l, &op) : il__cli_fail(&err);
 
     il_op_release(&op);
     return status;

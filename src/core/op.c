@@ -12,6 +12,7 @@
 #include "core/key.h"
 #include "core/limits.h"
 #include "core/once.h"
+#include "core/order.h"
 #include "core/queue.h"
 #include "core/run.h"
 #include "core/usage.h"
@@ -45,7 +46,7 @@ il__op_looks(il_op_type type)
 {
     return type == IL_OP_LIST || type == IL_OP_RUN_LIST || type == IL_OP_JOB_LIST ||
            type == IL_OP_QUEUE_LIST || type == IL_OP_CRON_LIST || type == IL_OP_CACHE_STATS ||
-           type == IL_OP_USAGE;
+           type == IL_OP_USAGE || type == IL_OP_ORDER_LIST;
 }
 
 bool
@@ -77,6 +78,7 @@ il__op_result_bytes_max(const il_op *op)
     case IL_OP_JOB_LIST:
     case IL_OP_QUEUE_LIST:
     case IL_OP_CRON_LIST:
+    case IL_OP_ORDER_LIST:
         n_items = op->in.list.limit != 0 ? op->in.list.limit : IL_PAGE_ITEMS_DEFAULT;
         return MIN(n_items * ITEM_BYTES_MAX, IL_RESULT_BYTES_MAX);
     default:
@@ -430,6 +432,8 @@ check_lock(il_op *op, il_error *reterr)
         return il__op_check_limit(op, IL__SWEEP_ITEMS, reterr);
     if (op->type == IL_OP_USAGE)
         return il__usage_check(op, reterr);
+    if (op->type == IL_OP_ORDER_LIST)
+        return il__order_list_check(op, reterr);
     if (il__op_check_key(op, reterr) != IL_OK)
         return IL_INVAL;
     if (op->type == IL_OP_GET)

@@ -48,13 +48,12 @@ same_class(const char *a, const char *b)
     return n == il__key_class_bytes(b) && memcmp(a, b, n) == 0;
 }
 
-/* The rank of the key's class, counted from 1; 0 if unranked. */
-static size_t
-rank_of(const struct il__ranks *ranks, const char *key)
+size_t
+il__order_rank(const struct il__ranks *ranks, const char *key)
 {
     size_t n_bytes = il__key_class_bytes(key);
 
-    for (size_t i = 0; i < ranks->n; i++) {
+    for (size_t i = 0; ranks != NULL && i < ranks->n; i++) {
         if (class_is(ranks->classes[i], key, n_bytes))
             return i + 1;
     }
@@ -71,10 +70,9 @@ bool
 il__order_rank_ok(const struct il__ranks *ranks, const struct il__order_hold *hold, const char *key,
                   const char *place, struct il__buf *why)
 {
-    if (ranks == NULL || ranks->n == 0)
-        return true;
-    size_t held  = rank_of(ranks, hold->key);
-    size_t asked = rank_of(ranks, key);
+    size_t held  = il__order_rank(ranks, hold->key);
+    size_t asked = il__order_rank(ranks, key);
+
     if (held == 0 || asked == 0 || asked >= held)
         return true;
     if (why != NULL)
@@ -131,9 +129,15 @@ next_edge(const struct il__order *o, const char *tenant, const char *first, size
     for (size_t at_ = il__map_start(&(o)->by_first, hash_class((tenant), (first), (first_bytes))); \
          ((e) = next_edge((o), (tenant), (first), (first_bytes), &at_)) != NULL; at_++)
 
+/* A copy of the class of a key. */
+static char *
+class_of(const char *key)
+{
+    return il__strndup(key, il__key_class_bytes(key));
+}
+
 bool
-il__order_add(struct il__order *o, const char *tenant, const char *first, size_t first_bytes,
-              const char *then, size_t then_bytes, const char *first_place, const char *then_place)
+il__order_add(struct il__order *o, const struct il__order_seen *e)
 {
     if (!il__map_reserve(&o->by_first))
         return false;
@@ -145,26 +149,28 @@ il__order_add(struct il__order *o, const char *tenant, const char *first, size_t
         o->edges    = grown;
         o->capacity = capacity;
     }
-    struct il__order_edge e = {
-        .tenant      = il__strdup(tenant),
-        .first       = il__strndup(first, first_bytes),
-        .then        = il__strndup(then, then_bytes),
-        .first_place = il__strdup(first_place != NULL ? first_place : ""),
-        .then_place  = il__strdup(then_place != NULL ? then_place : ""),
+    struct il__order_edge copy = {
+        .tenant      = il__strdup(e->tenant),
+        .first       = class_of(e->first),
+        .then        = class_of(e->then),
+        .first_place = il__strdup(e->first_place != NULL ? e->first_place : ""),
+        .then_place  = il__strdup(e->then_place != NULL ? e->then_place : ""),
+        .against     = e->against,
     };
-    if (e.tenant == NULL || e.first == NULL || e.then == NULL || e.first_place == NULL ||
-        e.then_place == NULL) {
-        edge_release(&e);
+    if (copy.tenant == NULL || copy.first == NULL || copy.then == NULL ||
+        copy.first_place == NULL || copy.then_place == NULL) {
+        edge_release(&copy);
         return false;
     }
-    o->edges[o->n++] = e;
-    il__map_add(&o->by_first, hash_class(tenant, first, first_bytes), (void *)(uintptr_t)o->n);
+    o->edges[o->n++] = copy;
+    il__map_add(&o->by_first, hash_class(copy.tenant, copy.first, strlen(copy.first)),
+                (void *)(uintptr_t)o->n);
     return true;
 }
 
 /*
- * Is `to` (a key) reachable from class `from` along learned edges? Returns the path's first edge,
- * or NULL. `seen` marks edges already followed, so each is visited once.
+ * Is `to` (a key) reachable from class `from` along edges that follow the order? Returns the path's
+ * first edge, or NULL. `seen` marks edges already followed, so each is visited once.
  */
 static const struct il__order_edge *
 path_from(const struct il__order *o, const char *tenant, const char *from, size_t from_bytes,
@@ -175,7 +181,7 @@ path_from(const struct il__order *o, const char *tenant, const char *from, size_
     FOR_EDGES_FROM(e, o, tenant, from, from_bytes)
     {
         size_t i = (size_t)(e - o->edges);
-        if (seen[i])
+        if (seen[i] || e->against)
             continue;
         seen[i] = true;
         if (class_is(e->then, to, il__key_class_bytes(to)) ||
@@ -185,37 +191,39 @@ path_from(const struct il__order *o, const char *tenant, const char *from, size_
     return NULL;
 }
 
-static bool
-is_known(const struct il__order *o, const char *tenant, const char *first, const char *then)
+static const struct il__order_edge *
+find_edge(const struct il__order *o, const char *tenant, const char *first, const char *then)
 {
     const struct il__order_edge *e;
 
     FOR_EDGES_FROM(e, o, tenant, first, il__key_class_bytes(first))
     {
         if (class_is(e->then, then, il__key_class_bytes(then)))
-            return true;
+            return e;
     }
-    return false;
+    return NULL;
 }
 
-enum il__order_verdict
+unsigned
 il__order_judge(const struct il__order *o, const char *tenant, const struct il__order_hold *hold,
                 const char *key, const char *place, struct il__buf *why)
 {
     CHECK(o->n <= IL__ORDER_EDGES_MAX);
-    if (same_class(hold->key, key) || is_known(o, tenant, hold->key, key))
-        return IL__ORDER_FINE;
+    if (same_class(hold->key, key))
+        return 0;
+    const struct il__order_edge *known = find_edge(o, tenant, hold->key, key);
+    if (known != NULL && !known->against)
+        return 0;
     bool   seen[IL__ORDER_EDGES_MAX];
     size_t key_class = il__key_class_bytes(key);
     memset(seen, 0, o->n);
     const struct il__order_edge *e = path_from(o, tenant, key, key_class, hold->key, seen);
-    if (e != NULL) {
+    if (e != NULL)
         il__buf_addf(why,
                      "'%s' requested at %s while '%s' is held, locked at %s; but '%s' before '%s' "
                      "was learned at %s and %s",
                      key, place_text(place), hold->key, place_text(hold->place), e->first, e->then,
                      place_text(e->first_place), place_text(e->then_place));
-        return IL__ORDER_AGAINST;
-    }
-    return o->n < IL__ORDER_EDGES_MAX ? IL__ORDER_NEW : IL__ORDER_FINE;
+    bool learn = known == NULL && o->n < IL__ORDER_EDGES_MAX;
+    return (e != NULL ? IL__ORDER_AGAINST : 0U) | (learn ? IL__ORDER_LEARN : 0U);
 }

@@ -34,13 +34,27 @@ struct il__order_hold {
 bool il__order_rank_ok(const struct il__ranks *ranks, const struct il__order_hold *hold,
                        const char *key, const char *place, struct il__buf *why);
 
-/* A learned edge: `first` was held when `then` was taken. Owned strings. */
+/* The rank of the key's class, counted from 1; 0 if unranked. ranks may be NULL. */
+size_t il__order_rank(const struct il__ranks *ranks, const char *key);
+
+/* What is learned: `first` was held when `then` was taken. Borrowed strings. */
+struct il__order_seen {
+    const char *tenant;
+    const char *first;
+    const char *then;
+    const char *first_place;
+    const char *then_place;
+    bool        against; /* the opposite was known then, directly or through other classes */
+};
+
+/* The same, stored. Owned strings. */
 struct il__order_edge {
     char *tenant;
     char *first;
     char *then;
     char *first_place;
     char *then_place;
+    bool  against;
 };
 
 /* The learned edges of a store. */
@@ -51,25 +65,37 @@ struct il__order {
     struct il__map         by_first; /* edge number + 1, as a pointer, by tenant and first class */
 };
 
+/* A verdict is an OR of these; 0: same class, or known and fine. */
 enum il__order_verdict {
-    IL__ORDER_FINE,    /* same class, known, or no room to learn more */
-    IL__ORDER_NEW,     /* a new edge; the engine records it and adds it */
-    IL__ORDER_AGAINST, /* the opposite is known, directly or through other classes */
+    IL__ORDER_LEARN   = 1 << 0, /* a new edge: the engine records it and adds it */
+    IL__ORDER_AGAINST = 1 << 1, /* the opposite is known, directly or through other classes */
 };
 
 void il__order_release(struct il__order *o);
 
 /*
  * What does taking `key` while holding `hold` imply? With IL__ORDER_AGAINST, `why` gets a sentence
- * that names the edge it goes against and where that was seen; such an edge is never learned.
+ * that names the edge it goes against and where that was seen. Such an edge is learned too, but
+ * only to be listed: the order that was seen first stays right.
  */
-enum il__order_verdict il__order_judge(const struct il__order *o, const char *tenant,
-                                       const struct il__order_hold *hold, const char *key,
-                                       const char *place, struct il__buf *why);
+unsigned il__order_judge(const struct il__order *o, const char *tenant,
+                         const struct il__order_hold *hold, const char *key, const char *place,
+                         struct il__buf *why);
 
-/* Add an edge; classes are passed with their length. False: out of memory, nothing changed. */
-bool il__order_add(struct il__order *o, const char *tenant, const char *first, size_t first_bytes,
-                   const char *then, size_t then_bytes, const char *first_place,
-                   const char *then_place);
+/*
+ * Add an edge, a copy of `e`, whose classes may be keys: only their class counts. NULL places are
+ * "". False: out of memory, nothing changed.
+ */
+bool il__order_add(struct il__order *o, const struct il__order_seen *e);
+
+/* ---- order_list.c ---------------------------------------------------------------------------- */
+
+/* Check limit, prefix and cursor of an ORDER_LIST. IL_INVAL. */
+il_status il__order_list_check(il_op *op, il_error *reterr) MUST_USE;
+/*
+ * Carry out an ORDER_LIST: one page of the tenant's edges, by their classes, with what the graph of
+ * all of them and the ranks say about each. `o` may have edges of other tenants, too.
+ */
+void il__order_list(const struct il__order *o, const struct il__ranks *ranks, il_op *op);
 
 #endif

@@ -216,6 +216,23 @@ http_lock_list(struct http_request *r)
 }
 
 static void
+listed_order(struct http_request *r)
+{
+    const il_op_out *out = &r->ops->out;
+
+    if (r->ops->status == IL_OK)
+        http_say_page(r, &il__wire_edge, out->edges, sizeof *out->edges, out->n_edges, out->next);
+    else
+        http_fail_op(r, r->ops, NULL);
+}
+
+void
+http_lock_order(struct http_request *r)
+{
+    http_do(r, listed_order);
+}
+
+static void
 got(struct http_request *r)
 {
     const il_op_out *out = &r->ops->out;

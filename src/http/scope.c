@@ -53,6 +53,7 @@ http_scope(const struct http_caller *c, il_op *op)
     switch (op->type) {
     case IL_OP_LIST:
     case IL_OP_CACHE_STATS:
+    case IL_OP_ORDER_LIST:
         return narrow(c, op);
     case IL_OP_QUEUE_LIST:
     case IL_OP_RUN_LIST: /* of one queue or key, or of all */

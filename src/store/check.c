@@ -37,6 +37,9 @@ check_lock(const il_op *op)
     case IL_OP_LIST:
         KEEPS(!ok || op->out.n_items <= op->in.list.limit);
         break;
+    case IL_OP_ORDER_LIST:
+        KEEPS(!ok || op->out.n_edges <= op->in.list.limit);
+        break;
     case IL_OP_GET:
         KEEPS(ok == (op->out.n_items > 0) || op->status == IL_NOMEM);
         break;

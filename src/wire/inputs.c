@@ -122,6 +122,12 @@ static const struct wire_field list[] = {
 };
 static const struct wire_field check_fence[] = { KEY, FENCE };
 static const struct wire_field sweep[]       = { BOUND };
+static const struct wire_field order_list[]  = {
+     TEXT("prefix", 0, in.list.prefix, 0, IL_KEY_BYTES_MAX,
+          "only edges between classes whose keys all start with this"),
+     TEXT("cursor", 0, in.list.cursor, 1, 2 * IL_KEY_BYTES_MAX + 1, "`next` of the previous page"),
+     LIMIT,
+};
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
@@ -484,4 +490,5 @@ const struct wire_object il__wire_inputs[IL_OP_COUNT] = {
     ROW(CACHE_DROP, "CacheDrop", cache_drop, "invalidate a value"),
     ROW(CACHE_STATS, "CacheStatsOf", cache_stats, "count cached values"),
     ROW(USAGE, "UsageOf", usage, "add up what a tenant stores"),
+    ROW(ORDER_LIST, "OrderList", order_list, "list the learned lock order"),
 };

@@ -87,6 +87,26 @@ const struct wire_object il__wire_waiter =
     ANSWER("Waiter", waiter, il_lease_info, "a waiter for a key");
 #undef STRUCT
 
+/* ---- lock order ------------------------------------------------------------------------------ */
+
+#define STRUCT il_edge_info
+
+static const struct wire_field edge[] = {
+    TEXT("from", SHOWN, from, 0, 0, "class of the key that was held"),
+    TEXT("to", SHOWN, to, 0, 0, "class of the key that was acquired while the other was held"),
+    TEXT("tenant", SHOWN, tenant, 0, 0, "tenant that owns the keys"),
+    TEXT("from_place", SHOWN, from_place, 0, 0,
+         "source location that acquired the first key when the edge was learned"),
+    TEXT("to_place", SHOWN, to_place, 0, 0,
+         "source location that acquired the second key when the edge was learned"),
+    BOOL("inverted", 0, flags, IL_EDGE_INVERTED,
+         "whether it lies on a cycle of learned edges and declared ranks: a deadlock is possible"),
+    BOOL("declared", 0, flags, IL_EDGE_DECLARED, "whether the declared ranks require this order"),
+};
+const struct wire_object il__wire_edge =
+    ANSWER("Edge", edge, il_edge_info, "one edge of the learned lock order, between two classes");
+#undef STRUCT
+
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 #define STRUCT il_run_info
@@ -371,6 +391,11 @@ static const struct wire_field waiters_result[] = {
     NEXT,
     DETAIL,
 };
+static const struct wire_field edges_result[] = {
+    OBJECTS("items", MAYBE, edges, n_edges, il__wire_edge, "the edges"),
+    NEXT,
+    DETAIL,
+};
 static const struct wire_field sweep_result[] = { SWEPT, MORE, DETAIL };
 static const struct wire_field run_result[]   = {
       OUT_NUMBER("fence", "fence of the run's lease, else the newest fence of the key"),
@@ -468,6 +493,7 @@ static const struct wire_field usage_result[] = {
         ANSWER(text, name##_result, il_op_out, "result of an op")
 RESULT(lock, "LockResult");
 RESULT(waiters, "WaitersResult");
+RESULT(edges, "EdgesResult");
 RESULT(sweep, "SweepResult");
 RESULT(run, "RunResult");
 RESULT(once, "OnceResult");
@@ -501,6 +527,8 @@ il__wire_result(il_op_type type, uint32_t flags)
         return &of_stats;
     case IL_OP_USAGE:
         return &of_usage;
+    case IL_OP_ORDER_LIST:
+        return &of_edges;
     default:
         break;
     }

@@ -322,6 +322,13 @@ def pipelines():
     }
 
 
+def sign_in(server, key):
+    """The cookie of a session of the admin page: a key of another kind."""
+    page = {"X-Interlock-Page": "1"}
+    answer = server.ask("POST", "/ui/session", {"key": key}, key=None, headers=page)
+    return answer.expect(200).headers["Set-Cookie"].partition(";")[0]
+
+
 def start(engine):
     """A server with tenants t0 to t2: (the fleet, [(tenant, role, key)], ids of keys)."""
     from fleet import Fleet
@@ -344,6 +351,7 @@ def start(engine):
                 protected.append(made["id"])
         # Those that may do more ask more often. Nothing carries a mark of the admin's tenant.
         keys += [key for key in keys if key[1] == "operator"] * 3 + [(None, "admin", fleet.a.key)]
+        keys += [(tenant, role, sign_in(fleet.a, key)) for tenant, role, key in keys[::3]]
         return fleet, keys, protected
     except BaseException:
         fleet.end()

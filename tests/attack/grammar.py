@@ -64,7 +64,7 @@ class World:
     """What a worker knows of the server: keys, and what it has read in answers."""
 
     def __init__(self, keys, protected=()):
-        self.keys = list(keys)  # (tenant, role, secret)
+        self.keys = list(keys)  # (tenant, role, secret): an API key, or the cookie of a session
         self.protected = set(protected)  # ids of keys that must live
         self.ids, self.numbers = collections.deque(maxlen=KNOWN), collections.deque(maxlen=KNOWN)
         self.cursors, self.made_keys = (collections.deque(maxlen=KNOWN),
@@ -347,7 +347,13 @@ class Grammar:
     def headers(self, rng, r, secret, number, wild, expects):
         add = r.headers.append
         add(("Host", "a"))
-        if secret is not None:
+        if secret is not None and secret.startswith("interlock="):  # a session of the admin page
+            if r.target.startswith("/api/v1/"):
+                r.target = "/ui/api/" + r.target.removeprefix("/api/v1/")
+            add(("Cookie", secret))
+            if rng.random() < 0.95:
+                add(("X-Interlock-Page", "1"))
+        elif secret is not None:
             plain = rng.random() < 0.8
             add(("X-API-Key", secret) if plain else ("Authorization", "Bearer " + secret))
         if r.body or rng.random() < 0.02:

@@ -2,6 +2,8 @@
  * order.c: violations of declared ranks are refused, naming both places; violations of the learned
  * order are reported, never refused.
  */
+#include <stdio.h>
+
 #include "harness/suite.h"
 
 static const char *const ranks[] = { "account", "event", "race" };
@@ -91,7 +93,7 @@ T_TEST(learned_order_is_reported)
     T_EQ(op->out.flags, IL_OUT_ORDER_WARNING);
     T_HAS(op->out.detail, "a:3");
     T_HAS(op->out.detail, "b:3");
-    /* Such an edge is never learned: the first direction stays right. */
+    /* Such an edge is only listed: the first direction stays right. */
     T_EQ(take_both(s, "j4", "a:4", "b:4")->out.flags, 0);
     T_EQ(take_both(s, "j5", "b:5", "a:5")->out.flags, IL_OUT_ORDER_WARNING);
 }
@@ -165,6 +167,116 @@ T_TEST(siblings_teach_too)
     T_EQ(take_both(s, "other", "b:2", "a:2")->out.flags, IL_OUT_ORDER_WARNING);
 }
 
+/* ---- listing --------------------------------------------------------------------------------- */
+
+/* A page of edges as text: "a(p1)>b(p2)!+ …"; '!': inverted, '+': declared. */
+static const char *
+edges(const il_op *op)
+{
+    static char text[4096];
+    size_t      n = 0;
+
+    (void)T_IS(op, IL_OK);
+    text[0] = '\0';
+    for (size_t i = 0; i < op->out.n_edges; i++) {
+        const il_edge_info *e = &op->out.edges[i];
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s(%s)>%s(%s)%s%s", i > 0 ? " " : "",
+                              e->from, e->from_place, e->to, e->to_place,
+                              (e->flags & IL_EDGE_INVERTED) != 0 ? "!" : "",
+                              (e->flags & IL_EDGE_DECLARED) != 0 ? "+" : "");
+        T_LESS(n, sizeof text);
+    }
+    return text;
+}
+
+T_TEST(edges_are_listed)
+{
+    T_STREQ(edges(t_order_list(s, NULL)), "");
+    T_EQ(take_both(s, "j1", "b:1", "c:1")->out.flags, 0);
+    T_EQ(take_both(s, "j2", "a:1", "b:1")->out.flags, 0);
+    (void)T_IS(t_acquire(s, "a:7", "j3"), IL_OK);
+    (void)T_IS(t_acquire(s, "b:7", "j3", .place = "elsewhere"), IL_OK); /* known: the first stays */
+    (void)T_IS(t_acquire(s, "d:7", "j3"), IL_OK);
+    const il_op *op = t_order_list(s, NULL);
+    T_STREQ(edges(op), "a(p1)>b(p2) a()>d() b(p1)>c(p2) b(elsewhere)>d()");
+    T_TRUE(op->out.next == NULL);
+    T_STREQ(op->out.edges[0].tenant, "default");
+    T_STREQ(edges(t_order_list(s, NULL, .tenant = "other")), "");
+}
+
+T_TEST(edges_are_listed_by_pages)
+{
+    static const char *const keys[] = { "a:1", "b:1", "c:1", "d:1" };
+    const il_op             *op     = NULL;
+    char                     cursor[64];
+    unsigned                 n = 0, n_pages = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        (void)T_IS(t_acquire(s, keys[i], "j"), IL_OK);
+    T_STREQ(edges(t_order_list(s, NULL)), "a()>b() a()>c() a()>d() b()>c() b()>d() c()>d()");
+    do {
+        op = t_order_list(s, NULL, .limit = 4, .cursor = op != NULL ? cursor : NULL);
+        n += (unsigned)T_IS(op, IL_OK)->out.n_edges;
+        n_pages++;
+        if (op->out.next != NULL)
+            (void)snprintf(cursor, sizeof cursor, "%s", op->out.next);
+    } while (op->out.next != NULL);
+    T_EQU(n, 6);
+    T_EQU(n_pages, 2);
+    T_EQU(t_order_list(s, NULL, .limit = 6)->out.n_edges, 6);
+    T_TRUE(t_order_list(s, NULL, .limit = 6)->out.next == NULL);
+    (void)T_IS(t_order_list(s, NULL, .cursor = "a"), IL_INVAL);
+    (void)T_IS(t_order_list(s, NULL, .limit = IL_PAGE_ITEMS_MAX + 1), IL_INVAL);
+}
+
+T_TEST(a_prefix_shows_only_classes_it_covers)
+{
+    static const char *const keys[] = { "ea:1", "eb:1", "f:1" };
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        (void)T_IS(t_acquire(s, keys[i], "j"), IL_OK);
+    T_STREQ(edges(t_order_list(s, "e")), "ea()>eb()");
+    T_STREQ(edges(t_order_list(s, "ea")), "");
+    T_STREQ(edges(t_order_list(s, "ea:")), "");
+    T_STREQ(edges(t_order_list(s, "ea:1")), "");
+}
+
+T_TEST(an_inversion_is_listed)
+{
+    T_EQ(take_both(s, "j1", "a:1", "b:1")->out.flags, 0);
+    T_EQ(take_both(s, "j2", "b:1", "c:1")->out.flags, 0);
+    T_STREQ(edges(t_order_list(s, NULL)), "a(p1)>b(p2) b(p1)>c(p2)");
+    T_EQ(take_both(s, "j3", "b:3", "a:3")->out.flags, IL_OUT_ORDER_WARNING);
+    T_STREQ(edges(t_order_list(s, NULL)), "a(p1)>b(p2)! b(p1)>a(p2)! b(p1)>c(p2)");
+    T_EQ(take_both(s, "j4", "c:3", "a:3")->out.flags, IL_OUT_ORDER_WARNING);
+    T_STREQ(edges(t_order_list(s, NULL)), "a(p1)>b(p2)! b(p1)>a(p2)! b(p1)>c(p2)! c(p1)>a(p2)!");
+    /* What was learned against the order teaches nothing. */
+    T_EQ(take_both(s, "j5", "b:4", "c:4")->out.flags, 0);
+    T_EQ(take_both(s, "j6", "c:4", "a:4")->out.flags, IL_OUT_ORDER_WARNING);
+}
+
+T_TEST(declared_edges_are_marked)
+{
+    t_store_set_ranks(s, ranks, ARRAY_LEN(ranks));
+    T_EQ(take_both(s, "j1", "event:1", "race:1")->out.flags, 0);
+    T_EQ(take_both(s, "j2", "event:1", "free:1")->out.flags, 0);
+    T_STREQ(edges(t_order_list(s, NULL)), "event(p1)>free(p2) event(p1)>race(p2)+");
+    T_EQ(take_both(s, "j3", "free:1", "account:1")->out.flags, 0); /* learned edges know no ranks */
+    T_STREQ(edges(t_order_list(s, NULL)),
+            "event(p1)>free(p2)! event(p1)>race(p2)+ free(p1)>account(p2)!");
+}
+
+T_TEST(edges_survive_a_reopen)
+{
+    T_NEEDS(s, durable);
+    T_EQ(take_both(s, "j1", "a:1", "b:1")->out.flags, 0);
+    T_EQ(take_both(s, "j2", "b:2", "a:2")->out.flags, IL_OUT_ORDER_WARNING);
+    t_store_reopen(s);
+    T_STREQ(edges(t_order_list(s, NULL)), "a(p1)>b(p2)! b(p1)>a(p2)!");
+    T_EQ(take_both(s, "j3", "b:3", "a:3")->out.flags, IL_OUT_ORDER_WARNING);
+    T_EQ(take_both(s, "j4", "a:4", "b:4")->out.flags, 0);
+}
+
 int
 main(void)
 {
@@ -184,6 +296,12 @@ main(void)
         T_ROW(a_refused_request_learns_nothing),
         T_ROW(learned_order_survives_a_reopen),
         T_ROW(siblings_teach_too),
+        T_ROW(edges_are_listed),
+        T_ROW(edges_are_listed_by_pages),
+        T_ROW(a_prefix_shows_only_classes_it_covers),
+        T_ROW(an_inversion_is_listed),
+        T_ROW(declared_edges_are_marked),
+        T_ROW(edges_survive_a_reopen),
     };
 
     return T_SUITE("order", tests);

@@ -38,6 +38,11 @@ make_list(struct t_rng *r, struct step *st)
     st->op.flags = t_rng_one_in(r, 2) ? IL_LIST_WAITERS : 0;
     st->op.in.list =
         (il_list_in){ .prefix = t_rng_one_in(r, 2) ? "a:" : NULL, .limit = 1 + t_rng_below(r, 5) };
+    if (t_rng_one_in(r, 3)) {
+        st->op.type           = IL_OP_ORDER_LIST;
+        st->op.flags          = 0;
+        st->op.in.list.prefix = NULL;
+    }
     st->op.key    = NULL;
     st->op.holder = NULL;
 }

@@ -91,7 +91,8 @@ takes_list(il_op_type type)
 {
     return type == IL_OP_LIST || type == IL_OP_SWEEP || type == IL_OP_RUN_LIST ||
            type == IL_OP_JOB_LIST || type == IL_OP_JOB_PURGE || type == IL_OP_QUEUE_LIST ||
-           type == IL_OP_CRON_LIST || type == IL_OP_CACHE_STATS || type == IL_OP_USAGE;
+           type == IL_OP_CRON_LIST || type == IL_OP_CACHE_STATS || type == IL_OP_USAGE ||
+           type == IL_OP_ORDER_LIST;
 }
 
 void

@@ -219,6 +219,12 @@ static const struct field cron_fields[] = {
     C(NUMBER, n_ticks), C(DATE, next_at_ms), C(NUMBER, last_at_ms),
 };
 
+#define E(kind, name) F(il_edge_info, kind, name)
+static const struct field edge_fields[] = {
+    E(TEXT, tenant),     E(TEXT, from),     E(TEXT, to),
+    E(TEXT, from_place), E(TEXT, to_place), E(WORD, flags),
+};
+
 #define S(name) F(il_sweep_out, WORD, name)
 static const struct field sweep_fields[] = {
     S(n_expired), S(n_offered), S(n_dropped), S(n_deadlocks),
@@ -406,6 +412,19 @@ same_queues(struct same *s, const il_op_out *a, const il_op_out *b)
 }
 
 static bool
+same_edges(struct same *s, const il_op_out *a, const il_op_out *b)
+{
+    for (size_t i = 0; i < a->n_edges; i++) {
+        struct pair p = {
+            .what = "edge", .name = a->edges[i].from, .a = &a->edges[i], .b = &b->edges[i]
+        };
+        if (!SAME_STRUCT(s, edge_fields, &p))
+            return false;
+    }
+    return true;
+}
+
+static bool
 same_sweep(struct same *s, const il_sweep_out *a, const il_sweep_out *b)
 {
     struct pair p = { .what = "sweep", .name = "", .a = a, .b = b };
@@ -443,6 +462,7 @@ same_out(struct same *s, const il_op_out *a, const il_op_out *b)
     SAME(position);
     SAME(remaining_ms);
     SAME(n_items);
+    SAME(n_edges);
     SAME(n_runs);
     SAME(n_jobs);
     SAME(n_queues);
@@ -457,8 +477,9 @@ same_out(struct same *s, const il_op_out *a, const il_op_out *b)
     SAME(cache.n_negative);
     SAME(cache.n_building);
     learn_date(s, a->remaining_ms);
-    return same_words(s, a, b) && same_leases(s, a, b) && same_runs(s, a, b) &&
-           same_jobs(s, a, b) && same_queues(s, a, b) && same_sweep(s, &a->sweep, &b->sweep);
+    return same_words(s, a, b) && same_leases(s, a, b) && same_edges(s, a, b) &&
+           same_runs(s, a, b) && same_jobs(s, a, b) && same_queues(s, a, b) &&
+           same_sweep(s, &a->sweep, &b->sweep);
 }
 
 bool

@@ -117,20 +117,22 @@ piece_order(void)
     char             name[32];
 
     for (unsigned i = 0; i < 60; i++) {
-        int    n_bytes = snprintf(name, sizeof name, "class%u", i);
-        size_t n       = o.n;
-        if (!il__order_add(&o, "t", "first", 5, name, (size_t)n_bytes, "here", "there")) {
+        struct il__order_seen e = { "t", "first:1", name, "here", "there", false };
+        size_t                n = o.n;
+        (void)snprintf(name, sizeof name, "class%u", i);
+        if (!il__order_add(&o, &e)) {
             T_TRUE(oom_fired());
             T_EQU(o.n, n);
             oom_disarm();
-            T_TRUE(il__order_add(&o, "t", "first", 5, name, (size_t)n_bytes, "here", "there"));
+            T_TRUE(il__order_add(&o, &e));
         }
     }
     T_EQU(o.n, 60);
     AUTO_BUF struct il__buf why;
     struct il__order_hold   hold = { "class7:1", "p" };
     il__buf_init(&why, 4096);
-    T_EQ(il__order_judge(&o, "t", &hold, "first:1", "q", &why), IL__ORDER_AGAINST);
+    T_EQ(il__order_judge(&o, "t", &hold, "first:1", "q", &why),
+         IL__ORDER_AGAINST | IL__ORDER_LEARN);
     il__order_release(&o);
 }
 

@@ -159,6 +159,7 @@ play_order(struct scenario *s)
     (void)STEP(OK, ACQUIRE, "c:1", "o1", 0, .place = "three");  /* learned: b before c */
     (void)STEP(OK, ACQUIRE, "c:2", "o2", 0, .place = "four");
     (void)STEP(OK, ACQUIRE, "b:2", "o2", 0, .place = "five"); /* only reported */
+    (void)STEP(OK, ORDER_LIST, NULL, NULL, 0);
 }
 
 /* More ops than a handle keeps room for; each of them must be done once, whatever fails. */

@@ -13,7 +13,7 @@ t_op(il_op_type type, const char *key, const char *holder, uint64_t fence, struc
         .type = type, .flags = a.flags, .tenant = a.tenant, .holder = holder, .fence = fence
     };
 
-    if (type == IL_OP_LIST || type == IL_OP_SWEEP) {
+    if (type == IL_OP_LIST || type == IL_OP_SWEEP || type == IL_OP_ORDER_LIST) {
         op.in.list = (il_list_in){ .prefix = key, .cursor = a.cursor, .limit = a.limit };
         return op;
     }
@@ -56,7 +56,7 @@ t_batch(struct t_store *s, il_op *ops, size_t n)
 const char *
 t_op_text(const il_op *op, char out[T_OP_TEXT_BYTES])
 {
-    bool        lists  = op->type == IL_OP_LIST || op->type == IL_OP_SWEEP;
+    bool lists = op->type == IL_OP_LIST || op->type == IL_OP_SWEEP || op->type == IL_OP_ORDER_LIST;
     const char *key    = lists ? op->in.list.prefix : op->key;
     const char *holder = op->holder != NULL ? op->holder : "";
     const char *detail = op->out.detail != NULL ? op->out.detail : "";

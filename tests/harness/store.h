@@ -115,13 +115,15 @@ struct t_args {
     t_op_run(s, NULL, t_op(IL_OP_CHECK_FENCE, key, NULL, fence, T_ARGS(__VA_ARGS__)))
 #define t_list(s, prefix, ...) \
     t_op_run(s, NULL, t_op(IL_OP_LIST, prefix, NULL, 0, T_ARGS(__VA_ARGS__)))
+#define t_order_list(s, prefix, ...) \
+    t_op_run(s, NULL, t_op(IL_OP_ORDER_LIST, prefix, NULL, 0, T_ARGS(__VA_ARGS__)))
 #define t_sweep(s, ...) t_op_run(s, NULL, t_op(IL_OP_SWEEP, NULL, NULL, 0, T_ARGS(__VA_ARGS__)))
 
 /* Shorthands for the other modes. */
 #define T_SHARED .mode = IL_MODE_SHARED
 #define T_PERMITS(n) .mode = IL_MODE_PERMIT, .permits = (n)
 
-/* Build an op without applying it, for batches. For LIST `key` is the prefix. */
+/* Build an op without applying it, for batches. For LIST and ORDER_LIST `key` is the prefix. */
 il_op t_op(il_op_type type, const char *key, const char *holder, uint64_t fence, struct t_args a);
 /* Apply through `h`, or the handle whose turn it is when NULL. */
 const il_op *t_op_run(struct t_store *s, il *h, il_op op);

@@ -208,4 +208,60 @@ def test_key_with_a_prefix():
         c.close()
 
 
+def learn(client, *keys):
+    """one unit of work takes these keys, one after the other, and lets go of them; the warnings"""
+    leases = [client.post(A, {"key": key, "holder": "h-" + "-".join(keys), "place": f"at {key}"}).expect(200).json for key in keys]
+    for lease in leases:
+        release(client, lease)
+    return [lease.get("warning") for lease in leases]
+
+
+def edges(client, query=""):
+    """a>b: learned, !: inverted, +: declared"""
+    items = client.get("/api/v1/locks/order" + query).expect(200).json["items"]
+    return [f"{i['from']}>{i['to']}{'!' * i['inverted']}{'+' * i['declared']}" for i in items]
+
+
+def test_lock_order():
+    """what was learned is listed with both places, inversions on both sides; page by page, and only that of the tenant"""
+    for store in ("memory:", "sqlite"):
+        with lib.Server(store=store) as s:
+            assert edges(s) == []
+            assert learn(s, "a:1", "b:1", "c:1") == [None] * 3
+            assert edges(s) == ["a>b", "a>c", "b>c"]
+            assert learn(s, "d:1", "a:2") == [None] * 2
+            warning = learn(s, "c:3", "b:3")[1]
+            assert "at b:1" in warning and "at c:1" in warning, warning
+            assert edges(s) == ["a>b", "a>c", "b>c!", "c>b!", "d>a"]
+            there = s.get("/api/v1/locks/order").json["items"][3]
+            assert (there["from_place"], there["to_place"]) == ("at c:3", "at b:3")
+            page = s.get("/api/v1/locks/order?limit=3").expect(200).json
+            assert page["next"] and edges(s, f"?limit=3&cursor={page['next']}") == ["c>b!", "d>a"]
+            s.get("/api/v1/locks/order?limit=1001").expect(400, "BAD_REQUEST")
+            with s.new_client(s.key_for("acme", "read")) as c:
+                assert edges(c) == []
+
+
+def test_lock_order_and_ranks():
+    """the ranks of the server mark edges, and an edge against them is inverted"""
+    with lib.Server(store="sqlite", env={"INTERLOCK_RANKS": "a,b"}) as s:
+        learn(s, "a:1", "b:1")
+        learn(s, "b:2", "c:2")
+        assert edges(s) == ["a>b+", "b>c"]
+        learn(s, "c:3", "a:3")
+        assert edges(s) == ["a>b!+", "b>c!", "c>a!"]
+
+
+def test_lock_order_within_a_prefix():
+    """a key with a prefix sees edges between classes whose keys it all covers"""
+    with lib.Server() as s:
+        learn(s, "ta:1", "tb:1", "u:1")
+        for prefix, seen in (("t", ["ta>tb"]), ("ta", []), ("ta:", []), ("u", []), ("x", [])):
+            with s.new_client(s.key_for("default", "read", prefix=prefix)) as c:
+                assert edges(c) == seen, prefix
+                assert edges(c, "?prefix=u") == []
+                told = c.post("/api/v1/batch", {"ops": [{"op": "order_list"}]}).expect(200).json["results"][0]
+                assert len(told.get("items", [])) == len(seen), told
+
+
 lib.main(globals())

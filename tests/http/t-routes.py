@@ -100,6 +100,11 @@ def locks(w):
     rest = w.call("lock_list", query=f"?prefix=event:&limit=1&cursor={page['next']}")
     assert rest["items"][0]["key"] == "event:2"
     assert w.call("lock_list", query="?waiters=true")["items"] == []
+    assert w.call("lock_order") == {"items": [], "next": None}
+    w.call("lock_acquire", body={"key": "race:1", "holder": "a", "place": "here"})
+    edge = {"from": "event", "to": "race", "tenant": "default", "from_place": "", "to_place": "here", "inverted": False, "declared": False}
+    assert w.call("lock_order", query="?prefix=&limit=1") == {"items": [edge], "next": None}
+    w.call("lock_order", 400, "BAD_REQUEST", query="?cursor=event")
     why = w.call("lock_why", query="?key=event:1")
     assert why["state"] == "held" and why["leases"][0]["holder"] == "a" and 0 < why["free_in_ms"] <= 60000
     assert w.call("lock_why", query="?key=free")["state"] == "free"

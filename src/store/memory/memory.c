@@ -78,6 +78,9 @@ carry_out(struct mem_store *m, il_op *op, const struct mem_names *names)
     case IL_OP_USAGE:
         il__mem_usage(m, op);
         break;
+    case IL_OP_ORDER_LIST:
+        il__mem_order_list(m, op);
+        break;
     case IL_OP_SWEEP:
         il__mem_sweep(m, op);
         il__mem_run_sweep(m, op);

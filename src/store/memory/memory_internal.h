@@ -171,5 +171,6 @@ il_status il__mem_search_deadlock(struct mem_store *m, const char *tenant,
 /* order.c */
 bool il__mem_rank_ok(struct mem_store *m, il_op *op, const struct mem_names *names);
 void il__mem_learn(struct mem_store *m, il_op *op, const struct mem_names *names);
+void il__mem_order_list(struct mem_store *m, il_op *op);
 
 #endif

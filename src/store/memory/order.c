@@ -4,7 +4,8 @@
  */
 #include "core/order.h"
 
-#include "core/key.h"
+#include <stdlib.h>
+
 #include "core/op.h"
 #include "store/memory/memory_internal.h"
 
@@ -42,15 +43,32 @@ judge(struct mem_store *m, il_op *op, const struct mem_hold *h)
     struct il__buf AUTO_BUF why   = { .n_bytes_max = 4096 };
     const char             *place = op->in.lock.place;
 
-    enum il__order_verdict verdict =
-        il__order_judge(&m->order, op->tenant, &hold, op->key, place, &why);
-    if (verdict == IL__ORDER_NEW)
-        IGNORE(il__order_add(&m->order, op->tenant, hold.key, il__key_class_bytes(hold.key),
-                             op->key, il__key_class_bytes(op->key), hold.place, place));
-    if (verdict == IL__ORDER_AGAINST && op->out.detail == NULL) {
+    unsigned verdict = il__order_judge(&m->order, op->tenant, &hold, op->key, place, &why);
+    bool     against = (verdict & IL__ORDER_AGAINST) != 0;
+    if ((verdict & IL__ORDER_LEARN) != 0) {
+        struct il__order_seen e = { .tenant      = op->tenant,
+                                    .first       = hold.key,
+                                    .then        = op->key,
+                                    .first_place = hold.place,
+                                    .then_place  = place,
+                                    .against     = against };
+        IGNORE(il__order_add(&m->order, &e));
+    }
+    if (against && op->out.detail == NULL) {
         op->out.flags |= IL_OUT_ORDER_WARNING;
         op->out.detail = il__op_strdup(op, il__buf_str(&why));
     }
+}
+
+/* By key, then by fence: the hold that is judged first gives its place to the edge. */
+static int
+compare_holds(const void *a, const void *b)
+{
+    const struct mem_hold *const *x = a;
+    const struct mem_hold *const *y = b;
+    int                           c = strcmp((*x)->key->key, (*y)->key->key);
+
+    return c != 0 ? c : ((*x)->fence > (*y)->fence) - ((*x)->fence < (*y)->fence);
 }
 
 /* Before a new request is granted, or after it was queued: learn from what the unit of work holds,
@@ -60,9 +78,20 @@ void
 il__mem_learn(struct mem_store *m, il_op *op, const struct mem_names *names)
 {
     struct mem_hold *h = il__mem_unit_first(m, names->unit, op->tenant, op->holder);
-    unsigned         n = 0;
+    struct mem_hold *holds[IL__ORDER_HOLDS_MAX];
+    size_t           n = 0;
 
     for (h = next_live(m, h); h != NULL && n < IL__ORDER_HOLDS_MAX;
-         h = next_live(m, il__mem_unit_next(h)), n++)
-        judge(m, op, h);
+         h = next_live(m, il__mem_unit_next(h)))
+        holds[n++] = h;
+    if (n > 1)
+        qsort(holds, n, sizeof *holds, compare_holds);
+    for (size_t i = 0; i < n; i++)
+        judge(m, op, holds[i]);
+}
+
+void
+il__mem_order_list(struct mem_store *m, il_op *op)
+{
+    il__order_list(&m->order, &m->ranks, op);
 }

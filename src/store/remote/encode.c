@@ -334,6 +334,8 @@ put_inputs(const struct remote_store *s, const il_op *op, struct remote_request 
     case IL_OP_USAGE:
         put_usage(op, r);
         return;
+    case IL_OP_ORDER_LIST:
+        return; /* the page is made here, from all edges of the tenant */
     case IL_OP_QUEUE_SET:
         put_queue_opts(&op->in.queue, r);
         return;

@@ -11,6 +11,25 @@
 #include "core/op.h"
 #include "store/remote/remote.h"
 
+/* [[tenant, first, then, first_place, then_place, against], …]. False: no memory. */
+static bool
+add_rows(const json_t *rows, struct il__order *ret)
+{
+    for (size_t i = 0; i < MIN(json_array_size(rows), IL__ORDER_EDGES_MAX); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (!il__order_add(ret, &(struct il__order_seen){
+                                    .tenant      = il__remote_text_at(row, 0),
+                                    .first       = il__remote_text_at(row, 1),
+                                    .then        = il__remote_text_at(row, 2),
+                                    .first_place = il__remote_text_at(row, 3),
+                                    .then_place  = il__remote_text_at(row, 4),
+                                    .against = il__remote_number_of(json_array_get(row, 5)) != 0,
+                                }))
+            return false;
+    }
+    return true;
+}
+
 /* The edges of the store; other processes may have learned some since. */
 static il_status
 load_edges(struct remote_store *s, il_error *reterr)
@@ -24,38 +43,28 @@ load_edges(struct remote_store *s, il_error *reterr)
     il_status st = il__remote_ask(s, &r, true, &a, reterr);
     if (st != IL_OK)
         return st;
-    const json_t *edges = json_object_get(a.reply.head, "edges");
     il__order_release(&s->order);
     s->order_n = -1;
-    for (size_t i = 0; i < MIN(json_array_size(edges), IL__ORDER_EDGES_MAX); i++) {
-        const json_t *e     = json_array_get(edges, i);
-        const char   *first = il__remote_text_at(e, 1);
-        const char   *then  = il__remote_text_at(e, 2);
-        if (!il__order_add(&s->order, il__remote_text_at(e, 0), first, strlen(first), then,
-                           strlen(then), il__remote_text_at(e, 3), il__remote_text_at(e, 4)))
-            return il__error_set(reterr, IL_NOMEM, "out of memory for the lock order");
-    }
+    if (!add_rows(json_object_get(a.reply.head, "edges"), &s->order))
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the lock order");
     s->order_n = il__remote_number(a.reply.head, "order_n");
     return IL_OK;
 }
 
 static il_status
-learn(struct remote_store *s, const il_op *op, const struct il__order_hold *hold, const char *place,
-      il_error *reterr)
+learn(struct remote_store *s, const struct il__order_seen *e, il_error *reterr)
 {
-    struct remote_request AUTO_REQUEST r           = { 0 };
-    struct remote_answer AUTO_ANSWER   a           = { 0 };
-    size_t                             first_bytes = il__key_class_bytes(hold->key);
-    size_t                             then_bytes  = il__key_class_bytes(op->key);
+    struct remote_request AUTO_REQUEST r = { 0 };
+    struct remote_answer AUTO_ANSWER   a = { 0 };
 
     il__remote_begin(&r, "x_learn");
-    il__remote_put_text(&r, "tenant", op->tenant);
-    il__remote_put_bytes(&r, "first", hold->key, first_bytes);
-    il__remote_put_bytes(&r, "then", op->key, then_bytes);
-    il__remote_put_text(&r, "first_place", hold->place);
-    il__remote_put_text(&r, "then_place", place);
-    if (!il__remote_end(&r) || !il__order_add(&s->order, op->tenant, hold->key, first_bytes,
-                                              op->key, then_bytes, hold->place, place))
+    il__remote_put_text(&r, "tenant", e->tenant);
+    il__remote_put_bytes(&r, "first", e->first, il__key_class_bytes(e->first));
+    il__remote_put_bytes(&r, "then", e->then, il__key_class_bytes(e->then));
+    il__remote_put_text(&r, "first_place", e->first_place);
+    il__remote_put_text(&r, "then_place", e->then_place);
+    il__remote_put_number(&r, "against", e->against);
+    if (!il__remote_end(&r) || !il__order_add(&s->order, e))
         return il__error_set(reterr, IL_NOMEM, "out of memory for the lock order");
     il_status st = il__remote_ask(s, &r, false, &a, reterr);
     if (st != IL_OK)
@@ -84,22 +93,23 @@ judge(struct remote_store *s, il_op *op, const struct il__order_hold *hold,
     struct il__buf AUTO_BUF why   = { .n_bytes_max = 4096 };
     const char             *place = place_of(op);
 
-    switch (il__order_judge(&s->order, op->tenant, hold, op->key, place, &why)) {
-    case IL__ORDER_NEW:
-        if (left->n_learn == 0)
-            return IL_OK;
-        left->n_learn--;
-        return learn(s, op, hold, place, reterr);
-    case IL__ORDER_AGAINST:
-        if (op->out.detail == NULL) { /* reported once; the acquire continues */
-            op->out.flags |= IL_OUT_ORDER_WARNING;
-            op->out.detail = il__op_strdup(op, il__buf_str(&why));
-        }
-        return IL_OK;
-    case IL__ORDER_FINE:
-    default:
-        return IL_OK;
+    unsigned verdict = il__order_judge(&s->order, op->tenant, hold, op->key, place, &why);
+    bool     against = (verdict & IL__ORDER_AGAINST) != 0;
+    if (against && op->out.detail == NULL) { /* reported once; the acquire continues */
+        op->out.flags |= IL_OUT_ORDER_WARNING;
+        op->out.detail = il__op_strdup(op, il__buf_str(&why));
     }
+    if ((verdict & IL__ORDER_LEARN) == 0 || left->n_learn == 0)
+        return IL_OK;
+    left->n_learn--;
+    return learn(s,
+                 &(struct il__order_seen){ .tenant      = op->tenant,
+                                           .first       = hold->key,
+                                           .then        = op->key,
+                                           .first_place = hold->place,
+                                           .then_place  = place,
+                                           .against     = against },
+                 reterr);
 }
 
 static il_status
@@ -161,4 +171,18 @@ il__remote_say_rank(const struct remote_store *s, il_op *op, const json_t *head)
         return false; /* the verb decides differently: they must not disagree */
     il__op_end(op, IL_ORDER, il__buf_str(&why));
     return true;
+}
+
+bool
+il__remote_order_list(const struct remote_store *s, il_op *op, const json_t *head)
+{
+    struct il__order order = { 0 };
+
+    if (op->type != IL_OP_ORDER_LIST || op->status != IL_OK)
+        return true;
+    bool ok = add_rows(json_object_get(head, "edges"), &order);
+    if (ok)
+        il__order_list(&order, &s->ranks, op);
+    il__order_release(&order);
+    return ok;
 }

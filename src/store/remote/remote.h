@@ -288,6 +288,8 @@ il_status il__remote_learn(struct remote_store *s, il_op *op, const struct remot
 void il__remote_forget_order(struct remote_store *s);
 /* ORDER: the words. False: no memory. */
 bool il__remote_say_rank(const struct remote_store *s, il_op *op, const json_t *head) MUST_USE;
+/* ORDER_LIST: the page, from all edges of the tenant. False: no memory. */
+bool il__remote_order_list(const struct remote_store *s, il_op *op, const json_t *head) MUST_USE;
 
 il_status il__remote_sweep(struct remote_store *s, il_op *op, il_error *reterr) MUST_USE;
 

@@ -9,51 +9,57 @@
 #include "core/op.h"
 #include "store/sqlite/sqlite_internal.h"
 
+/* Add the edges that a statement returns. */
 static bool
-load_edges(struct sq_store *s)
+add_rows(struct sq_conn *c, sqlite3_stmt *row, struct il__order *ret)
 {
-    struct sq_conn *c   = &s->conn;
-    sqlite3_stmt   *row = il__sq_use(c, SQ_order_load);
-    int             rc;
+    int rc;
 
-    if (s->order_n == s->state.order_n)
-        return true;
-    il__order_release(&s->order);
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
-        const char *first = il__sq_text(row, 1);
-        const char *then  = il__sq_text(row, 2);
-        if (s->order.n >= IL__ORDER_EDGES_MAX)
-            continue;
-        if (!il__order_add(&s->order, il__sq_text(row, 0), first, strlen(first), then, strlen(then),
-                           il__sq_text(row, 3), il__sq_text(row, 4))) {
+        struct il__order_seen e = { .tenant      = il__sq_text(row, 0),
+                                    .first       = il__sq_text(row, 1),
+                                    .then        = il__sq_text(row, 2),
+                                    .first_place = il__sq_text(row, 3),
+                                    .then_place  = il__sq_text(row, 4),
+                                    .against     = sqlite3_column_int(row, 5) != 0 };
+        if (ret->n < IL__ORDER_EDGES_MAX && !il__order_add(ret, &e)) {
             (void)sqlite3_reset(row);
-            return il__sq_no_memory(&s->conn);
+            return il__sq_no_memory(c);
         }
     }
-    s->order_n = s->state.order_n;
     return rc == SQLITE_DONE;
 }
 
 static bool
-learn(struct sq_store *s, const il_op *op, const struct il__order_hold *hold, const char *place)
+load_edges(struct sq_store *s)
 {
-    struct sq_conn *c           = &s->conn;
-    sqlite3_stmt   *stmt        = il__sq_use(c, SQ_order_add);
-    size_t          first_bytes = il__key_class_bytes(hold->key);
-    size_t          then_bytes  = il__key_class_bytes(op->key);
+    if (s->order_n == s->state.order_n)
+        return true;
+    il__order_release(&s->order);
+    if (!add_rows(&s->conn, il__sq_use(&s->conn, SQ_order_load), &s->order))
+        return false;
+    s->order_n = s->state.order_n;
+    return true;
+}
 
-    if (!il__order_add(&s->order, op->tenant, hold->key, first_bytes, op->key, then_bytes,
-                       hold->place, place))
+static bool
+learn(struct sq_store *s, const struct il__order_seen *e)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_order_add);
+
+    if (!il__order_add(&s->order, e))
         return il__sq_no_memory(&s->conn);
     s->order_n = ++s->state.order_n;
-    return il__sq_bind_text(c, stmt, 1, op->tenant) &&
-           il__sq_bind_bytes(c, stmt, 2, hold->key, first_bytes) &&
-           il__sq_bind_bytes(c, stmt, 3, op->key, then_bytes) &&
-           il__sq_bind_text(c, stmt, 4, hold->place) && il__sq_bind_text(c, stmt, 5, place) &&
+    return il__sq_bind_text(c, stmt, 1, e->tenant) &&
+           il__sq_bind_bytes(c, stmt, 2, e->first, il__key_class_bytes(e->first)) &&
+           il__sq_bind_bytes(c, stmt, 3, e->then, il__key_class_bytes(e->then)) &&
+           il__sq_bind_text(c, stmt, 4, e->first_place) &&
+           il__sq_bind_text(c, stmt, 5, e->then_place) && il__sq_bind_int(c, stmt, 6, e->against) &&
            il__sq_run(c, stmt);
 }
 
-/* A violation of the learned order is reported once, and the acquire continues. A new edge is
+/* A violation of the known order is reported once, and the acquire continues. A new edge is
  * learned. */
 static bool
 judge(struct sq_store *s, il_op *op, const struct il__order_hold *hold)
@@ -61,19 +67,20 @@ judge(struct sq_store *s, il_op *op, const struct il__order_hold *hold)
     struct il__buf AUTO_BUF why   = { .n_bytes_max = 4096 };
     const char             *place = op->in.lock.place != NULL ? op->in.lock.place : "";
 
-    switch (il__order_judge(&s->order, op->tenant, hold, op->key, place, &why)) {
-    case IL__ORDER_NEW:
-        return learn(s, op, hold, place);
-    case IL__ORDER_AGAINST:
-        if (op->out.detail == NULL) {
-            op->out.flags |= IL_OUT_ORDER_WARNING;
-            op->out.detail = il__op_strdup(op, il__buf_str(&why));
-        }
-        return true;
-    case IL__ORDER_FINE:
-    default:
-        return true;
+    unsigned verdict = il__order_judge(&s->order, op->tenant, hold, op->key, place, &why);
+    bool     against = (verdict & IL__ORDER_AGAINST) != 0;
+    if (against && op->out.detail == NULL) {
+        op->out.flags |= IL_OUT_ORDER_WARNING;
+        op->out.detail = il__op_strdup(op, il__buf_str(&why));
     }
+    return (verdict & IL__ORDER_LEARN) == 0 || learn(s, &(struct il__order_seen){
+                                                            .tenant      = op->tenant,
+                                                            .first       = hold->key,
+                                                            .then        = op->key,
+                                                            .first_place = hold->place,
+                                                            .then_place  = place,
+                                                            .against     = against,
+                                                        });
 }
 
 /* What the unit of work holds, in the scratch arena. */
@@ -147,4 +154,18 @@ il__sq_learn(struct sq_store *s, il_op *op)
             return false;
     }
     return true;
+}
+
+/* From the rows, not from our copy of them, which belongs to the writer. */
+bool
+il__sq_order_list(struct sq_conn *c, const struct il__ranks *ranks, il_op *op)
+{
+    sqlite3_stmt    *row   = il__sq_use(c, SQ_order_of_tenant);
+    struct il__order order = { 0 };
+
+    bool ok = il__sq_bind_text(c, row, 1, op->tenant) && add_rows(c, row, &order);
+    if (ok)
+        il__order_list(&order, ranks, op);
+    il__order_release(&order);
+    return ok;
 }

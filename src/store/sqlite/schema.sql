@@ -87,6 +87,7 @@ CREATE TABLE il_order (
     then_       TEXT NOT NULL,
     first_place TEXT NOT NULL,
     then_place  TEXT NOT NULL,
+    against     INTEGER NOT NULL, -- the opposite was known when it was learned
     PRIMARY KEY (tenant, first, then_)
 ) STRICT, WITHOUT ROWID;
 

@@ -77,6 +77,8 @@ carry_out(struct sq_store *s, il_op *op)
         return il__sq_check_fence(&s->conn, &s->state, op);
     case IL_OP_USAGE:
         return il__sq_usage(&s->conn, op);
+    case IL_OP_ORDER_LIST:
+        return il__sq_order_list(&s->conn, &s->ranks, op);
     case IL_OP_SWEEP:
         return il__sq_sweep(s, op) && il__sq_run_sweep(s, op) && il__sq_once_sweep(s, op) &&
                il__sq_queue_sweep(s, op) && il__sq_cache_sweep(s, op);
@@ -324,8 +326,10 @@ sq_apply(struct il__store *base, il_op *const *ops, size_t n, size_t *ret_done, 
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static bool
-read_op(struct sq_conn *c, const struct sq_state *st, void **arena, il_op *op)
+read_op(struct sq_store *s, const struct sq_state *st, void **arena, il_op *op)
 {
+    struct sq_conn *c = &s->reader;
+
     switch (il__op_family(op->type)) {
     case IL__FAMILY_RUN:
         return il__sq_run_read(c, st, arena, op);
@@ -341,6 +345,8 @@ read_op(struct sq_conn *c, const struct sq_state *st, void **arena, il_op *op)
             return il__sq_get(c, st, op);
         if (op->type == IL_OP_USAGE)
             return il__sq_usage(c, op);
+        if (op->type == IL_OP_ORDER_LIST)
+            return il__sq_order_list(c, &s->ranks, op);
         return op->type == IL_OP_LIST ? il__sq_list(c, st, op) : il__sq_check_fence(c, st, op);
     }
 }
@@ -359,7 +365,7 @@ read_ops(struct sq_store *s, il_op *const *ops, size_t n, size_t *ret_done)
         il_op *op = ops[i];
         if (il__op_refused(op))
             continue;
-        ok = read_op(c, &st, &arena, op);
+        ok = read_op(s, &st, &arena, op);
         il__arena_clear(&arena);
     }
     *ret_done = i;

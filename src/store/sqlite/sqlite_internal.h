@@ -406,6 +406,7 @@ bool il__sq_break(struct sq_store *s, il_op *op);
 bool il__sq_sweep(struct sq_store *s, il_op *op);
 bool il__sq_rank(struct sq_store *s, il_op *op);  /* op->status is IL_OK, or IL_ORDER */
 bool il__sq_learn(struct sq_store *s, il_op *op); /* from what the unit of work holds */
+bool il__sq_order_list(struct sq_conn *c, const struct il__ranks *ranks, il_op *op);
 bool il__sq_search_deadlock(struct sq_store *s, const char *tenant, const char *const *holders,
                             size_t n, uint64_t *ret_ticket, struct il__buf *why, bool *ret_found);
 /* get, list and check_fence work on either connection. */

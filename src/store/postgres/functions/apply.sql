@@ -67,6 +67,7 @@ BEGIN
     WHEN 'run_get'       THEN RETURN v_run_get(o, d, now, wall);
     WHEN 'run_list'      THEN RETURN v_run_list(o, d, now, wall);
     WHEN 'usage'         THEN RETURN v_usage(o, d, now, wall);
+    WHEN 'order_list'    THEN RETURN v_order_list(o, d, now, wall);
     WHEN 'x_overdue'     THEN RETURN v_x_overdue(o, d, now, wall);
     WHEN 'x_waits'       THEN RETURN v_x_waits(o, d, now, wall);
     WHEN 'x_queue'       THEN RETURN v_x_queue(o, d, now, wall);

@@ -147,8 +147,21 @@ BEGIN
     RETURN jsonb_build_object(
         'status', @STATUS_OK@, 'order_n', (SELECT order_n FROM state),
         'edges', to_jsonb(ARRAY(SELECT jsonb_build_array(tenant, first, then_, first_place,
-                                                         then_place)
+                                                         then_place, against)
                                   FROM order_edge ORDER BY n LIMIT @ORDER_EDGES_MAX@)));
+END
+$$;
+
+-- The edges of one tenant, all of them: the library makes the page.
+CREATE OR REPLACE FUNCTION v_order_list(o jsonb, d bytea, now bigint, wall bigint) RETURNS jsonb
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN jsonb_build_object(
+        'status', @STATUS_OK@,
+        'edges', to_jsonb(ARRAY(SELECT jsonb_build_array(tenant, first, then_, first_place,
+                                                         then_place, against)
+                                  FROM order_edge WHERE tenant = o ->> 'tenant'
+                                 LIMIT @ORDER_EDGES_MAX@)));
 END
 $$;
 
@@ -160,10 +173,10 @@ DECLARE
 BEGIN
     SELECT order_n INTO learned FROM state FOR NO KEY UPDATE;
     IF learned < @ORDER_EDGES_MAX@ THEN
-        INSERT INTO order_edge (tenant, first, then_, n, first_place, then_place)
+        INSERT INTO order_edge (tenant, first, then_, n, first_place, then_place, against)
         VALUES (o ->> 'tenant', o ->> 'first', o ->> 'then', learned + 1,
                 coalesce(o ->> 'first_place', ''),
-                coalesce(o ->> 'then_place', ''))
+                coalesce(o ->> 'then_place', ''), (o ->> 'against')::int)
         ON CONFLICT DO NOTHING;
         IF FOUND THEN
             learned := learned + 1;

@@ -114,5 +114,6 @@ CREATE TABLE order_edge (
     n           int  NOT NULL,
     first_place text NOT NULL,
     then_place  text NOT NULL,
+    against     int  NOT NULL, -- 1: the opposite was known when it was learned
     PRIMARY KEY (tenant, first, then_)
 );

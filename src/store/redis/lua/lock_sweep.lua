@@ -148,13 +148,24 @@ end
 
 -- ---- lock order ---------------------------------------------------------------------------------
 
--- Edges in the order in which they were learned: lo tells whether one is known, lol lists them.
-V.x_edges = function(c)
-  local edges = {}
-  for i, row in ipairs(redis.call('LRANGE', c.tag .. ':lol', 0, @ORDER_EDGES_MAX@ - 1)) do
-    edges[i] = { cmsgpack.unpack(row) }
+-- Edges in the order in which they were learned: lo tells whether one is known, lol lists them. t:
+-- only of this tenant.
+local function edges(c, t)
+  local found = {}
+  for _, row in ipairs(redis.call('LRANGE', c.tag .. ':lol', 0, @ORDER_EDGES_MAX@ - 1)) do
+    local edge = { cmsgpack.unpack(row) }
+    if not t or edge[1] == t then found[#found + 1] = edge end
   end
-  return { status = @STATUS_OK@, order_n = redis.call('HLEN', c.tag .. ':lo'), edges = edges }
+  return found
+end
+
+V.x_edges = function(c)
+  return { status = @STATUS_OK@, order_n = redis.call('HLEN', c.tag .. ':lo'), edges = edges(c) }
+end
+
+-- All edges of the tenant: the library makes the page.
+V.order_list = function(c, o)
+  return { status = @STATUS_OK@, edges = edges(c, o.tenant) }
 end
 
 V.x_learn = function(c, o)
@@ -165,7 +176,7 @@ V.x_learn = function(c, o)
   if n < @ORDER_EDGES_MAX@ and redis.call('HSETNX', known, id, '') == 1 then
     n = n + 1
     redis.call('RPUSH', c.tag .. ':lol',
-      cmsgpack.pack(o.tenant, o.first, o['then'], first_place, then_place))
+      cmsgpack.pack(o.tenant, o.first, o['then'], first_place, then_place, o.against))
   end
   return { status = @STATUS_OK@, order_n = n }
 end

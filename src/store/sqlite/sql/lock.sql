@@ -128,11 +128,17 @@ DELETE FROM il_ended
 
 -- name: order_add
 -- Learn an edge.
--- params:  1 tenant  2 first  3 then_  4 first_place  5 then_place
-INSERT OR IGNORE INTO il_order (tenant, first, then_, first_place, then_place)
-VALUES (?1, ?2, ?3, ?4, ?5);
+-- params:  1 tenant  2 first  3 then_  4 first_place  5 then_place  6 against
+INSERT OR IGNORE INTO il_order (tenant, first, then_, first_place, then_place, against)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
 -- name: order_load
 -- All learned edges; there are few (IL__ORDER_EDGES_MAX).
--- returns: tenant, first, then_, first_place, then_place
-SELECT tenant, first, then_, first_place, then_place FROM il_order;
+-- returns: tenant, first, then_, first_place, then_place, against
+SELECT tenant, first, then_, first_place, then_place, against FROM il_order;
+
+-- name: order_of_tenant
+-- The same of one tenant.
+-- params:  1 tenant
+-- returns: as order_load
+SELECT tenant, first, then_, first_place, then_place, against FROM il_order WHERE tenant = ?1;
