@@ -142,6 +142,7 @@ def test_everything_answers():
         lib.eventually(lambda: d.get("/queues/mails/jobs?state=COMPLETED")["items"], 20, "a job that is done")
         lib.eventually(lambda: {"order", "export"} <= {i["key"].partition(":")[0] for i in d.get("/locks")["items"]}, 20, "locks")
         lib.eventually(lambda: d.get("/locks?waiters=true")["items"], 20, "a waiter")
+        lib.eventually(lambda: [e for e in d.get("/locks/order")["items"] if e["inverted"]], 60, "an inversion of the lock order")
         lib.eventually(lambda: [s for s in d.get("/samples")["samples"] if s["locks"] > 0], 25, "a sample")
 
 

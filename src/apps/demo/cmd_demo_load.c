@@ -1,7 +1,7 @@
 /*
  * cmd_demo_load.c: a thread that talks to the server of the demo as an application would: first it
- * loads sample data, then it gives the server a little to do, about four requests a second, so that
- * there is something to see.
+ * loads sample data, then it gives the server a little to do, about seven requests a second, so
+ * that there is something to see.
  *
  * Whatever fails is tried again with the next turn: the server may have been killed.
  */
@@ -34,7 +34,7 @@ struct load {
     struct demo *d;
     il          *h;
     size_t       n_steps; /* of the sample data, done */
-    uint64_t     turn;
+    uint64_t     turn, n_customers;
     uint64_t     random;
     struct cart  carts[CARTS];
 };
@@ -215,7 +215,9 @@ shop(struct load *l)
         cart->holder[0] = '\0';
         return;
     }
-    if (below(l, 30) == 0) {
+    if (l->n_customers++ % 12 == 5) {
+        (void)snprintf(cart->order, sizeof cart->order, "order:returned");
+        (void)snprintf(cart->stock, sizeof cart->stock, "stock:returned");
         if (acquire(l, cart, cart->stock, "shop/refund.py:41", &cart->stock_fence))
             IGNORE(acquire(l, cart, cart->order, "shop/refund.py:47", &cart->order_fence));
     } else if (acquire(l, cart, cart->order, "shop/checkout.py:88", &cart->order_fence)) {
