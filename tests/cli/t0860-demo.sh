@@ -22,6 +22,9 @@ is "..." "$out" 200
 gives "... once" 0 sign_in
 is "..." "$out" 401
 
+eval "$(grep -o 'demo() {.*}' "$work/demo.out")"
+gives "a line to try" 0 demo pause-holder
+like "... says what to watch" "$out" '*"watch":"Its lease of 5s ends.*'
 gives "trigger" 0 ask -XPOST "$URL/pipelines/run/slow"
 json "... is new" "d['status'] == 'PENDING'"
 id=$(value pipeline_logging_id <<<"$out")
