@@ -34,7 +34,7 @@ build: ## build/interlock, and the library in build/src (the default)
 	$(call compile,build,-Dtests=false)
 	@ln -sfn src/cli/interlock build/interlock
 
-run: build ## see it work: a server with sample pipelines, and what to try; Ctrl-C ends it
+run: build ## see everything at work, with a link to the admin page; Ctrl-C ends it
 	@build/interlock demo
 
 race: build ## see it work: wrappers that race for a key

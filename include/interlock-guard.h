@@ -366,6 +366,12 @@ typedef struct il_guard_target {
  * IL_ORDER, IL_INVAL (several rows match; no primary key), and as il_guard_exec(). */
 IL_API IL_MUST_USE il_status il_guard_lock(il_guard_tx *tx, const il_guard_target *row,
                                            il_guard_id *ret_id, il_error *reterr);
+/* Lock one row, then run a query that reads: what il_guard_lock() and il_guard_exec() do, in one
+ * round trip where the row is not held yet and the database is PostgreSQL. The query sees what was
+ * committed before the lock was granted. It runs even if there is no such row (IL_NOT_FOUND), but
+ * then none of its rows is given. */
+IL_API IL_MUST_USE il_status il_guard_lock_read(il_guard_tx *tx, const il_guard_target *row,
+                                                const il_guard_query *query, il_error *reterr);
 /* Lock all rows whose `column` has one of the values, in the order of their primary keys.
  * row->key are further conditions (n_key may be 0). A NULL matches nothing here. *ret_n: how many
  * were found. */

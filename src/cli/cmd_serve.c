@@ -82,8 +82,9 @@ set_shown(const struct apps_config *c, struct http_options *o)
 }
 
 struct serving {
-    const struct cli   *cli;
-    struct apps_config *apps;
+    const struct cli      *cli;
+    struct apps_config    *apps;
+    const struct http_app *present[IL_APP_COUNT + 1];
 };
 
 static il_status
@@ -148,6 +149,19 @@ set_options(const struct cli *cli, struct http_options *o)
     set_changeable(&cli->config, o);
 }
 
+/* The apps that this configuration has: see http_app.setting. */
+static void
+set_apps(struct serving *s, struct http_options *o)
+{
+    o->apps   = s->present;
+    o->n_apps = 0;
+    for (size_t i = 0; i < IL_APP_COUNT; i++) {
+        const char *setting = il__apps[i]->setting;
+        if (setting == NULL || http_setting_text(&s->apps->apps.config, setting) != NULL)
+            s->present[o->n_apps++] = il__apps[i];
+    }
+}
+
 /* $INTERLOCK_LINK, "KEY_ID TOKEN": the process that starts this server shows a link that signs in
  * once (http_options.link_token). `text` holds the words. */
 static il_status
@@ -191,9 +205,7 @@ il__cli_cmd_serve(struct cli *cli)
                                     .reload_cookie = &serving,
                                     .open_store    = open_store,
                                     .open_cookie   = cli,
-                                    .is_away       = il__cli_store_is_away,
-                                    .apps          = il__apps,
-                                    .n_apps        = IL_APP_COUNT };
+                                    .is_away       = il__cli_store_is_away };
     char                link[LINK_BYTES_MAX] = "";
     il_error            err                  = { 0 };
     il_status           st                   = check_use(cli, &err);
@@ -211,6 +223,7 @@ il__cli_cmd_serve(struct cli *cli)
         st = il__error_set(&err, IL_NOMEM, "out of memory");
     if (st == IL_OK) {
         set_shown(serving.apps, &o);
+        set_apps(&serving, &o);
         st = il__http_serve(&o, &err);
     }
     apps_config_free(serving.apps);

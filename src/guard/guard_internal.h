@@ -114,6 +114,10 @@ struct guard_ops {
     il_status (*commit)(struct guard_conn *c, il_error *reterr);
     void (*rollback)(struct guard_conn *c);
     il_status (*run)(struct guard_conn *c, struct guard_statement *s, il_error *reterr);
+    /* Run two in one round trip; if the first fails, the second is not run. NULL: there are no
+     * round trips. */
+    il_status (*run_both)(struct guard_conn *c, struct guard_statement *first,
+                          struct guard_statement *second, il_error *reterr);
     /* depth: 1 is the outermost. */
     il_status (*savepoint)(struct guard_conn *c, enum guard_savepoint what, unsigned depth,
                            il_error *reterr);
@@ -262,6 +266,12 @@ bool il__guard_is_conflict(il_status st, const il_error *err);
 il_status il__guard_fail(il_guard_tx *tx, il_status st, const il_error *err);
 /* Run a statement of our own. */
 il_status il__guard_run(il_guard_tx *tx, struct guard_statement *s, il_error *reterr) MUST_USE;
+/* The same after another one, in one round trip; the engine has run_both. */
+il_status il__guard_run_both(il_guard_tx *tx, struct guard_statement *first,
+                             struct guard_statement *second, il_error *reterr) MUST_USE;
+/* Check a query of the caller's. */
+il_status il__guard_query(il_guard_tx *tx, const il_guard_query *query, struct guard_statement *ret,
+                          il_error *reterr) MUST_USE;
 /* The limit of a transaction that begins now. */
 struct guard_limit il__guard_limit(const il_guard_tx_opts *o);
 il_status il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_attempt,

@@ -100,11 +100,10 @@ check_target(il_guard_tx *tx, const il_guard_target *row, bool many, il_error *r
     return il__guard_usable(tx, reterr);
 }
 
-/* The primary key, if the key is it and consists of integers: its values in the order of its
- * columns. Of a text the database may keep another form (a uuid in capitals, a char(n)). */
+/* Is the key the primary key? Then its values as they were given, in the order of its columns. */
 static bool
-id_of_key(const struct guard_table *t, const il_guard_target *row,
-          il_guard_value values[IL_GUARD_KEY_COLUMNS_MAX])
+given_id(const struct guard_table *t, const il_guard_target *row,
+         il_guard_value values[IL_GUARD_KEY_COLUMNS_MAX])
 {
     if (row->n_key != t->n_key)
         return false;
@@ -112,9 +111,21 @@ id_of_key(const struct guard_table *t, const il_guard_target *row,
         size_t j = 0;
         while (j < row->n_key && strcmp(row->key[j].name, t->key[i]) != 0)
             j++;
-        if (j == row->n_key || !t->key_is_int[i] || row->key[j].value.type != IL_GUARD_INT)
+        if (j == row->n_key || row->key[j].value.type == IL_GUARD_DOUBLE)
             return false;
         values[i] = row->key[j].value;
+    }
+    return true;
+}
+
+/* Do values that were given say which row it is? Integers do. Of a text the database may keep
+ * another form (a uuid in capitals, a char(n)); but one that it has returned means that row. */
+static bool
+is_known(il_guard_tx *tx, const struct guard_table *t, const il_guard_id *given)
+{
+    for (size_t i = 0; i < t->n_key; i++) {
+        if (!t->key_is_int[i] || given->values[i].type != IL_GUARD_INT)
+            return il__guard_held(tx, t, given) != NULL;
     }
     return true;
 }
@@ -178,8 +189,8 @@ il__guard_prepare(il_guard_tx *tx, const il_guard_target *row, struct guard_tabl
         st = il__error_set(reterr, IL_INVAL, "table %s has no primary key", row->table);
     if (st != IL_OK)
         return st;
-    known = id_of_key(t, row, values);
     id.n  = t->n_key;
+    known = given_id(t, row, values) && is_known(tx, t, &id);
     if (!known && il__guard_order_needs_id(tx, row)) {
         st = peek(tx, t, row, &id, reterr);
         if (st != IL_OK)
@@ -260,6 +271,98 @@ il_guard_lock(il_guard_tx *tx, const il_guard_target *row, il_guard_id *ret_id, 
     if (st == IL_OK)
         st = il__guard_hold(tx, row, t, &ids[0], il__clock_boot_ns() - began_ns, ret_id, reterr);
     return st == IL_OK ? IL_OK : il__guard_fail(tx, st, reterr);
+}
+
+/* ---- one row, and a query -------------------------------------------------------------------- */
+
+/* A row that is being locked, and the query that follows. */
+struct locking {
+    struct guard_rows rows;
+    int64_t           at_ns; /* when the lock was granted */
+    il_guard_row_fn  *each;  /* of the query */
+    void             *cookie;
+};
+
+static int
+take_locked(void *cookie, const il_guard_row *row)
+{
+    struct locking *l = cookie;
+
+    l->at_ns = il__clock_boot_ns();
+    return il__guard_take_rows(&l->rows, row);
+}
+
+static int
+give_read(void *cookie, const il_guard_row *row)
+{
+    const struct locking *l = cookie;
+
+    return l->rows.n_rows == 1 && l->each != NULL ? l->each(l->cookie, row) : 0;
+}
+
+/* In one round trip. *ret_there: such a row was there; else nothing has happened. */
+static il_status
+lock_and_read(il_guard_tx *tx, const il_guard_target *row, struct guard_table *t,
+              const struct guard_statement *read, bool *ret_there, il_error *reterr)
+{
+    AUTO_SQL struct guard_sql q;
+    il_guard_id               ids[2];
+    struct locking l = { .rows   = { .tx = tx, .ids = ids, .n_key = t->n_key, .ids_max = 2 },
+                         .each   = read->each,
+                         .cookie = read->cookie };
+
+    il__guard_sql_init(&q);
+    il_status st = lock_sql(tx, t, row, &q, reterr);
+    if (st == IL_OK && q.text.failed)
+        st = il__error_set(reterr, IL_NOMEM, "out of memory for a statement");
+    if (st != IL_OK)
+        return st;
+    struct guard_statement lock = { .sql      = il__buf_str(&q.text),
+                                    .values   = q.values,
+                                    .n_values = q.n_values,
+                                    .each     = take_locked,
+                                    .cookie   = &l };
+    struct guard_statement then = *read;
+    then.each                   = give_read;
+    then.cookie                 = &l;
+    int64_t began_ns            = il__clock_boot_ns();
+    st                          = il__guard_run_both(tx, &lock, &then, reterr);
+    if (st == IL_OK && l.rows.failed)
+        st = il__guard_fail(tx, il__error_set(reterr, IL_NOMEM, "out of memory for a row"), NULL);
+    if (st == IL_OK && l.rows.n_rows > 1)
+        st = several(tx, row, reterr);
+    *ret_there = st == IL_OK && l.rows.n_rows == 1;
+    if (!*ret_there)
+        return st;
+    if (il__guard_held(tx, t, &ids[0]) == NULL) /* it may have become another row since */
+        st = il__guard_order(tx, row, t, &ids[0], reterr);
+    if (st == IL_OK)
+        st = il__guard_hold(tx, row, t, &ids[0], l.at_ns - began_ns, NULL, reterr);
+    tx->n_queries++; /* the one that was read under the lock */
+    return st == IL_OK ? IL_OK : il__guard_fail(tx, st, reterr);
+}
+
+il_status
+il_guard_lock_read(il_guard_tx *tx, const il_guard_target *row, const il_guard_query *query,
+                   il_error *reterr)
+{
+    struct guard_table    *t    = NULL;
+    struct guard_held     *held = NULL;
+    struct guard_statement read;
+    bool                   there = false;
+
+    il_status st = il__guard_prepare(tx, row, &t, &held, reterr);
+    if (st == IL_OK)
+        st = il__guard_query(tx, query, &read, reterr);
+    if (st != IL_OK)
+        return st;
+    if (held == NULL && tx->c->ops->run_both != NULL && !il__guard_sets_path(query->sql)) {
+        st = lock_and_read(tx, row, t, &read, &there, reterr);
+        if (st != IL_OK || there)
+            return st;
+    }
+    st = il_guard_lock(tx, row, NULL, reterr); /* it may have come meanwhile */
+    return st == IL_OK ? il_guard_exec(tx, query, NULL, reterr) : st;
 }
 
 /* ---- many rows ------------------------------------------------------------------------------- */

@@ -345,14 +345,11 @@ statement_deadline(const struct postgres_guard *g)
 }
 
 static il_status
-postgres_run(struct guard_conn *c, struct guard_statement *s, il_error *reterr)
+run(struct postgres_guard *g, struct guard_statement *s, struct postgres_run *how, il_error *reterr)
 {
-    struct postgres_guard *g   = il__guard_postgres_from(c);
-    struct postgres_run    how = { .until_ns = statement_deadline(g), .is_script = s->is_script };
-
     if (s->is_theirs && il__guard_ends_transaction(s->sql, true))
         return il__error_set(reterr, IL_INVAL, "%s: %s", g->url.shown, GUARD_REFUSE_TEXT);
-    il_status st = il__guard_postgres_run(g, s, &how, reterr);
+    il_status st = il__guard_postgres_run(g, s, how, reterr);
     if (st == IL_OK && il__pq->PQtransactionStatus(g->conn.pq) != PQTRANS_INTRANS) {
         /* no statement does that; if one did, nothing may follow it */
         il__guard_postgres_close(g);
@@ -360,6 +357,25 @@ postgres_run(struct guard_conn *c, struct guard_statement *s, il_error *reterr)
                            g->url.shown);
     }
     return st;
+}
+
+static il_status
+postgres_run(struct guard_conn *c, struct guard_statement *s, il_error *reterr)
+{
+    struct postgres_guard *g   = il__guard_postgres_from(c);
+    struct postgres_run    how = { .until_ns = statement_deadline(g), .is_script = s->is_script };
+
+    return run(g, s, &how, reterr);
+}
+
+static il_status
+postgres_run_both(struct guard_conn *c, struct guard_statement *first,
+                  struct guard_statement *second, il_error *reterr)
+{
+    struct postgres_guard *g   = il__guard_postgres_from(c);
+    struct postgres_run    how = { .until_ns = statement_deadline(g), .before = first };
+
+    return run(g, second, &how, reterr);
 }
 
 /* ---- savepoints ------------------------------------------------------------------------------ */
@@ -399,14 +415,15 @@ postgres_run_in_savepoint(struct guard_conn *c, struct guard_statement *s, unsig
                           il_error *reterr)
 {
     struct postgres_guard *g = il__guard_postgres_from(c);
-    char                   before[SAVEPOINT_BYTES], after[SAVEPOINT_BYTES];
+    char                   set[SAVEPOINT_BYTES], release[SAVEPOINT_BYTES];
     char                   sqlstate[PG_SQLSTATE_BYTES];
+    struct guard_statement before = { .sql = set }, after = { .sql = release };
     struct postgres_run    how = { .until_ns = statement_deadline(g),
-                                   .before   = before,
-                                   .after    = after };
+                                   .before   = &before,
+                                   .after    = &after };
 
-    fill_savepoint(before, sql_postgres_savepoint, depth);
-    fill_savepoint(after, sql_postgres_savepoint_release, depth);
+    fill_savepoint(set, sql_postgres_savepoint, depth);
+    fill_savepoint(release, sql_postgres_savepoint_release, depth);
     il_status st = il__guard_postgres_run(g, s, &how, reterr);
     if (st == IL_OK || g->conn.pq == NULL)
         return st;
@@ -485,6 +502,7 @@ static const struct guard_ops postgres_ops = {
     .commit           = postgres_commit,
     .rollback         = postgres_rollback,
     .run              = postgres_run,
+    .run_both         = postgres_run_both,
     .savepoint        = postgres_savepoint,
     .run_in_savepoint = postgres_run_in_savepoint,
     .is_lost          = postgres_is_lost,

@@ -36,12 +36,12 @@ il__guard_postgres_from(struct guard_conn *c)
 
 /* How a statement is run. */
 struct postgres_run {
-    int64_t     until_ns;   /* timeout; 0 = never */
-    bool        to_the_end; /* not interruptible */
-    const char *before;     /* statements around it, in the same round trip; NULL: none */
-    const char *after;
-    bool        is_script; /* several statements, without values and rows */
-    char        tag[16];   /* filled: INSERT, COMMIT, … */
+    int64_t                 until_ns;   /* timeout; 0 = never */
+    bool                    to_the_end; /* not interruptible */
+    struct guard_statement *before;     /* one before it in the same round trip; NULL: none */
+    struct guard_statement *after;      /* and one after it; NULL: none */
+    bool                    is_script;  /* several statements, without values and rows */
+    char                    tag[16];    /* filled: INSERT, COMMIT, … */
 };
 
 /*

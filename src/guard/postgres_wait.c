@@ -422,36 +422,33 @@ take_results(struct postgres_guard *g, struct guard_statement *s, struct postgre
 /* ---- running --------------------------------------------------------------------------------- */
 
 static bool
-send_text(struct postgres_guard *g, const char *sql)
-{
-    return il__pq->PQsendQueryParams(g->conn.pq, sql, 0, NULL, NULL, NULL, NULL, 0) == 1;
-}
-
-static bool
 send(struct postgres_guard *g, const struct guard_statement *s, const struct postgres_run *how)
 {
     if (how->is_script)
         return il__pq->PQsendQuery(g->conn.pq, s->sql) == 1;
     if (how->before == NULL)
         return send_values(g, s);
-    return il__pq->PQenterPipelineMode(g->conn.pq) == 1 && send_text(g, how->before) &&
-           send_values(g, s) && send_text(g, how->after) && il__pq->PQpipelineSync(g->conn.pq) == 1;
+    return il__pq->PQenterPipelineMode(g->conn.pq) == 1 && send_values(g, how->before) &&
+           send_values(g, s) && (how->after == NULL || send_values(g, how->after)) &&
+           il__pq->PQpipelineSync(g->conn.pq) == 1;
 }
 
 /* The results of each statement of a pipeline end with NULL, the pipeline itself with a sync. */
 static il_status
 take_pipeline(struct postgres_guard *g, struct guard_statement *s, struct postgres_run *how,
-              bool *more, il_error *reterr)
+              il_error *reterr)
 {
-    il_status st   = IL_OK;
-    bool      sync = false;
+    struct guard_statement *const parts[] = { how->before, s, how->after };
+    struct guard_statement        end     = { .sql = NULL };
+    il_status                     st      = IL_OK;
+    bool                          sync    = false;
 
-    for (int i = 0; !sync && g->conn.pq != NULL; i++) {
-        bool is_rows = i == 1 && *more; /* those of the statement in the middle */
-        if (i == 1)
-            (void)il__pq->PQsetSingleRowMode(g->conn.pq);
-        bool wanted = is_rows;
-        st          = take_results(g, s, how, is_rows ? more : &wanted, st, &sync, reterr);
+    for (size_t i = 0; !sync && g->conn.pq != NULL; i++) {
+        struct guard_statement *part = i < ARRAY_LEN(parts) && parts[i] != NULL ? parts[i] : &end;
+        bool                    more = part->each != NULL;
+        if (more)
+            (void)il__pq->PQsetSingleRowMode(g->conn.pq); /* fails only after a failure */
+        st = take_results(g, part, how, &more, st, &sync, reterr);
         if (st == IL_CANCELLED || (st != IL_OK && g->conn.pq == NULL))
             return st;
     }
@@ -474,7 +471,7 @@ il__guard_postgres_run(struct postgres_guard *g, struct guard_statement *s,
     if (!send(g, s, how))
         return lose(g, reterr);
     if (how->before != NULL) {
-        st = take_pipeline(g, s, how, &more, reterr);
+        st = take_pipeline(g, s, how, reterr);
     } else {
         if (!how->is_script)
             (void)il__pq->PQsetSingleRowMode(g->conn.pq); /* fails only when nothing was sent */

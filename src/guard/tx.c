@@ -258,8 +258,9 @@ il_guard_rollback(il_guard_tx *tx)
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
-il_status
-il__guard_run(il_guard_tx *tx, struct guard_statement *s, il_error *reterr)
+/* first NULL: alone. */
+static il_status
+run(il_guard_tx *tx, struct guard_statement *first, struct guard_statement *s, il_error *reterr)
 {
     il_error  own = { .message = "" };
     il_error *err = reterr != NULL ? reterr : &own;
@@ -270,13 +271,27 @@ il__guard_run(il_guard_tx *tx, struct guard_statement *s, il_error *reterr)
     if (st != IL_OK)
         return st;
     tx->n_queries++;
-    st = tx->c->ops->run(tx->c, s, err);
+    st =
+        first != NULL ? tx->c->ops->run_both(tx->c, first, s, err) : tx->c->ops->run(tx->c, s, err);
     return st == IL_OK ? IL_OK : il__guard_fail(tx, st, err);
 }
 
 il_status
-il_guard_exec(il_guard_tx *tx, const il_guard_query *query, int64_t *ret_n_changed,
-              il_error *reterr)
+il__guard_run(il_guard_tx *tx, struct guard_statement *s, il_error *reterr)
+{
+    return run(tx, NULL, s, reterr);
+}
+
+il_status
+il__guard_run_both(il_guard_tx *tx, struct guard_statement *first, struct guard_statement *second,
+                   il_error *reterr)
+{
+    return run(tx, first, second, reterr);
+}
+
+il_status
+il__guard_query(il_guard_tx *tx, const il_guard_query *query, struct guard_statement *ret,
+                il_error *reterr)
 {
     if (tx == NULL || query == NULL || query->sql == NULL ||
         (query->values == NULL && query->n_values > 0))
@@ -292,7 +307,7 @@ il_guard_exec(il_guard_tx *tx, const il_guard_query *query, int64_t *ret_n_chang
             return il__guard_fail(
                 tx, il__error_set(reterr, IL_INVAL, "value %zu is not initialized", i + 1), NULL);
     }
-    struct guard_statement s = {
+    *ret = (struct guard_statement){
         .sql       = query->sql,
         .values    = query->values,
         .n_values  = query->n_values,
@@ -301,7 +316,19 @@ il_guard_exec(il_guard_tx *tx, const il_guard_query *query, int64_t *ret_n_chang
         .as_text   = (query->flags & IL_GUARD_AS_TEXT) != 0,
         .is_theirs = true,
     };
-    il_status st = il__guard_run(tx, &s, reterr);
+    return IL_OK;
+}
+
+il_status
+il_guard_exec(il_guard_tx *tx, const il_guard_query *query, int64_t *ret_n_changed,
+              il_error *reterr)
+{
+    struct guard_statement s;
+
+    il_status st = il__guard_query(tx, query, &s, reterr);
+    if (st != IL_OK)
+        return st;
+    st = il__guard_run(tx, &s, reterr);
     if (tx->c->ops->is_postgres && il__guard_sets_path(query->sql)) {
         tx->path_changed = true;
         il__guard_names_outdate(tx->c);

@@ -72,6 +72,9 @@ typedef void http_query_fn(void *cookie, const struct http_query *q);
 
 struct http_app {
     const char *name; /* `source` of its errors */
+    /* A key of the configuration that decides whether a server has the app at all, and so its
+     * routes: only if it is set. NULL: every server has it. */
+    const char *setting;
     /* The class of the keys of its runs, or NULL. Only the app's own routes may start or change
      * such runs; otherwise a client could bypass the app's checks, permissions and limits. */
     const char *run_class;

@@ -35,12 +35,13 @@ t_field_make(struct t_field *f)
 void
 t_field_open(struct t_field *f)
 {
-    il_error err;
+    const struct tables_opts o = { .observe = f->observe, .cookie = f->cookie };
+    il_error                 err;
 
     if (f->db != NULL)
         return;
     if (il__tables_place_open(f->store_url, f->data_url, false, &f->place, &err) != IL_OK ||
-        il__tables_open(&campus_tables, f->place, NULL, &f->db, &err) != IL_OK ||
+        il__tables_open(&campus_tables, f->place, &o, &f->db, &err) != IL_OK ||
         il_open(f->store_url, NULL, &f->store, &err) != IL_OK)
         T_FAIL("%s: %s", f->data_url, err.message);
 }

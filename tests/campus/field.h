@@ -27,6 +27,8 @@ struct t_field {
     void                *mem;                        /* of their answers */
     il_error             err;                        /* of the last call */
     unsigned             n_races[CAMPUS_RACE_COUNT]; /* of all calls */
+    il_guard_observe_fn *observe;                    /* of the tables, from the next opening on */
+    void                *cookie;
 };
 
 void t_field_make(struct t_field *f);

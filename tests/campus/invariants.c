@@ -151,6 +151,28 @@ C_TEST(equal_positions_are_found)
                         "waitlist_position = 1 WHERE id = 'b3'");
 }
 
+/* Each part of what a player gets is missed by itself. */
+C_TEST(each_missing_payment_is_found)
+{
+    static const char *const parts[][2] = { { "xp_transactions", "reward_xp_t_u3" },
+                                            { "credit_transactions", "tournament_reward_t_u3" } };
+    char                     sql[256], out[4096];
+
+    fill(f);
+    for (unsigned i = 0; i < ARRAY_LEN(parts); i++) {
+        (void)snprintf(sql, sizeof sql,
+                       "UPDATE %s SET idempotency_key = 'x' WHERE "
+                       "idempotency_key = '%s'",
+                       parts[i][0], parts[i][1]);
+        expect_broken(f, "reward_unpaid", sql);
+        (void)snprintf(sql, sizeof sql,
+                       "UPDATE %s SET idempotency_key = '%s' WHERE "
+                       "idempotency_key = 'x'",
+                       parts[i][0], parts[i][1]);
+        (void)t_ask(f, sql, out);
+    }
+}
+
 C_TEST(a_broken_one_is_an_event)
 {
     char out[4096];
@@ -171,6 +193,7 @@ main(void)
         C_ROW(all_is_well),
         C_ROW(each_finds_its_fault),
         C_ROW(equal_positions_are_found),
+        C_ROW(each_missing_payment_is_found),
         C_ROW(a_broken_one_is_an_event),
     };
 

@@ -325,6 +325,38 @@ C_TEST(a_lost_lease_pays_nobody)
     t_verify(f);
 }
 
+/* ---- how long a license is locked ------------------------------------------------------------ */
+
+static void
+count_queries(void *cookie, const il_guard_event *event)
+{
+    unsigned *most = cookie;
+
+    if (strcmp(event->entity, "UserLicense") == 0 && strcmp(event->caller, "pay_player") == 0)
+        *most = MAX(*most, event->n_queries);
+}
+
+/* As many statements under the lock of a license with 32 players as with 4: nothing is asked for
+ * each opponent. */
+C_TEST(queries_do_not_grow_with_opponents)
+{
+    unsigned most[2] = { 0, 0 };
+
+    t_users(f, 32, 0, SKILLS);
+    for (unsigned i = 0; i < 2; i++) {
+        char t[16];
+        (void)snprintf(t, sizeof t, "t%u", i);
+        t_field_close(f);
+        f->observe = count_queries;
+        f->cookie  = &most[i];
+        t_field_open(f);
+        play(f, t, i == 0 ? 4 : 32, 0);
+        T_DO(f, campus_finalize, NULL, NULL, .tournament = t);
+    }
+    T_TRUE(most[0] > 0);
+    T_EQ(most[1], most[0]);
+}
+
 /* ---- killed ---------------------------------------------------------------------------------- */
 
 struct victim {
@@ -421,6 +453,7 @@ main(void)
         C_ROW(each_layer_refuses_a_second_payment),
         C_ROW(a_second_participation_pays_nothing),
         C_ROW(a_lost_lease_pays_nobody),
+        C_ROW(queries_do_not_grow_with_opponents),
         C_ROW(killed_after_every_commit),
     };
 

@@ -3,7 +3,9 @@
  * processes at once.
  */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "apps/campus/debt.h"
 #include "apps/campus/ground.h"
@@ -11,6 +13,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "campus/field.h"
+#include "harness/proc.h"
 
 #define SKILLS "{\"passing\": 60, \"vision\": 60}"
 
@@ -92,6 +95,31 @@ C_TEST(weights_matches_and_opponents_are_kept)
     expect_level(f, "l1", "passing", 71.3);
     expect_level(f, "l1", "vision", 60.0);
     expect_level(f, "l2", "vision", 72.0);
+    t_verify(f);
+}
+
+/* It is for audit: whatever happens to the levels later. */
+C_TEST(a_delta_is_written_once)
+{
+    static const char *const delta = "SELECT CAST(skill_rating_delta * 10 AS bigint) FROM "
+                                     "tournament_participations WHERE user_id = 'u1' AND "
+                                     "semester_id = 't1'";
+    struct campus_call       c     = { .db = f->db, .tenant = F_TENANT };
+    struct campus_debt       debt;
+    il_error                 err;
+
+    t_users(f, 2, 0, SKILLS);
+    play(f, "t1", 2);
+    T_DO(f, campus_finalize, NULL, NULL, .tournament = "t1");
+    T_EQ(t_count(f, delta), 80);
+    assess(f, "l1", "passing", 900);
+    T_EQ(t_count(f, delta), 80);
+    play(f, "t2", 2);
+    T_DO(f, campus_finalize, NULL, NULL, .tournament = "t2");
+    T_DO(f, campus_finalize, NULL, NULL, .tournament = "t1");
+    T_EQ(campus_normalise(&c, true, &debt, &err), IL_OK);
+    il__arena_free(&c.mem);
+    T_EQ(t_count(f, delta), 80);
     t_verify(f);
 }
 
@@ -195,6 +223,102 @@ C_TEST(the_seed_and_its_debt)
     t_verify(f);
 }
 
+/* More licenses than a transaction can hold. */
+C_TEST(any_number_of_licenses_is_normalised)
+{
+    static const char *const many[] = {
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4100) INSERT "
+        "INTO users (tenant, id, email, created_at) SELECT 'acme', 'm' || i, 'm' || i, 1 FROM n",
+        "INSERT INTO user_licenses (tenant, id, user_id, specialization_type, is_active, "
+        "football_skills, created_at) SELECT tenant, id, id, 'x', true, '{\"passing\": 50}', 1 "
+        "FROM users",
+    };
+    struct campus_call c = { .db = f->db, .tenant = F_TENANT };
+    struct campus_debt debt;
+    char               out[4096];
+    il_error           err;
+
+    for (unsigned i = 0; i < ARRAY_LEN(many); i++)
+        (void)t_ask(f, many[i], out);
+    T_EQ(campus_normalise(&c, false, &debt, &err), IL_OK);
+    T_EQ(debt.n_licenses, 4100);
+    T_EQ(campus_normalise(&c, true, &debt, &err), IL_OK);
+    T_EQ(debt.n_licenses, 4100);
+    T_EQ(campus_normalise(&c, true, &debt, &err), IL_OK);
+    T_EQ(debt.n_licenses, 0);
+    il__arena_free(&c.mem);
+    t_verify(f);
+}
+
+static const struct campus_seed small_seed = { .seed          = 3,
+                                               .n_users       = 16,
+                                               .n_tournaments = 3,
+                                               .n_sessions    = 4 };
+
+/* What a seed has written, in numbers. */
+static const char *const written[] = {
+    "SELECT sum(credit_balance) FROM users",
+    "SELECT sum(length(CAST(football_skills AS text))) FROM user_licenses",
+    "SELECT count(*) FROM semester_enrollments WHERE is_active",
+    "SELECT sum(home_goals * 31 + away_goals) FROM tournament_matches",
+    "SELECT sum(capacity) FROM sessions",
+    "SELECT count(*) FROM system_events WHERE type = 'TOURNAMENT_STATE'",
+};
+
+struct victim {
+    struct t_field *f;
+    int             at; /* transactions that it lives to see */
+};
+
+static void
+count_down(void *cookie)
+{
+    struct victim *v = cookie;
+
+    if (--v->at == 0)
+        (void)kill(getpid(), SIGKILL);
+}
+
+static int
+seed_and_die(void *arg)
+{
+    struct victim *v = arg;
+
+    t_field_open(v->f);
+    struct campus_call c = { .db = v->f->db, .tenant = F_TENANT, .step = count_down, .cookie = v };
+    return campus_seed(&c, &small_seed, &v->f->err) != IL_OK;
+}
+
+/* One process after the other is killed, each some transactions later than the one before. */
+C_TEST(a_killed_seed_is_completed)
+{
+    static struct t_proc  proc;
+    static struct t_field whole;
+    struct campus_call    c      = { .tenant = F_TENANT };
+    int                   status = 128 + SIGKILL, n_killed = -1;
+    il_error              err;
+
+    t_field_close(f);
+    for (int at = 2; status == 128 + SIGKILL; at += 5) {
+        struct victim v = { .f = f, .at = at };
+        t_proc_fork(&proc, seed_and_die, &v);
+        status = t_proc_exit(&proc, F_LIMIT_MS);
+        t_proc_release(&proc);
+        n_killed++;
+    }
+    T_EQ(status, 0);
+    T_TRUE(n_killed > 10);
+    t_field_make(&whole);
+    c.db = whole.db;
+    T_EQ(campus_seed(&c, &small_seed, &err), IL_OK);
+    il__arena_free(&c.mem);
+    for (unsigned i = 0; i < ARRAY_LEN(written); i++)
+        T_EQ(t_count(f, written[i]), t_count(&whole, written[i]));
+    t_field_release(&whole);
+    t_field_open(f);
+    t_verify(f);
+}
+
 C_TEST(finalization_heals_the_debt)
 {
     struct campus_call c = { .db = f->db, .tenant = F_TENANT };
@@ -291,11 +415,14 @@ main(void)
     const struct CMUnitTest tests[] = {
         C_ROW(a_tournament_moves_levels),
         C_ROW(weights_matches_and_opponents_are_kept),
+        C_ROW(a_delta_is_written_once),
         C_ROW(an_assessment_moves_the_baseline_and_the_level),
         C_ROW(the_order_of_finalization_does_not_matter),
         C_ROW(numbers_are_healed_by_the_next_tournament),
         C_ROW(an_assessment_promotes_a_number),
         C_ROW(the_seed_and_its_debt),
+        C_ROW(any_number_of_licenses_is_normalised),
+        C_ROW(a_killed_seed_is_completed),
         C_ROW(finalization_heals_the_debt),
         C_ROW(assessments_meet_tournaments),
         C_ROW(an_assessment_between_profile_and_lock_counts),

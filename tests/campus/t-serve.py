@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import urllib.parse
 import uuid
 
 import fleet
@@ -100,6 +101,49 @@ def a_season(engine):
         assert re.search(r'interlock_row_lock_hold_seconds_count\{pipeline="reward",entity="UserLicense"\} 1', metrics), metrics
         assert 'interlock_campus_null_deltas_permille 500' in metrics  # bob has no license
         assert 'interlock_campus_integrity_rollbacks_total{race="double_grant"} 0' in metrics
+
+
+def all_pages(r, path, limit):
+    """All items of a list, page by page."""
+    items, query = [], f"?limit={limit}"
+    while True:
+        page = r.get(path + query)
+        assert len(page["items"]) <= limit and (page["next"] is None or len(page["items"]) == limit), page
+        items += page["items"]
+        if page["next"] is None:
+            return items
+        query = f"?limit={limit}&cursor={urllib.parse.quote(page['next'])}"
+
+
+def pages(engine):
+    """Every list has a limit and a next page."""
+    with rig(engine) as r:
+        ada, bob = r.user("ada"), r.user("bob")
+        for i in range(3):
+            r.post(f"/users/{ada}/licenses", {"specialization": f"S{i}"}, status=201)
+        for i in range(2):
+            t = r.tournament(f"cup{i}")
+            for user in ada, bob:
+                r.post(f"/tournaments/{t}/enroll", {"user": user}, status=201)
+            for state in "ENROLLMENT_CLOSED", "CHECK_IN_OPEN", "IN_PROGRESS":
+                r.post(f"/tournaments/{t}/transition", {"state": state}, status=200)
+            r.post(f"/tournaments/{t}/finalize", status=200)
+        for path, n in (f"/users/{ada}/badges", 6), (f"/users/{ada}/skills", 3), ("/tournaments", 2):
+            whole = r.get(path)
+            assert (len(whole["items"]), whole["next"]) == (n, None), whole
+            for limit in 1, 2, n - 1, n:
+                assert all_pages(r, path, limit) == whole["items"], (path, limit)
+        badges = r.get(f"/users/{ada}/badges")["items"]
+        assert badges == sorted(badges, key=lambda b: b["created_at"]), badges
+        for bad in "?limit=0", "?limit=1001", "?cursor=", "?size=1":
+            r.get(f"/users/{ada}/badges{bad}", status=400)
+        for path in "/users/nobody/badges", "/users/nobody/skills":
+            r.get(path, status=404)
+        for args, path in (("badges", ada), f"/users/{ada}/badges"), (("skills", ada), f"/users/{ada}/skills"), (("tournaments",), "/tournaments"):
+            shown = json.loads(r.command(*args, "--limit", "1", "--json").stdout)
+            assert shown == r.get(path + "?limit=1"), shown
+            shown = json.loads(r.command(*args, "--cursor", shown["next"], "--json").stdout)
+            assert shown["items"] == r.get(path)["items"][1:], shown
 
 
 def sessions(engine):
@@ -234,7 +278,7 @@ def a_key_is_one_effect(engine):
 
 
 for ENGINE in ("sqlite", "postgres"):
-    for FUNCTION in (a_season, sessions, a_key_is_one_effect, killed_before_the_answer):
+    for FUNCTION in (a_season, pages, sessions, a_key_is_one_effect, killed_before_the_answer):
         def TEST(engine=ENGINE, function=FUNCTION):
             function(engine)
         TEST.__doc__ = f"{FUNCTION.__name__}, {ENGINE}"

@@ -7,7 +7,7 @@ sample=$IL_TEST_SOURCE/deploy/checks
 
 sql() {
     if [ "$engine" = sqlite ]; then
-        "$python" -c 'import sqlite3, sys; d = sqlite3.connect("app.db"); d.executescript(sys.argv[1]); d.commit()' "$1"
+        py -c 'import sqlite3, sys; d = sqlite3.connect("app.db"); d.executescript(sys.argv[1]); d.commit()' "$1"
     else
         PGOPTIONS="-c search_path=$schema" psql -X -q -v ON_ERROR_STOP=1 -c "$1"
     fi
@@ -29,7 +29,7 @@ checked() {
 
 # junit NAME EXPRESSION: a Python expression over x, the root of out.xml.
 junit() {
-    if "$python" -c 'import sys, xml.etree.ElementTree as t; x = t.parse("out.xml").getroot(); sys.exit(0 if eval(sys.argv[1]) else t.tostring(x).decode())' "$2" >"$work/xml.out" 2>&1; then
+    if py -c 'import sys, xml.etree.ElementTree as t; x = t.parse("out.xml").getroot(); sys.exit(0 if eval(sys.argv[1]) else t.tostring(x).decode())' "$2" >"$work/xml.out" 2>&1; then
         pass "$1"
     else
         fail "$1" "$2" "$(cat "$work/xml.out")"
@@ -160,7 +160,7 @@ invariants '- {name: run, connection: app, sql: SELECT 1}' '- {name: results, co
 checked "names that are routes" 69 "all(i['error'].endswith(\"'%s' is reserved: /checks/%s is a route of its own\" % (2 * (i['name'],))) for i in d['items'] if i['tenant'] == 'acme')"
 
 # Limits.
-"$python" - <<'END'
+py - <<'END'
 with open("checks/acme/a.yml", "w") as f:
     f.write("- {name: list, connection: app, sql: SELECT 1, baseline: [" + ", ".join(map(str, range(10001))) + "]}\n")
     f.write("- {name: file, connection: app, sql: SELECT 1, baseline: many.keys}\n")
@@ -182,10 +182,10 @@ like "... a name" "$err" "*:4: \[3\].name: is longer than 64 bytes*"
 like "... a statement" "$err" "*:5: \[4\].sql: is longer than 65536 bytes*"
 like "... a file of invariants" "$err" "*b.yml: file longer than 1048576 bytes*"
 rm -r checks/acme && mkdir checks/acme
-"$python" -c 'for k in range(6): open(f"checks/acme/{k}.yml", "w").writelines(f"- {{name: n{k}_{i}, connection: app, sql: SELECT 1}}\n" for i in range(1000))'
+py -c 'for k in range(6): open(f"checks/acme/{k}.yml", "w").writelines(f"- {{name: n{k}_{i}, connection: app, sql: SELECT 1}}\n" for i in range(1000))'
 error "invariants" 64 "checks: more than 5000 invariants" "$il" check --checks checks --list
 rm -r checks/acme && mkdir checks/acme
-"$python" -c 'for k in range(1001): open(f"checks/acme/{k}.yml", "w").write(f"- {{name: n{k}, connection: app, sql: SELECT 1}}\n")'
+py -c 'for k in range(1001): open(f"checks/acme/{k}.yml", "w").write(f"- {{name: n{k}, connection: app, sql: SELECT 1}}\n")'
 error "files" 64 "checks: more than 1000 files" "$il" check --checks checks --list
 
 # ---- SQLite
@@ -226,7 +226,7 @@ checked "a server that is away" 69 "r['away']['outcome'] == 'error' and 'secret'
 kept() {
     local text="SELECT tenant || ' ' || name || ' ' || outcome || ' ' || runs FROM check_result ORDER BY started_at_ms, name"
     if [ "$engine" = sqlite ]; then
-        "$python" -c 'import sqlite3, sys; print(*[r[0] for r in sqlite3.connect("file:x-check.db?mode=ro", uri=True).execute(sys.argv[1])], sep="\n")' "$text"
+        py -c 'import sqlite3, sys; print(*[r[0] for r in sqlite3.connect("file:x-check.db?mode=ro", uri=True).execute(sys.argv[1])], sep="\n")' "$text"
     else
         PGOPTIONS="-c search_path=${schema}_check" psql -X -q -At -c "$text"
     fi
@@ -234,12 +234,12 @@ kept() {
 history() {
     export INTERLOCK_CONNECTION_APP=sqlite:$work/hist.db INTERLOCK_TENANT=acme
     rm -f hist.db
-    engine=sqlite "$python" -c 'import sqlite3; d = sqlite3.connect("hist.db"); d.execute("CREATE TABLE t (id INTEGER)"); d.commit()'
+    engine=sqlite py -c 'import sqlite3; d = sqlite3.connect("hist.db"); d.execute("CREATE TABLE t (id INTEGER)"); d.commit()'
     invariants '- {name: empty, connection: app, sql: SELECT id FROM t}' '- {name: away, connection: other, sql: SELECT 1}'
     "$il" run k -- true
     checked "results are kept" 69 "r['empty']['outcome'] == 'passed'"
     is "... one for each" "$(kept | sort)" "$(printf 'acme away error []\nacme empty passed []')"
-    "$python" -c 'import sqlite3; d = sqlite3.connect("hist.db"); d.execute("INSERT INTO t VALUES (1)"); d.commit()'
+    py -c 'import sqlite3; d = sqlite3.connect("hist.db"); d.execute("INSERT INTO t VALUES (1)"); d.commit()'
     "$il" run --record nightly -- sleep 1000 &
     server_pid=$!
     await "a run is active" sh -c '"$0" runs --json | grep -q "\"RUNNING\""' "$il"

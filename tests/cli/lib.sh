@@ -7,6 +7,10 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 il=${INTERLOCK_BIN:?the interlock binary}
 python=$(python3 -c 'import sys; print(sys.executable)') # a shim of pyenv depends on $HOME
+# py ARGUMENT...: without the packages that are installed, since looking for those takes most of its time.
+py() {
+    "$python" -IS "$@"
+}
 if [ -z "${TMPDIR:-}" ] && [ -d /dev/shm ] && [ -w /dev/shm ]; then
     work=$(mktemp -d /dev/shm/interlock-cli-XXXXXX)
 else
@@ -151,7 +155,7 @@ error() {
 
 # json NAME EXPRESSION: a Python expression over d, the JSON of the last run's stdout, is true.
 json() {
-    if "$python" - "$2" <"$work/out" >"$work/json.out" 2>&1 3<&0 <<'END'; then
+    if py - "$2" <"$work/out" >"$work/json.out" 2>&1 3<&0 <<'END'; then
 import json, os, re, sys
 d = json.load(os.fdopen(3, encoding="utf-8"))
 time = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
@@ -230,7 +234,7 @@ state() {
         echo none
         return
     fi
-    "$python" - "$store" <<'END'
+    py - "$store" <<'END'
 import sqlite3, sys
 db = sqlite3.connect("file:" + sys.argv[1] + "?mode=ro", uri=True)
 for table in ("il_lease", "il_waiter"):
@@ -240,7 +244,7 @@ END
 }
 
 n_waiters() {
-    "$il" locks --waiters --json "$1" | "$python" -c 'import json,sys; print(len(json.load(sys.stdin)["items"]))'
+    "$il" locks --waiters --json "$1" | py -c 'import json,sys; print(len(json.load(sys.stdin)["items"]))'
 }
 waits_for() {
     [ "$(n_waiters "$1")" = "$2" ]

@@ -127,7 +127,7 @@ like "... as wide as the terminal" "$out" "*"$'\r\e[K1/1 countin\r\e[K'"*"
 value() {
     local key=$1
     shift
-    "$toy" config --json "$@" | "$python" -c 'import json, sys
+    "$toy" config --json "$@" | py -c 'import json, sys
 print(*[i["value"] + " " + i["source"] for i in json.load(sys.stdin)["items"] if i["key"] == sys.argv[1]])' "$key"
 }
 printf 'toy:\n  source:\n    type: database\n    retries: 7\ntoy_greeting: hi\n' >toy.yml
@@ -162,7 +162,7 @@ INTERLOCK_TOY_SOURCE_TYPE=magic error "a bad variable" 64 "\$INTERLOCK_TOY_SOURC
 # ---- its routes and settings ----
 gives "a setting that the app refuses" 64 "$toy" serve --allow-root --listen "unix:$socket" --toy-greeting rude
 like "... its key is named" "$err" "*interlock: toy_greeting: must not be rude"
-INTERLOCK_API_KEY=$("$toy" key create --tenant default --admin --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+INTERLOCK_API_KEY=$("$toy" key create --tenant default --admin --json | py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
 export INTERLOCK_API_KEY
 "$toy" serve --allow-root --listen "unix:$socket" --config toy.yml >"$work/server.log" 2>&1 </dev/null &
 server_pid=$!

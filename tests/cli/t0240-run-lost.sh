@@ -38,7 +38,7 @@ gives "free at once" 0 "$il" run k4 -- true
 # The store goes away: the lease cannot be renewed, and the command ends before it could pass on.
 hold s k5 --ttl 1500ms --grace 300ms
 start_ns=$(date +%s%N)
-"$python" - "$work/x.db-lock" "$work/locked" "$work/unlock" <<'END' &
+"$python" -IS - "$work/x.db-lock" "$work/locked" "$work/unlock" <<'END' &
 import fcntl, os, sys, time
 lock = open(sys.argv[1], "r+")
 fcntl.flock(lock, fcntl.LOCK_EX)

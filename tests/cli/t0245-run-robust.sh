@@ -8,7 +8,7 @@ mkfifo up full broken
 # Descriptor 9 is a pipe that is full and stays so, 7 is one that nobody reads.
 exec 9<>full 8<>broken
 exec 7>broken 8<&-
-"$python" - <<'END'
+py - <<'END'
 import os
 os.set_blocking(9, False)
 for n_bytes in (4096, 1):

@@ -49,8 +49,8 @@ for page in 1 2 3 4; do
     else
         run "$il" locks --json --limit 2 --cursor "$cursor"
     fi
-    seen+=$("$python" -c 'import json,sys; print("".join(i["key"] + " " for i in json.load(sys.stdin)["items"]), end="")' <"$work/out")
-    cursor=$("$python" -c 'import json,sys; print(json.load(sys.stdin)["next"] or "")' <"$work/out")
+    seen+=$(py -c 'import json,sys; print("".join(i["key"] + " " for i in json.load(sys.stdin)["items"]), end="")' <"$work/out")
+    cursor=$(py -c 'import json,sys; print(json.load(sys.stdin)["next"] or "")' <"$work/out")
     [ -n "$cursor" ] || break
 done
 is "page by page, all of them, each once" "$seen" "doc:1 event:1 event:2 event:3 event:4 event:5 "

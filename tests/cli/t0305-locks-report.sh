@@ -128,7 +128,7 @@ is "control characters" "$status" 0
 check "... do not reach the terminal" sh -c "! LC_ALL=C grep -q '$(printf '[\001-\010\013-\037\177]')' '$work/out'"
 
 # Many groups, many lines.
-"$python" - >many.log <<'END'
+py - >many.log <<'END'
 row = '{"event":"p.lock_acquired","pipeline":"p","caller":"c%d","entity":"E","lock_wait_ms":%.3f,"lock_hold_ms":%.3f,"outcome":"committed"}'
 for i in range(5000):
     print(row % (i, 0.5, 1))

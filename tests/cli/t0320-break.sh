@@ -8,7 +8,7 @@ gives "a store" 0 "$il" run k -- true
 error "nobody holds it" 1 "break: key 'k' is not held" "$il" break k --reason x
 hold h k --grace 1s --holder me
 run "$il" why --json k
-fence=$("$python" -c 'import json,sys; print(json.load(sys.stdin)["leases"][0]["fence"])' <"$work/out")
+fence=$(py -c 'import json,sys; print(json.load(sys.stdin)["leases"][0]["fence"])' <"$work/out")
 before=$(state)
 error "a reason is needed" 64 "break: --reason TEXT is missing" "$il" break k
 error "... and must say something" 64 "break: --reason: *" "$il" break k --reason ""

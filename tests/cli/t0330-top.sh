@@ -11,11 +11,16 @@ shows() { pane | grep -qF -- "$1"; }
 lacks() { ! shows "$1"; }
 ordered() { pane | grep -oE "$1|$2" | head -1 | grep -qE "^$1"; }
 sees() { await "$1" "${@:2}" && pass "$1"; }
-# start OPTION...: top in a new terminal of 100 columns and 24 rows
+tmux=
+is_closed() { [ -z "$tmux" ] || ! kill -0 "$tmux" 2>/dev/null; }
+# start OPTION...: top in a new terminal of 100 columns and 24 rows. The tmux of the terminal before must be gone: while
+# it exits it would still take this one.
 start() {
+    await "the terminal before is closed" is_closed
     rm -f "$work/status"
     tm new-session -d -s top -x 100 -y 24 \
         "$(printf '%q ' "$il" "$@" top --interval 100ms); echo \"status \$?\" >'$work/status'"
+    tmux=$(tm display-message -p -t top '#{pid}')
 }
 # ends KEY: it quits with status 0
 ends() {
@@ -107,7 +112,7 @@ await "Ctrl-C quits" test -s "$work/status"
 
 # Through a server that goes away and comes back.
 key=$("$il" key create --tenant default --admin --json |
-    "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+    py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
 serve() {
     bg server "$il" serve --allow-root --log-level error --listen "unix:$work/http.sock"
     await "the server listens" test -S "$work/http.sock"

@@ -20,17 +20,17 @@ refused "a directory" "$work/dir.db" "$work/dir.db: is a directory*"
 check "nothing was put into it" rmdir dir.db
 head -c 20000 /dev/urandom >garbage.db
 refused "garbage" "$work/garbage.db" "$work/garbage.db: *"
-"$python" -c "
+py -c "
 import sqlite3
 db = sqlite3.connect('x.db'); db.execute('PRAGMA wal_checkpoint(TRUNCATE)'); db.close()"
 head -c 5000 x.db >cut.db
 refused "cut short" "$work/cut.db" "$work/cut.db: *"
 cp x.db newer.db
-"$python" -c "
+py -c "
 import sqlite3
 db = sqlite3.connect('newer.db'); db.execute('PRAGMA user_version = 99'); db.execute('PRAGMA wal_checkpoint(TRUNCATE)'); db.close()"
 refused "newer" "$work/newer.db" "$work/newer.db: *newer*"
-"$python" -c "
+py -c "
 import sqlite3
 db = sqlite3.connect('foreign.db'); db.execute('CREATE TABLE t (x)'); db.commit(); db.close()"
 refused "somebody else's" "$work/foreign.db" "$work/foreign.db: *"

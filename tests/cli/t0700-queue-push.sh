@@ -137,8 +137,8 @@ error "one that is too long" 64 "queue push: *longer*" "$il" queue push "$(print
 error "no queue" 64 "queue push: an argument is missing*" "$il" queue push
 error "an argument too many" 64 "queue push: unexpected argument 'c'" "$il" queue push a b c
 "$il" queue stats --json >after
-check "nothing was pushed" cmp <("$python" -c 'import json,sys
-for i in json.load(open(sys.argv[1]))["items"]: print(i["name"], i["totals"]["pushed"])' before) <("$python" -c 'import json,sys
+check "nothing was pushed" cmp <(py -c 'import json,sys
+for i in json.load(open(sys.argv[1]))["items"]: print(i["name"], i["totals"]["pushed"])' before) <(py -c 'import json,sys
 for i in json.load(open(sys.argv[1]))["items"]: print(i["name"], i["totals"]["pushed"])' after)
 gives "the largest payload" 0 "$il" queue push large --file largest
 

@@ -79,7 +79,7 @@ gives "--once --drain without a job" 1 "$il" queue work q --once --drain -- true
 run "$il" queue purge q --state failed
 id=$(push q x)
 run "$il" queue work q --once --json -- sh -c 'exit 3'
-"$python" -c 'import json,sys; d = json.loads(sys.stdin.read()); assert d["outcome"] == "retrying" and d["message"] == "exit status 3" and d["attempt"] == 1 and d["queue"] == "q" and d["ran_ms"] >= 0, d' <"$work/err"
+py -c 'import json,sys; d = json.loads(sys.stdin.read()); assert d["outcome"] == "retrying" and d["message"] == "exit status 3" and d["attempt"] == 1 and d["queue"] == "q" and d["ran_ms"] >= 0, d' <"$work/err"
 is "--json" $? 0
 gives "the rest" 0 "$il" queue work q --once -- true
 

@@ -6,10 +6,10 @@ push() {
     "$il" queue push "$@"
 }
 ids() {
-    "$python" -c 'import json,sys; print(" ".join(i["id"] for i in json.load(sys.stdin)["items"]))' <"$work/out"
+    py -c 'import json,sys; print(" ".join(i["id"] for i in json.load(sys.stdin)["items"]))' <"$work/out"
 }
 cursor() {
-    "$python" -c 'import json,sys; print(json.load(sys.stdin)["next"])' <"$work/out"
+    py -c 'import json,sys; print(json.load(sys.stdin)["next"])' <"$work/out"
 }
 
 # Before there is anything. Nothing is made by looking.

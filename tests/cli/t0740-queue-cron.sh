@@ -22,7 +22,7 @@ json "... by name" "[i['name'] for i in d['items']] == ['empty', 'filed', 'hourl
 json "... with payloads" "d['items'][3]['payload'] == '{\"kind\": \"full\"}' and d['items'][4]['payload'] == 'from stdin\n'"
 gives "list, one page" 0 "$il" queue cron list --limit 2 --json
 json "... has a next" "len(d['items']) == 2 and d['next'] is not None"
-next=$("$python" -c 'import json,sys; print(json.load(sys.stdin)["next"])' <"$work/out")
+next=$(py -c 'import json,sys; print(json.load(sys.stdin)["next"])' <"$work/out")
 gives "the next page" 0 "$il" queue cron list --limit 9 --cursor "$next" --json
 json "... goes on" "[i['name'] for i in d['items']] == ['hourly', 'nightly', 'piped']"
 gives "list of a queue" 0 "$il" queue cron list other
@@ -55,7 +55,7 @@ json "... three still" "len(d['items']) == 3"
 
 # A tick pushes one job, however many look: a worker's claim makes it, when the wall clock says so.
 gives "every minute" 0 "$il" queue cron set minutely ticks '* * * * *' tick --json
-next=$("$python" -c 'import json,sys,datetime; t=json.load(sys.stdin)["next_at"]; print(int(datetime.datetime.fromisoformat(t.replace("Z","+00:00")).timestamp()) - int(__import__("time").time()))' <"$work/out")
+next=$(py -c 'import json,sys,datetime; t=json.load(sys.stdin)["next_at"]; print(int(datetime.datetime.fromisoformat(t.replace("Z","+00:00")).timestamp()) - int(__import__("time").time()))' <"$work/out")
 ahead=$((next + 2))
 for n in 1 2 3 4; do
     bg "w$n" env "ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0" "LD_PRELOAD=${IL_TEST_WALL_CLOCK:?}" WALL_CLOCK_SHIFT="$ahead" "$il" queue work ticks --drain -- cat

@@ -123,10 +123,10 @@ is "... one answer" "$(cat n?.out n??.out | sort | uniq -c | sed 's/  *//' | cut
 
 # JSON, --keep, bad input.
 run "$il" once --json j -- sh -c 'exit 4'
-"$python" -c 'import json,sys; d=json.loads(sys.stdin.read()); assert d["outcome"]=="exited" and d["exit_status"]==4 and d["fence"]>0 and d["key"]=="j", d' <"$work/err"
+py -c 'import json,sys; d=json.loads(sys.stdin.read()); assert d["outcome"]=="exited" and d["exit_status"]==4 and d["fence"]>0 and d["key"]=="j", d' <"$work/err"
 is "--json" $? 0
 run "$il" once --json j -- sh -c 'exit 4'
-"$python" -c 'import json,sys; d=json.loads(sys.stdin.read()); assert d["outcome"]=="replayed" and d["exit_status"]==4 and d["fence"] is None and d["ran_ms"]==0, d' <"$work/err"
+py -c 'import json,sys; d=json.loads(sys.stdin.read()); assert d["outcome"]=="replayed" and d["exit_status"]==4 and d["fence"] is None and d["ran_ms"]==0, d' <"$work/err"
 is "... again" $? 0
 gives "--keep" 0 "$il" once --keep 1ms short -- echo a
 sleep 0.05

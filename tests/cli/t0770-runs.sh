@@ -5,7 +5,7 @@
 # last KEY: the newest run of a key as $id, its JSON in $work/out.
 last() {
     run "$il" runs --key "$1" --limit 1 --json
-    id=$("$python" -c 'import json,sys; print(json.load(sys.stdin)["items"][0]["id"])' <"$work/out")
+    id=$(py -c 'import json,sys; print(json.load(sys.stdin)["items"][0]["id"])' <"$work/out")
 }
 # recorded NAME KEY EXPRESSION: of d, the newest run.
 recorded() {
@@ -37,7 +37,7 @@ gives "its lease is given back" 0 "$il" run k -- true
 gives "--trigger, --by" 0 "$il" run --record --trigger cron --by ann --keep 1h k -- true
 recorded "... are kept" k "d['trigger'] == 'cron' and d['by'] == 'ann'"
 run "$il" run --record --json j -- sh -c 'exit 3'
-"$python" -c 'import json,sys; d=json.loads(sys.stdin.read()); assert d["outcome"]=="exited" and d["exit_status"]==3 and d["run"], d' <"$work/err"
+py -c 'import json,sys; d=json.loads(sys.stdin.read()); assert d["outcome"]=="exited" and d["exit_status"]==3 and d["run"], d' <"$work/err"
 is "--json names the run" $? 0
 
 # How it ends.
@@ -137,7 +137,7 @@ running=$id
 error "reject" 75 "x is held by *, run $id, fence *" "$il" run --record x -- touch no
 for policy in reject skip join; do
     run "$il" run --record --json --on-conflict $policy x -- touch no
-    "$python" -c 'import json,sys; d=json.loads(sys.stdin.read()); assert d["run"] == sys.argv[1], d' "$id" <"$work/err"
+    py -c 'import json,sys; d=json.loads(sys.stdin.read()); assert d["run"] == sys.argv[1], d' "$id" <"$work/err"
     is "$policy: --json names the run that is there" $? 0
 done
 error "... with another status" 9 "x is held by *" "$il" run --record -E 9 x -- touch no
@@ -195,7 +195,7 @@ reap j1
 # Lists.
 gives "a page" 0 "$il" runs --limit 2 --json
 json "... newest first" "len(d['items']) == 2 and d['items'][0]['key'] == 'y' and d['next'] is not None"
-next=$("$python" -c 'import json,sys; print(json.load(sys.stdin)["next"])' <"$work/out")
+next=$(py -c 'import json,sys; print(json.load(sys.stdin)["next"])' <"$work/out")
 gives "the next" 0 "$il" runs --limit 2 --cursor "$next" --json
 json "... goes on" "len(d['items']) == 2"
 gives "by prefix" 0 "$il" runs bi --json

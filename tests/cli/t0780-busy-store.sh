@@ -15,7 +15,7 @@ ends_locked() {
     shift
     bg "$name" "$@" -- sh "$work/job" "$name"
     await "$name runs" test -s "$name.up"
-    bg "$name-lock" "$python" -c 'if True:
+    bg "$name-lock" "$python" -IS -c 'if True:
         import sqlite3, sys, time
         db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
         db.execute("BEGIN IMMEDIATE")
@@ -66,7 +66,7 @@ for hold in "run k --ttl" "run k --record --ttl" "once o --lease"; do
 done
 
 # Locked when a worker looks for jobs.
-bg lock "$python" -c 'if True:
+bg lock "$python" -IS -c 'if True:
     import os, sqlite3, sys, time
     db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
     db.execute("BEGIN IMMEDIATE")

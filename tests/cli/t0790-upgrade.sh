@@ -7,7 +7,7 @@ N=6 # processes that upgrade at once
 
 # sql TEXT: what a statement on the store's file returns.
 sql() {
-    "$python" - "$INTERLOCK_STORE" "$1" <<'END'
+    py - "$INTERLOCK_STORE" "$1" <<'END'
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
 print(*(" ".join(str(c) for c in row) for row in db.execute(sys.argv[2])), sep="\n")
@@ -52,7 +52,7 @@ error "a negative version is damage" 69 "*malformed" "$il" locks
 # ---- tenants and keys
 
 tenants() {
-    "$1" tenant list --json | "$python" -c 'import json,sys; print(*(i["id"] for i in json.load(sys.stdin)["items"]))'
+    "$1" tenant list --json | py -c 'import json,sys; print(*(i["id"] for i in json.load(sys.stdin)["items"]))'
 }
 # upgrades NAME VERSIONS: VERSIONS prints version and min_version of the tables.
 upgrades() {

@@ -98,7 +98,7 @@ is "then anybody may write" "$status$state" 0
 
 # refused TABLE: how many writes to it were; "no" if it has no guard.
 refused() {
-    "$il" guard --json | "$python" -c 'import json, sys
+    "$il" guard --json | py -c 'import json, sys
 print(next((i["refused"] for i in json.load(sys.stdin)["items"] if i["table"] == sys.argv[1]), "no"))' "$1"
 }
 # with_fence ISOLATION SQL: with the fence of event:2 shown.

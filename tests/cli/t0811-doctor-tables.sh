@@ -7,7 +7,7 @@
 # sql TEXT: on the database of $engine.
 sql() {
     if [ "$engine" = sqlite ]; then
-        "$python" -c 'import sqlite3, sys; d = sqlite3.connect("app.db"); d.executescript(sys.argv[1]); d.commit()' "$1"
+        py -c 'import sqlite3, sys; d = sqlite3.connect("app.db"); d.executescript(sys.argv[1]); d.commit()' "$1"
     else
         PGOPTIONS="-c search_path=$schema" psql -X -q -v ON_ERROR_STOP=1 -c "$1"
     fi
@@ -30,7 +30,7 @@ found() {
 # fix NAME TABLE CHECK: run the printed statement; then the finding is gone.
 fix() {
     local text
-    text=$("$python" -c 'import json, sys; print(next(i["sql"] for i in json.load(sys.stdin)["items"] if i["name"] == sys.argv[1]))' "$3" <"$work/out")
+    text=$(py -c 'import json, sys; print(next(i["sql"] for i in json.load(sys.stdin)["items"] if i["name"] == sys.argv[1]))' "$3" <"$work/out")
     check "$engine: $1: $text" sql "$text"
     found "... and the finding is gone" "$2" ok "$3"
 }
@@ -171,17 +171,17 @@ found_setting() {
 found_setting "a file without WAL" journal_mode "['warning']"
 found_setting "... with small pages" page_size "['note']"
 found_setting "... and what it does not keep" foreign_keys "['note']"
-sql "$("$python" -c 'import json, sys; print(next(i["sql"] for i in json.load(sys.stdin)["items"] if i["name"] == "page_size"))' <"$work/out")"
+sql "$(py -c 'import json, sys; print(next(i["sql"] for i in json.load(sys.stdin)["items"] if i["name"] == "page_size"))' <"$work/out")"
 found_setting "its pages are changed" page_size "[]"
 found_setting "... and it is in WAL mode" journal_mode "[]"
 sql "PRAGMA journal_mode = DELETE"
 doctor --schema
-sql "$("$python" -c 'import json, sys; print(next(i["sql"] for i in json.load(sys.stdin)["items"] if i["name"] == "journal_mode"))' <"$work/out")"
+sql "$(py -c 'import json, sys; print(next(i["sql"] for i in json.load(sys.stdin)["items"] if i["name"] == "journal_mode"))' <"$work/out")"
 found_setting "WAL mode" journal_mode "[]"
 sql "DROP TABLE t"
 findings
 found "no primary key" nokey warning "primary key" "i['sql'] is None and i['means'].endswith('SQLite cannot add one: create a new table, copy, rename')"
-check "nothing was written" "$python" -c 'import sqlite3; assert sqlite3.connect("app.db").execute("PRAGMA integrity_check").fetchone() == ("ok",)'
+check "nothing was written" py -c 'import sqlite3; assert sqlite3.connect("app.db").execute("PRAGMA integrity_check").fetchone() == ("ok",)'
 
 # ---- PostgreSQL
 

@@ -42,7 +42,7 @@ export INTERLOCK_STORE=sqlite:$work/store.db
 checklist 0
 constraints "no tables yet" None None
 sql() {
-    "$python" -c 'import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.executescript(sys.argv[2]); d.commit()' "$@"
+    py -c 'import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.executescript(sys.argv[2]); d.commit()' "$@"
 }
 "$toy" serve --allow-root --listen "unix:$work/http.sock" >"$work/server.log" 2>&1 </dev/null &
 server_pid=$!

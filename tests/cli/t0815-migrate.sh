@@ -75,7 +75,7 @@ done
 wait
 is "four at once" "$(grep -l "\"to\":$((newest + 1))" "$work"/out.[1-4] | wc -l)" 4
 is "... make what is made anew" "$(catalogue)" "$fresh"
-is "... with what was there" "$("$next" runs --json | "$python" -c 'import json,sys; print(*(i["id"] for i in json.load(sys.stdin)["items"]))')" "$old"
+is "... with what was there" "$("$next" runs --json | py -c 'import json,sys; print(*(i["id"] for i in json.load(sys.stdin)["items"]))')" "$old"
 is "... and the column that is new" "$(sql "SELECT next FROM $schema.run")" 7
 gives "... and it can be used" 0 "$next" run k -- true
 error "... but not by this one" 69 "*version $((newest + 1)) of schema*newer Interlock; this one supports $newest*" "$il" locks

@@ -20,7 +20,7 @@ error "a server and a store" 64 "--store and --server cannot be combined*" "$il"
 error "a URL with a user" 64 "*has no user*INTERLOCK_API_KEY*" "$il" locks --server http://me:secret@127.0.0.1:9
 like "... and the password is not shown" "$err" "*[!s][!e][!c][!r][!e][!t]*"
 
-key=$("$il" key create --tenant default --admin --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+key=$("$il" key create --tenant default --admin --json | py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
 start_server
 export -n INTERLOCK_STORE
 export INTERLOCK_SERVER=http+unix:$socket
@@ -79,13 +79,13 @@ is "... the same value" "$out" built
 gives "a recorded run" 0 "$il" run --record r -- sh -c 'echo hello; echo world >&2'
 gives "runs" 0 "$il" runs --json
 json "... is there" "d['items'][0]['key'] == 'r' and d['items'][0]['state'] == 'COMPLETED'"
-gives "logs" 0 "$il" logs "$("$python" -c 'import json; print(json.load(open("out"))["items"][0]["id"])')"
+gives "logs" 0 "$il" logs "$(py -c 'import json; print(json.load(open("out"))["items"][0]["id"])')"
 like "... what it said" "$out" "*hello*"
 
 # ---- keys that may do less ----
 # key_of OPTION...: make a key.
 key_of() {
-    "$il" key create --data "$work/x.db" --json --tenant default "$@" | "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])'
+    "$il" key create --data "$work/x.db" --json --tenant default "$@" | py -c 'import json, sys; print(json.load(sys.stdin)["key"])'
 }
 INTERLOCK_API_KEY=$(key_of --role read)
 gives "a key that may read" 0 "$il" locks
@@ -98,7 +98,7 @@ error "... a queue beyond it is not there" 1 "*no such queue: 'mail'*" "$il" que
 error "... nor may it administer" 64 "*lacks the role 'operator'*" "$il" queue pause app:q
 hold fifth app:2 --ttl 2s
 "$il" key revoke --data "$work/x.db" --reason "a test" "$("$il" key list --data "$work/x.db" --json |
-    "$python" -c 'import json, sys; print(json.load(sys.stdin)["items"][-1]["id"])')" >/dev/null
+    py -c 'import json, sys; print(json.load(sys.stdin)["items"][-1]["id"])')" >/dev/null
 reap fifth
 is "its key is revoked: the command ends before its lease does" "$status" 76
 error "... and nothing starts" 69 "*INTERLOCK_API_KEY*" "$il" run app:1 -- true

@@ -15,7 +15,7 @@ sed 's/strict/other/' "$work/p/default/strict.yml" >"$work/p/default/other.yml"
 
 # The same history on two stores: a.db directly, b.db through a server.
 key=$("$il" key create --data "$work/b.db" --store "$work/b.db" --tenant default --admin --json |
-    "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+    py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
 "$il" serve --allow-root --log-level error --store "$work/b.db" --listen "unix:$socket" >"$work/server.log" 2>&1 </dev/null &
 server_pid=$!
 await "the server listens" test -S "$socket" || cat "$work/server.log"

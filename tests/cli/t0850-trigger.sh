@@ -62,7 +62,7 @@ gives "nothing holds the lock" 0 "$il" why pipeline:hello
 like "... any more" "$out" "pipeline:hello is free*"
 gives "one that fails" 1 "$il" trigger broken --here
 like "... and why" "$err" "*FAILED*no*"
-gives "... both outputs are kept" 0 "$il" logs "$("$il" runs --key pipeline:broken --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["items"][0]["id"])')"
+gives "... both outputs are kept" 0 "$il" logs "$("$il" runs --key pipeline:broken --json | py -c 'import json, sys; print(json.load(sys.stdin)["items"][0]["id"])')"
 like "... apart" "$out" "*no | out*no ! err*"
 
 # ---- left in the store for a server ----
@@ -74,7 +74,7 @@ like "... that very run" "$out" "$first*"
 like "... to its end" "$err" "*run $first: COMPLETED*"
 gives "a trigger of a long one" 0 "$il" trigger long --json
 json "... waits" "d['status'] == 'PENDING' and d['pipeline_id'] == 'long' and d['tenant_id'] == 'default' and 'no server' in d['message']"
-id=$("$python" -c 'import json, sys; print(json.load(sys.stdin)["pipeline_logging_id"])' <<<"$out")
+id=$(py -c 'import json, sys; print(json.load(sys.stdin)["pipeline_logging_id"])' <<<"$out")
 gives "a second one" 0 "$il" trigger long --json
 json "... is told its id" "d['pipeline_logging_id'] == '$id' and d['status'] == 'RUNNING' and 'no server' in d['message']"
 gives "it has not ended" 77 "$il" trigger long --wait 100ms
@@ -96,7 +96,7 @@ like "... is left to the server" "$err" "*triggered successfully*"
 error "reject says who is in the way" 75 "trigger: *strict is already running*" env INTERLOCK_LOCK_ACQUISITION_RETRIES=0 "$il" trigger strict -p day=1
 
 # ---- through the server ----
-key=$("$il" key create --tenant default --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+key=$("$il" key create --tenant default --json | py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
 through() { env -u INTERLOCK_STORE -u INTERLOCK_PIPELINES INTERLOCK_API_KEY="$key" "$il" --server "http+unix:$socket" "$@"; }
 error "no such pipeline there" 1 "trigger: *nope*" through trigger nope
 error "--here is for stores" 64 "trigger: --here*" through trigger hello --here

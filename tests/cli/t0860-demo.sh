@@ -10,7 +10,7 @@ pids[demo]=$demo
 await "it says what to do" grep -q 'Ctrl-C' "$work/demo.out"
 eval "$(grep -o 'export KEY=.*' "$work/demo.out")"
 ask() { curl -s -H "X-API-Key: $KEY" "$@"; }
-value() { "$python" -c "import json, sys; print(json.load(sys.stdin)['$1'])"; }
+value() { py -c "import json, sys; print(json.load(sys.stdin)['$1'])"; }
 
 link=$(sed -n 's/.*#link=\([A-Za-z0-9_-]*\).*/\1/p' "$work/demo.out")
 sign_in() {
@@ -22,6 +22,9 @@ is "..." "$out" 200
 gives "... once" 0 sign_in
 is "..." "$out" 401
 
+eval "$(grep -o 'demo() {.*}' "$work/demo.out")"
+gives "a line to try" 0 demo pause-holder
+like "... says what to watch" "$out" '*"watch":"Its lease of 5s ends.*'
 gives "trigger" 0 ask -XPOST "$URL/pipelines/run/slow"
 json "... is new" "d['status'] == 'PENDING'"
 id=$(value pipeline_logging_id <<<"$out")

@@ -14,7 +14,7 @@ is "... what came of it" "${out%%,*}" "100000 updated: event first"
 gives "the same by its own id" 0 "$il" ingest event first --json
 json "... nothing new" "d['result']['status'] == 'already_complete' and d['event_id'] == 'first'"
 json "... a timeline" "[t['stage'] for t in d['timeline']][:3] == ['fetch_event_page', 'fetch_entry_list', 'await_event_lock']"
-run=$(printf %s "$out" | "$python" -c 'import json, sys; print(json.load(sys.stdin)["job_id"])')
+run=$(printf %s "$out" | py -c 'import json, sys; print(json.load(sys.stdin)["job_id"])')
 gives "--force" 0 "$il" ingest event first --force --json
 json "... everything was read" "d['result']['status'] == 'updated' and d['result']['rows']['laps']['unchanged'] == d['result']['laps_ingested']"
 gives "runs shows an ingestion" 0 "$il" runs "$run"
@@ -52,7 +52,7 @@ is "--wait waits in line" "$status" 0
 
 # The same through a server.
 socket=$work/socket
-key=$("$il" key create --tenant default --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+key=$("$il" key create --tenant default --json | py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
 "$il" serve --allow-root --log-level error --listen "unix:$socket" >"$work/server.log" 2>&1 </dev/null &
 server_pid=$!
 await "the server listens" test -S "$socket" || cat "$work/server.log"

@@ -6,11 +6,11 @@ socket=$work/http.sock
 
 # field NAME: of the last output.
 field() {
-    printf '%s' "$out" | "$python" -c "import json, sys; print(json.load(sys.stdin)['$1'])"
+    printf '%s' "$out" | py -c "import json, sys; print(json.load(sys.stdin)['$1'])"
 }
 # count SQL: in the tables of the campus.
 count() {
-    "$python" -c "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=20); print(*db.execute(sys.argv[2]).fetchone() or ()); db.commit()" "$work/x-campus.db" "$1"
+    py -c "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=20); print(*db.execute(sys.argv[2]).fetchone() or ()); db.commit()" "$work/x-campus.db" "$1"
 }
 
 # ---- no data ----
@@ -41,6 +41,14 @@ json "... has paid" "d['credit_balance'] == 40"
 gives "for people" 0 "$il" campus user "$ada"
 like "... a line for each field" "$out" "*credit_balance*40*"
 
+gives "list tournaments" 0 "$il" campus tournaments --limit 2 --json
+json "... as many as asked for" "len(d['items']) == 2 and d['next'] == d['items'][1]['id']"
+gives "... the next page" 0 "$il" campus tournaments --cursor "$(field next)" --json
+json "... is the rest" "len(d['items']) == 3 and d['next'] is None"
+gives "list licenses" 0 "$il" campus skills --json seed-user-001
+json "... with their skills" "[len(i['football_skills']) for i in d['items']] == [29] and d['next'] is None"
+error "of nobody" 1 "user none not found" "$il" campus badges none
+
 # ---- old skills ----
 gives "normalise-skills, dry run" 0 "$il" campus normalise-skills --json
 json "... only counts" "d['applied'] is False and d['entries'] >= 232 and d['licenses'] >= 8"
@@ -59,7 +67,7 @@ gives "a lost update" 1 "$il" check
 is "... is a system event" "$(count "SELECT count(*), min(level), min(text) FROM system_events WHERE type = 'INVARIANT_BROKEN'")" "1 ERROR campus.reward_balance: 1 new, the first is $ada"
 
 # ---- through a server ----
-key=$("$il" key create --tenant default --admin --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+key=$("$il" key create --tenant default --admin --json | py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
 env -u INTERLOCK_SERVER "$il" serve --allow-root --store "$work/x.db" --log-level error --listen "unix:$socket" >"$work/server.log" 2>&1 </dev/null &
 server_pid=$!
 await "the server listens" test -S "$socket" || cat "$work/server.log"

@@ -21,8 +21,8 @@ is "a key is made" "$status" 0
 json "... of the form that is promised" "re.fullmatch('sk_acme_[A-Za-z0-9_-]{43}', d['key'])"
 json "... with id, tenant and permissions" "d['tenant'] == 'acme' and d['permissions'] == ['admin:usage', 'queue:claim'] and len(d['id']) == 36"
 json "... and the rest" "d['name'] == 'Acme\'s \"first\"' and d['role'] == 'none' and d['prefix'] == 'pipeline:' and d['expires_at'].endswith('Z')"
-secret=$("$python" -c 'import json; print(json.load(open("out"))["key"])')
-id=$("$python" -c 'import json; print(json.load(open("out"))["id"])')
+secret=$(py -c 'import json; print(json.load(open("out"))["key"])')
+id=$(py -c 'import json; print(json.load(open("out"))["id"])')
 run "$il" key create
 is "another, for people" "$status" 0
 like "... is alone on standard output" "$out" "sk_default_???????????????????????????????????????????"
@@ -63,7 +63,7 @@ run "$il" key list --tenant acme --json
 json "those of a tenant" "[i['id'] for i in d['items']] == ['$id']"
 run "$il" key list --limit 3 --json
 json "a page" "len(d['items']) == 3 and d['next'] == d['items'][2]['id']"
-next=$("$python" -c 'import json; print(json.load(open("out"))["next"])')
+next=$(py -c 'import json; print(json.load(open("out"))["next"])')
 run "$il" key list --limit 3 --cursor "$next" --json
 json "... and the next" "len(d['items']) == 1 and d['next'] is None"
 run "$il" key list --limit 1
@@ -98,7 +98,7 @@ json "... by whom, to what, why" "(lambda i: i['who'] == 'cli:$(id -un)' and i['
 json "... and no secret" "'sk_' not in json.dumps(d)"
 run "$il" audit --act key.create --tenant default --limit 2 --json
 json "a page of some" "len(d['items']) == 2 and d['next'] == str(d['items'][1]['seq'])"
-next=$("$python" -c 'import json; print(json.load(open("out"))["next"])')
+next=$(py -c 'import json; print(json.load(open("out"))["next"])')
 run "$il" audit --act key.create --tenant default --limit 2 --cursor "$next" --json
 json "... and the rest" "len(d['items']) == 1 and d['next'] is None"
 error "a bad cursor" 64 "audit: --cursor: *" "$il" audit --cursor x
@@ -121,7 +121,7 @@ gives "a job of a queue" 0 "$il" --tenant acme queue push other --id j2 x
 gives "... of another tenant" 0 "$il" --tenant acme queue cancel j2
 hold r recorded --record --grace 1s
 run "$il" runs --json
-gives "a run is cancelled" 0 "$il" cancel "$("$python" -c 'import json; print(json.load(open("out"))["items"][0]["id"])')" --reason "wrong date" --wait 20s
+gives "a run is cancelled" 0 "$il" cancel "$(py -c 'import json; print(json.load(open("out"))["items"][0]["id"])')" --reason "wrong date" --wait 20s
 hold h key --holder me
 gives "broken" 0 "$il" break key --reason "it hangs" --now
 run "$il" audit --json

@@ -7,7 +7,7 @@
 # shellcheck disable=SC2154
 export -n INTERLOCK_STORE
 INTERLOCK_API_KEY=$("$il" key create --store "$INTERLOCK_STORE" --tenant default --admin --json |
-    "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])') || exit 1
+    py -c 'import json, sys; print(json.load(sys.stdin)["key"])') || exit 1
 export INTERLOCK_API_KEY INTERLOCK_SERVER=http+unix:$work/http.sock
 env -u INTERLOCK_SERVER -u INTERLOCK_API_KEY "$il" serve --allow-root --log-level error --store "$INTERLOCK_STORE" \
     --listen "unix:$work/http.sock" >"$work/server.log" 2>&1 </dev/null &

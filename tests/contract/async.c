@@ -965,8 +965,8 @@ T_TEST(store_fails)
             for (int i = 0; i < 3; i++)
                 (void)snprintf(holder[i], sizeof holder[i], "h%u-%d-%d", n, kind, i);
             /* One has it, two wait, of which one gives up. */
-            start(a, &o[0], acquire("k", holder[0], 400), 400);
-            start(a, &o[1], acquire("k", holder[1], 400), 400);
+            start(a, &o[0], acquire("k", holder[0], 150), 150);
+            start(a, &o[1], acquire("k", holder[1], 150), 150);
             start(a, &o[2], acquire("k", holder[2], 60000), 60000);
             T_WAIT(&o[0].done, 1, LIMIT_MS);
             T_WAIT(&o[1].done, 1, LIMIT_MS);

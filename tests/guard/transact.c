@@ -572,6 +572,36 @@ G_TEST(events_say_what_happened)
     il_guard_close(c);
 }
 
+/* A row that is held is found by its own key without a question to the database; by another form of
+ * that key it still is found. */
+G_TEST(a_held_row_is_not_looked_up_again)
+{
+    struct t_row_events seen;
+    il_guard           *c          = t_rows_open(g, NULL, &seen);
+    const char         *up         = g->is_postgres ? "0A000000-0000-4000-8000-000000000000" : "0a";
+    const char         *down       = g->is_postgres ? "0a000000-0000-4000-8000-000000000000" : "0a";
+    const char *const   asked[][2] = { { down, up }, { up, down }, { down, up } };
+    char                sql[256];
+
+    (void)snprintf(sql, sizeof sql, "CREATE TABLE named (id %s PRIMARY KEY, x BIGINT)",
+                   g->is_postgres ? "uuid" : "TEXT");
+    t_sql(g, sql);
+    (void)snprintf(sql, sizeof sql, "INSERT INTO named VALUES ('%s', 1)", down);
+    t_sql(g, sql);
+    for (unsigned i = 0; i < ARRAY_LEN(asked); i++) {
+        il_guard_tx *tx = NULL;
+        R_RUN(il_guard_begin(c, NULL, &tx, why));
+        R_RUN(il_guard_lock(tx, R_ROW("User", "named", "id", R_TEXT(asked[i][0])), NULL, why));
+        R_RUN(il_guard_add(tx, R_ROW("User", "named", "id", R_TEXT(asked[i][1])), "x", 1, NULL,
+                           NULL, why));
+        t_commit(tx);
+        T_EQ(seen.n, i + 1); /* held once, though it was asked for in two ways */
+    }
+    T_EQ(seen.rows[1].n_queries, 1); /* (the first transaction looks up the column) */
+    T_EQ(seen.rows[2].n_queries, g->is_postgres ? 2 : 1);
+    il_guard_close(c);
+}
+
 /* What a transaction with a row ends with. */
 static il_guard_outcome
 outcome(const struct t_ground *g, const char *sql, bool commits, il *h, il_status expected)
@@ -637,6 +667,7 @@ main(void)
         G_ROW(a_wait_for_a_connection_is_interrupted),
         G_ROW(waiting_and_holding_are_apart),
         G_ROW(events_say_what_happened),
+        G_ROW(a_held_row_is_not_looked_up_again),
         G_ROW(every_end_has_an_outcome),
     };
 

@@ -28,13 +28,10 @@ BINARY = os.environ.get("INTERLOCK_BIN", "interlock")
 SOURCE = os.environ.get("IL_TEST_SOURCE", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 SLOW = float(os.environ.get("IL_TEST_SLOW", "1"))  # set for builds with a sanitizer
 
-# Stores of tests are in memory, where a commit does not wait for a disk.
-MEMORY = "/dev/shm"
-MEMORY_BYTES = 1 << 30  # needed at most
-if not os.environ.get("TMPDIR") and os.access(MEMORY, os.W_OK):
-    about = os.statvfs(MEMORY)
-    if about.f_bavail * about.f_frsize >= MEMORY_BYTES and not about.f_flag & os.ST_NOEXEC:
-        tempfile.tempdir = MEMORY
+sys.path.append(SOURCE + "/tests/harness")
+import memory  # noqa: E402  pylint: disable=wrong-import-position
+
+memory.use()
 
 
 class Skip(Exception):

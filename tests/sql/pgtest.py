@@ -6,6 +6,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/harness")
+import memory  # noqa: E402  pylint: disable=wrong-import-position
+
+memory.use()  # a cluster and its databases: half the CPU time
 LIMIT_S = 60
 SKIP = 77  # the exit status of a test that cannot run
 LOCALE = "C.UTF-8"

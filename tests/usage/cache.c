@@ -1,12 +1,15 @@
 /*
  * cache.c: the cache of daily usage on each store: one build, hits, midnight, failures, refreshes,
- * tenants, ranges, and the advisory lock of older programs. The clock is the test's.
+ * tenants, ranges, rows. The clock is the test's.
  */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #include "usage/rig.h"
+
+/* Advisory locks have no schema: days that no other test builds for the tenant default. */
+#define DATE "2024-01-15"
 
 /* ---- hits and builds ------------------------------------------------------------------------- */
 
@@ -20,10 +23,10 @@ R_TEST(a_day_is_built_once)
     node_init(&other, r);
     node_open(&n);
     node_open(&other);
-    int64_t at = node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    int64_t at = node_must(&n, DATE, USAGE_TAKE, false);
     atomic_fetch_add(&other.now_ms, MINUTES(500000)); /* complete: for ever */
-    T_EQ(node_must(&n, RIG_DATE, USAGE_TAKE, true), at);
-    T_EQ(node_must(&other, RIG_DATE, USAGE_TAKE, true), at);
+    T_EQ(node_must(&n, DATE, USAGE_TAKE, true), at);
+    T_EQ(node_must(&other, DATE, USAGE_TAKE, true), at);
     c = node_counts(&n);
     T_EQU(c.hits, 1);
     T_EQU(c.misses, 1);
@@ -31,23 +34,23 @@ R_TEST(a_day_is_built_once)
     T_EQU(c.locks, 1);
     T_EQU(c.locks_held, 0);
     T_EQU(node_counts(&other).rebuilds, 0);
-    T_TRUE(!node_is_locked(&n, RIG_DATE));
+    T_TRUE(!node_is_locked(&n, DATE));
 
     /* forced: a new build, of which the other process hears; the same figures */
-    T_TRUE(node_row(&n, "default", RIG_DATE, &row));
+    T_TRUE(node_row(&n, "default", DATE, &row));
     T_TRUE(row.complete && row.updated_ms == at);
     atomic_fetch_add(&n.now_ms, 1000);
-    T_EQ(node_must(&n, RIG_DATE, USAGE_FORCE, false), at + 1000);
-    T_TRUE(node_row(&n, "default", RIG_DATE, &again));
+    T_EQ(node_must(&n, DATE, USAGE_FORCE, false), at + 1000);
+    T_TRUE(node_row(&n, "default", DATE, &again));
     T_EQ(memcmp(&row.figures.total, &again.figures.total, sizeof row.figures.total), 0);
-    T_EQ(node_must(&other, RIG_DATE, USAGE_TAKE, true), at + 1000);
+    T_EQ(node_must(&other, DATE, USAGE_TAKE, true), at + 1000);
 
     /* tenants do not meet */
-    T_TRUE(!node_row(&n, "acme", RIG_DATE, &row));
-    struct usage_result got = node_ask(&n, "acme", RIG_DATE, USAGE_TAKE);
+    T_TRUE(!node_row(&n, "acme", DATE, &row));
+    struct usage_result got = node_ask(&n, "acme", DATE, USAGE_TAKE);
     T_EQ(got.status, IL_OK);
     rig_drop(&got);
-    T_TRUE(node_row(&n, "acme", RIG_DATE, &again));
+    T_TRUE(node_row(&n, "acme", DATE, &again));
     node_close(&other);
     node_close(&n);
 }
@@ -56,7 +59,7 @@ R_TEST(a_day_is_built_once)
 R_TEST(a_copy_is_as_new_as_its_marker)
 {
     struct node a, b;
-    il_op       op = { .type = IL_OP_CACHE_GET, .tenant = "default", .key = USAGE_KEY RIG_DATE };
+    il_op       op = { .type = IL_OP_CACHE_GET, .tenant = "default", .key = USAGE_KEY DATE };
     il_error    err;
 
     node_init(&a, r);
@@ -66,13 +69,13 @@ R_TEST(a_copy_is_as_new_as_its_marker)
     for (int i = 0; i < 3; i++) {
         struct node *writer = i % 2 != 0 ? &b : &a;
         struct node *reader = i % 2 != 0 ? &a : &b;
-        int64_t      at     = node_must(writer, RIG_DATE, i == 0 ? USAGE_TAKE : USAGE_FORCE, false);
-        T_EQ(node_must(reader, RIG_DATE, USAGE_TAKE, true), at);
+        int64_t      at     = node_must(writer, DATE, i == 0 ? USAGE_TAKE : USAGE_FORCE, false);
+        T_EQ(node_must(reader, DATE, USAGE_TAKE, true), at);
         T_OK(il_apply(reader->h, &op, 1, &err), &err);
         T_EQ(op.status, IL_HIT);
         T_HAS(op.out.value, "\"is_complete\":true");
         struct usage_copy *c =
-            usage_copy_find(reader->usage, "default", rig_date(RIG_DATE), op.out.fence);
+            usage_copy_find(reader->usage, "default", rig_date(DATE), op.out.fence);
         T_TRUE(c != NULL && c->updated_ms == at);
         usage_copy_unref(c);
         il_op_release(&op);
@@ -91,9 +94,9 @@ R_TEST(midnight)
         const char *time;
         bool        complete;
     } rows[] = {
-        { "2025-01-15T23:59:59Z", false }, { "2025-01-16T00:00:00Z", false },
-        { "2025-01-16T00:03:00Z", false }, { "2025-01-16T00:05:59.999Z", false },
-        { "2025-01-16T00:06:00Z", true },
+        { "2024-01-15T23:59:59Z", false }, { "2024-01-16T00:00:00Z", false },
+        { "2024-01-16T00:03:00Z", false }, { "2024-01-16T00:05:59.999Z", false },
+        { "2024-01-16T00:06:00Z", true },
     };
     struct node      n;
     struct usage_row row;
@@ -103,15 +106,15 @@ R_TEST(midnight)
     node_open(&n);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         node_set_time(&n, rows[i].time);
-        int64_t at = node_must(&n, RIG_DATE, USAGE_FORCE, false);
+        int64_t at = node_must(&n, DATE, USAGE_FORCE, false);
         T_EQ(at, atomic_load(&n.now_ms)); /* when it started */
-        T_TRUE(node_row(&n, "default", RIG_DATE, &row));
+        T_TRUE(node_row(&n, "default", DATE, &row));
         T_EQ(row.complete, rows[i].complete);
     }
     T_EQU(node_counts(&n).graces, 3); /* not today */
-    node_set_time(&n, "2025-01-20T00:00:00Z");
-    T_EQ(node_must(&n, "2025-01-15", USAGE_TAKE, true), row.updated_ms);
-    struct usage_result future = node_ask(&n, "default", "2025-01-21", USAGE_TAKE);
+    node_set_time(&n, "2024-01-20T00:00:00Z");
+    T_EQ(node_must(&n, "2024-01-15", USAGE_TAKE, true), row.updated_ms);
+    struct usage_result future = node_ask(&n, "default", "2024-01-21", USAGE_TAKE);
     T_EQ(future.status, IL_INVAL);
     node_close(&n);
     CHECK(unsetenv("TZ") == 0);
@@ -124,15 +127,15 @@ R_TEST(a_day_is_not_frozen_too_early)
 
     node_init(&n, r);
     node_open(&n);
-    node_set_time(&n, "2025-01-16T00:02:00Z");
-    int64_t first = node_must(&n, RIG_DATE, USAGE_TAKE, false);
-    node_set_time(&n, "2025-01-16T00:05:30Z");
-    T_EQ(node_must(&n, RIG_DATE, USAGE_TAKE, true), first);
-    node_set_time(&n, "2025-01-16T00:07:00Z");
-    int64_t second = node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    node_set_time(&n, "2024-01-16T00:02:00Z");
+    int64_t first = node_must(&n, DATE, USAGE_TAKE, false);
+    node_set_time(&n, "2024-01-16T00:05:30Z");
+    T_EQ(node_must(&n, DATE, USAGE_TAKE, true), first);
+    node_set_time(&n, "2024-01-16T00:07:00Z");
+    int64_t second = node_must(&n, DATE, USAGE_TAKE, false);
     T_EQ(second, atomic_load(&n.now_ms));
-    node_set_time(&n, "2025-02-16T00:07:00Z");
-    T_EQ(node_must(&n, RIG_DATE, USAGE_TAKE, true), second);
+    node_set_time(&n, "2024-02-16T00:07:00Z");
+    T_EQ(node_must(&n, DATE, USAGE_TAKE, true), second);
     node_close(&n);
 }
 
@@ -146,28 +149,28 @@ R_TEST(a_failure_leaves_everything_as_it_was)
     node_init(&n, r);
     n.from.fail_percent = 100;
     node_open(&n);
-    struct usage_result got = node_ask(&n, "default", RIG_DATE, USAGE_TAKE);
+    struct usage_result got = node_ask(&n, "default", DATE, USAGE_TAKE);
     T_EQ(got.status, IL_STATE);
     T_HAS(got.text, "the source failed");
     T_TRUE(got.copy == NULL);
-    T_TRUE(!node_is_locked(&n, RIG_DATE));
-    T_TRUE(!node_row(&n, "default", RIG_DATE, &row));
+    T_TRUE(!node_is_locked(&n, DATE));
+    T_TRUE(!node_row(&n, "default", DATE, &row));
     T_EQU(node_counts(&n).rebuilds, 0);
     T_EQU(atomic_load(&n.notes[USAGE_EVENT_failed]), 1);
 
     n.source->o.fail_percent = 0;
-    node_set_time(&n, "2025-01-15T12:00:00Z");
-    int64_t at               = node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    node_set_time(&n, "2024-01-15T12:00:00Z");
+    int64_t at               = node_must(&n, DATE, USAGE_TAKE, false);
     n.source->o.fail_percent = 100;
-    node_set_time(&n, "2025-01-15T12:05:00Z"); /* its life is over */
-    got = node_ask(&n, "default", RIG_DATE, USAGE_TAKE);
+    node_set_time(&n, "2024-01-15T12:05:00Z"); /* its life is over */
+    got = node_ask(&n, "default", DATE, USAGE_TAKE);
     T_EQ(got.status, IL_STATE);
     T_TRUE(got.copy != NULL && got.copy->updated_ms == at); /* stale */
     rig_drop(&got);
-    T_TRUE(node_row(&n, "default", RIG_DATE, &row) && row.updated_ms == at);
-    T_TRUE(!node_is_locked(&n, RIG_DATE));
+    T_TRUE(node_row(&n, "default", DATE, &row) && row.updated_ms == at);
+    T_TRUE(!node_is_locked(&n, DATE));
     n.source->o.fail_percent = 0;
-    (void)node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    (void)node_must(&n, DATE, USAGE_TAKE, false);
     node_close(&n);
 }
 
@@ -184,11 +187,11 @@ R_TEST(a_failure_is_told_to_those_who_wait)
     node_open(&a);
     node_open(&b);
     atomic_store(&a.stop_at, USAGE_PHASE_FETCHED);
-    T_OK(usage_join(a.usage, "default", rig_date(RIG_DATE), USAGE_TAKE, NULL, &err), &err);
+    T_OK(usage_join(a.usage, "default", rig_date(DATE), USAGE_TAKE, NULL, &err), &err);
     rig_take(&a.reached);
     atomic_store(&a.stop_at, -1);
     CHECK(sem_post(&a.go) == 0);
-    got = node_ask(&b, "default", RIG_DATE, USAGE_TAKE);
+    got = node_ask(&b, "default", DATE, USAGE_TAKE);
     T_EQ(got.status, IL_STATE);
     node_close(&b);
     node_close(&a);
@@ -198,14 +201,14 @@ R_TEST(a_failure_is_told_to_those_who_wait)
 static void
 break_lease(struct node *n, const char *tenant)
 {
-    il_op    op = { .type = IL_OP_GET, .tenant = tenant, .key = USAGE_KEY RIG_DATE };
+    il_op    op = { .type = IL_OP_GET, .tenant = tenant, .key = USAGE_KEY DATE };
     il_error err;
 
     T_OK(il_apply(n->h, &op, 1, &err), &err);
     T_EQ(op.out.n_items, 1);
     il_op end = { .type   = IL_OP_BREAK,
                   .tenant = tenant,
-                  .key    = USAGE_KEY RIG_DATE,
+                  .key    = USAGE_KEY DATE,
                   .fence  = op.out.items[0].fence,
                   .flags  = IL_BREAK_NOW };
     il_op_release(&op);
@@ -229,21 +232,21 @@ R_TEST(a_late_builder_cannot_write)
     node_open(&slow);
     node_open(&quick);
     atomic_store(&slow.stop_at, USAGE_PHASE_FETCHED);
-    T_OK(usage_join(slow.usage, "acme", rig_date(RIG_DATE), USAGE_TAKE, NULL, &err), &err);
+    T_OK(usage_join(slow.usage, "acme", rig_date(DATE), USAGE_TAKE, NULL, &err), &err);
     rig_take(&slow.reached);
     break_lease(&quick, "acme");
     atomic_fetch_add(&quick.now_ms, 5);
-    got = node_ask(&quick, "acme", RIG_DATE, USAGE_FORCE);
+    got = node_ask(&quick, "acme", DATE, USAGE_FORCE);
     T_EQ(got.status, IL_OK);
     int64_t at = got.copy->updated_ms;
     rig_drop(&got);
     atomic_store(&slow.stop_at, -1);
     CHECK(sem_post(&slow.go) == 0);
-    got = node_ask(&slow, "acme", RIG_DATE, USAGE_TAKE); /* joins that flight, or finds the row */
+    got = node_ask(&slow, "acme", DATE, USAGE_TAKE); /* joins that flight, or finds the row */
     T_EQ(got.status, IL_OK);
     T_EQ(got.copy->updated_ms, at);
     rig_drop(&got);
-    T_TRUE(node_row(&quick, "acme", RIG_DATE, &row) && row.updated_ms == at);
+    T_TRUE(node_row(&quick, "acme", DATE, &row) && row.updated_ms == at);
     T_EQU(node_counts(&slow).rebuilds, 0);
     node_close(&quick);
     node_close(&slow);
@@ -266,28 +269,28 @@ R_TEST(one_refresh_in_the_background)
     node_init(&b, r);
     node_open(&a);
     node_open(&b);
-    node_set_time(&a, "2025-01-15T12:00:00Z");
-    int64_t at = node_must(&a, RIG_DATE, USAGE_TAKE, false);
-    node_set_time(&b, "2025-01-15T12:04:00Z"); /* 80 %: not yet */
-    T_EQ(node_must(&b, RIG_DATE, USAGE_TAKE, true), at);
+    node_set_time(&a, "2024-01-15T12:00:00Z");
+    int64_t at = node_must(&a, DATE, USAGE_TAKE, false);
+    node_set_time(&b, "2024-01-15T12:04:00Z"); /* 80 %: not yet */
+    T_EQ(node_must(&b, DATE, USAGE_TAKE, true), at);
     T_EQU(node_counts(&b).locks, 0);
-    node_set_time(&a, "2025-01-15T12:04:01Z");
-    node_set_time(&b, "2025-01-15T12:04:01Z");
+    node_set_time(&a, "2024-01-15T12:04:01Z");
+    node_set_time(&b, "2024-01-15T12:04:01Z");
     atomic_store(&b.stop_at, USAGE_PHASE_FETCHED);
     for (int i = 0; i < 5; i++)
-        T_EQ(node_must(&b, RIG_DATE, USAGE_TAKE, true), at); /* nobody waits for it */
+        T_EQ(node_must(&b, DATE, USAGE_TAKE, true), at); /* nobody waits for it */
     rig_take(&b.reached);
     for (int i = 0; i < 5; i++)
-        T_EQ(node_must(&a, RIG_DATE, USAGE_TAKE, true), at); /* the lease is held: no second one */
+        T_EQ(node_must(&a, DATE, USAGE_TAKE, true), at); /* the lease is held: no second one */
     atomic_store(&b.stop_at, -1);
     CHECK(sem_post(&b.go) == 0);
     node_until(&b, is_idle, "the refresh");
-    (void)node_must(&b, RIG_DATE, USAGE_REFRESH, false); /* after it: nothing is left to do */
+    (void)node_must(&b, DATE, USAGE_REFRESH, false); /* after it: nothing is left to do */
     T_EQU(node_counts(&a).rebuilds, 1);
     T_EQU(node_counts(&b).rebuilds, 1);
-    T_TRUE(node_row(&a, "default", RIG_DATE, &row));
+    T_TRUE(node_row(&a, "default", DATE, &row));
     T_EQ(row.updated_ms, at + MINUTES(4) + 1000);
-    T_EQ(node_must(&a, RIG_DATE, USAGE_TAKE, true), row.updated_ms);
+    T_EQ(node_must(&a, DATE, USAGE_TAKE, true), row.updated_ms);
     node_close(&b);
     node_close(&a);
 }
@@ -307,9 +310,9 @@ R_TEST(a_build_elsewhere_is_a_failure)
     node_open(&a);
     node_open(&b);
     atomic_store(&a.stop_at, USAGE_PHASE_FETCHED);
-    T_OK(usage_join(a.usage, "acme", rig_date(RIG_DATE), USAGE_TAKE, NULL, &err), &err);
+    T_OK(usage_join(a.usage, "acme", rig_date(DATE), USAGE_TAKE, NULL, &err), &err);
     rig_take(&a.reached);
-    got = node_ask(&b, "acme", RIG_DATE, USAGE_TAKE);
+    got = node_ask(&b, "acme", DATE, USAGE_TAKE);
     T_EQ(got.status, IL_TIMEOUT);
     T_EQU(node_counts(&b).locks_held, 1);
     T_EQU(node_counts(&b).locks, 0);
@@ -332,10 +335,10 @@ R_TEST(a_forced_build_in_vain_has_the_old_day)
     node_init(&n, r);
     n.opts.wait_ms = 50;
     node_open(&n);
-    int64_t at = node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    int64_t at = node_must(&n, DATE, USAGE_TAKE, false);
     atomic_fetch_add(&n.now_ms, 1000);
-    T_OK(il_acquire(n.h, USAGE_KEY RIG_DATE, &o, &lease, &err), &err);
-    got = node_ask(&n, "default", RIG_DATE, USAGE_FORCE);
+    T_OK(il_acquire(n.h, USAGE_KEY DATE, &o, &lease, &err), &err);
+    got = node_ask(&n, "default", DATE, USAGE_FORCE);
     T_EQ(got.status, IL_TIMEOUT);
     T_TRUE(got.copy != NULL && got.copy->updated_ms == at);
     rig_drop(&got);
@@ -354,18 +357,60 @@ R_TEST(a_lease_held_elsewhere_is_a_failure)
     node_init(&n, r);
     n.opts.wait_ms = 200;
     node_open(&n);
-    T_OK(il_acquire(n.h, USAGE_KEY RIG_DATE, &o, &lease, &err), &err);
-    got = node_ask(&n, "default", RIG_DATE, USAGE_TAKE);
+    T_OK(il_acquire(n.h, USAGE_KEY DATE, &o, &lease, &err), &err);
+    got = node_ask(&n, "default", DATE, USAGE_TAKE);
     T_EQ(got.status, IL_TIMEOUT);
     T_EQU(node_counts(&n).locks_held, 1);
     T_EQU(node_counts(&n).locks, 0);
     T_EQU(atomic_load(&n.notes[USAGE_EVENT_contention]), 1);
     T_EQ(il_lease_release(lease, &err), IL_OK);
     il_lease_free(lease);
-    (void)node_must(&n, RIG_DATE, USAGE_TAKE, false);
+    (void)node_must(&n, DATE, USAGE_TAKE, false);
     T_EQU(node_counts(&n).locks, 1);
     T_EQU(node_counts(&n).locks_held, 1);
     node_close(&n);
+}
+
+/* Who is elected while the lease is held elsewhere looks again when it has the lease: it does not
+ * build, and this look is no hit. */
+static bool
+has_met_another(struct node *n)
+{
+    return node_counts(n).locks_held > 0;
+}
+
+R_TEST(a_second_look_is_no_hit)
+{
+    struct node         a, b;
+    struct asking       asking;
+    struct usage_result got;
+    struct usage_counts c;
+    il_error            err;
+
+    node_init(&a, r);
+    node_init(&b, r);
+    node_open(&a);
+    node_open(&b);
+    atomic_store(&a.stop_at, USAGE_PHASE_FETCHED);
+    T_OK(usage_join(a.usage, "default", rig_date(DATE), USAGE_FORCE, NULL, &err), &err);
+    rig_take(&a.reached);
+    asking_begin(&asking, &b, "default", DATE, USAGE_TAKE);
+    node_until(&b, has_met_another, "the wait for the lease");
+    atomic_store(&a.stop_at, -1);
+    CHECK(sem_post(&a.go) == 0);
+    got = asking_end(&asking);
+    T_EQ(got.status, IL_OK);
+    T_TRUE(!got.hit);
+    rig_drop(&got);
+    c = node_counts(&b);
+    T_EQU(c.hits, 0);
+    T_EQU(c.misses, 1);
+    T_EQU(c.rebuilds, 0);
+    T_EQU(c.locks, 1);
+    T_EQU(c.locks_held, 1);
+    T_EQU(node_counts(&a).rebuilds, 1);
+    node_close(&b);
+    node_close(&a);
 }
 
 /* The limit of flights: those beyond it are refused, and the others are made. */
@@ -411,9 +456,9 @@ R_TEST(a_waiter_leaves_its_own_flight)
     node_init(&n, r);
     node_open(&n);
     for (int i = 0; i < 20; i++) {
-        T_OK(usage_join(n.usage, "acme", rig_date(RIG_DATE), USAGE_TAKE, &first, &err), &err);
+        T_OK(usage_join(n.usage, "acme", rig_date(DATE), USAGE_TAKE, &first, &err), &err);
         rig_take(&done);
-        T_OK(usage_join(n.usage, "acme", rig_date("2025-01-01") + i, USAGE_TAKE, &second, &err),
+        T_OK(usage_join(n.usage, "acme", rig_date("2024-01-01") + i, USAGE_TAKE, &second, &err),
              &err);
         T_TRUE(!usage_leave(n.usage, &first, NULL));
         if (!usage_leave(n.usage, &second, NULL))
@@ -447,7 +492,7 @@ static void *
 read_along(void *arg)
 {
     struct reading_along *a    = arg;
-    usage_date            date = rig_date(RIG_DATE);
+    usage_date            date = rig_date(DATE);
 
     while (!atomic_load(&a->stop)) {
         void    *mem = NULL;
@@ -508,7 +553,7 @@ R_TEST(readers_see_old_or_new)
     CHECK(pthread_create(&thread, NULL, read_along, &a) == 0);
     for (int i = 1; i <= 30; i++) {
         set_source(g, i);
-        (void)node_must(&n, RIG_DATE, USAGE_FORCE, false);
+        (void)node_must(&n, DATE, USAGE_FORCE, false);
         atomic_fetch_add(&n.now_ms, 1);
     }
     atomic_store(&a.stop, true);
@@ -525,8 +570,8 @@ R_TEST(a_range_leaves_no_day_out)
     struct node           n;
     struct usage_range    range;
     struct usage_range_in in  = { .tenant   = "default",
-                                  .from     = rig_date("2025-01-01"),
-                                  .to       = rig_date("2025-01-31"),
+                                  .from     = rig_date("2024-01-01"),
+                                  .to       = rig_date("2024-01-31"),
                                   .by       = USAGE_BY_MODEL,
                                   .until_ns = INT64_MAX };
     struct usage_metrics  sum = { 0 };
@@ -555,7 +600,7 @@ R_TEST(a_range_leaves_no_day_out)
 
     /* a source that fails, and one that is too slow */
     n.source->o.fail_percent = 100;
-    in.to                    = rig_date("2025-02-02");
+    in.to                    = rig_date("2024-02-02");
     T_OK(usage_range_load(n.usage, &in, &range, &err), &err);
     T_EQ(range.days[30].state, USAGE_FRESH);
     T_EQ(range.days[31].state, USAGE_MISSING);
@@ -582,7 +627,7 @@ count_purged(void *cookie, const char *tenant, const char *date)
     struct usage_row row;
 
     T_STREQ(tenant, "default");
-    T_TRUE(strcmp(date, "2025-01-03") < 0);
+    T_TRUE(strcmp(date, "2024-01-03") < 0);
     T_TRUE(!node_row(p->n, tenant, date, &row)); /* for everybody: it is committed */
     p->n_seen++;
 }
@@ -597,92 +642,71 @@ R_TEST(old_days_are_deleted)
 
     node_init(&n, r);
     node_open(&n);
-    (void)node_must(&n, "2025-01-01", USAGE_TAKE, false);
-    (void)node_must(&n, "2025-01-02", USAGE_TAKE, false);
-    (void)node_must(&n, "2025-01-03", USAGE_TAKE, false);
-    T_OK(usage_row_purge(n.tables, rig_date("2025-01-03"), 10, count_purged, &p, &n_rows, &err),
+    (void)node_must(&n, "2024-01-01", USAGE_TAKE, false);
+    (void)node_must(&n, "2024-01-02", USAGE_TAKE, false);
+    (void)node_must(&n, "2024-01-03", USAGE_TAKE, false);
+    T_OK(usage_row_purge(n.tables, rig_date("2024-01-03"), 10, count_purged, &p, &n_rows, &err),
          &err);
     T_EQ(p.n_seen, 2);
     T_EQ(n_rows, 2);
-    T_TRUE(!node_row(&n, "default", "2025-01-02", &row));
-    T_TRUE(node_row(&n, "default", "2025-01-03", &row));
-    (void)node_must(&n, "2025-01-02", USAGE_TAKE, false); /* although its marker is there */
+    T_TRUE(!node_row(&n, "default", "2024-01-02", &row));
+    T_TRUE(node_row(&n, "default", "2024-01-03", &row));
+    (void)node_must(&n, "2024-01-02", USAGE_TAKE, false); /* although its marker is there */
     node_close(&n);
 }
 
-/* ---- older programs -------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
-static int
-keep_integer(void *cookie, const il_guard_row *row)
+#define ROW_BYTES 16384
+
+/* All but when it was built. */
+R_TEST(equal_figures_give_an_equal_row)
 {
-    *(int64_t *)cookie = row->values[0].integer;
-    return 1;
-}
+    static const char sql[] =
+        "SELECT CAST(raw_data AS text) || CAST(aggregated_by_user AS text)"
+        " || CAST(aggregated_by_model AS text) || CAST(aggregated_by_provider AS text)"
+        " || CAST(total_metrics AS text) || CAST(is_complete AS text) FROM daily_usage_cache";
+    struct node n;
+    char       *first = il__calloc(2, ROW_BYTES), *second = first + ROW_BYTES;
 
-/* A session of an older program: it has one connection, and what it locks stays locked. */
-static bool
-say(il_guard *neighbour, const char *sql)
-{
-    il_guard_tx *tx  = NULL;
-    int64_t      yes = -1;
-    il_error     err;
-
-    T_OK(il_guard_begin(neighbour, NULL, &tx, &err), &err);
-    T_OK(il_guard_exec(tx, &(il_guard_query){ .sql = sql, .each = keep_integer, .cookie = &yes },
-                       NULL, &err),
-         &err);
-    T_OK(il_guard_commit(tx, &err), &err);
-    return yes == 1;
-}
-
-#define NEIGHBOUR_LOCKS "SELECT pg_try_advisory_lock(20250115)"
-#define NEIGHBOUR_UNLOCKS "SELECT pg_advisory_unlock(20250115)"
-
-R_TEST(older_programs_are_kept_out_and_respected)
-{
-    struct node         n;
-    il_guard           *neighbour = NULL;
-    il_guard_opts       o         = IL_GUARD_OPTS_INIT;
-    struct usage_result got;
-    il_error            err;
-
-    if (!r->is_postgres) {
-        print_message("# only PostgreSQL has advisory locks\n");
-        return;
-    }
-    o.conns_max = 1;
-    T_OK(il_guard_open(r->url, &o, &neighbour, &err), &err);
+    CHECK(first != NULL);
     node_init(&n, r);
-    n.opts.wait_ms = 300;
     node_open(&n);
-
-    /* theirs: we wait to the deadline, for the tenant default only */
-    T_TRUE(say(neighbour, NEIGHBOUR_LOCKS));
-    got = node_ask(&n, "default", RIG_DATE, USAGE_TAKE);
-    T_EQ(got.status, IL_TIMEOUT);
-    T_EQU(node_counts(&n).rebuilds, 0);
-    got = node_ask(&n, "acme", RIG_DATE, USAGE_TAKE);
-    T_EQ(got.status, IL_OK);
-    rig_drop(&got);
-    (void)node_must(&n, "2025-01-16", USAGE_TAKE, false); /* another day */
-    T_TRUE(say(neighbour, NEIGHBOUR_UNLOCKS));
-
-    /* ours: they find it locked from before the build until after the write */
-    atomic_store(&n.stop_at, USAGE_PHASE_FETCHED);
-    T_OK(usage_join(n.usage, "default", rig_date(RIG_DATE), USAGE_TAKE, NULL, &err), &err);
-    rig_take(&n.reached);
-    T_TRUE(!say(neighbour, NEIGHBOUR_LOCKS));
-    atomic_store(&n.stop_at, USAGE_PHASE_FILLED);
-    CHECK(sem_post(&n.go) == 0);
-    rig_take(&n.reached);
-    T_TRUE(!say(neighbour, NEIGHBOUR_LOCKS));
-    atomic_store(&n.stop_at, -1);
-    CHECK(sem_post(&n.go) == 0);
-    (void)node_must(&n, RIG_DATE, USAGE_FORCE, false); /* so the flight before it has landed */
-    T_TRUE(say(neighbour, NEIGHBOUR_LOCKS));
-    T_TRUE(say(neighbour, NEIGHBOUR_UNLOCKS));
+    int64_t at = node_must(&n, DATE, USAGE_TAKE, false);
+    node_sql(&n, sql, NULL, first, ROW_BYTES);
+    T_TRUE(strstr(first, "dora") != NULL && strlen(first) < ROW_BYTES - 1);
+    atomic_fetch_add(&n.now_ms, MINUTES(1));
+    T_EQ(node_must(&n, DATE, USAGE_FORCE, false), at + MINUTES(1));
+    node_sql(&n, sql, NULL, second, ROW_BYTES);
+    T_STREQ(first, second);
     node_close(&n);
-    il_guard_close(neighbour);
+    il__free(first);
+}
+
+/* The invariant, whatever the time zone of the session is. */
+R_TEST(days_that_were_complete_too_early_are_found)
+{
+    static const char *const    times[][2] = { { "1705363199999", "2024-01-15 23:59:59.999+00" },
+                                               { "1705363200000", "2024-01-16 00:00:00+00" } };
+    const struct app_invariant *early      = &usage_invariants[0];
+    struct node                 n;
+    char                        sql[512], found[32];
+
+    CHECK(setenv("PGTZ", "Asia/Tokyo", 1) == 0 && setenv("TZ", "Asia/Tokyo", 1) == 0);
+    node_init(&n, r);
+    node_open(&n);
+    (void)node_must(&n, DATE, USAGE_TAKE, false);
+    for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+        const char *before = r->is_postgres ? "'" : "", *at = times[i][r->is_postgres];
+        (void)snprintf(sql, sizeof sql, "UPDATE daily_usage_cache SET updated_at = %s%s%s", before,
+                       at, before);
+        node_sql(&n, sql, NULL, found, sizeof found);
+        node_sql(&n, r->is_postgres ? early->postgres : early->sqlite, "default", found,
+                 sizeof found);
+        T_STREQ(found, i == 0 ? DATE : "");
+    }
+    node_close(&n);
+    CHECK(unsetenv("TZ") == 0 && unsetenv("PGTZ") == 0);
 }
 
 int
@@ -700,12 +724,14 @@ main(void)
         R_ROW(a_build_elsewhere_is_a_failure),
         R_ROW(a_forced_build_in_vain_has_the_old_day),
         R_ROW(a_lease_held_elsewhere_is_a_failure),
+        R_ROW(a_second_look_is_no_hit),
         R_ROW(flights_have_a_limit),
         R_ROW(a_waiter_leaves_its_own_flight),
         R_ROW(readers_see_old_or_new),
         R_ROW(a_range_leaves_no_day_out),
         R_ROW(old_days_are_deleted),
-        R_ROW(older_programs_are_kept_out_and_respected),
+        R_ROW(equal_figures_give_an_equal_row),
+        R_ROW(days_that_were_complete_too_early_are_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,12 +155,6 @@ rig_date(const char *text)
     return date;
 }
 
-struct asking {
-    struct usage_waiter waiter;
-    struct usage_result result;
-    sem_t               done;
-};
-
 static void
 asked(struct usage_waiter *w, struct usage_result *result)
 {
@@ -170,17 +164,32 @@ asked(struct usage_waiter *w, struct usage_result *result)
     CHECK(sem_post(&a->done) == 0);
 }
 
+void
+asking_begin(struct asking *a, struct node *n, const char *tenant, const char *date,
+             enum usage_way way)
+{
+    il_error err;
+
+    *a = (struct asking){ .waiter = { .done = asked } };
+    CHECK(sem_init(&a->done, 0, 0) == 0);
+    T_OK(usage_join(n->usage, tenant, rig_date(date), way, &a->waiter, &err), &err);
+}
+
+struct usage_result
+asking_end(struct asking *a)
+{
+    rig_take(&a->done);
+    CHECK(sem_destroy(&a->done) == 0);
+    return a->result;
+}
+
 struct usage_result
 node_ask(struct node *n, const char *tenant, const char *date, enum usage_way way)
 {
-    struct asking a = { .waiter = { .done = asked } };
-    il_error      err;
+    struct asking a;
 
-    CHECK(sem_init(&a.done, 0, 0) == 0);
-    T_OK(usage_join(n->usage, tenant, rig_date(date), way, &a.waiter, &err), &err);
-    rig_take(&a.done);
-    CHECK(sem_destroy(&a.done) == 0);
-    return a.result;
+    asking_begin(&a, n, tenant, date, way);
+    return asking_end(&a);
 }
 
 void
@@ -223,6 +232,40 @@ node_row(struct node *n, const char *tenant, const char *date, struct usage_row 
     T_OK(st, &err);
     usage_row_release(ret);
     return true;
+}
+
+struct first {
+    char  *out;
+    size_t size;
+};
+
+static int
+keep_first(void *cookie, const il_guard_row *row)
+{
+    const struct first *f = cookie;
+
+    (void)snprintf(f->out, f->size, "%s", (const char *)row->values[0].data);
+    return 0;
+}
+
+void
+node_sql(struct node *n, const char *sql, const char *tenant, char *out, size_t size)
+{
+    struct first         f      = { out, size };
+    const il_guard_value values = il_guard_text(tenant);
+    const il_guard_query q      = { .sql      = sql,
+                                    .values   = &values,
+                                    .n_values = tenant != NULL ? 1 : 0,
+                                    .flags    = IL_GUARD_AS_TEXT,
+                                    .each     = keep_first,
+                                    .cookie   = &f };
+    il_guard_tx         *tx     = NULL;
+    il_error             err;
+
+    out[0] = '\0';
+    T_OK(il_guard_begin(n->tables, NULL, &tx, &err), &err);
+    T_OK(il_guard_exec(tx, &q, NULL, &err), &err);
+    T_OK(il_guard_commit(tx, &err), &err);
 }
 
 bool

@@ -17,7 +17,6 @@
 #define RIG_LIMIT_MS 20000
 #define RIG_LEASE_MS 1000
 #define RIG_WAIT_MS 15000
-#define RIG_DATE "2025-01-15"
 /* A call that must work. */
 #define T_OK(call, err)                              \
     do {                                             \
@@ -58,7 +57,17 @@ void node_set_time(struct node *n, const char *time); /* RFC 3339 */
 /* A wait with a limit. */
 void rig_take(sem_t *s);
 
-/* Ask for a day and wait. The result is the caller's (rig_drop()). */
+/* A call that waits for a day. */
+struct asking {
+    struct usage_waiter waiter;
+    struct usage_result result;
+    sem_t               done;
+};
+void asking_begin(struct asking *a, struct node *n, const char *tenant, const char *date,
+                  enum usage_way way);
+/* Wait for it. The result is the caller's (rig_drop()). */
+struct usage_result asking_end(struct asking *a);
+/* Both. */
 struct usage_result node_ask(struct node *n, const char *tenant, const char *date,
                              enum usage_way way);
 void                rig_drop(struct usage_result *r);
@@ -68,6 +77,9 @@ struct usage_counts node_counts(const struct node *n);
 /* The stored row; false: none. Its figures are released. */
 bool       node_row(struct node *n, const char *tenant, const char *date, struct usage_row *ret);
 usage_date rig_date(const char *text);
+/* Run a statement on the tables; tenant (may be NULL) is $1. The first column of its first row,
+ * or "". */
+void node_sql(struct node *n, const char *sql, const char *tenant, char *out, size_t size);
 /* Is the lease of the day held? */
 bool node_is_locked(struct node *n, const char *date);
 /* Until check(n) is true. */

@@ -2,6 +2,7 @@
 import contextlib
 import csv
 import datetime
+import fcntl
 import http.server
 import io
 import json
@@ -49,7 +50,9 @@ class Rig:
             self.args += ["--data", f"sqlite:{self.folder}/data.db"]
         else:
             self.store = f"sqlite:{self.folder}/store.db" if engine == "sqlite" else engine
-        self.env = {"INTERLOCK_USAGE_LEASE": "1s", "TMPDIR": self.folder, **env}
+        # far from UTC, and dates in another order: neither may matter
+        self.env = {"INTERLOCK_USAGE_LEASE": "1s", "TMPDIR": self.folder, "TZ": "Pacific/Kiritimati", "PGTZ": "America/Los_Angeles",
+                    "PGDATESTYLE": "SQL, DMY", **env}
         if source:
             script = self.path("source")
             with open(script, "w", encoding="utf-8") as file:
@@ -105,8 +108,13 @@ class Rig:
             server.end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __exit__(self, *_):
-        self.end()
+    def __exit__(self, *failure):
+        """Servers that were left running must end well."""
+        try:
+            for server in self.all:
+                server.__exit__(*failure)
+        finally:
+            self.end()
 
 
 # ---- one build
@@ -192,6 +200,30 @@ def test_never_builds():
         assert r.fetched() == [day(5)]
 
 
+def test_refreshes_in_the_background():
+    """A day near the end of its life is refreshed once, behind the answer; ?build=no does not even do that."""
+    with Rig("sqlite", n=2) as r:
+        at = r.a.get(f"{U}/days/{day(0)}").expect(200).json["updated_at"]
+        with sqlite3.connect(r.path("store-usage.db"), isolation_level=None) as db:
+            db.execute("UPDATE daily_usage_cache SET updated_at = updated_at - 270000")
+        r.flag("closed")
+        for server in r.all:
+            server.kill()
+            server.start()  # without a copy of the day
+            for _ in range(3):
+                assert server.get(f"{U}/days/{day(0)}?build=no").expect(200).json["stale"] is False
+        assert len(r.fetched()) == 1, r.fetched()
+        for _ in range(3):
+            for server in r.all:
+                old = server.get(f"{U}/days/{day(0)}").expect(200).json
+                assert old["stale"] is False and old["updated_at"] < at, old
+        lib.eventually(lambda: len(r.fetched()) == 2, what="the refresh")
+        r.flag("closed", False)
+        for server in r.all:
+            lib.eventually(lambda s=server: s.get(f"{U}/days/{day(0)}?build=no").expect(200).json["updated_at"] > at, what="the new figures")
+        assert len(r.fetched()) == 2, r.fetched()
+
+
 def test_builds_do_not_hold_up_stored_days():
     """All threads that build are busy: a stored day is answered by a server that has no copy, and a stale one as such."""
     with Rig("sqlite", n=2, INTERLOCK_USAGE_PARALLEL="1", INTERLOCK_USAGE_WAIT="300ms") as r:
@@ -220,6 +252,20 @@ def test_metrics():
                               "gracePeriodApplications": 0, "cacheHitRate": 0.9375, "lockContentionRate": 0}
         text = r.a.get("/metrics").body.decode()
         assert "\ninterlock_usage_cache_hits_total 150\n" in text and "\ninterlock_usage_cache_misses_total 10\n" in text
+
+
+def test_metrics_without_the_store():
+    """The counters are answered while the store and the tables are locked by somebody else."""
+    with Rig("sqlite") as r:
+        r.counts()  # the key is known
+        with contextlib.ExitStack() as stack:
+            lock = stack.enter_context(open(r.path("store.db-lock"), "rb"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for name in ("store.db", "store-usage.db"):
+                db = stack.enter_context(contextlib.closing(sqlite3.connect(r.path(name), isolation_level=None)))
+                db.execute("BEGIN EXCLUSIVE")
+            with r.a.new_client(timeout=5) as client:
+                assert client.get(U + "/cache/metrics").expect(200).json["cacheHits"] == 0
 
 
 def test_permissions():
@@ -308,6 +354,7 @@ def test_ranges():
         gaps = r.a.post(f"{U}/analytics", {"startDate": day(9), "endDate": day(7)}).expect(200).json
         assert (gaps["stale"], gaps["missing"], gaps["pending"]) == ([day(8)], [day(9)], []) and "it is broken" in gaps["error"], gaps
         assert gaps["metrics"]["api_requests"] == 4, gaps
+        assert [d["metrics"] and d["metrics"]["api_requests"] for d in gaps["days"]] == [None, 2, 2], gaps  # unknown, not 0
         r.flag("broken", False)
         r.flag("closed")
         late = r.a.post(f"{U}/analytics", {"startDate": day(12), "endDate": day(7)}).expect(200).json
@@ -316,6 +363,32 @@ def test_ranges():
         whole = lib.eventually(lambda: (lambda f: f if not f["pending"] and not f["stale"] else None)(
             r.a.post(f"{U}/by-provider", {"startDate": day(12), "endDate": day(7)}).json), what="the rest")
         assert whole["items"][0]["api_requests"] == 12, whole
+
+
+def test_sums_that_do_not_fit():
+    """The largest amounts: a day has one, a range of two has no sum."""
+    with Rig("memory:") as r:
+        most = (1 << 63) - 1
+        r.put({"metrics": {"spend_micros": most}, "by_user": {"ann": {"spend_micros": most}}})
+        assert r.a.get(f"{U}/days/{day(3)}").expect(200).json["metrics"]["spend_micros"] == most
+        for path in ("analytics", "by-user"):
+            refused = r.a.post(f"{U}/{path}", {"startDate": day(4), "endDate": day(3)}).expect(422)
+            assert refused.json["error"] == {"code": "USAGE_ANSWER_TOO_LARGE", "source": "usage", "details": {},
+                                             "message": "the range is too large, or its sums are"}, refused
+            one = r.a.post(f"{U}/{path}", {"startDate": day(3), "endDate": day(3)}).expect(200).json
+            assert (one["metrics"] if path == "analytics" else one["items"][0])["spend_micros"] == most, one
+
+
+def test_old_days_are_deleted():
+    """Days beyond usage.keep_days are deleted, with their markers, so that no server answers with its copy."""
+    with Rig("sqlite") as r:
+        for n in (29, 30, 31):
+            r.a.get(f"{U}/days/{day(n)}").expect(200)
+        r.env["INTERLOCK_USAGE_KEEP_DAYS"] = "30"
+        r.add()
+        lib.eventually(lambda: r.a.get(f"{U}/days/{day(31)}?build=no").status == 404, what="the purge")
+        for n in (29, 30):
+            r.a.get(f"{U}/days/{day(n)}?build=no").expect(200)
 
 
 def test_pages():
@@ -388,9 +461,21 @@ def rebuild(engine):
         span = {"startDate": day(6), "endDate": day(2)}
         r.a.get(f"{U}/days/{day(4)}").expect(200)
         r.flag("closed")
-        started = r.a.post(f"{U}/rebuild-cache", span).expect(202).json
+        clients = [server.new_client() for server in r.all for _ in range(3)]
+        race = lib.together(len(clients), lambda i: clients[i].post(f"{U}/rebuild-cache", span))
+        assert sorted(a.status for a in race) == [202] + [429] * 5, race  # at the same time, over both servers
+        started = next(a.json for a in race if a.status == 202)
+        for client in clients:
+            client.close()
         limited = r.all[1].post(f"{U}/rebuild-cache", span).expect(429, "RATE_LIMITED")
         assert 0 < limited.json["error"]["details"]["retry_after_ms"] <= 300000 and int(limited.headers["Retry-After"]) > 200, limited
+        # five minutes later, while it still runs: refused, and that does not count
+        env = {"INTERLOCK_STORE": r.store, "HOME": r.folder}
+        assert lib.run("cache", "drop", "usage_rebuild", env=env).returncode == 0
+        for _ in range(2):
+            running = r.all[1].post(f"{U}/rebuild-cache", span).expect(409)
+            assert running.json["error"] == {"code": "USAGE_REBUILD_RUNNING", "source": "usage", "message": "a rebuild of this tenant is running",
+                                             "details": {"run_id": started["run_id"]}}, running
         r.flag("closed", False)
         done = ended(started["run_id"])
         assert done["state"] == "COMPLETED" and done["progress"] == 100 and done["key"] == "usage:rebuild", done
@@ -398,6 +483,8 @@ def rebuild(engine):
         # no key can end the five minutes early
         for key in (r.a.key, r.a.key_for("default", "write")):
             r.a.post("/api/v1/cache/drop", {"key": "usage_rebuild"}, key=key).expect(403, "KEY_RESERVED")
+        again = r.a.post(f"{U}/rebuild-cache", span).expect(202).json  # the refused ones did not count
+        assert ended(again["run_id"])["state"] == "COMPLETED" and len(r.fetched()) == 5
         r.a.post(f"{U}/rebuild-cache", span).expect(429, "RATE_LIMITED")
         acme, beta, gamma = (r.a.key_for(t, "read", permissions=["admin:usage:write"]) for t in ("acme", "beta", "gamma"))
         r.all[1].post(f"{U}/rebuild-cache", span, key=acme).expect(202)  # another tenant has its own

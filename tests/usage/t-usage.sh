@@ -41,6 +41,13 @@ gives "the wrong way round" 64 "$il" usage range 2025-01-02 2025-01-01
 gives "bars on a terminal" 0 "$python" "$IL_TEST_SOURCE/tests/cli/on-terminal.py" -- "$il" usage range 2025-01-14 2025-01-16
 has "... are drawn" "####"
 
+INTERLOCK_USAGE_SOURCE_COST=1s bg builder "$il" usage day 2025-01-20 --json
+await "another process builds a day" eval '"$il" locks usage_day: | grep -q 2025-01-20'
+gives "a day that another process builds" 0 "$il" usage day 2025-01-20 --json
+check "... is waited for without a word" test ! -s "$work/err"
+reap builder
+is "... and built there" "$status" 0
+
 gives "a range in advance" 0 "$il" usage warm 2025-02-01 2025-02-10
 has "... is told" "10 days ready, 0 failed"
 gives "... is there" 0 "$il" usage day 2025-02-10 --no-build
@@ -59,6 +66,11 @@ document='{"metrics": {"spend_micros": 9223372036854775807}, "by_user": {"a\u202
 INTERLOCK_USAGE_SOURCE_COMMAND="printf %s '$document' #" \
     gives "the largest amount" 0 "$il" usage range 2025-03-05 2025-03-05
 has "... is shown" "^total .* 9223372036854\.78"
+document=$(py -c 'import json
+print(json.dumps({"metrics": {}, "by_user": {f"u{i:02}": {"spend": 1} for i in range(12)} | {"zoe": {"spend": 9.5}}}))')
+INTERLOCK_USAGE_SOURCE_COMMAND="printf %s '$document' #" gives "a day of 13 users" 0 "$il" usage day 2025-03-06
+has "... has the largest spend" "^zoe .* 9\.50"
+has "... and says what is left out" "^and 3 more"
 export INTERLOCK_USAGE_SOURCE_TYPE=generator
 gives "... with a bar" 0 "$python" "$IL_TEST_SOURCE/tests/cli/on-terminal.py" -- "$il" usage range 2025-03-05 2025-03-05
 has "... that is long" "##########"
@@ -70,14 +82,14 @@ has "... is named" "ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES"
 gives "metrics without a server" 64 "$il" usage metrics
 
 gives "the invariant of the days" 0 "$il" check usage.complete_early
-"$python" -c 'import sqlite3, sys
+py -c 'import sqlite3, sys
 with sqlite3.connect(sys.argv[1]) as db:
     db.execute("UPDATE daily_usage_cache SET updated_at = (unixepoch(date) + 86399) * 1000 WHERE date = ?", ("2025-02-05",))' "$work/store-usage.db"
 gives "... finds a day that was complete too early" 1 "$il" check usage.complete_early --json
 json "... by its date" "[o['key'] for o in d['items'][0]['offenders']] == ['2025-02-05']"
 
 # A server on the same store; the commands are its clients.
-key=$("$il" key create --admin --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+key=$("$il" key create --admin --json | py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
 bg server "$il" serve --allow-root --listen "unix:$work/socket"
 await "the server listens" test -S "$work/socket"
 export INTERLOCK_SERVER="http+unix:$work/socket" INTERLOCK_API_KEY=$key

@@ -188,16 +188,30 @@ place_booking(struct campus_op *op, il_guard_tx *tx, const struct campus_rows *r
     return st;
 }
 
+/* Lock user and session, and read what depends on them. */
 static il_status
-read_check(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret, il_error *reterr)
+lock_and_check(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret, il_error *reterr)
 {
     static const struct app_statement check = APP_STATEMENT(book_check);
     struct campus_call               *c     = op->c;
+    const struct campus_in           *in    = op->in;
+    const il_guard_value              of[] = { il_guard_text(c->tenant), il_guard_text(in->session),
+                                               il_guard_text(in->user), il_guard_text(c->id) };
+    il_status                         st   = IL_OK;
 
-    return campus_read(c, tx, &check,
-                       APP_VALUES(il_guard_text(c->tenant), il_guard_text(op->in->session),
-                                  il_guard_text(op->in->user), il_guard_text(c->id)),
-                       ret, reterr);
+#ifdef IL_MUTANT_campus_book_stale
+    st = campus_read(c, tx, &check, of, ARRAY_LEN(of), ret, reterr);
+    if (st == IL_OK)
+        st = campus_lock(c, tx, CAMPUS_USER(c, in->user), CAMPUS_E_USER_NOT_FOUND, reterr);
+    return st == IL_OK ? campus_lock(c, tx, CAMPUS_SESSION(c, in->session),
+                                     CAMPUS_E_SESSION_NOT_FOUND, reterr)
+                       : st;
+#endif
+    st = campus_lock(c, tx, CAMPUS_USER(c, in->user), CAMPUS_E_USER_NOT_FOUND, reterr);
+    return st == IL_OK
+               ? campus_lock_read(c, tx, CAMPUS_SESSION(c, in->session), CAMPUS_E_SESSION_NOT_FOUND,
+                                  &check, of, ARRAY_LEN(of), ret, reterr)
+               : st;
 }
 
 static il_status
@@ -209,18 +223,8 @@ book(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_rows      r;
 
     il_status st = il_guard_tag(tx, "user_id", il_guard_text(in->user), reterr);
-#ifdef IL_MUTANT_campus_book_stale
     if (st == IL_OK)
-        st = read_check(op, tx, &r, reterr);
-#endif
-    if (st == IL_OK)
-        st = campus_lock(c, tx, CAMPUS_USER(c, in->user), CAMPUS_E_USER_NOT_FOUND, reterr);
-    if (st == IL_OK)
-        st = campus_lock(c, tx, CAMPUS_SESSION(c, in->session), CAMPUS_E_SESSION_NOT_FOUND, reterr);
-#ifndef IL_MUTANT_campus_book_stale
-    if (st == IL_OK)
-        st = read_check(op, tx, &r, reterr);
-#endif
+        st = lock_and_check(op, tx, &r, reterr);
     if (st != IL_OK)
         return st;
     if (campus_text(&r, 0, IS_OWN) != NULL) /* this call, repeated */
@@ -267,18 +271,24 @@ pass_on(struct campus_call *c, il_guard_tx *tx, const char *session, il_error *r
 }
 
 il_status
+campus_booking_close(struct campus_call *c, il_guard_tx *tx, const char *id, il_error *reterr)
+{
+    static const struct app_statement cancel = APP_STATEMENT(booking_cancel);
+
+    return campus_run(tx, &cancel,
+                      APP_VALUES(il_guard_text(c->tenant), il_guard_text(id), il_guard_text(c->id)),
+                      NULL, reterr);
+}
+
+il_status
 campus_booking_end(struct campus_call *c, il_guard_tx *tx, const struct campus_live *b,
                    il_error *reterr)
 {
-    static const struct app_statement cancel = APP_STATEMENT(booking_cancel);
-    const char                       *key    = campus_key(c, "booking_refund", b->id, NULL);
+    const char           *key  = campus_key(c, "booking_refund", b->id, NULL);
     struct campus_payment back = { CAMPUS_CREDITS, b->user, b->price, "BOOKING_REFUND", key, NULL };
     bool                  is_new = false;
 
-    il_status st =
-        campus_run(tx, &cancel,
-                   APP_VALUES(il_guard_text(c->tenant), il_guard_text(b->id), il_guard_text(c->id)),
-                   NULL, reterr);
+    il_status st = campus_booking_close(c, tx, b->id, reterr);
     if (st == IL_OK)
         st = strcmp(b->state, "WAITLISTED") == 0 ? close_gap(c, tx, b->session, b->position, reterr)
                                                  : pass_on(c, tx, b->session, reterr);
@@ -408,7 +418,7 @@ attend(void *cookie, il_guard_tx *tx, il_error *reterr)
         { "created_at", il_guard_int(c->now_ms) },
     };
     struct stored      b;
-    struct campus_rows r;
+    struct campus_rows r = { .n = 0 };
 
     il_status st = lock_booking(op, tx, false, &b, reterr);
     if (st == IL_OK)

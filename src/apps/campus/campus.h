@@ -2,11 +2,13 @@
  * campus.h: the four pipelines of a football campus. Each operation is one function; routes and
  * commands call the same. Everything is done by guarded transactions (interlock-guard.h).
  *
- *   enrollment.c  enroll, unenroll, the states of a tournament
+ *   enrollment.c  enroll, unenroll
+ *   state.c       the states of a tournament, and cancelling it
  *   booking.c     book, cancel, confirm, attend
  *   reward.c      finalize a tournament: rankings, XP, credits, badges
  *   skill.c       assess a skill, replay the history of a license, heal old formats
  *   entity.c      create and show users, licenses, tournaments, sessions and matches
+ *   list.c        lists of badges, licenses and tournaments
  *   ground.c      what they share: rows, ledgers, events, refusals
  *   rules.c, skill_math.c, skills.c: the rules, without a database
  *   tables.c      tables and lock ranks; invariants.c: what must hold at any time
@@ -75,8 +77,10 @@ enum campus_race {
 extern const char *const campus_race_names[CAMPUS_RACE_COUNT + 1];
 
 #define CAMPUS_ID_BYTES_MAX 64
+#define CAMPUS_CURSOR_BYTES_MAX 192 /* a badge has the ids of tournament and user in its id */
 #define CAMPUS_NAME_BYTES_MAX 200
 #define CAMPUS_PLAYERS_MAX 1024  /* of a tournament */
+#define CAMPUS_SESSIONS_MAX 1024 /* of a tournament */
 #define CAMPUS_CAPACITY_MAX 1024 /* of a session */
 #define CAMPUS_SKILLS_MAX 64     /* of a license, and weights of a tournament */
 #define CAMPUS_AMOUNT_MAX INT64_C(1000000000)
@@ -148,22 +152,12 @@ struct campus_attendance {
     int64_t     created_ms;
 };
 struct campus_badge_row {
-    const char *tournament, *type;
+    const char *id, *tournament, *type;
     int64_t     created_ms;
-};
-struct campus_badge_list {
-    const char              *user;
-    struct campus_badge_row *items;
-    size_t                   n;
 };
 struct campus_license {
     const char *id, *user, *specialization, *skills;
     uint32_t    is;
-};
-struct campus_license_list {
-    const char            *user;
-    struct campus_license *items;
-    size_t                 n;
 };
 struct campus_match {
     const char *id, *tournament, *home, *away;
@@ -192,8 +186,6 @@ typedef il_status campus_fn(struct campus_call *c, const struct campus_in *in, v
 
 campus_fn campus_user_create;       /* email, credits → campus_user */
 campus_fn campus_user_get;          /* user → campus_user */
-campus_fn campus_badges_get;        /* user → campus_badge_list */
-campus_fn campus_licenses_get;      /* user → campus_license_list */
 campus_fn campus_license_create;    /* user, specialization, skills → campus_license */
 campus_fn campus_license_assess;    /* license, skill, value → campus_license */
 campus_fn campus_tournament_create; /* code, name, … → campus_tournament */
@@ -212,12 +204,15 @@ campus_fn campus_cancel;            /* booking → campus_booking */
 campus_fn campus_confirm;           /* booking → campus_booking */
 campus_fn campus_attend;            /* booking, attendance → campus_attendance */
 
-/* Tournaments in the order of their ids, after in->cursor; at most in->limit + 1. */
-struct campus_tournament_list {
-    struct campus_tournament *items;
-    size_t                    n;
+/* A page of a list: at most in->limit items (0: 100) after in->cursor (NULL: from the start). */
+struct campus_page {
+    void       *items;
+    size_t      n, bytes; /* of an item */
+    const char *next;     /* the cursor of the next page; NULL: this is the last */
 };
-campus_fn campus_tournament_list; /* → campus_tournament_list */
+campus_fn campus_badge_list;      /* user → page of campus_badge_row, oldest first */
+campus_fn campus_license_list;    /* user → page of campus_license, by id */
+campus_fn campus_tournament_list; /* → page of campus_tournament, by id */
 
 /* ---- the format of skills (skill.c) ---------------------------------------------------------- */
 
@@ -225,8 +220,8 @@ struct campus_debt {
     int64_t n_licenses; /* with something to heal */
     int64_t n_entries;
 };
-/* Promote numbers to objects and lift levels under 40, in all licenses of the tenant, in one
- * transaction; without `apply` it is only counted. */
+/* Promote numbers to objects and lift levels under 40, in all licenses of the tenant: 4,000 of them
+ * in a transaction; without `apply` it is only counted. */
 il_status campus_normalise(struct campus_call *c, bool apply, struct campus_debt *ret,
                            il_error *reterr) MUST_USE;
 /* The share of placed participations without skill_rating_delta, in thousandths. */

@@ -116,6 +116,32 @@ make_body(const struct campus_operation *op, const struct campus_in *in)
     return given;
 }
 
+static void
+add_page(struct il__buf *path, const struct campus_in *in)
+{
+    il__buf_addf(path, "?limit=%" PRIu32, in->limit);
+    if (in->cursor == NULL)
+        return;
+    il__buf_adds(path, "&cursor=");
+    il__cli_path_add(path, in->cursor);
+}
+
+/* As the server shows a page. NULL: out of memory. */
+static json_t *
+page_json(const struct wire_object *out, const struct campus_page *page)
+{
+    json_t *items = json_array();
+    bool    ok    = items != NULL;
+
+    for (size_t i = 0; i < page->n && ok; i++)
+        ok = json_array_append_new(
+                 items, il__cli_item_json(out, (const char *)page->items + i * page->bytes)) == 0;
+    if (ok)
+        return json_pack("{s:o, s:s?}", "items", items, "next", page->next);
+    json_decref(items);
+    return NULL;
+}
+
 static int
 ask_server(const struct cli *cli, const struct campus_operation *op, struct campus_in *in)
 {
@@ -126,6 +152,8 @@ ask_server(const struct cli *cli, const struct campus_operation *op, struct camp
 
     il__buf_init(&path, PATH_BYTES_MAX);
     add_path(&path, op->path, in);
+    if (op->is_page)
+        add_page(&path, in);
     il_status st = il__cli_request(cli, op->method, il__buf_str(&path), body, 0, &answer, &err);
     json_decref(body);
     return st == IL_OK ? print(cli, answer) : il__cli_fail(&err);
@@ -144,7 +172,10 @@ operate(struct cli *cli, enum campus_operation_id id, struct campus_in *in)
     il_status st = ground_open(&g, cli, &err);
     if (st == IL_OK)
         st = op->fn(&g.call, in, &out, &err);
-    return st == IL_OK ? print(cli, il__cli_item_json(op->out, &out)) : il__cli_fail(&err);
+    if (st != IL_OK)
+        return il__cli_fail(&err);
+    return print(cli,
+                 op->is_page ? page_json(op->out, &out.page) : il__cli_item_json(op->out, &out));
 }
 
 #define OPERAND(i) (cli->args.operands[i])
@@ -164,8 +195,6 @@ COMMAND(confirm, booking_confirm, .booking = OPERAND(0))
 COMMAND(attend, booking_attendance, .booking = OPERAND(0),
         .attendance = cli->args.n_operands > 1 ? OPERAND(1) : NULL)
 COMMAND(user, user_get, .user = OPERAND(0))
-COMMAND(badges, user_badges, .user = OPERAND(0))
-COMMAND(skills, user_skills, .user = OPERAND(0))
 COMMAND(tournament, tournament_get, .tournament = OPERAND(0))
 COMMAND(session, session_get, .session = OPERAND(0))
 COMMAND(booking, booking_get, .booking = OPERAND(0))
@@ -181,6 +210,12 @@ text_of(const struct cli_value *value)
     return value->given ? value->text : NULL;
 }
 
+#define PAGE(command)                                            \
+    .limit  = (uint32_t)CLI_OPTION(cli, command, limit)->number, \
+    .cursor = text_of(CLI_OPTION(cli, command, cursor))
+COMMAND(badges, user_badges, .user = OPERAND(0), PAGE(campus_badges))
+COMMAND(skills, user_skills, .user = OPERAND(0), PAGE(campus_skills))
+COMMAND(tournaments, tournament_list, PAGE(campus_tournaments))
 COMMAND(create_license, license_create, .user = OPERAND(0),
         .skills = text_of(CLI_OPTION(cli, campus_create_license, skills)))
 COMMAND(create_tournament, tournament_create, .code = OPERAND(0),
@@ -309,12 +344,13 @@ storm_json(const struct campus_storm_result *r)
                                              "refused", (json_int_t)r->n_refused[i])) != 0);
     for (size_t i = 0; i < CAMPUS_STORM_PIPELINES; i++)
         IGNORE(json_object_set_new(pipelines, campus_storm_pipelines[i],
-                                   json_pack("{s:f, s:f}", "wait_p95_ms",
+                                   json_pack("{s:I, s:f, s:f}", "conflicts",
+                                             (json_int_t)r->n_conflicts[i], "wait_p95_ms",
                                              (double)r->wait_p95_us[i] / 1000, "hold_p95_ms",
                                              (double)r->hold_p95_us[i] / 1000)) != 0);
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "took_ms", (json_int_t)r->took_ms,
                      "calls", (json_int_t)r->n_calls, "killed", (json_int_t)r->n_killed, "failed",
-                     (json_int_t)r->n_failed, "conflicts", (json_int_t)r->n_races, "broken",
+                     (json_int_t)r->n_failed, "races", (json_int_t)r->n_races, "broken",
                      (json_int_t)r->n_broken, "acts", acts, "pipelines", pipelines);
 }
 
@@ -322,7 +358,8 @@ static int
 print_storm(const struct cli *cli, const struct campus_storm_result *r)
 {
     static const char *const  act_headers[]  = { "CALL", ">DONE", ">REFUSED", ">PER SECOND" };
-    static const char *const  pipe_headers[] = { "PIPELINE", ">P95 WAIT MS", ">P95 HOLD MS" };
+    static const char *const  pipe_headers[] = { "PIPELINE", ">CONFLICTS", ">P95 WAIT MS",
+                                                 ">P95 HOLD MS" };
     AUTO_GRID struct cli_grid acts = { 0 }, pipes = { 0 };
 
     if (cli->json)
@@ -337,6 +374,7 @@ print_storm(const struct cli *cli, const struct campus_storm_result *r)
     }
     for (size_t i = 0; i < CAMPUS_STORM_PIPELINES; i++) {
         il__cli_grid_add(&pipes, "%s", campus_storm_pipelines[i]);
+        il__cli_grid_add(&pipes, "%" PRIu64, r->n_conflicts[i]);
         il__cli_grid_add(&pipes, "%.1f", (double)r->wait_p95_us[i] / 1000);
         il__cli_grid_add(&pipes, "%.1f", (double)r->hold_p95_us[i] / 1000);
     }
@@ -344,7 +382,7 @@ print_storm(const struct cli *cli, const struct campus_storm_result *r)
     if (status == 0)
         status = il__cli_grid_print(&pipes);
     (void)printf("%" PRIu64 " calls in %.1f s, %" PRIu64 " processes killed, %" PRIu64
-                 " conflicts; %zu invariants broken\n",
+                 " races decided by a constraint; %zu invariants broken\n",
                  r->n_calls, (double)r->took_ms / 1000, r->n_killed, r->n_races, r->n_broken);
     return status;
 }

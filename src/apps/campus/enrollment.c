@@ -1,5 +1,5 @@
 /*
- * enrollment.c: enrolling in tournaments, leaving them, and their states.
+ * enrollment.c: enrolling in tournaments and leaving them.
  *
  * Every transaction here locks the tournament's row first, so that of one tournament only one is
  * under way: capacity, counter, state and enrollments agree. docs/pipelines/enrollment.md lists the
@@ -40,7 +40,7 @@ show_enrollment(struct campus_op *op, il_guard_tx *tx, const char *id, il_error 
 
 /* ---- enroll ---------------------------------------------------------------------------------- */
 
-/* Columns of enroll_check. */
+/* Columns of enroll_place and enroll_why. */
 enum {
     IS_STATE,
     IS_CAMPUS,
@@ -53,9 +53,21 @@ enum {
     IS_ACTIVE
 };
 
-/* May the user enroll? */
+static bool
+is_open(const struct campus_rows *r)
+{
+    return campus_state_named(campus_text(r, 0, IS_STATE)) == CAMPUS_ENROLLMENT_OPEN &&
+           campus_text(r, 0, IS_CAMPUS) != NULL;
+}
+
+static bool
+has_place(const struct campus_rows *r)
+{
+    return campus_int(r, 0, IS_COUNT) < campus_int(r, 0, IS_MAX);
+}
+
 static il_status
-check_enroll(struct campus_op *op, const struct campus_rows *r, il_error *reterr)
+refuse_enroll(struct campus_op *op, const struct campus_rows *r, il_error *reterr)
 {
     struct campus_call     *c  = op->c;
     const struct campus_in *in = op->in;
@@ -68,92 +80,83 @@ check_enroll(struct campus_op *op, const struct campus_rows *r, il_error *reterr
         return campus_refuse(c, CAMPUS_E_ALREADY_ENROLLED, reterr,
                              "user %s is enrolled in tournament %s already", in->user,
                              in->tournament);
-    if (campus_state_named(campus_text(r, 0, IS_STATE)) != CAMPUS_ENROLLMENT_OPEN ||
-        campus_text(r, 0, IS_CAMPUS) == NULL)
+    if (!is_open(r))
         return campus_refuse(c, CAMPUS_E_TOURNAMENT_NOT_OPEN, reterr,
                              "tournament %s is not open for enrollment: its state is %s",
                              in->tournament, campus_text(r, 0, IS_STATE));
-    if (campus_int(r, 0, IS_COUNT) >= campus_int(r, 0, IS_MAX))
-        return campus_refuse(c, CAMPUS_E_TOURNAMENT_FULL, reterr,
-                             "tournament %s is full: %" PRId64 " of %" PRId64 " places are taken",
-                             in->tournament, campus_int(r, 0, IS_COUNT), campus_int(r, 0, IS_MAX));
-    return IL_OK;
+    return campus_refuse(c, CAMPUS_E_TOURNAMENT_FULL, reterr,
+                         "tournament %s is full: %" PRId64 " of %" PRId64 " places are taken",
+                         in->tournament, campus_int(r, 0, IS_COUNT), campus_int(r, 0, IS_MAX));
 }
 
+/* Nobody was enrolled: say why, or find what this call did before. */
 static il_status
-add_enrollment(struct campus_op *op, il_guard_tx *tx, int64_t cost, il_error *reterr)
+explain(struct campus_op *op, il_guard_tx *tx, il_error *reterr)
 {
-    static const char *const unique[] = { "tenant", "user_id", "semester_id", "is_active" };
-    struct campus_call      *c        = op->c;
-    const il_guard_column    row[]    = {
-              { "tenant", il_guard_text(c->tenant) },
-              { "id", il_guard_text(c->id) },
-              { "user_id", il_guard_text(op->in->user) },
-              { "semester_id", il_guard_text(op->in->tournament) },
-              { "request_status", il_guard_text("APPROVED") },
-              { "is_active", il_guard_int(1) },
-              { "cost", il_guard_int(cost) },
-              { "created_at", il_guard_int(c->now_ms) },
-    };
-    int is_new = 0;
+    static const struct app_statement why = APP_STATEMENT(enroll_why);
+    struct campus_call               *c   = op->c;
+    struct campus_rows                r;
 
-    il_status st = il_guard_insert_or_get(tx, "semester_enrollments", row, ARRAY_LEN(row), unique,
-                                          ARRAY_LEN(unique), &is_new, NULL, reterr);
-    if (st == IL_OK && !is_new)
-        st = campus_refuse(c, CAMPUS_E_ALREADY_ENROLLED, reterr,
-                           "user %s is enrolled in tournament %s already", op->in->user,
-                           op->in->tournament);
-    return st;
-}
-
-static il_status
-read_check(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret, il_error *reterr)
-{
-    static const struct app_statement check = APP_STATEMENT(enroll_check);
-    struct campus_call               *c     = op->c;
-
-    return campus_read(c, tx, &check,
-                       APP_VALUES(il_guard_text(c->tenant), il_guard_text(op->in->tournament),
-                                  il_guard_text(op->in->user), il_guard_text(c->id)),
-                       ret, reterr);
-}
-
-static il_status
-enroll(void *cookie, il_guard_tx *tx, il_error *reterr)
-{
-    struct campus_op       *op = cookie;
-    struct campus_call     *c  = op->c;
-    const struct campus_in *in = op->in;
-    struct campus_rows      r;
-    bool                    is_new;
-
-    il_status st = il_guard_tag(tx, "user_id", il_guard_text(in->user), reterr);
-#ifdef IL_MUTANT_campus_enroll_stale
-    if (st == IL_OK)
-        st = read_check(op, tx, &r, reterr);
-#endif
-    if (st == IL_OK)
-        st = campus_lock(c, tx, CAMPUS_SEMESTER(c, in->tournament), CAMPUS_E_TOURNAMENT_NOT_FOUND,
-                         reterr);
-#ifndef IL_MUTANT_campus_enroll_stale
-    if (st == IL_OK)
-        st = read_check(op, tx, &r, reterr);
-#endif
+    il_status st =
+        campus_read(c, tx, &why,
+                    APP_VALUES(il_guard_text(c->tenant), il_guard_text(op->in->tournament),
+                               il_guard_text(op->in->user), il_guard_text(c->id)),
+                    &r, reterr);
     if (st != IL_OK)
         return st;
-    if (campus_text(&r, 0, IS_OWN) != NULL) /* this call, repeated */
-        return show_enrollment(op, tx, c->id, reterr);
-    int64_t               cost   = campus_int(&r, 0, IS_COST);
-    struct campus_payment charge = { .ledger     = CAMPUS_CREDITS,
-                                     .user       = in->user,
-                                     .amount     = -cost,
-                                     .type       = "TOURNAMENT_ENROLLMENT",
-                                     .key        = c->id,
-                                     .tournament = in->tournament };
-    st                           = check_enroll(op, &r, reterr);
-    if (st == IL_OK)
-        st = add_enrollment(op, tx, cost, reterr);
-    if (st == IL_OK && cost > 0)
+    return campus_text(&r, 0, IS_OWN) != NULL ? show_enrollment(op, tx, c->id, reterr)
+                                              : refuse_enroll(op, &r, reterr);
+}
+
+/* Lock the tournament and look at its places. */
+static il_status
+lock_and_look(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret, il_error *reterr)
+{
+    static const struct app_statement place = APP_STATEMENT(enroll_place);
+    struct campus_call               *c     = op->c;
+    const char                       *t     = op->in->tournament;
+
+#ifdef IL_MUTANT_campus_enroll_stale
+    il_status st = campus_read(c, tx, &place, CAMPUS_OF(c, t), ret, reterr);
+    return st == IL_OK
+               ? campus_lock(c, tx, CAMPUS_SEMESTER(c, t), CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr)
+               : st;
+#endif
+    return campus_lock_read(c, tx, CAMPUS_SEMESTER(c, t), CAMPUS_E_TOURNAMENT_NOT_FOUND, &place,
+                            CAMPUS_OF(c, t), ret, reterr);
+}
+
+/* *ret_n 0: see explain(). */
+static il_status
+add_enrollment(struct campus_op *op, il_guard_tx *tx, int64_t cost, int64_t *ret_n,
+               il_error *reterr)
+{
+    static const struct app_statement add = APP_STATEMENT(enrollment_add);
+    struct campus_call               *c   = op->c;
+
+    return campus_run(tx, &add,
+                      APP_VALUES(il_guard_text(c->tenant), il_guard_text(c->id),
+                                 il_guard_text(op->in->user), il_guard_text(op->in->tournament),
+                                 il_guard_int(cost), il_guard_int(c->now_ms)),
+                      ret_n, reterr);
+}
+
+/* The user is enrolled: pay and count. */
+static il_status
+complete(struct campus_op *op, il_guard_tx *tx, int64_t cost, il_error *reterr)
+{
+    struct campus_call     *c      = op->c;
+    const struct campus_in *in     = op->in;
+    struct campus_payment   charge = { .ledger     = CAMPUS_CREDITS,
+                                       .user       = in->user,
+                                       .amount     = -cost,
+                                       .type       = "TOURNAMENT_ENROLLMENT",
+                                       .key        = c->id,
+                                       .tournament = in->tournament };
+    bool                    is_new;
+    il_status               st = IL_OK;
+
+    if (cost > 0)
         st = campus_pay(c, tx, &charge, &is_new, reterr);
     if (st == IL_OK)
         st = il_guard_add(tx, CAMPUS_SEMESTER(c, in->tournament), "current_enrollment_count", 1,
@@ -169,6 +172,26 @@ enroll(void *cookie, il_guard_tx *tx, il_error *reterr)
     return st;
 }
 
+static il_status
+enroll(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op  *op = cookie;
+    struct campus_rows r;
+    int64_t            n = 0;
+
+    il_status st = il_guard_tag(tx, "user_id", il_guard_text(op->in->user), reterr);
+    if (st == IL_OK)
+        st = lock_and_look(op, tx, &r, reterr);
+    if (st != IL_OK)
+        return st;
+    int64_t cost = campus_int(&r, 0, IS_COST);
+    if (is_open(&r) && has_place(&r))
+        st = add_enrollment(op, tx, cost, &n, reterr);
+    if (st != IL_OK)
+        return st;
+    return n > 0 ? complete(op, tx, cost, reterr) : explain(op, tx, reterr);
+}
+
 il_status
 campus_enroll(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
 {
@@ -177,28 +200,6 @@ campus_enroll(struct campus_call *c, const struct campus_in *in, void *out, il_e
 }
 
 /* ---- unenroll -------------------------------------------------------------------------------- */
-
-/* The state of a tournament whose row is locked. */
-static il_status
-state_of(struct campus_op *op, il_guard_tx *tx, struct campus_tournament *t, enum campus_state *ret,
-         il_error *reterr)
-{
-    il_status st = campus_tournament_read(op->c, tx, op->in->tournament, t, reterr);
-
-    if (st == IL_OK)
-        *ret = campus_state_named(t->state);
-    return st;
-}
-
-static const char **
-ids_of(struct campus_call *c, const struct campus_rows *r)
-{
-    const char **ids = il__arena_alloc(&c->mem, (r->n + 1) * sizeof *ids);
-
-    for (size_t i = 0; ids != NULL && i < r->n; i++)
-        ids[i] = campus_text(r, i, 0);
-    return ids;
-}
 
 /* Cancel the user's bookings in sessions of the tournament. The user's row is locked. */
 static il_status
@@ -214,7 +215,7 @@ end_bookings(struct campus_op *op, il_guard_tx *tx, il_error *reterr)
     il_status st = campus_read(c, tx, &sessions, of, ARRAY_LEN(of), &r, reterr);
     if (st != IL_OK || r.n == 0)
         return st;
-    const char **ids = ids_of(c, &r);
+    const char **ids = campus_ids(c, &r);
     if (ids == NULL)
         return campus_no_memory(reterr);
     st = campus_lock_all(c, tx, "Session", "sessions", ids, r.n, IL_GUARD_PLACE, reterr);
@@ -262,16 +263,13 @@ unenroll(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_call               *c    = op->c;
     const struct campus_in           *in   = op->in;
     struct campus_tournament          t;
-    enum campus_state                 state;
     struct campus_rows                r;
 
-    il_status st = campus_lock(c, tx, CAMPUS_SEMESTER(c, in->tournament),
-                               CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
-    if (st == IL_OK)
-        st = campus_read(c, tx, &find,
-                         APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->tournament),
-                                    il_guard_text(in->user), il_guard_text(c->id)),
-                         &r, reterr);
+    il_status st = campus_lock_read(
+        c, tx, CAMPUS_SEMESTER(c, in->tournament), CAMPUS_E_TOURNAMENT_NOT_FOUND, &find,
+        APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->tournament), il_guard_text(in->user),
+                   il_guard_text(c->id)),
+        &r, reterr);
     if (st != IL_OK)
         return st;
     if (r.n == 0)
@@ -280,8 +278,8 @@ unenroll(void *cookie, il_guard_tx *tx, il_error *reterr)
     const char *id = campus_text(&r, 0, 0);
     if (campus_int(&r, 0, 2) == 0) /* withdrawn by this call, which is repeated */
         return show_enrollment(op, tx, id, reterr);
-    st = state_of(op, tx, &t, &state, reterr);
-    if (st == IL_OK && !campus_state_may_leave(state))
+    st = campus_tournament_read(c, tx, in->tournament, &t, reterr);
+    if (st == IL_OK && !campus_state_may_leave(campus_state_named(t.state)))
         st = campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
                            "tournament %s is %s: nobody can leave it", in->tournament, t.state);
     if (st == IL_OK)
@@ -301,187 +299,4 @@ campus_unenroll(struct campus_call *c, const struct campus_in *in, void *out, il
 {
     return campus_transact(&(struct campus_op){ c, in, out, NULL }, PIPELINE, "unenroll", NULL,
                            unenroll, reterr);
-}
-
-/* ---- states ---------------------------------------------------------------------------------- */
-
-/* Give the price of a row back: an enrollment or a booking. */
-static il_status
-refund_all(struct campus_op *op, il_guard_tx *tx, const struct campus_rows *r, size_t price_column,
-           const char *type, const char *prefix, il_error *reterr)
-{
-    il_status st = IL_OK;
-
-    for (size_t i = 0; i < r->n && st == IL_OK; i++) {
-        struct campus_payment p = { .ledger = CAMPUS_CREDITS,
-                                    .user   = campus_text(r, i, 1),
-                                    .amount = campus_int(r, i, price_column),
-                                    .type   = type,
-                                    .key    = campus_key(op->c, prefix, campus_text(r, i, 0), NULL),
-                                    .tournament = op->in->tournament };
-        bool                  is_new;
-        if (p.amount > 0)
-            st = campus_pay(op->c, tx, &p, &is_new, reterr);
-        if (st == IL_OK && p.amount > 0)
-            st = campus_event(op->c, tx, p.key, "INFO", "REFUND", reterr,
-                              "%s: %" PRId64 " credits to user %s", p.key, p.amount, p.user);
-    }
-    return st;
-}
-
-static bool
-has_id(const struct campus_rows *users, const char *id)
-{
-    for (size_t i = 0; i < users->n; i++) {
-        if (strcmp(campus_text(users, i, 0), id) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Lock everybody who gets credits back, then the sessions; the live bookings in *ret. */
-static il_status
-lock_affected(struct campus_op *op, il_guard_tx *tx, const il_guard_value *of, size_t n_of,
-              struct campus_rows *ret, il_error *reterr)
-{
-    static const struct app_statement affected = APP_STATEMENT(affected_users);
-    static const struct app_statement sessions = APP_STATEMENT(tournament_sessions);
-    static const struct app_statement bookings = APP_STATEMENT(tournament_bookings);
-    struct campus_call               *c        = op->c;
-    struct campus_rows                users, r;
-
-    il_status st = campus_read(c, tx, &affected, of, n_of, &users, reterr);
-    if (st == IL_OK)
-        st = campus_read(c, tx, &sessions, of, n_of, &r, reterr);
-    if (st != IL_OK)
-        return st;
-    const char **user_ids = ids_of(c, &users), **session_ids = ids_of(c, &r);
-    if (user_ids == NULL || session_ids == NULL)
-        return campus_no_memory(reterr);
-    st = campus_lock_all(c, tx, "User", "users", user_ids, users.n, IL_GUARD_PLACE, reterr);
-    if (st == IL_OK)
-        st =
-            campus_lock_all(c, tx, "Session", "sessions", session_ids, r.n, IL_GUARD_PLACE, reterr);
-    if (st == IL_OK)
-        st = campus_read(c, tx, &bookings, of, n_of, ret, reterr);
-    /* Somebody booked before the sessions were locked. Users come before sessions, so begin again:
-     * the next attempt sees the booking. */
-    for (size_t i = 0; st == IL_OK && i < ret->n; i++) {
-        if (!has_id(&users, campus_text(ret, i, 1))) {
-            *(bool *)op->own = true;
-            st = il__error_set(reterr, IL_SERIALIZATION, "tournament %s: sessions are being booked",
-                               op->in->tournament);
-        }
-    }
-    return st;
-}
-
-/* Refund every enrollment in full and every booking; all in the transaction of the transition. */
-static il_status
-cancel_all(struct campus_op *op, il_guard_tx *tx, il_error *reterr)
-{
-    static const struct app_statement enrolled  = APP_STATEMENT(active_enrollments);
-    static const struct app_statement changes[] = {
-        APP_STATEMENT(enrollments_cancel),
-        APP_STATEMENT(bookings_cancel),
-        APP_STATEMENT(enrollments_none),
-        APP_STATEMENT(sessions_free),
-    };
-    struct campus_call  *c    = op->c;
-    const il_guard_value of[] = { il_guard_text(c->tenant), il_guard_text(op->in->tournament),
-                                  il_guard_text(c->id) };
-    struct campus_rows   players, booked = { .n = 0 };
-
-    il_status st = campus_read(c, tx, &enrolled, of, 2, &players, reterr);
-    if (st == IL_OK)
-        st = lock_affected(op, tx, of, 2, &booked, reterr);
-    if (st == IL_OK)
-        st = refund_all(op, tx, &players, 2, "TOURNAMENT_CANCELLED", "enrollment_refund", reterr);
-    if (st == IL_OK)
-        st = refund_all(op, tx, &booked, 5, "BOOKING_REFUND", "booking_refund", reterr);
-    for (size_t i = 0; i < ARRAY_LEN(changes) && st == IL_OK; i++)
-        st = campus_run(tx, &changes[i], of, i < 2 ? 3 : 2, NULL, reterr);
-    return st;
-}
-
-static il_status
-check_edge(struct campus_op *op, const struct campus_tournament *t, enum campus_state from,
-           enum campus_state to, il_error *reterr)
-{
-    if (to == CAMPUS_STATE_COUNT)
-        return il__error_set(reterr, IL_INVAL, "field 'state': no state %s", op->in->state);
-    if (to == CAMPUS_REWARDS_DISTRIBUTED)
-        return campus_refuse(op->c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                             "tournament %s: only finalizing it distributes rewards", t->id);
-    if (from == CAMPUS_STATE_COUNT || !campus_state_may(from, to))
-        return campus_refuse(op->c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                             "tournament %s cannot go from %s to %s", t->id, t->state,
-                             campus_state_name(to));
-    if (to == CAMPUS_ENROLLMENT_OPEN && t->campus == NULL)
-        return campus_refuse(op->c, CAMPUS_E_TOURNAMENT_NO_CAMPUS, reterr,
-                             "tournament %s has no campus", t->id);
-    return IL_OK;
-}
-
-il_status
-campus_move(struct campus_call *c, il_guard_tx *tx, const char *tournament, enum campus_state from,
-            enum campus_state to, const char *event, il_error *reterr)
-{
-    static const struct app_statement completed = APP_STATEMENT(tournament_completed);
-
-    il_status st = il_guard_transition(tx, CAMPUS_SEMESTER(c, tournament), "tournament_status",
-                                       il_guard_text(campus_state_name(from)),
-                                       il_guard_text(campus_state_name(to)), NULL, reterr);
-    if (st == IL_OK && to == CAMPUS_COMPLETED)
-        st = campus_run(tx, &completed,
-                        APP_VALUES(il_guard_text(c->tenant), il_guard_text(tournament),
-                                   il_guard_int(c->now_ms)),
-                        NULL, reterr);
-    if (st == IL_OK)
-        st = campus_event(c, tx, event, "INFO", "TOURNAMENT_STATE", reterr,
-                          "tournament %s: %s to %s", tournament, campus_state_name(from),
-                          campus_state_name(to));
-    return st;
-}
-
-static il_status
-transition(void *cookie, il_guard_tx *tx, il_error *reterr)
-{
-    struct campus_op         *op = cookie;
-    struct campus_call       *c  = op->c;
-    struct campus_tournament *t  = op->out;
-    enum campus_state         from, to = campus_state_named(op->in->state);
-    struct campus_rows        matches;
-    bool                      repeated = false;
-
-    il_status st = campus_lock(c, tx, CAMPUS_SEMESTER(c, op->in->tournament),
-                               CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
-    if (st == IL_OK)
-        st = state_of(op, tx, t, &from, reterr);
-    if (st == IL_OK)
-        st = campus_event_there(c, tx, c->id, &repeated, reterr);
-    if (st != IL_OK || repeated)
-        return st;
-    st = check_edge(op, t, from, to, reterr);
-    if (st == IL_OK && to == CAMPUS_COMPLETED)
-        st = campus_require_matches(op, tx, &matches, reterr);
-    if (st == IL_OK && to == CAMPUS_CANCELLED)
-        st = cancel_all(op, tx, reterr);
-    if (st == IL_OK)
-        st = campus_move(c, tx, op->in->tournament, from, to, c->id, reterr);
-    return st == IL_OK ? state_of(op, tx, t, &from, reterr) : st;
-}
-
-il_status
-campus_transition(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
-{
-    bool             again = true;
-    struct campus_op op    = { c, in, out, &again };
-    il_status        st    = IL_SERIALIZATION;
-
-    for (int i = 0; i < IL_GUARD_TRIES_MAX && st == IL_SERIALIZATION && again; i++) {
-        again = false;
-        st    = campus_transact(&op, PIPELINE, "transition", NULL, transition, reterr);
-    }
-    return st;
 }

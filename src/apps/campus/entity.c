@@ -76,23 +76,23 @@ create(struct campus_op *op, il_guard_tx *tx, const char *table, const il_guard_
 
 /* ---- users ----------------------------------------------------------------------------------- */
 
-static il_status
-show_user(struct campus_op *op, il_guard_tx *tx, const char *id, il_error *reterr)
+il_status
+campus_user_read(struct campus_call *c, il_guard_tx *tx, const char *id, struct campus_user *ret,
+                 il_error *reterr)
 {
     static const struct app_statement get = APP_STATEMENT(user_get);
     struct campus_rows                r;
-    il_status st = campus_read(op->c, tx, &get, CAMPUS_OF(op->c, id), &r, reterr);
+    il_status                         st = campus_read(c, tx, &get, CAMPUS_OF(c, id), &r, reterr);
 
     if (st == IL_OK && r.n == 0)
-        st = campus_refuse(op->c, CAMPUS_E_USER_NOT_FOUND, reterr, "user %s not found", id);
+        st = campus_refuse(c, CAMPUS_E_USER_NOT_FOUND, reterr, "user %s not found", id);
     if (st == IL_OK)
-        *(struct campus_user *)op->out =
-            (struct campus_user){ .id         = campus_text(&r, 0, 0),
-                                  .email      = campus_text(&r, 0, 1),
-                                  .is         = campus_int(&r, 0, 2) != 0 ? CAMPUS_IS_ACTIVE : 0,
-                                  .credits    = campus_int(&r, 0, 3),
-                                  .xp         = campus_int(&r, 0, 4),
-                                  .created_ms = campus_int(&r, 0, 5) };
+        *ret = (struct campus_user){ .id         = campus_text(&r, 0, 0),
+                                     .email      = campus_text(&r, 0, 1),
+                                     .is         = campus_int(&r, 0, 2) != 0 ? CAMPUS_IS_ACTIVE : 0,
+                                     .credits    = campus_int(&r, 0, 3),
+                                     .xp         = campus_int(&r, 0, 4),
+                                     .created_ms = campus_int(&r, 0, 5) };
     return st;
 }
 
@@ -118,7 +118,7 @@ create_user(void *cookie, il_guard_tx *tx, il_error *reterr)
         create(op, tx, "users", row, ARRAY_LEN(row), CAMPUS_E_USER_EXISTS, &is_new, reterr);
     if (st == IL_OK && is_new && op->in->credits > 0)
         st = campus_pay(c, tx, &first, &paid, reterr);
-    return st == IL_OK ? show_user(op, tx, c->id, reterr) : st;
+    return st == IL_OK ? campus_user_read(c, tx, c->id, op->out, reterr) : st;
 }
 
 il_status
@@ -133,7 +133,7 @@ get_user(void *cookie, il_guard_tx *tx, il_error *reterr)
 {
     struct campus_op *op = cookie;
 
-    return show_user(op, tx, op->in->user, reterr);
+    return campus_user_read(op->c, tx, op->in->user, op->out, reterr);
 }
 
 il_status
@@ -142,49 +142,10 @@ campus_user_get(struct campus_call *c, const struct campus_in *in, void *out, il
     return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_user, reterr);
 }
 
-/* The rows of a user, who must exist. */
-static il_status
-read_of_user(struct campus_op *op, il_guard_tx *tx, const struct app_statement *list,
-             struct campus_rows *ret, il_error *reterr)
-{
-    struct campus_op user = { op->c, op->in, &(struct campus_user){ 0 }, NULL };
-    il_status        st   = show_user(&user, tx, op->in->user, reterr);
-
-    return st == IL_OK ? campus_read(op->c, tx, list, CAMPUS_OF(op->c, op->in->user), ret, reterr)
-                       : st;
-}
-
-static il_status
-get_badges(void *cookie, il_guard_tx *tx, il_error *reterr)
-{
-    static const struct app_statement list = APP_STATEMENT(badge_list);
-    struct campus_op                 *op   = cookie;
-    struct campus_badge_list         *out  = op->out;
-    struct campus_rows                r;
-
-    il_status st = read_of_user(op, tx, &list, &r, reterr);
-    if (st != IL_OK)
-        return st;
-    *out = (struct campus_badge_list){
-        .user = op->in->user, .items = il__arena_alloc(&op->c->mem, (r.n + 1) * sizeof *out->items)
-    };
-    for (size_t i = 0; out->items != NULL && i < r.n; i++)
-        out->items[out->n++] = (struct campus_badge_row){ .tournament = campus_text(&r, i, 0),
-                                                          .type       = campus_text(&r, i, 1),
-                                                          .created_ms = campus_int(&r, i, 2) };
-    return out->items != NULL ? IL_OK : campus_no_memory(reterr);
-}
-
-il_status
-campus_badges_get(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
-{
-    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_badges, reterr);
-}
-
 /* ---- licenses -------------------------------------------------------------------------------- */
 
-static struct campus_license
-license_of(const struct campus_rows *r, size_t i)
+struct campus_license
+campus_license_of(const struct campus_rows *r, size_t i)
 {
     return (struct campus_license){ .id             = campus_text(r, i, 0),
                                     .user           = campus_text(r, i, 1),
@@ -193,18 +154,32 @@ license_of(const struct campus_rows *r, size_t i)
                                     .skills = campus_text(r, i, 4) };
 }
 
+static const struct app_statement license = APP_STATEMENT(license_get);
+
 il_status
 campus_license_read(struct campus_call *c, il_guard_tx *tx, const char *id,
                     struct campus_license *ret, il_error *reterr)
 {
-    static const struct app_statement get = APP_STATEMENT(license_get);
-    struct campus_rows                r;
-    il_status                         st = campus_read(c, tx, &get, CAMPUS_OF(c, id), &r, reterr);
+    struct campus_rows r;
+    il_status          st = campus_read(c, tx, &license, CAMPUS_OF(c, id), &r, reterr);
 
     if (st == IL_OK && r.n == 0)
         st = campus_refuse(c, CAMPUS_E_LICENSE_NOT_FOUND, reterr, "license %s not found", id);
     if (st == IL_OK)
-        *ret = license_of(&r, 0);
+        *ret = campus_license_of(&r, 0);
+    return st;
+}
+
+il_status
+campus_license_lock(struct campus_call *c, il_guard_tx *tx, const char *id,
+                    struct campus_license *ret, il_error *reterr)
+{
+    struct campus_rows r;
+    il_status st = campus_lock_read(c, tx, CAMPUS_LICENSE(c, id), CAMPUS_E_LICENSE_NOT_FOUND,
+                                    &license, CAMPUS_OF(c, id), &r, reterr);
+
+    if (st == IL_OK)
+        *ret = campus_license_of(&r, 0);
     return st;
 }
 
@@ -240,10 +215,10 @@ create_license(void *cookie, il_guard_tx *tx, il_error *reterr)
         { "football_skills", il_guard_json(op->own) },
         { "created_at", il_guard_int(c->now_ms) },
     };
-    struct campus_op user   = { c, op->in, &(struct campus_user){ 0 }, NULL };
-    int              is_new = 0;
+    struct campus_user user;
+    int                is_new = 0;
 
-    il_status st = show_user(&user, tx, op->in->user, reterr);
+    il_status st = campus_user_read(c, tx, op->in->user, &user, reterr);
     if (st == IL_OK)
         st = create(op, tx, "user_licenses", row, ARRAY_LEN(row), CAMPUS_E_LICENSE_EXISTS, &is_new,
                     reterr);
@@ -270,36 +245,12 @@ campus_license_create(struct campus_call *c, const struct campus_in *in, void *o
     return st;
 }
 
-static il_status
-get_licenses(void *cookie, il_guard_tx *tx, il_error *reterr)
-{
-    static const struct app_statement list = APP_STATEMENT(license_list);
-    struct campus_op                 *op   = cookie;
-    struct campus_license_list       *out  = op->out;
-    struct campus_rows                r;
-
-    il_status st = read_of_user(op, tx, &list, &r, reterr);
-    if (st != IL_OK)
-        return st;
-    *out = (struct campus_license_list){
-        .user = op->in->user, .items = il__arena_alloc(&op->c->mem, (r.n + 1) * sizeof *out->items)
-    };
-    for (size_t i = 0; out->items != NULL && i < r.n; i++)
-        out->items[out->n++] = license_of(&r, i);
-    return out->items != NULL ? IL_OK : campus_no_memory(reterr);
-}
-
-il_status
-campus_licenses_get(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
-{
-    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_licenses,
-                       reterr);
-}
-
 /* ---- tournaments ----------------------------------------------------------------------------- */
 
-static struct campus_tournament
-tournament_of(const struct campus_rows *r, size_t i)
+static const struct app_statement tournament = APP_STATEMENT(tournament_get);
+
+struct campus_tournament
+campus_tournament_of(const struct campus_rows *r, size_t i)
 {
     return (struct campus_tournament){ .id             = campus_text(r, i, 0),
                                        .code           = campus_text(r, i, 1),
@@ -319,25 +270,27 @@ il_status
 campus_tournament_read(struct campus_call *c, il_guard_tx *tx, const char *id,
                        struct campus_tournament *ret, il_error *reterr)
 {
-    static const struct app_statement get = APP_STATEMENT(tournament_get);
-    struct campus_rows                r;
-    il_status                         st = campus_read(c, tx, &get, CAMPUS_OF(c, id), &r, reterr);
+    struct campus_rows r;
+    il_status          st = campus_read(c, tx, &tournament, CAMPUS_OF(c, id), &r, reterr);
 
     if (st == IL_OK && r.n == 0)
         st = campus_refuse(c, CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr, "tournament %s not found", id);
     if (st == IL_OK)
-        *ret = tournament_of(&r, 0);
+        *ret = campus_tournament_of(&r, 0);
     return st;
 }
 
-static il_status
-lock_tournament(struct campus_call *c, il_guard_tx *tx, const char *id,
-                struct campus_tournament *ret, il_error *reterr)
+il_status
+campus_tournament_lock(struct campus_call *c, il_guard_tx *tx, const char *id,
+                       struct campus_tournament *ret, il_error *reterr)
 {
-    il_status st =
-        campus_lock(c, tx, CAMPUS_SEMESTER(c, id), CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
+    struct campus_rows r;
+    il_status st = campus_lock_read(c, tx, CAMPUS_SEMESTER(c, id), CAMPUS_E_TOURNAMENT_NOT_FOUND,
+                                    &tournament, CAMPUS_OF(c, id), &r, reterr);
 
-    return st == IL_OK ? campus_tournament_read(c, tx, id, ret, reterr) : st;
+    if (st == IL_OK)
+        *ret = campus_tournament_of(&r, 0);
+    return st;
 }
 
 static il_status
@@ -426,37 +379,6 @@ campus_tournament_get(struct campus_call *c, const struct campus_in *in, void *o
                        reterr);
 }
 
-static il_status
-list_tournaments(void *cookie, il_guard_tx *tx, il_error *reterr)
-{
-    static const struct app_statement list = APP_STATEMENT(tournament_list);
-    struct campus_op                 *op   = cookie;
-    struct campus_tournament_list    *out  = op->out;
-    struct campus_rows                r;
-
-    il_status st =
-        campus_read(op->c, tx, &list,
-                    APP_VALUES(il_guard_text(op->c->tenant),
-                               il_guard_text(op->in->cursor != NULL ? op->in->cursor : ""),
-                               il_guard_int((int64_t)op->in->limit + 1)),
-                    &r, reterr);
-    if (st != IL_OK)
-        return st;
-    *out = (struct campus_tournament_list){ .items = il__arena_alloc(
-                                                &op->c->mem, (r.n + 1) * sizeof *out->items) };
-    for (size_t i = 0; out->items != NULL && i < r.n; i++)
-        out->items[out->n++] = tournament_of(&r, i);
-    return out->items != NULL ? IL_OK : campus_no_memory(reterr);
-}
-
-il_status
-campus_tournament_list(struct campus_call *c, const struct campus_in *in, void *out,
-                       il_error *reterr)
-{
-    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, list_tournaments,
-                       reterr);
-}
-
 /* ---- sessions -------------------------------------------------------------------------------- */
 
 static il_status
@@ -481,6 +403,25 @@ show_session(struct campus_op *op, il_guard_tx *tx, const char *id, il_error *re
     return st;
 }
 
+/* May this tournament, whose row is locked, have the session that was just inserted? */
+static il_status
+check_session(struct campus_call *c, il_guard_tx *tx, const struct campus_tournament *t,
+              il_error *reterr)
+{
+    static const struct app_statement count = APP_STATEMENT(session_count);
+    struct campus_rows                r;
+
+    /* Race-free: cancelling holds the same lock, so it has either ended or not begun. */
+    if (campus_state_is_closed(campus_state_named(t->state)))
+        return campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
+                             "tournament %s is %s: it gets no more sessions", t->id, t->state);
+    il_status st = campus_read(c, tx, &count, CAMPUS_OF(c, t->id), &r, reterr);
+    if (st == IL_OK && campus_int(&r, 0, 0) > CAMPUS_SESSIONS_MAX)
+        st = campus_refuse(c, CAMPUS_E_TOO_MANY_SESSIONS, reterr, "tournament %s has %d sessions",
+                           t->id, CAMPUS_SESSIONS_MAX);
+    return st;
+}
+
 static il_status
 create_session(void *cookie, il_guard_tx *tx, il_error *reterr)
 {
@@ -502,15 +443,12 @@ create_session(void *cookie, il_guard_tx *tx, il_error *reterr)
     il_status                st     = IL_OK;
 
     if (in->tournament != NULL)
-        st = lock_tournament(c, tx, in->tournament, &t, reterr);
+        st = campus_tournament_lock(c, tx, in->tournament, &t, reterr);
     if (st == IL_OK)
         st = create(op, tx, "sessions", row, ARRAY_LEN(row), CAMPUS_E_SESSION_NOT_FOUND, &is_new,
                     reterr);
-    /* Race-free: cancelling holds the same lock, so it has either ended or not begun. */
-    if (st == IL_OK && is_new && in->tournament != NULL &&
-        campus_state_is_closed(campus_state_named(t.state)))
-        st = campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                           "tournament %s is %s: it gets no more sessions", t.id, t.state);
+    if (st == IL_OK && is_new && in->tournament != NULL)
+        st = check_session(c, tx, &t, reterr);
     return st == IL_OK ? show_session(op, tx, c->id, reterr) : st;
 }
 
@@ -595,7 +533,7 @@ create_match(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_rows       r;
     int                      is_new = 0;
 
-    il_status st = lock_tournament(c, tx, in->tournament, &t, reterr);
+    il_status st = campus_tournament_lock(c, tx, in->tournament, &t, reterr);
     if (st == IL_OK)
         st = campus_read(c, tx, &look,
                          APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->tournament),
@@ -638,7 +576,7 @@ finish_match(void *cookie, il_guard_tx *tx, il_error *reterr)
 
     il_status st = read_match(op, tx, in->match, m, reterr);
     if (st == IL_OK && (m->is & CAMPUS_IS_FINISHED) == 0) {
-        st = lock_tournament(c, tx, m->tournament, &t, reterr);
+        st = campus_tournament_lock(c, tx, m->tournament, &t, reterr);
         if (st == IL_OK)
             st = require_in_progress(c, &t, reterr);
         if (st == IL_OK)

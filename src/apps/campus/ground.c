@@ -111,6 +111,9 @@ transact(struct campus_op *op, const char *pipeline, const char *caller, uint32_
     il_guard_tx_opts o = IL_GUARD_TX_OPTS_INIT;
     struct attempt   a = { op, fn };
 
+#ifdef IL_MUTANT_campus_no_fence
+    fence = NULL;
+#endif
     o.pipeline   = pipeline;
     o.caller     = caller;
     o.fences     = fence;
@@ -220,6 +223,16 @@ campus_text(const struct campus_rows *r, size_t row, size_t column)
     return v->type == IL_GUARD_TEXT || v->type == IL_GUARD_JSON ? v->data : NULL;
 }
 
+const char **
+campus_ids(struct campus_call *c, const struct campus_rows *r)
+{
+    const char **ids = il__arena_alloc(&c->mem, (r->n + 1) * sizeof *ids);
+
+    for (size_t i = 0; ids != NULL && i < r->n; i++)
+        ids[i] = campus_text(r, i, 0);
+    return ids;
+}
+
 il_status
 campus_run(il_guard_tx *tx, const struct app_statement *s, const il_guard_value *values,
            size_t n_values, int64_t *ret_n, il_error *reterr)
@@ -244,16 +257,35 @@ noun_of(const char *entity)
     return entity;
 }
 
+static il_status
+refuse_missing(struct campus_call *c, const il_guard_target *row, enum campus_code missing,
+               il_error *reterr)
+{
+    return campus_refuse(c, missing, reterr, "%s %s not found", noun_of(row->entity),
+                         (const char *)row->key[1].value.data);
+}
+
 il_status
 campus_lock(struct campus_call *c, il_guard_tx *tx, const il_guard_target *row,
             enum campus_code missing, il_error *reterr)
 {
     il_status st = il_guard_lock(tx, row, NULL, reterr);
 
+    return st == IL_NOT_FOUND ? refuse_missing(c, row, missing, reterr) : st;
+}
+
+il_status
+campus_lock_read(struct campus_call *c, il_guard_tx *tx, const il_guard_target *row,
+                 enum campus_code missing, const struct app_statement *s,
+                 const il_guard_value *values, size_t n_values, struct campus_rows *ret,
+                 il_error *reterr)
+{
+    *ret         = (struct campus_rows){ .mem = &c->mem };
+    il_status st = il__tables_lock_read(tx, row, s, values, n_values, take_row, ret, reterr);
+
     if (st == IL_NOT_FOUND)
-        return campus_refuse(c, missing, reterr, "%s %s not found", noun_of(row->entity),
-                             (const char *)row->key[1].value.data);
-    return st;
+        return refuse_missing(c, row, missing, reterr);
+    return st == IL_OK && ret->failed ? campus_no_memory(reterr) : st;
 }
 
 il_status
@@ -288,33 +320,29 @@ campus_key(struct campus_call *c, const char *prefix, const char *a, const char 
 /* ---- ledgers --------------------------------------------------------------------------------- */
 
 static const struct {
-    const char          *table, *balance;
-    struct app_statement after;
+    const char          *balance;
+    struct app_statement add, after;
 } ledgers[] = {
-    [CAMPUS_CREDITS] = { "credit_transactions", "credit_balance", APP_STATEMENT(credit_after) },
-    [CAMPUS_XP]      = { "xp_transactions", "xp_balance", APP_STATEMENT(xp_after) },
+    [CAMPUS_CREDITS] = { "credit_balance", APP_STATEMENT(credit_add), APP_STATEMENT(credit_after) },
+    [CAMPUS_XP]      = { "xp_balance", APP_STATEMENT(xp_add), APP_STATEMENT(xp_after) },
 };
 
 /* Insert the row of a payment, unless the ledger has its key. balance NULL: not known yet. */
 static il_status
 add_payment(struct campus_call *c, il_guard_tx *tx, const struct campus_payment *p,
-            const int64_t *balance, int *ret_new, il_error *reterr)
+            const int64_t *balance, bool *ret_new, il_error *reterr)
 {
-    static const char *const unique[] = { "tenant", "idempotency_key" };
-    const il_guard_column    row[]    = {
-              { "tenant", il_guard_text(c->tenant) },
-              { "id", il_guard_text(p->key) },
-              { "user_id", il_guard_text(p->user) },
-              { "semester_id", il_guard_text(p->tournament) },
-              { "amount", il_guard_int(p->amount) },
-              { "type", il_guard_text(p->type) },
-              { "idempotency_key", il_guard_text(p->key) },
-              { "created_at", il_guard_int(c->now_ms) },
-              { "balance_after", balance != NULL ? il_guard_int(*balance) : il_guard_null() },
-    };
+    int64_t n = 0;
 
-    return il_guard_insert_or_get(tx, ledgers[p->ledger].table, row, ARRAY_LEN(row), unique,
-                                  ARRAY_LEN(unique), ret_new, NULL, reterr);
+    il_status st = campus_run(
+        tx, &ledgers[p->ledger].add,
+        APP_VALUES(il_guard_text(c->tenant), il_guard_text(p->key), il_guard_text(p->user),
+                   il_guard_text(p->tournament), il_guard_int(p->amount), il_guard_text(p->type),
+                   il_guard_int(c->now_ms),
+                   balance != NULL ? il_guard_int(*balance) : il_guard_null()),
+        &n, reterr);
+    *ret_new = n > 0;
+    return st;
 }
 
 /*
@@ -328,7 +356,7 @@ charge(struct campus_call *c, il_guard_tx *tx, const struct campus_payment *p, b
 {
     static const int64_t zero    = 0;
     const char          *column  = ledgers[p->ledger].balance;
-    int                  is_new  = 0;
+    bool                 is_new  = false;
     int64_t              balance = 0;
 
     il_status st =
@@ -353,7 +381,7 @@ il_status
 campus_pay(struct campus_call *c, il_guard_tx *tx, const struct campus_payment *p, bool *ret_new,
            il_error *reterr)
 {
-    int     is_new  = 0;
+    bool    is_new  = false;
     int64_t balance = 0;
 
     *ret_new = false;
@@ -363,7 +391,7 @@ campus_pay(struct campus_call *c, il_guard_tx *tx, const struct campus_payment *
         return charge(c, tx, p, ret_new, reterr);
     il_status st = add_payment(c, tx, p, NULL, &is_new, reterr);
 #ifdef IL_MUTANT_campus_paid_again
-    is_new = 1;
+    is_new = true;
 #endif
     if (st != IL_OK || !is_new)
         return st;

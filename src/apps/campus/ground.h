@@ -47,6 +47,8 @@ il_status campus_read(struct campus_call *c, il_guard_tx *tx, const struct app_s
 int64_t     campus_int(const struct campus_rows *r, size_t row, size_t column);
 double      campus_number(const struct campus_rows *r, size_t row, size_t column);
 const char *campus_text(const struct campus_rows *r, size_t row, size_t column);
+/* The texts of the first column; NULL: out of memory. */
+const char **campus_ids(struct campus_call *c, const struct campus_rows *r);
 
 /* Execute a statement; *ret_n (may be NULL): the rows that it changed. */
 il_status campus_run(il_guard_tx *tx, const struct app_statement *s, const il_guard_value *values,
@@ -73,6 +75,11 @@ il_status campus_run(il_guard_tx *tx, const struct app_statement *s, const il_gu
 /* Lock a row; IL_NOT_FOUND becomes a refusal with this code. */
 il_status campus_lock(struct campus_call *c, il_guard_tx *tx, const il_guard_target *row,
                       enum campus_code missing, il_error *reterr) MUST_USE;
+/* The same, and then read what depends on it, in one round trip. */
+il_status campus_lock_read(struct campus_call *c, il_guard_tx *tx, const il_guard_target *row,
+                           enum campus_code missing, const struct app_statement *s,
+                           const il_guard_value *values, size_t n_values, struct campus_rows *ret,
+                           il_error *reterr) MUST_USE;
 /* Lock all rows of a table with these ids, which are sorted: in chunks, in key order. */
 il_status campus_lock_all(struct campus_call *c, il_guard_tx *tx, const char *entity,
                           const char *table, const char *const *ids, size_t n, const char *place,
@@ -119,10 +126,20 @@ const char *campus_key(struct campus_call *c, const char *prefix, const char *a,
 /* ---- entities (entity.c) --------------------------------------------------------------------- */
 
 /* Refused if it does not exist. */
+il_status campus_user_read(struct campus_call *c, il_guard_tx *tx, const char *id,
+                           struct campus_user *ret, il_error *reterr) MUST_USE;
 il_status campus_tournament_read(struct campus_call *c, il_guard_tx *tx, const char *id,
                                  struct campus_tournament *ret, il_error *reterr) MUST_USE;
 il_status campus_license_read(struct campus_call *c, il_guard_tx *tx, const char *id,
                               struct campus_license *ret, il_error *reterr) MUST_USE;
+/* The same under its lock. */
+il_status campus_tournament_lock(struct campus_call *c, il_guard_tx *tx, const char *id,
+                                 struct campus_tournament *ret, il_error *reterr) MUST_USE;
+il_status campus_license_lock(struct campus_call *c, il_guard_tx *tx, const char *id,
+                              struct campus_license *ret, il_error *reterr) MUST_USE;
+/* Row i of a statement that returns @license@ or @tournament@ (ground.sql). */
+struct campus_license    campus_license_of(const struct campus_rows *r, size_t i);
+struct campus_tournament campus_tournament_of(const struct campus_rows *r, size_t i);
 /* Parse a JSON object; NULL text gives an empty one. `field` names it in messages. */
 il_status campus_parse(const char *text, const char *field, json_t **ret, il_error *reterr)
     MUST_USE;
@@ -138,13 +155,16 @@ struct campus_live {
 };
 il_status campus_booking_end(struct campus_call *c, il_guard_tx *tx, const struct campus_live *b,
                              il_error *reterr) MUST_USE;
+/* booking.c: only mark it as cancelled by this call. */
+il_status campus_booking_close(struct campus_call *c, il_guard_tx *tx, const char *id,
+                               il_error *reterr) MUST_USE;
 /* The columns of bookings of a session or a user, as `campus_live` of row i. */
 struct campus_live campus_live_of(const struct campus_rows *r, size_t i);
 
 /* skill.c: write football_skills of a license that this transaction has locked. */
 il_status campus_skills_store(struct campus_call *c, il_guard_tx *tx, const char *license,
                               const json_t *skills, il_error *reterr) MUST_USE;
-/* enrollment.c: take an edge; the tournament's row is locked. `event`: id of the system event. */
+/* state.c: take an edge; the tournament's row is locked. `event`: id of the system event. */
 il_status campus_move(struct campus_call *c, il_guard_tx *tx, const char *tournament,
                       enum campus_state from, enum campus_state to, const char *event,
                       il_error *reterr) MUST_USE;

@@ -13,28 +13,27 @@ enum campus_operation_id {
 #undef OP
     CAMPUS_OP_COUNT
 };
-#define CAMPUS_ROUTES (CAMPUS_OP_COUNT + 1) /* the list of tournaments, too */
 
 struct campus_operation {
     const char               *id, *method, *path; /* path below /api/v1 */
     const struct wire_object *in, *out;           /* in NULL: none */
     campus_fn                *fn;
+    bool                      is_page; /* it fills a page of `out` */
 };
 extern const struct campus_operation campus_operations[CAMPUS_OP_COUNT];
 
 /* Any answer. */
 union campus_out {
-    struct campus_user         user;
-    struct campus_badge_list   badges;
-    struct campus_license_list licenses;
-    struct campus_license      license;
-    struct campus_tournament   tournament;
-    struct campus_enrollment   enrollment;
-    struct campus_finalized    finalized;
-    struct campus_match        match;
-    struct campus_session      session;
-    struct campus_booking      booking;
-    struct campus_attendance   attendance;
+    struct campus_user       user;
+    struct campus_page       page;
+    struct campus_license    license;
+    struct campus_tournament tournament;
+    struct campus_enrollment enrollment;
+    struct campus_finalized  finalized;
+    struct campus_match      match;
+    struct campus_session    session;
+    struct campus_booking    booking;
+    struct campus_attendance attendance;
 };
 
 /* The member of *in that an argument of a path stands for: its name, of n bytes. */

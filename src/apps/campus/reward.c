@@ -94,10 +94,7 @@ close_tournament(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_call *c  = op->c;
     struct final       *f  = op->own;
 
-    il_status st = campus_lock(c, tx, CAMPUS_SEMESTER(c, op->in->tournament),
-                               CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr);
-    if (st == IL_OK)
-        st = campus_tournament_read(c, tx, op->in->tournament, &f->t, reterr);
+    il_status st = campus_tournament_lock(c, tx, op->in->tournament, &f->t, reterr);
     if (st != IL_OK)
         return st;
     enum campus_state state = campus_state_named(f->t.state);
@@ -228,8 +225,8 @@ payout_release(struct payout *pay)
     json_decref(pay->skills);
 }
 
-/* Compute the skills after this tournament. The profile of before is checked again under the lock
- * of the license: what an assessment has changed since counts. */
+/* Lock the license and compute its skills after this tournament. The profile of before is checked
+ * again under the lock: what an assessment has changed since counts. */
 static il_status
 compute_skills(struct campus_op *op, il_guard_tx *tx, struct payout *pay, il_error *reterr)
 {
@@ -239,9 +236,14 @@ compute_skills(struct campus_op *op, il_guard_tx *tx, struct payout *pay, il_err
     struct campus_license              l     = { 0 };
     size_t                             index = 0;
 
-    il_status st = campus_license_read(op->c, tx, p->license, &l, reterr);
+    il_status st = campus_license_lock(op->c, tx, p->license, &l, reterr);
 #ifdef IL_MUTANT_campus_profile_stale
     l.skills = p->skills;
+#endif
+#ifdef IL_MUTANT_campus_opponents_one_by_one
+    struct campus_license other;
+    for (size_t i = 0; i < f->n && st == IL_OK; i++)
+        st = campus_license_read(op->c, tx, f->players[i].license, &other, reterr);
 #endif
     if (st == IL_OK)
         st = campus_parse(l.skills, "football_skills", &pay->skills, reterr);
@@ -307,16 +309,21 @@ add_badge(struct campus_op *op, il_guard_tx *tx, enum campus_badge badge, il_err
     const struct final      *f        = op->own;
     const char              *name     = campus_badge_name(badge);
     const char              *id       = campus_key(op->c, name, f->t.id, f->player->user);
-    const il_guard_column    row[]    = { { "tenant", il_guard_text(op->c->tenant) },
-                                          { "id", il_guard_text(id) },
-                                          { "user_id", il_guard_text(f->player->user) },
-                                          { "semester_id", il_guard_text(f->t.id) },
-                                          { "badge_type", il_guard_text(name) },
-                                          { "created_at", il_guard_int(f->t.completed_ms) } };
     int                      is_new   = 0;
 
     if (id == NULL)
         return campus_no_memory(reterr);
+#ifdef IL_MUTANT_campus_badge_unguarded
+    char other[37]; /* the index is not unique, either: schema_sqlite.sql */
+    IGNORE(il_uuid(other) != IL_OK);
+    id = other;
+#endif
+    const il_guard_column row[] = { { "tenant", il_guard_text(op->c->tenant) },
+                                    { "id", il_guard_text(id) },
+                                    { "user_id", il_guard_text(f->player->user) },
+                                    { "semester_id", il_guard_text(f->t.id) },
+                                    { "badge_type", il_guard_text(name) },
+                                    { "created_at", il_guard_int(f->t.completed_ms) } };
     il_status st = il_guard_insert_or_get(tx, "tournament_badges", row, ARRAY_LEN(row), unique,
                                           ARRAY_LEN(unique), &is_new, NULL, reterr);
     if (st == IL_OK && !is_new)
@@ -433,8 +440,6 @@ pay_player(void *cookie, il_guard_tx *tx, il_error *reterr)
     il_status st = il_guard_tag(tx, "user_id", il_guard_text(f->player->user), reterr);
     if (st == IL_OK && license != NULL)
         st = il_guard_tag(tx, "license_id", il_guard_text(license), reterr);
-    if (st == IL_OK && license != NULL)
-        st = campus_lock(c, tx, CAMPUS_LICENSE(c, license), CAMPUS_E_LICENSE_NOT_FOUND, reterr);
     if (st == IL_OK && license != NULL)
         st = compute_skills(op, tx, &pay, reterr);
     if (st == IL_OK)

@@ -12,15 +12,12 @@
 #include "http/admin.h"
 #include "http/server.h"
 
-#define PAGE_DEFAULT 100
-
 /* A request on its way through the pool. */
 struct work {
-    const struct campus_operation *op; /* NULL: the list */
+    const struct campus_operation *op;
     struct campus_in               in;
     struct campus_call             call;
     union campus_out               out;
-    struct campus_tournament_list  list;
     il_status                      status;
     il_error                       error;
 };
@@ -42,7 +39,7 @@ count(struct http_request *r, const struct work *w)
         if (w->call.n_races[i] > 0)
             http_app_count(r->server, &campus_http_app, CAMPUS_METRIC_RACES, i, w->call.n_races[i]);
     }
-    if (w->op != NULL && w->op->fn == campus_finalize && w->status == IL_OK &&
+    if (w->op->fn == campus_finalize && w->status == IL_OK &&
         campus_null_deltas(w->call.db, &permille, NULL) == IL_OK)
         http_app_gauge(r->server, &campus_http_app, CAMPUS_METRIC_NULLS, 0, permille);
 }
@@ -58,10 +55,7 @@ do_work(struct http_request *r)
     w->call.now_ms      = il__clock_wall_ms();
     w->call.deadline_ms = campus_deadline(http_request_left_ms(r));
     w->call.db          = app_of(r)->db;
-    if (w->op != NULL)
-        w->status = w->op->fn(&w->call, &w->in, &w->out, &w->error);
-    else
-        w->status = campus_tournament_list(&w->call, &w->in, &w->list, &w->error);
+    w->status           = w->op->fn(&w->call, &w->in, &w->out, &w->error);
     count(r, w);
     r->mem = w->call.mem;
 }
@@ -90,22 +84,15 @@ worked(struct http_request *r)
 static void
 say(struct http_request *r)
 {
-    const struct work *w = r->state;
-
-    if (worked(r))
-        http_say(r, (r->route->flags & HTTP_CREATES) != 0 ? 201 : 200, w->op->out, &w->out);
-}
-
-static void
-say_list(struct http_request *r)
-{
-    const struct work *w = r->state;
+    const struct work        *w    = r->state;
+    const struct campus_page *page = &w->out.page;
 
     if (!worked(r))
         return;
-    size_t n = MIN(w->list.n, (size_t)w->in.limit);
-    http_say_page(r, &campus_out_tournament, w->list.items, sizeof *w->list.items, n,
-                  w->list.n > n ? w->list.items[n - 1].id : NULL);
+    if (w->op->is_page)
+        http_say_page(r, w->op->out, page->items, page->bytes, page->n, page->next);
+    else
+        http_say(r, (r->route->flags & HTTP_CREATES) != 0 ? 201 : 200, w->op->out, &w->out);
 }
 
 static const struct campus_operation *
@@ -115,61 +102,49 @@ operation_of(const struct http_request *r)
 
     while (i < CAMPUS_OP_COUNT && strcmp(campus_operations[i].id, r->route->id) != 0)
         i++;
-    return i < CAMPUS_OP_COUNT ? &campus_operations[i] : NULL;
+    CHECK(i < CAMPUS_OP_COUNT); /* they are of the same table */
+    return &campus_operations[i];
 }
 
-/* NULL: answered. */
-static struct work *
-begin(struct http_request *r)
+/* Fill the inputs; false: answered. */
+static bool
+take_inputs(struct http_request *r, struct work *w)
 {
-    struct work *w = http_alloc(r, sizeof *w);
+    const char *name;
+    size_t      n = 0;
 
-    if (w == NULL) {
-        http_fail_nomem(r);
-        return NULL;
-    }
-    *w       = (struct work){ .op = operation_of(r) };
-    r->state = w;
-    return w;
+    for (size_t i = 0; (name = il__http_route_arg(r->route->path, i, &n)) != NULL; i++)
+        *campus_in_member(&w->in, name, n) = r->args[i];
+    w->call.id = http_new_id(r, 0);
+    return w->call.id != NULL && (r->route->query == NULL || http_take_query(r, &w->in)) &&
+           (r->route->body == NULL || http_take_body(r, &w->in));
 }
 
 static void
 handle(struct http_request *r)
 {
-    struct work *w = begin(r);
-    size_t       n = 0;
+    struct work *w = http_alloc(r, sizeof *w);
 
-    if (w == NULL)
+    if (w == NULL) {
+        http_fail_nomem(r);
         return;
-    const char *name;
-    for (size_t i = 0; (name = il__http_route_arg(r->route->path, i, &n)) != NULL; i++)
-        *campus_in_member(&w->in, name, n) = r->args[i];
-    w->call.id = http_new_id(r, 0);
-    if (w->call.id != NULL && (r->route->body == NULL || http_take_body(r, &w->in)))
+    }
+    *w       = (struct work){ .op = operation_of(r) };
+    r->state = w;
+    if (take_inputs(r, w))
         http_pool(r, do_work, say);
-}
-
-static void
-list(struct http_request *r)
-{
-    struct work *w = begin(r);
-
-    if (w == NULL)
-        return;
-    w->in.limit = PAGE_DEFAULT;
-    if (http_take_query(r, &w->in))
-        http_pool(r, do_work, say_list);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-const struct http_route campus_routes[CAMPUS_ROUTES] = {
+const struct http_route campus_routes[CAMPUS_OP_COUNT] = {
 #define OP(id_, method_, path_, permission_, flags_, in_, out_, fn_, example_, summary_) \
     { .method     = method_,                                                             \
       .path       = path_,                                                               \
       .permission = HTTP_MAY_##permission_,                                              \
       .id         = "campus_" #id_,                                                      \
       .fn         = handle,                                                              \
+      .query      = ((flags_)&HTTP_PAGE) != 0 ? &campus_in_page : NULL,                  \
       .body       = CAMPUS_IN_##in_,                                                     \
       .answer     = &campus_out_##out_,                                                  \
       .flags      = flags_,                                                              \
@@ -177,13 +152,4 @@ const struct http_route campus_routes[CAMPUS_ROUTES] = {
       .summary    = summary_ },
 #include "apps/campus/operations.def"
 #undef OP
-    { .method     = "GET",
-      .path       = "/campus/tournaments",
-      .permission = HTTP_MAY_read,
-      .id         = "campus_tournament_list",
-      .fn         = list,
-      .query      = &campus_in_page,
-      .answer     = &campus_out_tournament,
-      .flags      = HTTP_PAGE,
-      .summary    = "List the tournaments by id" },
 };

@@ -98,7 +98,7 @@ IN(session_create, "CampusSessionCreate", "A new session",
 IN(attendance, "CampusAttend", "Attendance",
    ID("status", attendance, 0, "PRESENT (default), ABSENT or LATE"));
 static const struct wire_field page_fields[] = {
-    BOUNDED("cursor", cursor, TEXT, 0, 1, CAMPUS_ID_BYTES_MAX, "`next` of the previous page"),
+    BOUNDED("cursor", cursor, TEXT, 0, 1, CAMPUS_CURSOR_BYTES_MAX, "`next` of the previous page"),
     BOUNDED("limit", limit, UINT32, 0, 1, 1000, "maximum number of items; default 100"),
 };
 const struct wire_object campus_in_page = { .name     = "CampusPageQuery",
@@ -122,13 +122,10 @@ OUT(user, "CampusUser", "A user", TEXT_OUT("id", id, "id of the user"),
     F("created_at", created_ms, TIME, 0, "when it was created"));
 #undef STRUCT
 #define STRUCT struct campus_badge_row
-OUT(badge, "CampusBadge", "A badge", TEXT_OUT("tournament", tournament, "for which"),
+OUT(badge, "CampusBadge", "A badge", TEXT_OUT("id", id, "id of the badge"),
+    TEXT_OUT("tournament", tournament, "for which"),
     TEXT_OUT("type", type, "CHAMPION, RUNNER_UP, THIRD_PLACE, PODIUM_FINISH, …"),
     F("created_at", created_ms, TIME, 0, "when the tournament was completed"));
-#undef STRUCT
-#define STRUCT struct campus_badge_list
-OUT(badges, "CampusBadges", "The badges of a user", TEXT_OUT("user", user, "id of the user"),
-    MANY("items", campus_out_badge, "the badges, oldest first"));
 #undef STRUCT
 #define STRUCT struct campus_license
 OUT(license, "CampusLicense", "A license", TEXT_OUT("id", id, "id of the license"),
@@ -138,10 +135,6 @@ OUT(license, "CampusLicense", "A license", TEXT_OUT("id", id, "id of the license
     F("football_skills", skills, META, WIRE_NOT_NULL,
       "the skills: `baseline`, `current_level`, `tournament_delta`, `total_delta`, "
       "`tournament_count` of each"));
-#undef STRUCT
-#define STRUCT struct campus_license_list
-OUT(licenses, "CampusLicenses", "The licenses of a user", TEXT_OUT("user", user, "id of the user"),
-    MANY("items", campus_out_license, "the licenses"));
 #undef STRUCT
 #define STRUCT struct campus_tournament
 OUT(tournament, "CampusTournament", "A tournament", TEXT_OUT("id", id, "id of the tournament"),
@@ -214,9 +207,14 @@ OUT(attendance, "CampusAttendance", "Attendance", TEXT_OUT("id", id, "id of the 
 /* ---- operations ------------------------------------------------------------------------------ */
 
 const struct campus_operation campus_operations[CAMPUS_OP_COUNT] = {
-#define OP(id_, method_, path_, permission, flags, in_, out_, fn_, example, summary) \
-    [CAMPUS_OP_##                                                                    \
-        id_] = { "campus_" #id_, method_, path_, CAMPUS_IN_##in_, &campus_out_##out_, fn_ },
+#define OP(id_, method_, path_, permission, flags_, in_, out_, fn_, example, summary) \
+    [CAMPUS_OP_##id_] = { .id      = "campus_" #id_,                                  \
+                          .method  = method_,                                         \
+                          .path    = path_,                                           \
+                          .in      = CAMPUS_IN_##in_,                                 \
+                          .out     = &campus_out_##out_,                              \
+                          .fn      = fn_,                                             \
+                          .is_page = ((flags_)&HTTP_PAGE) != 0 },
 #include "apps/campus/operations.def"
 #undef OP
 };

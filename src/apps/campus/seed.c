@@ -220,14 +220,8 @@ seed_players(struct seeding *g, const char *tournament, il_error *reterr)
     return st;
 }
 
-/* Has it got beyond the state in which this seed left it? Then it is left alone. */
-static bool
-is_touched(const struct campus_tournament *t)
-{
-    return campus_state_named(t->state) != CAMPUS_DRAFT;
-}
-
-/* The first is in progress, the last a draft, the others are open. */
+/* The first is in progress, the last a draft, the others are open, unless somebody has moved them.
+ * A step that was done before finds that. */
 static il_status
 seed_tournament(struct seeding *g, int64_t i, il_error *reterr)
 {
@@ -246,8 +240,10 @@ seed_tournament(struct seeding *g, int64_t i, il_error *reterr)
     campus_seed_id(id, "tournament", i);
     il_status st = apply(g, campus_tournament_create, id, &in, &out, reterr);
     tell(g);
-    if (st != IL_OK || is_touched(&out) || i == g->s->n_tournaments)
+    if (st != IL_OK || i == g->s->n_tournaments)
         return st;
+    if (i > 1 && campus_state_named(out.state) != CAMPUS_DRAFT)
+        return IL_OK;
     st = seed_state(g, id, CAMPUS_ENROLLMENT_OPEN, reterr);
     if (st == IL_OK && i == 1)
         st = seed_players(g, id, reterr);

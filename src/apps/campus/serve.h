@@ -26,6 +26,6 @@ struct campus_app {
     il_guard            *db;
 };
 
-extern const struct http_route campus_routes[CAMPUS_ROUTES];
+extern const struct http_route campus_routes[CAMPUS_OP_COUNT];
 
 #endif

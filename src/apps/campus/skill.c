@@ -46,15 +46,18 @@ campus_history_read(struct campus_call *c, il_guard_tx *tx, const char *user,
     for (size_t i = 0; i < r.n && st == IL_OK; i++) {
         json_t *weights = NULL;
         st              = campus_parse(campus_text(&r, i, 6), "skill_weights", &weights, reterr);
-        const struct campus_step step = { .place    = campus_int(&r, i, 2),
-                                          .players  = campus_int(&r, i, 3),
-                                          .weight   = CAMPUS_WEIGHT,
-                                          .modifier = campus_number(&r, i, 4),
-                                          .factor   = campus_number(&r, i, 5) };
-        ret->items[ret->n++]          = (struct campus_past){ .id          = campus_text(&r, i, 0),
-                                                              .license     = campus_text(&r, i, 1),
-                                                              .achieved_ms = campus_int(&r, i, 7),
-                                                              .played      = { step, weights } };
+        struct campus_step step = { .place    = campus_int(&r, i, 2),
+                                    .players  = campus_int(&r, i, 3),
+                                    .weight   = CAMPUS_WEIGHT,
+                                    .modifier = campus_number(&r, i, 4),
+                                    .factor   = campus_number(&r, i, 5) };
+#ifdef IL_MUTANT_campus_factor_forgotten
+        step.factor = 1;
+#endif
+        ret->items[ret->n++] = (struct campus_past){ .id          = campus_text(&r, i, 0),
+                                                     .license     = campus_text(&r, i, 1),
+                                                     .achieved_ms = campus_int(&r, i, 7),
+                                                     .played      = { step, weights } };
     }
     return st;
 }
@@ -105,6 +108,11 @@ campus_skills_store(struct campus_call *c, il_guard_tx *tx, const char *license,
         return campus_no_memory(reterr);
     il_status st =
         il_guard_set_json(tx, CAMPUS_LICENSE(c, license), "football_skills", text, reterr);
+#ifdef IL_MUTANT_campus_delta_rewritten
+    static const struct app_statement rewrite = APP_STATEMENT(delta_rewrite);
+    if (st == IL_OK)
+        st = campus_run(tx, &rewrite, CAMPUS_OF(c, license), NULL, reterr);
+#endif
     free(text); /* NOLINT: jansson allocated it */
     return st;
 }
@@ -219,8 +227,10 @@ is_old(const json_t *skills)
     return false;
 }
 
+#define NORMALISED_MAX 4000 /* by a transaction: it holds a limited number of rows */
+
 struct normalising {
-    bool               apply;
+    bool               apply, more; /* more: there are too many for this transaction */
     struct campus_debt debt;
 };
 
@@ -269,6 +279,9 @@ normalise(void *cookie, il_guard_tx *tx, il_error *reterr)
             ids[n_old++] = campus_text(&r, i, 0);
         json_decref(skills);
     }
+    n->more = n->apply && n_old > NORMALISED_MAX;
+    if (n->more)
+        n_old = NORMALISED_MAX;
     if (st == IL_OK && n->apply) /* then each is read again, under its lock */
         st = campus_lock_all(c, tx, "UserLicense", "user_licenses", ids, n_old, IL_GUARD_PLACE,
                              reterr);
@@ -280,13 +293,19 @@ normalise(void *cookie, il_guard_tx *tx, il_error *reterr)
 il_status
 campus_normalise(struct campus_call *c, bool apply, struct campus_debt *ret, il_error *reterr)
 {
-    struct normalising n  = { .apply = apply };
-    struct campus_op   op = { c, NULL, NULL, &n };
-    il_status st = apply ? campus_transact(&op, PIPELINE, "normalise", NULL, normalise, reterr)
-                         : campus_look(&op, PIPELINE, NULL, normalise, reterr);
+    struct normalising n    = { .apply = apply };
+    struct campus_op   op   = { c, NULL, NULL, &n };
+    struct campus_debt debt = { 0 };
+    il_status          st;
 
+    do {
+        st = apply ? campus_transact(&op, PIPELINE, "normalise", NULL, normalise, reterr)
+                   : campus_look(&op, PIPELINE, NULL, normalise, reterr);
+        debt.n_licenses += n.debt.n_licenses;
+        debt.n_entries += n.debt.n_entries;
+    } while (st == IL_OK && n.more);
     if (st == IL_OK)
-        *ret = n.debt;
+        *ret = debt;
     return st;
 }
 

@@ -12,6 +12,10 @@ campus_skill_baseline(const json_t *entry)
 {
     const json_t *value = json_is_number(entry) ? entry : json_object_get(entry, "baseline");
 
+#ifdef IL_MUTANT_campus_numbers_ignored
+    value = json_object_get(entry, "baseline");
+#endif
+
     return json_is_number(value) ? json_number_value(value) : CAMPUS_BASELINE;
 }
 

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -53,6 +54,7 @@ struct shared {
     int64_t      began_ms;    /* makes the ids of its tournaments unique */
     atomic_uint  round[LIVE]; /* of each tournament that is under way */
     struct times wait[CAMPUS_STORM_PIPELINES], hold[CAMPUS_STORM_PIPELINES];
+    atomic_ulong n_conflicts[CAMPUS_STORM_PIPELINES];
     /* Ids that somebody has booked. One that is read half written is of no booking, and refused. */
     char        bookings[BOOKINGS][40];
     atomic_flag has_failure;
@@ -112,6 +114,7 @@ observe(void *cookie, const il_guard_event *event)
         if (strcmp(event->pipeline, campus_storm_pipelines[i]) == 0) {
             times_add(&shared->wait[i], event->wait_ns);
             times_add(&shared->hold[i], event->hold_ns);
+            atomic_fetch_add(&shared->n_conflicts[i], event->outcome == IL_GUARD_CONFLICT);
         }
     }
 }
@@ -230,6 +233,19 @@ static const unsigned shares[CAMPUS_ACT_COUNT] = {
     [CAMPUS_ACT_call_off] = 1,
 };
 
+/* Count a failure; the first one is told. */
+static void PRINTF_LIKE(2, 3) fail(struct shared *shared, const char *fmt, ...)
+{
+    va_list args;
+
+    atomic_fetch_add(&shared->n_failed, 1);
+    if (atomic_flag_test_and_set(&shared->has_failure))
+        return;
+    va_start(args, fmt);
+    (void)vsnprintf(shared->failure, sizeof shared->failure, fmt, args);
+    va_end(args);
+}
+
 static void
 note(struct storming *g, enum campus_act what, il_status st, const il_error *err)
 {
@@ -243,10 +259,7 @@ note(struct storming *g, enum campus_act what, il_status st, const il_error *err
     } else if (g->c.code != CAMPUS_OK) {
         atomic_fetch_add(&shared->n_refused[what], 1);
     } else {
-        atomic_fetch_add(&shared->n_failed, 1);
-        if (!atomic_flag_test_and_set(&shared->has_failure))
-            (void)snprintf(shared->failure, sizeof shared->failure, "%s: %.200s",
-                           campus_act_names[what], err->message);
+        fail(shared, "%s: %.200s", campus_act_names[what], err->message);
     }
 }
 
@@ -330,18 +343,24 @@ start(struct storming *g, uint64_t n)
         _exit(1);
     il_error err = { .message = "" };
     g->random    = g->s->seed * 1000003 + n * 2 + 1;
-    if (run_process(g, &err) != IL_OK && !atomic_flag_test_and_set(&g->shared->has_failure)) {
-        (void)snprintf(g->shared->failure, sizeof g->shared->failure, "%.250s", err.message);
-        atomic_fetch_add(&g->shared->n_failed, 1);
-    }
+    if (run_process(g, &err) != IL_OK)
+        fail(g->shared, "%.250s", err.message);
     _exit(0);
 }
 
+/* Wait for the end of a process, which has perhaps been killed. Any other end than by itself is a
+ * failure. */
 static void
-reap(pid_t pid)
+reap(struct shared *shared, pid_t pid, bool killed)
 {
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        fail(shared, "a process has ended with status %d", WEXITSTATUS(status));
+    if (WIFSIGNALED(status) && !(killed && WTERMSIG(status) == SIGKILL))
+        fail(shared, "a process was ended by signal %d", WTERMSIG(status));
 }
 
 /* Start the processes, kill one now and then, and wait for the end. */
@@ -365,7 +384,7 @@ run_all(struct storming *g, struct campus_storm_result *ret, il_error *reterr)
             continue;
         uint64_t i = campus_random(&random, g->s->n_processes);
         IGNORE(kill(pids[i], SIGKILL) != 0); /* it may have ended */
-        reap(pids[i]);
+        reap(g->shared, pids[i], true);
         ret->n_killed++;
         pids[i] = start(g, n_started++);
         failed  = pids[i] < 0;
@@ -375,7 +394,7 @@ run_all(struct storming *g, struct campus_storm_result *ret, il_error *reterr)
         if (failed && pids[i] > 0)
             IGNORE(kill(pids[i], SIGKILL) != 0);
         if (pids[i] > 0)
-            reap(pids[i]);
+            reap(g->shared, pids[i], failed);
     }
     return failed ? il__error_set(reterr, IL_STORE, "cannot start a process: %s", strerror(errno))
                   : IL_OK;
@@ -394,6 +413,7 @@ add_up(const struct shared *shared, struct campus_storm_result *ret)
     for (size_t i = 0; i < CAMPUS_STORM_PIPELINES; i++) {
         ret->wait_p95_us[i] = times_p95(&shared->wait[i]);
         ret->hold_p95_us[i] = times_p95(&shared->hold[i]);
+        ret->n_conflicts[i] = atomic_load(&shared->n_conflicts[i]);
     }
     (void)snprintf(ret->failure, sizeof ret->failure, "%s", shared->failure);
 }

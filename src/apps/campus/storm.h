@@ -42,9 +42,11 @@ struct campus_storm_result {
     int64_t  took_ms;
     uint64_t n_calls, n_killed, n_failed, n_races;
     uint64_t n_done[CAMPUS_ACT_COUNT], n_refused[CAMPUS_ACT_COUNT];
+    /* of each pipeline: row locks whose transaction was undone because of others, and repeated */
+    uint64_t n_conflicts[CAMPUS_STORM_PIPELINES];
     int64_t  wait_p95_us[CAMPUS_STORM_PIPELINES], hold_p95_us[CAMPUS_STORM_PIPELINES];
     size_t   n_broken;     /* invariants of severity error */
-    char     failure[256]; /* the first call that failed, "" if none */
+    char     failure[256]; /* the first call or process that failed, "" if none */
 };
 
 /* Nothing of the store or the tables may be open in this process: it forks. */

@@ -72,18 +72,35 @@ at_init(struct app_at *at, const struct app_tables *t, const struct tables_place
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
+static il_guard_query
+query_of(const il_guard_tx *tx, const struct app_statement *s, const il_guard_value *values,
+         size_t n_values, il_guard_row_fn *each, void *cookie)
+{
+    return (il_guard_query){ .sql      = il__guard_tx_is_postgres(tx) ? s->postgres : s->sqlite,
+                             .values   = values,
+                             .n_values = n_values,
+                             .each     = each,
+                             .cookie   = cookie };
+}
+
 il_status
 il__tables_run(il_guard_tx *tx, const struct app_statement *s, const il_guard_value *values,
                size_t n_values, il_guard_row_fn *each, void *cookie, int64_t *ret_n_changed,
                il_error *reterr)
 {
-    il_guard_query q = { .sql      = il__guard_tx_is_postgres(tx) ? s->postgres : s->sqlite,
-                         .values   = values,
-                         .n_values = n_values,
-                         .each     = each,
-                         .cookie   = cookie };
+    const il_guard_query q = query_of(tx, s, values, n_values, each, cookie);
 
     return il_guard_exec(tx, &q, ret_n_changed, reterr);
+}
+
+il_status
+il__tables_lock_read(il_guard_tx *tx, const il_guard_target *row, const struct app_statement *s,
+                     const il_guard_value *values, size_t n_values, il_guard_row_fn *each,
+                     void *cookie, il_error *reterr)
+{
+    const il_guard_query q = query_of(tx, s, values, n_values, each, cookie);
+
+    return il_guard_lock_read(tx, row, &q, reterr);
 }
 
 /* The first numbers of a row. */

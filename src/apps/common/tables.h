@@ -125,5 +125,10 @@ struct app_statement {
 il_status il__tables_run(il_guard_tx *tx, const struct app_statement *s,
                          const il_guard_value *values, size_t n_values, il_guard_row_fn *each,
                          void *cookie, int64_t *ret_n_changed, il_error *reterr) MUST_USE;
+/* As il_guard_lock_read(). */
+il_status il__tables_lock_read(il_guard_tx *tx, const il_guard_target *row,
+                               const struct app_statement *s, const il_guard_value *values,
+                               size_t n_values, il_guard_row_fn *each, void *cookie,
+                               il_error *reterr) MUST_USE;
 
 #endif

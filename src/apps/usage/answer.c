@@ -15,7 +15,7 @@
 
 struct day_out {
     const char          *date, *state;
-    uint32_t             complete;
+    uint32_t             complete, has; /* figures */
     int64_t              updated_ms;
     struct usage_metrics metrics;
 };
@@ -38,7 +38,6 @@ struct analytics_out {
     const char           *stale, *missing, *pending; /* JSON */
     const char           *error;
     struct comparison_out comparison;
-    uint32_t              has; /* always 1: the objects are given */
 };
 struct parts_out {
     const struct usage_part *items;
@@ -63,7 +62,6 @@ struct full_day_out {
     const struct usage_part *by[USAGE_BY_COUNT];
     size_t                   n_by[USAGE_BY_COUNT];
     const char              *error;
-    uint32_t                 has;
 };
 
 /* ---- the tables ------------------------------------------------------------------------------ */
@@ -106,7 +104,13 @@ static const struct wire_field day_fields[] = {
     F("state", state, TEXT, WIRE_NOT_NULL, "fresh, stale, pending or missing"),
     FLAG("is_complete", complete, "kept for good"),
     F("updated_at", updated_ms, TIME, 0, "when the build of the figures started"),
-    ONE("metrics", metrics, usage_wire_metrics, "its figures"),
+    { .name    = "metrics",
+      .kind    = WIRE_OBJECT,
+      .offset  = offsetof(STRUCT, metrics),
+      .offset2 = offsetof(STRUCT, has),
+      .bit     = 1,
+      .object  = &usage_wire_metrics,
+      .help    = "its figures; null: pending or missing" },
 };
 static OBJECT(day_object, "UsageRangeDay", day_fields, "A day of a range");
 #undef STRUCT
@@ -244,6 +248,7 @@ texts_init(struct texts *t, const struct usage_range *r)
         t->days[i] = (struct day_out){ .date       = usage_date_text(day->date, t->dates[i]),
                                        .state      = usage_state_names[day->state],
                                        .complete   = day->complete,
+                                       .has        = usage_day_has_figures(day),
                                        .updated_ms = day->updated_ms,
                                        .metrics    = day->metrics };
     }

@@ -34,10 +34,11 @@ session_release(struct session *s)
     il__cli_app_config_release(&s->config);
 }
 
+/* A share of leases that were held elsewhere says nothing about a process that asks once. */
 static void
 print_note(void *cookie, const struct usage_note *n)
 {
-    if (n->event == USAGE_EVENT_trouble || n->event == USAGE_EVENT_contention)
+    if (n->event == USAGE_EVENT_trouble)
         il__cli_note(cookie, "%s: %s", n->date, n->text != NULL ? n->text : "");
 }
 

@@ -74,31 +74,37 @@ usage_show_read(const json_t *from, struct usage_metrics *ret)
     }
 }
 
+/* Those with the largest spend; names are borrowed from the answer. */
 static int
-show_parts(const char *header, const json_t *parts)
+show_parts(const char *header, const json_t *from)
 {
-    const char *const         headers[] = { header, METRICS_HEADERS };
-    AUTO_GRID struct cli_grid g         = { 0 };
-    size_t                    i;
-    const json_t             *part;
+    const char *const            headers[] = { header, METRICS_HEADERS };
+    AUTO_GRID struct cli_grid    g         = { 0 };
+    size_t                       n         = json_array_size(from), i;
+    AUTO_FREE struct usage_part *items     = il__calloc(n + 1, sizeof *items);
+    struct usage_parts           parts     = { items, n };
+    const json_t                *part;
 
-    if (json_array_size(parts) == 0)
+    if (items == NULL)
+        return il__cli_fail_memory();
+    if (n == 0)
         return 0;
+    json_array_foreach(from, i, part)
+    {
+        const char *name = json_string_value(json_object_get(part, "name"));
+        items[i].name    = name != NULL ? name : "";
+        usage_show_read(part, &items[i].metrics);
+    }
+    usage_parts_rank(&parts);
     (void)printf("\n");
     il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
-    json_array_foreach(parts, i, part)
-    {
-        struct usage_metrics m;
-        const char          *name = json_string_value(json_object_get(part, "name"));
-        if (i == PARTS_SHOWN)
-            break;
-        usage_show_read(part, &m);
-        il__cli_grid_add(&g, "%s", name != NULL ? name : "");
-        add_metrics(&g, &m);
+    for (i = 0; i < MIN(n, PARTS_SHOWN); i++) {
+        il__cli_grid_add(&g, "%s", items[i].name);
+        add_metrics(&g, &items[i].metrics);
     }
     int status = il__cli_grid_print(&g);
-    if (json_array_size(parts) > PARTS_SHOWN)
-        (void)printf("and %zu more\n", json_array_size(parts) - PARTS_SHOWN);
+    if (n > PARTS_SHOWN)
+        (void)printf("and %zu more\n", n - PARTS_SHOWN);
     return status;
 }
 
@@ -151,7 +157,7 @@ add_days(struct cli_grid *g, const struct usage_range *r, bool bars, int64_t lar
     for (size_t i = 0; i < r->n; i++) {
         const struct usage_range_day *day = &r->days[i];
         char                          date[USAGE_DATE_BYTES];
-        bool                          has = day->state == USAGE_FRESH || day->state == USAGE_STALE;
+        bool                          has = usage_day_has_figures(day);
         il__cli_grid_add(g, "%s", usage_date_text(day->date, date));
         il__cli_grid_add(g, "%s",
                          day->state != USAGE_FRESH ? usage_state_names[day->state]

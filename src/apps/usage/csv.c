@@ -74,7 +74,7 @@ static void
 add_day(struct il__buf *b, const struct usage_range_day *day)
 {
     char date[USAGE_DATE_BYTES], time[IL__TIME_TEXT_BYTES];
-    bool has = day->state == USAGE_FRESH || day->state == USAGE_STALE;
+    bool has = usage_day_has_figures(day);
 
     il__buf_addf(b, "%s,%s,%s,%s", usage_date_text(day->date, date), usage_state_names[day->state],
                  day->complete ? "true" : "false", has ? il__time_text(day->updated_ms, time) : "");
@@ -82,7 +82,7 @@ add_day(struct il__buf *b, const struct usage_range_day *day)
         add_metrics(b, &day->metrics);
         return;
     }
-    for (size_t i = 0; i < USAGE_METRIC_COUNT; i++) /* unknown, not 0 */
+    for (size_t i = 0; i < USAGE_METRIC_COUNT; i++)
         il__buf_addc(b, ',');
     il__buf_adds(b, LINE_END);
 }

@@ -209,6 +209,12 @@ struct usage_range_day {
     int64_t              updated_ms;
     struct usage_metrics metrics;
 };
+/* False: its figures are unknown, not 0. */
+static inline bool
+usage_day_has_figures(const struct usage_range_day *day)
+{
+    return day->state == USAGE_FRESH || day->state == USAGE_STALE;
+}
 struct usage_range {
     usage_date             from, to;
     struct usage_range_day days[USAGE_DAYS_MAX];

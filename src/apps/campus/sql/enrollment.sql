@@ -5,8 +5,25 @@
 -- part: enrollment
 id, user_id, semester_id, request_status, cost, refund, created_at
 
--- name: enroll_check
--- What an enrollment depends on, read under the lock of the tournament.
+-- name: enroll_place
+-- Is there a place? Read under the lock of the tournament, while others wait for it: kept cheap.
+-- params:  1 tenant  2 tournament
+-- returns: state, campus, max_players, cost, count
+SELECT tournament_status, campus_id, max_players, enrollment_cost, current_enrollment_count
+FROM semesters WHERE tenant = $1 AND id = $2;
+
+-- name: enrollment_add
+-- No row: the user does not exist or is not active, or is enrolled already, perhaps by this very
+-- call. Race-free: unique indexes decide.
+-- params:  1 tenant  2 id of the call  3 user  4 tournament  5 cost  6 created_at
+INSERT INTO semester_enrollments (tenant, id, user_id, semester_id, request_status, is_active,
+                                  cost, created_at)
+SELECT tenant, $2, id, $4, 'APPROVED', true, $5, $6 FROM users
+WHERE tenant = $1 AND id = $3 AND is_active
+ON CONFLICT DO NOTHING;
+
+-- name: enroll_why
+-- Why could the user not be enrolled? Under the same lock.
 -- params:  1 tenant  2 tournament  3 user  4 id of the call
 -- returns: state, campus, max_players, cost, count, user, is_active, enrollment made by this call,
 --          active enrollment
@@ -54,61 +71,3 @@ SELECT b.id, b.user_id, b.session_id, b.status, b.waitlist_position, b.price
 FROM bookings b JOIN sessions x ON x.tenant = b.tenant AND x.id = b.session_id
 WHERE b.tenant = $1 AND b.user_id = $3 AND b.is_live AND x.semester_id = $2
 ORDER BY b.session_id;
-
--- ---- cancelling a tournament --------------------------------------------------------------------
-
--- name: active_enrollments
--- params:  1 tenant  2 tournament
--- returns: id, user_id, cost
-SELECT id, user_id, cost FROM semester_enrollments
-WHERE tenant = $1 AND semester_id = $2 AND is_active ORDER BY id;
-
--- name: affected_users
--- Everybody who may get credits back: players, and users with bookings.
--- params:  1 tenant  2 tournament
--- returns: id
-SELECT user_id FROM semester_enrollments WHERE tenant = $1 AND semester_id = $2 AND is_active
-UNION
-SELECT b.user_id FROM bookings b JOIN sessions x ON x.tenant = b.tenant AND x.id = b.session_id
-WHERE b.tenant = $1 AND b.is_live AND x.semester_id = $2
-ORDER BY 1;
-
--- name: tournament_sessions
--- params:  1 tenant  2 tournament
--- returns: id
-SELECT id FROM sessions WHERE tenant = $1 AND semester_id = $2 ORDER BY id;
-
--- name: tournament_bookings
--- Under the locks of all sessions of the tournament.
--- params:  1 tenant  2 tournament
--- returns: id, user_id, session_id, status, waitlist_position, price
-SELECT b.id, b.user_id, b.session_id, b.status, b.waitlist_position, b.price
-FROM bookings b JOIN sessions x ON x.tenant = b.tenant AND x.id = b.session_id
-WHERE b.tenant = $1 AND b.is_live AND x.semester_id = $2
-ORDER BY b.id;
-
--- name: enrollments_cancel
--- params:  1 tenant  2 tournament  3 id of the call
-UPDATE semester_enrollments
-SET is_active = false, request_status = 'CANCELLED', refund = cost, withdrawal_id = $3
-WHERE tenant = $1 AND semester_id = $2 AND is_active;
-
--- name: enrollments_none
--- params:  1 tenant  2 tournament
-UPDATE semesters SET current_enrollment_count = 0 WHERE tenant = $1 AND id = $2;
-
--- name: bookings_cancel
--- Under the locks of the sessions, which every writer of their bookings takes.
--- params:  1 tenant  2 tournament  3 id of the call
-UPDATE bookings
-SET status = 'CANCELLED', is_live = false, waitlist_position = NULL, cancellation_id = $3
-WHERE tenant = $1 AND is_live
-  AND session_id IN (SELECT id FROM sessions WHERE tenant = $1 AND semester_id = $2);
-
--- name: sessions_free
--- params:  1 tenant  2 tournament
-UPDATE sessions SET available_spots = capacity WHERE tenant = $1 AND semester_id = $2;
-
--- name: tournament_completed
--- params:  1 tenant  2 tournament  3 completed_at
-UPDATE semesters SET completed_at = $3 WHERE tenant = $1 AND id = $2 AND completed_at IS NULL;

@@ -1,5 +1,18 @@
 -- ground.sql: ledgers, events, and the rows of entities; the same for both engines.
 
+-- name: credit_add
+-- Race-free: of two with the same key one inserts the row; the other waits for its commit.
+-- params:  1 tenant  2 idempotency key, also the id  3 user  4 tournament  5 amount  6 type
+--          7 created_at  8 balance
+INSERT INTO credit_transactions (tenant, id, user_id, semester_id, amount, type, idempotency_key,
+                                 created_at, balance_after)
+VALUES ($1, $2, $3, $4, $5, $6, $2, $7, $8) ON CONFLICT DO NOTHING;
+
+-- name: xp_add
+INSERT INTO xp_transactions (tenant, id, user_id, semester_id, amount, type, idempotency_key,
+                             created_at, balance_after)
+VALUES ($1, $2, $3, $4, $5, $6, $2, $7, $8) ON CONFLICT DO NOTHING;
+
 -- name: credit_after
 -- Completes the row of the ledger. Race-free: nobody else sees the row before the commit.
 -- params:  1 tenant  2 idempotency key  3 balance
@@ -26,12 +39,6 @@ SELECT type FROM system_events WHERE tenant = $1 AND id = $2;
 SELECT id, email, is_active, credit_balance, xp_balance, created_at
 FROM users WHERE tenant = $1 AND id = $2;
 
--- name: badge_list
--- params:  1 tenant  2 user
--- returns: semester_id, badge_type, created_at
-SELECT semester_id, badge_type, created_at FROM tournament_badges
-WHERE tenant = $1 AND user_id = $2 ORDER BY created_at, semester_id, badge_type;
-
 -- ---- licenses -----------------------------------------------------------------------------------
 
 -- part: license
@@ -41,11 +48,6 @@ id, user_id, specialization_type, is_active, football_skills
 -- params:  1 tenant  2 id
 -- returns: @license@
 SELECT @license@ FROM user_licenses WHERE tenant = $1 AND id = $2;
-
--- name: license_list
--- params:  1 tenant  2 user
--- returns: @license@
-SELECT @license@ FROM user_licenses WHERE tenant = $1 AND user_id = $2 ORDER BY id;
 
 -- ---- tournaments --------------------------------------------------------------------------------
 
@@ -57,11 +59,6 @@ id, code, name, tournament_status, campus_id, specialization_type, reward_config
 -- params:  1 tenant  2 id
 -- returns: @tournament@
 SELECT @tournament@ FROM semesters WHERE tenant = $1 AND id = $2;
-
--- name: tournament_list
--- params:  1 tenant  2 after this id  3 limit
--- returns: @tournament@
-SELECT @tournament@ FROM semesters WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;
 
 -- name: weight_add
 -- params:  1 tenant  2 tournament  3 skill  4 weight
@@ -76,6 +73,11 @@ id, semester_id, name, price, capacity, available_spots, date_start, date_end
 -- params:  1 tenant  2 id
 -- returns: @session@
 SELECT @session@ FROM sessions WHERE tenant = $1 AND id = $2;
+
+-- name: session_count
+-- params:  1 tenant  2 tournament
+-- returns: count
+SELECT count(*) FROM sessions WHERE tenant = $1 AND semester_id = $2;
 
 -- ---- matches ------------------------------------------------------------------------------------
 
@@ -100,3 +102,24 @@ WHERE tenant = $1 AND id = $2 AND NOT finished;
 SELECT count(*), (SELECT m.id FROM tournament_matches m WHERE m.tenant = $1 AND m.id = $5)
 FROM semester_enrollments
 WHERE tenant = $1 AND semester_id = $2 AND user_id IN ($3, $4) AND is_active;
+
+-- ---- lists --------------------------------------------------------------------------------------
+-- params of each:  1 tenant  2 after the row with this id ('': from the start)  3 limit  4 user
+
+-- name: badge_list
+-- Oldest first. A badge is never deleted, so the cursor keeps its place.
+-- returns: id, semester_id, badge_type, created_at
+SELECT id, semester_id, badge_type, created_at FROM tournament_badges
+WHERE tenant = $1 AND user_id = $4
+  AND (created_at, id) > (coalesce((SELECT c.created_at FROM tournament_badges c
+                                    WHERE c.tenant = $1 AND c.id = $2), -1), $2)
+ORDER BY created_at, id LIMIT $3;
+
+-- name: license_list
+-- returns: @license@
+SELECT @license@ FROM user_licenses
+WHERE tenant = $1 AND user_id = $4 AND id > $2 ORDER BY id LIMIT $3;
+
+-- name: tournament_list
+-- returns: @tournament@
+SELECT @tournament@ FROM semesters WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;

@@ -131,7 +131,9 @@ WHERE s.tenant = $1
   AND (NOT EXISTS (SELECT 1 FROM tournament_participations p WHERE p.tenant = s.tenant
                    AND p.semester_id = s.id AND p.user_id = e.user_id)
        OR NOT EXISTS (SELECT 1 FROM xp_transactions t WHERE t.tenant = s.tenant
-                      AND t.idempotency_key = 'reward_xp_' || s.id || '_' || e.user_id))
+                      AND t.idempotency_key = 'reward_xp_' || s.id || '_' || e.user_id)
+       OR NOT EXISTS (SELECT 1 FROM credit_transactions t WHERE t.tenant = s.tenant
+                      AND t.idempotency_key = 'tournament_reward_' || s.id || '_' || e.user_id))
 ORDER BY 1;
 
 -- ---- skill --------------------------------------------------------------------------------------

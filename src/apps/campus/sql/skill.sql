@@ -21,3 +21,8 @@ SELECT id, user_id, football_skills FROM user_licenses WHERE tenant = $1 ORDER B
 -- Of all tenants: how many participations have no skill_rating_delta, and how many there are.
 -- returns: nulls, all
 SELECT count(*) - count(skill_rating_delta), count(*) FROM tournament_participations;
+
+-- name: delta_rewrite
+-- Only for the seeded bug campus_delta_rewritten.
+-- params:  1 tenant  2 license
+UPDATE tournament_participations SET skill_rating_delta = 0 WHERE tenant = $1 AND license_id = $2;
