@@ -124,6 +124,7 @@ const tests = {
           ["/pipelines", "interlock serve --pipelines"],
           ["/ingestion", "No events yet"],
           ["/ingestion?tab=runs", "No ingestions yet"],
+          ["/ingestion?tab=drivers", "No links yet"],
           ["/campus", "campus seed"],
           ["/usage", "Usage is not served"],
           ["/cache", "The key that the program gave to the cache"],
@@ -257,6 +258,30 @@ const tests = {
         await page.waitForFunction((id) => location.hash === `#/ingestion/jobs/${id}`, job);
       },
       { hash: "/settings" },
+    );
+  },
+
+  async drivers_are_linked_with_users() {
+    const event = await ingestedEvent();
+    const { results } = await server.api("GET", `/races/${event.races[0].id}`);
+    const first = results[0].name;
+    // The other user has the family name of the drivers: alike enough to be suggested for some.
+    const near = `Mina ${first.split(" ").at(-1)}`;
+    await server.post("/ingestion/users", { users: [{ email: "a@example.org", name: first }, { email: "b@example.org", name: near }] });
+    await ended((await server.post(`/events/${event.id}/ingest`, { force: true })).job_id);
+    const { items } = await server.api("GET", "/ingestion/links?state=suggested");
+    const second = items[0].driver_name;
+    await signedIn(
+      async (page) => {
+        await row(page, first).getByText("confirmed").waitFor();
+        await button(page, `Reject ${first}`).click();
+        await row(page, first).getByText("rejected").waitFor();
+        await button(page, `Confirm ${second}`).first().click();
+        await row(page, second).getByText("confirmed").first().waitFor();
+        await page.getByLabel("State").selectOption("rejected");
+        await page.waitForFunction(() => document.querySelectorAll("main [data-row]").length === 1);
+      },
+      { hash: "/ingestion?tab=drivers" },
     );
   },
 
@@ -419,6 +444,7 @@ const tests = {
         await mine.getByText("revoked").waitFor();
         const refused = await fetch(`${server.url}/api/v1/status`, { headers: { "X-API-Key": key } });
         same(refused.status, 401, "the revoked key");
+        await row(page, "admin").getByText("yours").waitFor();
         await go(page, "/audit?act=key.revoke");
         await row(page, "key.revoke").getByRole("button", { name: /^Show record/ }).click();
         await page.getByRole("region", { name: "record", exact: true }).waitFor();
@@ -492,7 +518,7 @@ const tests = {
     const event = await ingestedEvent();
     const { items: runs } = await server.api("GET", "/runs?prefix=ingest:&limit=1");
     const views = [
-      ...["/pipelines", "/pipelines/gated", "/ingestion", "/ingestion?tab=site", "/ingestion?tab=runs", `/ingestion/events/${event.id}`],
+      ...["/pipelines", "/pipelines/gated", "/ingestion", "/ingestion?tab=site", "/ingestion?tab=runs", "/ingestion?tab=drivers", `/ingestion/events/${event.id}`],
       ...[`/ingestion/races/${event.races[0].id}`, `/ingestion/jobs/${runs[0].id}`, "/usage", "/usage?tab=user", "/invariants", "/invariants/held"],
       ...["/campus", "/campus/tournaments/seed-tournament-001", "/campus/users/seed-user-001", "/campus/sessions/seed-session-001"],
       ...["/cache?key=nothing", "/cache?tab=counts", "/audit", "/keys", "/keys?tab=tenants", "/settings"],
@@ -508,6 +534,18 @@ const tests = {
         }
       }, options);
     }
+  },
+
+  async readers_of_usage_can_fetch_but_not_rebuild() {
+    const { key } = await server.post("/admin/api-keys", { tenant: "default", name: "usage", role: "none", permissions: ["admin:usage"] });
+    await signedIn(
+      async (page) => {
+        await row(page, day(0)).waitFor();
+        await button(page, "Export CSV").waitFor();
+        for (const name of ["Refresh today", "Rebuild…"]) same(await button(page, name).count(), 0, name);
+      },
+      { key, hash: "/usage" },
+    );
   },
 
   async readers_see_no_buttons_they_may_not_press() {

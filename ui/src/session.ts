@@ -88,3 +88,9 @@ export function can(permission: string, route?: string): boolean {
   if (rank >= 0) return mine.some((p) => ROLES.indexOf(p) >= rank);
   return mine.some((p) => p === permission || p.startsWith(`${permission}:`));
 }
+
+/** Whether the server is the one of `interlock demo`. */
+export function isDemo(): boolean {
+  const now = sessionState.get();
+  return now.state === "in" && now.session.demo;
+}

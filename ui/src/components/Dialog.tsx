@@ -28,7 +28,7 @@ function Reason({ how }: { how: "required" | "optional" }) {
   return (
     <label class="field">
       <span>Reason{how === "optional" && <span class="muted"> (optional)</span>}</span>
-      <input name="reason" type="text" required={how === "required"} maxLength={200} autocomplete="off" />
+      <input name="reason" type="text" autofocus required={how === "required"} maxLength={200} autocomplete="off" />
       <small class="muted">Kept in the audit log.</small>
     </label>
   );

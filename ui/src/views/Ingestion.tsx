@@ -7,6 +7,7 @@ import { useList } from "../live";
 import { href, setParams, useParam, useRoute } from "../router";
 import { can } from "../session";
 import { jobHref, RunningLine, type Started, StartedCell, StartedLine, startIngestion, useRunning } from "./IngestJob";
+import { IngestLinks, LINK_STATES } from "./IngestLinks";
 import { depthText, type EventRow, keyOf, PREFIX, type Run, subjectOf } from "./ingest_types";
 
 const DEPTHS = [
@@ -219,7 +220,7 @@ function Ingestions() {
 export function Ingestion() {
   const [tab] = useParam("tab");
   const writes = can("write", "ingest:source");
-  const tabs = [{ id: "events", title: "Events" }, ...(writes ? [{ id: "site", title: "From the site" }] : []), { id: "runs", title: "Ingestions" }];
+  const tabs = [{ id: "events", title: "Events" }, ...(writes ? [{ id: "site", title: "From the site" }] : []), { id: "runs", title: "Ingestions" }, { id: "drivers", title: "Drivers" }];
   return (
     <>
       <Head title="Ingestion">
@@ -230,10 +231,11 @@ export function Ingestion() {
             <Select name="sort" label="Sort" choices={SORTS} />
           </>
         )}
+        {tab === "drivers" && <Select name="state" label="State" choices={LINK_STATES} />}
         {tab === "runs" && <Select name="state" label="State" choices={STATES} />}
       </Head>
       <Tabs tabs={tabs} label="Ingestion" />
-      {tab === "site" && writes ? <FromSite /> : tab === "runs" ? <Ingestions /> : <Events />}
+      {tab === "site" && writes ? <FromSite /> : tab === "runs" ? <Ingestions /> : tab === "drivers" ? <IngestLinks /> : <Events />}
     </>
   );
 }

@@ -19,13 +19,13 @@ function askToBreak(key: string, lease: Lease | null): void {
     title: lease ? "Break this lease" : "Break all leases",
     text: (
       <p>
-        {lease ? <code>{lease.holder}</code> : "Each holder"} is told to stop when it renews its lease of{" "}
-        <code>{key}</code>; its fence is refused from now on. The next in line gets the key.
+        {lease ? <code>{lease.holder}</code> : "Each holder"} is told to stop, and why. <code>{key}</code> is free once it
+        has let go, or its lease has run out.
       </p>
     ),
     fields: (
       <label class="field-check">
-        <input type="checkbox" name="now" /> At once, without waiting for the holder to let go
+        <input type="checkbox" name="now" /> Free the key at once, even if the holder is still working
       </label>
     ),
     label: "Break",

@@ -45,7 +45,7 @@ function Leases() {
         { title: "Key", cell: (l) => l.key, grow: true },
         { title: "Holder", cell: (l) => <Copyable value={l.holder} label="holder" />, wide: true },
         { title: "State", cell: (l) => <Badge state={l.mode === "exclusive" ? l.state : `${l.state} ${l.mode}`} /> },
-        { title: "Age", cell: (l) => duration(l.age_ms), align: "right" },
+        { title: "Age", cell: (l) => duration(l.age_ms), align: "right", wide: true },
         { title: "Renewed", cell: (l) => `${duration(l.renewed_ms)} ago`, align: "right", wide: true },
         { title: "Time left", cell: (l) => <TimeLeft of={l} /> },
         { title: "Waiting", cell: (l) => (l.waiters > 0 ? number(l.waiters) : ""), align: "right" },

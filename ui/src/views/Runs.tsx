@@ -59,7 +59,7 @@ export function Runs() {
           { title: "By", cell: (r) => r.by ?? "–", wide: true },
           { title: "Joined", cell: (r) => (r.joined > 0 ? r.joined : ""), align: "right", wide: true },
           { title: "Started", cell: (r) => <Time at={r.started_at ?? r.created_at} />, align: "right" },
-          { title: "Took", cell: (r) => duration(r.duration_ms), align: "right" },
+          { title: "Took", cell: (r) => duration(r.duration_ms), align: "right", wide: true },
         ]}
       />
     </>
