@@ -1,9 +1,8 @@
 // The keyboard: j and k (or the arrows) move between rows, / to the filter, g and a letter to a
 // view, ? shows the keys. Nothing happens while something is typed.
 import { navigate } from "./router";
-import { can } from "./session";
 import { createStore } from "./store";
-import { VIEWS } from "./views";
+import { isOffered, VIEWS } from "./views";
 
 export const helpShown = createStore(false);
 
@@ -33,7 +32,7 @@ function focusFilter(): boolean {
 }
 
 function go(letter: string): boolean {
-  const view = VIEWS.find((v) => v.key === letter && can(v.permission, v.route));
+  const view = VIEWS.find((v) => v.key === letter && isOffered(v));
   if (view) navigate(view.path);
   return view !== undefined;
 }

@@ -72,6 +72,11 @@ export async function startSession(): Promise<void> {
   }
 }
 
+export function isDemo(): boolean {
+  const now = sessionState.get();
+  return now.state === "in" && now.session.demo;
+}
+
 const ROLES = ["read", "write", "operator", "admin"];
 
 /**

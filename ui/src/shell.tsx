@@ -8,12 +8,10 @@ import { relative } from "./format";
 import { helpShown, onKey } from "./keyboard";
 import { paused, refresh, startStream, useNow } from "./live";
 import { href, match, useRoute } from "./router";
-import { can, type Session, signOut } from "./session";
+import { type Session, signOut } from "./session";
 import { useStore } from "./store";
 import { nextTheme, theme } from "./theme";
-import { GROUPS, type View, VIEWS } from "./views";
-
-const allowed = (v: View): boolean => can(v.permission, v.route);
+import { GROUPS, isOffered, type View, VIEWS } from "./views";
 
 const isWithin = (path: string, v: View): boolean => path === v.path || (v.path !== "/" && path.startsWith(`${v.path}/`));
 
@@ -21,7 +19,7 @@ function Nav({ path, onGo }: { path: string; onGo: () => void }) {
   return (
     <nav class="nav" aria-label="Views">
       {GROUPS.map((group) => {
-        const views = VIEWS.filter((v) => v.group === group && allowed(v));
+        const views = VIEWS.filter((v) => v.group === group && isOffered(v));
         return (
           views.length > 0 && (
             <div key={group} class="nav-group">
@@ -100,7 +98,7 @@ function Help() {
     if (shown) dialog.current?.showModal();
   }, [shown]);
   if (!shown) return null;
-  const views = VIEWS.filter((v) => v.key !== undefined && allowed(v));
+  const views = VIEWS.filter((v) => v.key !== undefined && isOffered(v));
   return (
     <dialog ref={dialog} class="dialog" aria-labelledby="help-title" onClose={() => helpShown.set(false)}>
       <h2 id="help-title">Keyboard</h2>
@@ -168,7 +166,7 @@ export function Shell({ session }: { session: Session }) {
   let found: { view: View; names: Record<string, string> } | undefined;
   for (const view of VIEWS) {
     const names = match(view.path, path);
-    if (names && allowed(view)) {
+    if (names && isOffered(view)) {
       found = { view, names };
       break;
     }

@@ -1,11 +1,13 @@
 // Every view of the page. The order is that of the navigation.
 import type { ComponentType } from "preact";
+import { can, isDemo } from "../session";
 import { Audit } from "./Audit";
 import { Cache } from "./Cache";
 import { Campus } from "./Campus";
 import { CampusBooking, CampusSession } from "./CampusBooking";
 import { CampusTournament } from "./CampusTournament";
 import { CampusUser } from "./CampusUser";
+import { Demo } from "./Demo";
 import { Ingestion } from "./Ingestion";
 import { IngestionEvent } from "./IngestionEvent";
 import { IngestionJob } from "./IngestionJob";
@@ -44,6 +46,8 @@ export interface View {
   permission: string;
   /** The permission named after the view's route, which is enough by itself. */
   route?: string;
+  /** Only the server of `interlock demo` has it. */
+  demo?: true;
   component: ComponentType<ViewProps>;
 }
 
@@ -52,6 +56,7 @@ export type Group = (typeof GROUPS)[number];
 
 export const VIEWS: View[] = [
   { path: "/", title: "Overview", group: "Now", key: "o", permission: "read", route: "overview:get", component: Overview },
+  { path: "/demo", title: "Try it", group: "Now", key: "y", permission: "read", route: "demo:list", demo: true, component: Demo },
   { path: "/locks", title: "Locks", group: "Work", key: "l", permission: "read", route: "lock:list", component: Locks },
   { path: "/locks/:key", title: "Lock", permission: "read", route: "lock:why", component: Lock },
   { path: "/order", title: "Lock order", group: "Work", key: "d", permission: "read", route: "lock:order", component: LockOrder },
@@ -79,3 +84,6 @@ export const VIEWS: View[] = [
   { path: "/keys", title: "Keys & tenants", group: "Administration", key: "k", permission: "admin", route: "admin:key_list", component: Keys },
   { path: "/settings", title: "Settings", group: "Administration", key: "t", permission: "admin", route: "admin:config", component: Settings },
 ];
+
+/** Whether the view is there for the key that is signed in. */
+export const isOffered = (v: View): boolean => can(v.permission, v.route) && (v.demo !== true || isDemo());
