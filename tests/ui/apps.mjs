@@ -620,6 +620,7 @@ const tests = {
           "the state",
         );
         await go(page, "/campus");
+        await row(page, "enrollment").filter({ hasText: "User" }).getByText("0 %").waitFor();
         await page.getByLabel("Id", { exact: true }).fill(user);
         await button(page, "Open").click();
         await page.getByRole("heading", { name: "ada@example.org" }).waitFor();
