@@ -15,9 +15,9 @@ import { GROUPS, isOffered, type View, VIEWS } from "./views";
 
 const isWithin = (path: string, v: View): boolean => path === v.path || (v.path !== "/" && path.startsWith(`${v.path}/`));
 
-function Nav({ path, onGo }: { path: string; onGo: () => void }) {
+function Nav({ path, version, onGo }: { path: string; version: string; onGo: () => void }) {
   return (
-    <nav class="nav" aria-label="Views">
+    <nav class="side" aria-label="Views">
       {GROUPS.map((group) => {
         const views = VIEWS.filter((v) => v.group === group && isOffered(v));
         return (
@@ -33,6 +33,7 @@ function Nav({ path, onGo }: { path: string; onGo: () => void }) {
           )
         );
       })}
+      <p class="version muted">interlock {version}</p>
     </nav>
   );
 }
@@ -180,10 +181,10 @@ export function Shell({ session }: { session: Session }) {
   const Component = found?.view.component;
   return (
     <div class={menu ? "shell menu-open" : "shell"}>
-      <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), main.current?.focus())}>
-        Skip to content
-      </a>
       <header class="top">
+        <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), main.current?.focus())}>
+          Skip to content
+        </a>
         <button type="button" class="icon-button menu" aria-label="Menu" aria-expanded={menu} onClick={() => setMenu(!menu)}>
           <Icon name={menu ? "close" : "menu"} />
         </button>
@@ -193,11 +194,8 @@ export function Shell({ session }: { session: Session }) {
         {session.demo && <span class="badge busy">demo</span>}
         <Tools session={session} />
       </header>
-      <div class="side">
-        <Nav path={path} onGo={() => setMenu(false)} />
-        <p class="version muted">interlock {session.version}</p>
-      </div>
-      <main ref={main} tabIndex={-1}>
+      <Nav path={path} version={session.version} onGo={() => setMenu(false)} />
+      <main id="main" ref={main} tabIndex={-1}>
         <LostBanner />
         {found && Component ? <Component key={path} names={found.names} /> : <NotHere />}
       </main>

@@ -70,7 +70,7 @@ function options(box: HTMLElement, props: ChartProps, onIndex: (i: number | null
     scales: { x: bars ? days.x : {}, y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
     ...(bars && { tzDate: days.tzDate }),
     axes: [
-      { ...axis, grid: { show: false }, size: 24, values: (_, at, __, ___, step) => at.map((v) => (bars ? day(v) : tick(v, step))), ...(bars && { space: 64 }) },
+      { ...axis, grid: { show: false }, size: 24, space: 70, values: (_, at, __, ___, step) => at.map((v) => (bars ? day(v) : tick(v, step))), ...(bars && { space: 64 }) },
       { ...axis, size: 52, values: (_, at) => at.map((v) => format(v)), space: 32 },
     ],
     series: [

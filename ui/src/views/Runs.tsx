@@ -56,7 +56,7 @@ export function Runs() {
           { title: "State", cell: (r) => <Badge state={r.cancelled && r.state === "RUNNING" ? "stopping" : r.state} tone={r.cancelled && r.state === "RUNNING" ? "warn" : undefined} title={r.error ?? undefined} /> },
           { title: "Stage", cell: (r) => <Progress of={r} />, wide: true },
           { title: "Trigger", cell: (r) => r.trigger ?? "–", wide: true },
-          { title: "By", cell: (r) => r.by ?? "–", wide: true },
+          { title: "By", cell: (r) => <span class="short" title={r.by ?? undefined}>{r.by ?? "–"}</span>, wide: true },
           { title: "Joined", cell: (r) => (r.joined > 0 ? r.joined : ""), align: "right", wide: true },
           { title: "Started", cell: (r) => <Time at={r.started_at ?? r.created_at} />, align: "right" },
           { title: "Took", cell: (r) => duration(r.duration_ms), align: "right", wide: true },
