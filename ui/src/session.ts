@@ -65,7 +65,10 @@ export async function startSession(): Promise<void> {
     if (error.status === 0 || error.status >= 500) {
       sessionState.set({ state: "unreachable", message: error.message });
     } else if (link) {
-      sessionState.set({ state: "out", message: "This link was used already or has expired. Sign in with an API key." });
+      sessionState.set({
+        state: "out",
+        message: "This link was used already or has expired. Sign in with an API key.",
+      });
     } else {
       sessionState.set({ state: "out" });
     }

@@ -36,15 +36,22 @@ function Outcome({ done }: { done: Done }) {
       {done.started !== undefined && (
         <p>
           <b>
-            {plural(done.started, "run started", "runs started")}, {plural(done.joined ?? 0, "trigger")} joined.
+            {plural(done.started, "run started", "runs started")},{" "}
+            {plural(done.joined ?? 0, "trigger")} joined.
           </b>
         </p>
       )}
       <p>{done.watch}</p>
       <p>
-        {done.run_id !== undefined && <a href={href("/runs/:id", { id: done.run_id })}>Watch the run</a>}
-        {done.job_id !== undefined && <a href={href("/jobs/:id", { id: done.job_id })}>Watch the job</a>}
-        {done.key !== undefined && <a href={href("/locks/:key", { key: done.key })}>Watch the lock</a>}
+        {done.run_id !== undefined && (
+          <a href={href("/runs/:id", { id: done.run_id })}>Watch the run</a>
+        )}
+        {done.job_id !== undefined && (
+          <a href={href("/jobs/:id", { id: done.job_id })}>Watch the job</a>
+        )}
+        {done.key !== undefined && (
+          <a href={href("/locks/:key", { key: done.key })}>Watch the lock</a>
+        )}
       </p>
     </div>
   );
@@ -91,7 +98,11 @@ export function Demo(_: ViewProps) {
       <Head title="Try it" />
       <ErrorBox error={error} title="Cannot list what can be tried" />
       {loading && <Loading />}
-      <div class="columns">{data?.items.map((b) => <Trial key={b.name} button={b} />)}</div>
+      <div class="columns">
+        {data?.items.map((b) => (
+          <Trial key={b.name} button={b} />
+        ))}
+      </div>
     </>
   );
 }
