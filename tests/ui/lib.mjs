@@ -17,7 +17,7 @@ const modules = createRequire(join(MODULES, "package.json"));
 const { chromium } = modules("playwright-core");
 const AXE = readFileSync(modules.resolve("axe-core/axe.min.js"), "utf8");
 
-const SLOW = Number(process.env.IL_TEST_SLOW ?? 1);
+export const SLOW = Number(process.env.IL_TEST_SLOW ?? 1);
 export const SOON = 10_000 * SLOW; /* for whatever must happen, but not at once */
 
 /** A server on a free port with a store in a temporary folder, and a key for each role. */

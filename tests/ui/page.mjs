@@ -10,11 +10,12 @@ import {
   same,
   seriousFaults,
   Server,
+  SLOW,
   signIn,
   startBrowser,
 } from "./lib.mjs";
 
-const LIVE_MS = 2000; /* within which the page shows what has changed */
+const LIVE_MS = 2000 * SLOW; /* within which the page shows what has changed */
 const SCRIPT = `<img src=x onerror="window.hurt=1">`;
 const SLOW_PIPELINE = `
 pipeline_id: slow
