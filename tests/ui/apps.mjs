@@ -2,7 +2,17 @@
 // of race results, pipelines, invariants, a campus and an invented source of usage.
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { check, go, main, newPage, same, seriousFaults, Server, signIn, startBrowser } from "./lib.mjs";
+import {
+  check,
+  go,
+  main,
+  newPage,
+  same,
+  seriousFaults,
+  Server,
+  signIn,
+  startBrowser,
+} from "./lib.mjs";
 
 const BINARY = process.env.INTERLOCK_BIN ?? "interlock";
 const SCRIPT = `<img src=x onerror="window.hurt=1">`;
@@ -43,7 +53,17 @@ function firstLine(child) {
 
 /** The generated site; each page takes a while, so that an ingestion can be seen running. */
 async function startSite() {
-  const args = ["demo-site", "--listen", "127.0.0.1:0", "--entries", "16", "--races", "6", "--laps", "4"];
+  const args = [
+    "demo-site",
+    "--listen",
+    "127.0.0.1:0",
+    "--entries",
+    "16",
+    "--races",
+    "6",
+    "--laps",
+    "4",
+  ];
   const child = spawn(BINARY, args, { stdio: ["ignore", "pipe", "inherit"] });
   const url = await firstLine(child);
   return { url, child };
@@ -56,7 +76,11 @@ async function startFull(site) {
   const config = `${server.folder}/config.yml`;
   mkdirSync(`${checks}/default`, { recursive: true });
   writeFileSync(`${checks}/default/a.yml`, CHECKS);
-  execFileSync("python3", ["-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('CREATE TABLE t (a)')", `${server.folder}/app.db`]);
+  execFileSync("python3", [
+    "-c",
+    "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('CREATE TABLE t (a)')",
+    `${server.folder}/app.db`,
+  ]);
   writeFileSync(
     config,
     `connections: {app: "sqlite:${server.folder}/app.db"}
@@ -89,11 +113,16 @@ async function signedIn(test, { on = server, key = on.key, hash = "/", ...option
 const row = (page, text) => page.locator("main [data-row]").filter({ hasText: text });
 const button = (page, name) => page.getByRole("button", { name, exact: true });
 const panel = (page, name) => page.getByRole("region", { name });
-const inDialog = (page, name) => page.getByRole("dialog").getByRole("button", { name, exact: true });
+const inDialog = (page, name) =>
+  page.getByRole("dialog").getByRole("button", { name, exact: true });
 const day = (back) => new Date(Date.now() - back * DAY_MS).toISOString().slice(0, 10);
 
 /** The number beside a name in a list of facts. */
-const fact = (page, name) => page.locator(".facts > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd");
+const fact = (page, name) =>
+  page
+    .locator(".facts > div")
+    .filter({ has: page.getByText(name, { exact: true }) })
+    .locator("dd");
 
 async function ended(id) {
   for (;;) {
@@ -146,18 +175,26 @@ const tests = {
     await signedIn(
       async (page) => {
         await button(page, "Trigger").click();
-        check((await page.locator("input:invalid").count()) === 1, "the parameter `day` must be given");
+        check(
+          (await page.locator("input:invalid").count()) === 1,
+          "the parameter `day` must be given",
+        );
         await page.getByLabel("day").fill(gate);
         await button(page, "Trigger").click();
         await panel(page, "Trigger").getByText("Started.").waitFor();
         await page.locator(".graph-node.busy", { hasText: "first" }).waitFor();
         await page.locator(".graph-node.ok", { hasText: "beside" }).waitFor();
         await button(page, "Trigger").click();
-        await panel(page, "Trigger").getByText("It is running already. Your trigger joined that run").waitFor();
+        await panel(page, "Trigger")
+          .getByText("It is running already. Your trigger joined that run")
+          .waitFor();
         const { items } = await server.api("GET", "/pipelines/runs?pipeline_id=gated");
         same(items.length, 1, "runs");
         await panel(page, "Trigger").getByRole("link").click();
-        await page.waitForFunction((id) => location.hash === `#/runs/${id}`, items[0].pipeline_logging_id);
+        await page.waitForFunction(
+          (id) => location.hash === `#/runs/${id}`,
+          items[0].pipeline_logging_id,
+        );
         writeFileSync(gate, "");
         await ended(items[0].pipeline_logging_id);
         await go(page, "/pipelines/gated");
@@ -177,7 +214,10 @@ const tests = {
       async (page) => {
         await button(page, "Reload files").click();
         await panel(page, "1 invalid file").getByText("bad.yaml:2: steps").waitFor();
-        writeFileSync(bad, "pipeline_id: good\nsteps: [{step_id: a, type: command, run: [echo]}]\n");
+        writeFileSync(
+          bad,
+          "pipeline_id: good\nsteps: [{step_id: a, type: command, run: [echo]}]\n",
+        );
         await button(page, "Reload files").click();
         await row(page, "good").waitFor();
         same(await panel(page, "1 invalid file").count(), 0, "faults");
@@ -201,7 +241,11 @@ const tests = {
         const name = await first.locator("td").first().innerText();
         await button(page, `Ingest ${name}`).click();
         await first.getByRole("meter", { name: "Progress" }).waitFor();
-        same(await button(page, `Ingest ${name}`).count(), 0, "a button that could start a second one");
+        same(
+          await button(page, `Ingest ${name}`).count(),
+          0,
+          "a button that could start a second one",
+        );
         await first.getByText("Details").click();
         await row(page, "Storing races, results and laps").waitFor();
         await fact(page, "State").getByText("completed").waitFor();
@@ -227,7 +271,9 @@ const tests = {
         const form = page.getByRole("form", { name: "One event" });
         await form.getByLabel("Its id at the site").fill("100001");
         await form.getByLabel("Name of its track").fill("hilltoprc");
-        const { job_id: job } = await server.post(`/events/${items[0].id}/ingest`, { force: true });
+        const { job_id: job } = await server.post(`/events/${items[0].id}/ingest`, {
+          force: true,
+        });
         await form.getByRole("button").click();
         await form.getByText("no second one was started").waitFor();
         await form.getByRole("link", { name: "See the running one" }).click();
@@ -248,11 +294,15 @@ const tests = {
     await signedIn(
       async (page) => {
         // The page has not heard of the run yet.
-        await page.route("**/ui/api/runs?*", (route) => route.fulfill({ json: { items: [], next: null } }));
+        await page.route("**/ui/api/runs?*", (route) =>
+          route.fulfill({ json: { items: [], next: null } }),
+        );
         await go(page, "/ingestion?search=100002");
         const start = page.getByRole("button", { name: /^(Re-i|I)ngest / });
         await start.waitFor();
-        const { job_id: job } = await server.post(`/events/${event.id}/ingest`, { force: true });
+        const { job_id: job } = await server.post(`/events/${event.id}/ingest`, {
+          force: true,
+        });
         await start.click();
         await page.getByRole("link", { name: /^already running for/ }).click();
         await page.waitForFunction((id) => location.hash === `#/ingestion/jobs/${id}`, job);
@@ -267,7 +317,12 @@ const tests = {
     const first = results[0].name;
     // The other user has the family name of the drivers: alike enough to be suggested for some.
     const near = `Mina ${first.split(" ").at(-1)}`;
-    await server.post("/ingestion/users", { users: [{ email: "a@example.org", name: first }, { email: "b@example.org", name: near }] });
+    await server.post("/ingestion/users", {
+      users: [
+        { email: "a@example.org", name: first },
+        { email: "b@example.org", name: near },
+      ],
+    });
     await ended((await server.post(`/events/${event.id}/ingest`, { force: true })).job_id);
     const { items } = await server.api("GET", "/ingestion/links?state=suggested");
     const second = items[0].driver_name;
@@ -306,8 +361,15 @@ const tests = {
         await page.locator("main [data-row]").first().waitFor();
         await page.getByLabel("Sort").selectOption("by name");
         await page.waitForFunction(() => location.hash.includes("sort=name"));
-        await page.waitForFunction((name) => document.querySelector("main [data-row] td").innerText === name, sorted[0]);
-        same(await page.locator("main [data-row] td:first-child").allInnerTexts(), sorted, "the order");
+        await page.waitForFunction(
+          (name) => document.querySelector("main [data-row] td").innerText === name,
+          sorted[0],
+        );
+        same(
+          await page.locator("main [data-row] td:first-child").allInnerTexts(),
+          sorted,
+          "the order",
+        );
         await page.getByLabel("Name, track or id").fill("100002");
         await page.waitForFunction(() => document.querySelectorAll("main [data-row]").length === 1);
         await page.getByLabel("Name, track or id").fill("no such event");
@@ -324,8 +386,16 @@ const tests = {
       async (page) => {
         const state = (date) => row(page, date).locator("td").nth(1);
         await row(page, day(0)).waitFor();
-        same(await page.locator("main [data-row]", { hasText: "missing" }).count(), 7, "missing days");
-        same((await server.api("GET", "/admin/usage/cache/metrics")).cacheRebuilds, 0, "days that were built");
+        same(
+          await page.locator("main [data-row]", { hasText: "missing" }).count(),
+          7,
+          "missing days",
+        );
+        same(
+          (await server.api("GET", "/admin/usage/cache/metrics")).cacheRebuilds,
+          0,
+          "days that were built",
+        );
         await button(page, "Refresh today").click();
         await state(day(0)).getByText("fresh").waitFor();
         await button(page, "Fetch 6 days").click();
@@ -333,13 +403,28 @@ const tests = {
         await state(day(6)).getByText("fresh").waitFor();
         same(await page.getByRole("button", { name: /^Fetch/ }).count(), 0, "a button to fetch");
 
-        const { metrics, days } = await server.post("/admin/usage/analytics", { startDate: day(6), endDate: day(0) });
+        const { metrics, days } = await server.post("/admin/usage/analytics", {
+          startDate: day(6),
+          endDate: day(0),
+        });
         same(days.length, 7, "days");
-        await fact(page, "Requests").getByText(metrics.api_requests.toLocaleString("en-US")).waitFor();
+        await fact(page, "Requests")
+          .getByText(metrics.api_requests.toLocaleString("en-US"))
+          .waitFor();
         await page.getByRole("link", { name: "By user" }).click();
-        const parts = await server.post("/admin/usage/by-user", { startDate: day(6), endDate: day(0) });
-        same(await page.locator("main [data-row] td:first-child").allInnerTexts(), parts.items.map((p) => p.name), "users by spend");
-        const [file] = await Promise.all([page.waitForEvent("download"), button(page, "Export CSV").click()]);
+        const parts = await server.post("/admin/usage/by-user", {
+          startDate: day(6),
+          endDate: day(0),
+        });
+        same(
+          await page.locator("main [data-row] td:first-child").allInnerTexts(),
+          parts.items.map((p) => p.name),
+          "users by spend",
+        );
+        const [file] = await Promise.all([
+          page.waitForEvent("download"),
+          button(page, "Export CSV").click(),
+        ]);
         same(file.suggestedFilename(), "usage.csv", "the file");
       },
       { hash: "/usage?days=7" },
@@ -368,14 +453,21 @@ const tests = {
       async (page) => {
         await button(page, "Check all now").click();
         await row(page, "held").getByText("broken").waitFor();
-        same(await page.locator("main [data-row] td:first-child").first().innerText(), "held", "the broken one comes first");
+        same(
+          await page.locator("main [data-row] td:first-child").first().innerText(),
+          "held",
+          "the broken one comes first",
+        );
         await row(page, "holds").getByText("passed").waitFor();
         await row(page, "held").locator(".row-link").click();
         await panel(page, "1 new offender").getByText(SCRIPT).waitFor();
         await panel(page, "History").locator("[data-row]").first().waitFor();
         const before = await panel(page, "History").locator("[data-row]").count();
         await button(page, "Check now").click();
-        await page.waitForFunction((n) => document.querySelectorAll("[aria-label=History] [data-row]").length > n, before);
+        await page.waitForFunction(
+          (n) => document.querySelectorAll("[aria-label=History] [data-row]").length > n,
+          before,
+        );
         await page.goBack();
         await page.getByLabel("Show").selectOption("problems");
         same(await page.locator("main [data-row]").count(), 1, "problems");
@@ -387,7 +479,13 @@ const tests = {
   async one_cached_value_is_looked_up_and_dropped() {
     const key = "rates & more";
     const { holder, token } = await server.post("/cache/lookup", { key });
-    await server.post("/cache/fill", { key, holder, token, value: { EUR: SCRIPT }, ttl_ms: 600_000 });
+    await server.post("/cache/fill", {
+      key,
+      holder,
+      token,
+      value: { EUR: SCRIPT },
+      ttl_ms: 600_000,
+    });
     await signedIn(
       async (page) => {
         await page.getByLabel("Key of a cached value").fill(key);
@@ -407,7 +505,9 @@ const tests = {
   },
 
   async one_idempotency_key_is_looked_up() {
-    execFileSync(BINARY, ["--store", server.store, "once", "order:7", "--", "echo", "done"], { stdio: "ignore" });
+    execFileSync(BINARY, ["--store", server.store, "once", "order:7", "--", "echo", "done"], {
+      stdio: "ignore",
+    });
     await signedIn(
       async (page) => {
         await page.getByLabel("Idempotency key").fill("order:7");
@@ -427,7 +527,10 @@ const tests = {
         await button(page, "Create key…").click();
         await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill(SCRIPT);
         await page.locator("dialog select[name=role]").selectOption("operator");
-        await page.getByRole("dialog").getByLabel("Permissions beside the role").fill("admin:usage");
+        await page
+          .getByRole("dialog")
+          .getByLabel("Permissions beside the role")
+          .fill("admin:usage");
         await page.locator("dialog select[name=days]").selectOption("in a week");
         same(await seriousFaults(page), [], "axe on the dialog");
         await inDialog(page, "Create key").click();
@@ -442,11 +545,15 @@ const tests = {
         await mine.getByRole("button", { name: /^Revoke/ }).click();
         await inDialog(page, "Revoke key").click();
         await mine.getByText("revoked").waitFor();
-        const refused = await fetch(`${server.url}/api/v1/status`, { headers: { "X-API-Key": key } });
+        const refused = await fetch(`${server.url}/api/v1/status`, {
+          headers: { "X-API-Key": key },
+        });
         same(refused.status, 401, "the revoked key");
         await row(page, "admin").getByText("yours").waitFor();
         await go(page, "/audit?act=key.revoke");
-        await row(page, "key.revoke").getByRole("button", { name: /^Show record/ }).click();
+        await row(page, "key.revoke")
+          .getByRole("button", { name: /^Show record/ })
+          .click();
         await page.getByRole("region", { name: "record", exact: true }).waitFor();
       },
       { hash: "/keys" },
@@ -493,18 +600,27 @@ const tests = {
         await row(page, "SEED-002").locator(".row-link").click();
         await page.getByRole("heading", { name: "SEED-002" }).waitFor();
         const { id, enrolled } = await server.api("GET", "/campus/tournaments/seed-tournament-002");
-        const user = (await server.post("/campus/users", { email: "ada@example.org", credits: 500 })).id;
+        const user = (
+          await server.post("/campus/users", { email: "ada@example.org", credits: 500 })
+        ).id;
         await server.post(`/campus/users/${user}/licenses`, {});
         await page.getByLabel("Id of a user").fill(user);
         await button(page, "Enroll").click();
-        await fact(page, "Players").getByText(`${enrolled + 1}/`).waitFor();
+        await fact(page, "Players")
+          .getByText(`${enrolled + 1}/`)
+          .waitFor();
         await button(page, "Enroll").click();
         await page.getByText("ALREADY_ENROLLED").waitFor();
         await button(page, "Close enrollment…").click();
         await inDialog(page, "Close enrollment").click();
         await fact(page, "State").getByText("enrollment closed").waitFor();
-        same((await server.api("GET", `/campus/tournaments/${id}`)).state, "ENROLLMENT_CLOSED", "the state");
+        same(
+          (await server.api("GET", `/campus/tournaments/${id}`)).state,
+          "ENROLLMENT_CLOSED",
+          "the state",
+        );
         await go(page, "/campus");
+        await row(page, "enrollment").filter({ hasText: "User" }).getByText("0 %").waitFor();
         await page.getByLabel("Id", { exact: true }).fill(user);
         await button(page, "Open").click();
         await page.getByRole("heading", { name: "ada@example.org" }).waitFor();
@@ -518,17 +634,50 @@ const tests = {
     const event = await ingestedEvent();
     const { items: runs } = await server.api("GET", "/runs?prefix=ingest:&limit=1");
     const views = [
-      ...["/pipelines", "/pipelines/gated", "/ingestion", "/ingestion?tab=site", "/ingestion?tab=runs", "/ingestion?tab=drivers", `/ingestion/events/${event.id}`],
-      ...[`/ingestion/races/${event.races[0].id}`, `/ingestion/jobs/${runs[0].id}`, "/usage", "/usage?tab=user", "/invariants", "/invariants/held"],
-      ...["/campus", "/campus/tournaments/seed-tournament-001", "/campus/users/seed-user-001", "/campus/sessions/seed-session-001"],
-      ...["/cache?key=nothing", "/cache?tab=counts", "/audit", "/keys", "/keys?tab=tenants", "/settings"],
+      ...[
+        "/pipelines",
+        "/pipelines/gated",
+        "/ingestion",
+        "/ingestion?tab=site",
+        "/ingestion?tab=runs",
+        "/ingestion?tab=drivers",
+        `/ingestion/events/${event.id}`,
+      ],
+      ...[
+        `/ingestion/races/${event.races[0].id}`,
+        `/ingestion/jobs/${runs[0].id}`,
+        "/usage",
+        "/usage?tab=user",
+        "/invariants",
+        "/invariants/held",
+      ],
+      ...[
+        "/campus",
+        "/campus/tournaments/seed-tournament-001",
+        "/campus/users/seed-user-001",
+        "/campus/sessions/seed-session-001",
+      ],
+      ...[
+        "/cache?key=nothing",
+        "/cache?tab=counts",
+        "/audit",
+        "/keys",
+        "/keys?tab=tenants",
+        "/settings",
+      ],
     ];
-    for (const options of [{ colorScheme: "light" }, { colorScheme: "dark" }, { viewport: { width: 390, height: 844 } }]) {
+    for (const options of [
+      { colorScheme: "light" },
+      { colorScheme: "dark" },
+      { viewport: { width: 390, height: 844 } },
+    ]) {
       await signedIn(async (page) => {
         for (const path of views) {
           await go(page, path);
           same(await seriousFaults(page), [], `axe on ${path}, ${JSON.stringify(options)}`);
-          const wider = await page.evaluate(() => document.querySelector("main").scrollWidth - innerWidth);
+          const wider = await page.evaluate(
+            () => document.querySelector("main").scrollWidth - innerWidth,
+          );
           check(wider <= 0, `${path} is ${wider} pixels too wide`);
           same(await page.locator("main img").count(), 0, `images on ${path}`);
         }
@@ -537,12 +686,18 @@ const tests = {
   },
 
   async readers_of_usage_can_fetch_but_not_rebuild() {
-    const { key } = await server.post("/admin/api-keys", { tenant: "default", name: "usage", role: "none", permissions: ["admin:usage"] });
+    const { key } = await server.post("/admin/api-keys", {
+      tenant: "default",
+      name: "usage",
+      role: "none",
+      permissions: ["admin:usage"],
+    });
     await signedIn(
       async (page) => {
         await row(page, day(0)).waitFor();
         await button(page, "Export CSV").waitFor();
-        for (const name of ["Refresh today", "Rebuild…"]) same(await button(page, name).count(), 0, name);
+        for (const name of ["Refresh today", "Rebuild…"])
+          same(await button(page, name).count(), 0, name);
       },
       { key, hash: "/usage" },
     );
@@ -563,10 +718,16 @@ const tests = {
         ]) {
           await go(page, path);
           await page.locator("main").getByText(text).first().waitFor();
-          for (const name of names) same(await page.locator("main").getByRole("button", { name }).count(), 0, `${name} on ${path}`);
+          for (const name of names)
+            same(
+              await page.locator("main").getByRole("button", { name }).count(),
+              0,
+              `${name} on ${path}`,
+            );
         }
         const nav = page.getByRole("navigation", { name: "Views" });
-        for (const name of ["Usage", "Audit", "Keys & tenants", "Settings"]) same(await nav.getByRole("link", { name }).count(), 0, name);
+        for (const name of ["Usage", "Audit", "Keys & tenants", "Settings"])
+          same(await nav.getByRole("link", { name }).count(), 0, name);
       },
       { key: server.createKey("read") },
     );

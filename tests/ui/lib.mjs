@@ -11,12 +11,13 @@ import { fileURLToPath } from "node:url";
 import { delimiter, join } from "node:path";
 
 const BINARY = process.env.INTERLOCK_BIN ?? "interlock";
-export const MODULES = process.env.UI_MODULES ?? fileURLToPath(new URL("../../ui", import.meta.url));
+export const MODULES =
+  process.env.UI_MODULES ?? fileURLToPath(new URL("../../ui", import.meta.url));
 const modules = createRequire(join(MODULES, "package.json"));
 const { chromium } = modules("playwright-core");
 const AXE = readFileSync(modules.resolve("axe-core/axe.min.js"), "utf8");
 
-const SLOW = Number(process.env.IL_TEST_SLOW ?? 1);
+export const SLOW = Number(process.env.IL_TEST_SLOW ?? 1);
 export const SOON = 10_000 * SLOW; /* for whatever must happen, but not at once */
 
 /** A server on a free port with a store in a temporary folder, and a key for each role. */
@@ -50,13 +51,28 @@ export class Server {
 
   /** Starts it, on the same port as before; ready when it says where it listens. */
   async start() {
-    const args = ["--store", this.store, "serve", "--listen", this.listen, "--allow-root", "--log-format", "json", ...this.args];
+    const args = [
+      "--store",
+      this.store,
+      "serve",
+      "--listen",
+      this.listen,
+      "--allow-root",
+      "--log-format",
+      "json",
+      ...this.args,
+    ];
     const env = { ...process.env, ...this.env };
-    const server = (this.process = spawn(BINARY, args, { stdio: ["ignore", "inherit", "pipe"], env }));
+    const server = (this.process = spawn(BINARY, args, {
+      stdio: ["ignore", "inherit", "pipe"],
+      env,
+    }));
     const log = [];
     const address = await new Promise((resolve, reject) => {
       let text = "";
-      server.once("exit", (status) => reject(new Error(`the server ended with status ${status}:\n${log.join("\n")}`)));
+      server.once("exit", (status) =>
+        reject(new Error(`the server ended with status ${status}:\n${log.join("\n")}`)),
+      );
       server.stderr.setEncoding("utf8").on("data", (part) => {
         text += part;
         for (let end; (end = text.indexOf("\n")) >= 0; text = text.slice(end + 1)) {
@@ -87,7 +103,11 @@ export class Server {
 
   async api(method, path, body, key = this.key) {
     const headers = { "X-API-Key": key, "Content-Type": "application/json" };
-    const answer = await fetch(`${this.url}/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
+    const answer = await fetch(`${this.url}/api/v1${path}`, {
+      method,
+      headers,
+      body: body && JSON.stringify(body),
+    });
     const data = await answer.json();
     if (!answer.ok) throw new Error(`${method} ${path}: ${JSON.stringify(data)}`);
     return data;
@@ -105,11 +125,20 @@ function findBrowser() {
       if (existsSync(join(folder, name))) return join(folder, name);
     }
   }
-  console.log("Bail out! no Chromium found: run tools/setup test, or name another browser in $CHROMIUM");
+  console.log(
+    "Bail out! no Chromium found: run tools/setup test, or name another browser in $CHROMIUM",
+  );
   process.exit(1);
 }
 
-const QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const QUIET = [
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
 
 export async function startBrowser() {
   // Chromium's own sandbox refuses to run as root, as it does in a container.
@@ -148,10 +177,15 @@ export async function go(page, hash) {
 /** What axe finds that is serious or worse. The policy of the page refuses script tags. */
 export async function seriousFaults(page) {
   await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const { violations } = await page.evaluate(() =>
+    globalThis.axe.run(document, { resultTypes: ["violations"] }),
+  );
   return violations
     .filter((v) => v.impact === "serious" || v.impact === "critical")
-    .map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target.join(" ")} (${n.failureSummary})`).join("; ")}`);
+    .map(
+      (v) =>
+        `${v.id}: ${v.nodes.map((n) => `${n.target.join(" ")} (${n.failureSummary})`).join("; ")}`,
+    );
 }
 
 export function check(condition, message) {

@@ -1,9 +1,21 @@
 // The admin page in a real browser, against a real server.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { check, go, main, MODULES, newPage, same, seriousFaults, Server, signIn, startBrowser } from "./lib.mjs";
+import {
+  check,
+  go,
+  main,
+  MODULES,
+  newPage,
+  same,
+  seriousFaults,
+  Server,
+  SLOW,
+  signIn,
+  startBrowser,
+} from "./lib.mjs";
 
-const LIVE_MS = 2000; /* within which the page shows what has changed */
+const LIVE_MS = 2000 * SLOW; /* within which the page shows what has changed */
 const SCRIPT = `<img src=x onerror="window.hurt=1">`;
 const SLOW_PIPELINE = `
 pipeline_id: slow
@@ -60,13 +72,21 @@ const signedIn = (test, { on = server, key = on.key, hash = "/", ...options } = 
 
 const row = (page, text) => page.locator("main [data-row]").filter({ hasText: text });
 const button = (page, name) => page.getByRole("button", { name, exact: true });
-const acquire = (key, more = {}) => server.post("/locks/acquire", { key, holder: `holder of ${key}`, ttl_ms: 600_000, ...more });
+const acquire = (key, more = {}) =>
+  server.post("/locks/acquire", { key, holder: `holder of ${key}`, ttl_ms: 600_000, ...more });
 
 /** Pushes a job and lets its only attempt fail. */
 async function deadJob(queue, error) {
-  const { id } = await server.post(`/queues/${queue}/jobs`, { payload: { to: SCRIPT }, max_attempts: 1 });
+  const { id } = await server.post(`/queues/${queue}/jobs`, {
+    payload: { to: SCRIPT },
+    max_attempts: 1,
+  });
   const { items } = await server.post(`/queues/${queue}/claim`, { worker: "w", limit: 1 });
-  same(items.map((j) => j.id), [id], "the claimed job");
+  same(
+    items.map((j) => j.id),
+    [id],
+    "the claimed job",
+  );
   await server.post(`/jobs/${id}/fail`, { token: items[0].token, error });
   return id;
 }
@@ -75,7 +95,9 @@ const tests = {
   async types_are_right() {
     const tsc = join(MODULES, "node_modules/typescript/bin/tsc");
     try {
-      execFileSync(process.execPath, [tsc, "--noEmit", "-p", join(MODULES, "tsconfig.json")], { encoding: "utf8" });
+      execFileSync(process.execPath, [tsc, "--noEmit", "-p", join(MODULES, "tsconfig.json")], {
+        encoding: "utf8",
+      });
     } catch (e) {
       throw new Error(e.stdout);
     }
@@ -126,7 +148,11 @@ const tests = {
         await page.getByRole("heading", { name: "Runs" }).waitFor();
         await server.api("DELETE", `/admin/api-keys/${id}`);
         await page.getByText("Your session has ended").waitFor();
-        same(await page.evaluate(() => location.hash), "#/runs?state=FAILED", "the address is kept");
+        same(
+          await page.evaluate(() => location.hash),
+          "#/runs?state=FAILED",
+          "the address is kept",
+        );
         await page.getByLabel("API key").fill(server.key);
         await button(page, "Sign in").click();
         await page.getByRole("heading", { name: "Runs" }).waitFor();
@@ -158,7 +184,14 @@ const tests = {
     await acquire("invoice:1", { place: "billing.c:42" });
     const job = await deadJob("mail", "SMTP 550");
     const { pipeline_logging_id: run } = await server.post("/pipelines/run/slow", {});
-    const objects = ["/locks/invoice%3A1", `/runs/${run}`, "/queues/mail", "/queues/mail?tab=settings", `/jobs/${job}`, "/pipelines/slow"];
+    const objects = [
+      "/locks/invoice%3A1",
+      `/runs/${run}`,
+      "/queues/mail",
+      "/queues/mail?tab=settings",
+      `/jobs/${job}`,
+      "/pipelines/slow",
+    ];
     for (const colorScheme of ["light", "dark"]) {
       await signedIn(
         async (page) => {
@@ -176,22 +209,37 @@ const tests = {
   async numbers_equal_their_lists() {
     const mine = await new Server().start();
     try {
-      const lock = (key, holder, more) => mine.post("/locks/acquire", { key, holder, ttl_ms: 600_000, ...more });
+      const lock = (key, holder, more) =>
+        mine.post("/locks/acquire", { key, holder, ttl_ms: 600_000, ...more });
       for (const key of ["n:1", "n:2", "n:3"]) await lock(key, "me");
-      const waiting = ["a", "b"].map((holder) => lock("n:1", holder, { wait_ms: 30_000 }).catch(() => undefined));
-      await mine.post("/queues/numbers/jobs", { items: [{ payload: 1 }, { payload: 2 }, { payload: 3, delay_ms: 600_000 }] });
+      const waiting = ["a", "b"].map((holder) =>
+        lock("n:1", holder, { wait_ms: 30_000 }).catch(() => undefined),
+      );
+      await mine.post("/queues/numbers/jobs", {
+        items: [{ payload: 1 }, { payload: 2 }, { payload: 3, delay_ms: 600_000 }],
+      });
       await signedIn(
         async (page) => {
           const tile = async (title, value) => {
-            await page.locator(".tile").filter({ hasText: title }).locator(".tile-value", { hasText: new RegExp(`^${value}$`) }).waitFor();
+            await page
+              .locator(".tile")
+              .filter({ hasText: title })
+              .locator(".tile-value", { hasText: new RegExp(`^${value}$`) })
+              .waitFor();
           };
           await tile("Jobs ready", 2);
           await tile("Jobs scheduled", 1);
-          for (const [title, value] of [["Locks held", 3], ["Waiting", 2]]) {
+          for (const [title, value] of [
+            ["Locks held", 3],
+            ["Waiting", 2],
+          ]) {
             await go(page, "/");
             await tile(title, value);
             await page.locator("a.tile").filter({ hasText: title }).click();
-            await page.locator("main [data-row]").nth(value - 1).waitFor();
+            await page
+              .locator("main [data-row]")
+              .nth(value - 1)
+              .waitFor();
             same(await page.locator("main [data-row]").count(), value, title);
           }
         },
@@ -227,7 +275,11 @@ const tests = {
   },
 
   async dead_jobs_are_retried() {
-    const ids = [await deadJob("retry", "no route"), await deadJob("retry", "no route"), await deadJob("retry", "no route")];
+    const ids = [
+      await deadJob("retry", "no route"),
+      await deadJob("retry", "no route"),
+      await deadJob("retry", "no route"),
+    ];
     await signedIn(
       async (page) => {
         await page.getByText("no route").waitFor();
@@ -353,10 +405,30 @@ const tests = {
   async scripts_of_users_are_shown_as_text() {
     await acquire(SCRIPT, { holder: SCRIPT, place: SCRIPT, meta: SCRIPT });
     const job = await deadJob("scripts", SCRIPT);
-    const { id, fence } = await server.post("/runs", { key: `run:${SCRIPT}`, holder: SCRIPT, by: SCRIPT, meta: SCRIPT });
-    await server.post(`/runs/${id}/finish`, { holder: SCRIPT, fence, state: "FAILED", error: SCRIPT, log: SCRIPT });
+    const { id, fence } = await server.post("/runs", {
+      key: `run:${SCRIPT}`,
+      holder: SCRIPT,
+      by: SCRIPT,
+      meta: SCRIPT,
+    });
+    await server.post(`/runs/${id}/finish`, {
+      holder: SCRIPT,
+      fence,
+      state: "FAILED",
+      error: SCRIPT,
+      log: SCRIPT,
+    });
     await signedIn(async (page) => {
-      const views = ["/", "/locks", `/locks/${encodeURIComponent(SCRIPT)}`, "/runs", `/runs/${id}`, "/queues/scripts", `/jobs/${job}`, `/locks?prefix=${encodeURIComponent(SCRIPT)}`];
+      const views = [
+        "/",
+        "/locks",
+        `/locks/${encodeURIComponent(SCRIPT)}`,
+        "/runs",
+        `/runs/${id}`,
+        "/queues/scripts",
+        `/jobs/${job}`,
+        `/locks?prefix=${encodeURIComponent(SCRIPT)}`,
+      ];
       for (const path of views) {
         await go(page, path);
         await page.locator("main").getByText("<img src=x").first().waitFor();
@@ -380,7 +452,10 @@ const tests = {
         await page.getByRole("dialog").getByRole("button", { name: "Cancel run" }).click();
         await page.locator(".facts .badge", { hasText: "cancelled" }).waitFor();
         await button(page, "Run again").click();
-        await page.waitForFunction((old) => !location.hash.includes(old), first.pipeline_logging_id);
+        await page.waitForFunction(
+          (old) => !location.hash.includes(old),
+          first.pipeline_logging_id,
+        );
         await page.locator(".facts .badge", { hasText: "running" }).waitFor();
       },
       { hash: `/runs/${first.pipeline_logging_id}` },
@@ -419,7 +494,9 @@ const tests = {
       async (page) => {
         for (const path of Object.keys(VIEWS)) {
           await go(page, path);
-          const wider = await page.evaluate(() => document.querySelector("main").scrollWidth - innerWidth);
+          const wider = await page.evaluate(
+            () => document.querySelector("main").scrollWidth - innerWidth,
+          );
           check(wider <= 0, `${path} is ${wider} pixels too wide`);
         }
         await button(page, "Menu").click();

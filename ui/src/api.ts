@@ -64,7 +64,11 @@ async function readError(answer: Response): Promise<ApiError> {
 const isFromProxy = (e: ApiError) => e.code === "HTTP_502" || e.code === "HTTP_504";
 
 /** The answer to a request; an ApiError is thrown for any status but 2xx. */
-export async function open(method: Method, path: string, options: RequestInit = {}): Promise<Response> {
+export async function open(
+  method: Method,
+  path: string,
+  options: RequestInit = {},
+): Promise<Response> {
   let answer: Response;
   try {
     answer = await fetch(path, {
@@ -109,7 +113,8 @@ export function randomKey(): string {
  * so that the effect happens once. Batches take no such key: their ops must be repeatable.
  */
 export async function send<T>(method: Method, path: string, body?: unknown): Promise<T> {
-  const headers: Record<string, string> = path === "/batch" ? {} : { "Idempotency-Key": randomKey() };
+  const headers: Record<string, string> =
+    path === "/batch" ? {} : { "Idempotency-Key": randomKey() };
   const options: RequestInit = { headers };
   if (body !== undefined) {
     options.body = JSON.stringify(body);

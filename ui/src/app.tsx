@@ -13,7 +13,9 @@ function Unreachable({ message }: { message: string }) {
   }, []);
   return (
     <main class="sign-in">
-      <p role="alert">Cannot reach the server: {message}. The page tries again every two seconds.</p>
+      <p role="alert">
+        Cannot reach the server: {message}. The page tries again every two seconds.
+      </p>
     </main>
   );
 }

@@ -44,7 +44,9 @@ export function duration(ms: number | null | undefined): string {
   const below = UNITS[at + 1];
   const whole = Math.floor(ms / size);
   const rest = below ? Math.floor((ms % size) / below[0]) : 0;
-  return below && rest > 0 && whole < 100 ? `${whole} ${unit} ${rest} ${below[1]}` : `${whole} ${unit}`;
+  return below && rest > 0 && whole < 100
+    ? `${whole} ${unit} ${rest} ${below[1]}`
+    : `${whole} ${unit}`;
 }
 
 /** A time relative to now: "just now", "5 min ago", "in 2 h 10 min". */

@@ -9,16 +9,20 @@ export const helpShown = createStore(false);
 const GO_MS = 1500;
 
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof Element && target.closest("input, textarea, select, dialog, [contenteditable]") !== null;
+  target instanceof Element &&
+  target.closest("input, textarea, select, dialog, [contenteditable]") !== null;
 
 const rows = (): HTMLElement[] =>
-  [...document.querySelectorAll<HTMLElement>("main [data-row]")].filter((row) => row.offsetParent !== null);
+  [...document.querySelectorAll<HTMLElement>("main [data-row]")].filter(
+    (row) => row.offsetParent !== null,
+  );
 
 function moveRow(by: 1 | -1): void {
   const all = rows();
   const now = document.activeElement?.closest<HTMLElement>("[data-row]");
   const at = now ? all.indexOf(now) : -1;
-  const next = all[at < 0 && by < 0 ? all.length - 1 : Math.min(Math.max(at + by, 0), all.length - 1)];
+  const next =
+    all[at < 0 && by < 0 ? all.length - 1 : Math.min(Math.max(at + by, 0), all.length - 1)];
   const target = next?.querySelector<HTMLElement>("a.row-link") ?? next;
   target?.focus();
   next?.scrollIntoView({ block: "nearest" });

@@ -8,11 +8,14 @@ interface Timed {
 }
 
 /** Less than a fifth of the TTL is left, as in GET /overview: holders renew long before. */
-export const isNearEnd = (l: Timed): boolean => l.remaining_ms !== null && l.remaining_ms < l.ttl_ms / 5;
+export const isNearEnd = (l: Timed): boolean =>
+  l.remaining_ms !== null && l.remaining_ms < l.ttl_ms / 5;
 
 export function TimeLeft({ of, label = "Time left of the lease" }: { of: Timed; label?: string }) {
   if (of.remaining_ms === null) return <span class="muted">no limit</span>;
   const share = of.ttl_ms > 0 ? of.remaining_ms / of.ttl_ms : 0;
   const tone: Tone = isNearEnd(of) ? "bad" : share < 0.4 ? "warn" : "busy";
-  return <Bar share={share} text={duration(Math.max(0, of.remaining_ms))} label={label} tone={tone} />;
+  return (
+    <Bar share={share} text={duration(Math.max(0, of.remaining_ms))} label={label} tone={tone} />
+  );
 }

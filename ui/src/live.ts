@@ -61,7 +61,9 @@ export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T>,
   { every = EVERY_MS, when = true }: LiveOptions = {},
 ): Live<T> {
-  const [state, setState] = useState<{ key: string; data?: T; error?: ApiError; text?: string }>({ key });
+  const [state, setState] = useState<{ key: string; data?: T; error?: ApiError; text?: string }>({
+    key,
+  });
   const loader = useRef(load);
   loader.current = load;
   const [turn, setTurn] = useState(0);
@@ -87,10 +89,15 @@ export function useLoad<T>(
         remember(key, data);
         const text = JSON.stringify(data);
         // An unchanged answer keeps the old objects, and nothing is drawn again.
-        setState((old) => (old.key === key && old.text === text && !old.error ? old : { key, data, text }));
+        setState((old) =>
+          old.key === key && old.text === text && !old.error ? old : { key, data, text },
+        );
       } catch (e) {
         if (mine.signal.aborted) return;
-        const error = e instanceof ApiError ? e : new ApiError(0, { code: "PAGE", source: "page", message: String(e) });
+        const error =
+          e instanceof ApiError
+            ? e
+            : new ApiError(0, { code: "PAGE", source: "page", message: String(e) });
         setState((old) => ({ ...(old.key === key ? old : { key }), error }));
       }
       reading = null;
@@ -132,12 +139,20 @@ export function useLive<T>(path: string, params: Params = {}, options: LiveOptio
 }
 
 /** One page of a listing. The server may answer with few rows and a cursor: more are read then. */
-export async function readPage<T>(path: string, params: Params, limit: number, signal?: AbortSignal): Promise<Page<T>> {
+export async function readPage<T>(
+  path: string,
+  params: Params,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<Page<T>> {
   const items: T[] = [];
   let cursor = params["cursor"];
   for (let reads = 0; reads < 8; reads++) {
     const left = limit - items.length;
-    const page = await get<Page<T>>(`${path}${queryString({ ...params, cursor, limit: left })}`, signal);
+    const page = await get<Page<T>>(
+      `${path}${queryString({ ...params, cursor, limit: left })}`,
+      signal,
+    );
     items.push(...page.items);
     cursor = page.next;
     if (page.next === null || items.length >= limit) break;
@@ -146,10 +161,19 @@ export async function readPage<T>(path: string, params: Params, limit: number, s
 }
 
 /** The page of a listing that the URL's cursor names; <Table page={…}> turns the pages. */
-export function useList<T>(path: string, params: Params = {}, limit = 50, options: LiveOptions = {}): Live<Page<T>> {
+export function useList<T>(
+  path: string,
+  params: Params = {},
+  limit = 50,
+  options: LiveOptions = {},
+): Live<Page<T>> {
   const cursor = useRoute().query.get("cursor");
   const all = { ...params, cursor };
-  return useLoad(`${path}${queryString({ ...all, limit })}`, (s) => readPage<T>(path, all, limit, s), options);
+  return useLoad(
+    `${path}${queryString({ ...all, limit })}`,
+    (s) => readPage<T>(path, all, limit, s),
+    options,
+  );
 }
 
 /** The second that it is, for relative times. */

@@ -32,8 +32,14 @@ export function queryString(params: Params): string {
 }
 
 /** The address of a view: href("/runs/:id", { id }, { tab: "log" }). */
-export function href(path: string, names: Record<string, string> = {}, params: Params = {}): string {
-  const filled = path.replace(/:([a-z_]+)/g, (_, name: string) => encodeURIComponent(names[name] ?? ""));
+export function href(
+  path: string,
+  names: Record<string, string> = {},
+  params: Params = {},
+): string {
+  const filled = path.replace(/:([a-z_]+)/g, (_, name: string) =>
+    encodeURIComponent(names[name] ?? ""),
+  );
   return `#${filled}${queryString(params)}`;
 }
 

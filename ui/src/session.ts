@@ -65,11 +65,19 @@ export async function startSession(): Promise<void> {
     if (error.status === 0 || error.status >= 500) {
       sessionState.set({ state: "unreachable", message: error.message });
     } else if (link) {
-      sessionState.set({ state: "out", message: "This link was used already or has expired. Sign in with an API key." });
+      sessionState.set({
+        state: "out",
+        message: "This link was used already or has expired. Sign in with an API key.",
+      });
     } else {
       sessionState.set({ state: "out" });
     }
   }
+}
+
+export function isDemo(): boolean {
+  const now = sessionState.get();
+  return now.state === "in" && now.session.demo;
 }
 
 const ROLES = ["read", "write", "operator", "admin"];
@@ -87,10 +95,4 @@ export function can(permission: string, route?: string): boolean {
   const rank = ROLES.indexOf(permission);
   if (rank >= 0) return mine.some((p) => ROLES.indexOf(p) >= rank);
   return mine.some((p) => p === permission || p.startsWith(`${permission}:`));
-}
-
-/** Whether the server is the one of `interlock demo`. */
-export function isDemo(): boolean {
-  const now = sessionState.get();
-  return now.state === "in" && now.session.demo;
 }

@@ -13,11 +13,12 @@ import { useStore } from "./store";
 import { nextTheme, theme } from "./theme";
 import { GROUPS, isOffered, type View, VIEWS } from "./views";
 
-const isWithin = (path: string, v: View): boolean => path === v.path || (v.path !== "/" && path.startsWith(`${v.path}/`));
+const isWithin = (path: string, v: View): boolean =>
+  path === v.path || (v.path !== "/" && path.startsWith(`${v.path}/`));
 
-function Nav({ path, onGo }: { path: string; onGo: () => void }) {
+function Nav({ path, version, onGo }: { path: string; version: string; onGo: () => void }) {
   return (
-    <nav class="nav" aria-label="Views">
+    <nav class="side" aria-label="Views">
       {GROUPS.map((group) => {
         const views = VIEWS.filter((v) => v.group === group && isOffered(v));
         return (
@@ -25,7 +26,12 @@ function Nav({ path, onGo }: { path: string; onGo: () => void }) {
             <div key={group} class="nav-group">
               <h2>{group}</h2>
               {views.map((v) => (
-                <a key={v.path} href={href(v.path)} aria-current={isWithin(path, v) ? "page" : undefined} onClick={onGo}>
+                <a
+                  key={v.path}
+                  href={href(v.path)}
+                  aria-current={isWithin(path, v) ? "page" : undefined}
+                  onClick={onGo}
+                >
                   {v.title}
                 </a>
               ))}
@@ -33,6 +39,7 @@ function Nav({ path, onGo }: { path: string; onGo: () => void }) {
           )
         );
       })}
+      <p class="version muted">interlock {version}</p>
     </nav>
   );
 }
@@ -49,8 +56,16 @@ function Live() {
   return (
     <span class="live">
       <span class={`live-dot ${state}`} aria-hidden="true" />
-      <span role="status">{state === "lost" ? "Connection lost" : isPaused ? "Paused" : "Live"}</span>
-      <button type="button" class="icon-button" aria-label={isPaused ? "Resume updates" : "Pause updates"} title={isPaused ? "Resume updates" : "Pause updates"} onClick={toggle}>
+      <span role="status">
+        {state === "lost" ? "Connection lost" : isPaused ? "Paused" : "Live"}
+      </span>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label={isPaused ? "Resume updates" : "Pause updates"}
+        title={isPaused ? "Resume updates" : "Pause updates"}
+        onClick={toggle}
+      >
         <Icon name={isPaused ? "play" : "pause"} />
       </button>
     </span>
@@ -63,8 +78,8 @@ function LostBanner() {
   if (now.state === "live") return null;
   return (
     <p class="lost-banner" role="alert">
-      <Icon name="warn" /> Connection lost {relative(now.since, second)}: {now.why}. What you see is from before; the page
-      tries again every two seconds.
+      <Icon name="warn" /> Connection lost {relative(now.since, second)}: {now.why}. What you see is
+      from before; the page tries again every two seconds.
     </p>
   );
 }
@@ -75,7 +90,12 @@ function Notices() {
       {useStore(notices).map((n) => (
         <p key={n.id} class={`notice ${n.tone}`}>
           <span>{n.text}</span>
-          <button type="button" class="icon-button" aria-label="Dismiss" onClick={() => dismiss(n.id)}>
+          <button
+            type="button"
+            class="icon-button"
+            aria-label="Dismiss"
+            onClick={() => dismiss(n.id)}
+          >
             <Icon name="close" />
           </button>
         </p>
@@ -100,17 +120,24 @@ function Help() {
   if (!shown) return null;
   const views = VIEWS.filter((v) => v.key !== undefined && isOffered(v));
   return (
-    <dialog ref={dialog} class="dialog" aria-labelledby="help-title" onClose={() => helpShown.set(false)}>
+    <dialog
+      ref={dialog}
+      class="dialog"
+      aria-labelledby="help-title"
+      onClose={() => helpShown.set(false)}
+    >
       <h2 id="help-title">Keyboard</h2>
       <dl class="keys">
-        {[...KEYS, ...views.map((v): [string, string] => [`g ${v.key}`, v.title])].map(([keys, does]) => (
-          <div key={keys}>
-            <dt>
-              <kbd>{keys}</kbd>
-            </dt>
-            <dd>{does}</dd>
-          </div>
-        ))}
+        {[...KEYS, ...views.map((v): [string, string] => [`g ${v.key}`, v.title])].map(
+          ([keys, does]) => (
+            <div key={keys}>
+              <dt>
+                <kbd>{keys}</kbd>
+              </dt>
+              <dd>{does}</dd>
+            </div>
+          ),
+        )}
       </dl>
       <div class="dialog-buttons">
         <button type="button" class="primary" onClick={() => dialog.current?.close()}>
@@ -126,16 +153,34 @@ function Tools({ session }: { session: Session }) {
   return (
     <div class="tools">
       <Live />
-      <button type="button" class="icon-button" aria-label={`Theme: ${look}`} title={`Theme: ${look}`} onClick={nextTheme}>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label={`Theme: ${look}`}
+        title={`Theme: ${look}`}
+        onClick={nextTheme}
+      >
         <Icon name="theme" />
       </button>
-      <button type="button" class="icon-button" aria-label="Keyboard help" title="Keyboard help (?)" onClick={() => helpShown.set(true)}>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label="Keyboard help"
+        title="Keyboard help (?)"
+        onClick={() => helpShown.set(true)}
+      >
         <Icon name="help" />
       </button>
       <span class="who" title={`Key ${session.key_id}: ${session.permissions.join(", ")}`}>
         {session.tenant}
       </span>
-      <button type="button" class="icon-button" aria-label="Sign out" title="Sign out" onClick={() => void signOut()}>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label="Sign out"
+        title="Sign out"
+        onClick={() => void signOut()}
+      >
         <Icon name="exit" />
       </button>
     </div>
@@ -180,11 +225,17 @@ export function Shell({ session }: { session: Session }) {
   const Component = found?.view.component;
   return (
     <div class={menu ? "shell menu-open" : "shell"}>
-      <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), main.current?.focus())}>
-        Skip to content
-      </a>
       <header class="top">
-        <button type="button" class="icon-button menu" aria-label="Menu" aria-expanded={menu} onClick={() => setMenu(!menu)}>
+        <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), main.current?.focus())}>
+          Skip to content
+        </a>
+        <button
+          type="button"
+          class="icon-button menu"
+          aria-label="Menu"
+          aria-expanded={menu}
+          onClick={() => setMenu(!menu)}
+        >
           <Icon name={menu ? "close" : "menu"} />
         </button>
         <a class="brand" href={href("/")}>
@@ -193,11 +244,8 @@ export function Shell({ session }: { session: Session }) {
         {session.demo && <span class="badge busy">demo</span>}
         <Tools session={session} />
       </header>
-      <div class="side">
-        <Nav path={path} onGo={() => setMenu(false)} />
-        <p class="version muted">interlock {session.version}</p>
-      </div>
-      <main ref={main} tabIndex={-1}>
+      <Nav path={path} version={session.version} onGo={() => setMenu(false)} />
+      <main id="main" ref={main} tabIndex={-1}>
         <LostBanner />
         {found && Component ? <Component key={path} names={found.names} /> : <NotHere />}
       </main>

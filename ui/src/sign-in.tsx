@@ -6,8 +6,10 @@ import { forget } from "./live";
 import { signIn } from "./session";
 
 function why(error: ApiError): string {
-  if (error.status === 401) return "The server does not know this key, or it was revoked or has expired.";
-  if (error.status === 429) return "Too many failed attempts from this address. Wait a minute, then try again.";
+  if (error.status === 401)
+    return "The server does not know this key, or it was revoked or has expired.";
+  if (error.status === 429)
+    return "Too many failed attempts from this address. Wait a minute, then try again.";
   return `Cannot sign in: ${error.message}`;
 }
 
@@ -39,7 +41,15 @@ export function SignIn({ message }: { message: string | undefined }) {
         {message !== undefined && <p role="status">{message}</p>}
         <label class="field">
           <span>API key</span>
-          <input ref={input} name="key" type="password" required autocomplete="current-password" spellcheck={false} aria-describedby={error ? "sign-in-error" : undefined} />
+          <input
+            ref={input}
+            name="key"
+            type="password"
+            required
+            autocomplete="current-password"
+            spellcheck={false}
+            aria-describedby={error ? "sign-in-error" : undefined}
+          />
         </label>
         {error !== undefined && (
           <p id="sign-in-error" class="error-text" role="alert">

@@ -45,7 +45,8 @@ export interface OrderEdge {
   declared: boolean;
 }
 
-export type RunState = "PENDING" | "RUNNING" | "COMPLETED" | "FAILED" | "CANCELLED" | "TIMEOUT" | "INTERRUPTED";
+export type RunState =
+  "PENDING" | "RUNNING" | "COMPLETED" | "FAILED" | "CANCELLED" | "TIMEOUT" | "INTERRUPTED";
 
 export interface Run {
   id: string;

@@ -24,7 +24,8 @@ interface ChartProps {
   style?: "lines" | "bars";
 }
 
-const plain = (value: number): string => value.toLocaleString("en-US", { maximumFractionDigits: 1 });
+const plain = (value: number): string =>
+  value.toLocaleString("en-US", { maximumFractionDigits: 1 });
 
 const DAY_S = 86_400;
 
@@ -37,7 +38,12 @@ function tick(seconds: number, step: number): string {
 }
 
 /** The label of a bar: the day of UTC that it counts. */
-const day = (seconds: number): string => new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+const day = (seconds: number): string =>
+  new Date(seconds * 1000).toLocaleDateString("en-GB", {
+    day: "numeric",
+    month: "short",
+    timeZone: "UTC",
+  });
 
 /** Bars are days of UTC, and half a day on either side keeps the first and the last one whole. */
 const days: Pick<uPlot.Options, "tzDate"> & { x: uPlot.Scale } = {
@@ -57,9 +63,18 @@ function color(of: HTMLElement, name: string): string {
 
 const variable = (s: Series): string => (s.color === "bad" ? "bad" : `chart-${s.color}`);
 
-function options(box: HTMLElement, props: ChartProps, onIndex: (i: number | null) => void): uPlot.Options {
+function options(
+  box: HTMLElement,
+  props: ChartProps,
+  onIndex: (i: number | null) => void,
+): uPlot.Options {
   const { series, format = plain, height = 120, style = "lines" } = props;
-  const axis = { stroke: color(box, "muted"), grid: { stroke: color(box, "line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+  const axis = {
+    stroke: color(box, "muted"),
+    grid: { stroke: color(box, "line"), width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui",
+  };
   const bars = style === "bars" ? uPlot.paths.bars?.({ size: [0.7, 40] }) : undefined;
   return {
     width: box.clientWidth,
@@ -70,14 +85,23 @@ function options(box: HTMLElement, props: ChartProps, onIndex: (i: number | null
     scales: { x: bars ? days.x : {}, y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
     ...(bars && { tzDate: days.tzDate }),
     axes: [
-      { ...axis, grid: { show: false }, size: 24, values: (_, at, __, ___, step) => at.map((v) => (bars ? day(v) : tick(v, step))), ...(bars && { space: 64 }) },
+      {
+        ...axis,
+        grid: { show: false },
+        size: 24,
+        space: 70,
+        values: (_, at, __, ___, step) => at.map((v) => (bars ? day(v) : tick(v, step))),
+        ...(bars && { space: 64 }),
+      },
       { ...axis, size: 52, values: (_, at) => at.map((v) => format(v)), space: 32 },
     ],
     series: [
       {},
       ...series.map((s) => {
         const stroke = color(box, variable(s));
-        return bars ? { stroke, fill: stroke, paths: bars, points: { show: false } } : { stroke, width: 1.5, points: { show: false } };
+        return bars
+          ? { stroke, fill: stroke, paths: bars, points: { show: false } }
+          : { stroke, width: 1.5, points: { show: false } };
       }),
     ],
     hooks: { setCursor: [(u) => onIndex(u.cursor.idx ?? null)] },
@@ -97,12 +121,18 @@ export function Chart(props: ChartProps) {
     if (!element) return;
     const draw = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(element, props, setIndex), [times, ...series.map((s) => s.values)] as uPlot.AlignedData, element);
+      plot.current = new uPlot(
+        options(element, props, setIndex),
+        [times, ...series.map((s) => s.values)] as uPlot.AlignedData,
+        element,
+      );
     };
     draw();
     const dark = matchMedia("(prefers-color-scheme: dark)");
     dark.addEventListener("change", draw);
-    const sizes = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height }));
+    const sizes = new ResizeObserver(() =>
+      plot.current?.setSize({ width: element.clientWidth, height }),
+    );
     sizes.observe(element);
     return () => {
       dark.removeEventListener("change", draw);
@@ -121,7 +151,8 @@ export function Chart(props: ChartProps) {
     const value = s.values[at];
     return value === null || value === undefined ? "–" : format(value);
   };
-  const clock = (seconds: number) => (props.style === "bars" ? day(seconds) : new Date(seconds * 1000).toLocaleTimeString());
+  const clock = (seconds: number) =>
+    props.style === "bars" ? day(seconds) : new Date(seconds * 1000).toLocaleTimeString();
   const time = index === null ? "" : clock(times[index] ?? 0);
   const summary = `${title}: ${series.map((s) => `${s.label} ${say(s)}`).join(", ")}`;
   return (
@@ -138,7 +169,13 @@ export function Chart(props: ChartProps) {
           ))}
         </span>
       </figcaption>
-      <div ref={box} class="chart-plot" role="img" aria-label={summary} style={{ height: `${height}px` }} />
+      <div
+        ref={box}
+        class="chart-plot"
+        role="img"
+        aria-label={summary}
+        style={{ height: `${height}px` }}
+      />
     </figure>
   );
 }

@@ -46,7 +46,12 @@ export function Copyable({ value, children, label = "value", mono = true }: Copy
       <span class={mono ? "copyable-text mono" : "copyable-text"} title={value}>
         {children ?? value}
       </span>
-      <button type="button" class="icon-button" aria-label={copied ? "Copied" : `Copy ${label}`} onClick={onClick}>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label={copied ? "Copied" : `Copy ${label}`}
+        onClick={onClick}
+      >
         <Icon name={copied ? "check" : "copy"} />
       </button>
     </span>

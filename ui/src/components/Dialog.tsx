@@ -28,7 +28,14 @@ function Reason({ how }: { how: "required" | "optional" }) {
   return (
     <label class="field">
       <span>Reason{how === "optional" && <span class="muted"> (optional)</span>}</span>
-      <input name="reason" type="text" autofocus required={how === "required"} maxLength={200} autocomplete="off" />
+      <input
+        name="reason"
+        type="text"
+        autofocus
+        required={how === "required"}
+        maxLength={200}
+        autocomplete="off"
+      />
       <small class="muted">Kept in the audit log.</small>
     </label>
   );
@@ -60,7 +67,12 @@ function Asking({ question }: { question: Question }) {
     refresh();
   };
   return (
-    <dialog ref={dialog} class="dialog" aria-labelledby="dialog-title" onClose={() => asked.set(null)}>
+    <dialog
+      ref={dialog}
+      class="dialog"
+      aria-labelledby="dialog-title"
+      onClose={() => asked.set(null)}
+    >
       <form onSubmit={submit}>
         <h2 id="dialog-title">{question.title}</h2>
         <div class="dialog-text">{question.text}</div>

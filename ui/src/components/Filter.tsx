@@ -39,14 +39,24 @@ export interface Choice {
 }
 
 /** One of a few values; the first one is the default and not in the URL. */
-export function Select({ name, label, choices }: { name: string; label: string; choices: Choice[] }) {
+export function Select({
+  name,
+  label,
+  choices,
+}: {
+  name: string;
+  label: string;
+  choices: Choice[];
+}) {
   const [value, setValue] = useParam(name);
   return (
     <label class="select">
       <span>{label}</span>
       <select
         value={value}
-        onChange={(e) => setValue(e.currentTarget.value === choices[0]?.value ? "" : e.currentTarget.value)}
+        onChange={(e) =>
+          setValue(e.currentTarget.value === choices[0]?.value ? "" : e.currentTarget.value)
+        }
       >
         {choices.map((c, i) => (
           <option key={c.value} value={i === 0 ? "" : c.value}>

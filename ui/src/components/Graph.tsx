@@ -94,7 +94,9 @@ function addPasses(layers: string[][], edges: Map<string, string[]>): Passes {
         return pass;
       });
       via.set(edgeKey(from, to), passes);
-      [from, ...passes].forEach((id, i) => next.set(id, [...(next.get(id) ?? []), passes[i] ?? to]));
+      [from, ...passes].forEach((id, i) =>
+        next.set(id, [...(next.get(id) ?? []), passes[i] ?? to]),
+      );
     }
   }
   return { next, via };
@@ -111,10 +113,14 @@ function untangle(layers: string[][], next: Map<string, string[]>): void {
     }
   }
   for (let i = 0; i < SWEEPS; i++) {
-    const place = new Map(layers.flatMap((l) => l.map((id, at): [string, number] => [id, at - l.length / 2])));
+    const place = new Map(
+      layers.flatMap((l) => l.map((id, at): [string, number] => [id, at - l.length / 2])),
+    );
     const middle = (id: string) => {
       const near = around.get(id) ?? [];
-      return near.length === 0 ? 0 : near.reduce((sum, n) => sum + (place.get(n) ?? 0), 0) / near.length;
+      return near.length === 0
+        ? 0
+        : near.reduce((sum, n) => sum + (place.get(n) ?? 0), 0) / near.length;
     };
     for (const l of layers) l.sort((a, b) => middle(a) - middle(b));
   }
@@ -189,7 +195,17 @@ export function Graph({ label, nodes, edges }: GraphProps) {
       <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height}>
         <defs>
           {["idle", "bad", "busy"].map((tone) => (
-            <marker key={tone} id={`arrow-${tone}`} class={`graph-arrow ${tone}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+            <marker
+              key={tone}
+              id={`arrow-${tone}`}
+              class={`graph-arrow ${tone}`}
+              viewBox="0 0 8 8"
+              refX="7"
+              refY="4"
+              markerWidth="7"
+              markerHeight="7"
+              orient="auto"
+            >
               <path d="M0 0L8 4L0 8z" />
             </marker>
           ))}
@@ -201,7 +217,12 @@ export function Graph({ label, nodes, edges }: GraphProps) {
           const arrow = tone === "bad" || tone === "busy" ? tone : "idle";
           return (
             places.length === ids.length && (
-              <path key={edgeKey(e.from, e.to)} class={`graph-edge ${tone}`} d={path(places)} marker-end={`url(#arrow-${arrow})`}>
+              <path
+                key={edgeKey(e.from, e.to)}
+                class={`graph-edge ${tone}`}
+                d={path(places)}
+                marker-end={`url(#arrow-${arrow})`}
+              >
                 <title>{e.title ?? `${e.from} → ${e.to}`}</title>
               </path>
             )

@@ -12,7 +12,7 @@ export function Json({ value, label }: { value: unknown; label: string }) {
       <Copyable value={text} label={label}>
         {" "}
       </Copyable>
-      <pre tabIndex={0} role="region" aria-label={label}>
+      <pre tabIndex={0} role="group" aria-label={label}>
         {text}
       </pre>
     </div>

@@ -50,7 +50,12 @@ function useOutput(path: string): Shown {
           const more = textOf(part);
           setShown((old) => {
             const text = old.text + more;
-            return { text: text.slice(-KEPT), cut: old.cut || text.length > KEPT, offset, end: part.end };
+            return {
+              text: text.slice(-KEPT),
+              cut: old.cut || text.length > KEPT,
+              offset,
+              end: part.end,
+            };
           });
           if (part.end) return;
         } catch (e) {

@@ -26,7 +26,15 @@ export function Head({ title, above, children }: HeadProps) {
   );
 }
 
-export function Panel({ title, tools, children }: { title: string; tools?: ComponentChildren; children: ComponentChildren }) {
+export function Panel({
+  title,
+  tools,
+  children,
+}: {
+  title: string;
+  tools?: ComponentChildren;
+  children: ComponentChildren;
+}) {
   return (
     <section class="panel" aria-label={title}>
       <div class="panel-head">
@@ -43,7 +51,9 @@ export function Facts({ of }: { of: [string, ComponentChildren][] }) {
   return (
     <dl class="facts">
       {of
-        .filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false)
+        .filter(
+          ([, value]) => value !== null && value !== undefined && value !== "" && value !== false,
+        )
         .map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>

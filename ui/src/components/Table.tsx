@@ -52,7 +52,14 @@ function SortButton({ title, sort }: { title: string; sort: string }) {
 function Head<T>({ column }: { column: Column<T> }) {
   const now = useRoute().query.get("sort") ?? "";
   const { sort } = column;
-  const order = sort === undefined ? undefined : now === sort ? "ascending" : now === `-${sort}` ? "descending" : "none";
+  const order =
+    sort === undefined
+      ? undefined
+      : now === sort
+        ? "ascending"
+        : now === `-${sort}`
+          ? "descending"
+          : "none";
   return (
     <th scope="col" class={cellClass(column)} aria-sort={order}>
       {sort === undefined ? column.title : <SortButton title={column.title} sort={sort} />}

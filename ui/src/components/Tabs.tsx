@@ -14,9 +14,17 @@ export function Tabs({ tabs, name = "tab", label }: { tabs: Tab[]; name?: string
   return (
     <nav class="tabs" aria-label={label}>
       {tabs.map((tab) => {
-        const params = { ...Object.fromEntries(query), cursor: null, [name]: tab.id === tabs[0]?.id ? null : tab.id };
+        const params = {
+          ...Object.fromEntries(query),
+          cursor: null,
+          [name]: tab.id === tabs[0]?.id ? null : tab.id,
+        };
         return (
-          <a key={tab.id} href={href(path, {}, params)} aria-current={tab.id === now ? "true" : undefined}>
+          <a
+            key={tab.id}
+            href={href(path, {}, params)}
+            aria-current={tab.id === now ? "true" : undefined}
+          >
             {tab.title}
             {tab.count !== undefined && <span class="tab-count">{tab.count}</span>}
           </a>

@@ -47,7 +47,10 @@ export function Timeline({ label, rows }: { label: string; rows: TimelineRow[] }
                     key={i}
                     class={`timeline-span ${toneOf(s.state)}`}
                     title={`${s.title ?? s.state}: ${exact(s.start)}`}
-                    style={{ left: `${at(s.start)}%`, width: `${Math.max(0.4, at(s.end) - at(s.start))}%` }}
+                    style={{
+                      left: `${at(s.start)}%`,
+                      width: `${Math.max(0.4, at(s.end) - at(s.start))}%`,
+                    }}
                   />
                 ),
             )}

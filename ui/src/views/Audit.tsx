@@ -50,7 +50,11 @@ function Details({ act: a, onClose }: { act: Act; onClose: () => void }) {
 
 /** The names of the keys by id, for those who may list them. */
 function useKeyNames(): Map<string, string> {
-  const { data } = useLive<Page<{ id: string; name: string | null }>>("/admin/api-keys", { limit: 1000 }, { every: 30_000, when: can("admin", "admin:key_list") });
+  const { data } = useLive<Page<{ id: string; name: string | null }>>(
+    "/admin/api-keys",
+    { limit: 1000 },
+    { every: 30_000, when: can("admin", "admin:key_list") },
+  );
   return new Map(data?.items.flatMap((k) => (k.name ? [[k.id, k.name]] : [])));
 }
 
@@ -75,17 +79,33 @@ export function Audit() {
         rowTone={(a) => (a.outcome === "OK" ? undefined : "warn")}
         empty={
           <Empty title={filtered ? "No such record" : "No records yet"}>
-            {filtered ? "The action is its whole name, such as key.create or run.cancel." : "Breaks, cancels, retries, pauses, settings, keys and tenants are recorded here."}
+            {filtered
+              ? "The action is its whole name, such as key.create or run.cancel."
+              : "Breaks, cancels, retries, pauses, settings, keys and tenants are recorded here."}
           </Empty>
         }
         columns={[
           { title: "When", cell: (a) => <Time at={a.at} /> },
-          { title: "Who", cell: (a) => <Copyable value={a.who} label="who" mono={false}>{names.get(a.who) ?? (isId(a.who) ? shortId(a.who) : a.who)}</Copyable>, wide: true },
-          { title: "Action", cell: (a) => <a href={href("/audit", {}, { act: a.act, tenant })}>{a.act}</a> },
+          {
+            title: "Who",
+            cell: (a) => (
+              <Copyable value={a.who} label="who" mono={false}>
+                {names.get(a.who) ?? (isId(a.who) ? shortId(a.who) : a.who)}
+              </Copyable>
+            ),
+            wide: true,
+          },
+          {
+            title: "Action",
+            cell: (a) => <a href={href("/audit", {}, { act: a.act, tenant })}>{a.act}</a>,
+          },
           { title: "What", cell: (a) => <What act={a} />, grow: true },
           { title: "Tenant", cell: (a) => a.tenant, wide: true },
           { title: "Reason", cell: (a) => a.reason, wide: true },
-          { title: "Outcome", cell: (a) => <Badge state={a.outcome} tone={a.outcome === "OK" ? "ok" : "bad"} /> },
+          {
+            title: "Outcome",
+            cell: (a) => <Badge state={a.outcome} tone={a.outcome === "OK" ? "ok" : "bad"} />,
+          },
           {
             title: "Record",
             cell: (a) => (

@@ -1,20 +1,36 @@
-// Looks up one cached value or one idempotency key, and counts cached values by prefix. Keys are not
-// listed: they may be many, and their names may say too much.
+// Looks up one cached value or one idempotency key, and counts cached values by prefix. Keys are
+// not listed: they may be many, and their names may say too much.
 import { useState } from "preact/hooks";
 import { send, ApiError, get, open } from "../api";
-import { Badge, confirm, Copyable, Empty, ErrorBox, Facts, Head, Json, Loading, Panel, Tabs } from "../components";
+import {
+  Badge,
+  confirm,
+  Copyable,
+  Empty,
+  ErrorBox,
+  Facts,
+  Head,
+  Json,
+  Loading,
+  Panel,
+  Tabs,
+} from "../components";
 import { bytes, duration, number } from "../format";
 import { useLoad } from "../live";
 import { queryString, setParams, useParam } from "../router";
 import { can } from "../session";
 
-// ---- one key -------------------------------------------------------------------------------------
+// ---- one key ------------------------------------------------------------------------------------
 
 /** Asks for one key; null if it does not exist. */
 async function lookUp<T>(path: string, key: string, signal: AbortSignal): Promise<T | null> {
   const headers = { "Content-Type": "application/json" };
   try {
-    const answer = await open("POST", `/ui/api${path}`, { headers, signal, body: JSON.stringify({ key }) });
+    const answer = await open("POST", `/ui/api${path}`, {
+      headers,
+      signal,
+      body: JSON.stringify({ key }),
+    });
     return (await answer.json()) as T;
   } catch (e) {
     if (e instanceof ApiError && e.status === 404) return null;
@@ -32,7 +48,19 @@ function KeyForm({ label, button }: { label: string; button: string }) {
   };
   return (
     <form class="inline" onSubmit={submit} role="search">
-      <input class="key-input" type="search" data-filter aria-label={label} placeholder={label} value={typed} required maxLength={512} spellcheck={false} autocomplete="off" onInput={(e) => setTyped(e.currentTarget.value)} />
+      <input
+        class="key-input"
+        type="search"
+        data-filter
+        aria-label={label}
+        placeholder={label}
+        value={typed}
+        required
+        maxLength={512}
+        spellcheck={false}
+        autocomplete="off"
+        onInput={(e) => setTyped(e.currentTarget.value)}
+      />
       <button type="submit" class="primary">
         {button}
       </button>
@@ -79,7 +107,13 @@ function CachedValue({ found: f }: { found: Cached }) {
       <Facts
         of={[
           ["Key", <Copyable value={f.key} label="key" />],
-          ["State", <Badge state={f.negative ? "known to be missing" : f.stale ? "stale" : "fresh"} tone={f.stale ? "warn" : "ok"} />],
+          [
+            "State",
+            <Badge
+              state={f.negative ? "known to be missing" : f.stale ? "stale" : "fresh"}
+              tone={f.stale ? "warn" : "ok"}
+            />,
+          ],
           ["Age", duration(f.age_ms)],
           ["Used for another", duration(f.remaining_ms)],
           ["Code", f.code !== 0 && f.code],
@@ -94,7 +128,11 @@ function CachedValue({ found: f }: { found: Cached }) {
 
 function CacheKey() {
   const [key] = useParam("key");
-  const { data, error, loading } = useLoad(`cache ${key}`, (s) => lookUp<Cached>("/cache/get", key, s), { when: key !== "" });
+  const { data, error, loading } = useLoad(
+    `cache ${key}`,
+    (s) => lookUp<Cached>("/cache/get", key, s),
+    { when: key !== "" },
+  );
   return (
     <>
       <KeyForm label="Key of a cached value" button="Look up" />
@@ -102,14 +140,18 @@ function CacheKey() {
         <ErrorBox error={error} />
         {key === "" && <p class="muted">The key that the program gave to the cache, in full.</p>}
         {key !== "" && loading && <Loading />}
-        {key !== "" && data === null && <Empty title="Nothing is cached under this key">It has never been built, has expired or was dropped. Looking builds nothing.</Empty>}
+        {key !== "" && data === null && (
+          <Empty title="Nothing is cached under this key">
+            It has never been built, has expired or was dropped. Looking builds nothing.
+          </Empty>
+        )}
         {key !== "" && data && <CachedValue found={data} />}
       </div>
     </>
   );
 }
 
-// ---- idempotency keys ----------------------------------------------------------------------------
+// ---- idempotency keys ---------------------------------------------------------------------------
 
 interface Once {
   key: string;
@@ -139,7 +181,10 @@ function OnceValue({ found: f }: { found: Once }) {
           ["Code", f.code !== 0 && f.code],
         ]}
       />
-      <h3 class="after-facts">Stored answer{f.response === null && f.response_base64 && <span class="muted"> (base64)</span>}</h3>
+      <h3 class="after-facts">
+        Stored answer
+        {f.response === null && f.response_base64 && <span class="muted"> (base64)</span>}
+      </h3>
       <Json value={f.response ?? f.response_base64} label="stored answer" />
       {f.meta && (
         <>
@@ -161,22 +206,35 @@ function parsed(text: string): unknown {
 
 function OnceKey() {
   const [key] = useParam("key");
-  const { data, error, loading } = useLoad(`once ${key}`, (s) => lookUp<Once>("/idempotency/get", key, s), { when: key !== "" });
+  const { data, error, loading } = useLoad(
+    `once ${key}`,
+    (s) => lookUp<Once>("/idempotency/get", key, s),
+    { when: key !== "" },
+  );
   return (
     <>
       <KeyForm label="Idempotency key" button="Look up" />
       <div class="after-form" role="status">
         <ErrorBox error={error} />
-        {key === "" && <p class="muted">A key of `interlock once` or of the library. Answers to the header Idempotency-Key are stored under a hash and cannot be looked up.</p>}
+        {key === "" && (
+          <p class="muted">
+            A key of `interlock once` or of the library. Answers to the header Idempotency-Key are
+            stored under a hash and cannot be looked up.
+          </p>
+        )}
         {key !== "" && loading && <Loading />}
-        {key !== "" && data === null && <Empty title="This key is not in use">It was never used, or its time is over: the next caller does the work.</Empty>}
+        {key !== "" && data === null && (
+          <Empty title="This key is not in use">
+            It was never used, or its time is over: the next caller does the work.
+          </Empty>
+        )}
         {key !== "" && data && <OnceValue found={data} />}
       </div>
     </>
   );
 }
 
-// ---- counts --------------------------------------------------------------------------------------
+// ---- counts -------------------------------------------------------------------------------------
 
 interface Stats {
   entries: number;
@@ -193,10 +251,22 @@ const PAGE_KEYS = 1000;
 
 /** Counts page by page; `next` is not null if there is more than was counted. */
 async function count(prefix: string, signal: AbortSignal): Promise<Stats> {
-  const sum: Stats = { entries: 0, bytes: 0, fresh: 0, stale: 0, negative: 0, building: 0, next: null };
+  const sum: Stats = {
+    entries: 0,
+    bytes: 0,
+    fresh: 0,
+    stale: 0,
+    negative: 0,
+    building: 0,
+    next: null,
+  };
   for (let pages = 0; pages < PAGES_MAX; pages++) {
-    const page = await get<Stats>(`/cache/stats${queryString({ prefix, cursor: sum.next, limit: PAGE_KEYS })}`, signal);
-    for (const name of ["entries", "bytes", "fresh", "stale", "negative", "building"] as const) sum[name] += page[name];
+    const page = await get<Stats>(
+      `/cache/stats${queryString({ prefix, cursor: sum.next, limit: PAGE_KEYS })}`,
+      signal,
+    );
+    for (const name of ["entries", "bytes", "fresh", "stale", "negative", "building"] as const)
+      sum[name] += page[name];
     sum.next = page.next;
     if (sum.next === null) break;
   }
@@ -206,8 +276,13 @@ async function count(prefix: string, signal: AbortSignal): Promise<Stats> {
 function Counts() {
   const [prefix] = useParam("prefix");
   const [typed, setTyped] = useState(prefix);
-  const { data: c, error, loading } = useLoad(`cache counts ${prefix}`, (s) => count(prefix, s), { every: 5000 });
-  const n = (value: number): string => (c && c.next !== null ? `over ${number(value)}` : number(value));
+  const {
+    data: c,
+    error,
+    loading,
+  } = useLoad(`cache counts ${prefix}`, (s) => count(prefix, s), { every: 5000 });
+  const n = (value: number): string =>
+    c && c.next !== null ? `over ${number(value)}` : number(value);
   const submit = (e: SubmitEvent) => {
     e.preventDefault();
     setParams({ prefix: typed });
@@ -215,7 +290,18 @@ function Counts() {
   return (
     <>
       <form class="inline" onSubmit={submit} role="search">
-        <input class="key-input" type="search" data-filter aria-label="Keys that start with" placeholder="Keys that start with" value={typed} maxLength={512} spellcheck={false} autocomplete="off" onInput={(e) => setTyped(e.currentTarget.value)} />
+        <input
+          class="key-input"
+          type="search"
+          data-filter
+          aria-label="Keys that start with"
+          placeholder="Keys that start with"
+          value={typed}
+          maxLength={512}
+          spellcheck={false}
+          autocomplete="off"
+          onInput={(e) => setTyped(e.currentTarget.value)}
+        />
         <button type="submit" class="primary">
           Count
         </button>
@@ -223,7 +309,12 @@ function Counts() {
       <div class="after-form" role="status">
         <ErrorBox error={error} />
         {loading && <Loading />}
-        {c && c.entries === 0 && c.building === 0 && <Empty title={prefix ? "Nothing is cached with this prefix" : "Nothing is cached"}>Values appear here when a program fills the cache: `interlock cache`, POST /cache/lookup or the library.</Empty>}
+        {c && c.entries === 0 && c.building === 0 && (
+          <Empty title={prefix ? "Nothing is cached with this prefix" : "Nothing is cached"}>
+            Values appear here when a program fills the cache: `interlock cache`, POST /cache/lookup
+            or the library.
+          </Empty>
+        )}
         {c && (c.entries > 0 || c.building > 0) && (
           <Panel title={prefix ? `Values with the prefix ${prefix}` : "All cached values"}>
             <Facts
@@ -256,7 +347,13 @@ export function Cache() {
           { id: "once", title: "Idempotency key" },
         ]}
       />
-      {tab === "once" ? <OnceKey key="once" /> : tab === "counts" ? <Counts /> : <CacheKey key="cache" />}
+      {tab === "once" ? (
+        <OnceKey key="once" />
+      ) : tab === "counts" ? (
+        <Counts />
+      ) : (
+        <CacheKey key="cache" />
+      )}
     </>
   );
 }

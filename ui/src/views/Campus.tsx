@@ -1,12 +1,11 @@
-// The campus: its tournaments, a way to users, sessions and bookings by id, and how often a
-// constraint had to refuse a second write.
+// The campus: its tournaments, and a way to users, sessions and bookings by id.
 import { useState } from "preact/hooks";
-import { ApiError, open } from "../api";
-import { Badge, Bar, Command, Empty, ErrorBox, Facts, Head, List, Panel, Time } from "../components";
+import { Badge, Bar, Command, Empty, Head, List, Time } from "../components";
 import { number } from "../format";
-import { useList, useLoad } from "../live";
+import { useList } from "../live";
 import { href, navigate } from "../router";
 import type { Tournament } from "./campus_types";
+import { CampusIntegrity } from "./CampusIntegrity";
 import { campusTone } from "./CampusParts";
 
 const KINDS = [
@@ -32,57 +31,24 @@ function OpenById() {
           </option>
         ))}
       </select>
-      <input type="search" class="filter" data-filter aria-label="Id" placeholder="Id" required value={id} autocomplete="off" spellcheck={false} onInput={(e) => setId(e.currentTarget.value)} />
+      <input
+        type="search"
+        class="filter"
+        data-filter
+        aria-label="Id"
+        placeholder="Id"
+        required
+        value={id}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={(e) => setId(e.currentTarget.value)}
+      />
       <button type="submit">Open</button>
     </form>
   );
 }
 
-// ---- integrity -----------------------------------------------------------------------------------
-
-interface Integrity {
-  /** Refused writes by race. */
-  rollbacks: [string, number][];
-  nullDeltas: number;
-}
-
-/** From /metrics, which is the same for all tenants; null where it has an address of its own. */
-async function readIntegrity(signal: AbortSignal): Promise<Integrity | null> {
-  try {
-    const text = await (await open("GET", "/metrics", { signal })).text();
-    const lines = text.matchAll(/^interlock_campus_integrity_rollbacks_total\{race="([^"]*)"\} (\S+)$/gm);
-    const deltas = /^interlock_campus_null_deltas_permille (\S+)$/m.exec(text);
-    return { rollbacks: [...lines].map((l) => [l[1] ?? "", Number(l[2])]), nullDeltas: Number(deltas?.[1] ?? 0) };
-  } catch (e) {
-    if (e instanceof ApiError && e.status === 404) return null;
-    throw e;
-  }
-}
-
-function IntegrityPanel() {
-  const { data, error } = useLoad("campus integrity", readIntegrity, { every: 5000 });
-  return (
-    <Panel title="Integrity, of this server">
-      <ErrorBox error={error} />
-      {data === null && <p class="muted">This server has its metrics at an address of their own (metrics_listen).</p>}
-      {data && (
-        <>
-          <Facts
-            of={[
-              ...data.rollbacks.map(([race, n]): [string, string] => [`Refused: ${race.replaceAll("_", " ")}`, number(n)]),
-              ["Participations without a delta", `${(data.nullDeltas / 10).toFixed(1)} %`],
-            ]}
-          />
-          <p class="muted">
-            Second writes that a constraint refused since the start: each one is a race that was caught. The invariants are under <a href={href("/invariants", {}, { search: "campus." })}>Invariants</a>.
-          </p>
-        </>
-      )}
-    </Panel>
-  );
-}
-
-// ---- tournaments ---------------------------------------------------------------------------------
+// ---- tournaments --------------------------------------------------------------------------------
 
 const NoTournaments = () => (
   <Empty title="No tournaments">
@@ -98,7 +64,7 @@ export function Campus() {
       <Head title="Campus">
         <OpenById />
       </Head>
-      <IntegrityPanel />
+      <CampusIntegrity />
       <List
         label="Tournaments"
         live={live}
@@ -108,8 +74,20 @@ export function Campus() {
         columns={[
           { title: "Tournament", cell: (t) => t.code },
           { title: "Name", cell: (t) => t.name, grow: true, wide: true },
-          { title: "State", cell: (t) => <Badge state={t.state} tone={campusTone(t.state)} /> },
-          { title: "Players", cell: (t) => <Bar share={t.enrolled / t.max_players} text={`${t.enrolled}/${t.max_players}`} label="Places taken" /> },
+          {
+            title: "State",
+            cell: (t) => <Badge state={t.state} tone={campusTone(t.state)} />,
+          },
+          {
+            title: "Players",
+            cell: (t) => (
+              <Bar
+                share={t.enrolled / t.max_players}
+                text={`${t.enrolled}/${t.max_players}`}
+                label="Places taken"
+              />
+            ),
+          },
           { title: "Cost", cell: (t) => number(t.cost), align: "right", wide: true },
           { title: "Campus", cell: (t) => t.campus, wide: true },
           { title: "Completed", cell: (t) => <Time at={t.completed_at} />, wide: true },

@@ -1,7 +1,18 @@
 // One session with its places, and one booking: confirmed, waitlisted or cancelled.
 import { send } from "../api";
 import { act } from "../act";
-import { Badge, Bar, confirm, Copyable, ErrorBox, Facts, Head, Loading, Panel, Time } from "../components";
+import {
+  Badge,
+  Bar,
+  confirm,
+  Copyable,
+  ErrorBox,
+  Facts,
+  Head,
+  Loading,
+  Panel,
+  Time,
+} from "../components";
 import { number } from "../format";
 import { useLive } from "../live";
 import { href } from "../router";
@@ -24,18 +35,44 @@ export function CampusSession({ names }: ViewProps) {
           <Panel title="Session">
             <Facts
               of={[
-                ["Places taken", <Bar share={(s.capacity - s.available_spots) / s.capacity} text={`${s.capacity - s.available_spots}/${s.capacity}`} label="Places taken" />],
+                [
+                  "Places taken",
+                  <Bar
+                    share={(s.capacity - s.available_spots) / s.capacity}
+                    text={`${s.capacity - s.available_spots}/${s.capacity}`}
+                    label="Places taken"
+                  />,
+                ],
                 ["Starts", <Time at={s.date_start} />],
                 ["Ends", <Time at={s.date_end} />],
                 ["Price", `${number(s.price)} credits`],
-                ["Tournament", s.tournament && <a href={href("/campus/tournaments/:id", { id: s.tournament })}>{s.tournament}</a>],
+                [
+                  "Tournament",
+                  s.tournament && (
+                    <a
+                      href={href("/campus/tournaments/:id", {
+                        id: s.tournament,
+                      })}
+                    >
+                      {s.tournament}
+                    </a>
+                  ),
+                ],
                 ["Id", <Copyable value={s.id} label="id" />],
               ]}
             />
           </Panel>
           {can("write", "campus:session_book") && (
             <Panel title="Booking">
-              <UserForm actions={[{ title: "Book", path: `${path}/book`, done: "Booked, or waitlisted if the session is full" }]} />
+              <UserForm
+                actions={[
+                  {
+                    title: "Book",
+                    path: `${path}/book`,
+                    done: "Booked, or waitlisted if the session is full",
+                  },
+                ]}
+              />
             </Panel>
           )}
         </div>
@@ -58,11 +95,16 @@ function BookingActions({ booking: b, path }: { booking: Booking; path: string }
         return "Booking cancelled";
       },
     });
-  const attend = (status: string) => void act("POST", `${path}/attendance`, { status }, `Recorded: ${status.toLowerCase()}`);
+  const attend = (status: string) =>
+    void act("POST", `${path}/attendance`, { status }, `Recorded: ${status.toLowerCase()}`);
   return (
     <>
       {operates && b.status === "WAITLISTED" && (
-        <button type="button" class="primary" onClick={() => void act("POST", `${path}/confirm`, undefined, "Booking confirmed")}>
+        <button
+          type="button"
+          class="primary"
+          onClick={() => void act("POST", `${path}/confirm`, undefined, "Booking confirmed")}
+        >
           Confirm
         </button>
       )}
@@ -100,7 +142,10 @@ export function CampusBooking({ names }: ViewProps) {
               ["State", <Badge state={b.status} tone={campusTone(b.status)} />],
               ["Place in the waitlist", b.waitlist_position],
               ["User", <a href={href("/campus/users/:id", { id: b.user })}>{b.user}</a>],
-              ["Session", <a href={href("/campus/sessions/:id", { id: b.session })}>{b.session}</a>],
+              [
+                "Session",
+                <a href={href("/campus/sessions/:id", { id: b.session })}>{b.session}</a>,
+              ],
               ["Price", `${number(b.price)} credits`],
               ["Made", <Time at={b.created_at} />],
               ["Id", <Copyable value={b.id} label="id" />],

@@ -38,11 +38,24 @@ export function UserForm({ actions }: UserFormProps) {
     <form onSubmit={submit}>
       <label class="field">
         <span>Id of a user</span>
-        <input type="text" value={user} required autocomplete="off" spellcheck={false} onInput={(e) => setUser(e.currentTarget.value)} />
+        <input
+          type="text"
+          value={user}
+          required
+          autocomplete="off"
+          spellcheck={false}
+          onInput={(e) => setUser(e.currentTarget.value)}
+        />
       </label>
       <p class="inline">
         {actions.map((a, i) => (
-          <button key={a.path} type={i === 0 ? "submit" : "button"} class={i === 0 ? "primary" : ""} disabled={busy || user.trim() === ""} onClick={i === 0 ? undefined : () => void go(a.path, a.done)}>
+          <button
+            key={a.path}
+            type={i === 0 ? "submit" : "button"}
+            class={i === 0 ? "primary" : ""}
+            disabled={busy || user.trim() === ""}
+            onClick={i === 0 ? undefined : () => void go(a.path, a.done)}
+          >
             {a.title}
           </button>
         ))}

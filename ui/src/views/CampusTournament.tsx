@@ -1,7 +1,20 @@
 // One tournament: its state and the next ones, enrolling, finalizing.
 import { useState } from "preact/hooks";
 import { send } from "../api";
-import { Badge, Bar, confirm, Copyable, ErrorBox, Facts, Head, Json, Loading, Panel, Table, Time } from "../components";
+import {
+  Badge,
+  Bar,
+  confirm,
+  Copyable,
+  ErrorBox,
+  Facts,
+  Head,
+  Json,
+  Loading,
+  Panel,
+  Table,
+  Time,
+} from "../components";
 import { number } from "../format";
 import { useLive } from "../live";
 import { href } from "../router";
@@ -10,12 +23,16 @@ import type { ViewProps } from ".";
 import { CHANGES, type Finalized, NEXT_STATES, type Tournament, words } from "./campus_types";
 import { campusTone, UserForm } from "./CampusParts";
 
-const pathOf = (t: Tournament, call: string): string => `/campus/tournaments/${encodeURIComponent(t.id)}/${call}`;
+const pathOf = (t: Tournament, call: string): string =>
+  `/campus/tournaments/${encodeURIComponent(t.id)}/${call}`;
 
 function askTransition(t: Tournament, state: string): void {
   confirm({
     title: `${t.code}: ${(CHANGES[state] ?? state).toLowerCase()}?`,
-    text: state === "CANCELLED" ? "Every enrollment and booking is refunded in full. It cannot be undone." : `The state is ${words(t.state)} now.`,
+    text:
+      state === "CANCELLED"
+        ? "Every enrollment and booking is refunded in full. It cannot be undone."
+        : `The state is ${words(t.state)} now.`,
     label: state === "CANCELLED" ? "Cancel tournament" : (CHANGES[state] ?? state),
     danger: state === "CANCELLED",
     run: async () => {
@@ -28,7 +45,7 @@ function askTransition(t: Tournament, state: string): void {
 function askFinalize(t: Tournament, onDone: (done: Finalized) => void): void {
   confirm({
     title: `Finalize ${t.code}?`,
-    text: "The players are ranked and each of them is paid once. A second call returns the same answer.",
+    text: "The players are ranked and each of them is paid once; a second call changes nothing.",
     label: "Finalize",
     run: async () => {
       const done = await send<Finalized>("POST", pathOf(t, "finalize"));
@@ -38,12 +55,23 @@ function askFinalize(t: Tournament, onDone: (done: Finalized) => void): void {
   });
 }
 
-function Actions({ tournament: t, onDone }: { tournament: Tournament; onDone: (done: Finalized) => void }) {
+function Actions({
+  tournament: t,
+  onDone,
+}: {
+  tournament: Tournament;
+  onDone: (done: Finalized) => void;
+}) {
   if (!can("operator")) return null;
   return (
     <>
       {(NEXT_STATES[t.state] ?? []).map((state) => (
-        <button key={state} type="button" class={state === "CANCELLED" ? "danger-text" : ""} onClick={() => askTransition(t, state)}>
+        <button
+          key={state}
+          type="button"
+          class={state === "CANCELLED" ? "danger-text" : ""}
+          onClick={() => askTransition(t, state)}
+        >
           {CHANGES[state] ?? state}…
         </button>
       ))}
@@ -65,7 +93,11 @@ function Results({ done }: { done: Finalized }) {
         rowKey={(r) => r.user}
         columns={[
           { title: "Place", cell: (r) => r.placement, align: "right" },
-          { title: "Player", cell: (r) => <a href={href("/campus/users/:id", { id: r.user })}>{r.user}</a>, grow: true },
+          {
+            title: "Player",
+            cell: (r) => <a href={href("/campus/users/:id", { id: r.user })}>{r.user}</a>,
+            grow: true,
+          },
           { title: "XP", cell: (r) => number(r.xp), align: "right" },
           { title: "Credits", cell: (r) => number(r.credits), align: "right" },
         ]}
@@ -80,7 +112,14 @@ function TournamentFacts({ tournament: t }: { tournament: Tournament }) {
       <Facts
         of={[
           ["State", <Badge state={t.state} tone={campusTone(t.state)} />],
-          ["Players", <Bar share={t.enrolled / t.max_players} text={`${t.enrolled}/${t.max_players}`} label="Places taken" />],
+          [
+            "Players",
+            <Bar
+              share={t.enrolled / t.max_players}
+              text={`${t.enrolled}/${t.max_players}`}
+              label="Places taken"
+            />,
+          ],
           ["Name", t.name],
           ["Campus", t.campus ?? "none yet; needed before enrollment opens"],
           ["Cost", `${number(t.cost)} credits`],
@@ -102,7 +141,11 @@ function TournamentFacts({ tournament: t }: { tournament: Tournament }) {
 
 export function CampusTournament({ names }: ViewProps) {
   const id = names["id"] ?? "";
-  const { data: t, error, loading } = useLive<Tournament>(`/campus/tournaments/${encodeURIComponent(id)}`);
+  const {
+    data: t,
+    error,
+    loading,
+  } = useLive<Tournament>(`/campus/tournaments/${encodeURIComponent(id)}`);
   const [done, setDone] = useState<Finalized>();
   return (
     <>
@@ -118,8 +161,16 @@ export function CampusTournament({ names }: ViewProps) {
             <Panel title="Enrollment">
               <UserForm
                 actions={[
-                  { title: "Enroll", path: pathOf(t, "enroll"), done: "Enrolled" },
-                  { title: "Withdraw", path: pathOf(t, "unenroll"), done: "Withdrawn; half of the cost was refunded" },
+                  {
+                    title: "Enroll",
+                    path: pathOf(t, "enroll"),
+                    done: "Enrolled",
+                  },
+                  {
+                    title: "Withdraw",
+                    path: pathOf(t, "unenroll"),
+                    done: "Withdrawn; half of the cost was refunded",
+                  },
                 ]}
               />
             </Panel>

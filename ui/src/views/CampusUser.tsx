@@ -1,6 +1,18 @@
 // One user of the campus: balances, badges, licenses with their skills.
 import { send } from "../api";
-import { Badge, confirm, Copyable, Empty, ErrorBox, Facts, Head, Loading, Panel, Table, Time } from "../components";
+import {
+  Badge,
+  confirm,
+  Copyable,
+  Empty,
+  ErrorBox,
+  Facts,
+  Head,
+  Loading,
+  Panel,
+  Table,
+  Time,
+} from "../components";
 import { number } from "../format";
 import { useLive } from "../live";
 import { href } from "../router";
@@ -20,11 +32,22 @@ function askAssess(license: License, skill: string, now: Skill): void {
     fields: (
       <label class="field">
         <span>Baseline, 40 to 99</span>
-        <input type="number" name="value" min={40} max={99} step={0.1} required defaultValue={baseline.toFixed(1)} />
+        <input
+          type="number"
+          name="value"
+          min={40}
+          max={99}
+          step={0.1}
+          required
+          defaultValue={baseline.toFixed(1)}
+        />
       </label>
     ),
     run: async (_, form) => {
-      await send("POST", `/campus/licenses/${encodeURIComponent(license.id)}/assess`, { skill, value: Number(form.get("value")) });
+      await send("POST", `/campus/licenses/${encodeURIComponent(license.id)}/assess`, {
+        skill,
+        value: Number(form.get("value")),
+      });
       return `Assessed ${words(skill)}`;
     },
   });
@@ -35,7 +58,15 @@ function LicensePanel({ license }: { license: License }) {
   const assesses = can("write", "campus:license_assess");
   const of = (s: Skill) => (typeof s === "number" ? undefined : s);
   return (
-    <Panel title={`License ${license.specialization}`} tools={<Badge state={license.is_active ? "active" : "inactive"} tone={license.is_active ? "ok" : "idle"} />}>
+    <Panel
+      title={`License ${license.specialization}`}
+      tools={
+        <Badge
+          state={license.is_active ? "active" : "inactive"}
+          tone={license.is_active ? "ok" : "idle"}
+        />
+      }
+    >
       <Table
         label="Skills"
         rows={skills}
@@ -43,16 +74,40 @@ function LicensePanel({ license }: { license: License }) {
         columns={[
           { title: "Skill", cell: ([name]) => words(name), grow: true },
           { title: "Level", cell: ([, s]) => level(s), align: "right" },
-          { title: "Baseline", cell: ([, s]) => of(s)?.baseline.toFixed(1) ?? <span class="muted">old format</span>, align: "right", wide: true },
-          { title: "Last tournament", cell: ([, s]) => (of(s) ? signed(of(s)!.tournament_delta) : ""), align: "right", wide: true },
-          { title: "All tournaments", cell: ([, s]) => (of(s) ? signed(of(s)!.total_delta) : ""), align: "right", wide: true },
-          { title: "Tournaments", cell: ([, s]) => of(s)?.tournament_count, align: "right", wide: true },
+          {
+            title: "Baseline",
+            cell: ([, s]) => of(s)?.baseline.toFixed(1) ?? <span class="muted">old format</span>,
+            align: "right",
+            wide: true,
+          },
+          {
+            title: "Last tournament",
+            cell: ([, s]) => (of(s) ? signed(of(s)!.tournament_delta) : ""),
+            align: "right",
+            wide: true,
+          },
+          {
+            title: "All tournaments",
+            cell: ([, s]) => (of(s) ? signed(of(s)!.total_delta) : ""),
+            align: "right",
+            wide: true,
+          },
+          {
+            title: "Tournaments",
+            cell: ([, s]) => of(s)?.tournament_count,
+            align: "right",
+            wide: true,
+          },
           ...(assesses
             ? [
                 {
                   title: "Action",
                   cell: ([name, s]: [string, Skill]) => (
-                    <button type="button" aria-label={`Assess ${words(name)}`} onClick={() => askAssess(license, name, s)}>
+                    <button
+                      type="button"
+                      aria-label={`Assess ${words(name)}`}
+                      onClick={() => askAssess(license, name, s)}
+                    >
                       Assess…
                     </button>
                   ),
@@ -77,7 +132,12 @@ function BadgeList({ badges }: { badges: Badges }) {
           rowKey={(b) => `${b.tournament} ${b.type}`}
           columns={[
             { title: "Badge", cell: (b) => words(b.type), grow: true },
-            { title: "Tournament", cell: (b) => <a href={href("/campus/tournaments/:id", { id: b.tournament })}>{b.tournament}</a> },
+            {
+              title: "Tournament",
+              cell: (b) => (
+                <a href={href("/campus/tournaments/:id", { id: b.tournament })}>{b.tournament}</a>
+              ),
+            },
             { title: "Earned", cell: (b) => <Time at={b.created_at} /> },
           ]}
         />
@@ -114,7 +174,9 @@ export function CampusUser({ names }: ViewProps) {
           {badges && <BadgeList badges={badges} />}
         </div>
       )}
-      {licenses?.items.length === 0 && <Empty title="No license">Without one the user can take part in no tournament.</Empty>}
+      {licenses?.items.length === 0 && (
+        <Empty title="No license">Without one the user can take part in no tournament.</Empty>
+      )}
       {licenses?.items.map((l) => (
         <LicensePanel key={l.id} license={l} />
       ))}

@@ -6,25 +6,51 @@ import { plural } from "../format";
 import { type Page, useLive } from "../live";
 import type { Check, CheckResult, ChecksStarted } from "./check_types";
 
-const TONES: Record<CheckResult["outcome"], Tone> = { passed: "ok", broken: "bad", error: "warn", skipped: "idle", not_run: "idle" };
+const TONES: Record<CheckResult["outcome"], Tone> = {
+  passed: "ok",
+  broken: "bad",
+  error: "warn",
+  skipped: "idle",
+  not_run: "idle",
+};
 
-const WORDS: Partial<Record<CheckResult["outcome"], string>> = { error: "could not run", not_run: "not run yet" };
+const WORDS: Partial<Record<CheckResult["outcome"], string>> = {
+  error: "could not run",
+  not_run: "not run yet",
+};
 
 export function toneOfResult(result: CheckResult): Tone {
-  return result.outcome === "broken" && result.severity !== "error" ? "warn" : TONES[result.outcome];
+  return result.outcome === "broken" && result.severity !== "error"
+    ? "warn"
+    : TONES[result.outcome];
 }
 
 /** The outcome of a result; an invariant whose definition is invalid could not run, either. */
-export function Outcome({ of, invalid }: { of: CheckResult | null; invalid?: string | null | undefined }) {
+export function Outcome({
+  of,
+  invalid,
+}: {
+  of: CheckResult | null;
+  invalid?: string | null | undefined;
+}) {
   if (invalid) return <Badge state="invalid" tone="bad" title={invalid} />;
   if (!of) return <Badge state="not run yet" tone="idle" />;
-  return <Badge state={WORDS[of.outcome] ?? of.outcome} tone={toneOfResult(of)} title={of.error ?? undefined} />;
+  return (
+    <Badge
+      state={WORDS[of.outcome] ?? of.outcome}
+      tone={toneOfResult(of)}
+      title={of.error ?? undefined}
+    />
+  );
 }
 
 /** "31 new, 1 known" */
 export function found(result: CheckResult): string {
   if (result.error) return result.error;
-  const parts = [result.new > 0 && `${plural(result.new, "new offender")}`, result.known > 0 && `${plural(result.known, "known one")}`];
+  const parts = [
+    result.new > 0 && `${plural(result.new, "new offender")}`,
+    result.known > 0 && `${plural(result.known, "known one")}`,
+  ];
   return parts.filter(Boolean).join(", ");
 }
 
@@ -43,7 +69,11 @@ interface LiveRun {
 
 /** The names of the invariants that are being checked. */
 export function useChecking(): Set<string> {
-  const { data } = useLive<Page<LiveRun>>("/runs", { prefix: "check:", state: "PENDING,RUNNING", limit: 1000 });
+  const { data } = useLive<Page<LiveRun>>("/runs", {
+    prefix: "check:",
+    state: "PENDING,RUNNING",
+    limit: 1000,
+  });
   return new Set(data?.items.map((r) => r.key.slice("check:".length)));
 }
 

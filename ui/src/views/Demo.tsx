@@ -6,6 +6,7 @@ import { ErrorBox, Facts, Head, Loading, Panel, Time } from "../components";
 import { number } from "../format";
 import { type Page, useLive } from "../live";
 import { href } from "../router";
+import { can } from "../session";
 
 interface Button {
   name: string;
@@ -61,9 +62,11 @@ function Try({ button: b }: { button: Button }) {
     <Panel
       title={b.title}
       tools={
-        <button type="button" class="primary" disabled={busy} onClick={press}>
-          {busy ? "Waiting…" : b.title}
-        </button>
+        can("operator", `demo:${b.name.replaceAll("-", "_")}`) && (
+          <button type="button" class="primary" disabled={busy} onClick={press}>
+            {busy ? "Waiting…" : b.title}
+          </button>
+        )
       }
     >
       <p>{b.what}</p>

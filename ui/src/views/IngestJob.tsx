@@ -14,7 +14,11 @@ const SHOWN_MAX = 200; /* a server executes a few at a time; the others wait */
 
 /** The ingestions that run or wait, by key. */
 export function useRunning(): Map<string, Run> {
-  const { data } = useLive<Page<Run>>("/runs", { prefix: PREFIX, state: "PENDING,RUNNING", limit: SHOWN_MAX });
+  const { data } = useLive<Page<Run>>("/runs", {
+    prefix: PREFIX,
+    state: "PENDING,RUNNING",
+    limit: SHOWN_MAX,
+  });
   return new Map(data?.items.map((r) => [r.key, r]));
 }
 
@@ -33,7 +37,8 @@ export async function startIngestion(path: string, body: object): Promise<Starte
   try {
     return { job: (await send<{ job_id: string }>("POST", path, body)).job_id };
   } catch (e) {
-    if (!(e instanceof ApiError) || e.code !== "INGESTION_IN_PROGRESS") return { failed: explain(e) };
+    if (!(e instanceof ApiError) || e.code !== "INGESTION_IN_PROGRESS")
+      return { failed: explain(e) };
     const conflict = e.details as unknown as Conflict;
     return { job: conflict.run_id, conflict };
   } finally {
@@ -42,7 +47,8 @@ export async function startIngestion(path: string, body: object): Promise<Starte
 }
 
 const HINTS: Record<string, string> = {
-  stale_lock_suspected: "Its holder has not renewed the lease for long: it may be dead, and the lease will expire.",
+  stale_lock_suspected:
+    "Its holder has not renewed the lease for long: it may be dead, and the lease will expire.",
   foreign_lock: "A program that knows only advisory locks holds the event.",
 };
 
@@ -52,8 +58,13 @@ function AlreadyRunning({ conflict }: { conflict: Conflict }) {
   return (
     <p>
       Already running for {duration(conflict.age_ms)}
-      {conflict.stage && `, at ${conflict.stage.replaceAll("_", " ")}`}; no second one was started. {HINTS[conflict.hint]}{" "}
-      {conflict.run_id ? <a href={jobHref(conflict.run_id)}>See the running one</a> : <span class="muted">Held by {conflict.holder}.</span>}
+      {conflict.stage && `, at ${conflict.stage.replaceAll("_", " ")}`}; no second one was started.{" "}
+      {HINTS[conflict.hint]}{" "}
+      {conflict.run_id ? (
+        <a href={jobHref(conflict.run_id)}>See the running one</a>
+      ) : (
+        <span class="muted">Held by {conflict.holder}.</span>
+      )}
     </p>
   );
 }
@@ -63,21 +74,35 @@ export function outcomeText(job: Ingestion): string {
   if (job.error) return job.error.message;
   const result = job.result ?? {};
   if (result["status"] === "already_complete") return "nothing has changed";
-  const count = (name: string, one: string) => (typeof result[name] === "number" ? plural(result[name], one) : undefined);
-  return [count("races_ingested", "race"), count("laps_ingested", "lap")].filter((t) => t !== undefined).join(", ");
+  const count = (name: string, one: string) =>
+    typeof result[name] === "number" ? plural(result[name], one) : undefined;
+  return [count("races_ingested", "race"), count("laps_ingested", "lap")]
+    .filter((t) => t !== undefined)
+    .join(", ");
 }
 
 export function Progress({ job }: { job: Ingestion }) {
-  if (job.status === "PENDING") return <span>Waiting{job.queue_position > 0 && `, place ${job.queue_position} in line`}</span>;
+  if (job.status === "PENDING")
+    return <span>Waiting{job.queue_position > 0 && `, place ${job.queue_position} in line`}</span>;
   const p = job.progress;
   const of = p && p.total !== null ? ` ${p.done}/${p.total}` : "";
-  return <Bar share={(p?.percent ?? 0) / 100} text={`${job.stage_label ?? "Starting"}${of}`} label="Progress" />;
+  return (
+    <Bar
+      share={(p?.percent ?? 0) / 100}
+      text={`${job.stage_label ?? "Starting"}${of}`}
+      label="Progress"
+    />
+  );
 }
 
 /** One ingestion in a line; it is read each second until it has ended. */
 function JobLine({ id }: { id: string }) {
   const [ended, setEnded] = useState(false);
-  const { data: job } = useLive<Ingestion>(`/ingestion/status/${id}`, {}, { every: ended ? 0 : 1000 });
+  const { data: job } = useLive<Ingestion>(
+    `/ingestion/status/${id}`,
+    {},
+    { every: ended ? 0 : 1000 },
+  );
   useEffect(() => {
     if (job && !isLive(job.status)) setEnded(true);
   }, [job]);
@@ -85,7 +110,11 @@ function JobLine({ id }: { id: string }) {
   return (
     <p class="inline">
       <Badge state={job.status} />
-      {isLive(job.status) ? <Progress job={job} /> : <span class={job.error ? "error-text" : ""}>{outcomeText(job)}</span>}
+      {isLive(job.status) ? (
+        <Progress job={job} />
+      ) : (
+        <span class={job.error ? "error-text" : ""}>{outcomeText(job)}</span>
+      )}
       <a href={jobHref(id)}>Details</a>
     </p>
   );
@@ -96,10 +125,13 @@ export function StartedCell({ started }: { started: Started }) {
   const [job, conflict] = "failed" in started ? [null, undefined] : [started.job, started.conflict];
   const { data } = useLive<Ingestion>(`/ingestion/status/${job}`, {}, { when: job !== null });
   if ("failed" in started) return <Badge state="refused" tone="bad" title={started.failed} />;
-  if (job === null) return <span title={conflict && HINTS[conflict.hint]}>held by {conflict?.holder}</span>;
+  if (job === null)
+    return <span title={conflict && HINTS[conflict.hint]}>held by {conflict?.holder}</span>;
   return (
     <a href={jobHref(job)}>
-      {conflict ? `already running for ${duration(conflict.age_ms)}` : data && <Badge state={data.status} title={outcomeText(data)} />}
+      {conflict
+        ? `already running for ${duration(conflict.age_ms)}`
+        : data && <Badge state={data.status} title={outcomeText(data)} />}
     </a>
   );
 }
@@ -121,7 +153,11 @@ export function RunningLine({ run }: { run: Run }) {
       {run.state === "PENDING" ? (
         <span>waiting{run.position > 0 && `, place ${run.position}`}</span>
       ) : (
-        <Bar share={(run.progress ?? 0) / 100} text={(run.stage ?? "starting").replaceAll("_", " ")} label="Progress" />
+        <Bar
+          share={(run.progress ?? 0) / 100}
+          text={(run.stage ?? "starting").replaceAll("_", " ")}
+          label="Progress"
+        />
       )}
       <a href={jobHref(run.id)}>Details</a>
     </span>

@@ -29,7 +29,8 @@ export const LINK_STATES = [
 
 const TONES: Record<string, Tone> = { confirmed: "ok", suggested: "busy", conflict: "warn" };
 
-const pathOf = (l: DriverLink, call: string): string => `/ingestion/links/${encodeURIComponent(l.id)}/${call}`;
+const pathOf = (l: DriverLink, call: string): string =>
+  `/ingestion/links/${encodeURIComponent(l.id)}/${call}`;
 
 /** Two users match the driver equally well: somebody must say which one it is. */
 function askWhich(l: DriverLink): void {
@@ -54,8 +55,12 @@ function askWhich(l: DriverLink): void {
 }
 
 function Decide({ link: l }: { link: DriverLink }) {
-  const yes = () => (l.state === "conflict" ? askWhich(l) : void act("POST", pathOf(l, "confirm"), {}, `${l.driver_name} is ${l.email}`));
-  const no = () => void act("POST", pathOf(l, "reject"), undefined, `${l.driver_name} is not ${l.email}`);
+  const yes = () =>
+    l.state === "conflict"
+      ? askWhich(l)
+      : void act("POST", pathOf(l, "confirm"), {}, `${l.driver_name} is ${l.email}`);
+  const no = () =>
+    void act("POST", pathOf(l, "reject"), undefined, `${l.driver_name} is not ${l.email}`);
   return (
     <span class="inline">
       {l.state !== "confirmed" && can("write", "ingest:link_confirm") && (
@@ -83,14 +88,22 @@ export function IngestLinks() {
       rowTone={(l) => (l.state === "conflict" ? "warn" : undefined)}
       empty={
         <Empty title={state ? "No such link" : "No links yet"}>
-          Drivers are matched with users while their events are ingested. Add users with `interlock ingest users import`.
+          Drivers are matched with users while their events are ingested. Add users with `interlock
+          ingest users import`.
         </Empty>
       }
       columns={[
         { title: "Driver", cell: (l) => l.driver_name },
-        { title: "User", cell: (l) => <span title={l.user_name}>{l.email}</span>, grow: true },
+        {
+          title: "User",
+          cell: (l) => <span title={l.user_name}>{l.email}</span>,
+          grow: true,
+        },
         { title: "Or", cell: (l) => l.rival, wide: true },
-        { title: "State", cell: (l) => <Badge state={l.state} tone={TONES[l.state] ?? "idle"} /> },
+        {
+          title: "State",
+          cell: (l) => <Badge state={l.state} tone={TONES[l.state] ?? "idle"} />,
+        },
         { title: "Alike", cell: (l) => l.score.toFixed(3), align: "right", wide: true },
         { title: "Events", cell: (l) => number(l.n_events), align: "right", wide: true },
         { title: "Changed", cell: (l) => <Time at={l.updated_at} />, wide: true },

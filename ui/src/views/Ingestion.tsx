@@ -6,7 +6,15 @@ import { duration, number } from "../format";
 import { useList } from "../live";
 import { href, setParams, useParam, useRoute } from "../router";
 import { can } from "../session";
-import { jobHref, RunningLine, type Started, StartedCell, StartedLine, startIngestion, useRunning } from "./IngestJob";
+import {
+  jobHref,
+  RunningLine,
+  type Started,
+  StartedCell,
+  StartedLine,
+  startIngestion,
+  useRunning,
+} from "./IngestJob";
 import { IngestLinks, LINK_STATES } from "./IngestLinks";
 import { depthText, type EventRow, keyOf, PREFIX, type Run, subjectOf } from "./ingest_types";
 
@@ -30,7 +38,7 @@ const STATES = [
   { value: "COMPLETED", title: "completed" },
 ];
 
-// ---- events --------------------------------------------------------------------------------------
+// ---- events -------------------------------------------------------------------------------------
 
 interface IngestionCellProps {
   event: EventRow;
@@ -45,13 +53,22 @@ function IngestionCell({ event, run }: IngestionCellProps) {
   const ingested = event.ingest_depth !== "none";
   const start = async () => {
     setBusy(true);
-    setStarted(await startIngestion(`/events/${encodeURIComponent(event.id)}/ingest`, { force: ingested }));
+    setStarted(
+      await startIngestion(`/events/${encodeURIComponent(event.id)}/ingest`, {
+        force: ingested,
+      }),
+    );
     setBusy(false);
   };
   return (
     <span class="inline">
       {can("write", "ingest:event") && (
-        <button type="button" disabled={busy} aria-label={`${ingested ? "Re-ingest" : "Ingest"} ${event.name}`} onClick={() => void start()}>
+        <button
+          type="button"
+          disabled={busy}
+          aria-label={`${ingested ? "Re-ingest" : "Ingest"} ${event.name}`}
+          onClick={() => void start()}
+        >
           {ingested ? "Re-ingest" : "Ingest"}
         </button>
       )}
@@ -74,7 +91,9 @@ function NoEvents() {
   return (
     <Empty title="No events yet">
       <p>
-        Read the list of tracks and then the events of one, under <a href={href("/ingestion", {}, { tab: "site" })}>From the site</a>. An event that is listed can be ingested here.
+        Read the list of tracks and then the events of one, under{" "}
+        <a href={href("/ingestion", {}, { tab: "site" })}>From the site</a>. An event that is listed
+        can be ingested here.
       </p>
     </Empty>
   );
@@ -96,19 +115,45 @@ function Events() {
       empty={<NoEvents />}
       columns={[
         { title: "Event", cell: (e) => e.name, grow: true },
-        { title: "Track", cell: (e) => <a href={href("/ingestion", {}, { track: e.track_slug })}>{e.track_name ?? e.track_slug}</a>, wide: true },
+        {
+          title: "Track",
+          cell: (e) => (
+            <a href={href("/ingestion", {}, { track: e.track_slug })}>
+              {e.track_name ?? e.track_slug}
+            </a>
+          ),
+          wide: true,
+        },
         { title: "Date", cell: (e) => e.first_day, wide: true },
         { title: "Races", cell: (e) => number(e.n_races), align: "right", wide: true },
-        { title: "Laps", cell: (e) => (e.n_laps === null ? "–" : number(e.n_laps)), align: "right", wide: true },
-        { title: "Depth", cell: (e) => <Badge state={depthText(e.ingest_depth)} tone={e.complete ? "ok" : "idle"} />, wide: true },
-        { title: "Ingested", cell: (e) => <Time at={e.last_ingested_at} none="never" />, wide: true },
-        { title: "Ingestion", cell: (e) => <IngestionCell event={e} run={running.get(keyOf(e.source_event_id))} /> },
+        {
+          title: "Laps",
+          cell: (e) => (e.n_laps === null ? "–" : number(e.n_laps)),
+          align: "right",
+          wide: true,
+        },
+        {
+          title: "Depth",
+          cell: (e) => (
+            <Badge state={depthText(e.ingest_depth)} tone={e.complete ? "ok" : "idle"} />
+          ),
+          wide: true,
+        },
+        {
+          title: "Ingested",
+          cell: (e) => <Time at={e.last_ingested_at} none="never" />,
+          wide: true,
+        },
+        {
+          title: "Ingestion",
+          cell: (e) => <IngestionCell event={e} run={running.get(keyOf(e.source_event_id))} />,
+        },
       ]}
     />
   );
 }
 
-// ---- from the site -------------------------------------------------------------------------------
+// ---- from the site ------------------------------------------------------------------------------
 
 interface StartFormProps {
   title: string;
@@ -143,11 +188,31 @@ function StartForm({ title, label, path, body, children }: StartFormProps) {
   );
 }
 
-function Field({ label, name, value, required = true, type = "text" }: { label: string; name: string; value?: string; required?: boolean; type?: string }) {
+function Field({
+  label,
+  name,
+  value,
+  required = true,
+  type = "text",
+}: {
+  label: string;
+  name: string;
+  value?: string;
+  required?: boolean;
+  type?: string;
+}) {
   return (
     <label class="field">
       <span>{label}</span>
-      <input type={type} name={name} required={required} defaultValue={value} min={0} autocomplete="off" spellcheck={false} />
+      <input
+        type={type}
+        name={name}
+        required={required}
+        defaultValue={value}
+        min={0}
+        autocomplete="off"
+        spellcheck={false}
+      />
     </label>
   );
 }
@@ -158,26 +223,46 @@ function FromSite() {
   return (
     <Panel title="Read from the site">
       <div class="forms">
-        <StartForm title="Tracks" label="Read the list of tracks" path="/tracks/sync" body={() => ({})}>
+        <StartForm
+          title="Tracks"
+          label="Read the list of tracks"
+          path="/tracks/sync"
+          body={() => ({})}
+        >
           <p class="muted">Names of all tracks. No events are read.</p>
         </StartForm>
-        <StartForm title="Events of a track" label="Read its events" path="/events/sync" body={(f) => ({ track_slug: text(f, "track") })}>
+        <StartForm
+          title="Events of a track"
+          label="Read its events"
+          path="/events/sync"
+          body={(f) => ({ track_slug: text(f, "track") })}
+        >
           <Field label="Name of the track, as in its address" name="track" />
         </StartForm>
         <StartForm
           title="Recent events"
           label="Ingest them"
           path="/events/recent"
-          body={(f) => ({ days: Number(f.get("days")), ...(text(f, "tracks") && { tracks: text(f, "tracks") }) })}
+          body={(f) => ({
+            days: Number(f.get("days")),
+            ...(text(f, "tracks") && { tracks: text(f, "tracks") }),
+          })}
         >
           <Field label="Of the last days" name="days" type="number" value="7" />
-          <Field label="Tracks, with commas between them (all if empty)" name="tracks" required={false} />
+          <Field
+            label="Tracks, with commas between them (all if empty)"
+            name="tracks"
+            required={false}
+          />
         </StartForm>
         <StartForm
           title="One event"
           label="Ingest it"
           path="/events/ingest"
-          body={(f) => ({ source_event_id: text(f, "event"), track_slug: text(f, "track") })}
+          body={(f) => ({
+            source_event_id: text(f, "event"),
+            track_slug: text(f, "track"),
+          })}
         >
           <Field label="Its id at the site" name="event" />
           <Field label="Name of its track" name="track" />
@@ -187,7 +272,7 @@ function FromSite() {
   );
 }
 
-// ---- ingestions ----------------------------------------------------------------------------------
+// ---- ingestions ---------------------------------------------------------------------------------
 
 function Ingestions() {
   const [state] = useParam("state");
@@ -201,7 +286,8 @@ function Ingestions() {
       rowTone={(r) => (["FAILED", "TIMEOUT"].includes(r.state) ? "bad" : undefined)}
       empty={
         <Empty title={state ? "No such ingestion" : "No ingestions yet"}>
-          Start one with the button of an event, or under <a href={href("/ingestion", {}, { tab: "site" })}>From the site</a>.
+          Start one with the button of an event, or under{" "}
+          <a href={href("/ingestion", {}, { tab: "site" })}>From the site</a>.
         </Empty>
       }
       columns={[
@@ -220,7 +306,12 @@ function Ingestions() {
 export function Ingestion() {
   const [tab] = useParam("tab");
   const writes = can("write", "ingest:source");
-  const tabs = [{ id: "events", title: "Events" }, ...(writes ? [{ id: "site", title: "From the site" }] : []), { id: "runs", title: "Ingestions" }, { id: "drivers", title: "Drivers" }];
+  const tabs = [
+    { id: "events", title: "Events" },
+    ...(writes ? [{ id: "site", title: "From the site" }] : []),
+    { id: "runs", title: "Ingestions" },
+    { id: "drivers", title: "Drivers" },
+  ];
   return (
     <>
       <Head title="Ingestion">
@@ -235,7 +326,15 @@ export function Ingestion() {
         {tab === "runs" && <Select name="state" label="State" choices={STATES} />}
       </Head>
       <Tabs tabs={tabs} label="Ingestion" />
-      {tab === "site" && writes ? <FromSite /> : tab === "runs" ? <Ingestions /> : tab === "drivers" ? <IngestLinks /> : <Events />}
+      {tab === "site" && writes ? (
+        <FromSite />
+      ) : tab === "runs" ? (
+        <Ingestions />
+      ) : tab === "drivers" ? (
+        <IngestLinks />
+      ) : (
+        <Events />
+      )}
     </>
   );
 }

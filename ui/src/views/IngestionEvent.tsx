@@ -1,6 +1,17 @@
 // One event: its ingestions and its races.
 import { useState } from "preact/hooks";
-import { Badge, Copyable, Empty, ErrorBox, Facts, Head, Loading, Panel, Table, Time } from "../components";
+import {
+  Badge,
+  Copyable,
+  Empty,
+  ErrorBox,
+  Facts,
+  Head,
+  Loading,
+  Panel,
+  Table,
+  Time,
+} from "../components";
 import { duration, number, plural, shortId } from "../format";
 import { type Page, useLive } from "../live";
 import { href } from "../router";
@@ -16,8 +27,18 @@ function EventFacts({ event: e }: { event: EventFull }) {
       of={[
         ["Depth", <Badge state={depthText(e.ingest_depth)} tone={e.complete ? "ok" : "idle"} />],
         ["Last ingested", <Time at={e.last_ingested_at} none="never" />],
-        ["Track", <a href={href("/ingestion", {}, { track: e.track_slug })}>{e.track_name ?? e.track_slug}</a>],
-        ["Days", e.last_day && e.last_day !== e.first_day ? `${e.first_day} to ${e.last_day}` : e.first_day],
+        [
+          "Track",
+          <a href={href("/ingestion", {}, { track: e.track_slug })}>
+            {e.track_name ?? e.track_slug}
+          </a>,
+        ],
+        [
+          "Days",
+          e.last_day && e.last_day !== e.first_day
+            ? `${e.first_day} to ${e.last_day}`
+            : e.first_day,
+        ],
         ["Entries", e.n_entries !== null && number(e.n_entries)],
         ["Drivers", e.n_drivers !== null && number(e.n_drivers)],
         ["Laps", e.n_laps !== null && number(e.n_laps)],
@@ -102,7 +123,10 @@ function Races({ event }: { event: EventFull }) {
             { title: "Session", cell: (r) => r.session_type },
             { title: "Section", cell: (r) => r.section, grow: true, wide: true },
             { title: "Results", cell: (r) => number(r.n_results), align: "right" },
-            { title: "Laps", cell: (r) => (r.has_laps ? "yes" : <span class="muted">none</span>) },
+            {
+              title: "Laps",
+              cell: (r) => (r.has_laps ? "yes" : <span class="muted">none</span>),
+            },
             { title: "Completed", cell: (r) => r.completed_at, wide: true },
           ]}
         />
@@ -114,7 +138,11 @@ function Races({ event }: { event: EventFull }) {
 export function IngestionEvent({ names }: ViewProps) {
   const id = names["id"] ?? "";
   const { data, error, loading } = useLive<EventFull>(`/events/${encodeURIComponent(id)}`);
-  const runs = useLive<Page<Run>>("/runs", { key: data && keyOf(data.source_event_id), limit: 10 }, { when: data !== undefined });
+  const runs = useLive<Page<Run>>(
+    "/runs",
+    { key: data && keyOf(data.source_event_id), limit: 10 },
+    { when: data !== undefined },
+  );
   const list = runs.data?.items ?? [];
   return (
     <>

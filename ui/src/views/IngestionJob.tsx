@@ -1,5 +1,18 @@
 // One ingestion: stage and progress, the time each stage took, what it stored, why it failed.
-import { Badge, Bar, confirm, Copyable, ErrorBox, Facts, Head, Json, Loading, Panel, Table, Time } from "../components";
+import {
+  Badge,
+  Bar,
+  confirm,
+  Copyable,
+  ErrorBox,
+  Facts,
+  Head,
+  Json,
+  Loading,
+  Panel,
+  Table,
+  Time,
+} from "../components";
 import { send } from "../api";
 import { duration, number, shortId } from "../format";
 import { useLive } from "../live";
@@ -31,7 +44,8 @@ function askCancel(id: string): void {
   });
 }
 
-const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0);
+const isEmpty = (value: unknown): boolean =>
+  value === null || (Array.isArray(value) && value.length === 0);
 
 function Failure({ error }: { error: NonNullable<Ingestion["error"]> }) {
   return (
@@ -40,11 +54,14 @@ function Failure({ error }: { error: NonNullable<Ingestion["error"]> }) {
         <p>
           <strong>{error.message}</strong> <code>{error.code}</code>
         </p>
-        {Object.entries(error.details).filter(([, value]) => !isEmpty(value)).map(([name, value]) => (
-          <p key={name}>
-            {name.replaceAll("_", " ")}: {typeof value === "string" ? value : JSON.stringify(value)}
-          </p>
-        ))}
+        {Object.entries(error.details)
+          .filter(([, value]) => !isEmpty(value))
+          .map(([name, value]) => (
+            <p key={name}>
+              {name.replaceAll("_", " ")}:{" "}
+              {typeof value === "string" ? value : JSON.stringify(value)}
+            </p>
+          ))}
       </div>
     </div>
   );
@@ -60,7 +77,9 @@ function rowsText(rows: Stage["rows"]): string {
   ];
   return Object.entries(rows ?? {})
     .map(([table, counts]) => {
-      const parts = names.flatMap(([name, word]) => (counts[name] ? [`${number(counts[name])} ${word}`] : []));
+      const parts = names.flatMap(([name, word]) =>
+        counts[name] ? [`${number(counts[name])} ${word}`] : [],
+      );
       return `${table.replaceAll("_", " ")}: ${parts.join(", ") || "none"}`;
     })
     .join(" · ");
@@ -77,8 +96,22 @@ function Timeline({ stages }: { stages: Stage[] }) {
         columns={[
           { title: "Stage", cell: (s) => s.label },
           { title: "State", cell: (s) => <Badge state={s.status} /> },
-          { title: "Took", cell: (s) => <Bar share={(s.duration_ms ?? 0) / longest} text={duration(s.duration_ms)} label="Share of the longest stage" /> },
-          { title: "Rows", cell: (s) => <span title={rowsText(s.rows)}>{rowsText(s.rows)}</span>, grow: true, wide: true },
+          {
+            title: "Took",
+            cell: (s) => (
+              <Bar
+                share={(s.duration_ms ?? 0) / longest}
+                text={duration(s.duration_ms)}
+                label="Share of the longest stage"
+              />
+            ),
+          },
+          {
+            title: "Rows",
+            cell: (s) => <span title={rowsText(s.rows)}>{rowsText(s.rows)}</span>,
+            grow: true,
+            wide: true,
+          },
         ]}
       />
     </Panel>
@@ -89,19 +122,40 @@ function JobFacts({ job }: { job: Ingestion }) {
   return (
     <Facts
       of={[
-        ["State", <Badge state={job.cancelling && isLive(job.status) ? "cancelling" : job.status} />],
+        [
+          "State",
+          <Badge state={job.cancelling && isLive(job.status) ? "cancelling" : job.status} />,
+        ],
         ["Progress", isLive(job.status) && <Progress job={job} />],
         ["Stored", !isLive(job.status) && !job.error && outcomeText(job)],
         ["Reads", KINDS[job.kind] ?? job.kind],
-        ["Event", job.event_id && <a href={href("/ingestion/events/:id", { id: job.event_id })}>{job.source_event_id ?? job.event_id}</a>],
-        ["Track", job.track_slug && <a href={href("/ingestion", {}, { track: job.track_slug })}>{job.track_slug}</a>],
+        [
+          "Event",
+          job.event_id && (
+            <a href={href("/ingestion/events/:id", { id: job.event_id })}>
+              {job.source_event_id ?? job.event_id}
+            </a>
+          ),
+        ],
+        [
+          "Track",
+          job.track_slug && (
+            <a href={href("/ingestion", {}, { track: job.track_slug })}>{job.track_slug}</a>
+          ),
+        ],
         ["Asked for", <Time at={job.created_at} />],
         ["Started", job.started_at && <Time at={job.started_at} />],
         ["Ended", job.ended_at && <Time at={job.ended_at} />],
         ["Took", duration(job.duration_ms)],
         ["Started through", job.trigger_type],
-        ["Started by", job.trigger_by && <Copyable value={job.trigger_by} label="who started it" mono={false} />],
-        ["Run", <a href={href("/runs/:id", { id: job.job_id })}>{shortId(job.job_id)}: log and lease</a>],
+        [
+          "Started by",
+          job.trigger_by && <Copyable value={job.trigger_by} label="who started it" mono={false} />,
+        ],
+        [
+          "Run",
+          <a href={href("/runs/:id", { id: job.job_id })}>{shortId(job.job_id)}: log and lease</a>,
+        ],
       ]}
     />
   );
@@ -112,7 +166,10 @@ export function IngestionJob({ names }: ViewProps) {
   const { data: job, error, loading } = useLive<Ingestion>(`/ingestion/status/${id}`);
   return (
     <>
-      <Head title={`Ingestion ${shortId(id)}`} above={{ title: "Ingestion", href: href("/ingestion", {}, { tab: "runs" }) }}>
+      <Head
+        title={`Ingestion ${shortId(id)}`}
+        above={{ title: "Ingestion", href: href("/ingestion", {}, { tab: "runs" }) }}
+      >
         {job && isLive(job.status) && !job.cancelling && can("write", "ingest:cancel") && (
           <button type="button" class="danger-text" onClick={() => askCancel(id)}>
             Cancel…

@@ -30,10 +30,24 @@ interface RaceFull extends Race {
 const seconds = (n: number | null): string => (n === null ? "–" : n.toFixed(3));
 
 export function IngestionRace({ names }: ViewProps) {
-  const { data: race, error, loading } = useLive<RaceFull>(`/races/${encodeURIComponent(names["id"] ?? "")}`, {}, { every: 10_000 });
+  const {
+    data: race,
+    error,
+    loading,
+  } = useLive<RaceFull>(`/races/${encodeURIComponent(names["id"] ?? "")}`, {}, { every: 10_000 });
   return (
     <>
-      <Head title={race?.label ?? "Race"} above={race ? { title: "Event", href: href("/ingestion/events/:id", { id: race.event_id }) } : { title: "Ingestion", href: href("/ingestion") }} />
+      <Head
+        title={race?.label ?? "Race"}
+        above={
+          race
+            ? {
+                title: "Event",
+                href: href("/ingestion/events/:id", { id: race.event_id }),
+              }
+            : { title: "Ingestion", href: href("/ingestion") }
+        }
+      />
       <ErrorBox error={error} />
       {loading && <Loading />}
       {race && (
@@ -62,12 +76,31 @@ export function IngestionRace({ names }: ViewProps) {
                   { title: "Pos", cell: (r) => r.position, align: "right" },
                   { title: "Driver", cell: (r) => r.name, grow: true },
                   { title: "Car", cell: (r) => r.car_number, wide: true },
-                  { title: "Laps", cell: (r) => number(r.laps_completed), align: "right" },
+                  {
+                    title: "Laps",
+                    cell: (r) => number(r.laps_completed),
+                    align: "right",
+                  },
                   { title: "Total", cell: (r) => r.total_raw },
                   { title: "Behind", cell: (r) => r.behind_raw, wide: true },
-                  { title: "Fastest", cell: (r) => seconds(r.fastest_seconds), align: "right", wide: true },
-                  { title: "Average", cell: (r) => seconds(r.average_seconds), align: "right", wide: true },
-                  { title: "Consistency", cell: (r) => (r.consistency === null ? "–" : `${r.consistency.toFixed(2)} %`), align: "right", wide: true },
+                  {
+                    title: "Fastest",
+                    cell: (r) => seconds(r.fastest_seconds),
+                    align: "right",
+                    wide: true,
+                  },
+                  {
+                    title: "Average",
+                    cell: (r) => seconds(r.average_seconds),
+                    align: "right",
+                    wide: true,
+                  },
+                  {
+                    title: "Consistency",
+                    cell: (r) => (r.consistency === null ? "–" : `${r.consistency.toFixed(2)} %`),
+                    align: "right",
+                    wide: true,
+                  },
                 ]}
               />
             )}

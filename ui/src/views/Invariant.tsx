@@ -1,5 +1,17 @@
 // One invariant: its last result with the offenders, and its history.
-import { Badge, Copyable, Empty, ErrorBox, Facts, Head, List, Loading, Panel, Table, Time } from "../components";
+import {
+  Badge,
+  Copyable,
+  Empty,
+  ErrorBox,
+  Facts,
+  Head,
+  List,
+  Loading,
+  Panel,
+  Table,
+  Time,
+} from "../components";
 import { duration, number, plural, shortId } from "../format";
 import { useList, useLive } from "../live";
 import { href } from "../router";
@@ -41,7 +53,10 @@ function Runs({ ids }: { ids: string[] }) {
 
 function LastResult({ result: r }: { result: CheckResult }) {
   return (
-    <Panel title="Last result" tools={<Badge state={r.outcome.replace("_", " ")} tone={toneOfResult(r)} />}>
+    <Panel
+      title="Last result"
+      tools={<Badge state={r.outcome.replace("_", " ")} tone={toneOfResult(r)} />}
+    >
       <Facts
         of={[
           ["Checked", <Time at={r.started_at} />],
@@ -50,7 +65,11 @@ function LastResult({ result: r }: { result: CheckResult }) {
           ["Known offenders", r.known > 0 && number(r.known)],
           ["Could not run", r.error],
           ["Runs that were active", r.runs.length > 0 && <Runs ids={r.runs} />],
-          ["No longer needed in the baseline", r.not_needed.count > 0 && `${r.not_needed.keys.join(", ")}${r.not_needed.count > r.not_needed.keys.length ? ", …" : ""}`],
+          [
+            "No longer needed in the baseline",
+            r.not_needed.count > 0 &&
+              `${r.not_needed.keys.join(", ")}${r.not_needed.count > r.not_needed.keys.length ? ", …" : ""}`,
+          ],
         ]}
       />
     </Panel>
@@ -59,7 +78,10 @@ function LastResult({ result: r }: { result: CheckResult }) {
 
 function Offenders({ result: r }: { result: CheckResult }) {
   if (r.offenders.length === 0) return null;
-  const shown = r.offenders.length < r.new ? `The first ${r.offenders.length} of ${number(r.new)} new offenders` : plural(r.new, "new offender");
+  const shown =
+    r.offenders.length < r.new
+      ? `The first ${r.offenders.length} of ${number(r.new)} new offenders`
+      : plural(r.new, "new offender");
   return (
     <Panel title={shown}>
       <Table
@@ -84,12 +106,22 @@ function History({ name }: { name: string }) {
         live={live}
         rowKey={(r) => r.id}
         rowHref={(r) => href("/runs/:id", { id: r.id })}
-        empty={<Empty title="Never checked">It is checked by its schedule{can("operator", "check:run") ? ", or now with the button above" : ""}.</Empty>}
+        empty={
+          <Empty title="Never checked">
+            It is checked by its schedule
+            {can("operator", "check:run") ? ", or now with the button above" : ""}.
+          </Empty>
+        }
         columns={[
           { title: "Run", cell: (r) => <span class="mono">{shortId(r.id)}</span> },
           { title: "Result", cell: (r) => <Outcome of={r} /> },
           { title: "Checked", cell: (r) => <Time at={r.started_at} /> },
-          { title: "Took", cell: (r) => duration(r.duration_ms), align: "right", wide: true },
+          {
+            title: "Took",
+            cell: (r) => duration(r.duration_ms),
+            align: "right",
+            wide: true,
+          },
           { title: "Found", cell: (r) => found(r), grow: true },
         ]}
       />
@@ -104,7 +136,9 @@ export function Invariant({ names }: ViewProps) {
   return (
     <>
       <Head title={name} above={{ title: "Invariants", href: href("/invariants") }}>
-        {data && !data.error && can("operator", "check:run") && <RunNow names={[name]} label="Check now" checking={checking} />}
+        {data && !data.error && can("operator", "check:run") && (
+          <RunNow names={[name]} label="Check now" checking={checking} />
+        )}
       </Head>
       <ErrorBox error={error} />
       {loading && <Loading />}

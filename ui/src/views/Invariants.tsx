@@ -1,6 +1,17 @@
 // All invariants of the tenant, the broken ones first.
 import { get } from "../api";
-import { Badge, Command, Empty, ErrorBox, Filter, Head, Loading, Select, Table, Time } from "../components";
+import {
+  Badge,
+  Command,
+  Empty,
+  ErrorBox,
+  Filter,
+  Head,
+  Loading,
+  Select,
+  Table,
+  Time,
+} from "../components";
 import { duration, plural } from "../format";
 import { type Page, useLoad } from "../live";
 import { href, queryString, useParam } from "../router";
@@ -19,7 +30,10 @@ const SHOW = [
 async function readChecks(signal: AbortSignal): Promise<Page<Check>> {
   const all: Page<Check> = { items: [], next: null };
   for (let pages = 0; pages < PAGES_MAX; pages++) {
-    const page = await get<Page<Check>>(`/checks${queryString({ limit: PAGE, cursor: all.next })}`, signal);
+    const page = await get<Page<Check>>(
+      `/checks${queryString({ limit: PAGE, cursor: all.next })}`,
+      signal,
+    );
     all.items.push(...page.items);
     all.next = page.next;
     if (page.next === null) break;
@@ -39,7 +53,10 @@ function wanted(checks: Check[], show: string, text: string): Check[] {
 
 const NoChecks = () => (
   <Empty title="No invariants">
-    <p>An invariant is a query that must find nothing. Put a YAML file into a folder per tenant, and start the server with it:</p>
+    <p>
+      An invariant is a query that must find nothing. Put a YAML file into a folder per tenant, and
+      start the server with it:
+    </p>
     <Command>
       {`- name: negative_balance
   description: Accounts below zero
@@ -55,7 +72,10 @@ function Summary({ checks, more }: { checks: Check[]; more: boolean }) {
   const problems = checks.filter(isProblem).length;
   return (
     <p class="note">
-      {more ? `The first ${plural(checks.length, "invariant")}` : plural(checks.length, "invariant")}: {problems === 0 ? "none is broken" : plural(problems, "problem")}.
+      {more
+        ? `The first ${plural(checks.length, "invariant")}`
+        : plural(checks.length, "invariant")}
+      : {problems === 0 ? "none is broken" : plural(problems, "problem")}.
     </p>
   );
 }
@@ -77,11 +97,28 @@ function Checks({ checks }: { checks: Check[] }) {
       rowTone={(c) => (urgency(c) < 2 ? "bad" : urgency(c) < 4 ? "warn" : undefined)}
       columns={[
         { title: "Invariant", cell: (c) => c.name },
-        { title: "Result", cell: (c) => (checking.has(c.name) ? <Badge state="checking" tone="busy" /> : <Outcome of={c.last} invalid={c.error} />) },
+        {
+          title: "Result",
+          cell: (c) =>
+            checking.has(c.name) ? (
+              <Badge state="checking" tone="busy" />
+            ) : (
+              <Outcome of={c.last} invalid={c.error} />
+            ),
+        },
         { title: "Severity", cell: (c) => c.severity, wide: true },
         { title: "Found", cell: (c) => <Found check={c} />, grow: true, wide: true },
-        { title: "Checked", cell: (c) => <Time at={c.last?.started_at} none="never" />, wide: true },
-        { title: "Took", cell: (c) => duration(c.last?.duration_ms), align: "right", wide: true },
+        {
+          title: "Checked",
+          cell: (c) => <Time at={c.last?.started_at} none="never" />,
+          wide: true,
+        },
+        {
+          title: "Took",
+          cell: (c) => duration(c.last?.duration_ms),
+          align: "right",
+          wide: true,
+        },
       ]}
     />
   );
@@ -98,13 +135,20 @@ export function Invariants() {
       <Head title="Invariants">
         <Filter name="search" label="Name or description" />
         <Select name="show" label="Show" choices={SHOW} />
-        {all.length > 0 && can("operator", "check:run") && <RunNow label="Check all now" checking={false} />}
+        {all.length > 0 && can("operator", "check:run") && (
+          <RunNow label="Check all now" checking={false} />
+        )}
       </Head>
       <ErrorBox error={error} />
       {loading && <Loading />}
       {data && all.length === 0 && <NoChecks />}
       {all.length > 0 && <Summary checks={all} more={data?.next !== null} />}
-      {all.length > 0 && (shown.length > 0 ? <Checks checks={shown} /> : <Empty title={show === "problems" ? "No problems" : "No invariant matches"} />)}
+      {all.length > 0 &&
+        (shown.length > 0 ? (
+          <Checks checks={shown} />
+        ) : (
+          <Empty title={show === "problems" ? "No problems" : "No invariant matches"} />
+        ))}
     </>
   );
 }

@@ -1,6 +1,18 @@
 // One job: where it stands, its attempts, its error, what it was given and what came out.
 import { send } from "../api";
-import { Badge, Bar, confirm, Copyable, ErrorBox, Facts, Head, Json, Loading, Panel, Time } from "../components";
+import {
+  Badge,
+  Bar,
+  confirm,
+  Copyable,
+  ErrorBox,
+  Facts,
+  Head,
+  Json,
+  Loading,
+  Panel,
+  Time,
+} from "../components";
 import { bytes, duration, number } from "../format";
 import { jobPath, retry } from "../jobs";
 import { useLive } from "../live";
@@ -9,16 +21,21 @@ import { can } from "../session";
 import type { Job as JobInfo } from "../types";
 import type { ViewProps } from "./index";
 
-const hasEnded = (j: JobInfo): boolean => j.state === "COMPLETED" || j.state === "FAILED" || j.state === "CANCELLED";
+const hasEnded = (j: JobInfo): boolean =>
+  j.state === "COMPLETED" || j.state === "FAILED" || j.state === "CANCELLED";
 const isDelayed = (j: JobInfo): boolean => j.state === "SCHEDULED";
 const canRetry = (j: JobInfo): boolean =>
   (j.state === "FAILED" || j.state === "CANCELLED" || isDelayed(j)) && can("operator", "job:retry");
-const canCancel = (j: JobInfo): boolean => !hasEnded(j) && !j.cancelled && can("operator", "job:cancel");
+const canCancel = (j: JobInfo): boolean =>
+  !hasEnded(j) && !j.cancelled && can("operator", "job:cancel");
 
 function askToCancel(j: JobInfo): void {
   confirm({
     title: "Cancel this job",
-    text: j.state === "RUNNING" ? "Its worker is asked to stop at its next heartbeat." : "It is not carried out.",
+    text:
+      j.state === "RUNNING"
+        ? "Its worker is asked to stop at its next heartbeat."
+        : "It is not carried out.",
     label: "Cancel job",
     danger: true,
     reason: "optional",
@@ -30,7 +47,17 @@ function askToCancel(j: JobInfo): void {
 }
 
 /** The payload or the result: JSON, text, or the base64 of what is not text. */
-function Value({ title, value, base64, size }: { title: string; value: unknown; base64?: string | undefined; size: number | null }) {
+function Value({
+  title,
+  value,
+  base64,
+  size,
+}: {
+  title: string;
+  value: unknown;
+  base64?: string | undefined;
+  size: number | null;
+}) {
   return (
     <Panel title={title} tools={size !== null && <span class="muted">{bytes(size)}</span>}>
       {base64 !== undefined && <p class="muted">Not text: shown as base64.</p>}
@@ -47,7 +74,12 @@ function About({ job }: { job: JobInfo }) {
         of={[
           ["State", <Badge state={job.state} />],
           ["Attempt", `${number(job.attempt)} of ${number(job.max_attempts)}`],
-          ["Progress", job.progress !== null && <Bar share={job.progress / 100} text={`${job.progress} %`} label="Progress" />],
+          [
+            "Progress",
+            job.progress !== null && (
+              <Bar share={job.progress / 100} text={`${job.progress} %`} label="Progress" />
+            ),
+          ],
           ["Message", job.message],
           ["Job", <Copyable value={job.id} label="job id" />],
           ["Queue", <a href={href("/queues/:queue", { queue: job.queue })}>{job.queue}</a>],
@@ -59,9 +91,23 @@ function About({ job }: { job: JobInfo }) {
           ["Claim ends in", job.state === "RUNNING" && duration(job.remaining_ms)],
           ["Priority", job.priority !== 0 && number(job.priority)],
           ["Group", job.group],
-          ["Unique key", job.unique_key !== null && <Copyable value={job.unique_key} label="unique key" />],
-          ["Parent", job.parent !== null && <a class="mono" href={href("/jobs/:id", { id: job.parent })}>{job.parent}</a>],
-          ["Children", children && `${number(children.completed)} of ${number(children.total)} completed, ${number(children.failed)} failed`],
+          [
+            "Unique key",
+            job.unique_key !== null && <Copyable value={job.unique_key} label="unique key" />,
+          ],
+          [
+            "Parent",
+            job.parent !== null && (
+              <a class="mono" href={href("/jobs/:id", { id: job.parent })}>
+                {job.parent}
+              </a>
+            ),
+          ],
+          [
+            "Children",
+            children &&
+              `${number(children.completed)} of ${number(children.total)} completed, ${number(children.failed)} failed`,
+          ],
         ]}
       />
       {job.error !== null && (
@@ -80,7 +126,14 @@ export function Job({ names }: ViewProps) {
   const queue = job?.queue;
   return (
     <>
-      <Head title={<Copyable value={id} label="job id" />} above={queue === undefined ? { title: "Queues", href: href("/queues") } : { title: queue, href: href("/queues/:queue", { queue }) }}>
+      <Head
+        title={<Copyable value={id} label="job id" />}
+        above={
+          queue === undefined
+            ? { title: "Queues", href: href("/queues") }
+            : { title: queue, href: href("/queues/:queue", { queue }) }
+        }
+      >
         {job?.cancelled && !hasEnded(job) && <Badge state="stopping" tone="warn" />}
         {job && canRetry(job) && (
           <button type="button" class="primary" onClick={() => void retry(job)}>
@@ -99,8 +152,18 @@ export function Job({ names }: ViewProps) {
         <>
           <About job={job} />
           <div class="columns">
-            <Value title="Payload" value={job.payload} base64={job.payload_base64} size={job.payload_bytes} />
-            <Value title="Result" value={job.result} base64={job.result_base64} size={job.result_bytes} />
+            <Value
+              title="Payload"
+              value={job.payload}
+              base64={job.payload_base64}
+              size={job.payload_bytes}
+            />
+            <Value
+              title="Result"
+              value={job.result}
+              base64={job.result_base64}
+              size={job.result_bytes}
+            />
           </div>
         </>
       )}

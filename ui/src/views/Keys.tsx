@@ -1,7 +1,19 @@
 // API keys and tenants. A new key is shown once, with a button that copies it.
 import { useState } from "preact/hooks";
 import { send } from "../api";
-import { Badge, confirm, Copyable, Empty, Filter, Head, List, Panel, Tabs, Time, type Tone } from "../components";
+import {
+  Badge,
+  confirm,
+  Copyable,
+  Empty,
+  Filter,
+  Head,
+  List,
+  Panel,
+  Tabs,
+  Time,
+  type Tone,
+} from "../components";
 import { shortId } from "../format";
 import { useList } from "../live";
 import { useParam } from "../router";
@@ -41,7 +53,15 @@ function KeyFields({ tenant }: { tenant: string }) {
     <>
       <label class="field">
         <span>Tenant</span>
-        <input type="text" name="tenant" required defaultValue={tenant} pattern="[a-z0-9_]+" maxLength={64} autocomplete="off" />
+        <input
+          type="text"
+          name="tenant"
+          required
+          defaultValue={tenant}
+          pattern="[a-z0-9_]+"
+          maxLength={64}
+          autocomplete="off"
+        />
       </label>
       <label class="field">
         <span>Name</span>
@@ -59,7 +79,13 @@ function KeyFields({ tenant }: { tenant: string }) {
         <span>
           Permissions beside the role <span class="muted">(with blanks between them)</span>
         </span>
-        <input type="text" name="permissions" autocomplete="off" spellcheck={false} placeholder="queue:claim admin:usage" />
+        <input
+          type="text"
+          name="permissions"
+          autocomplete="off"
+          spellcheck={false}
+          placeholder="queue:claim admin:usage"
+        />
       </label>
       <label class="field">
         <span>
@@ -121,7 +147,10 @@ function Created({ created, onClose }: { created: NewKey; onClose: () => void })
       }
     >
       {created.key === null ? (
-        <p>The key exists, but this answer to a repeated request does not contain it. Revoke it and create another.</p>
+        <p>
+          The key exists, but this answer to a repeated request does not contain it. Revoke it and
+          create another.
+        </p>
       ) : (
         <>
           <p class="new-key">
@@ -137,7 +166,7 @@ function Created({ created, onClose }: { created: NewKey; onClose: () => void })
 function askRevoke(key: Key): void {
   confirm({
     title: `Revoke ${key.name ?? key.id}?`,
-    text: "Within a second no server accepts it any more, and its event streams end. It cannot be undone.",
+    text: "Within a second no server accepts it any more. It cannot be undone.",
     label: "Revoke key",
     danger: true,
     run: async () => {
@@ -161,17 +190,48 @@ function KeyList({ own }: { own: string }) {
       label="API keys"
       live={live}
       rowKey={(k) => k.id}
-      empty={<Empty title={tenant ? `The tenant ${tenant} has no keys` : "No keys"}>Create one with the button above, or with `interlock key create`.</Empty>}
+      empty={
+        <Empty title={tenant ? `The tenant ${tenant} has no keys` : "No keys"}>
+          Create one with the button above, or with `interlock key create`.
+        </Empty>
+      }
       columns={[
-        { title: "Name", cell: (k) => k.name ?? <span class="muted">none</span>, grow: true },
-        { title: "State", cell: (k) => <Badge state={stateOf(k)[0]} tone={stateOf(k)[1]} /> },
+        {
+          title: "Name",
+          cell: (k) => k.name ?? <span class="muted">none</span>,
+          grow: true,
+        },
+        {
+          title: "State",
+          cell: (k) => <Badge state={stateOf(k)[0]} tone={stateOf(k)[1]} />,
+        },
         { title: "Tenant", cell: (k) => k.tenant, wide: true },
         { title: "Role", cell: (k) => k.role },
-        { title: "Permissions", cell: (k) => <span title={k.permissions.join(" ")}>{k.permissions.join(" ")}</span>, wide: true },
-        { title: "Prefix", cell: (k) => k.prefix && <span class="mono">{k.prefix}</span>, wide: true },
+        {
+          title: "Permissions",
+          cell: (k) => <span title={k.permissions.join(" ")}>{k.permissions.join(" ")}</span>,
+          wide: true,
+        },
+        {
+          title: "Prefix",
+          cell: (k) => k.prefix && <span class="mono">{k.prefix}</span>,
+          wide: true,
+        },
         { title: "Used", cell: (k) => <Time at={k.used_at} none="never" />, wide: true },
-        { title: "Expires", cell: (k) => <Time at={k.expires_at} none="never" />, wide: true },
-        { title: "Id", cell: (k) => <Copyable value={k.id} label="id">{shortId(k.id)}</Copyable>, wide: true },
+        {
+          title: "Expires",
+          cell: (k) => <Time at={k.expires_at} none="never" />,
+          wide: true,
+        },
+        {
+          title: "Id",
+          cell: (k) => (
+            <Copyable value={k.id} label="id">
+              {shortId(k.id)}
+            </Copyable>
+          ),
+          wide: true,
+        },
         {
           title: "Action",
           cell: (k) =>
@@ -180,7 +240,12 @@ function KeyList({ own }: { own: string }) {
             (k.id === own ? (
               <span class="muted">yours</span>
             ) : (
-              <button type="button" class="danger-text" aria-label={`Revoke ${k.name ?? k.id}`} onClick={() => askRevoke(k)}>
+              <button
+                type="button"
+                class="danger-text"
+                aria-label={`Revoke ${k.name ?? k.id}`}
+                onClick={() => askRevoke(k)}
+              >
                 Revoke…
               </button>
             )),
@@ -202,7 +267,11 @@ export function Keys() {
       <Head title="Keys & tenants">
         {!tenants && <Filter name="tenant" label="Tenant" />}
         {!tenants && can("admin", "admin:key_create") && (
-          <button type="button" class="primary" onClick={() => askKey(tenant || (session?.tenant ?? ""), setCreated)}>
+          <button
+            type="button"
+            class="primary"
+            onClick={() => askKey(tenant || (session?.tenant ?? ""), setCreated)}
+          >
             Create key…
           </button>
         )}

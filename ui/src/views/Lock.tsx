@@ -1,6 +1,19 @@
 // One key: why it is not free, who holds it, who waits, and taking it away.
 import { send } from "../api";
-import { Badge, confirm, Copyable, Empty, ErrorBox, Facts, Head, Json, Loading, Panel, Table, Time } from "../components";
+import {
+  Badge,
+  confirm,
+  Copyable,
+  Empty,
+  ErrorBox,
+  Facts,
+  Head,
+  Json,
+  Loading,
+  Panel,
+  Table,
+  Time,
+} from "../components";
 import { duration, plural } from "../format";
 import { TimeLeft } from "../leases";
 import { useLive } from "../live";
@@ -19,13 +32,14 @@ function askToBreak(key: string, lease: Lease | null): void {
     title: lease ? "Break this lease" : "Break all leases",
     text: (
       <p>
-        {lease ? <code>{lease.holder}</code> : "Each holder"} is told to stop, and why. <code>{key}</code> is free once it
-        has let go, or its lease has run out.
+        {lease ? <code>{lease.holder}</code> : "Each holder"} is told to stop, and why.{" "}
+        <code>{key}</code> is free once it has let go, or its lease has run out.
       </p>
     ),
     fields: (
       <label class="field-check">
-        <input type="checkbox" name="now" /> Free the key at once, even if the holder is still working
+        <input type="checkbox" name="now" /> Free the key at once, even if the holder is still
+        working
       </label>
     ),
     label: "Break",
@@ -45,7 +59,10 @@ function askToBreak(key: string, lease: Lease | null): void {
 function Sentence({ why }: { why: Why }) {
   const first = why.leases[0];
   const more = why.leases.length - 1;
-  if (!first) return <p>The key is free{why.waiters.length > 0 ? ", and offered to the first in line" : ""}.</p>;
+  if (!first)
+    return (
+      <p>The key is free{why.waiters.length > 0 ? ", and offered to the first in line" : ""}.</p>
+    );
   return (
     <p>
       Held by <b class="mono">{first.holder}</b>
@@ -56,7 +73,10 @@ function Sentence({ why }: { why: Why }) {
         </>
       )}
       . It is free in {duration(why.free_in_ms)} unless it is renewed
-      {why.waiters.length > 0 ? `; ${plural(why.waiters.length, "caller waits", "callers wait")}` : "; nobody waits"}.
+      {why.waiters.length > 0
+        ? `; ${plural(why.waiters.length, "caller waits", "callers wait")}`
+        : "; nobody waits"}
+      .
     </p>
   );
 }
@@ -127,7 +147,10 @@ export function Lock({ names }: ViewProps) {
   const { data: why, error, loading } = useLive<Why>("/locks/why", { key });
   return (
     <>
-      <Head title={<Copyable value={key} label="key" mono={false} />} above={{ title: "Locks", href: href("/locks") }}>
+      <Head
+        title={<Copyable value={key} label="key" mono={false} />}
+        above={{ title: "Locks", href: href("/locks") }}
+      >
         <a class="button" href={href("/runs", {}, { key })}>
           Runs of this key
         </a>
@@ -145,12 +168,16 @@ export function Lock({ names }: ViewProps) {
             <Sentence why={why} />
           </Panel>
           {why.leases.length === 0 && (
-            <Empty title="Free">Nobody holds this key. Stay here, and its next holder appears.</Empty>
+            <Empty title="Free">
+              Nobody holds this key. Stay here, and its next holder appears.
+            </Empty>
           )}
           {why.leases.map((l) => (
             <LeasePanel key={l.fence} lease={l} />
           ))}
-          {(why.leases.length > 0 || why.waiters.length > 0) && <WaitersPanel waiters={why.waiters} />}
+          {(why.leases.length > 0 || why.waiters.length > 0) && (
+            <WaitersPanel waiters={why.waiters} />
+          )}
         </>
       )}
     </>

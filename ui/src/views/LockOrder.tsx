@@ -1,6 +1,18 @@
 // The learned lock order: which class of keys is taken while which is held. Classes that are taken
 // in contrary orders can deadlock, and are red.
-import { Badge, Check, Empty, ErrorBox, Filter, Graph, Head, Loading, Panel, Table, type Node } from "../components";
+import {
+  Badge,
+  Check,
+  Empty,
+  ErrorBox,
+  Filter,
+  Graph,
+  Head,
+  Loading,
+  Panel,
+  Table,
+  type Node,
+} from "../components";
 import { plural } from "../format";
 import { readPage, useLoad } from "../live";
 import { useParam } from "../router";
@@ -8,10 +20,12 @@ import type { OrderEdge } from "../types";
 
 const DRAWN = 1000;
 
-const placeOf = (place: string) => (place === "" ? <span class="muted">not named</span> : <code>{place}</code>);
+const placeOf = (place: string) =>
+  place === "" ? <span class="muted">not named</span> : <code>{place}</code>;
 
 const says = (e: OrderEdge): string =>
-  `${e.to} was taken while ${e.from} was held` + (e.from_place || e.to_place ? ` (${e.from_place || "?"}, then ${e.to_place || "?"})` : "");
+  `${e.to} was taken while ${e.from} was held` +
+  (e.from_place || e.to_place ? ` (${e.from_place || "?"}, then ${e.to_place || "?"})` : "");
 
 function nodesOf(edges: OrderEdge[]): Node[] {
   const inverted = new Set(edges.filter((e) => e.inverted).flatMap((e) => [e.from, e.to]));
@@ -31,7 +45,15 @@ function Edges({ edges }: { edges: OrderEdge[] }) {
         { title: "Held, taken at", cell: (e) => placeOf(e.from_place) },
         { title: "Then taken", cell: (e) => e.to },
         { title: "Taken at", cell: (e) => placeOf(e.to_place) },
-        { title: "Judgement", cell: (e) => <Badge state={e.inverted ? "can deadlock" : e.declared ? "declared" : "learned"} tone={e.inverted ? "bad" : "idle"} /> },
+        {
+          title: "Judgement",
+          cell: (e) => (
+            <Badge
+              state={e.inverted ? "can deadlock" : e.declared ? "declared" : "learned"}
+              tone={e.inverted ? "bad" : "idle"}
+            />
+          ),
+        },
       ]}
     />
   );
@@ -40,7 +62,9 @@ function Edges({ edges }: { edges: OrderEdge[] }) {
 export function LockOrder() {
   const [prefix] = useParam("prefix");
   const [only] = useParam("inverted");
-  const { data, error, loading } = useLoad(`order ${prefix}`, (s) => readPage<OrderEdge>("/locks/order", { prefix }, DRAWN, s));
+  const { data, error, loading } = useLoad(`order ${prefix}`, (s) =>
+    readPage<OrderEdge>("/locks/order", { prefix }, DRAWN, s),
+  );
   const edges = (data?.items ?? []).filter((e) => only === "" || e.inverted);
   const inverted = edges.filter((e) => e.inverted);
   return (
@@ -63,8 +87,9 @@ export function LockOrder() {
           {inverted.length > 0 && (
             <div class="error-box" role="alert">
               <p>
-                <strong>{plural(inverted.length, "edge")} on a cycle.</strong> Programs take these classes in contrary
-                orders, which can deadlock. Change one of the two places, or take both keys at once.
+                <strong>{plural(inverted.length, "edge")} on a cycle.</strong> Programs take these
+                classes in contrary orders, which can deadlock. Change one of the two places, or
+                take both keys at once.
               </p>
             </div>
           )}
@@ -72,11 +97,21 @@ export function LockOrder() {
             <Graph
               label="Lock order: an arrow leads from the class that was held to the one that was taken"
               nodes={nodesOf(edges)}
-              edges={edges.map((e) => ({ from: e.from, to: e.to, tone: e.inverted ? "bad" : "idle", title: says(e) }))}
+              edges={edges.map((e) => ({
+                from: e.from,
+                to: e.to,
+                tone: e.inverted ? "bad" : "idle",
+                title: says(e),
+              }))}
             />
           </Panel>
           <Edges edges={[...inverted, ...edges.filter((e) => !e.inverted)]} />
-          {data?.next && <p class="muted">The first {DRAWN.toLocaleString("en-US")} edges are shown: filter by class to see others.</p>}
+          {data?.next && (
+            <p class="muted">
+              The first {DRAWN.toLocaleString("en-US")} edges are shown: filter by class to see
+              others.
+            </p>
+          )}
         </>
       )}
     </>

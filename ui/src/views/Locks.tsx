@@ -33,20 +33,30 @@ function Leases() {
       rowTone={(l) => (isNearEnd(l) ? "bad" : undefined)}
       empty={
         prefix !== "" || ending !== "" ? (
-          <Empty title="No lock matches">Locks appear here when they match the filter. Clear it to see all.</Empty>
+          <Empty title="No lock matches">
+            Locks appear here when they match the filter. Clear it to see all.
+          </Empty>
         ) : (
           <Empty title="Nothing is locked">
-            A lock appears here as soon as a program takes one: with <code>interlock run</code>, the library, or{" "}
-            <code>POST /api/v1/locks/acquire</code>.
+            A lock appears here as soon as a program takes one: with <code>interlock run</code>, the
+            library, or <code>POST /api/v1/locks/acquire</code>.
           </Empty>
         )
       }
       columns={[
         { title: "Key", cell: (l) => l.key, grow: true },
         { title: "Holder", cell: (l) => <Copyable value={l.holder} label="holder" />, wide: true },
-        { title: "State", cell: (l) => <Badge state={l.mode === "exclusive" ? l.state : `${l.state} ${l.mode}`} /> },
+        {
+          title: "State",
+          cell: (l) => <Badge state={l.mode === "exclusive" ? l.state : `${l.state} ${l.mode}`} />,
+        },
         { title: "Age", cell: (l) => duration(l.age_ms), align: "right", wide: true },
-        { title: "Renewed", cell: (l) => `${duration(l.renewed_ms)} ago`, align: "right", wide: true },
+        {
+          title: "Renewed",
+          cell: (l) => `${duration(l.renewed_ms)} ago`,
+          align: "right",
+          wide: true,
+        },
         { title: "Time left", cell: (l) => <TimeLeft of={l} /> },
         { title: "Waiting", cell: (l) => (l.waiters > 0 ? number(l.waiters) : ""), align: "right" },
       ]}
@@ -63,7 +73,11 @@ function Waiting() {
       live={live}
       rowKey={(w) => `${w.key} ${w.ticket}`}
       rowHref={lockHref}
-      empty={<Empty title="Nobody waits">Callers that wait for a key appear here, in the order in which they are served.</Empty>}
+      empty={
+        <Empty title="Nobody waits">
+          Callers that wait for a key appear here, in the order in which they are served.
+        </Empty>
+      }
       columns={[
         { title: "Key", cell: (w) => w.key, grow: true },
         { title: "Who waits", cell: (w) => <Copyable value={w.holder} label="holder" /> },

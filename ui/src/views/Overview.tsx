@@ -87,9 +87,21 @@ function ofRuns(runs: Run[]): Problem[] {
     seen.add(r.key);
     const to = href("/runs/:id", { id: r.id });
     if (r.state === "RUNNING" && isNearEnd(r)) {
-      found.push({ id: r.id, tone: "bad", kind: "Run may be stuck", text: `${r.key}: its lease was not renewed, ${duration(r.remaining_ms)} left`, href: to });
+      found.push({
+        id: r.id,
+        tone: "bad",
+        kind: "Run may be stuck",
+        text: `${r.key}: its lease was not renewed, ${duration(r.remaining_ms)} left`,
+        href: to,
+      });
     } else if (isNewest && ENDED_BADLY.has(r.state)) {
-      found.push({ id: r.id, tone: "bad", kind: `Run ${r.state.toLowerCase()}`, text: r.error === null ? r.key : `${r.key}: ${r.error}`, href: to });
+      found.push({
+        id: r.id,
+        tone: "bad",
+        kind: `Run ${r.state.toLowerCase()}`,
+        text: r.error === null ? r.key : `${r.key}: ${r.error}`,
+        href: to,
+      });
     }
   }
   return found;
@@ -100,10 +112,22 @@ function ofQueues(queues: Queue[]): Problem[] {
   for (const q of queues) {
     const queue = { queue: q.name };
     if (q.failed > 0) {
-      found.push({ id: `dead ${q.name}`, tone: "bad", kind: "Dead jobs", text: `${q.name}: ${plural(q.failed, "job")} with no attempts left`, href: href("/queues/:queue", queue, { tab: "failed" }) });
+      found.push({
+        id: `dead ${q.name}`,
+        tone: "bad",
+        kind: "Dead jobs",
+        text: `${q.name}: ${plural(q.failed, "job")} with no attempts left`,
+        href: href("/queues/:queue", queue, { tab: "failed" }),
+      });
     }
     if (q.paused) {
-      found.push({ id: `paused ${q.name}`, tone: "warn", kind: "Queue paused", text: `${q.name}: ${plural(q.ready, "job is", "jobs are")} waiting${q.reason ? `; ${q.reason}` : ""}`, href: href("/queues/:queue", queue) });
+      found.push({
+        id: `paused ${q.name}`,
+        tone: "warn",
+        kind: "Queue paused",
+        text: `${q.name}: ${plural(q.ready, "job is", "jobs are")} waiting${q.reason ? `; ${q.reason}` : ""}`,
+        href: href("/queues/:queue", queue),
+      });
     }
   }
   return found;
@@ -117,7 +141,10 @@ function ofPipelines(locks: PipelineLock[]): Problem[] {
       tone: "warn",
       kind: "Held for long",
       text: `${l.pipeline_id}: has run for ${duration(l.age_ms)}, more than its alert threshold`,
-      href: l.pipeline_logging_id === null ? href("/locks/:key", { key: `pipeline:${l.pipeline_id}` }) : href("/runs/:id", { id: l.pipeline_logging_id }),
+      href:
+        l.pipeline_logging_id === null
+          ? href("/locks/:key", { key: `pipeline:${l.pipeline_id}` })
+          : href("/runs/:id", { id: l.pipeline_logging_id }),
     }));
 }
 
@@ -137,7 +164,15 @@ function ofOrder(edges: OrderEdge[]): Problem[] {
   const inverted = edges.filter((e) => e.inverted);
   if (inverted.length === 0) return [];
   const names = [...new Set(inverted.flatMap((e) => [e.from, e.to]))];
-  return [{ id: "order", tone: "warn", kind: "Lock order", text: `${names.join(", ")} are taken in contrary orders, which can deadlock`, href: href("/order", {}, { inverted: true }) }];
+  return [
+    {
+      id: "order",
+      tone: "warn",
+      kind: "Lock order",
+      text: `${names.join(", ")} are taken in contrary orders, which can deadlock`,
+      href: href("/order", {}, { inverted: true }),
+    },
+  ];
 }
 
 /** What one kind has beyond SHOWN is told as one more row. */
@@ -145,14 +180,27 @@ function shorten(found: Problem[], list: string): Problem[] {
   const rest = found.length - SHOWN;
   const first = found[SHOWN];
   if (rest <= 0 || !first) return found;
-  return [...found.slice(0, SHOWN), { id: `more ${first.id}`, tone: first.tone, kind: first.kind, text: `and ${number(rest)} more`, href: list }];
+  return [
+    ...found.slice(0, SHOWN),
+    {
+      id: `more ${first.id}`,
+      tone: first.tone,
+      kind: first.kind,
+      text: `and ${number(rest)} more`,
+      href: list,
+    },
+  ];
 }
 
 function Problems({ found, complete }: { found: Problem[]; complete: boolean }) {
   return (
     <Panel title={found.length > 0 ? "Needs attention" : "Attention"}>
       {found.length === 0 ? (
-        <p class="all-well">{complete ? "Nothing needs attention: leases are renewed, no runs failed, no jobs are dead." : "Reading…"}</p>
+        <p class="all-well">
+          {complete
+            ? "Nothing needs attention: leases are renewed, no runs failed, no jobs are dead."
+            : "Reading…"}
+        </p>
       ) : (
         <ul class="attention">
           {found.map((p) => (
@@ -172,7 +220,19 @@ function Problems({ found, complete }: { found: Problem[]; complete: boolean }) 
 
 // ---- counts -------------------------------------------------------------------------------------
 
-function Tile({ title, value, to, note, tone }: { title: string; value: string; to?: string; note?: string | undefined; tone?: "bad" | undefined }) {
+function Tile({
+  title,
+  value,
+  to,
+  note,
+  tone,
+}: {
+  title: string;
+  value: string;
+  to?: string;
+  note?: string | undefined;
+  tone?: "bad" | undefined;
+}) {
   const inside = (
     <>
       <span class="tile-title">{title}</span>
@@ -180,10 +240,17 @@ function Tile({ title, value, to, note, tone }: { title: string; value: string; 
       {note !== undefined && <span class="muted">{note}</span>}
     </>
   );
-  return to === undefined ? <div class="tile">{inside}</div> : <a class="tile" href={to}>{inside}</a>;
+  return to === undefined ? (
+    <div class="tile">{inside}</div>
+  ) : (
+    <a class="tile" href={to}>
+      {inside}
+    </a>
+  );
 }
 
-const sum = (samples: Sample[], of: (s: Sample) => number): number => samples.reduce((n, s) => n + of(s), 0);
+const sum = (samples: Sample[], of: (s: Sample) => number): number =>
+  samples.reduce((n, s) => n + of(s), 0);
 
 function Tiles({ counts: c, samples }: { counts: Counts; samples: Sample[] }) {
   const conflicts = sum(samples, (s) => s.conflicts);
@@ -205,9 +272,22 @@ function Tiles({ counts: c, samples }: { counts: Counts; samples: Sample[] }) {
       <Tile title="Jobs ready" value={few(c.jobs_ready)} to={href("/queues")} />
       <Tile title="Jobs running" value={few(c.jobs_running)} to={href("/queues")} />
       <Tile title="Jobs scheduled" value={few(c.jobs_scheduled)} to={href("/queues")} />
-      <Tile title="Dead jobs" value={few(c.jobs_dead)} to={href("/queues")} tone={c.jobs_dead.n > 0 ? "bad" : undefined} />
-      <Tile title="Conflict rate" value={percent(conflicts, attempts)} note={`of ${plural(attempts, "attempt")}, last hour`} />
-      <Tile title="Cache hit rate" value={percent(hits, looks)} note={`of ${plural(looks, "look-up")}, last hour`} />
+      <Tile
+        title="Dead jobs"
+        value={few(c.jobs_dead)}
+        to={href("/queues")}
+        tone={c.jobs_dead.n > 0 ? "bad" : undefined}
+      />
+      <Tile
+        title="Conflict rate"
+        value={percent(conflicts, attempts)}
+        note={`of ${plural(attempts, "attempt")}, last hour`}
+      />
+      <Tile
+        title="Cache hit rate"
+        value={percent(hits, looks)}
+        note={`of ${plural(looks, "look-up")}, last hour`}
+      />
     </div>
   );
 }
@@ -217,15 +297,44 @@ function Tiles({ counts: c, samples }: { counts: Counts; samples: Sample[] }) {
 function Charts({ interval_ms, samples }: Samples) {
   const times = samples.map((s) => s.at_ms / 1000);
   const seconds = interval_ms / 1000;
-  const now = (label: string, color: Series["color"], of: (s: Sample) => number): Series => ({ label, color, values: samples.map(of) });
-  const rate = (label: string, color: Series["color"], of: (s: Sample) => number): Series => now(label, color, (s) => of(s) / seconds);
+  const now = (label: string, color: Series["color"], of: (s: Sample) => number): Series => ({
+    label,
+    color,
+    values: samples.map(of),
+  });
+  const rate = (label: string, color: Series["color"], of: (s: Sample) => number): Series =>
+    now(label, color, (s) => of(s) / seconds);
   return (
     <div class="charts">
-      <Chart title="Held and running" times={times} series={[now("locks", 1, (s) => s.locks), now("runs", 2, (s) => s.runs)]} />
-      <Chart title="Jobs" times={times} series={[now("ready", 1, (s) => s.jobs_ready), now("running", 2, (s) => s.jobs_running), now("dead", "bad", (s) => s.jobs_dead)]} />
-      <Chart title="Locks per second" times={times} series={[rate("granted", 1, (s) => s.acquires), rate("conflicts", 3, (s) => s.conflicts)]} />
-      <Chart title="Cache per second" times={times} series={[rate("hits", 5, (s) => s.cache_hits), rate("misses", 3, (s) => s.cache_misses)]} />
-      <Chart title="Requests per second" times={times} series={[rate("requests", 4, (s) => s.requests)]} />
+      <Chart
+        title="Held and running"
+        times={times}
+        series={[now("locks", 1, (s) => s.locks), now("runs", 2, (s) => s.runs)]}
+      />
+      <Chart
+        title="Jobs"
+        times={times}
+        series={[
+          now("ready", 1, (s) => s.jobs_ready),
+          now("running", 2, (s) => s.jobs_running),
+          now("dead", "bad", (s) => s.jobs_dead),
+        ]}
+      />
+      <Chart
+        title="Locks per second"
+        times={times}
+        series={[rate("granted", 1, (s) => s.acquires), rate("conflicts", 3, (s) => s.conflicts)]}
+      />
+      <Chart
+        title="Cache per second"
+        times={times}
+        series={[rate("hits", 5, (s) => s.cache_hits), rate("misses", 3, (s) => s.cache_misses)]}
+      />
+      <Chart
+        title="Requests per second"
+        times={times}
+        series={[rate("requests", 4, (s) => s.requests)]}
+      />
     </div>
   );
 }
@@ -274,7 +383,10 @@ export function Overview() {
         <ErrorBox error={hour.error} title="Cannot read the samples" />
         {hour.data && samples.length > 1 && <Charts {...hour.data} />}
         {hour.data && samples.length <= 1 && (
-          <Empty title="No samples yet">The server counts every ten seconds from the first request on: charts appear in a moment.</Empty>
+          <Empty title="No samples yet">
+            The server counts every ten seconds from the first request on: charts appear in a
+            moment.
+          </Empty>
         )}
       </Panel>
     </>

@@ -34,7 +34,10 @@ function Problems({ loaded, onClose }: { loaded: Loaded; onClose: () => void }) 
 function NoPipelines() {
   return (
     <Empty title="No pipelines">
-      <p>Put a YAML file into a folder per tenant, start the server with it, and reload the files after a change:</p>
+      <p>
+        Put a YAML file into a folder per tenant, start the server with it, and reload the files
+        after a change:
+      </p>
       <Command>
         {`mkdir -p pipelines/TENANT
 cat >pipelines/TENANT/hello.yml <<'END'
@@ -71,7 +74,10 @@ export function Pipelines() {
     try {
       const now = await send<Loaded>("POST", "/pipelines/reload");
       setLoaded(now.bad_files > 0 ? now : undefined);
-      notify(now.bad_files > 0 ? "bad" : "ok", `${plural(now.pipelines, "pipeline")} loaded, ${now.changed} changed, ${plural(now.bad_files, "invalid file")}`);
+      notify(
+        now.bad_files > 0 ? "bad" : "ok",
+        `${plural(now.pipelines, "pipeline")} loaded, ${now.changed} changed, ${plural(now.bad_files, "invalid file")}`,
+      );
     } catch (e) {
       notify("bad", explain(e));
     }
@@ -94,14 +100,25 @@ export function Pipelines() {
         live={live}
         rowKey={(p) => p.pipeline_id}
         rowHref={(p) => href("/pipelines/:id", { id: p.pipeline_id })}
-        rowTone={(p) => (p.last_run && ["FAILED", "TIMEOUT"].includes(p.last_run.status) ? "bad" : undefined)}
+        rowTone={(p) =>
+          p.last_run && ["FAILED", "TIMEOUT"].includes(p.last_run.status) ? "bad" : undefined
+        }
         empty={<NoPipelines />}
         columns={[
           { title: "Pipeline", cell: (p) => p.pipeline_id },
           { title: "Description", cell: (p) => p.description, grow: true, wide: true },
           { title: "Last run", cell: (p) => <LastRun run={p.last_run} /> },
-          { title: "Took", cell: (p) => duration(p.last_run?.duration_ms), align: "right", wide: true },
-          { title: "Schedule", cell: (p) => p.schedule && <span class="mono">{p.schedule}</span>, wide: true },
+          {
+            title: "Took",
+            cell: (p) => duration(p.last_run?.duration_ms),
+            align: "right",
+            wide: true,
+          },
+          {
+            title: "Schedule",
+            cell: (p) => p.schedule && <span class="mono">{p.schedule}</span>,
+            wide: true,
+          },
           { title: "Next run", cell: (p) => p.schedule && <Time at={p.next_run_at} /> },
         ]}
       />

@@ -1,6 +1,18 @@
 // One queue: its jobs by state, pausing, retrying what is dead, its settings.
 import { send } from "../api";
-import { Badge, confirm, Empty, ErrorBox, Facts, Head, List, Loading, Panel, Tabs, Time } from "../components";
+import {
+  Badge,
+  confirm,
+  Empty,
+  ErrorBox,
+  Facts,
+  Head,
+  List,
+  Loading,
+  Panel,
+  Tabs,
+  Time,
+} from "../components";
 import { duration, number, plural } from "../format";
 import { type Page, readPage, useList, useLive } from "../live";
 import { href, useParam } from "../router";
@@ -46,7 +58,11 @@ interface Results {
 async function retryAll(queue: string): Promise<string> {
   const ids: string[] = [];
   for (let cursor: string | null = null, first = true; first || cursor !== null; first = false) {
-    const page: Page<Job> = await readPage<Job>(`${pathOf(queue)}/jobs`, { state: "FAILED", cursor }, BATCH);
+    const page: Page<Job> = await readPage<Job>(
+      `${pathOf(queue)}/jobs`,
+      { state: "FAILED", cursor },
+      BATCH,
+    );
     ids.push(...page.items.map((j) => j.id));
     cursor = page.next;
   }
@@ -96,7 +112,8 @@ function countOf(q: QueueInfo, state: JobState): string | undefined {
 
 const EMPTY: Record<string, string> = {
   FAILED: "A job is dead when it has no attempts left. None is.",
-  RUNNING: "No worker has claimed a job. Workers claim with interlock queue work, or POST /queues/…/claim.",
+  RUNNING:
+    "No worker has claimed a job. Workers claim with interlock queue work, or POST /queues/…/claim.",
   SCHEDULED: "Jobs with a delay, and those that wait for their next attempt, appear here.",
 };
 
@@ -109,14 +126,20 @@ function Jobs({ queue, state }: { queue: string; state: string }) {
       rowKey={(j) => j.id}
       rowHref={(j) => href("/jobs/:id", { id: j.id })}
       rowTone={(j) => jobTone(j)}
-      empty={<Empty title="No such jobs">{EMPTY[state] ?? "Jobs in this state appear here."}</Empty>}
+      empty={
+        <Empty title="No such jobs">{EMPTY[state] ?? "Jobs in this state appear here."}</Empty>
+      }
       columns={[
         { title: "Job", cell: (j) => <span class="mono">{j.id}</span> },
         { title: "State", cell: (j) => <Badge state={j.state} /> },
         { title: "Attempt", cell: (j) => `${j.attempt} of ${j.max_attempts}`, align: "right" },
         { title: "Due", cell: (j) => <Time at={j.run_at} />, align: "right", wide: true },
         { title: "Worker", cell: (j) => j.worker ?? "–", wide: true },
-        { title: "Error or progress", cell: (j) => j.error ?? j.message ?? (j.progress === null ? "" : `${j.progress} %`), grow: true },
+        {
+          title: "Error or progress",
+          cell: (j) => j.error ?? j.message ?? (j.progress === null ? "" : `${j.progress} %`),
+          grow: true,
+        },
         {
           title: "Actions",
           align: "right",
@@ -162,7 +185,10 @@ function Settings({ q }: { q: QueueInfo }) {
             ["Lease of a claim", duration(s.lease_ms)],
             ["Backoff", `${duration(s.backoff_ms)} to ${duration(s.backoff_max_ms)}`],
             ["Running per group", s.group_limit === null ? "any number" : number(s.group_limit)],
-            ["Rate", s.rate_n === null ? "no limit" : `${number(s.rate_n)} per ${duration(s.rate_ms)}`],
+            [
+              "Rate",
+              s.rate_n === null ? "no limit" : `${number(s.rate_n)} per ${duration(s.rate_ms)}`,
+            ],
             ["Ended jobs are kept", keep(s.keep_ms)],
             ["Dead jobs are kept", keep(s.keep_failed_ms)],
           ]}
@@ -209,11 +235,19 @@ export function Queue({ names }: ViewProps) {
             label="Jobs by state"
             tabs={[
               { id: "all", title: "All" },
-              ...NAMES.map(([id, title]) => ({ id: id.toLowerCase(), title, count: countOf(q, id) })),
+              ...NAMES.map(([id, title]) => ({
+                id: id.toLowerCase(),
+                title,
+                count: countOf(q, id),
+              })),
               { id: "settings", title: "Totals & settings" },
             ]}
           />
-          {tab === "settings" ? <Settings q={q} /> : <Jobs queue={name} state={tab.toUpperCase()} />}
+          {tab === "settings" ? (
+            <Settings q={q} />
+          ) : (
+            <Jobs queue={name} state={tab.toUpperCase()} />
+          )}
         </>
       )}
     </>

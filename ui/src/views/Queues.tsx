@@ -33,13 +33,32 @@ export function Queues() {
         }
         columns={[
           { title: "Queue", cell: (q) => q.name, grow: true },
-          { title: "State", cell: (q) => <Badge state={q.paused ? "paused" : "open"} title={q.reason ?? undefined} /> },
+          {
+            title: "State",
+            cell: (q) => (
+              <Badge state={q.paused ? "paused" : "open"} title={q.reason ?? undefined} />
+            ),
+          },
           { title: "Ready", cell: (q) => count(q.ready), align: "right" },
-          { title: "Oldest", cell: (q) => (q.ready > 0 ? duration(q.oldest_ms) : "–"), align: "right", wide: true },
+          {
+            title: "Oldest",
+            cell: (q) => (q.ready > 0 ? duration(q.oldest_ms) : "–"),
+            align: "right",
+            wide: true,
+          },
           { title: "Running", cell: (q) => count(q.running), align: "right" },
           { title: "Scheduled", cell: (q) => count(q.scheduled), align: "right", wide: true },
-          { title: "Dead", cell: (q) => (q.failed > 0 ? <Badge state={number(q.failed)} tone="bad" /> : count(0)), align: "right" },
-          { title: "Completed", cell: (q) => number(q.totals.completed), align: "right", wide: true },
+          {
+            title: "Dead",
+            cell: (q) => (q.failed > 0 ? <Badge state={number(q.failed)} tone="bad" /> : count(0)),
+            align: "right",
+          },
+          {
+            title: "Completed",
+            cell: (q) => number(q.totals.completed),
+            align: "right",
+            wide: true,
+          },
           { title: "Workers", cell: (q) => count(q.workers), align: "right", wide: true },
         ]}
       />

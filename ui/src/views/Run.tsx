@@ -2,7 +2,21 @@
 // again. What a pipeline adds to a run comes from the routes of pipelines.
 import { act } from "../act";
 import { send } from "../api";
-import { Badge, confirm, Copyable, ErrorBox, Facts, Head, Json, Loading, Output, Panel, Table, Time, Timeline } from "../components";
+import {
+  Badge,
+  confirm,
+  Copyable,
+  ErrorBox,
+  Facts,
+  Head,
+  Json,
+  Loading,
+  Output,
+  Panel,
+  Table,
+  Time,
+  Timeline,
+} from "../components";
 import { bytes, duration, plural } from "../format";
 import { TimeLeft } from "../leases";
 import { useLive } from "../live";
@@ -36,7 +50,12 @@ interface PipelineRun {
   node: string | null;
   renewals: number;
   renewed_at: string | null;
-  joined: { at: string | null; trigger_by: string | null; trigger_type: string | null; request_id: string | null }[];
+  joined: {
+    at: string | null;
+    trigger_by: string | null;
+    trigger_type: string | null;
+    request_id: string | null;
+  }[];
   steps: Step[];
 }
 
@@ -49,7 +68,10 @@ function askToCancel(r: RunInfo): void {
   const path = `/runs/${encodeURIComponent(r.id)}`;
   confirm({
     title: "Cancel this run",
-    text: r.state === "PENDING" ? "It has not started, and will not." : "It is asked to stop; its processes are ended if it does not.",
+    text:
+      r.state === "PENDING"
+        ? "It has not started, and will not."
+        : "It is asked to stop; its processes are ended if it does not.",
     label: "Cancel run",
     danger: true,
     reason: "required",
@@ -64,12 +86,16 @@ function askToCancel(r: RunInfo): void {
 const canCancel = (r: RunInfo): boolean =>
   isLive(r) &&
   !r.cancelled &&
-  (r.key.startsWith(PIPELINE) ? can("write", "pipeline:run_cancel") : can("operator", "run:cancel"));
+  (r.key.startsWith(PIPELINE)
+    ? can("write", "pipeline:run_cancel")
+    : can("operator", "run:cancel"));
 
 /** Starts what this run was once more, and goes to the new run. */
 async function runAgain(r: RunInfo, of: PipelineRun | undefined): Promise<void> {
   if (r.key.startsWith(CHECK)) {
-    const answer = await act<{ items: { run_id: string | null }[] }>("POST", "/checks/run", { names: [r.key.slice(CHECK.length)] });
+    const answer = await act<{ items: { run_id: string | null }[] }>("POST", "/checks/run", {
+      names: [r.key.slice(CHECK.length)],
+    });
     const id = answer?.items[0]?.run_id;
     if (id) navigate(href("/runs/:id", { id }));
     return;
@@ -86,7 +112,8 @@ async function runAgain(r: RunInfo, of: PipelineRun | undefined): Promise<void> 
 
 const canRunAgain = (r: RunInfo): boolean =>
   !isLive(r) &&
-  ((r.key.startsWith(PIPELINE) && can("write", "pipeline:run")) || (r.key.startsWith(CHECK) && can("operator", "check:run")));
+  ((r.key.startsWith(PIPELINE) && can("write", "pipeline:run")) ||
+    (r.key.startsWith(CHECK) && can("operator", "check:run")));
 
 function Steps({ steps }: { steps: Step[] }) {
   const failed = steps.filter((s) => s.error_message !== null);
@@ -100,7 +127,12 @@ function Steps({ steps }: { steps: Step[] }) {
           note: s.attempt > 1 ? `${s.type}, attempt ${s.attempt}` : s.type,
           state: s.status,
           duration_ms: s.duration_ms,
-          spans: s.attempts.map((a) => ({ state: a.status, start: a.start_time, end: a.end_time, title: `attempt ${a.attempt} ${a.status.toLowerCase()}` })),
+          spans: s.attempts.map((a) => ({
+            state: a.status,
+            start: a.start_time,
+            end: a.end_time,
+            title: `attempt ${a.attempt} ${a.status.toLowerCase()}`,
+          })),
         }))}
       />
       {failed.map((s) => (
@@ -123,7 +155,11 @@ function Joined({ joined }: { joined: PipelineRun["joined"] }) {
           { title: "When", cell: (j) => <Time at={j.at} /> },
           { title: "By", cell: (j) => j.trigger_by ?? "–" },
           { title: "Trigger", cell: (j) => j.trigger_type ?? "–", wide: true },
-          { title: "Request", cell: (j) => <Copyable value={j.request_id ?? "–"} label="request id" />, wide: true },
+          {
+            title: "Request",
+            cell: (j) => <Copyable value={j.request_id ?? "–"} label="request id" />,
+            wide: true,
+          },
         ]}
       />
     </Panel>
@@ -136,12 +172,20 @@ function About({ run, of }: { run: RunInfo; of: PipelineRun | undefined }) {
       <Facts
         of={[
           ["State", <Badge state={run.state} />],
-          ["Progress", isLive(run) && (run.stage !== null || run.progress !== null) && <Progress of={run} />],
+          [
+            "Progress",
+            isLive(run) && (run.stage !== null || run.progress !== null) && <Progress of={run} />,
+          ],
           ["Lease", run.state === "RUNNING" && <TimeLeft of={run} />],
           ["Place in line", run.state === "PENDING" && run.position > 0 && run.position],
           ["Key", <a href={href("/locks/:key", { key: run.key })}>{run.key}</a>],
           ["Run", <Copyable value={run.id} label="run id" />],
-          ["Trigger", run.by !== null && run.by !== run.trigger ? `${run.trigger ?? "–"} by ${run.by}` : run.trigger],
+          [
+            "Trigger",
+            run.by !== null && run.by !== run.trigger
+              ? `${run.trigger ?? "–"} by ${run.by}`
+              : run.trigger,
+          ],
           ["Created", <Time at={run.created_at} />],
           ["Started", <Time at={run.started_at} none="not yet" />],
           ["Ended", run.ended_at !== null && <Time at={run.ended_at} />],
@@ -163,7 +207,11 @@ export function Run({ names }: ViewProps) {
   const id = names["id"] ?? "";
   const { data: run, error, loading } = useLive<RunInfo>(`/runs/${encodeURIComponent(id)}`);
   const isPipeline = run?.key.startsWith(PIPELINE) ?? false;
-  const { data: of } = useLive<PipelineRun>(`/pipelines/runs/${encodeURIComponent(id)}`, {}, { when: isPipeline });
+  const { data: of } = useLive<PipelineRun>(
+    `/pipelines/runs/${encodeURIComponent(id)}`,
+    {},
+    { when: isPipeline },
+  );
   return (
     <>
       <Head title={run?.key ?? "Run"} above={{ title: "Runs", href: href("/runs") }}>

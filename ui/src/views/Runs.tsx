@@ -14,7 +14,11 @@ const STATES = [
   { value: "CANCELLED", title: "cancelled" },
 ];
 
-export function Progress({ of }: { of: { stage: string | null; progress: number | null; state: string } }) {
+export function Progress({
+  of,
+}: {
+  of: { stage: string | null; progress: number | null; state: string };
+}) {
   if (of.state !== "RUNNING") return <span class="muted">{of.stage ?? ""}</span>;
   if (of.progress === null) return <span>{of.stage ?? ""}</span>;
   return <Bar share={of.progress / 100} text={of.stage ?? `${of.progress} %`} label="Progress" />;
@@ -29,7 +33,11 @@ export function Runs() {
     <>
       <Head title="Runs">
         {key !== "" && (
-          <button type="button" onClick={() => setKey("")} aria-label={`Show runs of all keys, not only ${key}`}>
+          <button
+            type="button"
+            onClick={() => setKey("")}
+            aria-label={`Show runs of all keys, not only ${key}`}
+          >
             Key: {key} ×
           </button>
         )}
@@ -43,22 +51,50 @@ export function Runs() {
         rowHref={(r) => href("/runs/:id", { id: r.id })}
         empty={
           prefix !== "" || key !== "" || state !== "" ? (
-            <Empty title="No run matches">Runs appear here when they match the filter. Clear it to see all.</Empty>
+            <Empty title="No run matches">
+              Runs appear here when they match the filter. Clear it to see all.
+            </Empty>
           ) : (
             <Empty title="Nothing has run yet">
-              Runs are recorded by <code>interlock run --record</code>, by pipelines, ingestions and checks, and by{" "}
-              <code>POST /api/v1/runs</code>.
+              Runs are recorded by <code>interlock run --record</code>, by pipelines, ingestions and
+              checks, and by <code>POST /api/v1/runs</code>.
             </Empty>
           )
         }
         columns={[
           { title: "Key", cell: (r) => r.key, grow: true },
-          { title: "State", cell: (r) => <Badge state={r.cancelled && r.state === "RUNNING" ? "stopping" : r.state} tone={r.cancelled && r.state === "RUNNING" ? "warn" : undefined} title={r.error ?? undefined} /> },
+          {
+            title: "State",
+            cell: (r) => (
+              <Badge
+                state={r.cancelled && r.state === "RUNNING" ? "stopping" : r.state}
+                tone={r.cancelled && r.state === "RUNNING" ? "warn" : undefined}
+                title={r.error ?? undefined}
+              />
+            ),
+          },
           { title: "Stage", cell: (r) => <Progress of={r} />, wide: true },
           { title: "Trigger", cell: (r) => r.trigger ?? "–", wide: true },
-          { title: "By", cell: (r) => r.by ?? "–", wide: true },
-          { title: "Joined", cell: (r) => (r.joined > 0 ? r.joined : ""), align: "right", wide: true },
-          { title: "Started", cell: (r) => <Time at={r.started_at ?? r.created_at} />, align: "right" },
+          {
+            title: "By",
+            cell: (r) => (
+              <span class="short" title={r.by ?? undefined}>
+                {r.by ?? "–"}
+              </span>
+            ),
+            wide: true,
+          },
+          {
+            title: "Joined",
+            cell: (r) => (r.joined > 0 ? r.joined : ""),
+            align: "right",
+            wide: true,
+          },
+          {
+            title: "Started",
+            cell: (r) => <Time at={r.started_at ?? r.created_at} />,
+            align: "right",
+          },
           { title: "Took", cell: (r) => duration(r.duration_ms), align: "right", wide: true },
         ]}
       />

@@ -1,5 +1,18 @@
 // The server as it is: version, engine, load; the configuration in force and where it comes from.
-import { Badge, Check, Copyable, Empty, ErrorBox, Facts, Filter, Head, Loading, Panel, Table, Time } from "../components";
+import {
+  Badge,
+  Check,
+  Copyable,
+  Empty,
+  ErrorBox,
+  Facts,
+  Filter,
+  Head,
+  Loading,
+  Panel,
+  Table,
+  Time,
+} from "../components";
 import { duration, number } from "../format";
 import { type Page, useLive } from "../live";
 import { useParam } from "../router";
@@ -65,7 +78,8 @@ function SignedIn({ session: s }: { session: Session }) {
   );
 }
 
-const origin = (s: Setting): string => (s.source.includes("/") ? s.source.replace(/^.*\//, "") : s.source);
+const origin = (s: Setting): string =>
+  s.source.includes("/") ? s.source.replace(/^.*\//, "") : s.source;
 
 function Configuration() {
   const [search] = useParam("search");
@@ -73,7 +87,9 @@ function Configuration() {
   const { data, error, loading } = useLive<Page<Setting>>("/admin/config", {}, { every: 10_000 });
   const lower = search.toLowerCase();
   const rows = (data?.items ?? []).filter(
-    (s) => (changed === "" || s.source !== "default") && `${s.key} ${s.value} ${s.env ?? ""}`.toLowerCase().includes(lower),
+    (s) =>
+      (changed === "" || s.source !== "default") &&
+      `${s.key} ${s.value} ${s.env ?? ""}`.toLowerCase().includes(lower),
   );
   return (
     <Panel
@@ -97,9 +113,30 @@ function Configuration() {
             rowKey={(s) => s.key}
             columns={[
               { title: "Key", cell: (s) => <span class="mono">{s.key}</span> },
-              { title: "Value", cell: (s) => (s.value === "" ? <span class="muted">empty</span> : <Copyable value={s.value} label={s.key} />), grow: true },
-              { title: "Origin", cell: (s) => (s.source === "default" ? <span class="muted">default</span> : <span title={s.source}>{origin(s)}</span>) },
-              { title: "Variable", cell: (s) => <span class="mono">{s.env}</span>, wide: true },
+              {
+                title: "Value",
+                cell: (s) =>
+                  s.value === "" ? (
+                    <span class="muted">empty</span>
+                  ) : (
+                    <Copyable value={s.value} label={s.key} />
+                  ),
+                grow: true,
+              },
+              {
+                title: "Origin",
+                cell: (s) =>
+                  s.source === "default" ? (
+                    <span class="muted">default</span>
+                  ) : (
+                    <span title={s.source}>{origin(s)}</span>
+                  ),
+              },
+              {
+                title: "Variable",
+                cell: (s) => <span class="mono">{s.env}</span>,
+                wide: true,
+              },
             ]}
           />
         ))}

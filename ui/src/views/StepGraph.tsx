@@ -24,7 +24,11 @@ export function StepGraph({ steps, run }: StepGraphProps) {
       label={`${plural(steps.length, "step")} on ${plural(levels, "level")}, from left to right`}
       nodes={steps.map((s) => {
         const ran = state.get(s.step_id);
-        return { id: s.step_id, note: noteOf(s, ran), tone: ran && ran.status !== "SKIPPED" ? toneOf(ran.status) : "idle" };
+        return {
+          id: s.step_id,
+          note: noteOf(s, ran),
+          tone: ran && ran.status !== "SKIPPED" ? toneOf(ran.status) : "idle",
+        };
       })}
       edges={steps.flatMap((s) => s.depends_on.map((from) => ({ from, to: s.step_id })))}
     />

@@ -27,12 +27,15 @@ const LIMITS: [string, string][] = [
   ["bytes", "Stored bytes"],
 ];
 
-const limitText = (name: string, value: number): string => (name === "bytes" ? bytes(value) : number(value));
+const limitText = (name: string, value: number): string =>
+  name === "bytes" ? bytes(value) : number(value);
 
 /** The limits that differ from the server's defaults. */
 function limitsOf(tenant: Tenant): string {
   const own = LIMITS.filter(([name]) => (tenant.limits[name] ?? 0) > 0);
-  return own.map(([name, title]) => `${title.toLowerCase()}: ${limitText(name, tenant.limits[name] ?? 0)}`).join(", ");
+  return own
+    .map(([name, title]) => `${title.toLowerCase()}: ${limitText(name, tenant.limits[name] ?? 0)}`)
+    .join(", ");
 }
 
 function Fields({ tenant }: { tenant: Tenant | undefined }) {
@@ -43,19 +46,40 @@ function Fields({ tenant }: { tenant: Tenant | undefined }) {
           <span>
             Id <span class="muted">(small letters, digits and _)</span>
           </span>
-          <input type="text" name="id" required pattern="[a-z0-9_]+" maxLength={64} autocomplete="off" spellcheck={false} />
+          <input
+            type="text"
+            name="id"
+            required
+            pattern="[a-z0-9_]+"
+            maxLength={64}
+            autocomplete="off"
+            spellcheck={false}
+          />
         </label>
       )}
       <label class="field">
         <span>Name</span>
-        <input type="text" name="name" defaultValue={tenant?.name ?? ""} required={tenant !== undefined} maxLength={128} autocomplete="off" />
+        <input
+          type="text"
+          name="name"
+          defaultValue={tenant?.name ?? ""}
+          required={tenant !== undefined}
+          maxLength={128}
+          autocomplete="off"
+        />
       </label>
       <p class="note">Limits; 0 is the server's default.</p>
       <div class="limits">
         {LIMITS.map(([name, title]) => (
           <label key={name} class="field">
             <span>{title}</span>
-            <input type="number" name={name} min={0} required defaultValue={String(tenant?.limits[name] ?? 0)} />
+            <input
+              type="number"
+              name={name}
+              min={0}
+              required
+              defaultValue={String(tenant?.limits[name] ?? 0)}
+            />
           </label>
         ))}
       </div>
@@ -73,7 +97,9 @@ function bodyOf(form: FormData): { name?: string; limits: Record<string, number>
 export function askTenant(tenant: Tenant | undefined): void {
   confirm({
     title: tenant ? `Tenant ${tenant.id}` : "Create a tenant",
-    text: tenant ? "Changes count within a second." : "A tenant sees its own locks, runs, queues and values only.",
+    text: tenant
+      ? "Changes count within a second."
+      : "A tenant sees its own locks, runs, queues and values only.",
     label: tenant ? "Save" : "Create tenant",
     fields: <Fields tenant={tenant} />,
     run: async (_, form) => {
@@ -95,17 +121,33 @@ export function Tenants() {
       label="Tenants"
       live={live}
       rowKey={(t) => t.id}
-      empty={<Empty title="No tenants">Create one with the button above, or with `interlock tenant create`.</Empty>}
+      empty={
+        <Empty title="No tenants">
+          Create one with the button above, or with `interlock tenant create`.
+        </Empty>
+      }
       columns={[
-        { title: "Tenant", cell: (t) => <a href={href("/keys", {}, { tenant: t.id })}>{t.id}</a> },
+        {
+          title: "Tenant",
+          cell: (t) => <a href={href("/keys", {}, { tenant: t.id })}>{t.id}</a>,
+        },
         { title: "Name", cell: (t) => t.name },
-        { title: "Own limits", cell: (t) => limitsOf(t) || <span class="muted">none</span>, grow: true, wide: true },
+        {
+          title: "Own limits",
+          cell: (t) => limitsOf(t) || <span class="muted">none</span>,
+          grow: true,
+          wide: true,
+        },
         { title: "Created", cell: (t) => <Time at={t.created_at} />, wide: true },
         {
           title: "Action",
           cell: (t) =>
             can("admin", "admin:tenant_set") && (
-              <button type="button" aria-label={`Change tenant ${t.id}`} onClick={() => askTenant(t)}>
+              <button
+                type="button"
+                aria-label={`Change tenant ${t.id}`}
+                onClick={() => askTenant(t)}
+              >
                 Change…
               </button>
             ),

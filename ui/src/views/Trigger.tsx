@@ -7,15 +7,24 @@ import { Badge, Panel, Time } from "../components";
 import { shortId } from "../format";
 import { refresh, useLive } from "../live";
 import { href } from "../router";
-import { isId, type Parameter, type PipelineFull, type PipelineRun, type Triggered } from "./pipeline_types";
+import {
+  isId,
+  type Parameter,
+  type PipelineFull,
+  type PipelineRun,
+  type Triggered,
+} from "./pipeline_types";
 
 /** What the last trigger got; `run` is an id, or the name of another holder. */
-type Outcome = { kind: "started" | "found" | "refused"; run: string; text: string } | { kind: "failed"; text: string };
+type Outcome =
+  | { kind: "started" | "found" | "refused"; run: string; text: string }
+  | { kind: "failed"; text: string };
 
 function outcomeOf(e: unknown): Outcome {
   if (e instanceof ApiError) {
     const held = e.details["pipeline_logging_id"] ?? e.details["run_id"] ?? e.details["holder"];
-    if (e.code === "LOCK_HELD" && typeof held === "string") return { kind: "refused", run: held, text: e.message };
+    if (e.code === "LOCK_HELD" && typeof held === "string")
+      return { kind: "refused", run: held, text: e.message };
   }
   return { kind: "failed", text: explain(e) };
 }
@@ -36,12 +45,20 @@ const FOUND: Record<string, string> = {
 
 function RunLine({ id, children }: { id: string; children: ComponentChildren }) {
   const known = isId(id);
-  const { data } = useLive<PipelineRun>(`/pipelines/runs/${encodeURIComponent(id)}`, {}, { when: known });
+  const { data } = useLive<PipelineRun>(
+    `/pipelines/runs/${encodeURIComponent(id)}`,
+    {},
+    { when: known },
+  );
   return (
     <>
       <p>{children}</p>
       <p class="inline">
-        {known ? <a href={href("/runs/:id", { id })}>Run {shortId(id)}</a> : <span class="mono">{id}</span>}
+        {known ? (
+          <a href={href("/runs/:id", { id })}>Run {shortId(id)}</a>
+        ) : (
+          <span class="mono">{id}</span>
+        )}
         {data && (
           <>
             <Badge state={data.status} title={data.error_message ?? undefined} />
@@ -60,7 +77,11 @@ function RunLine({ id, children }: { id: string; children: ComponentChildren }) 
 function Result({ outcome, onConflict }: { outcome: Outcome; onConflict: string }) {
   if (outcome.kind === "failed") return <p class="error-text">{outcome.text}</p>;
   const text =
-    outcome.kind === "started" ? "Started." : outcome.kind === "refused" ? outcome.text : (FOUND[onConflict] ?? FOUND["join"]);
+    outcome.kind === "started"
+      ? "Started."
+      : outcome.kind === "refused"
+        ? outcome.text
+        : (FOUND[onConflict] ?? FOUND["join"]);
   return <RunLine id={outcome.run}>{text}</RunLine>;
 }
 
@@ -69,9 +90,20 @@ function Field({ parameter: p }: { parameter: Parameter }) {
     <label class="field">
       <span>
         {p.name}
-        {!p.required && <span class="muted"> (default: {p.default === "" || p.default === null ? "empty" : p.default})</span>}
+        {!p.required && (
+          <span class="muted">
+            {" "}
+            (default: {p.default === "" || p.default === null ? "empty" : p.default})
+          </span>
+        )}
       </span>
-      <input type="text" name={`p.${p.name}`} required={p.required} autocomplete="off" spellcheck={false} />
+      <input
+        type="text"
+        name={`p.${p.name}`}
+        required={p.required}
+        autocomplete="off"
+        spellcheck={false}
+      />
     </label>
   );
 }
@@ -79,7 +111,9 @@ function Field({ parameter: p }: { parameter: Parameter }) {
 /** The parameters that were filled in. */
 function parametersOf(form: FormData): Record<string, string> {
   const given = [...form.entries()].filter(([, value]) => value !== "");
-  return Object.fromEntries(given.map(([name, value]) => [name.replace(/^p\./, ""), String(value)]));
+  return Object.fromEntries(
+    given.map(([name, value]) => [name.replace(/^p\./, ""), String(value)]),
+  );
 }
 
 export function Trigger({ pipeline }: { pipeline: PipelineFull }) {
@@ -91,7 +125,11 @@ export function Trigger({ pipeline }: { pipeline: PipelineFull }) {
     const parameters = parametersOf(new FormData(e.currentTarget as HTMLFormElement));
     setBusy(true);
     try {
-      const got = await send<Triggered>("POST", `/pipelines/run/${encodeURIComponent(pipeline.pipeline_id)}`, parameters);
+      const got = await send<Triggered>(
+        "POST",
+        `/pipelines/run/${encodeURIComponent(pipeline.pipeline_id)}`,
+        parameters,
+      );
       const kind = got.status === "PENDING" ? "started" : "found";
       setOutcome({ kind, run: got.pipeline_logging_id, text: got.message });
     } catch (failure) {
@@ -115,7 +153,13 @@ export function Trigger({ pipeline }: { pipeline: PipelineFull }) {
         </p>
       </form>
       <div role="status" class="trigger-result">
-        {outcome && <Result key={JSON.stringify(outcome)} outcome={outcome} onConflict={pipeline.on_conflict} />}
+        {outcome && (
+          <Result
+            key={JSON.stringify(outcome)}
+            outcome={outcome}
+            onConflict={pipeline.on_conflict}
+          />
+        )}
       </div>
     </Panel>
   );

@@ -36,7 +36,15 @@ export interface Badges {
 }
 
 /** An entry that is only a number is of the old format. */
-export type Skill = number | { baseline: number; current_level: number; tournament_delta: number; total_delta: number; tournament_count: number };
+export type Skill =
+  | number
+  | {
+      baseline: number;
+      current_level: number;
+      tournament_delta: number;
+      total_delta: number;
+      tournament_count: number;
+    };
 
 export interface License {
   id: string;

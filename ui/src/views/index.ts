@@ -47,7 +47,7 @@ export interface View {
   /** The permission named after the view's route, which is enough by itself. */
   route?: string;
   /** Only the server of `interlock demo` has it. */
-  demo?: boolean;
+  demo?: true;
   component: ComponentType<ViewProps>;
 }
 
@@ -56,7 +56,7 @@ export type Group = (typeof GROUPS)[number];
 
 export const VIEWS: View[] = [
   { path: "/", title: "Overview", group: "Now", key: "o", permission: "read", route: "overview:get", component: Overview },
-  { path: "/demo", title: "Try it", group: "Now", key: "y", permission: "operator", demo: true, component: Demo },
+  { path: "/demo", title: "Try it", group: "Now", key: "y", permission: "read", route: "demo:list", demo: true, component: Demo },
   { path: "/locks", title: "Locks", group: "Work", key: "l", permission: "read", route: "lock:list", component: Locks },
   { path: "/locks/:key", title: "Lock", permission: "read", route: "lock:why", component: Lock },
   { path: "/order", title: "Lock order", group: "Work", key: "d", permission: "read", route: "lock:order", component: LockOrder },
@@ -85,5 +85,5 @@ export const VIEWS: View[] = [
   { path: "/settings", title: "Settings", group: "Administration", key: "t", permission: "admin", route: "admin:config", component: Settings },
 ];
 
-/** Whether the view is for whoever is signed in, on this server. */
-export const isOffered = (v: View): boolean => can(v.permission, v.route) && (!v.demo || isDemo());
+/** Whether the view is there for the key that is signed in. */
+export const isOffered = (v: View): boolean => can(v.permission, v.route) && (v.demo !== true || isDemo());

@@ -84,4 +84,5 @@ export interface Loaded {
 export const isLive = (status: string): boolean => status === "PENDING" || status === "RUNNING";
 
 /** Ids of runs and keys are UUIDs; other holders and users have other names. */
-export const isId = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
+export const isId = (text: string): boolean =>
+  /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);

@@ -67,7 +67,8 @@ async function readDay(date: string, signal: AbortSignal): Promise<Day> {
     const stored = await get<StoredDay>(`/admin/usage/days/${date}?build=no`, signal);
     return { date, state: stored.stale ? "stale" : "fresh", stored };
   } catch (e) {
-    if (e instanceof ApiError && e.code === "USAGE_DAY_NOT_FOUND") return { date, state: "missing", stored: null };
+    if (e instanceof ApiError && e.code === "USAGE_DAY_NOT_FOUND")
+      return { date, state: "missing", stored: null };
     throw e;
   }
 }
@@ -116,5 +117,7 @@ export function totalBy(days: Day[], by: By): Part[] {
     addTo(sum, part);
     sums.set(part.name, sum);
   }
-  return [...sums.values()].sort((a, b) => b.spend_micros - a.spend_micros || (a.name < b.name ? -1 : 1));
+  return [...sums.values()].sort(
+    (a, b) => b.spend_micros - a.spend_micros || (a.name < b.name ? -1 : 1),
+  );
 }
