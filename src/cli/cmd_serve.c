@@ -12,6 +12,9 @@
 #include "cli/settings.h"
 #include "http/http.h"
 
+#define LINK_VARIABLE "INTERLOCK_LINK"
+#define LINK_BYTES_MAX 256
+
 static const char *
 text_or_null(const struct cli_setting *setting)
 {
@@ -145,6 +148,28 @@ set_options(const struct cli *cli, struct http_options *o)
     set_changeable(&cli->config, o);
 }
 
+/* $INTERLOCK_LINK, "KEY_ID TOKEN": the process that starts this server shows a link that signs in
+ * once (http_options.link_token). `text` holds the words. */
+static il_status
+take_link(struct http_options *o, char text[LINK_BYTES_MAX], il_error *reterr)
+{
+    const char *link = getenv(LINK_VARIABLE);
+
+    if (link == NULL)
+        return IL_OK;
+    size_t n = strnlen(link, LINK_BYTES_MAX - 1);
+    memcpy(text, link, n);
+    text[n] = '\0';
+    IGNORE(unsetenv(LINK_VARIABLE) != 0); /* the name is valid */
+    char *space = strchr(text, ' ');
+    if (space == NULL)
+        return il__error_set(reterr, IL_INVAL, LINK_VARIABLE " must be 'KEY_ID TOKEN'");
+    *space         = '\0';
+    o->link_key_id = text;
+    o->link_token  = space + 1;
+    return IL_OK;
+}
+
 /* Once it is open, the dispatcher closes it. */
 static il_status
 open_store(void *cookie, il **ret, il_error *reterr)
@@ -169,14 +194,17 @@ il__cli_cmd_serve(struct cli *cli)
                                     .is_away       = il__cli_store_is_away,
                                     .apps          = il__apps,
                                     .n_apps        = IL_APP_COUNT };
-    il_error            err     = { 0 };
-    il_status           st      = check_use(cli, &err);
+    char                link[LINK_BYTES_MAX] = "";
+    il_error            err                  = { 0 };
+    il_status           st                   = check_use(cli, &err);
 
     set_options(cli, &o);
     (void)signal(SIGCHLD, SIG_DFL); /* if ignored, we could not wait for the spawner */
     il__http_prepare();
     if (serving.apps == NULL)
         return il__cli_fail_memory();
+    if (st == IL_OK)
+        st = take_link(&o, link, &err);
     if (st == IL_OK)
         st = il__cli_app_config_init(&serving.apps->apps, &cli->config, &err);
     if (st == IL_OK && !il__cli_settings_init(&serving.apps->settings, &cli->config, NULL))

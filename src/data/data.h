@@ -164,6 +164,21 @@ il_status il__data_key_used(struct il__data *d, const char *id, int64_t at_ms, i
 /* The number of usable keys. 0: a server's first start prints one. */
 il_status il__data_key_count(struct il__data *d, uint64_t *ret, il_error *reterr) MUST_USE;
 
+/* ---- sessions of the admin page -------------------------------------------------------------- */
+
+#define DATA_SIGNATURE_BYTES 65 /* hex digits and a NUL */
+/* Sign a text: its HMAC with a key derived from the pepper, so that every server of this data store
+ * accepts it and nobody else can make it. Takes no lock. */
+void il__data_sign(struct il__data *d, const char *text, size_t n_bytes,
+                   char ret[DATA_SIGNATURE_BYTES]);
+/* Is this the signature of the text? Takes as long for a wrong one as for the right one. */
+bool il__data_is_signed(struct il__data *d, const char *text, size_t n_bytes,
+                        const char signature[DATA_SIGNATURE_BYTES]);
+
+#define DATA_TOKEN_BYTES 44
+/* 256 random bits as URL-safe characters. IL_STORE: libsodium is not installed. */
+il_status il__data_token(char ret[DATA_TOKEN_BYTES], il_error *reterr) MUST_USE;
+
 /* ---- audit ----------------------------------------------------------------------------------- */
 
 struct il__data_act {

@@ -4,6 +4,7 @@
  *   data.c      opening, transactions, listings: access to an engine
  *   url.c       the URL of the data store that belongs to a store
  *   key_hash.c  hashes of keys, and the pepper they are computed with
+ *   sign.c      signatures of sessions, random tokens
  *   libsodium.c loads libsodium on first use
  *   tenant.c, key.c, audit.c, history.c   the stored objects
  *   schema_steps.c   the versions of the tables
@@ -100,8 +101,9 @@ struct il__data {
     struct data_engine *engine;
     struct il__mutex    mutex; /* held while using the engine */
     bool                has_pepper;
-    /* HMAC state keyed with it, ready for the message; never changes after opening */
-    crypto_auth_hmacsha256_state keyed;
+    /* HMAC states, ready for the message, keyed with it and with the key of sessions derived from
+     * it; never change after opening */
+    crypto_auth_hmacsha256_state keyed, session_keyed;
 };
 
 /* Run a statement that reads, without a transaction. */
@@ -126,13 +128,16 @@ int64_t il__data_page(uint32_t limit);
 
 /* ---- key_hash.c ------------------------------------------------------------------------------ */
 
-/* Find or create the pepper, and compute d->keyed from it. */
+/* Find or create the pepper, and compute the keyed states from it. */
 il_status il__data_pepper_open(struct il__data *d, const char *file, il_error *reterr) MUST_USE;
 void      il__data_pepper_close(struct il__data *d);
 
 #define DATA_HEX_BYTES(n) (2 * (n) + 1)
 /* Bytes as lower-case hex digits and a NUL. */
 void il__data_hex(const unsigned char *data, size_t n, char *out);
+/* HMAC-SHA-256 of a message with a keyed state. */
+void il__data_hmac(const crypto_auth_hmacsha256_state *keyed, const char *message, size_t n_bytes,
+                   unsigned char ret[DATA_HASH_BYTES]);
 
 /* ---- text.c ---------------------------------------------------------------------------------- */
 

@@ -7,8 +7,7 @@
 #include "core/key.h"
 #include "data/data_internal.h"
 
-#define SECRET_BYTES 32
-#define SECRET_CHARS 43 /* of base64 without padding */
+#define SECRET_CHARS (DATA_TOKEN_BYTES - 1)
 #define MINUTE_MS 60000
 #define CREATE_PARAMS 9
 
@@ -86,19 +85,15 @@ check_new(const struct il__data_key *key, int64_t now_ms, il_error *reterr)
     return st;
 }
 
-static void
-make_secret(const char *tenant, char ret[DATA_KEY_BYTES_MAX])
+static il_status
+make_secret(const char *tenant, char ret[DATA_KEY_BYTES_MAX], il_error *reterr)
 {
-    unsigned char bytes[SECRET_BYTES];
-    char          text[SECRET_CHARS + 1];
+    char      text[DATA_TOKEN_BYTES] = "";
+    il_status st                     = il__data_token(text, reterr);
 
-    il__sodium->randombytes_buf(bytes, sizeof bytes);
-    (void)il__sodium->sodium_bin2base64(text, sizeof text, bytes, sizeof bytes,
-                                        sodium_base64_VARIANT_URLSAFE_NO_PADDING);
-    CHECK(strlen(text) == SECRET_CHARS);
     (void)snprintf(ret, DATA_KEY_BYTES_MAX, "sk_%s_%s", tenant, text);
-    il__sodium->sodium_memzero(bytes, sizeof bytes);
-    il__sodium->sodium_memzero(text, sizeof text);
+    il__data_forget(text, sizeof text);
+    return st;
 }
 
 struct creation {
@@ -144,7 +139,9 @@ il__data_key_create(struct il__data *d, const struct il__data_key *key, bool mak
         return st;
     if (il_uuid(id) != IL_OK)
         return il__error_set(reterr, IL_STORE, "cannot read random bytes");
-    make_secret(key->tenant, secret);
+    st = make_secret(key->tenant, secret, reterr);
+    if (st != IL_OK)
+        return st;
     il__data_key_hash(d, secret, strlen(secret), hash);
     il__data_hex(hash, sizeof hash, hex);
     struct creation c = {

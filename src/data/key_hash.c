@@ -17,6 +17,7 @@
 #define PEPPER_BYTES_MIN 16
 #define PEPPER_BYTES_MAX 4096
 #define CHECK_TEXT "interlock: is it this pepper?"
+#define SESSION_TEXT "interlock: the key that signs sessions" /* (no API key looks like that) */
 
 struct pepper {
     unsigned char bytes[PEPPER_BYTES_MAX + 1];
@@ -229,7 +230,12 @@ struct opening {
 static void
 set_key(struct il__data *d, const struct pepper *p)
 {
+    unsigned char session[DATA_HASH_BYTES];
+
     CHECK(il__sodium->crypto_auth_hmacsha256_init(&d->keyed, p->bytes, p->n) == 0);
+    il__data_hmac(&d->keyed, SESSION_TEXT, strlen(SESSION_TEXT), session);
+    CHECK(il__sodium->crypto_auth_hmacsha256_init(&d->session_keyed, session, sizeof session) == 0);
+    il__sodium->sodium_memzero(session, sizeof session);
     d->has_pepper = true;
 }
 
@@ -288,24 +294,34 @@ il__data_pepper_open(struct il__data *d, const char *file, il_error *reterr)
 void
 il__data_pepper_close(struct il__data *d)
 {
-    if (d->has_pepper)
-        il__sodium->sodium_memzero(&d->keyed, sizeof d->keyed);
+    if (!d->has_pepper)
+        return;
+    il__sodium->sodium_memzero(&d->keyed, sizeof d->keyed);
+    il__sodium->sodium_memzero(&d->session_keyed, sizeof d->session_keyed);
 }
 
 /* ---- hashing --------------------------------------------------------------------------------- */
 
 void
+il__data_hmac(const crypto_auth_hmacsha256_state *keyed, const char *message, size_t n_bytes,
+              unsigned char ret[DATA_HASH_BYTES])
+{
+    crypto_auth_hmacsha256_state state = *keyed;
+
+    _Static_assert(DATA_HASH_BYTES == crypto_auth_hmacsha256_BYTES, "it is HMAC-SHA-256");
+    /* These cannot fail. */
+    (void)il__sodium->crypto_auth_hmacsha256_update(&state, (const unsigned char *)message,
+                                                    n_bytes);
+    (void)il__sodium->crypto_auth_hmacsha256_final(&state, ret);
+    il__sodium->sodium_memzero(&state, sizeof state);
+}
+
+void
 il__data_key_hash(struct il__data *d, const char *secret, size_t n_bytes,
                   unsigned char ret[DATA_HASH_BYTES])
 {
-    crypto_auth_hmacsha256_state state = d->keyed;
-
     CHECK(d->has_pepper);
-    _Static_assert(DATA_HASH_BYTES == crypto_auth_hmacsha256_BYTES, "it is HMAC-SHA-256");
-    /* These cannot fail. */
-    (void)il__sodium->crypto_auth_hmacsha256_update(&state, (const unsigned char *)secret, n_bytes);
-    (void)il__sodium->crypto_auth_hmacsha256_final(&state, ret);
-    il__sodium->sodium_memzero(&state, sizeof state);
+    il__data_hmac(&d->keyed, secret, n_bytes, ret);
 }
 
 void

@@ -39,15 +39,27 @@ http_retry_after(struct http_request *r, int64_t ms)
     http_header(r, "Retry-After", text);
 }
 
+struct constant_header {
+    const char *name, *value;
+};
+
 static bool
 add_headers(struct http_request *r, struct MHD_Response *response)
 {
-    static const struct {
-        const char *name, *value;
-    } usual[] = {
+    static const struct constant_header usual[] = {
         { "Cache-Control", "no-store" },
         { "X-Content-Type-Options", "nosniff" },
         { "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'" },
+    };
+    static const struct constant_header of_files[] = {
+        { "Cache-Control", "no-cache" },
+        { "X-Content-Type-Options", "nosniff" },
+        { "Referrer-Policy", "no-referrer" },
+        { "Cross-Origin-Opener-Policy", "same-origin" },
+        { "Content-Security-Policy",
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+          "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
+          "frame-ancestors 'none'" },
     };
     __typeof__(il__mhd->MHD_add_response_header) header = il__mhd->MHD_add_response_header;
     const char *type = r->content_type != NULL ? r->content_type : "application/json";
@@ -57,8 +69,10 @@ add_headers(struct http_request *r, struct MHD_Response *response)
         return ok && header(response, "Connection", "close") == MHD_YES;
     if (r->streams || r->out.n_bytes > 0 || r->content_type != NULL)
         ok = ok && header(response, "Content-Type", type) == MHD_YES;
-    for (size_t i = 0; i < ARRAY_LEN(usual); i++)
-        ok = ok && header(response, usual[i].name, usual[i].value) == MHD_YES;
+    const struct constant_header *constant   = r->is_file ? of_files : usual;
+    size_t                        n_constant = r->is_file ? ARRAY_LEN(of_files) : ARRAY_LEN(usual);
+    for (size_t i = 0; i < n_constant; i++)
+        ok = ok && header(response, constant[i].name, constant[i].value) == MHD_YES;
     for (size_t i = 0; i < r->n_headers; i++)
         ok = ok && header(response, r->headers[i].name, r->headers[i].value) == MHD_YES;
     if (r->close || r->server->stopping)
@@ -83,9 +97,9 @@ answer_with(struct http_request *r, int status, struct MHD_Response *response)
         http_resume(r);
 }
 
-/* Static text, which libmicrohttpd takes as void *. */
+/* Text that outlives the answer, which libmicrohttpd takes as void *. */
 static struct MHD_Response *
-response_of(const char *text, size_t n_bytes)
+response_of(const void *text, size_t n_bytes)
 {
     void *data;
 
@@ -111,6 +125,13 @@ http_answer(struct http_request *r, int status)
         n_bytes = 0;
     r->bytes_out = n_bytes;
     answer_with(r, status, r->hung_up ? NULL : response_of(n_bytes > 0 ? text : "", n_bytes));
+}
+
+void
+http_answer_constant(struct http_request *r, int status, const void *data, size_t n_bytes)
+{
+    r->bytes_out = n_bytes;
+    answer_with(r, status, r->hung_up ? NULL : response_of(data, n_bytes));
 }
 
 void

@@ -4,6 +4,7 @@
  */
 #include "http/auth.h"
 
+#include <stdio.h>
 #include <strings.h>
 
 #include "base/clock.h"
@@ -14,6 +15,7 @@
 #include "http/metrics.h"
 #include "http/samples.h"
 #include "http/server.h"
+#include "http/ui.h"
 
 #define MS INT64_C(1000000)
 /* after this time a request triggers a new lookup of its key, without waiting for it */
@@ -95,9 +97,8 @@ address_wait_ms(const struct http_request *r)
                                  failures_per_minute(r->server), il__clock_boot_ns());
 }
 
-/* Unknown, revoked, expired and malformed keys all get the same answer. */
-static void
-refuse_key(struct http_request *r)
+void
+http_auth_refuse(struct http_request *r, const char *message)
 {
     int64_t wait_ms = address_wait_ms(r);
 
@@ -108,7 +109,14 @@ refuse_key(struct http_request *r)
     http_failures_add(&r->server->auth->failures, r->peer, failures_per_minute(r->server),
                       il__clock_boot_ns());
     log_peer(r, HTTP_EVENT_login_failed);
-    refuse(r, "invalid API key");
+    refuse(r, message);
+}
+
+/* Unknown, revoked, expired and malformed keys all get the same answer. */
+static void
+refuse_key(struct http_request *r)
+{
+    http_auth_refuse(r, "invalid API key");
 }
 
 /* Reported like any store outage: requests whose cached key is still valid fail the same way
@@ -190,7 +198,10 @@ static void
 decide(struct http_request *r, const struct http_key *k, http_fn *then)
 {
     if (!is_good(k)) {
-        refuse_key(r);
+        if (k->id[0] != '\0')
+            http_ui_refuse(r, "the API key of this session was revoked or has expired");
+        else
+            refuse_key(r);
         return;
     }
     k->caller->n_refs++;
@@ -250,7 +261,7 @@ wait_for_answer(struct http_request *r, struct http_key *k, http_fn *then)
 /* The cached result is missing or too old. */
 static void
 look_up(struct http_request *r, struct http_key *k, const unsigned char hash[DATA_HASH_BYTES],
-        http_fn *then)
+        const char *id, http_fn *then)
 {
     struct http_server *s = r->server;
 
@@ -259,7 +270,7 @@ look_up(struct http_request *r, struct http_key *k, const unsigned char hash[DAT
         return;
     }
     if (k == NULL && s->auth->n_asking < ASKING_MAX)
-        k = http_key_add(s, hash);
+        k = http_key_add(s, hash, id);
     if (k == NULL)
         refuse_outage(r);
     else
@@ -282,22 +293,15 @@ may_try(struct http_server *s, int64_t now_ns)
     return true;
 }
 
-void
-http_auth(struct http_request *r, http_fn *then)
+/* id NULL: the client has shown the key itself, and may be guessing. */
+static void
+authenticate(struct http_request *r, const unsigned char hash[DATA_HASH_BYTES], const char *id,
+             http_fn *then)
 {
     struct http_server *s      = r->server;
     int64_t             now_ns = il__clock_boot_ns();
-    unsigned char       hash[DATA_HASH_BYTES];
+    struct http_key    *k      = http_key_find(s->auth, hash);
 
-    const char *text = shown_key(r);
-    if (text == NULL)
-        return;
-    if (!is_key(text)) {
-        refuse_key(r);
-        return;
-    }
-    http_conn_key_hash(s, r->c, text, hash);
-    struct http_key *k = http_key_find(s->auth, hash);
     if (k != NULL && is_known(k, now_ns)) {
         http_key_touch(k);
         if (now_ns - k->checked_ns >= ASK_AHEAD_NS && now_ns >= k->retry_ns)
@@ -305,11 +309,47 @@ http_auth(struct http_request *r, http_fn *then)
         decide(r, k, then);
         return;
     }
-    int64_t wait_ms = k != NULL && k->caller != NULL ? 0 : address_wait_ms(r);
+    int64_t wait_ms = id != NULL || (k != NULL && k->caller != NULL) ? 0 : address_wait_ms(r);
     if (wait_ms > 0 && !may_try(s, now_ns))
         refuse_address(r, wait_ms);
     else
-        look_up(r, k, hash, then);
+        look_up(r, k, hash, id, then);
+}
+
+void
+http_auth_key(struct http_request *r, const char *key, http_fn *then)
+{
+    unsigned char hash[DATA_HASH_BYTES];
+
+    if (!is_key(key)) {
+        refuse_key(r);
+        return;
+    }
+    http_conn_key_hash(r->server, r->c, key, hash);
+    authenticate(r, hash, NULL, then);
+}
+
+void
+http_auth_id(struct http_request *r, const char *key_id, http_fn *then)
+{
+    char          text[sizeof "id:" + DATA_ID_BYTES]; /* (no API key looks like that) */
+    unsigned char hash[DATA_HASH_BYTES];
+
+    (void)snprintf(text, sizeof text, "id:%s", key_id); /* ids are shorter */
+    http_conn_key_hash(r->server, r->c, text, hash);
+    authenticate(r, hash, key_id, then);
+}
+
+void
+http_auth(struct http_request *r, http_fn *then)
+{
+    if (r->is_ui) {
+        http_ui_auth(r, then);
+        return;
+    }
+    const char *text = shown_key(r);
+    if (text != NULL)
+        http_auth_key(r, text, then);
 }
 
 void
@@ -337,8 +377,10 @@ http_auth_alive(struct http_request *r)
     struct http_key               *k    = http_key_find(r->server->auth, held->hash);
     int64_t                        now_ns = il__clock_boot_ns();
 
+    if (r->session_ends_ms != 0 && r->session_ends_ms <= il__clock_wall_ms())
+        return false;
     if (k == NULL)
-        k = http_key_add(r->server, held->hash);
+        k = http_key_add(r->server, held->hash, held->by_id ? held->c.key_id : NULL);
     if (k == NULL)
         return true; /* out of memory; the next lookup may succeed */
     if (now_ns - k->checked_ns >= ASK_AHEAD_NS && now_ns >= k->retry_ns)

@@ -11,6 +11,9 @@
  * An unknown key costs the same as a known one (one HMAC, one lookup of the HMAC) and is cached as
  * unknown for as long, so a flood of wrong keys does not reach the data store. Each failure takes a
  * token from the bucket of the client's address.
+ *
+ * Sessions of the admin page (ui.h) name a key by its id. They have entries of their own in the
+ * cache, by the HMAC of the id, which are looked up by id; the same rules hold for them.
  */
 #ifndef IL_HTTP_AUTH_H
 #define IL_HTTP_AUTH_H
@@ -28,11 +31,21 @@ void      http_auth_close(struct http_server *s); /* after the last request and 
  */
 void http_auth(struct http_request *r, http_fn *then);
 
+/* The same with a key that came in the body, instead of a header. */
+void http_auth_key(struct http_request *r, const char *key, http_fn *then);
+/* The same with the id of a key: the caller has checked that the client may use it. */
+void http_auth_id(struct http_request *r, const char *key_id, http_fn *then);
+/* Answer a wrong key, or something that stands for one: 401, which counts against the address; 429
+ * if that has had too many. */
+void http_auth_refuse(struct http_request *r, const char *message);
+
 /* The request ends: release its caller and its share of the limits. Safe to repeat. */
 void http_auth_end(struct http_request *r);
 
-/* For long-lived requests (streams): is the key still valid? Starts a new lookup as above
- * without waiting for the result, so call it about once a second. */
+/*
+ * For long-lived requests (streams): is the key, or the session, still valid? Starts a new lookup
+ * as above without waiting for the result, so call it about once a second.
+ */
 bool http_auth_alive(struct http_request *r);
 
 /* This server changed keys: look each one up again at its next use. */

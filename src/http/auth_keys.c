@@ -13,6 +13,15 @@
 #define GOOD_MAX 16384      /* valid keys cached */
 #define BAD_MAX 4096        /* ... and invalid ones */
 
+static void
+copy(char *to, size_t size, const char *from)
+{
+    size_t n = strnlen(from != NULL ? from : "", size - 1);
+
+    memcpy(to, from != NULL ? from : "", n);
+    to[n] = '\0';
+}
+
 /* ---- callers --------------------------------------------------------------------------------- */
 
 void
@@ -53,6 +62,7 @@ set_caller(struct http_key *k, const struct answer *a)
         drop_caller(k);
         *c = (struct http_held_caller){ .c = a->caller, .n_refs = 1 };
         memcpy(c->hash, k->hash, DATA_HASH_BYTES);
+        c->by_id    = k->id[0] != '\0';
         c->c.limits = t;
         k->caller   = c;
     }
@@ -138,7 +148,7 @@ trim(struct http_auth *a, struct http_key_list *list)
 }
 
 struct http_key *
-http_key_add(struct http_server *s, const unsigned char hash[DATA_HASH_BYTES])
+http_key_add(struct http_server *s, const unsigned char hash[DATA_HASH_BYTES], const char *id)
 {
     struct http_key *k = il__calloc(1, sizeof *k);
 
@@ -148,6 +158,8 @@ http_key_add(struct http_server *s, const unsigned char hash[DATA_HASH_BYTES])
     }
     k->server = s;
     memcpy(k->hash, hash, DATA_HASH_BYTES);
+    if (id != NULL)
+        copy(k->id, sizeof k->id, id);
     il__map_add(&s->auth->map, hash_of(hash), k);
     list_add(&s->auth->bad, k); /* until it is known to be valid */
     trim(s->auth, &s->auth->bad);
@@ -174,15 +186,6 @@ http_keys_release(struct http_auth *a)
 }
 
 /* ---- asking the data store ------------------------------------------------------------------- */
-
-static void
-copy(char *to, size_t size, const char *from)
-{
-    size_t n = strnlen(from != NULL ? from : "", size - 1);
-
-    memcpy(to, from != NULL ? from : "", n);
-    to[n] = '\0';
-}
 
 static void
 take_key(void *cookie, const struct il__data_key *key)
@@ -220,7 +223,8 @@ ask(struct http_job *job)
     struct answer   *a = &k->answer;
 
     memset(a, 0, sizeof *a);
-    a->status        = il__data_key_find(k->server->data, k->hash, take_key, a, NULL);
+    a->status = k->id[0] != '\0' ? il__data_key_get(k->server->data, NULL, k->id, take_key, a, NULL)
+                                 : il__data_key_find(k->server->data, k->hash, take_key, a, NULL);
     const char *name = a->status == IL_OK ? a->caller.tenant : "default";
     il_status   st   = a->status;
     if (st == IL_OK || st == IL_NOT_FOUND)

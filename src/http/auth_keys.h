@@ -21,6 +21,7 @@ struct http_key;
 struct http_held_caller {
     struct http_caller c;
     unsigned char      hash[DATA_HASH_BYTES];
+    bool               by_id; /* its entry is one for sessions */
     unsigned           n_refs;
 };
 void http_caller_unref(struct http_held_caller *c);
@@ -37,9 +38,10 @@ struct http_key_waiter {
 struct http_key {
     struct http_server      *server;
     unsigned char            hash[DATA_HASH_BYTES];
-    struct http_held_caller *caller;     /* NULL: not a valid key */
-    int64_t                  checked_ns; /* 0 = never, or no longer valid */
-    int64_t                  retry_ns;   /* data store unreachable: when to retry; 0 = reachable */
+    char                     id[DATA_ID_BYTES]; /* look it up by this; "" = by the hash */
+    struct http_held_caller *caller;            /* NULL: not a valid key */
+    int64_t                  checked_ns;        /* 0 = never, or no longer valid */
+    int64_t                  retry_ns; /* data store unreachable: when to retry; 0 = reachable */
     bool                     asking;
     struct http_key_waiter  *waiting;
     struct http_key_waiter  *told; /* waiters that have not been called back yet */
@@ -79,8 +81,9 @@ void http_keys_release(struct http_auth *a);
 
 struct http_key *http_key_find(const struct http_auth *a,
                                const unsigned char     hash[DATA_HASH_BYTES]);
-/* NULL: out of memory. */
-struct http_key *http_key_add(struct http_server *s, const unsigned char hash[DATA_HASH_BYTES]);
+/* id NULL: it is looked up by its hash. NULL: out of memory. */
+struct http_key *http_key_add(struct http_server *s, const unsigned char hash[DATA_HASH_BYTES],
+                              const char *id);
 void             http_key_touch(struct http_key *k); /* it is used */
 
 /* Start a lookup unless one is in progress; http_key_answered() (auth.c) follows on the loop. */

@@ -19,6 +19,7 @@
 #include "http/mhd.h"
 #include "http/route.h"
 #include "http/server.h"
+#include "http/ui.h"
 
 #define TARGET_BYTES_MAX 4096
 #define BODY_BYTES_UNASKED INT64_C(65536)
@@ -39,6 +40,8 @@ enum one {
     ONE_IDEMPOTENCY_KEY,
     ONE_EXPECT,
     ONE_CONTENT_ENCODING,
+    ONE_COOKIE,
+    ONE_X_INTERLOCK_PAGE,
     ONE_COUNT
 };
 static const struct {
@@ -59,6 +62,8 @@ static const struct {
     [ONE_IDEMPOTENCY_KEY]   = ONE("Idempotency-Key"),
     [ONE_EXPECT]            = ONE("Expect"),
     [ONE_CONTENT_ENCODING]  = ONE("Content-Encoding"),
+    [ONE_COOKIE]            = ONE("Cookie"),
+    [ONE_X_INTERLOCK_PAGE]  = ONE(HTTP_UI_HEADER),
 #undef ONE
 };
 
@@ -310,8 +315,8 @@ check_body(struct http_request *r, const struct head *h)
     return true;
 }
 
-/* The body limit of the route. A route without a body gets a small limit: anyone may call
- * /health. */
+/* The body limit of the route. A route without a body, or that anyone may call, gets a small
+ * limit. */
 static int64_t
 body_bytes_max(const struct http_request *r)
 {
@@ -319,7 +324,9 @@ body_bytes_max(const struct http_request *r)
 
     if ((r->route->flags & HTTP_LARGE) != 0)
         return o->body_bytes_max_large;
-    return r->route->body != NULL ? o->body_bytes_max : MIN(o->body_bytes_max, BODY_BYTES_UNASKED);
+    return r->route->body != NULL && r->route->permission != HTTP_MAY_open
+               ? o->body_bytes_max
+               : MIN(o->body_bytes_max, BODY_BYTES_UNASKED);
 }
 
 static bool
@@ -381,6 +388,27 @@ find_route(struct http_request *r)
     return false;
 }
 
+/* Other sites can have a browser send our cookie, but not this header (ui.h). */
+static bool
+check_page(struct http_request *r, const struct head *h)
+{
+    const char *page = h->ones[ONE_X_INTERLOCK_PAGE];
+
+    r->is_ui = strncmp(r->path, HTTP_UI_BASE "/", strlen(HTTP_UI_BASE "/")) == 0;
+    if (!r->is_ui && (r->route->flags & HTTP_UI_CALL) == 0)
+        return true;
+    if (r->is_ui)
+        r->api_key = r->authorization = NULL; /* the cookie alone decides */
+#ifndef IL_MUTANT_page_header_optional
+    if (page == NULL || strcmp(page, "1") != 0) {
+        http_fail(r, 403, "PAGE_HEADER_MISSING", "auth", NULL,
+                  "calls of the admin page need the header " HTTP_UI_HEADER ": 1");
+        return false;
+    }
+#endif
+    return true;
+}
+
 void
 http_head(struct http_request *r, const char *version)
 {
@@ -392,7 +420,9 @@ http_head(struct http_request *r, const char *version)
     r->idempotency_key = h.ones[ONE_IDEMPOTENCY_KEY];
     r->api_key         = h.ones[ONE_X_API_KEY];
     r->authorization   = h.ones[ONE_AUTHORIZATION];
-    if (!check_target(r) || !check_body(r, &h) || !find_route(r) || !check_size(r, &h))
+    r->cookie          = h.ones[ONE_COOKIE];
+    if (!check_target(r) || !check_body(r, &h) || !find_route(r) || !check_page(r, &h) ||
+        !check_size(r, &h))
         return;
     if (r->route->permission == HTTP_MAY_open)
         http_request_accept(r);

@@ -104,8 +104,10 @@ struct http_request {
     const char *text; /* the body as received */
     size_t      n_bytes;
     const char *idempotency_key; /* headers as received, valid until the answer; NULL = none */
-    const char *api_key, *authorization;
-    void       *mem; /* arena: lives as long as the request */
+    const char *api_key, *authorization, *cookie;
+    bool        is_ui;           /* of the admin page, below HTTP_UI_BASE (ui.h) */
+    int64_t     session_ends_ms; /* wall clock: of the session that authorised it; 0 = a key did */
+    void       *mem;             /* arena: lives as long as the request */
     int64_t     began_ns;
 
     /* The ops of http_do(); most routes have only one, `op`. `op` is released at the end of the
@@ -144,6 +146,7 @@ struct http_request {
     int            status;
     struct il__buf out;
     const char    *content_type; /* NULL = application/json */
+    bool           is_file;      /* of the admin page: has headers of its own */
     struct {
         const char *name, *value; /* in mem, or constant */
     } headers[8];
@@ -196,6 +199,8 @@ const char *http_request_header(struct http_request *r, const char *name);
 
 /* Answer with what is in r->out. Once per request. */
 void http_answer(struct http_request *r, int status);
+/* The same with a constant instead of r->out. */
+void http_answer_constant(struct http_request *r, int status, const void *data, size_t n_bytes);
 void http_header(struct http_request *r, const char *name, const char *value);
 void http_retry_after(
     struct http_request *r,
@@ -326,6 +331,11 @@ struct http_options {
     const struct http_app_config *app_config;
     const struct http_shown      *settings; /* GET /admin/config; borrowed */
     size_t                        n_settings;
+    /*
+     * A link that signs in to the admin page once, with this key: whoever starts the server makes a
+     * token (il__data_token()) and shows http://ADDRESS/ui/#link=TOKEN. NULL = none; borrowed.
+     */
+    const char *link_token, *link_key_id;
 };
 
 /* Check an address without listening: IL_OK, or IL_INVAL. *ret_loopback: reachable from this

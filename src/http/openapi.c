@@ -11,6 +11,7 @@
 #include "http/auth.h"
 #include "http/bucket.h"
 #include "http/handler.h"
+#include "http/ui.h"
 #include "wire/json.h"
 
 #define NAME_BYTES 80
@@ -251,6 +252,8 @@ parameters_of(struct json_maker *m, const struct http_route *route)
     if ((route->flags & (HTTP_CREATES | HTTP_ONCE)) != 0)
         il__json_append(m, parameters,
                         json_pack("{s:s}", "$ref", "#/components/parameters/IdempotencyKey"));
+    if ((route->flags & HTTP_UI_CALL) != 0)
+        il__json_append(m, parameters, json_pack("{s:s}", "$ref", "#/components/parameters/Page"));
     il__json_append(m, parameters, json_pack("{s:s}", "$ref", "#/components/parameters/RequestId"));
     return parameters;
 }
@@ -442,6 +445,8 @@ paths(struct json_maker *m)
         char                     path[256];
         char                     method[16];
         size_t                   n = 0;
+        if ((route->flags & HTTP_UI_FILE) != 0)
+            continue;
         (void)snprintf(path, sizeof path, "%s%s", below ? HTTP_BASE : "",
                        below ? route->path : route->path + 1);
         for (; route->method[n] != '\0' && n + 1 < sizeof method; n++)
@@ -469,6 +474,9 @@ static const char constant_parts[] =
     "\"description\":\"makes the call idempotent: the response is kept for 24 h, and a "
     "repeated request gets it with Idempotent-Replayed: true; a different "
     "request with the same key gets 422; while the first is running, others wait, then get 409\"},"
+    "\"Page\":{\"name\":\"" HTTP_UI_HEADER "\",\"in\":\"header\",\"required\":true,"
+    "\"schema\":{\"const\":\"1\"},"
+    "\"description\":\"sent by the admin page; other sites cannot send it\"},"
     "\"RequestId\":{\"name\":\"X-Request-Id\",\"in\":\"header\",\"required\":false,\"schema\":{"
     "\"type\":\"string\",\"maxLength\":64},"
     "\"description\":\"returned in the response and written to the log\"}},"

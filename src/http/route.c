@@ -12,6 +12,7 @@
 #include "http/row_locks.h"
 #include "http/settings.h"
 #include "http/samples.h"
+#include "http/ui.h"
 
 #define SEGMENTS_MAX 8
 
@@ -59,13 +60,14 @@ static const struct http_route *of_op[IL_OP_COUNT];
 
 /* ---- splitting paths ------------------------------------------------------------------------- */
 
-/* The segments of "/a/{b}/c"; "/" has none. Returns their number; SEGMENTS_MAX + 1: too many. */
+/* The segments of "/a/{b}/c"; "/a/" ends with an empty one. Returns their number; SEGMENTS_MAX + 1:
+ * too many. */
 static size_t
 cut_path(const char *path, struct segment out[SEGMENTS_MAX])
 {
     size_t n = 0;
 
-    while (*path == '/' && path[1] != '\0') {
+    while (*path == '/') {
         const char *text    = path + 1;
         size_t      n_bytes = strcspn(text, "/");
         if (n == SEGMENTS_MAX)
@@ -73,9 +75,6 @@ cut_path(const char *path, struct segment out[SEGMENTS_MAX])
         out[n++] = (struct segment){ text, n_bytes, text[0] == '{' };
         path     = text + n_bytes;
     }
-    /* "/a/" ends with an empty segment, which is neither an argument nor a name */
-    if (*path == '/' && n > 0)
-        return SEGMENTS_MAX + 1;
     return n;
 }
 
@@ -267,18 +266,30 @@ allowed(bool below, const struct segment *have, size_t n, void **mem)
     return b.n_bytes > 0 && !b.failed ? il__arena_strdup(mem, il__buf_str(&b)) : NULL;
 }
 
+/* The part of a path after one of the prefixes of the API; NULL: it has none. */
+static const char *
+below_base(const char *path)
+{
+    if (strncmp(path, HTTP_BASE "/", strlen(HTTP_BASE "/")) == 0)
+        return path + strlen(HTTP_BASE);
+    if (strncmp(path, HTTP_UI_BASE "/", strlen(HTTP_UI_BASE "/")) == 0)
+        return path + strlen(HTTP_UI_BASE);
+    return NULL;
+}
+
 const struct http_route *
 il__http_route_find(const char *method, const char *path, void **mem,
                     const char *args[HTTP_PATH_ARGS_MAX], const char **ret_allow)
 {
     struct segment have[SEGMENTS_MAX];
     const char    *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
-    bool           below  = strncmp(path, HTTP_BASE "/", strlen(HTTP_BASE "/")) == 0;
+    const char    *rest   = below_base(path);
+    bool           below  = rest != NULL;
 
     *ret_allow = NULL;
     if (path[0] != '/')
         return NULL;
-    size_t n = cut_path(below ? path + strlen(HTTP_BASE) : path, have);
+    size_t n = cut_path(below ? rest : path, have);
     if (n > SEGMENTS_MAX)
         return NULL;
     for (size_t i = 0; i < il__http_n_routes; i++) {

@@ -6,8 +6,8 @@
  * R(method, path, permission, id, fn, query, body, answer, flags, summary)
  * OP(method, path, permission, id, fn, op, answer, flags, summary)
  *
- *   path        below /api/v1 (HTTP_BARE: also without it); "//x" is /x itself. {name} stands for
- *               one segment, percent-decoded
+ *   path        below /api/v1 and /ui/api (HTTP_BARE: also without it); "//x" is /x itself. {name}
+ *               stands for one segment, percent-decoded
  *   permission  open, any, read, write, operator, admin: HTTP_MAY_##permission. A row without one
  *               does not compile
  *   id          area_verb: operationId, metrics label, and name of the permission (queue_claim is
@@ -55,6 +55,8 @@ enum http_route_flags {
     HTTP_FORCES    = 1 << 11, /* may cancel a run of an app */
     HTTP_ACCEPTS   = 1 << 12, /* starts work in the background: success is 202 */
     HTTP_CSV       = 1 << 13, /* the answer is CSV with ?format=csv */
+    HTTP_UI_CALL   = 1 << 14, /* of the admin page: needs its header (ui.h) */
+    HTTP_UI_FILE   = 1 << 15, /* a file of the admin page: not in /openapi.json */
 };
 
 struct http_route {

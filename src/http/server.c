@@ -173,6 +173,7 @@ open_all(struct http_server *s, il_error *reterr)
         http_log_open,     http_metrics_open, http_row_locks_open, http_samples_open,
         http_leases_open,  http_limits_open,  http_loop_open,      http_stores_open,
         http_errands_open, http_pool_open,    http_auth_open,      http_audit_open,
+        http_ui_open,
     };
     il_status st = IL_OK;
 

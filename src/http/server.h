@@ -12,6 +12,7 @@
 #include "http/app.h"
 #include "http/conn.h"
 #include "http/http.h"
+#include "http/ui.h"
 
 struct MHD_Daemon;
 
@@ -59,6 +60,7 @@ struct http_server {
     struct http_pool      *pool;
     struct http_row_locks *row_locks;
     struct http_samples   *samples;
+    struct http_ui_link    link; /* ui_session.c */
 
     /* app.c: the states of the first n_open_apps of o->apps */
     void            *app_states[HTTP_APPS_MAX];

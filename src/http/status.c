@@ -1,8 +1,12 @@
-/* status.c: the server's own state: /, /health, /ready, /openapi.json, GET /status. */
+/*
+ * status.c: the server's own state: / (browsers are redirected to the admin page), /health, /ready,
+ * /openapi.json, GET /status.
+ */
 #include "base/clock.h"
 #include "http/handler.h"
 #include "http/limits.h"
 #include "http/server.h"
+#include "http/ui.h"
 
 /* /ready caches its result for a second, since anyone may call it */
 #define READY_NS (1000 * (int64_t)IL__NS_PER_MS)
@@ -14,7 +18,8 @@ http_root_get(struct http_request *r)
 {
     struct http_status s = { .name = name, .version = il_version() };
 
-    http_say(r, 200, &http_out_root, &s);
+    if (!http_ui_redirect(r))
+        http_say(r, 200, &http_out_root, &s);
 }
 
 void

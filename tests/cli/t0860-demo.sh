@@ -12,6 +12,16 @@ eval "$(grep -o 'export KEY=.*' "$work/demo.out")"
 ask() { curl -s -H "X-API-Key: $KEY" "$@"; }
 value() { "$python" -c "import json, sys; print(json.load(sys.stdin)['$1'])"; }
 
+link=$(sed -n 's/.*#link=\([A-Za-z0-9_-]*\).*/\1/p' "$work/demo.out")
+sign_in() {
+    curl -s -o /dev/null -w '%{http_code}' -H 'X-Interlock-Page: 1' -H 'Content-Type: application/json' \
+        -d "{\"link\":\"$link\"}" "$URL/ui/session"
+}
+gives "the link signs in" 0 sign_in
+is "..." "$out" 200
+gives "... once" 0 sign_in
+is "..." "$out" 401
+
 gives "trigger" 0 ask -XPOST "$URL/pipelines/run/slow"
 json "... is new" "d['status'] == 'PENDING'"
 id=$(value pipeline_logging_id <<<"$out")

@@ -300,6 +300,59 @@ D_TEST(roles_have_names)
     T_EQ(il__data_role_parse(NULL), DATA_ROLE_COUNT);
 }
 
+/* ---- signatures and tokens ------------------------------------------------------------------- */
+
+D_TEST(a_signature)
+{
+    char             text[] = "01990000-0000-7000-8000-000000000001.1763222400000";
+    char             mine[DATA_SIGNATURE_BYTES], again[DATA_SIGNATURE_BYTES];
+    struct il__data *other = t_data_open(p, NULL);
+
+    il__data_sign(d, text, strlen(text), mine);
+    T_EQ(strspn(mine, "0123456789abcdef"), DATA_SIGNATURE_BYTES - 1);
+    T_TRUE(il__data_is_signed(d, text, strlen(text), mine));
+    if (p->shared) { /* another server of the same data store */
+        il__data_sign(other, text, strlen(text), again);
+        T_STREQ(again, mine);
+    }
+    il__data_close(other);
+    for (size_t i = 0; i < strlen(text); i++) {
+        text[i] ^= 1;
+        T_TRUE(!il__data_is_signed(d, text, strlen(text), mine));
+        text[i] ^= 1;
+    }
+    T_TRUE(!il__data_is_signed(d, text, strlen(text) - 1, mine));
+    for (size_t i = 0; i + 1 < sizeof mine; i++) {
+        mine[i] ^= 1;
+        T_TRUE(!il__data_is_signed(d, text, strlen(text), mine));
+        mine[i] ^= 1;
+    }
+    T_TRUE(!il__data_is_signed(d, text, strlen(text), (char[DATA_SIGNATURE_BYTES]){ "" }));
+}
+
+/* What is stored of an API key is no signature, so that nobody who reads the table can sign. */
+D_TEST(a_signature_is_no_hash_of_a_key)
+{
+    unsigned char hash[DATA_HASH_BYTES];
+    char          hex[DATA_SIGNATURE_BYTES];
+
+    il__data_key_hash(d, "text", 4, hash);
+    for (size_t i = 0; i < sizeof hash; i++)
+        (void)snprintf(hex + 2 * i, 3, "%02x", hash[i]);
+    T_TRUE(!il__data_is_signed(d, "text", 4, hex));
+}
+
+D_TEST(tokens_differ)
+{
+    char     a[DATA_TOKEN_BYTES], b[DATA_TOKEN_BYTES];
+    il_error err;
+
+    T_EQ(il__data_token(a, &err), IL_OK);
+    T_EQ(il__data_token(b, &err), IL_OK);
+    T_EQ(strspn(a, URL_SAFE), DATA_TOKEN_BYTES - 1);
+    T_TRUE(strcmp(a, b) != 0);
+}
+
 /* ---- tenants --------------------------------------------------------------------------------- */
 
 struct tenants {
@@ -425,6 +478,9 @@ main(void)
         D_ROW(what_a_key_may_be),
         D_ROW(listed_in_pages),
         D_ROW(roles_have_names),
+        D_ROW(a_signature),
+        D_ROW(a_signature_is_no_hash_of_a_key),
+        D_ROW(tokens_differ),
         D_ROW(a_tenant),
         D_ROW(tenants_in_order_of_bytes),
         D_ROW(threads_take_turns),

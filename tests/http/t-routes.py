@@ -17,13 +17,18 @@ import schema
 ROLE_BELOW = {"read": "none", "write": "read", "operator": "write", "admin": "operator"}
 
 
+def operations(doc):
+    """Those of the API. The page's own are called in another way: t-ui.py."""
+    return [(method, path, op) for method, path, op in doc.operations() if not path.startswith("/ui/")]
+
+
 class World:
     """A server, what its /openapi.json says, and what was made so far."""
 
     def __init__(self, server):
         self.server = server
         self.doc = schema.Document(server.get("/openapi.json", key=None).expect(200).json)
-        self.routes = {op["operationId"]: (method, path, op) for method, path, op in self.doc.operations()}
+        self.routes = {op["operationId"]: (method, path, op) for method, path, op in operations(self.doc)}
         self.seen = set()
 
     def call(self, route, status=200, code=None, args=(), query="", body=None, headers=None, client=None, check=True):
@@ -408,7 +413,7 @@ def test_examples():
     with serve() as s:
         w = World(s)
         n = 0
-        for method, path, op in w.doc.operations():
+        for method, path, op in operations(w.doc):
             content = op.get("requestBody", {}).get("content", {}).get("application/json", {})
             if "example" not in content:
                 continue
@@ -436,7 +441,7 @@ def test_without_a_key():
     """401 without a key, with a wrong one, and with one in the wrong place; nothing else is said"""
     with serve() as s:
         w = World(s)
-        for method, path, op in w.doc.operations():
+        for method, path, op in operations(w.doc):
             path = filled(path)
             body = sample(op) if "requestBody" in op else None
             if op["x-permission"] == "open":
@@ -457,7 +462,7 @@ def test_without_the_permission():
         keys = {role: s.key_for("default", role) for role in ("read", "write", "operator")}
         keys["none"] = s.key_for("default", "none", permissions=["nothing:much"])
         clients = {role: s.new_client(key) for role, key in keys.items()}
-        for method, path, op in w.doc.operations():
+        for method, path, op in operations(w.doc):
             needs = lib.role_of(op)
             if needs in ("open", "any"):
                 continue
@@ -481,7 +486,7 @@ def test_bad_input():
     """unknown fields and parameters are named; bodies that are not objects, or not JSON, are refused"""
     with serve() as s:
         w = World(s)
-        for method, path, op in w.doc.operations():
+        for method, path, op in operations(w.doc):
             path = filled(path)
             if op["operationId"] in ("metrics_get",):
                 continue
@@ -507,7 +512,7 @@ def test_wrong_types():
     with serve() as s:
         w = World(s)
         n = 0
-        for method, path, op in w.doc.operations():
+        for method, path, op in operations(w.doc):
             path = filled(path)
             content = op.get("requestBody", {}).get("content", {}).get("application/json", {})
             body = w.doc.follow(content.get("schema", {}))
@@ -566,7 +571,7 @@ def test_requests_as_described():
     with serve() as s:
         w = World(s)
         n_good = n_bad = 0
-        for method, path, op in w.doc.operations():
+        for method, path, op in operations(w.doc):
             if "requestBody" not in op or op["operationId"] == "batch":
                 continue
             body = w.doc.follow(op["requestBody"]["content"]["application/json"]["schema"])
@@ -697,7 +702,7 @@ def test_the_document():
 
         walk(doc.root)
         assert set(doc.root["components"]["schemas"]) <= used, set(doc.root["components"]["schemas"]) - used
-        for method, path, op in doc.operations():
+        for method, path, op in operations(doc):
             named = set(re.findall(r"\{(\w+)\}", path))
             given = {p["name"] for p in (doc.follow(p) for p in op["parameters"]) if p["in"] == "path"}
             assert named == given, path

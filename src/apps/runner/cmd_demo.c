@@ -42,7 +42,8 @@ struct demo {
     struct cli *cli;
     char        dir[64];
     unsigned    port;
-    char        secret[DATA_KEY_BYTES_MAX];
+    char        secret[DATA_KEY_BYTES_MAX], key_id[DATA_ID_BYTES];
+    char        link[DATA_TOKEN_BYTES]; /* signs in to the page once, with the key */
     pid_t       server;
     int         signal_fd;
     unsigned    n_starts;
@@ -113,18 +114,18 @@ static il_status
 make_key(struct demo *d, il_error *reterr)
 {
     struct il__data    *data = NULL;
-    char                url[PATH_BYTES], id[DATA_ID_BYTES];
-    struct il__data_key key = { .tenant      = TENANT,
-                                .name        = "demo",
-                                .role        = DATA_ROLE_OPERATOR,
-                                .permissions = "",
-                                .prefix      = "" };
+    char                url[PATH_BYTES];
+    struct il__data_key key = {
+        .tenant = TENANT, .name = "demo", .role = DATA_ROLE_ADMIN, .permissions = "", .prefix = ""
+    };
 
     (void)snprintf(url, sizeof url, "sqlite:%s/store.db", d->dir);
     struct il__data_open o  = { .store_url = url };
     il_status            st = il__data_open(&o, &data, reterr);
     if (st == IL_OK)
-        st = il__data_key_create(data, &key, true, id, d->secret, reterr);
+        st = il__data_key_create(data, &key, true, d->key_id, d->secret, reterr);
+    if (st == IL_OK)
+        st = il__data_token(d->link, reterr);
     il__data_close(data);
     return st;
 }
@@ -156,6 +157,7 @@ _Noreturn static void
 be_server(const struct demo *d, pid_t parent)
 {
     char     config[PATH_BYTES], listen_on[64], log[PATH_BYTES];
+    char     link[DATA_ID_BYTES + DATA_TOKEN_BYTES];
     sigset_t none;
 
     (void)sigemptyset(&none);
@@ -174,6 +176,10 @@ be_server(const struct demo *d, pid_t parent)
     (void)unsetenv("INTERLOCK_SERVER");
     (void)unsetenv("INTERLOCK_DATA");
     (void)unsetenv("INTERLOCK_TENANT");
+    /* Only the first server takes the link: sessions survive a restart. */
+    (void)snprintf(link, sizeof link, "%s %s", d->key_id, d->link);
+    if (d->n_starts == 1 && setenv("INTERLOCK_LINK", link, 1) != 0)
+        _exit(71);
     (void)execl("/proc/self/exe", "interlock", "serve", "--config", config, "--listen", listen_on,
                 "--log-format", "text", "--allow-root", (char *)NULL);
     _exit(71);
@@ -225,9 +231,10 @@ print_welcome(const struct demo *d)
     const char *bold  = il__cli_style(stdout, CLI_BOLD);
     const char *plain = il__cli_style(stdout, CLI_PLAIN);
 
-    (void)printf("%sInterlock is running at http://127.0.0.1:%u%s   (API: /openapi.json, metrics: "
+    (void)printf("%sInterlock is running: http://127.0.0.1:%u/ui/#link=%s%s\n"
+                 "(The link signs in once, within ten minutes. API: /openapi.json, metrics: "
                  "/metrics)\n\n",
-                 bold, d->port, plain);
+                 bold, d->port, d->link, plain);
     (void)printf("    export KEY=%s URL=http://127.0.0.1:%u\n\n", d->secret, d->port);
     (void)printf("1. Trigger a slow pipeline twice: the second call gets the id of the run that is "
                  "going.\n\n"
@@ -290,6 +297,7 @@ end(struct demo *d)
     }
     remove_folder(d);
     explicit_bzero(d->secret, sizeof d->secret);
+    explicit_bzero(d->link, sizeof d->link);
     if (d->signal_fd >= 0)
         (void)close(d->signal_fd);
 }

@@ -1,0 +1,28 @@
+// What went wrong in reading a view. Older data stays visible beside it.
+import { ApiError } from "../api";
+import { Icon } from "./Icon";
+
+const HINTS: Record<string, string> = {
+  FORBIDDEN: "Sign in with a key that has the permission, or ask an administrator for it.",
+  STORE_UNAVAILABLE: "Check that the store is running. The page goes on by itself.",
+  UNREACHABLE: "Check that the server is running. The page goes on by itself.",
+  RATE_LIMITED: "The page slows down by itself.",
+};
+
+export function ErrorBox({ error, title }: { error: ApiError | undefined; title?: string }) {
+  if (!error) return null;
+  const needs = error.details["permission"] ?? error.details["role"];
+  return (
+    <div class="error-box" role="alert">
+      <Icon name="warn" />
+      <div>
+        <p>
+          <strong>{title ?? "Cannot read this"}:</strong> {error.message}{" "}
+          <code class="muted">{error.code}</code>
+        </p>
+        {typeof needs === "string" && <p>Permission needed: {needs}</p>}
+        {HINTS[error.code] && <p class="muted">{HINTS[error.code]}</p>}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,16 @@
+export { Badge, type Tone, toneOf } from "./Badge";
+export { Bar } from "./Bar";
+export { Chart, type Series } from "./Chart";
+export { Copyable } from "./Copyable";
+export { confirm, type Question } from "./Dialog";
+export { Command, Empty } from "./Empty";
+export { ErrorBox } from "./ErrorBox";
+export { Check, type Choice, Filter, Select } from "./Filter";
+export { type Edge, Graph, type Node } from "./Graph";
+export { Icon, type IconName } from "./Icon";
+export { Json, jsonText } from "./Json";
+export { Loading } from "./Loading";
+export { Facts, Head, Panel } from "./Panel";
+export { type Column, List, Pager, Table } from "./Table";
+export { type Tab, Tabs } from "./Tabs";
+export { Time } from "./Time";

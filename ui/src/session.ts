@@ -1,0 +1,90 @@
+// Who is signed in, and what the key may do.
+import { ApiError, open, signedOut } from "./api";
+import { createStore } from "./store";
+
+export interface Session {
+  tenant: string;
+  key_id: string;
+  permissions: string[];
+  expires_at: string;
+  version: string;
+  demo: boolean;
+}
+
+export type SessionState =
+  | { state: "unknown" }
+  | { state: "out"; message?: string }
+  | { state: "unreachable"; message: string }
+  | { state: "in"; session: Session };
+
+export const sessionState = createStore<SessionState>({ state: "unknown" });
+
+signedOut.call = () => {
+  if (sessionState.get().state === "in") {
+    sessionState.set({ state: "out", message: "Your session has ended. Sign in again." });
+  }
+};
+
+const isSession = (answer: Response) => answer.json() as Promise<Session>;
+
+async function enter(answer: Response): Promise<void> {
+  sessionState.set({ state: "in", session: await isSession(answer) });
+}
+
+/** Signs in with an API key or a one-time link; the error says why it was refused. */
+export async function signIn(credentials: { key: string } | { link: string }): Promise<void> {
+  const headers = { "Content-Type": "application/json" };
+  await enter(await open("POST", "/ui/session", { headers, body: JSON.stringify(credentials) }));
+}
+
+export async function signOut(): Promise<void> {
+  try {
+    await open("DELETE", "/ui/session");
+  } finally {
+    sessionState.set({ state: "out", message: "Signed out." });
+  }
+}
+
+/** The token of a one-time link (#link=TOKEN), which is removed from the address at once. */
+function takeLink(): string | null {
+  const found = /^#link=(.+)$/.exec(location.hash);
+  if (!found) return null;
+  history.replaceState(null, "", "#/");
+  dispatchEvent(new HashChangeEvent("hashchange"));
+  return decodeURIComponent(found[1] ?? "");
+}
+
+/** Resumes the session of the cookie, or signs in with the link of the address. */
+export async function startSession(): Promise<void> {
+  const link = takeLink();
+  try {
+    if (link) await signIn({ link });
+    else await enter(await open("GET", "/ui/session"));
+  } catch (e) {
+    const error = e as ApiError;
+    if (error.status === 0 || error.status >= 500) {
+      sessionState.set({ state: "unreachable", message: error.message });
+    } else if (link) {
+      sessionState.set({ state: "out", message: "This link was used already or has expired. Sign in with an API key." });
+    } else {
+      sessionState.set({ state: "out" });
+    }
+  }
+}
+
+const ROLES = ["read", "write", "operator", "admin"];
+
+/**
+ * Whether the key may do what needs this permission: a role, or an app's own such as "admin:usage".
+ * `route` is the permission named after the route ("lock:break"), which a key can have by itself.
+ */
+export function can(permission: string, route?: string): boolean {
+  const now = sessionState.get();
+  if (now.state !== "in") return false;
+  const mine = now.session.permissions;
+  if (route !== undefined && mine.includes(route)) return true;
+  if (permission === "any" || mine.includes("admin")) return true;
+  const rank = ROLES.indexOf(permission);
+  if (rank >= 0) return mine.some((p) => ROLES.indexOf(p) >= rank);
+  return mine.some((p) => p === permission || p.startsWith(`${permission}:`));
+}
