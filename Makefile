@@ -128,7 +128,7 @@ dist: ## a source archive in build/dist, which builds without git and npm
 	@tools/dist build/dist
 
 deb: ## Debian packages in build/deb
-	@tools/setup packages
+	@tools/setup deb
 	@tools/build-deb build/deb
 
 test-packages: ## install the Debian packages in a new system, use and remove them (root, network)
