@@ -27,7 +27,7 @@ compile = $(setup) && $(NINJA) -C $(1)
 select  = $(foreach suite,$(SUITES),--suite $(suite)) $(foreach suite,$(NO_SUITES),--no-suite $(suite)) $(TESTS)
 
 .PHONY: build run race test quick test-odd check lint asan tsan clang fuzz attack mutants bench
-.PHONY: torture-guard torture-campus install clean help
+.PHONY: torture-guard torture-campus install dist deb test-packages clean help
 
 build: ## build/interlock, and the library in build/src (the default)
 	@tools/setup build
@@ -122,6 +122,18 @@ bench: ## speed, as ratios to bare loops and peers: a table, and build/bench.jso
 install: build ## into PREFIX (/usr/local), below DESTDIR
 	@$(MESON) configure build -Dprefix=$(PREFIX)
 	@DESTDIR=$(abspath $(DESTDIR)) $(MESON) install -C build
+
+dist: ## a source archive in build/dist, which builds without git and npm
+	@tools/setup build
+	@tools/dist build/dist
+
+deb: ## Debian packages in build/deb
+	@tools/setup deb
+	@tools/build-deb build/deb
+
+test-packages: ## install the Debian packages in a new system, use and remove them (root, network)
+	@tools/setup packages
+	@tools/test-packages build/deb
 
 clean: ## remove every build folder
 	rm -rf build build-clang build-asan build-tsan build-fuzz build-mutants

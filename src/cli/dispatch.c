@@ -5,8 +5,11 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include <yaml.h>
+
 #include "base/error.h"
 #include "cli/cli.h"
+#include "data/data.h"
 
 il_status
 il__cli_check_key(const struct cli *cli, const char *key, il_error *reterr)
@@ -23,12 +26,21 @@ il__cli_check_key(const struct cli *cli, const char *key, il_error *reterr)
                          strlen(key) > SHOWN_BYTES ? "..." : "", why.message);
 }
 
+/* With the libraries that it is linked to, in the versions it runs with. Those that a store or a
+ * command loads when it needs them are not loaded for this. */
 static int
 print_version(const struct cli *cli)
 {
+    const char *sqlite = il__data_sqlite_version();
+    const char *json   = jansson_version_str();
+    const char *yaml   = yaml_get_version_string();
+
     if (cli->json)
-        return il__cli_json_print(json_pack("{s:s}", "version", il_version()));
-    (void)printf("interlock %s\n", il_version());
+        return il__cli_json_print(json_pack("{s:s, s:{s:s, s:s, s:s}}", "version", il_version(),
+                                            "libraries", "sqlite", sqlite, "jansson", json,
+                                            "libyaml", yaml));
+    (void)printf("interlock %s\nSQLite %s, jansson %s, libyaml %s\n", il_version(), sqlite, json,
+                 yaml);
     return 0;
 }
 

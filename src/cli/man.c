@@ -206,7 +206,7 @@ print_head(const struct cli_command *command)
 
     (void)printf(".TH INTERLOCK%s", dash);
     for (const char *p = name; *p != '\0'; p++)
-        (void)putchar(*p - 'a' + 'A');
+        (void)putchar(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
     (void)printf(" 1 \"\" \"Interlock %s\" \"Interlock manual\"\n", il_version());
     section("NAME");
     (void)printf("interlock%s%s \\- ", dash, name);

@@ -219,4 +219,7 @@ il_status il__data_audit_list(struct il__data *d, const char *tenant, const char
 il_status il__data_audit_purge(struct il__data *d, int64_t older_than_ms, uint64_t *ret_n,
                                il_error *reterr) MUST_USE;
 
+/* Of SQLite itself, as it runs: "3.40.1". */
+const char *il__data_sqlite_version(void);
+
 #endif

@@ -4,10 +4,11 @@
 
 version=$(cat "$IL_TEST_SOURCE/VERSION")
 gives "--version" 0 "$il" --version
-is "... says it" "$out" "interlock $version"
+is "... says it" "${out%%$'\n'*}" "interlock $version"
+like "... and the libraries it runs with" "$out" "*"$'\n'"SQLite 3.*, jansson 2.*, libyaml 0.*"
 gives "-V" 0 "$il" -V
 gives "--version as JSON" 0 "$il" --version --json
-json "... is an object" "d == {'version': '$version'}"
+json "... is an object" "d['version'] == '$version' and set(d['libraries']) == {'sqlite', 'jansson', 'libyaml'}"
 
 gives "--help" 0 "$il" --help
 is "... says nothing on stderr" "$err" ""

@@ -23,6 +23,8 @@ for command in interlock run once queue cache runs logs cancel locks why break r
         check "... has $heading" grep -q "^[A-Z ]*$heading" "$work/text"
     done
 done
+check "the page of demo-site" page demo-site
+is "... has its name in the head" "$(head -n 1 demo-site.1 | cut -d ' ' -f 2,3)" 'INTERLOCK\-DEMO-SITE 1'
 for option in $("$il" run --help | grep -o -- '--[a-z-]*' | sort -u); do
     check "interlock-run(1) explains $option" grep -q -- "${option//-/.*}" run.1
 done

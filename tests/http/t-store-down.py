@@ -249,7 +249,7 @@ def test_stop_while_waiting():
 def test_unit_never_gives_up():
     """systemd starts the server again however often it has ended"""
     unit = configparser.ConfigParser(strict=False)  # some keys stand there twice
-    unit.read(lib.SOURCE + "/deploy/systemd/interlock.service", encoding="utf-8")
+    unit.read(lib.SOURCE + "/deploy/systemd/interlock.service.in", encoding="utf-8")
     assert unit["Unit"]["StartLimitIntervalSec"] == "0"
     assert unit["Service"]["Restart"] == "on-failure"
 

@@ -309,3 +309,9 @@ il__data_sqlite_open(const struct data_engine_open *o, struct data_engine **ret,
     *ret = &s->base;
     return IL_OK;
 }
+
+const char *
+il__data_sqlite_version(void)
+{
+    return sqlite3_libversion();
+}
