@@ -27,7 +27,7 @@ compile = $(setup) && $(NINJA) -C $(1)
 select  = $(foreach suite,$(SUITES),--suite $(suite)) $(foreach suite,$(NO_SUITES),--no-suite $(suite)) $(TESTS)
 
 .PHONY: build run race test quick test-odd check lint asan tsan clang fuzz attack mutants bench
-.PHONY: torture-guard torture-campus install dist deb test-packages clean help
+.PHONY: screenshots torture-guard torture-campus install dist deb test-packages clean help
 
 build: ## build/interlock, and the library in build/src (the default)
 	@tools/setup build
@@ -112,6 +112,13 @@ torture-campus: ## a storm of 20,000 calls by eight processes on the campus, at 
 mutants: ## seeded bugs: each must be detected by the suite
 	@tools/setup build test
 	@tools/mutants $(if $(SAMPLE),--sample $(SAMPLE))
+
+screenshots: ## pictures of the admin page: all in build/screenshots, those of the docs in docs/images
+	@tools/setup build test
+	$(call compile,build,-Dtests=true)
+	@INTERLOCK_BIN=$(CURDIR)/build/src/cli/interlock tests/ui/run $(CURDIR) $(CURDIR)/build/tests/ui/screenshots \
+	    screenshots $(CURDIR)/build/screenshots
+	@for picture in docs/images/*.png; do cp build/screenshots/"$${picture##*/}" docs/images; done
 
 bench: ## speed, as ratios to bare loops and peers: a table, and build/bench.json (ten minutes)
 	@tools/setup build bench

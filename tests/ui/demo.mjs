@@ -1,29 +1,7 @@
 // `interlock demo` as somebody meets it: the link that it prints, and the buttons of the page.
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { check, main, newPage, same, seriousFaults, SOON, startBrowser } from "./lib.mjs";
+import { check, Demo, main, newPage, same, seriousFaults, SOON, startBrowser } from "./lib.mjs";
 
-const BINARY = process.env.INTERLOCK_BIN ?? "interlock";
-const LINK = /http:\/\/\S+\/ui\/#link=\S+/;
-
-const folder = mkdtempSync(join(tmpdir(), "interlock-ui-demo-"));
-const environment = { ...process.env, HOME: folder, TMPDIR: folder };
-const demo = spawn(BINARY, ["demo"], { env: environment, stdio: ["ignore", "pipe", "inherit"] });
-const ended = new Promise((resolve) => demo.once("exit", resolve));
-
-/** The link that the demo prints. */
-const link = new Promise((resolve, reject) => {
-  let text = "";
-  demo.once("exit", (status) => reject(new Error(`the demo ended with status ${status}: ${text}`)));
-  demo.stdout.setEncoding("utf8").on("data", (part) => {
-    text += part;
-    const found = LINK.exec(text);
-    if (found && text.includes("Ctrl-C")) resolve(found[0]);
-  });
-});
-
+const demo = new Demo();
 let browser, page;
 
 const panel = (name) => page.getByRole("region", { name });
@@ -43,11 +21,11 @@ const state = (text) => page.locator("main .badge").filter({ hasText: text }).fi
 
 const tests = {
   async "the link signs in once, without a password"() {
-    await page.goto(await link);
+    await page.goto(await demo.link());
     await page.locator(".shell").waitFor();
     check(!page.url().includes("link="), "the link is still in the address");
     const other = await newPage(browser);
-    await other.goto(await link);
+    await other.goto(await demo.link());
     await other.getByText("This link was used already or has expired").waitFor();
     await other.context().close();
   },
@@ -91,8 +69,7 @@ const tests = {
   },
 
   async "Ctrl-C ends it"() {
-    demo.kill("SIGINT");
-    same(await ended, 0, "exit status");
+    same(await demo.close(), 0, "exit status");
   },
 };
 
@@ -106,7 +83,5 @@ try {
   }
 } finally {
   await browser?.close();
-  demo.kill("SIGTERM");
-  await ended;
-  rmSync(folder, { recursive: true, force: true });
+  await demo.close();
 }

@@ -118,6 +118,43 @@ export class Server {
   }
 }
 
+const DEMO_LINK = /http:\/\/\S+\/ui\/#link=\S+/;
+
+/** `interlock demo`, in a folder of its own. */
+export class Demo {
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), "interlock-ui-demo-"));
+    const env = { ...process.env, HOME: this.folder, TMPDIR: this.folder };
+    this.process = spawn(BINARY, ["demo"], { env, stdio: ["ignore", "pipe", "inherit"] });
+    this.output = "";
+    this.process.stdout.setEncoding("utf8").on("data", (part) => (this.output += part));
+    this.ended = new Promise((resolve) => this.process.once("exit", resolve));
+  }
+
+  /** Waits until it has printed a text. */
+  async says(text) {
+    while (!this.output.includes(text)) {
+      const more = new Promise((resolve) => this.process.stdout.once("data", resolve));
+      const status = await Promise.race([more.then(() => undefined), this.ended]);
+      if (status !== undefined) throw new Error(`the demo ended with ${status}: ${this.output}`);
+    }
+  }
+
+  /** The link that signs in, once. */
+  async link() {
+    await this.says("Ctrl-C");
+    return DEMO_LINK.exec(this.output)[0];
+  }
+
+  /** Ends it as Ctrl-C does; returns its exit status. */
+  async close() {
+    this.process.kill("SIGINT");
+    const status = await this.ended;
+    rmSync(this.folder, { recursive: true, force: true });
+    return status;
+  }
+}
+
 function findBrowser() {
   if (process.env.CHROMIUM) return process.env.CHROMIUM;
   for (const folder of (process.env.PATH ?? "").split(delimiter)) {
