@@ -554,7 +554,7 @@ const tests = {
         await row(page, "key.revoke")
           .getByRole("button", { name: /^Show record/ })
           .click();
-        await page.getByRole("region", { name: "record", exact: true }).waitFor();
+        await page.getByRole("group", { name: "record", exact: true }).waitFor();
       },
       { hash: "/keys" },
     );
