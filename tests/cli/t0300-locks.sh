@@ -87,32 +87,29 @@ json "... two" "d['items'][0]['waiters'] == 2"
 
 # The lock order. A nested run belongs to the same unit of work.
 rm -f "$work/order.db"
-order="--store $work/order.db"
-# shellcheck disable=SC2086
-{
-    gives "nothing learned yet" 0 "$il" run $order k -- true
-    gives "... no edges" 0 "$il" locks --order $order
-    is "... and says so" "$err" "interlock: no lock order has been learned"
-    gives "... within a prefix" 0 "$il" locks --order $order t
-    is "... and says so" "$err" "interlock: no lock order has been learned for classes within t"
-    gives "one order" 0 "$il" run -q $order a:1 -- "$il" run -q $order b:1 -- true
-    gives "locks --order" 0 "$il" locks --order $order
-    like "... with its headings" "$out" "HELD *THEN *ORDER *HELD AT *THEN AT*a *b *learned *"
-    is "... nothing is wrong" "$err" ""
-    gives "the other order" 0 "$il" run -q $order b:2 -- "$il" run -q $order a:2 -- true
-    gives "locks --order" 0 "$il" locks --order $order
-    like "... both are marked" "$out" "*a *b *INVERTED *b *a *INVERTED*"
-    like "... and counted" "$err" "interlock: 2 INVERTED: *"
-    gives "--json" 0 "$il" locks --order --json $order
-    json "... an edge for each order" "[(i['from'], i['to'], i['inverted'], i['declared']) for i in d['items']] == [('a', 'b', True, False), ('b', 'a', True, False)] and d['next'] is None"
-    gives "with ranks" 0 env INTERLOCK_RANKS=a,b "$il" locks --order $order --limit 1
-    like "... the declared one is marked" "$out" "*a *b *declared, INVERTED*"
-    like "... and how to go on" "$err" "*more items: --cursor 'a:b'*"
-    gives "... which works" 0 "$il" locks --order --json $order --cursor a:b
-    json "... with the rest" "[i['from'] for i in d['items']] == ['b']"
-    error "a bad cursor" 64 "locks: --cursor: 'zzz' is not a cursor from a listing" "$il" locks --order $order --cursor zzz
-    error "either" 64 "locks: --order cannot be combined with --waiters or --report" "$il" locks --order --waiters
-}
+order=$work/order.db
+gives "nothing learned yet" 0 "$il" run --store "$order" k -- true
+gives "... no edges" 0 "$il" locks --order --store "$order"
+is "... and says so" "$err" "interlock: no lock order has been learned"
+gives "... within a prefix" 0 "$il" locks --order --store "$order" t
+is "... and says so" "$err" "interlock: no lock order has been learned for classes within t"
+gives "one order" 0 "$il" run -q --store "$order" a:1 -- "$il" run -q --store "$order" b:1 -- true
+gives "locks --order" 0 "$il" locks --order --store "$order"
+like "... with its headings" "$out" "HELD *THEN *ORDER *HELD AT *THEN AT*a *b *learned *"
+is "... nothing is wrong" "$err" ""
+gives "the other order" 0 "$il" run -q --store "$order" b:2 -- "$il" run -q --store "$order" a:2 -- true
+gives "locks --order" 0 "$il" locks --order --store "$order"
+like "... both are marked" "$out" "*a *b *INVERTED *b *a *INVERTED*"
+like "... and counted" "$err" "interlock: 2 INVERTED: *"
+gives "--json" 0 "$il" locks --order --json --store "$order"
+json "... an edge for each order" "[(i['from'], i['to'], i['inverted'], i['declared']) for i in d['items']] == [('a', 'b', True, False), ('b', 'a', True, False)] and d['next'] is None"
+gives "with ranks" 0 env INTERLOCK_RANKS=a,b "$il" locks --order --store "$order" --limit 1
+like "... the declared one is marked" "$out" "*a *b *declared, INVERTED*"
+like "... and how to go on" "$err" "*more items: --cursor 'a:b'*"
+gives "... which works" 0 "$il" locks --order --json --store "$order" --cursor a:b
+json "... with the rest" "[i['from'] for i in d['items']] == ['b']"
+error "a bad cursor" 64 "locks: --cursor: 'zzz' is not a cursor from a listing" "$il" locks --order --store "$order" --cursor zzz
+error "either" 64 "locks: --order cannot be combined with --waiters or --report" "$il" locks --order --waiters
 
 for h in h1 h2 h3 h4 h5 s p; do
     let_go $h
