@@ -171,9 +171,10 @@ take_link(struct http_options *o, char text[LINK_BYTES_MAX], il_error *reterr)
 
     if (link == NULL)
         return IL_OK;
-    size_t n = strnlen(link, LINK_BYTES_MAX - 1);
-    memcpy(text, link, n);
-    text[n] = '\0';
+    size_t n = strnlen(link, LINK_BYTES_MAX);
+    if (n == LINK_BYTES_MAX)
+        return il__error_set(reterr, IL_INVAL, LINK_VARIABLE " is too long");
+    memcpy(text, link, n + 1);
     IGNORE(unsetenv(LINK_VARIABLE) != 0); /* the name is valid */
     char *space = strchr(text, ' ');
     if (space == NULL)

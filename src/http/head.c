@@ -42,6 +42,7 @@ enum one {
     ONE_CONTENT_ENCODING,
     ONE_COOKIE,
     ONE_X_INTERLOCK_PAGE,
+    ONE_X_INTERLOCK_SESSION,
     ONE_COUNT
 };
 static const struct {
@@ -52,23 +53,25 @@ static const struct {
     {                         \
         name, sizeof name - 1 \
     }
-    [ONE_HOST]              = ONE("Host"),
-    [ONE_CONTENT_LENGTH]    = ONE("Content-Length"),
-    [ONE_CONTENT_TYPE]      = ONE("Content-Type"),
-    [ONE_TRANSFER_ENCODING] = ONE("Transfer-Encoding"),
-    [ONE_AUTHORIZATION]     = ONE("Authorization"),
-    [ONE_X_API_KEY]         = ONE("X-API-Key"),
-    [ONE_X_REQUEST_ID]      = ONE("X-Request-Id"),
-    [ONE_IDEMPOTENCY_KEY]   = ONE("Idempotency-Key"),
-    [ONE_EXPECT]            = ONE("Expect"),
-    [ONE_CONTENT_ENCODING]  = ONE("Content-Encoding"),
-    [ONE_COOKIE]            = ONE("Cookie"),
-    [ONE_X_INTERLOCK_PAGE]  = ONE(HTTP_UI_HEADER),
+    [ONE_HOST]                = ONE("Host"),
+    [ONE_CONTENT_LENGTH]      = ONE("Content-Length"),
+    [ONE_CONTENT_TYPE]        = ONE("Content-Type"),
+    [ONE_TRANSFER_ENCODING]   = ONE("Transfer-Encoding"),
+    [ONE_AUTHORIZATION]       = ONE("Authorization"),
+    [ONE_X_API_KEY]           = ONE("X-API-Key"),
+    [ONE_X_REQUEST_ID]        = ONE("X-Request-Id"),
+    [ONE_IDEMPOTENCY_KEY]     = ONE("Idempotency-Key"),
+    [ONE_EXPECT]              = ONE("Expect"),
+    [ONE_CONTENT_ENCODING]    = ONE("Content-Encoding"),
+    [ONE_COOKIE]              = ONE("Cookie"),
+    [ONE_X_INTERLOCK_PAGE]    = ONE(HTTP_UI_HEADER),
+    [ONE_X_INTERLOCK_SESSION] = ONE(HTTP_UI_SESSION_HEADER),
 #undef ONE
 };
 
 struct head {
     const char *ones[ONE_COUNT]; /* NULL = missing */
+    size_t      n_copied;        /* bytes of the pool that libmicrohttpd's copy of cookies takes */
     const char *at;              /* where the next name must start; NULL: not checked */
     unsigned    n_fields;
     const char *wrong; /* NULL = nothing so far */
@@ -120,6 +123,17 @@ follows(struct head *h, const char *name, size_t n_name, const char *value, size
     return p == value;
 }
 
+/* libmicrohttpd copies the value of a Cookie header and keeps a header's struct for each cookie. */
+static size_t
+cookie_bytes(const char *value)
+{
+    size_t n_cookies = 1;
+
+    for (const char *p = value; *p != '\0'; p++)
+        n_cookies += *p == ';';
+    return strlen(value) + 1 + n_cookies * HEAD_FIELD_BYTES;
+}
+
 static enum MHD_Result
 see_field(void *cookie, enum MHD_ValueKind kind UNUSED, const char *name, size_t n_name,
           const char *value, size_t n_value)
@@ -140,6 +154,8 @@ see_field(void *cookie, enum MHD_ValueKind kind UNUSED, const char *name, size_t
         if (h->ones[i] != NULL)
             h->wrong = "duplicate header that must be unique";
         h->ones[i] = value;
+        if (i == ONE_COOKIE)
+            h->n_copied = cookie_bytes(value);
         break;
     }
     return h->wrong == NULL ? MHD_YES : MHD_NO;
@@ -217,7 +233,8 @@ check_form(struct http_request *r, const char *version, struct head *h)
         return false;
     }
     /* The head of the answer must fit as well. */
-    if (head_bytes(r) + h->n_fields * HEAD_FIELD_BYTES > HTTP_POOL_BYTES - ANSWER_HEAD_BYTES) {
+    if (head_bytes(r) + h->n_copied + h->n_fields * HEAD_FIELD_BYTES >
+        HTTP_POOL_BYTES - ANSWER_HEAD_BYTES) {
         r->bare = true;
         refuse(r, 431, "HEADERS_TOO_LARGE", "request headers too large");
         return false;
@@ -421,6 +438,7 @@ http_head(struct http_request *r, const char *version)
     r->api_key         = h.ones[ONE_X_API_KEY];
     r->authorization   = h.ones[ONE_AUTHORIZATION];
     r->cookie          = h.ones[ONE_COOKIE];
+    r->session_key     = h.ones[ONE_X_INTERLOCK_SESSION];
     if (!check_target(r) || !check_body(r, &h) || !find_route(r) || !check_page(r, &h) ||
         !check_size(r, &h))
         return;

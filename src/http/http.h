@@ -105,6 +105,7 @@ struct http_request {
     size_t      n_bytes;
     const char *idempotency_key; /* headers as received, valid until the answer; NULL = none */
     const char *api_key, *authorization, *cookie;
+    const char *session_key;     /* id of the key that the page is signed in with */
     bool        is_ui;           /* of the admin page, below HTTP_UI_BASE (ui.h) */
     int64_t     session_ends_ms; /* wall clock: of the session that authorised it; 0 = a key did */
     void       *mem;             /* arena: lives as long as the request */

@@ -9,6 +9,9 @@
  * A browser sends cookies with requests that other sites caused. What protects the page from them:
  * SameSite=Strict; the header X-Interlock-Page (HTTP_UI_CALL), which another site's script may only
  * send if we allowed that by CORS, and we never do; and that /api/v1 ignores cookies.
+ *
+ * The tabs of a browser share one cookie. A page names the key that it shows
+ * (HTTP_UI_SESSION_HEADER), so that a tab does nothing in the session of another one.
  */
 #ifndef IL_HTTP_UI_H
 #define IL_HTTP_UI_H
@@ -17,6 +20,7 @@
 
 #define HTTP_UI_BASE "/ui/api"
 #define HTTP_UI_HEADER "X-Interlock-Page"
+#define HTTP_UI_SESSION_HEADER "X-Interlock-Session"
 #define HTTP_UI_SESSION_MS (INT64_C(12) * 3600 * 1000)
 #define HTTP_UI_LINK_MS (INT64_C(10) * 60 * 1000)
 
@@ -32,7 +36,7 @@ struct http_ui_session {
 };
 extern const struct wire_object http_in_ui_login, http_out_ui_session;
 
-/* A token that signs in once, within HTTP_UI_LINK_MS. Kept as its hash. */
+/* A token that signs in once, within HTTP_UI_LINK_MS of the start. Kept as its hash. */
 struct http_ui_link {
     unsigned char hash[DATA_HASH_BYTES];
     char          key_id[DATA_ID_BYTES];

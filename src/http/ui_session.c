@@ -15,6 +15,9 @@
 #include "http/server.h"
 
 #define LINK_BYTES_MIN 32
+#define LINK_BYTES_MAX 120
+_Static_assert(LINK_BYTES_MAX <= DATA_KEY_BYTES_MAX, "a body can have it");
+#define LINK_REFUSED "this link has expired or was used already"
 #define COOKIE_HEADER_BYTES (HTTP_UI_COOKIE_BYTES + 128)
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -76,31 +79,32 @@ http_ui_open(struct http_server *s, il_error *reterr)
 
     if (o->link_token == NULL)
         return IL_OK;
-    if (strlen(o->link_token) < LINK_BYTES_MIN || !il__is_uuid(o->link_key_id))
+    size_t n = strlen(o->link_token);
+    if (n < LINK_BYTES_MIN || n > LINK_BYTES_MAX || !il__is_uuid(o->link_key_id))
         return il__error_set(reterr, IL_INVAL,
                              "INTERLOCK_LINK must be the id of an API key, a space and a token of "
-                             "at least %d characters",
-                             LINK_BYTES_MIN);
+                             "%d to %d characters",
+                             LINK_BYTES_MIN, LINK_BYTES_MAX);
     memcpy(s->link.key_id, o->link_key_id, sizeof s->link.key_id);
     hash_link(s, o->link_token, s->link.hash);
     s->link.until_ns = il__clock_boot_ns() + HTTP_UI_LINK_MS * IL__NS_PER_MS;
     return IL_OK;
 }
 
-/* Is it the token? Then it is used up. The time that the comparison of hashes takes tells nothing
- * about the token. */
 static bool
-take_link(struct http_server *s, const char *token)
+link_is_live(const struct http_server *s)
+{
+    return il__clock_boot_ns() < s->link.until_ns;
+}
+
+/* The time that the comparison of hashes takes tells nothing about the token. */
+static bool
+is_link(struct http_server *s, const char *token)
 {
     unsigned char hash[DATA_HASH_BYTES];
 
     hash_link(s, token, hash);
-    if (il__clock_boot_ns() >= s->link.until_ns || memcmp(hash, s->link.hash, sizeof hash) != 0)
-        return false;
-#ifndef IL_MUTANT_link_used_twice
-    s->link.until_ns = 0;
-#endif
-    return true;
+    return link_is_live(s) && memcmp(hash, s->link.hash, sizeof hash) == 0;
 }
 
 /* ---- cookies --------------------------------------------------------------------------------- */
@@ -178,6 +182,10 @@ http_ui_auth(struct http_request *r, http_fn *then)
 
     if (!take_cookie(r, &c))
         return;
+    if (r->session_key != NULL && strcmp(r->session_key, c.key_id) != 0) {
+        http_ui_refuse(r, "somebody else has signed in with this browser; sign in again");
+        return;
+    }
     r->session_ends_ms = c.ends_ms;
     http_auth_id(r, c.key_id, then);
 }
@@ -270,6 +278,22 @@ signed_in(struct http_request *r)
     say_session(r);
 }
 
+/* The key of the link is valid. Only now the link is used up: a request that was refused before, by
+ * a limit or while the data store is away, may be repeated. Race-free: the loop runs this, so that
+ * of several requests only the first finds the link live. */
+static void
+linked_in(struct http_request *r)
+{
+    if (!link_is_live(r->server)) {
+        http_auth_refuse(r, LINK_REFUSED);
+        return;
+    }
+#ifndef IL_MUTANT_link_used_twice
+    r->server->link.until_ns = 0;
+#endif
+    signed_in(r);
+}
+
 void
 http_ui_session_create(struct http_request *r)
 {
@@ -283,10 +307,10 @@ http_ui_session_create(struct http_request *r)
     }
     if (in.key != NULL)
         http_auth_key(r, in.key, signed_in);
-    else if (take_link(r->server, in.link))
-        http_auth_id(r, r->server->link.key_id, signed_in);
+    else if (is_link(r->server, in.link))
+        http_auth_id(r, r->server->link.key_id, linked_in);
     else
-        http_auth_refuse(r, "this link has expired or was used already");
+        http_auth_refuse(r, LINK_REFUSED);
 }
 
 void

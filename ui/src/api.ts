@@ -32,6 +32,9 @@ export type Connection = { state: "live" } | { state: "lost"; since: number; why
 /** Whether the last request reached the server. */
 export const connection = createStore<Connection>({ state: "live" });
 
+/** The id of the key that this tab is signed in with; session.ts sets it. */
+export const signedInAs = { key: "" };
+
 /** Called when the server no longer knows the session; session.ts sets it. */
 export const signedOut = { call: (): void => {} };
 
@@ -69,6 +72,9 @@ export async function open(
   path: string,
   options: RequestInit = {},
 ): Promise<Response> {
+  // Another tab may have signed in with another key, which replaces the cookie of this one.
+  const mine: Record<string, string> =
+    path.startsWith("/ui/api/") && signedInAs.key ? { "X-Interlock-Session": signedInAs.key } : {};
   let answer: Response;
   try {
     answer = await fetch(path, {
@@ -76,7 +82,7 @@ export async function open(
       method,
       credentials: "same-origin",
       cache: "no-store",
-      headers: { "X-Interlock-Page": "1", ...options.headers },
+      headers: { "X-Interlock-Page": "1", ...mine, ...options.headers },
     });
   } catch (e) {
     if (e instanceof DOMException && e.name === "AbortError") throw e;

@@ -1,5 +1,5 @@
 // Who is signed in, and what the key may do.
-import { ApiError, open, signedOut } from "./api";
+import { ApiError, open, signedInAs, signedOut } from "./api";
 import { createStore } from "./store";
 
 export interface Session {
@@ -19,16 +19,23 @@ export type SessionState =
 
 export const sessionState = createStore<SessionState>({ state: "unknown" });
 
+function leave(state: SessionState): void {
+  signedInAs.key = "";
+  sessionState.set(state);
+}
+
 signedOut.call = () => {
   if (sessionState.get().state === "in") {
-    sessionState.set({ state: "out", message: "Your session has ended. Sign in again." });
+    leave({ state: "out", message: "Your session has ended. Sign in again." });
   }
 };
 
 const isSession = (answer: Response) => answer.json() as Promise<Session>;
 
 async function enter(answer: Response): Promise<void> {
-  sessionState.set({ state: "in", session: await isSession(answer) });
+  const session = await isSession(answer);
+  signedInAs.key = session.key_id;
+  sessionState.set({ state: "in", session });
 }
 
 /** Signs in with an API key or a one-time link; the error says why it was refused. */
@@ -41,17 +48,31 @@ export async function signOut(): Promise<void> {
   try {
     await open("DELETE", "/ui/session");
   } finally {
-    sessionState.set({ state: "out", message: "Signed out." });
+    leave({ state: "out", message: "Signed out." });
   }
 }
 
+const LINK = /^#link=(.+)$/;
+
 /** The token of a one-time link (#link=TOKEN), which is removed from the address at once. */
 function takeLink(): string | null {
-  const found = /^#link=(.+)$/.exec(location.hash);
+  const found = LINK.exec(location.hash);
   if (!found) return null;
   history.replaceState(null, "", "#/");
   dispatchEvent(new HashChangeEvent("hashchange"));
-  return decodeURIComponent(found[1] ?? "");
+  const token = found[1] ?? "";
+  try {
+    return decodeURIComponent(token);
+  } catch {
+    return token; // not one of ours: the server refuses it
+  }
+}
+
+/** A link may be opened in a tab that shows the page already. */
+export function watchLinks(): void {
+  addEventListener("hashchange", () => {
+    if (LINK.test(location.hash)) void startSession();
+  });
 }
 
 /** Resumes the session of the cookie, or signs in with the link of the address. */
