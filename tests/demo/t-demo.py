@@ -156,10 +156,14 @@ def test_buttons():
             assert sorted(item) == ["name", "path", "title", "watch", "what"] and all(item.values()), item
             assert item["path"] == "/api/v1/demo/" + item["name"]
         reader = d.post("/admin/api-keys", {"tenant": "acme", "role": "write"}).expect(201).json["key"]
-        with lib.Client(d, reader) as client:
-            client.get("/api/v1/demo").expect(200)
-            for item in page["items"]:
-                client.post(item["path"]).expect(403)
+        d.post("/admin/tenants", {"id": "globex"}).expect(201)
+        other = d.post("/admin/api-keys", {"tenant": "globex", "role": "operator"}).expect(201).json["key"]
+        part = d.post("/admin/api-keys", {"tenant": "acme", "role": "operator", "prefix": "x:"}).expect(201).json["key"]
+        for key in (reader, other, part):
+            with lib.Client(d, key) as client:
+                client.get("/api/v1/demo").expect(200)
+                for item in page["items"]:
+                    client.post(item["path"]).expect(403)
         trigger_ten(d)
         kill_worker(d)
         pause_holder(d)
@@ -261,9 +265,15 @@ def test_two_at_once():
     """The usual port is taken: another one, and it says so; two demos do not meet"""
     with contextlib.ExitStack() as stack:
         taken = stack.enter_context(socket.socket())
-        with contextlib.suppress(OSError):  # then somebody else has it
-            taken.bind(("127.0.0.1", 7600))
-            taken.listen(1)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # but not beside a listener
+
+        def take():
+            with contextlib.suppress(OSError):
+                taken.bind(("127.0.0.1", 7600))
+                taken.listen(1)
+                return True
+            return False
+        lib.eventually(take, 60, "another demo gives the port back")
         one, two = stack.enter_context(Demo()), stack.enter_context(Demo())
         for d in (one, two):
             assert "Port 7600 is in use" in d.text and d.address != "127.0.0.1:7600", d.text

@@ -16,7 +16,6 @@
 #include "cli/cli.h"
 #include "proc/proc.h"
 
-#define DEMO_TENANT "acme"
 #define DEMO_PORT 7600
 #define DEMO_PATH_BYTES 512
 

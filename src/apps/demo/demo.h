@@ -12,6 +12,7 @@
 
 #include "http/app.h"
 
+#define DEMO_TENANT "acme"
 #define DEMO_PIPELINE "slow" /* is triggered ten times */
 #define DEMO_QUEUE "mails"   /* of the worker that is killed */
 #define DEMO_WORKER "worker"

@@ -26,6 +26,18 @@ app_of(const struct http_request *r)
     return http_app_state(r->server, &demo_http_app);
 }
 
+/* May the caller kill and pause the demo's processes? False: the request has been answered. */
+static bool
+is_ours(struct http_request *r)
+{
+    bool ours = strcmp(r->caller->tenant, DEMO_TENANT) == 0 && r->caller->prefix[0] == '\0';
+
+    if (!ours)
+        http_fail(r, 403, "FORBIDDEN", "auth", NULL,
+                  "the processes of the demo belong to the tenant " DEMO_TENANT);
+    return ours;
+}
+
 /* ---- what can be tried ----------------------------------------------------------------------- */
 
 struct button {
@@ -138,8 +150,9 @@ did_trigger_ten(struct http_request *r)
 static void
 trigger_ten(struct http_request *r)
 {
+    if (!is_ours(r))
+        return;
     struct ten *w = http_alloc(r, sizeof *w);
-
     if (w == NULL) {
         http_fail_nomem(r);
         return;
@@ -287,7 +300,7 @@ pushed(struct http_request *r)
 static void
 kill_worker(struct http_request *r)
 {
-    struct moment *m = await_moment(r);
+    struct moment *m = is_ours(r) ? await_moment(r) : NULL;
 
     if (m == NULL || (m->job = http_new_id(r, 0)) == NULL)
         return;
@@ -361,7 +374,7 @@ look_at_key(struct http_request *r)
 static void
 pause_holder(struct http_request *r)
 {
-    if (await_moment(r) != NULL)
+    if (is_ours(r) && await_moment(r) != NULL)
         look_at_key(r);
 }
 
