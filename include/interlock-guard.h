@@ -368,8 +368,8 @@ IL_API IL_MUST_USE il_status il_guard_lock(il_guard_tx *tx, const il_guard_targe
                                            il_guard_id *ret_id, il_error *reterr);
 /* Lock one row, then run a query that reads: what il_guard_lock() and il_guard_exec() do, in one
  * round trip where the row is not held yet and the database is PostgreSQL. The query sees what was
- * committed before the lock was granted. It runs even if there is no such row (IL_NOT_FOUND), but
- * then none of its rows is given. */
+ * committed before the lock was granted. It must not write: it may run although there is no such
+ * row (IL_NOT_FOUND; none of its rows is given then), and twice. */
 IL_API IL_MUST_USE il_status il_guard_lock_read(il_guard_tx *tx, const il_guard_target *row,
                                                 const il_guard_query *query, il_error *reterr);
 /* Lock all rows whose `column` has one of the values, in the order of their primary keys.

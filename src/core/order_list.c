@@ -238,8 +238,8 @@ il__order_list_check(il_op *op, il_error *reterr)
     if (in->cursor == NULL)
         return IL_OK;
     const char *colon = strchr(in->cursor, ':');
-    if (colon == NULL || colon == in->cursor || colon[1] == '\0' ||
-        strchr(colon + 1, ':') != NULL ||
+    /* A class may be empty: that of a key which begins with ':'. */
+    if (colon == NULL || strchr(colon + 1, ':') != NULL ||
         il__check_text("cursor", in->cursor, 1, CURSOR_BYTES_MAX, false, NULL) != IL_OK)
         return il__error_set(reterr, IL_INVAL, "invalid cursor");
     return IL_OK;

@@ -111,7 +111,8 @@ given_id(const struct guard_table *t, const il_guard_target *row,
         size_t j = 0;
         while (j < row->n_key && strcmp(row->key[j].name, t->key[i]) != 0)
             j++;
-        if (j == row->n_key || row->key[j].value.type == IL_GUARD_DOUBLE)
+        if (j == row->n_key || row->key[j].value.type == IL_GUARD_DOUBLE ||
+            !il__guard_value_is_valid(&row->key[j].value))
             return false;
         values[i] = row->key[j].value;
     }

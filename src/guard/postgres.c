@@ -337,11 +337,11 @@ postgres_commit(struct guard_conn *c, il_error *reterr)
 
 /* The server ends a statement that takes too long; if it does not answer at all, we give up. */
 static int64_t
-statement_deadline(const struct postgres_guard *g)
+statement_deadline(const struct postgres_guard *g, int64_t n_statements)
 {
-    int64_t ms = g->base.g->statement_timeout_ms;
+    int64_t ms = g->base.g->statement_timeout_ms; /* the server begins anew with each of them */
 
-    return ms == IL_FOREVER ? 0 : il__pg_in_ms(ms + STATEMENT_GRACE_MS);
+    return ms == IL_FOREVER ? 0 : il__pg_in_ms(n_statements * ms + STATEMENT_GRACE_MS);
 }
 
 static il_status
@@ -362,8 +362,8 @@ run(struct postgres_guard *g, struct guard_statement *s, struct postgres_run *ho
 static il_status
 postgres_run(struct guard_conn *c, struct guard_statement *s, il_error *reterr)
 {
-    struct postgres_guard *g   = il__guard_postgres_from(c);
-    struct postgres_run    how = { .until_ns = statement_deadline(g), .is_script = s->is_script };
+    struct postgres_guard *g = il__guard_postgres_from(c);
+    struct postgres_run how  = { .until_ns = statement_deadline(g, 1), .is_script = s->is_script };
 
     return run(g, s, &how, reterr);
 }
@@ -373,7 +373,7 @@ postgres_run_both(struct guard_conn *c, struct guard_statement *first,
                   struct guard_statement *second, il_error *reterr)
 {
     struct postgres_guard *g   = il__guard_postgres_from(c);
-    struct postgres_run    how = { .until_ns = statement_deadline(g), .before = first };
+    struct postgres_run    how = { .until_ns = statement_deadline(g, 2), .before = first };
 
     return run(g, second, &how, reterr);
 }
@@ -418,7 +418,7 @@ postgres_run_in_savepoint(struct guard_conn *c, struct guard_statement *s, unsig
     char                   set[SAVEPOINT_BYTES], release[SAVEPOINT_BYTES];
     char                   sqlstate[PG_SQLSTATE_BYTES];
     struct guard_statement before = { .sql = set }, after = { .sql = release };
-    struct postgres_run    how = { .until_ns = statement_deadline(g),
+    struct postgres_run    how = { .until_ns = statement_deadline(g, 1),
                                    .before   = &before,
                                    .after    = &after };
 

@@ -206,23 +206,23 @@ T_TEST(edges_are_listed)
 
 T_TEST(edges_are_listed_by_pages)
 {
-    static const char *const keys[] = { "a:1", "b:1", "c:1", "d:1" };
+    static const char *const keys[] = { ":1", "a:1", "b:1", "c:1" }; /* a class may be empty */
     const il_op             *op     = NULL;
     char                     cursor[64];
     unsigned                 n = 0, n_pages = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         (void)T_IS(t_acquire(s, keys[i], "j"), IL_OK);
-    T_STREQ(edges(t_order_list(s, NULL)), "a()>b() a()>c() a()>d() b()>c() b()>d() c()>d()");
+    T_STREQ(edges(t_order_list(s, NULL)), "()>a() ()>b() ()>c() a()>b() a()>c() b()>c()");
     do {
-        op = t_order_list(s, NULL, .limit = 4, .cursor = op != NULL ? cursor : NULL);
+        op = t_order_list(s, NULL, .limit = 1, .cursor = op != NULL ? cursor : NULL);
         n += (unsigned)T_IS(op, IL_OK)->out.n_edges;
         n_pages++;
         if (op->out.next != NULL)
             (void)snprintf(cursor, sizeof cursor, "%s", op->out.next);
     } while (op->out.next != NULL);
     T_EQU(n, 6);
-    T_EQU(n_pages, 2);
+    T_EQU(n_pages, 6);
     T_EQU(t_order_list(s, NULL, .limit = 6)->out.n_edges, 6);
     T_TRUE(t_order_list(s, NULL, .limit = 6)->out.next == NULL);
     (void)T_IS(t_order_list(s, NULL, .cursor = "a"), IL_INVAL);
