@@ -92,8 +92,20 @@ draw_summary(const struct view *v)
     draw_text(1, v->model.lost ? TOP_ALERT : TOP_NORMAL, &b);
 }
 
-/* Draw the lines of a text from line `first` on. Returns the number of lines of the text. */
 static size_t
+count_lines(const char *text)
+{
+    size_t n = 0;
+
+    for (const char *p = text; *p != '\0'; n++) {
+        p += strcspn(p, "\n");
+        p += *p == '\n';
+    }
+    return n;
+}
+
+/* Draw the lines of a text from line `first` on. */
+static void
 draw_lines(const char *text, size_t row, size_t first, size_t n_rows, size_t selected)
 {
     size_t i = 0;
@@ -104,7 +116,6 @@ draw_lines(const char *text, size_t row, size_t first, size_t n_rows, size_t sel
             top_screen_line(row + i - first, i == selected ? TOP_REVERSE : TOP_NORMAL, p, n);
         p += n + (p[n] == '\n' ? 1 : 0);
     }
-    return i;
 }
 
 static void
@@ -124,7 +135,7 @@ draw_table(struct view *v)
     size_t      n    = strcspn(text, "\n");
     top_screen_line(TABLE_ROW, TOP_BOLD, text, n);
     if (text[n] == '\n')
-        (void)draw_lines(text + n + 1, TABLE_ROW + 1, v->first, rows, v->model.selected);
+        draw_lines(text + n + 1, TABLE_ROW + 1, v->first, rows, v->model.selected);
     if (v->model.n_rows == 0 && v->model.tab == TOP_OVERVIEW && v->model.filter[0] == '\0')
         top_screen_line(TABLE_ROW + 1, TOP_NORMAL, "no problems", 11);
 }
@@ -171,8 +182,9 @@ draw(struct view *v)
     draw_tabs(v);
     if (v->text != NULL) {
         size_t rows = table_rows() + 1;
-        size_t n    = draw_lines(v->text, TABLE_ROW, v->first, rows, SIZE_MAX);
+        size_t n    = count_lines(v->text);
         v->first    = MIN(v->first, n > rows ? n - rows : 0);
+        draw_lines(v->text, TABLE_ROW, v->first, rows, SIZE_MAX);
     } else {
         draw_summary(v);
         draw_table(v);

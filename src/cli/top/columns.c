@@ -47,7 +47,9 @@ problem_id(const void *item, char out[TOP_ID_BYTES])
 {
     const struct top_problem *p = item;
 
-    (void)snprintf(out, TOP_ID_BYTES, "%s %s", p->what, p->name);
+    /* A key may have several leases. */
+    (void)snprintf(out, TOP_ID_BYTES, "%" PRIu64 " %s %s", p->lease != NULL ? p->lease->fence : 0,
+                   p->what, p->name);
 }
 
 static const struct top_column overview[] = {

@@ -16,7 +16,7 @@ enum top_tab {
 };
 
 #define TOP_FILTER_BYTES 128
-#define TOP_ID_BYTES (IL_KEY_BYTES_MAX + 32)
+#define TOP_ID_BYTES (IL_KEY_BYTES_MAX + 64)
 
 /* Something that needs attention; a row of the overview. */
 struct top_problem {
