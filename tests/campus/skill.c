@@ -223,7 +223,21 @@ C_TEST(the_seed_and_its_debt)
     t_verify(f);
 }
 
-/* More licenses than a transaction can hold. */
+struct pages {
+    const struct campus_call *c;
+    size_t                    n, bytes[4]; /* bytes: of memory, at the end of each page */
+};
+
+static void
+weigh_page(void *cookie)
+{
+    struct pages *p = cookie;
+
+    T_TRUE(p->n < ARRAY_LEN(p->bytes));
+    p->bytes[p->n++] = il__arena_bytes(p->c->mem);
+}
+
+/* More licenses than a transaction can hold: page by page, each in memory of its own. */
 C_TEST(any_number_of_licenses_is_normalised)
 {
     static const char *const many[] = {
@@ -233,20 +247,31 @@ C_TEST(any_number_of_licenses_is_normalised)
         "football_skills, created_at) SELECT tenant, id, id, 'x', true, '{\"passing\": 50}', 1 "
         "FROM users",
     };
-    struct campus_call c = { .db = f->db, .tenant = F_TENANT };
+    struct pages       pages = { .n = 0 };
+    struct campus_call c     = {
+            .db = f->db, .tenant = F_TENANT, .step = weigh_page, .cookie = &pages
+    };
     struct campus_debt debt;
     char               out[4096];
     il_error           err;
 
     for (unsigned i = 0; i < ARRAY_LEN(many); i++)
         (void)t_ask(f, many[i], out);
+    pages.c = &c;
     T_EQ(campus_normalise(&c, false, &debt, &err), IL_OK);
     T_EQ(debt.n_licenses, 4100);
     T_EQ(campus_normalise(&c, true, &debt, &err), IL_OK);
     T_EQ(debt.n_licenses, 4100);
+    T_EQ(debt.n_entries, 4100);
+    T_EQ(pages.n, 2);
+    T_TRUE(pages.bytes[0] > 0 && pages.bytes[1] < pages.bytes[0]); /* 4,000 licenses, then 100 */
+    T_EQ(t_count(f, "SELECT count(*) FROM user_licenses WHERE CAST(football_skills AS text) LIKE "
+                    "'%baseline%'"),
+         4100);
     T_EQ(campus_normalise(&c, true, &debt, &err), IL_OK);
     T_EQ(debt.n_licenses, 0);
-    il__arena_free(&c.mem);
+    T_EQ(pages.n, 4);
+    T_TRUE(c.mem == NULL); /* nothing is left of the pages */
     t_verify(f);
 }
 
