@@ -223,7 +223,21 @@ C_TEST(the_seed_and_its_debt)
     t_verify(f);
 }
 
-/* More licenses than a transaction can hold. */
+struct pages {
+    const struct campus_call *c;
+    size_t                    n, bytes[4]; /* bytes: of memory, at the end of each page */
+};
+
+static void
+weigh_page(void *cookie)
+{
+    struct pages *p = cookie;
+
+    T_TRUE(p->n < ARRAY_LEN(p->bytes));
+    p->bytes[p->n++] = il__arena_bytes(p->c->mem);
+}
+
+/* More licenses than a transaction can hold: page by page, each in memory of its own. */
 C_TEST(any_number_of_licenses_is_normalised)
 {
     static const char *const many[] = {
@@ -233,20 +247,31 @@ C_TEST(any_number_of_licenses_is_normalised)
         "football_skills, created_at) SELECT tenant, id, id, 'x', true, '{\"passing\": 50}', 1 "
         "FROM users",
     };
-    struct campus_call c = { .db = f->db, .tenant = F_TENANT };
+    struct pages       pages = { .n = 0 };
+    struct campus_call c     = {
+            .db = f->db, .tenant = F_TENANT, .step = weigh_page, .cookie = &pages
+    };
     struct campus_debt debt;
     char               out[4096];
     il_error           err;
 
     for (unsigned i = 0; i < ARRAY_LEN(many); i++)
         (void)t_ask(f, many[i], out);
+    pages.c = &c;
     T_EQ(campus_normalise(&c, false, &debt, &err), IL_OK);
     T_EQ(debt.n_licenses, 4100);
     T_EQ(campus_normalise(&c, true, &debt, &err), IL_OK);
     T_EQ(debt.n_licenses, 4100);
+    T_EQ(debt.n_entries, 4100);
+    T_EQ(pages.n, 2);
+    T_TRUE(pages.bytes[0] > 0 && pages.bytes[1] < pages.bytes[0]); /* 4,000 licenses, then 100 */
+    T_EQ(t_count(f, "SELECT count(*) FROM user_licenses WHERE CAST(football_skills AS text) LIKE "
+                    "'%baseline%'"),
+         4100);
     T_EQ(campus_normalise(&c, true, &debt, &err), IL_OK);
     T_EQ(debt.n_licenses, 0);
-    il__arena_free(&c.mem);
+    T_EQ(pages.n, 4);
+    T_TRUE(c.mem == NULL); /* nothing is left of the pages */
     t_verify(f);
 }
 
@@ -316,6 +341,96 @@ C_TEST(a_killed_seed_is_completed)
         T_EQ(t_count(f, written[i]), t_count(&whole, written[i]));
     t_field_release(&whole);
     t_field_open(f);
+    t_verify(f);
+}
+
+static void
+seed(struct t_field *f, int64_t n_tournaments, int64_t n_sessions)
+{
+    struct campus_call c = { .db = f->db, .tenant = F_TENANT };
+    struct campus_seed s = {
+        .seed = 3, .n_users = 16, .n_tournaments = n_tournaments, .n_sessions = n_sessions
+    };
+
+    if (campus_seed(&c, &s, &f->err) != IL_OK)
+        T_FAIL("%s", f->err.message);
+    T_EQ(c.code, CAMPUS_OK);
+    il__arena_free(&c.mem);
+}
+
+static void
+expect_state(struct t_field *f, const char *tournament, enum campus_state state)
+{
+    char sql[128], out[4096];
+
+    (void)snprintf(sql, sizeof sql, "SELECT tournament_status FROM semesters WHERE id = '%s'",
+                   tournament);
+    T_STREQ(t_ask(f, sql, out), campus_state_name(state));
+}
+
+static const char *const first    = "seed-tournament-001";
+static const char *const enrolled = "SELECT count(*) FROM semester_enrollments WHERE is_active";
+
+C_TEST(a_larger_seed_leaves_cancelled_tournaments_alone)
+{
+    static const char *const sessions = "SELECT count(*) FROM sessions";
+
+    seed(f, 1, 1);
+    t_move(f, first, CAMPUS_CANCELLED);
+    seed(f, 3, 3);
+    expect_state(f, first, CAMPUS_CANCELLED);
+    expect_state(f, "seed-tournament-002", CAMPUS_ENROLLMENT_OPEN);
+    expect_state(f, "seed-tournament-003", CAMPUS_DRAFT);
+    T_EQ(t_count(f, sessions), 3);
+    t_move(f, "seed-tournament-002", CAMPUS_CANCELLED);
+    seed(f, 3, 12);
+    expect_state(f, "seed-tournament-002", CAMPUS_CANCELLED);
+    T_EQ(t_count(f, sessions), 12 - 3); /* all but 6, 9 and 12, which would be its sessions */
+    T_EQ(t_count(f, enrolled), 0);
+    t_verify(f);
+}
+
+C_TEST(a_larger_seed_does_not_reopen)
+{
+    seed(f, 1, 1);
+    t_move(f, first, CAMPUS_ENROLLMENT_OPEN);
+    t_move(f, first, CAMPUS_ENROLLMENT_CLOSED);
+    seed(f, 3, 1);
+    expect_state(f, first, CAMPUS_ENROLLMENT_CLOSED);
+    T_EQ(t_count(f, enrolled), 0);
+    t_verify(f);
+}
+
+/* The step of a seed that was killed after it. */
+static void
+open_as_seed(struct t_field *f)
+{
+    seed(f, 1, 1);
+    T_DO(f, campus_transition, "seed-tournament-001-ENROLLMENT_OPEN", NULL, .tournament = first,
+         .state = campus_state_name(CAMPUS_ENROLLMENT_OPEN));
+}
+
+C_TEST(a_seed_meets_a_player_enrolled_by_hand)
+{
+    open_as_seed(f);
+    T_DO(f, campus_enroll, NULL, NULL, .tournament = first, .user = "seed-user-003");
+    seed(f, 3, 1);
+    expect_state(f, first, CAMPUS_ENROLLMENT_OPEN);
+    expect_state(f, "seed-tournament-002", CAMPUS_ENROLLMENT_OPEN);
+    T_EQ(t_count(f, enrolled), 3);
+    t_verify(f);
+}
+
+C_TEST(a_seed_meets_a_full_tournament)
+{
+    char out[4096];
+
+    open_as_seed(f);
+    (void)t_ask(f, "UPDATE semesters SET max_players = 2", out);
+    seed(f, 3, 1);
+    expect_state(f, first, CAMPUS_ENROLLMENT_OPEN);
+    expect_state(f, "seed-tournament-002", CAMPUS_ENROLLMENT_OPEN);
+    T_EQ(t_count(f, enrolled), 2);
     t_verify(f);
 }
 
@@ -423,6 +538,10 @@ main(void)
         C_ROW(the_seed_and_its_debt),
         C_ROW(any_number_of_licenses_is_normalised),
         C_ROW(a_killed_seed_is_completed),
+        C_ROW(a_larger_seed_leaves_cancelled_tournaments_alone),
+        C_ROW(a_larger_seed_does_not_reopen),
+        C_ROW(a_seed_meets_a_player_enrolled_by_hand),
+        C_ROW(a_seed_meets_a_full_tournament),
         C_ROW(finalization_heals_the_debt),
         C_ROW(assessments_meet_tournaments),
         C_ROW(an_assessment_between_profile_and_lock_counts),

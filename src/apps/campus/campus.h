@@ -220,8 +220,8 @@ struct campus_debt {
     int64_t n_licenses; /* with something to heal */
     int64_t n_entries;
 };
-/* Promote numbers to objects and lift levels under 40, in all licenses of the tenant: 4,000 of them
- * in a transaction; without `apply` it is only counted. */
+/* Promote numbers to objects and lift levels under 40, in all licenses of the tenant, page by page:
+ * 4,000 of them in a transaction, and in memory. Without `apply` it is only counted. */
 il_status campus_normalise(struct campus_call *c, bool apply, struct campus_debt *ret,
                            il_error *reterr) MUST_USE;
 /* The share of placed participations without skill_rating_delta, in thousandths. */

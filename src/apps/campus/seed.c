@@ -81,8 +81,29 @@ static il_status
 apply(struct seeding *g, campus_fn *fn, const char *id, const struct campus_in *in, void *out,
       il_error *reterr)
 {
-    g->c->id = id;
+    g->c->id   = id;
+    g->c->code = CAMPUS_OK; /* of the operation before */
     return fn(g->c, in, out, reterr);
+}
+
+/* The result of steps that ended with `st`: success if somebody has changed the tournament or its
+ * players so that the last step is refused. What remains of them is left out. */
+static il_status
+unless_moved(struct seeding *g, il_status st)
+{
+    switch (g->c->code) {
+    case CAMPUS_E_TOURNAMENT_STATE:
+    case CAMPUS_E_TOURNAMENT_NOT_OPEN:
+    case CAMPUS_E_TOURNAMENT_FULL:
+    case CAMPUS_E_TOO_MANY_SESSIONS:
+    case CAMPUS_E_ALREADY_ENROLLED:
+    case CAMPUS_E_NOT_ENROLLED:
+    case CAMPUS_E_INSUFFICIENT_CREDITS:
+        g->c->code = CAMPUS_OK;
+        return IL_OK;
+    default:
+        return st;
+    }
 }
 
 static void
@@ -220,20 +241,40 @@ seed_players(struct seeding *g, const char *tournament, il_error *reterr)
     return st;
 }
 
+/* Open tournament i; the first gets players and matches, too. */
+static il_status
+seed_progress(struct seeding *g, int64_t i, const char *id, enum campus_state state,
+              il_error *reterr)
+{
+    static const enum campus_state path[] = { CAMPUS_ENROLLMENT_CLOSED, CAMPUS_CHECK_IN_OPEN,
+                                              CAMPUS_IN_PROGRESS };
+    il_status                      st     = IL_OK;
+
+    /* A tournament in any other state was opened before, or moved by somebody: it could be closed,
+     * and is not reopened. */
+    if (state == CAMPUS_DRAFT || state == CAMPUS_ENROLLMENT_OPEN)
+        st = seed_state(g, id, CAMPUS_ENROLLMENT_OPEN, reterr);
+    if (i > 1)
+        return st;
+    if (st == IL_OK)
+        st = seed_players(g, id, reterr);
+    for (size_t k = 0; k < ARRAY_LEN(path) && st == IL_OK; k++)
+        st = seed_state(g, id, path[k], reterr);
+    return st == IL_OK ? seed_matches(g, id, reterr) : st;
+}
+
 /* The first is in progress, the last a draft, the others are open, unless somebody has moved them.
  * A step that was done before finds that. */
 static il_status
 seed_tournament(struct seeding *g, int64_t i, il_error *reterr)
 {
-    static const enum campus_state path[] = { CAMPUS_ENROLLMENT_CLOSED, CAMPUS_CHECK_IN_OPEN,
-                                              CAMPUS_IN_PROGRESS };
-    char                           code[32], campus[32], id[CAMPUS_ID_BYTES_MAX + 1];
-    struct campus_in               in = { .code        = code,
-                                          .campus      = campus,
-                                          .max_players = 32,
-                                          .cost        = 50,
-                                          .weights     = "{\"passing\": 1.5, \"finishing\": 1.5}" };
-    struct campus_tournament       out;
+    char                     code[32], campus[32], id[CAMPUS_ID_BYTES_MAX + 1];
+    struct campus_in         in = { .code        = code,
+                                    .campus      = campus,
+                                    .max_players = 32,
+                                    .cost        = 50,
+                                    .weights     = "{\"passing\": 1.5, \"finishing\": 1.5}" };
+    struct campus_tournament out;
 
     (void)snprintf(code, sizeof code, "SEED-%03lld", (long long)i);
     (void)snprintf(campus, sizeof campus, "campus-%lld", (long long)(i % CAMPUSES + 1));
@@ -242,21 +283,13 @@ seed_tournament(struct seeding *g, int64_t i, il_error *reterr)
     tell(g);
     if (st != IL_OK || i == g->s->n_tournaments)
         return st;
-    if (i > 1 && campus_state_named(out.state) != CAMPUS_DRAFT)
-        return IL_OK;
-    st = seed_state(g, id, CAMPUS_ENROLLMENT_OPEN, reterr);
-    if (st == IL_OK && i == 1)
-        st = seed_players(g, id, reterr);
-    for (size_t k = 0; k < ARRAY_LEN(path) && i == 1 && st == IL_OK; k++)
-        st = seed_state(g, id, path[k], reterr);
-    if (st == IL_OK && i == 1)
-        st = seed_matches(g, id, reterr);
-    return st;
+    return unless_moved(g, seed_progress(g, i, id, campus_state_named(out.state), reterr));
 }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-/* Two hours long, one every hour: each overlaps the next. */
+/* Two hours long, one every hour: each overlaps the next. A session of a tournament that somebody
+ * has cancelled is left out. */
 static il_status
 seed_session(struct seeding *g, int64_t i, il_error *reterr)
 {
@@ -274,7 +307,7 @@ seed_session(struct seeding *g, int64_t i, il_error *reterr)
     campus_seed_id(of, "tournament", 2);
     campus_seed_id(id, "session", i);
     tell(g);
-    return apply(g, campus_session_create, id, &in, &out, reterr);
+    return unless_moved(g, apply(g, campus_session_create, id, &in, &out, reterr));
 }
 
 il_status

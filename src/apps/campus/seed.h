@@ -1,7 +1,8 @@
 /*
  * seed.h: a reproducible data set: users with credits and licenses, tournaments in several states,
  * sessions that overlap. All ids follow from their numbers, and each step is an operation with a
- * fixed id, so that seeding again changes nothing. Times are relative to the day of the call.
+ * fixed id, so that seeding again changes nothing. A larger seed adds what is missing, except to
+ * tournaments that somebody has moved meanwhile. Times are relative to the day of the call.
  */
 #ifndef IL_APPS_CAMPUS_SEED_H
 #define IL_APPS_CAMPUS_SEED_H

@@ -227,11 +227,14 @@ is_old(const json_t *skills)
     return false;
 }
 
-#define NORMALISED_MAX 4000 /* by a transaction: it holds a limited number of rows */
+#define PAGE 4000 /* licenses: each page is one transaction, which can hold all of its rows */
+_Static_assert(PAGE <= IL_GUARD_ROWS_MAX, "a transaction holds a page");
 
 struct normalising {
-    bool               apply, more; /* more: there are too many for this transaction */
-    struct campus_debt debt;
+    bool               apply;
+    const char        *after; /* the page begins behind this license */
+    const char        *last;  /* the last license of a full page; NULL: this was the last page */
+    struct campus_debt debt;  /* of the page */
 };
 
 static il_status
@@ -258,30 +261,32 @@ normalise_one(struct campus_op *op, il_guard_tx *tx, const char *id, il_error *r
 static il_status
 normalise(void *cookie, il_guard_tx *tx, il_error *reterr)
 {
-    static const struct app_statement all = APP_STATEMENT(licenses_all);
-    struct campus_op                 *op  = cookie;
-    struct normalising               *n   = op->own;
-    struct campus_call               *c   = op->c;
+    static const struct app_statement page = APP_STATEMENT(licenses_page);
+    struct campus_op                 *op   = cookie;
+    struct normalising               *n    = op->own;
+    struct campus_call               *c    = op->c;
     struct campus_rows                r;
 
+    il__arena_clear(&c->mem); /* the page before, or an earlier attempt at this one */
     n->debt      = (struct campus_debt){ 0 };
-    il_status st = campus_read(c, tx, &all, APP_VALUES(il_guard_text(c->tenant)), &r, reterr);
+    il_status st = campus_read(
+        c, tx, &page,
+        APP_VALUES(il_guard_text(c->tenant), il_guard_text(n->after), il_guard_int(PAGE)), &r,
+        reterr);
     if (st != IL_OK)
         return st;
+    n->last            = r.n == PAGE ? campus_text(&r, r.n - 1, 0) : NULL;
     const char **ids   = il__arena_alloc(&c->mem, (r.n + 1) * sizeof *ids);
     size_t       n_old = 0;
     if (ids == NULL)
         return campus_no_memory(reterr);
     for (size_t i = 0; i < r.n && st == IL_OK; i++) {
         json_t *skills = NULL;
-        st             = campus_parse(campus_text(&r, i, 2), "football_skills", &skills, reterr);
+        st             = campus_parse(campus_text(&r, i, 1), "football_skills", &skills, reterr);
         if (st == IL_OK && is_old(skills))
             ids[n_old++] = campus_text(&r, i, 0);
         json_decref(skills);
     }
-    n->more = n->apply && n_old > NORMALISED_MAX;
-    if (n->more)
-        n_old = NORMALISED_MAX;
     if (st == IL_OK && n->apply) /* then each is read again, under its lock */
         st = campus_lock_all(c, tx, "UserLicense", "user_licenses", ids, n_old, IL_GUARD_PLACE,
                              reterr);
@@ -293,17 +298,27 @@ normalise(void *cookie, il_guard_tx *tx, il_error *reterr)
 il_status
 campus_normalise(struct campus_call *c, bool apply, struct campus_debt *ret, il_error *reterr)
 {
-    struct normalising n    = { .apply = apply };
+    struct normalising n    = { .apply = apply, .after = "" };
     struct campus_op   op   = { c, NULL, NULL, &n };
     struct campus_debt debt = { 0 };
+    void              *mem = c->mem, *cursor = NULL;
     il_status          st;
 
+    c->mem = NULL; /* the arena of one page after the other: nothing of it is returned */
     do {
         st = apply ? campus_transact(&op, PIPELINE, "normalise", NULL, normalise, reterr)
                    : campus_look(&op, PIPELINE, NULL, normalise, reterr);
         debt.n_licenses += n.debt.n_licenses;
         debt.n_entries += n.debt.n_entries;
-    } while (st == IL_OK && n.more);
+        if (st == IL_OK && n.last != NULL) {
+            il__arena_clear(&cursor);
+            n.after = il__arena_strdup(&cursor, n.last);
+            st      = n.after != NULL ? IL_OK : campus_no_memory(reterr);
+        }
+    } while (st == IL_OK && n.last != NULL);
+    il__arena_free(&cursor);
+    il__arena_free(&c->mem);
+    c->mem = mem;
     if (st == IL_OK)
         *ret = debt;
     return st;

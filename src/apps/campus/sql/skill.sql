@@ -12,10 +12,11 @@ FROM tournament_participations WHERE tenant = $1 AND user_id = $2
 -- mutant campus_replay_unordered: ORDER BY achieved_at DESC, id DESC;
 ORDER BY achieved_at, id;
 
--- name: licenses_all
--- params:  1 tenant
--- returns: id, user_id, football_skills
-SELECT id, user_id, football_skills FROM user_licenses WHERE tenant = $1 ORDER BY id;
+-- name: licenses_page
+-- params:  1 tenant  2 id of the license before the page ('' for the first page)  3 limit
+-- returns: id, football_skills
+SELECT id, football_skills FROM user_licenses
+WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;
 
 -- name: null_deltas
 -- Of all tenants: how many participations have no skill_rating_delta, and how many there are.
