@@ -54,6 +54,7 @@ C_TEST(a_crash_is_a_failure)
                                  .n_processes = 2,
                                  .time_ms     = 100000,
                                  .n_calls_max = 200,
+                                 .kill_ms     = 300, /* not over before that */
                                  .n_users     = seed.n_users,
                                  .n_sessions  = seed.n_sessions,
                                  .progress    = crash_one,

@@ -49,7 +49,7 @@ struct times {
 };
 
 struct shared {
-    atomic_ulong n_calls, n_failed, n_races;
+    atomic_ulong n_calls, n_failed, n_races, n_killed;
     atomic_ulong n_done[CAMPUS_ACT_COUNT], n_refused[CAMPUS_ACT_COUNT];
     int64_t      began_ms;    /* makes the ids of its tournaments unique */
     atomic_uint  round[LIVE]; /* of each tournament that is under way */
@@ -263,11 +263,13 @@ note(struct storming *g, enum campus_act what, il_status st, const il_error *err
     }
 }
 
+/* A fast machine makes all calls before the first process is to be killed: that is waited for. */
 static bool
 is_over(const struct storming *g)
 {
     return il__clock_boot_ns() >= g->until_ns ||
-           (g->s->n_calls_max > 0 && atomic_load(&g->shared->n_calls) >= g->s->n_calls_max);
+           (g->s->n_calls_max > 0 && atomic_load(&g->shared->n_calls) >= g->s->n_calls_max &&
+            (g->s->kill_ms == 0 || atomic_load(&g->shared->n_killed) > 0));
 }
 
 static il_status
@@ -365,7 +367,7 @@ reap(struct shared *shared, pid_t pid, bool killed)
 
 /* Start the processes, kill one now and then, and wait for the end. */
 static il_status
-run_all(struct storming *g, struct campus_storm_result *ret, il_error *reterr)
+run_all(struct storming *g, il_error *reterr)
 {
     pid_t    pids[CAMPUS_STORM_PROCESSES_MAX];
     uint64_t n_started = 0, random = g->s->seed * 2 + 1;
@@ -385,7 +387,7 @@ run_all(struct storming *g, struct campus_storm_result *ret, il_error *reterr)
         uint64_t i = campus_random(&random, g->s->n_processes);
         IGNORE(kill(pids[i], SIGKILL) != 0); /* it may have ended */
         reap(g->shared, pids[i], true);
-        ret->n_killed++;
+        atomic_fetch_add(&g->shared->n_killed, 1);
         pids[i] = start(g, n_started++);
         failed  = pids[i] < 0;
         kill_ns = il__clock_boot_ns() + g->s->kill_ms * IL__NS_PER_MS;
@@ -406,6 +408,7 @@ add_up(const struct shared *shared, struct campus_storm_result *ret)
     ret->n_calls  = atomic_load(&shared->n_calls);
     ret->n_failed = atomic_load(&shared->n_failed);
     ret->n_races  = atomic_load(&shared->n_races);
+    ret->n_killed = atomic_load(&shared->n_killed);
     for (size_t i = 0; i < CAMPUS_ACT_COUNT; i++) {
         ret->n_done[i]    = atomic_load(&shared->n_done[i]);
         ret->n_refused[i] = atomic_load(&shared->n_refused[i]);
@@ -434,7 +437,7 @@ campus_storm(const struct campus_storm *s, struct campus_storm_result *ret, il_e
     struct tables_place *place = NULL;
     shared->began_ms           = il__clock_wall_ms();
     *ret                       = (struct campus_storm_result){ .took_ms = 0 };
-    il_status st               = run_all(&g, ret, reterr);
+    il_status st               = run_all(&g, reterr);
     ret->took_ms               = (il__clock_boot_ns() - began_ns) / IL__NS_PER_MS;
     if (st == IL_OK)
         st = open_all(&g, &place, reterr);

@@ -30,7 +30,7 @@ struct campus_storm {
     uint64_t          seed;
     unsigned          n_processes;
     int64_t           time_ms;             /* it ends after this long, */
-    uint64_t          n_calls_max;         /* or after so many calls; 0: no limit */
+    uint64_t          n_calls_max;         /* or after so many calls and a kill; 0: no limit */
     int64_t           kill_ms;             /* kill a process this often; 0: never */
     int64_t           n_users, n_sessions; /* of the seed */
     campus_broken_fn *broken;              /* may be NULL */
