@@ -13,8 +13,8 @@
 #include "campus/field.h"
 #include "harness/rng.h"
 
-#define CALLS 2000
-#define LONG 10000 /* then each act succeeds at least once */
+#define CALLS 10000
+#define LONG 20000 /* then each act succeeds at least once */
 
 static void
 tell(void *cookie UNUSED, const struct app_invariant *invariant, int64_t n, const char *key,
