@@ -71,6 +71,8 @@ class Servers:
         lib.eventually(listens, 60, "PostgreSQL")
 
     def stop_redis(self):
+        # Redis listens before it writes the file.
+        lib.eventually(lambda: os.path.exists(self.dir + "/redis/pid"), 20, "the process id of Redis")
         pid = self.pid(self.dir + "/redis/pid")
         os.kill(pid, signal.SIGKILL)
         lib.eventually(lambda: not alive(pid), 20, "the end of Redis")

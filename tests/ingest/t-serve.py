@@ -186,8 +186,10 @@ def test_signals():
             stack.callback(child.kill)
 
         def busy():
-            runs = json.loads(lib.run("runs", "--json", env=env).stdout)["items"]
-            return sum(r["state"] == "RUNNING" for r in runs) == len(commands)
+            done = lib.run("runs", "--json", env=env)
+            if done.returncode != 0:  # nobody has created the store yet
+                return False
+            return sum(r["state"] == "RUNNING" for r in json.loads(done.stdout)["items"]) == len(commands)
         lib.eventually(busy, 30, "three ingestions")
         for child, (sig, _) in zip(children, commands):
             child.send_signal(sig)
