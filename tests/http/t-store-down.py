@@ -38,6 +38,10 @@ class Servers:
                              text=True, check=True)
         return got.stdout
 
+    @staticmethod
+    def has_text(path):
+        return os.path.exists(path) and os.path.getsize(path) > 0
+
     def pid(self, path):
         with open(path, encoding="ascii") as file:
             return int(file.readline())
@@ -72,7 +76,7 @@ class Servers:
 
     def stop_redis(self):
         # Redis listens before it writes the file.
-        lib.eventually(lambda: os.path.exists(self.dir + "/redis/pid"), 20, "the process id of Redis")
+        lib.eventually(lambda: self.has_text(self.dir + "/redis/pid"), 20, "the process id of Redis")
         pid = self.pid(self.dir + "/redis/pid")
         os.kill(pid, signal.SIGKILL)
         lib.eventually(lambda: not alive(pid), 20, "the end of Redis")
