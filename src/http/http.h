@@ -333,8 +333,9 @@ struct http_options {
     const struct http_shown      *settings; /* GET /admin/config; borrowed */
     size_t                        n_settings;
     /*
-     * A link that signs in to the admin page once, with this key: whoever starts the server makes a
-     * token (il__data_token()) and shows http://ADDRESS/ui/#link=TOKEN. NULL = none; borrowed.
+     * The token of a one-time link to the admin page, and the key that it signs in with. The
+     * process that starts the server creates the token (il__data_token()) and prints
+     * http://ADDRESS/ui/#link=TOKEN. NULL = none; borrowed.
      */
     const char *link_token, *link_key_id;
 };

@@ -153,8 +153,7 @@ take_cookie(struct http_request *r, struct http_ui_cookie *ret)
         http_ui_refuse(r, "not signed in");
         return false;
     }
-    /* One of them may come from another application on the same host; which one is first is up to
-     * whoever set it. */
+    /* Another application on the same host may have set one of them, and controls their order. */
     if (n > 1) {
         http_ui_refuse(r, "several session cookies; delete the cookies of this site and sign in");
         return false;

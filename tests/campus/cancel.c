@@ -72,24 +72,10 @@ C_TEST(a_large_tournament_is_cancelled)
     expect_refunded_once(f);
 }
 
-struct victim {
-    struct t_field *f;
-    int             at; /* transactions that it lives to see */
-};
-
-static void
-count_down(void *cookie)
-{
-    struct victim *v = cookie;
-
-    if (--v->at == 0)
-        (void)kill(getpid(), SIGKILL);
-}
-
 static int
 cancel_and_die(void *arg)
 {
-    struct victim           *v = arg;
+    struct t_victim         *v = arg;
     struct campus_tournament t;
     struct campus_in         in = { .tournament = "t", .state = "CANCELLED" };
 
@@ -99,7 +85,7 @@ cancel_and_die(void *arg)
                              .tenant = F_TENANT,
                              .id     = "call",
                              .now_ms = il__clock_wall_ms(),
-                             .step   = count_down,
+                             .step   = t_count_down,
                              .cookie = v };
     return campus_transition(&c, &in, &t, &v->f->err) != IL_OK;
 }
@@ -114,7 +100,7 @@ C_TEST(a_large_cancellation_is_killed_and_repeated)
     fill(f);
     do {
         /* The first transaction of a call only finds that there is too much for one. */
-        struct victim v = { .f = f, .at = 2 };
+        struct t_victim v = { .f = f, .at = 2 };
         t_field_close(f);
         t_proc_fork(&proc, cancel_and_die, &v);
         status = t_proc_exit(&proc, F_LIMIT_MS);

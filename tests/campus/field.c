@@ -3,6 +3,7 @@
  */
 #include "campus/field.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -282,6 +283,15 @@ run_task(void *arg)
     (void)fflush(stdout);
     t_field_close(p->f);
     return 0;
+}
+
+void
+t_count_down(void *cookie)
+{
+    struct t_victim *v = cookie;
+
+    if (--v->at == 0)
+        (void)kill(getpid(), SIGKILL);
 }
 
 void

@@ -78,6 +78,13 @@ struct t_task {
     enum campus_code code;         /* result */
     int64_t          now_ms;
 };
+/* A process that kills itself at a step of a call: t_count_down() is its campus_call.step. */
+struct t_victim {
+    struct t_field *f;
+    int             at; /* steps that it lives to see */
+};
+void t_count_down(void *cookie);
+
 /* Each in a process of its own, all at the same moment. */
 void     t_at_once(struct t_field *f, struct t_task *tasks, unsigned n);
 unsigned t_with_code(const struct t_task *tasks, unsigned n, enum campus_code code);

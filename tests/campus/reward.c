@@ -359,24 +359,10 @@ C_TEST(queries_do_not_grow_with_opponents)
 
 /* ---- killed ---------------------------------------------------------------------------------- */
 
-struct victim {
-    struct t_field *f;
-    int             at; /* commits that it lives to see */
-};
-
-static void
-count_down(void *cookie)
-{
-    struct victim *v = cookie;
-
-    if (--v->at == 0)
-        (void)kill(getpid(), SIGKILL);
-}
-
 static int
 finalize_and_die(void *arg)
 {
-    struct victim          *v = arg;
+    struct t_victim        *v = arg;
     struct campus_finalized d;
     struct campus_in        in = { .tournament = "t" };
 
@@ -386,7 +372,7 @@ finalize_and_die(void *arg)
                              .tenant = F_TENANT,
                              .id     = "call",
                              .now_ms = il__clock_wall_ms(),
-                             .step   = count_down,
+                             .step   = t_count_down,
                              .cookie = v };
     return campus_finalize(&c, &in, &d, &v->f->err) != IL_OK;
 }
@@ -422,7 +408,7 @@ C_TEST(killed_after_every_commit)
     play(f, "t", 64, 0);
     t_field_close(f);
     do {
-        struct victim v = { .f = f, .at = 1 };
+        struct t_victim v = { .f = f, .at = 1 };
         /* A resumed call repeats the commit that closes the tournament, and then pays one more. */
         v.at = n_killed == 0 ? 1 : 2;
         t_proc_fork(&proc, finalize_and_die, &v);

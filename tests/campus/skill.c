@@ -290,27 +290,15 @@ static const char *const written[] = {
     "SELECT count(*) FROM system_events WHERE type = 'TOURNAMENT_STATE'",
 };
 
-struct victim {
-    struct t_field *f;
-    int             at; /* transactions that it lives to see */
-};
-
-static void
-count_down(void *cookie)
-{
-    struct victim *v = cookie;
-
-    if (--v->at == 0)
-        (void)kill(getpid(), SIGKILL);
-}
-
 static int
 seed_and_die(void *arg)
 {
-    struct victim *v = arg;
+    struct t_victim *v = arg;
 
     t_field_open(v->f);
-    struct campus_call c = { .db = v->f->db, .tenant = F_TENANT, .step = count_down, .cookie = v };
+    struct campus_call c = {
+        .db = v->f->db, .tenant = F_TENANT, .step = t_count_down, .cookie = v
+    };
     return campus_seed(&c, &small_seed, &v->f->err) != IL_OK;
 }
 
@@ -325,7 +313,7 @@ C_TEST(a_killed_seed_is_completed)
 
     t_field_close(f);
     for (int at = 2; status == 128 + SIGKILL; at += 5) {
-        struct victim v = { .f = f, .at = at };
+        struct t_victim v = { .f = f, .at = at };
         t_proc_fork(&proc, seed_and_die, &v);
         status = t_proc_exit(&proc, F_LIMIT_MS);
         t_proc_release(&proc);

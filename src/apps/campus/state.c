@@ -155,7 +155,8 @@ cancel_all(struct campus_op *op, il_guard_tx *tx, il_error *reterr)
     return st;
 }
 
-/* Cancel and refund the last bookings. Their sessions are locked, and nobody waits behind them. */
+/* Cancel and refund the last bookings. Their sessions are locked, and no waitlist has entries
+ * behind them. */
 static il_status
 cancel_last(struct campus_op *op, il_guard_tx *tx, il_error *reterr)
 {

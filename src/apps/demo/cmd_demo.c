@@ -172,7 +172,7 @@ say_ready(const struct demo *d, bool *said)
     (void)fflush(stdout);
 }
 
-/* Is there a signal that ends the demo? SIGCHLD of the spawner is none: src/proc sees to it. */
+/* Has a signal arrived that ends the demo? SIGCHLD of the spawner does not: src/proc handles it. */
 static bool
 told_to_end(const struct demo *d)
 {

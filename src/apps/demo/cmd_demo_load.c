@@ -245,7 +245,7 @@ push_job(struct load *l)
     il_op_release(&op);
 }
 
-/* Exchange rates: whoever finds a rate missing or old builds it. */
+/* Exchange rates: a client that finds a rate missing or stale builds it. */
 static void
 look_up(struct load *l)
 {

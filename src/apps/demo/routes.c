@@ -163,7 +163,7 @@ trigger_ten(struct http_request *r)
 
 /* ---- processes of the demo ------------------------------------------------------------------- */
 
-/* The first line of a file of the folder; "": there is none. */
+/* The first line of a file of the folder; "" if the file is missing. */
 static void
 read_line(const struct demo_app *app, const char *name, char out[64])
 {
