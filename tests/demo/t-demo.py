@@ -273,7 +273,9 @@ def test_two_at_once():
                 taken.listen(1)
                 return True
             return False
-        lib.eventually(take, 60, "another demo gives the port back")
+        # Demos of other tests give it back; one that somebody uses all the time does as well.
+        with contextlib.suppress(AssertionError):
+            lib.eventually(take, 60, "another demo gives the port back")
         one, two = stack.enter_context(Demo()), stack.enter_context(Demo())
         for d in (one, two):
             assert "Port 7600 is in use" in d.text and d.address != "127.0.0.1:7600", d.text
