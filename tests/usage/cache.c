@@ -689,6 +689,51 @@ R_TEST(equal_figures_give_an_equal_row)
     il__free(first);
 }
 
+/* A row that cannot be read is no day: it is missing, and built again. */
+R_TEST(a_damaged_row_is_built_again)
+{
+    struct node           n, other;
+    struct usage_range    range;
+    struct usage_range_in in = { .tenant   = "default",
+                                 .from     = rig_date(DATE),
+                                 .to       = rig_date(DATE) + 1,
+                                 .by       = USAGE_BY_USER,
+                                 .until_ns = INT64_MAX };
+    char                  none[2];
+    il_error              err;
+
+    node_init(&n, r);
+    node_init(&other, r);
+    node_open(&n);
+    node_open(&other);
+    for (int i = 0; i < 2; i++) {
+        (void)node_must(&n, DATE, USAGE_FORCE, false);
+        (void)node_must(&n, "2024-01-16", USAGE_FORCE, false);
+        node_sql(&n,
+                 i == 0 ? "UPDATE daily_usage_cache SET total_metrics = '{}' WHERE tenant = $1"
+                          " AND date = '" DATE "'"
+                        : "UPDATE daily_usage_cache SET aggregated_by_user = '[1]'"
+                          " WHERE tenant = $1 AND date = '" DATE "'",
+                 "default", none, sizeof none);
+        T_OK(usage_range_load(other.usage, &in, &range, &err), &err);
+        T_EQ(range.days[0].state, USAGE_MISSING);
+        T_EQ(range.days[1].state, USAGE_FRESH);
+        usage_range_release(&range);
+        if (i == 0) {
+            (void)node_must(&other, DATE, USAGE_TAKE, false);
+            continue;
+        }
+        in.build = true;
+        T_OK(usage_range_load(other.usage, &in, &range, &err), &err);
+        T_EQ(range.days[0].state, USAGE_FRESH);
+        usage_range_release(&range);
+    }
+    T_EQU(node_counts(&other).rebuilds, 2);
+    T_EQU(atomic_load(&other.notes[USAGE_EVENT_trouble]), 2);
+    node_close(&other);
+    node_close(&n);
+}
+
 /* The invariant, whatever the time zone of the session is. */
 R_TEST(days_that_were_complete_too_early_are_found)
 {
@@ -737,6 +782,7 @@ main(void)
         R_ROW(a_range_leaves_no_day_out),
         R_ROW(old_days_are_deleted),
         R_ROW(equal_figures_give_an_equal_row),
+        R_ROW(a_damaged_row_is_built_again),
         R_ROW(days_that_were_complete_too_early_are_found),
     };
 

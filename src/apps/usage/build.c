@@ -47,6 +47,7 @@ struct build {
     il_advisory         *advisory;
     atomic_bool          lost;
     bool                 contended; /* counted: another process builds the day */
+    bool                 damaged;   /* logged: its row cannot be read */
     uint64_t             failed;    /* the token of a failure that was there before we asked */
     il_error             err;
 };
@@ -60,8 +61,9 @@ reach(const struct build *b, enum usage_phase phase)
 
 /* ---- the row --------------------------------------------------------------------------------- */
 
-/* Read the row that goes with a token, and replace *ret by it: NULL if there is no row.
- * *ret_fresh: it is a hit. The flight remembers it for those who give up waiting. */
+/* Read the row that goes with a token, and replace *ret by it: NULL if there is no row, or only a
+ * damaged one, which is built again. *ret_fresh: it is a hit. The flight remembers it for those who
+ * give up waiting. */
 static il_status
 read_row(struct build *b, uint64_t token, struct usage_copy **ret, bool *ret_fresh)
 {
@@ -69,10 +71,13 @@ read_row(struct build *b, uint64_t token, struct usage_copy **ret, bool *ret_fre
     il_status        st = usage_row_get(b->u->o.tables, b->f->tenant, b->f->date, &row, &b->err);
 
     *ret_fresh = false;
-    if (st != IL_OK && st != IL_NOT_FOUND)
+    if (st == IL_CORRUPT && !b->damaged)
+        usage_note(b->u, USAGE_EVENT_trouble, b->f, b->err.message, 0);
+    b->damaged = b->damaged || st == IL_CORRUPT;
+    if (st != IL_OK && st != IL_NOT_FOUND && st != IL_CORRUPT)
         return st;
     usage_copy_unref(TAKE(*ret));
-    if (st == IL_NOT_FOUND)
+    if (st != IL_OK)
         return IL_OK;
     *ret = usage_copy_new(b->f->tenant, &row, token);
     usage_row_release(&row);

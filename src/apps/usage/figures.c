@@ -363,16 +363,19 @@ usage_parts_load(const char *text, size_t n_bytes, struct usage_parts *ret, void
 
     *ret = (struct usage_parts){ .items = il__arena_alloc(mem, (json_object_size(object) + 1) *
                                                                    sizeof *ret->items) };
-    ok   = ok && ret->items != NULL;
+    bool enough = ret->items != NULL;
     json_object_foreach(object, name, value)
     {
-        if (!ok)
+        if (!ok || !enough)
             break;
         struct usage_part *to = &ret->items[ret->n++];
         to->name              = il__arena_strdup(mem, name);
-        ok                    = to->name != NULL && load_metrics(value, &to->metrics);
+        enough                = to->name != NULL;
+        ok                    = load_metrics(value, &to->metrics);
     }
     json_decref(object);
+    if (!enough)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
     if (ok && usage_parts_fold(ret)) /* a database may return the names in an order of its own */
         return IL_OK;
     return il__error_set(reterr, IL_CORRUPT, "the breakdown of a day is damaged");
