@@ -295,7 +295,10 @@ def test_reserved_keys():
     with Rig("memory:") as r:
         writer = r.a.key_for("default", "write")
         key = f"usage_day:{day(3)}"
-        r.a.post("/api/v1/locks/acquire", {"key": key, "holder": "x", "ttl_ms": 60000}, key=writer).expect(403, "KEY_RESERVED")
+        for name in (key, "usage_rebuild", "usage:rebuild"):  # of a day, of the limit of rebuilds, and of their run
+            r.a.post("/api/v1/locks/acquire", {"key": name, "holder": "x", "ttl_ms": 60000}, key=writer).expect(403, "KEY_RESERVED")
+        batch = {"ops": [{"op": "acquire", "key": key, "holder": "x", "ttl_ms": 60000}]}
+        assert r.a.post("/api/v1/batch", batch, key=writer).expect(200).json["results"][0]["status"] == "KEY_RESERVED"
         r.a.post("/api/v1/cache/lookup", {"key": key, "holder": "x"}, key=writer).expect(403, "KEY_RESERVED")
         r.a.post("/api/v1/cache/drop", {"key": key}, key=writer).expect(403, "KEY_RESERVED")
         r.a.post("/api/v1/locks/acquire", {"key": "usage_daily", "holder": "x", "ttl_ms": 60000}, key=writer).expect(200)
