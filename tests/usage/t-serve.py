@@ -560,22 +560,49 @@ def test_source_sql():
             empty = r.a.get(f"{U}/days/{day(2)}").expect(502, "USAGE_SOURCE_FAILED")  # perhaps not loaded yet: not kept
             assert "no document and no rows" in empty.json["error"]["message"], empty
             r.a.get(f"{U}/days/{day(2)}?build=no").expect(404)
+
+        def ask(query):
+            with Rig("memory:", source=False, INTERLOCK_USAGE_SOURCE_TYPE="sql", INTERLOCK_USAGE_SOURCE_CONNECTION="app",
+                     INTERLOCK_USAGE_SOURCE_QUERY=f"SELECT {query} FROM call WHERE day = $1", INTERLOCK_CONNECTION_APP=f"sqlite:{folder}/app.db") as r:
+                answer = r.a.get(f"{U}/days/{day(3)}")
+                return answer.json["metrics"] if answer.status == 200 else answer.expect(502).json["error"]["message"]
+        assert ask("user, 7 AS spend, 9007199254740993 AS spend_micros")["spend_micros"] == 3 * 9007199254740993  # which wins, to the digit
+        assert ask("user, NULL AS spend_micros, 0.5 AS spend")["spend_micros"] == 1500000
+        assert "column spend_micros: '1.5' is no such number" in ask("user, 1.5 AS spend_micros")
+        assert "column spend_micros: '-1' is no such number" in ask("user, -1 AS spend_micros")
+        assert "column total_tokens: 'x' is no such number" in ask("user, 'x' AS total_tokens")
+        assert "no column is called like a metric" in ask("user, tokens AS Tokens")  # not a day without usage
     finally:
         shutil.rmtree(folder)
 
 
+def refuses_to_start(text, **env):
+    done = lib.run("serve", "--allow-root", "--store", "memory:", "--listen", "127.0.0.1:0", env=env)
+    assert done.returncode == 64 and text in done.stderr and "S3CRET" not in done.stderr, done
+
+
 def test_settings():
     """A bad value stops the start with a clear text; without a source nothing is served."""
-    for name, value, text in (("ADMIN_ANALYTICS_CACHE_CURRENT_DAY_TTL_MINUTES", "61", "ADMIN_ANALYTICS_CACHE_CURRENT_DAY_TTL_MINUTES"),
-                              ("ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES", "0", "ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES"),
-                              ("ADMIN_ANALYTICS_CACHE_HISTORICAL_TTL_DAYS", "x", "ADMIN_ANALYTICS_CACHE_HISTORICAL_TTL_DAYS"),
-                              ("INTERLOCK_USAGE_SOURCE_TYPE", "http", "usage.source.url: must contain {date}"),
-                              ("INTERLOCK_USAGE_SOURCE_QUERY", "SELECT '$1', $10 -- $1", "usage.source.query: must use $1"),
-                              ("INTERLOCK_USAGE_SOURCE_TYPE", "sql", "usage.source.connection: must be a name of `connections`")):
-        done = lib.run("serve", "--allow-root", "--store", "memory:", "--listen", "127.0.0.1:0", env={
-            **({"INTERLOCK_USAGE_SOURCE_TYPE": "sql", "INTERLOCK_USAGE_SOURCE_CONNECTION": "app", "INTERLOCK_CONNECTION_APP": "sqlite:/nowhere/app.db"}
-               if "QUERY" in name else {}), name: value})
-        assert done.returncode == 64 and text in done.stderr, done
+    for name, values in (("ADMIN_ANALYTICS_CACHE_CURRENT_DAY_TTL_MINUTES", ("0", "61", "5m", "-1")),
+                         ("ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES", ("0", "61")),
+                         ("ADMIN_ANALYTICS_CACHE_HISTORICAL_TTL_DAYS", ("x", "-1", "3651")),
+                         ("INTERLOCK_USAGE_SOURCE_TYPE", ("ftp",))):
+        for value in values:
+            refuses_to_start(f"${name}: '{value}' is not ", **{name: value})
+    refuses_to_start("usage.source.command: is missing", INTERLOCK_USAGE_SOURCE_TYPE="command")
+    site = {"INTERLOCK_USAGE_SOURCE_TYPE": "http", "INTERLOCK_USAGE_SOURCE_URL": "http://localhost/{date}"}
+    refuses_to_start("usage.source.url: must contain {date}", **{**site, "INTERLOCK_USAGE_SOURCE_URL": "http://localhost/"})
+    refuses_to_start("usage.source.url: must begin with http:// or https://", **{**site, "INTERLOCK_USAGE_SOURCE_URL": "ftp://localhost/{date}"})
+    refuses_to_start("usage.source.header_variable: $KEY is not set", INTERLOCK_USAGE_SOURCE_HEADER_VARIABLE="KEY", **site)
+    for header in ("S3CRET", "S3CRET one: two", ": S3CRET", "A: S3CRET\nB: c"):
+        refuses_to_start("usage.source.header_variable: its value must be one line, 'Name: value'",
+                         INTERLOCK_USAGE_SOURCE_HEADER_VARIABLE="KEY", KEY=header, **site)
+    query = {"INTERLOCK_USAGE_SOURCE_TYPE": "sql", "INTERLOCK_CONNECTION_APP": "sqlite:/nowhere/app.db"}
+    refuses_to_start("usage.source.connection: must be a name of `connections`", **query)
+    refuses_to_start("usage.source.connection: connection 'nil' is not configured", INTERLOCK_USAGE_SOURCE_CONNECTION="nil", **query)
+    query["INTERLOCK_USAGE_SOURCE_CONNECTION"] = "app"
+    refuses_to_start("usage.source.query: is missing", **query)
+    refuses_to_start("usage.source.query: must use $1", INTERLOCK_USAGE_SOURCE_QUERY="SELECT '$1', $10 -- $1", **query)
     with Rig("memory:", source=False) as r:
         r.a.get(f"{U}/days/{day(1)}").expect(503, "USAGE_NOT_SERVED")
         assert r.counts()["cacheHits"] == 0

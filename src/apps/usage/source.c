@@ -20,10 +20,7 @@ check(const struct usage_source_opts *o, il_error *reterr)
     case USAGE_SOURCE_http:
         if (o->url == NULL || strstr(o->url, "{date}") == NULL)
             return il__error_set(reterr, IL_INVAL, "usage.source.url: must contain {date}");
-        if (o->header != NULL && strchr(o->header, ':') == NULL)
-            return il__error_set(reterr, IL_INVAL,
-                                 "usage.source.header_variable: its value must be 'Name: value'");
-        return IL_OK;
+        return usage_http_check(o, reterr);
     case USAGE_SOURCE_sql:
         if (o->database == NULL)
             return il__error_set(reterr, IL_INVAL,
