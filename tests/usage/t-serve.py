@@ -377,7 +377,7 @@ def test_sums_that_do_not_fit():
         for path in ("analytics", "by-user"):
             refused = r.a.post(f"{U}/{path}", {"startDate": day(4), "endDate": day(3)}).expect(422)
             assert refused.json["error"] == {"code": "USAGE_ANSWER_TOO_LARGE", "source": "usage", "details": {},
-                                             "message": "the range is too large, or its sums are"}, refused
+                                             "message": "the range, or one of its sums, is too large"}, refused
             one = r.a.post(f"{U}/{path}", {"startDate": day(3), "endDate": day(3)}).expect(200).json
             assert (one["metrics"] if path == "analytics" else one["items"][0])["spend_micros"] == most, one
 
@@ -568,9 +568,9 @@ def test_source_sql():
                 return answer.json["metrics"] if answer.status == 200 else answer.expect(502).json["error"]["message"]
         assert ask("user, 7 AS spend, 9007199254740993 AS spend_micros")["spend_micros"] == 3 * 9007199254740993  # which wins, to the digit
         assert ask("user, NULL AS spend_micros, 0.5 AS spend")["spend_micros"] == 1500000
-        assert "column spend_micros: '1.5' is no such number" in ask("user, 1.5 AS spend_micros")
-        assert "column spend_micros: '-1' is no such number" in ask("user, -1 AS spend_micros")
-        assert "column total_tokens: 'x' is no such number" in ask("user, 'x' AS total_tokens")
+        assert "column spend_micros: expected a whole number from 0 on, not '1.5'" in ask("user, 1.5 AS spend_micros")
+        assert "column spend_micros: expected a whole number from 0 on, not '-1'" in ask("user, -1 AS spend_micros")
+        assert "column total_tokens: expected a whole number from 0 on, not 'x'" in ask("user, 'x' AS total_tokens")
         assert "no column is called like a metric" in ask("user, tokens AS Tokens")  # not a day without usage
     finally:
         shutil.rmtree(folder)

@@ -263,6 +263,9 @@ take_advisory(struct build *b, bool wait)
 {
     il_status st = IL_OK;
 
+#ifdef IL_MUTANT_usage_neighbour_ignored
+    return IL_OK;
+#endif
     if (strcmp(b->f->tenant, "default") != 0)
         return IL_OK;
     for (int64_t pause_ms = ADVISORY_MS;; pause_ms = MIN(2 * pause_ms, ADVISORY_MAX_MS)) {
@@ -400,6 +403,7 @@ lead(struct build *b, il_build *elected, struct usage_copy **ret)
     if (st == IL_OK) {
         reach(b, USAGE_PHASE_LOCKED);
         st = take_advisory(b, true);
+#ifndef IL_MUTANT_usage_no_second_look
         if (st == IL_OK || st == IL_TIMEOUT) {
             /* again: it may have been built while the lease or the lock was held elsewhere */
             il_error  why    = b->err;
@@ -409,6 +413,7 @@ lead(struct build *b, il_build *elected, struct usage_copy **ret)
             else
                 b->err = why;
         }
+#endif
     }
     if (st == IL_OK && !fresh)
         st = build_row(b, &elected, ret);
@@ -508,6 +513,9 @@ take(struct build *b, struct usage_copy **ret, bool *ret_hit)
 static bool
 is_enough(const struct build *b, const struct usage_copy *c, bool fresh)
 {
+#ifdef IL_MUTANT_usage_refreshed_again
+    return false;
+#endif
     if (c == NULL)
         return false;
     if (b->f->way == USAGE_FORCE)

@@ -216,7 +216,7 @@ read_document(const json_t *doc, usage_date date, struct usage_figures *ret, il_
     char          text[USAGE_DATE_BYTES], path[PATH_BYTES];
 
     if (!json_is_object(total))
-        return refuse(reterr, "", "metrics", "is missing, or no object");
+        return refuse(reterr, "", "metrics", "is missing, or not an object");
     if (breakdown != NULL && !json_is_null(breakdown) && !json_is_object(breakdown))
         return refuse(reterr, "", "breakdown", "expected an object");
     if (said != NULL && !json_is_null(said) && !json_is_string(said))

@@ -112,6 +112,9 @@ started(struct http_request *r)
         w->limit.in.cache.value       = w->id;
         w->limit.in.cache.value_bytes = strlen(w->id);
         w->limit.in.cache.ttl_ms      = USAGE_REBUILD_MS;
+#ifdef IL_MUTANT_usage_rebuilds_unlimited
+        w->limit.in.cache.ttl_ms = 1;
+#endif
     }
     http_do_ops(r, &w->limit, 1, 0, limited);
 }

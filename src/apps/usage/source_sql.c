@@ -61,8 +61,10 @@ read_metrics(struct rows *r, const il_guard_row *row, struct usage_metrics *ret)
         const char                *text  = exact != NULL ? exact : column(row, m->name);
         if (text == NULL || read_value(text, money && exact == NULL, usage_metric_at(ret, m)))
             continue;
-        r->status = il__error_set(r->reterr, IL_INVAL, "column %s: '%.40s' is no such number",
-                                  exact != NULL ? MICROS : m->name, text);
+        r->status =
+            il__error_set(r->reterr, IL_INVAL, "column %s: expected %s from 0 on, not '%.40s'",
+                          exact != NULL ? MICROS : m->name,
+                          money && exact == NULL ? "an amount" : "a whole number", text);
         return false;
     }
     return true;
