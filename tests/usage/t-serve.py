@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sqlite3
+import subprocess
 import tempfile
 import threading
 import uuid
@@ -454,6 +455,23 @@ def test_limits():
             r.a.get(f"{U}/export?format=csv&startDate={day(3)}&endDate={day(3)}").expect(200)
         r.a.get(f"{U}/export?format=csv&startDate={day(3)}&endDate={day(3)}").expect(429, "RATE_LIMITED")
         r.a.get(f"{U}/days/{day(3)}").expect(200)
+
+
+def test_rebuild_key_held():
+    """A lease that somebody holds on the store itself is no rebuild: the answer says who holds it."""
+    with Rig("sqlite") as r:
+        env = {k: v for k, v in os.environ.items() if not k.startswith("INTERLOCK_")} | {"INTERLOCK_STORE": r.store, "HOME": r.folder}
+        with subprocess.Popen([lib.BINARY, "run", "usage:rebuild", "--holder", "me", "--", "sh", "-c", "echo held; cat"], env=env,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+            try:
+                assert holder.stdout.readline() == "held\n"
+                span = {"startDate": day(3), "endDate": day(2)}
+                held = r.a.post(f"{U}/rebuild-cache", span).expect(409, "LOCK_HELD")
+                assert held.json["error"]["details"]["holder"] == "me", held
+            finally:
+                holder.stdin.close()
+            assert holder.wait(timeout=20 * lib.SLOW) == 0
+        r.a.post(f"{U}/rebuild-cache", span).expect(202)  # the refused one did not count
 
 
 def rebuild(engine):
