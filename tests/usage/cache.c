@@ -412,8 +412,8 @@ has_met_another(struct node *n)
     return node_counts(n).locks_held > 0;
 }
 
-/* A process that is elected while the lease is held elsewhere looks at the row again once it has the
- * lease: it does not build, and this second look is no hit. */
+/* A process that is elected while the lease is held elsewhere looks at the row again once it has
+ * the lease: it does not build, and this second look is no hit. */
 R_TEST(a_second_look_is_no_hit)
 {
     struct node         a, b;
