@@ -457,6 +457,19 @@ def test_limits():
         r.a.get(f"{U}/days/{day(3)}").expect(200)
 
 
+def test_rebuild_asked_again():
+    """A request that is repeated with its Idempotency-Key, at another server, is no second one: the same run, not 429."""
+    with Rig("sqlite", n=2) as r:
+        span, once = {"startDate": day(3), "endDate": day(2)}, {"Idempotency-Key": "nightly"}
+        first = r.a.post(f"{U}/rebuild-cache", span, headers=once).expect(202)
+        again = r.all[1].post(f"{U}/rebuild-cache", span, headers=once).expect(202)
+        assert again.json == first.json and again.headers["Idempotent-Replayed"] == "true", again
+        r.a.post(f"{U}/rebuild-cache", {**span, "force": True}, headers=once).expect(422, "IDEMPOTENCY_MISMATCH")
+        for _ in range(2):  # a refusal is not kept
+            limited = r.a.post(f"{U}/rebuild-cache", span, headers={"Idempotency-Key": "weekly"}).expect(429)
+            assert "Idempotent-Replayed" not in limited.headers, limited.headers
+
+
 def test_rebuild_key_held():
     """A lease that somebody holds on the store itself is no rebuild: the answer says who holds it."""
     with Rig("sqlite") as r:
