@@ -257,7 +257,7 @@ R_TEST(a_late_builder_cannot_write)
 /* ---- refresh --------------------------------------------------------------------------------- */
 
 static bool
-is_idle(struct node *n)
+has_built(struct node *n)
 {
     return node_counts(n).rebuilds > 0;
 }
@@ -286,7 +286,7 @@ R_TEST(one_refresh_in_the_background)
         T_EQ(node_must(&a, DATE, USAGE_TAKE, true), at); /* the lease is held: no second one */
     atomic_store(&b.stop_at, -1);
     CHECK(sem_post(&b.go) == 0);
-    node_until(&b, is_idle, "the refresh");
+    node_until(&b, has_built, "the refresh");
     (void)node_must(&b, DATE, USAGE_REFRESH, false); /* after it: nothing is left to do */
     T_EQU(node_counts(&a).rebuilds, 1);
     T_EQU(node_counts(&b).rebuilds, 1);
@@ -299,7 +299,7 @@ R_TEST(one_refresh_in_the_background)
 
 /* ---- contention ------------------------------------------------------------------------------ */
 
-/* So is a build of another process that is waited for. */
+/* Waiting for the build of another process counts as a lease that is held elsewhere. */
 R_TEST(a_build_elsewhere_is_a_failure)
 {
     struct node         a, b;
@@ -373,14 +373,47 @@ R_TEST(a_lease_held_elsewhere_is_a_failure)
     node_close(&n);
 }
 
-/* Who is elected while the lease is held elsewhere looks again when it has the lease: it does not
- * build, and this look is no hit. */
+/* A warning above 20 %, at most one in a minute. */
+R_TEST(contention_is_logged_above_a_fifth)
+{
+    static const char *const built[] = { "2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04" };
+    static const char *const held[]  = { "2024-01-05", "2024-01-06", "2024-01-07" };
+    struct node              n;
+    il_acquire_opts          o = IL_ACQUIRE_OPTS_INIT;
+    il_error                 err;
+
+    node_init(&n, r);
+    n.opts.wait_ms = 50;
+    node_open(&n);
+    for (size_t i = 0; i < ARRAY_LEN(built); i++) {
+        struct usage_result got = node_ask(&n, "acme", built[i], USAGE_TAKE);
+        T_EQ(got.status, IL_OK);
+        rig_drop(&got);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(held); i++) { /* 1 of 5, 2 of 6, 3 of 7 */
+        il_lease *lease = NULL;
+        char      key[USAGE_KEY_BYTES];
+        (void)snprintf(key, sizeof key, USAGE_KEY "%s", held[i]);
+        o.tenant = "acme";
+        T_OK(il_acquire(n.h, key, &o, &lease, &err), &err);
+        T_EQ(node_ask(&n, "acme", held[i], USAGE_TAKE).status, IL_TIMEOUT);
+        T_EQU(node_counts(&n).locks_held, i + 1);
+        T_EQU(atomic_load(&n.notes[USAGE_EVENT_contention]), i == 0 ? 0 : 1);
+        T_EQ(il_lease_release(lease, &err), IL_OK);
+        il_lease_free(lease);
+    }
+    T_EQU(node_counts(&n).locks, ARRAY_LEN(built));
+    node_close(&n);
+}
+
 static bool
 has_met_another(struct node *n)
 {
     return node_counts(n).locks_held > 0;
 }
 
+/* A process that is elected while the lease is held elsewhere looks at the row again once it has
+ * the lease: it does not build, and this second look is no hit. */
 R_TEST(a_second_look_is_no_hit)
 {
     struct node         a, b;
@@ -445,7 +478,7 @@ note_done(struct usage_waiter *w, struct usage_result *result)
     CHECK(sem_post(w->cookie) == 0);
 }
 
-/* Who was told cannot leave; another flight, perhaps at the same address, is none of its. */
+/* A waiter that was told cannot leave, not even a later flight at the same address. */
 R_TEST(a_waiter_leaves_its_own_flight)
 {
     struct node         n;
@@ -689,6 +722,51 @@ R_TEST(equal_figures_give_an_equal_row)
     il__free(first);
 }
 
+/* A row that cannot be read is no day: it is missing, and built again. */
+R_TEST(a_damaged_row_is_built_again)
+{
+    struct node           n, other;
+    struct usage_range    range;
+    struct usage_range_in in = { .tenant   = "default",
+                                 .from     = rig_date(DATE),
+                                 .to       = rig_date(DATE) + 1,
+                                 .by       = USAGE_BY_USER,
+                                 .until_ns = INT64_MAX };
+    char                  none[2];
+    il_error              err;
+
+    node_init(&n, r);
+    node_init(&other, r);
+    node_open(&n);
+    node_open(&other);
+    for (int i = 0; i < 2; i++) {
+        (void)node_must(&n, DATE, USAGE_FORCE, false);
+        (void)node_must(&n, "2024-01-16", USAGE_FORCE, false);
+        node_sql(&n,
+                 i == 0 ? "UPDATE daily_usage_cache SET total_metrics = '{}' WHERE tenant = $1"
+                          " AND date = '" DATE "'"
+                        : "UPDATE daily_usage_cache SET aggregated_by_user = '[1]'"
+                          " WHERE tenant = $1 AND date = '" DATE "'",
+                 "default", none, sizeof none);
+        T_OK(usage_range_load(other.usage, &in, &range, &err), &err);
+        T_EQ(range.days[0].state, USAGE_MISSING);
+        T_EQ(range.days[1].state, USAGE_FRESH);
+        usage_range_release(&range);
+        if (i == 0) {
+            (void)node_must(&other, DATE, USAGE_TAKE, false);
+            continue;
+        }
+        in.build = true;
+        T_OK(usage_range_load(other.usage, &in, &range, &err), &err);
+        T_EQ(range.days[0].state, USAGE_FRESH);
+        usage_range_release(&range);
+    }
+    T_EQU(node_counts(&other).rebuilds, 2);
+    T_EQU(atomic_load(&other.notes[USAGE_EVENT_trouble]), 2);
+    node_close(&other);
+    node_close(&n);
+}
+
 /* The invariant, whatever the time zone of the session is. */
 R_TEST(days_that_were_complete_too_early_are_found)
 {
@@ -730,6 +808,7 @@ main(void)
         R_ROW(a_build_elsewhere_is_a_failure),
         R_ROW(a_forced_build_in_vain_has_the_old_day),
         R_ROW(a_lease_held_elsewhere_is_a_failure),
+        R_ROW(contention_is_logged_above_a_fifth),
         R_ROW(a_second_look_is_no_hit),
         R_ROW(flights_have_a_limit),
         R_ROW(a_waiter_leaves_its_own_flight),
@@ -737,6 +816,7 @@ main(void)
         R_ROW(a_range_leaves_no_day_out),
         R_ROW(old_days_are_deleted),
         R_ROW(equal_figures_give_an_equal_row),
+        R_ROW(a_damaged_row_is_built_again),
         R_ROW(days_that_were_complete_too_early_are_found),
     };
 

@@ -224,6 +224,8 @@ U_TEST(what_is_no_day)
         { "{\"metrics\":{},\"by_user\":{\"a\":1}}", "expected an object" },
         { "{\"metrics\":{},\"by_user\":[{\"spend\":1}]}", "must have 1 to 512 bytes" },
         { "{\"metrics\":{},\"date\":\"2025-01-14\"}", "is 2025-01-14, expected 2025-01-15" },
+        { "{\"metrics\":{},\"date\":20250115}", "field 'date': expected a text" },
+        { "{\"metrics\":{},\"breakdown\":[{\"users\":{}}]}", "field 'breakdown': expected an" },
     };
     struct usage_figures f;
     il_error             err;

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sqlite3
+import subprocess
 import tempfile
 import threading
 import uuid
@@ -295,7 +296,10 @@ def test_reserved_keys():
     with Rig("memory:") as r:
         writer = r.a.key_for("default", "write")
         key = f"usage_day:{day(3)}"
-        r.a.post("/api/v1/locks/acquire", {"key": key, "holder": "x", "ttl_ms": 60000}, key=writer).expect(403, "KEY_RESERVED")
+        for name in (key, "usage_rebuild", "usage:rebuild"):  # of a day, of the limit of rebuilds, and of their run
+            r.a.post("/api/v1/locks/acquire", {"key": name, "holder": "x", "ttl_ms": 60000}, key=writer).expect(403, "KEY_RESERVED")
+        batch = {"ops": [{"op": "acquire", "key": key, "holder": "x", "ttl_ms": 60000}]}
+        assert r.a.post("/api/v1/batch", batch, key=writer).expect(200).json["results"][0]["status"] == "KEY_RESERVED"
         r.a.post("/api/v1/cache/lookup", {"key": key, "holder": "x"}, key=writer).expect(403, "KEY_RESERVED")
         r.a.post("/api/v1/cache/drop", {"key": key}, key=writer).expect(403, "KEY_RESERVED")
         r.a.post("/api/v1/locks/acquire", {"key": "usage_daily", "holder": "x", "ttl_ms": 60000}, key=writer).expect(200)
@@ -374,7 +378,7 @@ def test_sums_that_do_not_fit():
         for path in ("analytics", "by-user"):
             refused = r.a.post(f"{U}/{path}", {"startDate": day(4), "endDate": day(3)}).expect(422)
             assert refused.json["error"] == {"code": "USAGE_ANSWER_TOO_LARGE", "source": "usage", "details": {},
-                                             "message": "the range is too large, or its sums are"}, refused
+                                             "message": "the range, or one of its sums, is too large"}, refused
             one = r.a.post(f"{U}/{path}", {"startDate": day(3), "endDate": day(3)}).expect(200).json
             assert (one["metrics"] if path == "analytics" else one["items"][0])["spend_micros"] == most, one
 
@@ -451,6 +455,36 @@ def test_limits():
             r.a.get(f"{U}/export?format=csv&startDate={day(3)}&endDate={day(3)}").expect(200)
         r.a.get(f"{U}/export?format=csv&startDate={day(3)}&endDate={day(3)}").expect(429, "RATE_LIMITED")
         r.a.get(f"{U}/days/{day(3)}").expect(200)
+
+
+def test_rebuild_asked_again():
+    """A request that is repeated with its Idempotency-Key, at another server, is no second one: the same run, not 429."""
+    with Rig("sqlite", n=2) as r:
+        span, once = {"startDate": day(3), "endDate": day(2)}, {"Idempotency-Key": "nightly"}
+        first = r.a.post(f"{U}/rebuild-cache", span, headers=once).expect(202)
+        again = r.all[1].post(f"{U}/rebuild-cache", span, headers=once).expect(202)
+        assert again.json == first.json and again.headers["Idempotent-Replayed"] == "true", again
+        r.a.post(f"{U}/rebuild-cache", {**span, "force": True}, headers=once).expect(422, "IDEMPOTENCY_MISMATCH")
+        for _ in range(2):  # a refusal is not kept
+            limited = r.a.post(f"{U}/rebuild-cache", span, headers={"Idempotency-Key": "weekly"}).expect(429)
+            assert "Idempotent-Replayed" not in limited.headers, limited.headers
+
+
+def test_rebuild_key_held():
+    """A lease that somebody holds on the store itself is no rebuild: the answer says who holds it."""
+    with Rig("sqlite") as r:
+        env = {k: v for k, v in os.environ.items() if not k.startswith("INTERLOCK_")} | {"INTERLOCK_STORE": r.store, "HOME": r.folder}
+        with subprocess.Popen([lib.BINARY, "run", "usage:rebuild", "--holder", "me", "--", "sh", "-c", "echo held; cat"], env=env,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+            try:
+                assert holder.stdout.readline() == "held\n"
+                span = {"startDate": day(3), "endDate": day(2)}
+                held = r.a.post(f"{U}/rebuild-cache", span).expect(409, "LOCK_HELD")
+                assert held.json["error"]["details"]["holder"] == "me", held
+            finally:
+                holder.stdin.close()
+            assert holder.wait(timeout=20 * lib.SLOW) == 0
+        r.a.post(f"{U}/rebuild-cache", span).expect(202)  # the refused one did not count
 
 
 def rebuild(engine):
@@ -557,22 +591,49 @@ def test_source_sql():
             empty = r.a.get(f"{U}/days/{day(2)}").expect(502, "USAGE_SOURCE_FAILED")  # perhaps not loaded yet: not kept
             assert "no document and no rows" in empty.json["error"]["message"], empty
             r.a.get(f"{U}/days/{day(2)}?build=no").expect(404)
+
+        def ask(query):
+            with Rig("memory:", source=False, INTERLOCK_USAGE_SOURCE_TYPE="sql", INTERLOCK_USAGE_SOURCE_CONNECTION="app",
+                     INTERLOCK_USAGE_SOURCE_QUERY=f"SELECT {query} FROM call WHERE day = $1", INTERLOCK_CONNECTION_APP=f"sqlite:{folder}/app.db") as r:
+                answer = r.a.get(f"{U}/days/{day(3)}")
+                return answer.json["metrics"] if answer.status == 200 else answer.expect(502).json["error"]["message"]
+        assert ask("user, 7 AS spend, 9007199254740993 AS spend_micros")["spend_micros"] == 3 * 9007199254740993  # which wins, to the digit
+        assert ask("user, NULL AS spend_micros, 0.5 AS spend")["spend_micros"] == 1500000
+        assert "column spend_micros: expected a whole number from 0 on, not '1.5'" in ask("user, 1.5 AS spend_micros")
+        assert "column spend_micros: expected a whole number from 0 on, not '-1'" in ask("user, -1 AS spend_micros")
+        assert "column total_tokens: expected a whole number from 0 on, not 'x'" in ask("user, 'x' AS total_tokens")
+        assert "no column is called like a metric" in ask("user, tokens AS Tokens")  # not a day without usage
     finally:
         shutil.rmtree(folder)
 
 
+def refuses_to_start(text, **env):
+    done = lib.run("serve", "--allow-root", "--store", "memory:", "--listen", "127.0.0.1:0", env=env)
+    assert done.returncode == 64 and text in done.stderr and "S3CRET" not in done.stderr, done
+
+
 def test_settings():
     """A bad value stops the start with a clear text; without a source nothing is served."""
-    for name, value, text in (("ADMIN_ANALYTICS_CACHE_CURRENT_DAY_TTL_MINUTES", "61", "ADMIN_ANALYTICS_CACHE_CURRENT_DAY_TTL_MINUTES"),
-                              ("ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES", "0", "ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES"),
-                              ("ADMIN_ANALYTICS_CACHE_HISTORICAL_TTL_DAYS", "x", "ADMIN_ANALYTICS_CACHE_HISTORICAL_TTL_DAYS"),
-                              ("INTERLOCK_USAGE_SOURCE_TYPE", "http", "usage.source.url: must contain {date}"),
-                              ("INTERLOCK_USAGE_SOURCE_QUERY", "SELECT '$1', $10 -- $1", "usage.source.query: must use $1"),
-                              ("INTERLOCK_USAGE_SOURCE_TYPE", "sql", "usage.source.connection: must be a name of `connections`")):
-        done = lib.run("serve", "--allow-root", "--store", "memory:", "--listen", "127.0.0.1:0", env={
-            **({"INTERLOCK_USAGE_SOURCE_TYPE": "sql", "INTERLOCK_USAGE_SOURCE_CONNECTION": "app", "INTERLOCK_CONNECTION_APP": "sqlite:/nowhere/app.db"}
-               if "QUERY" in name else {}), name: value})
-        assert done.returncode == 64 and text in done.stderr, done
+    for name, values in (("ADMIN_ANALYTICS_CACHE_CURRENT_DAY_TTL_MINUTES", ("0", "61", "5m", "-1")),
+                         ("ADMIN_ANALYTICS_CACHE_GRACE_PERIOD_MINUTES", ("0", "61")),
+                         ("ADMIN_ANALYTICS_CACHE_HISTORICAL_TTL_DAYS", ("x", "-1", "3651")),
+                         ("INTERLOCK_USAGE_SOURCE_TYPE", ("ftp",))):
+        for value in values:
+            refuses_to_start(f"${name}: '{value}' is not ", **{name: value})
+    refuses_to_start("usage.source.command: is missing", INTERLOCK_USAGE_SOURCE_TYPE="command")
+    site = {"INTERLOCK_USAGE_SOURCE_TYPE": "http", "INTERLOCK_USAGE_SOURCE_URL": "http://localhost/{date}"}
+    refuses_to_start("usage.source.url: must contain {date}", **{**site, "INTERLOCK_USAGE_SOURCE_URL": "http://localhost/"})
+    refuses_to_start("usage.source.url: must begin with http:// or https://", **{**site, "INTERLOCK_USAGE_SOURCE_URL": "ftp://localhost/{date}"})
+    refuses_to_start("usage.source.header_variable: $KEY is not set", INTERLOCK_USAGE_SOURCE_HEADER_VARIABLE="KEY", **site)
+    for header in ("S3CRET", "S3CRET one: two", ": S3CRET", "A: S3CRET\nB: c"):
+        refuses_to_start("usage.source.header_variable: its value must be one line, 'Name: value'",
+                         INTERLOCK_USAGE_SOURCE_HEADER_VARIABLE="KEY", KEY=header, **site)
+    query = {"INTERLOCK_USAGE_SOURCE_TYPE": "sql", "INTERLOCK_CONNECTION_APP": "sqlite:/nowhere/app.db"}
+    refuses_to_start("usage.source.connection: must be a name of `connections`", **query)
+    refuses_to_start("usage.source.connection: connection 'nil' is not configured", INTERLOCK_USAGE_SOURCE_CONNECTION="nil", **query)
+    query["INTERLOCK_USAGE_SOURCE_CONNECTION"] = "app"
+    refuses_to_start("usage.source.query: is missing", **query)
+    refuses_to_start("usage.source.query: must use $1", INTERLOCK_USAGE_SOURCE_QUERY="SELECT '$1', $10 -- $1", **query)
     with Rig("memory:", source=False) as r:
         r.a.get(f"{U}/days/{day(1)}").expect(503, "USAGE_NOT_SERVED")
         assert r.counts()["cacheHits"] == 0

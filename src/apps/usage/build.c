@@ -47,6 +47,7 @@ struct build {
     il_advisory         *advisory;
     atomic_bool          lost;
     bool                 contended; /* counted: another process builds the day */
+    bool                 damaged;   /* logged: its row cannot be read */
     uint64_t             failed;    /* the token of a failure that was there before we asked */
     il_error             err;
 };
@@ -60,8 +61,9 @@ reach(const struct build *b, enum usage_phase phase)
 
 /* ---- the row --------------------------------------------------------------------------------- */
 
-/* Read the row that goes with a token, and replace *ret by it: NULL if there is no row.
- * *ret_fresh: it is a hit. The flight remembers it for those who give up waiting. */
+/* Read the row that goes with a token, and replace *ret by it: NULL if there is no row, or only a
+ * damaged one, which is built again. *ret_fresh: it is a hit. The flight remembers it for those who
+ * give up waiting. */
 static il_status
 read_row(struct build *b, uint64_t token, struct usage_copy **ret, bool *ret_fresh)
 {
@@ -69,10 +71,13 @@ read_row(struct build *b, uint64_t token, struct usage_copy **ret, bool *ret_fre
     il_status        st = usage_row_get(b->u->o.tables, b->f->tenant, b->f->date, &row, &b->err);
 
     *ret_fresh = false;
-    if (st != IL_OK && st != IL_NOT_FOUND)
+    if (st == IL_CORRUPT && !b->damaged)
+        usage_note(b->u, USAGE_EVENT_trouble, b->f, b->err.message, 0);
+    b->damaged = b->damaged || st == IL_CORRUPT;
+    if (st != IL_OK && st != IL_NOT_FOUND && st != IL_CORRUPT)
         return st;
     usage_copy_unref(TAKE(*ret));
-    if (st == IL_NOT_FOUND)
+    if (st != IL_OK)
         return IL_OK;
     *ret = usage_copy_new(b->f->tenant, &row, token);
     usage_row_release(&row);
@@ -258,6 +263,9 @@ take_advisory(struct build *b, bool wait)
 {
     il_status st = IL_OK;
 
+#ifdef IL_MUTANT_usage_neighbour_ignored
+    return IL_OK;
+#endif
     if (strcmp(b->f->tenant, "default") != 0)
         return IL_OK;
     for (int64_t pause_ms = ADVISORY_MS;; pause_ms = MIN(2 * pause_ms, ADVISORY_MAX_MS)) {
@@ -395,6 +403,7 @@ lead(struct build *b, il_build *elected, struct usage_copy **ret)
     if (st == IL_OK) {
         reach(b, USAGE_PHASE_LOCKED);
         st = take_advisory(b, true);
+#ifndef IL_MUTANT_usage_no_second_look
         if (st == IL_OK || st == IL_TIMEOUT) {
             /* again: it may have been built while the lease or the lock was held elsewhere */
             il_error  why    = b->err;
@@ -404,6 +413,7 @@ lead(struct build *b, il_build *elected, struct usage_copy **ret)
             else
                 b->err = why;
         }
+#endif
     }
     if (st == IL_OK && !fresh)
         st = build_row(b, &elected, ret);
@@ -503,6 +513,9 @@ take(struct build *b, struct usage_copy **ret, bool *ret_hit)
 static bool
 is_enough(const struct build *b, const struct usage_copy *c, bool fresh)
 {
+#ifdef IL_MUTANT_usage_refreshed_again
+    return false;
+#endif
     if (c == NULL)
         return false;
     if (b->f->way == USAGE_FORCE)

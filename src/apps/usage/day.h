@@ -142,7 +142,7 @@ il_status usage_figures_read(const char *text, size_t n_bytes, usage_date date,
 extern const struct wire_object usage_wire_metrics, usage_wire_part;
 
 /* The columns of a row: JSON with integers only, names in order, so that equal figures give equal
- * texts. The inverses return IL_CORRUPT for anything else. */
+ * texts. The inverses return IL_CORRUPT for anything else, or IL_NOMEM. */
 void      usage_metrics_store(struct il__buf *b, const struct usage_metrics *m);
 void      usage_parts_store(struct il__buf *b, const struct usage_parts *parts);
 il_status usage_metrics_load(const char *text, size_t n_bytes, struct usage_metrics *ret,

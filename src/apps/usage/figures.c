@@ -211,21 +211,26 @@ read_parts(const json_t *from, const char *path, struct usage_parts *ret, void *
 static il_status
 read_document(const json_t *doc, usage_date date, struct usage_figures *ret, il_error *reterr)
 {
-    const json_t *total = json_object_get(doc, "metrics");
-    const char   *said  = json_string_value(json_object_get(doc, "date"));
+    const json_t *total = json_object_get(doc, "metrics"), *said = json_object_get(doc, "date");
+    const json_t *breakdown = json_object_get(doc, "breakdown");
     char          text[USAGE_DATE_BYTES], path[PATH_BYTES];
 
     if (!json_is_object(total))
-        return refuse(reterr, "", "metrics", "is missing, or no object");
-    if (said != NULL && strcmp(said, usage_date_text(date, text)) != 0)
-        return il__error_set(reterr, IL_INVAL, "field 'date': is %.32s, expected %s", said, text);
+        return refuse(reterr, "", "metrics", "is missing, or not an object");
+    if (breakdown != NULL && !json_is_null(breakdown) && !json_is_object(breakdown))
+        return refuse(reterr, "", "breakdown", "expected an object");
+    if (said != NULL && !json_is_null(said) && !json_is_string(said))
+        return refuse(reterr, "", "date", "expected a text such as \"2026-01-15\"");
+    if (json_is_string(said) && strcmp(json_string_value(said), usage_date_text(date, text)) != 0)
+        return il__error_set(reterr, IL_INVAL, "field 'date': is %.32s, expected %s",
+                             json_string_value(said), text);
     il_status st = read_metrics(total, "metrics", &ret->total, reterr);
     for (size_t i = 0; i < USAGE_BY_COUNT && st == IL_OK; i++) {
         (void)snprintf(path, sizeof path, "by_%s", usage_by_names[i]);
         const json_t *from = json_object_get(doc, path);
         if (from == NULL) {
             (void)snprintf(path, sizeof path, "%ss", usage_by_names[i]);
-            from = json_object_get(json_object_get(doc, "breakdown"), path);
+            from = json_object_get(breakdown, path);
         }
         st = read_parts(from, path, &ret->by[i], &ret->mem, reterr);
     }
@@ -363,16 +368,19 @@ usage_parts_load(const char *text, size_t n_bytes, struct usage_parts *ret, void
 
     *ret = (struct usage_parts){ .items = il__arena_alloc(mem, (json_object_size(object) + 1) *
                                                                    sizeof *ret->items) };
-    ok   = ok && ret->items != NULL;
+    bool enough = ret->items != NULL;
     json_object_foreach(object, name, value)
     {
-        if (!ok)
+        if (!ok || !enough)
             break;
         struct usage_part *to = &ret->items[ret->n++];
         to->name              = il__arena_strdup(mem, name);
-        ok                    = to->name != NULL && load_metrics(value, &to->metrics);
+        enough                = to->name != NULL;
+        ok                    = load_metrics(value, &to->metrics);
     }
     json_decref(object);
+    if (!enough)
+        return il__error_set(reterr, IL_NOMEM, "out of memory");
     if (ok && usage_parts_fold(ret)) /* a database may return the names in an order of its own */
         return IL_OK;
     return il__error_set(reterr, IL_CORRUPT, "the breakdown of a day is damaged");

@@ -89,7 +89,7 @@ read_rows(struct loading *l, il_error *reterr)
     il_status st = usage_row_range(usage_tables_of(l->u), l->in->tenant, r->from, r->to, l->in->by,
                                    &r->mem, take_row, l, reterr);
     if (st == IL_OK && (l->status != IL_OK || !usage_parts_fold(&r->parts)))
-        st = il__error_set(reterr, IL_LIMIT, "the range is too large, or its sums are");
+        st = il__error_set(reterr, IL_LIMIT, "the range, or one of its sums, is too large");
     return st;
 }
 

@@ -64,7 +64,9 @@ load(struct http_request *r)
     http_on_gone(r, on_gone, w);
     w->status = usage_range_load(app->usage, &in, &w->range, &w->error);
     if (w->status == IL_OK && w->compare) {
-        in.build  = false; /* the period before is only looked at */
+#ifndef IL_MUTANT_usage_comparison_builds
+        in.build = false; /* the period before is only looked at */
+#endif
         in.to     = w->from - 1;
         in.from   = in.to - (w->to - w->from);
         w->status = usage_range_load(app->usage, &in, &w->before, &w->error);

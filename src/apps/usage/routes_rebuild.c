@@ -61,8 +61,7 @@ say_running(struct http_request *r)
     const struct starting *w = r->ended_cookie;
     char                   details[IL_ID_BYTES_MAX + 32];
 
-    (void)snprintf(details, sizeof details, "{\"run_id\":\"%s\"}",
-                   w->start.out.n_runs > 0 ? w->start.out.runs[0].id : "");
+    (void)snprintf(details, sizeof details, "{\"run_id\":\"%s\"}", w->start.out.runs[0].id);
     http_fail(r, 409, "USAGE_REBUILD_RUNNING", usage_http_app.name, details,
               "a rebuild of this tenant is running");
 }
@@ -74,7 +73,7 @@ say_start(struct http_request *r)
 
     if (w->start.status == IL_OK)
         say_started(r);
-    else if (w->start.status == IL_HELD)
+    else if (w->start.status == IL_HELD && w->start.out.n_runs > 0)
         say_running(r);
     else
         http_fail_op(r, &w->start, usage_http_app.name);
@@ -112,6 +111,9 @@ started(struct http_request *r)
         w->limit.in.cache.value       = w->id;
         w->limit.in.cache.value_bytes = strlen(w->id);
         w->limit.in.cache.ttl_ms      = USAGE_REBUILD_MS;
+#ifdef IL_MUTANT_usage_rebuilds_unlimited
+        w->limit.in.cache.ttl_ms = 1;
+#endif
     }
     http_do_ops(r, &w->limit, 1, 0, limited);
 }

@@ -189,7 +189,7 @@ const struct http_route usage_routes[] = {
       .fn         = usage_http_rebuild,
       .body       = &usage_in_rebuild,
       .answer     = &usage_out_run,
-      .flags      = HTTP_BARE | HTTP_ACCEPTS,
+      .flags      = HTTP_BARE | HTTP_ACCEPTS | HTTP_ONCE,
       .example    = EXAMPLE,
       .summary    = "Build a range of days in the background, as a run; complete days only with "
                     "`force`" },

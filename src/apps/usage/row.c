@@ -53,6 +53,7 @@ usage_row_release(struct usage_row *row)
 /* Rows that are read: the first four columns, then the parts `first` to `last`. */
 struct reading_rows {
     size_t        first, last;
+    bool          skip_damaged;
     void        **mem;
     usage_row_fn *each;
     void         *cookie;
@@ -85,6 +86,8 @@ take_row(void *cookie, const il_guard_row *from)
     r->status = decode(r, from->values, &row);
     if (r->status == IL_OK)
         r->each(r->cookie, &row);
+    else if (r->status == IL_CORRUPT && r->skip_damaged)
+        r->status = IL_OK;
     return r->status == IL_OK;
 }
 
@@ -147,12 +150,13 @@ il_status
 usage_row_range(il_guard *g, const char *tenant, usage_date from, usage_date to, enum usage_by by,
                 void **mem, usage_row_fn *each, void *cookie, il_error *reterr)
 {
-    struct reading_rows r = { .first  = by,
-                              .last   = by == USAGE_BY_NONE ? by : by + 1,
-                              .mem    = mem,
-                              .each   = each,
-                              .cookie = cookie,
-                              .reterr = reterr };
+    struct reading_rows r = { .first        = by,
+                              .last         = by == USAGE_BY_NONE ? by : by + 1,
+                              .skip_damaged = true,
+                              .mem          = mem,
+                              .each         = each,
+                              .cookie       = cookie,
+                              .reterr       = reterr };
     char                first[USAGE_DATE_BYTES], last[USAGE_DATE_BYTES];
 
     return read_rows(g, &range,

@@ -25,8 +25,9 @@ void usage_row_release(struct usage_row *row);
 il_status usage_row_get(il_guard *g, const char *tenant, usage_date date, struct usage_row *ret,
                         il_error *reterr) MUST_USE;
 
-/* Read the days of a range in order. The row lives for the call; `mem` (may be NULL without a part)
- * is where the names of its part are allocated. */
+/* Read the days of a range in order; a damaged row is left out, as if it were not stored. The row
+ * lives for the call; `mem` (may be NULL without a part) is where the names of its part are
+ * allocated. */
 typedef void usage_row_fn(void *cookie, const struct usage_row *row);
 il_status    usage_row_range(il_guard *g, const char *tenant, usage_date from, usage_date to,
                              enum usage_by by, void **mem, usage_row_fn *each, void *cookie,

@@ -15,7 +15,8 @@
 #include "http/handler.h"
 
 #define USAGE_CLASS "usage"
-#define USAGE_REBUILD "rebuild"         /* the subject of its runs: one per tenant */
+#define USAGE_REBUILD "rebuild"                     /* the subject of its runs: one per tenant */
+#define USAGE_RUN_KEY USAGE_CLASS ":" USAGE_REBUILD /* what such a run holds */
 #define USAGE_LIMIT_KEY "usage_rebuild" /* routes_rebuild.c: the value that limits them */
 #define USAGE_REBUILDS_MAX 4            /* that one server executes at the same time */
 #define USAGE_REBUILD_MS 300000         /* a tenant may start one in this time */

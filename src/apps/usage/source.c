@@ -20,10 +20,7 @@ check(const struct usage_source_opts *o, il_error *reterr)
     case USAGE_SOURCE_http:
         if (o->url == NULL || strstr(o->url, "{date}") == NULL)
             return il__error_set(reterr, IL_INVAL, "usage.source.url: must contain {date}");
-        if (o->header != NULL && strchr(o->header, ':') == NULL)
-            return il__error_set(reterr, IL_INVAL,
-                                 "usage.source.header_variable: its value must be 'Name: value'");
-        return IL_OK;
+        return usage_http_check(o, reterr);
     case USAGE_SOURCE_sql:
         if (o->database == NULL)
             return il__error_set(reterr, IL_INVAL,
@@ -136,7 +133,8 @@ usage_source_fetch(struct usage_source *s, const struct usage_fetch *f, struct i
         return il__error_set(reterr, IL_STATE, "no source is configured (usage.source.type)");
     il_status st = fetch[s->o.type](s, f, out, reterr);
     if (st == IL_OK && out->failed)
-        st = il__error_set(reterr, IL_LIMIT, "gave more than %zu MiB", USAGE_RAW_BYTES_MAX >> 20);
+        st = il__error_set(reterr, IL_LIMIT, "returned more than %zu MiB",
+                           USAGE_RAW_BYTES_MAX >> 20);
     return st;
 }
 
@@ -222,7 +220,8 @@ usage_fetch_generator(struct usage_source *s, const struct usage_fetch *f, struc
     if (s->o.cost_ms > s->o.timeout_ms)
         return il__error_set(reterr, IL_TIMEOUT, "timed out");
     if ((int64_t)(il__hash_stable(f->date, strlen(f->date), n) % 100) < s->o.fail_percent)
-        return il__error_set(reterr, IL_STATE, "the generator fails, as it was told to");
+        return il__error_set(reterr, IL_STATE,
+                             "the generator failed, as usage.source.fail_percent asks");
     for (size_t i = 0; i < USERS; i++) {
         all[i] = invent(f, i);
         CHECK(usage_metrics_add(&total, &all[i]));

@@ -3,6 +3,7 @@
  * the URL are replaced; messages show it without user, password and query.
  */
 #include <ctype.h>
+#include <strings.h>
 
 #include "apps/usage/source_internal.h"
 #include "base/error.h"
@@ -76,6 +77,27 @@ add_header(struct net_headers *h, const char *header, il_error *reterr)
     if (name == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     return il__net_headers_add(h, name, value, strlen(value), reterr);
+}
+
+il_status
+usage_http_check(const struct usage_source_opts *o, il_error *reterr)
+{
+    AUTO(il__net_headers_release)
+    struct net_headers headers = { .list = NULL };
+    il_error           err;
+
+    if (strncasecmp(o->url, "http://", 7) != 0 && strncasecmp(o->url, "https://", 8) != 0)
+        return il__error_set(reterr, IL_INVAL,
+                             "usage.source.url: must begin with http:// or https://");
+    if (o->header == NULL)
+        return IL_OK;
+    il_status st =
+        strchr(o->header, ':') != NULL ? add_header(&headers, o->header, &err) : IL_INVAL;
+    if (st == IL_INVAL) /* its own message may show a part of the secret */
+        return il__error_set(reterr, st,
+                             "usage.source.header_variable: its value must be one line, "
+                             "'Name: value'");
+    return st == IL_OK ? IL_OK : il__error_set(reterr, st, "usage.source.type: %s", err.message);
 }
 
 static il_status

@@ -22,6 +22,9 @@ typedef il_status usage_fetch_fn(struct usage_source *s, const struct usage_fetc
                                  struct il__buf *out, il_error *reterr);
 usage_fetch_fn    usage_fetch_generator, usage_fetch_http, usage_fetch_sql, usage_fetch_command;
 
+/* Can a source of http send its requests? As usage_source_open(). */
+il_status usage_http_check(const struct usage_source_opts *o, il_error *reterr) MUST_USE;
+
 /* Does a statement use the parameter $1, or $2, as such and not in a text or a comment? */
 bool usage_sql_uses(const char *sql, char digit);
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 
 #define ROWS_MAX 100000
+#define MICROS "spend_micros" /* a column with money in micro-units, which wins over `spend` */
 
 struct rows {
     const struct usage_source *s;
@@ -28,6 +29,16 @@ struct rows {
     il_status                  status;
     il_error                  *reterr;
 };
+
+static const char *
+column(const il_guard_row *row, const char *name)
+{
+    for (size_t i = 0; i < row->n; i++) {
+        if (strcmp(row->names[i], name) == 0)
+            return row->values[i].data;
+    }
+    return NULL;
+}
 
 /* A value as the database prints it; money is rounded to micro-units. */
 static bool
@@ -43,29 +54,34 @@ static bool
 read_metrics(struct rows *r, const il_guard_row *row, struct usage_metrics *ret)
 {
     *ret = (struct usage_metrics){ 0 };
-    for (size_t i = 0; i < row->n; i++) {
-        for (size_t k = 0; k < USAGE_METRIC_COUNT; k++) {
-            const struct usage_metric *m = &usage_metric_list[k];
-            if (strcmp(row->names[i], m->name) != 0 || row->values[i].data == NULL)
-                continue;
-            if (read_value(row->values[i].data, usage_metric_is_money(m), usage_metric_at(ret, m)))
-                continue;
-            r->status = il__error_set(r->reterr, IL_INVAL, "column %s: '%.40s' is no such number",
-                                      m->name, (const char *)row->values[i].data);
-            return false;
-        }
+    for (size_t i = 0; i < USAGE_METRIC_COUNT; i++) {
+        const struct usage_metric *m     = &usage_metric_list[i];
+        bool                       money = usage_metric_is_money(m);
+        const char                *exact = money ? column(row, MICROS) : NULL;
+        const char                *text  = exact != NULL ? exact : column(row, m->name);
+        if (text == NULL || read_value(text, money && exact == NULL, usage_metric_at(ret, m)))
+            continue;
+        r->status =
+            il__error_set(r->reterr, IL_INVAL, "column %s: expected %s from 0 on, not '%.40s'",
+                          exact != NULL ? MICROS : m->name,
+                          money && exact == NULL ? "an amount" : "a whole number", text);
+        return false;
     }
     return true;
 }
 
-static const char *
-column(const il_guard_row *row, const char *name)
+/* Else its days would have no usage at all, and be kept like that. */
+static bool
+has_metrics(const il_guard_row *row)
 {
     for (size_t i = 0; i < row->n; i++) {
-        if (strcmp(row->names[i], name) == 0)
-            return row->values[i].data;
+        bool found = strcmp(row->names[i], MICROS) == 0;
+        for (size_t k = 0; k < USAGE_METRIC_COUNT && !found; k++)
+            found = strcmp(row->names[i], usage_metric_list[k].name) == 0;
+        if (found)
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 /* The rows of a part are kept one by one, and added up at the end. */
@@ -104,6 +120,9 @@ take_row(void *cookie, const il_guard_row *row)
     }
     if (++r->n > ROWS_MAX)
         r->status = il__error_set(r->reterr, IL_LIMIT, "more than %d rows", ROWS_MAX);
+    else if (!has_metrics(row))
+        r->status = il__error_set(r->reterr, IL_INVAL,
+                                  "no column is called like a metric, such as api_requests");
     if (r->status != IL_OK || !read_metrics(r, row, &m))
         return 0;
     bool ok = usage_metrics_add(&r->total, &m);
