@@ -1,6 +1,7 @@
 /*
  * lease-picture.c: prints the life of a lease, from the edge table of src/core/lease.c, as a
- * Mermaid picture and a table. docs/check-picture compares that with docs/ARCHITECTURE.md.
+ * Mermaid picture and a table. docs/check-picture compares that with the page
+ * docs/contributing/ARCHITECTURE.md.
  */
 #include <stdio.h>
 

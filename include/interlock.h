@@ -3,8 +3,7 @@
  *
  * The public interface of libinterlock; interlock-guard.h adds transactions on users' own tables.
  * It compiles alone as C11 and as C++. docs/GLOSSARY.md defines the terms (key, class, tenant,
- * holder, lease, fence, permit, waiter); docs/GUARANTEES.md lists the guarantees, each with the
- * test that tries to break it.
+ * holder, lease, fence, permit, waiter); docs/GUARANTEES.md lists the guarantees.
  *
  * Conventions of every function below:
  *   - A function that can fail returns il_status and takes `il_error *reterr` last. reterr may be

@@ -2,7 +2,7 @@
  * lease.h: the state machine of a lease.
  *
  * Engines store leases as they like, but change a lease's state only through il__lease_step(). The
- * diagram in docs/ARCHITECTURE.md is generated from the same table.
+ * diagram in docs/contributing/ARCHITECTURE.md is generated from the same table.
  */
 #ifndef IL_CORE_LEASE_H
 #define IL_CORE_LEASE_H

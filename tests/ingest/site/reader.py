@@ -1,4 +1,4 @@
-"""Reads pages of the generated site with Python's own HTML parser, by the descriptions of docs/INGEST.md, into the
+"""Reads pages of the generated site with Python's own HTML parser, by the descriptions of docs/contributing/LIVERC.md, into the
 form of /truth: an independent check that the pages say what the truth says. It shares nothing with the site's
 generator or with the parsers of the server, and forgives nothing: a tag that is not closed is an error."""
 import html.parser

@@ -2,8 +2,8 @@
  * site.h: a generated site of race results in the manner of LiveRC, for demonstrations and tests.
  *
  * A page is a pure function of the options (seed and revision among them) and its URL: no clock, no
- * file, no state. The formats follow docs/INGEST.md; the parsers of src/apps/ingest share nothing
- * with this folder, so that an error in one of them cannot hide in the other.
+ * file, no state. The formats follow docs/contributing/LIVERC.md; the parsers of src/apps/ingest
+ * share nothing with this folder, so that an error in one of them cannot hide in the other.
  *
  * serve.h has the server.
  */
