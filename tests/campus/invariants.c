@@ -33,6 +33,8 @@ fill(struct t_field *f)
         T_DO(f, campus_book, id, NULL, .session = "s", .user = t_user(i));
     }
     T_DO(f, campus_book, "far1", NULL, .session = "far", .user = "u1");
+    t_session(f, "cup", "open", 1, 0, 120);
+    T_DO(f, campus_book, "cup1", NULL, .session = "cup", .user = "u1");
     T_DO(f, campus_attend, "att", NULL, .booking = "b1");
 }
 
@@ -86,6 +88,10 @@ static const struct {
     { "enrollment_count", "UPDATE semesters SET current_enrollment_count = 4 WHERE id = 'open'" },
     { "enrollment_cancelled", "UPDATE semesters SET tournament_status = 'CANCELLED' WHERE id = "
                               "'open'" },
+    { "booking_cancelled", "SELECT 1" }, /* the same, of the booking */
+    { "enrollment_cancelled", "UPDATE semesters SET tournament_status = 'ARCHIVED' WHERE id = "
+                              "'open'" },
+    { "booking_cancelled", "SELECT 1" },
     { "enrollment_duplicate",
       "DROP INDEX uq_user_semester_enrollment; UPDATE semester_enrollments SET semester_id = 't' "
       "WHERE semester_id = 'open'" },
