@@ -6,6 +6,7 @@
 #include "apps/campus/ground.h"
 #include "base/clock.h"
 #include "campus/field.h"
+#include "harness/proc.h"
 
 #define N 8
 
@@ -301,6 +302,123 @@ C_TEST(a_session_meets_the_end_of_its_tournament)
     t_verify(f);
 }
 
+/* A process that does one thing when it is told to. */
+struct actor {
+    struct t_field *f;
+    int (*act)(struct t_field *f);
+};
+
+static int
+run_actor(void *arg)
+{
+    const struct actor *a = arg;
+    char                word[16];
+
+    t_field_open(a->f);
+    (void)printf("ready\n");
+    (void)fflush(stdout);
+    if (fgets(word, sizeof word, stdin) == NULL)
+        return 1;
+    int status = a->act(a->f);
+    t_field_close(a->f);
+    return status;
+}
+
+/* Hold u1, until told again. */
+static il_status
+hold(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op *op = cookie;
+    char              word[16];
+
+    il_status st = il_guard_lock(tx, CAMPUS_USER(op->c, "u1"), NULL, reterr);
+    (void)printf("held\n");
+    (void)fflush(stdout);
+    return fgets(word, sizeof word, stdin) != NULL ? st : IL_INVAL;
+}
+
+static int
+act_hold(struct t_field *f)
+{
+    struct campus_call c = { .db = f->db, .tenant = F_TENANT };
+
+    return campus_transact(&(struct campus_op){ &c, NULL, NULL, NULL }, "enrollment", "test", NULL,
+                           hold, &f->err) != IL_OK;
+}
+
+static int
+act_cancel(struct t_field *f)
+{
+    return (int)T_CALL(f, campus_transition, NULL, NULL, .tournament = "t", .state = "CANCELLED");
+}
+
+/* Create a session and book it: who could would lose the price. */
+static int
+act_create(struct t_field *f)
+{
+    int64_t start_ms = il__clock_wall_ms() + 2 * F_DAY_MS;
+
+    enum campus_code code =
+        T_CALL(f, campus_session_create, "s", NULL, .tournament = "t", .name = "s", .capacity = 1,
+               .price = 10, .start_ms = start_ms, .end_ms = start_ms + F_DAY_MS);
+    if (code == CAMPUS_OK)
+        code = T_CALL(f, campus_book, NULL, NULL, .session = "s", .user = "u2");
+    return (int)code;
+}
+
+static void
+until(struct t_field *f, const char *condition)
+{
+    int64_t end_ns = il__clock_boot_ns() + (int64_t)F_LIMIT_MS * IL__NS_PER_MS;
+
+    while (t_count(f, condition) == 0)
+        T_TRUE(il__clock_boot_ns() < end_ns);
+}
+
+#define WAITING                                                                   \
+    "SELECT count(DISTINCT a.pid) FROM pg_stat_activity a JOIN pg_locks l ON "    \
+    "l.pid = a.pid WHERE a.wait_event_type = 'Lock' AND l.relation = 'semesters'" \
+    "::regclass"
+
+/* It is created after the cancellation has looked for the sessions: it waits, and is refused. In
+ * SQLite nothing can come between. */
+C_TEST(a_session_comes_too_late_for_a_cancellation)
+{
+    static struct t_proc procs[3];
+    static const struct {
+        int (*act)(struct t_field *f);
+        int status;
+    } actors[] = { { act_hold, 0 },
+                   { act_cancel, CAMPUS_OK },
+                   { act_create, CAMPUS_E_TOURNAMENT_STATE } };
+
+    if (!f->is_postgres)
+        return;
+    t_users(f, 2, 100, NULL);
+    t_tournament(f, "t", 8, 10, CAMPUS_ENROLLMENT_OPEN);
+    t_enroll(f, "t", 1, 1);
+    t_field_close(f);
+    for (unsigned i = 0; i < 3; i++) {
+        t_proc_fork(&procs[i], run_actor, &(struct actor){ f, actors[i].act });
+        T_LINE(&procs[i], "ready", F_LIMIT_MS, NULL);
+    }
+    t_proc_say(&procs[0], "go");
+    T_LINE(&procs[0], "held", F_LIMIT_MS, NULL);
+    t_proc_say(&procs[1], "go"); /* it refunds u1 later, and has seen that there are no sessions */
+    until(f, WAITING);
+    t_proc_say(&procs[2], "go");
+    until(f, "SELECT CASE WHEN (" WAITING ") = 2 OR EXISTS (SELECT 1 FROM bookings) THEN 1 ELSE 0 "
+             "END");
+    t_proc_say(&procs[0], "end");
+    for (unsigned i = 0; i < 3; i++) {
+        T_EQ(t_proc_exit(&procs[i], F_LIMIT_MS), actors[i].status);
+        t_proc_release(&procs[i]);
+    }
+    t_field_open(f);
+    T_EQ(t_count(f, "SELECT count(*) FROM sessions"), 0);
+    t_verify(f);
+}
+
 /* It is over in the archive, too; and what a call has made it finds again. */
 C_TEST(nothing_is_booked_in_an_archived_tournament)
 {
@@ -341,6 +459,39 @@ C_TEST(the_opposite_order_is_refused)
     T_HAS(err.message, "enrollment.c:");
 }
 
+/* ---- counting races -------------------------------------------------------------------------- */
+
+/* The first attempt is rolled back: the database says that it met another transaction. */
+static il_status
+race_twice(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    static const char *const   fail = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$";
+    const struct app_statement s    = { fail, fail };
+    struct campus_op          *op   = cookie;
+    bool                      *again = op->own;
+
+    il_status st = campus_raced(op->c, tx, CAMPUS_DOUBLE_GRANT, "test", reterr);
+    if (st != IL_OK || *again)
+        return st;
+    *again = true;
+    return campus_run(tx, &s, APP_NO_VALUES, NULL, reterr);
+}
+
+C_TEST(a_race_counts_once)
+{
+    bool               again = false;
+    struct campus_call c     = { .db = f->db, .tenant = F_TENANT, .n_races = { 1, 1, 1 } };
+    struct campus_op   op    = { &c, NULL, NULL, &again };
+
+    if (!f->is_postgres) /* SQLite never rolls back a transaction that has begun to write */
+        return;
+    T_EQ(campus_transact(&op, "enrollment", "test", NULL, race_twice, &f->err), IL_OK);
+    T_TRUE(again);
+    T_EQ(c.n_races[CAMPUS_DOUBLE_GRANT], 2);
+    T_EQ(c.n_races[CAMPUS_DOUBLE_BADGE], 1);
+    T_EQ(t_count(f, "SELECT count(*) FROM system_events"), 1);
+}
+
 int
 main(void)
 {
@@ -359,8 +510,10 @@ main(void)
         C_ROW(a_balance_never_becomes_negative),
         C_ROW(cancelling_meets_enrollments_and_bookings),
         C_ROW(a_session_meets_the_end_of_its_tournament),
+        C_ROW(a_session_comes_too_late_for_a_cancellation),
         C_ROW(nothing_is_booked_in_an_archived_tournament),
         C_ROW(the_opposite_order_is_refused),
+        C_ROW(a_race_counts_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
