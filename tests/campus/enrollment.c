@@ -302,10 +302,28 @@ C_TEST(a_session_meets_the_end_of_its_tournament)
     t_verify(f);
 }
 
+/* It is over in the archive, too; and what a call has made it finds again. */
+C_TEST(nothing_is_booked_in_an_archived_tournament)
+{
+    t_users(f, 1, 100, NULL);
+    t_tournament(f, "t", 8, 0, CAMPUS_ENROLLMENT_OPEN);
+    t_session(f, "s", "t", 2, 10, 48);
+    t_move(f, "t", CAMPUS_CANCELLED);
+    T_DO(f, campus_transition, NULL, NULL, .tournament = "t", .state = "ARCHIVED");
+    T_EQ(T_CALL(f, campus_book, NULL, NULL, .session = "s", .user = "u1"),
+         CAMPUS_E_TOURNAMENT_STATE);
+    t_session(f, "s", "t", 2, 10, 48); /* the call of before, repeated */
+    T_EQ(t_credits(f, "u1"), 100);
+    t_verify(f);
+}
+
+/* ---- processes that meet at one row ---------------------------------------------------------- */
+
 /* A process that does one thing when it is told to. */
 struct actor {
     struct t_field *f;
-    int (*act)(struct t_field *f);
+    int (*act)(struct t_field *f, unsigned i);
+    unsigned i;
 };
 
 static int
@@ -319,7 +337,7 @@ run_actor(void *arg)
     (void)fflush(stdout);
     if (fgets(word, sizeof word, stdin) == NULL)
         return 1;
-    int status = a->act(a->f);
+    int status = a->act(a->f, a->i);
     t_field_close(a->f);
     return status;
 }
@@ -338,7 +356,7 @@ hold(void *cookie, il_guard_tx *tx, il_error *reterr)
 }
 
 static int
-act_hold(struct t_field *f)
+act_hold(struct t_field *f, unsigned i UNUSED)
 {
     struct campus_call c = { .db = f->db, .tenant = F_TENANT };
 
@@ -346,15 +364,54 @@ act_hold(struct t_field *f)
                            hold, &f->err) != IL_OK;
 }
 
+#define WAITING                                                                \
+    "SELECT count(DISTINCT a.pid) FROM pg_stat_activity a JOIN pg_locks l ON " \
+    "l.pid = a.pid WHERE a.wait_event_type = 'Lock' AND l.relation = "         \
+    "'semesters'::regclass"
+
+/* While u1 is held, two processes act, one after the other, each until it waits for a lock or has
+ * ended. Only in PostgreSQL: a transaction of SQLite has begun with the lock of everything. */
+static void
+meet(struct t_field  *f, int (*const acts[2])(struct t_field *f, unsigned i),
+     enum campus_code codes[2])
+{
+    static struct t_proc procs[3];
+    int64_t              end_ns = il__clock_boot_ns() + (int64_t)F_LIMIT_MS * IL__NS_PER_MS;
+
+    t_field_close(f);
+    for (unsigned i = 0; i < 3; i++) {
+        struct actor a = { f, i == 0 ? act_hold : acts[i - 1], i };
+        t_proc_fork(&procs[i], run_actor, &a);
+        T_LINE(&procs[i], "ready", F_LIMIT_MS, NULL);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        t_proc_say(&procs[i], "go");
+        if (i == 0)
+            T_LINE(&procs[i], "held", F_LIMIT_MS, NULL);
+        while (t_count(f, WAITING) < i && !t_proc_end(&procs[i], 1))
+            T_TRUE(il__clock_boot_ns() < end_ns);
+    }
+    t_proc_say(&procs[0], "end");
+    for (unsigned i = 0; i < 3; i++) {
+        int status = t_proc_exit(&procs[i], F_LIMIT_MS);
+        if (i == 0)
+            T_EQ(status, 0);
+        else
+            codes[i - 1] = (enum campus_code)status;
+        t_proc_release(&procs[i]);
+    }
+    t_field_open(f);
+}
+
 static int
-act_cancel(struct t_field *f)
+act_cancel(struct t_field *f, unsigned i UNUSED)
 {
     return (int)T_CALL(f, campus_transition, NULL, NULL, .tournament = "t", .state = "CANCELLED");
 }
 
-/* Create a session and book it: who could would lose the price. */
+/* Create a session and book it: whoever could would lose the price. */
 static int
-act_create(struct t_field *f)
+act_create(struct t_field *f, unsigned i UNUSED)
 {
     int64_t start_ms = il__clock_wall_ms() + 2 * F_DAY_MS;
 
@@ -366,71 +423,44 @@ act_create(struct t_field *f)
     return (int)code;
 }
 
-static void
-until(struct t_field *f, const char *condition)
-{
-    int64_t end_ns = il__clock_boot_ns() + (int64_t)F_LIMIT_MS * IL__NS_PER_MS;
-
-    while (t_count(f, condition) == 0)
-        T_TRUE(il__clock_boot_ns() < end_ns);
-}
-
-#define WAITING                                                                   \
-    "SELECT count(DISTINCT a.pid) FROM pg_stat_activity a JOIN pg_locks l ON "    \
-    "l.pid = a.pid WHERE a.wait_event_type = 'Lock' AND l.relation = 'semesters'" \
-    "::regclass"
-
-/* It is created after the cancellation has looked for the sessions: it waits, and is refused. In
- * SQLite nothing can come between. */
+/* It is created after the cancellation has looked for sessions: it waits, and is refused. */
 C_TEST(a_session_comes_too_late_for_a_cancellation)
 {
-    static struct t_proc procs[3];
-    static const struct {
-        int (*act)(struct t_field *f);
-        int status;
-    } actors[] = { { act_hold, 0 },
-                   { act_cancel, CAMPUS_OK },
-                   { act_create, CAMPUS_E_TOURNAMENT_STATE } };
+    enum campus_code codes[2] = { CAMPUS_OK, CAMPUS_OK };
 
     if (!f->is_postgres)
         return;
     t_users(f, 2, 100, NULL);
     t_tournament(f, "t", 8, 10, CAMPUS_ENROLLMENT_OPEN);
-    t_enroll(f, "t", 1, 1);
-    t_field_close(f);
-    for (unsigned i = 0; i < 3; i++) {
-        t_proc_fork(&procs[i], run_actor, &(struct actor){ f, actors[i].act });
-        T_LINE(&procs[i], "ready", F_LIMIT_MS, NULL);
-    }
-    t_proc_say(&procs[0], "go");
-    T_LINE(&procs[0], "held", F_LIMIT_MS, NULL);
-    t_proc_say(&procs[1], "go"); /* it refunds u1 later, and has seen that there are no sessions */
-    until(f, WAITING);
-    t_proc_say(&procs[2], "go");
-    until(f, "SELECT CASE WHEN (" WAITING ") = 2 OR EXISTS (SELECT 1 FROM bookings) THEN 1 ELSE 0 "
-             "END");
-    t_proc_say(&procs[0], "end");
-    for (unsigned i = 0; i < 3; i++) {
-        T_EQ(t_proc_exit(&procs[i], F_LIMIT_MS), actors[i].status);
-        t_proc_release(&procs[i]);
-    }
-    t_field_open(f);
+    t_enroll(f, "t", 1, 1); /* to be refunded, and so to be waited for */
+    meet(f, (int (*const[])(struct t_field *, unsigned)){ act_cancel, act_create }, codes);
+    T_EQ(codes[0], CAMPUS_OK);
+    T_EQ(codes[1], CAMPUS_E_TOURNAMENT_STATE);
     T_EQ(t_count(f, "SELECT count(*) FROM sessions"), 0);
     t_verify(f);
 }
 
-/* It is over in the archive, too; and what a call has made it finds again. */
-C_TEST(nothing_is_booked_in_an_archived_tournament)
+static int
+act_enroll(struct t_field *f, unsigned i)
 {
-    t_users(f, 1, 100, NULL);
-    t_tournament(f, "t", 8, 0, CAMPUS_ENROLLMENT_OPEN);
-    t_session(f, "s", "t", 2, 10, 48);
-    t_move(f, "t", CAMPUS_CANCELLED);
-    T_DO(f, campus_transition, NULL, NULL, .tournament = "t", .state = "ARCHIVED");
-    T_EQ(T_CALL(f, campus_book, NULL, NULL, .session = "s", .user = "u1"),
-         CAMPUS_E_TOURNAMENT_STATE);
-    t_session(f, "s", "t", 2, 10, 48); /* the call of before, repeated */
-    T_EQ(t_credits(f, "u1"), 100);
+    return (int)T_CALL(f, campus_enroll, NULL, NULL, .tournament = i == 1 ? "t1" : "t2",
+                       .user = "u1");
+}
+
+/* Both have found enough credits before either is charged: the charge looks again. */
+C_TEST(credits_for_one_of_two)
+{
+    enum campus_code codes[2] = { CAMPUS_OK, CAMPUS_OK };
+
+    if (!f->is_postgres)
+        return;
+    t_users(f, 1, 15, NULL);
+    t_tournament(f, "t1", 8, 10, CAMPUS_ENROLLMENT_OPEN);
+    t_tournament(f, "t2", 8, 10, CAMPUS_ENROLLMENT_OPEN);
+    meet(f, (int (*const[])(struct t_field *, unsigned)){ act_enroll, act_enroll }, codes);
+    T_TRUE((codes[0] == CAMPUS_OK) != (codes[1] == CAMPUS_OK));
+    T_EQ(codes[0] == CAMPUS_OK ? codes[1] : codes[0], CAMPUS_E_INSUFFICIENT_CREDITS);
+    T_EQ(t_credits(f, "u1"), 5);
     t_verify(f);
 }
 
@@ -510,8 +540,9 @@ main(void)
         C_ROW(a_balance_never_becomes_negative),
         C_ROW(cancelling_meets_enrollments_and_bookings),
         C_ROW(a_session_meets_the_end_of_its_tournament),
-        C_ROW(a_session_comes_too_late_for_a_cancellation),
         C_ROW(nothing_is_booked_in_an_archived_tournament),
+        C_ROW(a_session_comes_too_late_for_a_cancellation),
+        C_ROW(credits_for_one_of_two),
         C_ROW(the_opposite_order_is_refused),
         C_ROW(a_race_counts_once),
     };
