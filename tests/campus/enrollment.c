@@ -409,7 +409,7 @@ act_cancel(struct t_field *f, unsigned i UNUSED)
     return (int)T_CALL(f, campus_transition, NULL, NULL, .tournament = "t", .state = "CANCELLED");
 }
 
-/* Create a session and book it: whoever could would lose the price. */
+/* Create a session and book it: a booking that nobody would refund. */
 static int
 act_create(struct t_field *f, unsigned i UNUSED)
 {

@@ -179,6 +179,24 @@ C_TEST(each_missing_payment_is_found)
     }
 }
 
+/* More licenses than are read at once; the fault is in the last. */
+C_TEST(all_licenses_are_looked_at)
+{
+    char out[4096];
+
+    t_users(f, 1, 0, SKILLS);
+    (void)t_ask(f,
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2100) "
+                "INSERT INTO user_licenses (tenant, id, user_id, specialization_type, is_active, "
+                "football_skills, created_at) SELECT 'acme', 'm' || i, 'u1', 'x', false, '{}', 1 "
+                "FROM n",
+                out);
+    t_verify(f);
+    expect_broken(f, "skill_level",
+                  "UPDATE user_licenses SET football_skills = '{\"passing\": {" ENTRY(
+                      "60", "39") "}}' WHERE id = 'm999'");
+}
+
 C_TEST(a_broken_one_is_an_event)
 {
     char out[4096];
@@ -200,6 +218,7 @@ main(void)
         C_ROW(each_finds_its_fault),
         C_ROW(equal_positions_are_found),
         C_ROW(each_missing_payment_is_found),
+        C_ROW(all_licenses_are_looked_at),
         C_ROW(a_broken_one_is_an_event),
     };
 

@@ -407,7 +407,7 @@ campus_confirm(struct campus_call *c, const struct campus_in *in, void *out, il_
 
 /* ---- attendance ------------------------------------------------------------------------------ */
 
-/* The first record stands; whoever says something else is told. */
+/* The first record stands; another status is refused. */
 static il_status
 show_attendance(struct campus_op *op, const struct campus_rows *r, const char *state,
                 il_error *reterr)
