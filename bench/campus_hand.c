@@ -1,6 +1,6 @@
 /*
  * campus_hand.c: an enrollment by hand: on SQLite with prepared statements, on PostgreSQL with
- * libpq. It writes what campus_enroll() writes, and has no ranks, savepoints, events or retries.
+ * libpq. It writes what campus_enroll() writes, and has no ranks, timeouts, events or retries.
  */
 #include "campus.h"
 
@@ -153,7 +153,7 @@ enroll_postgres(struct campus_hand *h, const char *user, const char *id)
     char              balance[32];
     const char *const values[] = { user, id, balance };
 
-    postgres_exec(h->c, sql_guard_begin_postgres);
+    postgres_exec(h->c, sql_campus_begin_postgres);
     run_postgres(h, sql_campus_lock_postgres, NULL, 0, NULL);
     run_postgres(h, sql_campus_enroll, values, 2, NULL);
     run_postgres(h, sql_campus_charge, values, 1, balance);

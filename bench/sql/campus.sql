@@ -23,6 +23,10 @@ SELECT enrollment_cost FROM semesters
 WHERE tenant = 'bench' AND id = 't' AND tournament_status = 'ENROLLMENT_OPEN'
   AND current_enrollment_count < max_players;
 
+-- name: campus_begin_postgres
+-- Without the timeouts that the guard kit sets.
+BEGIN;
+
 -- name: campus_lock_postgres
 SELECT enrollment_cost FROM semesters
 WHERE tenant = 'bench' AND id = 't' AND tournament_status = 'ENROLLMENT_OPEN'

@@ -139,11 +139,14 @@ C_TEST(attendance_is_recorded_once)
     book(f, "s", 2);
     T_EQ(T_CALL(f, campus_attend, NULL, NULL, .booking = "s-2"), CAMPUS_E_BOOKING_NOT_CONFIRMED);
     T_DO(f, campus_attend, NULL, &a, .booking = "s-1", .attendance = "LATE");
-    T_DO(f, campus_attend, NULL, &again, .booking = "s-1");
+    T_DO(f, campus_attend, NULL, &again, .booking = "s-1", .attendance = "LATE");
     T_STREQ(again.id, a.id);
     T_STREQ(again.state, "LATE");
+    T_EQ(T_CALL(f, campus_attend, NULL, NULL, .booking = "s-1"), CAMPUS_E_ATTENDANCE_RECORDED);
+    T_HAS(f->err.message, "recorded as LATE");
     T_DO(f, campus_cancel, NULL, NULL, .booking = "s-1");
-    T_DO(f, campus_attend, a.id, &again, .booking = "s-1"); /* repeated, whatever came since */
+    T_DO(f, campus_attend, a.id, &again, .booking = "s-1", .attendance = "LATE");
+    T_STREQ(again.id, a.id); /* repeated, whatever came since */
     T_STREQ(again.state, "LATE");
     T_EQ(T_CALL(f, campus_attend, NULL, NULL, .booking = "s-1"), CAMPUS_E_BOOKING_NOT_CONFIRMED);
     t_verify(f);

@@ -6,6 +6,7 @@
 #include "apps/campus/ground.h"
 #include "base/clock.h"
 #include "campus/field.h"
+#include "harness/proc.h"
 
 #define N 8
 
@@ -316,6 +317,153 @@ C_TEST(nothing_is_booked_in_an_archived_tournament)
     t_verify(f);
 }
 
+/* ---- processes that meet at one row ---------------------------------------------------------- */
+
+/* A process that does one thing when it is told to. */
+struct actor {
+    struct t_field *f;
+    int (*act)(struct t_field *f, unsigned i);
+    unsigned i;
+};
+
+static int
+run_actor(void *arg)
+{
+    const struct actor *a = arg;
+    char                word[16];
+
+    t_field_open(a->f);
+    (void)printf("ready\n");
+    (void)fflush(stdout);
+    if (fgets(word, sizeof word, stdin) == NULL)
+        return 1;
+    int status = a->act(a->f, a->i);
+    t_field_close(a->f);
+    return status;
+}
+
+/* Hold u1, until told again. */
+static il_status
+hold(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    struct campus_op *op = cookie;
+    char              word[16];
+
+    il_status st = il_guard_lock(tx, CAMPUS_USER(op->c, "u1"), NULL, reterr);
+    (void)printf("held\n");
+    (void)fflush(stdout);
+    return fgets(word, sizeof word, stdin) != NULL ? st : IL_INVAL;
+}
+
+static int
+act_hold(struct t_field *f, unsigned i UNUSED)
+{
+    struct campus_call c = { .db = f->db, .tenant = F_TENANT };
+
+    return campus_transact(&(struct campus_op){ &c, NULL, NULL, NULL }, "enrollment", "test", NULL,
+                           hold, &f->err) != IL_OK;
+}
+
+#define WAITING                                                                \
+    "SELECT count(DISTINCT a.pid) FROM pg_stat_activity a JOIN pg_locks l ON " \
+    "l.pid = a.pid WHERE a.wait_event_type = 'Lock' AND l.relation = "         \
+    "'semesters'::regclass"
+
+/* While u1 is held, two processes act, one after the other, each until it waits for a lock or has
+ * ended. Only in PostgreSQL: a transaction of SQLite has begun with the lock of everything. */
+static void
+meet(struct t_field  *f, int (*const acts[2])(struct t_field *f, unsigned i),
+     enum campus_code codes[2])
+{
+    static struct t_proc procs[3];
+    int64_t              end_ns = il__clock_boot_ns() + (int64_t)F_LIMIT_MS * IL__NS_PER_MS;
+
+    t_field_close(f);
+    for (unsigned i = 0; i < 3; i++) {
+        struct actor a = { f, i == 0 ? act_hold : acts[i - 1], i };
+        t_proc_fork(&procs[i], run_actor, &a);
+        T_LINE(&procs[i], "ready", F_LIMIT_MS, NULL);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        t_proc_say(&procs[i], "go");
+        if (i == 0)
+            T_LINE(&procs[i], "held", F_LIMIT_MS, NULL);
+        while (t_count(f, WAITING) < i && !t_proc_end(&procs[i], 1))
+            T_TRUE(il__clock_boot_ns() < end_ns);
+    }
+    t_proc_say(&procs[0], "end");
+    for (unsigned i = 0; i < 3; i++) {
+        int status = t_proc_exit(&procs[i], F_LIMIT_MS);
+        if (i == 0)
+            T_EQ(status, 0);
+        else
+            codes[i - 1] = (enum campus_code)status;
+        t_proc_release(&procs[i]);
+    }
+    t_field_open(f);
+}
+
+static int
+act_cancel(struct t_field *f, unsigned i UNUSED)
+{
+    return (int)T_CALL(f, campus_transition, NULL, NULL, .tournament = "t", .state = "CANCELLED");
+}
+
+/* Create a session and book it: a booking that nobody would refund. */
+static int
+act_create(struct t_field *f, unsigned i UNUSED)
+{
+    int64_t start_ms = il__clock_wall_ms() + 2 * F_DAY_MS;
+
+    enum campus_code code =
+        T_CALL(f, campus_session_create, "s", NULL, .tournament = "t", .name = "s", .capacity = 1,
+               .price = 10, .start_ms = start_ms, .end_ms = start_ms + F_DAY_MS);
+    if (code == CAMPUS_OK)
+        code = T_CALL(f, campus_book, NULL, NULL, .session = "s", .user = "u2");
+    return (int)code;
+}
+
+/* It is created after the cancellation has looked for sessions: it waits, and is refused. */
+C_TEST(a_session_comes_too_late_for_a_cancellation)
+{
+    enum campus_code codes[2] = { CAMPUS_OK, CAMPUS_OK };
+
+    if (!f->is_postgres)
+        return;
+    t_users(f, 2, 100, NULL);
+    t_tournament(f, "t", 8, 10, CAMPUS_ENROLLMENT_OPEN);
+    t_enroll(f, "t", 1, 1); /* to be refunded, and so to be waited for */
+    meet(f, (int (*const[])(struct t_field *, unsigned)){ act_cancel, act_create }, codes);
+    T_EQ(codes[0], CAMPUS_OK);
+    T_EQ(codes[1], CAMPUS_E_TOURNAMENT_STATE);
+    T_EQ(t_count(f, "SELECT count(*) FROM sessions"), 0);
+    t_verify(f);
+}
+
+static int
+act_enroll(struct t_field *f, unsigned i)
+{
+    return (int)T_CALL(f, campus_enroll, NULL, NULL, .tournament = i == 1 ? "t1" : "t2",
+                       .user = "u1");
+}
+
+/* Both have found enough credits before either is charged: the charge looks again. */
+C_TEST(credits_for_one_of_two)
+{
+    enum campus_code codes[2] = { CAMPUS_OK, CAMPUS_OK };
+
+    if (!f->is_postgres)
+        return;
+    t_users(f, 1, 15, NULL);
+    t_tournament(f, "t1", 8, 10, CAMPUS_ENROLLMENT_OPEN);
+    t_tournament(f, "t2", 8, 10, CAMPUS_ENROLLMENT_OPEN);
+    meet(f, (int (*const[])(struct t_field *, unsigned)){ act_enroll, act_enroll }, codes);
+    T_TRUE((codes[0] == CAMPUS_OK) != (codes[1] == CAMPUS_OK));
+    T_EQ(codes[0] == CAMPUS_OK ? codes[1] : codes[0], CAMPUS_E_INSUFFICIENT_CREDITS);
+    T_EQ(t_credits(f, "u1"), 5);
+    t_verify(f);
+}
+
 /* ---- the order of locks ---------------------------------------------------------------------- */
 
 static il_status
@@ -341,6 +489,39 @@ C_TEST(the_opposite_order_is_refused)
     T_HAS(err.message, "enrollment.c:");
 }
 
+/* ---- counting races -------------------------------------------------------------------------- */
+
+/* The first attempt is rolled back: the database says that it met another transaction. */
+static il_status
+race_twice(void *cookie, il_guard_tx *tx, il_error *reterr)
+{
+    static const char *const   fail = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$";
+    const struct app_statement s    = { fail, fail };
+    struct campus_op          *op   = cookie;
+    bool                      *again = op->own;
+
+    il_status st = campus_raced(op->c, tx, CAMPUS_DOUBLE_GRANT, "test", reterr);
+    if (st != IL_OK || *again)
+        return st;
+    *again = true;
+    return campus_run(tx, &s, APP_NO_VALUES, NULL, reterr);
+}
+
+C_TEST(a_race_counts_once)
+{
+    bool               again = false;
+    struct campus_call c     = { .db = f->db, .tenant = F_TENANT, .n_races = { 1, 1, 1 } };
+    struct campus_op   op    = { &c, NULL, NULL, &again };
+
+    if (!f->is_postgres) /* SQLite never rolls back a transaction that has begun to write */
+        return;
+    T_EQ(campus_transact(&op, "enrollment", "test", NULL, race_twice, &f->err), IL_OK);
+    T_TRUE(again);
+    T_EQ(c.n_races[CAMPUS_DOUBLE_GRANT], 2);
+    T_EQ(c.n_races[CAMPUS_DOUBLE_BADGE], 1);
+    T_EQ(t_count(f, "SELECT count(*) FROM system_events"), 1);
+}
+
 int
 main(void)
 {
@@ -360,7 +541,10 @@ main(void)
         C_ROW(cancelling_meets_enrollments_and_bookings),
         C_ROW(a_session_meets_the_end_of_its_tournament),
         C_ROW(nothing_is_booked_in_an_archived_tournament),
+        C_ROW(a_session_comes_too_late_for_a_cancellation),
+        C_ROW(credits_for_one_of_two),
         C_ROW(the_opposite_order_is_refused),
+        C_ROW(a_race_counts_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

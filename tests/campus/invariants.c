@@ -33,6 +33,8 @@ fill(struct t_field *f)
         T_DO(f, campus_book, id, NULL, .session = "s", .user = t_user(i));
     }
     T_DO(f, campus_book, "far1", NULL, .session = "far", .user = "u1");
+    t_session(f, "cup", "open", 1, 0, 120);
+    T_DO(f, campus_book, "cup1", NULL, .session = "cup", .user = "u1");
     T_DO(f, campus_attend, "att", NULL, .booking = "b1");
 }
 
@@ -86,6 +88,10 @@ static const struct {
     { "enrollment_count", "UPDATE semesters SET current_enrollment_count = 4 WHERE id = 'open'" },
     { "enrollment_cancelled", "UPDATE semesters SET tournament_status = 'CANCELLED' WHERE id = "
                               "'open'" },
+    { "booking_cancelled", "SELECT 1" }, /* the same, of the booking */
+    { "enrollment_cancelled", "UPDATE semesters SET tournament_status = 'ARCHIVED' WHERE id = "
+                              "'open'" },
+    { "booking_cancelled", "SELECT 1" },
     { "enrollment_duplicate",
       "DROP INDEX uq_user_semester_enrollment; UPDATE semester_enrollments SET semester_id = 't' "
       "WHERE semester_id = 'open'" },
@@ -173,6 +179,24 @@ C_TEST(each_missing_payment_is_found)
     }
 }
 
+/* More licenses than are read at once; the fault is in the last. */
+C_TEST(all_licenses_are_looked_at)
+{
+    char out[4096];
+
+    t_users(f, 1, 0, SKILLS);
+    (void)t_ask(f,
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2100) "
+                "INSERT INTO user_licenses (tenant, id, user_id, specialization_type, is_active, "
+                "football_skills, created_at) SELECT 'acme', 'm' || i, 'u1', 'x', false, '{}', 1 "
+                "FROM n",
+                out);
+    t_verify(f);
+    expect_broken(f, "skill_level",
+                  "UPDATE user_licenses SET football_skills = '{\"passing\": {" ENTRY(
+                      "60", "39") "}}' WHERE id = 'm999'");
+}
+
 C_TEST(a_broken_one_is_an_event)
 {
     char out[4096];
@@ -194,6 +218,7 @@ main(void)
         C_ROW(each_finds_its_fault),
         C_ROW(equal_positions_are_found),
         C_ROW(each_missing_payment_is_found),
+        C_ROW(all_licenses_are_looked_at),
         C_ROW(a_broken_one_is_an_event),
     };
 

@@ -140,6 +140,27 @@ C_TEST(an_assessment_moves_the_baseline_and_the_level)
     t_verify(f);
 }
 
+/* As many as can be created with it, however they come. */
+C_TEST(a_license_has_a_limit_of_skills)
+{
+    struct campus_license l;
+    char                  name[16];
+
+    t_users(f, 1, 0, "{}");
+    for (unsigned i = 0; i < CAMPUS_SKILLS_MAX; i++) {
+        (void)snprintf(name, sizeof name, "s%u", i);
+        assess(f, "l1", name, 700);
+    }
+    T_EQ(T_CALL(f, campus_license_assess, NULL, NULL, .license = "l1", .skill = "more",
+                .value_1 = 700),
+         CAMPUS_E_TOO_MANY_SKILLS);
+    T_HAS(f->err.message, "64 skills");
+    T_DO(f, campus_license_assess, NULL, &l, .license = "l1", .skill = "s7", .value_1 = 800);
+    T_HAS(l.skills, "80");
+    T_EQ(t_count(f, "SELECT count(*) FROM football_skill_assessments"), CAMPUS_SKILLS_MAX + 1);
+    t_verify(f);
+}
+
 /* Whatever the order in which tournaments are finalized, they count in the order of completion, and
  * of ids among equal times. */
 C_TEST(the_order_of_finalization_does_not_matter)
@@ -520,6 +541,7 @@ main(void)
         C_ROW(weights_matches_and_opponents_are_kept),
         C_ROW(a_delta_is_written_once),
         C_ROW(an_assessment_moves_the_baseline_and_the_level),
+        C_ROW(a_license_has_a_limit_of_skills),
         C_ROW(the_order_of_finalization_does_not_matter),
         C_ROW(numbers_are_healed_by_the_next_tournament),
         C_ROW(an_assessment_promotes_a_number),

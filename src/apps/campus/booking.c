@@ -249,6 +249,9 @@ close_gap(struct campus_call *c, il_guard_tx *tx, const char *session, int64_t p
 {
     static const struct app_statement text = APP_STATEMENT_EACH(waitlist_close);
 
+#ifdef IL_MUTANT_campus_gap_left
+    return IL_OK;
+#endif
     return campus_run(
         tx, &text,
         APP_VALUES(il_guard_text(c->tenant), il_guard_text(session), il_guard_int(position)), NULL,
@@ -404,6 +407,23 @@ campus_confirm(struct campus_call *c, const struct campus_in *in, void *out, il_
 
 /* ---- attendance ------------------------------------------------------------------------------ */
 
+/* The first record stands; another status is refused. */
+static il_status
+show_attendance(struct campus_op *op, const struct campus_rows *r, const char *state,
+                il_error *reterr)
+{
+    struct campus_attendance *a = op->out;
+
+    *a = (struct campus_attendance){ .id         = campus_text(r, 0, 0),
+                                     .booking    = campus_text(r, 0, 1),
+                                     .state      = campus_text(r, 0, 2),
+                                     .created_ms = campus_int(r, 0, 3) };
+    if (strcmp(a->state, state) == 0)
+        return IL_OK;
+    return campus_refuse(op->c, CAMPUS_E_ATTENDANCE_RECORDED, reterr,
+                         "booking %s: attendance is recorded as %s", a->booking, a->state);
+}
+
 static il_status
 attend(void *cookie, il_guard_tx *tx, il_error *reterr)
 {
@@ -432,13 +452,7 @@ attend(void *cookie, il_guard_tx *tx, il_error *reterr)
                                     ARRAY_LEN(unique), NULL, NULL, reterr);
     if (st == IL_OK && r.n == 0)
         st = campus_read(c, tx, &get, CAMPUS_OF(c, b.live.id), &r, reterr);
-    if (st == IL_OK)
-        *(struct campus_attendance *)op->out =
-            (struct campus_attendance){ .id         = campus_text(&r, 0, 0),
-                                        .booking    = campus_text(&r, 0, 1),
-                                        .state      = campus_text(&r, 0, 2),
-                                        .created_ms = campus_int(&r, 0, 3) };
-    return st;
+    return st == IL_OK ? show_attendance(op, &r, state, reterr) : st;
 }
 
 il_status

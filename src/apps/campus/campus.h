@@ -39,7 +39,7 @@
     X(Booking, 70)
 
 extern const struct app_tables campus_tables;
-#define CAMPUS_INVARIANTS 28
+#define CAMPUS_INVARIANTS 29
 extern const struct app_invariant campus_invariants[CAMPUS_INVARIANTS];
 /* Record a broken invariant as a system event: http_app.broken. */
 void campus_broken(il_guard *db, const char *tenant, const struct app_invariant *invariant,

@@ -255,21 +255,36 @@ withdraw(struct campus_op *op, il_guard_tx *tx, const char *id, int64_t refund, 
     return st;
 }
 
+/* Lock the tournament and find the enrollment. */
+static il_status
+lock_and_find(struct campus_op *op, il_guard_tx *tx, struct campus_rows *ret, il_error *reterr)
+{
+    static const struct app_statement find = APP_STATEMENT(enrollment_find);
+    struct campus_call               *c    = op->c;
+    const char                       *t    = op->in->tournament;
+    const il_guard_value              of[] = { il_guard_text(c->tenant), il_guard_text(t),
+                                               il_guard_text(op->in->user), il_guard_text(c->id) };
+
+#ifdef IL_MUTANT_campus_leave_stale
+    il_status st = campus_read(c, tx, &find, of, ARRAY_LEN(of), ret, reterr);
+    return st == IL_OK
+               ? campus_lock(c, tx, CAMPUS_SEMESTER(c, t), CAMPUS_E_TOURNAMENT_NOT_FOUND, reterr)
+               : st;
+#endif
+    return campus_lock_read(c, tx, CAMPUS_SEMESTER(c, t), CAMPUS_E_TOURNAMENT_NOT_FOUND, &find, of,
+                            ARRAY_LEN(of), ret, reterr);
+}
+
 static il_status
 unenroll(void *cookie, il_guard_tx *tx, il_error *reterr)
 {
-    static const struct app_statement find = APP_STATEMENT(enrollment_find);
-    struct campus_op                 *op   = cookie;
-    struct campus_call               *c    = op->c;
-    const struct campus_in           *in   = op->in;
-    struct campus_tournament          t;
-    struct campus_rows                r;
+    struct campus_op        *op = cookie;
+    struct campus_call      *c  = op->c;
+    const struct campus_in  *in = op->in;
+    struct campus_tournament t;
+    struct campus_rows       r;
 
-    il_status st = campus_lock_read(
-        c, tx, CAMPUS_SEMESTER(c, in->tournament), CAMPUS_E_TOURNAMENT_NOT_FOUND, &find,
-        APP_VALUES(il_guard_text(c->tenant), il_guard_text(in->tournament), il_guard_text(in->user),
-                   il_guard_text(c->id)),
-        &r, reterr);
+    il_status st = lock_and_find(op, tx, &r, reterr);
     if (st != IL_OK)
         return st;
     if (r.n == 0)

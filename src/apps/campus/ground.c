@@ -93,6 +93,7 @@ campus_left_ms(const struct campus_call *c, int64_t otherwise)
 struct attempt {
     struct campus_op *op;
     il_guard_fn      *fn;
+    unsigned          n_races[CAMPUS_RACE_COUNT]; /* of the call, before the first attempt */
 };
 
 static il_status
@@ -100,7 +101,8 @@ run_attempt(void *cookie, il_guard_tx *tx, il_error *reterr)
 {
     struct attempt *a = cookie;
 
-    a->op->c->code = CAMPUS_OK; /* of an attempt before */
+    a->op->c->code = CAMPUS_OK; /* what an attempt before has left was rolled back with it */
+    memcpy(a->op->c->n_races, a->n_races, sizeof a->n_races);
     return a->fn(a->op, tx, reterr);
 }
 
@@ -109,8 +111,9 @@ transact(struct campus_op *op, const char *pipeline, const char *caller, uint32_
          const il_guard_fence *fence, il_guard_fn *fn, il_error *reterr)
 {
     il_guard_tx_opts o = IL_GUARD_TX_OPTS_INIT;
-    struct attempt   a = { op, fn };
+    struct attempt   a = { .op = op, .fn = fn };
 
+    memcpy(a.n_races, op->c->n_races, sizeof a.n_races);
 #ifdef IL_MUTANT_campus_no_fence
     fence = NULL;
 #endif
@@ -345,6 +348,27 @@ add_payment(struct campus_call *c, il_guard_tx *tx, const struct campus_payment 
     return st;
 }
 
+#ifdef IL_MUTANT_campus_balance_overwritten
+/* Seeded bug: read the balance, add here, write it. */
+static il_status
+overwrite(struct campus_call *c, il_guard_tx *tx, const struct campus_payment *p, int64_t *ret,
+          il_error *reterr)
+{
+    static const struct app_statement set = APP_STATEMENT(balance_overwrite);
+    struct campus_user                u   = { .credits = 0 };
+
+    il_status st = campus_user_read(c, tx, p->user, &u, reterr);
+    *ret         = u.credits + p->amount;
+    if (st == IL_OK && *ret < 0)
+        return IL_STATE;
+    return st == IL_OK ? campus_run(tx, &set,
+                                    APP_VALUES(il_guard_text(c->tenant), il_guard_text(p->user),
+                                               il_guard_int(*ret)),
+                                    NULL, reterr)
+                       : st;
+}
+#endif
+
 /*
  * The balance first, so that the row is complete at once: a statement less while the tournament is
  * locked. Race-free: both are one transaction, and what turns out to be charged before is given
@@ -359,8 +383,12 @@ charge(struct campus_call *c, il_guard_tx *tx, const struct campus_payment *p, b
     bool                 is_new  = false;
     int64_t              balance = 0;
 
+#ifdef IL_MUTANT_campus_balance_overwritten
+    il_status st = overwrite(c, tx, p, &balance, reterr);
+#else
     il_status st =
         il_guard_add(tx, CAMPUS_USER(c, p->user), column, p->amount, &zero, &balance, reterr);
+#endif
     if (st == IL_STATE)
         return campus_refuse(c, CAMPUS_E_INSUFFICIENT_CREDITS, reterr,
                              "user %s has %" PRId64 " credits, %" PRId64 " are needed", p->user,

@@ -13,6 +13,7 @@
 #include "apps/campus/campus_invariant_sql.inc"
 
 #define EPSILON 0.051 /* a level has one decimal */
+#define PAGE 1000     /* licenses that are in memory at once, with their histories */
 
 /* ---- constraints ----------------------------------------------------------------------------- */
 
@@ -57,15 +58,17 @@ struct looking {
 };
 typedef il_status look_fn(struct looking *l, const json_t *skills, il_error *reterr);
 
+/* One page: *ret_n licenses behind l->license, which becomes the last of them. */
 static il_status
-each_license(il_guard_tx *tx, const char *tenant, struct invariant_found *found, look_fn *fn,
-             struct looking *l, il_error *reterr)
+look_at_page(struct looking *l, look_fn *fn, size_t *ret_n, il_error *reterr)
 {
     static const struct app_statement text = APP_STATEMENT(skill_licenses);
     struct campus_rows                r;
 
-    *l           = (struct looking){ .c = { .tenant = tenant }, .tx = tx, .found = found };
-    il_status st = campus_read(&l->c, tx, &text, APP_VALUES(il_guard_text(tenant)), &r, reterr);
+    il_status st = campus_read(
+        &l->c, l->tx, &text,
+        APP_VALUES(il_guard_text(l->c.tenant), il_guard_text(l->license), il_guard_int(PAGE)), &r,
+        reterr);
     for (size_t i = 0; st == IL_OK && i < r.n; i++) {
         json_t *skills = NULL;
         l->license     = campus_text(&r, i, 0);
@@ -75,6 +78,26 @@ each_license(il_guard_tx *tx, const char *tenant, struct invariant_found *found,
             st = fn(l, skills, reterr);
         json_decref(skills);
     }
+    *ret_n = r.n;
+    return st;
+}
+
+static il_status
+each_license(il_guard_tx *tx, const char *tenant, struct invariant_found *found, look_fn *fn,
+             struct looking *l, il_error *reterr)
+{
+    void     *page = NULL; /* the memory of the page before */
+    size_t    n    = 0;
+    il_status st;
+
+    *l = (struct looking){ .c = { .tenant = tenant }, .tx = tx, .found = found, .license = "" };
+    do {
+        il__arena_free(&page);
+        page     = l->c.mem;
+        l->c.mem = NULL;
+        st       = look_at_page(l, fn, &n, reterr);
+    } while (st == IL_OK && n == PAGE);
+    il__arena_free(&page);
     il__arena_free(&l->c.mem);
     return st;
 }
@@ -241,6 +264,7 @@ const struct app_invariant campus_invariants[CAMPUS_INVARIANTS] = {
     BY_SQL(booking_capacity, ERROR, "no session has more confirmed bookings than places"),
     BY_SQL(booking_spots, ERROR, "available_spots is capacity minus confirmed bookings"),
     BY_SQL(booking_duplicate, ERROR, "a user has one live booking of a session"),
+    BY_SQL(booking_cancelled, ERROR, "a cancelled tournament has no live bookings"),
     BY_SQL(booking_overlap, ERROR, "live bookings of a user do not overlap in time"),
     BY_SQL(booking_waitlist, ERROR, "a waitlist has the positions 1, 2, 3, … without gaps"),
     BY_SQL(booking_attendance, ERROR, "a booking has one row of attendance"),

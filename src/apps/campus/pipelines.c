@@ -63,7 +63,8 @@ const struct app_pipeline campus_pipelines[CAMPUS_PIPELINES] = {
         PIPELINE(booking, "books sessions"),
         .entities = NAMES("User", "Session", "Booking"),
         .invariants = NAMES("booking_capacity", "booking_spots", "booking_duplicate",
-            "booking_overlap", "booking_waitlist", "booking_attendance", "booking_constraints"),
+            "booking_cancelled", "booking_overlap", "booking_waitlist", "booking_attendance",
+            "booking_constraints"),
         .checklist = {
             YES(row_lock, "user, session, booking"),
             YES(counters, "il_guard_add()"),

@@ -146,6 +146,10 @@ rebase(struct campus_op *op, il_guard_tx *tx, double value, il_error *reterr)
     il_status st = campus_history_read(op->c, tx, l->user, &h, reterr);
     if (st == IL_OK)
         st = campus_parse(l->skills, "football_skills", &skills, reterr);
+    if (st == IL_OK && json_object_get(skills, op->in->skill) == NULL &&
+        json_object_size(skills) >= CAMPUS_SKILLS_MAX)
+        st = campus_refuse(op->c, CAMPUS_E_TOO_MANY_SKILLS, reterr, "license %s has %d skills",
+                           l->id, CAMPUS_SKILLS_MAX);
     if (st == IL_OK) {
         size_t n = campus_history_of(&h, l->id, 0, NULL);
         if (!campus_skill_set(skills, op->in->skill, value, h.played, n))

@@ -21,6 +21,11 @@ UPDATE credit_transactions SET balance_after = $3 WHERE tenant = $1 AND idempote
 -- name: xp_after
 UPDATE xp_transactions SET balance_after = $3 WHERE tenant = $1 AND idempotency_key = $2;
 
+-- name: balance_overwrite
+-- Only for the seeded bug campus_balance_overwritten.
+-- params:  1 tenant  2 user  3 balance
+UPDATE users SET credit_balance = $3 WHERE tenant = $1 AND id = $2;
+
 -- name: event_add
 -- params:  1 tenant  2 id  3 level  4 type  5 text  6 created_at
 INSERT INTO system_events (tenant, id, level, type, text, created_at)

@@ -31,10 +31,15 @@ FROM (SELECT s.id, s.current_enrollment_count, count(e.id) AS n FROM semesters s
       WHERE s.tenant = $1 GROUP BY s.id, s.current_enrollment_count) counted
 WHERE current_enrollment_count <> n ORDER BY id;
 
+-- part: is_cancelled
+(s.tournament_status = 'CANCELLED'
+ OR (s.tournament_status = 'ARCHIVED' AND s.completed_at IS NULL))
+
 -- name: enrollment_cancelled
+-- Also once the cancelled tournament is in the archive: it was never completed.
 SELECT e.id, 'active in a cancelled tournament' FROM semester_enrollments e
 JOIN semesters s ON s.tenant = e.tenant AND s.id = e.semester_id
-WHERE e.tenant = $1 AND e.is_active AND s.tournament_status = 'CANCELLED' ORDER BY e.id;
+WHERE e.tenant = $1 AND e.is_active AND @is_cancelled@ ORDER BY e.id;
 
 -- ---- booking ------------------------------------------------------------------------------------
 
@@ -56,6 +61,12 @@ WHERE available_spots <> capacity - n ORDER BY id;
 SELECT session_id || '/' || user_id, count(*) || ' live bookings'
 FROM bookings WHERE tenant = $1 AND status <> 'CANCELLED'
 GROUP BY session_id, user_id HAVING count(*) > 1 ORDER BY 1;
+
+-- name: booking_cancelled
+SELECT b.id, 'live in a session of a cancelled tournament' FROM bookings b
+JOIN sessions x ON x.tenant = b.tenant AND x.id = b.session_id
+JOIN semesters s ON s.tenant = x.tenant AND s.id = x.semester_id
+WHERE b.tenant = $1 AND b.status <> 'CANCELLED' AND @is_cancelled@ ORDER BY b.id;
 
 -- name: booking_overlap
 SELECT a.user_id || '/' || a.session_id || '/' || b.session_id, 'overlap in time'
@@ -145,6 +156,7 @@ FROM (SELECT count(*) - count(skill_rating_delta) AS nulls, count(*) AS n
 WHERE nulls * 5 > n;
 
 -- name: skill_licenses
--- params:  1 tenant
+-- params:  1 tenant  2 id of the license before the page ('' for the first page)  3 limit
 -- returns: id, user_id, football_skills
-SELECT id, user_id, football_skills FROM user_licenses WHERE tenant = $1 ORDER BY id;
+SELECT id, user_id, football_skills FROM user_licenses
+WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;
