@@ -6,9 +6,12 @@ version=$(cat "$IL_TEST_SOURCE/VERSION")
 gives "--version" 0 "$il" --version
 is "... says it" "${out%%$'\n'*}" "interlock $version"
 like "... and the libraries it runs with" "$out" "*"$'\n'"SQLite 3.*, jansson 2.*, libyaml 0.*"
+like "... those that are loaded, too" "$out" "*  libpq *[1-9].*  hiredis *[0-9].*  openssl *[1-9].*  libcurl *[7-9].*\
+  libmicrohttpd *0.9*  libsodium *1.*  libxml2 *2.*  utf8proc *2.*  ncurses *6.*"
+check "... each with a version" sh -c '! grep -E "unknown|not installed" out'
 gives "-V" 0 "$il" -V
 gives "--version as JSON" 0 "$il" --version --json
-json "... is an object" "d['version'] == '$version' and set(d['libraries']) == {'sqlite', 'jansson', 'libyaml'}"
+json "... is an object" "d['version'] == '$version' and {'sqlite', 'jansson', 'libyaml', 'libpq', 'hiredis', 'openssl', 'libcurl'} < set(d['libraries'])"
 
 gives "--help" 0 "$il" --help
 is "... says nothing on stderr" "$err" ""
