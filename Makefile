@@ -138,8 +138,8 @@ deb: ## Debian packages in build/deb
 	@tools/setup deb
 	@tools/build-deb build/deb
 
-test-packages: ## install the Debian packages in a new system, use and remove them (root, network)
-	@tools/setup packages
+test-packages: ## packages in a new system, and the container: install, use, remove (root, network)
+	@tools/setup container
 	@tools/test-packages build/deb
 
 clean: ## remove every build folder

@@ -1,6 +1,6 @@
 #!/bin/bash
-# packages: the Debian packages are built, and lintian has no remark; `make test-packages` installs them
-# as well.
+# packages: `make install` with a prefix; the Debian packages are built, and lintian has no remark. `make
+# test-packages` installs them as well, and builds the container.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/setup packages

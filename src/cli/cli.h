@@ -49,6 +49,8 @@ MUST_USE il_status il__cli_check_key(const struct cli *cli, const char *key, il_
 /* Everything main() does; returns the exit status. */
 int il__cli_main(char **argv);
 
+/* `--version` (version.c); returns the exit status. */
+int il__cli_print_version(const struct cli *cli);
 /* Print help texts from the tables on stdout (help.c). */
 void il__cli_help(void);
 void il__cli_help_command(const struct cli_command *command);

@@ -46,9 +46,10 @@ print_command_words(const struct cli_command *parent, const char *separator)
 static void
 print_operand_words(const struct cli_command *command)
 {
-    if (command->id == CLI_CMD_help)
+    if (command->id == CLI_CMD_help) {
         print_command_words(NULL, " ");
-    else if (is_family(command))
+        (void)fputs(" options", stdout);
+    } else if (is_family(command))
         print_command_words(command, " ");
     else
         print_values(command->operand_values, " ");

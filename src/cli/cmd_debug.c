@@ -5,12 +5,15 @@
 #include "cli/cli.h"
 #include "cli/debug.h"
 
-/* debug man [COMMAND [PROSE]]; COMMAND `interlock` is the page of interlock itself. */
+/* debug man [COMMAND [PROSE]]; COMMAND `interlock` is the page of interlock itself, `options` that
+ * of the common options. */
 static int
 man(const char *name, const char *prose_path)
 {
     const struct cli_command *command = NULL;
 
+    if (name != NULL && strcmp(name, "options") == 0)
+        return il__cli_man_options(prose_path);
     if (name != NULL && strcmp(name, "interlock") != 0) {
         command = il__cli_command_below(NULL, name);
         if (command == NULL)

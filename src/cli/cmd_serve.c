@@ -139,6 +139,7 @@ set_options(const struct cli *cli, struct http_options *o)
     o->data_url       = text_or_null(CLI_SETTING(cli, data));
     o->pepper_file    = text_or_null(CLI_SETTING(cli, pepper_file));
     o->tls_proxy      = CLI_GIVEN(cli, serve, tls_proxy);
+    o->no_first_key   = CLI_GIVEN(cli, serve, no_first_key);
     o->log_json       = format == FORMAT_JSON || (format == FORMAT_AUTO && !isatty(STDERR_FILENO));
     o->request_ms     = CLI_SETTING(cli, request_timeout)->number;
     o->shutdown_ms    = CLI_SETTING(cli, shutdown)->number;

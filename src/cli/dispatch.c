@@ -5,11 +5,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include <yaml.h>
-
 #include "base/error.h"
 #include "cli/cli.h"
-#include "data/data.h"
 
 il_status
 il__cli_check_key(const struct cli *cli, const char *key, il_error *reterr)
@@ -24,24 +21,6 @@ il__cli_check_key(const struct cli *cli, const char *key, il_error *reterr)
         return IL_OK;
     return il__error_set(reterr, st, "%s: '%.*s%s': %s", cli->command->name, SHOWN_BYTES, key,
                          strlen(key) > SHOWN_BYTES ? "..." : "", why.message);
-}
-
-/* With the libraries that it is linked to, in the versions it runs with. Those that a store or a
- * command loads when it needs them are not loaded for this. */
-static int
-print_version(const struct cli *cli)
-{
-    const char *sqlite = il__data_sqlite_version();
-    const char *json   = jansson_version_str();
-    const char *yaml   = yaml_get_version_string();
-
-    if (cli->json)
-        return il__cli_json_print(json_pack("{s:s, s:{s:s, s:s, s:s}}", "version", il_version(),
-                                            "libraries", "sqlite", sqlite, "jansson", json,
-                                            "libyaml", yaml));
-    (void)printf("interlock %s\nSQLite %s, jansson %s, libyaml %s\n", il_version(), sqlite, json,
-                 yaml);
-    return 0;
 }
 
 /* Set up what the command's row requires. */
@@ -75,7 +54,7 @@ dispatch(struct cli *cli, char **argv)
     cli->quiet = CLI_GIVEN(cli, common, quiet);
 
     if (CLI_GIVEN(cli, common, version))
-        return print_version(cli);
+        return il__cli_print_version(cli);
     if (cli->command == NULL && CLI_GIVEN(cli, common, help)) {
         il__cli_help();
         return 0;

@@ -4,6 +4,15 @@
 #define WIDTH 80
 #define OPTION_WIDTH 24
 
+static const struct example {
+    enum cli_command_id command;
+    const char         *text;
+} examples[] = {
+#define X(command, text) { CLI_CMD_##command, text },
+#include "cli/examples.def"
+#undef X
+};
+
 /* An option as it is typed: "-q, --quiet", "    --ttl DUR". */
 static void
 option_text(const struct cli_option *option, char *text, size_t n_bytes)
@@ -58,6 +67,13 @@ print_option(const struct cli_option *option)
     print_wrapped(il__buf_str(&b), 2 + OPTION_WIDTH);
 }
 
+static void
+print_heading(const char *heading)
+{
+    (void)printf("\n%s%s%s\n", il__cli_style(stdout, CLI_BOLD), heading,
+                 il__cli_style(stdout, CLI_PLAIN));
+}
+
 /* The options of `scope` that apply to `command`. */
 static void
 print_options(const char *heading, enum cli_command_id scope, const struct cli_command *command)
@@ -69,10 +85,24 @@ print_options(const char *heading, enum cli_command_id scope, const struct cli_c
         if (option->command != scope || !il__cli_option_applies(option, command))
             continue;
         if (!any)
-            (void)printf("\n%s%s%s\n", il__cli_style(stdout, CLI_BOLD), heading,
-                         il__cli_style(stdout, CLI_PLAIN));
+            print_heading(heading);
         any = true;
         print_option(option);
+    }
+}
+
+static void
+print_examples(enum cli_command_id command)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(examples); i++) {
+        if (examples[i].command != command)
+            continue;
+        if (!any)
+            print_heading("Examples");
+        any = true;
+        (void)printf("  %s\n", examples[i].text);
     }
 }
 
@@ -94,39 +124,50 @@ print_sentence(const char *text)
     (void)printf("%c%s.\n", text[0] - 'a' + 'A', text + 1);
 }
 
-/* The commands of a family (NULL: those of none, of one group), one per line. */
+/* The commands of a group that belong to no family, one per line. */
 static void
-print_commands(const struct cli_command *parent, int group)
+print_group(int group)
 {
-    size_t n_name = parent != NULL ? strlen(parent->name) + 1 : 0;
-
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
         const struct cli_command *command = &il__cli_commands[i];
-        bool                      hidden  = (command->flags & CLI_HIDDEN) != 0;
-        if (parent == NULL && !hidden && (int)command->group == group &&
+        if ((command->flags & CLI_HIDDEN) == 0 && (int)command->group == group &&
             il__cli_command_is_below(command, NULL))
             (void)printf("  %-12s %s\n", command->name, command->summary);
-        /* Commands of nested families are listed here as well. */
-        if (parent != NULL && (command->flags & CLI_FAMILY) == 0 &&
-            il__cli_command_is_within(command, parent))
-            (void)printf("  %-12s %s\n", command->name + n_name, command->summary);
+    }
+}
+
+/* The commands of a family, and of those within it, one per line. */
+static void
+print_family(const struct cli_command *family)
+{
+    size_t n_name = strlen(family->name) + 1;
+    size_t width  = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
+            const struct cli_command *command = &il__cli_commands[i];
+            if ((command->flags & CLI_FAMILY) != 0 || !il__cli_command_is_within(command, family))
+                continue;
+            if (pass == 0)
+                width = MAX(width, strlen(command->name + n_name));
+            else
+                (void)printf("  %-*s  %s\n", (int)width, command->name + n_name, command->summary);
+        }
     }
 }
 
 void
 il__cli_help(void)
 {
-    const char *bold  = il__cli_style(stdout, CLI_BOLD);
-    const char *plain = il__cli_style(stdout, CLI_PLAIN);
-
     (void)printf("Usage: interlock [OPTIONS] COMMAND [ARGUMENTS]\n");
     print_sentence(CLI_SUMMARY);
     for (int g = 0; g < CLI_GROUP_COUNT; g++) {
-        (void)printf("\n%s%s%s\n", bold, il__cli_groups[g], plain);
-        print_commands(NULL, g);
+        print_heading(il__cli_groups[g]);
+        print_group(g);
     }
-    print_options("Options", CLI_CMD_common, NULL);
-    (void)printf("\nMore: interlock COMMAND --help, man interlock\n");
+    print_examples(CLI_CMD_run);
+    (void)puts("\nOptions (--store, --server, --json, --version, ...): interlock help options\n"
+               "More: interlock COMMAND --help, man interlock");
 }
 
 void
@@ -138,20 +179,39 @@ il__cli_help_command(const struct cli_command *command)
     (void)printf("Usage: interlock %s %s\n", command->name, command->synopsis);
     print_sentence(command->summary);
     if (family) {
-        (void)printf("\n%sCommands%s\n", il__cli_style(stdout, CLI_BOLD),
-                     il__cli_style(stdout, CLI_PLAIN));
-        print_commands(command, -1);
+        print_heading("Commands");
+        print_family(command);
     }
     print_options("Options", command->id, command);
-    print_options("Common options", CLI_CMD_common, command);
+    print_examples(command->id);
     (void)putchar('\n');
+    if (has_durations(command))
+        (void)puts("Durations are 250ms, 30s, 5m, 1h, 1d.");
+    if ((command->flags & CLI_BARE) == 0)
+        (void)puts("Common options (--store, --server, --json, ...): interlock help options");
+    (void)fputs("More: ", stdout);
     if (family)
-        (void)printf("More: interlock %s COMMAND --help, man interlock-%.*s\n", command->name,
-                     n_page, command->name);
-    else
-        (void)printf("%sMore: man interlock-%.*s\n",
-                     has_durations(command) ? "Durations are 250ms, 30s, 5m, 1h, 1d. " : "", n_page,
-                     command->name);
+        (void)printf("interlock %s COMMAND --help, ", command->name);
+    (void)printf("man interlock-%.*s\n", n_page, command->name);
+}
+
+/* The options of every command, on a page of their own. */
+static void
+help_options(void)
+{
+    (void)puts("Usage: interlock [OPTIONS] COMMAND [ARGUMENTS]");
+    (void)puts("Options of every command; they may stand before or after it.");
+    print_options("Options", CLI_CMD_common, NULL);
+    print_heading("Values");
+    (void)puts("  DUR   250ms, 30s, 5m, 1h, 1d or 0; some options also take forever\n"
+               "  TIME  2026-11-15T03:30:00Z (RFC 3339)\n"
+               "  URL   of a store: PATH, sqlite:PATH, postgres://USER@HOST/DATABASE,\n"
+               "        redis://HOST:PORT/DB; of a server: http://HOST:PORT, https://HOST,\n"
+               "        http+unix:/PATH");
+    print_examples(CLI_CMD_common);
+    (void)puts("\nConfiguration files and environment variables (INTERLOCK_STORE, ...) can set\n"
+               "most of them: interlock config\n"
+               "More: man interlock-options");
 }
 
 il_status
@@ -176,6 +236,10 @@ il__cli_cmd_help(struct cli *cli)
     const struct cli_command *command = NULL;
     il_error                  err;
 
+    if (cli->args.n_operands == 1 && strcmp(cli->args.operands[0], "options") == 0) {
+        help_options();
+        return 0;
+    }
     if (il__cli_command_named(cli->args.operands, cli->args.n_operands, &command, &err) != IL_OK)
         return il__cli_usage("help: %s", err.message);
     if (command == NULL)

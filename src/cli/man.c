@@ -3,8 +3,8 @@
  * Run at build time.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "cli/cli.h"
@@ -26,19 +26,6 @@ section(const char *name)
 /* Print as a sentence: the tables' texts start in lower case and have no full stop. */
 static void
 sentence(const char *s)
-{
-    char first = s[0];
-
-    if (first >= 'a' && first <= 'z')
-        first = (char)(first - 'a' + 'A');
-    il__cli_roff_text(&first, 1);
-    text(s + 1);
-    (void)fputs(".\n", stdout);
-}
-
-/* The same for a text with `code` in it. */
-static void
-code_sentence(const char *s)
 {
     AUTO_BUF struct il__buf b     = { 0 };
     char                    first = s[0];
@@ -62,7 +49,7 @@ print_option(const struct cli_option *option)
     (void)fputs("\\fB\\-\\-", stdout);
     text(option->name);
     (void)printf("\\fR%s\\fI%s\\fR\n", option->argument[0] != '\0' ? " " : "", option->argument);
-    code_sentence(option->help);
+    sentence(option->help);
     if (option->spec.values[0] != '\0')
         (void)printf("One of %s.\n", option->spec.values);
     if (option->required)
@@ -109,23 +96,23 @@ print_exits(const struct cli_command *command)
 
     section("EXIT STATUS");
     if (command == NULL)
-        (void)puts("See the page of each command for details. All commands together:");
+        (void)puts("The page of each command has its own; these are those of all commands:");
     else if ((command->flags & CLI_EXEC) != 0)
         (void)puts("The exit status of the command, or one of these:");
     while ((row = il__cli_exit_next(row)) != NULL) {
         if (command != NULL && !exit_applies(row, command))
             continue;
         (void)printf(".TP\n%d\n", row->number);
-        code_sentence(row->text);
+        sentence(row->text);
     }
 }
 
 static void
-print_environment(void)
+print_configuration(void)
 {
     section("CONFIGURATION");
-    (void)puts("Each key can stand in a configuration file (YAML) and in the environment. Later "
-               "wins: the default,\n"
+    (void)puts("Each key can be set in a configuration file (YAML) and in the environment. Later "
+               "sources override earlier ones: the default,\n"
                "\\fI/etc/interlock/config.yml\\fR, \\fI$XDG_CONFIG_HOME/interlock/config.yml\\fR\n"
                "(\\fI~/.config\\fR), the file named by \\fB\\-\\-config\\fR or "
                "\\fB$INTERLOCK_CONFIG\\fR,\n"
@@ -177,43 +164,71 @@ print_family(const struct cli_command *family)
     }
 }
 
+/* The other pages, or those of the command's group. */
 static void
 print_see_also(const struct cli_command *command)
 {
-    const char *before = "";
-
     section("SEE ALSO");
-    if (command != NULL) {
-        (void)fputs("\\fBinterlock\\fR(1)", stdout);
-        before = ", ";
-    }
+    (void)printf("%s\\fBinterlock\\-options\\fR(7)",
+                 command != NULL ? "\\fBinterlock\\fR(1),\n" : "");
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
         const struct cli_command *other = &il__cli_commands[i];
         if ((other->flags & CLI_HIDDEN) != 0 || other == command ||
-            !il__cli_command_is_below(other, NULL))
+            !il__cli_command_is_below(other, NULL) ||
+            (command != NULL && other->group != command->group))
             continue;
-        (void)printf("%s\\fBinterlock\\-%s\\fR(1)", before, other->name);
-        before = ",\n";
+        (void)fputs(",\n\\fBinterlock\\-", stdout);
+        text(other->name);
+        (void)fputs("\\fR(1)", stdout);
     }
     (void)putchar('\n');
 }
 
+/* The day that $SOURCE_DATE_EPOCH names, else today. */
 static void
-print_head(const struct cli_command *command)
+print_date(void)
 {
-    const char *name = command != NULL ? command->name : "";
-    const char *dash = command != NULL ? "\\-" : "";
+    const char *epoch = getenv("SOURCE_DATE_EPOCH");
+    time_t      now   = epoch != NULL ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);
+    struct tm   day;
+    char        date[16] = "";
 
-    (void)printf(".TH INTERLOCK%s", dash);
-    for (const char *p = name; *p != '\0'; p++)
+    CHECK(gmtime_r(&now, &day) != NULL);
+    CHECK(strftime(date, sizeof date, "%Y-%m-%d", &day) > 0);
+    (void)fputs(date, stdout);
+}
+
+/* The head of a page: interlock(1) if name is NULL, else interlock-NAME. */
+static void
+print_head(const char *name, int chapter, const char *summary)
+{
+    (void)printf(".TH INTERLOCK%s", name != NULL ? "\\-" : "");
+    for (const char *p = name != NULL ? name : ""; *p != '\0'; p++) {
+        if (*p == '-')
+            (void)putchar('\\');
         (void)putchar(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
-    (void)printf(" 1 \"\" \"Interlock %s\" \"Interlock manual\"\n", il_version());
+    }
+    (void)printf(" %d \"", chapter);
+    print_date();
+    (void)printf("\" \"Interlock %s\" \"Interlock manual\"\n", il_version());
     section("NAME");
-    (void)printf("interlock%s%s \\- ", dash, name);
-    text(command != NULL ? command->summary : CLI_SUMMARY);
+    (void)fputs(name != NULL ? "interlock\\-" : "interlock", stdout);
+    text(name != NULL ? name : "");
+    (void)fputs(" \\- ", stdout);
+    text(summary);
     (void)putchar('\n');
+}
+
+static void
+print_synopsis(const struct cli_command *command)
+{
     section("SYNOPSIS");
-    (void)printf("\\fBinterlock%s%s\\fR ", command != NULL ? " " : "", name);
+    (void)fputs("\\fBinterlock", stdout);
+    if (command != NULL) {
+        (void)putchar(' ');
+        text(command->name);
+    }
+    (void)fputs("\\fR ", stdout);
     text(command != NULL ? command->synopsis : "[OPTIONS] COMMAND [ARGUMENTS]");
     (void)putchar('\n');
 }
@@ -238,38 +253,81 @@ read_prose(const char *path, struct il__buf *b, il_error *reterr)
     return bad ? il__error_set(reterr, IL_INVAL, "%s: cannot be read or is too long", path) : IL_OK;
 }
 
-int
-il__cli_man(const struct cli_command *command, const char *prose_path)
+/* A page whose prose is at prose_path: the description, then `tables` of the command, then
+ * the other sections of the prose. */
+static il_status
+print_page(const struct cli_command *command, const char *summary, const char *prose_path,
+           void (*tables)(const struct cli_command *command), il_error *reterr)
 {
     AUTO_BUF struct il__buf prose = { 0 };
-    il_error                err;
 
     il__buf_init(&prose, 1 << 20);
-    if (read_prose(prose_path, &prose, &err) != IL_OK)
-        return il__cli_fail(&err);
-    /* The description comes before the options, the other sections after them. */
+    if (read_prose(prose_path, &prose, reterr) != IL_OK)
+        return IL_INVAL;
     const char *all  = il__buf_str(&prose);
     const char *rest = all[0] == '#' ? all : strstr(all, "\n#");
     size_t      n    = rest != NULL ? (size_t)(rest - all) : prose.n_bytes;
 
-    print_head(command);
     section("DESCRIPTION");
     if (n > 0)
         il__cli_roff_prose(all, n);
     else
-        sentence(command != NULL ? command->summary : CLI_SUMMARY);
-    if (command == NULL)
+        sentence(summary);
+    tables(command);
+    if (rest != NULL)
+        il__cli_roff_prose(all + n, prose.n_bytes - n);
+    return IL_OK;
+}
+
+/* What stands between the description and the other prose. */
+static void
+print_tables(const struct cli_command *command)
+{
+    if (command == NULL) {
         print_commands();
-    else if ((command->flags & CLI_FAMILY) != 0)
+        return;
+    }
+    if ((command->flags & CLI_FAMILY) != 0)
         print_family(command);
     else
         print_options("OPTIONS", command->id, command);
-    print_options(command == NULL ? "OPTIONS" : "COMMON OPTIONS", CLI_CMD_common, command);
-    if (rest != NULL)
-        il__cli_roff_prose(all + n, prose.n_bytes - n);
+    if ((command->flags & CLI_BARE) == 0)
+        (void)puts(".SH COMMON OPTIONS\nOptions that every command takes, such as "
+                   "\\fB\\-\\-store\\fR and \\fB\\-\\-json\\fR, are described in\n"
+                   "\\fBinterlock\\-options\\fR(7).");
+}
+
+int
+il__cli_man(const struct cli_command *command, const char *prose_path)
+{
+    const char *summary = command != NULL ? command->summary : CLI_SUMMARY;
+    il_error    err;
+
+    print_head(command != NULL ? command->name : NULL, 1, summary);
+    print_synopsis(command);
+    if (print_page(command, summary, prose_path, print_tables, &err) != IL_OK)
+        return il__cli_fail(&err);
     print_exits(command);
-    if (command == NULL)
-        print_environment();
     print_see_also(command);
+    return 0;
+}
+
+static void
+print_common_options(const struct cli_command *command UNUSED)
+{
+    print_options("OPTIONS", CLI_CMD_common, NULL);
+}
+
+int
+il__cli_man_options(const char *prose_path)
+{
+    il_error err;
+
+    print_head("options", 7, CLI_OPTIONS_SUMMARY);
+    if (print_page(NULL, CLI_OPTIONS_SUMMARY, prose_path, print_common_options, &err) != IL_OK)
+        return il__cli_fail(&err);
+    print_configuration();
+    section("SEE ALSO");
+    (void)puts("\\fBinterlock\\fR(1),\n\\fBinterlock\\-config\\fR(1)");
     return 0;
 }

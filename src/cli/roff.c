@@ -1,10 +1,16 @@
-/* roff.c: converts the subset of Markdown used in docs/man to man macros. */
+/*
+ * roff.c: converts the subset of Markdown used in docs/man to man macros: headings, paragraphs,
+ * items of one level, indented code; in a text `code`, **bold** and *italic*, also across lines.
+ */
 #include "cli/roff.h"
 
 #include <stdio.h>
 
-void
-il__cli_roff_text(const char *text, size_t n_bytes)
+#include "base/buf.h"
+
+/* Print the text; at_start: it begins a line. */
+static void
+print_text(const char *text, size_t n_bytes, bool at_start)
 {
     for (size_t i = 0; i < n_bytes; i++) {
         switch (text[i]) {
@@ -17,101 +23,170 @@ il__cli_roff_text(const char *text, size_t n_bytes)
         case '.':
         case '\'':
             /* At the start of a line these two characters would begin a request. */
-            (void)fputs(i == 0 ? "\\&" : "", stdout);
+            (void)fputs(at_start ? "\\&" : "", stdout);
             (void)fputs(text[i] == '.' ? "." : "\\(aq", stdout);
             break;
         default:
             (void)putchar(text[i]);
             break;
         }
+        at_start = text[i] == '\n';
     }
 }
 
 void
-il__cli_roff_inline(const char *line, size_t n_bytes)
+il__cli_roff_text(const char *text, size_t n_bytes)
 {
-    for (size_t i = 0; i < n_bytes;) {
-        const char *close = line[i] == '`' || line[i] == '*'
-                                ? memchr(line + i + 1, line[i], n_bytes - i - 1)
-                                : NULL;
-        if (close != NULL && close > line + i + 1) {
-            size_t n = (size_t)(close - (line + i + 1));
-            (void)fputs(line[i] == '`' ? "\\fB" : "\\fI", stdout);
-            il__cli_roff_text(line + i + 1, n);
-            (void)fputs("\\fR", stdout);
-            i += n + 2;
+    print_text(text, n_bytes, true);
+}
+
+/* The marks of an emphasised text, and the font for what is between them. */
+static const struct roff_mark {
+    const char *mark;
+    const char *font;
+} marks[] = { { "`", "\\fB" }, { "**", "\\fB" }, { "*", "\\fI" } };
+
+/* The mark that opens at the text and is closed in it: *ret_inner is what stands between. */
+static const struct roff_mark *
+find_mark(const char *text, size_t n_bytes, size_t *ret_inner)
+{
+    for (size_t m = 0; m < ARRAY_LEN(marks); m++) {
+        size_t n = strlen(marks[m].mark);
+        if (n_bytes <= 2 * n || memcmp(text, marks[m].mark, n) != 0)
             continue;
+        const char *close = memmem(text + n, n_bytes - n, marks[m].mark, n);
+        if (close != NULL && close > text + n) {
+            *ret_inner = (size_t)(close - (text + n));
+            return &marks[m];
         }
-        size_t n = 1;
-        while (i + n < n_bytes && line[i + n] != '`' && line[i + n] != '*')
-            n++;
-        il__cli_roff_text(line + i, n);
+    }
+    return NULL;
+}
+
+void
+il__cli_roff_inline(const char *text, size_t n_bytes)
+{
+    bool at_start = true;
+
+    for (size_t i = 0; i < n_bytes;) {
+        size_t                  n_inner = 0;
+        const struct roff_mark *mark    = find_mark(text + i, n_bytes - i, &n_inner);
+        size_t                  n       = 1;
+        if (mark != NULL) {
+            size_t n_mark = strlen(mark->mark);
+            (void)fputs(mark->font, stdout);
+            print_text(text + i + n_mark, n_inner, false);
+            (void)fputs("\\fR", stdout);
+            n = n_inner + 2 * n_mark;
+        } else {
+            while (i + n < n_bytes && text[i + n] != '`' && text[i + n] != '*')
+                n++;
+            print_text(text + i, n, at_start);
+        }
+        at_start = false;
         i += n;
     }
     (void)putchar('\n');
 }
 
 enum block {
-    NONE,
+    HEADING, /* also the start of a page's section, where a paragraph needs no macro */
     PARAGRAPH,
     ITEM,
     CODE
 };
 
-/* Leave the block before this line and enter the one it belongs to. */
-static void
-enter(enum block *now, enum block next)
+/* Which block a line that is not empty begins or, if it is of the same kind, continues. */
+static enum block
+block_of(const char *line, size_t n_bytes)
 {
-    if (*now == CODE && next != CODE)
-        (void)puts(".fi\n.RE");
-    if (next == CODE && *now != CODE)
-        (void)puts(".PP\n.RS 4\n.nf");
-    if (next == PARAGRAPH && *now == NONE)
-        (void)puts(".PP");
-    if (next == ITEM)
-        (void)puts(".IP \\(bu 2");
-    *now = next;
+    if (n_bytes > 2 && line[0] == '#')
+        return HEADING;
+    if (n_bytes > 4 && strncmp(line, "    ", 4) == 0)
+        return CODE;
+    return n_bytes > 2 && strncmp(line, "* ", 2) == 0 ? ITEM : PARAGRAPH;
 }
 
-static void
-prose_line(enum block *now, const char *line, size_t n)
+static size_t
+line_length(const char *text, const char *end)
 {
-    if (n == 0) {
-        if (*now != CODE)
-            *now = NONE;
-        else
-            (void)putchar('\n');
-    } else if (n > 2 && line[0] == '#') {
-        enter(now, NONE);
-        (void)fputs(".SH ", stdout);
-        il__cli_roff_inline(line + 2, n - 2);
-    } else if (n > 4 && strncmp(line, "    ", 4) == 0) {
-        enter(now, CODE);
-        il__cli_roff_text(line + 4, n - 4);
-        (void)putchar('\n');
-    } else if (n > 2 && strncmp(line, "* ", 2) == 0) {
-        enter(now, ITEM);
-        il__cli_roff_inline(line + 2, n - 2);
-    } else {
-        /* The second line of an item is indented by two and belongs to it. */
-        size_t indent = strspn(line, " ");
-        enter(now, *now == ITEM && indent > 0 ? PARAGRAPH : *now == CODE ? NONE : *now);
-        if (*now == NONE)
-            enter(now, PARAGRAPH);
-        il__cli_roff_inline(line + MIN(indent, n), n - MIN(indent, n));
+    const char *newline = memchr(text, '\n', (size_t)(end - text));
+
+    return (size_t)((newline != NULL ? newline : end) - text);
+}
+
+/* Print the lines of a paragraph or an item, from `text` on, as one text; returns their end. */
+static const char *
+print_lines(const char *text, const char *end)
+{
+    AUTO_BUF struct il__buf b = { 0 };
+
+    il__buf_init(&b, 1 << 16);
+    while (text < end) {
+        size_t     n      = line_length(text, end);
+        size_t     indent = MIN(strspn(text, " "), n);
+        enum block block  = block_of(text, n);
+        if (n == 0 || (b.n_bytes > 0 && block != PARAGRAPH && block != CODE))
+            break;
+        if (b.n_bytes > 0)
+            il__buf_addc(&b, '\n');
+        il__buf_add(&b, text + indent, n - indent);
+        text += MIN(n + 1, (size_t)(end - text));
     }
+    il__cli_roff_inline(il__buf_str(&b), b.n_bytes);
+    return text;
+}
+
+/* Print indented lines, and the empty lines between them, as they are; returns their end. */
+static const char *
+print_code(const char *text, const char *end)
+{
+    size_t n_empty = 0;
+
+    (void)puts(".RS 4\n.nf");
+    while (text < end) {
+        size_t n = line_length(text, end);
+        if (n > 0 && block_of(text, n) != CODE)
+            break;
+        for (; n > 0 && n_empty > 0; n_empty--)
+            (void)putchar('\n');
+        if (n > 0) {
+            il__cli_roff_text(text + 4, n - 4);
+            (void)putchar('\n');
+        } else {
+            n_empty++;
+        }
+        text += MIN(n + 1, (size_t)(end - text));
+    }
+    (void)puts(".fi\n.RE");
+    return text;
 }
 
 void
 il__cli_roff_prose(const char *text, size_t n_bytes)
 {
-    enum block now = NONE;
+    const char *end    = text + n_bytes;
+    enum block  before = HEADING;
 
-    for (size_t i = 0; i < n_bytes;) {
-        const char *end = memchr(text + i, '\n', n_bytes - i);
-        size_t      n   = end != NULL ? (size_t)(end - (text + i)) : n_bytes - i;
-        prose_line(&now, text + i, n);
-        i += n + 1;
+    while (text < end) {
+        size_t n = line_length(text, end);
+        if (n == 0) {
+            text++;
+            continue;
+        }
+        enum block block = block_of(text, n);
+        if (block == HEADING) {
+            (void)fputs(".SH ", stdout);
+            il__cli_roff_inline(text + 2, n - 2);
+            text += MIN(n + 1, (size_t)(end - text));
+        } else {
+            if (block == ITEM)
+                (void)puts(".IP \\(bu 2");
+            else if (before != HEADING)
+                (void)puts(".PP");
+            text = block == CODE ? print_code(text, end)
+                                 : print_lines(text + (block == ITEM ? 2 : 0), end);
+        }
+        before = block;
     }
-    enter(&now, NONE);
 }

@@ -10,6 +10,8 @@
 
 /* A one-line description of the program. */
 #define CLI_SUMMARY "make sure that work happens only once"
+/* ... and of the page of common options. */
+#define CLI_OPTIONS_SUMMARY "options and settings that all commands of interlock share"
 
 /* Bounds that the tables name. */
 #define CLI_MS_MAX (INT64_C(366) * 86400000)   /* the longest duration that can be written */

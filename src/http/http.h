@@ -307,7 +307,8 @@ struct http_options {
     il_status (*open_store)(void *cookie, il **ret, il_error *reterr);
     bool (*is_away)(const char *url, const il_error *err);
     void *open_cookie;
-    bool  tls_proxy; /* a proxy in front terminates TLS: allow a non-loopback address */
+    bool  tls_proxy;    /* a proxy in front terminates TLS: allow a non-loopback address */
+    bool  no_first_key; /* do not create a key when none exists: its secret would go to a log */
     bool  log_json;
     enum http_log_level log_level;
     int64_t             request_ms;     /* http_request_deadline_ns(); 0 = 30 s */

@@ -206,12 +206,24 @@ def test_first_key():
 
 def test_first_key_not_in_journal():
     """... and none is made when output goes to the journal of systemd, which keeps it"""
+    no_first_key(journal=True)
+
+
+def test_no_first_key():
+    """... nor with --no-first-key"""
+    no_first_key("--no-first-key")
+
+
+def no_first_key(*options, journal=False):
+    """a server that creates no key, and says how to"""
     with tempfile.TemporaryDirectory() as folder:
         with open(folder + "/log", "wb") as log:
             where = os.fstat(log.fileno())
-            env = dict(os.environ, JOURNAL_STREAM=f"{where.st_dev}:{where.st_ino}")
+            env = dict(os.environ)
+            if journal:
+                env["JOURNAL_STREAM"] = f"{where.st_dev}:{where.st_ino}"
             process = subprocess.Popen([lib.BINARY, "serve", "--allow-root", "--store", "sqlite:" + folder + "/s.db", "--listen",
-                                        "127.0.0.1:0", "--log-format", "json"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+                                        "127.0.0.1:0", "--log-format", "json", *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
         try:
             def text():
                 with open(folder + "/log", encoding="utf-8") as file:

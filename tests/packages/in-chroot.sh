@@ -5,7 +5,8 @@ set -u
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 work=$(mktemp -d /tmp/interlock-packages-XXXXXX)
 server=
-n_tests=0
+
+. /packages/tap.sh || exit 1
 
 cleanup() {
     if [ -n "$server" ]; then
@@ -13,24 +14,6 @@ cleanup() {
     fi
 }
 trap cleanup EXIT
-
-# check NAME COMMAND...: its output is shown if it fails.
-check() {
-    local name=$1
-    shift
-    n_tests=$((n_tests + 1))
-    if "$@" >"$work/out" 2>&1 </dev/null; then
-        echo "ok $n_tests - $name"
-    else
-        sed 's/^/# /' "$work/out"
-        echo "not ok $n_tests - $name"
-    fi
-}
-
-# is NAME GOT EXPECTED
-is() {
-    check "$1" diff <(printf '%s\n' "$3") <(printf '%s\n' "$2")
-}
 
 # as_user COMMAND...: with a home of its own and no rights.
 as_user() {
@@ -103,7 +86,8 @@ check "a second command is refused" test 75 = \
 check "--version works" as_user interlock --version
 for file in bash-completion/completions/interlock.bash zsh/vendor-completions/_interlock \
     fish/vendor_completions.d/interlock.fish man/man1/interlock.1.gz man/man1/interlock-run.1.gz \
-    doc/interlock/docs/CLI.md; do
+    man/man7/interlock-options.7.gz doc/interlock/README.md doc/interlock/docs/INSTALL.md \
+    doc/interlock/docs/examples/once.c doc/interlock/docs/images/overview-light.png; do
     check "there is /usr/share/$file" test -s "/usr/share/$file"
 done
 check "the completion for bash can be loaded" bash -c '. /usr/share/bash-completion/completions/interlock.bash'
@@ -155,4 +139,4 @@ rmdir --ignore-fail-on-non-empty /var/lib/private 2>/dev/null
 traces >"$work/after"
 check "... and nothing is left behind" diff "$work/before" "$work/after"
 rm -rf "$work"
-echo "1..$n_tests"
+finish
