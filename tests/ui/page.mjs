@@ -11,6 +11,7 @@ import {
   seriousFaults,
   Server,
   SLOW,
+  SOON,
   signIn,
   startBrowser,
 } from "./lib.mjs";
@@ -250,6 +251,53 @@ const tests = {
     } finally {
       await mine.close();
     }
+  },
+
+  async problems_come_first_however_much_there_is() {
+    const mine = await new Server().start();
+    try {
+      const batch = (ops) => mine.post("/batch", { ops });
+      const many = [...Array(210).keys()].map((i) => String(i).padStart(3, "0"));
+      await batch(
+        many.map((i) => ({ op: "acquire", key: `a:${i}`, holder: "me", ttl_ms: 600_000 })),
+      );
+      const { id } = await mine.post("/runs", { key: "stuck", holder: "w", ttl_ms: 20_000 });
+      await mine.post("/locks/acquire", { key: "z:last", holder: "w", ttl_ms: 20_000 });
+      await batch(many.map((i) => ({ op: "run_start", key: `b:${i}`, ttl_ms: 600_000 })));
+      await signedIn(
+        async (page) => {
+          const attention = page.getByRole("region", { name: "Needs attention" });
+          const late = { timeout: 20_000 + SOON };
+          await attention.getByText(/^z:last: last renewed 1\d s ago, .* left$/).waitFor(late);
+          const stuck = attention.locator("li").filter({ hasText: "stuck" });
+          await stuck.getByText("Run may be stuck").waitFor();
+          same(await stuck.count(), 1, "a run is told once, not also as its lease");
+          same(await stuck.getByRole("link").getAttribute("href"), `#/runs/${id}`, "the link");
+        },
+        { on: mine },
+      );
+    } finally {
+      await mine.close();
+    }
+  },
+
+  async times_and_cut_texts_are_whole_on_hover() {
+    const key = `hover:${"x".repeat(300)}`;
+    await acquire(key, { holder: "me" });
+    await signedIn(
+      async (page) => {
+        const exact = /\d{4}-\d\d-\d\dT\d\d:\d\d/;
+        const title = (locator) => locator.first().getAttribute("title");
+        same(await row(page, key).locator("time").count(), 2, "its age, and its last renewal");
+        for (const time of await row(page, key).locator("time").all())
+          check(exact.test(await title(time)), "a time of the row");
+        check(exact.test(await title(row(page, key).locator(".bar"))), "the time left");
+        same(await title(row(page, key).locator("td")), key, "the key");
+        await go(page, `/locks/${encodeURIComponent(key)}`);
+        check(exact.test(await title(page.locator(".facts time"))), "the view of a key");
+      },
+      { hash: "/locks?prefix=hover" },
+    );
   },
 
   async breaking_a_lock_is_in_the_audit() {
@@ -502,6 +550,18 @@ const tests = {
         await button(page, "Menu").click();
         await page.getByRole("link", { name: "Queues" }).click();
         await page.getByRole("heading", { name: "Queues" }).waitFor();
+        await page.context().setOffline(true);
+        await page.locator(".lost-banner").waitFor();
+        for (const width of [390, 320]) {
+          await page.setViewportSize({ width, height: 700 });
+          same(
+            await page.evaluate(() => document.querySelector(".shell").scrollWidth - innerWidth),
+            0,
+            `pixels that the page is too wide without a connection, on ${width}`,
+          );
+        }
+        await page.context().setOffline(false);
+        await page.locator(".lost-banner").waitFor({ state: "detached" });
       },
       { viewport: { width: 390, height: 844 } },
     );

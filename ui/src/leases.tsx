@@ -1,6 +1,6 @@
 // How leases are judged and shown: in the lists of locks and runs, and on the overview.
-import { Bar, type Tone } from "./components";
-import { duration } from "./format";
+import { Bar, timeAgo, type Tone } from "./components";
+import { duration, exact } from "./format";
 
 interface Timed {
   remaining_ms: number | null;
@@ -16,6 +16,12 @@ export function TimeLeft({ of, label = "Time left of the lease" }: { of: Timed; 
   const share = of.ttl_ms > 0 ? of.remaining_ms / of.ttl_ms : 0;
   const tone: Tone = isNearEnd(of) ? "bad" : share < 0.4 ? "warn" : "busy";
   return (
-    <Bar share={share} text={duration(Math.max(0, of.remaining_ms))} label={label} tone={tone} />
+    <Bar
+      share={share}
+      text={duration(Math.max(0, of.remaining_ms))}
+      label={label}
+      tone={tone}
+      title={exact(timeAgo(-of.remaining_ms))}
+    />
   );
 }

@@ -1,6 +1,17 @@
 // Locks: who holds what, for how long, and who waits.
-import { Badge, Check, Copyable, Empty, Filter, Head, List, Tabs } from "../components";
-import { duration, number } from "../format";
+import {
+  Badge,
+  Check,
+  Copyable,
+  Empty,
+  Filter,
+  Head,
+  List,
+  Tabs,
+  Time,
+  timeAgo,
+} from "../components";
+import { age, number } from "../format";
 import { isNearEnd, TimeLeft } from "../leases";
 import { type Live, type Page, readPage, useList, useLoad } from "../live";
 import { href, useParam } from "../router";
@@ -50,10 +61,15 @@ function Leases() {
           title: "State",
           cell: (l) => <Badge state={l.mode === "exclusive" ? l.state : `${l.state} ${l.mode}`} />,
         },
-        { title: "Age", cell: (l) => duration(l.age_ms), align: "right", wide: true },
+        {
+          title: "Age",
+          cell: (l) => <Time at={l.acquired_at}>{age(l.age_ms)}</Time>,
+          align: "right",
+          wide: true,
+        },
         {
           title: "Renewed",
-          cell: (l) => `${duration(l.renewed_ms)} ago`,
+          cell: (l) => <Time at={timeAgo(l.renewed_ms)} />,
           align: "right",
           wide: true,
         },
@@ -82,8 +98,16 @@ function Waiting() {
         { title: "Key", cell: (w) => w.key, grow: true },
         { title: "Who waits", cell: (w) => <Copyable value={w.holder} label="holder" /> },
         { title: "Mode", cell: (w) => w.mode, wide: true },
-        { title: "For", cell: (w) => duration(w.age_ms), align: "right" },
-        { title: "Gives up in", cell: (w) => duration(w.remaining_ms), align: "right" },
+        {
+          title: "For",
+          cell: (w) => <Time at={w.queued_at}>{age(w.age_ms)}</Time>,
+          align: "right",
+        },
+        {
+          title: "Gives up",
+          cell: (w) => <Time at={w.gives_up_at} none="never" />,
+          align: "right",
+        },
       ]}
     />
   );
