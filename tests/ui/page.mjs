@@ -76,6 +76,12 @@ const button = (page, name) => page.getByRole("button", { name, exact: true });
 const acquire = (key, more = {}) =>
   server.post("/locks/acquire", { key, holder: `holder of ${key}`, ttl_ms: 600_000, ...more });
 
+/** Cancels a run of a pipeline, and waits until it has ended: the next trigger starts another. */
+async function cancelled(id) {
+  await server.api("DELETE", `/pipelines/runs/${id}`, { reason: "the test is over" });
+  while ((await server.api("GET", `/runs/${id}?wait=5s`)).state === "RUNNING") continue;
+}
+
 /** Pushes a job and lets its only attempt fail. */
 async function deadJob(queue, error) {
   const { id } = await server.post(`/queues/${queue}/jobs`, {
@@ -162,6 +168,22 @@ const tests = {
     );
   },
 
+  async session_expires_with_its_key() {
+    const { key } = await server.post("/admin/api-keys", {
+      tenant: "default",
+      name: "for seconds",
+      role: "read",
+      expires_in_ms: 5000 * SLOW,
+    });
+    await signedIn(
+      async (page) => {
+        await page.getByText("Your session has ended").waitFor({ timeout: 5000 * SLOW + SOON });
+        same(await seriousFaults(page), [], "axe on the sign-in page");
+      },
+      { key },
+    );
+  },
+
   async views_without_data_say_what_to_do() {
     await signedIn(
       async (page) => {
@@ -204,7 +226,7 @@ const tests = {
         { colorScheme },
       );
     }
-    await server.api("DELETE", `/pipelines/runs/${run}`, { reason: "the test is over" });
+    await cancelled(run);
   },
 
   async numbers_equal_their_lists() {
@@ -288,6 +310,7 @@ const tests = {
       async (page) => {
         const exact = /\d{4}-\d\d-\d\dT\d\d:\d\d/;
         const title = (locator) => locator.first().getAttribute("title");
+        await row(page, key).waitFor();
         same(await row(page, key).locator("time").count(), 2, "its age, and its last renewal");
         for (const time of await row(page, key).locator("time").all())
           check(exact.test(await title(time)), "a time of the row");
@@ -297,6 +320,33 @@ const tests = {
         check(exact.test(await title(page.locator(".facts time"))), "the view of a key");
       },
       { hash: "/locks?prefix=hover" },
+    );
+  },
+
+  async contrary_lock_orders_are_red_with_both_places() {
+    const lock = (key, holder, place) =>
+      server.post("/locks/acquire", { key, holder, place, ttl_ms: 600_000 });
+    await lock("account:1", "pay", "pay.c:10");
+    await lock("ledger:1", "pay", "pay.c:20");
+    await lock("ledger:2", "refund", "refund.c:30");
+    await lock("account:2", "refund", "refund.c:40");
+    await signedIn(
+      async (page) => {
+        same(await page.locator(".graph-edge.bad").count(), 2, "red edges");
+        same(await page.locator(".graph-node.bad").count(), 2, "red classes");
+        for (const [held, ...places] of [
+          ["account", "pay.c:10", "pay.c:20"],
+          ["ledger", "refund.c:30", "refund.c:40"],
+        ]) {
+          const cells = await row(page, places[0]).locator("td").allInnerTexts();
+          same([cells[0], cells[1], cells[3], cells[4]], [held, ...places, "can deadlock"], "a row");
+        }
+        same(await seriousFaults(page), [], "axe on the graph");
+        await go(page, "/");
+        await page.getByText("account, ledger are taken in contrary orders").click();
+        await page.getByRole("heading", { name: "Lock order" }).waitFor();
+      },
+      { hash: "/order" },
     );
   },
 
@@ -466,24 +516,57 @@ const tests = {
       error: SCRIPT,
       log: SCRIPT,
     });
+    const waiting = server
+      .post("/locks/acquire", { key: SCRIPT, holder: `w${SCRIPT}`, wait_ms: 60_000 * SLOW })
+      .catch(() => undefined);
+    await acquire(`${SCRIPT}:inner`, { holder: SCRIPT, place: SCRIPT });
+    await server.post("/queues/scripts/pause", { reason: SCRIPT });
+    await server.post("/queues/working/jobs", { payload: SCRIPT, unique_key: SCRIPT, group: SCRIPT });
+    const { items } = await server.post("/queues/working/claim", { worker: SCRIPT, limit: 1 });
+    await server.post(`/jobs/${items[0].id}/heartbeat`, {
+      token: items[0].token,
+      message: SCRIPT,
+    });
+    const running = await server.post("/runs", { key: "run:staged", holder: "me", ttl_ms: 600_000 });
+    await server.post(`/runs/${running.id}/stage`, {
+      holder: "me",
+      fence: running.fence,
+      stage: SCRIPT,
+    });
+    const joined = await server.post("/pipelines/run/slow", { trigger_by: SCRIPT });
+    await acquire("broken:1");
+    await server.post("/locks/break", { key: "broken:1", reason: SCRIPT, now: true });
+    await server.post("/admin/tenants", { id: "scripts", name: SCRIPT });
     await signedIn(async (page) => {
       const views = [
         "/",
         "/locks",
+        "/locks?tab=waiting",
         `/locks/${encodeURIComponent(SCRIPT)}`,
+        "/order",
         "/runs",
         `/runs/${id}`,
+        `/runs/${running.id}`,
+        `/runs/${joined.pipeline_logging_id}`,
+        "/pipelines/slow",
         "/queues/scripts",
+        "/queues/working",
         `/jobs/${job}`,
+        `/jobs/${items[0].id}`,
+        "/audit",
+        "/keys?tab=tenants",
         `/locks?prefix=${encodeURIComponent(SCRIPT)}`,
       ];
       for (const path of views) {
         await go(page, path);
-        await page.locator("main").getByText("<img src=x").first().waitFor();
+        await page.locator("main").getByText("<img src=x").filter({ visible: true }).first().waitFor();
         same(await page.locator("main img").count(), 0, `images on ${path}`);
         check(!(await page.evaluate(() => window.hurt)), `a script ran on ${path}`);
       }
     });
+    await server.post("/locks/break", { key: SCRIPT, reason: "the test is over", now: true });
+    await cancelled(joined.pipeline_logging_id);
+    await waiting;
   },
 
   async a_duplicate_trigger_joins_the_run() {
