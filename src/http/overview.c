@@ -55,6 +55,9 @@ static void
 name_near_end(struct http_request *r, struct http_near_end *list, size_t *n,
               struct http_near_end one)
 {
+#ifdef IL_MUTANT_near_end_not_named
+    return;
+#endif
     if (list == NULL || *n == NEAR_END_MAX)
         return;
     one.key      = copy(r, one.key);

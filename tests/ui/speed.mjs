@@ -56,7 +56,7 @@ async function listedFast(what, hash, text) {
   });
 }
 
-/** Milliseconds that the threads of the server have run; the clock ticks of /proc miss short ones. */
+/** Milliseconds that the threads of the server have run; clock ticks would miss short ones. */
 function usedMs() {
   const tasks = `/proc/${server.process.pid}/task`;
   const ran = (id) => Number(readFileSync(`${tasks}/${id}/schedstat`, "utf8").split(" ")[0]);
@@ -114,7 +114,7 @@ const tests = {
       const cost = async () => {
         const [before, began, readBefore] = [usedMs(), performance.now(), reads];
         await pause(OPEN_MS);
-        check(reads >= readBefore + OPEN_MS / 2000 - 1, `${what} was read ${reads - readBefore} times`);
+        check(reads > readBefore, `${what} was not read again`);
         return (100 * (usedMs() - before)) / (performance.now() - began);
       };
       await best(`an open page on ${what}`, "%", CPU_PERCENT, cost, 3);

@@ -55,7 +55,7 @@ export function forget(): void {
 }
 
 export interface LiveOptions {
-  /** Milliseconds between reads; 0: only once, and after events. More than 2 s: not after events. */
+  /** Milliseconds between reads. 0: only once, and after events; over 2 s: not after events. */
   every?: number;
   /** False: nothing is read, as for a view that waits for another one's answer. */
   when?: boolean;

@@ -207,7 +207,8 @@ export function Graph({ label, nodes, edges }: GraphProps) {
     const places = ids.flatMap((id) => at.get(id) ?? []);
     return places.length === ids.length ? [{ edge: e, places }] : [];
   });
-  const low = Math.max(...drawn.filter((d) => pointsBack(d.places)).map((d) => lowest(d.places)), 0);
+  const back = drawn.filter((d) => pointsBack(d.places));
+  const low = Math.max(0, ...back.map((d) => lowest(d.places)));
   const height = MARGIN + Math.max(rows + MARGIN - GAP_Y, low);
   return (
     <div class="graph" tabIndex={0} role="group" aria-label={label}>
