@@ -34,11 +34,12 @@ add(struct http_few *few, uint64_t n)
     }
 }
 
-/* Less than a fifth of its TTL is left: holders renew long before. */
+/* Less than a fifth of its TTL is left: holders renew long before. The lock of a classic client of
+ * Redis may have no end. */
 static bool
 is_near_end(int64_t ttl_ms, int64_t remaining_ms)
 {
-    return remaining_ms < ttl_ms / 5;
+    return remaining_ms != IL_FOREVER && remaining_ms < ttl_ms / 5;
 }
 
 static const char *

@@ -16,7 +16,7 @@ import {
   timeAgo,
 } from "../components";
 import { age, duration, plural } from "../format";
-import { TimeLeft } from "../leases";
+import { TimeLeft, waitingTimes } from "../leases";
 import { useLive } from "../live";
 import { href } from "../router";
 import { can } from "../session";
@@ -134,16 +134,7 @@ function WaitersPanel({ waiters }: { waiters: Waiter[] }) {
             { title: "Who", cell: (w) => <Copyable value={w.holder} label="holder" />, grow: true },
             { title: "Mode", cell: (w) => w.mode, wide: true },
             { title: "State", cell: (w) => <Badge state={w.state} />, wide: true },
-            {
-              title: "For",
-              cell: (w) => <Time at={w.queued_at}>{age(w.age_ms)}</Time>,
-              align: "right",
-            },
-            {
-              title: "Gives up",
-              cell: (w) => <Time at={w.gives_up_at} none="never" />,
-              align: "right",
-            },
+            ...waitingTimes,
           ]}
         />
       )}

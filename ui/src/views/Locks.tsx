@@ -12,7 +12,7 @@ import {
   timeAgo,
 } from "../components";
 import { age, number } from "../format";
-import { isNearEnd, TimeLeft } from "../leases";
+import { isNearEnd, TimeLeft, waitingTimes } from "../leases";
 import { type Live, type Page, readPage, useList, useLoad } from "../live";
 import { href, useParam } from "../router";
 import type { Lease, Waiter } from "../types";
@@ -98,16 +98,7 @@ function Waiting() {
         { title: "Key", cell: (w) => w.key, grow: true },
         { title: "Who waits", cell: (w) => <Copyable value={w.holder} label="holder" /> },
         { title: "Mode", cell: (w) => w.mode, wide: true },
-        {
-          title: "For",
-          cell: (w) => <Time at={w.queued_at}>{age(w.age_ms)}</Time>,
-          align: "right",
-        },
-        {
-          title: "Gives up",
-          cell: (w) => <Time at={w.gives_up_at} none="never" />,
-          align: "right",
-        },
+        ...waitingTimes,
       ]}
     />
   );
