@@ -332,6 +332,7 @@ const tests = {
     await lock("account:2", "refund", "refund.c:40");
     await signedIn(
       async (page) => {
+        await row(page, "refund.c:30").waitFor();
         same(await page.locator(".graph-edge.bad").count(), 2, "red edges");
         same(await page.locator(".graph-node.bad").count(), 2, "red classes");
         for (const [held, ...places] of [
