@@ -118,6 +118,23 @@ draw_lines(const char *text, size_t row, size_t first, size_t n_rows, size_t sel
     }
 }
 
+/* Below the header of a table without rows. */
+static void
+draw_no_rows(const struct view *v)
+{
+    static const char *const none[TOP_TAB_COUNT] = {
+        [TOP_OVERVIEW] = "no problems",
+        [TOP_LOCKS]    = "nothing is locked",
+        [TOP_RUNS]     = "no runs: they are recorded with interlock run --record",
+        [TOP_QUEUES]   = "no queues: the first job creates one, with interlock queue push",
+    };
+    const char *text = v->model.filter[0] != '\0' ? "no row matches: / and Escape remove the filter"
+                                                  : none[v->model.tab];
+
+    if (!v->model.lost)
+        top_screen_line(TABLE_ROW + 1, TOP_NORMAL, text, strlen(text));
+}
+
 static void
 draw_table(struct view *v)
 {
@@ -136,8 +153,8 @@ draw_table(struct view *v)
     top_screen_line(TABLE_ROW, TOP_BOLD, text, n);
     if (text[n] == '\n')
         draw_lines(text + n + 1, TABLE_ROW + 1, v->first, rows, v->model.selected);
-    if (v->model.n_rows == 0 && v->model.tab == TOP_OVERVIEW && v->model.filter[0] == '\0')
-        top_screen_line(TABLE_ROW + 1, TOP_NORMAL, "no problems", 11);
+    if (v->model.n_rows == 0)
+        draw_no_rows(v);
 }
 
 static void

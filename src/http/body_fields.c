@@ -165,10 +165,27 @@ static const struct wire_field few[] = {
 };
 static OBJECT(few_object, "Count", struct http_few, few, "A count that ends at 1,000");
 
+#define N struct http_near_end
+static const struct wire_field near_end[] = {
+    FIELD(N, key, TEXT, 0, "the key"),
+    FIELD(N, holder, TEXT, 0, "who holds it"),
+    NAMED(N, "run_id", run, TEXT, 0, "the run that holds it; null: a plain lease"),
+    FIELD(N, ttl_ms, INT64, WIRE_NOT_NULL, "the lease expires this long after a renewal"),
+    FIELD(N, remaining_ms, INT64, WIRE_NOT_NULL, "time until expiry"),
+};
+static OBJECT(near_end_object, "NearEnd", N, near_end, "A lease with little time left");
+#undef N
+
 #define FEW(text, member, help_)                                                             \
     {                                                                                        \
         .name = text, .kind = WIRE_OBJECT, .offset = offsetof(struct http_overview, member), \
         .object = &few_object, .help = help_                                                 \
+    }
+#define NEAR_END(member, help_)                                                                  \
+    {                                                                                            \
+        .name = #member, .kind = WIRE_OBJECTS, .offset = offsetof(struct http_overview, member), \
+        .offset2 = offsetof(struct http_overview, n_##member), .object = &near_end_object,       \
+        .help = help_                                                                            \
     }
 static const struct wire_field overview[] = {
     FEW("locks", locks, "live leases"),
@@ -180,6 +197,8 @@ static const struct wire_field overview[] = {
     FEW("jobs_ready", ready, "jobs due now"),
     FEW("jobs_running", running, "jobs claimed by workers"),
     FEW("jobs_dead", dead, "jobs that failed for good"),
+    NEAR_END(leases_near_end, "the first of the leases that locks_expiring counts, at most 20"),
+    NEAR_END(runs_near_end, "runs whose lease has less than a fifth of its TTL left, likewise"),
 };
 OBJECT(http_out_overview, "Overview", struct http_overview, overview,
        "How much the tenant has of everything, within the prefix of the key");

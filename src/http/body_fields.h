@@ -135,9 +135,16 @@ struct http_few {
     uint64_t n;
     uint32_t is;
 };
+/* A lease, or that of a run, which was not renewed as it should have been. */
+struct http_near_end {
+    const char *key, *holder, *run;
+    int64_t     ttl_ms, remaining_ms;
+};
 struct http_overview {
-    struct http_few locks, expiring, waiters, runs, queues;
-    struct http_few scheduled, ready, running, dead; /* jobs */
+    struct http_few       locks, expiring, waiters, runs, queues;
+    struct http_few       scheduled, ready, running, dead; /* jobs */
+    struct http_near_end *leases_near_end, *runs_near_end;
+    size_t                n_leases_near_end, n_runs_near_end;
 };
 
 /* An idempotency key. */

@@ -1,10 +1,11 @@
 /*
- * overview.c: GET /overview: how much the tenant has of everything. Lists are counted up to
- * COUNT_MAX, so that the cost is bounded however many locks there are.
+ * overview.c: GET /overview: how much the tenant has of everything, and what is near its end. Lists
+ * are counted up to COUNT_MAX, so that the cost is bounded however many locks there are.
  */
 #include "http/handler.h"
 
 #define COUNT_MAX 1000
+#define NEAR_END_MAX 20 /* leases that are named, and as many runs */
 #define PAGES_MAX 20 /* of one listing: a page may be short, or even empty, and have a next one */
 
 enum kind {
@@ -33,11 +34,70 @@ add(struct http_few *few, uint64_t n)
     }
 }
 
-/* Less than a fifth of its TTL is left: holders renew long before. */
+/* Less than a fifth of its TTL is left: holders renew long before. The lock of a classic client of
+ * Redis may have no end. */
 static bool
-is_expiring(const il_lease_info *l)
+is_near_end(int64_t ttl_ms, int64_t remaining_ms)
 {
-    return l->state == IL_LEASE_HELD && l->remaining_ms < l->ttl_ms / 5;
+    return remaining_ms != IL_FOREVER && remaining_ms < ttl_ms / 5;
+}
+
+static const char *
+copy(struct http_request *r, const char *text)
+{
+    size_t n   = strlen(text) + 1;
+    char  *ret = http_alloc(r, n);
+
+    return ret != NULL ? memcpy(ret, text, n) : "";
+}
+
+/* The texts are of an op that is released before the answer is written. */
+static void
+name_near_end(struct http_request *r, struct http_near_end *list, size_t *n,
+              struct http_near_end one)
+{
+#ifdef IL_MUTANT_near_end_not_named
+    return;
+#endif
+    if (list == NULL || *n == NEAR_END_MAX)
+        return;
+    one.key      = copy(r, one.key);
+    one.holder   = copy(r, one.holder);
+    one.run      = one.run != NULL ? copy(r, one.run) : NULL;
+    list[(*n)++] = one;
+}
+
+static void
+take_leases(struct http_request *r, struct http_overview *o, const il_op *op)
+{
+    add(&o->locks, op->out.n_items);
+    for (size_t i = 0; i < op->out.n_items; i++) {
+        const il_lease_info *l = &op->out.items[i];
+        if (l->state != IL_LEASE_HELD || !is_near_end(l->ttl_ms, l->remaining_ms))
+            continue;
+        add(&o->expiring, 1);
+        name_near_end(r, o->leases_near_end, &o->n_leases_near_end,
+                      (struct http_near_end){ .key          = l->key,
+                                              .holder       = l->holder,
+                                              .ttl_ms       = l->ttl_ms,
+                                              .remaining_ms = l->remaining_ms });
+    }
+}
+
+static void
+take_runs(struct http_request *r, struct http_overview *o, const il_op *op)
+{
+    add(&o->runs, op->out.n_runs);
+    for (size_t i = 0; i < op->out.n_runs; i++) {
+        const il_run_info *run = &op->out.runs[i];
+        if (is_near_end(run->ttl_ms, run->remaining_ms))
+            name_near_end(r, o->runs_near_end, &o->n_runs_near_end,
+                          (struct http_near_end){ .key          = run->key,
+                                                  .holder       = run->holder,
+                                                  .run          = run->id,
+                                                  .ttl_ms       = run->ttl_ms,
+                                                  .remaining_ms = run->remaining_ms });
+    }
 }
 
 static void
@@ -55,19 +115,17 @@ take_queues(struct http_overview *o, const il_op *op)
 
 /* Returns the count that decides whether another page is read. */
 static struct http_few *
-take(struct http_overview *o, enum kind kind, const il_op *op)
+take(struct http_request *r, struct http_overview *o, enum kind kind, const il_op *op)
 {
     switch (kind) {
     case LOCKS:
-        add(&o->locks, op->out.n_items);
-        for (size_t i = 0; i < op->out.n_items; i++)
-            add(&o->expiring, is_expiring(&op->out.items[i]));
+        take_leases(r, o, op);
         return &o->locks;
     case WAITERS:
         add(&o->waiters, op->out.n_items);
         return &o->waiters;
     case RUNS:
-        add(&o->runs, op->out.n_runs);
+        take_runs(r, o, op);
         return &o->runs;
     case QUEUES:
     case KINDS:
@@ -84,7 +142,7 @@ turn_pages(struct http_request *r, struct asking *a)
     size_t n = 0;
 
     for (size_t i = 0; i < a->n; i++) {
-        struct http_few *few    = take(&a->shown, a->kinds[i], &a->ops[i]);
+        struct http_few *few    = take(r, &a->shown, a->kinds[i], &a->ops[i]);
         const char      *next   = a->ops[i].out.next;
         bool             more   = next != NULL && few->n < COUNT_MAX && a->n_pages < PAGES_MAX;
         char            *cursor = more ? http_alloc(r, strlen(next) + 1) : NULL;
@@ -153,7 +211,11 @@ http_overview_get(struct http_request *r)
         http_fail_nomem(r);
         return;
     }
-    *a = (struct asking){ .n = KINDS };
+    *a = (struct asking){
+        .n                     = KINDS,
+        .shown.leases_near_end = http_alloc(r, NEAR_END_MAX * sizeof(struct http_near_end)),
+        .shown.runs_near_end   = http_alloc(r, NEAR_END_MAX * sizeof(struct http_near_end)),
+    };
     for (size_t i = 0; i < KINDS; i++) {
         a->kinds[i] = (enum kind)i;
         a->ops[i]   = (il_op){ .type    = rows[i].type,

@@ -50,6 +50,8 @@ keys /
 keys -l bert
 sees "a filter" lacks "anna"
 sees "... is shown" shows "1 match bert"
+keys -l x
+sees "... that nothing matches says so" shows "no row matches"
 keys Enter
 keys /
 keys Escape
@@ -67,8 +69,13 @@ tm resize-window -t top -x 60 -y 10
 sees "a smaller window" shows "q quit"
 sees "... still has the rows" shows "bert"
 tm resize-window -t top -x 100 -y 24
+for size in 20x3 8x2 3x1 100x24; do
+    tm resize-window -t top -x "${size%x*}" -y "${size#*x}"
+done
+sees "tiny ones in between do no harm" shows "sorted by HOLDER"
 keys 3
 sees "runs" shows "[3 runs]"
+sees "... of which there are none" shows "no runs: they are recorded with"
 keys 4
 sees "queues" shows "mails"
 keys b

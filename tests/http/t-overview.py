@@ -24,6 +24,7 @@ def test_counts():
             c.post("/api/v1/queues/mail/jobs", {"payload": "x"}).expect(201)
             c.post("/api/v1/queues/mail/jobs", {"payload": "x", "delay_ms": 600000}).expect(201)
             seen = overview(c)
+            assert (seen.pop("leases_near_end"), seen.pop("runs_near_end")) == ([], []), seen
             assert not any(v["more"] for v in seen.values()), seen
             assert seen["locks"]["n"] == len(c.get("/api/v1/locks").json["items"]) == 4, seen
             assert (seen["runs"]["n"], seen["queues"]["n"], seen["waiters"]["n"]) == (1, 1, 0), seen
@@ -41,6 +42,39 @@ def test_expiring():
         acquire(s, ["near"], ttl_ms=8000)
         assert overview(s)["locks_expiring"]["n"] == 0
         lib.eventually(lambda: overview(s)["locks_expiring"]["n"] == 1, seconds=15, what="the end of its TTL", pause=0.1)
+
+
+def near_end_of(store):
+    def named(answer):
+        return [x["key"] for x in answer["leases_near_end"]], [x["key"] for x in answer["runs_near_end"]]
+
+    with lib.Server(store=store) as s:
+        acquire(s, [f"a:{i}" for i in range(120)])
+        run = s.post("/api/v1/runs", {"key": "r", "holder": "w", "ttl_ms": 20000, "by": "me"}).expect(201).json
+        acquire(s, ["z:last"], ttl_ms=20000)
+        acquire(s, ["z:other"])
+        for i in range(60):
+            s.post("/api/v1/runs", {"key": f"b:{i}"}).expect(201)
+        seen = lib.eventually(lambda: (lambda o: o if named(o) == (["r", "z:last"], ["r"]) else None)(overview(s)),
+                              seconds=30, what="the end of their TTL", pause=0.1)
+        (near,) = seen["runs_near_end"]
+        assert (near["run_id"], near["holder"], near["ttl_ms"]) == (run["id"], "w", 20000), seen
+        assert 0 <= near["remaining_ms"] < 4000 and seen["locks_expiring"]["n"] == 2, seen
+        assert [x["run_id"] for x in seen["leases_near_end"]] == [None, None], seen
+
+
+def test_near_their_end():
+    """named, however many other locks and newer runs there are"""
+    lib.together(len(STORES), lambda i: near_end_of(STORES[i]))
+
+
+def test_few_are_named():
+    """the first 20; all are counted"""
+    with lib.Server() as s:
+        acquire(s, [f"k:{i:02}" for i in range(30)], ttl_ms=5000)
+        seen = lib.eventually(lambda: (lambda o: o if o["locks_expiring"]["n"] == 30 else None)(overview(s)),
+                              seconds=15, what="the end of their TTL", pause=0.1)
+        assert [x["key"] for x in seen["leases_near_end"]] == [f"k:{i:02}" for i in range(20)], seen
 
 
 def test_more_than_a_thousand():

@@ -58,6 +58,20 @@ def test_ours_blocks_theirs():
         assert classic.release()
 
 
+def test_theirs_without_end():
+    """a classic client's lock without EX is listed, and never near its end"""
+    tenant = "t" + uuid.uuid4().hex[:12]
+    with fleet(tenant) as f:
+        client = f.a.new_client(f.a.key_for(tenant))
+        classic = Classic(tenant, "etl")
+        assert redis("SET", classic.key, classic.value, "NX") == "OK"
+        (lock,) = client.get("/api/v1/locks").expect(200).json["items"]
+        assert (lock["holder"], lock["remaining_ms"]) == (classic.value, None), lock
+        seen = client.get("/api/v1/overview").expect(200).json
+        assert (seen["locks"]["n"], seen["locks_expiring"]["n"], seen["leases_near_end"]) == (1, 0, []), seen
+        assert classic.release()
+
+
 def test_theirs_blocks_ours():
     """a classic client's lock is who runs: its id is told to those who join, 409 to those who do not; its release lets us start"""
     tenant = "t" + uuid.uuid4().hex[:12]

@@ -144,6 +144,17 @@ def test_compressed():
             assert again.body == plain.body and again.headers["Content-Encoding"] is None, accept
 
 
+def test_small():
+    """script and style sheet, compressed, are at most 150 KB"""
+    with lib.Server() as s:
+        html = get_file(s, "/ui/").expect(200).body.decode()
+        names = [name for name in re.findall(r'(?:src|href)="([^"#]+)"', html) if name.endswith((".js", ".css"))]
+        packed = [get_file(s, "/ui/" + name, Accept_Encoding="gzip").expect(200) for name in names]
+        assert all(p.headers["Content-Encoding"] == "gzip" for p in packed)
+        assert names or "-Dui=disabled" in html
+        assert sum(len(p.body) for p in packed) <= 150_000, [len(p.body) for p in packed]
+
+
 def test_not_modified():
     with lib.Server() as s:
         etag = get_file(s, "/ui/").headers["ETag"]

@@ -33,6 +33,11 @@ const CHECKS = `
   description: 'Finds a row: ${SCRIPT}'
   connection: app
   sql: SELECT 7 AS id, '${SCRIPT}' AS owner
+- name: leans
+  description: Finds a row that is only worth a warning
+  severity: warning
+  connection: app
+  sql: SELECT 8 AS id
 - name: holds
   description: Finds nothing
   connection: app
@@ -469,8 +474,13 @@ const tests = {
           before,
         );
         await page.goBack();
+        await row(page, "leans").getByText("broken").waitFor();
         await page.getByLabel("Show").selectOption("problems");
-        same(await page.locator("main [data-row]").count(), 1, "problems");
+        same(await page.locator("main [data-row]").count(), 2, "problems");
+        await go(page, "/");
+        const attention = page.getByRole("region", { name: "Needs attention" });
+        for (const text of ["held: 1 new offender", "leans: 1 new offender"])
+          await attention.getByText(text).waitFor();
       },
       { hash: "/invariants" },
     );

@@ -11,6 +11,7 @@ import {
   seriousFaults,
   Server,
   SLOW,
+  SOON,
   signIn,
   startBrowser,
 } from "./lib.mjs";
@@ -74,6 +75,12 @@ const row = (page, text) => page.locator("main [data-row]").filter({ hasText: te
 const button = (page, name) => page.getByRole("button", { name, exact: true });
 const acquire = (key, more = {}) =>
   server.post("/locks/acquire", { key, holder: `holder of ${key}`, ttl_ms: 600_000, ...more });
+
+/** Cancels a run of a pipeline, and waits until it has ended: the next trigger starts another. */
+async function cancelled(id) {
+  await server.api("DELETE", `/pipelines/runs/${id}`, { reason: "the test is over" });
+  while ((await server.api("GET", `/runs/${id}?wait=5s`)).state === "RUNNING") continue;
+}
 
 /** Pushes a job and lets its only attempt fail. */
 async function deadJob(queue, error) {
@@ -161,6 +168,22 @@ const tests = {
     );
   },
 
+  async session_expires_with_its_key() {
+    const { key } = await server.post("/admin/api-keys", {
+      tenant: "default",
+      name: "for seconds",
+      role: "read",
+      expires_in_ms: 5000 * SLOW,
+    });
+    await signedIn(
+      async (page) => {
+        await page.getByText("Your session has ended").waitFor({ timeout: 5000 * SLOW + SOON });
+        same(await seriousFaults(page), [], "axe on the sign-in page");
+      },
+      { key },
+    );
+  },
+
   async views_without_data_say_what_to_do() {
     await signedIn(
       async (page) => {
@@ -203,7 +226,7 @@ const tests = {
         { colorScheme },
       );
     }
-    await server.api("DELETE", `/pipelines/runs/${run}`, { reason: "the test is over" });
+    await cancelled(run);
   },
 
   async numbers_equal_their_lists() {
@@ -250,6 +273,83 @@ const tests = {
     } finally {
       await mine.close();
     }
+  },
+
+  async problems_come_first_however_much_there_is() {
+    const mine = await new Server().start();
+    try {
+      const batch = (ops) => mine.post("/batch", { ops });
+      const many = [...Array(210).keys()].map((i) => String(i).padStart(3, "0"));
+      await batch(
+        many.map((i) => ({ op: "acquire", key: `a:${i}`, holder: "me", ttl_ms: 600_000 })),
+      );
+      const { id } = await mine.post("/runs", { key: "stuck", holder: "w", ttl_ms: 20_000 });
+      await mine.post("/locks/acquire", { key: "z:last", holder: "w", ttl_ms: 20_000 });
+      await batch(many.map((i) => ({ op: "run_start", key: `b:${i}`, ttl_ms: 600_000 })));
+      await signedIn(
+        async (page) => {
+          const attention = page.getByRole("region", { name: "Needs attention" });
+          const late = { timeout: 20_000 + SOON };
+          await attention.getByText(/^z:last: last renewed 1\d s ago, .* left$/).waitFor(late);
+          const stuck = attention.locator("li").filter({ hasText: "stuck" });
+          await stuck.getByText("Run may be stuck").waitFor();
+          same(await stuck.count(), 1, "a run is told once, not also as its lease");
+          same(await stuck.getByRole("link").getAttribute("href"), `#/runs/${id}`, "the link");
+        },
+        { on: mine },
+      );
+    } finally {
+      await mine.close();
+    }
+  },
+
+  async times_and_cut_texts_are_whole_on_hover() {
+    const key = `hover:${"x".repeat(300)}`;
+    await acquire(key, { holder: "me" });
+    await signedIn(
+      async (page) => {
+        const exact = /\d{4}-\d\d-\d\dT\d\d:\d\d/;
+        const title = (locator) => locator.first().getAttribute("title");
+        await row(page, key).waitFor();
+        same(await row(page, key).locator("time").count(), 2, "its age, and its last renewal");
+        for (const time of await row(page, key).locator("time").all())
+          check(exact.test(await title(time)), "a time of the row");
+        check(exact.test(await title(row(page, key).locator(".bar"))), "the time left");
+        same(await title(row(page, key).locator("td")), key, "the key");
+        await go(page, `/locks/${encodeURIComponent(key)}`);
+        check(exact.test(await title(page.locator(".facts time"))), "the view of a key");
+      },
+      { hash: "/locks?prefix=hover" },
+    );
+  },
+
+  async contrary_lock_orders_are_red_with_both_places() {
+    const lock = (key, holder, place) =>
+      server.post("/locks/acquire", { key, holder, place, ttl_ms: 600_000 });
+    await lock("account:1", "pay", "pay.c:10");
+    await lock("ledger:1", "pay", "pay.c:20");
+    await lock("ledger:2", "refund", "refund.c:30");
+    await lock("account:2", "refund", "refund.c:40");
+    await signedIn(
+      async (page) => {
+        await row(page, "refund.c:30").waitFor();
+        same(await page.locator(".graph-edge.bad").count(), 2, "red edges");
+        same(await page.locator(".graph-node.bad").count(), 2, "red classes");
+        for (const [held, ...places] of [
+          ["account", "pay.c:10", "pay.c:20"],
+          ["ledger", "refund.c:30", "refund.c:40"],
+        ]) {
+          const cells = await row(page, places[0]).locator("td").allInnerTexts();
+          const [first, at, , then, judgement] = cells;
+          same([first, at, then, judgement], [held, ...places, "can deadlock"], "a row");
+        }
+        same(await seriousFaults(page), [], "axe on the graph");
+        await go(page, "/");
+        await page.getByText("account, ledger are taken in contrary orders").click();
+        await page.getByRole("heading", { name: "Lock order" }).waitFor();
+      },
+      { hash: "/order" },
+    );
   },
 
   async breaking_a_lock_is_in_the_audit() {
@@ -395,6 +495,7 @@ const tests = {
         await row(page, "page:00").waitFor();
         await page.getByLabel("Key starts with").fill("page:3");
         await row(page, "page:00").waitFor({ state: "detached" });
+        await row(page, "page:39").waitFor();
         same(await page.locator("main [data-row]").count(), 10, "filtered rows");
         await page.waitForFunction(() => location.hash === "#/locks?prefix=page%3A3");
       },
@@ -418,24 +519,66 @@ const tests = {
       error: SCRIPT,
       log: SCRIPT,
     });
+    const waiting = server
+      .post("/locks/acquire", { key: SCRIPT, holder: `w${SCRIPT}`, wait_ms: 60_000 * SLOW })
+      .catch(() => undefined);
+    await acquire(`${SCRIPT}:inner`, { holder: SCRIPT, place: SCRIPT });
+    await server.post("/queues/scripts/pause", { reason: SCRIPT });
+    await server.post("/queues/working/jobs", {
+      payload: SCRIPT,
+      unique_key: SCRIPT,
+      group: SCRIPT,
+    });
+    const { items } = await server.post("/queues/working/claim", { worker: SCRIPT, limit: 1 });
+    await server.post(`/jobs/${items[0].id}/heartbeat`, {
+      token: items[0].token,
+      message: SCRIPT,
+    });
+    const running = await server.post("/runs", {
+      key: "run:staged",
+      holder: "me",
+      ttl_ms: 600_000,
+    });
+    await server.post(`/runs/${running.id}/stage`, {
+      holder: "me",
+      fence: running.fence,
+      stage: SCRIPT,
+    });
+    const joined = await server.post("/pipelines/run/slow", { trigger_by: SCRIPT });
+    await acquire("broken:1");
+    await server.post("/locks/break", { key: "broken:1", reason: SCRIPT, now: true });
+    await server.post("/admin/tenants", { id: "scripts", name: SCRIPT });
     await signedIn(async (page) => {
       const views = [
         "/",
         "/locks",
+        "/locks?tab=waiting",
         `/locks/${encodeURIComponent(SCRIPT)}`,
+        "/order",
         "/runs",
         `/runs/${id}`,
+        `/runs/${running.id}`,
+        `/runs/${joined.pipeline_logging_id}`,
+        "/pipelines/slow",
         "/queues/scripts",
+        "/queues/working",
         `/jobs/${job}`,
+        `/jobs/${items[0].id}`,
+        "/audit",
+        "/keys?tab=tenants",
         `/locks?prefix=${encodeURIComponent(SCRIPT)}`,
       ];
       for (const path of views) {
         await go(page, path);
-        await page.locator("main").getByText("<img src=x").first().waitFor();
+        const shown = page.locator("main").getByText("<img src=x").filter({ visible: true });
+        await shown.first().waitFor();
         same(await page.locator("main img").count(), 0, `images on ${path}`);
         check(!(await page.evaluate(() => window.hurt)), `a script ran on ${path}`);
       }
     });
+    await server.post("/locks/break", { key: SCRIPT, reason: "the test is over", now: true });
+    await cancelled(joined.pipeline_logging_id);
+    await waiting;
   },
 
   async a_duplicate_trigger_joins_the_run() {
@@ -502,6 +645,18 @@ const tests = {
         await button(page, "Menu").click();
         await page.getByRole("link", { name: "Queues" }).click();
         await page.getByRole("heading", { name: "Queues" }).waitFor();
+        await page.context().setOffline(true);
+        await page.locator(".lost-banner").waitFor();
+        for (const width of [390, 320]) {
+          await page.setViewportSize({ width, height: 700 });
+          same(
+            await page.evaluate(() => document.querySelector(".shell").scrollWidth - innerWidth),
+            0,
+            `pixels that the page is too wide without a connection, on ${width}`,
+          );
+        }
+        await page.context().setOffline(false);
+        await page.locator(".lost-banner").waitFor({ state: "detached" });
       },
       { viewport: { width: 390, height: 844 } },
     );

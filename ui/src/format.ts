@@ -49,12 +49,20 @@ export function duration(ms: number | null | undefined): string {
     : `${whole} ${unit}`;
 }
 
+const MINUTE_MS = 60_000;
+
+/** How long something has lasted: whole seconds, whole minutes after the first one. */
+export function age(ms: number): string {
+  if (ms < 1000) return "0 s";
+  const unit = ms < MINUTE_MS ? 1000 : MINUTE_MS;
+  return duration(Math.trunc(ms / unit) * unit);
+}
+
 /** A time relative to now: "just now", "5 min ago", "in 2 h 10 min". */
 export function relative(at: number, now: number): string {
   const away = at - now;
   if (Math.abs(away) < 1000) return "just now";
-  const whole = duration(Math.trunc(Math.abs(away) / 1000) * 1000);
-  return away < 0 ? `${whole} ago` : `in ${whole}`;
+  return away < 0 ? `${age(-away)} ago` : `in ${age(away)}`;
 }
 
 const exactFormat = new Intl.DateTimeFormat("en-GB", {

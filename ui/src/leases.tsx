@@ -1,6 +1,7 @@
 // How leases are judged and shown: in the lists of locks and runs, and on the overview.
-import { Bar, type Tone } from "./components";
-import { duration } from "./format";
+import { Bar, type Column, Time, timeAgo, type Tone } from "./components";
+import { age, duration, exact } from "./format";
+import type { Waiter } from "./types";
 
 interface Timed {
   remaining_ms: number | null;
@@ -16,6 +17,22 @@ export function TimeLeft({ of, label = "Time left of the lease" }: { of: Timed; 
   const share = of.ttl_ms > 0 ? of.remaining_ms / of.ttl_ms : 0;
   const tone: Tone = isNearEnd(of) ? "bad" : share < 0.4 ? "warn" : "busy";
   return (
-    <Bar share={share} text={duration(Math.max(0, of.remaining_ms))} label={label} tone={tone} />
+    <Bar
+      share={share}
+      text={duration(Math.max(0, of.remaining_ms))}
+      label={label}
+      tone={tone}
+      title={exact(timeAgo(-of.remaining_ms))}
+    />
   );
 }
+
+/** Since when, and until when somebody waits for a key. */
+export const waitingTimes: Column<Waiter>[] = [
+  {
+    title: "For",
+    cell: (w) => <Time at={w.queued_at}>{age(w.age_ms)}</Time>,
+    align: "right",
+  },
+  { title: "Gives up", cell: (w) => <Time at={w.gives_up_at} none="never" />, align: "right" },
+];

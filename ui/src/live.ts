@@ -26,11 +26,17 @@ export interface Page<T> {
 /** Paused by the reader: the views stand still, which helps to read a busy list. */
 export const paused = createStore(false);
 
-const refreshes = new Set<() => void>();
+/** The reads of what is visible, with the milliseconds between them. */
+const refreshes = new Map<() => void, number>();
 
 /** Reads everything visible again; done after each change that the page makes. */
 export function refresh(): void {
-  for (const read of [...refreshes]) read();
+  for (const read of [...refreshes.keys()]) read();
+}
+
+/** What is read seldom is not read more often because much happens. */
+function refreshOften(): void {
+  for (const [read, every] of [...refreshes]) if (every <= EVERY_MS) read();
 }
 
 // The last answers, so that going back shows the view at once.
@@ -49,7 +55,7 @@ export function forget(): void {
 }
 
 export interface LiveOptions {
-  /** Milliseconds between reads; 0: only once, and after events. */
+  /** Milliseconds between reads. 0: only once, and after events; over 2 s: not after events. */
   every?: number;
   /** False: nothing is read, as for a view that waits for another one's answer. */
   when?: boolean;
@@ -115,7 +121,7 @@ export function useLoad<T>(
     };
 
     void read();
-    refreshes.add(read);
+    refreshes.set(read, every);
     document.addEventListener("visibilitychange", shown);
     return () => {
       clearTimeout(timer);
@@ -196,7 +202,7 @@ function eventsRefresh(): () => void {
     timer = window.setTimeout(() => {
       timer = 0;
       last = Date.now();
-      refresh();
+      refreshOften();
     }, wait);
   };
 }

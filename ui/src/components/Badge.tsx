@@ -21,6 +21,7 @@ const TONES: Record<string, Tone> = {
   released: "idle",
   ok: "ok",
   error: "bad",
+  dead: "bad",
   warning: "warn",
   info: "idle",
   paused: "warn",

@@ -8,12 +8,14 @@ interface BarProps {
   /** What the bar measures, for screen readers. */
   label: string;
   tone?: Tone;
+  /** Shown on hover. */
+  title?: string | undefined;
 }
 
-export function Bar({ share, text, label, tone = "busy" }: BarProps) {
+export function Bar({ share, text, label, tone = "busy", title }: BarProps) {
   const percent = Math.round(100 * Math.min(1, Math.max(0, share)));
   return (
-    <span class="bar">
+    <span class="bar" title={title}>
       <span
         class={`bar-track ${tone}`}
         role="meter"

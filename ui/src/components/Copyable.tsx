@@ -18,6 +18,15 @@ async function copy(text: string): Promise<void> {
   if (!done) throw new Error("refused");
 }
 
+/** The id of something, cut at its start where there is no room: the ends differ. */
+export function Id({ value }: { value: string }) {
+  return (
+    <span class="id mono" title={value}>
+      <bdi>{value}</bdi>
+    </span>
+  );
+}
+
 interface CopyableProps {
   value: string;
   /** Shown instead of the value, as a link or a shortened id. */

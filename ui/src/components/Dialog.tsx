@@ -85,7 +85,7 @@ function Asking({ question }: { question: Question }) {
         )}
         <div class="dialog-buttons">
           <button type="button" onClick={() => dialog.current?.close()}>
-            Keep as is
+            {question.danger ? "Keep as is" : "Cancel"}
           </button>
           <button type="submit" class={question.danger ? "danger" : "primary"} disabled={busy}>
             {question.label}

@@ -136,10 +136,23 @@ interface Place {
 
 const middle = (p: Place): number => p.y + p.height / 2;
 
+const endsOf = (places: Place[]): [Place, Place] => [places[0]!, places[places.length - 1]!];
+
+function pointsBack(places: Place[]): boolean {
+  const [a, b] = endsOf(places);
+  return b.x <= a.x + WIDTH;
+}
+
+/** Where the handles of the curve are that goes around below. */
+function lowest(places: Place[]): number {
+  const [a, b] = endsOf(places);
+  return Math.max(a.y, b.y) + HEIGHT + 26;
+}
+
 /** The path of an edge through these places; one that points back goes around below. */
 function path(places: Place[]): string {
-  const [a, b] = [places[0]!, places[places.length - 1]!];
-  if (b.x > a.x + WIDTH) {
+  const [a, b] = endsOf(places);
+  if (!pointsBack(places)) {
     const curves = places.slice(1).map((to, i) => {
       const from = places[i]!;
       const [x1, x2, bend] = [from.x + WIDTH, to === b ? to.x - 2 : to.x, GAP_X / 2];
@@ -148,7 +161,7 @@ function path(places: Place[]): string {
     return `M${a.x + WIDTH} ${middle(a)} ${curves.join(" ")}`;
   }
   const [fromX, toX] = [a.x + WIDTH / 2, b.x + WIDTH / 2];
-  const low = Math.max(a.y, b.y) + HEIGHT + 26;
+  const low = lowest(places);
   return `M${fromX} ${a.y + HEIGHT} C${fromX} ${low} ${toX} ${low} ${toX} ${b.y + HEIGHT + 3}`;
 }
 
@@ -189,7 +202,14 @@ export function Graph({ label, nodes, edges }: GraphProps) {
     }
   });
   const width = 2 * MARGIN + layers.length * (WIDTH + GAP_X) - GAP_X;
-  const height = 2 * MARGIN + rows + 20;
+  const drawn = edges.flatMap((e) => {
+    const ids = [e.from, ...(passes.via.get(edgeKey(e.from, e.to)) ?? []), e.to];
+    const places = ids.flatMap((id) => at.get(id) ?? []);
+    return places.length === ids.length ? [{ edge: e, places }] : [];
+  });
+  const back = drawn.filter((d) => pointsBack(d.places));
+  const low = Math.max(0, ...back.map((d) => lowest(d.places)));
+  const height = MARGIN + Math.max(rows + MARGIN - GAP_Y, low);
   return (
     <div class="graph" tabIndex={0} role="group" aria-label={label}>
       <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height}>
@@ -210,22 +230,18 @@ export function Graph({ label, nodes, edges }: GraphProps) {
             </marker>
           ))}
         </defs>
-        {edges.map((e) => {
-          const ids = [e.from, ...(passes.via.get(edgeKey(e.from, e.to)) ?? []), e.to];
-          const places = ids.flatMap((id) => at.get(id) ?? []);
+        {drawn.map(({ edge: e, places }) => {
           const tone = e.tone ?? "idle";
           const arrow = tone === "bad" || tone === "busy" ? tone : "idle";
           return (
-            places.length === ids.length && (
-              <path
-                key={edgeKey(e.from, e.to)}
-                class={`graph-edge ${tone}`}
-                d={path(places)}
-                marker-end={`url(#arrow-${arrow})`}
-              >
-                <title>{e.title ?? `${e.from} → ${e.to}`}</title>
-              </path>
-            )
+            <path
+              key={edgeKey(e.from, e.to)}
+              class={`graph-edge ${tone}`}
+              d={path(places)}
+              marker-end={`url(#arrow-${arrow})`}
+            >
+              <title>{e.title ?? `${e.from} → ${e.to}`}</title>
+            </path>
           );
         })}
         {nodes.map((n) => {

@@ -70,6 +70,10 @@ function Head<T>({ column }: { column: Column<T> }) {
 const cellClass = <T,>(c: Column<T>): string =>
   [c.align === "right" && "right", c.wide && "wide", c.grow && "grow"].filter(Boolean).join(" ");
 
+/** On hover, a text is shown in full, which may be cut by its cell. */
+const whole = (cell: ComponentChildren): string | undefined =>
+  typeof cell === "string" && cell !== "" ? cell : undefined;
+
 export function Table<T>({ label, columns, rows, rowKey, rowHref, rowTone }: TableProps<T>) {
   return (
     <div class="table-box" tabIndex={rowHref ? -1 : 0} role="group" aria-label={label}>
@@ -84,6 +88,7 @@ export function Table<T>({ label, columns, rows, rowKey, rowHref, rowTone }: Tab
         <tbody>
           {rows.map((row) => {
             const to = rowHref?.(row);
+            const cells = columns.map((c) => c.cell(row));
             return (
               <tr
                 key={rowKey(row)}
@@ -93,13 +98,13 @@ export function Table<T>({ label, columns, rows, rowKey, rowHref, rowTone }: Tab
                 onClick={to === undefined ? undefined : (e) => follow(e, to)}
               >
                 {columns.map((c, i) => (
-                  <td key={c.title} class={cellClass(c)}>
+                  <td key={c.title} class={cellClass(c)} title={whole(cells[i])}>
                     {i === 0 && to !== undefined ? (
                       <a class="row-link" href={to}>
-                        {c.cell(row)}
+                        {cells[i]}
                       </a>
                     ) : (
-                      c.cell(row)
+                      cells[i]
                     )}
                   </td>
                 ))}

@@ -3,12 +3,24 @@ import { clockSkew } from "../api";
 import { exact, relative } from "../format";
 import { useNow } from "../live";
 
-export function Time({ at, none = "–" }: { at: string | null | undefined; none?: string }) {
+interface TimeProps {
+  at: string | null | undefined;
+  /** Shown if there is no time. */
+  none?: string;
+  /** Shown instead of the relative time. */
+  children?: string;
+}
+
+export function Time({ at, none = "–", children }: TimeProps) {
   const now = useNow();
-  if (!at) return <span class="muted">{none}</span>;
+  if (!at) return <span class="muted">{children ?? none}</span>;
   return (
     <time dateTime={at} title={exact(at)}>
-      {relative(Date.parse(at), now + clockSkew)}
+      {children ?? relative(Date.parse(at), now + clockSkew)}
     </time>
   );
 }
+
+/** The time that was this long ago (or will be, if it is negative), as the server tells some. */
+export const timeAgo = (ms: number): string =>
+  new Date(Date.now() + clockSkew - ms).toISOString();

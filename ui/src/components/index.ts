@@ -1,7 +1,7 @@
 export { Badge, type Tone, toneOf } from "./Badge";
 export { Bar } from "./Bar";
 export { Chart, type Series } from "./Chart";
-export { Copyable } from "./Copyable";
+export { Copyable, Id } from "./Copyable";
 export { confirm, type Question } from "./Dialog";
 export { Command, Empty } from "./Empty";
 export { ErrorBox } from "./ErrorBox";
@@ -14,5 +14,5 @@ export { Output } from "./Output";
 export { Facts, Head, Panel } from "./Panel";
 export { type Column, List, Pager, Table } from "./Table";
 export { type Tab, Tabs } from "./Tabs";
-export { Time } from "./Time";
+export { Time, timeAgo } from "./Time";
 export { type Span, Timeline, type TimelineRow } from "./Timeline";

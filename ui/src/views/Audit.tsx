@@ -1,11 +1,10 @@
 // The audit log: who did what to what, and why; newest first.
 import { useState } from "preact/hooks";
 import { Badge, Copyable, Empty, Filter, Head, Json, List, Panel, Time } from "../components";
-import { shortId } from "../format";
-import { type Page, useList, useLive } from "../live";
+import { useList } from "../live";
 import { href, useParam } from "../router";
 import { can } from "../session";
-import { isId } from "./pipeline_types";
+import { useKeyNames, Who } from "./Who";
 
 interface Act {
   seq: number;
@@ -48,16 +47,6 @@ function Details({ act: a, onClose }: { act: Act; onClose: () => void }) {
   );
 }
 
-/** The names of the keys by id, for those who may list them. */
-function useKeyNames(): Map<string, string> {
-  const { data } = useLive<Page<{ id: string; name: string | null }>>(
-    "/admin/api-keys",
-    { limit: 1000 },
-    { every: 30_000, when: can("admin", "admin:key_list") },
-  );
-  return new Map(data?.items.flatMap((k) => (k.name ? [[k.id, k.name]] : [])));
-}
-
 export function Audit() {
   const names = useKeyNames();
   const [act] = useParam("act");
@@ -88,11 +77,7 @@ export function Audit() {
           { title: "When", cell: (a) => <Time at={a.at} /> },
           {
             title: "Who",
-            cell: (a) => (
-              <Copyable value={a.who} label="who" mono={false}>
-                {names.get(a.who) ?? (isId(a.who) ? shortId(a.who) : a.who)}
-              </Copyable>
-            ),
+            cell: (a) => <Who who={a.who} names={names} />,
             wide: true,
           },
           {

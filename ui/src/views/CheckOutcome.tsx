@@ -1,9 +1,12 @@
-// The outcome of an invariant, and running invariants now: shared by the list and the single view.
+// Reading invariants, the outcome of one, and running them now: shared by the list, the single view
+// and the overview.
 import { useState } from "preact/hooks";
 import { act } from "../act";
+import { get } from "../api";
 import { Badge, type Tone } from "../components";
 import { plural } from "../format";
 import { type Page, useLive } from "../live";
+import { queryString } from "../router";
 import type { Check, CheckResult, ChecksStarted } from "./check_types";
 
 const TONES: Record<CheckResult["outcome"], Tone> = {
@@ -61,6 +64,26 @@ export function urgency(check: Check): number {
   if (!last) return 4;
   if (last.outcome === "broken") return last.severity === "error" ? 1 : 2;
   return last.outcome === "error" ? 3 : 5;
+}
+
+export const isProblem = (check: Check): boolean => urgency(check) < 4;
+
+const PAGE = 100;
+const PAGES_MAX = 5;
+
+/** All invariants: the server has them by name, the page shows the broken ones first. */
+export async function readChecks(signal: AbortSignal): Promise<Page<Check>> {
+  const all: Page<Check> = { items: [], next: null };
+  for (let pages = 0; pages < PAGES_MAX; pages++) {
+    const page = await get<Page<Check>>(
+      `/checks${queryString({ limit: PAGE, cursor: all.next })}`,
+      signal,
+    );
+    all.items.push(...page.items);
+    all.next = page.next;
+    if (page.next === null) break;
+  }
+  return all;
 }
 
 interface LiveRun {

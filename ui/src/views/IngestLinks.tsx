@@ -88,8 +88,8 @@ export function IngestLinks() {
       rowTone={(l) => (l.state === "conflict" ? "warn" : undefined)}
       empty={
         <Empty title={state ? "No such link" : "No links yet"}>
-          Drivers are matched with users while their events are ingested. Add users with `interlock
-          ingest users import`.
+          Drivers are matched with users while their events are ingested. Add users with{" "}
+          <code>interlock ingest users import</code>.
         </Empty>
       }
       columns={[

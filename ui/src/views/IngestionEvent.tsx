@@ -127,7 +127,7 @@ function Races({ event }: { event: EventFull }) {
               title: "Laps",
               cell: (r) => (r.has_laps ? "yes" : <span class="muted">none</span>),
             },
-            { title: "Completed", cell: (r) => r.completed_at, wide: true },
+            { title: "Completed", cell: (r) => r.completed_at?.replace("T", " "), wide: true },
           ]}
         />
       )}

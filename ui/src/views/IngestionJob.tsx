@@ -3,7 +3,6 @@ import {
   Badge,
   Bar,
   confirm,
-  Copyable,
   ErrorBox,
   Facts,
   Head,
@@ -22,6 +21,7 @@ import type { ViewProps } from ".";
 import { outcomeText, Progress } from "./IngestJob";
 import type { Ingestion, Stage } from "./ingest_types";
 import { isLive } from "./pipeline_types";
+import { useKeyNames, Who } from "./Who";
 
 const KINDS: Record<string, string> = {
   event: "One event",
@@ -119,6 +119,7 @@ function Timeline({ stages }: { stages: Stage[] }) {
 }
 
 function JobFacts({ job }: { job: Ingestion }) {
+  const names = useKeyNames();
   return (
     <Facts
       of={[
@@ -150,7 +151,7 @@ function JobFacts({ job }: { job: Ingestion }) {
         ["Started through", job.trigger_type],
         [
           "Started by",
-          job.trigger_by && <Copyable value={job.trigger_by} label="who started it" mono={false} />,
+          job.trigger_by && <Who who={job.trigger_by} names={names} />,
         ],
         [
           "Run",

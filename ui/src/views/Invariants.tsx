@@ -1,5 +1,4 @@
 // All invariants of the tenant, the broken ones first.
-import { get } from "../api";
 import {
   Badge,
   Command,
@@ -13,35 +12,24 @@ import {
   Time,
 } from "../components";
 import { duration, plural } from "../format";
-import { type Page, useLoad } from "../live";
-import { href, queryString, useParam } from "../router";
+import { useLoad } from "../live";
+import { href, useParam } from "../router";
 import { can } from "../session";
 import type { Check } from "./check_types";
-import { found, Outcome, RunNow, urgency, useChecking } from "./CheckOutcome";
+import {
+  found,
+  isProblem,
+  Outcome,
+  readChecks,
+  RunNow,
+  urgency,
+  useChecking,
+} from "./CheckOutcome";
 
-const PAGE = 100;
-const PAGES_MAX = 5;
 const SHOW = [
   { value: "", title: "all" },
   { value: "problems", title: "problems" },
 ];
-
-/** All invariants: the server has them by name, the page shows the broken ones first. */
-async function readChecks(signal: AbortSignal): Promise<Page<Check>> {
-  const all: Page<Check> = { items: [], next: null };
-  for (let pages = 0; pages < PAGES_MAX; pages++) {
-    const page = await get<Page<Check>>(
-      `/checks${queryString({ limit: PAGE, cursor: all.next })}`,
-      signal,
-    );
-    all.items.push(...page.items);
-    all.next = page.next;
-    if (page.next === null) break;
-  }
-  return all;
-}
-
-const isProblem = (c: Check): boolean => urgency(c) < 4;
 
 function wanted(checks: Check[], show: string, text: string): Check[] {
   const lower = text.toLowerCase();

@@ -12,9 +12,10 @@ import {
   Loading,
   Panel,
   Time,
+  timeAgo,
 } from "../components";
-import { bytes, duration, number } from "../format";
-import { jobPath, retry } from "../jobs";
+import { bytes, number } from "../format";
+import { jobPath, jobState, retry } from "../jobs";
 import { useLive } from "../live";
 import { href } from "../router";
 import { can } from "../session";
@@ -72,7 +73,7 @@ function About({ job }: { job: JobInfo }) {
     <Panel title="About">
       <Facts
         of={[
-          ["State", <Badge state={job.state} />],
+          ["State", <Badge state={jobState(job)} />],
           ["Attempt", `${number(job.attempt)} of ${number(job.max_attempts)}`],
           [
             "Progress",
@@ -88,7 +89,7 @@ function About({ job }: { job: JobInfo }) {
           ["Last started", <Time at={job.started_at} none="not yet" />],
           ["Ended", job.completed_at !== null && <Time at={job.completed_at} />],
           ["Worker", job.worker !== null && <Copyable value={job.worker} label="worker" />],
-          ["Claim ends in", job.state === "RUNNING" && duration(job.remaining_ms)],
+          ["Claim ends", job.state === "RUNNING" && <Time at={timeAgo(-job.remaining_ms)} />],
           ["Priority", job.priority !== 0 && number(job.priority)],
           ["Group", job.group],
           [

@@ -13,9 +13,10 @@ import {
   Panel,
   Table,
   Time,
+  timeAgo,
 } from "../components";
-import { duration, plural } from "../format";
-import { TimeLeft } from "../leases";
+import { age, duration, plural } from "../format";
+import { TimeLeft, waitingTimes } from "../leases";
 import { useLive } from "../live";
 import { href } from "../router";
 import { can } from "../session";
@@ -66,7 +67,7 @@ function Sentence({ why }: { why: Why }) {
   return (
     <p>
       Held by <b class="mono">{first.holder}</b>
-      {more > 0 && ` and ${plural(more, "other")}`} for {duration(first.age_ms)}
+      {more > 0 && ` and ${plural(more, "other")}`} for {age(first.age_ms)}
       {first.place !== "" && (
         <>
           , taken at <code>{first.place}</code>
@@ -99,7 +100,7 @@ function LeasePanel({ lease }: { lease: Lease }) {
           ["State", <Badge state={lease.state} />],
           ["Time left", <TimeLeft of={lease} />],
           ["Taken", <Time at={lease.acquired_at} />],
-          ["Renewed", `${duration(lease.renewed_ms)} ago`],
+          ["Renewed", <Time at={timeAgo(lease.renewed_ms)} />],
           ["Expires", <Time at={lease.expires_at} />],
           ["TTL", duration(lease.ttl_ms)],
           ["Fence", <Copyable value={String(lease.fence)} label="fence" />],
@@ -133,8 +134,7 @@ function WaitersPanel({ waiters }: { waiters: Waiter[] }) {
             { title: "Who", cell: (w) => <Copyable value={w.holder} label="holder" />, grow: true },
             { title: "Mode", cell: (w) => w.mode, wide: true },
             { title: "State", cell: (w) => <Badge state={w.state} />, wide: true },
-            { title: "For", cell: (w) => duration(w.age_ms), align: "right" },
-            { title: "Gives up in", cell: (w) => duration(w.remaining_ms), align: "right" },
+            ...waitingTimes,
           ]}
         />
       )}

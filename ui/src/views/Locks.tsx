@@ -1,7 +1,18 @@
 // Locks: who holds what, for how long, and who waits.
-import { Badge, Check, Copyable, Empty, Filter, Head, List, Tabs } from "../components";
-import { duration, number } from "../format";
-import { isNearEnd, TimeLeft } from "../leases";
+import {
+  Badge,
+  Check,
+  Copyable,
+  Empty,
+  Filter,
+  Head,
+  List,
+  Tabs,
+  Time,
+  timeAgo,
+} from "../components";
+import { age, number } from "../format";
+import { isNearEnd, TimeLeft, waitingTimes } from "../leases";
 import { type Live, type Page, readPage, useList, useLoad } from "../live";
 import { href, useParam } from "../router";
 import type { Lease, Waiter } from "../types";
@@ -50,10 +61,15 @@ function Leases() {
           title: "State",
           cell: (l) => <Badge state={l.mode === "exclusive" ? l.state : `${l.state} ${l.mode}`} />,
         },
-        { title: "Age", cell: (l) => duration(l.age_ms), align: "right", wide: true },
+        {
+          title: "Age",
+          cell: (l) => <Time at={l.acquired_at}>{age(l.age_ms)}</Time>,
+          align: "right",
+          wide: true,
+        },
         {
           title: "Renewed",
-          cell: (l) => `${duration(l.renewed_ms)} ago`,
+          cell: (l) => <Time at={timeAgo(l.renewed_ms)} />,
           align: "right",
           wide: true,
         },
@@ -82,8 +98,7 @@ function Waiting() {
         { title: "Key", cell: (w) => w.key, grow: true },
         { title: "Who waits", cell: (w) => <Copyable value={w.holder} label="holder" /> },
         { title: "Mode", cell: (w) => w.mode, wide: true },
-        { title: "For", cell: (w) => duration(w.age_ms), align: "right" },
-        { title: "Gives up in", cell: (w) => duration(w.remaining_ms), align: "right" },
+        ...waitingTimes,
       ]}
     />
   );

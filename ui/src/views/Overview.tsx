@@ -1,11 +1,22 @@
 // The overview: what needs attention first, then how much there is, then the last hour.
 import type { ComponentChildren } from "preact";
+import type { ApiError } from "../api";
 import { Chart, Empty, ErrorBox, Head, Icon, Loading, Panel, type Series } from "../components";
-import { duration, few, type Few, number, percent, plural } from "../format";
-import { isNearEnd } from "../leases";
-import { type Live, type Page, useLive } from "../live";
+import { age, duration, few, type Few, number, percent, plural } from "../format";
+import { type Live, type Page, useLive, useLoad } from "../live";
 import { href } from "../router";
-import type { Lease, OrderEdge, Queue, Run } from "../types";
+import type { OrderEdge, Queue, Run } from "../types";
+import { found as foundBy, isProblem, readChecks } from "./CheckOutcome";
+import type { Check } from "./check_types";
+
+/** A lease with less than a fifth of its TTL left, which its holder did not renew. */
+interface NearEnd {
+  key: string;
+  holder: string;
+  run_id: string | null;
+  ttl_ms: number;
+  remaining_ms: number;
+}
 
 interface Counts {
   locks: Few;
@@ -17,6 +28,8 @@ interface Counts {
   jobs_ready: Few;
   jobs_running: Few;
   jobs_dead: Few;
+  leases_near_end: NearEnd[];
+  runs_near_end: NearEnd[];
 }
 
 interface Sample {
@@ -36,13 +49,6 @@ interface Sample {
 interface Samples {
   interval_ms: number;
   samples: Sample[];
-}
-
-interface Check {
-  name: string;
-  severity: string;
-  error: string | null;
-  last: { failed: boolean; outcome: string; new: number; error: string | null } | null;
 }
 
 interface PipelineLock {
@@ -66,41 +72,47 @@ const SHOWN = 5; /* of one kind; the rest is counted, with a link to the list */
 
 const ENDED_BADLY = new Set(["FAILED", "TIMEOUT", "INTERRUPTED"]);
 
-function ofLeases(leases: Lease[]): Problem[] {
+const unrenewed = (n: NearEnd): string =>
+  `last renewed ${age(n.ttl_ms - n.remaining_ms)} ago, ${duration(Math.max(0, n.remaining_ms))} left`;
+
+/** A run is told once, not also as the lease that it holds. */
+function ofLeases({ leases_near_end: leases, runs_near_end: runs }: Counts): Problem[] {
+  const told = new Set(runs.map((r) => r.key));
   return leases
-    .filter((l) => l.state === "held" && isNearEnd(l))
+    .filter((l) => !told.has(l.key))
     .map((l) => ({
-      id: `lease ${l.key} ${l.fence}`,
+      id: `lease ${l.key} ${l.holder}`,
       tone: "warn",
       kind: "Lease near its end",
-      text: `${l.key}: ${duration(Math.max(0, l.remaining_ms ?? 0))} left, last renewed ${duration(l.renewed_ms)} ago`,
+      text: `${l.key}: ${unrenewed(l)}`,
       href: href("/locks/:key", { key: l.key }),
     }));
 }
 
-/** Keys whose newest run failed, and runs that hold no live lease any more. */
+function ofStuck({ runs_near_end: runs }: Counts): Problem[] {
+  return runs.map((r) => ({
+    id: `stuck ${r.run_id}`,
+    tone: "bad",
+    kind: "Run may be stuck",
+    text: `${r.key}: ${unrenewed(r)}`,
+    href: href("/runs/:id", { id: r.run_id ?? "" }),
+  }));
+}
+
+/** Keys whose newest run failed. */
 function ofRuns(runs: Run[]): Problem[] {
   const seen = new Set<string>();
   const found: Problem[] = [];
   for (const r of runs) {
     const isNewest = !seen.has(r.key);
     seen.add(r.key);
-    const to = href("/runs/:id", { id: r.id });
-    if (r.state === "RUNNING" && isNearEnd(r)) {
-      found.push({
-        id: r.id,
-        tone: "bad",
-        kind: "Run may be stuck",
-        text: `${r.key}: its lease was not renewed, ${duration(r.remaining_ms)} left`,
-        href: to,
-      });
-    } else if (isNewest && ENDED_BADLY.has(r.state)) {
+    if (isNewest && ENDED_BADLY.has(r.state)) {
       found.push({
         id: r.id,
         tone: "bad",
         kind: `Run ${r.state.toLowerCase()}`,
         text: r.error === null ? r.key : `${r.key}: ${r.error}`,
-        href: to,
+        href: href("/runs/:id", { id: r.id }),
       });
     }
   }
@@ -149,15 +161,16 @@ function ofPipelines(locks: PipelineLock[]): Problem[] {
 }
 
 function ofChecks(checks: Check[]): Problem[] {
-  return checks
-    .filter((c) => c.error !== null || c.last?.failed || c.last?.error)
-    .map((c) => ({
+  return checks.filter(isProblem).map((c) => {
+    const isBroken = c.error === null && c.last?.outcome === "broken";
+    return {
       id: `check ${c.name}`,
       tone: c.severity === "error" ? "bad" : "warn",
-      kind: "Invariant broken",
-      text: `${c.name}: ${c.error ?? c.last?.error ?? plural(c.last?.new ?? 0, "new offender")}`,
+      kind: isBroken ? "Invariant broken" : "Invariant not run",
+      text: `${c.name}: ${c.error ?? (c.last && foundBy(c.last))}`,
       href: href("/invariants/:name", { name: c.name }),
-    }));
+    };
+  });
 }
 
 function ofOrder(edges: OrderEdge[]): Problem[] {
@@ -192,7 +205,7 @@ function shorten(found: Problem[], list: string): Problem[] {
   ];
 }
 
-function Problems({ found, complete }: { found: Problem[]; complete: boolean }) {
+function Attention({ found, complete }: { found: Problem[]; complete: boolean }) {
   return (
     <Panel title={found.length > 0 ? "Needs attention" : "Attention"}>
       {found.length === 0 ? (
@@ -344,39 +357,48 @@ function Charts({ interval_ms, samples }: Samples) {
 const MANY = 200; /* rows that are looked through for problems, of each listing */
 const SELDOM = { every: 10_000 };
 
+interface Problems {
+  found: Problem[];
+  /** Everything was read. */
+  complete: boolean;
+  error: ApiError | undefined;
+}
+
 const rowsOf = <T,>(live: Live<Page<T>>): T[] => live.data?.items ?? [];
 
-function useProblems(): { found: Problem[]; complete: boolean } {
-  const locks = useLive<Page<Lease>>("/locks", { limit: MANY });
+function useProblems(counts: Live<Counts>): Problems {
   const runs = useLive<Page<Run>>("/runs", { limit: MANY });
   const queues = useLive<Page<Queue>>("/queues", { limit: MANY });
   // Not each server has pipelines, checks and a lock order: without them there is nothing to tell.
   const pipelines = useLive<Page<PipelineLock>>("/pipelines/locks", {}, SELDOM);
-  const checks = useLive<Page<Check>>("/checks", {}, SELDOM);
+  const checks = useLoad("checks", readChecks, SELDOM);
   const order = useLive<Page<OrderEdge>>("/locks/order", { limit: 1000 }, SELDOM);
+  const now = counts.data;
   const found = [
+    ...shorten(now ? ofStuck(now) : [], href("/runs", {}, { state: "RUNNING" })),
     ...shorten(ofRuns(rowsOf(runs)), href("/runs", {}, { state: "FAILED,TIMEOUT,INTERRUPTED" })),
     ...shorten(ofQueues(rowsOf(queues)), href("/queues")),
-    ...shorten(ofChecks(rowsOf(checks)), href("/invariants")),
-    ...shorten(ofLeases(rowsOf(locks)), href("/locks", {}, { ending: true })),
+    ...shorten(ofChecks(rowsOf(checks)), href("/invariants", {}, { show: "problems" })),
+    ...shorten(now ? ofLeases(now) : [], href("/locks", {}, { ending: true })),
     ...shorten(ofPipelines(rowsOf(pipelines)), href("/pipelines")),
     ...ofOrder(rowsOf(order)),
   ];
   found.sort((a, b) => Number(a.tone === "warn") - Number(b.tone === "warn"));
-  const complete = [locks, runs, queues].every((l) => l.data !== undefined);
-  return { found, complete };
+  const needed = [counts, runs, queues];
+  const complete = needed.every((l) => l.data !== undefined && l.error === undefined);
+  return { found, complete, error: needed.find((l) => l.error)?.error };
 }
 
 export function Overview() {
   const counts = useLive<Counts>("/overview");
   const hour = useLive<Samples>("/samples", {}, { every: 5000 });
-  const problems = useProblems();
+  const { error, ...problems } = useProblems(counts);
   const samples = hour.data?.samples ?? [];
   return (
     <>
       <Head title="Overview" />
-      <ErrorBox error={counts.error} title="Cannot read the overview" />
-      <Problems {...problems} />
+      <ErrorBox error={error} title="Cannot read the overview" />
+      <Attention {...problems} />
       {counts.loading && <Loading />}
       {counts.data && <Tiles counts={counts.data} samples={samples} />}
       <Panel title="Last hour">

@@ -26,6 +26,7 @@ import {
 } from "./pipeline_types";
 import { StepGraph } from "./StepGraph";
 import { Trigger } from "./Trigger";
+import { useKeyNames, Who } from "./Who";
 import type { ViewProps } from ".";
 
 function PipelineFacts({ pipeline: p }: { pipeline: PipelineFull }) {
@@ -108,6 +109,7 @@ function LastRun({ run }: { run: PipelineRun }) {
 }
 
 function Runs({ pipeline }: { pipeline: string }) {
+  const names = useKeyNames();
   const live = useList<PipelineRun>("/pipelines/runs", { pipeline_id: pipeline }, 20);
   return (
     <Panel title="Runs">
@@ -132,7 +134,11 @@ function Runs({ pipeline }: { pipeline: string }) {
             cell: (r) => <Badge state={r.cancelling ? "cancelling" : r.status} />,
           },
           { title: "Triggered", cell: (r) => <Time at={r.created_at} /> },
-          { title: "By", cell: (r) => r.trigger_by ?? r.trigger_type, wide: true },
+          {
+            title: "By",
+            cell: (r) => <Who who={r.trigger_by ?? r.trigger_type} names={names} />,
+            wide: true,
+          },
           { title: "Joined", cell: (r) => r.joins, align: "right", wide: true },
           { title: "Took", cell: (r) => duration(r.duration_ms), align: "right" },
           { title: "Error", cell: (r) => r.error_message, grow: true, wide: true },

@@ -7,6 +7,7 @@ import {
   ErrorBox,
   Facts,
   Head,
+  Id,
   List,
   Loading,
   Panel,
@@ -17,10 +18,12 @@ import { duration, number, plural } from "../format";
 import { type Page, readPage, useList, useLive } from "../live";
 import { href, useParam } from "../router";
 import { can } from "../session";
-import { retry, jobTone } from "../jobs";
+import { jobState, jobTone, retry } from "../jobs";
 import type { Job, JobState, Queue as QueueInfo } from "../types";
 import type { ViewProps } from "./index";
+import { Who } from "./Who";
 
+const NO_NAMES = new Map<string, string>(); /* workers are not keys */
 const BATCH = 500; /* jobs retried in one request */
 
 const pathOf = (queue: string): string => `/queues/${encodeURIComponent(queue)}`;
@@ -130,11 +133,16 @@ function Jobs({ queue, state }: { queue: string; state: string }) {
         <Empty title="No such jobs">{EMPTY[state] ?? "Jobs in this state appear here."}</Empty>
       }
       columns={[
-        { title: "Job", cell: (j) => <span class="mono">{j.id}</span> },
-        { title: "State", cell: (j) => <Badge state={j.state} /> },
-        { title: "Attempt", cell: (j) => `${j.attempt} of ${j.max_attempts}`, align: "right" },
+        { title: "Job", cell: (j) => <Id value={j.id} /> },
+        { title: "State", cell: (j) => <Badge state={jobState(j)} /> },
+        {
+          title: "Attempt",
+          cell: (j) => `${j.attempt} of ${j.max_attempts}`,
+          align: "right",
+          wide: true,
+        },
         { title: "Due", cell: (j) => <Time at={j.run_at} />, align: "right", wide: true },
-        { title: "Worker", cell: (j) => j.worker ?? "–", wide: true },
+        { title: "Worker", cell: (j) => <Who who={j.worker} names={NO_NAMES} />, wide: true },
         {
           title: "Error or progress",
           cell: (j) => j.error ?? j.message ?? (j.progress === null ? "" : `${j.progress} %`),

@@ -1,6 +1,6 @@
 // Queues: how much waits, what runs, what is dead.
-import { Badge, Command, Empty, Filter, Head, List } from "../components";
-import { duration, number } from "../format";
+import { Badge, Command, Empty, Filter, Head, List, Time, timeAgo } from "../components";
+import { age, number } from "../format";
 import { useList } from "../live";
 import { href, useParam } from "../router";
 import type { Queue } from "../types";
@@ -42,7 +42,8 @@ export function Queues() {
           { title: "Ready", cell: (q) => count(q.ready), align: "right" },
           {
             title: "Oldest",
-            cell: (q) => (q.ready > 0 ? duration(q.oldest_ms) : "–"),
+            cell: (q) =>
+              q.ready > 0 ? <Time at={timeAgo(q.oldest_ms)}>{age(q.oldest_ms)}</Time> : "–",
             align: "right",
             wide: true,
           },

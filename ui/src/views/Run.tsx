@@ -25,6 +25,7 @@ import { can } from "../session";
 import type { Run as RunInfo } from "../types";
 import type { ViewProps } from "./index";
 import { Progress } from "./Runs";
+import { useKeyNames, Who } from "./Who";
 
 interface Attempt {
   attempt: number;
@@ -145,6 +146,7 @@ function Steps({ steps }: { steps: Step[] }) {
 }
 
 function Joined({ joined }: { joined: PipelineRun["joined"] }) {
+  const names = useKeyNames();
   return (
     <Panel title={`${plural(joined.length, "duplicate trigger")} joined this run`}>
       <Table
@@ -153,7 +155,7 @@ function Joined({ joined }: { joined: PipelineRun["joined"] }) {
         rowKey={(j) => `${j.at} ${j.request_id}`}
         columns={[
           { title: "When", cell: (j) => <Time at={j.at} /> },
-          { title: "By", cell: (j) => j.trigger_by ?? "–" },
+          { title: "By", cell: (j) => <Who who={j.trigger_by} names={names} /> },
           { title: "Trigger", cell: (j) => j.trigger_type ?? "–", wide: true },
           {
             title: "Request",
@@ -167,6 +169,7 @@ function Joined({ joined }: { joined: PipelineRun["joined"] }) {
 }
 
 function About({ run, of }: { run: RunInfo; of: PipelineRun | undefined }) {
+  const names = useKeyNames();
   return (
     <Panel title="About">
       <Facts
@@ -182,9 +185,13 @@ function About({ run, of }: { run: RunInfo; of: PipelineRun | undefined }) {
           ["Run", <Copyable value={run.id} label="run id" />],
           [
             "Trigger",
-            run.by !== null && run.by !== run.trigger
-              ? `${run.trigger ?? "–"} by ${run.by}`
-              : run.trigger,
+            run.by !== null && run.by !== run.trigger ? (
+              <>
+                {run.trigger ?? "–"} by <Who who={run.by} names={names} />
+              </>
+            ) : (
+              run.trigger
+            ),
           ],
           ["Created", <Time at={run.created_at} />],
           ["Started", <Time at={run.started_at} none="not yet" />],

@@ -4,6 +4,7 @@ import { duration } from "../format";
 import { useList } from "../live";
 import { href, useParam } from "../router";
 import type { Run } from "../types";
+import { useKeyNames, Who } from "./Who";
 
 const STATES = [
   { value: "", title: "any state" },
@@ -28,6 +29,7 @@ export function Runs() {
   const [prefix] = useParam("prefix");
   const [key, setKey] = useParam("key");
   const [state] = useParam("state");
+  const names = useKeyNames();
   const live = useList<Run>("/runs", { state, ...(key === "" ? { prefix } : { key }) });
   return (
     <>
@@ -77,11 +79,7 @@ export function Runs() {
           { title: "Trigger", cell: (r) => r.trigger ?? "–", wide: true },
           {
             title: "By",
-            cell: (r) => (
-              <span class="short" title={r.by ?? undefined}>
-                {r.by ?? "–"}
-              </span>
-            ),
+            cell: (r) => <Who who={r.by} names={names} />,
             wide: true,
           },
           {
