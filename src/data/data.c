@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/data_internal.h"
+#include "store/store.h"
 
 #define TIMEOUT_MS_DEFAULT 5000
 #define URL_BYTES_MAX 16384
@@ -156,6 +157,26 @@ prepare_tables(struct il__data *d, bool existing, il_error *reterr)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* Members of a group can read and write all of a store that is theirs. */
+static il_status
+refuse_group(const char *url, const struct il__data_open *o, il_error *reterr)
+{
+    static const char sqlite[] = "sqlite:";
+    const char       *path     = url + strlen(sqlite);
+    char              group[IL__STORE_GROUP_BYTES];
+
+    if (o->no_keys || strncmp(url, sqlite, strlen(sqlite)) != 0 ||
+        !il__store_sqlite_group(path, group))
+        return IL_OK;
+#ifdef IL_MUTANT_keys_in_a_group_store
+    return IL_OK;
+#endif
+    return il__error_set(reterr, IL_INVAL,
+                         "%.200s is for the group %s, whose members could read the API keys and "
+                         "their pepper: name a private data store, --data sqlite:PATH",
+                         path, group);
+}
+
 static il_status
 open_engine(struct il__data *d, const struct il__data_open *o, il_error *reterr)
 {
@@ -163,6 +184,8 @@ open_engine(struct il__data *d, const struct il__data_open *o, il_error *reterr)
 
     il__buf_init(&url, URL_BYTES_MAX);
     il_status st = il__data_url(o, &url, reterr);
+    if (st == IL_OK)
+        st = refuse_group(il__buf_str(&url), o, reterr);
     if (st != IL_OK)
         return st;
     struct data_engine_open e = {
