@@ -157,24 +157,22 @@ prepare_tables(struct il__data *d, bool existing, il_error *reterr)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Members of a group can read and write all of a store that is theirs. */
-static il_status
-refuse_group(const char *url, const struct il__data_open *o, il_error *reterr)
+il_status
+il__data_refuse_group(const char *url, const char *what, il_error *reterr)
 {
     static const char sqlite[] = "sqlite:";
     const char       *path     = url + strlen(sqlite);
     char              group[IL__STORE_GROUP_BYTES];
 
-    if (o->no_keys || strncmp(url, sqlite, strlen(sqlite)) != 0 ||
-        !il__store_sqlite_group(path, group))
+    if (strncmp(url, sqlite, strlen(sqlite)) != 0 || !il__store_sqlite_group(path, group))
         return IL_OK;
 #ifdef IL_MUTANT_keys_in_a_group_store
     return IL_OK;
 #endif
     return il__error_set(reterr, IL_INVAL,
-                         "%.200s is for the group %s, whose members could read the API keys and "
-                         "their pepper: name a private data store, --data sqlite:PATH",
-                         path, group);
+                         "%.200s is for the group %s, whose members could read %s: name a private "
+                         "data store, --data sqlite:PATH",
+                         path, group, what);
 }
 
 static il_status
@@ -184,8 +182,8 @@ open_engine(struct il__data *d, const struct il__data_open *o, il_error *reterr)
 
     il__buf_init(&url, URL_BYTES_MAX);
     il_status st = il__data_url(o, &url, reterr);
-    if (st == IL_OK)
-        st = refuse_group(il__buf_str(&url), o, reterr);
+    if (st == IL_OK && !o->no_keys)
+        st = il__data_refuse_group(il__buf_str(&url), "the API keys and their pepper", reterr);
     if (st != IL_OK)
         return st;
     struct data_engine_open e = {

@@ -61,6 +61,8 @@ chmod 2770 shared
 # API keys and their pepper would be the group's.
 error "no keys in it" 64 "*for the group*--data*" "$il" key create
 error "no server on it" 64 "*for the group*--data*" "$il" serve --allow-root --listen "unix:$work/sock"
+error "no tables of apps" 64 "*the tables of campus are not kept beside the store of a group*--data*" "$il" campus create-user a@example.org
+is "... really" "$(cd shared && echo *)" "s.db s.db-lock s.db-shm s.db-wake s.db-wal"
 gives "a private data store beside it" 0 "$il" key create --data "$work/data.db"
 is "... is private" "$(stat -c %a data.db)" 600
 bg serve "$il" serve --allow-root --listen "unix:$work/sock" --data "$work/data.db"

@@ -237,7 +237,7 @@ il__store_sqlite_create_for(const char *path, const char *group, il_error *reter
     AUTO_FREE char   *folder = folder_of(path);
     struct group_name name;
     struct stat       st;
-    gid_t             gid;
+    gid_t             gid = 0;
 
     if (folder == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory for a store");

@@ -3,6 +3,7 @@
  *
  *   sqlite.c    opening, freeing, batches as transactions
  *   file.c      the database file, the lock file, the wake file
+ *   group.c     stores of a group: modes and who may
  *   conn.c      a connection: its settings, statements and errors
  *   schema.c    creates and migrates the schema
  *   schema_steps.c   the schema versions
