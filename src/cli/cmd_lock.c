@@ -95,8 +95,8 @@ int
 il__cli_cmd_lock(struct cli *cli)
 {
     il_open_opts         open_opts;
-    struct keeper_opts   o;
-    struct keeper_report report;
+    struct keeper_opts   o      = { .key = "", .pidfd = -1 };
+    struct keeper_report report = { .status = IL_OK };
     il_error             err;
     int                  fd = -1;
     il_status            st = fill(cli, &open_opts, &o, &err);

@@ -74,10 +74,10 @@ kill -KILL "${pids[c]}"
 reap c 2>/dev/null
 await "a killed shell's lease is released" free k
 await "... and its keeper ends" gone "$keeper"
-script d '"$il" lock k --ttl 1s >/dev/null'
+script d '"$il" lock k --ttl 3s >/dev/null'
 kill -STOP "${pids[d]}"
 before=$("$il" why --json k | py -c 'import json,sys; print(json.load(sys.stdin)["leases"][0]["fence"])')
-bg w "$il" run --wait 3s k -- true
+bg w "$il" run --wait 6s k -- true
 reap w
 is "a stopped shell keeps its lease" "$status" 75
 is "... the same" "$("$il" why --json k | py -c 'import json,sys; print(json.load(sys.stdin)["leases"][0]["fence"])')" "$before"
@@ -85,7 +85,7 @@ kill -CONT "${pids[d]}"
 let_go d
 
 # The keeper dies, or stops.
-script e 'trap "echo TERM; exit 9" TERM; "$il" lock k --ttl 1s >/dev/null'
+script e 'trap "echo TERM; exit 9" TERM; "$il" lock k --ttl 3s >/dev/null'
 keeper=$(of_lease k keeper)
 kill -KILL "$keeper"
 await "a killed keeper's lease expires" free k

@@ -227,8 +227,11 @@ keep(struct keeper *k)
 #ifdef IL_MUTANT_lost_lock_untold
     is_lost = false;
 #endif
-    if (is_lost)
+    if (is_lost) {
         (void)il__proc_pidfd_kill(PROCESS_FD, SIGTERM); /* fails if it has just ended */
+        /* A broken key stays closed until it has let go: not before the process has ended. */
+        (void)poll(fds, 2, (int)il_lease_remaining_ms(k->lease));
+    }
     release(k);
 }
 
