@@ -95,8 +95,8 @@ il_parse_duration(const char *text, int64_t *ret_ms, il_error *reterr)
         return IL_OK;
     }
     for (const char *p = text; p == text || *p != '\0';) {
-        uint64_t                    value;
-        const struct duration_unit *unit = parse_part(&p, &value);
+        uint64_t                    value = 0;
+        const struct duration_unit *unit  = parse_part(&p, &value);
         /* Each unit is smaller than the one before it: not 30m1h, and not 1m30m. */
         if (unit == NULL || (last != NULL && unit <= last))
             return il__error_set(reterr, IL_INVAL,
@@ -118,7 +118,7 @@ il__parse_rate(const char *text, int32_t *ret_n, int64_t *ret_ms)
     const char *unit  = slash != NULL ? slash + 1 : "";
     char        n[16], one[8];
     uint64_t    number;
-    int64_t     ms;
+    int64_t     ms = 0;
 
     if (slash == NULL || (size_t)(slash - text) >= sizeof n)
         return false;
