@@ -42,6 +42,8 @@ each_engine() {
     error "... and told by whom" 75 "k is held by pid ${pids[a]} on * (bash -c *why k" as_script '"$il" lock k'
     bg waiter bash -c '"$il" lock k --wait 60s; exit'
     await "... or wait" waits_for k 1
+    run "$il" locks --waiters k
+    like "... seen with pid, host and command" "$out" "*pid ${pids[waiter]} on * (bash -c *"
     let_go a
     is "... the script ends as it likes" "$status" 7
     reap waiter
