@@ -34,6 +34,8 @@ is "... are the group's again" "$(modes shared/*)" "660 $group"
 chmod 600 shared/s.db-lock shared/s.db-wake
 gives "files that were restored with other modes" 0 "$il" run k -- true
 is "... get theirs" "$(modes shared/*)" "660 $group"
+gives "doctor" 0 "$il" doctor
+like "... finds nothing wrong with its mode" "$out" "*ok *file mode *0660 *the members of the group * share it*"
 hold holder k
 gives "an act of an operator" 0 "$il" break k --now --reason test
 is "... is audited there" "$("$il" audit | grep -c break)" 1

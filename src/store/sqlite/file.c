@@ -189,9 +189,9 @@ open_wake(struct sq_file *f, il_error *reterr)
     struct stat st;
     int         fd = -1;
 
-    if (note_owner(f, reterr) != IL_OK)
-        return IL_STORE;
-    il_status status = open_private(f, f->wake_name, &fd, reterr);
+    il_status status = note_owner(f, reterr);
+    if (status == IL_OK)
+        status = open_private(f, f->wake_name, &fd, reterr);
     if (status != IL_OK)
         return status;
     status = extend(fd, f->wake_name, &st, reterr);

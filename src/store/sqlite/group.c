@@ -20,7 +20,7 @@
 #include "base/parse.h"
 #include "store/sqlite/sqlite_internal.h"
 
-#define GROUP_ROW_BYTES_MAX 65536 /* with the names of its members */
+#define GROUP_ROW_BYTES_MAX (1024 * 1024) /* with the names of its members */
 #define FOLDER_MODE 02770
 #define FILE_MODE 0660
 
