@@ -1178,7 +1178,7 @@ IL_API IL_MUST_USE il_status il_check_key(const char *key, il_error *reterr);
 IL_API IL_MUST_USE il_status il_check_holder(const char *holder, il_error *reterr);
 IL_API IL_MUST_USE il_status il_check_tenant(const char *tenant, il_error *reterr);
 
-/* Parse a duration: `250ms`, `30s`, `5m`, `1h`, `1d`, `0`; `forever` gives IL_FOREVER. */
+/* Parse a duration: `250ms`, `30s`, `5m`, `1h30m`, `1d`, `0`; `forever` gives IL_FOREVER. */
 IL_API IL_MUST_USE il_status il_parse_duration(const char *text, int64_t *ret_ms, il_error *reterr);
 
 /* The allocator of the library. Set it before any other call; NULL restores malloc(). */

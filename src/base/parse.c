@@ -52,12 +52,37 @@ static const struct duration_unit {
                        { "s", 1000 },
                        { "ms", 1 } };
 
-#define DURATION_MS_MAX (INT64_C(366) * 86400000)
+#define DURATION_MS_MAX (UINT64_C(366) * 86400000)
+
+/* One number with its unit, such as the `30m` of `1h30m`; *p is moved behind it. NULL: not one. */
+static const struct duration_unit *
+parse_part(const char **p, uint64_t *ret)
+{
+    size_t n_digits = strspn(*p, "0123456789");
+    size_t n_unit   = strspn(*p + n_digits, "dhms");
+    char   digits[24];
+
+    if (n_digits == 0 || n_digits >= sizeof digits)
+        return NULL;
+    memcpy(digits, *p, n_digits);
+    digits[n_digits] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(duration_units); i++) {
+        const char *suffix = duration_units[i].suffix;
+        if (strlen(suffix) != n_unit || memcmp(*p + n_digits, suffix, n_unit) != 0)
+            continue;
+        if (!il__parse_u64(digits, UINT64_MAX, ret))
+            *ret = UINT64_MAX; /* too long, which the caller says */
+        *p += n_digits + n_unit;
+        return &duration_units[i];
+    }
+    return NULL;
+}
 
 il_status
 il_parse_duration(const char *text, int64_t *ret_ms, il_error *reterr)
 {
-    char digits[24];
+    const struct duration_unit *last  = NULL;
+    uint64_t                    total = 0;
 
     if (text == NULL || ret_ms == NULL)
         return il__error_set(reterr, IL_INVAL, "no duration given");
@@ -69,25 +94,44 @@ il_parse_duration(const char *text, int64_t *ret_ms, il_error *reterr)
         *ret_ms = 0;
         return IL_OK;
     }
-    size_t n_digits = strspn(text, "0123456789");
-    if (n_digits == 0 || n_digits >= sizeof digits)
-        return il__error_set(reterr, IL_INVAL, "'%.40s' is not a duration (try 250ms, 30s, 5m, 1h)",
-                             text);
-    memcpy(digits, text, n_digits);
-    digits[n_digits] = '\0';
-
-    for (size_t i = 0; i < ARRAY_LEN(duration_units); i++) {
-        uint64_t value;
-        if (strcmp(text + n_digits, duration_units[i].suffix) != 0)
-            continue;
-        if (!il__parse_u64(digits, (uint64_t)(DURATION_MS_MAX / duration_units[i].ms), &value))
+    for (const char *p = text; p == text || *p != '\0';) {
+        uint64_t                    value = 0;
+        const struct duration_unit *unit  = parse_part(&p, &value);
+        /* Each unit is smaller than the one before it: not 30m1h, and not 1m30m. */
+        if (unit == NULL || (last != NULL && unit <= last))
+            return il__error_set(reterr, IL_INVAL,
+                                 "'%.40s' is not a duration (try 250ms, 30s, 1h30m, 1d)", text);
+        if (__builtin_mul_overflow(value, (uint64_t)unit->ms, &value) ||
+            __builtin_add_overflow(total, value, &total) || total > DURATION_MS_MAX)
             return il__error_set(reterr, IL_INVAL, "duration '%.40s' is longer than 366 days",
                                  text);
-        *ret_ms = (int64_t)value * duration_units[i].ms;
-        return IL_OK;
+        last = unit;
     }
-    return il__error_set(reterr, IL_INVAL, "'%.40s' is not a duration (try 250ms, 30s, 5m, 1h)",
-                         text);
+    *ret_ms = (int64_t)total;
+    return IL_OK;
+}
+
+bool
+il__parse_rate(const char *text, int32_t *ret_n, int64_t *ret_ms)
+{
+    const char *slash = strchr(text, '/');
+    const char *unit  = slash != NULL ? slash + 1 : "";
+    char        n[16], one[8];
+    uint64_t    number;
+    int64_t     ms = 0;
+
+    if (slash == NULL || (size_t)(slash - text) >= sizeof n)
+        return false;
+    (void)snprintf(n, sizeof n, "%.*s", (int)(slash - text), text);
+    (void)snprintf(one, sizeof one, "1%.6s", unit); /* `s` is `1s` */
+    if (unit[0] >= 'a' && unit[0] <= 'z' && strlen(unit) < sizeof one - 1)
+        unit = one;
+    if (!il__parse_u64(n, INT32_MAX, &number) || number == 0 ||
+        il_parse_duration(unit, &ms, NULL) != IL_OK || ms <= 0)
+        return false;
+    *ret_n  = (int32_t)number;
+    *ret_ms = ms;
+    return true;
 }
 
 const char *

@@ -22,6 +22,10 @@ size_t il__utf8_cut(const char *text, size_t n_max);
 /* Replace every byte of invalid UTF-8, and NUL, by '?'. The length stays the same. */
 void il__utf8_clean(char *s, size_t n_bytes);
 
+/* A rate: how many in how long: `100/1m`, `5/s`. The duration is as of il_parse_duration(), or a
+ * unit alone. */
+bool il__parse_rate(const char *text, int32_t *ret_n, int64_t *ret_ms);
+
 #define IL__DURATION_TEXT_BYTES 24
 /* Print a duration as il_parse_duration() reads it: 30000 as "30s", 1500 as "1500ms". */
 const char *il__duration_text(int64_t ms, char out[IL__DURATION_TEXT_BYTES]);

@@ -1,8 +1,10 @@
 /*
  * cmd_completion.c: completion scripts for three shells, generated from the tables: commands,
- * options, and values listed in a table.
+ * options, and values listed in a table. Names that only the store knows come from `interlock
+ * __complete`.
  */
 #include "cli/cli.h"
+#include "cli/complete.h"
 
 /* Print `a|b|c` with another separator. */
 static void
@@ -68,6 +70,15 @@ print_quoted(const char *text)
     }
 }
 
+/* The states of jobs and of runs, each once. */
+#define STATES "cancelled completed failed interrupted pending ready running scheduled timeout"
+
+static bool
+takes_states(const struct cli_option *option)
+{
+    return option->spec.type == CLI_TEXT && strcmp(option->name, "state") == 0;
+}
+
 static void
 bash_option_values(void)
 {
@@ -83,6 +94,8 @@ bash_option_values(void)
             (void)fputs("' -- \"$cur\")", stdout);
         } else if (option->spec.type == CLI_FILE || i == CLI_OPT_common_store) {
             (void)fputs("$(compgen -f -- \"$cur\")", stdout);
+        } else if (takes_states(option)) {
+            (void)fputs("$(compgen -W '" STATES "' -- \"$cur\")", stdout);
         }
         (void)puts("); return ;;");
     }
@@ -98,7 +111,24 @@ bash_words(const struct cli_command *command)
             (void)printf("--%s ", il__cli_options[i].name);
     }
     print_operand_words(command);
-    (void)puts("' ;;");
+    (void)putchar('\'');
+    if (il__cli_complete_kind(command) != NULL)
+        (void)printf("; kind=%s", il__cli_complete_kind(command));
+    (void)puts(" ;;");
+}
+
+/* Names with a `:` in them are several words to bash, which replaces the last one only. */
+static void
+bash_names(void)
+{
+    (void)puts("_interlock_names() {\n"
+               "    local word=${COMP_LINE:0:${COMP_POINT:-0}} cut=\n"
+               "    word=${word##*[[:space:]]}\n"
+               "    [[ $word == *:* && $COMP_WORDBREAKS == *:* ]] && cut=${word%\"${word##*:}\"}\n"
+               "    local names name\n"
+               "    mapfile -t names < <(\"$@\" \"$word\" 2>/dev/null)\n"
+               "    for name in \"${names[@]}\"; do COMPREPLY+=(\"${name#\"$cut\"}\"); done\n"
+               "}");
 }
 
 /* The words of the command line as long as they name families. */
@@ -120,10 +150,11 @@ bash_command(void)
 static void
 print_bash(void)
 {
-    (void)puts("# bash completion for interlock; made by `interlock completion bash`.\n"
-               "_interlock() {\n"
+    (void)puts("# bash completion for interlock; made by `interlock completion bash`.");
+    bash_names();
+    (void)puts("_interlock() {\n"
                "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= "
-               "words= common= i\n"
+               "words= common= kind= i given=()\n"
                "    COMPREPLY=()");
     (void)fputs("    common='", stdout);
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
@@ -140,7 +171,7 @@ print_bash(void)
             (void)printf("%s--%s", n++ > 0 ? "|" : "", option->name);
     }
     (void)puts(
-        ") ((i++)) ;;\n"
+        ") given+=(\"${COMP_WORDS[i]}\" \"${COMP_WORDS[i+1]}\"); ((i++)) ;;\n"
         "        --) [[ $(type -t _command_offset) ]] && _command_offset $((i + 1)); return ;;\n"
         "        -*) ;;");
     bash_command();
@@ -157,6 +188,8 @@ print_bash(void)
     }
     (void)puts("    esac\n"
                "    COMPREPLY=($(compgen -W \"$words $common\" -- \"$cur\"))\n"
+               "    [[ -z $kind || $cur == -* ]] || _interlock_names \"${COMP_WORDS[0]}\" "
+               "\"${given[@]}\" __complete $kind\n"
                "}\n"
                "complete -o default -F _interlock interlock");
 }
@@ -181,6 +214,8 @@ zsh_option(const struct cli_option *option)
         (void)putchar(')');
     } else if (option->spec.type == CLI_FILE || option == &il__cli_options[CLI_OPT_common_store]) {
         (void)fputs("_files", stdout);
+    } else if (takes_states(option)) {
+        (void)fputs("(" STATES ")", stdout);
     }
     (void)puts("' \\");
 }
@@ -222,6 +257,8 @@ zsh_command(const struct cli_command *command)
         (void)fputs("        '1:what:(", stdout);
         print_operand_words(command);
         (void)fputs(")' ", stdout);
+    } else if (il__cli_complete_kind(command) != NULL) {
+        (void)printf("        '1: :{_interlock_names %s}' ", il__cli_complete_kind(command));
     } else {
         (void)fputs("        '1: :' ", stdout);
     }
@@ -266,7 +303,11 @@ static void
 print_zsh(void)
 {
     (void)puts("#compdef interlock\n"
-               "# zsh completion for interlock; made by `interlock completion zsh`.");
+               "# zsh completion for interlock; made by `interlock completion zsh`.\n"
+               "_interlock_names() {\n"
+               "    local -a names=(${(f)\"$(interlock __complete $1 \"$PREFIX\" 2>/dev/null)\"})\n"
+               "    compadd -a names\n"
+               "}");
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
         if (is_family(&il__cli_commands[i]))
             zsh_function(&il__cli_commands[i]);
@@ -293,6 +334,8 @@ fish_option(const struct cli_option *option)
         (void)fputs(" -a '", stdout);
         print_values(option->spec.values, " ");
         (void)putchar('\'');
+    } else if (takes_states(option)) {
+        (void)fputs(" -a '" STATES "'", stdout);
     }
     (void)fputs(" -d '", stdout);
     print_quoted(option->help);
@@ -308,6 +351,10 @@ fish_command(const struct cli_command *command)
                  command->name, il__cli_command_word(command));
     print_quoted(command->summary);
     (void)puts("'");
+    if (il__cli_complete_kind(command) != NULL)
+        (void)printf("complete -c interlock -n '__interlock_at %s' -f -a '(interlock __complete %s "
+                     "(commandline -ct) 2>/dev/null)'\n",
+                     command->name, il__cli_complete_kind(command));
     if (command->operand_values[0] == '\0')
         return;
     (void)printf("complete -c interlock -n '__interlock_at %s' -f -a '", command->name);

@@ -3,6 +3,8 @@
  * order, one page at a time.
  */
 #include <inttypes.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/ask.h"
@@ -11,6 +13,7 @@
 #include "cli/item.h"
 #include "cli/lease.h"
 
+#define WATCH_S 1
 #define HOLDER_COLUMN 1 /* of both tables: may be truncated on a narrow terminal */
 
 static int
@@ -44,8 +47,8 @@ print_leases(const il_op *op)
 static int
 print_waiters(const il_op *op)
 {
-    static const char *const  headers[] = { "KEY",  "HOLDER",   ">TICKET",
-                                            "MODE", ">WAITING", ">GIVES UP IN" };
+    static const char *const  headers[] = { "KEY",      "HOLDER",       ">TICKET", "MODE",
+                                            ">WAITING", ">GIVES UP IN", "WHO" };
     AUTO_GRID struct cli_grid g         = { 0 };
 
     il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
@@ -55,6 +58,7 @@ print_waiters(const il_op *op)
         char                 age[CLI_AGE_BYTES];
         char                 rest[CLI_AGE_BYTES];
         char                 mode[CLI_MODE_BYTES];
+        char                 who[CLI_WHO_BYTES];
         il__cli_grid_add(&g, "%s", info->key);
         il__cli_grid_add(&g, "%s", info->holder);
         il__cli_grid_add(&g, "%" PRIu64, info->ticket);
@@ -63,6 +67,7 @@ print_waiters(const il_op *op)
         il__cli_grid_add(&g, "%s",
                          info->remaining_ms == IL_FOREVER ? "never"
                                                           : il__cli_age(info->remaining_ms, rest));
+        il__cli_grid_add(&g, "%s", il__cli_lease_who(info, who));
     }
     return il__cli_grid_print(&g);
 }
@@ -169,6 +174,26 @@ list(struct cli *cli, const struct listing *l, il_op *op, il_error *reterr)
     return il__cli_cursor_error(cli, il__cli_apply(cli, op, reterr), cursor, reterr);
 }
 
+/* Print the page again and again, on a terminal in the same place, until a signal ends this. */
+static int
+watch(struct cli *cli, const struct listing *l, il_op *op)
+{
+    const struct timespec pause  = { WATCH_S, 0 };
+    bool                  screen = isatty(STDOUT_FILENO) != 0 && !cli->json;
+    il_error              err;
+
+    for (;;) {
+        (void)fputs(screen ? "\033[H\033[J" : "", stdout);
+        int status = print_page(cli, l, op);
+        if (status != 0 || fflush(stdout) != 0)
+            return status;
+        (void)nanosleep(&pause, NULL);
+        il_op_release(op);
+        if (list(cli, l, op, &err) != IL_OK)
+            return il__cli_fail(&err);
+    }
+}
+
 int
 il__cli_cmd_locks(struct cli *cli)
 {
@@ -181,6 +206,8 @@ il__cli_cmd_locks(struct cli *cli)
     if (CLI_GIVEN(cli, locks, order) &&
         (CLI_GIVEN(cli, locks, waiters) || CLI_GIVEN(cli, locks, report)))
         return il__cli_usage("locks: --order cannot be combined with --waiters or --report");
+    if (CLI_GIVEN(cli, locks, watch) && CLI_GIVEN(cli, locks, report))
+        return il__cli_usage("locks: --watch cannot be combined with --report");
     if (CLI_GIVEN(cli, locks, report))
         return il__cli_locks_report(cli);
     if (CLI_GIVEN(cli, locks, hold_p95) || CLI_GIVEN(cli, locks, critical) ||
@@ -189,7 +216,9 @@ il__cli_cmd_locks(struct cli *cli)
     il_status st = il__cli_store_open(cli, false, &err);
     if (st == IL_OK)
         st = list(cli, l, &op, &err);
-    int status = st == IL_OK ? print_page(cli, l, &op) : il__cli_fail(&err);
+    int status = st != IL_OK                    ? il__cli_fail(&err)
+                 : CLI_GIVEN(cli, locks, watch) ? watch(cli, l, &op)
+                                                : print_page(cli, l, &op);
 
     il_op_release(&op);
     return status;

@@ -114,6 +114,32 @@ print_json(const struct apps *a, const struct il__migration *m)
                                         a->items));
 }
 
+/* A new store, so there is nothing to upgrade, and no tables of apps. */
+static int
+create_for(struct cli *cli, const char *group)
+{
+    const char  *url = CLI_SETTING(cli, store)->text;
+    il_open_opts opts;
+    il_error     err;
+
+    if (CLI_GIVEN(cli, migrate, check) || CLI_SETTING(cli, store)->source == CLI_FROM_DEFAULT)
+        return il__cli_usage(CLI_GIVEN(cli, migrate, check)
+                                 ? "migrate: --check and --group cannot be combined"
+                                 : "migrate: --group needs --store: the default one is in a folder "
+                                   "of this user");
+    il_status st = il__cli_store_not_server(cli, "it works on a database directly", &err);
+    if (st == IL_OK)
+        st = il__cli_store_prepare(cli, true, &opts, &err);
+    if (st == IL_OK)
+        st = il__create_for(url, &opts, group, &err);
+    if (st != IL_OK)
+        return il__cli_fail(&err);
+    il__cli_note(cli, "%s: a store for the members of the group %s", url, group);
+    if (!cli->json)
+        return 0;
+    return il__cli_json_print(json_pack("{s:s, s:s}", "store", url, "group", group));
+}
+
 int
 il__cli_cmd_migrate(struct cli *cli)
 {
@@ -122,6 +148,8 @@ il__cli_cmd_migrate(struct cli *cli)
     il_error             err;
     int                  status = 0;
 
+    if (CLI_GIVEN(cli, migrate, group))
+        return create_for(cli, CLI_OPTION(cli, migrate, group)->text);
     if (cli->json && (a.items = json_array()) == NULL)
         return il__cli_fail_memory();
     il_status st = migrate(cli, a.check, &m, &err);

@@ -190,30 +190,18 @@ il__cli_cmd_queue_stats(struct cli *cli)
 
 /* ---- set ------------------------------------------------------------------------------------- */
 
-/* `100/1m`, or `none`. */
+/* `100/1m`, `5/s`, or `none`. */
 static il_status
 parse_rate(const char *text, il_queue_opts *o, il_error *reterr)
 {
-    const char *slash = strchr(text, '/');
-    char        n[16];
-    uint64_t    number;
-    int64_t     ms;
-
     if (strcmp(text, "none") == 0) {
         o->rate_n = IL_FOREVER;
         return IL_OK;
     }
-    if (slash != NULL && (size_t)(slash - text) < sizeof n) {
-        (void)snprintf(n, sizeof n, "%.*s", (int)(slash - text), text);
-        if (il__parse_u64(n, INT32_MAX, &number) && number > 0 &&
-            il_parse_duration(slash + 1, &ms, NULL) == IL_OK && ms > 0) {
-            o->rate_n  = (int32_t)number;
-            o->rate_ms = ms;
-            return IL_OK;
-        }
-    }
+    if (il__parse_rate(text, &o->rate_n, &o->rate_ms))
+        return IL_OK;
     return il__error_set(reterr, IL_INVAL,
-                         "queue set: --rate: '%.40s' is not a rate such as 100/1m", text);
+                         "queue set: --rate: '%.40s' is not a rate such as 100/1m or 5/s", text);
 }
 
 static il_status

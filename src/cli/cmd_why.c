@@ -158,8 +158,10 @@ add_lease(struct answer *a, const il_lease_info *info)
 static void
 add_waiters(struct answer *a)
 {
-    static const char *const  headers[] = { ">#", "HOLDER", "MODE", ">WAITING", ">GIVES UP IN" };
-    AUTO_GRID struct cli_grid g         = { 0 };
+    static const char *const headers[] = {
+        ">#", "HOLDER", "MODE", ">WAITING", ">GIVES UP IN", "WHO"
+    };
+    AUTO_GRID struct cli_grid g = { 0 };
 
     il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
     g.elastic = 1; /* the holder */
@@ -168,6 +170,7 @@ add_waiters(struct answer *a)
         char                 age[CLI_AGE_BYTES];
         char                 rest[CLI_AGE_BYTES];
         char                 mode[CLI_MODE_BYTES];
+        char                 who[CLI_WHO_BYTES];
         il__cli_grid_add(&g, "%zu", i + 1);
         il__cli_grid_add(&g, "%s", info->holder);
         il__cli_grid_add(&g, "%s", il__cli_mode_text(info, mode));
@@ -175,6 +178,7 @@ add_waiters(struct answer *a)
         il__cli_grid_add(&g, "%s",
                          info->remaining_ms == IL_FOREVER ? "never"
                                                           : il__cli_age(info->remaining_ms, rest));
+        il__cli_grid_add(&g, "%s", il__cli_lease_who(info, who));
     }
     il__buf_addf(&a->text, "\n%zu waiting, first come first served:\n", a->why.n_waiters);
     il__cli_grid_text(&g, a->styled, &a->text);

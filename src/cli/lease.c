@@ -3,6 +3,10 @@
  */
 #include "cli/lease.h"
 
+#include <inttypes.h>
+
+#include "cli/wrap/meta.h"
+
 json_t *
 il__cli_meta_json(const char *meta)
 {
@@ -53,6 +57,20 @@ il__cli_lease_expiry(const il_lease_info *info, char out[CLI_EXPIRY_BYTES])
     else /* a classic client's lock may never expire */
         (void)snprintf(out, CLI_EXPIRY_BYTES, "%s",
                        info->remaining_ms == IL_FOREVER ? "never" : age);
+    return out;
+}
+
+const char *
+il__cli_lease_who(const il_lease_info *info, char out[CLI_WHO_BYTES])
+{
+    struct wrap_meta_who who;
+
+    wrap_meta_who(info->meta, &who);
+    if (who.pid <= 0)
+        return "-";
+    (void)snprintf(out, CLI_WHO_BYTES, "pid %" PRId64 "%s%s%s%s%s", who.pid,
+                   who.host[0] != '\0' ? " on " : "", who.host, who.command[0] != '\0' ? " (" : "",
+                   who.command, who.command[0] != '\0' ? ")" : "");
     return out;
 }
 

@@ -14,6 +14,9 @@ const char *il__cli_mode_text(const il_lease_info *info, char out[CLI_MODE_BYTES
 const char *il__cli_lease_mode(const il_lease_info *info, char out[CLI_MODE_BYTES]);
 const char *il__cli_lease_age(const il_lease_info *info, char out[CLI_AGE_BYTES]);
 const char *il__cli_lease_expiry(const il_lease_info *info, char out[CLI_EXPIRY_BYTES]);
+#define CLI_WHO_BYTES 160
+/* Whose it is, as far as its meta says: "pid 4711 on vm (sleep 3)", or "-". */
+const char *il__cli_lease_who(const il_lease_info *info, char out[CLI_WHO_BYTES]);
 /* Renewals are due every third of the TTL: one missed may be chance, two are a sign of trouble. */
 bool il__cli_lease_is_late(const il_lease_info *info);
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/data_internal.h"
+#include "store/store.h"
 
 #define TIMEOUT_MS_DEFAULT 5000
 #define URL_BYTES_MAX 16384
@@ -156,6 +157,24 @@ prepare_tables(struct il__data *d, bool existing, il_error *reterr)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+il_status
+il__data_refuse_group(const char *url, const char *what, il_error *reterr)
+{
+    static const char sqlite[] = "sqlite:";
+    const char       *path     = url + strlen(sqlite);
+    char              group[IL__STORE_GROUP_BYTES];
+
+    if (strncmp(url, sqlite, strlen(sqlite)) != 0 || !il__store_sqlite_group(path, group))
+        return IL_OK;
+#ifdef IL_MUTANT_keys_in_a_group_store
+    return IL_OK;
+#endif
+    return il__error_set(reterr, IL_INVAL,
+                         "%.200s is for the group %s, whose members could read %s: name a private "
+                         "data store, --data sqlite:PATH",
+                         path, group, what);
+}
+
 static il_status
 open_engine(struct il__data *d, const struct il__data_open *o, il_error *reterr)
 {
@@ -163,6 +182,8 @@ open_engine(struct il__data *d, const struct il__data_open *o, il_error *reterr)
 
     il__buf_init(&url, URL_BYTES_MAX);
     il_status st = il__data_url(o, &url, reterr);
+    if (st == IL_OK && !o->no_keys)
+        st = il__data_refuse_group(il__buf_str(&url), "the API keys and their pepper", reterr);
     if (st != IL_OK)
         return st;
     struct data_engine_open e = {

@@ -48,6 +48,9 @@ struct il__data_open {
  * is created unless `existing`. IL_OK, IL_INVAL, IL_STORE, IL_NOMEM. */
 il_status il__data_url(const struct il__data_open *o, struct il__buf *url, il_error *reterr)
     MUST_USE;
+/* IL_INVAL with a message if this is the SQLite store of a group, whose members could read `what`,
+ * such as "the API keys", if it were kept there. */
+il_status il__data_refuse_group(const char *url, const char *what, il_error *reterr) MUST_USE;
 /*
  * Creates or upgrades the tables. IL_OK, IL_INVAL (a URL that cannot keep data; an invalid pepper,
  * or not the one that the keys were created with), IL_NOT_FOUND (`existing`, and the tables are

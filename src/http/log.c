@@ -28,8 +28,9 @@
 #define OFTEN_NS (10 * (int64_t)IL__NS_PER_MS) /* is_too_much() */
 #define OFTEN_BURST 500
 #define TELL_EVERY_NS (1000 * (int64_t)IL__NS_PER_MS)
-#define COMING_MAX 1024      /* lines of apps on their way to the loop */
-#define VALUE_BYTES_MAX 2048 /* of one value; a key has at most 512 */
+#define SLOW_NS (1000 * (int64_t)IL__NS_PER_MS) /* of a request */
+#define COMING_MAX 1024                         /* lines of apps on their way to the loop */
+#define VALUE_BYTES_MAX 2048                    /* of one value; a key has at most 512 */
 
 struct http_log {
     int            fd;
@@ -433,19 +434,29 @@ http_log(struct http_server *s, enum http_event event, const char *fmt, ...)
     http_log_end(s);
 }
 
+/* Slow by our fault: neither the time that it asked to wait nor a stream counts. */
+static bool
+is_slow(const struct http_request *r, int64_t took_ns)
+{
+    return !r->streams && took_ns - r->waited_ns - r->parked_ns >= SLOW_NS;
+}
+
 void
 http_log_request(struct http_request *r)
 {
-    struct http_server *s = r->server;
+    struct http_server *s       = r->server;
+    int64_t             took_ns = il__clock_boot_ns() - r->began_ns;
 
-    if (!http_log_begin(s, r->status >= 500 ? HTTP_EVENT_request_failed : HTTP_EVENT_request))
+    if (!http_log_begin(s, r->status >= 500      ? HTTP_EVENT_request_failed
+                           : is_slow(r, took_ns) ? HTTP_EVENT_request_slow
+                                                 : HTTP_EVENT_request))
         return;
     http_log_who(s, r);
     http_log_text(s, "method", r->method);
     http_log_text(s, "path", r->path);
     http_log_int(s, "status", r->status);
     http_log_text(s, "code", r->code);
-    http_log_ms(s, "took_ms", il__clock_boot_ns() - r->began_ns);
+    http_log_ms(s, "took_ms", took_ns);
     http_log_int(s, "bytes", (int64_t)r->bytes_out);
     http_log_text(s, "peer", r->peer);
     http_log_end(s);

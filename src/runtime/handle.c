@@ -34,6 +34,12 @@ il__migrate(const char *url, const il_open_opts *opts, bool check, struct il__mi
 }
 
 il_status
+il__create_for(const char *url, const il_open_opts *opts, const char *group, il_error *reterr)
+{
+    return il__store_create_for(url, opts, group, reterr);
+}
+
+il_status
 il__handle_report(il *h, const char *table, il__report_fn *each, void *cookie, il_error *reterr)
 {
     return il__store_report(h->store, table, each, cookie, reterr);

@@ -124,6 +124,10 @@ il_status il__handle_new(struct il__store *store, const il_open_opts *opts, il *
 il_status il__migrate(const char *url, const il_open_opts *opts, bool check,
                       struct il__migration *ret, il_error *reterr) MUST_USE;
 
+/* Create a store for a group; see store/store.h. */
+il_status il__create_for(const char *url, const il_open_opts *opts, const char *group,
+                         il_error *reterr) MUST_USE;
+
 /* The store's report about itself; see store/report.h. */
 il_status il__handle_report(il *h, const char *table, il__report_fn *each, void *cookie,
                             il_error *reterr) MUST_USE;

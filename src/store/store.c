@@ -173,6 +173,28 @@ il__store_migrate(const char *url, const il_open_opts *opts, bool check, struct 
     return st;
 }
 
+il_status
+il__store_create_for(const char *url, const il_open_opts *opts, const char *group, il_error *reterr)
+{
+    AUTO_FREE char       *path   = NULL;
+    const struct engine  *engine = NULL;
+    struct il__store     *store  = NULL;
+    struct il__store_open o;
+    il_status             st = prepare(url, opts, &engine, &path, &o, reterr);
+
+    if (st != IL_OK)
+        return st;
+    CHECK(engine != NULL);
+    if (engine->open != il__store_sqlite_open)
+        return il__error_set(reterr, IL_INVAL, "only a sqlite: store can be for a group");
+    st = il__store_sqlite_create_for(path, group, reterr);
+    if (st == IL_OK)
+        st = engine->open(&o, &store, reterr);
+    if (st == IL_OK)
+        il__store_free(store);
+    return st;
+}
+
 void
 il__store_free(struct il__store *s)
 {

@@ -170,6 +170,10 @@ void      il__store_free(struct il__store *s); /* NULL is fine */
 il_status il__store_migrate(const char *url, const il_open_opts *opts, bool check,
                             struct il__migration *ret, il_error *reterr) MUST_USE;
 
+/* Create the store of this URL for a group, whose members may use it; only SQLite's have one. */
+il_status il__store_create_for(const char *url, const il_open_opts *opts, const char *group,
+                               il_error *reterr) MUST_USE;
+
 /* The wrappers check before and after the call. `ops` must have passed il__op_prepare() or be
  * refused. */
 il_status il__store_apply(struct il__store *s, il_op *const *ops, size_t n, size_t *ret_done,
@@ -211,7 +215,14 @@ il_status il__store_sqlite_open(const struct il__store_open *o, struct il__store
                                 il_error *reterr) MUST_USE;
 /* SQLite counts the bytes of all its allocations, under a mutex, for a number that we never ask
  * for: turn that off, for the whole process and before SQLite is used. */
-void      il__store_sqlite_uncounted(void);
+void il__store_sqlite_uncounted(void);
+/* Create a store that the members of a group may use: a name, or a number. IL_OK too if it is there
+ * already, for the same group; IL_INVAL: only for those who may. */
+il_status il__store_sqlite_create_for(const char *path, const char *group, il_error *reterr)
+    MUST_USE;
+/* Is there such a store? Then the name of its group, for messages. */
+#define IL__STORE_GROUP_BYTES 40
+bool      il__store_sqlite_group(const char *path, char ret_name[IL__STORE_GROUP_BYTES]);
 il_status il__store_postgres_open(const struct il__store_open *o, struct il__store **ret,
                                   il_error *reterr) MUST_USE;
 il_status il__store_postgres_migrate(const struct il__store_open *o, bool check,

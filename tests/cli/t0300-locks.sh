@@ -81,7 +81,14 @@ gives "locks --waiters" 0 "$il" locks --waiters --json
 json "... in the order in which they came" "[i['mode'] for i in d['items']] == ['exclusive', 'shared'] and d['items'][0]['ticket'] < d['items'][1]['ticket']"
 json "... with what there is to know" "all(0 < i['remaining_ms'] <= 60000 and i['key'] == 'event:1' and time.match(i['queued_at']) and i['state'] == 'waiting' for i in d['items'])"
 gives "for people" 0 "$il" locks --waiters
-like "... with its headings" "$out" "KEY *HOLDER *TICKET *MODE *WAITING *GIVES UP IN*"
+like "... with its headings" "$out" "KEY *HOLDER *TICKET *MODE *WAITING *GIVES UP IN *WHO*pid * on * (true)"
+bg watch "$il" locks --watch
+listed_again() { [ "$(grep -c ^KEY watch.out)" -ge 2 ]; }
+await "locks --watch lists again and again" listed_again
+kill "${pids[watch]}"
+reap watch
+is "... until a signal" "$status" 143
+error "--watch --report" 64 "locks: --watch cannot be combined with --report" "$il" locks --watch --report
 gives "the lease knows how many" 0 "$il" locks --json event:1
 json "... two" "d['items'][0]['waiters'] == 2"
 

@@ -30,8 +30,8 @@ complete_() {
         printf "%s\n" "${COMPREPLY[@]}" | LC_ALL=C sort | tr "\n" " "
     ' "$work/completion.bash" "$@"
 }
-is "a command" "$(complete_ interlock lo)" "locks logs "
-is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^$')" 31
+is "a command" "$(complete_ interlock lo)" "lock locks logs "
+is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^$')" 33
 is "an option" "$(complete_ interlock run --on)" "--on-conflict "
 is "its values" "$(complete_ interlock run --on-conflict "")" "cancel-running join queue reject replace-pending skip "
 is "a command of a family" "$(complete_ interlock queue pu)" "purge push "
@@ -44,7 +44,46 @@ is "common options everywhere" "$(complete_ interlock why --js)" "--json "
 like "a shell for completion" "$(complete_ interlock completion "")" "*bash *fish *zsh *"
 is "commands for help" "$(complete_ interlock help be)" "bench "
 is "an option before the command of a family" "$(complete_ interlock queue --json pus)" "push "
-is "the value of a common option is not taken for the command" "$(complete_ interlock --store x loc)" "locks "
+is "the value of a common option is not taken for the command" "$(complete_ interlock --store x loc)" "lock locks "
+
+# Names that only the store knows.
+# names LINE: what bash offers at the end of this line, where it takes words with a `:` apart.
+names() {
+    bash -c '
+        . "$0"
+        COMP_LINE=$1 COMP_POINT=${#1} COMPREPLY=()
+        read -ra COMP_WORDS <<<"${1//:/ : }"
+        [[ $1 == *[[:space:]:] ]] && COMP_WORDS+=("")
+        COMP_WORDS[0]=$2 COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _interlock
+        printf "%s\n" "${COMPREPLY[@]}" | grep -v "^-" | LC_ALL=C sort | tr "\n" " "
+    ' "$work/completion.bash" "$1" "$il"
+}
+is "without a store" "$(names "interlock why ")" ""
+hold h1 event:101
+hold h2 event:102
+hold h3 nightly
+hold h4 "two words"
+is "keys" "$(names "interlock why ")" "event:101 event:102 nightly "
+is "... that begin like this" "$(names "interlock break ni")" "nightly "
+is "... after a colon" "$(names "interlock unlock event:")" "101 102 "
+is "... in another store" "$(names "interlock --store $work/other.db why ")" ""
+is "... of a command with options" "$(names "interlock run --ttl 5s e")" "event:101 event:102 "
+for i in 1 2 3 4; do let_go "h$i"; done
+gives "a queue" 0 "$il" queue set mail
+gives "... and another" 0 "$il" queue set maps
+is "queues" "$(names "interlock queue push ma")" "mail maps "
+gives "a run" 0 "$il" run --record pipeline:etl -- true
+run "$il" runs --json
+id=$(py -c 'import json,sys; print(json.load(sys.stdin)["items"][0]["id"])' <"$work/out")
+is "runs" "$(names "interlock logs ")" "$id "
+is "pipelines" "$(names "interlock trigger e")" "etl "
+is "states" "$(names "interlock runs --state re")" "ready "
+is "a store that cannot be used is silent" "$(names "interlock --store /no/such/x.db why " 2>&1)" ""
+bg nobody "$python" -IS -c 'import socket,sys,time; s=socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); time.sleep(600)' "$work/dead.sock"
+await "a server that never answers" test -S "$work/dead.sock"
+gives "... is not waited for" 0 timeout "$limit" "$il" __complete keys --server "http+unix:$work/dead.sock"
+is "... in silence" "$out$err" ""
 
 error "no shell" 64 "completion: an argument is missing*" "$il" completion
 error "another shell" 64 "completion: 'tcsh' is not one of bash|zsh|fish" "$il" completion tcsh

@@ -155,6 +155,8 @@ gives "set" 0 "$il" queue set s --rate 100/1m --group-limit 3 --strategy optimis
 json "... all of them" "d['settings'] == {'strategy': 'optimistic', 'max_attempts': 7, 'lease_ms': 10000, 'backoff_ms': 2000, 'backoff_max_ms': 600000, 'group_limit': 3, 'rate_n': 100, 'rate_ms': 60000, 'keep_ms': 86400000, 'keep_failed_ms': None, 'processing_timeout_ms': 60000, 'executing_timeout_ms': 30000}"
 gives "set nothing" 0 "$il" queue set s
 like "... shows them" "$out" "strategy *optimistic*rate *100/1m*keep-failed *forever"
+gives "a rate by unit" 0 "$il" queue set s --rate 5/s --keep 1h30m --json
+json "... and a duration of two" "d['settings']['rate_n'] == 5 and d['settings']['rate_ms'] == 1000 and d['settings']['keep_ms'] == 5400000"
 gives "no limits" 0 "$il" queue set s --rate none --group-limit none --json
 json "... any more" "d['settings']['rate_n'] is None and d['settings']['group_limit'] is None and d['settings']['max_attempts'] == 7"
 for bad in 5 /1s 5/ 0/1s x/1s 5/0 5/x -1/1s 99999999999/1s; do

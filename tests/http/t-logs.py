@@ -1,5 +1,6 @@
 """The log: one JSON object per line, fixed names, fixed fields; never a secret or a payload."""
 import contextlib
+import fcntl
 import glob
 import json
 import os
@@ -8,6 +9,7 @@ import resource
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 import lib
@@ -151,6 +153,22 @@ def test_levels():
         process.send_signal(signal.SIGTERM)
         log = process.communicate(timeout=20)[1]
         assert b'"event"' not in log and process.returncode == 0, log
+
+
+def test_slow_requests():
+    """A request is told at info if it took long by the server's fault, not if it asked to wait."""
+    with lib.Server(store="sqlite", args=["--log-level", "info"]) as s:
+        s.post("/api/v1/locks/acquire", {"key": "k", "holder": "h"}).expect(200)
+        s.post("/api/v1/locks/acquire", {"key": "k", "holder": "i", "wait_ms": 1200}, headers={"X-Request-Id": "waits"}).expect(409)
+        with open(s.store.removeprefix("sqlite:") + "-lock", "rb") as lock, contextlib.ExitStack() as stack:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            free = threading.Timer(1.3, fcntl.flock, (lock, fcntl.LOCK_UN))
+            stack.callback(free.join)
+            free.start()
+            s.post("/api/v1/locks/acquire", {"key": "slow", "holder": "h"}, headers={"X-Request-Id": "slow-1"}).expect(200)
+        rows = wait_event(s, "http.request_slow")
+        assert [r["request_id"] for r in rows] == ["slow-1"] and rows[0]["took_ms"] >= 1000 and rows[0]["status"] == 200, rows
+        assert not events(s, "http.request")
 
 
 def test_request_lines():

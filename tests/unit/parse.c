@@ -76,6 +76,12 @@ U_TEST(durations)
         { "1d", 86400000 },
         { "00030s", 30000 },
         { "366d", INT64_C(366) * 86400000 },
+        { "1h30m", 5400000 },
+        { "1d2h3m4s5ms", 93784005 },
+        { "1m90s", 150000 },
+        { "1h0m", 3600000 },
+        { "0h0s", 0 },
+        { "365d24h", INT64_C(366) * 86400000 },
         { "forever", IL_FOREVER },
     };
     static const char *const bad[] = { "",
@@ -90,7 +96,14 @@ U_TEST(durations)
                                        "1S",
                                        "1sec",
                                        "1.5s",
-                                       "1h30m",
+                                       "1h30",
+                                       "30m1h",
+                                       "1m30m",
+                                       "1h 30m",
+                                       "1hm",
+                                       "1h-5m",
+                                       "1hforever",
+                                       "366d1ms",
                                        "367d",
                                        "1w",
                                        "0x1s",
@@ -117,6 +130,38 @@ U_TEST(durations)
     il_error err;
     T_EQ(il_parse_duration(NULL, &ms, &err), IL_INVAL);
     T_EQ(il_parse_duration("1s", NULL, &err), IL_INVAL);
+}
+
+U_TEST(rates)
+{
+    static const struct {
+        const char *text;
+        int32_t     n;
+        int64_t     ms;
+    } rows[] = {
+        { "100/1m", 100, 60000 },
+        { "5/s", 5, 1000 },
+        { "1/ms", 1, 1 },
+        { "7/1h30m", 7, 5400000 },
+        { "2147483647/d", INT32_MAX, 86400000 },
+    };
+    static const char *const bad[] = { "",     "5",    "/s",        "5/",    "0/s",          "-1/s",
+                                       "5/0",  "5/0s", "5/x",       "5/s/s", "2147483648/s", "5 /s",
+                                       "5/ s", "5/hm", "5/forever", "5/-1s", "5/s1m" };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        int32_t n  = -7;
+        int64_t ms = -7;
+        T_TRUE(il__parse_rate(rows[i].text, &n, &ms));
+        T_EQ(n, rows[i].n);
+        T_EQ(ms, rows[i].ms);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        int32_t n;
+        int64_t ms;
+        if (il__parse_rate(bad[i], &n, &ms))
+            T_FAIL("'%s' was taken for a rate", bad[i]);
+    }
 }
 
 U_TEST(durations_print_and_parse)
@@ -281,6 +326,7 @@ main(void)
         U_ROW(min_and_max_look_once),
         U_ROW(numbers),
         U_ROW(durations),
+        U_ROW(rates),
         U_ROW(durations_print_and_parse),
         U_ROW(times),
         U_ROW(utf8),

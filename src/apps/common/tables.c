@@ -28,6 +28,7 @@
 struct app_at {
     const struct app_tables *tables;
     bool                     is_postgres;
+    bool                     is_for_group;
     char                    *url;
     char                     schema[64]; /* PostgreSQL */
     char                     what[32];
@@ -49,8 +50,9 @@ at_init(struct app_at *at, const struct app_tables *t, const struct tables_place
 
     CHECK(strlen(t->name) <= APP_TABLES_NAME_BYTES_MAX);
     CHECK(t->sqlite->version == t->postgres->version);
-    at->tables      = t;
-    at->is_postgres = p->is_postgres;
+    at->tables       = t;
+    at->is_postgres  = p->is_postgres;
+    at->is_for_group = p->is_for_group;
     il__buf_init(&url, URL_BYTES_MAX);
     il__buf_init(&where, URL_BYTES_MAX);
     il__buf_adds(&url, p->url);
@@ -374,6 +376,11 @@ make_file(const struct app_at *at, bool existing, il_error *reterr)
 
     if (existing && stat(path, &st) != 0 && errno == ENOENT)
         return il__error_set(reterr, IL_NOT_FOUND, "%s: %s do not exist yet", at->where, at->what);
+    if (!existing && at->is_for_group && stat(path, &st) != 0)
+        return il__error_set(reterr, IL_INVAL,
+                             "%s are not kept beside the store of a group: name a private data "
+                             "store, --data sqlite:PATH",
+                             at->what);
     if (!existing && mknod(path, S_IFREG | 0600, 0) != 0 && errno != EEXIST)
         return il__error_set(reterr, IL_STORE, "cannot create %s: %s", path, strerror(errno));
     return IL_OK;

@@ -17,6 +17,8 @@ struct tables_place {
     unsigned             n_shares;
     char                *store_url, *data_url;
     struct tables_place *next;
+    /* SQLite: next to a store that a group can read; no tables are created there */
+    bool is_for_group;
 };
 
 #endif

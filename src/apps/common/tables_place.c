@@ -185,6 +185,7 @@ find(struct tables_place *p, const struct il__data_open *o, il_error *reterr)
         const char *path = text + strlen(SQLITE);
         if (path[0] == '\0' || path[0] == '?' || path[0] == ':')
             return il__error_set(reterr, IL_INVAL, "the tables of apps need a file: sqlite:PATH");
+        p->is_for_group = il__data_refuse_group(text, "", NULL) != IL_OK;
         add_base(&url, text);
     } else if (!o->existing) {
         st = open_temporary(p, &url, reterr);

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/parse.h"
+#include "cli/wrap/held.h"
 #include "cli/wrap/meta.h"
 #include "cli/wrap/wrap_internal.h"
 #include "proc/sys.h"
@@ -45,34 +46,53 @@ add_who(struct il__buf *b, const char *holder, const il_lease_info *info)
         il__buf_addf(b, ", holder %s", holder);
 }
 
-void
-wrap_tell_held(struct wrap *r, const il_error *error, const char *more)
+/* `run` is the run that holds it, or "". */
+static void
+add_held(struct il__buf *b, il *store, const char *key, const il_error *error, const char *run)
 {
-    AUTO_BUF struct il__buf b    = { 0 };
-    const il_lease_info    *info = NULL;
-    il_op                   op   = { .type = IL_OP_NONE };
+    const il_lease_info *info = NULL;
+    il_op                op   = { .type = IL_OP_NONE };
 
-    if (r->opts->quiet && !r->opts->json)
-        return;
-    il__buf_init(&b, SENTENCE_BYTES_MAX);
     /* More than the name is optional; the holder or the store may have gone meanwhile. */
-    if (il_get(r->store, r->opts->key, &op, NULL) == IL_OK) {
+    if (il_get(store, key, &op, NULL) == IL_OK) {
         for (size_t i = 0; i < op.out.n_items; i++) {
             if (op.out.items[i].fence == error->fence)
                 info = &op.out.items[i];
         }
     }
-    il__buf_addf(&b, "%s is held by ", r->opts->key);
-    add_who(&b, error->holder, info);
-    if (r->in_the_way[0] != '\0')
-        il__buf_addf(&b, ", run %s", r->in_the_way);
+    il__buf_addf(b, "%s is held by ", key);
+    add_who(b, error->holder, info);
+    if (run[0] != '\0')
+        il__buf_addf(b, ", run %s", run);
     if (error->fence != 0)
-        il__buf_addf(&b, ", fence %" PRIu64, error->fence);
+        il__buf_addf(b, ", fence %" PRIu64, error->fence);
+    il_op_release(&op);
+}
+
+void
+wrap_held_text(il *store, const char *key, const il_error *error, char *out, size_t n_bytes)
+{
+    AUTO_BUF struct il__buf b = { 0 };
+
+    il__buf_init(&b, SENTENCE_BYTES_MAX);
+    add_held(&b, store, key, error, "");
+    il__buf_addf(&b, "; see: interlock why %s", key);
+    (void)snprintf(out, n_bytes, "%s", il__buf_str(&b));
+}
+
+void
+wrap_tell_held(struct wrap *r, const il_error *error, const char *more)
+{
+    AUTO_BUF struct il__buf b = { 0 };
+
+    if (r->opts->quiet && !r->opts->json)
+        return;
+    il__buf_init(&b, SENTENCE_BYTES_MAX);
+    add_held(&b, r->store, r->opts->key, error, r->in_the_way);
     il__buf_adds(&b, more);
     if (more[0] == '\0')
         il__buf_addf(&b, "; see: interlock why %s", r->opts->key);
     wrap_tell(r, "%s", il__buf_str(&b));
-    il_op_release(&op);
 }
 
 /* Could one more request of our kind hold the key together with these? */

@@ -71,37 +71,24 @@ wrap_user(char *text, size_t n_bytes)
 }
 
 static void
-set_who(json_t *object)
+set_who(json_t *object, pid_t pid)
 {
     char host[HOST_NAME_MAX + 1] = "";
     char name[64];
 
-    (void)json_object_set_new(object, "pid", json_integer(getpid()));
+    (void)json_object_set_new(object, "pid", json_integer(pid));
     if (gethostname(host, sizeof host) == 0)
         set_text(object, "host", host, sizeof host);
     wrap_user(name, sizeof name);
     set_text(object, "user", name, sizeof name);
 }
 
-void
-wrap_meta(char *const *argv, const char *spool, char out[IL_META_BYTES_MAX + 1])
+/* Escaping can double a text: if it does not fit, drop the least important members. */
+static void
+print(json_t *object, char out[IL_META_BYTES_MAX + 1])
 {
-    AUTO(json_decrefp) json_t *object = json_object();
-    char                       cwd[PATH_MAX];
-
-    out[0] = '\0';
-    if (object == NULL)
-        return;
-    set_who(object);
-    set_command(object, argv);
-    if (getcwd(cwd, sizeof cwd) != NULL)
-        set_text(object, "cwd", cwd, CWD_BYTES_MAX);
-    /* A path that is not UTF-8 cannot be stored here; then the run cannot be joined. */
-    if (spool != NULL && il__utf8_valid(spool, strlen(spool)))
-        (void)json_object_set_new(object, "spool", json_string(spool));
-
-    /* Escaping can double a text: if it does not fit, drop the least important members. */
     static const char *const droppable[] = { "cwd", "command", "spool" };
+
     for (size_t i = 0;; i++) {
         size_t n_bytes = json_dumpb(object, out, IL_META_BYTES_MAX, JSON_COMPACT);
         if (n_bytes > 0 && n_bytes <= IL_META_BYTES_MAX) {
@@ -113,6 +100,64 @@ wrap_meta(char *const *argv, const char *spool, char out[IL_META_BYTES_MAX + 1])
             return;
         (void)json_object_del(object, droppable[i]);
     }
+}
+
+void
+wrap_meta(char *const *argv, const char *spool, char out[IL_META_BYTES_MAX + 1])
+{
+    AUTO(json_decrefp) json_t *object = json_object();
+    char                       cwd[PATH_MAX];
+
+    out[0] = '\0';
+    if (object == NULL)
+        return;
+    set_who(object, getpid());
+    set_command(object, argv);
+    if (getcwd(cwd, sizeof cwd) != NULL)
+        set_text(object, "cwd", cwd, CWD_BYTES_MAX);
+    /* A path that is not UTF-8 cannot be stored here; then the run cannot be joined. */
+    if (spool != NULL && il__utf8_valid(spool, strlen(spool)))
+        (void)json_object_set_new(object, "spool", json_string(spool));
+    print(object, out);
+}
+
+void
+wrap_meta_kept(pid_t pid, pid_t keeper, char out[IL_META_BYTES_MAX + 1])
+{
+    AUTO(json_decrefp) json_t *object                                  = json_object();
+    char                       command[IL__META_COMMAND_BYTES_MAX + 1] = "";
+    char                       path[64];
+
+    out[0] = '\0';
+    if (object == NULL)
+        return;
+    set_who(object, pid);
+    (void)json_object_set_new(object, "keeper", json_integer(keeper));
+    (void)snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    FILE  *file = fopen(path, "re");
+    size_t n    = file != NULL ? fread(command, 1, sizeof command - 1, file) : 0;
+    if (file != NULL)
+        (void)fclose(file); /* only read */
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (command[i] == '\0')
+            command[i] = ' ';
+    }
+    set_text(object, "command", command, IL__META_COMMAND_BYTES_MAX);
+    print(object, out);
+}
+
+pid_t
+wrap_meta_keeper(const char *meta, pid_t pid)
+{
+    AUTO(json_decrefp) json_t *object = json_loads(meta, 0, NULL);
+    struct wrap_meta_spool     host;
+
+    wrap_meta_read(meta, &host);
+    json_int_t keeper = json_integer_value(json_object_get(object, "keeper"));
+    return host.same_host && keeper > 0 && keeper <= INT_MAX &&
+                   json_integer_value(json_object_get(object, "pid")) == pid
+               ? (pid_t)keeper
+               : 0;
 }
 
 void

@@ -7,12 +7,19 @@
 #ifndef IL_CLI_WRAP_META_H
 #define IL_CLI_WRAP_META_H
 
+#include <sys/types.h>
+
 #include "base/base.h"
 
 #define IL__META_COMMAND_BYTES_MAX 1000
 
 /* Describe this process. `spool` may be NULL. "" if out of memory: meta is optional. */
 void wrap_meta(char *const *argv, const char *spool, char out[IL_META_BYTES_MAX + 1]);
+
+/* Describe another process, for which `keeper` holds the lease, and find that again: the keeper on
+ * this host of process `pid`; 0: the lease is not of one. */
+void  wrap_meta_kept(pid_t pid, pid_t keeper, char out[IL_META_BYTES_MAX + 1]);
+pid_t wrap_meta_keeper(const char *meta, pid_t pid);
 
 /* Make text storable: control characters and invalid UTF-8 become '?', and it is cut to at most
  * n_bytes_max bytes, not within a character. */

@@ -1,6 +1,6 @@
 /*
  * file.c: the files of a store: DB (SQLite's, with DB-wal and DB-shm), DB-lock (flock) and DB-wake
- * (the board). All have mode 0600.
+ * (the board). All have mode 0600, or 0660 in a store of a group (group.c).
  *
  * Why a lock file: SQLite before 3.51.3 can damage a WAL when a checkpoint meets a writer that
  * restarts the WAL. So every write transaction and every checkpoint, in any process, holds an
@@ -46,14 +46,37 @@ fail(il_error *reterr, const char *path)
         st = IL_FULL;
     else if (err == ENOMEM)
         st = IL_NOMEM;
+    if (il__sq_group_denied(path, reterr) != IL_OK)
+        return IL_STORE;
     return il__error_set(reterr, st, "%s: %s", path, strerror(err));
 }
 
-/* Only we, root and the owner of the database may own the files beside it. */
+/* Only we, root and the owner of the database may own the files beside it; in a store of a group,
+ * its members. */
 static bool
-is_trusted(uid_t owner, uid_t owner_of_db)
+is_trusted(const struct sq_file *f, const struct stat *st)
 {
-    return owner == geteuid() || owner == 0 || owner == owner_of_db;
+    return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == f->owner ||
+           (f->group.on && st->st_gid == f->group.gid);
+}
+
+/* Create a file beside the database, with its mode whatever the umask. */
+static int
+create_private(const struct sq_file *f, const char *path, int flags)
+{
+    int         fd = open(path, flags | O_CREAT | O_EXCL, f->group.on ? 0660 : 0600);
+    struct stat st;
+
+    if (fd < 0)
+        return fd;
+    bool ok = !f->group.on ? fchmod(fd, 0600) == 0
+                           : fstat(fd, &st) == 0 && il__sq_group_adopt(&f->group, fd, &st) == IL_OK;
+    if (ok)
+        return fd;
+    int err = errno;
+    (void)close(fd);
+    errno = err == EEXIST ? EIO : err;
+    return -1;
 }
 
 /*
@@ -63,19 +86,14 @@ is_trusted(uid_t owner, uid_t owner_of_db)
  * it locked.
  */
 static il_status
-open_private(const char *path, uid_t owner_of_db, int *ret_fd, il_error *reterr)
+open_private(const struct sq_file *f, const char *path, int *ret_fd, il_error *reterr)
 {
     /* O_NONBLOCK: opening a FIFO or a device must not block before we have checked what it is. */
     int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
     int fd    = open(path, flags);
 
     if (fd < 0 && errno == ENOENT) {
-        fd = open(path, flags | O_CREAT | O_EXCL, 0600);
-        if (fd >= 0 && fchmod(fd, 0600) != 0) {
-            il_status st = fail(reterr, path);
-            (void)close(fd);
-            return st;
-        }
+        fd = create_private(f, path, flags);
         if (fd < 0 && errno == EEXIST)
             fd = open(path, flags); /* another process was faster */
     }
@@ -89,7 +107,9 @@ open_private(const char *path, uid_t owner_of_db, int *ret_fd, il_error *reterr)
 #ifdef IL_MUTANT_hard_link_followed
     is_linked = false;
 #endif
-    if (S_ISREG(st.st_mode) && !is_linked && is_trusted(st.st_uid, owner_of_db)) {
+    if (S_ISREG(st.st_mode) && !is_linked && is_trusted(f, &st)) {
+        if (f->group.on)
+            IGNORE(il__sq_group_adopt(&f->group, fd, &st) != IL_OK); /* it may have been restored */
         *ret_fd = fd;
         return IL_OK;
     }
@@ -150,16 +170,28 @@ extend(int fd, const char *name, struct stat *st, il_error *reterr)
     return IL_OK;
 }
 
+/* Whose database it is now. */
+static il_status
+note_owner(struct sq_file *f, il_error *reterr)
+{
+    struct stat db;
+
+    if (stat(f->names[SQ_PART_DB], &db) != 0)
+        return fail(reterr, f->path);
+    f->owner = db.st_uid;
+    return il__sq_group_look(f->real, &db, &f->group, reterr);
+}
+
 /* Open and map the wake file: for the first time, or in place of the current mapping. */
 static il_status
 open_wake(struct sq_file *f, il_error *reterr)
 {
-    struct stat db, st;
+    struct stat st;
     int         fd = -1;
 
-    if (stat(f->names[SQ_PART_DB], &db) != 0)
-        return fail(reterr, f->path);
-    il_status status = open_private(f->wake_name, db.st_uid, &fd, reterr);
+    il_status status = note_owner(f, reterr);
+    if (status == IL_OK)
+        status = open_private(f, f->wake_name, &fd, reterr);
     if (status != IL_OK)
         return status;
     status = extend(fd, f->wake_name, &st, reterr);
@@ -212,7 +244,8 @@ set_names(struct sq_file *f, const char *path, il_error *reterr)
     f->names[SQ_PART_WAL]  = join(real, "-wal");
     f->names[SQ_PART_SHM]  = join(real, "-shm");
     f->wake_name           = join(real, "-wake");
-    bool ok                = !name.failed && f->wake_name != NULL;
+    f->real                = il__strdup(real);
+    bool ok                = !name.failed && f->wake_name != NULL && f->real != NULL;
     for (int i = 0; i < SQ_PARTS; i++)
         ok = ok && f->names[i] != NULL;
     return ok ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory for a store");
@@ -222,8 +255,6 @@ il_status
 il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t timeout_ms,
                  il_error *reterr)
 {
-    struct stat db;
-
     *f = (struct sq_file){ .lock_fd = -1, .timeout_ms = timeout_ms };
     if (path[0] == '\0')
         return il__error_set(reterr, IL_INVAL, "sqlite: needs a path");
@@ -233,10 +264,10 @@ il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t tim
     il_status st = check_database(path, existing, reterr);
     if (st == IL_OK)
         st = set_names(f, path, reterr);
-    if (st == IL_OK && stat(path, &db) != 0)
-        st = fail(reterr, path);
     if (st == IL_OK)
-        st = open_private(f->names[SQ_PART_LOCK], db.st_uid, &f->lock_fd, reterr);
+        st = note_owner(f, reterr);
+    if (st == IL_OK)
+        st = open_private(f, f->names[SQ_PART_LOCK], &f->lock_fd, reterr);
     if (st == IL_OK)
         il__sq_file_reserve(f, false);
     return st == IL_OK ? open_wake(f, reterr) : st;
@@ -383,6 +414,7 @@ il__sq_file_close(struct sq_file *f)
     for (int i = 0; i < SQ_PARTS; i++)
         il__free(f->names[i]);
     il__free(f->wake_name);
+    il__free(f->real);
     il__free(f->path);
     *f = (struct sq_file){ .lock_fd = -1 };
 }

@@ -85,14 +85,21 @@ tell_files(const struct report *r, const char *path)
 {
     struct stat             st;
     char                    text[TEXT_BYTES];
+    char                    group[IL__STORE_GROUP_BYTES] = "";
+    char                    means[128];
     struct il__buf AUTO_BUF wal = { .n_bytes_max = 8192 };
 
     if (stat(path, &st) == 0) {
         (void)snprintf(text, sizeof text, "%04o", (unsigned)st.st_mode & 07777);
         bool open = (st.st_mode & 077) != 0;
-        tell(r, open ? IL__FINDING_WARN : IL__FINDING_GOOD, "file mode", text,
-             open ? "other users can read or change leases: chmod 600"
-                  : "no other user can read or change it");
+        if (il__store_sqlite_group(path, group))
+            (void)snprintf(means, sizeof means, "the members of the group %s share it", group);
+        else
+            (void)snprintf(means, sizeof means, "%s",
+                           open ? "other users can read or change leases: chmod 600"
+                                : "no other user can read or change it");
+        tell(r, open && group[0] == '\0' ? IL__FINDING_WARN : IL__FINDING_GOOD, "file mode", text,
+             means);
     }
     il__buf_addf(&wal, "%s-wal", path);
     if (stat(il__buf_str(&wal), &st) != 0)

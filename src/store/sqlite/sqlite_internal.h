@@ -3,6 +3,7 @@
  *
  *   sqlite.c    opening, freeing, batches as transactions
  *   file.c      the database file, the lock file, the wake file
+ *   group.c     stores of a group: modes and who may
  *   conn.c      a connection: its settings, statements and errors
  *   schema.c    creates and migrates the schema
  *   schema_steps.c   the schema versions
@@ -31,6 +32,7 @@
 #define IL_STORE_SQLITE_INTERNAL_H
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "base/mutex.h"
 #include "base/buf.h"
@@ -144,13 +146,33 @@ struct sq_id {
     ino_t ino;
 };
 
+/* group.c: is the store one that the members of a group share? */
+struct sq_group {
+    bool  on;
+    gid_t gid;
+};
+
+/* What the database of this path, with this status, says; IL_STORE: its folder does not allow
+ * that. */
+il_status il__sq_group_look(const char *path, const struct stat *db, struct sq_group *ret,
+                            il_error *reterr) MUST_USE;
+/* Give a file of ours, or any if we are root, the mode and the group. IL_STORE and errno if that
+ * fails. */
+il_status il__sq_group_adopt(const struct sq_group *group, int fd, const struct stat *st) MUST_USE;
+/* `path` could not be used, for the reason in errno. IL_STORE with a message if that is because it
+ * is for a group that we do not belong to; else IL_OK. */
+il_status il__sq_group_denied(const char *path, il_error *reterr) MUST_USE;
+
 struct sq_file {
     char            *path;                        /* as it was given: for messages */
     char            *names[SQ_PARTS], *wake_name; /* absolute */
+    char            *real;                        /* the database without symbolic links */
+    uid_t            owner;                       /* of the database */
     struct sq_id     ids[SQ_PARTS];               /* of what is open */
     bool             is_noted;                    /* the ids are known */
     atomic_bool      is_gone;                     /* deleted or replaced; remains so */
     atomic_bool      is_deaf;                     /* the wake file must be mapped again */
+    struct sq_group  group;
     int              lock_fd;
     struct il__board board;
     _Atomic dev_t    wake_dev; /* of the wake file that is mapped */
