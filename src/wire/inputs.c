@@ -312,7 +312,7 @@ static const struct wire_field job_cancel[] = {
 static const struct wire_field job_id[]   = { JOB_ID };
 static const struct wire_field job_get[]  = { JOB_ID, POLL };
 static const struct wire_field job_list[] = {
-    QUEUE,
+    QUEUE_IF,
     STATES(0, il__wire_job_states, job_state),
     CURSOR,
     LIMIT,
@@ -474,7 +474,7 @@ const struct wire_object il__wire_inputs[IL_OP_COUNT] = {
     ROW(JOB_RETRY, "JobRetry", job_id, "make a job due now"),
     ROW(JOB_SEAL, "JobSeal", job_id, "seal a parent: no more children"),
     ROW(JOB_GET, "JobGet", job_get, "show a job"),
-    ROW(JOB_LIST, "JobList", job_list, "list the jobs of a queue, newest first"),
+    ROW(JOB_LIST, "JobList", job_list, "list jobs, of a queue or of all, newest first"),
     ROW(JOB_PURGE, "JobPurge", job_purge, "delete jobs of a queue by state"),
     ROW(QUEUE_SET, "QueueSet", queue_set,
         "create a queue or change its settings; omitted settings stay unchanged"),
