@@ -369,7 +369,7 @@ static const struct wire_field cron_set[] = {
     CRON_NAME,
     QUEUE,
     TEXT("schedule", NEEDED, in.cron.schedule, 1, IL_PLACE_BYTES_MAX,
-         "cron expression in UTC: minute hour day month weekday, or @hourly, @daily, ..."),
+         "minute hour day month weekday, or @daily and the like; in UTC, or after CRON_TZ=ZONE"),
     BYTES("payload", 0, in.cron.data, in.cron.data_bytes, IL_BLOB_BYTES_MAX, "payload of each job"),
     CHOICE("missed", 0, in.cron.missed, il__wire_missed, 0,
            "what to do about ticks missed while nothing was running: skip them, push one job for "

@@ -77,7 +77,7 @@ il__checks_add(struct check_set *set, struct check **ret, il_error *reterr)
 int64_t
 il__check_next_tick(const struct check *c, int64_t after_ms)
 {
-    return c->fault == NULL ? il__zone_next(c->zone, &c->schedule, after_ms) : IL__NEVER;
+    return c->fault == NULL ? il__cron_next_in(c->zone, &c->schedule, after_ms) : IL__NEVER;
 }
 
 /* ---- baseline -------------------------------------------------------------------------------- */

@@ -469,7 +469,7 @@ il__reading_cron(struct reading *r, const char *text, size_t line, struct place 
 
 bool
 il__reading_zone(struct reading *r, const char *name, size_t line, struct place where,
-                 const struct zone **ret)
+                 const struct il__zone **ret)
 {
     il_error  err = { 0 };
     il_status st  = il__zone_get(name, ret, &err);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "apps/common/yaml.h"
-#include "apps/common/zone.h"
+#include "core/cron.h"
 
 /* limits per file for errors and advice; more would not help anyone */
 #define READING_REMARKS_MAX 100
@@ -113,6 +113,6 @@ const char *il__reading_id(struct reading *r, const struct doc_node *map, const 
 bool il__reading_cron(struct reading *r, const char *text, size_t line, struct place where,
                       struct il__cron *ret);
 bool il__reading_zone(struct reading *r, const char *name, size_t line, struct place where,
-                      const struct zone **ret);
+                      const struct il__zone **ret);
 
 #endif

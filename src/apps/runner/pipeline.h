@@ -9,7 +9,7 @@
 #define IL_APPS_RUNNER_PIPELINE_H
 
 #include "apps/common/yaml.h"
-#include "apps/common/zone.h"
+#include "core/cron.h"
 #include "base/base.h"
 #include "base/buf.h"
 #include "core/limits.h" /* IL__NEVER */
@@ -142,7 +142,7 @@ struct pipeline {
     uint64_t           hash;                                /* of the file's text */
     const char        *schedule_text;                       /* NULL = none */
     struct il__cron    schedule;
-    const struct zone *zone;
+    const struct il__zone *zone;
     /* a tick missed while no server was running is made up for within this time; default 60 s */
     int64_t                    catch_up_ms;
     struct pipeline_parameter *parameters;

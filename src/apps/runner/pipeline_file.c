@@ -44,7 +44,7 @@ static const char *const root_keys[] = {
 int64_t
 il__pipeline_next_tick(const struct pipeline *p, int64_t after_ms)
 {
-    return p->schedule_text != NULL ? il__zone_next(p->zone, &p->schedule, after_ms) : IL__NEVER;
+    return p->schedule_text != NULL ? il__cron_next_in(p->zone, &p->schedule, after_ms) : IL__NEVER;
 }
 
 struct pipeline *

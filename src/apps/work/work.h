@@ -24,7 +24,7 @@
 
 #include <jansson.h>
 
-#include "apps/common/zone.h"
+#include "core/cron.h"
 #include "apps/work/live.h"
 #include "apps/work/record.h"
 
@@ -63,7 +63,7 @@ struct work_plan {
     int64_t lock_timeout_ms;
     /* The schedule: */
     const struct il__cron *cron; /* NULL = none */
-    const struct zone     *zone;
+    const struct il__zone     *zone;
     /* a tick missed while no server was running is made up for within this time */
     int64_t catch_up_ms;
     /* a trigger may have to wait (tick_slowly), for at most slow_ms */
