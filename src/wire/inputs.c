@@ -279,6 +279,8 @@ static const struct wire_field claim[] = {
     LEASE_MS(in.job.lease_ms, "lease of the claim; default the queue's"),
     BOOL("silent", 0, flags, IL_CLAIM_SILENT,
          "the worker sends no heartbeats; the queue's timeouts apply"),
+    BOOL("leave", 0, flags, IL_CLAIM_LEAVE,
+         "the worker has finished: claim nothing, and forget it; needs `worker`"),
     POLL,
 };
 static const struct wire_field heartbeat[] = {
