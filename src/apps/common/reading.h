@@ -109,6 +109,9 @@ int64_t il__reading_timeout(struct reading *r, const struct doc_node *map, const
 /* An id: ^[A-Za-z0-9_-]+$. */
 const char *il__reading_id(struct reading *r, const struct doc_node *map, const char *key,
                            const char *at, size_t n_max);
+/* A hook (proc/hook.h): a list of program and arguments. NULL = none, or reported. */
+char *const *il__reading_hook(struct reading *r, const struct doc_node *map, const char *at,
+                              const char *key);
 /* A cron schedule, which may be NULL; a time zone. False: reported, or no_memory. */
 bool il__reading_cron(struct reading *r, const char *text, size_t line, struct place where,
                       struct il__cron *ret);
