@@ -91,6 +91,9 @@ is_passed_on(const char *entry, bool served)
     static const char *const plain[] = { "PATH=", "HOME=",   "USER=", "LOGNAME=", "SHELL=",
                                          "LANG=", "LC_ALL=", "TZ=",   "TMPDIR=" };
 
+#ifdef IL_MUTANT_hook_gets_secrets
+    return true;
+#endif
     for (size_t i = 0; served && i < ARRAY_LEN(plain); i++) {
         if (strncmp(entry, plain[i], strlen(plain[i])) == 0)
             return true;

@@ -93,9 +93,24 @@ il__worker_open_queues(struct il__worker *w, il_error *reterr)
         il__duration_text(o->grace_ms, grace), il__duration_text(w->lease_ms, lease));
 }
 
+/* A store whose functions are older than us does not know of leaving, and may have given a job. */
+static void
+give_back(struct il__worker *w, const il_op *claim)
+{
+    for (size_t i = 0; i < claim->out.n_jobs; i++) {
+        il_op op     = { .type = IL_OP_JOB_SNOOZE, .fence = claim->out.jobs[i].token };
+        op.in.job.id = claim->out.jobs[i].id;
+        IGNORE(il_apply(w->store, &op, 1, NULL)); /* else its claim expires */
+        il_op_release(&op);
+    }
+}
+
 void
 il__worker_leave(struct il__worker *w)
 {
+#ifdef IL_MUTANT_worker_stays
+    return;
+#endif
     for (size_t i = 0; i < w->n_queues; i++) {
         il_op op = { .type   = IL_OP_JOB_CLAIM,
                      .flags  = IL_CLAIM_LEAVE,
@@ -104,6 +119,7 @@ il__worker_leave(struct il__worker *w)
         char  id[37];
         op.in.job.id = il_uuid(id) == IL_OK ? id : w->name;
         IGNORE(il_apply(w->store, &op, 1, NULL));
+        give_back(w, &op);
         il_op_release(&op);
     }
 }
