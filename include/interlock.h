@@ -264,8 +264,7 @@ enum il_op_flags {
     IL_BREAK_NOW    = 1 << 0, /* BREAK: free the key at once instead of when the holder lets go */
     IL_LIST_WAITERS = 1 << 1, /* LIST: waiters (in queue order within a key) instead of leases */
     IL_RUN_SLOT     = 1 << 2, /* RUN_START: only reserve the run; it is started later */
-    /* JOB_CLAIM: the worker sends no heartbeats; the queue's timeouts apply */
-    IL_CLAIM_SILENT = 1 << 3,
+    IL_CLAIM_SILENT = 1 << 3, /* JOB_CLAIM: no heartbeats; the queue's timeouts apply */
     IL_FAIL_FINAL   = 1 << 4, /* JOB_FAIL: do not retry */
     /* JOB_CANCEL: cancel a running job at once; its worker's token becomes invalid */
     IL_CANCEL_NOW  = 1 << 5,
@@ -275,7 +274,8 @@ enum il_op_flags {
     IL_DROP_STALE     = 1 << 9, /* CACHE_DROP: keep the value as stale for the rest of its grace */
     /* RUN_STAGE, RUN_FINISH: `log` starts at `offset`; bytes already stored are skipped, so that a
      * repeated op writes nothing twice. Without this flag `log` is always appended. */
-    IL_LOG_AT = 1 << 10,
+    IL_LOG_AT      = 1 << 10,
+    IL_CLAIM_LEAVE = 1 << 11, /* JOB_CLAIM: the worker has gone: claim nothing, forget it; EMPTY */
 };
 
 enum il_out_flags {

@@ -12,6 +12,28 @@
 _Static_assert(IL_MISSED_SKIP == 0 && IL_MISSED_ONE == 1 && IL_MISSED_ALL == 2,
                "options.def lists skip|one|all in the order of il_missed");
 
+/* The zone is part of the schedule's text: `CRON_TZ=Europe/Berlin 0 6 * * *`. */
+static il_status
+schedule_text(const struct cli *cli, const char *text, char ret[IL_PLACE_BYTES_MAX + 1],
+              il_error *reterr)
+{
+    const char *zone = CLI_OPTION(cli, queue_cron_set, timezone)->text;
+    int         n;
+
+    if (zone == NULL)
+        n = snprintf(ret, IL_PLACE_BYTES_MAX + 1, "%s", text);
+    else if (strncmp(text, "CRON_TZ=", 8) == 0)
+        return il__error_set(reterr, IL_INVAL,
+                             "queue cron set: --timezone and CRON_TZ= cannot be combined");
+    else
+        n = snprintf(ret, IL_PLACE_BYTES_MAX + 1, "CRON_TZ=%s %s", zone, text);
+    if (n > IL_PLACE_BYTES_MAX)
+        return il__error_set(reterr, IL_INVAL,
+                             "queue cron set: the schedule is longer than %d bytes",
+                             IL_PLACE_BYTES_MAX);
+    return IL_OK;
+}
+
 static void
 print_set(const struct cli *cli, const il_cron_info *info)
 {
@@ -34,21 +56,22 @@ il__cli_cmd_queue_cron_set(struct cli *cli)
     int64_t                 attempts = CLI_OPTION(cli, queue_cron_set, max_attempts)->number;
     AUTO_BUF struct il__buf b        = { 0 };
     const char             *data     = NULL;
-    il_op                   op       = {
-                                .type    = IL_OP_CRON_SET,
-                                .key     = operands[1],
-                                .in.cron = { .name         = operands[0],
-                                             .schedule     = operands[2],
-                                             .missed       = (il_missed)missed,
-                                             .priority     = (int32_t)priority,
-                                             .max_attempts = (uint32_t)attempts },
+    char                    schedule[IL_PLACE_BYTES_MAX + 1];
+    il_op                   op = {
+                          .type    = IL_OP_CRON_SET,
+                          .key     = operands[1],
+                          .in.cron = { .name         = operands[0],
+                                       .schedule     = schedule,
+                                       .missed       = (il_missed)missed,
+                                       .priority     = (int32_t)priority,
+                                       .max_attempts = (uint32_t)attempts },
     };
     il_error  err;
-    il_status st     = IL_OK;
+    il_status st     = schedule_text(cli, operands[2], schedule, &err);
     int       status = 0;
 
     /* Unlike push, it reads standard input only on request: schedules are often typed. */
-    if (operands[3] != NULL || file != NULL)
+    if (st == IL_OK && (operands[3] != NULL || file != NULL))
         st = il__cli_payload(cli, operands[3], file, &b, &data, &op.in.cron.data_bytes, &err);
     op.in.cron.data = data;
     if (st == IL_OK)

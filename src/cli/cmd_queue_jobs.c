@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/ask.h"
 #include "cli/data.h"
+#include "cli/find_id.h"
 #include "cli/item.h"
 
 #define ERROR_COLUMN 6 /* may be truncated on a narrow terminal */
@@ -28,7 +29,7 @@ print_jobs(const il_op *op)
     for (size_t i = 0; i < op->out.n_jobs; i++) {
         const il_job_info *info = &op->out.jobs[i];
         char               age[CLI_AGE_BYTES];
-        il__cli_grid_add(&g, "%s", info->id);
+        il__cli_grid_add(&g, "%s", il__cli_short_id(info->id));
         il__cli_grid_add(&g, "%s%s", il_job_state_name(info->state),
                          info->is_parent ? " (parent)" : "");
         il__cli_grid_add(&g, "%" PRIu32 "/%" PRIu32, info->attempt, info->max_attempts);
@@ -123,10 +124,15 @@ int
 il__cli_cmd_queue_show(struct cli *cli)
 {
     const char *id = cli->args.operands[0];
-    il_op       op = { .type = IL_OP_JOB_GET, .in.job = { .id = id } };
+    il_op       op = { .type = IL_OP_JOB_GET };
+    char        found[IL_ID_BYTES_MAX + 1];
     il_error    err;
-    il_status   st     = il__cli_apply_to(cli, &op, "job", id, &err);
+    il_status   st     = il__cli_find_job(cli, &id, found, &err);
     int         status = 0;
+
+    op.in.job = (il_job_in){ .id = id };
+    if (st == IL_OK)
+        st = il__cli_apply_to(cli, &op, "job", id, &err);
 
     if (st != IL_OK)
         status = il__cli_fail(&err);
@@ -144,10 +150,13 @@ il__cli_cmd_queue_show(struct cli *cli)
 static int
 change(struct cli *cli, il_op *op)
 {
+    char      found[IL_ID_BYTES_MAX + 1];
     il_error  err;
-    il_status st     = il__cli_apply_to(cli, op, "job", op->in.job.id, &err);
+    il_status st     = il__cli_find_job(cli, &op->in.job.id, found, &err);
     int       status = 0;
 
+    if (st == IL_OK)
+        st = il__cli_apply_to(cli, op, "job", op->in.job.id, &err);
     while (st == IL_OK && (op->out.flags & IL_OUT_MORE) != 0) /* the next children of a parent */
         st = il__cli_apply_more(cli, op, &err);
     if (st == IL_DUPLICATE) /* the result is the other job */

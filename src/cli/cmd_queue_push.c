@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/ask.h"
+#include "cli/find_id.h"
 #include "cli/item.h"
 
 #define BATCH_JOBS 100
@@ -283,9 +284,13 @@ int
 il__cli_cmd_queue_push(struct cli *cli)
 {
     struct pusher p = { .cli = cli };
+    char          parent[IL_ID_BYTES_MAX + 1];
     il_error      err;
+    il_status     st = fill(&p, &err);
 
-    if (fill(&p, &err) != IL_OK)
+    if (st == IL_OK && p.job.parent != NULL)
+        st = il__cli_find_job(cli, &p.job.parent, parent, &err);
+    if (st != IL_OK)
         return il__cli_fail(&err);
     return CLI_GIVEN(cli, queue_push, lines) ? push_all_lines(&p) : push_one(&p);
 }

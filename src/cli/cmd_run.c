@@ -48,7 +48,8 @@ text_or(const struct cli_value *value, const char *fallback)
 }
 
 static il_status
-fill(struct cli *cli, il_open_opts *open_opts, struct wrap_opts *run, il_error *reterr)
+fill(struct cli *cli, il_open_opts *open_opts, struct cli_hooks *hooks, struct wrap_opts *run,
+     il_error *reterr)
 {
     bool      permits = CLI_GIVEN(cli, run, permits);
     bool      shared  = CLI_GIVEN(cli, run, shared);
@@ -76,8 +77,11 @@ fill(struct cli *cli, il_open_opts *open_opts, struct wrap_opts *run, il_error *
         .record        = { text_or(CLI_OPTION(cli, run, trigger), "manual"),
                            CLI_OPTION(cli, run, by)->text },
     };
-    st =
-        il__cli_choose_grace(cli, CLI_OPTION(cli, run, grace), run->ttl_ms, &run->grace_ms, reterr);
+    run->hooks = hooks;
+    st         = il__cli_hooks_take(cli, hooks, reterr);
+    if (st == IL_OK)
+        st = il__cli_choose_grace(cli, CLI_OPTION(cli, run, grace), run->ttl_ms, &run->grace_ms,
+                                  reterr);
     if (st == IL_OK)
         st = il__cli_shared_store(cli, open_opts, &run->store_url, reterr);
     return st;
@@ -93,14 +97,15 @@ il__cli_cmd_run(struct cli *cli)
 {
     il_open_opts     open_opts;
     struct wrap_opts run;
+    struct cli_hooks hooks = { { NULL } };
     il_error         err;
     il_status        st = check_names(cli, &err);
 
     if (st == IL_OK)
         st = check_record(cli, &err);
     if (st == IL_OK)
-        st = fill(cli, &open_opts, &run, &err);
-    if (st != IL_OK)
-        return il__cli_fail(&err);
-    return wrap_command(&run);
+        st = fill(cli, &open_opts, &hooks, &run, &err);
+    int status = st == IL_OK ? wrap_command(&run) : il__cli_fail(&err);
+    il__cli_hooks_release(&hooks);
+    return status;
 }

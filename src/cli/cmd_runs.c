@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/ask.h"
+#include "cli/find_id.h"
 #include "cli/follow.h"
 #include "cli/item.h"
 #include "cli/request.h"
@@ -30,7 +31,7 @@ print_runs(const il_op *op)
         const il_run_info *info   = &op->out.runs[i];
         int64_t            end_ms = info->ended_at_ms != 0 ? info->ended_at_ms : now_ms;
         char               age[CLI_AGE_BYTES];
-        il__cli_grid_add(&g, "%s", info->id);
+        il__cli_grid_add(&g, "%s", il__cli_short_id(info->id));
         il__cli_grid_add(&g, "%s", info->key);
         il__cli_grid_add(&g, "%s%s", il_run_state_name(info->state), il__cli_run_note(info));
         il__cli_grid_add(&g, "%s", il__cli_age(now_ms - info->created_at_ms, age));
@@ -83,6 +84,25 @@ is_unknown(const struct cli *cli, const il_op *op)
            !CLI_GIVEN(cli, runs, state) && !CLI_GIVEN(cli, runs, cursor);
 }
 
+/* `runs RUN`, `runs KEY`: show one run, unless the options are those of a listing. */
+static bool
+show_one(struct cli *cli, int *ret_exit_status)
+{
+    const char *id = cli->args.operands[0];
+    char        found[IL_ID_BYTES_MAX + 1];
+    il_error    err;
+    bool        listing = CLI_GIVEN(cli, runs, key) || CLI_GIVEN(cli, runs, state) ||
+                   CLI_GIVEN(cli, runs, limit) || CLI_GIVEN(cli, runs, cursor);
+
+    if (cli->args.n_operands != 1 || listing)
+        return false;
+    if (il__cli_find_run(cli, &id, true, found, &err) != IL_OK) {
+        *ret_exit_status = il__cli_fail(&err);
+        return true;
+    }
+    return il__cli_run_show(cli, id, ret_exit_status);
+}
+
 int
 il__cli_cmd_runs(struct cli *cli)
 {
@@ -90,7 +110,7 @@ il__cli_cmd_runs(struct cli *cli)
     il_error err;
     int      status = 0;
 
-    if (cli->args.n_operands == 1 && il__cli_run_show(cli, cli->args.operands[0], &status))
+    if (show_one(cli, &status))
         return status;
     if (list(cli, &op, &err) != IL_OK) {
         status = il__cli_fail(&err);
@@ -230,10 +250,13 @@ int
 il__cli_cmd_logs(struct cli *cli)
 {
     struct logs l = { .cli = cli, .id = cli->args.operands[0] };
+    char        found[IL_ID_BYTES_MAX + 1];
     il_error    err;
 
     if (cli->json && CLI_GIVEN(cli, logs, follow))
         return il__cli_usage("logs: --json and --follow cannot be combined");
+    if (il__cli_find_run(cli, &l.id, true, found, &err) != IL_OK)
+        return il__cli_fail(&err);
     if (cli->json)
         return log_json(&l);
     return follow(&l, CLI_GIVEN(cli, logs, follow), &err) == IL_OK ? 0 : il__cli_fail(&err);
@@ -298,11 +321,15 @@ int
 il__cli_cmd_cancel(struct cli *cli)
 {
     const char *id = cli->args.operands[0];
-    il_op       op = { .type   = IL_OP_RUN_CANCEL,
-                       .in.run = { .id = id, .error = CLI_OPTION(cli, cancel, reason)->text } };
+    il_op       op = { .type = IL_OP_RUN_CANCEL };
+    char        found[IL_ID_BYTES_MAX + 1];
     il_error    err;
-    il_status   st     = cancel_and_wait(cli, id, &op, &err);
+    il_status   st     = il__cli_find_run(cli, &id, false, found, &err);
     int         status = 0;
+
+    op.in.run = (il_run_in){ .id = id, .error = CLI_OPTION(cli, cancel, reason)->text };
+    if (st == IL_OK)
+        st = cancel_and_wait(cli, id, &op, &err);
 
     if (st != IL_OK)
         status = il__cli_fail(&err);

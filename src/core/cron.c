@@ -1,6 +1,12 @@
 /*
- * cron.c: parses schedules and computes their next tick. Uses the Gregorian calendar in UTC, in
- * days since 1970; without time zones no hour is repeated or skipped.
+ * cron.c: parses schedules and computes their next tick, on the Gregorian calendar in days since
+ * 1970.
+ *
+ * In a time zone, local time between two transitions is UTC plus a constant, so a tick is searched
+ * in one such span after the other. Where local time jumps forward, ticks that fall into the gap
+ * come once, at the jump; where it is set back, ticks that already came are not repeated. A
+ * schedule for every hour (`*`) is about elapsed time, not about a time of day, so none of this
+ * applies: it ticks whenever local time matches.
  */
 #include "core/cron.h"
 
@@ -12,6 +18,8 @@
 #include "base/hash.h"
 #include "core/limits.h"
 
+#define ZONE_PREFIX "CRON_TZ="
+#define EVERY_HOUR 0xFFFFFFU
 #define MINUTE_MS INT64_C(60000)
 #define DAY_MINUTES 1440
 #define LAST_MS INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
@@ -201,6 +209,56 @@ il__cron_parse(const char *text, struct il__cron *ret, il_error *reterr)
     return IL_OK;
 }
 
+/* The zone in front of a schedule, or NULL; *text is advanced to the schedule. */
+static il_status
+parse_zone(const char **text, const struct il__zone **ret, il_error *reterr)
+{
+    char name[sizeof((struct il__zone *)NULL)->name];
+
+    *ret = NULL;
+    if (strncmp(*text, ZONE_PREFIX, strlen(ZONE_PREFIX)) != 0)
+        return IL_OK;
+    const char *from = *text + strlen(ZONE_PREFIX);
+    size_t      n    = strcspn(from, " ");
+    if (n >= sizeof name || from[n] == '\0')
+        return il__error_set(reterr, IL_INVAL,
+                             "'%.60s' is not a time zone and a schedule such as "
+                             "'CRON_TZ=Europe/Berlin 0 6 * * *'",
+                             *text);
+    (void)snprintf(name, sizeof name, "%.*s", (int)n, from);
+    *text = from + n + strspn(from + n, " ");
+    return il__zone_get(name, ret, reterr);
+}
+
+il_status
+il__cron_parse_entry(const char *text, struct il__cron *ret, il_error *reterr)
+{
+    const struct il__zone *zone;
+    il_status              st = parse_zone(&text, &zone, reterr);
+
+    if (st == IL_OK)
+        st = il__cron_parse(text, ret, reterr);
+    if (st == IL_OK)
+        ret->zone = zone;
+    return st;
+}
+
+bool
+il__cron_restore(const char *text, struct il__cron *ret)
+{
+    const struct il__zone *zone;
+    const char            *schedule = text;
+    bool                   known    = parse_zone(&schedule, &zone, NULL) == IL_OK;
+
+    if (schedule == text && !known) /* a prefix without a schedule */
+        return false;
+    if (il__cron_parse(schedule, ret, NULL) != IL_OK)
+        return false;
+    ret->zone    = known ? zone : NULL;
+    ret->no_zone = !known;
+    return true;
+}
+
 /* ---- the calendar ---------------------------------------------------------------------------- */
 
 struct date {
@@ -248,8 +306,9 @@ minute_of_day(const struct il__cron *c, int64_t from)
     return DAY_MINUTES;
 }
 
-int64_t
-il__cron_next(const struct il__cron *c, int64_t after_ms)
+/* The first tick in local time, as if it were UTC. */
+static int64_t
+next_local(const struct il__cron *c, int64_t after_ms)
 {
     int64_t after  = MAX(after_ms, -1); /* no schedules before 1970 */
     int64_t minute = after < 0 ? 0 : after / MINUTE_MS + 1;
@@ -268,6 +327,56 @@ il__cron_next(const struct il__cron *c, int64_t after_ms)
     return IL__NEVER;
 }
 
+/* ---- time zones ------------------------------------------------------------------------------ */
+
+static int64_t
+offset_ms(const struct il__zone *z, size_t i)
+{
+    return (int64_t)z->transitions[i].offset_s * 1000;
+}
+
+/* Does a tick fall into the local times skipped by the i-th transition? */
+static bool
+left_out(const struct il__zone *z, const struct il__cron *c, size_t i)
+{
+    int64_t from = z->transitions[i].at_ms + offset_ms(z, i - 1);
+    int64_t to   = z->transitions[i].at_ms + offset_ms(z, i);
+
+#ifdef IL_MUTANT_skipped_hour_is_lost
+    return false;
+#endif
+    return from < to && next_local(c, from - 1) < to;
+}
+
+int64_t
+il__cron_next_in(const struct il__zone *z, const struct il__cron *c, int64_t after_ms)
+{
+    bool every_hour = c->hours == EVERY_HOUR;
+
+    for (size_t i = il__zone_span(z, after_ms);; i++) {
+        int64_t begin = z->transitions[i].at_ms;
+        int64_t end   = i + 1 < z->n ? z->transitions[i + 1].at_ms : IL__NEVER;
+        int64_t after = MAX(after_ms, begin - 1) + offset_ms(z, i);
+        if (i > 0 && !every_hour) {
+            if (begin > after_ms && left_out(z, c, i))
+                return begin;
+            after = MAX(after, begin + offset_ms(z, i - 1) - 1); /* set back: do not repeat */
+        }
+        int64_t local = next_local(c, after);
+        if (local == IL__NEVER)
+            return IL__NEVER;
+        if (local - offset_ms(z, i) < end)
+            return local - offset_ms(z, i);
+    }
+}
+
+int64_t
+il__cron_next(const struct il__cron *c, int64_t after_ms)
+{
+    CHECK(!c->no_zone);
+    return c->zone != NULL ? il__cron_next_in(c->zone, c, after_ms) : next_local(c, after_ms);
+}
+
 /* ---- entries --------------------------------------------------------------------------------- */
 
 int64_t
@@ -280,6 +389,14 @@ il__cron_take(const struct il__cron *c, il_missed missed, int64_t wall_ms, int64
     *next_ms = tick_ms % 60000 == 0 ? tick_ms + 1000 : il__cron_next(c, wall_ms);
     return tick_ms;
 #endif
+    if (c->no_zone) {
+        *next_ms = wall_ms - wall_ms % MINUTE_MS + MINUTE_MS + 1;
+        return tick_ms % MINUTE_MS == 0 ? tick_ms : IL__NEVER;
+    }
+    if (tick_ms % MINUTE_MS != 0) { /* what somebody without the zone has left */
+        *next_ms = il__cron_next(c, tick_ms - MINUTE_MS - 1);
+        return IL__NEVER;
+    }
     if (missed == IL_MISSED_ALL) {
         *next_ms = il__cron_next(c, tick_ms);
         return tick_ms;

@@ -391,7 +391,7 @@ check_cron_set(il_op *op, il_error *reterr)
             IL_OK ||
         check_number("max_attempts", in->max_attempts, 0, IL_ATTEMPTS_MAX, reterr) != IL_OK)
         return IL_INVAL;
-    return il__cron_parse(in->schedule, &cron, reterr);
+    return il__cron_parse_entry(in->schedule, &cron, reterr);
 }
 
 const char *

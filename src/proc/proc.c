@@ -155,9 +155,13 @@ encode(const struct proc_spec *spec, struct il__buf *strings, struct proc_reques
     il__buf_add(strings, spec->cwd, strlen(spec->cwd) + 1);
     ret->n_args  = add_strings(strings, spec->argv);
     ret->n_env   = add_strings(strings, spec->env);
+    ret->n_input = spec->input_bytes;
+    if (spec->input_bytes > 0)
+        il__buf_add(strings, spec->input, spec->input_bytes);
     ret->n_bytes = strings->n_bytes;
     if (strings->failed)
-        return il__error_set(reterr, IL_INVAL, "%.200s: arguments and environment exceed %d bytes",
+        return il__error_set(reterr, IL_INVAL,
+                             "%.200s: arguments, environment and input exceed %d bytes",
                              spec->argv[0], PROC_SPEC_BYTES_MAX);
     return IL_OK;
 }

@@ -47,11 +47,12 @@ struct proc_spec {
     int64_t            timeout_ms;  /* 0 = none */
     int64_t            deadline_ns; /* of the lease (CLOCK_BOOTTIME); 0 = none */
     struct proc_limits limits;
+    const void        *input; /* what it reads from stdin; without: /dev/null */
+    size_t             input_bytes;
 };
-#define PROC_SPEC_BYTES_MAX (4 << 20) /* argv and env together: more is IL_INVAL */
+#define PROC_SPEC_BYTES_MAX (4 << 20) /* argv, env and input together: more is IL_INVAL */
 
-/* A child, in the caller's storage. All descriptors are non-blocking and close-on-exec. stdin is
- * /dev/null. */
+/* A child, in the caller's storage. All descriptors are non-blocking and close-on-exec. */
 struct proc_child {
     int   ctl;    /* readable: il__proc_report() has a result */
     int   out_fd; /* its stdout and stderr: end of file once no process has them open */

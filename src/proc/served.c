@@ -65,6 +65,18 @@ cut(char **at, char **place, uint32_t n)
     return first;
 }
 
+/* The command inherits our stdin: make it these bytes. */
+static bool
+take_input(const char *data, size_t n_bytes)
+{
+    int  fd = memfd_create("il-input", MFD_CLOEXEC);
+    bool ok = fd >= 0 && il__proc_write_all(fd, data, n_bytes) && lseek(fd, 0, SEEK_SET) == 0 &&
+              dup2(fd, STDIN_FILENO) == STDIN_FILENO;
+
+    il__proc_fd_close(&fd);
+    return ok;
+}
+
 _Noreturn static void
 serve(const struct proc_served *v, const struct il__reaper_ready *ready, union proc_packet *p,
       const int fds[PROC_REQUEST_FD_END])
@@ -96,11 +108,15 @@ serve(const struct proc_served *v, const struct il__reaper_ready *ready, union p
         .quiet       = true,
         .tty         = &no_tty,
     };
-    struct il__reaper_served  served = { .env    = cut(&strings, words + q->n_args + 1, q->n_env),
-                                         .cwd    = cwd,
-                                         .limits = &limits,
-                                         .spawner_fd = v->self_fd,
-                                         .ready      = ready };
+    struct il__reaper_served served = { .env    = cut(&strings, words + q->n_args + 1, q->n_env),
+                                        .cwd    = cwd,
+                                        .limits = &limits,
+                                        .spawner_fd = v->self_fd,
+                                        .ready      = ready };
+    if (q->n_input > 0 && !take_input(strings, q->n_input)) {
+        il__proc_refuse(fds[PROC_REQUEST_CTL], IL__END_FAILED, errno);
+        _exit(0);
+    }
     struct il__reaper_wrapper server = { .pidfd = v->server_fd, .ctl = fds[PROC_REQUEST_CTL] };
     make_limits(v, &q->limits, &limits);
     opts.served = &served;

@@ -49,7 +49,7 @@ enum proc_request_fd {
 };
 
 /* Followed by, or in the memfd: `n_bytes` of NUL-terminated strings: cwd, arguments,
- * environment. */
+ * environment; and the input. */
 struct proc_request {
     int32_t            type;
     uint32_t           slot;
@@ -59,6 +59,7 @@ struct proc_request {
     struct proc_limits limits;
     uint32_t           n_args;
     uint32_t           n_env;
+    uint64_t           n_input; /* bytes of standard input; 0 = /dev/null */
     uint64_t           n_bytes;
 };
 

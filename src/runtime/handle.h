@@ -249,6 +249,10 @@ il_status il__lease_keep(il_lease *lease, const il_op *granted, int64_t sent_ns,
 il_status il__lease_end(il_lease *lease, il_op *op, il_error *reterr);
 il_status il__check_stop(int64_t stop_ms, int64_t ttl_ms, il_error *reterr) MUST_USE;
 
+/* After il_job_fail() or il_job_snooze(): in how many ms the job is due again; -1 = not at all, or
+ * unknown. */
+int64_t il__job_due_ms(const il_job *job);
+
 /* The public form of an advisory lock, which it owns; on failure it is released. */
 il_status il__advisory_new(struct il__store_advisory *inner, il_advisory **ret, il_error *reterr)
     MUST_USE;

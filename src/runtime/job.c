@@ -21,7 +21,8 @@ struct il_job {
     il_lease           lease; /* its key is the job's id, its holder the worker */
     struct claim      *claim;
     const il_job_info *info;
-    il_claim_opts      opts; /* the callbacks; its strings are not used */
+    il_claim_opts      opts;   /* the callbacks; its strings are not used */
+    int64_t            due_ms; /* after it was given back: when it is due again; -1 = unknown */
 };
 
 static il_job *
@@ -107,6 +108,7 @@ job_new(il *h, struct claim *claim, const il_job_info *info, const char *worker,
         return NULL;
     atomic_fetch_add(&claim->n_refs, 1);
     job->claim         = claim;
+    job->due_ms        = -1;
     job->info          = info;
     job->opts          = *opts;
     job->lease.fence   = info->token;
@@ -321,8 +323,17 @@ job_end(il_job *job, il_op_type type, uint32_t flags, il_job_in in, il_error *re
     op.in.job    = in;
     op.in.job.id = job->lease.key;
     il_status st = il__lease_end(&job->lease, &op, reterr);
+    if (st == IL_OK && op.out.n_jobs > 0 &&
+        (op.out.jobs[0].state == IL_JOB_SCHEDULED || op.out.jobs[0].state == IL_JOB_READY))
+        job->due_ms = MAX(op.out.jobs[0].run_at_ms - op.out.jobs[0].updated_at_ms, 0);
     il_op_release(&op);
     return st;
+}
+
+int64_t
+il__job_due_ms(const il_job *job)
+{
+    return job->due_ms;
 }
 
 il_status

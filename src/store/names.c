@@ -133,6 +133,7 @@ static const struct name names[] = {
     FLAG(LIST_WAITERS),
     FLAG(RUN_SLOT),
     FLAG(CLAIM_SILENT),
+    FLAG(CLAIM_LEAVE),
     FLAG(FAIL_FINAL),
     FLAG(CANCEL_NOW),
     FLAG(PUSH_PARENT),

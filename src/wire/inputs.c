@@ -279,6 +279,8 @@ static const struct wire_field claim[] = {
     LEASE_MS(in.job.lease_ms, "lease of the claim; default the queue's"),
     BOOL("silent", 0, flags, IL_CLAIM_SILENT,
          "the worker sends no heartbeats; the queue's timeouts apply"),
+    BOOL("leave", 0, flags, IL_CLAIM_LEAVE,
+         "the worker has finished: claim nothing, and forget it; needs `worker`"),
     POLL,
 };
 static const struct wire_field heartbeat[] = {
@@ -312,7 +314,7 @@ static const struct wire_field job_cancel[] = {
 static const struct wire_field job_id[]   = { JOB_ID };
 static const struct wire_field job_get[]  = { JOB_ID, POLL };
 static const struct wire_field job_list[] = {
-    QUEUE,
+    QUEUE_IF,
     STATES(0, il__wire_job_states, job_state),
     CURSOR,
     LIMIT,
@@ -369,7 +371,7 @@ static const struct wire_field cron_set[] = {
     CRON_NAME,
     QUEUE,
     TEXT("schedule", NEEDED, in.cron.schedule, 1, IL_PLACE_BYTES_MAX,
-         "cron expression in UTC: minute hour day month weekday, or @hourly, @daily, ..."),
+         "minute hour day month weekday, or @daily and the like; in UTC, or after CRON_TZ=ZONE"),
     BYTES("payload", 0, in.cron.data, in.cron.data_bytes, IL_BLOB_BYTES_MAX, "payload of each job"),
     CHOICE("missed", 0, in.cron.missed, il__wire_missed, 0,
            "what to do about ticks missed while nothing was running: skip them, push one job for "
@@ -474,7 +476,7 @@ const struct wire_object il__wire_inputs[IL_OP_COUNT] = {
     ROW(JOB_RETRY, "JobRetry", job_id, "make a job due now"),
     ROW(JOB_SEAL, "JobSeal", job_id, "seal a parent: no more children"),
     ROW(JOB_GET, "JobGet", job_get, "show a job"),
-    ROW(JOB_LIST, "JobList", job_list, "list the jobs of a queue, newest first"),
+    ROW(JOB_LIST, "JobList", job_list, "list jobs, of a queue or of all, newest first"),
     ROW(JOB_PURGE, "JobPurge", job_purge, "delete jobs of a queue by state"),
     ROW(QUEUE_SET, "QueueSet", queue_set,
         "create a queue or change its settings; omitted settings stay unchanged"),

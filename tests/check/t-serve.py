@@ -250,6 +250,34 @@ def command(engine):
         refused("permission", key=r.a.key_for("default", "read"))
 
 
+def hooks(engine):
+    with tempfile.TemporaryDirectory(prefix="interlock-hooks-") as told:
+        def note(event):
+            return ["sh", "-c", 'cat >"$1.new" && env >>"$1.env" && mv "$1.new" "$1"', "sh", f"{told}/{event}"]
+
+        def facts(event):
+            lib.eventually(lambda: os.path.exists(f"{told}/{event}"), what=f"on_{event}")
+            with open(f"{told}/{event}", encoding="utf-8") as file:
+                return json.load(file)
+        own = {"on_success": note("success"), "on_failure": note("failure")}
+        with rig(engine, negative(**own), {**negative(on_success=["/no/such/program"]), "name": "missing"}) as r:
+            r.run("negative")
+            good = facts("success")
+            assert good["class"] == "check" and good["name"] == "negative" and good["message"] is None, good
+            assert not os.path.exists(f"{told}/failure")
+            r.db.execute("INSERT INTO account VALUES (1, -5)")
+            r.run("negative")
+            bad = facts("failure")
+            assert bad["event"] == "failure" and bad["message"] == "1 new violation", bad
+            assert bad["outcome"] == "COMPLETED" and bad["run"] != good["run"], bad
+            with open(f"{told}/failure.env", encoding="utf-8") as file:
+                env = file.read()
+            assert "INTERLOCK_EVENT=failure" in env and "INTERLOCK_CONNECTION_APP" not in env, env
+            r.db.execute("DELETE FROM account")
+            r.run("missing")
+            r.a.wait_log(r"hook failed.*on_success \(/no/such/program\): command not found")
+
+
 def ticks(engine):
     with rig(engine, negative(schedule=EVERY_MINUTE), n=2) as r:
         # the last minute is made up for at the start
@@ -266,7 +294,7 @@ def ticks(engine):
 
 
 for ENGINE in ("sqlite", "postgres"):
-    for FUNCTION in (broken_then_fixed, hanging, reload, command, ticks):
+    for FUNCTION in (broken_then_fixed, hanging, reload, command, hooks, ticks):
         def TEST(engine=ENGINE, function=FUNCTION):
             function(engine)
         TEST.__doc__ = f"{FUNCTION.__name__}, {ENGINE}"

@@ -32,7 +32,7 @@ complete_() {
 }
 is "a command" "$(complete_ interlock lo)" "lock locks logs "
 is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^$')" 33
-is "an option" "$(complete_ interlock run --on)" "--on-conflict "
+is "an option" "$(complete_ interlock run --on)" "--on-conflict --on-failure --on-lost --on-success "
 is "its values" "$(complete_ interlock run --on-conflict "")" "cancel-running join queue reject replace-pending skip "
 is "a command of a family" "$(complete_ interlock queue pu)" "purge push "
 is "... with its option" "$(complete_ interlock queue push --uni)" "--unique-for --unique-key "

@@ -52,7 +52,7 @@ run "$il" queue work q --once -- sh -c 'echo "some words" >&2; echo "last words"
 is "a failure" "$status" 1
 like "... stderr is passed on, and it is said" "$err" "some words
 last words
-interlock: q: job $id failed (exit status 3), attempt 1 of 2; will be retried"
+interlock: q: job $id failed (exit status 3), attempt 1 of 2; retrying in *s"
 job "... is tried again" "$id" "d['state'] in ('SCHEDULED', 'READY') and d['attempt'] == 1 and d['error'] == 'exit status 3: some words\nlast words'"
 run "$il" queue work q --once -- sh -c 'head -c 2000000 /dev/zero; kill -9 $$'
 is "... for the last time" "$err" "interlock: q: job $id failed (killed by signal 9), attempt 2 of 2; will not be retried"

@@ -39,9 +39,9 @@ b=$(push q b --delay 1h)
 c=$(push q c --priority 7)
 gives "a listing" 0 "$il" queue list q
 like "... for people" "$out" "ID *STATE *ATTEMPT *
-$c *READY *0/5 *7 *
-$b *SCHEDULED *
-$a *READY *"
+${c: -8} *READY *0/5 *7 *
+${b: -8} *SCHEDULED *
+${a: -8} *READY *"
 gives "... as JSON" 0 "$il" queue list q --json
 is "... newest first" "$(ids)" "$c $b $a"
 json "... items" "all(set(('id', 'queue', 'state', 'attempt', 'priority', 'run_at', 'payload', 'result', 'error', 'created_at', 'started_at', 'completed_at', 'updated_at', 'progress', 'message')) <= set(i) for i in d['items']) and d['next'] is None"

@@ -53,6 +53,40 @@ error "a cursor that is none" 64 "queue cron list: --cursor: *" "$il" queue cron
 gives "nothing came of it" 0 "$il" queue cron list --json
 json "... three still" "len(d['items']) == 3"
 
+# Time zones.
+gives "a zone" 0 "$il" queue cron set zoned other '30 4 * * *' p --timezone Asia/Tokyo --json
+json "... is part of the schedule" "d['schedule'] == 'CRON_TZ=Asia/Tokyo 30 4 * * *' and d['next_at'].endswith('T19:30:00.000Z')"
+gives "... which may be written so" 0 "$il" queue cron set zoned other 'CRON_TZ=Asia/Tokyo 30 5 * * *' p
+like "... too" "$out" "zoned next at ????-??-??T20:30:00.000Z"
+gives "... and is listed so" 0 "$il" queue cron list other
+like "... for people" "$out" "*CRON_TZ=Asia/Tokyo 30 5 \* \* \**"
+error "an unknown zone" 64 "queue cron set: unknown time zone 'Mars/Base'; use a name such as Europe/Berlin" "$il" queue cron set bad q @daily p --timezone Mars/Base
+error "... one that is a path" 64 "queue cron set: '../UTC' is not a time zone name*" "$il" queue cron set bad q @daily p --timezone ../UTC
+error "two zones" 64 "queue cron set: --timezone and CRON_TZ= cannot be combined" "$il" queue cron set bad q 'CRON_TZ=UTC @daily' p --timezone UTC
+error "a zone without a schedule" 64 "queue cron set: 'CRON_TZ=UTC' is not a time zone and a schedule*" "$il" queue cron set bad q CRON_TZ=UTC p
+gives "no zone is left" 0 "$il" queue cron remove zoned
+
+# A worker on a machine without tzdata pushes the tick that is due, once; whoever has it goes on.
+at_time() { # SECONDS COMMAND...: that much later
+    local shift=$1
+    shift
+    env "ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0" "LD_PRELOAD=${IL_TEST_WALL_CLOCK:?}" WALL_CLOCK_SHIFT="$shift" "$@"
+}
+next_of() {
+    "$il" queue cron list --json | py -c 'import json,sys; print([i["next_at"] for i in json.load(sys.stdin)["items"] if i["name"] == sys.argv[1]][0])' "$1"
+}
+gives "once a day, in a zone" 0 "$il" queue cron set tokyo zones 'CRON_TZ=Asia/Tokyo 0 12 * * *' noon --missed one
+due=$(next_of tokyo)
+ahead=$(($(date -d "$due" +%s) - $(date +%s) + 2))
+gives "a worker without time zones" 0 at_time "$ahead" env TZDIR="$work" "$il" queue work zones --drain -- cat
+is "... pushes the tick" "$out" noon
+like "... and leaves the next" "$(next_of tokyo)" "*:??.001Z"
+gives "... for a minute later" 0 at_time $((ahead + 90)) env TZDIR="$work" "$il" queue work zones --drain -- cat
+is "... without another job" "$out" ""
+gives "a worker with time zones" 0 at_time $((ahead + 180)) "$il" queue work zones --drain -- cat
+is "... has no other job either" "$out" ""
+is "... and knows the next tick" "$(next_of tokyo)" "$(date -u -d "$due + 1 day" +%Y-%m-%dT%H:%M:%S).000Z"
+
 # A tick pushes one job, however many look: a worker's claim makes it, when the wall clock says so.
 gives "every minute" 0 "$il" queue cron set minutely ticks '* * * * *' tick --json
 next=$(py -c 'import json,sys,datetime; t=json.load(sys.stdin)["next_at"]; print(int(datetime.datetime.fromisoformat(t.replace("Z","+00:00")).timestamp()) - int(__import__("time").time()))' <"$work/out")

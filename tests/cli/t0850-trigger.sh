@@ -65,6 +65,48 @@ like "... and why" "$err" "*FAILED*no*"
 gives "... both outputs are kept" 0 "$il" logs "$("$il" runs --key pipeline:broken --json | py -c 'import json, sys; print(json.load(sys.stdin)["items"][0]["id"])')"
 like "... apart" "$out" "*no | out*no ! err*"
 
+# ---- hooks ----
+printf '#!/bin/sh\ncat >"$1"\nenv >"$1.env"\necho "what it prints is discarded"\n' >"$work/note"
+chmod +x "$work/note"
+for end in well badly; do
+    pipeline "ends_$end" <<END
+on_success: [$work/note, $work/well.json]
+on_failure: [$work/note, $work/badly.json]
+on_lost: [$work/note, $work/lost.json]
+steps:
+- {step_id: "do", type: command, shell: true, run: 'test "$end" = well'}
+END
+done
+gives "a pipeline with hooks" 0 "$il" trigger ends_well --here
+id=$out
+cp "$work/well.json" "$work/out"
+json "... tells its end" "d['event'] == 'success' and d['class'] == 'pipeline' and d['name'] == 'ends_well' and d['tenant'] == 'default' and d['key'] == 'pipeline:ends_well' and d['run'] == '$id' and d['outcome'] == 'COMPLETED' and d['fence'] > 0 and d['ran_ms'] >= 0 and d['message'] is None"
+check "... in the environment, too" grep -qx "INTERLOCK_RUN=$id" "$work/well.json.env"
+check "... and no secrets" sh -c '! grep -q SECRET "$1"' sh "$work/well.json.env"
+check "... once" test ! -e "$work/badly.json"
+gives "one that fails" 1 "$il" trigger ends_badly --here
+cp "$work/badly.json" "$work/out"
+json "... tells that" "d['event'] == 'failure' and d['name'] == 'ends_badly' and d['outcome'] == 'FAILED' and 'do' in d['message']"
+check "... once" test ! -e "$work/lost.json"
+pipeline hangs <<'END'
+on_success: [sleep, "300"]
+steps:
+- {step_id: do, type: command, run: ["true"]}
+END
+bg hangs "$il" trigger hangs --here
+is_free() { "$il" why pipeline:hangs | grep -q 'is free'; }
+is_completed() { "$il" runs --key pipeline:hangs --json | grep -q COMPLETED; }
+await "a run with a hook that hangs has ended" is_completed
+check "... and its lock is free" is_free
+kill -KILL "${pids[hangs]}"
+reap hangs 2>/dev/null
+for bad in 'x' '[]' '["", a]' '{a: b}'; do
+    printf 'pipeline_id: bad\non_failure: %s\nsteps: [{step_id: a, type: command, run: ["true"]}]\n' "$bad" >"$work/p/default/bad.yml"
+    gives "on_failure: $bad" 1 "$il" pipelines check "$work/p/default/bad.yml"
+    like "... is refused" "$out$err" "*on_failure: *"
+done
+rm "$work/p/default/bad.yml" "$work"/p/default/ends_*.yml "$work/p/default/hangs.yml"
+
 # ---- left in the store for a server ----
 gives "a trigger without a server" 0 "$il" trigger hello
 like "... says that nobody executes it" "$err" "*no server runs pipelines on this store*--here*"

@@ -316,6 +316,30 @@ T_TEST(default_timeouts_of_silent_claims)
     T_EQ(T_IS(t_claim(s, "o", "w", .flags = IL_CLAIM_SILENT), IL_OK)->out.remaining_ms, 120000);
 }
 
+/* A worker that has finished is forgotten at once instead of a minute later. */
+T_TEST(a_worker_that_leaves_is_forgotten)
+{
+    t_push_many(s, "q", "j", 2, T_JOB());
+    const il_op *op    = T_IS(t_claim(s, "q", "w"), IL_OK);
+    uint64_t     token = op->out.fence;
+    (void)T_IS(t_claim(s, "q", "other"), IL_OK);
+    T_EQU(t_queue(s, "q")->n_workers, 2);
+    (void)T_IS(t_claim(s, "q", "w", .flags = IL_CLAIM_LEAVE), IL_EMPTY);
+    T_EQU(t_queue(s, "q")->n_workers, 1);
+    T_EQU(t_queue(s, "q")->claimed, 2);                                  /* nothing was given */
+    (void)T_IS(t_claim(s, "q", "w", .flags = IL_CLAIM_LEAVE), IL_EMPTY); /* again */
+    (void)T_IS(t_claim(s, "q", "nobody", .flags = IL_CLAIM_LEAVE), IL_EMPTY);
+    T_EQU(t_queue(s, "q")->n_workers, 1);
+    (void)T_IS(t_claim(s, "nope", "w", .flags = IL_CLAIM_LEAVE), IL_NOT_FOUND);
+    (void)T_IS(t_finish(s, "j0", token), IL_OK); /* its job is still its own */
+    (void)T_IS(t_pause(s, "q", .text = "paused"), IL_OK);
+    (void)T_IS(t_claim(s, "q", "other", .flags = IL_CLAIM_LEAVE), IL_EMPTY);
+    T_EQU(t_queue(s, "q")->n_workers, 0);
+    t_pass(s, 60000);
+    (void)T_IS(t_sweep(s), IL_OK);
+    T_EQU(t_queue(s, "q")->n_workers, 0);
+}
+
 T_TEST(the_lease_is_the_queues_unless_asked_for)
 {
     (void)T_IS(t_queue_set(s, "q", .lease_ms = 12000), IL_OK);
@@ -394,6 +418,7 @@ main(void)
         T_ROW(silent_claims_of_a_pessimistic_queue),
         T_ROW(silent_claims_of_an_optimistic_queue),
         T_ROW(default_timeouts_of_silent_claims),
+        T_ROW(a_worker_that_leaves_is_forgotten),
         T_ROW(the_lease_is_the_queues_unless_asked_for),
         T_ROW(a_claim_promotes_a_thousand),
         T_ROW(queues_are_apart),

@@ -221,6 +221,48 @@ T_TEST(the_budget_is_shared_by_the_entries)
     T_EQU(t_cron(s, "h")->n_ticks, 0);
 }
 
+/* ---- time zones ------------------------------------------------------------------------------ */
+
+#define BERLIN "CRON_TZ=Europe/Berlin "
+#define DAY (24 * HOUR)
+
+/* Berlin skips 02:00 to 03:00 on 28 March 2027: what falls into it comes once, at the jump. */
+T_TEST(an_hour_that_a_zone_skips)
+{
+    t_pass(s, 71 * DAY + 4 * HOUR); /* 2027-03-27T12:00Z */
+    int64_t noon = W + 71 * DAY + 4 * HOUR;
+    (void)T_IS(t_cron_set(s, "q", .name = "c", .schedule = BERLIN "0,30 2 * * *"), IL_OK);
+    T_STREQ(t_cron(s, "c")->schedule, BERLIN "0,30 2 * * *");
+    T_EQ(t_cron(s, "c")->next_at_ms, noon + 13 * HOUR);
+    t_pass(s, 13 * HOUR);
+    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_ticks, 1);
+    T_EQ(t_cron(s, "c")->last_at_ms, noon + 13 * HOUR);
+    T_EQ(t_cron(s, "c")->next_at_ms, noon + 36 * HOUR); /* at 02:00 again, an hour earlier in UTC */
+    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_ticks, 0);
+    T_EQU(t_queue(s, "q")->pushed, 1);
+}
+
+/* 02:30 comes twice on 31 October 2027; the first one counts. */
+T_TEST(an_hour_that_a_zone_repeats)
+{
+    t_pass(s, 288 * DAY + 4 * HOUR); /* 2027-10-30T12:00Z */
+    int64_t noon = W + 288 * DAY + 4 * HOUR;
+    (void)T_IS(
+        t_cron_set(s, "q", .name = "c", .schedule = BERLIN "30 2 * * *", .missed = IL_MISSED_ALL),
+        IL_OK);
+    T_EQ(t_cron(s, "c")->next_at_ms, noon + 12 * HOUR + 30 * MINUTE);
+    t_pass(s, 12 * HOUR + 30 * MINUTE);
+    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_ticks, 1);
+    T_EQ(t_cron(s, "c")->next_at_ms, noon + 37 * HOUR + 30 * MINUTE);
+    t_pass(s, HOUR);
+    T_EQ(T_IS(t_sweep(s), IL_OK)->out.sweep.n_ticks, 0);
+    /* The same text keeps the tick; another zone computes it anew. */
+    (void)T_IS(t_cron_set(s, "q", .name = "c", .schedule = BERLIN "30 2 * * *"), IL_OK);
+    T_EQ(t_cron(s, "c")->next_at_ms, noon + 37 * HOUR + 30 * MINUTE);
+    (void)T_IS(t_cron_set(s, "q", .name = "c", .schedule = "CRON_TZ=Asia/Tokyo 30 2 * * *"), IL_OK);
+    T_EQ(t_cron(s, "c")->next_at_ms, noon + 29 * HOUR + 30 * MINUTE);
+}
+
 /* ---- changing entries ------------------------------------------------------------------------ */
 
 T_TEST(setting_it_again)
@@ -327,6 +369,11 @@ T_TEST(what_is_refused)
             "minute '60' is out of range");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "@never"), "'@never' is not one of");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "0 0 30 2 *"), "never matches");
+    refused(t_cron_set(s, "q", .name = "c", .schedule = "CRON_TZ=Mars/Base @daily"),
+            "unknown time zone 'Mars/Base'");
+    refused(t_cron_set(s, "q", .name = "c", .schedule = "CRON_TZ=../../etc/passwd @daily"),
+            "is not a time zone name");
+    refused(t_cron_set(s, "q", .name = "c", .schedule = "CRON_TZ=UTC"), "not a time zone and a");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "@daily", .priority = 2000), "priority");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "@daily", .max_attempts = 5000),
             "max_attempts");
@@ -358,6 +405,8 @@ main(void)
         T_ROW(a_pass_is_bounded),
         T_ROW(a_claim_pushes_a_thousand),
         T_ROW(the_budget_is_shared_by_the_entries),
+        T_ROW(an_hour_that_a_zone_skips),
+        T_ROW(an_hour_that_a_zone_repeats),
         T_ROW(setting_it_again),
         T_ROW(removing_it),
         T_ROW(listing),

@@ -288,6 +288,56 @@ U_TEST(missed_ticks)
     T_EQ(il__cron_take(&c, IL_MISSED_SKIP, t + 1, &next), t);
 }
 
+U_TEST(entries_with_a_zone)
+{
+    struct il__cron c;
+    il_error        err = { 0 };
+
+    T_EQ(il__cron_parse_entry("CRON_TZ=Europe/Berlin  30 2 * * *", &c, &err), IL_OK);
+    T_STREQ(c.zone->name, "Europe/Berlin");
+    T_EQ(il__cron_next(&c, at("2027-03-27 12:00")), at("2027-03-28 01:00")); /* at the jump */
+    T_EQ(il__cron_next(&c, at("2027-03-28 01:00")), at("2027-03-29 00:30"));
+    T_EQ(il__cron_next(&c, at("2027-10-30 12:00")), at("2027-10-31 00:30")); /* the first 02:30 */
+    T_EQ(il__cron_next(&c, at("2027-10-31 00:30")), at("2027-11-01 01:30"));
+    T_EQ(il__cron_parse_entry("30 2 * * *", &c, &err), IL_OK);
+    T_TRUE(c.zone == NULL);
+    T_EQ(il__cron_parse_entry("CRON_TZ=Europe/Berlin", &c, &err), IL_INVAL);
+    T_HAS(err.message, "is not a time zone and a schedule");
+    T_EQ(il__cron_parse_entry("CRON_TZ= @daily", &c, &err), IL_INVAL);
+    T_EQ(il__cron_parse_entry("CRON_TZ=Mars/Base @daily", &c, &err), IL_INVAL);
+    T_HAS(err.message, "Mars/Base");
+    T_EQ(il__cron_parse_entry("CRON_TZ=UTC @never", &c, &err), IL_INVAL);
+    T_EQ(il__cron_parse_entry("TZ=UTC @daily", &c, &err), IL_INVAL);
+    /* Schedules of pipelines have their zone beside them. */
+    T_EQ(il__cron_parse("CRON_TZ=UTC @daily", &c, &err), IL_INVAL);
+}
+
+/* Who does not know a zone pushes the tick that is stored, and leaves the next one to others. */
+U_TEST(a_zone_that_is_not_installed)
+{
+    struct il__cron here;
+    struct il__cron there;
+    int64_t         t    = at("2027-01-15 09:00");
+    int64_t         next = t;
+
+    T_TRUE(il__cron_restore("CRON_TZ=Mars/Base 0 9,10 * * *", &there));
+    T_TRUE(there.no_zone);
+    T_EQ(il__cron_take(&there, IL_MISSED_SKIP, t + 10, &next), t);
+    T_EQ(next, t + 60001);
+    T_EQ(il__cron_take(&there, IL_MISSED_SKIP, next, &next), IL__NEVER); /* again and again */
+    T_EQ(next, t + 120001);
+    T_TRUE(il__cron_restore("CRON_TZ=Etc/UTC 0 9,10 * * *", &here));
+    T_TRUE(!here.no_zone);
+    T_EQ(il__cron_take(&here, IL_MISSED_SKIP, next + 5, &next), IL__NEVER);
+    T_EQ(next, at("2027-01-15 10:00"));
+    next = t + 60001; /* a tick that has come since is found, too */
+    T_EQ(il__cron_take(&here, IL_MISSED_SKIP, at("2027-01-15 10:00"), &next), IL__NEVER);
+    T_EQ(next, at("2027-01-15 10:00"));
+    T_TRUE(!il__cron_restore("CRON_TZ=Etc/UTC", &here));
+    T_TRUE(!il__cron_restore("CRON_TZ=Mars/Base x", &here));
+    T_TRUE(!il__cron_restore("x", &here));
+}
+
 U_TEST(ids_of_ticks)
 {
     char a[IL_ID_BYTES_MAX + 1];
@@ -320,6 +370,7 @@ main(void)
         U_ROW(leap_days),          U_ROW(the_ends_of_time),
         U_ROW(what_is_refused),    U_ROW(every_minute_of_some_days),
         U_ROW(random_dates),       U_ROW(missed_ticks),
+        U_ROW(entries_with_a_zone), U_ROW(a_zone_that_is_not_installed),
         U_ROW(ids_of_ticks),
     };
 

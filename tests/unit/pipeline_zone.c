@@ -10,16 +10,17 @@
 #include <time.h>
 
 #include "apps/runner/pipeline_internal.h"
-#include "apps/common/zone.h"
 #include "base/parse.h"
+#include "base/zone.h"
+#include "core/cron.h"
 #include "core/limits.h"
 #include "harness/rng.h"
 
-static const struct zone *
+static const struct il__zone *
 zone(const char *name)
 {
-    const struct zone *z   = NULL;
-    il_error           err = { 0 };
+    const struct il__zone *z   = NULL;
+    il_error               err = { 0 };
 
     if (il__zone_get(name, &z, &err) != IL_OK)
         T_FAIL("%s: %s", name, err.message);
@@ -42,7 +43,7 @@ at(const char *utc)
 static void
 ticks(const char *zone_name, const char *schedule, const char *after, const char *expected)
 {
-    const struct zone      *z = zone(zone_name);
+    const struct il__zone  *z = zone(zone_name);
     struct il__cron         c;
     AUTO_BUF struct il__buf all = { 0 };
     int64_t                 t   = at(after);
@@ -51,7 +52,7 @@ ticks(const char *zone_name, const char *schedule, const char *after, const char
     il__buf_init(&all, 4096);
     for (size_t n = 0; all.n_bytes < strlen(expected) && n < 100; n++) {
         char text[IL__TIME_TEXT_BYTES];
-        t = il__zone_next(z, &c, t);
+        t = il__cron_next_in(z, &c, t);
         il__buf_addf(&all, "%s%.16s", n > 0 ? " " : "", il__time_text(t, text));
     }
     if (strcmp(il__buf_str(&all), expected) != 0)
@@ -152,8 +153,8 @@ U_TEST(no_such_zone)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct zone *z;
-        il_error           err = { 0 };
+        const struct il__zone *z;
+        il_error               err = { 0 };
         if (il__zone_get(names[i], &z, &err) != IL_INVAL)
             T_FAIL("'%s' is a zone", names[i]);
         T_HAS(err.message, "time zone");
@@ -173,7 +174,7 @@ U_TEST(as_the_c_library_says)
 
     t_rng_init(&rng, 1);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct zone *z = zone(names[i]);
+        const struct il__zone *z = zone(names[i]);
         T_EQ(setenv("TZ", names[i], 1), 0);
         tzset();
         for (int n = 0; n < 20000; n++) {
@@ -195,10 +196,10 @@ U_TEST(as_the_c_library_says)
 /* Files that are cut off or changed are refused or read, never beyond their end. */
 U_TEST(bad_files)
 {
-    static struct zone_transition out[ZONE_TRANSITIONS_MAX];
-    unsigned char                 data[4096];
-    struct t_rng                  rng;
-    FILE                         *f = fopen("/usr/share/zoneinfo/Europe/Berlin", "rb");
+    static struct il__zone_transition out[IL__ZONE_TRANSITIONS_MAX];
+    unsigned char                     data[4096];
+    struct t_rng                      rng;
+    FILE                             *f = fopen("/usr/share/zoneinfo/Europe/Berlin", "rb");
 
     T_TRUE(f != NULL);
     size_t n = fread(data, 1, sizeof data, f);
@@ -216,7 +217,7 @@ U_TEST(bad_files)
         size_t        where = t_rng_below(&rng, (uint32_t)n);
         unsigned char was   = data[where];
         data[where]         = (unsigned char)t_rng_below(&rng, 256);
-        T_TRUE(il__zone_parse(data, n, out) <= ZONE_TRANSITIONS_MAX);
+        T_TRUE(il__zone_parse(data, n, out) <= IL__ZONE_TRANSITIONS_MAX);
         data[where] = was;
     }
 }

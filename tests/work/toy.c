@@ -80,8 +80,8 @@ drop(void *subject)
     il__free(s);
 }
 
-static struct il__cron    each_minute;
-static const struct zone *utc;
+static struct il__cron        each_minute;
+static const struct il__zone *utc;
 
 static void
 plan(void *cookie, const void *subject, struct work_plan *ret)

@@ -12,7 +12,7 @@
 
 #include "apps/common/invariant.h"
 #include "apps/common/yaml.h"
-#include "apps/common/zone.h"
+#include "core/cron.h"
 #include "base/buf.h"
 #include "core/limits.h" /* IL__NEVER */
 #include "http/app.h"
@@ -39,7 +39,10 @@ struct check {
     const char             *sql;        /* NULL: see own */
     const char             *schedule_text;
     struct il__cron         schedule;
-    const struct zone      *zone;
+    const struct il__zone  *zone;
+    char *const            *on_success; /* NULL = none */
+    char *const            *on_failure; /* also of a violation */
+    char *const            *on_lost;
     int64_t                 timeout_ms;
     const char *const      *baseline; /* sorted, without duplicates */
     size_t                  n_baseline;

@@ -3,6 +3,10 @@
  * one is executed.
  */
 #include "apps/check/serve.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -61,6 +65,9 @@ plan(void *cookie UNUSED, const void *subject, struct work_plan *ret)
         .cron        = &c->schedule,
         .zone        = c->zone,
         .catch_up_ms = CHECK_CATCH_UP_MS,
+        .on_success  = c->on_success,
+        .on_failure  = c->on_failure,
+        .on_lost     = c->on_lost,
     };
 }
 
@@ -228,6 +235,9 @@ keep(struct doing *d, const struct check_result *r)
         work_run_fail(d->run, false, err.message);
         return false;
     }
+    if (r->outcome == CHECK_BROKEN)
+        (void)snprintf(d->run->alarm, sizeof d->run->alarm, "%" PRId64 " new violation%s",
+                       r->found.n_new, r->found.n_new == 1 ? "" : "s");
     if (r->outcome != CHECK_ERROR)
         return true;
     work_run_fail(d->run, r->error.status == IL_TIMEOUT, r->error.message);
@@ -288,6 +298,8 @@ note(void *cookie, const struct work_note *n)
 {
     if (n->event == WORK_EVENT_trouble)
         il__check_trouble(cookie, NULL, n->text);
+    else if (n->event == WORK_EVENT_hook_failed)
+        il__check_trouble(cookie, "hook failed", n->text);
 }
 
 const struct work_kind il__check_kind = {

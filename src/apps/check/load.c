@@ -77,7 +77,7 @@ il__checks_add(struct check_set *set, struct check **ret, il_error *reterr)
 int64_t
 il__check_next_tick(const struct check *c, int64_t after_ms)
 {
-    return c->fault == NULL ? il__zone_next(c->zone, &c->schedule, after_ms) : IL__NEVER;
+    return c->fault == NULL ? il__cron_next_in(c->zone, &c->schedule, after_ms) : IL__NEVER;
 }
 
 /* ---- baseline -------------------------------------------------------------------------------- */
@@ -298,8 +298,9 @@ first_fault(struct reading *r, size_t line)
 static void
 read_item(struct reading *r, const struct doc_node *map, size_t i, struct check *c)
 {
-    static const char *const keys[] = { "name",     "description", "connection", "sql", "severity",
-                                        "schedule", "baseline",    "timeout",    NULL };
+    static const char *const keys[]       = { "name",       "description", "connection", "sql",
+                                              "severity",   "schedule",    "baseline",   "timeout",
+                                              "on_success", "on_failure",  "on_lost",    NULL };
     static const char *const severities[] = { "info", "warning", "error", NULL };
     const char              *file         = strrchr(r->path, '/') + 1;
     size_t                   n_errors     = r->n_errors;
@@ -324,6 +325,9 @@ read_item(struct reading *r, const struct doc_node *map, size_t i, struct check 
         read_sql(r, map, at, c);
         read_schedule(r, map, at, c);
         read_baseline(r, map, at, c);
+        c->on_success = il__reading_hook(r, map, at, "on_success");
+        c->on_failure = il__reading_hook(r, map, at, "on_failure");
+        c->on_lost    = il__reading_hook(r, map, at, "on_lost");
     }
     if (r->n_errors > n_errors)
         c->fault = first_fault(r, map->line);

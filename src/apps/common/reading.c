@@ -16,6 +16,8 @@
 #include "base/parse.h"
 #include "base/suggest.h"
 
+#define HOOK_WORDS_MAX 64
+
 /* ---- remarks --------------------------------------------------------------------------------- */
 
 static void PRINTF_LIKE(5, 0) add_note(struct reading *r, bool is_error, size_t line,
@@ -451,6 +453,39 @@ il__reading_id(struct reading *r, const struct doc_node *map, const char *key, c
     return id;
 }
 
+/* ---- hooks ----------------------------------------------------------------------------------- */
+
+char *const *
+il__reading_hook(struct reading *r, const struct doc_node *map, const char *at, const char *key)
+{
+    const struct doc_node *list = il__doc_get(map, key);
+    size_t                 n    = 0;
+
+    if (list == NULL)
+        return NULL;
+    if (list->type != DOC_LIST || list->n == 0 || list->n > HOOK_WORDS_MAX) {
+        il__reading_fault(r, list->line, PLACE(at, key),
+                          "must be a list of a program and its arguments, at most %d",
+                          HOOK_WORDS_MAX);
+        return NULL;
+    }
+    char **argv = il__reading_alloc(r, list->n + 1, sizeof *argv);
+    for (const struct doc_node *m = list->first; m != NULL && argv != NULL; m = m->next) {
+        const char *word = il__reading_scalar(r, m, PLACE(at, key), "a text");
+        if (word == NULL)
+            return NULL;
+        argv[n++] = il__reading_strdup(r, word);
+    }
+    if (argv == NULL || argv[0] == NULL)
+        return NULL;
+    if (argv[0][0] == '\0') {
+        il__reading_fault(r, list->line, PLACE(at, key), "needs a program");
+        return NULL;
+    }
+    argv[n] = NULL;
+    return argv;
+}
+
 /* ---- schedules ------------------------------------------------------------------------------- */
 
 bool
@@ -469,7 +504,7 @@ il__reading_cron(struct reading *r, const char *text, size_t line, struct place 
 
 bool
 il__reading_zone(struct reading *r, const char *name, size_t line, struct place where,
-                 const struct zone **ret)
+                 const struct il__zone **ret)
 {
     il_error  err = { 0 };
     il_status st  = il__zone_get(name, ret, &err);

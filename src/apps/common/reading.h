@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "apps/common/yaml.h"
-#include "apps/common/zone.h"
+#include "core/cron.h"
 
 /* limits per file for errors and advice; more would not help anyone */
 #define READING_REMARKS_MAX 100
@@ -109,10 +109,13 @@ int64_t il__reading_timeout(struct reading *r, const struct doc_node *map, const
 /* An id: ^[A-Za-z0-9_-]+$. */
 const char *il__reading_id(struct reading *r, const struct doc_node *map, const char *key,
                            const char *at, size_t n_max);
+/* A hook (proc/hook.h): a list of program and arguments. NULL = none, or reported. */
+char *const *il__reading_hook(struct reading *r, const struct doc_node *map, const char *at,
+                              const char *key);
 /* A cron schedule, which may be NULL; a time zone. False: reported, or no_memory. */
 bool il__reading_cron(struct reading *r, const char *text, size_t line, struct place where,
                       struct il__cron *ret);
 bool il__reading_zone(struct reading *r, const char *name, size_t line, struct place where,
-                      const struct zone **ret);
+                      const struct il__zone **ret);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/ask.h"
 #include "cli/data.h"
+#include "cli/find_id.h"
 #include "cli/item.h"
 #include "cli/request.h"
 #include "cli/run_kind.h"
@@ -177,7 +178,7 @@ print_list(const il_op *op)
     for (size_t i = 0; i < op->out.n_runs; i++) {
         const il_run_info *run = &op->out.runs[i];
         char               age[CLI_AGE_BYTES];
-        il__cli_grid_add(&g, "%s", run->id);
+        il__cli_grid_add(&g, "%s", il__cli_short_id(run->id));
         il__cli_grid_add(&g, "%s", run->key + strlen(INGEST_PREFIX));
         il__cli_grid_add(&g, "%s", il_run_state_name(run->state));
         il__cli_grid_add(&g, "%s", il__cli_age(now_ms - run->created_at_ms, age));
@@ -193,9 +194,13 @@ il__cli_cmd_ingest_status(struct cli *cli)
     il_error err    = { .message = "" };
     int      status = 0;
 
-    if (cli->args.n_operands == 1 && il__cli_run_show(cli, cli->args.operands[0], &status))
-        return status;
     if (cli->args.n_operands == 1) {
+        const char *id = cli->args.operands[0];
+        char        found[IL_ID_BYTES_MAX + 1];
+        if (il__cli_find_run(cli, &id, false, found, &err) != IL_OK)
+            return il__cli_fail(&err);
+        if (il__cli_run_show(cli, id, &status))
+            return status;
         il__cli_error("ingest status: no ingestion '%.80s'", cli->args.operands[0]);
         return il_status_exit(IL_NOT_FOUND);
     }

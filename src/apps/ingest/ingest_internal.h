@@ -12,14 +12,14 @@
 #define INGEST_SPARE_MAX 4
 
 struct ingest {
-    struct ingest_options o;
-    char                 *tracks; /* owned; NULL: all known ones */
-    struct fetcher       *fetcher;
-    struct work          *work;
-    bool                  scheduled;
-    struct il__cron       schedule;
-    const struct zone    *utc;
-    struct il__mutex      mutex; /* protects what follows */
+    struct ingest_options  o;
+    char                  *tracks; /* owned; NULL: all known ones */
+    struct fetcher        *fetcher;
+    struct work           *work;
+    bool                   scheduled;
+    struct il__cron        schedule;
+    const struct il__zone *utc;
+    struct il__mutex       mutex; /* protects what follows */
     /* handles on the tables that no run uses: opening one takes long, and cannot be interrupted */
     il_guard *spare[INGEST_SPARE_MAX];
     size_t    n_spare;

@@ -41,6 +41,9 @@ plan(void *cookie, const void *subject, struct work_plan *ret)
         .zone             = p->zone,
         .catch_up_ms      = p->catch_up_ms,
         .slow             = trigger_is_slow(p),
+        .on_success       = p->on_success,
+        .on_failure       = p->on_failure,
+        .on_lost          = p->on_lost,
         .slow_ms          = p->preflight_timeout_ms + p->lock_retries * p->lock_retry_delay_ms,
     };
 }

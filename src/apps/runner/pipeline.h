@@ -9,7 +9,7 @@
 #define IL_APPS_RUNNER_PIPELINE_H
 
 #include "apps/common/yaml.h"
-#include "apps/common/zone.h"
+#include "core/cron.h"
 #include "base/base.h"
 #include "base/buf.h"
 #include "core/limits.h" /* IL__NEVER */
@@ -133,16 +133,19 @@ enum pipeline_preflight {
 };
 
 struct pipeline {
-    unsigned           n_refs;                              /* il__pipeline_ref(), _unref() */
-    void              *mem;                                 /* arena: everything below */
-    const char        *tenant, *id, *description, *version; /* the last two: "" = none */
-    const char        *path;                                /* of the file */
-    size_t             id_line;                             /* of pipeline_id there */
-    const char        *key;                                 /* "pipeline:ID" */
-    uint64_t           hash;                                /* of the file's text */
-    const char        *schedule_text;                       /* NULL = none */
-    struct il__cron    schedule;
-    const struct zone *zone;
+    unsigned               n_refs;                              /* il__pipeline_ref(), _unref() */
+    void                  *mem;                                 /* arena: everything below */
+    const char            *tenant, *id, *description, *version; /* the last two: "" = none */
+    const char            *path;                                /* of the file */
+    size_t                 id_line;                             /* of pipeline_id there */
+    const char            *key;                                 /* "pipeline:ID" */
+    uint64_t               hash;                                /* of the file's text */
+    const char            *schedule_text;                       /* NULL = none */
+    struct il__cron        schedule;
+    const struct il__zone *zone;
+    char *const           *on_success; /* NULL = none */
+    char *const           *on_failure;
+    char *const           *on_lost;
     /* a tick missed while no server was running is made up for within this time; default 60 s */
     int64_t                    catch_up_ms;
     struct pipeline_parameter *parameters;

@@ -35,6 +35,9 @@ static const char *const root_keys[] = {
     "lock_acquisition_retry_delay_seconds",
     "lock_metrics_enabled",
     "preflight",
+    "on_success",
+    "on_failure",
+    "on_lost",
     "steps",
     NULL,
 };
@@ -44,7 +47,7 @@ static const char *const root_keys[] = {
 int64_t
 il__pipeline_next_tick(const struct pipeline *p, int64_t after_ms)
 {
-    return p->schedule_text != NULL ? il__zone_next(p->zone, &p->schedule, after_ms) : IL__NEVER;
+    return p->schedule_text != NULL ? il__cron_next_in(p->zone, &p->schedule, after_ms) : IL__NEVER;
 }
 
 struct pipeline *
@@ -288,6 +291,9 @@ read_root(struct reading *r, const struct doc_node *root)
     own(r)->retry_delay_ms = il__reading_duration(r, root, "", "retry_delay", 0, 300000, 1000);
     read_parameters(r, root); /* before anything that may refer to one */
     read_schedule(r, root);
+    p->on_success = il__reading_hook(r, root, "", "on_success");
+    p->on_failure = il__reading_hook(r, root, "", "on_failure");
+    p->on_lost    = il__reading_hook(r, root, "", "on_lost");
     read_lock(r, root);
     read_preflight(r, root);
     il__reading_steps(r, root);

@@ -372,6 +372,7 @@ runner_stats(struct runner *r, struct runner_stats *ret)
         .n_schedule_skipped = w.n_schedule_skipped,
         .n_expiring         = w.n_expiring,
         .n_unrenewed        = w.n_unrenewed,
+        .n_hooks_failed     = w.n_hooks_failed,
         .n_history_dropped  = w.n_history_dropped,
     };
     il__mutex_lock(&r->mutex);

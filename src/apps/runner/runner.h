@@ -189,6 +189,7 @@ struct runner_stats {
     uint64_t n_expiring;
     /* own leases that are beyond WORK_UNRENEWED_PERMILLE of their TTL */
     uint64_t n_unrenewed;
+    uint64_t n_hooks_failed;
     uint64_t n_history_dropped;
 };
 void runner_stats(struct runner *r, struct runner_stats *ret);

@@ -511,6 +511,7 @@ execution_main(void *arg)
         il_run_free(e->run); /* no callback is called after this */
         e->run = NULL;
         work_started(e, WORK_STARTED_OVER, NULL);
+        work_call_hook(e);
         if (kind->ended != NULL)
             kind->ended(&e->pub);
     } else {

@@ -172,6 +172,8 @@ note_end(struct work_execution *e, il_run_state state, const char *text, il_stat
         note.text  = error->message;
         work_note(e->w, note);
     }
+    e->end_state = state;
+    (void)snprintf(e->end_text, sizeof e->end_text, "%s", text);
     note.event = WORK_EVENT_run_ended;
     note.text  = describe(state, text, said);
     count_end(e->w, state);

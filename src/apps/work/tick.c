@@ -64,7 +64,7 @@ struct ticker {
 static int64_t
 next_tick(const struct work_plan *plan, int64_t after_ms)
 {
-    return plan->cron != NULL ? il__zone_next(plan->zone, plan->cron, after_ms) : IL__NEVER;
+    return plan->cron != NULL ? il__cron_next_in(plan->zone, plan->cron, after_ms) : IL__NEVER;
 }
 
 static void

@@ -24,7 +24,7 @@
 
 #include <jansson.h>
 
-#include "apps/common/zone.h"
+#include "core/cron.h"
 #include "apps/work/live.h"
 #include "apps/work/record.h"
 
@@ -32,7 +32,8 @@ struct work;     /* the executor of one class of runs in this process */
 struct work_run; /* a run that is executed */
 
 #define WORK_NAME_BYTES_MAX 256
-#define WORK_TEXT_BYTES 1200                   /* why a run stopped, or failed */
+#define WORK_TEXT_BYTES 1200 /* why a run stopped, or failed */
+#define WORK_ALARM_BYTES 160
 #define WORK_CRASHED "worker may have crashed" /* part of a run's error: its lease expired */
 /* share of the TTL after which an unrenewed lease causes a warning */
 #define WORK_UNRENEWED_PERMILLE 800
@@ -63,12 +64,17 @@ struct work_plan {
     int64_t lock_timeout_ms;
     /* The schedule: */
     const struct il__cron *cron; /* NULL = none */
-    const struct zone     *zone;
+    const struct il__zone *zone;
     /* a tick missed while no server was running is made up for within this time */
     int64_t catch_up_ms;
     /* a trigger may have to wait (tick_slowly), for at most slow_ms */
     bool    slow;
     int64_t slow_ms;
+    /* Commands to call when a run has ended (proc/hook.h); NULL = none. They live as long as the
+     * subject. */
+    char *const *on_success;
+    char *const *on_failure;
+    char *const *on_lost;
 };
 
 /* A tick that is due. Triggered with this id by every server, and created by one of them. */
@@ -226,6 +232,8 @@ struct work_run {
     int64_t           stop_ms;     /* it is told to stop this long before the lease ends */
     struct work_live *live;        /* for output that arrives in pieces (work_lines_add()) */
     void             *own;         /* the app's, until kind->ended() has returned */
+    /* The app's: the run was done, but what it found calls for on_failure: why; "" = it does not */
+    char alarm[WORK_ALARM_BYTES];
 };
 
 /* Should it stop (cancel, lost lease, timeout, shutdown, failure)? Cheap; any thread. */
@@ -275,6 +283,7 @@ struct work_stats {
     uint64_t n_running, n_waiting;
     uint64_t n_started, n_completed, n_failed, n_cancelled, n_timeout, n_interrupted;
     uint64_t n_schedule_ticks, n_schedule_skipped;
+    uint64_t n_hooks_failed;
     /* own runs that have held their keys for longer than alert_permille of the lock timeout */
     uint64_t n_expiring;
     /* own leases that are beyond WORK_UNRENEWED_PERMILLE of their TTL */

@@ -48,6 +48,8 @@ struct work_execution {
     void                    *hooks_cookie;
     bool                     executing; /* between start and finish: it can be stopped */
     bool                     concluded; /* the outcome is decided */
+    il_run_state             end_state; /* what it was, for hooks */
+    char                     end_text[WORK_TEXT_BYTES];
     enum work_reason         reason;
     bool                     failed_by_timeout;
     char                     text[WORK_TEXT_BYTES]; /* of the reason */
@@ -65,6 +67,9 @@ int work_execute(struct work *w, const char *run_id, void *subject) MUST_USE;
 void work_execution_free(struct work_execution *e);
 /* The watch thread: compares deadlines with the clock and never blocks on anything else. */
 void *work_watch_main(void *arg);
+/* After the end of the run is in the store and its lease released: call its hook, if it has one.
+ * Blocks. */
+void work_call_hook(struct work_execution *e);
 /* Write its details into the history. */
 void work_execution_record(struct work_execution *e);
 /* Decide how the run has ended, and end it in the store (outcome.c). */
@@ -113,7 +118,7 @@ void *work_tick_main(void *arg);
 /* clang-format off */
 #define WORK_COUNTERS(X) \
     X(started) X(completed) X(failed) X(cancelled) X(timeout) X(interrupted) X(schedule_ticks) \
-    X(schedule_skipped)
+    X(schedule_skipped) X(hooks_failed)
 /* clang-format on */
 
 struct work {

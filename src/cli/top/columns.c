@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "cli/find_id.h"
 #include "cli/lease.h"
 #include "cli/run_show.h"
 
@@ -135,12 +136,18 @@ static const struct top_column locks[] = {
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-TEXT(run_id, il_run_info, id)
 TEXT(run_key, il_run_info, key)
 BY_TEXT(by_run_id, il_run_info, id)
 BY_TEXT(by_run_key, il_run_info, key)
 BY_NUMBER(by_run_state, il_run_info, state)
 BY_NUMBER(by_run_progress, il_run_info, progress)
+
+static void
+run_id(const void *item, int64_t now_ms, struct il__buf *b)
+{
+    (void)now_ms;
+    il__buf_adds(b, il__cli_short_id(((const il_run_info *)item)->id));
+}
 
 static void
 run_state(const void *item, int64_t now_ms, struct il__buf *b)

@@ -17,8 +17,10 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "cli/out.h"
 #include "proc/spawn.h"
 #include "proc/sys.h"
+#include "runtime/handle.h"
 
 #define CHUNK_BYTES 65536
 #define TAIL_BYTES 3500  /* of stderr; with the text before it, it fits IL_TEXT_BYTES_MAX */
@@ -348,26 +350,46 @@ conclude_surely(struct il__task *t, il_job *job, enum verdict verdict, const cha
     }
 }
 
-static const char *
-outcome_name(enum verdict verdict, bool cancelled, const il_job_info *info)
+const char *
+il__outcome_name(enum il__outcome outcome)
 {
-    static const char *const names[] = { "finished", "retrying", "failed",
-                                         "snoozed",  "returned", "lost" };
+    static const char *const names[IL__OUTCOME_COUNT] = { "finished", "retrying", "failed",
+                                                          "snoozed",  "returned", "cancelled",
+                                                          "lost" };
 
-    if (cancelled && verdict != VERDICT_FINISH && verdict != VERDICT_NONE)
-        return "cancelled";
-    if (verdict == VERDICT_FAIL && info->attempt >= info->max_attempts)
-        verdict = VERDICT_FINAL; /* that was the last attempt */
-    return names[verdict];
+    return names[outcome];
 }
 
+static enum il__outcome
+outcome_of(enum verdict verdict, bool cancelled, const il_job_info *info)
+{
+    static const enum il__outcome outcomes[] = { IL__OUTCOME_FINISHED, IL__OUTCOME_RETRYING,
+                                                 IL__OUTCOME_FAILED,   IL__OUTCOME_SNOOZED,
+                                                 IL__OUTCOME_RETURNED, IL__OUTCOME_LOST };
+
+    if (cancelled && verdict != VERDICT_FINISH && verdict != VERDICT_NONE)
+        return IL__OUTCOME_CANCELLED;
+    if (verdict == VERDICT_FAIL && info->attempt >= info->max_attempts)
+        verdict = VERDICT_FINAL; /* that was the last attempt */
+    return outcomes[verdict];
+}
+
+/* What a task reports about its job. */
+struct told {
+    enum il__outcome outcome;
+    const char      *why;
+    int64_t          ran_ms;
+    int64_t          due_ms; /* when it is due again, from now on; -1 = not or unknown */
+};
+
 static void
-report_json(const il_job_info *info, const char *outcome, const char *why, int64_t ran_ms)
+report_json(const il_job_info *info, const struct told *r)
 {
     json_t *object =
-        json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:I}", "id", info->id, "queue", info->queue,
+        json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:I, s:o}", "id", info->id, "queue", info->queue,
                   "attempt", (json_int_t)info->attempt, "token", (json_int_t)info->token, "outcome",
-                  outcome, "message", why, "ran_ms", (json_int_t)ran_ms);
+                  il__outcome_name(r->outcome), "message", r->why, "ran_ms", (json_int_t)r->ran_ms,
+                  "due_in_ms", r->due_ms >= 0 ? json_integer(r->due_ms) : json_null());
     char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
 
     if (text != NULL) {
@@ -380,37 +402,74 @@ report_json(const il_job_info *info, const char *outcome, const char *why, int64
     json_decref(object);
 }
 
-/* q: job ID failed (exit status 1), attempt 1 of 5; will be retried */
+/* q: job ID failed (exit status 1), attempt 1 of 5; retrying in 1.0s */
 static void
-say_outcome(const il_job_info *info, const char *outcome, const char *why)
+say_outcome(const il_job_info *info, const struct told *r)
 {
-    bool        retrying = strcmp(outcome, "retrying") == 0;
-    bool        failed   = retrying || strcmp(outcome, "failed") == 0;
-    bool        returned = strcmp(outcome, "returned") == 0;
-    const char *open     = why[0] != '\0' ? " (" : "";
-    const char *close    = why[0] != '\0' ? ")" : "";
+    static const char *const what[IL__OUTCOME_COUNT] = {
+        "finished", "failed", "failed", "snoozed", "returned to the queue", "cancelled", "lost"
+    };
+    bool        retrying = r->outcome == IL__OUTCOME_RETRYING;
+    const char *open     = r->why[0] != '\0' ? " (" : "";
+    const char *close    = r->why[0] != '\0' ? ")" : "";
+    char        due[CLI_AGE_BYTES];
+    char        rest[128] = "";
 
-    if (failed)
-        il__proc_say("%s: job %s failed%s%s%s, attempt %u of %u; %s", info->queue, info->id, open,
-                     why, close, info->attempt, info->max_attempts,
-                     retrying ? "will be retried" : "will not be retried");
-    else
-        il__proc_say("%s: job %s %s%s%s%s", info->queue, info->id,
-                     returned ? "returned to the queue" : outcome, open, why, close);
+    if (retrying && r->due_ms >= 0)
+        (void)snprintf(rest, sizeof rest, "; retrying in %s", il__cli_age(r->due_ms, due));
+    else if (retrying)
+        (void)snprintf(rest, sizeof rest, "; will be retried");
+    else if (r->outcome == IL__OUTCOME_FAILED)
+        (void)snprintf(rest, sizeof rest, "; will not be retried");
+    else if (r->outcome == IL__OUTCOME_SNOOZED && r->due_ms >= 0)
+        (void)snprintf(rest, sizeof rest, "; due in %s", il__cli_age(r->due_ms, due));
+    il__proc_say("%s: job %s %s%s%s%s, attempt %u of %u%s", info->queue, info->id, what[r->outcome],
+                 open, r->why, close, info->attempt, info->max_attempts, rest);
 }
 
 static void
-tell(struct il__task *t, const il_job_info *info, const char *outcome, const char *why,
-     int64_t ran_ms)
+tell(struct il__task *t, const il_job_info *info, const struct told *r)
 {
-    const struct il__work_opts *o = t->worker->opts;
+    const struct il__work_opts *o        = t->worker->opts;
+    bool                        finished = r->outcome == IL__OUTCOME_FINISHED;
 
     if (o->json)
-        report_json(info, outcome, why, ran_ms);
-    else if (!o->quiet && strcmp(outcome, "finished") != 0)
-        say_outcome(info, outcome, why);
-    if (t->cut && !o->quiet && strcmp(outcome, "finished") == 0)
+        report_json(info, r);
+    else if (!o->quiet && !finished)
+        say_outcome(info, r);
+    if (t->cut && !o->quiet && finished)
         il__proc_say("%s: job %s printed more than 1 MiB; result truncated", info->queue, info->id);
+}
+
+/* The job is given back: call the hook, which nobody else waits for. */
+static void
+call_hook(struct il__task *t, const il_job_info *info, const struct told *r)
+{
+    static const enum cli_hook_event events[IL__OUTCOME_COUNT] = {
+        CLI_HOOK_SUCCESS, CLI_HOOK_COUNT, CLI_HOOK_FAILURE, CLI_HOOK_COUNT,
+        CLI_HOOK_COUNT,   CLI_HOOK_COUNT, CLI_HOOK_LOST,
+    };
+    struct il__hook_facts f     = { .n = 0 };
+    struct il__hook       h     = { .facts = &f, .stop_fd = t->worker->abort_fd };
+    enum cli_hook_event   event = events[r->outcome];
+
+    if (event == CLI_HOOK_COUNT)
+        return;
+    il__hook_text(&f, "event", il__cli_hook_event(event));
+    il__hook_text(&f, "queue", info->queue);
+    il__hook_text(&f, "job_id", info->id);
+    il__hook_number(&f, "job_attempt", info->attempt);
+    il__hook_number(&f, "job_max_attempts", info->max_attempts);
+    il__hook_number(&f, "fence", (int64_t)info->token);
+    il__hook_text(&f, "worker", t->worker->name);
+    il__hook_text(&f, "outcome", il__outcome_name(r->outcome));
+    il__hook_number(&f, "ran_ms", r->ran_ms);
+    il__hook_text(&f, "message", r->why);
+    if (!il__cli_hook_call(t->worker->opts->hooks, event, &h, info->queue)) {
+        il__worker_lock(t->worker);
+        t->worker->n_hooks_failed++;
+        il__worker_unlock(t->worker);
+    }
 }
 
 /* ---- the task as a whole --------------------------------------------------------------------- */
@@ -424,7 +483,7 @@ start(struct il__task *t, il_job *job, il_error *reterr)
     struct il__child_opts o    = {
            .path        = w->path,
            .argv        = w->opts->argv,
-           .queue       = w->opts->queue,
+           .queue       = info->queue,
            .job         = info->id,
            .token       = info->token,
            .attempt     = info->attempt,
@@ -479,7 +538,7 @@ run(struct il__task *t, il_job *job, char *why, size_t n_why)
 
 /* Give back the task's place. */
 static void
-leave(struct il__task *t, bool finished)
+leave(struct il__task *t, enum il__outcome outcome)
 {
     struct il__worker *w = t->worker;
 
@@ -488,7 +547,7 @@ leave(struct il__task *t, bool finished)
     il__buf_release(&t->result);
     il__buf_release(&t->tail);
     il__worker_lock(w);
-    w->n_finished += finished;
+    w->n_jobs[outcome]++;
     w->n_busy--;
     t->busy = false;
     CHECK(pthread_cond_signal(&w->cond) == 0);
@@ -498,11 +557,12 @@ leave(struct il__task *t, bool finished)
 void *
 il__task_main(void *arg)
 {
-    struct il__task *t        = arg;
-    il_job          *job      = t->job;
-    int64_t          began_ns = il__clock_boot_ns();
-    char             why[128] = "";
-    il_error         error    = { .message = "" };
+    struct il__task   *t        = arg;
+    il_job            *job      = t->job;
+    const il_job_info *info     = il_job_look(job);
+    int64_t            began_ns = il__clock_boot_ns();
+    char               why[128] = "";
+    il_error           error    = { .message = "" };
 
     il__buf_init(&t->result, IL_BLOB_BYTES_MAX);
     il__buf_init(&t->tail, (size_t)2 * TAIL_BYTES);
@@ -512,11 +572,13 @@ il__task_main(void *arg)
     bool         finished = verdict == VERDICT_FINISH && told == IL_OK;
     if (told != IL_OK && told != IL_STALE)
         il__proc_say("%s: job %s: cannot report the outcome, so the job will be claimed again: %s",
-                     t->worker->opts->queue, il_job_look(job)->id, error.message);
-    tell(t, il_job_look(job),
-         told == IL_OK ? outcome_name(verdict, t->cancelled, il_job_look(job)) : "lost",
-         finished ? "" : why, ran_ms);
+                     info->queue, info->id, error.message);
+    enum il__outcome outcome =
+        told == IL_OK ? outcome_of(verdict, t->cancelled, info) : IL__OUTCOME_LOST;
+    const struct told report = { outcome, finished ? "" : why, ran_ms, il__job_due_ms(job) };
+    tell(t, info, &report);
+    call_hook(t, info, &report);
     il_job_free(job);
-    leave(t, finished);
+    leave(t, outcome);
     return NULL;
 }

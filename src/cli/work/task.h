@@ -13,6 +13,27 @@
 
 struct il__worker;
 
+/* What became of a job, as messages and --json name it. */
+enum il__outcome {
+    IL__OUTCOME_FINISHED,
+    IL__OUTCOME_RETRYING,
+    IL__OUTCOME_FAILED, /* for good */
+    IL__OUTCOME_SNOOZED,
+    IL__OUTCOME_RETURNED,
+    IL__OUTCOME_CANCELLED,
+    IL__OUTCOME_LOST,
+    IL__OUTCOME_COUNT
+};
+
+/* One of the queues of a worker. */
+struct il__work_queue {
+    const char *name;
+    uint32_t    weight;
+    int64_t     lease_ms;
+    int64_t     credit; /* queues.c */
+    bool        empty;  /* nothing was due when it was looked into last */
+};
+
 struct il__task {
     struct il__worker *worker;
     bool               busy; /* in use by a thread */
@@ -37,7 +58,10 @@ struct il__worker {
     il                         *store;
     char                       *path;     /* of the command */
     char                        name[37]; /* of this worker */
-    int64_t                     lease_ms;
+    struct il__work_queue       queues[CLI_WORK_QUEUES_MAX];
+    size_t                      n_queues;
+    char                        names[128]; /* of the queues, for messages */
+    int64_t                     lease_ms;   /* the shortest of the queues' */
     int64_t                     grace_ms;
     struct il__mutex            mutex; /* protects what follows, and tasks where noted */
     pthread_cond_t              cond;  /* a task has ended */
@@ -45,9 +69,11 @@ struct il__worker {
     uint32_t                    n_busy;
     uint64_t         early[CLI_WORK_MAX]; /* tokens of jobs cancelled before they had a task */
     size_t           n_early;
+    bool             waiting;  /* the main thread's: it has been said that jobs are awaited */
     bool             stopping; /* claim no more */
     int              exit_status;
-    uint32_t         n_finished;
+    uint32_t         n_jobs[IL__OUTCOME_COUNT];
+    uint32_t         n_hooks_failed;
     int              last_signal;
     il_status        trouble;     /* why the last claim failed; IL_OK if it did not */
     struct il__mutex spawn_mutex; /* held while a reaper is started and while orphans are ended */
@@ -66,6 +92,22 @@ il__worker_unlock(struct il__worker *w)
 {
     il__mutex_unlock(&w->mutex);
 }
+
+/* ---- queues.c -------------------------------------------------------------------------------- */
+
+/* The next queue to look into, among those that are not `empty`, by weight; NULL: all are. */
+struct il__work_queue *il__worker_next_queue(struct il__worker *w);
+/* A job was found or time has passed: look into all of them again. */
+void il__worker_look_again(struct il__worker *w);
+/* Look up the queues and their leases, and choose the grace. IL_OK or an error. */
+il_status il__worker_open_queues(struct il__worker *w, il_error *reterr) MUST_USE;
+/* Tell the store that the worker has gone. Errors are ignored: it is forgotten in a minute. */
+void il__worker_leave(struct il__worker *w);
+
+/* ---- task.c ---------------------------------------------------------------------------------- */
+
+/* "finished", ... */
+const char *il__outcome_name(enum il__outcome outcome);
 
 /* The thread of a task; `arg` is a struct il__task with its job set. */
 void *il__task_main(void *arg);

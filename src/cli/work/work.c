@@ -1,5 +1,6 @@
 /*
- * work.c: the worker: claims, signals and the exit status. task.c processes a job.
+ * work.c: the worker: claims, signals and the exit status. task.c processes a job, queues.c chooses
+ * a queue.
  *
  * The first INT, TERM, HUP or QUIT stops the claiming and lets running jobs finish; the second
  * stops the commands and gives their jobs back.
@@ -7,6 +8,7 @@
 #include "cli/work/work.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,12 +22,14 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "base/parse.h"
+#include "cli/out.h"
 #include "cli/store.h"
 #include "proc/spawn.h"
 #include "proc/sys.h"
 #include "cli/work/task.h"
 
 #define CLAIM_WAIT_MS 60000  /* then the claim is repeated: nothing depends on it */
+#define CLAIM_SLICE_MS 1000  /* the same with several queues */
 #define LIMITED_WAIT_MS 1000 /* with --drain: jobs held back by a limit */
 /* with --drain, while others are running: check for newly pushed jobs */
 #define LOOK_AGAIN_NS INT64_C(1000000000)
@@ -139,7 +143,7 @@ on_signal(struct il__worker *w, int sig)
     if (!again) {
         il__worker_stop(w, 0);
         if (n_busy > 0 && !w->opts->quiet)
-            il__proc_say("%s: exiting when %u job%s done; a second signal stops %s", w->opts->queue,
+            il__proc_say("%s: exiting when %u job%s done; a second signal stops %s", w->names,
                          n_busy, n_busy == 1 ? " is" : "s are", n_busy == 1 ? "it" : "them");
         return;
     }
@@ -275,49 +279,62 @@ begin(struct il__worker *w, il_job *job)
         t->busy = false;
         w->n_busy--;
         il__worker_unlock(w);
-        il__proc_say("%s: cannot start a thread for a job", w->opts->queue);
+        il__proc_say("%s: cannot start a thread for a job", il_job_look(job)->queue);
         il__worker_stop(w, il_status_exit(IL_NOMEM));
     }
     (void)!il_job_snooze(job, 0, &error); /* at worst its claim expires */
     il_job_free(job);
 }
 
-/* With --drain, after an empty claim: is a job due that a limit, not a pause, holds back? */
+/* With --drain, after empty claims: is a job due that a limit, not a pause, holds back? */
 static bool
 is_held_back(struct il__worker *w)
 {
-    il_op op   = { .type = IL_OP_QUEUE_LIST, .in.list = { .prefix = w->opts->queue, .limit = 1 } };
-    bool  held = il_apply(w->store, &op, 1, NULL) == IL_OK && op.status == IL_OK &&
-                op.out.n_queues > 0 && strcmp(op.out.queues[0].name, w->opts->queue) == 0 &&
-                op.out.queues[0].n_ready > 0 && !op.out.queues[0].paused;
+    bool held = false;
 
-    il_op_release(&op);
+    for (size_t i = 0; i < w->n_queues && !held; i++) {
+        const char *name = w->queues[i].name;
+        il_op       op   = { .type = IL_OP_QUEUE_LIST, .in.list = { .prefix = name, .limit = 1 } };
+        held             = il_apply(w->store, &op, 1, NULL) == IL_OK && op.status == IL_OK &&
+               op.out.n_queues > 0 && strcmp(op.out.queues[0].name, name) == 0 &&
+               op.out.queues[0].n_ready > 0 && !op.out.queues[0].paused;
+        il_op_release(&op);
+    }
     return held;
 }
 
-/* Nothing is due. Returns whether to continue. */
+/* Nothing is due in any queue. Returns whether to continue, and how long to wait for a job. */
 static bool
 on_empty(struct il__worker *w, int64_t *wait_ms)
 {
-    if (!w->opts->drain)
+    const struct il__work_opts *o = w->opts;
+
+    *wait_ms = w->n_queues == 1 ? CLAIM_WAIT_MS : CLAIM_SLICE_MS;
+    if (!o->drain) {
+        if (!w->waiting && !o->quiet && !o->json && isatty(STDERR_FILENO) != 0)
+            il__proc_say("waiting for jobs in %s", w->names);
+        w->waiting = true;
         return true;
-    if (await_task(w))
-        return true; /* running or finished jobs may have pushed more */
+    }
+    if (await_task(w)) { /* running or finished jobs may have pushed more */
+        *wait_ms = 0;
+        return true;
+    }
     *wait_ms = is_held_back(w) ? LIMITED_WAIT_MS : 0;
     return *wait_ms > 0;
 }
 
-/* The claim failed. Returns whether to continue: a busy store may recover. Not with --once or
+/* A claim failed. Returns whether to continue: a busy store may recover. Not with --once or
  * --drain, whose caller waits for us to exit. */
 static bool
-on_failure(struct il__worker *w, il_status st, const il_error *error)
+on_failure(struct il__worker *w, const char *queue, il_status st, const il_error *error)
 {
     const struct il__work_opts *o = w->opts;
 
     if (st == IL_CANCELLED)
         return false;
     if (st != w->trouble) /* once, not once a second */
-        il__proc_say("%s: %s", o->queue, st == IL_NOT_FOUND ? "no such queue" : error->message);
+        il__proc_say("%s: %s", queue, st == IL_NOT_FOUND ? "no such queue" : error->message);
     w->trouble = st;
     if (il_status_retryable(st) != 0 && !o->once && !o->drain) {
         (void)poll(NULL, 0, RETRY_MS);
@@ -327,75 +344,66 @@ on_failure(struct il__worker *w, il_status st, const il_error *error)
     return false;
 }
 
+/* Claim from one queue, waiting for a job, and start what was given. */
+static il_status
+claim(struct il__worker *w, struct il__work_queue *q, uint32_t n_max, int64_t wait_ms,
+      il_error *reterr)
+{
+    il_job       *jobs[CLI_WORK_MAX];
+    size_t        n    = 0;
+    il_claim_opts opts = IL_CLAIM_OPTS_INIT;
+
+    opts.worker    = w->name;
+    opts.limit     = n_max;
+    opts.lease_ms  = w->opts->lease_ms;
+    opts.wait_ms   = wait_ms;
+    opts.on_lost   = on_lost;
+    opts.on_cancel = on_cancel;
+    opts.cookie    = w;
+    il_status st   = il_claim(w->store, q->name, &opts, jobs, &n, reterr);
+    for (size_t i = 0; st == IL_OK && i < n; i++)
+        begin(w, jobs[i]);
+    if (st == IL_OK || st == IL_EMPTY)
+        w->trouble = IL_OK;
+    return st;
+}
+
+/*
+ * One queue after the other is claimed from, without waiting; when all are empty, the next one for
+ * a while. So with several queues a job that comes while the worker waits for another one may wait
+ * that long as well.
+ */
 static void
 claim_loop(struct il__worker *w)
 {
     const struct il__work_opts *o       = w->opts;
-    int64_t                     wait_ms = o->drain ? 0 : CLAIM_WAIT_MS;
+    bool                        single  = o->once || w->n_queues > 1;
+    int64_t                     wait_ms = 0;
     uint32_t                    room;
 
     while ((room = await_room(w)) > 0) {
-        il_job       *jobs[CLI_WORK_MAX];
-        size_t        n     = 0;
-        il_claim_opts claim = IL_CLAIM_OPTS_INIT;
-        il_error      error;
-        claim.worker    = w->name;
-        claim.limit     = o->once ? 1 : room;
-        claim.lease_ms  = w->lease_ms;
-        claim.wait_ms   = wait_ms;
-        claim.on_lost   = on_lost;
-        claim.on_cancel = on_cancel;
-        claim.cookie    = w;
-        il_status st    = il_claim(w->store, o->queue, &claim, jobs, &n, &error);
-        for (size_t i = 0; st == IL_OK && i < n; i++)
-            begin(w, jobs[i]);
-        if (st == IL_OK || st == IL_EMPTY)
-            w->trouble = IL_OK;
+        struct il__work_queue *q = il__worker_next_queue(w);
+        il_error               error;
+        if (q == NULL) { /* all were empty */
+            if (!on_empty(w, &wait_ms))
+                return;
+            il__worker_look_again(w);
+            continue;
+        }
+        il_status st = claim(w, q, single ? 1 : room, wait_ms, &error);
+        wait_ms      = 0;
         if (st == IL_OK && o->once)
             return;
-        if (st == IL_OK && o->drain)
-            wait_ms = 0;
-        if (st == IL_EMPTY ? !on_empty(w, &wait_ms) : st != IL_OK && !on_failure(w, st, &error))
+        if (st == IL_OK)
+            il__worker_look_again(w);
+        else if (st == IL_EMPTY)
+            q->empty = true;
+        else if (!on_failure(w, q->name, st, &error))
             return;
     }
 }
 
 /* ---- the worker as a whole ------------------------------------------------------------------- */
-
-/* Does the queue exist, and what is its lease? */
-static il_status
-look_at_queue(struct il__worker *w, il_error *reterr)
-{
-    const struct il__work_opts *o    = w->opts;
-    il_op                       op   = { .type = IL_OP_QUEUE_LIST };
-    bool                        make = o->create;
-    char                        grace[IL__DURATION_TEXT_BYTES];
-    char                        lease[IL__DURATION_TEXT_BYTES];
-
-    op.in.list.prefix = o->queue;
-    op.in.list.limit  = 1;
-    if (make)
-        op = (il_op){ .type = IL_OP_QUEUE_SET, .key = o->queue };
-    il_status st    = il_apply(w->store, &op, 1, reterr);
-    bool      found = st == IL_OK && op.status == IL_OK && op.out.n_queues > 0 &&
-                 strcmp(op.out.queues[0].name, o->queue) == 0;
-    if (st == IL_OK && op.status != IL_OK)
-        st = il__error_set(reterr, op.status, "queue work: %s",
-                           op.out.detail != NULL ? op.out.detail : il_status_text(op.status));
-    else if (st == IL_OK && !found)
-        st = il__error_set(reterr, IL_NOT_FOUND,
-                           "queue work: no such queue: '%.80s'; use --create to create it",
-                           o->queue);
-    if (st == IL_OK)
-        w->lease_ms = o->lease_ms != 0 ? o->lease_ms : op.out.queues[0].opts.lease_ms;
-    il_op_release(&op);
-    if (st == IL_OK && o->strict && o->grace_ms > w->lease_ms / 3)
-        st = il__error_set(
-            reterr, IL_INVAL, "queue work: --grace %s is more than a third of the lease of %s",
-            il__duration_text(o->grace_ms, grace), il__duration_text(w->lease_ms, lease));
-    w->grace_ms = MIN(o->grace_ms, w->lease_ms / 3);
-    return st;
-}
 
 static int
 fail(const il_error *error)
@@ -404,13 +412,46 @@ fail(const il_error *error)
     return il_status_exit(error->status);
 }
 
+/* mails, reports: 12 jobs in 3m: 10 finished, 1 to be retried, 1 failed */
+static void
+summarize(const struct il__worker *w, int64_t took_ns)
+{
+    static const char *const texts[IL__OUTCOME_COUNT] = {
+        "finished",  "to be retried", "failed", "snoozed", "returned to the queue",
+        "cancelled", "lost"
+    };
+    const struct il__work_opts *o = w->opts;
+    char                        took[CLI_AGE_BYTES];
+    char                        text[256] = "";
+    size_t                      n_bytes   = 0;
+    uint32_t                    n         = 0;
+
+    for (size_t i = 0; i < IL__OUTCOME_COUNT; i++) {
+        n += w->n_jobs[i];
+        if (w->n_jobs[i] > 0)
+            n_bytes += (size_t)snprintf(text + n_bytes, sizeof text - n_bytes, "%s%" PRIu32 " %s",
+                                        n_bytes > 0 ? ", " : ": ", w->n_jobs[i], texts[i]);
+    }
+    if (w->n_hooks_failed > 0)
+        (void)snprintf(text + n_bytes, sizeof text - n_bytes, "; %" PRIu32 " hook%s failed",
+                       w->n_hooks_failed, w->n_hooks_failed == 1 ? "" : "s");
+    /* Off a terminal, a queue that was drained without trouble gives cron nothing to mail. */
+    bool well = n == w->n_jobs[IL__OUTCOME_FINISHED] && w->n_hooks_failed == 0;
+    if (o->quiet || o->json || o->once ||
+        (isatty(STDERR_FILENO) == 0 && (n == 0 || (o->drain && well))))
+        return;
+    il__proc_say("%s: %" PRIu32 " job%s in %s%s", w->names, n, n == 1 ? "" : "s",
+                 il__cli_age(took_ns / IL__NS_PER_MS, took), text);
+}
+
 /* Claim until it is time to stop, then wait for running tasks. */
 static int
 work(struct il__worker *w, int sig_fd)
 {
-    const struct il__work_opts *o       = w->opts;
-    AUTO_FD int                 quit_fd = eventfd(0, EFD_CLOEXEC);
-    struct watch                watch   = { w, sig_fd, quit_fd };
+    const struct il__work_opts *o        = w->opts;
+    AUTO_FD int                 quit_fd  = eventfd(0, EFD_CLOEXEC);
+    struct watch                watch    = { w, sig_fd, quit_fd };
+    int64_t                     began_ns = il__clock_boot_ns();
     pthread_t                   thread;
 
     if (quit_fd < 0 || pthread_create(&thread, NULL, watch_main, &watch) != 0) {
@@ -422,9 +463,12 @@ work(struct il__worker *w, int sig_fd)
         continue;
     CHECK(eventfd_write(quit_fd, 1) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
-    if (w->exit_status == 0 && o->once && w->n_finished == 0 && w->last_signal == 0)
-        return il_status_exit(IL_EMPTY);
-    return w->exit_status;
+    if (w->trouble == IL_OK)
+        il__worker_leave(w);
+    summarize(w, il__clock_boot_ns() - began_ns);
+    bool died = o->fail_on_dead && w->n_jobs[IL__OUTCOME_FAILED] > 0;
+    bool idle = o->once && w->n_jobs[IL__OUTCOME_FINISHED] == 0 && w->last_signal == 0;
+    return w->exit_status == 0 && (died || idle) ? il_status_exit(IL_EMPTY) : w->exit_status;
 }
 
 static il_status
@@ -434,7 +478,7 @@ open_store(struct il__worker *w, il_error *reterr)
     il_status                   st = il_open(o->store_url, o->open_opts, &w->store, reterr);
 
     if (st == IL_OK)
-        st = look_at_queue(w, reterr);
+        st = il__worker_open_queues(w, reterr);
     if (st != IL_OK) {
         il_close(w->store);
         w->store = NULL;
@@ -459,14 +503,14 @@ open_patiently(struct il__worker *w, int sig_fd, bool *ret_stopped, il_error *re
             return st;
         if (said_ns == 0 || il__clock_boot_ns() - said_ns >= REMIND_NS) {
             said_ns = il__clock_boot_ns();
-            il__proc_say("%s: waiting for the store: %s", o->queue, reterr->message);
+            il__proc_say("%s: waiting for the store: %s", w->names, reterr->message);
         }
         *ret_stopped = poll(&fd, 1, RETRY_MS) > 0;
         if (*ret_stopped)
             return st;
     }
     if (said_ns != 0)
-        il__proc_say("%s: the store is available again", o->queue);
+        il__proc_say("%s: the store is available again", w->names);
     return IL_OK;
 }
 
@@ -494,13 +538,29 @@ prepare_and_work(struct il__worker *w)
     return work(w, sig_fd);
 }
 
+static void
+name_queues(struct il__worker *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n_queues; i++) {
+        const struct il__work_named *q = &w->opts->queues[i];
+        w->queues[i] = (struct il__work_queue){ .name = q->name, .weight = q->weight };
+        if (n < sizeof w->names)
+            n += (size_t)snprintf(w->names + n, sizeof w->names - n, "%s%s", i > 0 ? ", " : "",
+                                  q->name);
+    }
+}
+
 int
 il__work(const struct il__work_opts *opts)
 {
     static struct il__worker w; /* static: it is large */
 
     CHECK(opts->n_jobs >= 1 && opts->n_jobs <= CLI_WORK_MAX);
-    w = (struct il__worker){ .opts = opts, .abort_fd = -1 };
+    CHECK(opts->n_queues >= 1 && opts->n_queues <= CLI_WORK_QUEUES_MAX);
+    w = (struct il__worker){ .opts = opts, .abort_fd = -1, .n_queues = opts->n_queues };
+    name_queues(&w);
     il__mutex_init(&w.mutex, IL__MUTEX_worker);
     il__mutex_init(&w.spawn_mutex, IL__MUTEX_worker_spawn);
     il__mutex_init(&w.out_mutex, IL__MUTEX_worker_out);

@@ -27,9 +27,8 @@ wrap_tell(struct wrap *r, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (r->opts->json)
-        memcpy(r->message, text, sizeof text);
-    else
+    memcpy(r->message, text, sizeof text); /* for --json and hooks */
+    if (!r->opts->json)
         il__proc_say("%s", text);
 }
 
@@ -166,6 +165,38 @@ check_output(struct wrap *r, int status)
         return status;
     wrap_tell(r, "%s: cannot write the output: %s", r->opts->key, strerror(error));
     return status != 0 ? status : CLI_EXIT_IO;
+}
+
+static bool
+is_ending(void *cookie)
+{
+    return wrap_signals_ending(cookie) != 0;
+}
+
+void
+wrap_hook(struct wrap *r, int status)
+{
+    struct il__hook_facts f = { .n = 0 };
+    struct il__hook       h = {
+              .facts = &f, .stop_fd = r->sig_fd, .should_stop = is_ending, .cookie = r
+    };
+    enum cli_hook_event event = strcmp(r->outcome, "lost") == 0 ? CLI_HOOK_LOST
+                                : status == 0                   ? CLI_HOOK_SUCCESS
+                                                                : CLI_HOOK_FAILURE;
+
+    if (r->opts->hooks == NULL || r->began_ns == 0)
+        return;
+    il__hook_text(&f, "event", il__cli_hook_event(event));
+    il__hook_text(&f, "key", r->opts->key);
+    il__hook_text(&f, "holder", r->holder);
+    il__hook_number(&f, "fence", (int64_t)r->fence);
+    il__hook_text(&f, "run", r->id);
+    il__hook_text(&f, "command", r->opts->argv[0]);
+    il__hook_text(&f, "outcome", r->outcome);
+    il__hook_number(&f, "exit_status", status);
+    il__hook_number(&f, "ran_ms", (r->ended_ns - r->began_ns) / IL__NS_PER_MS);
+    il__hook_text(&f, "message", r->message);
+    r->hook_failed = !il__cli_hook_call(r->opts->hooks, event, &h, r->opts->key);
 }
 
 int

@@ -242,6 +242,8 @@ print_json(const struct wrap *r, int status)
     json_t *object = json_pack("{s:s, s:s, s:o, s:s, s:i, s:I, s:o}", "key", r->opts->key, "holder",
                                r->holder, "fence", fence, "outcome", r->outcome, "exit_status",
                                status, "ran_ms", (json_int_t)ran_ms, "message", said);
+    if (object != NULL && r->hook_failed)
+        (void)json_object_set_new(object, "hook_failed", json_true()); /* out of memory: omitted */
     if (object != NULL && r->opts->kind == WRAP_RECORD)
         (void)json_object_set_new(object, "run", /* out of memory: omitted */
                                   json_string(r->in_the_way[0] != '\0' ? r->in_the_way : r->id));
@@ -313,6 +315,7 @@ wrap_command(const struct wrap_opts *opts)
     if (status == WRAP_GO_ON)
         status = hold(&r);
     clean_up(&r);
+    wrap_hook(&r, status);
     if (opts->json)
         print_json(&r, status);
     die_as_interrupted(&r, status);

@@ -18,7 +18,7 @@
 #ifndef IL_CLI_WRAP_WRAP_H
 #define IL_CLI_WRAP_WRAP_H
 
-#include "base/base.h"
+#include "cli/hook.h"
 
 enum wrap_conflict {
     WRAP_REJECT, /* the key is held: exit status 75 */
@@ -39,24 +39,25 @@ enum wrap_kind {
 };
 
 struct wrap_opts {
-    const char         *store_url;
-    const il_open_opts *open_opts; /* tenant, ranks, timeout */
-    const char         *key;
-    const char         *holder; /* NULL = generated */
-    char              **argv;   /* the command, NULL-terminated, at least one */
-    int64_t             ttl_ms;
-    int64_t             wait_ms;    /* 0, a time, IL_FOREVER */
-    int64_t             timeout_ms; /* time limit of the command; 0 = none */
-    int64_t             grace_ms;   /* between TERM and KILL; at most a third of the TTL */
-    int64_t             settle_ms;
-    il_mode             mode;
-    uint32_t            permits;
-    enum wrap_conflict  on_conflict;
-    int                 conflict_exit; /* 75, or the value of -E */
-    bool                quiet;         /* no messages on stderr except errors */
-    bool                json;          /* one JSON object about the run on stderr at the end */
-    enum wrap_kind      kind;
-    int64_t             keep_ms; /* RECORD: after its end; ONCE: the answer */
+    const char             *store_url;
+    const il_open_opts     *open_opts; /* tenant, ranks, timeout */
+    const char             *key;
+    const char             *holder; /* NULL = generated */
+    char                  **argv;   /* the command, NULL-terminated, at least one */
+    int64_t                 ttl_ms;
+    int64_t                 wait_ms;    /* 0, a time, IL_FOREVER */
+    int64_t                 timeout_ms; /* time limit of the command; 0 = none */
+    int64_t                 grace_ms;   /* between TERM and KILL; at most a third of the TTL */
+    int64_t                 settle_ms;
+    il_mode                 mode;
+    uint32_t                permits;
+    enum wrap_conflict      on_conflict;
+    int                     conflict_exit; /* 75, or the value of -E */
+    bool                    quiet;         /* no messages on stderr except errors */
+    bool                    json;          /* one JSON object about the run on stderr at the end */
+    enum wrap_kind          kind;
+    const struct cli_hooks *hooks;   /* NULL = none */
+    int64_t                 keep_ms; /* RECORD: after its end; ONCE: the answer */
     struct {
         const char *trigger;
         const char *by; /* NULL = this user */

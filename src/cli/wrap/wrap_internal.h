@@ -49,7 +49,8 @@ struct wrap {
     const struct wrap_opts *opts;
     const struct wrap_hold *hold;
     const char             *outcome;       /* one word, for --json; docs/CLI.md lists them */
-    char                    message[2048]; /* --json: the sentence about the outcome, or "" */
+    char                    message[2048]; /* the sentence about the outcome, or "" */
+    bool                    hook_failed;
     int64_t                 ttl_ms;
     int64_t                 grace_ms; /* at most a third of the TTL */
     int64_t                 began_ns; /* the command's start; 0 = never */
@@ -134,6 +135,9 @@ struct il__reaper_report wrap_supervise(struct wrap *r);
 /* The command is over: print messages, store the end for joiners, release. Returns the exit
  * status. */
 int wrap_conclude(struct wrap *r, const struct il__reaper_report *report);
+
+/* After everything was given back: call the hook, if the command had been started. */
+void wrap_hook(struct wrap *r, int status);
 
 /* The lease had ended before it was given back: report it; returns the exit status. */
 int wrap_was_lost(struct wrap *r);

@@ -236,6 +236,13 @@ il__mem_claim(struct mem_store *m, il_op *op)
     if (il__queue_optimistic(&q->opts))
         op->out.flags |= IL_OUT_OPTIMISTIC;
     struct mem_worker *w = il__mem_worker_find(m, q, op->holder);
+    if ((op->flags & IL_CLAIM_LEAVE) != 0) {
+        if (w != NULL)
+            il__mem_worker_free(m, w);
+        op->status           = IL_EMPTY;
+        op->out.remaining_ms = IL_FOREVER;
+        return;
+    }
     if (is_repeated(m, op, w)) {
         claim_again(m, op, w);
         return;

@@ -111,7 +111,8 @@ cron_new(struct mem_store *m, const il_op *op, struct mem_queue *q)
               .payload       = at + name_bytes + schedule_bytes,
               .payload_bytes = in->data_bytes,
     };
-    CHECK(il__cron_parse(in->schedule, &c->cron, NULL) == IL_OK); /* as il__queue_check() saw */
+    CHECK(il__cron_parse_entry(in->schedule, &c->cron, NULL) ==
+          IL_OK); /* as il__queue_check() saw */
     memcpy(at, in->name, name_bytes);
     memcpy(at + name_bytes, in->schedule, schedule_bytes);
     if (in->data_bytes > 0)

@@ -319,7 +319,7 @@ answer_next(const il_op *op, struct remote_request *r, const struct remote_reply
     struct il__cron cron;
 
     /* as il__queue_check() saw */
-    CHECK(il__cron_parse(op->in.cron.schedule, &cron, NULL) == IL_OK);
+    CHECK(il__cron_parse_entry(op->in.cron.schedule, &cron, NULL) == IL_OK);
     int64_t next_ms = il__cron_next(&cron, il__remote_number(reply->head, "wall_ms"));
     if (!put_more(r, "next_ms", next_ms))
         return il__error_set(reterr, IL_NOMEM, "out of memory for a schedule");
@@ -341,7 +341,7 @@ put_ticks(struct remote_request *r, const json_t *row, int64_t wall_ms, uint32_t
     il__remote_put_text(r, "schedule", schedule);
     il__remote_put_number(r, "was_ms", next_ms);
     il__buf_adds(&r->json, ",\"ticks\":[");
-    if (il__cron_parse(schedule, &cron, NULL) != IL_OK) { /* a damaged row: it never ticks again */
+    if (!il__cron_restore(schedule, &cron)) { /* a damaged row: it never ticks again */
         next_ms = IL__FENCE_END;
         n_used  = 1;
     }

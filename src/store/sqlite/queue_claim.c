@@ -414,6 +414,19 @@ claim_jobs(struct sq_store *s, struct claim *k)
     return k->n > 0 || answer_empty(s, k, left == 0 && more);
 }
 
+/* The worker has finished. */
+static bool
+leave(struct sq_store *s, const struct claim *k)
+{
+    struct sq_conn *c    = &s->conn;
+    sqlite3_stmt   *stmt = il__sq_use(c, SQ_worker_remove);
+
+    k->op->status           = IL_EMPTY;
+    k->op->out.remaining_ms = IL_FOREVER;
+    return il__sq_bind_int(c, stmt, 1, k->q->no) && il__sq_bind_text(c, stmt, 2, k->worker) &&
+           il__sq_run(c, stmt);
+}
+
 bool
 il__sq_job_claim(struct sq_store *s, il_op *op)
 {
@@ -432,6 +445,8 @@ il__sq_job_claim(struct sq_store *s, il_op *op)
     }
     if (il__queue_optimistic(&k.q->opts))
         op->out.flags |= IL_OUT_OPTIMISTIC;
+    if ((op->flags & IL_CLAIM_LEAVE) != 0)
+        return leave(s, &k);
     if (!find_last(s, &k, &repeated, &jobs, &n))
         return false;
     if (repeated)

@@ -133,7 +133,7 @@ il__sq_cron_set(struct sq_store *s, il_op *op)
     struct il__cron   cron;
     bool              found;
 
-    CHECK(il__cron_parse(in->schedule, &cron, NULL) == IL_OK); /* as il__queue_check() saw */
+    CHECK(il__cron_parse_entry(in->schedule, &cron, NULL) == IL_OK); /* as il__queue_check() saw */
     if (!find(c, &s->scratch, op->tenant, in->name, &old, &found) ||
         !il__sq_queue_get(s, op->tenant, op->key, &q))
         return false;
@@ -238,7 +238,7 @@ tick_one(struct sq_store *s, struct entry *e, uint32_t budget, uint32_t *n_used,
 
     *n_used = 0;
     /* a damaged row: it never ticks again */
-    if (il__cron_parse(e->schedule, &cron, NULL) != IL_OK) {
+    if (!il__cron_restore(e->schedule, &cron)) {
         e->next_ms = IL__NEVER;
         *n_used    = 1;
     }

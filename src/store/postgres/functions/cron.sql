@@ -147,7 +147,7 @@ BEGIN
         END LOOP;
     END IF;
     UPDATE cron i
-       -- mutant tick_pushed_twice: SET n_ticks = i.n_ticks + n, next_ms = i.next_ms + 1000
+       -- mutant tick_pushed_twice: SET n_ticks = i.n_ticks + n, next_ms = i.next_ms - 60000
        SET n_ticks = i.n_ticks + n, next_ms = (o ->> 'next_ms')::bigint, last_ms = c.last_ms
      WHERE i.tenant = c.tenant AND i.name = c.name;
     RETURN jsonb_build_object('status', @STATUS_OK@, 'pushed', n);

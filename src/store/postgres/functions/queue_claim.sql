@@ -302,6 +302,14 @@ BEGIN
     q     := x.q;
     w     := x.w;
     flags := CASE q.strategy WHEN 1 + @STRATEGY_OPTIMISTIC@ THEN @OUT_OPTIMISTIC@ ELSE 0 END;
+    IF coalesce((o ->> 'flags')::int, 0) & @FLAG_CLAIM_LEAVE@ <> 0 THEN -- the worker has finished
+        DELETE FROM job_worker
+         WHERE ctid = ANY (ARRAY(SELECT v.ctid FROM job_worker v
+                                 WHERE v.queue = q.no AND v.worker = o ->> 'holder'
+                                    FOR UPDATE SKIP LOCKED));
+        says := concat('{"status":@STATUS_EMPTY@,"flags":', flags, ',"remaining_ms":-1}');
+        RETURN;
+    END IF;
     IF w.first_token IS NOT NULL AND w.claim = o ->> 'id'
        AND now - w.seen_ms < @WORKER_SEEN_MS@ THEN
         says := 'again';

@@ -194,7 +194,8 @@ BEGIN
     holder := o ->> 'holder';
     silent := CASE WHEN coalesce((o ->> 'flags')::int, 0) & @FLAG_CLAIM_SILENT@ <> 0 THEN 2
                    ELSE 0 END;
-    SELECT z.group_limit = -1 AND z.rate_n = -1 AND z.strategy = 1 + @STRATEGY_PESSIMISTIC@
+    SELECT coalesce((o ->> 'flags')::int, 0) & @FLAG_CLAIM_LEAVE@ = 0
+           AND z.group_limit = -1 AND z.rate_n = -1 AND z.strategy = 1 + @STRATEGY_PESSIMISTIC@
            AND NOT z.paused
            AND (a.first_token IS NULL OR a.claim <> o ->> 'id'
                 OR now - a.seen_ms >= @WORKER_SEEN_MS@)

@@ -163,7 +163,7 @@ V.x_tick = function(c, o)
     end
   end
   leave(c, e)
-  -- mutant tick_pushed_twice: e.next = e.next + 1000
+  -- mutant tick_pushed_twice: e.next = e.next - 60000
   e.next = math.min(tonumber(o.next_ms), NEVER)
   save(c, e)
   return { status = @STATUS_OK@, pushed = n }

@@ -98,6 +98,13 @@ local function note_worker(c, q, o, token, ids)
   end
 end
 
+-- The worker has finished.
+local function forget_worker(c, q, worker)
+  redis.call('DEL', worker_key(c, q, worker))
+  redis.call('ZREM', K(c, 'j.worker'), q.names .. '\0' .. worker)
+  redis.call('ZREM', Q.key(c, q, 'seen'), worker)
+end
+
 -- The jobs of the worker's last claim, if it had this id: their ids, and the first token.
 local function find_last(c, q, o)
   local last = redis.call('GET', worker_key(c, q, o.holder))
@@ -287,6 +294,10 @@ V.claim = function(c, o)
   local q = Q.find(c, o.tenant, o.key)
   if not q then
     return { status = @STATUS_NOT_FOUND@ }
+  end
+  if bit.band(o.flags or 0, @FLAG_CLAIM_LEAVE@) ~= 0 then
+    forget_worker(c, q, o.holder)
+    return head_of(c, q, @STATUS_EMPTY@, 0, FOREVER)
   end
   local ids, token = find_last(c, q, o)
   if ids then

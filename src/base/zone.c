@@ -1,13 +1,7 @@
 /*
- * zone.c: schedules in a time zone: looks up zones by name, and computes the next tick.
- *
- * Between two transitions local time is UTC plus a constant, so a tick is searched in one such span
- * after the other. Where local time jumps forward, ticks that fall into the gap come once, at the
- * jump; where it is set back, ticks that already came are not repeated. A schedule for every hour
- * (`*`) is about elapsed time, not about a time of day, so none of this applies: it ticks whenever
- * local time matches.
+ * zone.c: looks up time zones by name, and what applies at a time. zone_file.c parses their files.
  */
-#include "apps/common/zone.h"
+#include "base/zone.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,16 +11,11 @@
 
 #include "base/error.h"
 #include "base/mutex.h"
-#include "core/limits.h"
 
 #define ZONES_DIR "/usr/share/zoneinfo"
-#define EVERY_HOUR 0xFFFFFFU
 
-/* ---- ticks ----------------------------------------------------------------------------------- */
-
-/* The index of the span that contains a time. */
-static size_t
-span_of(const struct zone *z, int64_t ms)
+size_t
+il__zone_span(const struct il__zone *z, int64_t ms)
 {
     size_t lo = 0;
     size_t hi = z->n;
@@ -41,59 +30,21 @@ span_of(const struct zone *z, int64_t ms)
     return lo;
 }
 
-static int64_t
-offset_ms(const struct zone *z, size_t i)
-{
-    return (int64_t)z->transitions[i].offset_s * 1000;
-}
-
-/* Does a tick fall into the local times skipped by the i-th transition? */
-static bool
-left_out(const struct zone *z, const struct il__cron *c, size_t i)
-{
-    int64_t from = z->transitions[i].at_ms + offset_ms(z, i - 1);
-    int64_t to   = z->transitions[i].at_ms + offset_ms(z, i);
-
-    return from < to && il__cron_next(c, from - 1) < to;
-}
-
-int64_t
-il__zone_next(const struct zone *z, const struct il__cron *c, int64_t after_ms)
-{
-    bool every_hour = c->hours == EVERY_HOUR;
-
-    for (size_t i = span_of(z, after_ms);; i++) {
-        int64_t begin = z->transitions[i].at_ms;
-        int64_t end   = i + 1 < z->n ? z->transitions[i + 1].at_ms : IL__NEVER;
-        int64_t after = MAX(after_ms, begin - 1) + offset_ms(z, i);
-        if (i > 0 && !every_hour) {
-            if (begin > after_ms && left_out(z, c, i))
-                return begin;
-            after = MAX(after, begin + offset_ms(z, i - 1) - 1); /* set back: do not repeat */
-        }
-        int64_t local = il__cron_next(c, after);
-        if (local == IL__NEVER)
-            return IL__NEVER;
-        if (local - offset_ms(z, i) < end)
-            return local - offset_ms(z, i);
-    }
-}
-
 /* ---- zones by name --------------------------------------------------------------------------- */
 
 /* Zones looked up so far, kept for the life of the process: there are only a few hundred. */
 struct zone_entry {
     struct zone_entry *next;
-    struct zone        zone;
+    struct il__zone    zone;
 };
 
-static struct il__mutex       mutex = { PTHREAD_MUTEX_INITIALIZER,
-                                        IL__MUTEX_zone }; /* protects `entries`; a leaf */
-static struct zone_entry     *entries;
-static struct zone_transition utc_transitions[] = { { 0, 0 } };
-static struct zone            utc               = { "UTC", 1, utc_transitions };
+static struct il__mutex           mutex = { PTHREAD_MUTEX_INITIALIZER,
+                                            IL__MUTEX_zone }; /* protects `entries`; a leaf */
+static struct zone_entry         *entries;
+static struct il__zone_transition utc_transitions[] = { { 0, 0 } };
+static struct il__zone            utc               = { "UTC", 1, utc_transitions };
 
-static const struct zone *
+static const struct il__zone *
 find(const char *name)
 {
     const struct zone_entry *e;
@@ -112,7 +63,7 @@ name_ok(const char *name)
     size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/");
 
     return n > 0 && name[n] == '\0' && name[0] != '/' && name[0] != '-' && name[n - 1] != '/' &&
-           strstr(name, "//") == NULL && n < sizeof((struct zone *)NULL)->name;
+           strstr(name, "//") == NULL && n < sizeof((struct il__zone *)NULL)->name;
 }
 
 /* The bytes of its file; 0 = no such file. */
@@ -145,14 +96,14 @@ read_zone_file(const char *name, unsigned char *data, size_t n_max)
 static il_status
 load(const char *name, struct zone_entry **ret, il_error *reterr)
 {
-    AUTO_FREE unsigned char          *data = il__alloc(ZONE_FILE_BYTES_MAX);
-    AUTO_FREE struct zone_transition *transitions =
-        il__calloc(ZONE_TRANSITIONS_MAX, sizeof *transitions);
+    AUTO_FREE unsigned char              *data = il__alloc(IL__ZONE_FILE_BYTES_MAX);
+    AUTO_FREE struct il__zone_transition *transitions =
+        il__calloc(IL__ZONE_TRANSITIONS_MAX, sizeof *transitions);
     AUTO_FREE struct zone_entry *e = il__calloc(1, sizeof *e);
 
     if (data == NULL || transitions == NULL || e == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    size_t n_bytes = read_zone_file(name, data, ZONE_FILE_BYTES_MAX);
+    size_t n_bytes = read_zone_file(name, data, IL__ZONE_FILE_BYTES_MAX);
     size_t n       = n_bytes > 0 ? il__zone_parse(data, n_bytes, transitions) : 0;
     if (n == 0 && access(ZONES_DIR, F_OK) != 0)
         return il__error_set(reterr, IL_INVAL,
@@ -172,7 +123,7 @@ load(const char *name, struct zone_entry **ret, il_error *reterr)
 }
 
 il_status
-il__zone_get(const char *name, const struct zone **ret, il_error *reterr)
+il__zone_get(const char *name, const struct il__zone **ret, il_error *reterr)
 {
     struct zone_entry *e = NULL;
 

@@ -3,7 +3,7 @@
  * from its last line, a rule in the format of the TZ variable. The file is untrusted: every length
  * is checked.
  */
-#include "apps/common/zone.h"
+#include "base/zone.h"
 
 #define DAY_S INT64_C(86400)
 
@@ -12,8 +12,8 @@ struct bytes {
 };
 
 struct zone_builder {
-    struct zone_transition *out;
-    size_t                  n;
+    struct il__zone_transition *out;
+    size_t                      n;
 };
 
 static int64_t
@@ -34,11 +34,11 @@ add(struct zone_builder *b, int64_t time_s, int64_t offset)
         b->out[0].offset_s = (int32_t)offset;
         return;
     }
-    if (b->n == ZONE_TRANSITIONS_MAX || time_s > INT64_MAX / 1000 ||
+    if (b->n == IL__ZONE_TRANSITIONS_MAX || time_s > INT64_MAX / 1000 ||
         (b->n > 1 && time_s * 1000 <= b->out[b->n - 1].at_ms) ||
         offset == b->out[b->n - 1].offset_s) /* only its name changes */
         return;
-    b->out[b->n++] = (struct zone_transition){ time_s * 1000, (int32_t)offset };
+    b->out[b->n++] = (struct il__zone_transition){ time_s * 1000, (int32_t)offset };
 }
 
 /* ---- the rule -------------------------------------------------------------------------------- */
@@ -202,7 +202,7 @@ add_rule(struct zone_builder *b, const char *text)
 
     if (!read_rule(text, &rule) || !rule.has_summer)
         return;
-    for (int64_t year = 1971; year <= ZONE_YEAR_END; year++) {
+    for (int64_t year = 1971; year <= IL__ZONE_YEAR_END; year++) {
         int64_t begin = rule_time(&rule.begin, year) - rule.standard;
         int64_t end   = rule_time(&rule.end, year) - rule.summer;
         bool    first =
@@ -232,7 +232,7 @@ take_header(struct bytes *b, struct zone_header *h)
     h->version       = (char)p[4];
     for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
         int64_t n = big_endian(p + 20 + i * 4, 4);
-        if (n < 0 || n > ZONE_FILE_BYTES_MAX)
+        if (n < 0 || n > IL__ZONE_FILE_BYTES_MAX)
             return false;
         *counts[i] = (size_t)n;
     }
@@ -284,7 +284,7 @@ add_footer(struct zone_builder *b, const struct bytes *in)
 }
 
 size_t
-il__zone_parse(const unsigned char *data, size_t n_bytes, struct zone_transition *out)
+il__zone_parse(const unsigned char *data, size_t n_bytes, struct il__zone_transition *out)
 {
     struct bytes        in         = { data, data + n_bytes };
     struct zone_builder b          = { out, 0 };
