@@ -13,7 +13,7 @@ page() {
     fi
 }
 
-for command in interlock run once queue cache runs logs cancel locks why break race bench key tenant audit config completion help; do
+for command in interlock run once queue cache runs logs cancel locks why history break race bench key tenant audit config completion help; do
     check "the page of $command" page $command
     check "... has its prose" test -e "$pages/$command.md"
     LC_ALL=C.UTF-8 MANWIDTH=80 groff -ww -man -Tutf8 -z "$work/$command.1" >"$work/groff.out" 2>&1
