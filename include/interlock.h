@@ -30,9 +30,7 @@ extern "C" {
 #define IL_MUST_USE
 #endif
 
-/* ------------------------------------------------------------------------------------------------
- * Version of this header. While MAJOR is 0, a new MINOR may change the API and the ABI.
- */
+/* ---- version of this header; while MAJOR is 0, a new MINOR may change API and ABI ------------ */
 #define IL_VERSION_MAJOR 0
 #define IL_VERSION_MINOR 1
 #define IL_VERSION_PATCH 0
@@ -64,8 +62,11 @@ extern "C" {
 #define IL_PRIORITY_MAX 1000        /* priorities are -1000..1000; lower numbers come first */
 #define IL_ATTEMPTS_MAX 1000        /* max_attempts of a job; 5 by default */
 #define IL_CLAIM_JOBS_MAX 1000      /* jobs in one claim */
+#define IL_EVENTS_MAX 20            /* events in the history of a key */
+#define IL_EVENT_KEYS_MAX 10000     /* keys of a tenant that have a history */
 #define IL_CONSTRAINT_BYTES_MAX 63  /* bytes of a constraint's name in an error */
 #define IL_DELAY_MS_MAX (INT64_C(366) * 86400000) /* longest delay, period or retention: a year */
+#define IL_EVENT_KEEP_MS (INT64_C(7) * 86400000)  /* history of a key: a week */
 
 /* ------------------------------------------------------------------------------------------------
  * Statuses: C name, number, wire name, HTTP status, exit status, retryable, text.
@@ -197,6 +198,31 @@ typedef struct il_edge_info {
     uint32_t    flags; /* enum il_edge_flags */
 } il_edge_info;
 
+typedef enum il_event_kind {
+    IL_EVENT_NONE       = 0,
+    IL_EVENT_EXPIRED    = 1, /* a lease ended without a sign of life from its holder */
+    IL_EVENT_BROKEN     = 2, /* an operator broke a lease */
+    IL_EVENT_REFUSED    = 3, /* callers were told that the key is held */
+    IL_EVENT_KIND_COUNT = 4
+} il_event_kind;
+
+/* What happened to a key. The strings live as long as the op that returned them; of a meta, the
+ * first 2,000 characters are kept. */
+typedef struct il_event_info {
+    const char   *tenant;
+    const char   *key;
+    const char   *holder; /* of the lease: the one that ended; REFUSED: in the way; "" = unknown */
+    const char   *meta;   /* of that lease; REFUSED: the caller's */
+    const char   *other;  /* BROKEN: who broke it; REFUSED: meta of the lease in the way */
+    const char   *reason; /* BROKEN: why; REFUSED: what the caller did then */
+    il_event_kind kind;
+    uint32_t      count;       /* REFUSED: how many times; else 1 */
+    uint64_t      fence;       /* of the lease; 0 = unknown */
+    int64_t       since_at_ms; /* when the lease was granted, ms since 1970; 0 = unknown */
+    int64_t       first_at_ms; /* when it happened; REFUSED: the first time */
+    int64_t       last_at_ms;  /* REFUSED: the last time */
+} il_event_info;
+
 /* ------------------------------------------------------------------------------------------------
  * Operations. All coordination consists of ops applied to a store; the functions further down are
  * conveniences over il_apply(). Columns: C name, number, wire name, writes to the store, text.
@@ -247,7 +273,9 @@ typedef struct il_edge_info {
     X(CACHE_DROP, 42, "cache_drop",  1, "invalidate a value and any build in progress")                            \
     X(CACHE_STATS, 43, "cache_stats", 0, "count cached values by key prefix")                                      \
     X(USAGE,      44, "usage",       0, "add up what a tenant stores, one page of rows at a time")                 \
-    X(ORDER_LIST, 45, "order_list",  0, "list the learned lock order")
+    X(ORDER_LIST, 45, "order_list",  0, "list the learned lock order")                                             \
+    X(REFUSED,    46, "refused",     1, "report that callers were refused a key, for its history")                 \
+    X(HISTORY,    47, "history",     0, "list what happened to a key, newest first")
 /* clang-format on */
 
 typedef enum il_op_type {
@@ -255,7 +283,7 @@ typedef enum il_op_type {
 #define X(name, num, wire, writes, text) IL_OP_##name = num,
     IL_OP_MAP(X)
 #undef X
-    IL_OP_COUNT = 46
+    IL_OP_COUNT = 48
 } il_op_type;
 
 IL_API const char *il_op_name(il_op_type type); /* the wire name; "none" for IL_OP_NONE */
@@ -596,12 +624,23 @@ typedef struct il_lock_in { /* ACQUIRE. RENEW uses ttl_ms, BREAK uses reason */
     int64_t  settle_ms; /* keep the key closed this long after an expiry; 0..IL_TTL_MS_MAX */
     il_mode  mode;
     uint32_t permits;   /* IL_MODE_PERMIT: N, 1..IL_PERMITS_MAX; else 0 */
-    const char *meta;   /* free text, shown in listings; NULL = none */
+    const char *meta;   /* free text, shown in listings; BREAK: who breaks it; NULL = none */
     const char *place;  /* source location in the caller's program; NULL = none */
     const char *reason; /* BREAK: why; required */
 } il_lock_in;
 
-/* Listings, CACHE_STATS, USAGE, SWEEP, JOB_PURGE */
+/* REFUSED; `holder` and `fence` are those of the lease in the way; NULL and 0 = unknown */
+typedef struct il_refused_in {
+    /* who was refused, without a process id: refusals with the same meta are merged */
+    const char *meta;
+    const char *other;   /* meta of the lease in the way; NULL = unknown */
+    const char *reason;  /* what the caller did then; NULL = unknown */
+    int64_t     span_ms; /* from the first of them to the last, which is now */
+    int64_t     held_ms; /* how long the lease in the way had been held; 0 = unknown */
+    uint32_t    count;   /* 0 = 1 */
+} il_refused_in;
+
+/* Listings, HISTORY, CACHE_STATS, USAGE, SWEEP, JOB_PURGE */
 typedef struct il_list_in {
     /* of the key (LIST, RUN_LIST, CACHE_STATS) or name (QUEUE_LIST, CRON_LIST); NULL = all.
      * ORDER_LIST: only edges between classes whose keys (CLASS:…) all begin with it */
@@ -657,8 +696,10 @@ typedef struct il_op_out {
     const char *meta;
     int32_t     code;   /* REPLAY, CACHE_* negative */
     int64_t     age_ms; /* CACHE_*: since the build of the value started; ONCE_*: since the claim */
-    const il_edge_info *edges; /* ORDER_LIST: ordered by `from`, then `to` */
-    size_t              n_edges;
+    const il_edge_info  *edges; /* ORDER_LIST: ordered by `from`, then `to` */
+    size_t               n_edges;
+    const il_event_info *events; /* HISTORY: newest first */
+    size_t               n_events;
 } il_op_out;
 
 /*
@@ -675,6 +716,7 @@ typedef struct il_op {
     uint64_t fence;
     union {
         il_lock_in    lock;
+        il_refused_in refused;
         il_list_in    list;
         il_run_in     run;
         il_once_in    once;
@@ -891,9 +933,7 @@ IL_API IL_MUST_USE il_status il_get(il *h, const char *key, il_op *op, il_error 
 IL_API IL_MUST_USE il_status il_list(il *h, const char *prefix, const char *cursor, uint32_t limit,
                                      uint32_t flags, il_op *op, il_error *reterr);
 
-/* ------------------------------------------------------------------------------------------------
- * Runs: executions of which a key has at most one at a time.
- */
+/* ---- runs: executions of which a key has at most one at a time ------------------------------- */
 typedef struct il_run il_run;
 
 typedef struct il_run_opts {
@@ -965,9 +1005,7 @@ IL_API IL_MUST_USE il_status il_run_get(il *h, const char *id, il_op *op, il_err
 IL_API IL_MUST_USE il_status il_run_wait(il *h, const char *id, int64_t timeout_ms, il_op *op,
                                          il_error *reterr);
 
-/* ------------------------------------------------------------------------------------------------
- * Idempotency: one effect and one response per key.
- */
+/* ---- idempotency: one effect and one response per key ---------------------------------------- */
 typedef struct il_once il_once;
 
 typedef struct il_once_opts {
@@ -1073,9 +1111,7 @@ IL_API IL_MUST_USE il_status il_job_fail(il_job *job, const char *error, uint32_
 IL_API IL_MUST_USE il_status il_job_snooze(il_job *job, int64_t delay_ms, il_error *reterr);
 IL_API void                  il_job_free(il_job *job); /* stops the heartbeats; accepts NULL */
 
-/* ------------------------------------------------------------------------------------------------
- * Cache: one caller builds a value, the others wait or get the stale value.
- */
+/* ---- cache: one caller builds a value, the others wait or get the stale value ---------------- */
 typedef struct il_build il_build;
 
 typedef struct il_cache_opts {

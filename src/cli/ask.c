@@ -20,8 +20,8 @@ static bool
 is_empty_page(const il_op *op)
 {
     return op->status == IL_OK && op->out.next != NULL && op->type != IL_OP_CACHE_STATS &&
-           op->out.n_items + op->out.n_edges + op->out.n_runs + op->out.n_jobs + op->out.n_queues +
-                   op->out.n_crons ==
+           op->out.n_items + op->out.n_edges + op->out.n_events + op->out.n_runs + op->out.n_jobs +
+                   op->out.n_queues + op->out.n_crons ==
                0;
 }
 

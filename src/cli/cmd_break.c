@@ -9,6 +9,7 @@
 #include "cli/data.h"
 #include "cli/lease.h"
 #include "cli/store.h"
+#include "cli/wrap/meta.h"
 
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 #define SHOWN_BYTES 400 /* of a key, in an error */
@@ -71,7 +72,9 @@ break_leases(struct cli_breaker *b, const il_op *got, il_error *reterr)
     size_t           n_items = got->out.n_items;
     size_t           n       = 0;
     AUTO_FREE il_op *ops     = il__calloc(n_items, sizeof *ops);
+    char             meta[IL_META_BYTES_MAX + 1];
 
+    wrap_meta_breaker(meta);
     if (ops == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     for (size_t i = 0; i < n_items; i++) {
@@ -83,6 +86,7 @@ break_leases(struct cli_breaker *b, const il_op *got, il_error *reterr)
         ops[n].fence          = got->out.items[i].fence;
         ops[n].holder         = got->out.items[i].holder; /* names a lock without a fence */
         ops[n].in.lock.reason = b->reason;
+        ops[n].in.lock.meta   = meta;
         n++;
     }
     il_status st = n > 0 ? il_apply(b->cli->store, ops, n, reterr) : IL_OK;

@@ -1,6 +1,6 @@
 /*
- * cmd_why.c: `interlock why`: explains why a key is not free: holder, age, expiry, waiters, and
- * what to do. The exit status is 0 whenever the store could be read.
+ * cmd_why.c: `interlock why`: explains why a key is not free: holder, age, expiry, waiters, what
+ * happened to it, and what to do. The exit status is 0 whenever the store could be read.
  */
 #include "cli/why.h"
 
@@ -8,17 +8,19 @@
 
 #include "base/error.h"
 #include "base/parse.h"
+#include "cli/events.h"
 #include "cli/item.h"
 #include "cli/lease.h"
 #include "wire/why.h"
 
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
+#define EVENTS_SHOWN ((size_t)5)
 
 struct answer {
     struct il__buf text;
     bool           styled; /* colours, if stdout has them */
     const char    *key;
-    il_op          ops[2];
+    il_op          ops[IL__WHY_OPS];
     struct il__why why; /* their meta */
 };
 
@@ -29,8 +31,8 @@ ask(struct cli *cli, struct answer *a, il_error *reterr)
 
     il__why_ask(a->key, a->ops);
     if (st == IL_OK)
-        st = il_apply(cli->store, a->ops, 2, reterr);
-    for (size_t i = 0; st == IL_OK && i < 2; i++) {
+        st = il_apply(cli->store, a->ops, IL__WHY_OPS, reterr);
+    for (size_t i = 0; st == IL_OK && i < IL__WHY_OPS; i++) {
         if (a->ops[i].status != IL_OK && a->ops[i].status != IL_NOT_HELD)
             st = il__error_set(reterr, a->ops[i].status, "%s",
                                a->ops[i].out.detail != NULL ? a->ops[i].out.detail
@@ -202,6 +204,23 @@ add_headline(struct answer *a)
     il__buf_addc(b, '\n');
 }
 
+/* The answer of the next morning. */
+static void
+add_events(struct answer *a)
+{
+    struct il__buf *b = &a->text;
+
+    if (a->why.n_events > 0)
+        il__buf_addf(b, "\nWhat happened to it, newest first:\n");
+    for (size_t i = 0; i < MIN(a->why.n_events, EVENTS_SHOWN); i++)
+        il__cli_event_text(b, &a->why.events[i]);
+    if (a->why.n_events > EVENTS_SHOWN) {
+        il__buf_addf(b, "All %zu:  interlock history ", a->why.n_events);
+        il__cli_escape(b, a->key);
+        il__buf_addc(b, '\n');
+    }
+}
+
 static void
 add_text(struct answer *a)
 {
@@ -212,6 +231,7 @@ add_text(struct answer *a)
         add_lease(a, &a->why.leases[i]);
     if (a->why.n_waiters > 0)
         add_waiters(a);
+    add_events(a);
     if (a->why.n_leases > 0) {
         il__buf_addf(b, "\nTo wait for it:  interlock run --wait 5m ");
         il__cli_escape(b, a->key);
@@ -227,8 +247,8 @@ add_text(struct answer *a)
 static void
 release(struct answer *a)
 {
-    il_op_release(&a->ops[0]);
-    il_op_release(&a->ops[1]);
+    for (size_t i = 0; i < IL__WHY_OPS; i++)
+        il_op_release(&a->ops[i]);
     il__buf_release(&a->text);
 }
 

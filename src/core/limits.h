@@ -21,6 +21,9 @@
 /* rows that one page of a listing skips; then it ends, and the next page continues */
 #define IL__LOOK_MAX 1000
 
+#define IL__EVENT_TEXT_CHARS 2000  /* of a meta in the history of a key: its first characters */
+#define IL__REFUSED_MAX 1000000000 /* refusals that are counted as one event */
+
 #define IL__ORDER_EDGES_MAX 4096  /* learned edges per store; no more are learned */
 #define IL__ORDER_HOLDS_MAX 64    /* holds of a unit of work that one acquire checks */
 #define IL__GRAPH_WAITS_MAX 65536 /* waits a deadlock search visits before it gives up */

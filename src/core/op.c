@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "core/cache.h"
+#include "core/history.h"
 #include "core/key.h"
 #include "core/limits.h"
 #include "core/once.h"
@@ -79,6 +80,7 @@ il__op_result_bytes_max(const il_op *op)
     case IL_OP_QUEUE_LIST:
     case IL_OP_CRON_LIST:
     case IL_OP_ORDER_LIST:
+    case IL_OP_HISTORY:
         n_items = op->in.list.limit != 0 ? op->in.list.limit : IL_PAGE_ITEMS_DEFAULT;
         return MIN(n_items * ITEM_BYTES_MAX, IL_RESULT_BYTES_MAX);
     default:
@@ -434,6 +436,8 @@ check_lock(il_op *op, il_error *reterr)
         return il__usage_check(op, reterr);
     if (op->type == IL_OP_ORDER_LIST)
         return il__order_list_check(op, reterr);
+    if (op->type == IL_OP_REFUSED || op->type == IL_OP_HISTORY)
+        return il__history_check(op, reterr);
     if (il__op_check_key(op, reterr) != IL_OK)
         return IL_INVAL;
     if (op->type == IL_OP_GET)
@@ -443,6 +447,8 @@ check_lock(il_op *op, il_error *reterr)
     if (op->type == IL_OP_BREAK) {
         if (il__check_text("reason", op->in.lock.reason, 1, IL_PLACE_BYTES_MAX, false, reterr) !=
             IL_OK)
+            return IL_INVAL;
+        if (il__check_optional("meta", op->in.lock.meta, IL_META_BYTES_MAX, true, reterr) != IL_OK)
             return IL_INVAL;
         /* A lock without a fence, taken by a classic Redis client, is identified by its holder. */
         return op->fence == 0 && op->holder != NULL ? il__op_check_holder(op, reterr)

@@ -286,6 +286,12 @@ static const struct wire_field fence[] = {
     FIELD(G, fence, UINT64, WIRE_NOT_NULL, "the current fence"),
 };
 OBJECT(http_out_fence, "Fence", G, fence, "The fence is the current one of its key");
+
+static const struct wire_field noted[] = {
+    FIELD(G, key, TEXT, 0, "the key"),
+    IS(G, "noted", TRUE, 0, "true"),
+};
+OBJECT(http_out_noted, "Noted", G, noted, "The refusals are in the history of the key");
 #undef G
 
 static const struct wire_field lock[] = {

@@ -13,7 +13,7 @@ extern const struct wire_object http_in_why, http_in_batch, http_in_batch_ops, h
 extern const struct wire_object http_out_root, http_out_health, http_out_ready, http_out_status,
     http_out_overview;
 extern const struct wire_object http_out_grant, http_out_queued, http_out_released, http_out_break,
-    http_out_lock, http_out_fence;
+    http_out_noted, http_out_lock, http_out_fence;
 extern const struct wire_object http_out_started, http_out_log, http_out_sign;
 extern const struct wire_object http_out_pushed, http_out_claimed, http_out_beat, http_out_purged,
     http_out_removed;

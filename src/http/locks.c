@@ -1,6 +1,8 @@
 /* locks.c: acquire, renew, release, break, get, list, why; and checking a fence. */
 #include "http/handler.h"
 
+#include <stdio.h>
+
 /* The details of a lease that the caller has. */
 static void
 fill_grant(const il_op *op, struct http_grant *g)
@@ -177,6 +179,18 @@ found_for_break(struct http_request *r)
     http_do_ops(r, b->ops, b->n, 0, broken);
 }
 
+/* Who breaks it, for the history of the key; NULL: no memory, so it is left out. */
+static const char *
+meta_of_caller(struct http_request *r)
+{
+    size_t n_bytes = DATA_ID_BYTES + 16;
+    char  *text    = r->caller != NULL ? http_alloc(r, n_bytes) : NULL;
+
+    if (text != NULL)
+        (void)snprintf(text, n_bytes, "{\"api_key\":\"%s\"}", r->caller->key_id);
+    return text;
+}
+
 void
 http_lock_break(struct http_request *r)
 {
@@ -188,7 +202,9 @@ http_lock_break(struct http_request *r)
     }
     if (!http_take_op(r))
         return;
-    *b       = (struct breaking){ .asked = r->op };
+    *b = (struct breaking){ .asked = r->op };
+    if (b->asked.in.lock.meta == NULL)
+        b->asked.in.lock.meta = meta_of_caller(r);
     r->state = b;
     r->op    = (il_op){ .type = IL_OP_GET, .key = b->asked.key };
     http_do_ops(r, &r->op, 1, 0, found_for_break);
@@ -233,6 +249,41 @@ http_lock_order(struct http_request *r)
 }
 
 static void
+listed_history(struct http_request *r)
+{
+    const il_op_out *out = &r->ops->out;
+
+    if (r->ops->status == IL_OK)
+        http_say_page(r, &il__wire_event, out->events, sizeof *out->events, out->n_events,
+                      out->next);
+    else
+        http_fail_op(r, r->ops, NULL);
+}
+
+void
+http_lock_history(struct http_request *r)
+{
+    http_do(r, listed_history);
+}
+
+static void
+noted(struct http_request *r)
+{
+    struct http_grant g = { .key = r->ops->key, .is = HTTP_IS_TRUE };
+
+    if (r->ops->status == IL_OK)
+        http_say(r, 200, &http_out_noted, &g);
+    else
+        http_fail_op(r, r->ops, NULL);
+}
+
+void
+http_lock_refused(struct http_request *r)
+{
+    http_do(r, noted);
+}
+
+static void
 got(struct http_request *r)
 {
     const il_op_out *out = &r->ops->out;
@@ -270,7 +321,7 @@ void
 http_lock_why(struct http_request *r)
 {
     struct http_why asked = { 0 };
-    il_op          *ops   = http_alloc(r, 2 * sizeof *ops);
+    il_op          *ops   = http_alloc(r, IL__WHY_OPS * sizeof *ops);
 
     if (ops == NULL) {
         http_fail_nomem(r);
@@ -279,7 +330,7 @@ http_lock_why(struct http_request *r)
     if (!http_take_query(r, &asked))
         return;
     il__why_ask(asked.key, ops);
-    http_do_ops(r, ops, 2, 0, explained);
+    http_do_ops(r, ops, IL__WHY_OPS, 0, explained);
 }
 
 static void

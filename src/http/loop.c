@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "http/audit.h"
 #include "http/granted_leases.h"
+#include "http/refusals.h"
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics.h"
@@ -200,6 +201,7 @@ tick(struct http_server *s)
         http_limits_tick(s, s->now_ns);
         http_pool_tick(s);
         http_leases_tick(s, s->now_ns);
+        http_refusals_tick(s, s->now_ns);
         http_metrics_tick(s, s->now_ns);
         http_samples_tick(s, s->now_ns);
         http_audit_tick(s, s->now_ns);

@@ -7,6 +7,7 @@
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics_internal.h"
+#include "http/refusals.h"
 #include "http/samples.h"
 #include "http/server.h"
 
@@ -129,6 +130,8 @@ saw_attempt(struct http_request *r, const il_op *op)
                            run != NULL ? run->remaining_ms : op->out.remaining_ms);
     }
     say(r, tenant, event_of(op, result), &l);
+    if (result == HTTP_RESULT_conflict)
+        http_refused(r, tenant, op);
     if (r->call.status == IL_OK && (op->out.flags & IL_OUT_ORDER_WARNING) != 0)
         say(r, tenant, HTTP_EVENT_lock_order_warning,
             &(struct line){ .key = op->key, .holder = op->holder, .wait_ns = -1, .hold_ns = -1 });

@@ -9,7 +9,7 @@
 const char *
 http_source(il_op_type type)
 {
-    if (type <= IL_OP_CHECK_FENCE || type == IL_OP_ORDER_LIST)
+    if (type <= IL_OP_CHECK_FENCE || type >= IL_OP_ORDER_LIST)
         return "lock";
     if (type == IL_OP_SWEEP)
         return "store";

@@ -15,6 +15,7 @@
 #include "http/auth.h"
 #include "http/errands.h"
 #include "http/granted_leases.h"
+#include "http/refusals.h"
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics.h"
@@ -174,10 +175,10 @@ static il_status
 open_all(struct http_server *s, il_error *reterr)
 {
     static il_status (*const parts[])(struct http_server * s, il_error * reterr) = {
-        http_log_open,     http_metrics_open, http_row_locks_open, http_samples_open,
-        http_leases_open,  http_limits_open,  http_loop_open,      http_stores_open,
-        http_errands_open, http_pool_open,    http_auth_open,      http_audit_open,
-        http_ui_open,
+        http_log_open,    http_metrics_open,  http_row_locks_open, http_samples_open,
+        http_leases_open, http_refusals_open, http_limits_open,    http_loop_open,
+        http_stores_open, http_errands_open,  http_pool_open,      http_auth_open,
+        http_audit_open,  http_ui_open,
     };
     il_status st = IL_OK;
 
@@ -311,6 +312,7 @@ close_all(struct http_server *s, bool was_up)
     http_conns_release(s);
     http_loop_close(s);
     http_limits_close(s);
+    http_refusals_close(s);
     http_leases_close(s);
     http_samples_close(s);
     http_row_locks_close(s);

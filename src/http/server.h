@@ -52,6 +52,7 @@ struct http_server {
     struct http_log       *log;
     struct http_metrics   *metrics;
     struct http_leases    *leases;
+    struct http_refusals  *refusals;
     struct http_limits    *limits;
     struct http_auth      *auth;
     struct http_audit     *audit;

@@ -40,6 +40,9 @@ check_lock(const il_op *op)
     case IL_OP_ORDER_LIST:
         KEEPS(!ok || op->out.n_edges <= op->in.list.limit);
         break;
+    case IL_OP_HISTORY:
+        KEEPS(!ok || op->out.n_events <= op->in.list.limit);
+        break;
     case IL_OP_GET:
         KEEPS(ok == (op->out.n_items > 0) || op->status == IL_NOMEM);
         break;

@@ -112,6 +112,7 @@ static const struct wire_field break_[]  = {
           "reason, passed to the holder and kept"),
      BOOL("now", 0, flags, IL_BREAK_NOW,
           "free the key at once instead of when the holder lets go or its lease expires"),
+     TEXT("meta", 0, in.lock.meta, 0, IL_META_BYTES_MAX, "who breaks it, for the key's history"),
 };
 static const struct wire_field get[]  = { KEY };
 static const struct wire_field list[] = {
@@ -128,6 +129,21 @@ static const struct wire_field order_list[]  = {
      TEXT("cursor", 0, in.list.cursor, 1, 2 * IL_KEY_BYTES_MAX + 1, "`next` of the previous page"),
      LIMIT,
 };
+static const struct wire_field refused[] = {
+    KEY,
+    TEXT("meta", NEEDED, in.refused.meta, 1, IL_META_BYTES_MAX,
+         "who was refused, without a process id: refusals with the same meta are merged"),
+    NUMBER(UINT32, "count", 0, in.refused.count, 1, IL__REFUSED_MAX, "how many times; default 1"),
+    NUMBER(INT64, "span_ms", 0, in.refused.span_ms, 0, IL_DELAY_MS_MAX,
+           "time from the first of them to the last, which is now"),
+    TEXT("reason", 0, in.refused.reason, 0, IL_PLACE_BYTES_MAX, "what the caller did then"),
+    TEXT("holder", 0, holder, 1, IL_HOLDER_BYTES_MAX, "holder of the lease in the way"),
+    NUMBER(UINT64, "fence", 0, fence, 1, FENCE_MAX, "its fence"),
+    TEXT("other", 0, in.refused.other, 0, IL_META_BYTES_MAX, "its meta"),
+    NUMBER(INT64, "held_ms", 0, in.refused.held_ms, 1, IL_DELAY_MS_MAX,
+           "how long it had been held"),
+};
+static const struct wire_field history[] = { KEY, CURSOR, LIMIT };
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
@@ -493,4 +509,6 @@ const struct wire_object il__wire_inputs[IL_OP_COUNT] = {
     ROW(CACHE_STATS, "CacheStatsOf", cache_stats, "count cached values"),
     ROW(USAGE, "UsageOf", usage, "add up what a tenant stores"),
     ROW(ORDER_LIST, "OrderList", order_list, "list the learned lock order"),
+    ROW(REFUSED, "Refused", refused, "report that callers were refused a key, for its history"),
+    ROW(HISTORY, "History", history, "list what happened to a key, newest first"),
 };

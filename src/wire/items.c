@@ -12,6 +12,7 @@
 const char *const il__wire_modes[]        = { "exclusive", "shared", "permit", NULL };
 const char *const il__wire_lease_states[] = { "waiting",  "offered", "held",   "closing",
                                               "released", "expired", "broken", NULL };
+const char *const il__wire_event_kinds[]  = { "expired", "broken", "refused", NULL };
 const char *const il__wire_run_states[]   = { "PENDING",   "RUNNING", "COMPLETED",   "FAILED",
                                               "CANCELLED", "TIMEOUT", "INTERRUPTED", NULL };
 const char *const il__wire_policies[]     = { "join",  "reject",          "skip",
@@ -105,6 +106,32 @@ static const struct wire_field edge[] = {
 };
 const struct wire_object il__wire_edge =
     ANSWER("Edge", edge, il_edge_info, "one edge of the learned lock order, between two classes");
+#undef STRUCT
+
+/* ---- history --------------------------------------------------------------------------------- */
+
+#define STRUCT il_event_info
+
+static const struct wire_field event[] = {
+    CHOICE(
+        "event", 0, kind, il__wire_event_kinds, 1,
+        "expired: the holder sent no sign of life; broken: by an operator; refused: callers were "
+        "told that the key is held"),
+    TEXT("key", SHOWN, key, 0, 0, "the key"),
+    TEXT("tenant", SHOWN, tenant, 0, 0, "tenant that owns the key"),
+    COUNT32("count", count, "refused: number of times; else 1"),
+    TIME("first_at", 0, first_at_ms, "when it happened; refused: the first time"),
+    TIME("last_at", 0, last_at_ms, "refused: the last time"),
+    TEXT("holder", 0, holder, 0, 0,
+         "holder of the lease that ended; refused: of the lease in the way the last time"),
+    NUMBER(UINT64, "fence", 0, fence, 0, 0, "fence of that lease"),
+    TIME("since", 0, since_at_ms, "when that lease was granted"),
+    META("meta", 0, meta, 0, "meta of that lease; refused: the caller; as JSON if it is JSON"),
+    META("other", 0, other, 0, "broken: who broke it; refused: meta of the lease in the way"),
+    TEXT("reason", 0, reason, 0, 0, "broken: the reason; refused: what the caller did then"),
+};
+const struct wire_object il__wire_event =
+    ANSWER("Event", event, il_event_info, "what happened to a key");
 #undef STRUCT
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -396,6 +423,11 @@ static const struct wire_field edges_result[] = {
     NEXT,
     DETAIL,
 };
+static const struct wire_field events_result[] = {
+    OBJECTS("items", MAYBE, events, n_events, il__wire_event, "the events"),
+    NEXT,
+    DETAIL,
+};
 static const struct wire_field sweep_result[] = { SWEPT, MORE, DETAIL };
 static const struct wire_field run_result[]   = {
       OUT_NUMBER("fence", "fence of the run's lease, else the newest fence of the key"),
@@ -494,6 +526,7 @@ static const struct wire_field usage_result[] = {
 RESULT(lock, "LockResult");
 RESULT(waiters, "WaitersResult");
 RESULT(edges, "EdgesResult");
+RESULT(events, "EventsResult");
 RESULT(sweep, "SweepResult");
 RESULT(run, "RunResult");
 RESULT(once, "OnceResult");
@@ -529,6 +562,8 @@ il__wire_result(il_op_type type, uint32_t flags)
         return &of_usage;
     case IL_OP_ORDER_LIST:
         return &of_edges;
+    case IL_OP_HISTORY:
+        return &of_events;
     default:
         break;
     }

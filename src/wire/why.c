@@ -27,6 +27,12 @@ static const struct wire_field fields[] = {
       .offset2 = offsetof(W, n_waiters),
       .object  = &il__wire_waiter,
       .help    = "the waiters in queue order; at most 1,000" },
+    { .name    = "events",
+      .kind    = WIRE_OBJECTS,
+      .offset  = offsetof(W, events),
+      .offset2 = offsetof(W, n_events),
+      .object  = &il__wire_event,
+      .help    = "what happened to the key in the last week, newest first; at most 20" },
 };
 #undef W
 
@@ -40,16 +46,17 @@ const struct wire_object il__wire_why = {
 };
 
 void
-il__why_ask(const char *key, il_op ops[2])
+il__why_ask(const char *key, il_op ops[IL__WHY_OPS])
 {
     ops[0] = (il_op){ .type = IL_OP_GET, .key = key };
     ops[1] = (il_op){ .type    = IL_OP_LIST,
                       .flags   = IL_LIST_WAITERS,
                       .in.list = { .prefix = key, .limit = IL_PAGE_ITEMS_MAX } };
+    ops[2] = (il_op){ .type = IL_OP_HISTORY, .key = key, .in.list.limit = IL_EVENTS_MAX };
 }
 
 void
-il__why_answer(const char *key, const il_op ops[2], struct il__why *ret)
+il__why_answer(const char *key, const il_op ops[IL__WHY_OPS], struct il__why *ret)
 {
     const il_op_out *held = &ops[0].out;
 
@@ -63,4 +70,6 @@ il__why_answer(const char *key, const il_op ops[2], struct il__why *ret)
     while (ret->n_waiters < ops[1].out.n_items &&
            strcmp(ops[1].out.items[ret->n_waiters].key, key) == 0)
         ret->n_waiters++;
+    ret->events   = ops[2].out.events;
+    ret->n_events = ops[2].out.n_events;
 }

@@ -15,14 +15,17 @@ struct il__why {
     size_t               n_leases;
     const il_lease_info *waiters; /* of exactly this key, in queue order */
     size_t               n_waiters;
+    const il_event_info *events; /* newest first */
+    size_t               n_events;
 };
 
 extern const struct wire_object il__wire_why;
 
-/* The two ops: GET of the key, and LIST of the waiters whose key starts with it, which returns
- * those of the key first. */
-void il__why_ask(const char *key, il_op ops[2]);
+/* The ops: GET of the key; LIST of the waiters whose key starts with it, which returns those of the
+ * key first; and HISTORY. */
+#define IL__WHY_OPS 3
+void il__why_ask(const char *key, il_op ops[IL__WHY_OPS]);
 /* Interpret their answers. The result points into them. */
-void il__why_answer(const char *key, const il_op ops[2], struct il__why *ret);
+void il__why_answer(const char *key, const il_op ops[IL__WHY_OPS], struct il__why *ret);
 
 #endif

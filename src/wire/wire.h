@@ -125,9 +125,9 @@ il__wire_wait_ms(const il_op *op)
 }
 
 /* The parts of answers: il_lease_info (of leases and of waiters), il_run_info, … */
-extern const struct wire_object il__wire_lease, il__wire_waiter, il__wire_edge, il__wire_run,
-    il__wire_job, il__wire_queue, il__wire_queue_settings, il__wire_cron, il__wire_cache_stats,
-    il__wire_sweep;
+extern const struct wire_object il__wire_lease, il__wire_waiter, il__wire_edge, il__wire_event,
+    il__wire_run, il__wire_job, il__wire_queue, il__wire_queue_settings, il__wire_cron,
+    il__wire_cache_stats, il__wire_sweep;
 
 /* The results (il_op_out) that an op of this type with these il_op.flags can have, as
  * il__wire_print_result() prints them besides "status". */

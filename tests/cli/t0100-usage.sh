@@ -18,7 +18,7 @@ is "... says nothing on stderr" "$err" ""
 check "... fits a screen" test "$(wc -l <"$work/out")" -le 60
 check "... is not wider than 80 columns" test "$(wc -L <"$work/out")" -le 80
 check "... has no colours in a file" test "$(grep -c $'\033' "$work/out")" = 0
-for command in run once queue cache runs logs cancel locks why break race bench serve key tenant audit config completion help; do
+for command in run once queue cache runs logs cancel locks why history break race bench serve key tenant audit config completion help; do
     like "... names $command" "$out" "*  $command *"
 done
 check "debug and reaper are hidden" test "$(grep -cE '^  (debug|reaper)' "$work/out")" = 0

@@ -11,7 +11,7 @@ gives "a store" 0 "$il" run k -- true
 gives "free" 0 "$il" why k
 is "... says so" "$out" "k is free"
 gives "free as JSON" 0 "$il" why k --json
-json "... an object" "d == {'key': 'k', 'state': 'free', 'free_in_ms': 0, 'leases': [], 'waiters': []}"
+json "... an object" "d == {'key': 'k', 'state': 'free', 'free_in_ms': 0, 'leases': [], 'waiters': [], 'events': []}"
 
 hold h k --ttl 40s --holder my-job
 hold h2 k2

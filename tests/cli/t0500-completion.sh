@@ -6,7 +6,7 @@ for shell in bash zsh fish; do
     gives "completion $shell" 0 "$il" completion $shell
     cp "$work/out" "$work/completion.$shell"
     is "... without a word on stderr" "$err" ""
-    for word in run once queue cache runs logs cancel locks why break race bench config push work cron fill ttl on-conflict \
+    for word in run once queue cache runs logs cancel locks why history break race bench config push work cron fill ttl on-conflict \
         reason cursor seconds unique-for negative-ttl; do
         check "... knows $word" grep -qw -- "$word" "$work/completion.$shell"
     done
@@ -31,7 +31,7 @@ complete_() {
     ' "$work/completion.bash" "$@"
 }
 is "a command" "$(complete_ interlock lo)" "lock locks logs "
-is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^$')" 33
+is "all commands" "$(complete_ interlock "" | tr ' ' '\n' | grep -vc -e ^- -e '^$')" 34
 is "an option" "$(complete_ interlock run --on)" "--on-conflict --on-failure --on-lost --on-success "
 is "its values" "$(complete_ interlock run --on-conflict "")" "cancel-running join queue reject replace-pending skip "
 is "a command of a family" "$(complete_ interlock queue pu)" "purge push "

@@ -136,6 +136,8 @@ like "... it has ended" "$out" "$id CANCELLED*"
 gives "strict" 0 "$il" trigger strict -p day=1
 like "... is left to the server" "$err" "*triggered successfully*"
 error "reject says who is in the way" 75 "trigger: *strict is already running*" env INTERLOCK_LOCK_ACQUISITION_RETRIES=0 "$il" trigger strict -p day=1
+gives "... the history of its key, too" 0 "$il" history --json pipeline:strict
+json "... with the trigger" "[(i['event'], i['count'], i['meta']['pipeline'], i['meta']['trigger']) for i in d['items']] == [('refused', 1, 'strict', 'cli')]"
 
 # ---- through the server ----
 key=$("$il" key create --tenant default --json | py -c 'import json, sys; print(json.load(sys.stdin)["key"])')

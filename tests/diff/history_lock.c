@@ -47,6 +47,28 @@ make_list(struct t_rng *r, struct step *st)
     st->op.holder = NULL;
 }
 
+/* A report of a refusal, or a listing of what happened to the key. */
+static void
+make_history(struct t_rng *r, struct step *st)
+{
+    static const char *const callers[] = { "{\"command\":\"x\"}", "y", "z" };
+
+    st->op.type   = t_rng_one_in(r, 2) ? IL_OP_REFUSED : IL_OP_HISTORY;
+    st->op.holder = NULL;
+    if (st->op.type == IL_OP_HISTORY) {
+        st->op.in.list = (il_list_in){ .limit = 1 + t_rng_below(r, 25) };
+        return;
+    }
+    st->op.in.refused = (il_refused_in){
+        .meta    = PICK(r, callers),
+        .other   = t_rng_one_in(r, 2) ? "{\"pid\":7}" : NULL,
+        .reason  = t_rng_one_in(r, 3) ? "skipped" : NULL,
+        .count   = t_rng_below(r, 5),
+        .span_ms = t_rng_below(r, 10000),
+        .held_ms = t_rng_below(r, 10000),
+    };
+}
+
 void
 history_lock(struct t_rng *r, const struct taste *t, size_t i_step UNUSED, struct step *st)
 {
@@ -57,6 +79,10 @@ history_lock(struct t_rng *r, const struct taste *t, size_t i_step UNUSED, struc
 
     if (st->kind == STEP_LIST) {
         make_list(r, st);
+        return;
+    }
+    if (t_rng_one_in(r, 8)) {
+        make_history(r, st);
         return;
     }
     if (t_rng_below(r, 100) < (t->deep ? 75 : 55)) {

@@ -86,13 +86,22 @@ print_cache(FILE *out, const il_cache_in *in)
     NUMBER(code);
 }
 
+static void
+print_refused(FILE *out, const il_refused_in *in)
+{
+    text(out, "meta", in->meta);
+    text(out, "other", in->other);
+    text(out, "reason", in->reason);
+    NUMBER(count), NUMBER(span_ms), NUMBER(held_ms);
+}
+
 static bool
 takes_list(il_op_type type)
 {
     return type == IL_OP_LIST || type == IL_OP_SWEEP || type == IL_OP_RUN_LIST ||
            type == IL_OP_JOB_LIST || type == IL_OP_JOB_PURGE || type == IL_OP_QUEUE_LIST ||
            type == IL_OP_CRON_LIST || type == IL_OP_CACHE_STATS || type == IL_OP_USAGE ||
-           type == IL_OP_ORDER_LIST;
+           type == IL_OP_ORDER_LIST || type == IL_OP_HISTORY;
 }
 
 void
@@ -105,6 +114,8 @@ step_print_in(FILE *out, const il_op *op)
     number(out, "flags", op->flags);
     if (takes_list(op->type))
         print_list(out, &op->in.list);
+    else if (op->type == IL_OP_REFUSED)
+        print_refused(out, &op->in.refused);
     else if (op->type == IL_OP_QUEUE_SET)
         print_queue(out, &op->in.queue);
     else if (op->type == IL_OP_CRON_SET || op->type == IL_OP_CRON_REMOVE)

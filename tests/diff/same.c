@@ -411,6 +411,26 @@ same_queues(struct same *s, const il_op_out *a, const il_op_out *b)
     return true;
 }
 
+#define H(kind, name) F(il_event_info, kind, name)
+static const struct field event_fields[] = {
+    H(TEXT, tenant), H(TEXT, key),           H(TEXT, holder),        H(TEXT, meta),
+    H(TEXT, other),  H(TEXT, reason),        H(WORD, kind),          H(WORD, count),
+    H(FENCE, fence), H(NUMBER, since_at_ms), H(NUMBER, first_at_ms), H(NUMBER, last_at_ms),
+};
+
+static bool
+same_events(struct same *s, const il_op_out *a, const il_op_out *b)
+{
+    for (size_t i = 0; i < a->n_events; i++) {
+        struct pair p = {
+            .what = "event", .name = a->events[i].key, .a = &a->events[i], .b = &b->events[i]
+        };
+        if (!SAME_STRUCT(s, event_fields, &p))
+            return false;
+    }
+    return true;
+}
+
 static bool
 same_edges(struct same *s, const il_op_out *a, const il_op_out *b)
 {
@@ -463,6 +483,7 @@ same_out(struct same *s, const il_op_out *a, const il_op_out *b)
     SAME(remaining_ms);
     SAME(n_items);
     SAME(n_edges);
+    SAME(n_events);
     SAME(n_runs);
     SAME(n_jobs);
     SAME(n_queues);
@@ -478,8 +499,8 @@ same_out(struct same *s, const il_op_out *a, const il_op_out *b)
     SAME(cache.n_building);
     learn_date(s, a->remaining_ms);
     return same_words(s, a, b) && same_leases(s, a, b) && same_edges(s, a, b) &&
-           same_runs(s, a, b) && same_jobs(s, a, b) && same_queues(s, a, b) &&
-           same_sweep(s, &a->sweep, &b->sweep);
+           same_events(s, a, b) && same_runs(s, a, b) && same_jobs(s, a, b) &&
+           same_queues(s, a, b) && same_sweep(s, &a->sweep, &b->sweep);
 }
 
 bool

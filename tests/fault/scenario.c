@@ -162,6 +162,31 @@ play_order(struct scenario *s)
     (void)STEP(OK, ORDER_LIST, NULL, NULL, 0);
 }
 
+/* A report that is repeated after a failure counts twice, so the count is checked without one. */
+static void
+play_history(struct scenario *s)
+{
+    il_op report = { .type       = IL_OP_REFUSED,
+                     .key        = "past",
+                     .in.refused = { .meta = "caller", .other = "other", .held_ms = 5 } };
+    il_op list   = { .type = IL_OP_HISTORY, .key = "past" };
+
+    (void)scenario_step(s, report, IL_OK, IL_OK);
+    (void)scenario_step(s, report, IL_OK, IL_OK);
+    uint64_t fence = STEP(OK, ACQUIRE, "past", "a", 0);
+    (void)scenario_step(
+        s, t_op(IL_OP_BREAK, "past", NULL, fence, T_ARGS(.reason = "t", .flags = IL_BREAK_NOW)),
+        IL_OK, IL_NOT_HELD);
+    il_op done = scenario_apply(s, list, IL_OK, IL_OK);
+    /* In memory an event for which there is no memory is left out. */
+    T_LESS(done.out.n_events, 3);
+    if (s->n_failures == 0) {
+        T_EQ(done.out.n_events, 2);
+        T_EQ(done.out.events[1].count, 2);
+    }
+    il_op_release(&done);
+}
+
 /* More ops than a handle keeps room for; each of them must be done once, whatever fails. */
 static void
 play_many(struct scenario *s)
@@ -277,6 +302,7 @@ scenario_play(struct scenario *s)
     scenario_cache(s);
     if (!s->short_one) {
         play_order(s);
+        play_history(s);
         play_many(s);
         play_time(s);
     }

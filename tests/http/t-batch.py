@@ -15,7 +15,7 @@ def test_every_op():
     with lib.Server() as s:
         doc = s.get("/openapi.json").json["components"]["schemas"]
         names = {doc[ref["$ref"].rsplit("/", 1)[1]]["properties"]["op"]["const"] for ref in doc["Op"]["oneOf"]}
-        assert len(names) == 45, names
+        assert len(names) == 47, names
         seen = set()
 
         def one(expected, **op):
@@ -29,6 +29,8 @@ def test_every_op():
         one("OK", op="get", key="a")
         one("OK", op="list", prefix="a")
         one("OK", op="order_list")
+        one("OK", op="refused", key="a", meta="m")
+        one("OK", op="history", key="a")
         one("OK", op="check_fence", key="a", fence=lease["fence"])
         one("OK", op="break", key="a", fence=lease["fence"], reason="r")
         one("OK", op="release", key="a", holder="h", fence=lease["fence"])

@@ -1,4 +1,5 @@
 """Locks over HTTP: waiting, order of waiters, cancelled waits, breaks, modes, deadlocks."""
+import json
 import threading
 import time
 
@@ -262,6 +263,61 @@ def test_lock_order_within_a_prefix():
                 assert edges(c, "?prefix=u") == []
                 told = c.post("/api/v1/batch", {"ops": [{"op": "order_list"}]}).expect(200).json["results"][0]
                 assert len(told.get("items", [])) == len(seen), told
+
+
+def past(client, key):
+    return client.get(f"/api/v1/locks/history?key={key}").expect(200).json["items"]
+
+
+def test_history():
+    """what the server refuses is counted by caller, and in the history a moment later; breaks name who did it"""
+    for store in ("memory:", "sqlite"):
+        with lib.Server(store=store) as s:
+            who = {"pid": 4711, "host": "a", "user": "u", "command": "sleep 20", "cwd": "/"}
+            lease = s.post(A, {"key": "k", "holder": "h", "meta": json.dumps(who)}).expect(200).json
+            for i in range(30):
+                me = json.dumps({"pid": i, "host": "b", "command": "report.sh"})
+                s.post(A, {"key": "k", "holder": f"r{i}", "meta": me}).expect(409, "LOCK_HELD")
+            s.post(A, {"key": "k", "holder": "x"}).expect(409, "LOCK_HELD")
+            lib.eventually(lambda: sum(e["count"] for e in past(s, "k")) == 31)
+            events = {e["meta"].get("command"): e for e in past(s, "k")}
+            assert len(events) == 2, events
+            event = events["report.sh"]
+            assert (event["event"], event["count"], event["holder"], event["fence"]) == ("refused", 30, "h", lease["fence"])
+            assert event["meta"]["host"] == "b" and "pid" not in event["meta"] and "api_key" in event["meta"], event
+            assert event["other"] == who and event["first_at"] <= event["last_at"] and event["since"]
+            s.post("/api/v1/locks/break", {"key": "k", "reason": "stuck", "now": True}).expect(200)
+            event = past(s, "k")[0]
+            assert (event["event"], event["reason"], event["holder"]) == ("broken", "stuck", "h")
+            assert event["other"]["api_key"], event
+            why = s.get("/api/v1/locks/why?key=k").expect(200).json
+            assert why["state"] == "free" and [e["event"] for e in why["events"]] == ["broken", "refused", "refused"]
+            with s.new_client(s.key_for("acme", "read")) as c:
+                assert past(c, "k") == []
+
+
+def test_refused_runs():
+    """a start that is skipped or rejected is a refusal, one that joins is none"""
+    with lib.Server(store="sqlite") as s:
+        s.post("/api/v1/runs", {"key": "p", "id": "r1", "holder": "h"}).expect(201)
+        s.post("/api/v1/runs", {"key": "p", "id": "r2", "on_conflict": "join"})
+        s.post("/api/v1/runs", {"key": "p", "id": "r3", "on_conflict": "skip", "by": "cron"})
+        s.post("/api/v1/runs", {"key": "p", "id": "r4", "on_conflict": "reject", "by": "cron"}).expect(409)
+        lib.eventually(lambda: sum(e["count"] for e in past(s, "p")) == 2)
+        assert all(e["meta"]["by"] == "cron" and e["holder"] == "h" for e in past(s, "p"))
+
+
+def test_history_within_a_prefix():
+    """a key with a prefix sees the history of its own keys"""
+    with lib.Server() as s:
+        for key in ("ta", "u"):
+            s.post("/api/v1/locks/refused", {"key": key, "meta": "m"}).expect(200)
+        with s.new_client(s.key_for("default", "write", prefix="t")) as c:
+            assert [e["meta"] for e in past(c, "ta")] == ["m"]
+            assert past(c, "u") == []
+            c.post("/api/v1/locks/refused", {"key": "u", "meta": "m"}).expect(403)
+        with s.new_client(s.key_for("default", "read")) as c:
+            c.post("/api/v1/locks/refused", {"key": "u", "meta": "m"}).expect(403)
 
 
 lib.main(globals())

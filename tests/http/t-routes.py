@@ -105,6 +105,12 @@ def locks(w):
     edge = {"from": "event", "to": "race", "tenant": "default", "from_place": "", "to_place": "here", "inverted": False, "declared": False}
     assert w.call("lock_order", query="?prefix=&limit=1") == {"items": [edge], "next": None}
     w.call("lock_order", 400, "BAD_REQUEST", query="?cursor=event")
+    assert w.call("lock_history", query="?key=quiet") == {"items": [], "next": None}
+    assert w.call("lock_refused", body={"key": "past", "meta": '{"command":"x"}', "count": 2, "held_ms": 5, "span_ms": 7})["noted"] is True
+    past = w.call("lock_history", query="?key=past&limit=1")["items"][0]
+    assert (past["event"], past["count"], past["meta"], past["other"], past["reason"]) == ("refused", 2, {"command": "x"}, None, None)
+    w.call("lock_refused", 400, "BAD_REQUEST", body={"key": "past"})
+    w.call("lock_history", 400, "BAD_REQUEST", query="?key=past&cursor=x")
     why = w.call("lock_why", query="?key=event:1")
     assert why["state"] == "held" and why["leases"][0]["holder"] == "a" and 0 < why["free_in_ms"] <= 60000
     assert w.call("lock_why", query="?key=free")["state"] == "free"

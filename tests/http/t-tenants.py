@@ -47,7 +47,7 @@ def snapshot(c, ids):
         return [clean(t) for t in thing] if isinstance(thing, list) else thing
 
     paths = ["/api/v1/locks?limit=1000", "/api/v1/runs?limit=1000", "/api/v1/queues?limit=1000", "/api/v1/crons?limit=1000",
-             "/api/v1/locks/order?limit=1000", "/api/v1/cache/stats"]
+             "/api/v1/locks/order?limit=1000", "/api/v1/locks/history?key=k", "/api/v1/cache/stats"]
     paths += [f"/api/v1/runs/{i}" for i in ids["run"]] + [f"/api/v1/runs/{i}/log" for i in ids["run"]]
     paths += [f"/api/v1/jobs/{i}" for i in ids["job"]] + [f"/api/v1/queues/{q}/jobs" for q in ids["queue"]]
     return [clean(c.get(path).expect(200).json) for path in paths]

@@ -11,8 +11,9 @@
 #include "wire/why.h"
 
 static const struct wire_object *const answers[] = {
-    &il__wire_lease, &il__wire_waiter,      &il__wire_edge, &il__wire_run,
-    &il__wire_job,   &il__wire_queue,       &il__wire_cron, &il__wire_queue_settings,
+    &il__wire_lease, &il__wire_waiter,      &il__wire_edge,
+    &il__wire_event, &il__wire_run,         &il__wire_job,
+    &il__wire_queue, &il__wire_cron,        &il__wire_queue_settings,
     &il__wire_sweep, &il__wire_cache_stats, &il__wire_why,
 };
 

@@ -304,6 +304,28 @@ drive(struct runner *r, const struct runner_trigger *t, struct trigger_plan *pla
     return e.status;
 }
 
+/* A schedule, or a trigger on the command line, was refused: for the history of the pipeline's key,
+ * which nobody waits for. (The server reports what it refuses itself.) */
+static void
+report_refusal(struct runner *r, const struct runner_trigger *t, const struct trigger_plan *plan)
+{
+    json_t *caller = json_pack("{s:s, s:s, s:s}", "pipeline", t->pipeline->id, "trigger", t->type,
+                               "by", t->by != NULL ? t->by : "");
+    char   *meta   = caller != NULL ? json_dumps(caller, JSON_COMPACT) : NULL;
+    bool    skips  = plan->answer == RUNNER_SKIPPED;
+    il_op   op     = { .type       = IL_OP_REFUSED,
+                       .tenant     = t->tenant,
+                       .key        = t->pipeline->key,
+                       .holder     = plan->holder,
+                       .in.refused = { .meta = meta, .reason = skips ? "skipped" : NULL } };
+
+    if (meta != NULL && (plan->answer == RUNNER_REJECTED || skips))
+        IGNORE(il_apply(r->o.h, &op, 1, NULL) != IL_OK);
+    il_op_release(&op);
+    free(meta);
+    json_decref(caller);
+}
+
 /* The answer is read after the op's inputs have been freed. */
 static void
 forget_inputs(il_op *op)
@@ -344,6 +366,7 @@ runner_trigger_heard(struct runner *r, const struct runner_trigger *t, il_op *op
     }
     if (plan.execute)
         work_take(r->work, t->tenant, t->id, t->pipeline->id);
+    report_refusal(r, t, &plan);
     *ret_unheard = plan.unheard;
     forget_inputs(op);
     return plan.answer;

@@ -120,6 +120,7 @@ wrap_conflict(struct wrap *r, const il_error *error)
     r->outcome = skip ? "skipped" : "held";
     if (r->opts->on_conflict != WRAP_JOIN) /* otherwise reported already, with the reason */
         wrap_tell_held(r, error, skip ? "; skipped" : "");
+    wrap_refused(r, error);
     return skip ? 0 : r->opts->conflict_exit;
 }
 

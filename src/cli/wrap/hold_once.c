@@ -76,6 +76,8 @@ take(struct wrap *r)
         result = refused(r, status, &error);
     else
         r->lease = il_once_lease(r->once);
+    if (sig == 0 && status == IL_BUSY)
+        wrap_refused_once(r, op.out.meta, op.out.age_ms);
     il_op_release(&op);
     return result;
 }

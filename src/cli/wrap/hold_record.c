@@ -106,10 +106,15 @@ queues(const struct wrap_opts *o)
 static int
 skip(struct wrap *r, const il_run_info *other)
 {
+    il_error error = { .status = IL_HELD };
+
     r->outcome = "skipped";
     if (!r->opts->quiet || r->opts->json)
         wrap_tell(r, "%s: run %s is %s; skipped", r->opts->key, other->id,
                   other->state == IL_RUN_PENDING ? "waiting to start" : "at work");
+    error.fence = other->fence;
+    (void)snprintf(error.holder, sizeof error.holder, "%s", other->holder);
+    wrap_refused(r, &error);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "base/parse.h"
 
 #define CWD_BYTES_MAX 500
+#define CALLER_COMMAND_BYTES_MAX 200
 
 void
 wrap_make_fit(char *text, size_t n_bytes_max)
@@ -43,19 +44,19 @@ set_text(json_t *object, const char *name, char *text, size_t n_bytes_max)
 }
 
 static void
-set_command(json_t *object, char *const *argv)
+set_command(json_t *object, char *const *argv, size_t n_bytes_max)
 {
     AUTO_BUF struct il__buf line;
 
-    il__buf_init(&line, 2 * IL__META_COMMAND_BYTES_MAX);
-    for (size_t i = 0; argv[i] != NULL && line.n_bytes <= IL__META_COMMAND_BYTES_MAX; i++) {
+    il__buf_init(&line, 2 * n_bytes_max);
+    for (size_t i = 0; argv[i] != NULL && line.n_bytes <= n_bytes_max; i++) {
         if (i > 0)
             il__buf_addc(&line, ' ');
-        il__buf_add(&line, argv[i], strnlen(argv[i], IL__META_COMMAND_BYTES_MAX));
+        il__buf_add(&line, argv[i], strnlen(argv[i], n_bytes_max));
         line.failed = false; /* truncated if too long */
     }
     if (line.data != NULL)
-        set_text(object, "command", line.data, IL__META_COMMAND_BYTES_MAX);
+        set_text(object, "command", line.data, n_bytes_max);
 }
 
 void
@@ -71,12 +72,11 @@ wrap_user(char *text, size_t n_bytes)
 }
 
 static void
-set_who(json_t *object, pid_t pid)
+set_who(json_t *object)
 {
     char host[HOST_NAME_MAX + 1] = "";
     char name[64];
 
-    (void)json_object_set_new(object, "pid", json_integer(pid));
     if (gethostname(host, sizeof host) == 0)
         set_text(object, "host", host, sizeof host);
     wrap_user(name, sizeof name);
@@ -111,14 +111,37 @@ wrap_meta(char *const *argv, const char *spool, char out[IL_META_BYTES_MAX + 1])
     out[0] = '\0';
     if (object == NULL)
         return;
-    set_who(object, getpid());
-    set_command(object, argv);
+    (void)json_object_set_new(object, "pid", json_integer(getpid()));
+    set_who(object);
+    set_command(object, argv, IL__META_COMMAND_BYTES_MAX);
     if (getcwd(cwd, sizeof cwd) != NULL)
         set_text(object, "cwd", cwd, CWD_BYTES_MAX);
     /* A path that is not UTF-8 cannot be stored here; then the run cannot be joined. */
     if (spool != NULL && il__utf8_valid(spool, strlen(spool)))
         (void)json_object_set_new(object, "spool", json_string(spool));
     print(object, out);
+}
+
+void
+wrap_meta_caller(char *const *argv, char out[IL_META_BYTES_MAX + 1])
+{
+    AUTO(json_decrefp) json_t *object = json_object();
+
+    out[0] = '\0';
+    if (object == NULL)
+        return;
+    set_who(object);
+    set_command(object, argv, CALLER_COMMAND_BYTES_MAX);
+    print(object, out);
+}
+
+void
+wrap_meta_breaker(char out[IL_META_BYTES_MAX + 1])
+{
+    char interlock[] = "interlock";
+    char command[]   = "break";
+
+    wrap_meta_caller((char *[]){ interlock, command, NULL }, out);
 }
 
 void
@@ -131,7 +154,8 @@ wrap_meta_kept(pid_t pid, pid_t keeper, char out[IL_META_BYTES_MAX + 1])
     out[0] = '\0';
     if (object == NULL)
         return;
-    set_who(object, pid);
+    (void)json_object_set_new(object, "pid", json_integer(pid));
+    set_who(object);
     (void)json_object_set_new(object, "keeper", json_integer(keeper));
     (void)snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
     FILE  *file = fopen(path, "re");

@@ -21,6 +21,13 @@ void wrap_meta(char *const *argv, const char *spool, char out[IL_META_BYTES_MAX 
 void  wrap_meta_kept(pid_t pid, pid_t keeper, char out[IL_META_BYTES_MAX + 1]);
 pid_t wrap_meta_keeper(const char *meta, pid_t pid);
 
+/* The same for those who only want to know which program it was: no process id, so that all of its
+ * attempts look alike. */
+void wrap_meta_caller(char *const *argv, char out[IL_META_BYTES_MAX + 1]);
+
+/* The same for a command of ours that breaks a lease. */
+void wrap_meta_breaker(char out[IL_META_BYTES_MAX + 1]);
+
 /* Make text storable: control characters and invalid UTF-8 become '?', and it is cut to at most
  * n_bytes_max bytes, not within a character. */
 void wrap_make_fit(char *text, size_t n_bytes_max);

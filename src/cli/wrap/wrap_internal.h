@@ -169,6 +169,13 @@ void wrap_tell_held(struct wrap *r, const il_error *error, const char *more);
 /* About to wait: on a terminal, say for whom, unless the key looks free for us. */
 void wrap_say_waiting(const struct wrap *r);
 
+/* ---- refused.c ------------------------------------------------------------------------ */
+
+/* After the caller was told: report to the store that the key is held; of an idempotency key, that
+ * the attempt with this meta is still running. */
+void wrap_refused(struct wrap *r, const il_error *error);
+void wrap_refused_once(struct wrap *r, const char *meta, int64_t age_ms);
+
 /* ---- join.c ------------------------------------------------------------------------ */
 
 enum wrap_joined {

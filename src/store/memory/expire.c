@@ -4,6 +4,7 @@
  */
 #include "core/lease.h"
 #include "core/limits.h"
+#include "store/memory/history.h"
 #include "store/memory/run.h"
 
 /* Remove a hold from its key and free it. A lease is remembered, unless it was never confirmed. */
@@ -85,6 +86,10 @@ il__mem_give_on(struct mem_store *m, struct mem_key *k, il_sweep_out *counts)
 static void
 expire(struct mem_store *m, struct mem_hold *h)
 {
+#ifndef IL_MUTANT_expiry_not_recorded
+    if (h->state == IL_LEASE_HELD)
+        il__mem_history_expired(m, h);
+#endif
     if (h->state == IL_LEASE_HELD && h->settle_ms > 0) {
         int64_t opens_ms = h->due.at + h->settle_ms;
         if (h->run != NULL)

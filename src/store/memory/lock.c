@@ -7,6 +7,7 @@
 #include "core/lease.h"
 #include "core/limits.h"
 #include "core/op.h"
+#include "store/memory/history.h"
 #include "store/memory/run.h"
 
 #define SHORT_LIST 8
@@ -395,6 +396,8 @@ break_lease(struct mem_store *m, il_op *op, struct mem_key *k, struct mem_hold *
         op->status = IL_NOMEM;
         return;
     }
+    if (h->state == IL_LEASE_HELD)
+        il__mem_history_broken(m, h, op);
     il__free(h->verdict);
     h->verdict = reason;
     il__board_wake(&m->board, IL__BOARD_BREAK); /* notify the holder */

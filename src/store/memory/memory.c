@@ -10,6 +10,7 @@
 #include "core/limits.h"
 #include "core/op.h"
 #include "store/memory/cache.h"
+#include "store/memory/history.h"
 #include "store/memory/once.h"
 #include "store/memory/queue.h"
 #include "store/memory/run.h"
@@ -81,12 +82,19 @@ carry_out(struct mem_store *m, il_op *op, const struct mem_names *names)
     case IL_OP_ORDER_LIST:
         il__mem_order_list(m, op);
         break;
+    case IL_OP_REFUSED:
+        il__mem_refused(m, op);
+        break;
+    case IL_OP_HISTORY:
+        il__mem_history(m, op);
+        break;
     case IL_OP_SWEEP:
         il__mem_sweep(m, op);
         il__mem_run_sweep(m, op);
         il__mem_once_sweep(m, op);
         il__mem_queue_sweep(m, op);
         il__mem_cache_sweep(m, op);
+        il__mem_history_sweep(m, op);
         break;
     default:
         carry_out_family(m, op);
@@ -166,7 +174,7 @@ mem_overdue(struct il__store *s)
     m->wall_ms = m->clock->wall_ms(m->clock->cookie);
     bool due   = m->n_waiters > 0 || m->ended.n > 0 || il__heap_due(&m->due, m->now_ms) ||
                il__mem_run_overdue(m) || il__mem_run_rate_overdue(m) || il__mem_once_overdue(m) ||
-               il__mem_queue_overdue(m) || il__mem_cache_overdue(m);
+               il__mem_queue_overdue(m) || il__mem_cache_overdue(m) || il__mem_history_overdue(m);
     il__mutex_unlock(&m->mutex);
     return due;
 }
@@ -178,6 +186,7 @@ mem_destroy(struct mem_store *m)
     il__mem_once_release(m);
     il__mem_queue_release(m);
     il__mem_cache_release(m);
+    il__mem_history_release(m);
     il__mem_tables_release(m);
     il__order_release(&m->order);
     il__board_release(&m->board);
@@ -238,7 +247,7 @@ mem_new(const struct il__store_open *o)
     /* Room for the first ended leases, because ending must not fail; see il__ended_add(). */
     bool ok = il__ranks_copy(&o->ranks, &m->ranks) && il__board_init_private(&m->board) &&
               il__ended_reserve(&m->ended, 1) && il__mem_run_init(m) && il__mem_once_init(m) &&
-              il__mem_queue_init(m) && il__mem_cache_init(m);
+              il__mem_queue_init(m) && il__mem_cache_init(m) && il__mem_history_init(m);
     if (!ok) {
         mem_destroy(m);
         return NULL;

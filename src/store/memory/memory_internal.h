@@ -103,6 +103,8 @@ struct mem_store {
     struct mem_queues *queues; /* queue.c's own */
     struct mem_caches *caches; /* cache.c's own */
 
+    struct mem_histories *histories; /* history.c's own */
+
     char             *name; /* of memory:NAME, else NULL */
     unsigned          n_refs;
     struct mem_store *next_named;

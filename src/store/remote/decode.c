@@ -8,6 +8,7 @@
 #include "core/limits.h"
 #include "core/answer.h"
 #include "core/cache.h"
+#include "core/history.h"
 #include "core/job.h"
 #include "core/lease.h"
 #include "core/once.h"
@@ -127,6 +128,48 @@ decode_items(il_op *op, const json_t *head)
             return false;
     }
     return true;
+}
+
+/* ---- history --------------------------------------------------------------------------------- */
+
+/* [seq, kind, count, fence, since_ms, first_ms, last_ms, holder, meta, other, reason] */
+static bool
+take_event(const json_t *row, struct il__event *ret)
+{
+    int64_t kind = il__remote_number_of(json_array_get(row, 1));
+
+    *ret = (struct il__event){
+        .seq      = (uint64_t)il__remote_number_of(json_array_get(row, 0)),
+        .kind     = (il_event_kind)kind,
+        .count    = (uint32_t)il__remote_number_of(json_array_get(row, 2)),
+        .fence    = (uint64_t)il__remote_number_of(json_array_get(row, 3)),
+        .since_ms = il__remote_number_of(json_array_get(row, 4)),
+        .first_ms = il__remote_number_of(json_array_get(row, 5)),
+        .last_ms  = il__remote_number_of(json_array_get(row, 6)),
+        .holder   = il__remote_text_at(row, 7),
+        .meta     = il__remote_text_at(row, 8),
+        .other    = il__remote_text_at(row, 9),
+        .reason   = il__remote_text_at(row, 10),
+    };
+    return kind > IL_EVENT_NONE && kind < IL_EVENT_KIND_COUNT;
+}
+
+bool
+il__remote_history(il_op *op, const json_t *head)
+{
+    const json_t    *rows = json_object_get(head, "events");
+    size_t           n    = json_array_size(rows);
+    struct il__event events[IL_EVENTS_MAX];
+
+    if (op->type != IL_OP_HISTORY || op->status != IL_OK)
+        return true;
+    if (n > IL_EVENTS_MAX)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (!take_event(json_array_get(rows, i), &events[i]))
+            return false;
+    }
+    return il__history_page(events, n, op, il__remote_number(head, "wall_ms"));
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */

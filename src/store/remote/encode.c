@@ -157,6 +157,19 @@ put_lock(const struct remote_store *s, const il_op *op, struct remote_request *r
 }
 
 static void
+put_refused(const il_op *op, struct remote_request *r)
+{
+    const il_refused_in *in = &op->in.refused;
+
+    il__remote_put_text(r, "meta", in->meta);
+    il__remote_put_text(r, "other", in->other);
+    il__remote_put_text(r, "reason", in->reason);
+    put(r, "span_ms", in->span_ms);
+    put(r, "held_ms", in->held_ms);
+    put(r, "count", in->count);
+}
+
+static void
 put_list(const il_op *op, struct remote_request *r)
 {
     const il_list_in *in = &op->in.list;
@@ -335,7 +348,11 @@ put_inputs(const struct remote_store *s, const il_op *op, struct remote_request 
         put_usage(op, r);
         return;
     case IL_OP_ORDER_LIST:
-        return; /* the page is made here, from all edges of the tenant */
+    case IL_OP_HISTORY:
+        return; /* the page is made here, from all edges of the tenant, all events of the key */
+    case IL_OP_REFUSED:
+        put_refused(op, r);
+        return;
     case IL_OP_QUEUE_SET:
         put_queue_opts(&op->in.queue, r);
         return;

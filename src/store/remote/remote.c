@@ -254,7 +254,7 @@ finish_op(struct remote_store *s, il_op *op, struct remote_request *r,
     if (ask != NULL && strcmp(ask, "search") != 0)
         return il__remote_answer(s, op, r, reply, left, ret_repeat, reterr);
     if (!il__remote_decode(op, reply) || !il__remote_say_rank(s, op, reply->head) ||
-        !il__remote_order_list(s, op, reply->head))
+        !il__remote_order_list(s, op, reply->head) || !il__remote_history(op, reply->head))
         return not_understood(op);
     if (reads)
         return IL_OK;

@@ -288,6 +288,8 @@ il_status il__remote_learn(struct remote_store *s, il_op *op, const struct remot
 void il__remote_forget_order(struct remote_store *s);
 /* ORDER: the words. False: no memory. */
 bool il__remote_say_rank(const struct remote_store *s, il_op *op, const json_t *head) MUST_USE;
+/* HISTORY: the page, from all events of the key. False: no memory, or not understood. */
+bool il__remote_history(il_op *op, const json_t *head) MUST_USE;
 /* ORDER_LIST: the page, from all edges of the tenant. False: no memory. */
 bool il__remote_order_list(const struct remote_store *s, il_op *op, const json_t *head) MUST_USE;
 

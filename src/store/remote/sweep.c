@@ -166,7 +166,7 @@ il__remote_sweep(struct remote_store *s, il_op *op, il_error *reterr)
     } parts[] = {
         { "x_sweep_locks", NULL }, { NULL, sweep_deadlocks }, { "x_sweep_runs", NULL },
         { "x_sweep_once", NULL },  { "x_sweep_jobs", NULL },  { NULL, sweep_ticks },
-        { "x_sweep_done", NULL },  { "x_sweep_cache", NULL },
+        { "x_sweep_done", NULL },  { "x_sweep_cache", NULL }, { "x_sweep_history", NULL },
     };
     il_status st = IL_OK;
 

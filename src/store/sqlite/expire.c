@@ -4,6 +4,7 @@
  * IMMEDIATE transaction: the key cannot change between reading its rows and the commit.
  */
 #include "core/lease.h"
+#include "store/sqlite/history.h"
 #include "store/sqlite/run.h"
 
 struct il__load
@@ -73,6 +74,10 @@ il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
 static bool
 expire(struct sq_store *s, struct sq_key *k, struct sq_hold *h)
 {
+#ifndef IL_MUTANT_expiry_not_recorded
+    if (h->state == IL_LEASE_HELD && !il__sq_history_expired(s, k, h))
+        return false;
+#endif
     if (h->state == IL_LEASE_HELD && h->settle_ms > 0) {
         /* The key settles without the run. */
         if (h->run != 0 &&

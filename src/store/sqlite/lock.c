@@ -10,6 +10,7 @@
 #include "core/key.h"
 #include "core/lease.h"
 #include "core/op.h"
+#include "store/sqlite/history.h"
 #include "store/sqlite/run.h"
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -474,6 +475,8 @@ break_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *h)
 
     CHECK(state != IL_LEASE_NONE); /* every live state can be broken */
     if (!show_lease(s, op, k, h) || !il__sq_wake(s, IL__BOARD_BREAK)) /* notify the holder */
+        return false;
+    if (h->state == IL_LEASE_HELD && !il__sq_history_broken(s, k, h, op))
         return false;
     h->reason = op->in.lock.reason;
     if (il__lease_ended(state)) {

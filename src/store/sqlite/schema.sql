@@ -91,6 +91,24 @@ CREATE TABLE il_order (
     PRIMARY KEY (tenant, first, then_)
 ) STRICT, WITHOUT ROWID;
 
+-- What happened to keys: expiries, breaks, refusals.
+CREATE TABLE il_history (
+    id      INTEGER PRIMARY KEY,
+    tenant  TEXT    NOT NULL,
+    key     TEXT    NOT NULL,
+    last_ms INTEGER NOT NULL, -- of the newest event, on the wall clock
+    events  BLOB    NOT NULL  -- see core/history.c
+) STRICT;
+CREATE UNIQUE INDEX il_history_key ON il_history (tenant, key);
+CREATE INDEX il_history_due ON il_history (last_ms);
+CREATE INDEX il_history_oldest ON il_history (tenant, last_ms, key);
+
+-- How many rows of il_history a tenant has.
+CREATE TABLE il_history_size (
+    tenant TEXT    PRIMARY KEY,
+    n      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Runs, live and ended: PENDING (1), RUNNING (2), or how it ended.
 CREATE TABLE il_run (
     seq        INTEGER PRIMARY KEY, -- order of starts, a ticket

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "core/op.h"
 #include "store/sqlite/cache.h"
+#include "store/sqlite/history.h"
 #include "store/sqlite/once.h"
 #include "store/sqlite/queue.h"
 #include "store/sqlite/run.h"
@@ -79,9 +80,14 @@ carry_out(struct sq_store *s, il_op *op)
         return il__sq_usage(&s->conn, op);
     case IL_OP_ORDER_LIST:
         return il__sq_order_list(&s->conn, &s->ranks, op);
+    case IL_OP_REFUSED:
+        return il__sq_refused(s, op);
+    case IL_OP_HISTORY:
+        return il__sq_history(&s->conn, &s->state, &s->scratch, op);
     case IL_OP_SWEEP:
         return il__sq_sweep(s, op) && il__sq_run_sweep(s, op) && il__sq_once_sweep(s, op) &&
-               il__sq_queue_sweep(s, op) && il__sq_cache_sweep(s, op);
+               il__sq_queue_sweep(s, op) && il__sq_cache_sweep(s, op) &&
+               il__sq_history_sweep(s, op);
     default:
         return carry_out_family(s, op);
     }
@@ -347,6 +353,8 @@ read_op(struct sq_store *s, const struct sq_state *st, void **arena, il_op *op)
             return il__sq_usage(c, op);
         if (op->type == IL_OP_ORDER_LIST)
             return il__sq_order_list(c, &s->ranks, op);
+        if (op->type == IL_OP_HISTORY)
+            return il__sq_history(c, st, arena, op);
         return op->type == IL_OP_LIST ? il__sq_list(c, st, op) : il__sq_check_fence(c, st, op);
     }
 }
@@ -444,7 +452,8 @@ sq_overdue(struct il__store *base)
               (overdue || il__sq_run_overdue(c, &st, &overdue)) &&
               (overdue || il__sq_once_overdue(c, &st, &overdue)) &&
               (overdue || il__sq_queue_overdue(c, &st, &overdue)) &&
-              (overdue || il__sq_cache_overdue(c, &st, &overdue));
+              (overdue || il__sq_cache_overdue(c, &st, &overdue)) &&
+              (overdue || il__sq_history_overdue(c, &st, &overdue));
     il__mutex_unlock(&s->read_mutex);
     return overdue || !ok;
 }

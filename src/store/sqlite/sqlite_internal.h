@@ -14,6 +14,7 @@
  *   expire.c    ends overdue holds and hands keys to the next waiter
  *   lock.c      acquire, renew, release, break
  *   order.c     lock order
+ *   history.c   what happened to keys
  *   once.c, cache.c   idempotency keys; cached values
  *   show.c      get, list, check_fence
  *   sweep.c     recovery and the deadlock search

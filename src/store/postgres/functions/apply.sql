@@ -14,7 +14,7 @@ CREATE OR REPLACE FUNCTION mutexes_of(o jsonb) RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     CASE o ->> 'op'
-    WHEN 'acquire', 'renew', 'release', 'break', 'x_take' THEN
+    WHEN 'acquire', 'renew', 'release', 'break', 'refused', 'x_take' THEN
         RETURN ARRAY[mutex(4, o ->> 'tenant', o ->> 'key')];
     WHEN 'push', 'claim', 'heartbeat', 'job_finish', 'job_fail', 'snooze', 'job_cancel',
          'job_retry', 'job_seal', 'job_purge',
@@ -68,6 +68,8 @@ BEGIN
     WHEN 'run_list'      THEN RETURN v_run_list(o, d, now, wall);
     WHEN 'usage'         THEN RETURN v_usage(o, d, now, wall);
     WHEN 'order_list'    THEN RETURN v_order_list(o, d, now, wall);
+    WHEN 'refused'       THEN RETURN v_refused(o, d, now, wall);
+    WHEN 'history'       THEN RETURN v_history(o, d, now, wall);
     WHEN 'x_overdue'     THEN RETURN v_x_overdue(o, d, now, wall);
     WHEN 'x_waits'       THEN RETURN v_x_waits(o, d, now, wall);
     WHEN 'x_queue'       THEN RETURN v_x_queue(o, d, now, wall);
@@ -83,6 +85,7 @@ BEGIN
     WHEN 'x_sweep_jobs'  THEN RETURN v_x_sweep_jobs(o, d, now, wall);
     WHEN 'x_sweep_done'  THEN RETURN v_x_sweep_done(o, d, now, wall);
     WHEN 'x_sweep_cache' THEN RETURN v_x_sweep_cache(o, d, now, wall);
+    WHEN 'x_sweep_history' THEN RETURN v_x_sweep_history(o, d, now, wall);
     WHEN 'x_settings'    THEN RETURN v_x_settings(o, d, now, wall);
     WHEN 'x_table'       THEN RETURN v_x_table(o, d, now, wall);
     WHEN 'x_guard'       THEN RETURN v_x_guard(o, d, now, wall);
@@ -360,6 +363,6 @@ BEGIN
         'status', @STATUS_OK@,
         'overdue', (overdue_locks(now, wall) OR overdue_runs(now, wall) OR overdue_once(now, wall)
                     OR overdue_queue(now, wall) OR overdue_cache(now, wall)
-                    OR overdue_rates(now))::int);
+                    OR overdue_rates(now) OR overdue_history(wall))::int);
 END
 $$;

@@ -85,6 +85,10 @@ BEGIN
     IF NOT lease_seize(l, sweeps) THEN
         RETURN false;
     END IF;
+    IF l.state = @LEASE_HELD@ THEN
+        -- mutant expiry_not_recorded:
+        PERFORM history_record(l.tenant, l.key, event_expired(l, now, wall), wall);
+    END IF;
     IF l.state = @LEASE_HELD@ AND l.settle_ms > 0 THEN
         IF l.run <> 0 THEN
             -- the key settles without its run
@@ -612,6 +616,12 @@ BEGIN
     END IF;
     PERFORM wake_holders(); -- its holder is told
     l.reason := o ->> 'reason';
+    IF l.state = @LEASE_HELD@ THEN
+        PERFORM history_record(
+            t, k, jsonb_build_array(@EVENT_BROKEN@, 1, l.fence, wall - (now - l.granted_ms), wall,
+                                    wall, l.holder, l.meta, coalesce(o ->> 'meta', ''), l.reason),
+            wall);
+    END IF;
     IF ends THEN
         PERFORM lease_end(l, @LEASE_ON_BREAK_NOW@, now, wall);
         PERFORM key_give_on(t, k, now, wall);

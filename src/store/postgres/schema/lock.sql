@@ -105,6 +105,19 @@ CREATE TYPE key_view AS (
     overdue boolean  -- a lease or a waiter
 );
 
+-- What happened to keys: expiries, breaks, refusals. Their text is replaced as a whole.
+CREATE TABLE history (
+    tenant  text   COLLATE "C" NOT NULL,
+    key     text   COLLATE "C" NOT NULL,
+    last_ms bigint NOT NULL, -- of the newest event, on the wall clock
+    events  jsonb  NOT NULL, -- see functions/history.sql
+    PRIMARY KEY (tenant, key)
+);
+-- Which goes if there are too many.
+CREATE INDEX history_oldest ON history ((tenant || ''), last_ms);
+-- What sweeps look at.
+CREATE INDEX history_due ON history ((last_ms + 0));
+
 -- Learned lock order: a key of class `first` was held when one of class `then_` was taken.
 -- state.order_n counts the rows; n is the order in which they were learned.
 CREATE TABLE order_edge (

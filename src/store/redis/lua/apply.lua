@@ -220,7 +220,7 @@ end
 
 -- Would a sweep have something to do? Changes nothing.
 V.x_overdue = function(c, o)
-  for _, family in ipairs({ L, R, O, Q, C }) do
+  for _, family in ipairs({ L, R, O, Q, C, H }) do
     if family.overdue and family.overdue(c) then
       return { status = @STATUS_OK@, overdue = 1 }
     end

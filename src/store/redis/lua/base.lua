@@ -19,8 +19,8 @@
 -- per chunk and 60 upvalues per function, so files are wrapped in do … end and share these tables:
 local V = {} -- verbs
 local P = {} -- verbs whose requests are packed (apply.lua)
--- inner functions of locks, runs, idempotency, cache, queues
-local L, R, O, C, Q = {}, {}, {}, {}, {}
+-- inner functions of locks, runs, idempotency, cache, queues, history
+local L, R, O, C, Q, H = {}, {}, {}, {}, {}, {}
 
 -- Fences, tickets, tokens and seqs have 16 digits: tostring() and cjson keep 14 (%d is a long here,
 -- exact below 2^53). Everything that leaves Lua goes through N().

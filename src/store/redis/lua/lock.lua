@@ -100,6 +100,10 @@ end
 
 -- An overdue lease ends, or its key settles first, without its run.
 local function lease_expire(c, l)
+  if l.state == @LEASE_HELD@ then
+    -- mutant expiry_not_recorded:
+    L.history_expired(c, l)
+  end
   if l.state == @LEASE_HELD@ and l.settle_ms > 0 then
     if l.run ~= '0' then
       R.run_lost(c, l.run, @LEASE_HELD@, @LEASE_HELD_ON_EXPIRE@, l.due_ms, L.NEVER, l.reason)
@@ -572,6 +576,7 @@ local function break_lease(c, o, ks, l)
   local head = { status = @STATUS_OK@, items = { L.item(l, L.live_waiters(c, ks)) }, now_ms = c.now,
     wall_ms = c.wall }
   wake_holders(c) -- the holder is told
+  if l.state == @LEASE_HELD@ then L.history_broken(c, l, o) end
   l.reason = o.reason or ''
   if now or l.state == @LEASE_OFFERED@ then
     L.lease_end(c, l, @LEASE_ON_BREAK_NOW@)
