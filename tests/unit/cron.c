@@ -364,12 +364,12 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        U_ROW(simple_ones),        U_ROW(strictly_after),
-        U_ROW(lists_ranges_steps), U_ROW(names),
-        U_ROW(shorthands),         U_ROW(day_and_weekday),
-        U_ROW(leap_days),          U_ROW(the_ends_of_time),
-        U_ROW(what_is_refused),    U_ROW(every_minute_of_some_days),
-        U_ROW(random_dates),       U_ROW(missed_ticks),
+        U_ROW(simple_ones),         U_ROW(strictly_after),
+        U_ROW(lists_ranges_steps),  U_ROW(names),
+        U_ROW(shorthands),          U_ROW(day_and_weekday),
+        U_ROW(leap_days),           U_ROW(the_ends_of_time),
+        U_ROW(what_is_refused),     U_ROW(every_minute_of_some_days),
+        U_ROW(random_dates),        U_ROW(missed_ticks),
         U_ROW(entries_with_a_zone), U_ROW(a_zone_that_is_not_installed),
         U_ROW(ids_of_ticks),
     };

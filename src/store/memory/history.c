@@ -146,7 +146,8 @@ stored(const struct past_key *p)
                                  .n_bytes = p != NULL ? p->text.n_bytes : 0 };
 }
 
-static void
+/* False: out of memory. */
+static bool
 record(struct mem_store *m, const char *tenant, const char *key, const struct il__event *e)
 {
     struct mem_histories *all  = m->histories;
@@ -160,7 +161,7 @@ record(struct mem_store *m, const char *tenant, const char *key, const struct il
     CHECK(!damaged);
     if (!ok || (p == NULL && (p = add_key(all, hash, tenant, key)) == NULL)) {
         il__buf_release(&text);
-        return;
+        return false;
     }
     il__buf_release(&p->text);
     p->text    = text;
@@ -169,6 +170,7 @@ record(struct mem_store *m, const char *tenant, const char *key, const struct il
     append_key(p->tenant, p);
     while (p->tenant->n > IL_EVENT_KEYS_MAX)
         forget(all, p->tenant->oldest);
+    return true;
 }
 
 /* The wall clock is read only now: most batches do without. */
@@ -189,7 +191,7 @@ il__mem_history_expired(struct mem_store *m, const struct mem_hold *h)
     struct il__lease_facts facts = facts_of(m, h);
     struct il__event       e     = il__event_expired(&facts, m->wall_ms);
 
-    record(m, h->key->tenant, h->key->key, &e);
+    (void)record(m, h->key->tenant, h->key->key, &e); /* the lease ends even if this is lost */
 }
 
 void
@@ -198,7 +200,7 @@ il__mem_history_broken(struct mem_store *m, const struct mem_hold *h, const il_o
     struct il__lease_facts facts = facts_of(m, h);
     struct il__event       e     = il__event_broken(&facts, op, m->wall_ms);
 
-    record(m, h->key->tenant, h->key->key, &e);
+    (void)record(m, h->key->tenant, h->key->key, &e); /* the lease ends even if this is lost */
 }
 
 void
@@ -206,8 +208,10 @@ il__mem_refused(struct mem_store *m, il_op *op)
 {
     struct il__event e = il__event_refused(op, m->wall_ms);
 
-    record(m, op->tenant, op->key, &e);
-    op->status = IL_OK;
+    if (record(m, op->tenant, op->key, &e))
+        op->status = IL_OK;
+    else
+        il__op_end(op, IL_NOMEM, "out of memory");
 }
 
 /* Leases that have expired, but that nobody has ended yet, are listed as if they had been. False:
