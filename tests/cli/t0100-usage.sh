@@ -18,13 +18,13 @@ is "... says nothing on stderr" "$err" ""
 check "... fits a screen" test "$(wc -l <"$work/out")" -le 60
 check "... is not wider than 80 columns" test "$(wc -L <"$work/out")" -le 80
 check "... has no colours in a file" test "$(grep -c $'\033' "$work/out")" = 0
-for command in run once queue cache runs logs cancel locks why history break race bench serve key tenant audit config completion help; do
+for command in run once lock unlock queue cache runs logs cancel locks why history break race bench serve key tenant audit config completion help; do
     like "... names $command" "$out" "*  $command *"
 done
 check "debug and reaper are hidden" test "$(grep -cE '^  (debug|reaper)' "$work/out")" = 0
 
 families=(queue "queue cron" cache key tenant)
-commands=(run once runs logs cancel locks why break race bench config completion help "queue push" "queue work"
+commands=(run once lock unlock runs logs cancel locks why history break race bench config completion help "queue push" "queue work"
     "queue list" "queue show" "queue retry" "queue cancel" "queue seal" "queue pause" "queue resume" "queue purge"
     "queue stats" "queue set" "queue cron set" "queue cron list" "queue cron remove" "cache get" "cache fill"
     "cache drop" "cache stats" "key create" "key list" "key revoke" "tenant create" "tenant list" "tenant set" audit)
