@@ -176,7 +176,10 @@ il__config_opening(const il_open_opts *given, struct il__config_opening *o, il_e
         return st;
     o->url  = o->settings[IL__OPEN_STORE].text;
     o->opts = *wanted;
-    if (wanted->tenant == NULL)
+#ifdef IL_MUTANT_caller_overruled
+    o->opts.tenant = NULL;
+#endif
+    if (o->opts.tenant == NULL)
         o->opts.tenant = configured.tenant;
     if (wanted->timeout_ms == 0)
         o->opts.timeout_ms = configured.timeout_ms;
