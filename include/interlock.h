@@ -789,7 +789,19 @@ enum il_open_flags {
  * `redis://…` (docs/LIBRARY.md). opts may be NULL. On IL_OK *ret is a handle that the caller closes
  * with il_close().
  *
- * Returns IL_OK, IL_INVAL (bad URL or option), IL_STORE, IL_FULL, IL_CORRUPT, IL_NEWER, IL_NOMEM.
+ * If url is NULL, this opens what the command `interlock` would. Later wins: the default, a SQLite
+ * file `interlock/interlock.db` in the user's state folder; /etc/interlock/config.yml;
+ * $XDG_CONFIG_HOME/interlock/config.yml; the file $INTERLOCK_CONFIG; the environment
+ * ($INTERLOCK_STORE, $INTERLOCK_SERVER, $INTERLOCK_TENANT, $INTERLOCK_STORE_TIMEOUT,
+ * $INTERLOCK_RANKS). tenant, ranks and timeout_ms of opts win over all of these; other keys in a
+ * file are ignored. The folder of the default store is created, unless IL_OPEN_EXISTING. A value
+ * or a file that is wrong or unreadable is IL_INVAL, with the file, line and key or the variable in
+ * the message, and nothing is opened, whichever value would win. Reading a file needs libyaml,
+ * which is loaded; IL_STORE if it is missing. Reads the environment: no thread may change it
+ * meanwhile.
+ *
+ * Returns IL_OK, IL_INVAL (bad URL, option or configuration), IL_STORE, IL_FULL, IL_CORRUPT,
+ * IL_NEWER, IL_NOMEM.
  * Blocks for I/O, at most opts->timeout_ms for a busy store. Do not fork() without exec with an
  * open handle: the child must not use it.
  */

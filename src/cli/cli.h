@@ -15,12 +15,10 @@ struct cli {
     struct cli_args           args;
     struct cli_config         config; /* empty for a CLI_NO_CONFIG command */
     il                       *store;  /* open for a CLI_STORE command, else NULL */
-    char        *ranks_text; /* the config key `ranks`, split into the names that ranks points to */
-    const char **ranks;
-    size_t       n_ranks;
-    void (*sigpipe)(int); /* the disposition of SIGPIPE at start-up */
-    void (*sigxfsz)(int); /* and SIGXFSZ */
-    bool store_missing;   /* the default store does not exist yet; `store` is empty */
+    struct il__config_ranks   ranks;  /* the config key `ranks` */
+    void (*sigpipe)(int);             /* the disposition of SIGPIPE at start-up */
+    void (*sigxfsz)(int);             /* and SIGXFSZ */
+    bool store_missing;               /* the default store does not exist yet; `store` is empty */
     bool json;
     bool quiet;
 };

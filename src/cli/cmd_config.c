@@ -61,10 +61,10 @@ file_state(const char *path)
 static int
 print_paths(struct cli *cli)
 {
-    static const char *const                                   headers[] = { "FILE", "STATE" };
-    AUTO_GRID struct cli_grid                                  g         = { 0 };
-    AUTO(il__cli_config_files_release) struct cli_config_files files     = { 0 };
-    il_error                                                   err;
+    static const char *const                               headers[] = { "FILE", "STATE" };
+    AUTO_GRID struct cli_grid                              g         = { 0 };
+    AUTO(il__config_files_release) struct il__config_files files     = { 0 };
+    il_error                                               err;
     il_status st = il__cli_config_files(&cli->args, &files, &err);
 
     if (st != IL_OK)

@@ -122,7 +122,7 @@ create_for(struct cli *cli, const char *group)
     il_open_opts opts;
     il_error     err;
 
-    if (CLI_GIVEN(cli, migrate, check) || CLI_SETTING(cli, store)->source == CLI_FROM_DEFAULT)
+    if (CLI_GIVEN(cli, migrate, check) || CLI_SETTING(cli, store)->source == IL__FROM_DEFAULT)
         return il__cli_usage(CLI_GIVEN(cli, migrate, check)
                                  ? "migrate: --check and --group cannot be combined"
                                  : "migrate: --group needs --store: the default one is in a folder "

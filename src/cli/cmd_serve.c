@@ -16,7 +16,7 @@
 #define LINK_BYTES_MAX 256
 
 static const char *
-text_or_null(const struct cli_setting *setting)
+text_or_null(const struct il__setting *setting)
 {
     return setting->text != NULL && setting->text[0] != '\0' ? setting->text : NULL;
 }
@@ -25,7 +25,7 @@ text_or_null(const struct cli_setting *setting)
 static void
 set_changeable(const struct cli_config *config, struct http_options *o)
 {
-    const struct cli_setting *set = config->settings;
+    const struct il__setting *set = config->settings;
 
     o->log_level                  = (enum http_log_level)set[CLI_KEY_log_level].number;
     o->login_failures_per_minute  = set[CLI_KEY_login_failures].number;

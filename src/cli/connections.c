@@ -118,7 +118,7 @@ set(struct cli_config *config, const char *name, const char *text, const char *f
     il__free(c->origin);
     c->origin = il__strdup(origin);
     c->i_file = i_file;
-    *member   = member == &c->url ? il__cli_store_url(text, folder) : il__buf_take(&path);
+    *member   = member == &c->url ? il__config_store_url(text, folder) : il__buf_take(&path);
     if (*member == NULL || c->origin == NULL)
         return il__error_set(reterr, IL_INVAL, "connections.%.*s: value too long", (int)n_name,
                              name);
@@ -126,7 +126,7 @@ set(struct cli_config *config, const char *name, const char *text, const char *f
 }
 
 il_status
-il__cli_connection_set(struct cli_config *config, const struct cli_config_entry *entry,
+il__cli_connection_set(struct cli_config *config, const struct il__config_entry *entry,
                        const char *folder, const char *origin, size_t i_file, il_error *reterr)
 {
     if (entry->list)
@@ -152,7 +152,7 @@ il__cli_connections_environment(struct cli_config *config, il_error *reterr)
         name[n] = '\0';
         (void)snprintf(origin, sizeof origin, "$%.*s",
                        (int)MIN((size_t)(equals - *e), sizeof origin - 2), *e);
-        if (set(config, name, equals + 1, NULL, origin, CLI_CONFIG_FILES_MAX, &why) != IL_OK)
+        if (set(config, name, equals + 1, NULL, origin, IL__CONFIG_FILES_MAX, &why) != IL_OK)
             return il__error_set(reterr, IL_INVAL, "%s: %s", origin, why.message);
     }
     return IL_OK;
@@ -161,11 +161,11 @@ il__cli_connections_environment(struct cli_config *config, il_error *reterr)
 static il_status
 make_url(const struct cli_connection *c, const char *text, char **ret, il_error *reterr)
 {
-    AUTO_FREE char *url = il__cli_store_url(text, NULL);
+    AUTO_FREE char *url = il__config_store_url(text, NULL);
 
     if (url == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    if (il__cli_store_is_odd(url))
+    if (il__config_is_odd(url))
         return il__error_set(
             reterr, IL_INVAL,
             "connections.%s: neither a path nor a URL (sqlite:PATH or postgres://...)", c->name);

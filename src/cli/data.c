@@ -17,9 +17,9 @@
 static bool
 is_missing(const struct cli *cli, const char *data)
 {
-    const struct cli_setting *store = CLI_SETTING(cli, store);
+    const struct il__setting *store = CLI_SETTING(cli, store);
 
-    return data[0] == '\0' && store->source == CLI_FROM_DEFAULT &&
+    return data[0] == '\0' && store->source == IL__FROM_DEFAULT &&
            access(store->text + strlen("sqlite:"), F_OK) != 0 && errno == ENOENT;
 }
 
@@ -122,7 +122,7 @@ il__cli_audit_ops(const struct cli *cli, const il_op *ops, size_t n, il_status a
 #endif
     /* The ops of a call are all of one type. */
     if (n == 0 || il__data_act_name(&ops[0]) == NULL || cli->store_missing ||
-        il__cli_store_is_server(store) || il__cli_store_is_private(store))
+        il__config_is_server(store) || il__cli_store_is_private(store))
         return;
     AUTO_FREE struct il__data_act *acts = il__calloc(n, sizeof *acts);
     wrap_user(who + strlen(who), sizeof who - strlen(who));

@@ -91,8 +91,7 @@ il__cli_main(char **argv)
     status = il__cli_out_finish(dispatch(cli, argv));
     il_close(cli->store);
     il__cli_config_release(&cli->config);
-    il__free(cli->ranks);
-    il__free(cli->ranks_text);
+    il__config_ranks_release(&cli->ranks);
     il__free(cli);
     return status;
 }

@@ -24,10 +24,10 @@ url_of(const struct cli *cli, const char *text, char **ret, il_error *reterr)
         if (strcmp(cli->config.connections[i].name, text) == 0)
             return il__cli_connection_url(&cli->config.connections[i], ret, reterr);
     }
-    AUTO_FREE char *url = il__cli_store_url(text, NULL);
+    AUTO_FREE char *url = il__config_store_url(text, NULL);
     if (url == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    if (il__cli_store_is_odd(url))
+    if (il__config_is_odd(url))
         return il__error_set(reterr, IL_INVAL,
                              "doctor: --connection is neither a path nor a URL (sqlite:PATH or "
                              "postgres://...)");

@@ -25,7 +25,7 @@ read_app_code(struct wire_error *e)
 bool
 il__cli_is_remote(const struct cli *cli)
 {
-    return il__cli_store_is_server(CLI_SETTING(cli, store)->text);
+    return il__config_is_server(CLI_SETTING(cli, store)->text);
 }
 
 /* Also name the run or holder that is in the way, as `trigger` does on a store. */

@@ -20,7 +20,7 @@ safe(void **mem, const char *text)
 }
 
 static bool
-take_key(struct cli_settings *s, size_t i_key, const struct cli_setting *from)
+take_key(struct cli_settings *s, size_t i_key, const struct il__setting *from)
 {
     const char *text   = from->text != NULL ? from->text : "";
     bool        is_url = i_key == CLI_KEY_store || i_key == CLI_KEY_data || strstr(text, "://");

@@ -1,80 +1,18 @@
 /*
- * store.c: the store's URL, its folder, and opening it. The library interprets everything in a URL
- * beyond its scheme.
+ * store.c: what kind of store a URL names, showing it, and opening it. The library interprets
+ * everything in a URL beyond its scheme.
  */
 #include "cli/store.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/error.h"
 #include "cli/cli.h"
 
-#define PATH_BYTES_MAX 4096
 #define SQLITE "sqlite:"
-
-/* $HOME; services may run without it, and must still find the store that the same user's shell
- * uses. */
-static char *
-home_folder(void)
-{
-    const char    *home = getenv("HOME");
-    char           text[4096];
-    struct passwd  row;
-    struct passwd *found = NULL;
-
-    if (home != NULL && home[0] == '/')
-        return il__strdup(home);
-    if (getpwuid_r(geteuid(), &row, text, sizeof text, &found) != 0 || found == NULL ||
-        found->pw_dir == NULL || found->pw_dir[0] != '/')
-        return NULL;
-    return il__strdup(found->pw_dir);
-}
-
-char *
-il__cli_xdg_folder(const char *variable, const char *below)
-{
-    const char             *folder = getenv(variable);
-    AUTO_BUF struct il__buf path   = { 0 };
-
-    /* The XDG specification says to ignore a relative path. */
-    if (folder != NULL && folder[0] == '/')
-        return il__strdup(folder);
-    AUTO_FREE char *home = home_folder();
-    if (home == NULL)
-        return NULL;
-    il__buf_init(&path, PATH_BYTES_MAX);
-    il__buf_addf(&path, "%s/%s", home, below);
-    return il__buf_take(&path);
-}
-
-char *
-il__cli_store_default(void)
-{
-    AUTO_FREE char         *folder = il__cli_xdg_folder("XDG_STATE_HOME", ".local/state");
-    AUTO_BUF struct il__buf url    = { 0 };
-
-    if (folder == NULL)
-        return NULL;
-    il__buf_init(&url, PATH_BYTES_MAX);
-    il__buf_addf(&url, SQLITE "%s/interlock/interlock.db", folder);
-    return il__buf_take(&url);
-}
-
-/* Length of the scheme with its colon, 0 if there is none: RFC 3986, a letter and then ALPHA
- * DIGIT + - . */
-static size_t
-scheme_bytes(const char *text)
-{
-    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
-    bool   letter = (text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z');
-
-    return letter && text[n] == ':' ? n + 1 : 0;
-}
 
 /* Is the scheme one of these? */
 static bool
@@ -87,28 +25,6 @@ has_scheme(const char *url, const char *const *schemes, size_t n)
     return false;
 }
 
-char *
-il__cli_store_url(const char *text, const char *folder)
-{
-    AUTO_BUF struct il__buf url    = { 0 };
-    bool                    sqlite = strncmp(text, SQLITE, strlen(SQLITE)) == 0;
-    const char             *path   = sqlite ? text + strlen(SQLITE) : text;
-
-    if (!sqlite && scheme_bytes(text) > 0)
-        return il__strdup(text);
-    il__buf_init(&url, PATH_BYTES_MAX);
-    il__buf_adds(&url, SQLITE);
-    if (strncmp(path, "~/", 2) == 0) {
-        AUTO_FREE char *home = home_folder();
-        if (home == NULL)
-            return NULL;
-        il__buf_addf(&url, "%s%s", home, path + 1);
-    } else {
-        il__buf_addf(&url, "%s%s", path[0] != '/' && folder != NULL ? folder : "", path);
-    }
-    return il__buf_take(&url);
-}
-
 bool
 il__cli_store_is_private(const char *url)
 {
@@ -119,14 +35,6 @@ bool
 il__cli_store_is_local(const char *url)
 {
     static const char *const schemes[] = { SQLITE, "memory:" };
-
-    return has_scheme(url, schemes, ARRAY_LEN(schemes));
-}
-
-bool
-il__cli_store_is_server(const char *url)
-{
-    static const char *const schemes[] = { "http:", "https:", "http+unix:" };
 
     return has_scheme(url, schemes, ARRAY_LEN(schemes));
 }
@@ -162,9 +70,9 @@ il__cli_store_is_away(const char *url, const il_error *err)
 il_status
 il__cli_store_not_server(const struct cli *cli, const char *what, il_error *reterr)
 {
-    const struct cli_setting *store = CLI_SETTING(cli, store);
+    const struct il__setting *store = CLI_SETTING(cli, store);
 
-    if (store->text == NULL || !il__cli_store_is_server(store->text))
+    if (store->text == NULL || !il__config_is_server(store->text))
         return IL_OK;
     return il__error_set(reterr, IL_INVAL, "%s: %s, not through a server (%s)", cli->command->name,
                          what, store->origin);
@@ -199,9 +107,9 @@ password_of(const char *url)
     const char              *slashes = strstr(url, "://");
     bool                     is_path = il__cli_store_is_local(url);
 
-    if (slashes == NULL && (is_path || scheme_bytes(url) == 0))
+    if (slashes == NULL && (is_path || il__config_scheme_bytes(url) == 0))
         return NULL;
-    const char *authority = slashes != NULL ? slashes + 3 : url + scheme_bytes(url);
+    const char *authority = slashes != NULL ? slashes + 3 : url + il__config_scheme_bytes(url);
     authority += slashes == NULL && *authority == '/';
     size_t n = strcspn(authority, ":@");
     if (strchr(authority, '@') == NULL)
@@ -242,98 +150,19 @@ il__cli_safe_url(const char *url)
     return il__buf_take(&safe);
 }
 
-bool
-il__cli_store_is_odd(const char *url)
-{
-    const char *scheme = strstr(url, "://");
-
-    if (scheme == url + strlen(SQLITE) - 1) /* sqlite:///PATH */
-        scheme = strstr(scheme + 1, "://");
-    return strncmp(url, SQLITE, strlen(SQLITE)) == 0 &&
-           (scheme != NULL || strstr(url, "password=") != NULL);
-}
-
-/* mkdir -p of everything before the last `/`, private to this user. */
-static il_status
-make_folder(const char *path, il_error *reterr)
-{
-    AUTO_FREE char *copy = il__strdup(path);
-
-    if (copy == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
-    for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(copy, 0700) != 0 && errno != EEXIST)
-            return il__error_set(reterr, IL_STORE, "cannot create folder %.400s: %s", copy,
-                                 strerror(errno));
-        *slash = '/';
-    }
-    return IL_OK;
-}
-
-/* Split `ranks` into names. */
-static il_status
-split_ranks(struct cli *cli, il_error *reterr)
-{
-    const char *text = CLI_SETTING(cli, ranks)->text;
-    size_t      n    = 1;
-
-    if (text[0] == '\0' || cli->ranks != NULL)
-        return IL_OK;
-    for (const char *p = text; *p != '\0'; p++)
-        n += *p == ',';
-    cli->ranks_text = il__strdup(text);
-    cli->ranks      = il__calloc(n, sizeof *cli->ranks);
-    if (cli->ranks_text == NULL || cli->ranks == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
-    for (char *p = cli->ranks_text; p != NULL;) {
-        cli->ranks[cli->n_ranks++] = p;
-        p                          = strchr(p, ',');
-        if (p != NULL)
-            *p++ = '\0';
-    }
-    CHECK(cli->n_ranks == n);
-    return IL_OK;
-}
-
 il_status
 il__cli_store_prepare(struct cli *cli, bool create, il_open_opts *ret_opts, il_error *reterr)
 {
-    const struct cli_setting *store    = CLI_SETTING(cli, store);
-    bool                      standard = store->source == CLI_FROM_DEFAULT;
+    struct il__config c = il__cli_config_view(&cli->config);
 
-    if (store->text == NULL)
-        return il__error_set(
-            reterr, IL_INVAL,
-            "no store: the home folder is unknown; set --store or $INTERLOCK_STORE");
-    if (il__cli_store_is_odd(store->text))
-        return il__error_set(reterr, IL_INVAL,
-                             "the store is neither a path nor a URL such as postgres://HOST/DB");
-    if (create && standard) {
-        il_status st = make_folder(store->text + strlen(SQLITE), reterr);
-        if (st != IL_OK)
-            return st;
-    }
-    il_status st = split_ranks(cli, reterr);
-    if (st != IL_OK)
-        return st;
-
-    *ret_opts = (il_open_opts)IL_OPEN_OPTS_INIT;
-    /* Not the default: through a server, the API key determines the tenant. */
-    if (CLI_SETTING(cli, tenant)->source != CLI_FROM_DEFAULT)
-        ret_opts->tenant = CLI_SETTING(cli, tenant)->text;
-    ret_opts->ranks      = cli->ranks;
-    ret_opts->n_ranks    = cli->n_ranks;
-    ret_opts->timeout_ms = CLI_SETTING(cli, store_timeout)->number;
-    ret_opts->flags      = create ? 0 : IL_OPEN_EXISTING;
-    return IL_OK;
+    return il__config_open_opts(&c, create, &cli->ranks, ret_opts, reterr);
 }
 
 /* Is it the default store, and has it never been used? */
 static bool
-is_missing(const struct cli_setting *store)
+is_missing(const struct il__setting *store)
 {
-    return store->source == CLI_FROM_DEFAULT && access(store->text + strlen(SQLITE), F_OK) != 0 &&
+    return store->source == IL__FROM_DEFAULT && access(store->text + strlen(SQLITE), F_OK) != 0 &&
            errno == ENOENT;
 }
 

@@ -275,25 +275,6 @@ parse_choice(const struct cli_spec *spec, const char *text, int64_t *ret, il_err
     return il__error_set(reterr, IL_INVAL, "'%.40s' is not one of %s", text, spec->values);
 }
 
-/* Classes of keys: each must be valid before the `:` of a key. */
-static il_status
-parse_list(const char *text, il_error *reterr)
-{
-    for (const char *p = text; p != NULL; p = strchr(p, ',') != NULL ? strchr(p, ',') + 1 : NULL) {
-        char   name[IL_KEY_BYTES_MAX + 1];
-        size_t n_bytes = strcspn(p, ",");
-        if (n_bytes == 0 || n_bytes >= sizeof name || memchr(p, ':', n_bytes) != NULL)
-            return il__error_set(reterr, IL_INVAL,
-                                 "'%.40s' is not a list of classes, such as event,user", text);
-        memcpy(name, p, n_bytes);
-        name[n_bytes] = '\0';
-        il_status st  = il_check_key(name, reterr);
-        if (st != IL_OK)
-            return st;
-    }
-    return IL_OK;
-}
-
 il_status
 il__cli_spec_parse(const struct cli_spec *spec, const char *text, int64_t *ret_number,
                    il_error *reterr)
@@ -314,7 +295,7 @@ il__cli_spec_parse(const struct cli_spec *spec, const char *text, int64_t *ret_n
     case CLI_CHOICE:
         return parse_choice(spec, text, ret_number, reterr);
     case CLI_LIST:
-        return text[0] == '\0' ? IL_OK : parse_list(text, reterr);
+        return text[0] == '\0' ? IL_OK : il__config_check_ranks(text, reterr);
     case CLI_TEXT:
     case CLI_EACH:
         if (spec->max > 0 && strlen(text) > (size_t)spec->max)

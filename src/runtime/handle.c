@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "config/config.h"
 #include "core/op.h"
 #include "runtime/piece.h"
 
@@ -110,10 +111,10 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
 }
 
 static il_status
-check_open(const char *url, const il_open_opts *opts, il **ret, il_error *reterr)
+check_open(const il_open_opts *opts, il **ret, il_error *reterr)
 {
-    if (url == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no store given");
+    if (ret == NULL)
+        return il__error_set(reterr, IL_INVAL, "nowhere to store the handle");
     if (opts == NULL)
         return IL_OK;
     if (opts->struct_size != sizeof *opts)
@@ -131,15 +132,13 @@ check_open(const char *url, const il_open_opts *opts, il **ret, il_error *reterr
     return IL_OK;
 }
 
-il_status
-il_open(const char *url, const il_open_opts *opts, il **ret, il_error *reterr)
+static il_status
+open_url(const char *url, const il_open_opts *opts, il **ret, il_error *reterr)
 {
     struct il__store *store;
     struct il__store *traced;
+    il_status         st = il__store_open(url, opts, &store, reterr);
 
-    if (check_open(url, opts, ret, reterr) != IL_OK)
-        return IL_INVAL;
-    il_status st = il__store_open(url, opts, &store, reterr);
     if (st != IL_OK)
         return st;
     if (opts != NULL && opts->trace != NULL) {
@@ -152,6 +151,23 @@ il_open(const char *url, const il_open_opts *opts, il **ret, il_error *reterr)
     if (st != IL_OK)
         il__store_free(store);
     return st;
+}
+
+static il_status
+open_configured(const il_open_opts *opts, il **ret, il_error *reterr)
+{
+    AUTO(il__config_opening_release) struct il__config_opening o = { 0 };
+    il_status st = il__config_opening(opts, &o, reterr);
+
+    return st == IL_OK ? open_url(o.url, &o.opts, ret, reterr) : st;
+}
+
+il_status
+il_open(const char *url, const il_open_opts *opts, il **ret, il_error *reterr)
+{
+    if (check_open(opts, ret, reterr) != IL_OK)
+        return IL_INVAL;
+    return url != NULL ? open_url(url, opts, ret, reterr) : open_configured(opts, ret, reterr);
 }
 
 void

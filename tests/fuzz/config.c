@@ -14,7 +14,7 @@ struct seen {
 };
 
 static il_status
-on_entry(void *cookie, const struct cli_config_entry *entry, il_error *reterr)
+on_entry(void *cookie, const struct il__config_entry *entry, il_error *reterr)
 {
     struct seen *seen = cookie;
     int64_t      number;
@@ -36,14 +36,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     struct seen seen = { .n_lines = 1 };
     il_error    err  = { .message = "" };
 
-    if (n_bytes > CLI_CONFIG_BYTES_MAX) {
+    if (n_bytes > IL__CONFIG_BYTES_MAX) {
         free(text);
         return 0;
     }
     /* What YAML takes for the end of a line: also CR, NEL, LS and PS. One per byte is more than
      * enough. */
     seen.n_lines += n_bytes;
-    il_status st = il__cli_config_parse("f.yml", text, n_bytes, on_entry, &seen, &err);
+    il_status st = il__config_parse(&il__cli_yaml, "f.yml", text, n_bytes, on_entry, &seen, &err);
     if (st != IL_OK) {
         CHECK(st == IL_INVAL && strncmp(err.message, "f.yml:", 6) == 0);
         CHECK(err.message[6] >= '0' && err.message[6] <= '9');

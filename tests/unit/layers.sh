@@ -24,6 +24,8 @@ check() {
 
 check accepted store/a.c core/a.h
 check rejected core/a.c store/a.h
+check accepted runtime/a.c config/a.h
+check rejected config/a.c store/a.h
 check rejected cli/a.c apps/runner/a.h
 check accepted apps/runner/cmd_a.c cli/a.h
 

@@ -49,9 +49,9 @@ has_tables(const struct check_session *s, const struct http_app *app)
 il_status
 il__check_here_load(struct check_session *s, il_error *reterr)
 {
-    const struct cli_setting *tenant = CLI_SETTING(s->cli, tenant);
+    const struct il__setting *tenant = CLI_SETTING(s->cli, tenant);
     const char               *dir    = CLI_SETTING(s->cli, checks)->text;
-    const char               *only   = tenant->source != CLI_FROM_DEFAULT ? tenant->text : NULL;
+    const char               *only   = tenant->source != IL__FROM_DEFAULT ? tenant->text : NULL;
     il_status                 st     = il__cli_tables_place(s->cli, &s->place, reterr);
 
     for (size_t i = 0; i < IL_APP_COUNT && st == IL_OK; i++) {

@@ -208,9 +208,9 @@ open_folder(const struct cli *cli, struct pipeline_catalogue **ret, il_error *re
 static const char *
 asked_tenant(const struct cli *cli)
 {
-    const struct cli_setting *tenant = CLI_SETTING(cli, tenant);
+    const struct il__setting *tenant = CLI_SETTING(cli, tenant);
 
-    return tenant->source != CLI_FROM_DEFAULT ? tenant->text : NULL;
+    return tenant->source != IL__FROM_DEFAULT ? tenant->text : NULL;
 }
 
 /* ---- list ------------------------------------------------------------------------------------ */

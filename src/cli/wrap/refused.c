@@ -70,7 +70,7 @@ wrap_refused(struct wrap *r, const il_error *error)
     const struct wrap_opts *o = r->opts;
     char                    text[IL__DURATION_TEXT_BYTES];
 
-    if (il__cli_store_is_server(o->store_url))
+    if (il__config_is_server(o->store_url))
         return; /* the server has refused it, and reports that itself */
     report.op = (il_op){ .fence = error->fence };
     (void)snprintf(report.holder, sizeof report.holder, "%s", error->holder);

@@ -39,7 +39,7 @@ fnv1a(uint64_t hash, const char *s)
 static bool
 add_folder(struct il__buf *path)
 {
-    AUTO_FREE char *state = il__cli_xdg_folder("XDG_STATE_HOME", ".local/state");
+    AUTO_FREE char *state = il__config_xdg_folder("XDG_STATE_HOME", ".local/state");
 
     if (state == NULL)
         return false;

@@ -1,26 +1,38 @@
 /*
- * config_file.c: parses YAML into a flat list of entries with line numbers. libyaml reads; this
- * file decides what is acceptable: one mapping of names to scalars, lists of scalars, and further
- * mappings. config.c decides what the names mean.
+ * yaml.c: parses YAML into a flat list of entries with line numbers. libyaml reads; this file
+ * decides what is acceptable: one mapping of names to scalars, lists of scalars, and further
+ * mappings. load.c decides what the names mean.
  */
-#include <yaml.h>
-
 #include "base/buf.h"
 #include "base/error.h"
-#include "cli/config.h"
+#include "config/libyaml.h"
 
 #define DEPTH_MAX 4
 #define NAME_BYTES_MAX 256
 
 struct reader {
-    yaml_parser_t        parser;
-    const char          *path;
-    cli_config_entry_fn *fn;
-    void                *cookie;
-    il_error            *reterr;
+    const struct il__yaml *yaml;
+    yaml_parser_t          parser;
+    const char            *path;
+    il__config_entry_fn   *fn;
+    void                  *cookie;
+    il_error              *reterr;
 };
 
-#define AUTO_EVENT AUTO(yaml_event_delete)
+/* An event, and who frees it. */
+struct event {
+    const struct il__yaml *yaml;
+    yaml_event_t           it;
+};
+
+static void
+event_release(struct event *e)
+{
+    if (e->yaml != NULL)
+        e->yaml->yaml_event_delete(&e->it);
+}
+
+#define AUTO_EVENT AUTO(event_release)
 
 static il_status
 fail(struct reader *r, size_t line, const char *what)
@@ -29,13 +41,13 @@ fail(struct reader *r, size_t line, const char *what)
 }
 
 static il_status
-next_event(struct reader *r, yaml_event_t *event)
+next_event(struct reader *r, struct event *event)
 {
-    if (yaml_parser_parse(&r->parser, event) != 0)
+    if (r->yaml->yaml_parser_parse(&r->parser, &event->it) != 0) {
+        event->yaml = r->yaml;
         return IL_OK;
-    /* libyaml leaves the event undefined on failure; the caller's cleanup must find an empty
-     * one. */
-    memset(event, 0, sizeof *event);
+    }
+    /* On failure libyaml leaves the event undefined: there is nothing to free. */
     if (r->parser.error == YAML_MEMORY_ERROR)
         return il__error_set(r->reterr, IL_NOMEM, "%s: out of memory", r->path);
     return fail(r, r->parser.problem_mark.line + 1,
@@ -43,19 +55,19 @@ next_event(struct reader *r, yaml_event_t *event)
 }
 
 static size_t
-line_of(const yaml_event_t *event)
+line_of(const struct event *event)
 {
-    return event->start_mark.line + 1;
+    return event->it.start_mark.line + 1;
 }
 
 /* The text of a scalar, or NULL if it is null or contains a NUL byte. */
 static const char *
-scalar_text(const yaml_event_t *event)
+scalar_text(const struct event *event)
 {
-    const char *text  = (const char *)event->data.scalar.value;
-    bool        plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    const char *text  = (const char *)event->it.data.scalar.value;
+    bool        plain = event->it.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 
-    if (strlen(text) != event->data.scalar.length)
+    if (strlen(text) != event->it.data.scalar.length)
         return NULL;
     if (plain && (text[0] == '\0' || strcmp(text, "~") == 0 || strcmp(text, "null") == 0))
         return NULL;
@@ -63,7 +75,7 @@ scalar_text(const yaml_event_t *event)
 }
 
 static il_status
-emit(struct reader *r, const struct cli_config_entry *entry)
+emit(struct reader *r, const struct il__config_entry *entry)
 {
     il_error  why = { .status = IL_INVAL };
     il_status st  = r->fn(r->cookie, entry, &why);
@@ -78,22 +90,22 @@ read_list(struct reader *r, const char *name, size_t line)
 {
     AUTO_BUF struct il__buf items = { 0 };
 
-    il__buf_init(&items, CLI_CONFIG_BYTES_MAX);
+    il__buf_init(&items, IL__CONFIG_BYTES_MAX);
     for (size_t n = 0;; n++) {
-        AUTO_EVENT yaml_event_t event = { 0 };
+        AUTO_EVENT struct event event = { 0 };
         il_status               st    = next_event(r, &event);
         if (st != IL_OK)
             return st;
-        if (event.type == YAML_SEQUENCE_END_EVENT)
+        if (event.it.type == YAML_SEQUENCE_END_EVENT)
             break;
-        const char *text = event.type == YAML_SCALAR_EVENT ? scalar_text(&event) : NULL;
+        const char *text = event.it.type == YAML_SCALAR_EVENT ? scalar_text(&event) : NULL;
         if (text == NULL || strchr(text, ',') != NULL)
             return fail(r, line_of(&event), "a list item must be text without commas");
         if (n > 0)
             il__buf_addc(&items, ',');
         il__buf_adds(&items, text);
     }
-    struct cli_config_entry entry = { name, il__buf_str(&items), true, line };
+    struct il__config_entry entry = { name, il__buf_str(&items), true, line };
     return emit(r, &entry);
 }
 
@@ -102,21 +114,21 @@ static il_status read_mapping(struct reader *r, const char *prefix, unsigned dep
 static il_status
 read_value(struct reader *r, const char *name, unsigned depth)
 {
-    AUTO_EVENT yaml_event_t event = { 0 };
+    AUTO_EVENT struct event event = { 0 };
     il_status               st    = next_event(r, &event);
 
     if (st != IL_OK)
         return st;
-    if (event.type == YAML_SEQUENCE_START_EVENT)
+    if (event.it.type == YAML_SEQUENCE_START_EVENT)
         return read_list(r, name, line_of(&event));
-    if (event.type == YAML_MAPPING_START_EVENT && depth < DEPTH_MAX)
+    if (event.it.type == YAML_MAPPING_START_EVENT && depth < DEPTH_MAX)
         return read_mapping(r, name, depth + 1);
-    if (event.type == YAML_MAPPING_START_EVENT)
+    if (event.it.type == YAML_MAPPING_START_EVENT)
         return fail(r, line_of(&event), "mappings are nested too deeply");
-    if (event.type != YAML_SCALAR_EVENT)
+    if (event.it.type != YAML_SCALAR_EVENT)
         return fail(r, line_of(&event), "anchors and aliases are not supported");
 
-    struct cli_config_entry entry = { name, scalar_text(&event), false, line_of(&event) };
+    struct il__config_entry entry = { name, scalar_text(&event), false, line_of(&event) };
     return emit(r, &entry);
 }
 
@@ -124,16 +136,16 @@ static il_status
 read_mapping(struct reader *r, const char *prefix, unsigned depth)
 {
     for (;;) {
-        AUTO_EVENT yaml_event_t event = { 0 };
+        AUTO_EVENT struct event event = { 0 };
         AUTO_BUF struct il__buf name  = { 0 };
         il_status               st    = next_event(r, &event);
 
         il__buf_init(&name, NAME_BYTES_MAX);
         if (st != IL_OK)
             return st;
-        if (event.type == YAML_MAPPING_END_EVENT)
+        if (event.it.type == YAML_MAPPING_END_EVENT)
             return IL_OK;
-        const char *key = event.type == YAML_SCALAR_EVENT ? scalar_text(&event) : NULL;
+        const char *key = event.it.type == YAML_SCALAR_EVENT ? scalar_text(&event) : NULL;
         if (key == NULL)
             return fail(r, line_of(&event), "expected a name");
         il__buf_addf(&name, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", key);
@@ -153,11 +165,11 @@ read_document(struct reader *r)
     unsigned n_documents = 0;
 
     for (;;) {
-        AUTO_EVENT yaml_event_t event = { 0 };
+        AUTO_EVENT struct event event = { 0 };
         il_status               st    = next_event(r, &event);
-        if (st != IL_OK || event.type == YAML_STREAM_END_EVENT)
+        if (st != IL_OK || event.it.type == YAML_STREAM_END_EVENT)
             return st;
-        switch (event.type) {
+        switch (event.it.type) {
         case YAML_STREAM_START_EVENT:
         case YAML_DOCUMENT_END_EVENT:
             break;
@@ -182,15 +194,15 @@ read_document(struct reader *r)
 }
 
 il_status
-il__cli_config_parse(const char *path, const char *data, size_t n_bytes, cli_config_entry_fn *fn,
-                     void *cookie, il_error *reterr)
+il__config_parse(const struct il__yaml *yaml, const char *path, const char *data, size_t n_bytes,
+                 il__config_entry_fn *fn, void *cookie, il_error *reterr)
 {
-    struct reader r = { .path = path, .fn = fn, .cookie = cookie, .reterr = reterr };
+    struct reader r = { .yaml = yaml, .path = path, .fn = fn, .cookie = cookie, .reterr = reterr };
 
-    if (yaml_parser_initialize(&r.parser) == 0)
+    if (yaml->yaml_parser_initialize(&r.parser) == 0)
         return il__error_set(reterr, IL_NOMEM, "%s: out of memory", path);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)data, n_bytes);
+    yaml->yaml_parser_set_input_string(&r.parser, (const unsigned char *)data, n_bytes);
     il_status st = read_document(&r);
-    yaml_parser_delete(&r.parser);
+    yaml->yaml_parser_delete(&r.parser);
     return st;
 }
