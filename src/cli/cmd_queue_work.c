@@ -56,20 +56,20 @@ il__cli_cmd_queue_work(struct cli *cli)
 {
     il_open_opts         open_opts;
     struct il__work_opts work = {
-        .open_opts    = &open_opts,
-        .argv         = cli->args.tail,
-        .n_jobs       = (uint32_t)CLI_OPTION(cli, queue_work, jobs)->number,
-        .lease_ms     = CLI_OPTION(cli, queue_work, lease)->number,
-        .grace_ms     = CLI_SETTING(cli, grace)->number,
-        .strict       = CLI_GIVEN(cli, queue_work, grace),
-        .timeout_ms   = CLI_OPTION(cli, queue_work, timeout)->number,
-        .snooze_ms    = CLI_OPTION(cli, queue_work, snooze)->number,
-        .once         = CLI_GIVEN(cli, queue_work, once),
-        .drain        = CLI_GIVEN(cli, queue_work, drain),
-        .fail_on_dead = CLI_GIVEN(cli, queue_work, fail_on_dead),
-        .create       = CLI_GIVEN(cli, queue_work, create),
-        .quiet        = cli->quiet,
-        .json         = cli->json,
+        .open_opts      = &open_opts,
+        .argv           = cli->args.tail,
+        .n_jobs         = (uint32_t)CLI_OPTION(cli, queue_work, jobs)->number,
+        .lease_ms       = CLI_OPTION(cli, queue_work, lease)->number,
+        .grace_ms       = CLI_SETTING(cli, grace)->number,
+        .strict         = CLI_GIVEN(cli, queue_work, grace),
+        .timeout_ms     = CLI_OPTION(cli, queue_work, timeout)->number,
+        .snooze_ms      = CLI_OPTION(cli, queue_work, snooze)->number,
+        .once           = CLI_GIVEN(cli, queue_work, once),
+        .drain          = CLI_GIVEN(cli, queue_work, drain),
+        .fail_on_failed = CLI_GIVEN(cli, queue_work, fail_on_failed),
+        .create         = CLI_GIVEN(cli, queue_work, create),
+        .quiet          = cli->quiet,
+        .json           = cli->json,
     };
     il_error         err;
     struct cli_hooks hooks = { { NULL } };

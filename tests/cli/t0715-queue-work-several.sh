@@ -80,9 +80,9 @@ like "the last one" "$err" "interlock: m: job mail-1 failed (exit status 3), att
 interlock: m: 1 job in *: 1 failed"
 is "--drain succeeds" "$status" 0
 push m x --max-attempts 1
-gives "--fail-on-dead" 1 "$il" queue work m --drain --fail-on-dead -- false
+gives "--fail-on-failed" 1 "$il" queue work m --drain --fail-on-failed -- false
 push m x --max-attempts 2
-gives "... not for a job that is retried" 0 "$il" queue work m --drain --fail-on-dead -- false
+gives "... not for a job that is retried" 0 "$il" queue work m --drain --fail-on-failed -- false
 push s x
 run "$il" queue work s --drain --snooze 1h -- sh -c 'exit 75'
 like "later" "$err" "interlock: s: job * snoozed (exit status 75), attempt 1 of 5; due in *

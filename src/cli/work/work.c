@@ -466,7 +466,7 @@ work(struct il__worker *w, int sig_fd)
     if (w->trouble == IL_OK)
         il__worker_leave(w);
     summarize(w, il__clock_boot_ns() - began_ns);
-    bool died = o->fail_on_dead && w->n_jobs[IL__OUTCOME_FAILED] > 0;
+    bool died = o->fail_on_failed && w->n_jobs[IL__OUTCOME_FAILED] > 0;
     bool idle = o->once && w->n_jobs[IL__OUTCOME_FINISHED] == 0 && w->last_signal == 0;
     return w->exit_status == 0 && (died || idle) ? il_status_exit(IL_EMPTY) : w->exit_status;
 }

@@ -29,7 +29,7 @@ struct il__work_opts {
     bool     strict; /* the grace was given explicitly: refuse one that is too long */
     bool     once;
     bool     drain;
-    bool     fail_on_dead;
+    bool     fail_on_failed;
     const struct cli_hooks *hooks;
     bool                    create;
     bool                    quiet;
