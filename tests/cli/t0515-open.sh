@@ -55,6 +55,13 @@ gives "... and now it exists" 0 "$opens" key "" existing
 ) >sub.out
 is "the default store below HOME" "$(grep -c '^not ok' sub.out)" 0
 
+# What reads the files is loaded if there is one.
+LD_DEBUG=files "$opens" unread >debug 2>&1
+check "without a file, libyaml is not loaded" sh -c "grep -q libinterlock debug && ! grep -q libyaml debug"
+printf 'tenant: read\n' >"$user"
+LD_DEBUG=files "$opens" read >debug 2>&1
+check "... with one it is" grep -q libyaml debug
+
 # Files.
 printf 'store: rel.db\nteenant: ignored\nusage:\n  source:\n    type: x\nconnections: {a: b}\n' >"$user"
 gives "keys of the command alone are not looked at" 0 "$opens" other
