@@ -194,7 +194,7 @@ parse_fields(const char *text, struct il__cron *c, il_error *reterr)
 il_status
 il__cron_parse(const char *text, struct il__cron *ret, il_error *reterr)
 {
-    struct il__cron c;
+    struct il__cron c = { .minutes = 0 };
 
     text = expand(text);
     if (text[0] == '@')

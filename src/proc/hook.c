@@ -138,20 +138,22 @@ make_env(const struct il__hook *h, void **mem)
 
 /* ---- running it ------------------------------------------------------------------------------ */
 
-/* Pass on what a pipe has; -1: closed. */
-static int
-pass_on(const struct il__hook *h, int fd)
+/* Pass on what a pipe has. False: it has no more at present, and *fd is -1 if it is closed. */
+static bool
+pass_on(const struct il__hook *h, int *fd)
 {
     char    chunk[CHUNK_BYTES];
-    ssize_t n = fd >= 0 ? read(fd, chunk, sizeof chunk) : 0;
+    ssize_t n = *fd >= 0 ? read(*fd, chunk, sizeof chunk) : 0;
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return fd;
-    if (n <= 0)
-        return -1; /* proc owns the descriptor */
+        return errno == EINTR;
+    if (n <= 0) {
+        *fd = -1; /* proc owns the descriptor */
+        return false;
+    }
     if (!h->served)
         il__proc_write_stderr(chunk, (size_t)n);
-    return fd;
+    return true;
 }
 
 static struct proc_report
@@ -175,9 +177,9 @@ await_end(const struct il__hook *h, struct proc_child *child)
         if (poll(fds, ARRAY_LEN(fds), (int)left_ms) < 0)
             continue;
         if (fds[1].revents != 0)
-            out = pass_on(h, out);
+            (void)pass_on(h, &out);
         if (fds[2].revents != 0)
-            err = pass_on(h, err);
+            (void)pass_on(h, &err);
         if (fds[3].revents != 0 && (h->should_stop == NULL || h->should_stop(h->cookie))) {
             il__proc_stop(child);
             stop_fd = -1;
@@ -185,8 +187,9 @@ await_end(const struct il__hook *h, struct proc_child *child)
         if (fds[0].revents != 0)
             il__proc_report(child, &report);
     }
-    (void)pass_on(h, out); /* what it printed last */
-    (void)pass_on(h, err);
+    /* Its processes have ended: the pipes hold the rest, and nobody adds to it. */
+    while (report.end != PROC_END_NONE && (pass_on(h, &out) || pass_on(h, &err)))
+        continue;
     return report;
 }
 

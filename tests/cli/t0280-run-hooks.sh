@@ -67,6 +67,8 @@ let_go h
 gives "one that fails" 0 "$il" run --on-success '["sh","-c","echo oops >&2; exit 4"]' k -- true
 is "... is reported, and what it says passed on" "$err" "oops
 interlock: k: hook on_success (sh) failed: exit status 4"
+gives "one that prints a lot at once" 0 "$il" run --on-success '["seq","6000"]' k -- true
+is "... is passed on to the last line" "$(tail -n 1 <<<"$err")" 6000
 run "$il" run --json --on-success false k -- true
 py -c 'import json,sys; d=json.loads(sys.stdin.read().splitlines()[-1]); assert d["hook_failed"] is True and d["exit_status"] == 0, d' <"$work/err"
 is "... with --json, too" $? 0

@@ -58,7 +58,11 @@ chmod 755 shared
 error "a folder that has lost its modes" 69 "$store: *chmod 2770*" "$il" run k -- true
 chmod 2777 shared
 error "... or is everybody's" 69 "$store: *chmod 2770*" "$il" run k -- true
+chmod 3770 shared
+error "... or is sticky" 69 "$store: *chmod 2770*" "$il" run k -- true
 chmod 2770 shared
+(umask 077 && cp shared/s.db accident.db && chmod 660 accident.db)
+error "a private store with the mode of a group's" 69 "*accident.db: *a private store has mode 0600" "$il" run --store "$work/accident.db" k -- true
 
 # API keys and their pepper would be the group's.
 error "no keys in it" 64 "*for the group*--data*" "$il" key create

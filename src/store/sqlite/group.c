@@ -96,11 +96,13 @@ folder_of(const char *path)
     return folder;
 }
 
+/* Not a sticky one: Linux may refuse O_CREAT there for a file of another member, even to root
+ * (fs.protected_regular), and SQLite opens DB-wal and DB-shm so. */
 static bool
 folder_fits(const struct stat *folder, gid_t gid)
 {
     return (folder->st_mode & S_ISGID) != 0 && (folder->st_mode & S_IRWXG) == S_IRWXG &&
-           (folder->st_mode & S_IWOTH) == 0 && folder->st_gid == gid;
+           (folder->st_mode & (S_IWOTH | S_ISVTX)) == 0 && folder->st_gid == gid;
 }
 
 static il_status
@@ -110,7 +112,8 @@ refuse_folder(const char *path, const char *folder, gid_t gid, il_error *reterr)
 
     return il__error_set(reterr, IL_STORE,
                          "%.120s: a store for the group %s, which its folder must belong to, with "
-                         "mode 2770: chgrp %lu %.60s && chmod 2770 %.60s",
+                         "mode 2770: chgrp %lu %.60s && chmod 2770 %.60s; a private store has mode "
+                         "0600",
                          path, name_of(gid, &name), (unsigned long)gid, folder, folder);
 }
 
