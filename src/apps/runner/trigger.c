@@ -305,7 +305,7 @@ drive(struct runner *r, const struct runner_trigger *t, struct trigger_plan *pla
 }
 
 /* A schedule, or a trigger on the command line, was refused: for the history of the pipeline's key,
- * which nobody waits for. (The server reports what it refuses itself.) */
+ * sent without waiting for an answer. (The server reports its own refusals.) */
 static void
 report_refusal(struct runner *r, const struct runner_trigger *t, const struct trigger_plan *plan)
 {

@@ -2,7 +2,7 @@
  * group.c: stores of a group: files that all its members may use, as with git's
  * core.sharedRepository. A database of mode 0660 is one, and its mode is all that says so. SQLite
  * gives DB-wal and DB-shm the mode of the database, file.c does the same for the others, so the
- * umask of whoever comes first decides nothing. Their group comes from the folder, which must have
+ * umask of the first process does not matter. Their group comes from the folder, which must have
  * the setgid bit; root sets it by itself.
  *
  * The members trust each other: whoever may write to the store can destroy it.

@@ -1,9 +1,9 @@
 -- history: what happened to keys. The rules are in src/core/history.h; history_push() is a port of
 -- il__history_add().
 --
--- Why it is race-free: whoever records an event holds the key's mutex, as for its leases, so the
--- row that was read is the one that is replaced. Only deletes of old rows come without it: one that
--- is under way when we write is waited for, and then the row is inserted again.
+-- Why it is race-free: a transaction that records an event holds the key's mutex, as for its
+-- leases, so the row that it read is the one that it replaces. Only deletes of old rows run without
+-- the mutex: our write waits for one that is under way, and then inserts the row again.
 --
 -- An event is an array: seq, kind, count, fence, since_ms, first_ms, last_ms, holder, meta, other,
 -- reason. Times are those of the wall clock.
