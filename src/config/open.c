@@ -164,10 +164,10 @@ il__config_opening(const il_open_opts *given, struct il__config_opening *o, il_e
     const il_open_opts *wanted = given != NULL ? given : &none;
     bool                create = (wanted->flags & IL_OPEN_EXISTING) == 0;
 
-    *o                  = (struct il__config_opening){ 0 };
-    struct il__config c = { &table, o->settings, NULL };
-    il_open_opts      configured;
-    il_status         st = il__config_load(&c, NULL, reterr);
+    *o                           = (struct il__config_opening){ 0 };
+    struct il__config c          = { &table, o->settings, NULL };
+    il_open_opts      configured = IL_OPEN_OPTS_INIT;
+    il_status         st         = il__config_load(&c, NULL, reterr);
     if (st == IL_OK)
         st = il__config_use_server(&c, reterr);
     if (st == IL_OK)
